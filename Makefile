@@ -1,0 +1,106 @@
+# The study in one command: make reproduce. Plain `make` prints help.
+PROFILE ?= offline
+REQUESTED := $(MAKECMDGOALS)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: help reproduce report notebook test lint bench lock clean
+
+# An active conda environment is used with `make PYTHON=python ...`; otherwise .venv is built from the lock.
+ifdef PYTHON
+ENVIRONMENT :=
+else
+PYTHON := .venv/bin/python
+ENVIRONMENT := .venv/ready
+endif
+
+RESULTS_DIR ?= results
+CACHE := $(RESULTS_DIR)/$(PROFILE)/cache
+STAMPS := $(CACHE)/stamps
+RUN = $(PYTHON) -m analysis.run --profile $(PROFILE)
+
+help:  ## print this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@echo "  PROFILE=$(PROFILE)   (profiles: $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml)))"
+
+.venv/ready: requirements.lock pyproject.toml
+	@python3 -c 'import sys; sys.exit("error: Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
+	python3 -m venv --clear .venv
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# --- the study -------------------------------------------------------------------------------------------
+
+reproduce: $(STAMPS)/99_summary  ## run the whole study of PROFILE: notebooks, figures, tables
+
+# What a profile's notebooks depend on is worked out from the notebooks themselves.
+ifneq ($(filter reproduce report,$(REQUESTED)),)
+-include $(CACHE)/rules.mk
+endif
+
+$(CACHE)/rules.mk: $(ENVIRONMENT) profiles/$(PROFILE).yaml $(wildcard analysis/*.py notebooks/*.py)
+	@$(RUN) --rules
+
+profiles/$(PROFILE).yaml:
+	@echo "error: unknown profile '$(PROFILE)': choose from $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml))" >&2; exit 1
+
+define stamp
+@mkdir -p $(@D) && touch $@
+endef
+
+define TASK_RULES
+$(STAMPS)/00_finetune-$(1): $$(DEPENDS_00_finetune)
+	$$(RUN) 00_finetune --set task=$(1)
+	$$(stamp)
+$(STAMPS)/01_extract-$(1)-pretrained: $$(DEPENDS_01_extract)
+	$$(RUN) 01_extract --set task=$(1) --set state=pretrained
+	$$(stamp)
+$(STAMPS)/01_extract-$(1)-finetuned: $$(DEPENDS_01_extract) $(STAMPS)/00_finetune-$(1)
+	$$(RUN) 01_extract --set task=$(1) --set state=finetuned
+	$$(stamp)
+$(STAMPS)/02_score-$(1): $$(DEPENDS_02_score) $(STAMPS)/01_extract-$(1)-pretrained $(STAMPS)/01_extract-$(1)-finetuned
+	$$(RUN) 02_score --set task=$(1)
+	$$(stamp)
+$(STAMPS)/03_test-$(1): $$(DEPENDS_03_test) $(STAMPS)/01_extract-$(1)-pretrained $(STAMPS)/01_extract-$(1)-finetuned
+	$$(RUN) 03_test --set task=$(1)
+	$$(stamp)
+endef
+$(foreach task,$(TASKS),$(eval $(call TASK_RULES,$(task))))
+
+$(STAMPS)/03_test_all: $(DEPENDS_03_test_all) $(TASKS:%=$(STAMPS)/03_test-%)
+	$(RUN) 03_test_all
+	$(stamp)
+$(STAMPS)/04_compare: $(DEPENDS_04_compare) $(TASKS:%=$(STAMPS)/03_test-%)
+	$(RUN) 04_compare
+	$(stamp)
+$(STAMPS)/99_summary: $(DEPENDS_99_summary) $(STAMPS)/03_test_all $(STAMPS)/04_compare $(TASKS:%=$(STAMPS)/02_score-%)
+	$(RUN) 99_summary
+	$(stamp)
+
+report: reproduce  ## the executed notebooks of PROFILE as web pages
+	$(PYTHON) -m nbconvert --to html --output-dir $(CACHE)/report $(RESULTS_DIR)/$(PROFILE)/notebooks/*.ipynb
+	@echo "open $(CACHE)/report/"
+
+# --- development -----------------------------------------------------------------------------------------
+
+notebook: $(ENVIRONMENT)  ## JupyterLab; the scripts in notebooks/ open as notebooks
+	$(PYTHON) -m jupyterlab --notebook-dir . --LabApp.default_url=/lab/tree/notebooks
+
+test: $(ENVIRONMENT)  ## all tests (DATA_DIR and PARSER add those on real data)
+	$(PYTHON) -m pytest
+
+lint: $(ENVIRONMENT)  ## check style and formatting
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+
+lock:  ## write requirements.lock anew from pyproject.toml
+	rm -rf .venv/lock && python3 -m venv .venv/lock
+	.venv/lock/bin/python -m pip install --quiet '.[test]' 'setuptools>=77'
+	.venv/lock/bin/python -m pip freeze --all --exclude heads-hypothesis-study --exclude pip \
+	  | sed 's/+cpu$$//' > requirements.lock
+	rm -rf .venv/lock
+
+clean:  ## delete the caches of PROFILE (models, scores, parses); tables and figures stay
+	rm -rf $(CACHE)

@@ -1,0 +1,176 @@
+"""One streaming pass: sieve bias scores of every head, layer by layer; attention itself is never stored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Float
+from torch import Tensor
+from tqdm import tqdm
+
+from .errors import InputError
+from .examples import Example
+from .layout import Layout, batches, layouts
+from .models import Encoder
+from .sieves import Sieve, resolve
+from .syntax import Relations, WordPairs, token_pairs
+from .tap import tap
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What is scored of one sequence: its layout and its word pairs."""
+
+    layout: Layout
+    pairs: WordPairs
+
+
+def extract(
+    encoder: Encoder,
+    examples: Sequence[Example],
+    relations: Relations | None = None,
+    roles: Sequence[str] | None = None,
+    arithmetic: str = "corrected",
+    max_tokens: int = 128,
+    budget: int = 2048,
+    progress: bool = True,
+) -> xr.DataArray:
+    """Sieve bias scores of every sequence, role, layer and head (Pande 2021); NaN where a role is absent.
+
+    A head that attends uniformly scores 1, block (its rows are weighed by their entropy in nats) about ln T.
+    `relations` maps Example.id to its grammatical relations (see `parse`); `roles` names registered sieves or
+    relations, by default the whole bank of elementary sieves; `arithmetic="published"` takes the local band
+    as the released code divides it. Coordinates `tokens` (T), `separators` (number of [SEP]) and `units` (tokens
+    or word pairs a role averages over) go with the scores. `budget` is the padded tokens of one batch and
+    does not change the result (1e-5). Raises InputError for unknown roles or examples without relations.
+    """
+    sequences = _prepare(encoder, examples, relations, max_tokens)
+    labels = {label for sequence in sequences for label in sequence.pairs}
+    sieves = resolve(roles, labels, arithmetic)
+    scores = np.full((len(sequences), len(sieves), encoder.layers, encoder.heads), np.nan, np.float32)
+    units = np.zeros((len(sequences), len(sieves)), np.int32)
+    plan = list(batches([sequence.layout for sequence in sequences], budget))
+    with tqdm(total=len(sequences), desc="attention", unit="sequence", disable=not progress) as bar:
+        for number, indices in enumerate(plan):
+            batch = [sequences[index] for index in indices]
+            weights, units[indices] = stack(batch, sieves)
+            found = score_batch(encoder, [s.layout for s in batch], weights, list(sieves.values()), number == 0)
+            scores[indices] = np.where(units[indices][:, :, None, None] > 0, found, np.nan)
+            bar.update(len(indices))
+    return _labelled(encoder, sequences, sieves, scores, units, arithmetic, max_tokens)
+
+
+def _prepare(
+    encoder: Encoder, examples: Sequence[Example], relations: Relations | None, max_tokens: int
+) -> list[Scored]:
+    missing = [example.id for example in examples if relations is not None and example.id not in relations]
+    if missing:
+        raise InputError(f"{missing[0]} has no relations: parse the same examples that are extracted")
+    return [
+        Scored(layout, token_pairs(layout, relations[layout.id] if relations is not None else ()))
+        for layout in layouts(encoder.tokenizer, examples, max_tokens)
+    ]
+
+
+def stack(batch: Sequence[Scored], sieves: dict[str, Sieve]) -> tuple[np.ndarray, np.ndarray]:
+    """The batch's sieves (sequence, role, token, token), zero where padded or absent, and over how many tokens
+    or word pairs each is a mean (sequence, role), 0 where absent."""
+    longest = max(len(sequence.layout) for sequence in batch)
+    weights = np.zeros((len(batch), len(sieves), longest, longest), np.float32)
+    units = np.zeros((len(batch), len(sieves)), np.int32)
+    for i, sequence in enumerate(batch):
+        length = len(sequence.layout)
+        for j, (role, entry) in enumerate(sieves.items()):
+            matrix = entry.function(sequence.layout, sequence.pairs)
+            if matrix is None:
+                continue
+            if matrix.shape != (length, length):
+                raise InputError(f"sieve {role!r} has shape {matrix.shape}: it must be {(length, length)}")
+            weights[i, j, :length, :length] = matrix
+            units[i, j] = entry.units(matrix, sequence.pairs)
+    return weights, units
+
+
+def score_batch(
+    encoder: Encoder,
+    batch: Sequence[Layout],
+    weights: Float[np.ndarray, "sequence role token token"],
+    sieves: Sequence[Sieve],
+    check: bool = False,
+) -> Float[np.ndarray, "sequence role layer head"]:
+    """Scores of one padded batch: one batched matrix product per layer; `check` guards the attention read."""
+    stacked = torch.from_numpy(weights).to(encoder.device)
+    plain = torch.tensor([not entry.entropy for entry in sieves], device=encoder.device)
+    lengths = torch.tensor([len(layout) for layout in batch], device=encoder.device)
+    inputs = encoder.inputs(batch)
+    collected: list[Tensor] = []
+
+    def read(layer: int, attention: Float[Tensor, "batch head token token"]) -> None:
+        if check:
+            guard(attention, encoder, inputs["attention_mask"])
+        collected.append(contract(stacked, plain, attention) * lengths[:, None, None])
+
+    with tap(encoder.model, read=read), torch.inference_mode(), encoder.autocast():
+        encoder.model(**inputs)
+    if len(collected) != encoder.layers:
+        raise RuntimeError(f"read the attention of {len(collected)} layers, expected {encoder.layers}")
+    return torch.stack(collected, dim=2).cpu().numpy()
+
+
+def contract(
+    sieves: Float[Tensor, "batch role token token"],
+    plain: Tensor,
+    attention: Float[Tensor, "batch head token token"],
+) -> Float[Tensor, "batch role head"]:
+    """Sum of sieve times map for every role and head; roles not `plain` see rows times their entropy (nats)."""
+    result = torch.bmm(sieves.flatten(2), attention.flatten(2).transpose(1, 2))
+    if not plain.all():
+        weighted = attention * torch.special.entr(attention).sum(-1, keepdim=True)
+        result[:, ~plain] = torch.bmm(sieves[:, ~plain].flatten(2), weighted.flatten(2).transpose(1, 2))
+    return result
+
+
+def guard(attention: Float[Tensor, "batch head token token"], encoder: Encoder, mask: Tensor) -> None:
+    """Stops a run whose attention is silently missing, unnormalised or spilt on padding."""
+    batch, length = mask.shape
+    expected = (batch, encoder.heads, length, length)
+    if tuple(attention.shape) != expected:
+        raise RuntimeError(f"attention has shape {tuple(attention.shape)}, expected {expected}")
+    if (attention.sum(-1) - 1).abs().max() > 1e-4:
+        raise RuntimeError("attention rows do not sum to 1: the weights read are not those after softmax")
+    if attention.masked_select(mask[:, None, None, :] == 0).sum() > 0:
+        raise RuntimeError("attention falls on padding: the attention function received no mask")
+
+
+def _labelled(
+    encoder: Encoder,
+    sequences: Sequence[Scored],
+    sieves: dict[str, Sieve],
+    scores: Float[np.ndarray, "sequence role layer head"],
+    units: np.ndarray,
+    arithmetic: str,
+    max_tokens: int,
+) -> xr.DataArray:
+    found = [sequence.layout for sequence in sequences]
+    return xr.DataArray(
+        scores,
+        dims=("sequence", "role", "layer", "head"),
+        coords={
+            "sequence": [layout.id for layout in found],
+            "role": list(sieves),
+            "layer": range(encoder.layers),
+            "head": range(encoder.heads),
+            "tokens": ("sequence", [len(layout) for layout in found]),
+            "separators": ("sequence", [int(layout.sep.sum()) for layout in found]),
+            "units": (("sequence", "role"), units),
+        },
+        attrs={
+            **encoder.provenance,
+            "arithmetic": arithmetic,
+            "max_tokens": max_tokens,
+            "sequences_truncated": sum(layout.cut > 0 for layout in found),
+            "tokens_truncated": sum(layout.cut for layout in found),
+        },
+    )

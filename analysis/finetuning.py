@@ -1,0 +1,159 @@
+"""Fine-tune an encoder on a task with Hugging Face's Trainer, and measure it beside two baselines."""
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from sklearn.dummy import DummyClassifier
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score
+from sklearn.pipeline import make_pipeline
+from transformers import (
+    DataCollatorWithPadding,
+    EvalPrediction,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    Trainer,
+    TrainingArguments,
+    set_seed,
+)
+
+from .errors import InputError
+from .examples import Example
+from .models import load_classifier, load_tokenizer
+from .tasks import TASKS
+
+METRICS = {"accuracy": accuracy_score, "f1": f1_score}
+
+
+def measure(task: str, labels: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
+    """The task's scores (proportions): accuracy, and F1 of the positive class for the paraphrase tasks."""
+    return {name: float(METRICS[name](labels, predictions)) for name in TASKS[task].metrics}
+
+
+def finetune(
+    name: str | Path,
+    task: str,
+    train: Sequence[Example],
+    dev: Sequence[Example],
+    folder: Path,
+    epochs: float = 3,
+    batch_size: int = 32,
+    learning_rate: float = 2e-5,
+    warmup: float = 0.1,
+    seed: int = 0,
+    max_tokens: int = 128,
+    device: str = "cpu",
+) -> dict[str, float]:
+    """Fine-tunes an encoder, keeps the epoch with the best dev score in `folder`, returns that epoch's scores.
+
+    The defaults are the recipe of Devlin 2019 for GLUE. `warmup` is the share of steps with rising learning
+    rate. The checkpoint is written as safetensors when training has ended, or not at all; because the dev set
+    chooses the epoch, its score is slightly optimistic. Raises InputError for unlabelled examples.
+    """
+    set_seed(seed)
+    tokenizer = load_tokenizer(name)
+    model = load_classifier(name, len(TASKS[task].labels))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work:
+        arguments = TrainingArguments(
+            work,
+            num_train_epochs=epochs,
+            per_device_train_batch_size=batch_size,
+            per_device_eval_batch_size=64,
+            learning_rate=learning_rate,
+            warmup_steps=warmup,
+            train_sampling_strategy="group_by_length",
+            eval_strategy="epoch",
+            save_strategy="epoch",
+            save_only_model=True,
+            save_total_limit=1,
+            load_best_model_at_end=True,
+            metric_for_best_model=TASKS[task].metrics[0],
+            logging_strategy="epoch",
+            seed=seed,
+            use_cpu=device == "cpu",
+            report_to=[],
+        )
+        trainer = _trainer(model, tokenizer, task, arguments, _encode(train, tokenizer, max_tokens))
+        trainer.eval_dataset = _encode(dev, tokenizer, max_tokens)
+        trainer.train()
+        scores = trainer.evaluate()
+        keep(trainer.model, tokenizer, folder)
+    return {metric: scores[f"eval_{metric}"] for metric in TASKS[task].metrics}
+
+
+def keep(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """Saves a checkpoint folder, whole or not at all; an earlier one of that name is replaced."""
+    work = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
+    work.chmod(0o755)
+    model.save_pretrained(work)
+    tokenizer.save_pretrained(work)
+    if folder.exists():
+        shutil.rmtree(folder)
+    work.rename(folder)
+
+
+def evaluate(
+    name: str | Path, task: str, examples: Sequence[Example], max_tokens: int = 128, device: str = "cpu"
+) -> dict[str, float]:
+    """The scores of a fine-tuned checkpoint on labelled examples (proportions)."""
+    tokenizer, model = load_tokenizer(name), load_classifier(name, len(TASKS[task].labels))
+    with tempfile.TemporaryDirectory() as work:
+        arguments = TrainingArguments(
+            work, per_device_eval_batch_size=64, use_cpu=device == "cpu", report_to=[]
+        )
+        trainer = _trainer(model, tokenizer, task, arguments, None)
+        scores = trainer.evaluate(_encode(examples, tokenizer, max_tokens))
+    return {metric: scores[f"eval_{metric}"] for metric in TASKS[task].metrics}
+
+
+def _trainer(model, tokenizer, task: str, arguments: TrainingArguments, train: list | None) -> Trainer:
+    def compute_metrics(prediction: EvalPrediction) -> dict[str, float]:
+        return measure(task, prediction.label_ids, prediction.predictions.argmax(axis=-1))
+
+    return Trainer(
+        model,
+        arguments,
+        data_collator=DataCollatorWithPadding(tokenizer),
+        train_dataset=train,
+        eval_dataset=[],
+        compute_metrics=compute_metrics,
+    )
+
+
+def _encode(examples: Sequence[Example], tokenizer, max_tokens: int) -> list[dict]:
+    unlabelled = [example.id for example in examples if example.label is None]
+    if unlabelled or not examples:
+        raise InputError(f"{(unlabelled or ['the split'])[0]} has no label: use a labelled split")
+    return [
+        {**tokenizer(*example.texts, truncation=True, max_length=max_tokens), "labels": example.label}
+        for example in examples
+    ]
+
+
+def baselines(task: str, train: Sequence[Example], dev: Sequence[Example]) -> dict[str, dict[str, float]]:
+    """Dev scores of always answering the majority class, and of logistic regression on bags of words.
+
+    The words of the two texts of a pair are counted apart.
+    """
+    models = {
+        "majority": DummyClassifier(strategy="most_frequent"),
+        "bag_of_words": make_pipeline(
+            CountVectorizer(token_pattern=r"\S+", min_df=2), LogisticRegression(max_iter=2000)
+        ),
+    }
+    labels = {"train": [e.label for e in train], "dev": [e.label for e in dev]}
+    scores = {}
+    for name, model in models.items():
+        model.fit([_marked(e) for e in train], labels["train"])
+        scores[name] = measure(task, np.array(labels["dev"]), model.predict([_marked(e) for e in dev]))
+    return scores
+
+
+def _marked(example: Example) -> str:
+    return " ".join(f"{side}:{word}" for side, text in enumerate(example.texts) for word in text.lower().split())

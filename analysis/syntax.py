@@ -1,0 +1,206 @@
+"""Grammatical relations of texts: gold, from a CoNLL-U file, or from a spaCy pipeline; and their word pieces."""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import conllu
+import numpy as np
+from tqdm import tqdm
+
+from .errors import InputError
+from .examples import Example, Relation
+from .layout import Layout
+from .store import expand, write_text
+
+WordPairs = Mapping[str, Sequence[tuple[np.ndarray, np.ndarray]]]
+Relations = Mapping[str, Sequence[Relation]]
+Arc = tuple[str, tuple[int, int], tuple[int, int]]
+
+# Stanford and ClearNLP names on the left are what spaCy's own English models print; UD's `obj` is the
+# direct object that the paper calls dobj.
+SAME_RELATION = {"obj": "dobj", "nsubjpass": "nsubj:pass", "csubjpass": "csubj:pass", "auxpass": "aux:pass"}
+
+
+def canonical(label: str) -> str:
+    """One name for the same relation in different schemes: UD's `obj` is `dobj`."""
+    return SAME_RELATION.get(label, label)
+
+
+def parse(
+    examples: Sequence[Example], parser: str | Path = "gold", cache: str | Path | None = None
+) -> dict[str, tuple[Relation, ...]]:
+    """The grammatical relations of every example, by its id.
+
+    `parser` is `gold` (relations that came with the examples), a CoNLL-U file whose sentences' texts are the
+    examples' texts, or a spaCy pipeline (package or folder). With a folder as `cache`, spaCy parses each set
+    of texts once. Raises InputError for missing gold relations, a text that the file lacks, broken CoNLL-U
+    or a parser that is not installed.
+    """
+    if str(parser) == "gold":
+        return {example.id: _gold(example) for example in examples}
+    path = expand(parser)
+    if path.suffix == ".conllu":
+        return _assemble(examples, _conllu_arcs(path))
+    return _assemble(examples, _spacy_arcs(str(path), examples, cache))
+
+
+def _gold(example: Example) -> tuple[Relation, ...]:
+    if example.relations is None:
+        raise InputError(f"{example.id} has no gold relations: name a spaCy pipeline or a CoNLL-U file as parser")
+    return example.relations
+
+
+def _assemble(examples: Sequence[Example], arcs: Callable[[str], Iterable[Arc]]) -> dict[str, tuple]:
+    return {
+        example.id: tuple(
+            Relation(canonical(label), index, dependent, head)
+            for index, text in enumerate(example.texts)
+            for label, dependent, head in arcs(text)
+        )
+        for example in examples
+    }
+
+
+def read_conllu(path: Path) -> list[conllu.TokenList]:
+    """The sentences of a CoNLL-U file; raises InputError naming the file and, where known, the sentence."""
+    try:
+        sentences = conllu.parse(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, conllu.exceptions.ParseException) as error:
+        raise InputError(f"{path} is not readable as CoNLL-U: {' '.join(str(error).split())}") from error
+    if not sentences:
+        raise InputError(f"{path} holds no sentence: give a CoNLL-U file")
+    return sentences
+
+
+def _conllu_arcs(path: Path) -> Callable[[str], Iterable[Arc]]:
+    sentences = {sentence_text(s): sentence_arcs(s, path) for s in read_conllu(path)}
+
+    def arcs(text: str) -> Iterable[Arc]:
+        if text not in sentences:
+            raise InputError(f"{path} has no sentence with the text {text[:60]!r}: parse it or use another parser")
+        return sentences[text]
+
+    return arcs
+
+
+def sentence_text(sentence: conllu.TokenList) -> str:
+    """The text of a sentence: its `# text` comment, or its words with the blanks that MISC asks for."""
+    if "text" in sentence.metadata:
+        return sentence.metadata["text"].strip()
+    return "".join(
+        word["form"] + ("" if (word["misc"] or {}).get("SpaceAfter") == "No" else " ") for word in surface(sentence)
+    ).strip()
+
+
+def surface(sentence: conllu.TokenList) -> list[conllu.Token]:
+    """The tokens as written: multiword tokens instead of the words they contain, no empty nodes."""
+    covered: set[int] = set()
+    tokens = []
+    for token in sentence:
+        if isinstance(token["id"], tuple) and token["id"][1] == "-":
+            covered.update(range(token["id"][0], token["id"][2] + 1))
+            tokens.append(token)
+        elif isinstance(token["id"], int) and token["id"] not in covered:
+            tokens.append(token)
+    return tokens
+
+
+def sentence_arcs(sentence: conllu.TokenList, path: Path) -> list[Arc]:
+    """The arcs of one sentence by character span; words inside a multiword token share or divide its span."""
+    name = f"{path}, sentence {sentence.metadata.get('sent_id', sentence_text(sentence)[:40])}"
+    spans = _word_spans(sentence, name)
+    arcs = []
+    for word in sentence:
+        if not isinstance(word["id"], int) or word["head"] == 0:
+            continue
+        if word["head"] not in spans:
+            raise InputError(f"{name}: word {word['id']} has head {word['head']}, which is no word: mend the file")
+        arcs.append((word["deprel"], spans[word["id"]], spans[word["head"]]))
+    return arcs
+
+
+def _word_spans(sentence: conllu.TokenList, name: str) -> dict[int, tuple[int, int]]:
+    text, position, spans = sentence_text(sentence), 0, {}
+    words = {word["id"]: word["form"] for word in sentence if isinstance(word["id"], int)}
+    for token in surface(sentence):
+        start = text.find(token["form"], position)
+        if start < 0:
+            raise InputError(f"{name}: {token['form']!r} is not in its text: mend the # text line")
+        position = start + len(token["form"])
+        if isinstance(token["id"], int):
+            spans[token["id"]] = (start, position)
+            continue
+        members = range(token["id"][0], token["id"][2] + 1)
+        # `don't` = do + n't divides its span; where the words are not what is written, they share it.
+        divides = "".join(words[member] for member in members) == token["form"]
+        for member in members:
+            end = start + len(words[member]) if divides else position
+            spans[member] = (start, end)
+            start = end if divides else start
+    return spans
+
+
+def _spacy_arcs(
+    pipeline: str, examples: Sequence[Example], cache: str | Path | None
+) -> Callable[[str], Iterable[Arc]]:
+    nlp = _load_spacy(pipeline)
+    texts = sorted({text for example in examples for text in example.texts})
+    if cache is None:
+        return _parse_texts(nlp, texts).__getitem__
+    identity = json.dumps([nlp.meta["name"], nlp.meta["version"], nlp.meta.get("performance"), texts])
+    path = Path(cache) / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
+    if path.exists():
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    else:
+        stored = _parse_texts(nlp, texts)
+        write_text(path, json.dumps(stored))
+    return lambda text: [(label, tuple(dependent), tuple(head)) for label, dependent, head in stored[text]]
+
+
+def _load_spacy(pipeline: str):
+    import spacy
+
+    try:
+        return spacy.load(pipeline, exclude=["ner", "lemmatizer", "attribute_ruler"])
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"the spaCy pipeline {pipeline!r} cannot be loaded: install it (python -m spacy download "
+            f"{Path(pipeline).name}) or name a pipeline folder"
+        ) from error
+
+
+def _parse_texts(nlp, texts: Sequence[str]) -> dict[str, list[Arc]]:
+    documents = nlp.pipe(texts, batch_size=64)
+    return {
+        text: [
+            (word.dep_, _span(word), _span(word.head))
+            for word in document
+            if word.head.i != word.i and not word.is_space
+        ]
+        for text, document in zip(texts, tqdm(documents, "parsing", len(texts), unit="text"), strict=True)
+    }
+
+
+def _span(word) -> tuple[int, int]:
+    return (word.idx, word.idx + len(word))
+
+
+def token_pairs(layout: Layout, relations: Sequence[Relation]) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
+    """The word pieces (dependent, head) of every relation, by label; pairs that truncation cut are left out."""
+    pairs = defaultdict(list)
+    for relation in relations:
+        dependent = pieces(layout, relation.text, relation.dependent)
+        head = pieces(layout, relation.text, relation.head)
+        if len(dependent) and len(head):
+            pairs[relation.label].append((dependent, head))
+    return dict(pairs)
+
+
+def pieces(layout: Layout, text: int, span: tuple[int, int]) -> np.ndarray:
+    """Positions of the tokens of one text that overlap a character span."""
+    start, end = span
+    overlaps = (layout.spans[:, 0] < end) & (layout.spans[:, 1] > start)
+    return np.flatnonzero(overlaps & (layout.text == text))

@@ -1,0 +1,126 @@
+"""The look of every figure: page widths, colours and marks of the roles, axes of layers and heads."""
+
+import math
+from collections.abc import Iterable
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from analysis.errors import InputError
+
+SINGLE, DOUBLE = 3.3, 6.9  # inches: one and two columns of a printed page
+
+# Okabe-Ito; brown and wine complete the ten, and differ from their neighbours in lightness too.
+ROLE_COLOURS = {
+    "local": "#0072B2",
+    "syntactic": "#009E73",
+    "delimiter": "#D55E00",
+    "nsubj": "#F0E442",
+    "dobj": "#CC79A7",
+    "amod": "#E69F00",
+    "advmod": "#8C510A",
+    "block": "#000000",
+    "cls": "#56B4E9",
+    "sep": "#882255",
+}
+ROLE_MARKERS = {
+    "local": "s",
+    "syntactic": "o",
+    "delimiter": "D",
+    "nsubj": "^",
+    "dobj": "v",
+    "amod": "<",
+    "advmod": ">",
+    "block": "P",
+    "cls": "*",
+    "sep": "d",
+}
+OTHER_COLOUR, OTHER_MARKER = "0.45", "o"
+MISSING = "0.85"
+LAYER, HEAD = "layer (0-based)", "head (0-based)"
+SCORE = "sieve bias score (1 = uniform attention)"
+
+
+def style() -> None:
+    """Set the theme of every later figure: 8 pt text, SVG text kept as text, reproducible SVG ids."""
+    sizes = dict.fromkeys(
+        ["font.size", "axes.labelsize", "axes.titlesize", "figure.labelsize", "figure.titlesize"], 8.0
+    )
+    smaller = dict.fromkeys(["xtick.labelsize", "ytick.labelsize", "legend.fontsize"], 7.5)
+    lines = {"axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.width": 0.6, "hatch.linewidth": 0.5}
+    ticks = {"xtick.major.size": 3.0, "ytick.major.size": 3.0, "axes.titlepad": 4.0, "legend.frameon": False}
+    files = {"svg.fonttype": "none", "svg.hashsalt": "heads", "figure.dpi": 120, "savefig.dpi": 300}
+    sns.set_theme(context="paper", style="ticks", palette="colorblind")
+    mpl.rcParams.update(sizes | smaller | lines | ticks | files | {"legend.title_fontsize": 8.0})
+
+
+def in_order(roles: Iterable[str]) -> list[str]:
+    """The distinct roles in the order of every figure; roles it does not know come last, as they appear."""
+    found = list(dict.fromkeys(roles))
+    return [role for role in ROLE_COLOURS if role in found] + [role for role in found if role not in ROLE_COLOURS]
+
+
+def colour(role: str) -> str:
+    """The colour of a role, grey for one without a colour of its own."""
+    return ROLE_COLOURS.get(role, OTHER_COLOUR)
+
+
+def luminance(shade: str) -> float:
+    """How light a colour prints in grey: 0 = black, 1 = white (Rec. 709 weights)."""
+    return float(np.dot(mpl.colors.to_rgb(shade), [0.2126, 0.7152, 0.0722]))
+
+
+def canvas(axes: Axes | None, width: float = SINGLE, height: float = 2.4) -> Axes:
+    """The axes given, else those of a new figure (inches)."""
+    return plt.subplots(figsize=(width, height), layout="constrained")[1] if axes is None else axes
+
+
+def panels(count: int, columns: int, height: float) -> tuple[Figure, list[Axes]]:
+    """A double-column figure of `count` panels with common axes, filled row by row; `height` of a row (inches)."""
+    columns = min(columns, count)
+    rows = math.ceil(count / columns)
+    figure, grid = plt.subplots(
+        rows, columns, figsize=(DOUBLE, rows * height + 0.6), sharex=True, sharey=True, squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    for surplus in grid.flat[count:]:
+        surplus.remove()
+    for above in grid.flat[max(count - columns, 0) : count]:
+        above.tick_params(labelbottom=True)
+    return figure, list(grid.flat[:count])
+
+
+def layer_head(table: pd.DataFrame, role: str, value: str) -> Float[np.ndarray, "layer head"]:
+    """Column `value` of one role as layers x heads; NaN where it is missing.
+
+    Raises InputError when the table holds a head more than once (several tasks or states).
+    """
+    rows = table[table["role"] == role]
+    if rows.duplicated(["layer", "head"]).any():
+        raise InputError(f"role {role}: the table has a head more than once; select one task and state first")
+    wide = rows.astype({value: "Float64"}).pivot(index="layer", columns="head", values=value)
+    full = wide.reindex(index=range(table["layer"].max() + 1), columns=range(table["head"].max() + 1))
+    return full.to_numpy(dtype=float, na_value=np.nan)
+
+
+def integer_ticks(axes: Axes, bins: int = 6) -> None:
+    """Whole numbers on both axes, about `bins` of them."""
+    axes.xaxis.set_major_locator(MaxNLocator(bins, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(bins, integer=True))
+
+
+def layer_head_mesh(axes: Axes, values: Float[np.ndarray, "layer head"], **colours: object) -> QuadMesh:
+    """A heat map of layers (layer 0 at the bottom) x heads on `axes`; missing cells are grey."""
+    edges = [np.arange(size + 1) - 0.5 for size in values.shape]
+    axes.set_facecolor(MISSING)
+    mesh = axes.pcolormesh(edges[1], edges[0], np.ma.masked_invalid(values), **colours)
+    integer_ticks(axes, bins=4)
+    return mesh
