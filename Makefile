@@ -37,7 +37,7 @@ reproduce: $(STAMPS)/99_summary  ## run the whole study of PROFILE: notebooks, f
 
 # What a profile's notebooks depend on is worked out from the notebooks themselves.
 ifneq ($(filter reproduce report,$(REQUESTED)),)
--include $(CACHE)/rules.mk
+include $(CACHE)/rules.mk
 endif
 
 $(CACHE)/rules.mk: $(ENVIRONMENT) profiles/$(PROFILE).yaml $(wildcard analysis/*.py notebooks/*.py)
@@ -96,11 +96,11 @@ lint: $(ENVIRONMENT)  ## check style and formatting
 	$(PYTHON) -m ruff format --check .
 
 lock:  ## write requirements.lock anew from pyproject.toml
-	rm -rf .venv/lock && python3 -m venv .venv/lock
-	.venv/lock/bin/python -m pip install --quiet '.[test]' 'setuptools>=77'
-	.venv/lock/bin/python -m pip freeze --all --exclude heads-hypothesis-study --exclude pip \
+	rm -rf build/lock && python3 -m venv build/lock
+	build/lock/bin/python -m pip install --quiet '.[test]' 'setuptools>=77'
+	build/lock/bin/python -m pip freeze --all --exclude heads-hypothesis-study --exclude pip \
 	  | sed 's/+cpu$$//' > requirements.lock
-	rm -rf .venv/lock
+	rm -rf build/lock
 
 clean:  ## delete the caches of PROFILE (models, scores, parses); tables and figures stay
 	rm -rf $(CACHE)

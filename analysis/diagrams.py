@@ -11,7 +11,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 from matplotlib.textpath import TextPath
 
-from analysis.theme import DOUBLE, canvas, colour, in_order
+from analysis.theme import DOUBLE, canvas, in_order, ink
 
 FONT_SIZE = 8.0  # points
 PADDING, GAP = 3.0, 4.0  # points: inside a box, between boxes
@@ -37,11 +37,11 @@ def sieve_diagram(
     text_size = _fit(axes, right[-1])
     for position, token in enumerate(tokens):
         box = (left[position], right[position] - left[position])
-        _draw_token(axes, token, box, float(weights[position]), position == query, colour(role), text_size)
+        _draw_token(axes, token, box, float(weights[position]), position == query, ink(role), text_size)
     for target in np.flatnonzero(weights):
-        _draw_arrow(axes, centres, query, int(target), 0.25 + 0.75 * float(weights[target]), colour(role))
+        _draw_arrow(axes, centres, query, int(target), 0.25 + 0.75 * float(weights[target]), ink(role))
     axes.set(xlim=(-2, right[-1] + 2), ylim=(-0.42, 1.3), xticks=[], yticks=[], xlabel=CURRENT, title=title)
-    axes.set_ylabel(role or "sieve", rotation=0, ha="right", va="center")
+    axes.set_ylabel(role or "sieve", rotation=0, ha="right", va="center", y=0.16)
     axes.spines[:].set_visible(False)
     return axes
 
@@ -52,7 +52,7 @@ def sieve_diagrams(
     """One sieve diagram per role, stacked; `queries` names the current token of each role."""
     roles = in_order(sieves)
     figure, column = plt.subplots(
-        len(roles), 1, figsize=(DOUBLE, 0.72 * len(roles) + 0.25), squeeze=False, layout="constrained"
+        len(roles), 1, figsize=(DOUBLE, 0.54 * len(roles) + 0.3), squeeze=False, layout="constrained"
     )
     for axes, role in zip(column.flat, roles, strict=True):
         sieve_diagram(tokens, sieves[role], queries[role], axes, role)
@@ -83,7 +83,7 @@ def attention_map(
 
 
 def attention_maps(maps: dict[str, tuple[Float[np.ndarray, "token token"], list[str]]]) -> Figure:
-    """One attention map per title, two in a row; each has its own colour scale. Source: Pande 2021, patterns."""
+    """One attention map per title, two in a row, each with its own colour scale. Source: Pande 2021."""
     rows = math.ceil(len(maps) / 2)
     figure, grid = plt.subplots(
         rows, min(2, len(maps)), figsize=(DOUBLE, 3.1 * rows), squeeze=False, layout="constrained"
@@ -110,9 +110,9 @@ def _fit(axes: Axes, needed: float) -> float:
 
 
 def _draw_token(
-    axes: Axes, token: str, box: tuple[float, float], weight: float, current: bool, shade: str, size: float
+    axes: Axes, token: str, box: tuple[float, float], weight: float, current: bool, shade: tuple, size: float
 ) -> None:
-    """The box of one token, tinted when it lies in the sieve and thickly outlined when it is the current one."""
+    """The box of one token: tinted when it lies in the sieve, thickly outlined when it is current."""
     tint = (shade, 0.10 + 0.30 * weight) if weight > 0 else "white"
     outline = {"edgecolor": "black", "linewidth": 1.6} if current else {"edgecolor": "0.6", "linewidth": 0.6}
     shape = "round,pad=0,rounding_size=0.1"
@@ -121,7 +121,7 @@ def _draw_token(
 
 
 def _draw_arrow(
-    axes: Axes, centres: Float[np.ndarray, "token"], query: int, target: int, opacity: float, shade: str
+    axes: Axes, centres: Float[np.ndarray, "token"], query: int, target: int, opacity: float, shade: tuple
 ) -> None:
     """An arc above the boxes from token `query` to `target`, higher the farther; a loop when they are one."""
     reach = abs(centres[target] - centres[query]) / np.ptp(centres) if target != query else 0.0

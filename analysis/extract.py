@@ -74,6 +74,28 @@ def _prepare(
     ]
 
 
+def read_attention(
+    encoder: Encoder, example: Example, max_tokens: int = 128
+) -> tuple[Layout, Float[np.ndarray, "layer head token token"]]:
+    """One sequence's layout and the attention of every head, for figures; rows are query tokens."""
+    [layout] = layouts(encoder.tokenizer, [example], max_tokens)
+    maps: list[np.ndarray] = []
+    with tap(encoder.model, read=lambda _, attention: maps.append(attention[0].cpu().numpy())):
+        with torch.inference_mode():
+            encoder.model(**encoder.inputs([layout]))
+    return layout, np.stack(maps)
+
+
+def read_sieves(
+    encoder: Encoder, example: Example, relations: Relations, roles: Sequence[str], max_tokens: int = 128
+) -> dict[str, Float[np.ndarray, "token token"]]:
+    """One sequence's sieves for figures: a matrix for every named role that the sequence has."""
+    [sequence] = _prepare(encoder, [example], relations, max_tokens)
+    entries = resolve(roles, set(sequence.pairs), "corrected")
+    matrices = {role: entry.function(sequence.layout, sequence.pairs) for role, entry in entries.items()}
+    return {role: matrix for role, matrix in matrices.items() if matrix is not None}
+
+
 def stack(batch: Sequence[Scored], sieves: dict[str, Sieve]) -> tuple[np.ndarray, np.ndarray]:
     """The batch's sieves (sequence, role, token, token), zero where padded or absent, and over how many tokens
     or word pairs each is a mean (sequence, role), 0 where absent."""
@@ -110,7 +132,8 @@ def score_batch(
     def read(layer: int, attention: Float[Tensor, "batch head token token"]) -> None:
         if check:
             guard(attention, encoder, inputs["attention_mask"])
-        collected.append(contract(stacked, plain, attention) * lengths[:, None, None])
+        with torch.autocast(attention.device.type, enabled=False):  # scores are float32 at every precision
+            collected.append(contract(stacked, plain, attention) * lengths[:, None, None])
 
     with tap(encoder.model, read=read), torch.inference_mode(), encoder.autocast():
         encoder.model(**inputs)

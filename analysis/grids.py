@@ -12,17 +12,18 @@ from matplotlib.patches import Patch
 from analysis.theme import (
     DOUBLE,
     HEAD,
-    MISSING,
     ROLE_MARKERS,
-    SCORE,
     canvas,
     colour,
+    fill,
+    grid_size,
     in_order,
+    ink,
     integer_ticks,
     layer_head,
     layer_head_mesh,
-    luminance,
     panels,
+    titled,
 )
 
 # Where the mark of a role stands in the cell of a head; the legend repeats this arrangement.
@@ -31,18 +32,21 @@ ROLE_MAP_ROWS = (
     ("nsubj", "dobj", "amod", "advmod"),
     ("cls", "sep"),
 )
+MARK_AREAS = {"delimiter": 0.6, "cls": 1.4, "sep": 1.2}  # evens out markers that look larger or smaller
+NOT_REJECTED = {"height": 0.1, "color": "0.6", "lw": 0}
+HATCHED = {"height": 0.4, "width": 1.0, "color": "white", "edgecolor": "0.6", "hatch": "//////", "lw": 0}
 UNTESTABLE = {"marker": "x", "color": "0.7", "linewidth": 0.5}
 LAYER_UPWARDS = "layer (0-based, layer 0 at the bottom)"
 
 
 def mean_maps(table: pd.DataFrame, tau: float, cap: float | None = None, title: str = "") -> Figure:
-    """Mean score of every head, one layer x head map per role on one colour scale; a dot marks assigned heads.
+    """Mean score of every head, a layer x head map per role; a dot marks heads with the role.
 
-    The scale ends at `cap`, by default three times `tau`; larger means share its last colour.
+    The common scale ends at `cap`, by default three times `tau`; larger means share its last colour.
     Grey cells have no mean. Source: Pande 2021, mean-score heat maps.
     """
     roles = in_order(table["role"])
-    figure, axes = panels(len(roles), columns=5, height=1.45)
+    figure, axes = panels(len(roles), 5, _row_height(table, 5), HEAD, LAYER_UPWARDS)
     cap = 3 * tau if cap is None else cap
     for panel, role in zip(axes, roles, strict=True):
         means = layer_head(table, role, "mean")
@@ -50,20 +54,22 @@ def mean_maps(table: pd.DataFrame, tau: float, cap: float | None = None, title: 
         _dots(panel, layer_head(table, role, "assigned") == 1, light=np.nan_to_num(means) > 0.55 * cap)
         panel.set_title(role)
     bar = figure.colorbar(mesh, ax=axes, extend="max", aspect=40, pad=0.02)
-    bar.set_label(f"mean {SCORE}; dot: head has the role")
+    bar.set_label("mean sieve bias score\n(1 = uniform attention; dot: head has the role)")
     bar.ax.axhline(tau, color="white", linewidth=1.2)
     bar.set_ticks([0, tau, cap], labels=["0", f"τ = {tau:g}", f"{cap:g}"])
-    return _name_axes(figure, title)
+    return titled(figure, title)
 
 
-def change_map(change: pd.DataFrame, value: str = "difference", cap: float | None = None, title: str = "") -> Figure:
-    """Change of every head's mean score from pre-trained to fine-tuned, one layer x head map per role.
+def change_map(
+    change: pd.DataFrame, value: str = "difference", cap: float | None = None, title: str = ""
+) -> Figure:
+    """Change of every head's mean score from pre-trained to fine-tuned, a layer x head map per role.
 
-    `change` has columns layer, head, role and `value`. Signs are written into cells beyond a third of the scale,
-    which ends at plus and minus `cap`, by default the 98th percentile of the sizes. Source: Pande 2021, Q3.
+    `change` has columns layer, head, role and `value`. The scale ends at plus and minus `cap`, by default
+    the 98th percentile of the sizes; cells beyond a third of it carry their sign. Source: Pande 2021, Q3.
     """
     roles = in_order(change["role"])
-    figure, axes = panels(len(roles), columns=5, height=1.45)
+    figure, axes = panels(len(roles), 5, _row_height(change, 5), HEAD, LAYER_UPWARDS)
     sizes = change[value].abs().dropna()
     cap = float(sizes.quantile(0.98)) if cap is None else cap
     cap = cap or 1.0  # nothing changed anywhere
@@ -74,9 +80,9 @@ def change_map(change: pd.DataFrame, value: str = "difference", cap: float | Non
             layers, heads = np.nonzero(np.nan_to_num(difference) * sign > cap / 3)
             panel.scatter(heads, layers, s=9, marker=marker, color="black", linewidth=0.7)
         panel.set_title(role)
-    label = "change of the mean sieve bias score (fine-tuned minus pre-trained)"
+    label = "change of the mean sieve bias score\n(fine-tuned minus pre-trained)"
     figure.colorbar(mesh, ax=axes, extend="both", aspect=40, pad=0.02, label=label)
-    return _name_axes(figure, title)
+    return titled(figure, title)
 
 
 def assignment(table: pd.DataFrame, axes: Axes | None = None, title: str = "") -> Axes:
@@ -86,13 +92,14 @@ def assignment(table: pd.DataFrame, axes: Axes | None = None, title: str = "") -
     """
     roles = in_order(table["role"])
     axes = canvas(axes, width=DOUBLE, height=0.21 * len(roles) + 0.9)
-    heads, layers = table["head"].max() + 1, table["layer"].max() + 1
+    layers, heads = grid_size(table)
     for row, role in enumerate(roles):
         verdict = layer_head(table, role, "assigned").ravel()
-        _verdict_bars(axes, verdict == 1, row, height=0.8, color=colour(role), label="has")
-        _verdict_bars(axes, verdict == 0, row, height=0.1, color="0.6", label="not")
-        _verdict_bars(axes, np.isnan(verdict), row, height=0.4, color="white", label="untestable", hatched=True)
-    axes.vlines(np.arange(1, layers) * heads - 0.5, -0.5, len(roles) - 0.5, color="0.75", linewidth=0.5, zorder=0)
+        looks = ((verdict == 1, fill(role)), (verdict == 0, NOT_REJECTED), (np.isnan(verdict), HATCHED))
+        for chosen, look in looks:
+            _verdict_bars(axes, np.flatnonzero(chosen), row, **look)
+    borders = np.arange(1, layers) * heads - 0.5
+    axes.vlines(borders, -0.5, len(roles) - 0.5, color="0.75", linewidth=0.5, zorder=0)
     axes.set(xlim=(-0.5, layers * heads - 0.5), ylim=(len(roles) - 0.5, -0.5), title=title)
     axes.set_xticks((np.arange(layers) + 0.5) * heads - 0.5, labels=[str(layer) for layer in range(layers)])
     axes.set_yticks(range(len(roles)), labels=roles)
@@ -109,43 +116,38 @@ def role_map(tables: dict[str, pd.DataFrame], title: str = "") -> Figure:
     Roles outside ROLE_MAP_ROWS are not drawn. Source: Pande 2021, role map.
     """
     every = pd.concat(tables.values())
-    layers, heads, roles = every["layer"].max() + 1, every["head"].max() + 1, set(every["role"])
+    (layers, heads), roles = grid_size(every), set(every["role"])
     cell = (DOUBLE - 0.5) / min(2, len(tables)) / heads  # inches
-    figure, axes = panels(len(tables), columns=2, height=float(np.clip(0.95 * cell * layers, 1.3, 3.6)))
-    figure.set_figheight(figure.get_figheight() + 0.5)
-    size = min(0.82 * 72 * cell / len(ROLE_MAP_ROWS[0]), 9.0) ** 2  # points squared
+    figure, axes = panels(len(tables), 2, _row_height(every, min(2, len(tables))), HEAD, LAYER_UPWARDS)
+    figure.set_figheight(figure.get_figheight() + 0.5)  # room for the key
+    size = min(0.75 * 72 * cell / len(ROLE_MAP_ROWS[0]), 9.0) ** 2  # points squared
     for panel, (task, table) in zip(axes, tables.items(), strict=True):
         _role_marks(panel, table, roles, size)
         _cell_borders(panel, layers, heads)
         panel.set_title(task)
-    figure.legend(handles=_role_key(), ncols=4, loc="outside lower center", columnspacing=1.6, handletextpad=0.3,
-                  title="place of each role's mark within the cell of a head")  # fmt: skip
-    return _name_axes(figure, title)
+    key = "Place of each role within the cell of a head (grey × there: untestable)"
+    figure.legend(handles=_role_key(), ncols=4, loc="outside lower center", frameon=True, title=key)
+    return titled(figure, title)
 
 
-def _name_axes(figure: Figure, title: str) -> Figure:
-    """Common labels of a grid of layer x head panels."""
-    figure.supxlabel(HEAD)
-    figure.supylabel(LAYER_UPWARDS)
-    if title:
-        figure.suptitle(title)
-    return figure
+def _row_height(table: pd.DataFrame, columns: int) -> float:
+    """Height (inches) of a row of panels, and its titles, in which cells are about square."""
+    layers, heads = grid_size(table)
+    return 0.2 + float(np.clip(DOUBLE / columns / heads * layers, 0.9, 3.4))
 
 
 def _dots(axes: Axes, marked: np.ndarray, light: np.ndarray) -> None:
     """A dot in every marked cell, white where the cell is dark."""
     layers, heads = np.nonzero(marked)
-    axes.scatter(heads, layers, s=4, c=np.where(light[marked], "white", "black"), linewidth=0)
+    size = min(4.0, (20 / marked.shape[1]) ** 2)  # points squared; smaller in narrow cells
+    axes.scatter(heads, layers, s=size, c=np.where(light[marked], "white", "black"), linewidth=0)
 
 
 def _verdict_bars(
-    axes: Axes, chosen: np.ndarray, row: int, height: float, color: str, label: str, hatched: bool = False
+    axes: Axes, heads: np.ndarray, row: int, height: float = 0.8, width: float = 0.86, **look: object
 ) -> None:
-    """Bars of one verdict in one row of the assignment diagram."""
-    hatch = {"hatch": "//////", "edgecolor": "0.6"} if hatched else {}
-    where = np.flatnonzero(chosen)
-    axes.bar(where, height, bottom=row - height / 2, width=1.0 if hatched else 0.86, color=color, linewidth=0,
-             label=f"_{label}", **hatch)  # fmt: skip
+    """Bars centred on one row of the assignment diagram."""
+    axes.bar(heads, height, width, bottom=row - height / 2, **look)
 
 
 def _legend_verdicts(axes: Axes) -> None:
@@ -158,40 +160,35 @@ def _legend_verdicts(axes: Axes) -> None:
     axes.legend(handles=handles, ncols=3, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.2)
 
 
-def _mark(role: str) -> dict[str, object]:
-    """Marker, colour and outline of a role's mark; light colours get a dark outline."""
-    edge = "0.25" if luminance(colour(role)) > 0.6 else "none"
-    return {"marker": ROLE_MARKERS[role], "facecolor": colour(role), "edgecolor": edge, "linewidth": 0.4}
-
-
 def _role_marks(axes: Axes, table: pd.DataFrame, roles: set[str], size: float) -> None:
     """The marks of one task's role map; a role of the study that the task lacks is untestable there."""
     for row, names in enumerate(ROLE_MAP_ROWS):
         for column, role in enumerate(names):
             verdict = layer_head(table, role, "assigned") if role in roles else np.zeros((0, 0))
-            for chosen, mark, area in ((verdict == 1, _mark(role), size), (np.isnan(verdict), UNTESTABLE, size / 4)):
+            mark = {"s": size * MARK_AREAS.get(role, 1.0), "marker": ROLE_MARKERS[role]} | fill(role)
+            for chosen, look in ((verdict == 1, mark), (np.isnan(verdict), {"s": size / 4} | UNTESTABLE)):
                 layers, heads = np.nonzero(chosen)
-                axes.scatter(heads + (column - 1.5) / 4.3, layers + (1 - row) / 3.3, s=area, label=role, **mark)
+                axes.scatter(heads + (column - 1.5) / 4.4, layers + (1 - row) / 3.4, label=role, **look)
 
 
 def _cell_borders(axes: Axes, layers: int, heads: int) -> None:
     """Pale lines between the cells of a grid, and its limits."""
-    axes.hlines(np.arange(1, layers) - 0.5, -0.5, heads - 0.5, color=MISSING, linewidth=0.6, zorder=0)
-    axes.vlines(np.arange(1, heads) - 0.5, -0.5, layers - 0.5, color=MISSING, linewidth=0.6, zorder=0)
+    axes.hlines(np.arange(1, layers) - 0.5, -0.5, heads - 0.5, color="0.75", linewidth=0.6, zorder=0)
+    axes.vlines(np.arange(1, heads) - 0.5, -0.5, layers - 0.5, color="0.75", linewidth=0.6, zorder=0)
     axes.set(xlim=(-0.5, heads - 0.5), ylim=(-0.5, layers - 0.5))
     integer_ticks(axes, bins=12)
 
 
 def _role_key() -> list[Line2D]:
-    """Legend handles in the arrangement of ROLE_MAP_ROWS, column by column, and the cross for untestable."""
-    rows = [*ROLE_MAP_ROWS[:-1], (*ROLE_MAP_ROWS[-1], "untestable")]
-    columns = itertools.zip_longest(*rows)
-    return [_key(role) for column in columns for role in column if role is not None]
+    """Legend handles in the arrangement of ROLE_MAP_ROWS (a legend fills its columns first)."""
+    columns = itertools.zip_longest(*ROLE_MAP_ROWS)
+    return [_key(role) for column in columns for role in column]
 
 
-def _key(role: str) -> Line2D:
-    """The legend entry of one role, or of `untestable`."""
-    mark = UNTESTABLE | {"facecolor": "none", "edgecolor": "0.5"} if role == "untestable" else _mark(role)
-    face, edge = mark["facecolor"], mark["edgecolor"]
-    return Line2D([], [], linestyle="", marker=mark["marker"], markersize=6, label=role,
-                  markerfacecolor=face, markeredgecolor=face if edge == "none" else edge, markeredgewidth=0.5)  # fmt: skip
+def _key(role: str | None) -> Line2D:
+    """The legend entry of one role; an empty one for a place without a role."""
+    if role is None:
+        return Line2D([], [], linestyle="", label=" ")
+    size = 6 * MARK_AREAS.get(role, 1.0) ** 0.5
+    return Line2D([], [], linestyle="", label=role, marker=ROLE_MARKERS[role], markersize=size,
+                  markerfacecolor=colour(role), markeredgecolor=ink(role), markeredgewidth=0.5)  # fmt: skip

@@ -70,24 +70,26 @@ def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, max_tokens: in
     for index, name in enumerate(("text_a", "text_b")[: len(example.texts)]):
         if not (text == index).any():
             raise InputError(f"{example.id}: {name} holds no word piece: remove the row or mend its text")
-    tokens = tuple(encoding.tokens())
+    spans = np.where((text < 0)[:, None], 0, np.array(encoding["offset_mapping"]))
+    # By the characters a token stands for: byte-level vocabularies spell ` ,` as `Ġ,`.
+    written = [example.texts[index][start:end] for index, (start, end) in zip(text, spans, strict=True)]
     return Layout(
         id=example.id,
-        tokens=tokens,
+        tokens=tuple(encoding.tokens()),
         input_ids=ids,
         type_ids=np.array(encoding["token_type_ids"]),
         text=text,
-        spans=np.where((text < 0)[:, None], 0, np.array(encoding["offset_mapping"])),
+        spans=spans,
         cls=(ids == tokenizer.cls_token_id) & (text < 0),
         sep=(ids == tokenizer.sep_token_id) & (text < 0),
-        punctuation=np.array([is_punctuation(t) for t in tokens]) & (text >= 0),
+        punctuation=np.array([is_punctuation(characters) for characters in written]),
         cut=full - len(ids),
     )
 
 
-def is_punctuation(token: str) -> bool:
-    """Whether every character of a token is punctuation by Unicode (category P)."""
-    return all(unicodedata.category(character).startswith("P") for character in token)
+def is_punctuation(characters: str) -> bool:
+    """Whether there are characters and all are punctuation by Unicode (category P)."""
+    return characters != "" and all(unicodedata.category(one).startswith("P") for one in characters)
 
 
 def batches(sequences: Sequence[Layout], budget: int = 2048, most: int = 32) -> Iterator[list[int]]:

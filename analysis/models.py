@@ -8,6 +8,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
+import huggingface_hub
 import torch
 import transformers
 from safetensors import SafetensorError
@@ -182,17 +183,27 @@ def _read(auto_class: type, name: str | Path, source: str, **options):
     transformers.logging.set_verbosity_error()  # new classification heads are announced as missing weights
     transformers.logging.disable_progress_bar()
     try:
-        return auto_class.from_pretrained(source, **options)
+        return auto_class.from_pretrained(source, local_files_only=not _on_hub(source), **options)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         remedy = (
             "its files are damaged or incomplete: make it again"
             if Path(source).is_dir()
-            else "it is neither minilm, tiny nor a folder; for a Hub id check its spelling, the network and HF_ENDPOINT"
+            else "it is neither minilm, tiny nor a folder; for a Hub id check its spelling, the network, HF_ENDPOINT"
         )
         raise InputError(f"encoder {str(name)!r} cannot be loaded: {remedy}") from error
     finally:
         transformers.logging.set_verbosity(level)
         transformers.logging.enable_progress_bar()
+
+
+def _on_hub(source: str) -> bool:
+    """Whether the Hub answers for a model: the clients would try a dead address for half a minute."""
+    if Path(source).is_dir() or huggingface_hub.is_offline_mode():
+        return False
+    try:
+        return bool(huggingface_hub.HfApi().model_info(source, timeout=10))
+    except Exception:  # whatever the client's HTTP library raises; a copy downloaded before may still serve
+        return False
 
 
 def _check_device(device: str) -> None:

@@ -161,7 +161,7 @@ def change(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -> pd.
 
     Raises InputError where the tables are not about the same heads and roles.
     """
-    both = _paired(pretrained_table, finetuned_table, "mean")
+    both = _paired({"pretrained": pretrained_table, "finetuned": finetuned_table}, "mean")
     return both.assign(difference=both["finetuned"] - both["pretrained"])
 
 
@@ -171,23 +171,11 @@ def transitions(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -
     Untestable counts as not having the role. Raises InputError where the tables are not about the
     same heads and roles.
     """
-    both = _paired(pretrained_table, finetuned_table, "assigned")
-    before, after = (both[state].fillna(False).astype(bool) for state in ("pretrained", "finetuned"))
+    both = _paired({"before": pretrained_table, "after": finetuned_table}, "assigned")
+    before, after = (both[state].fillna(False).astype(bool) for state in ("before", "after"))
     moves = both.assign(gained=~before & after, lost=before & ~after, kept=before & after)
     keys = [*both.columns.intersection(["task"]), "layer", "role"]
     return moves.groupby(keys, sort=False)[["gained", "lost", "kept"]].sum().reset_index()
-
-
-def _paired(first: pd.DataFrame, second: pd.DataFrame, column: str) -> pd.DataFrame:
-    keys = [*first.columns.intersection(["task"]), *HEAD, "role"]
-    names = {"pretrained": first, "finetuned": second}
-    parts = [part[[*keys, column]].rename(columns={column: name}) for name, part in names.items()]
-    both = parts[0].merge(parts[1], on=keys, how="inner", validate="one_to_one")
-    if not len(both) == len(first) == len(second):
-        raise InputError(
-            "the two role tables differ in heads or roles; make both from the same model and roles"
-        )
-    return both
 
 
 def arithmetic_differences(corrected_table: pd.DataFrame, published_table: pd.DataFrame) -> pd.DataFrame:
@@ -195,9 +183,21 @@ def arithmetic_differences(corrected_table: pd.DataFrame, published_table: pd.Da
 
     Raises InputError where the tables are not about the same heads and roles.
     """
-    both = _paired(corrected_table, published_table, "assigned")
-    first, second = (both[name].astype(object).fillna("untestable") for name in ("pretrained", "finetuned"))
-    return both.assign(heads=first != second).groupby("role", sort=False)["heads"].sum().reset_index()
+    both = _paired({"corrected": corrected_table, "published": published_table}, "assigned")
+    labels = both[["corrected", "published"]].astype(object).fillna("untestable")
+    differs = both.assign(heads=labels["corrected"] != labels["published"])
+    return differs.groupby("role", sort=False)["heads"].sum().reset_index()
+
+
+def _paired(tables: dict[str, pd.DataFrame], column: str) -> pd.DataFrame:
+    """One column of two role tables side by side, under the names given, for each head and role."""
+    first, second = tables.values()
+    keys = [*first.columns.intersection(["task"]), *HEAD, "role"]
+    parts = [table[[*keys, column]].rename(columns={column: name}) for name, table in tables.items()]
+    both = parts[0].merge(parts[1], on=keys, how="inner", validate="one_to_one")
+    if not len(both) == len(first) == len(second):
+        raise InputError("the two role tables differ in heads or roles; use one model and one set of roles")
+    return both
 
 
 def attention_mass(scores: xr.DataArray, role: str) -> xr.DataArray:

@@ -131,10 +131,16 @@ def imported_modules(path: Path, seen: frozenset[str] = frozenset()) -> set[str]
             module = (node.module or "").removeprefix("analysis").lstrip(".")
             if own:
                 found |= {module.split(".")[0]} if module else _homes(alias.name for alias in node.names)
-    found = {name for name in found if name and (PACKAGE / f"{name}.py").exists()} - seen
+    found = {name for name in found if name and module_file(name).exists()} - seen
     for name in sorted(found):
-        found |= imported_modules(PACKAGE / f"{name}.py", seen | found)
+        found |= imported_modules(module_file(name), seen | found)
     return found
+
+
+def module_file(name: str) -> Path:
+    """The file of a module or subpackage of this package."""
+    folder = PACKAGE / name
+    return folder / "__init__.py" if folder.is_dir() else PACKAGE / f"{name}.py"
 
 
 def _homes(names: Iterable[str]) -> set[str]:
@@ -155,8 +161,9 @@ def write_rules(profile: str) -> Path:
     for notebook in notebook_names():
         values = results.cache / "parameters" / f"{notebook}.yaml"
         _write_changed(values, yaml.safe_dump(parameters(notebook, profile), sort_keys=True))
-        modules = [f"analysis/{name}.py" for name in sorted(imported_modules(source(notebook)))]
-        lines.append(f"DEPENDS_{notebook} := notebooks/{notebook}.py {' '.join(modules)} {values}")
+        modules = [module_file(name) for name in sorted(imported_modules(source(notebook)))]
+        files = [os.path.relpath(path, ROOT) for path in (source(notebook), *modules, values)]
+        lines.append(f"DEPENDS_{notebook} := {' '.join(files)}")
     path = results.cache / "rules.mk"
     write_text(path, "\n".join(lines) + "\n")
     return path

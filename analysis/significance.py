@@ -16,7 +16,6 @@ from .errors import InputError
 DIMENSIONS = ("sequence", "role", "layer", "head")
 # Degrees of freedom the standard deviation gives up; the released code divides by n.
 DDOF = {"corrected": 1, "published": 0}
-SMALLEST_SKEWNESS_SAMPLE = 8  # D'Agostino's test is not defined below
 
 
 class HeadTest(NamedTuple):
@@ -30,7 +29,7 @@ class HeadTest(NamedTuple):
 
 
 def head_test(
-    scores: Float[np.ndarray, "sequence ..."], tau: float, arithmetic: str = "corrected"
+    scores: Float[np.ndarray, "sequence ..."], tau: float | int, arithmetic: str = "corrected"
 ) -> HeadTest:
     """One-sided one-sample t test of mean score > `tau` over sequences, NaN omitted.
 
@@ -52,7 +51,9 @@ def head_test(
     return HeadTest(n, np.asarray(mean), np.asarray(sd), np.asarray(t), np.asarray(p))
 
 
-def role_table(scores: xr.DataArray, tau: float = 3.0, alpha: float = 0.05, minimum: int = 2) -> pd.DataFrame:
+def role_table(
+    scores: xr.DataArray, tau: float | int = 3.0, alpha: float = 0.05, minimum: int = 2
+) -> pd.DataFrame:
     """Role table: layer, head, role, n, mean, sd, t, p, assigned; one row per role, layer and head.
 
     `assigned` is p < `alpha` and mean > `tau`, or <NA> (untestable) with fewer than `minimum`
@@ -74,8 +75,8 @@ def role_table(scores: xr.DataArray, tau: float = 3.0, alpha: float = 0.05, mini
 def skewness_table(scores: xr.DataArray) -> pd.DataFrame:
     """Asymmetry of the scores over sequences: role, layer, head, n, skewness, p.
 
-    `p` is D'Agostino's test of zero skewness; it needs eight sequences, and it and the skewness
-    are NaN for constant scores. Raises InputError for other dimensions.
+    `p` is D'Agostino's test of zero skewness, NaN below eight sequences; `p` and `skewness` are NaN
+    for constant scores. Raises InputError for other dimensions.
     """
     array = _ordered(scores)
     values = array.values.astype(np.float64)
@@ -84,7 +85,6 @@ def skewness_table(scores: xr.DataArray) -> pd.DataFrame:
     with _quiet():
         skewness = stats.skew(values, axis=0, nan_policy="omit")
         p = stats.skewtest(values, axis=0, nan_policy="omit").pvalue
-    p = np.where(n >= SMALLEST_SKEWNESS_SAMPLE, p, np.nan)
     return _long(array, {"n": n, "skewness": skewness, "p": p})
 
 

@@ -4,7 +4,7 @@ import importlib.metadata
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from .errors import InputError
 
 ROOT = Path(__file__).resolve().parents[1]
+STATES = ("pretrained", "finetuned")
 VERSIONED = ("torch", "transformers", "datasets", "scipy", "numpy", "pandas", "xarray", "spacy")
 
 
@@ -47,6 +48,19 @@ def write_text(path: Path, text: str) -> None:
     """Writes a text file, whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def update_readme(section: str, text: str, path: Path = ROOT / "README.md") -> None:
+    """Replaces what stands in README between the comments `section` and `/section`.
+
+    Raises InputError when the comments are not there.
+    """
+    start, end = f"<!-- {section} -->\n", f"<!-- /{section} -->"
+    readme = path.read_text(encoding="utf-8")
+    if start not in readme or end not in readme:
+        raise InputError(f"{path} has no section between {start.strip()} and {end}: put the comments back")
+    head, rest = readme.split(start, 1)
+    write_text(path, head + start + text.strip() + "\n" + rest[rest.index(end) :])
 
 
 def versions() -> str:
@@ -104,9 +118,33 @@ class Results:
         path = self.tables / f"{name}.csv"
         try:
             table = pd.read_csv(path)
-        except (OSError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        except (OSError, ValueError) as error:
             raise InputError(f"{path} is missing or damaged: delete it and run make reproduce again") from error
         return table.astype({"assigned": "boolean"}) if "assigned" in table else table
+
+    def save_part(self, table: pd.DataFrame, name: str, task: str) -> Path:
+        """Keeps one task's rows of a table that is joined over the tasks later; returns the path."""
+        path = self.cache / "parts" / f"{name}-{task}.csv"
+        write_text(path, table.to_csv(index=False, lineterminator="\n"))
+        return path
+
+    def join_parts(self, name: str, tasks: Sequence[str]) -> pd.DataFrame:
+        """The rows that all tasks kept of a table, in the order of the tasks; raises InputError if one lacks."""
+        paths = {task: self.cache / "parts" / f"{name}-{task}.csv" for task in tasks}
+        missing = [task for task, path in paths.items() if not path.exists()]
+        if missing:
+            raise InputError(f"{paths[missing[0]]} does not exist: run make reproduce for this profile")
+        return pd.concat([pd.read_csv(path) for path in paths.values()], ignore_index=True)
+
+    def role_tables(self, tasks: Sequence[str]) -> pd.DataFrame:
+        """The role tables of all tasks, pre-trained and fine-tuned, with leading columns task and state."""
+        tables = [
+            self.load_table(f"roles-{task}-{state}").assign(task=task, state=state)
+            for task in tasks
+            for state in STATES
+        ]
+        long = pd.concat(tables, ignore_index=True)
+        return long[["task", "state", *long.columns.drop(["task", "state"])]]
 
     def save_figure(self, figure: Figure, name: str) -> Path:
         """Writes a figure as PNG and SVG, the same bytes for the same figure; returns the PNG's path."""

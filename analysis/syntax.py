@@ -72,6 +72,9 @@ def read_conllu(path: Path) -> list[conllu.TokenList]:
         raise InputError(f"{path} is not readable as CoNLL-U: {' '.join(str(error).split())}") from error
     if not sentences:
         raise InputError(f"{path} holds no sentence: give a CoNLL-U file")
+    short = [word for sentence in sentences for word in sentence if len(word) < len(conllu.parser.DEFAULT_FIELDS)]
+    if short:
+        raise InputError(f"{path}: the line {list(short[0].values())} lacks columns: CoNLL-U has 10, divided by tabs")
     return sentences
 
 

@@ -111,10 +111,10 @@ def load_examples(
     """Examples of a task, all of them or a seeded sample of `n`, in the order of the source.
 
     `source` is "bundled", "hub" or the folder that holds `<TASK>/<split>.tsv` as GLUE ships them (with
-    environment variables, as in "$DATA_DIR/glue"). All
-    examples come where `n` is None or more than there are (bundled: `BUNDLED_SIZE` where None). A
-    sample depends on the seed and the number of rows only, and a larger one contains the smaller. Ids
-    are `<task>-<split>-<row>`, 0-based, whatever the sample; every row is checked, drawn or not.
+    environment variables, as in "$DATA_DIR/glue"). All examples come where `n` is None or more than
+    there are (bundled: `BUNDLED_SIZE` where None). A sample depends on the seed and the number of rows
+    only, and a larger one contains the smaller. Ids are `<task>-<split>-<row>`, 0-based, whatever the
+    sample; every row of a file is checked, drawn or not.
 
     Raises InputError where the request, a file or a row is wrong, or the Hub does not answer.
     """

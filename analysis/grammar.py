@@ -1,0 +1,282 @@
+"""Sentence frames in bracket notation -> words with dependency relations (the notation: see `frames.yaml`)."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import accumulate
+from typing import NamedTuple
+
+from analysis.lexicon import article, inflect
+
+VERBAL = frozenset({"base", "present", "past", "participle", "gerund"})
+NO_SPACE_BEFORE = frozenset({",", ".", "?", "!", ";", ":", "n't", "'s"})
+PRONOUNS = "I me my you your he she it its we us our they their who what nobody everyone".split()
+# The part of speech of closed-class words, before the relation is asked.
+CLOSED = {
+    **dict.fromkeys(PRONOUNS, "PRON"),
+    **dict.fromkeys(["the", "a", "some", "any", "every", "no", "all", "this", "which", "such"], "DET"),
+    **dict.fromkeys(["how", "when", "where", "why"], "ADV"),
+    **dict.fromkeys(["n't", "not"], "PART"),
+    **dict.fromkeys([",", ".", "?", "!"], "PUNCT"),
+    **dict.fromkeys(["can", "will", "should", "could"], "AUX"),
+}
+BY_LABEL = {
+    "det": "DET",
+    "amod": "ADJ",
+    "advmod": "ADV",
+    "case": "ADP",
+    "fixed": "ADP",
+    "mark": "SCONJ",
+    "cc": "CCONJ",
+    "aux": "AUX",
+    "aux:pass": "AUX",
+    "cop": "AUX",
+    "nummod": "NUM",
+    "compound:prt": "ADP",
+}
+LEMMAS = {
+    "n't": "not",
+    **{"me": "I", "my": "I", "your": "you", "its": "it", "us": "we", "our": "we", "their": "they"},
+    **{"best": "good", "more": "much", "less": "little"},
+}
+PLURAL_SUBJECTS = frozenset({"I", "you", "we", "they", "people"})
+
+
+class Leaf(NamedTuple):
+    """A word or a `{slot}` of a frame, with its feature or part of speech and its label, if any."""
+
+    text: str
+    feature: str
+    label: str
+    slot: bool
+
+
+class Group(NamedTuple):
+    """A subtree of a frame: a label and items, exactly one of which is the head."""
+
+    label: str
+    items: tuple
+    head: int
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A word with its dependents in order; `label` is its relation to the word above."""
+
+    form: str
+    lemma: str
+    upos: str
+    label: str
+    number: str = "singular"
+    left: tuple["Phrase", ...] = ()
+    right: tuple["Phrase", ...] = ()
+
+
+class Word(NamedTuple):
+    """A word of a sentence: `head` is the 1-based position of its head (0: root), `span` its characters."""
+
+    form: str
+    lemma: str
+    upos: str
+    head: int
+    label: str
+    span: tuple[int, int]
+
+
+class Sentence(NamedTuple):
+    """A text and its words."""
+
+    text: str
+    words: tuple[Word, ...]
+
+
+Fillings = Mapping[str, Phrase | str | None]
+
+
+def leaf(token: str) -> Leaf:
+    """One word or slot of the notation."""
+    text, _, label = token.partition("/") if token != "/" else (token, "", "")
+    text, _, feature = text.partition(".") if text != "." else (text, "", "")
+    slot = text.startswith("{")
+    return Leaf(text.strip("{}"), feature.strip("}"), label, slot)
+
+
+def group(label: str, tokens: Iterator[str]) -> Group:
+    """The subtree whose items `tokens` spell, up to its closing bracket."""
+    items = []
+    for token in tokens:
+        if token == ")":
+            break
+        items.append(group(next(tokens), tokens) if token == "(" else leaf(token))
+    heads = [position for position, item in enumerate(items) if isinstance(item, Leaf) and not item.label]
+    if len(heads) != 1:
+        raise ValueError(f"a frame needs one head in each bracket, found {len(heads)} in {label}: {items}")
+    return Group(label, tuple(items), heads[0])
+
+
+def closing(tokens: list[str]) -> int:
+    """The position of the bracket that closes the first one."""
+    depths = accumulate({"(": 1, ")": -1}.get(token, 0) for token in tokens)
+    return next(position for position, depth in enumerate(depths) if depth == 0)
+
+
+@cache
+def parse_frame(notation: str) -> Group:
+    """The tree that a notation spells."""
+    tokens = re.findall(r"\{[^}]*\}[^\s()]*|[()]|[^\s()]+", notation)
+    if tokens[0] == "(" and closing(tokens) == len(tokens) - 1:
+        return group(tokens[1], iter(tokens[2:]))
+    return group("root", iter(tokens))
+
+
+def slots(notation: str) -> tuple[str, ...]:
+    """The names of the slots of a frame, in order of first use."""
+    return tuple(dict.fromkeys(re.findall(r"\{([^}.]+)", notation)))
+
+
+def part_of_speech(word: str, feature: str, label: str) -> str:
+    """The universal part of speech of a word from its feature, its form and its relation."""
+    if feature.isupper():
+        return feature
+    if feature in VERBAL:
+        return "AUX" if label in {"aux", "aux:pass", "cop"} else "VERB"
+    if word == "to" and label == "mark":
+        return "PART"
+    if word == "that":
+        return {"det": "DET", "mark": "SCONJ"}.get(label, "PRON")
+    known = CLOSED.get(word) or BY_LABEL.get(label)
+    if known:
+        return known
+    if word.isdigit():
+        return "NUM"
+    return "PROPN" if word[0].isupper() else "NOUN"
+
+
+def word_phrase(text: str, feature: str, label: str, number: str) -> Phrase:
+    """A single word, inflected; the parts of a compound or a verb's particle become its dependents."""
+    first, *rest = text.split("_")
+    upos = part_of_speech(text, feature, label)
+    if upos == "VERB" and rest:
+        particle = Phrase(rest[0], rest[0], "ADP", "compound:prt")
+        return Phrase(inflect(first, feature, number), first, upos, label, right=(particle,))
+    *modifiers, head = [first, *rest]
+    left = tuple(Phrase(part, part, "NOUN", "compound") for part in modifiers)
+    own = "plural" if feature == "plural" or head in PLURAL_SUBJECTS else "singular"
+    form = inflect(head, feature, number) if feature.islower() else head
+    return Phrase(form, LEMMAS.get(head, head), upos, label, own, left)
+
+
+def number_of(item: Leaf | Group, fillings: Fillings) -> str | None:
+    """The grammatical number of a subject, None for a relative pronoun."""
+    if isinstance(item, Group):
+        coordinated = any(isinstance(part, Group) and part.label == "conj" for part in item.items)
+        return "plural" if coordinated else number_of(item.items[item.head], fillings)
+    if item.slot:
+        filling = fillings[item.text]
+        if isinstance(filling, Phrase):
+            return filling.number
+        return "plural" if item.feature == "plural" else "singular"
+    if item.text in {"who", "that", "which"}:
+        return None
+    return "plural" if item.feature == "plural" or item.text in PLURAL_SUBJECTS else "singular"
+
+
+def agreement(frame: Group, fillings: Fillings, inherited: str) -> str:
+    """The number that the verbs of a subtree agree with: its subject's, else its own head's, else the one above's."""
+    for item in frame.items:
+        if item.label.startswith("nsubj"):
+            return number_of(item, fillings) or inherited
+    head = frame.items[frame.head]
+    nominal = isinstance(head, Leaf) and head.feature not in VERBAL and not head.feature.isupper()
+    return (number_of(head, fillings) or inherited) if nominal else inherited
+
+
+def grow_leaf(item: Leaf, fillings: Fillings, number: str, label: str) -> Phrase | None:
+    """The phrase of a word or slot; None where nothing fills the slot."""
+    if not item.slot:
+        return word_phrase(item.text, item.feature, label, number)
+    filling = fillings[item.text]
+    if filling is None:
+        return None
+    if isinstance(filling, str):
+        return word_phrase(filling, item.feature, label, number)
+    return replace(filling, label=label if label != "=" else filling.label)
+
+
+def grow_item(item: Leaf | Group, fillings: Fillings, number: str) -> Phrase | None:
+    """The phrase of any item that is not the head of its bracket."""
+    if isinstance(item, Group):
+        return grow_group(item, fillings, number)
+    return grow_leaf(item, fillings, number, item.label)
+
+
+def grow_group(frame: Group, fillings: Fillings, inherited: str) -> Phrase | None:
+    """The phrase of a subtree; None where its head is an empty slot."""
+    number = agreement(frame, fillings, inherited)
+    head = grow_leaf(frame.items[frame.head], fillings, number, frame.label)
+    if head is None:
+        return None
+    before = [grow_item(item, fillings, number) for item in frame.items[: frame.head]]
+    after = [grow_item(item, fillings, number) for item in frame.items[frame.head + 1 :]]
+    left = (*filter(None, before), *head.left)
+    right = (*head.right, *filter(None, after))
+    own = "plural" if any(part.label == "conj" for part in right) and head.upos == "NOUN" else head.number
+    return replace(head, left=left, right=right, number=own)
+
+
+def build(notation: str, fillings: Fillings) -> Phrase:
+    """The tree of a frame with its slots filled by phrases, words or (None) nothing."""
+    return grow_group(parse_frame(notation), fillings, "singular")
+
+
+def in_order(phrase: Phrase, above: Phrase | None = None) -> Iterator[tuple[Phrase, Phrase | None]]:
+    """The words of a tree from left to right, each with the one it depends on."""
+    for child in phrase.left:
+        yield from in_order(child, phrase)
+    yield phrase, above
+    for child in phrase.right:
+        yield from in_order(child, phrase)
+
+
+def single_punctuation(arcs: list[tuple[Phrase, Phrase | None]]) -> list[tuple[Phrase, Phrase | None]]:
+    """The words without commas that would stand first or directly before another mark."""
+    following = [arc[0].upos for arc in arcs[1:]] + [""]
+    return [
+        arc
+        for position, (arc, after) in enumerate(zip(arcs, following, strict=True))
+        if not (arc[0].form == "," and (position == 0 or after == "PUNCT"))
+    ]
+
+
+def surface(forms: list[str]) -> list[str]:
+    """The forms as printed: `an` before vowels, a capital at the start."""
+    following = [*forms[1:], ""]
+    forms = [article(after) if form == "a" else form for form, after in zip(forms, following, strict=True)]
+    return [forms[0][0].upper() + forms[0][1:], *forms[1:]]
+
+
+def spans(forms: list[str]) -> list[tuple[int, int]]:
+    """The character span of each form in the sentence."""
+    found, end = [], -1
+    for form in forms:
+        start = max(end, 0) if form in NO_SPACE_BEFORE else end + 1
+        end = start + len(form)
+        found.append((start, end))
+    return found
+
+
+def sentence(phrase: Phrase) -> Sentence:
+    """The sentence that a tree spells."""
+    arcs = single_punctuation(list(in_order(phrase)))
+    position = {id(word): index for index, (word, _) in enumerate(arcs, start=1)}
+    forms = surface([word.form for word, _ in arcs])
+    places = spans(forms)
+    words = tuple(
+        Word(form, word.lemma, word.upos, position[id(above)] if above else 0, word.label, span)
+        for form, span, (word, above) in zip(forms, places, arcs, strict=True)
+    )
+    text = ""
+    for form, (start, _) in zip(forms, places, strict=True):
+        text += " " * (start - len(text)) + form
+    return Sentence(text, words)

@@ -1,0 +1,119 @@
+"""Sieve bias scores by loops, straight from the formulas of the paper, token by token and pair by pair.
+
+They share nothing with the package but the tokens: special tokens are recognised by their spelling.
+"""
+
+from collections.abc import Callable, Sequence
+from math import log, nan
+
+import numpy as np
+
+SPECIAL = {"cls": ("[CLS]", "<s>"), "sep": ("[SEP]", "</s>")}
+PAIRS = {"nsubj", "dobj", "amod", "advmod"}
+MARKS = set(".,;:!?'\"()-")
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean, or NaN of nothing."""
+    return sum(values) / len(values) if values else nan
+
+
+def bias(attention: np.ndarray, token: int, sieve: set[int]) -> float:
+    """Mean attention of a token to its sieve, over its mean attention to all T tokens, which is 1 / T."""
+    return mean([float(attention[token, other]) for other in sieve]) / (1 / len(attention))
+
+
+def sequence_score(attention: np.ndarray, sieve_of: Callable[[int], set[int]]) -> float:
+    """Mean bias over the tokens that have a sieve."""
+    tokens = range(len(attention))
+    return mean([bias(attention, token, sieve_of(token)) for token in tokens if sieve_of(token)])
+
+
+def entropy(row: np.ndarray) -> float:
+    """Entropy in nats."""
+    return -sum(float(p) * log(p) for p in row if p > 0)
+
+
+def window_published(attention: np.ndarray, width: int) -> float:
+    """The released code: the band of token t is `min(t + width, T) + 1 - max(t - width, 0)` tokens wide."""
+    size, scores = len(attention), []
+    for token in range(size):
+        first = max(token - width, 0)
+        band = sum(float(attention[token, other]) for other in range(first, min(token + width, size - 1) + 1))
+        scores.append(band / (min(token + width, size) + 1 - first) / (1 / size))
+    return mean(scores)
+
+
+def word_pairs(attention: np.ndarray, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> float:
+    """Mean over pairs of the mean over the dependent's pieces of the bias towards the head's pieces."""
+    return mean(
+        [
+            mean([bias(attention, int(d), {int(h) for h in head}) for d in dependent])
+            for dependent, head in pairs
+        ]
+    )
+
+
+class Oracle:
+    """The scores of one map of one sequence; `pairs` are (dependent, head) token positions by label."""
+
+    def __init__(self, tokens: Sequence[str], pairs: dict):
+        self.size, self.pairs = len(tokens), pairs
+        self.cls = {0}
+        self.seps = [t for t in range(self.size) if tokens[t] in SPECIAL["sep"]]
+        self.marks = {t for t in range(self.size) if set(tokens[t].removeprefix("Ġ")) <= MARKS}
+        last_of_first = self.seps[0]
+        self.first = set(range(1, last_of_first))
+        self.second = set(range(last_of_first + 1, self.size)) - set(self.seps)
+
+    def sentences(self, token: int) -> tuple[set[int], set[int]]:
+        """The words of the token's own text and of the other one; nothing in a single text."""
+        if not self.second:
+            return set(), set()
+        return (self.first, self.second) if token < self.seps[0] else (self.second, self.first)
+
+    def near(self, token: int, width: int) -> set[int]:
+        """Tokens at most `width` positions away."""
+        return {other for other in range(self.size) if abs(other - token) <= width}
+
+    def sieve(self, role: str) -> Callable[[int], set[int]]:
+        """The sieve of every token, for a role that has one."""
+        name, _, number = role.partition("_")
+        if name == "window":
+            return lambda token: self.near(token, int(number))
+        if name == "offset":
+            return lambda token: {token + int(number)} & set(range(self.size))
+        return {
+            "local": lambda token: self.near(token, 2),
+            "cls": lambda token: self.cls,
+            "sep": lambda token: set(self.seps),
+            "sep_first": lambda token: {self.seps[0]},
+            "sep_last": lambda token: {self.seps[-1]} if self.second else set(),
+            "delimiter": lambda token: self.cls | set(self.seps),
+            "punctuation": lambda token: self.marks,
+            "own_sentence": lambda token: self.sentences(token)[0],
+            "other_sentence": lambda token: self.sentences(token)[1],
+        }[role]
+
+    def score(self, role: str, attention: np.ndarray) -> float:
+        """The sieve bias score of a role, NaN where the sequence has no such sieve."""
+        if role.endswith("_published"):
+            return window_published(attention, 2 if role.startswith("local") else int(role.split("_")[1]))
+        if role == "block":
+            weighted = np.array([row * entropy(row) for row in attention])
+            return sequence_score(weighted, self.sieve("own_sentence"))
+        if role == "syntactic":
+            return word_pairs(
+                attention, [pair for label in sorted(PAIRS) for pair in self.pairs.get(label, [])]
+            )
+        if role.endswith("_reversed"):
+            forward = self.pairs.get(role.removesuffix("_reversed"), [])
+            return word_pairs(attention, [(head, dependent) for dependent, head in forward])
+        if role in PAIRS | set(self.pairs):
+            return word_pairs(attention, self.pairs.get(role, []))
+        return sequence_score(attention, self.sieve(role))
+
+    def scores(self, role: str, maps: np.ndarray) -> np.ndarray:
+        """The scores of maps of shape (..., token, token)."""
+        flat = maps.reshape(-1, *maps.shape[-2:])
+        return np.array([self.score(role, attention) for attention in flat]).reshape(maps.shape[:-2])
