@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from analysis.grammar import Sentence, sentence, slots
 from analysis.lexicon import read
-from analysis.meanings import Meaning, draw, draw_frame, draw_word, express, rival
+from analysis.meanings import Meaning, draw, draw_word, express, frame_lists, rival
 
 # Share of pairs whose negatives are made of the same words with two participants swapped.
 HARD_SHARE = 0.15
@@ -81,13 +81,13 @@ def reversible() -> tuple[int, ...]:
 def draw_event(index: int, shares: Mapping[str, float], rng: Random) -> Meaning:
     """An event of one kind with the optional parts that chance tells."""
     event = read("frames")["events"][index]
-    domain = read("frames")["domains"][event["domain"]]
+    domain = event["domain"]
     makers: dict[str, Callable[[], Meaning]] = {
         "manner": lambda: draw_word(event["manner"], rng),
         "time": lambda: draw("time", rng),
-        "place": lambda: draw("town", rng) if rng.random() < 0.5 else draw_frame("places", domain["places"], rng),
-        "circumstance": lambda: draw_frame("circumstances", domain["circumstances"], rng),
-        "reason": lambda: draw_frame("reasons", domain["reasons"], rng),
+        "place": lambda: draw("town", rng) if rng.random() < 0.5 else draw(f"{domain} places", rng),
+        "circumstance": lambda: draw(f"{domain} circumstances", rng),
+        "reason": lambda: draw(f"{domain} reasons", rng),
     }
     parts = {name: maker() if rng.random() < shares[name] else None for name, maker in makers.items()}
     parts |= {"verb": draw_word(f"verb {index}.", rng)}
@@ -147,7 +147,7 @@ def draw_question(activity: Mapping, intent: str, condition: bool, rng: Random) 
     for name in swappable(activity):
         parts[f"{name}2"] = rival(parts[name], rng)
     if condition:
-        parts["condition"] = draw_frame("conditions", read("frames")["conditions"], rng)
+        parts["condition"] = draw("condition", rng)
     frames = question_frames(intent, activity, condition)
     return Meaning("question", frames, parts, rng.randrange(len(frames)))
 
@@ -224,7 +224,7 @@ def sst2(label: int, rng: Random) -> Draft:
     """A review sentence or phrase, negative (0) or positive (1)."""
     frame = rng.choice(review_frames(label))
     told = rng.choices([0, 1, 2], [0.5, 0.4, 0.1])[0]
-    adjuncts = rng.sample(read("frames")["review_adjuncts"], told)
+    adjuncts = rng.sample(frame_lists()["review adjunct"], told)
     frame = " ".join([frame, *adjuncts, "./punct"])
     review = Meaning("review", (frame,), {name: draw(name, rng) for name in slots(frame)})
     return Draft(label, (sentence(express(review, rng)),))

@@ -56,7 +56,9 @@ def extract(
         for number, indices in enumerate(plan):
             batch = [sequences[index] for index in indices]
             weights, units[indices] = stack(batch, sieves)
-            found = score_batch(encoder, [s.layout for s in batch], weights, list(sieves.values()), number == 0)
+            found = score_batch(
+                encoder, [s.layout for s in batch], weights, list(sieves.values()), number == 0
+            )
             scores[indices] = np.where(units[indices][:, :, None, None] > 0, found, np.nan)
             bar.update(len(indices))
     return _labelled(encoder, sequences, sieves, scores, units, arithmetic, max_tokens)
@@ -80,9 +82,11 @@ def read_attention(
     """One sequence's layout and the attention of every head, for figures; rows are query tokens."""
     [layout] = layouts(encoder.tokenizer, [example], max_tokens)
     maps: list[np.ndarray] = []
-    with tap(encoder.model, read=lambda _, attention: maps.append(attention[0].cpu().numpy())):
-        with torch.inference_mode():
-            encoder.model(**encoder.inputs([layout]))
+    with (
+        tap(encoder.model, lambda _, attention: maps.append(attention[0].cpu().numpy())),
+        torch.inference_mode(),
+    ):
+        encoder.model(**encoder.inputs([layout]))
     return layout, np.stack(maps)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
 from sklearn.dummy import DummyClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -156,4 +155,6 @@ def baselines(task: str, train: Sequence[Example], dev: Sequence[Example]) -> di
 
 
 def _marked(example: Example) -> str:
-    return " ".join(f"{side}:{word}" for side, text in enumerate(example.texts) for word in text.lower().split())
+    return " ".join(
+        f"{side}:{word}" for side, text in enumerate(example.texts) for word in text.lower().split()
+    )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import count
 from random import Random
 
 from analysis.grammar import Phrase, build, slots
@@ -62,7 +63,7 @@ def shape(traits: Mapping, mark: str, rng: Random) -> str:
         return "people" if traits.get("plural") else "person"
     if mark:
         return PLAIN_NOUN[mark]
-    return "named" if "names" in traits else "thing"
+    return traits.get("phrases", "thing")
 
 
 def draw_noun_phrase(kind: str, rng: Random) -> Meaning:
@@ -82,9 +83,19 @@ def draw_noun_phrase(kind: str, rng: Random) -> Meaning:
     return Meaning(kind, (frame,), parts)
 
 
-def draw_frame(kind: str, frames: tuple[str, ...], rng: Random) -> Meaning:
+@cache
+def frame_lists() -> dict[str, list[str]]:
+    """Lists of frames that mean different things, by name; those of a domain as in `politics reasons`."""
+    frames = read("frames")
+    domains = {
+        f"{domain} {name}": listed for domain, lists in frames["domains"].items() for name, listed in lists.items()
+    }
+    return frames["phrases"] | domains
+
+
+def draw_frame(kind: str, rng: Random) -> Meaning:
     """One of several frames that mean different things, its slots filled."""
-    frame = rng.choice(frames)
+    frame = rng.choice(frame_lists()[kind])
     return Meaning(kind, (frame,), {name: draw(name, rng) for name in slots(frame)})
 
 
@@ -93,8 +104,8 @@ def draw(name: str, rng: Random) -> Meaning:
     kind = name.rstrip("0123456789")
     if kind in read("lexicon")["nouns"]:
         return draw_noun_phrase(kind, rng)
-    if kind in read("frames")["phrases"]:
-        return draw_frame(kind, read("frames")["phrases"][kind], rng)
+    if kind in frame_lists():
+        return draw_frame(kind, rng)
     if kind == "adjective":
         kind = "person adjective"
     return draw_word(kind, rng)
@@ -117,16 +128,13 @@ def rival(meaning: Meaning, rng: Random) -> Meaning:
 
 def redraw(meaning: Meaning, rng: Random) -> Meaning:
     """One fresh draw of the same kind."""
+    kind, noun, mark = meaning.kind.partition(" noun")
+    if noun:
+        return next(other for other, own in (draw_noun(kind, rng) for _ in count()) if own == mark)
     if meaning.parts is None:
-        kind, _, noun = meaning.kind.partition(" noun")
-        if meaning.kind.startswith("verb ") or " noun" not in meaning.kind:
-            return draw_word(meaning.kind, rng)
-        other, mark = draw_noun(kind, rng)
-        return other if mark == noun else meaning
-    identity = [name for name in IDENTITY if meaning.parts.get(name)]
-    if identity:
-        return replace(meaning, parts={**meaning.parts, **{name: rival(meaning.parts[name], rng) for name in identity}})
-    return draw(meaning.kind, rng)
+        return draw_word(meaning.kind, rng)
+    changes = {name: rival(meaning.parts[name], rng) for name in IDENTITY if meaning.parts.get(name)}
+    return replace(meaning, parts={**meaning.parts, **changes}) if changes else draw(meaning.kind, rng)
 
 
 def express(meaning: Meaning | None, rng: Random, rate: float = 0.0) -> Phrase | str | None:

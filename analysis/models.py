@@ -62,7 +62,9 @@ class Encoder:
         """SHA-256 of all weights, in order of their names."""
         digest = hashlib.sha256()
         for name, value in sorted(self.model.state_dict().items()):
-            digest.update(name.encode() + value.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+            digest.update(
+                name.encode() + value.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()
+            )
         return digest.hexdigest()
 
     @property
@@ -119,7 +121,9 @@ def load_encoder(name: str | Path, device: str = "cpu", precision: str = "float3
         model, info = _read(AutoModel, name, source, output_loading_info=True)
         missing = [key for key in info["missing_keys"] if not key.startswith("pooler.")]
     if missing:
-        raise InputError(f"{name} lacks the weights of {missing[0]}: give a whole checkpoint of a BERT-like encoder")
+        raise InputError(
+            f"{name} lacks the weights of {missing[0]}: give a whole checkpoint of a BERT-like encoder"
+        )
     _check_device(device)
     label = Path(name).name if isinstance(name, Path) or "/" not in str(name) else str(name)
     return Encoder(label, model.eval().to(device), load_tokenizer(name), precision)
@@ -147,7 +151,9 @@ def locate(name: str | Path) -> str:
     if path.is_dir():
         return str(path)
     if isinstance(name, Path) or path.is_absolute() or str(name).startswith(".") or str(name).count("/") > 1:
-        raise InputError(f"{name}: no such checkpoint folder: run 00_finetune first or name an existing folder")
+        raise InputError(
+            f"{name}: no such checkpoint folder: run 00_finetune first or name an existing folder"
+        )
     return str(name)
 
 

@@ -48,10 +48,14 @@ def overlap_heatmap(
 
     `overlap` has a row per pair of roles, in one or both orders, with columns role_a, role_b, heads_a,
     heads_b, both, jaccard, share_of_a, share_of_b. The diagonal gives the heads of the role itself.
-    Raises InputError when `value` is no key of OVERLAPS. Source: Pande 2021, Q1.
+    Raises InputError when `value` is no key of OVERLAPS or a pair stands there twice. Source: Pande 2021, Q1.
     """
     if value not in OVERLAPS:
         raise InputError(f"value {value!r} is not an overlap; choose one of {', '.join(OVERLAPS)}")
+    if overlap.duplicated(["role_a", "role_b"]).any():
+        raise InputError(
+            "the overlap table has a pair of roles more than once; select one task and state first"
+        )
     both_orders = pd.concat([overlap, overlap.rename(columns=_swapped)]).drop_duplicates(["role_a", "role_b"])
     roles = in_order(both_orders["role_a"])
     wide = both_orders.pivot(index="role_a", columns="role_b").reindex(index=roles)

@@ -29,6 +29,13 @@ from analysis.theme import (
 
 POOLED, STRONGEST = "all heads pooled", "head with the highest mean"
 GROUP_COLOURS = {POOLED: "0.8", STRONGEST: colour("local")}
+BOXES = {
+    "widths": 0.5,
+    "patch_artist": True,
+    "boxprops": {"facecolor": "0.8", "linewidth": 0.7},
+    "medianprops": {"color": "black", "linewidth": 1.2},
+    "manage_ticks": False,
+}
 MASSES = {
     "sep": {"label": "[SEP]", "color": colour("sep"), "marker": "d", "markersize": 4, "linewidth": 1.0},
     "cls": {"label": "[CLS]", "color": colour("cls"), "marker": "^", "markersize": 3.5, "linewidth": 1.0},
@@ -50,21 +57,17 @@ def score_distributions(scores: xr.DataArray, tau: float, title: str = "") -> Fi
     roles = in_order(scores["role"].values.tolist())
     means = frame.groupby(["role", "layer", "head"])["score"].agg(["mean", "skew"])
     strongest = means["mean"].groupby("role").idxmax()
+    size = (DOUBLE, 0.33 * len(roles) + 0.9)
     figure, (left, right) = plt.subplots(
-        1,
-        2,
-        figsize=(DOUBLE, 0.33 * len(roles) + 0.9),
-        width_ratios=(5, 3),
-        sharey=True,
-        layout="constrained",
+        1, 2, figsize=size, width_ratios=(5, 3), sharey=True, layout="constrained"
     )
     _letter_values(left, _pooled_and_strongest(frame, strongest), roles)
     left.axvline(tau, color="black", linestyle="--", linewidth=0.8)
     names = {role: f"{role} ({layer}, {head})" for role, layer, head in strongest}
     left.set(xlabel=SCORE, ylabel="role (layer, head with the highest mean)", ylim=(len(roles) - 0.5, -0.5))
     left.set_yticks(range(len(roles)), labels=[names.get(role, f"{role} (no score)") for role in roles])
-    sns.boxplot(means.reset_index(), x="skew", y="role", order=roles, color="0.8", whis=(0, 100), width=0.5,
-                linewidth=0.7, ax=right)  # fmt: skip
+    skewness = [means["skew"].dropna()[role] if role in strongest else [] for role in roles]
+    right.boxplot(skewness, positions=range(len(roles)), orientation="horizontal", whis=(0, 100), **BOXES)
     right.axvline(0, color="0.5", linewidth=0.8, zorder=0)
     right.set(xlabel="skewness over sequences\n(one value per head)", ylabel="")
     _legend_distributions(figure, tau)
@@ -78,20 +81,18 @@ def layer_profile(counts: pd.DataFrame, title: str = "") -> Figure:
     With one state only, bars show it. A role without counts for a task reads "untestable".
     Source: Pande 2021, Q2.
     """
-    states = [state for state in STATE_LINES if state in set(counts["state"])]
+    *earlier, last = [state for state in STATE_NAMES if state in set(counts["state"])]
+    edges = np.arange(counts["layer"].max() + 2) - 0.5
     figure, cells = _role_task_grid(counts, ["heads"], "number of heads")
     for (role, task), axes in cells.items():
-        rows = counts[(counts["role"] == role) & (counts["task"] == task)].dropna(subset="heads")
-        *lines, bars = (rows[rows["state"] == state].sort_values("layer") for state in states)
-        axes.bar(bars["layer"], bars["heads"].astype(float), width=0.8, **fill(role))
-        for line in lines:
-            edges = np.append(line["layer"], line["layer"].max() + 1) - 0.5
-            axes.stairs(line["heads"].astype(float), edges, color="black", linewidth=0.9, baseline=None)
-    handles = [Patch(facecolor="0.7", label=STATE_NAMES[states[-1]])]
-    handles += [
-        Line2D([], [], color="black", linewidth=0.9, label=STATE_NAMES[state]) for state in states[:-1]
-    ]
-    figure.legend(handles=handles, ncols=2, loc="outside upper right")
+        rows = counts[(counts["role"] == role) & (counts["task"] == task)]
+        heads = rows.pivot(index="layer", columns="state", values="heads").reindex(range(len(edges) - 1))
+        axes.bar(heads.index, heads[last].astype(float), width=0.8, **fill(role))
+        for state in earlier:
+            axes.stairs(heads[state].astype(float), edges, color="black", linewidth=0.9, baseline=None)
+    lines = [Line2D([], [], color="black", linewidth=0.9, label=STATE_NAMES[state]) for state in earlier]
+    bars = Patch(facecolor="0.7", label=STATE_NAMES[last])
+    figure.legend(handles=[*lines, bars], ncols=2, loc="outside upper right")
     return titled(figure, title)
 
 
@@ -104,9 +105,7 @@ def transitions_plot(transitions: pd.DataFrame, title: str = "") -> Figure:
     upwards = "number of heads (gained above, lost below the line)"
     figure, cells = _role_task_grid(transitions, ["gained", "lost"], upwards)
     for (role, task), axes in cells.items():
-        rows = transitions[(transitions["role"] == role) & (transitions["task"] == task)].dropna(
-            subset="gained"
-        )
+        rows = transitions[(transitions["role"] == role) & (transitions["task"] == task)]
         axes.bar(rows["layer"], rows["gained"].astype(float), width=0.8, **fill(role))
         hatched = fill(role) | {"facecolor": "white", "hatch": "//////"}
         axes.bar(rows["layer"], -rows["lost"].astype(float), width=0.8, **hatched)
@@ -174,16 +173,14 @@ def _pooled_and_strongest(frame: pd.DataFrame, strongest: pd.Series) -> pd.DataF
 
 def _letter_values(axes: Axes, frame: pd.DataFrame, roles: list[str]) -> None:
     """Letter-value boxes of both groups of heads per role on a logarithmic axis, and their means."""
-    floor = max(float(frame["score"].quantile(0.01)), 1e-4)
-    frame = frame.assign(score=frame["score"].clip(lower=floor))
-    sns.boxenplot(frame, x="score", y="role", order=roles, hue="heads", palette=GROUP_COLOURS, log_scale=True,
-                  showfliers=False, linewidth=0.4, legend=False, ax=axes)  # fmt: skip
     means = frame.groupby(["heads", "role"])["score"].mean()
+    floor = max(float(frame["score"].quantile(0.01)), 1e-4)
+    drawn = frame.assign(score=frame["score"].clip(lower=floor))  # zero has no place on a logarithmic axis
+    sns.boxenplot(drawn, x="score", y="role", order=roles, hue="heads", palette=GROUP_COLOURS, log_scale=True,
+                  showfliers=False, linewidth=0.4, legend=False, ax=axes)  # fmt: skip
+    diamond = {"marker": "D", "s": 10, "color": "white", "edgecolor": "black", "zorder": 3}
     for group, shift in {POOLED: -0.2, STRONGEST: 0.2}.items():
-        places = np.arange(len(roles)) + shift
-        axes.scatter(
-            means[group].reindex(roles), places, marker="D", s=10, color="white", edgecolor="black", zorder=3
-        )
+        axes.scatter(means[group].reindex(roles), np.arange(len(roles)) + shift, **diamond)
     axes.set_xlim(left=floor)
 
 

@@ -104,12 +104,8 @@ def memberships(table: pd.DataFrame) -> pd.DataFrame:
 def coarse_memberships(table: pd.DataFrame) -> pd.DataFrame:
     """Which head has which coarse role, itself or one of its finer roles (FAMILIES)."""
     members = memberships(table)
-    return pd.DataFrame(
-        {
-            coarse: members[members.columns.intersection(roles)].any(axis=1)
-            for coarse, roles in FAMILIES.items()
-        }
-    )
+    finer = {coarse: members.columns.intersection(roles) for coarse, roles in FAMILIES.items()}
+    return pd.DataFrame({coarse: members[roles].any(axis=1) for coarse, roles in finer.items()})
 
 
 def multifunctional(table: pd.DataFrame) -> pd.Series:

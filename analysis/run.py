@@ -21,6 +21,7 @@ from .store import ROOT, Results, replacing, write_text
 NOTEBOOKS = ROOT / "notebooks"
 PROFILES = ROOT / "profiles"
 PACKAGE = Path(__file__).parent
+RUNS_PER = ("task", "state")  # a notebook with these parameters is executed once for each of their values
 
 
 def notebook_names() -> list[str]:
@@ -37,7 +38,12 @@ def source(notebook: str) -> Path:
 
 def declared(notebook: str) -> dict[str, Any]:
     """The names and defaults in a notebook's parameters cell."""
-    cell = source(notebook).read_text(encoding="utf-8").split('# %% tags=["parameters"]', 1)[1].split("# %%", 1)[0]
+    cell = (
+        source(notebook)
+        .read_text(encoding="utf-8")
+        .split('# %% tags=["parameters"]', 1)[1]
+        .split("# %%", 1)[0]
+    )
     return {
         statement.targets[0].id: ast.literal_eval(statement.value)
         for statement in ast.parse(cell).body
@@ -91,7 +97,7 @@ def run(notebook: str, profile: str, settings: Mapping[str, Any]) -> Path:
 
     values = parameters(notebook, profile, settings)
     results = Results(profile)
-    name = "-".join([notebook, *(str(value) for value in settings.values())])
+    name = "-".join([notebook, *(values[key] for key in RUNS_PER if key in values)])
     target = results.notebooks / f"{name}.ipynb"
     failed = results.cache / "failed" / f"{name}.ipynb"
     target.unlink(missing_ok=True)
@@ -186,7 +192,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m analysis.run", description=__doc__.splitlines()[0])
     parser.add_argument("notebook", nargs="?", help="name of a notebook, such as 01_extract")
     parser.add_argument("--profile", default="offline")
-    parser.add_argument("--set", dest="settings", type=_setting, action="append", default=[], metavar="name=value")
+    parser.add_argument(
+        "--set", dest="settings", type=_setting, action="append", default=[], metavar="name=value"
+    )
     parser.add_argument("--rules", action="store_true", help="write the profile's rules for Make instead")
     options = parser.parse_args(arguments)
     try:

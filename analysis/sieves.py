@@ -143,7 +143,9 @@ def sep_first(layout: Layout, pairs: WordPairs) -> Matrix | None:
 @sieve("sep_last", bank=True)
 def sep_last(layout: Layout, pairs: WordPairs) -> Matrix | None:
     """The [SEP] that ends a pair; absent from single texts, where the first [SEP] is the last."""
-    return None if layout.text.max() == 0 else columns(layout.sep & (np.cumsum(layout.sep) == layout.sep.sum()))
+    return (
+        None if layout.text.max() == 0 else columns(layout.sep & (np.cumsum(layout.sep) == layout.sep.sum()))
+    )
 
 
 @sieve("delimiter", bank=True)
@@ -226,6 +228,8 @@ def resolve(roles: Sequence[str] | None, labels: set[str], arithmetic: str) -> d
     known = found | SIEVES
     for role in roles:
         if role not in known:
-            raise InputError(f"unknown role {role!r}: choose from {', '.join(known)} or register it with @sieve")
+            raise InputError(
+                f"unknown role {role!r}: choose from {', '.join(known)} or register it with @sieve"
+            )
     suffix = PUBLISHED if arithmetic == "published" else ""
     return {role: known.get(role + suffix, known[role]) for role in roles}

@@ -25,7 +25,9 @@ def expand(path: str | Path) -> Path:
     expanded = os.path.expandvars(os.path.expanduser(str(path)))
     if "$" in expanded:
         name = expanded.split("$", 1)[1].split("/")[0].strip("{}")
-        raise InputError(f"{path}: the environment variable {name} is not set: run the command with {name}=...")
+        raise InputError(
+            f"{path}: the environment variable {name} is not set: run the command with {name}=..."
+        )
     return Path(expanded)
 
 
@@ -93,7 +95,9 @@ class Results:
         path = self.cache / "scores" / f"{task}-{state}.nc"
         labelled = scores.assign_attrs(task=task, state=state, versions=versions()).rename("score")
         with replacing(path) as temporary:
-            labelled.to_netcdf(temporary, engine="h5netcdf", encoding={"score": {"zlib": True, "complevel": 1}})
+            labelled.to_netcdf(
+                temporary, engine="netcdf4", encoding={"score": {"zlib": True, "complevel": 1}}
+            )
         return path
 
     def load_scores(self, task: str, state: str) -> xr.DataArray:
@@ -103,7 +107,7 @@ class Results:
         if not path.exists():
             raise InputError(f"{path} does not exist: {again}")
         try:
-            return xr.load_dataarray(path, engine="h5netcdf")
+            return xr.load_dataarray(path, engine="netcdf4")
         except (OSError, ValueError, KeyError) as error:
             raise InputError(f"{path} is damaged: delete it and {again}") from error
 
@@ -119,7 +123,9 @@ class Results:
         try:
             table = pd.read_csv(path)
         except (OSError, ValueError) as error:
-            raise InputError(f"{path} is missing or damaged: delete it and run make reproduce again") from error
+            raise InputError(
+                f"{path} is missing or damaged: delete it and run make reproduce again"
+            ) from error
         return table.astype({"assigned": "boolean"}) if "assigned" in table else table
 
     def save_part(self, table: pd.DataFrame, name: str, task: str) -> Path:

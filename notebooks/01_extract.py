@@ -60,7 +60,9 @@ print(f"{task}, {state}: {len(examples)} sequences, {model.layers} layers x {mod
 start = time.perf_counter()
 scores = extract(model, examples, relations, max_tokens=max_tokens)
 seconds = time.perf_counter() - start
-results.save_scores(scores.assign_attrs(source=str(source), split=split, parser=str(parser), seed=seed), task, state)
+results.save_scores(
+    scores.assign_attrs(source=str(source), split=split, parser=str(parser), seed=seed), task, state
+)
 print(f"{len(examples) / seconds:.0f} sequences per second, {scores.sizes['role']} sieves")
 print(f"{scores.attrs['sequences_truncated']} sequences truncated to {max_tokens} tokens")
 

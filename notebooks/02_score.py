@@ -68,7 +68,10 @@ arcs = parse([example], parser)
 sieves = read_sieves(model, example, arcs, ROLES, max_tokens)
 layout, attention = read_attention(model, example, max_tokens)
 tokens = list(layout.tokens)
-queries = {role: int(np.flatnonzero(sieve.any(axis=1))[sieve.any(axis=1).sum() // 2]) for role, sieve in sieves.items()}
+queries = {
+    role: int(np.flatnonzero(sieve.any(axis=1))[sieve.any(axis=1).sum() // 2])
+    for role, sieve in sieves.items()
+}
 results.save_figure(sieve_diagrams(tokens, sieves, queries), f"F1-sieves-{task}")
 
 # %% [markdown]
@@ -79,9 +82,16 @@ results.save_figure(sieve_diagrams(tokens, sieves, queries), f"F1-sieves-{task}"
 
 # %%
 means = scores.mean("sequence")
-best = {role: means.sel(role=role).argmax(["layer", "head"]) for role in COARSE if means.sel(role=role).notnull().any()}
+best = {
+    role: means.sel(role=role).argmax(["layer", "head"])
+    for role in COARSE
+    if means.sel(role=role).notnull().any()
+}
 heads = {role: (int(at["layer"]), int(at["head"])) for role, at in best.items()}
-panels = {f"{role}: layer {layer}, head {head}": (attention[layer, head], tokens) for role, (layer, head) in heads.items()}
+panels = {
+    f"{role}: layer {layer}, head {head}": (attention[layer, head], tokens)
+    for role, (layer, head) in heads.items()
+}
 results.save_figure(attention_maps(panels), f"F2-attention-{task}")
 
 # %% [markdown]

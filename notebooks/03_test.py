@@ -54,7 +54,9 @@ table = tables["finetuned"]
 results.save_figure(assignment(table).figure, f"F4-assignment-{task}")
 
 # %%
-counts = pd.DataFrame({s: t.groupby("role", sort=False)["assigned"].sum(min_count=1) for s, t in tables.items()})
+counts = pd.DataFrame(
+    {s: t.groupby("role", sort=False)["assigned"].sum(min_count=1) for s, t in tables.items()}
+)
 sequences = table.groupby("role", sort=False)["n"].max()
 counts.assign(sequences=sequences).rename_axis(f"heads of {len(table) // table['role'].nunique()}")
 

@@ -18,7 +18,6 @@ profile = "offline"
 tasks = ["mrpc", "qqp", "sst-2", "qnli"]
 
 # %%
-import pandas as pd
 
 from analysis.grids import role_map
 from analysis.plots import layer_profile
@@ -41,7 +40,9 @@ results.save_figure(role_map({t: finetuned[finetuned["task"] == t] for t in task
 
 # %%
 heads = finetuned.groupby(["role", "task"], sort=False)["assigned"].sum(min_count=1).unstack()
-heads[tasks].rename_axis(columns=f"heads with the role, of {finetuned[['layer', 'head']].drop_duplicates().shape[0]}")
+heads[tasks].rename_axis(
+    columns=f"heads with the role, of {finetuned[['layer', 'head']].drop_duplicates().shape[0]}"
+)
 
 # %% [markdown]
 # ## F7. Roles per layer
@@ -57,7 +58,9 @@ results.save_figure(layer_profile(counts), "F7-layers")
 # %%
 multi = counts[(counts["role"] == "multi-functional") & (counts["state"] == "finetuned")]
 share = multi.set_index(["task", "layer"])["heads"].unstack().div(finetuned["head"].nunique())
-share.loc[tasks].style.format("{:.0%}").set_caption("proportion of each layer's heads that are multi-functional")
+share.loc[tasks].style.format("{:.0%}").set_caption(
+    "proportion of each layer's heads that are multi-functional"
+)
 
 # %% [markdown]
 # *What to look at.* The claims about layers are judged in the summary from exactly these counts.
@@ -71,4 +74,6 @@ arithmetic.pivot(index="role", columns="task", values="heads")[tasks].loc[table[
 
 # %%
 untested = int(finetuned["assigned"].isna().sum())
-print(f"{int(arithmetic['heads'].sum())} of {len(finetuned) - untested} labels differ; {untested} are untestable")
+print(
+    f"{int(arithmetic['heads'].sum())} of {len(finetuned) - untested} labels differ; {untested} are untestable"
+)

@@ -44,8 +44,12 @@ average = changes.groupby(["role", "layer", "head"], sort=False).mean(numeric_on
 results.save_figure(change_map(average), "F8-change")
 
 # %%
-by_layer = changes.assign(size=changes["difference"].abs()).groupby(["task", "layer"])["size"].mean().unstack()
-by_layer.loc[tasks].style.format(precision=2).set_caption("mean absolute change of the score over heads and roles")
+by_layer = (
+    changes.assign(size=changes["difference"].abs()).groupby(["task", "layer"])["size"].mean().unstack()
+)
+by_layer.loc[tasks].style.format(precision=2).set_caption(
+    "mean absolute change of the score over heads and roles"
+)
 
 # %% [markdown]
 # ## F8b. Roles gained and lost
@@ -61,13 +65,18 @@ results.save_figure(transitions_plot(transitions(before, after)), "F8-transition
 
 # %%
 masses = pd.concat(
-    [mass_table(results.load_scores(t, s)).assign(task=t, state=s) for t in tasks for s in STATES], ignore_index=True
+    [mass_table(results.load_scores(t, s)).assign(task=t, state=s) for t in tasks for s in STATES],
+    ignore_index=True,
 )
 results.save_table(masses[["task", "state", "layer", "head", "sep", "cls", "other"]], "masses")
 results.save_figure(mass_change(masses), "F8-attention-mass")
 
 # %%
-last = masses[masses["layer"] >= masses["layer"].max() * 2 / 3].groupby(["task", "state"])[["sep", "cls", "other"]].mean()
+last = (
+    masses[masses["layer"] >= masses["layer"].max() * 2 / 3]
+    .groupby(["task", "state"])[["sep", "cls", "other"]]
+    .mean()
+)
 moved = last.xs("finetuned", level="state") - last.xs("pretrained", level="state")
 print("last third of the layers, fine-tuned minus pre-trained, percentage points of attention:")
 print((100 * moved.loc[tasks]).round(1).to_string())

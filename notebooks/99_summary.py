@@ -15,7 +15,9 @@
 # %% tags=["parameters"]
 profile = "offline"
 tasks = ["mrpc", "qqp", "sst-2", "qnli"]
-compare_published = False  # compare mean scores with the released maps (needs an encoder of 12 layers x 12 heads)
+compare_published = (
+    False  # compare mean scores with the released maps (needs an encoder of 12 layers x 12 heads)
+)
 readme = False  # write the claim table into README.md
 
 # %%
@@ -32,10 +34,13 @@ evidence = Evidence(
     roles=roles,
     masses=results.load_table("masses"),
     change=pd.concat([results.load_table(f"change-{task}").assign(task=task) for task in tasks]),
-    scores_skewness=results.join_parts("skewness", tasks),
+    skewness=results.join_parts("skewness", tasks),
 )
 described = results.load_scores(tasks[0], "pretrained").attrs
-print(f"encoder {described['encoder']} ({described['architecture']}, {roles['layer'].nunique()} layers), ", end="")
+print(
+    f"encoder {described['encoder']} ({described['architecture']}, {roles['layer'].nunique()} layers), ",
+    end="",
+)
 print(f"data {described['source']}, parses {described['parser']}, {described['versions']}")
 
 # %% [markdown]

@@ -61,7 +61,8 @@ class Oracle:
         self.size, self.pairs = len(tokens), pairs
         self.cls = {0}
         self.seps = [t for t in range(self.size) if tokens[t] in SPECIAL["sep"]]
-        self.marks = {t for t in range(self.size) if set(tokens[t].removeprefix("Ġ")) <= MARKS}
+        spelt = [token.removeprefix("Ġ") for token in tokens]
+        self.marks = {t for t in range(self.size) if spelt[t] and set(spelt[t]) <= MARKS}
         last_of_first = self.seps[0]
         self.first = set(range(1, last_of_first))
         self.second = set(range(last_of_first + 1, self.size)) - set(self.seps)

@@ -52,7 +52,7 @@ LAYOUTS = {
 
 
 def random_pairs(layout: Layout, seed: int = 0) -> dict:
-    """Word pairs of random positions, of one to three pieces, for three of the four relations and one more."""
+    """Word pairs of random positions, one to three pieces a word, for three of the roles and one more."""
     generator, size = np.random.default_rng(seed), len(layout)
 
     def word() -> np.ndarray:

@@ -1,0 +1,35 @@
+"""What the tests of figures share: small synthetic tables, and whether the axes of a figure have names."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+LAYERS, HEADS = 3, 5
+ROLES = ["local", "syntactic", "delimiter", "nsubj", "dobj", "amod", "advmod", "block", "cls", "sep"]
+
+
+def role_table(roles: list[str] = ROLES, seed: int = 0) -> pd.DataFrame:
+    """A role table of LAYERS x HEADS; head (1, 2) of every role and all of `block` are untestable."""
+    rng = np.random.default_rng(seed)
+    rows = pd.MultiIndex.from_product([roles, range(LAYERS), range(HEADS)], names=["role", "layer", "head"])
+    table = rows.to_frame(index=False)[["layer", "head", "role"]].assign(n=20, sd=1.0)
+    table["mean"], table["p"] = rng.gamma(2, 2, len(table)), rng.random(len(table))
+    untestable = (table["layer"] == 1) & (table["head"] == 2) | (table["role"] == "block")
+    table.loc[untestable, ["mean", "p"]] = np.nan
+    table["t"] = table["mean"] - 3
+    table["assigned"] = (table["mean"] > 3).astype("boolean").mask(untestable)
+    return table[["layer", "head", "role", "n", "mean", "sd", "t", "p", "assigned"]]
+
+
+def unnamed(drawn: Axes | Figure) -> list[str]:
+    """The directions, across and upwards, that no axes and no common label of a figure names."""
+    figure = drawn.figure if isinstance(drawn, Axes) else drawn
+    across = [figure.get_supxlabel(), *(axes.get_xlabel() for axes in figure.axes)]
+    upwards = [figure.get_supylabel(), *(axes.get_ylabel() for axes in figure.axes)]
+    return [name for name, labels in (("across", across), ("upwards", upwards)) if not any(labels)]
+
+
+def bar_heights(axes: Axes) -> list[float]:
+    """Heights of the bars that are drawn, from left to right; absent ones have none."""
+    return [bar.get_height() for bar in axes.patches if np.isfinite(bar.get_height()) and bar.get_height()]
