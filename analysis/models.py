@@ -140,7 +140,11 @@ def load_classifier(name: str | Path, labels: int) -> PreTrainedModel:
 def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:
     """The tokenizer of an encoder; `tiny` shares MiniLM's vocabulary."""
     source = locate(name)
-    return _read(AutoTokenizer, name, minilm_folder() if source == "tiny" else source)
+    tokenizer = _read(AutoTokenizer, name, minilm_folder() if source == "tiny" else source)
+    # Where a folder holds none, transformers makes one that knows special tokens only.
+    if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
+        raise InputError(f"{name} holds no tokenizer: save the encoder's tokenizer there too")
+    return tokenizer
 
 
 def locate(name: str | Path) -> str:

@@ -140,7 +140,8 @@ def _overlaps(members: pd.DataFrame) -> pd.DataFrame:
 def layer_counts(table: pd.DataFrame) -> pd.DataFrame:
     """Heads per layer: (task, state,) layer, role, heads.
 
-    Besides the roles stand "multi-functional" (at least two coarse roles) and "none" (no role).
+    Besides the roles stand "multi-functional" (at least two coarse roles) and "none" (no role). A role that
+    no head can be tested for has missing counts, not zeros.
     """
     return _each(table, _layer_counts)
 
@@ -148,8 +149,20 @@ def layer_counts(table: pd.DataFrame) -> pd.DataFrame:
 def _layer_counts(table: pd.DataFrame) -> pd.DataFrame:
     members = memberships(table)
     marks = members.assign(**{"multi-functional": multifunctional(table), "none": ~members.any(axis=1)})
-    heads = marks.groupby("layer").sum()
-    return heads.rename_axis(columns="role").stack().rename("heads").reset_index()
+    heads = marks.groupby("layer").sum().astype("Int64")
+    heads[_untestable(table)] = pd.NA
+    return (
+        heads.rename_axis(index="layer", columns="role")
+        .unstack()
+        .rename("heads")
+        .reset_index()[["layer", "role", "heads"]]
+    )
+
+
+def _untestable(table: pd.DataFrame) -> list[str]:
+    """The roles that no head of the table can be tested for."""
+    tested = table["assigned"].notna().groupby(table["role"], sort=False).any()
+    return tested.index[~tested].tolist()
 
 
 def change(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -> pd.DataFrame:
@@ -164,10 +177,15 @@ def change(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -> pd.
 def transitions(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -> pd.DataFrame:
     """Heads per layer that gained, lost or kept a role: (task,) layer, role, gained, lost, kept.
 
-    Untestable counts as not having the role. Raises InputError where the tables are not about the
-    same heads and roles.
+    An untestable head counts as not having the role; a role untestable for all heads of a task is left out.
+    Raises InputError where the tables are not about the same heads and roles.
     """
     both = _paired({"before": pretrained_table, "after": finetuned_table}, "assigned")
+    group = [*both.columns.intersection(["task"]), "role"]
+    tested = (
+        both[["before", "after"]].notna().any(axis=1).groupby([both[key] for key in group]).transform("any")
+    )
+    both = both[tested]
     before, after = (both[state].fillna(False).astype(bool) for state in ("before", "after"))
     moves = both.assign(gained=~before & after, lost=before & ~after, kept=before & after)
     keys = [*both.columns.intersection(["task"]), "layer", "role"]

@@ -155,11 +155,12 @@ def _spacy_arcs(
         return _parse_texts(nlp, texts).__getitem__
     identity = json.dumps([nlp.meta["name"], nlp.meta["version"], nlp.meta.get("performance"), texts])
     path = Path(cache) / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
-    if path.exists():
+    if not path.exists():
+        write_text(path, json.dumps(_parse_texts(nlp, texts)))
+    try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-    else:
-        stored = _parse_texts(nlp, texts)
-        write_text(path, json.dumps(stored))
+    except ValueError as error:
+        raise InputError(f"{path} is damaged: delete it") from error
     return lambda text: [(label, tuple(dependent), tuple(head)) for label, dependent, head in stored[text]]
 
 

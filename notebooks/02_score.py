@@ -56,22 +56,22 @@ table = role_table(scores, tau)
 # %% [markdown]
 # ## F1. Sieves of one sequence
 #
-# The example is the shortest sequence of the sample with as many of the relations as possible. The outlined token is
+# The example is a short sequence of the sample that holds many of the relations. The outlined token is
 # the current one; arrows lead to the tokens that its sieve names.
 
 # %%
 examples = {e.id: e for e in load_examples(task, source, split, n, seed)}
 seen = (bank.units.sel(role=bank.role.isin(relations)) > 0).sum("role")
-example = examples[(seen * max_tokens - bank.tokens).idxmax("sequence").item()]
+example = examples[
+    (8 * seen - bank.tokens).idxmax("sequence").item()
+]  # one more relation for eight more tokens
 model = load_encoder(checkpoint.format(task=task) if checkpoint else results.checkpoint(task), device)
 arcs = parse([example], parser)
 sieves = read_sieves(model, example, arcs, ROLES, max_tokens)
 layout, attention = read_attention(model, example, max_tokens)
 tokens = list(layout.tokens)
-queries = {
-    role: int(np.flatnonzero(sieve.any(axis=1))[sieve.any(axis=1).sum() // 2])
-    for role, sieve in sieves.items()
-}
+words = {role: np.flatnonzero(sieve.any(axis=1) & (layout.text >= 0)) for role, sieve in sieves.items()}
+queries = {role: int(found[len(found) // 2]) for role, found in words.items()}
 results.save_figure(sieve_diagrams(tokens, sieves, queries), f"F1-sieves-{task}")
 
 # %% [markdown]

@@ -9,10 +9,11 @@ import xarray as xr
 from architectures import ARCHITECTURES, HEADS, LAYERS, save
 from oracles import Oracle
 from test_sieves import BANK, COMPOSED, random_maps, random_pairs
+from transformers import AutoModel
 
 from analysis.errors import InputError
 from analysis.examples import Example, Relation
-from analysis.extract import Scored, contract, extract, guard, stack
+from analysis.extract import Scored, contract, extract, guard, read_attention, read_sieves, score_batch, stack
 from analysis.layout import layouts
 from analysis.models import Encoder, build_tiny, load_encoder
 from analysis.sieves import RELATIONS, SIEVES, resolve, sieve
@@ -156,7 +157,7 @@ def test_stacked_sieves_sum_to_one_and_leave_padding_alone(tiny):
 
 
 def test_uniform_model_scores_one_everywhere_and_block_the_logarithm(tiny):
-    model = build_tiny(type(tiny.model).__bases__[0].__mro__[0] and __import__("transformers").AutoModel)
+    model = build_tiny(AutoModel)
     for name, weight in model.named_parameters():
         if ".query." in name:
             weight.data.zero_()
@@ -179,7 +180,7 @@ def test_coordinates(tiny, scores):
     assert scores.sequence.values.tolist() == [one.id for one in EXAMPLES]
     assert scores.role.values.tolist() == ROLES
     assert scores.layer.values.tolist() == [0, 1, 2]
-    assert scores.head.values.tolist() == [0, 1, 2, 3]
+    assert scores["head"].values.tolist() == [0, 1, 2, 3]
     assert scores.dtype == np.float32
     for one in EXAMPLES:
         sequence = scores.sel(sequence=one.id)
@@ -394,7 +395,7 @@ def test_guard_passes_what_is_in_order(tiny):
         (spread(2, 4, 3, 3), "falls on padding"),
         (spread(2, 3, 3, 3), r"shape \(2, 3, 3, 3\), expected \(2, 4, 3, 3\)"),
         (spread(1, 4, 3, 3), "shape"),
-        (spread(2, 4, 3, 2), "shape"),
+        (spread(2, 4, 2, 2), "shape"),
         (spread(2, 4, 3, 3) * 1.01, "do not sum to 1"),
         (torch.full((2, 4, 3, 3), torch.nan), "do not sum to 1"),
     ],
@@ -413,6 +414,34 @@ def test_guard_watches_over_a_run_whose_padding_is_attended_to(tiny, monkeypatch
     monkeypatch.setitem(tap.AttentionInterface._global_mapping, tap.NAME, forget_the_mask)
     with pytest.raises(RuntimeError, match="falls on padding"):
         run(tiny, EXAMPLES, roles=["cls"])
+
+
+def test_damaged_weights_are_not_taken_for_absent_roles(tiny):
+    model = build_tiny(AutoModel).eval()
+    model.encoder.layer[1].attention.self.query.weight.data[0, 0] = torch.nan
+    damaged = Encoder("damaged", model, tiny.tokenizer)
+    layout = layouts(tiny.tokenizer, EXAMPLES[:1])
+    weights, _ = stack([Scored(layout[0], {})], {"cls": SIEVES["cls"]})
+    with pytest.raises(InputError, match="^damaged attends with NaN"):
+        score_batch(damaged, layout, weights, [SIEVES["cls"]])
+    with pytest.raises(RuntimeError, match="do not sum to 1"):
+        run(damaged, EXAMPLES, roles=["cls"])
+
+
+def test_attention_of_one_sequence_is_eager_attention(tiny):
+    layout, maps = read_attention(tiny, EXAMPLES[0])
+    assert maps.shape == (3, 4, len(layout), len(layout))
+    np.testing.assert_allclose(maps, attention_maps(tiny, EXAMPLES[0]), atol=1e-6)
+
+
+def test_sieves_of_one_sequence_are_those_it_has(tiny):
+    one, roles = EXAMPLES[2], ["nsubj", "amod", "block", "cls", "dobj_reversed"]
+    found = read_sieves(tiny, one, parse(EXAMPLES), roles)
+    assert list(found) == ["nsubj", "cls", "dobj_reversed"]
+    # [CLS] the cat saw the cat ! [SEP]
+    assert np.argwhere(found["nsubj"]).tolist() == [[2, 3]]
+    assert np.argwhere(found["dobj_reversed"]).tolist() == [[3, 5]]
+    assert np.argwhere(found["cls"]).tolist() == [[row, 0] for row in range(8)]
 
 
 def test_half_precision_scores_are_close_and_kept_in_full(tiny, scores):
