@@ -15,6 +15,8 @@ from analysis.grammar import Sentence, Word
 
 # Split by the remainder of a digest of the texts: three fifths train, a fifth each dev and test.
 SPLITS = {"train": (2, 3, 4), "dev": (0,), "test": (1,)}
+# The least and most words of a text, punctuation included.
+LENGTHS = range(6, 42)
 PAPER_LABELS = {"obj": "dobj"}
 
 
@@ -28,12 +30,18 @@ def belongs(text: str, split: str) -> bool:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) % 5 in SPLITS[split]
 
 
+def suits(draft: Draft) -> bool:
+    """Whether the texts differ and have a natural length."""
+    texts = {sentence.text for sentence in draft.sentences}
+    return len(texts) == len(draft.sentences) and all(len(sentence.words) in LENGTHS for sentence in draft.sentences)
+
+
 def fresh(task: str, label: int, split: str, seen: set[str], rng: Random) -> Draft:
     """A draft of the split that is not among `seen`, to which it is added."""
     while True:
         draft = DRAFTS[task](label, rng)
         text = key(draft)
-        if text not in seen and belongs(text, split) and len(set(text.split("\n"))) == len(draft.sentences):
+        if text not in seen and belongs(text, split) and suits(draft):
             seen.add(text)
             return draft
 

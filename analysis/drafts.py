@@ -18,9 +18,11 @@ NEGATION_SHARE = 0.08
 # slot, so fewer synonyms keep the word overlap of both labels alike.
 SYNONYM_RATE = {0: 0.25, 1: 0.6}
 # How often each optional part of an event is told.
-ADJUNCT_SHARES = {"manner": 0.6, "time": 0.55, "place": 0.4, "circumstance": 0.35, "reason": 0.3}
+ADJUNCT_SHARES = {"manner": 0.6, "time": 0.55, "place": 0.4, "circumstance": 0.35, "reason": 0.3, "aftermath": 0.2}
 REPORT_SHARE = 0.2
 CONDITION_SHARE = 0.4
+# Share of reviews without a verb, such as `never less than gripping`.
+PHRASE_SHARE = 0.12
 # The slots that a question may ask about.
 ASKED = ("time", "place", "reason")
 AFFIRMED = "{manner}/advmod {verb.past}", "be.past/aux:pass {manner}/advmod"
@@ -56,7 +58,7 @@ def pair(label: int, first: Meaning, second: Meaning, rng: Random) -> Draft:
 def statement_frames() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Frames of a statement: as it stands, and reported by a speaker."""
     clauses = read("frames")["clauses"]
-    plain = tuple(f"{clause} ./punct" for clause in (*clauses["plain"], *clauses["fronted"]))
+    plain = tuple(f"{clause} {{aftermath}}/= ./punct" for clause in (*clauses["plain"], *clauses["fronted"]))
     reported = tuple(
         frame.replace("PLAIN", clause) for frame in read("frames")["reports"] for clause in clauses["plain"]
     )
@@ -88,6 +90,7 @@ def draw_event(index: int, shares: Mapping[str, float], rng: Random) -> Meaning:
         "place": lambda: draw("town", rng) if rng.random() < 0.5 else draw(f"{domain} places", rng),
         "circumstance": lambda: draw(f"{domain} circumstances", rng),
         "reason": lambda: draw(f"{domain} reasons", rng),
+        "aftermath": lambda: draw("aftermath", rng),
     }
     parts = {name: maker() if rng.random() < shares[name] else None for name, maker in makers.items()}
     parts |= {"verb": draw_word(f"verb {index}.", rng)}
@@ -212,20 +215,20 @@ def qnli(label: int, rng: Random) -> Draft:
 
 
 @cache
-def review_frames(label: int) -> tuple[str, ...]:
-    """The frames of reviews with each judgement slot named after the list that suits the label."""
+def review_frames(kind: str, label: int) -> tuple[str, ...]:
+    """Frames of reviews (`clauses` or `phrases`), each judgement slot named after the list that suits the label."""
     agreeing, opposed = ("good", "bad") if label else ("bad", "good")
-    frames = read("frames")["reviews"]
+    frames = read("frames")["reviews"][kind]
     frames = [re.sub(r"\{(\w+)\+(\d?)", rf"{{{agreeing} \1\2", frame) for frame in frames]
     return tuple(re.sub(r"\{(\w+)-(\d?)", rf"{{{opposed} \1\2", frame) for frame in frames)
 
 
 def sst2(label: int, rng: Random) -> Draft:
     """A review sentence or phrase, negative (0) or positive (1)."""
-    frame = rng.choice(review_frames(label))
-    told = rng.choices([0, 1, 2], [0.5, 0.4, 0.1])[0]
+    kind = rng.choices(["clauses", "phrases"], [1 - PHRASE_SHARE, PHRASE_SHARE])[0]
+    told = rng.choices([0, 1, 2], [0.4, 0.45, 0.15])[0] if kind == "clauses" else 0
     adjuncts = rng.sample(frame_lists()["review adjunct"], told)
-    frame = " ".join([frame, *adjuncts, "./punct"])
+    frame = " ".join([rng.choice(review_frames(kind, label)), *adjuncts, "./punct"])
     review = Meaning("review", (frame,), {name: draw(name, rng) for name in slots(frame)})
     return Draft(label, (sentence(express(review, rng)),))
 

@@ -19,7 +19,7 @@ CLOSED = {
     **dict.fromkeys(["how", "when", "where", "why"], "ADV"),
     **dict.fromkeys(["n't", "not"], "PART"),
     **dict.fromkeys([",", ".", "?", "!"], "PUNCT"),
-    **dict.fromkeys(["can", "will", "should", "could"], "AUX"),
+    **dict.fromkeys(["can", "ca", "will", "should", "could"], "AUX"),
 }
 BY_LABEL = {
     "det": "DET",
@@ -36,7 +36,7 @@ BY_LABEL = {
     "compound:prt": "ADP",
 }
 LEMMAS = {
-    "n't": "not",
+    **{"n't": "not", "ca": "can"},
     **{"me": "I", "my": "I", "your": "you", "its": "it", "us": "we", "our": "we", "their": "they"},
     **{"best": "good", "more": "much", "less": "little"},
 }

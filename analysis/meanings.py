@@ -29,12 +29,17 @@ class Meaning:
 def word_lists() -> dict[str, tuple[tuple[str, ...], ...]]:
     """Synonym sets by list name: adjectives, adverbs, names, plain words, verbs by event, judgements by polarity."""
     lexicon = read("lexicon")
-    lists = {**lexicon["adverbs"], **lexicon["names"], **lexicon["words"]}
+    lists = {name: str(entries) for part in ("adverbs", "names", "words") for name, entries in lexicon[part].items()}
     lists |= {f"{name} adjective": entries for name, entries in lexicon["adjectives"].items()}
+    ungradable = set(lexicon["ungradable"].split())
+    lists |= {
+        f"{name} gradable": [e for e in synonym_sets(entries) if not (set(e) & ungradable or e[0][0].isupper())]
+        for name, entries in lexicon["adjectives"].items()
+    }
     lists |= {f"verb {index}.": event["verbs"] for index, event in enumerate(read("frames")["events"])}
     for name, polarities in lexicon["judgements"].items():
         lists |= {f"{polarity} {name}": entries for polarity, entries in polarities.items()}
-    return {name: synonym_sets(entries) for name, entries in lists.items()}
+    return {name: synonym_sets(entries) if isinstance(entries, str) else entries for name, entries in lists.items()}
 
 
 @cache
@@ -76,6 +81,7 @@ def draw_noun_phrase(kind: str, rng: Random) -> Meaning:
     given = {
         "noun": lambda: noun,
         "adjective": lambda: draw_word(f"{traits['adjectives']} adjective", rng),
+        "gradable": lambda: draw_word(f"{traits['adjectives']} gradable", rng),
         "name": lambda: draw_word(traits["names"], rng),
     }
     frame = rng.choice(frames)

@@ -152,10 +152,12 @@ class Results:
         long = pd.concat(tables, ignore_index=True)
         return long[["task", "state", *long.columns.drop(["task", "state"])]]
 
-    def save_figure(self, figure: Figure, name: str) -> Path:
-        """Writes a figure as PNG and SVG, the same bytes for the same figure; returns the PNG's path."""
+    def save_figure(self, figure: Figure, name: str) -> None:
+        """Writes a figure as PNG and SVG, the same bytes for the same figure.
+
+        Returns nothing, so that a notebook cell that ends with it shows the figure alone.
+        """
         settings = {"svg.hashsalt": name, "svg.fonttype": "path"}
         for suffix, metadata in ((".svg", {"Date": None}), (".png", {"Software": None})):
             with replacing(self.figures / f"{name}{suffix}") as temporary, mpl.rc_context(settings):
                 figure.savefig(temporary, metadata=metadata, bbox_inches="tight", dpi=200)
-        return self.figures / f"{name}.png"

@@ -41,7 +41,11 @@ results = Results(profile)
 train = load_examples(task, source, "train", train_n, seed)
 dev = load_examples(task, source, "dev", dev_n, seed)
 print(f"{task}: {len(train)} training and {len(dev)} dev examples from {source}")
-pd.DataFrame([(*e.texts, TASKS[task].labels[e.label]) for e in train[:3]])
+labels = {"train": [e.label for e in train], "dev": [e.label for e in dev]}
+shares = pd.DataFrame(
+    {name: pd.Series(values).value_counts(normalize=True) for name, values in labels.items()}
+)
+shares.rename(index=dict(enumerate(TASKS[task].labels))).rename_axis("label").style.format("{:.1%}")
 
 # %% [markdown]
 # ## Train

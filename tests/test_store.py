@@ -54,11 +54,17 @@ def test_replacing_writes_a_new_file_and_its_folders(tmp_path: Path):
     assert path.stat().st_mode & 0o777 == 0o644
 
 
+def write_half(path: Path) -> None:
+    """Fails after some bytes."""
+    path.write_text("half")
+    raise KeyError
+
+
 def test_exception_while_replacing_leaves_the_old_file_and_no_temporary(tmp_path: Path):
     path = tmp_path / "file.txt"
     path.write_text("old")
-    with pytest.raises(FileNotFoundError), replacing(path) as temporary:
-        temporary.write_text("half" + (tmp_path / "absent.txt").read_text())
+    with pytest.raises(KeyError), replacing(path) as temporary:
+        write_half(temporary)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -210,8 +216,7 @@ def figure() -> Figure:
 
 def test_figures_are_the_same_bytes_for_the_same_figure(results: Results):
     def digests() -> dict[str, str]:
-        png = results.save_figure(figure(), "F1")
-        assert png.suffix == ".png"
+        results.save_figure(figure(), "F1")
         files = sorted(results.figures.iterdir())
         return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
