@@ -4,7 +4,6 @@ REQUESTED := $(MAKECMDGOALS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.SECONDARY:
 .PHONY: help reproduce report notebook test lint bench lock clean
 
 # An active conda environment is used with `make PYTHON=python ...`; otherwise .venv is built from the lock.

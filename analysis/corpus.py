@@ -4,9 +4,12 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from json import dumps
 from pathlib import Path
 from random import Random
+
+from conllu.models import Metadata, Token, TokenList
 
 from analysis.drafts import DRAFTS, Draft
 from analysis.errors import InputError
@@ -33,7 +36,9 @@ def belongs(text: str, split: str) -> bool:
 def suits(draft: Draft) -> bool:
     """Whether the texts differ and have a natural length."""
     texts = {sentence.text for sentence in draft.sentences}
-    return len(texts) == len(draft.sentences) and all(len(sentence.words) in LENGTHS for sentence in draft.sentences)
+    return len(texts) == len(draft.sentences) and all(
+        len(sentence.words) in LENGTHS for sentence in draft.sentences
+    )
 
 
 def fresh(task: str, label: int, split: str, seen: set[str], rng: Random) -> Draft:
@@ -94,3 +99,78 @@ def generate(task: str, n: int, seed: int, split: str = "train") -> list[Example
     """
     named = zip(identifiers(task, n, split), drafts(task, n, seed, split), strict=True)
     return [example(identifier, draft) for identifier, draft in named]
+
+
+def write(path: Path | str, content: str) -> None:
+    """Write a text file whole or not at all."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        whole = Path(folder) / path.name
+        whole.write_text(content, encoding="utf-8", newline="\n")
+        os.replace(whole, path)
+
+
+def to_jsonl(examples: Sequence[Example], path: Path | str) -> None:
+    """Write examples as one JSON object a line, with the fields of `Example`."""
+    write(path, "".join(dumps(asdict(example), ensure_ascii=False) + "\n" for example in examples))
+
+
+def fused(words: Sequence[Word]) -> Iterator[tuple[int, int]]:
+    """First and last (0-based) of each run of words written together, such as `does` and `n't`; punctuation is apart."""
+    joined = [
+        before.span[1] == word.span[0] and word.upos != "PUNCT"
+        for before, word in zip(words, words[1:], strict=False)
+    ]
+    start = 0
+    for index, together in enumerate([*joined, False]):
+        if not together:
+            if start < index:
+                yield start, index
+            start = index + 1
+
+
+def row(identifier: int | tuple, form: str, space: bool, **columns: str | int) -> Token:
+    """One line of a CoNLL-U file."""
+    names = ("lemma", "upos", "xpos", "feats", "head", "deprel", "deps")
+    misc = None if space else {"SpaceAfter": "No"}
+    return Token(
+        {"id": identifier, "form": form, **{name: columns.get(name) for name in names}, "misc": misc}
+    )
+
+
+def rows(sentence: Sentence) -> Iterator[Token]:
+    """The lines of a sentence: its words, each run written together preceded by its range line."""
+    words = sentence.words
+    ranges = dict(fused(words))
+    inside = {index for first, last in ranges.items() for index in range(first, last + 1)}
+    spaced = [sentence.text[word.span[1] : word.span[1] + 1] in {" ", ""} for word in words]
+    for index, word in enumerate(words):
+        if index in ranges:
+            last = ranges[index]
+            form = sentence.text[word.span[0] : words[last].span[1]]
+            yield row((index + 1, "-", last + 1), form, spaced[last])
+        # Inside a range, the range line alone says whether a space follows.
+        yield row(
+            index + 1,
+            word.form,
+            spaced[index] or index in inside,
+            lemma=word.lemma,
+            upos=word.upos,
+            head=word.head,
+            deprel=word.label,
+        )
+
+
+def to_conllu(task: str, n: int, seed: int, split: str, path: Path | str) -> None:
+    """Write the gold trees of `generate(task, n, seed, split)` in CoNLL-U, with `obj` for the paper's `dobj`.
+
+    The texts of example X are the sentences X/a and X/b. Raises `InputError` like `generate`.
+    """
+    named = zip(identifiers(task, n, split), drafts(task, n, seed, split), strict=True)
+    trees = [
+        TokenList(list(rows(sentence)), Metadata({"sent_id": f"{identifier}/{side}", "text": sentence.text}))
+        for identifier, draft in named
+        for side, sentence in zip("ab", draft.sentences, strict=False)
+    ]
+    write(path, "".join(tree.serialize() for tree in trees))

@@ -66,6 +66,8 @@ def extract(
 def _prepare(
     encoder: Encoder, examples: Sequence[Example], relations: Relations | None, max_tokens: int
 ) -> list[Scored]:
+    if max_tokens > encoder.positions:
+        raise InputError(f"max_tokens is {max_tokens}: {encoder.name} has {encoder.positions} positions")
     missing = [example.id for example in examples if relations is not None and example.id not in relations]
     if missing:
         raise InputError(f"{missing[0]} has no relations: parse the same examples that are extracted")
@@ -111,11 +113,19 @@ def stack(batch: Sequence[Scored], sieves: dict[str, Sieve]) -> tuple[np.ndarray
             matrix = entry.function(sequence.layout, sequence.pairs)
             if matrix is None:
                 continue
-            if matrix.shape != (length, length):
-                raise InputError(f"sieve {role!r} has shape {matrix.shape}: it must be {(length, length)}")
+            check_sieve(role, matrix, length)
             weights[i, j, :length, :length] = matrix
             units[i, j] = entry.units(matrix, sequence.pairs)
     return weights, units
+
+
+def check_sieve(role: str, matrix: np.ndarray, length: int) -> None:
+    """Stops a registered function whose matrix is no sieve: T x T weights from 0 up that sum to 1 at most."""
+    if matrix.shape != (length, length):
+        raise InputError(f"sieve {role!r} has shape {matrix.shape}: it must be {(length, length)}")
+    total = float(matrix.sum())
+    if matrix.dtype == bool or not total <= 1 + 1e-4:
+        raise InputError(f"sieve {role!r} sums to {total:g}: make the mask a sieve with analysis.sieves.rows")
 
 
 def score_batch(

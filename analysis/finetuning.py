@@ -1,6 +1,5 @@
 """Fine-tune an encoder on a task with Hugging Face's Trainer, and measure it beside two baselines."""
 
-import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,10 +39,10 @@ def finetune(
     train: Sequence[Example],
     dev: Sequence[Example],
     folder: Path,
-    epochs: float = 3,
+    epochs: float | int = 3,
     batch_size: int = 32,
     learning_rate: float = 2e-5,
-    warmup: float = 0.1,
+    warmup: float | int = 0.1,
     seed: int = 0,
     max_tokens: int = 128,
     device: str = "cpu",
@@ -88,13 +87,13 @@ def finetune(
 
 def keep(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     """Saves a checkpoint folder, whole or not at all; an earlier one of that name is replaced."""
-    work = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
-    work.chmod(0o755)
-    model.save_pretrained(work)
-    tokenizer.save_pretrained(work)
-    if folder.exists():
-        shutil.rmtree(folder)
-    work.rename(folder)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work:
+        made = Path(work) / folder.name
+        model.save_pretrained(made)
+        tokenizer.save_pretrained(made)
+        if folder.exists():
+            folder.rename(Path(work) / "earlier")
+        made.rename(folder)
 
 
 def evaluate(

@@ -7,17 +7,18 @@ from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
+from analysis.errors import InputError
 from analysis.lexicon import article, inflect
 
 VERBAL = frozenset({"base", "present", "past", "participle", "gerund"})
 NO_SPACE_BEFORE = frozenset({",", ".", "?", "!", ";", ":", "n't", "'s"})
-PRONOUNS = "I me my you your he she it its we us our they their who what nobody everyone".split()
-# The part of speech of closed-class words, before the relation is asked.
+# The part of speech of closed-class words, whatever their relation.
 CLOSED = {
-    **dict.fromkeys(PRONOUNS, "PRON"),
+    **dict.fromkeys(["I", "me", "my", "you", "he", "his", "she", "it", "its", "we", "us", "they"], "PRON"),
+    **dict.fromkeys(["who", "nobody", "everyone"], "PRON"),
     **dict.fromkeys(["the", "a", "some", "any", "every", "no", "all", "this", "which", "such"], "DET"),
     **dict.fromkeys(["how", "when", "where", "why"], "ADV"),
-    **dict.fromkeys(["n't", "not"], "PART"),
+    **dict.fromkeys(["n't", "not", "'s"], "PART"),
     **dict.fromkeys([",", ".", "?", "!"], "PUNCT"),
     **dict.fromkeys(["can", "ca", "will", "should", "could"], "AUX"),
 }
@@ -37,7 +38,16 @@ BY_LABEL = {
 }
 LEMMAS = {
     **{"n't": "not", "ca": "can"},
-    **{"me": "I", "my": "I", "your": "you", "its": "it", "us": "we", "our": "we", "their": "they"},
+    **{
+        "me": "I",
+        "my": "I",
+        "your": "you",
+        "its": "it",
+        "us": "we",
+        "our": "we",
+        "their": "they",
+        "his": "he",
+    },
     **{"best": "good", "more": "much", "less": "little"},
 }
 PLURAL_SUBJECTS = frozenset({"I", "you", "we", "they", "people"})
@@ -111,7 +121,10 @@ def group(label: str, tokens: Iterator[str]) -> Group:
         items.append(group(next(tokens), tokens) if token == "(" else leaf(token))
     heads = [position for position, item in enumerate(items) if isinstance(item, Leaf) and not item.label]
     if len(heads) != 1:
-        raise ValueError(f"a frame needs one head in each bracket, found {len(heads)} in {label}: {items}")
+        words = " ".join(item.text if isinstance(item, Leaf) else f"({item.label} ...)" for item in items)
+        raise InputError(
+            f"frame ({label} {words}) has {len(heads)} items without a label: leave exactly one, the head"
+        )
     return Group(label, tuple(items), heads[0])
 
 
@@ -143,7 +156,7 @@ def part_of_speech(word: str, feature: str, label: str) -> str:
         return "AUX" if label in {"aux", "aux:pass", "cop"} else "VERB"
     if word == "to" and label == "mark":
         return "PART"
-    if word == "that":
+    if word in {"that", "what"}:
         return {"det": "DET", "mark": "SCONJ"}.get(label, "PRON")
     known = CLOSED.get(word) or BY_LABEL.get(label)
     if known:

@@ -7,7 +7,9 @@ from pathlib import Path
 import yaml
 
 HERE = Path(__file__).parent
-VOWEL_SOUND = re.compile(r"(?!(uni(?![dnm])|use|usu|eu|one|once|uk))(hour|honest|honou?r|heir|[aeiou])", re.IGNORECASE)
+VOWEL_SOUND = re.compile(
+    r"(?!(uni(?![dnm])|use|usu|eu|one|once|uk))(hour|honest|honou?r|heir|[aeiou])", re.IGNORECASE
+)
 BE = {
     ("present", "singular"): "is",
     ("present", "plural"): "are",

@@ -29,17 +29,26 @@ class Meaning:
 def word_lists() -> dict[str, tuple[tuple[str, ...], ...]]:
     """Synonym sets by list name: adjectives, adverbs, names, plain words, verbs by event, judgements by polarity."""
     lexicon = read("lexicon")
-    lists = {name: str(entries) for part in ("adverbs", "names", "words") for name, entries in lexicon[part].items()}
+    lists = {
+        name: str(entries)
+        for part in ("adverbs", "names", "words")
+        for name, entries in lexicon[part].items()
+    }
     lists |= {f"{name} adjective": entries for name, entries in lexicon["adjectives"].items()}
     ungradable = set(lexicon["ungradable"].split())
     lists |= {
-        f"{name} gradable": [e for e in synonym_sets(entries) if not (set(e) & ungradable or e[0][0].isupper())]
+        f"{name} gradable": [
+            e for e in synonym_sets(entries) if not (set(e) & ungradable or e[0][0].isupper())
+        ]
         for name, entries in lexicon["adjectives"].items()
     }
     lists |= {f"verb {index}.": event["verbs"] for index, event in enumerate(read("frames")["events"])}
     for name, polarities in lexicon["judgements"].items():
         lists |= {f"{polarity} {name}": entries for polarity, entries in polarities.items()}
-    return {name: synonym_sets(entries) if isinstance(entries, str) else entries for name, entries in lists.items()}
+    return {
+        name: synonym_sets(entries) if isinstance(entries, str) else entries
+        for name, entries in lists.items()
+    }
 
 
 @cache
@@ -94,7 +103,9 @@ def frame_lists() -> dict[str, list[str]]:
     """Lists of frames that mean different things, by name; those of a domain as in `politics reasons`."""
     frames = read("frames")
     domains = {
-        f"{domain} {name}": listed for domain, lists in frames["domains"].items() for name, listed in lists.items()
+        f"{domain} {name}": listed
+        for domain, lists in frames["domains"].items()
+        for name, listed in lists.items()
     }
     return frames["phrases"] | domains
 

@@ -53,6 +53,14 @@ class Encoder:
         return self.model.config.num_attention_heads
 
     @property
+    def positions(self) -> int:
+        """The longest sequence the encoder has position embeddings for."""
+        config = self.model.config
+        # RoBERTa and its kin number positions from the padding index + 1.
+        first = config.pad_token_id + 1 if "roberta" in config.model_type else 0
+        return config.max_position_embeddings - first
+
+    @property
     def device(self) -> torch.device:
         """Where the model runs."""
         return self.model.device
@@ -125,7 +133,8 @@ def load_encoder(name: str | Path, device: str = "cpu", precision: str = "float3
             f"{name} lacks the weights of {missing[0]}: give a whole checkpoint of a BERT-like encoder"
         )
     _check_device(device)
-    label = Path(name).name if isinstance(name, Path) or "/" not in str(name) else str(name)
+    # The folder's own name: paths of one machine have no place in results.
+    label = Path(source).name if str(name) != "minilm" and Path(source).is_dir() else str(name)
     return Encoder(label, model.eval().to(device), load_tokenizer(name), precision)
 
 

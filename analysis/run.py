@@ -16,12 +16,21 @@ from typing import Any
 import yaml
 
 from .errors import InputError
-from .store import ROOT, Results, replacing, write_text
+from .store import ROOT, Results, write_text
 
 NOTEBOOKS = ROOT / "notebooks"
 PROFILES = ROOT / "profiles"
 PACKAGE = Path(__file__).parent
 RUNS_PER = ("task", "state")  # a notebook with these parameters is executed once for each of their values
+NUMBER = ("a number (1e-4 is written 1.0e-4)", (int, float, type(None)))
+KINDS = {  # of a parameter's default: what its values are
+    bool: ("true or false", (bool,)),
+    int: NUMBER,
+    float: NUMBER,
+    str: ("a text", (str,)),
+    list: ("a list", (list,)),
+    type(None): ("a text", (str, type(None))),
+}
 
 
 def notebook_names() -> list[str]:
@@ -37,83 +46,113 @@ def source(notebook: str) -> Path:
 
 
 def declared(notebook: str) -> dict[str, Any]:
-    """The names and defaults in a notebook's parameters cell."""
-    cell = (
-        source(notebook)
-        .read_text(encoding="utf-8")
-        .split('# %% tags=["parameters"]', 1)[1]
-        .split("# %%", 1)[0]
-    )
-    return {
-        statement.targets[0].id: ast.literal_eval(statement.value)
-        for statement in ast.parse(cell).body
-        if isinstance(statement, ast.Assign)
-    }
+    """The names and defaults in a notebook's parameters cell; raises InputError when it is not plain values."""
+    path = source(notebook)
+    _, *cells = path.read_text(encoding="utf-8").split('# %% tags=["parameters"]')
+    if len(cells) != 1:
+        raise InputError(f"{path} has {len(cells)} cells tagged parameters: there must be one")
+    try:
+        return {
+            statement.targets[0].id: ast.literal_eval(statement.value)
+            for statement in ast.parse(cells[0].split("\n# %%", 1)[0]).body
+            if isinstance(statement, ast.Assign)
+        }
+    except (SyntaxError, ValueError, AttributeError) as error:
+        reason = str(error).split(" (")[0].split(" on line")[0]
+        raise InputError(
+            f"{path}: write name = value in the parameters cell, no expressions ({reason})"
+        ) from error
 
 
 def load_profile(profile: str) -> dict[str, dict[str, Any]]:
     """The sections of profiles/<profile>.yaml; raises InputError for an unknown profile, section or key."""
+    known = sorted(path.stem for path in PROFILES.glob("*.yaml"))
+    if profile not in known:
+        raise InputError(f"unknown profile {profile!r}: choose from {', '.join(known)}")
     path = PROFILES / f"{profile}.yaml"
-    if not path.exists():
-        known = ", ".join(sorted(p.stem for p in PROFILES.glob("*.yaml")))
-        raise InputError(f"unknown profile {profile!r}: choose from {known}")
     try:
-        sections = yaml.safe_load(path.read_text(encoding="utf-8"))
+        sections = yaml.safe_load(path.read_bytes()) or {}
     except yaml.YAMLError as error:
         raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
-    known_keys = {name: set(declared(name)) for name in notebook_names()}
+    if not isinstance(sections, dict):
+        raise InputError(f"{path} has no sections: write 'common:' and below it indented lines 'name: value'")
+    known_keys = {name: set(declared(name)) - {"profile"} for name in notebook_names()}
     known_keys["common"] = set().union(*known_keys.values())
     for section, values in sections.items():
-        if section not in known_keys:
-            raise InputError(f"{path}: unknown section {section!r}: choose from {', '.join(known_keys)}")
-        for key in values or {}:
-            if key not in known_keys[section]:
-                raise InputError(
-                    f"{path}: unknown key {key!r} in section {section!r}: choose from "
-                    f"{', '.join(sorted(known_keys[section]))}"
-                )
+        _check_section(path, section, values or {}, known_keys)
     return {section: values or {} for section, values in sections.items()}
 
 
+def _check_section(path: Path, section: str, values: Any, known_keys: Mapping[str, set[str]]) -> None:
+    if section not in known_keys:
+        raise InputError(f"{path}: unknown section {section!r}: choose from {', '.join(known_keys)}")
+    if not isinstance(values, dict):
+        raise InputError(f"{path}: section {section!r} is {values!r}: write indented lines 'name: value'")
+    for key in values:
+        if key not in known_keys[section]:
+            raise InputError(
+                f"{path}: unknown key {key!r} in section {section!r}: choose from "
+                f"{', '.join(sorted(known_keys[section]))}"
+            )
+
+
 def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) -> dict[str, Any]:
-    """Every parameter of a notebook: its defaults, the profile's values, then `settings`."""
+    """Every parameter of a notebook: its defaults, the profile's values, then `settings`.
+
+    Raises InputError for names that the notebook does not know and values of another kind than the default.
+    """
     defaults, sections = declared(notebook), load_profile(profile)
+    choices = [name for name in defaults if name != "profile"]
     for name in settings:
-        if name not in defaults:
-            raise InputError(f"{notebook} has no parameter {name!r}: choose from {', '.join(defaults)}")
+        if name not in choices:
+            raise InputError(f"{notebook} has no parameter {name!r}: choose from {', '.join(choices)}")
     layers = (sections.get("common", {}), sections.get(notebook, {}), settings)
-    chosen = {key: value for layer in layers for key, value in layer.items() if key in defaults}
+    chosen = {key: value for layer in layers for key, value in layer.items() if key in choices}
+    for name, value in chosen.items():
+        wanted, types = KINDS[type(defaults[name])]
+        if type(value) not in types:
+            raise InputError(f"{notebook}: parameter {name} is {value!r}: give {wanted}")
     return defaults | {"profile": profile} | chosen
 
 
 def run(notebook: str, profile: str, settings: Mapping[str, Any]) -> Path:
     """Executes a notebook and returns the path of the executed copy; nothing is left there when a cell fails.
 
-    The failed copy, traceback included, is kept in the profile's cache/failed/.
+    The notebook is executed in the profile's cache/failed/, which it leaves when every cell has run: the copy
+    of a failed or killed run stays there, with its traceback. Raises InputError when a cell fails.
     """
-    import jupytext
     import nbformat
-    import papermill
 
     values = parameters(notebook, profile, settings)
     results = Results(profile)
     name = "-".join([notebook, *(values[key] for key in RUNS_PER if key in values)])
     target = results.notebooks / f"{name}.ipynb"
-    failed = results.cache / "failed" / f"{name}.ipynb"
+    unfinished = results.cache / "failed" / f"{name}.ipynb"
     target.unlink(missing_ok=True)
-    with replacing(target) as temporary:
-        nbformat.write(jupytext.read(source(notebook)), temporary)
-        try:
-            papermill.execute_notebook(
-                temporary, temporary, values, cwd=str(ROOT), progress_bar=False, log_output=True
-            )
-        except papermill.PapermillExecutionError as error:
-            write_text(failed, temporary.read_text(encoding="utf-8"))
-            reason = error.evalue if error.ename == "InputError" else f"{error.ename}: {error.evalue}"
-            raise InputError(f"{name}: {' '.join(reason.split())} (executed so far: {failed})") from error
-        nbformat.write(cleaned(nbformat.read(temporary, as_version=4)), temporary)
-    failed.unlink(missing_ok=True)
+    unfinished.parent.mkdir(parents=True, exist_ok=True)
+    _execute(source(notebook), unfinished, values)
+    write_text(target, nbformat.writes(cleaned(nbformat.read(unfinished, as_version=4))) + "\n")
+    unfinished.unlink()
     return target
+
+
+def _execute(script: Path, path: Path, values: Mapping[str, Any]) -> None:
+    import jupytext
+    import nbformat
+    import papermill
+
+    nbformat.write(jupytext.read(script), path)
+    try:
+        papermill.execute_notebook(path, path, values, cwd=str(ROOT), progress_bar=False, log_output=True)
+    except papermill.PapermillExecutionError as error:
+        reason = error.evalue if error.ename == "InputError" else f"{error.ename}: {error.evalue}"
+        raise InputError(f"{path.stem}: {' '.join(reason.split())} (executed so far: {path})") from error
+    except (
+        RuntimeError
+    ) as error:  # what nbclient raises when the kernel is gone, mostly killed for its memory
+        raise InputError(
+            f"{path.stem}: {error}: is there enough memory? (executed so far: {path})"
+        ) from error
 
 
 def cleaned(notebook):
@@ -124,29 +163,56 @@ def cleaned(notebook):
         for key in ("papermill", "execution"):
             cell.metadata.pop(key, None)
         if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+            cell.outputs = [output for output in cell.outputs if not _is_noise(output)]
     return notebook
+
+
+def _is_noise(output: Mapping[str, Any]) -> bool:
+    """Whether an output is a warning, a progress bar, or the path that saving a figure returns."""
+    shown = output.get("data", {}).get("text/plain", "")
+    return output.get("name") == "stderr" or shown.startswith(("PosixPath(", "WindowsPath("))
 
 
 def imported_modules(path: Path, seen: frozenset[str] = frozenset()) -> set[str]:
     """Names of the modules of this package that a script needs, directly or through one another."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom):
-            own = node.level == 1 or (node.module or "").startswith("analysis")
-            module = (node.module or "").removeprefix("analysis").lstrip(".")
-            if own:
-                found |= {module.split(".")[0]} if module else _homes(alias.name for alias in node.names)
-    found = {name for name in found if name and module_file(name).exists()} - seen
+    try:
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    except SyntaxError as error:
+        raise InputError(f"{path}, line {error.lineno}: {error.msg}: correct the Python code") from error
+    found = {name for node in nodes for name in _imported(node) if module_file(name).exists()} - seen
     for name in sorted(found):
         found |= imported_modules(module_file(name), seen | found)
     return found
+
+
+def _imported(node: ast.AST) -> set[str]:
+    """Names of this package's modules that one statement imports; a lazy name stands for the module it is from."""
+    if isinstance(node, ast.Import):
+        names = [alias.name.split(".") for alias in node.names]
+        return {name[1] for name in names if name[0] == PACKAGE.name and len(name) > 1}
+    if not isinstance(node, ast.ImportFrom):
+        return set()
+    package, *module = (node.module or "").split(".")
+    if node.level:
+        module = [package, *module] if package else []
+    elif package != PACKAGE.name:
+        return set()
+    return {module[0]} if module else _homes(alias.name for alias in node.names)
 
 
 def module_file(name: str) -> Path:
     """The file of a module or subpackage of this package."""
     folder = PACKAGE / name
     return folder / "__init__.py" if folder.is_dir() else PACKAGE / f"{name}.py"
+
+
+def module_files(name: str) -> list[Path]:
+    """The file of a module with the data it reads: the rest of its folder, or the package's YAML files."""
+    file = module_file(name)
+    if file.parent != PACKAGE:
+        return sorted(path for path in file.parent.iterdir() if path.is_file())
+    data = sorted(PACKAGE.glob("*.yaml")) if ".yaml" in file.read_text(encoding="utf-8") else []
+    return [file, *data]
 
 
 def _homes(names: Iterable[str]) -> set[str]:
@@ -167,8 +233,8 @@ def write_rules(profile: str) -> Path:
     for notebook in notebook_names():
         values = results.cache / "parameters" / f"{notebook}.yaml"
         _write_changed(values, yaml.safe_dump(parameters(notebook, profile), sort_keys=True))
-        modules = [module_file(name) for name in sorted(imported_modules(source(notebook)))]
-        files = [os.path.relpath(path, ROOT) for path in (source(notebook), *modules, values)]
+        modules = {path for name in imported_modules(source(notebook)) for path in module_files(name)}
+        files = [os.path.relpath(path, ROOT) for path in (source(notebook), *sorted(modules), values)]
         lines.append(f"DEPENDS_{notebook} := {' '.join(files)}")
     path = results.cache / "rules.mk"
     write_text(path, "\n".join(lines) + "\n")
@@ -184,7 +250,10 @@ def _setting(text: str) -> tuple[str, Any]:
     name, separator, value = text.partition("=")
     if not separator:
         raise argparse.ArgumentTypeError(f"{text!r} is not name=value")
-    return name, yaml.safe_load(value)
+    try:
+        return name, yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: the value is not valid YAML") from error
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 
 from .errors import InputError
 from .layout import Layout
-from .syntax import WordPairs
+from .syntax import UNIVERSAL, WordPairs
 
 Matrix = Float[np.ndarray, "token token"]
 Function = Callable[[Layout, WordPairs], Matrix | None]
@@ -215,12 +215,12 @@ SIEVES["syntactic"] = relation(*RELATIONS)
 def resolve(roles: Sequence[str] | None, labels: set[str], arithmetic: str) -> dict[str, Sieve]:
     """The sieves of the named roles; without names the whole bank and both directions of every label.
 
-    `labels` are the relations found in the data. With `published` arithmetic a role takes the sieve that the
+    `labels` are the relations found in the data; any relation of Universal Dependencies may be named. With `published` arithmetic a role takes the sieve that the
     released code would have built, where that differs. Raises InputError for an unknown role.
     """
     if arithmetic not in ("corrected", "published"):
         raise InputError(f"arithmetic is {arithmetic!r}: choose corrected or published")
-    found = {label: relation(label) for label in sorted(labels | set(RELATIONS))}
+    found = {label: relation(label) for label in sorted(labels | UNIVERSAL)}
     found |= {label + REVERSED: relation(label, backward=True) for label in sorted(found)}
     if roles is None:
         bank = {name: entry for name, entry in SIEVES.items() if entry.bank}
@@ -228,8 +228,7 @@ def resolve(roles: Sequence[str] | None, labels: set[str], arithmetic: str) -> d
     known = found | SIEVES
     for role in roles:
         if role not in known:
-            raise InputError(
-                f"unknown role {role!r}: choose from {', '.join(known)} or register it with @sieve"
-            )
+            named = ", ".join([*SIEVES, *sorted(labels | set(RELATIONS))])
+            raise InputError(f"unknown role {role!r}: choose from {named}, or register it with @sieve")
     suffix = PUBLISHED if arithmetic == "published" else ""
     return {role: known.get(role + suffix, known[role]) for role in roles}

@@ -24,6 +24,14 @@ Arc = tuple[str, tuple[int, int], tuple[int, int]]
 SAME_RELATION = {"obj": "dobj", "nsubjpass": "nsubj:pass", "csubjpass": "csubj:pass", "auxpass": "aux:pass"}
 
 
+# Universal Dependencies v2, with `dobj` for `obj`.
+UNIVERSAL = frozenset(
+    """acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated dobj
+    expl fixed flat goeswith iobj list mark nmod nsubj nummod obl orphan parataxis punct reparandum vocative
+    xcomp""".split()
+)
+
+
 def canonical(label: str) -> str:
     """One name for the same relation in different schemes: UD's `obj` is `dobj`."""
     return SAME_RELATION.get(label, label)
@@ -49,7 +57,9 @@ def parse(
 
 def _gold(example: Example) -> tuple[Relation, ...]:
     if example.relations is None:
-        raise InputError(f"{example.id} has no gold relations: name a spaCy pipeline or a CoNLL-U file as parser")
+        raise InputError(
+            f"{example.id} has no gold relations: name a spaCy pipeline or a CoNLL-U file as parser"
+        )
     return example.relations
 
 
@@ -72,9 +82,13 @@ def read_conllu(path: Path) -> list[conllu.TokenList]:
         raise InputError(f"{path} is not readable as CoNLL-U: {' '.join(str(error).split())}") from error
     if not sentences:
         raise InputError(f"{path} holds no sentence: give a CoNLL-U file")
-    short = [word for sentence in sentences for word in sentence if len(word) < len(conllu.parser.DEFAULT_FIELDS)]
+    short = [
+        word for sentence in sentences for word in sentence if len(word) < len(conllu.parser.DEFAULT_FIELDS)
+    ]
     if short:
-        raise InputError(f"{path}: the line {list(short[0].values())} lacks columns: CoNLL-U has 10, divided by tabs")
+        raise InputError(
+            f"{path}: the line {list(short[0].values())} lacks columns: CoNLL-U has 10, divided by tabs"
+        )
     return sentences
 
 
@@ -83,7 +97,9 @@ def _conllu_arcs(path: Path) -> Callable[[str], Iterable[Arc]]:
 
     def arcs(text: str) -> Iterable[Arc]:
         if text not in sentences:
-            raise InputError(f"{path} has no sentence with the text {text[:60]!r}: parse it or use another parser")
+            raise InputError(
+                f"{path} has no sentence with the text {text[:60]!r}: parse it or use another parser"
+            )
         return sentences[text]
 
     return arcs
@@ -94,7 +110,8 @@ def sentence_text(sentence: conllu.TokenList) -> str:
     if "text" in sentence.metadata:
         return sentence.metadata["text"].strip()
     return "".join(
-        word["form"] + ("" if (word["misc"] or {}).get("SpaceAfter") == "No" else " ") for word in surface(sentence)
+        word["form"] + ("" if (word["misc"] or {}).get("SpaceAfter") == "No" else " ")
+        for word in surface(sentence)
     ).strip()
 
 
@@ -120,7 +137,9 @@ def sentence_arcs(sentence: conllu.TokenList, path: Path) -> list[Arc]:
         if not isinstance(word["id"], int) or word["head"] == 0:
             continue
         if word["head"] not in spans:
-            raise InputError(f"{name}: word {word['id']} has head {word['head']}, which is no word: mend the file")
+            raise InputError(
+                f"{name}: word {word['id']} has head {word['head']}, which is no word: mend the file"
+            )
         arcs.append((word["deprel"], spans[word["id"]], spans[word["head"]]))
     return arcs
 
@@ -192,7 +211,9 @@ def _span(word) -> tuple[int, int]:
     return (word.idx, word.idx + len(word))
 
 
-def token_pairs(layout: Layout, relations: Sequence[Relation]) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
+def token_pairs(
+    layout: Layout, relations: Sequence[Relation]
+) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
     """The word pieces (dependent, head) of every relation, by label; pairs that truncation cut are left out."""
     pairs = defaultdict(list)
     for relation in relations:

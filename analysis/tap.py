@@ -67,6 +67,9 @@ def tap(
     The model is as before when the context ends, also after an exception. Raises InputError when the
     model is tapped already or does not dispatch its attention through transformers' AttentionInterface.
     """
+    shape = (model.config.num_hidden_layers, model.config.num_attention_heads)
+    if gate is not None and tuple(gate.shape) != shape:
+        raise InputError(f"the gate has shape {tuple(gate.shape)}: it must be (layers, heads) = {shape}")
     key = id(model.config)
     if key in _active:
         raise InputError(f"{type(model).__name__} is tapped already: leave the inner tap() context first")

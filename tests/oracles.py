@@ -118,3 +118,20 @@ class Oracle:
         """The scores of maps of shape (..., token, token)."""
         flat = maps.reshape(-1, *maps.shape[-2:])
         return np.array([self.score(role, attention) for attention in flat]).reshape(maps.shape[:-2])
+
+
+def random_pairs(size: int, seed: int = 0) -> dict:
+    """Word pairs of random positions, one to three pieces a word, for three of the roles and one more."""
+    generator = np.random.default_rng(seed)
+
+    def word() -> np.ndarray:
+        return generator.choice(size, generator.integers(1, min(3, size) + 1), replace=False)
+
+    counts = {"nsubj": 2, "dobj": 1, "advmod": 3, "case": 2}
+    return {label: [(word(), word()) for _ in range(count)] for label, count in counts.items()}
+
+
+def random_maps(size: int, heads: int = 3, seed: int = 0) -> np.ndarray:
+    """Row-stochastic maps."""
+    maps = np.random.default_rng(seed).random((heads, size, size)) ** 4
+    return maps / maps.sum(-1, keepdims=True)

@@ -196,5 +196,10 @@ def test_batches_hold_every_sequence_once_within_the_budget(budget: int, most: i
         assert len(batch) == most or full
 
 
+def test_a_batch_may_fill_its_budget_to_the_last_token():
+    assert list(batches([blank(5)] * 4, budget=10)) == [[0, 1], [2, 3]]
+    assert list(batches([blank(6), blank(4), blank(5)], budget=10)) == [[1, 2], [0]]
+
+
 def test_no_sequences_no_batches():
     assert list(batches([])) == []

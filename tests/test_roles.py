@@ -352,3 +352,24 @@ def test_attention_mass_of_another_role_is_refused():
 def test_published_local_heads_are_often_syntactic(task, share):
     pairs = overlap(published.roles(task)).set_index(["role_a", "role_b"])
     assert pairs.loc[("local", "syntactic"), "share_of_a"] == pytest.approx(share)
+
+
+def untestable(table: pd.DataFrame, role: str) -> pd.DataFrame:
+    """The table without any test of a role."""
+    return table.assign(assigned=table["assigned"].mask(table["role"] == role))
+
+
+def test_a_role_that_no_head_can_be_tested_for_has_no_counts():
+    counts = layer_counts(untestable(role_labels(1), "block")).set_index(["role", "layer"])["heads"]
+    assert counts["block"].isna().all()
+    assert counts.drop("block").notna().all()
+
+
+def test_a_role_that_no_head_can_be_tested_for_has_no_transitions():
+    before, after = (untestable(role_labels(seed), "block") for seed in (1, 2))
+    moves = transitions(before, after)
+    assert set(moves["role"]) == {*ROLES} - {"block"}
+    tasks = [before.assign(task="single"), role_labels(1).assign(task="pair")]
+    again = [after.assign(task="single"), role_labels(2).assign(task="pair")]
+    by_task = transitions(pd.concat(tasks), pd.concat(again)).groupby("task")["role"].agg(set)
+    assert by_task["pair"] - by_task["single"] == {"block"}

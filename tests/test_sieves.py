@@ -5,7 +5,7 @@ import string
 import numpy as np
 import pytest
 from architectures import byte_level_tokenizer
-from oracles import Oracle, entropy
+from oracles import Oracle, entropy, random_maps, random_pairs
 
 from analysis.errors import InputError
 from analysis.examples import Example
@@ -51,23 +51,6 @@ LAYOUTS = {
 }
 
 
-def random_pairs(layout: Layout, seed: int = 0) -> dict:
-    """Word pairs of random positions, one to three pieces a word, for three of the roles and one more."""
-    generator, size = np.random.default_rng(seed), len(layout)
-
-    def word() -> np.ndarray:
-        return generator.choice(size, generator.integers(1, min(3, size) + 1), replace=False)
-
-    counts = {"nsubj": 2, "dobj": 1, "advmod": 3, "case": 2}
-    return {label: [(word(), word()) for _ in range(count)] for label, count in counts.items()}
-
-
-def random_maps(size: int, heads: int = 3, seed: int = 0) -> np.ndarray:
-    """Row-stochastic maps."""
-    maps = np.random.default_rng(seed).random((heads, size, size)) ** 4
-    return maps / maps.sum(-1, keepdims=True)
-
-
 def score(entry: Sieve, matrix: np.ndarray, maps: np.ndarray) -> np.ndarray:
     """T * sum(W * A), the rows of A times their entropy where the role says so."""
     if entry.entropy:
@@ -90,7 +73,7 @@ def test_bank_is_the_list_of_elementary_sieves():
 @pytest.mark.parametrize("role", [*BANK, *COMPOSED])
 def test_scores_equal_loops_over_the_formulas(name: str, role: str):
     layout = LAYOUTS[name]
-    pairs, maps = random_pairs(layout), random_maps(len(layout))
+    pairs, maps = random_pairs(len(layout)), random_maps(len(layout))
     expected = Oracle(layout.tokens, pairs).scores(role, maps)
     found = SIEVES[role].function(layout, pairs)
     assert (found is None) == np.isnan(expected).all()
@@ -105,7 +88,7 @@ def test_scores_equal_loops_over_the_formulas(name: str, role: str):
 @pytest.mark.parametrize("suffix", ["", "_reversed"])
 def test_relations_equal_loops_over_pieces_and_pairs(name: str, role: str, suffix: str):
     layout = LAYOUTS[name]
-    pairs, maps = random_pairs(layout), random_maps(len(layout))
+    pairs, maps = random_pairs(len(layout)), random_maps(len(layout))
     sieves = resolve(None, set(pairs), "corrected")
     if role == "amod":
         assert role + suffix not in sieves
@@ -123,7 +106,7 @@ def test_relations_equal_loops_over_pieces_and_pairs(name: str, role: str, suffi
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_uniform_head_scores_one_and_block_the_logarithm_of_its_length(name: str):
     layout = LAYOUTS[name]
-    pairs, size = random_pairs(layout), len(layout)
+    pairs, size = random_pairs(len(layout)), len(layout)
     uniform = np.full((1, size, size), 1 / size)
     sieves = SIEVES | resolve(None, set(pairs), "corrected")
     for role, entry in sieves.items():
@@ -214,7 +197,7 @@ def test_delimiter_is_the_mean_of_its_columns():
 
 def test_syntactic_is_the_mean_of_relations_weighted_by_their_pairs():
     layout = LAYOUTS["pair, bert"]
-    pairs = random_pairs(layout)
+    pairs = random_pairs(len(layout))
     parts = [len(pairs[r]) * relation(r).function(layout, pairs) for r in RELATIONS if r in pairs]
     total = sum(len(pairs.get(r, ())) for r in RELATIONS)
     matrix = SIEVES["syntactic"].function(layout, pairs)
@@ -224,7 +207,7 @@ def test_syntactic_is_the_mean_of_relations_weighted_by_their_pairs():
 
 def test_syntactic_is_absent_without_its_four_relations():
     layout = LAYOUTS["pair, bert"]
-    assert SIEVES["syntactic"].function(layout, {"case": random_pairs(layout)["case"]}) is None
+    assert SIEVES["syntactic"].function(layout, {"case": random_pairs(len(layout))["case"]}) is None
     assert pooled(len(layout), []) is None
 
 
@@ -247,7 +230,7 @@ def test_published_arithmetic_changes_the_windows_only():
     corrected, published = (resolve(names, set(RELATIONS), kind) for kind in ("corrected", "published"))
     assert list(corrected) == list(published) == names
     layout = LAYOUTS["pair, bert"]
-    pairs = random_pairs(layout)
+    pairs = random_pairs(len(layout))
     changed = {
         name
         for name in names

@@ -54,6 +54,15 @@ def test_replacing_writes_a_new_file_and_its_folders(tmp_path: Path):
     assert path.stat().st_mode & 0o777 == 0o644
 
 
+def test_replacing_never_shows_half_a_file(tmp_path: Path):
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    with path.open() as reader:
+        write_text(path, "new")
+        assert reader.read() == "old"
+    assert path.read_text() == "new"
+
+
 def write_half(path: Path) -> None:
     """Fails after some bytes."""
     path.write_text("half")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from architectures import ARCHITECTURES, HEADS, LAYERS, build, projections
 from torch import Tensor
-from transformers import AutoModelForSequenceClassification, DebertaV2Config, DebertaV2Model, PreTrainedModel
+from transformers import AutoModel, AutoModelForSequenceClassification, DebertaV2Config, DebertaV2Model, PreTrainedModel
 
 from analysis import tap as tap_module
 from analysis.errors import InputError
@@ -224,3 +224,9 @@ def test_classifier_is_tapped_as_its_encoder_is():
             found = model(**inputs).logits
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
     assert seen == [0, 1, 2]
+
+
+def test_a_gate_of_another_shape_is_refused():
+    model = build_tiny(AutoModel)
+    with pytest.raises(InputError, match=r"must be \(layers, heads\) = \(3, 4\)"), tap(model, gate=torch.ones(3, 1)):
+        pass
