@@ -10,8 +10,10 @@ from jaxtyping import Float
 from torch import Tensor
 from tqdm import tqdm
 
+from .contraction import Contraction
 from .errors import InputError
 from .examples import Example
+from .forms import Form, Full
 from .layout import Layout, batches, layouts
 from .models import Encoder
 from .sieves import Sieve, resolve
@@ -55,9 +57,9 @@ def extract(
     with tqdm(total=len(sequences), desc="attention", unit="sequence", disable=not progress) as bar:
         for number, indices in enumerate(plan):
             batch = [sequences[index] for index in indices]
-            weights, units[indices] = stack(batch, sieves)
+            contraction, units[indices] = stack(batch, sieves, encoder.device)
             check = number in (0, len(plan) - 1)  # the shortest sequences may need no padding
-            found = score_batch(encoder, [s.layout for s in batch], weights, list(sieves.values()), check)
+            found = score_batch(encoder, [sequence.layout for sequence in batch], contraction, check)
             scores[indices] = np.where(units[indices][:, :, None, None] > 0, found, np.nan)
             bar.update(len(indices))
     return _labelled(encoder, sequences, sieves, scores, units, arithmetic, max_tokens)
@@ -97,26 +99,27 @@ def read_sieves(
     """One sequence's sieves for figures: a matrix for every named role that the sequence has."""
     [sequence] = _prepare(encoder, [example], relations, max_tokens)
     entries = resolve(roles, set(sequence.pairs), "corrected")
-    matrices = {role: entry.function(sequence.layout, sequence.pairs) for role, entry in entries.items()}
+    matrices = {role: entry.matrix(sequence.layout, sequence.pairs) for role, entry in entries.items()}
     return {role: matrix for role, matrix in matrices.items() if matrix is not None}
 
 
-def stack(batch: Sequence[Scored], sieves: dict[str, Sieve]) -> tuple[np.ndarray, np.ndarray]:
-    """The batch's sieves (sequence, role, token, token), zero where padded or absent, and over how many tokens
-    or word pairs each is a mean (sequence, role), 0 where absent."""
-    longest = max(len(sequence.layout) for sequence in batch)
-    weights = np.zeros((len(batch), len(sieves), longest, longest), np.float32)
+def stack(
+    batch: Sequence[Scored], sieves: dict[str, Sieve], device: torch.device | str = "cpu"
+) -> tuple[Contraction, np.ndarray]:
+    """The batch's sieves, and over how many tokens or word pairs each is a mean (sequence, role), 0 where absent."""
+    forms: list[list[Form | None]] = [[] for _ in batch]
     units = np.zeros((len(batch), len(sieves)), np.int32)
     for i, sequence in enumerate(batch):
-        length = len(sequence.layout)
         for j, (role, entry) in enumerate(sieves.items()):
-            matrix = entry.function(sequence.layout, sequence.pairs)
-            if matrix is None:
+            form = entry.form(sequence.layout, sequence.pairs)
+            forms[i].append(form)
+            if form is None:
                 continue
-            check_sieve(role, matrix, length)
-            weights[i, j, :length, :length] = matrix
-            units[i, j] = entry.units(matrix, sequence.pairs)
-    return weights, units
+            if isinstance(form, Full):
+                check_sieve(role, form.weights, len(sequence.layout))
+            units[i, j] = entry.units(form, sequence.pairs)
+    longest = max(len(sequence.layout) for sequence in batch)
+    return Contraction(forms, [entry.entropy for entry in sieves.values()], longest, device), units
 
 
 def check_sieve(role: str, matrix: np.ndarray, length: int) -> None:
@@ -129,15 +132,9 @@ def check_sieve(role: str, matrix: np.ndarray, length: int) -> None:
 
 
 def score_batch(
-    encoder: Encoder,
-    batch: Sequence[Layout],
-    weights: Float[np.ndarray, "sequence role token token"],
-    sieves: Sequence[Sieve],
-    check: bool = False,
+    encoder: Encoder, batch: Sequence[Layout], contraction: Contraction, check: bool = False
 ) -> Float[np.ndarray, "sequence role layer head"]:
-    """Scores of one padded batch: one batched matrix product per layer; `check` guards the attention read."""
-    stacked = torch.from_numpy(weights).to(encoder.device)
-    plain = torch.tensor([not entry.entropy for entry in sieves], device=encoder.device)
+    """Scores of one padded batch, layer by layer as the model runs; `check` guards the attention read."""
     lengths = torch.tensor([len(layout) for layout in batch], device=encoder.device)
     inputs = encoder.inputs(batch)
     collected: list[Tensor] = []
@@ -146,7 +143,7 @@ def score_batch(
         if check:
             guard(attention, encoder, inputs["attention_mask"])
         with torch.autocast(attention.device.type, enabled=False):  # scores are float32 at every precision
-            collected.append(contract(stacked, plain, attention) * lengths[:, None, None])
+            collected.append(contraction(attention) * lengths[:, None, None])
 
     with tap(encoder.model, read=read), torch.inference_mode(), encoder.autocast():
         encoder.model(**inputs)
@@ -156,19 +153,6 @@ def score_batch(
     if not np.isfinite(scores).all():  # NaN would pass for a role that is absent
         raise InputError(f"{encoder.name} attends with NaN or infinity: its weights are damaged, give others")
     return scores
-
-
-def contract(
-    sieves: Float[Tensor, "batch role token token"],
-    plain: Tensor,
-    attention: Float[Tensor, "batch head token token"],
-) -> Float[Tensor, "batch role head"]:
-    """Sum of sieve times map for every role and head; roles not `plain` see rows times their entropy (nats)."""
-    result = torch.bmm(sieves.flatten(2), attention.flatten(2).transpose(1, 2))
-    if not plain.all():
-        weighted = attention * torch.special.entr(attention).sum(-1, keepdim=True)
-        result[:, ~plain] = torch.bmm(sieves[:, ~plain].flatten(2), weighted.flatten(2).transpose(1, 2))
-    return result
 
 
 def guard(attention: Float[Tensor, "batch head token token"], encoder: Encoder, mask: Tensor) -> None:

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 
 from .errors import InputError
+from .forms import REACH, Band, Columns, Entries, Form, Full, Matrix
 from .layout import Layout
 from .syntax import UNIVERSAL, WordPairs
 
-Matrix = Float[np.ndarray, "token token"]
-Function = Callable[[Layout, WordPairs], Matrix | None]
+Function = Callable[[Layout, WordPairs], Form | np.ndarray | None]
 
 RELATIONS = ("nsubj", "dobj", "amod", "advmod")
 REVERSED = "_reversed"
@@ -29,6 +29,7 @@ PUBLISHED = "_published"
 class Sieve:
     """A role: its function, and how its score is read.
 
+    The function returns a T x T array or one of the compact forms of `forms`, or None where the role is absent.
     `entropy` multiplies each row of a map by the row's entropy (nats); `bank` marks the elementary sieves;
     `labels` names the relations whose word pairs the score is a mean over.
     """
@@ -38,11 +39,23 @@ class Sieve:
     bank: bool = False
     labels: tuple[str, ...] = ()
 
-    def units(self, matrix: Matrix, pairs: WordPairs) -> int:
+    def form(self, layout: Layout, pairs: WordPairs) -> Form | None:
+        """The role's weights on one sequence."""
+        if self.labels and not any(label in pairs for label in self.labels):
+            return None
+        found = self.function(layout, pairs)
+        return Full(found) if isinstance(found, np.ndarray) else found
+
+    def matrix(self, layout: Layout, pairs: WordPairs) -> Matrix | None:
+        """The role's weights on one sequence, written out."""
+        form = self.form(layout, pairs)
+        return None if form is None else form.matrix()
+
+    def units(self, form: Form, pairs: WordPairs) -> int:
         """Over how many word pairs (relations) or tokens (all other roles) the score is a mean."""
         if self.labels:
             return sum(len(pairs.get(label, ())) for label in self.labels)
-        return int(np.count_nonzero(matrix.any(axis=1)))
+        return form.tokens
 
 
 SIEVES: dict[str, Sieve] = {}
@@ -61,50 +74,60 @@ def sieve(name: str, entropy: bool = False, bank: bool = False) -> Callable[[Fun
     return register
 
 
-def rows(mask: Bool[np.ndarray, "token token"], sizes: np.ndarray | None = None) -> Matrix | None:
-    """A 0/1 mask as a sieve: every row that holds a mark weighs the same, every mark in a row the same.
-
-    `sizes` replaces the number of marks a row is divided by.
-    """
+def rows(mask: Bool[np.ndarray, "token token"]) -> Matrix | None:
+    """A 0/1 mask as a sieve: every row that holds a mark weighs the same, every mark in a row the same."""
     counts = mask.sum(axis=1)
     used = counts > 0
     if not used.any():
         return None
-    sizes = counts if sizes is None else sizes
-    return (mask / np.where(used, sizes, 1)[:, None] / used.sum()).astype(np.float32)
+    return (mask / np.where(used, counts, 1)[:, None] / used.sum()).astype(np.float32)
 
 
-@lru_cache(maxsize=512)
-def distances(length: int) -> np.ndarray:
-    """Key position minus query position."""
-    positions = np.arange(length)
-    return positions[None, :] - positions[:, None]
+def columns(marks: Bool[np.ndarray, " token"]) -> Columns | None:
+    """The marked tokens, for every token of the sequence."""
+    return grouped([(np.ones(len(marks), bool), marks)])
 
 
-@lru_cache(maxsize=2048)
-def window(length: int, width: int) -> Matrix:
+def grouped(groups: Sequence[tuple[np.ndarray, np.ndarray]]) -> Columns | None:
+    """Marked tokens for marked rows, group by group; rows without any token to look at have no sieve."""
+    kept = [(row, marks) for row, marks in groups if row.any() and marks.any()]
+    if not kept:
+        return None
+    used = sum(row.sum() for row, _ in kept)
+    return Columns(
+        np.stack([row / used for row, _ in kept]).astype(np.float32),
+        np.stack([marks / marks.sum() for _, marks in kept]).astype(np.float32),
+    )
+
+
+@lru_cache(maxsize=4096)
+def window(length: int, width: int) -> Band:
     """Tokens at most `width` positions away, the token itself included (Pande 2021, local role: width 2)."""
-    return rows(np.abs(distances(length)) <= width)
+    mask = neighbours(length, range(-width, width + 1))
+    return Band((mask / mask.sum(axis=1, keepdims=True) / length).astype(np.float32))
 
 
-@lru_cache(maxsize=2048)
-def window_published(length: int, width: int) -> Matrix:
+@lru_cache(maxsize=4096)
+def window_published(length: int, width: int) -> Band:
     """The window as the released code divides it: the band of the last `width` tokens counts one position
     past the end of the sequence, so that such a row sums to less than the others."""
-    mask = np.abs(distances(length)) <= width
-    over = np.arange(length) >= length - width
-    return rows(mask, mask.sum(axis=1) + over)
+    mask = neighbours(length, range(-width, width + 1))
+    sizes = mask.sum(axis=1) + (np.arange(length) >= length - width)
+    return Band((mask / sizes[:, None] / length).astype(np.float32))
 
 
-@lru_cache(maxsize=2048)
-def offset(length: int, step: int) -> Matrix | None:
+@lru_cache(maxsize=4096)
+def offset(length: int, step: int) -> Band | None:
     """The token `step` positions after (before, if negative) the current one (Clark 2019, section 3.1)."""
-    return rows(distances(length) == step)
+    mask = neighbours(length, [step])
+    return Band((mask / mask.sum()).astype(np.float32)) if mask.any() else None
 
 
-def columns(marks: Bool[np.ndarray, " token"]) -> Matrix | None:
-    """The marked tokens, for every token of the sequence."""
-    return rows(np.broadcast_to(marks, (len(marks), len(marks))))
+def neighbours(length: int, steps: Sequence[int]) -> Bool[np.ndarray, "token diagonal"]:
+    """Which of a token's neighbours are at one of the steps and inside the sequence (see `forms.Band`)."""
+    reached = np.arange(-REACH, REACH + 1)
+    positions = np.arange(length)[:, None] + reached
+    return (positions >= 0) & (positions < length) & np.isin(reached, list(steps))
 
 
 def _register_positions() -> None:
@@ -123,25 +146,25 @@ SIEVES["local" + PUBLISHED] = Sieve(SIEVES["window_2" + PUBLISHED].function)
 
 
 @sieve("cls", bank=True)
-def cls(layout: Layout, pairs: WordPairs) -> Matrix | None:
+def cls(layout: Layout, pairs: WordPairs) -> Columns | None:
     """[CLS]."""
     return columns(layout.cls)
 
 
 @sieve("sep", bank=True)
-def sep(layout: Layout, pairs: WordPairs) -> Matrix | None:
+def sep(layout: Layout, pairs: WordPairs) -> Columns | None:
     """Every [SEP]."""
     return columns(layout.sep)
 
 
 @sieve("sep_first", bank=True)
-def sep_first(layout: Layout, pairs: WordPairs) -> Matrix | None:
+def sep_first(layout: Layout, pairs: WordPairs) -> Columns | None:
     """The [SEP] that ends the first text."""
     return columns(layout.sep & (np.cumsum(layout.sep) == 1))
 
 
 @sieve("sep_last", bank=True)
-def sep_last(layout: Layout, pairs: WordPairs) -> Matrix | None:
+def sep_last(layout: Layout, pairs: WordPairs) -> Columns | None:
     """The [SEP] that ends a pair; absent from single texts, where the first [SEP] is the last."""
     return (
         None if layout.text.max() == 0 else columns(layout.sep & (np.cumsum(layout.sep) == layout.sep.sum()))
@@ -149,26 +172,27 @@ def sep_last(layout: Layout, pairs: WordPairs) -> Matrix | None:
 
 
 @sieve("delimiter", bank=True)
-def delimiter(layout: Layout, pairs: WordPairs) -> Matrix | None:
+def delimiter(layout: Layout, pairs: WordPairs) -> Columns | None:
     """[CLS] and every [SEP] (Pande 2021, delimiter role)."""
     return columns(layout.cls | layout.sep)
 
 
 @sieve("punctuation", bank=True)
-def punctuation(layout: Layout, pairs: WordPairs) -> Matrix | None:
+def punctuation(layout: Layout, pairs: WordPairs) -> Columns | None:
     """Every punctuation token."""
     return columns(layout.punctuation)
 
 
-def _sentence(layout: Layout, same: bool) -> Matrix | None:
+def _sentence(layout: Layout, same: bool) -> Columns | None:
     if layout.text.max() == 0:
         return None
-    matches = (layout.sentence[:, None] == layout.sentence[None, :]) == same
-    return rows(matches & (layout.text >= 0)[None, :])
+    return grouped(
+        [(layout.sentence == text, layout.text == (text if same else 1 - text)) for text in (0, 1)]
+    )
 
 
 @sieve("own_sentence", bank=True)
-def own_sentence(layout: Layout, pairs: WordPairs) -> Matrix | None:
+def own_sentence(layout: Layout, pairs: WordPairs) -> Columns | None:
     """The word pieces of the token's own text; [CLS] counts with the first text, every [SEP] with the second.
 
     Pairs only. Departure from the released code: special tokens are found by what they are, not by position.
@@ -177,22 +201,12 @@ def own_sentence(layout: Layout, pairs: WordPairs) -> Matrix | None:
 
 
 @sieve("other_sentence", bank=True)
-def other_sentence(layout: Layout, pairs: WordPairs) -> Matrix | None:
+def other_sentence(layout: Layout, pairs: WordPairs) -> Columns | None:
     """The word pieces of the other text of a pair."""
     return _sentence(layout, same=False)
 
 
 SIEVES["block"] = Sieve(own_sentence, entropy=True, bank=True)
-
-
-def pooled(length: int, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Matrix | None:
-    """Word pairs (pieces of the dependent, pieces of the head) as one sieve, each pair weighing the same."""
-    if not pairs:
-        return None
-    matrix = np.zeros((length, length), np.float32)
-    for dependent, head in pairs:
-        matrix[np.ix_(dependent, head)] += 1 / (len(dependent) * len(head) * len(pairs))
-    return matrix
 
 
 def relation(*labels: str, backward: bool = False) -> Sieve:
@@ -202,11 +216,23 @@ def relation(*labels: str, backward: bool = False) -> Sieve:
     exchanges dependent and head (the released code has that direction but never runs it).
     """
 
-    def function(layout: Layout, pairs: WordPairs) -> Matrix | None:
-        matrix = pooled(len(layout), [pair for label in labels for pair in pairs.get(label, ())])
-        return matrix.T if backward and matrix is not None else matrix
+    def function(layout: Layout, pairs: WordPairs) -> Entries | None:
+        return pooled(len(layout), [pair for label in labels for pair in pairs.get(label, ())], backward)
 
     return Sieve(function, labels=labels)
+
+
+def pooled(
+    length: int, pairs: Sequence[tuple[np.ndarray, np.ndarray]], backward: bool = False
+) -> Entries | None:
+    """Word pairs (pieces of the dependent, pieces of the head) as one sieve, each pair weighing the same."""
+    if not pairs:
+        return None
+    dependents = np.concatenate([np.repeat(dependent, len(head)) for dependent, head in pairs])
+    heads = np.concatenate([np.tile(head, len(dependent)) for dependent, head in pairs])
+    sizes = np.array([len(dependent) * len(head) for dependent, head in pairs])
+    weights = np.repeat(1 / (sizes * len(pairs)), sizes).astype(np.float32)
+    return Entries(*((heads, dependents) if backward else (dependents, heads)), weights, length)
 
 
 SIEVES["syntactic"] = relation(*RELATIONS)
@@ -215,8 +241,9 @@ SIEVES["syntactic"] = relation(*RELATIONS)
 def resolve(roles: Sequence[str] | None, labels: set[str], arithmetic: str) -> dict[str, Sieve]:
     """The sieves of the named roles; without names the whole bank and both directions of every label.
 
-    `labels` are the relations found in the data; any relation of Universal Dependencies may be named. With `published` arithmetic a role takes the sieve that the
-    released code would have built, where that differs. Raises InputError for an unknown role.
+    `labels` are the relations found in the data; any relation of Universal Dependencies may be named. With
+    `published` arithmetic a role takes the sieve that the released code would have built, where that differs.
+    Raises InputError for an unknown role.
     """
     if arithmetic not in ("corrected", "published"):
         raise InputError(f"arithmetic is {arithmetic!r}: choose corrected or published")

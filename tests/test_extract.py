@@ -1,5 +1,6 @@
 """Scores of whole runs against loops over eager attention, sequence by sequence, and what goes with them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from transformers import AutoModel
 
 from analysis.errors import InputError
 from analysis.examples import Example, Relation
-from analysis.extract import Scored, contract, extract, guard, read_attention, read_sieves, score_batch, stack
+from analysis.extract import Scored, extract, guard, read_attention, read_sieves, score_batch, stack
 from analysis.layout import layouts
 from analysis.models import Encoder, build_tiny, load_encoder
 from analysis.sieves import RELATIONS, SIEVES, resolve, sieve
@@ -120,7 +121,7 @@ def test_contraction_equals_loops_on_random_maps(tiny, members: list[int]):
         for seed, layout in enumerate(layouts(tiny.tokenizer, [EXAMPLES[index] for index in members]))
     ]
     sieves = resolve(ROLES, {"nsubj", "case"}, "corrected")
-    weights, units = stack(batch, sieves)
+    contraction, units = stack(batch, sieves)
     longest, heads = max(len(sequence.layout) for sequence in batch), 5
     # Rows of padding hold what they will: random weights on every position.
     attention = random_maps(longest, heads * len(batch)).reshape(len(batch), heads, longest, longest)
@@ -128,8 +129,7 @@ def test_contraction_equals_loops_on_random_maps(tiny, members: list[int]):
         size = len(sequence.layout)
         attention[index, :, :size] = 0
         attention[index, :, :size, :size] = random_maps(size, heads, seed=index)
-    plain = torch.tensor([not entry.entropy for entry in sieves.values()])
-    found = contract(torch.from_numpy(weights), plain, torch.from_numpy(attention).float()).numpy()
+    found = contraction(torch.from_numpy(attention).float()).numpy()
     for index, sequence in enumerate(batch):
         size = len(sequence.layout)
         oracle = Oracle(sequence.layout.tokens, sequence.pairs)
@@ -142,19 +142,18 @@ def test_contraction_equals_loops_on_random_maps(tiny, members: list[int]):
 
 def test_stacked_sieves_sum_to_one_and_leave_padding_alone(tiny):
     batch = [Scored(layout, random_pairs(len(layout))) for layout in layouts(tiny.tokenizer, EXAMPLES)]
-    weights, units = stack(batch, resolve(ROLES, set(), "corrected"))
+    sieves = {
+        role: replace(entry, entropy=False) for role, entry in resolve(ROLES, set(), "corrected").items()
+    }
+    contraction, units = stack(batch, sieves)
+    longest = max(len(sequence.layout) for sequence in batch)
+    ones = torch.full((len(batch), 1, longest, longest), 1e6)
     for index, sequence in enumerate(batch):
-        size = len(sequence.layout)
-        assert not weights[index, :, size:].any()
-        assert not weights[index, :, :, size:].any()
-        for number, role in enumerate(ROLES):
-            total = weights[index, number].astype(float).sum()
-            expected = float(units[index, number] > 0)
-            assert (
-                total <= expected + 1e-6
-                if "published" in role
-                else total == pytest.approx(expected, abs=1e-6)
-            )
+        ones[index, :, : len(sequence.layout), : len(sequence.layout)] = 1
+    totals = contraction(ones)[:, :, 0].double().numpy()
+    published = np.array(["published" in role for role in ROLES])
+    np.testing.assert_allclose(totals[:, ~published], units[:, ~published] > 0, atol=1e-5)
+    assert (totals[:, published] <= 1 + 1e-6).all()
 
 
 def test_uniform_model_scores_one_everywhere_and_block_the_logarithm(tiny):
@@ -422,9 +421,9 @@ def test_damaged_weights_are_not_taken_for_absent_roles(tiny):
     model.encoder.layer[1].attention.self.query.weight.data[0, 0] = torch.nan
     damaged = Encoder("damaged", model, tiny.tokenizer)
     layout = layouts(tiny.tokenizer, EXAMPLES[:1])
-    weights, _ = stack([Scored(layout[0], {})], {"cls": SIEVES["cls"]})
+    contraction, _ = stack([Scored(layout[0], {})], {"cls": SIEVES["cls"]})
     with pytest.raises(InputError, match="^damaged attends with NaN"):
-        score_batch(damaged, layout, weights, [SIEVES["cls"]])
+        score_batch(damaged, layout, contraction)
     with pytest.raises(RuntimeError, match="do not sum to 1"):
         run(damaged, EXAMPLES, roles=["cls"])
 

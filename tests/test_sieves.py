@@ -60,7 +60,7 @@ def score(entry: Sieve, matrix: np.ndarray, maps: np.ndarray) -> np.ndarray:
 
 def matrix_of(entry: Sieve, layout: Layout, pairs: dict) -> np.ndarray:
     """A role's matrix, all zero where the role is absent."""
-    found = entry.function(layout, pairs)
+    found = entry.matrix(layout, pairs)
     return np.zeros((len(layout), len(layout))) if found is None else found
 
 
@@ -75,7 +75,7 @@ def test_scores_equal_loops_over_the_formulas(name: str, role: str):
     layout = LAYOUTS[name]
     pairs, maps = random_pairs(len(layout)), random_maps(len(layout))
     expected = Oracle(layout.tokens, pairs).scores(role, maps)
-    found = SIEVES[role].function(layout, pairs)
+    found = SIEVES[role].matrix(layout, pairs)
     assert (found is None) == np.isnan(expected).all()
     if found is not None:
         assert found.dtype == np.float32
@@ -92,15 +92,15 @@ def test_relations_equal_loops_over_pieces_and_pairs(name: str, role: str, suffi
     sieves = resolve(None, set(pairs), "corrected")
     if role == "amod":
         assert role + suffix not in sieves
-        assert relation(role, backward=bool(suffix)).function(layout, pairs) is None
+        assert relation(role, backward=bool(suffix)).matrix(layout, pairs) is None
         return
-    found = sieves[role + suffix].function(layout, pairs)
+    found = sieves[role + suffix].matrix(layout, pairs)
     np.testing.assert_allclose(
         score(sieves[role + suffix], found, maps),
         Oracle(layout.tokens, pairs).scores(role + suffix, maps),
         rtol=2e-6,
     )
-    assert sieves[role + suffix].units(found, pairs) == len(pairs[role])
+    assert sieves[role + suffix].units(sieves[role + suffix].form(layout, pairs), pairs) == len(pairs[role])
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -126,7 +126,7 @@ def test_uniform_head_scores_one_and_block_the_logarithm_of_its_length(name: str
 @pytest.mark.parametrize("width", range(1, 6))
 def test_published_window_falls_short_by_its_last_rows_only(width: int):
     size = 12
-    true, published = window(size, width), window_published(size, width)
+    true, published = window(size, width).matrix(), window_published(size, width).matrix()
     bands = [min(t + width, size - 1) - max(t - width, 0) + 1 for t in range(size)]
     counted = [min(t + width, size) + 1 - max(t - width, 0) for t in range(size)]
     np.testing.assert_allclose(true.sum(1), 1 / size, rtol=1e-6)
@@ -135,12 +135,12 @@ def test_published_window_falls_short_by_its_last_rows_only(width: int):
 
 
 def test_window_of_the_token_alone_is_published_as_it_is():
-    np.testing.assert_array_equal(window_published(7, 0), window(7, 0))
-    np.testing.assert_allclose(window(7, 0), np.eye(7) / 7, rtol=1e-6)
+    np.testing.assert_array_equal(window_published(7, 0).matrix(), window(7, 0).matrix())
+    np.testing.assert_allclose(window(7, 0).matrix(), np.eye(7) / 7, rtol=1e-6)
 
 
 def test_first_and_last_rows_of_the_local_sieve_by_hand():
-    matrix = SIEVES["local"].function(LAYOUTS["pair, bert"], {})
+    matrix = SIEVES["local"].matrix(LAYOUTS["pair, bert"], {})
     size = len(LAYOUTS["pair, bert"])
     for row, marked in [(0, [0, 1, 2]), (1, [0, 1, 2, 3]), (size - 1, [size - 3, size - 2, size - 1])]:
         assert np.flatnonzero(matrix[row]).tolist() == marked
@@ -149,7 +149,7 @@ def test_first_and_last_rows_of_the_local_sieve_by_hand():
 
 @pytest.mark.parametrize(("step", "used"), [(-2, [2, 3, 4]), (2, [0, 1, 2]), (0, [0, 1, 2, 3, 4])])
 def test_offsets_leave_out_the_tokens_without_such_a_neighbour(step: int, used: list[int]):
-    matrix = offset(5, step)
+    matrix = offset(5, step).matrix()
     assert np.flatnonzero(matrix.any(1)).tolist() == used
     assert all(matrix[t, t + step] == pytest.approx(1 / len(used)) for t in used)
 
@@ -164,9 +164,9 @@ def test_block_by_hand():
     layout = LAYOUTS["two words, bert"]
     assert layout.tokens == ("[CLS]", "hello", "[SEP]", "there", "[SEP]")
     own = np.array([[0, 1, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 1, 0], [0, 0, 0, 1, 0]]) / 5
-    np.testing.assert_allclose(SIEVES["block"].function(layout, {}), own, rtol=1e-6)
+    np.testing.assert_allclose(SIEVES["block"].matrix(layout, {}), own, rtol=1e-6)
     np.testing.assert_allclose(
-        SIEVES["other_sentence"].function(layout, {})[:, [3, 1]], own[:, [1, 3]], rtol=1e-6
+        SIEVES["other_sentence"].matrix(layout, {})[:, [3, 1]], own[:, [1, 3]], rtol=1e-6
     )
     assert SIEVES["block"].entropy
     assert not SIEVES["own_sentence"].entropy
@@ -174,40 +174,40 @@ def test_block_by_hand():
 
 @pytest.mark.parametrize("role", ["block", "own_sentence", "other_sentence", "sep_last"])
 def test_roles_of_pairs_are_absent_from_single_texts(role: str):
-    assert SIEVES[role].function(LAYOUTS["single, bert"], {}) is None
-    assert SIEVES[role].function(LAYOUTS["single word, roberta"], {}) is None
-    assert SIEVES[role].function(LAYOUTS["pair, bert"], {}) is not None
+    assert SIEVES[role].matrix(LAYOUTS["single, bert"], {}) is None
+    assert SIEVES[role].matrix(LAYOUTS["single word, roberta"], {}) is None
+    assert SIEVES[role].matrix(LAYOUTS["pair, bert"], {}) is not None
 
 
 def test_separators_of_roberta_count_as_three():
     layout = LAYOUTS["two words, roberta"]
     separators = np.flatnonzero(layout.sep)
     for role, expected in [("sep", separators), ("sep_first", separators[:1]), ("sep_last", separators[2:])]:
-        assert np.flatnonzero(SIEVES[role].function(layout, {})[0]).tolist() == expected.tolist()
-    assert len(np.flatnonzero(SIEVES["delimiter"].function(layout, {})[0])) == 4
+        assert np.flatnonzero(SIEVES[role].matrix(layout, {})[0]).tolist() == expected.tolist()
+    assert len(np.flatnonzero(SIEVES["delimiter"].matrix(layout, {})[0])) == 4
 
 
 def test_delimiter_is_the_mean_of_its_columns():
     for name, count in [("pair, bert", 3), ("single, bert", 2), ("pair, roberta", 4)]:
         layout = LAYOUTS[name]
-        cls, sep = (SIEVES[role].function(layout, {}) for role in ("cls", "sep"))
+        cls, sep = (SIEVES[role].matrix(layout, {}) for role in ("cls", "sep"))
         expected = (cls + (count - 1) * sep) / count
-        np.testing.assert_allclose(SIEVES["delimiter"].function(layout, {}), expected, rtol=1e-6)
+        np.testing.assert_allclose(SIEVES["delimiter"].matrix(layout, {}), expected, rtol=1e-6)
 
 
 def test_syntactic_is_the_mean_of_relations_weighted_by_their_pairs():
     layout = LAYOUTS["pair, bert"]
     pairs = random_pairs(len(layout))
-    parts = [len(pairs[r]) * relation(r).function(layout, pairs) for r in RELATIONS if r in pairs]
+    parts = [len(pairs[r]) * relation(r).matrix(layout, pairs) for r in RELATIONS if r in pairs]
     total = sum(len(pairs.get(r, ())) for r in RELATIONS)
-    matrix = SIEVES["syntactic"].function(layout, pairs)
+    matrix = SIEVES["syntactic"].matrix(layout, pairs)
     np.testing.assert_allclose(matrix, sum(parts) / total, rtol=1e-5)
-    assert SIEVES["syntactic"].units(matrix, pairs) == total == 6
+    assert SIEVES["syntactic"].units(SIEVES["syntactic"].form(layout, pairs), pairs) == total == 6
 
 
 def test_syntactic_is_absent_without_its_four_relations():
     layout = LAYOUTS["pair, bert"]
-    assert SIEVES["syntactic"].function(layout, {"case": random_pairs(len(layout))["case"]}) is None
+    assert SIEVES["syntactic"].matrix(layout, {"case": random_pairs(len(layout))["case"]}) is None
     assert pooled(len(layout), []) is None
 
 
@@ -216,7 +216,7 @@ def test_units_count_the_tokens_that_have_the_sieve():
     size = len(layout)
     expected = {"window_2": size, "offset_-5": size - 5, "offset_+1": size - 1, "cls": size, "block": size}
     for role, count in expected.items():
-        assert SIEVES[role].units(SIEVES[role].function(layout, {}), {}) == count
+        assert SIEVES[role].units(SIEVES[role].form(layout, {}), {}) == count
 
 
 def test_rows_by_hand():

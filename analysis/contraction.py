@@ -1,0 +1,161 @@
+"""Sums of sieve times attention for a whole batch: every role and head of one layer at once, on the device."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import pad
+
+from .forms import REACH, Band, Columns, Entries, Form, Full
+
+Attention = Float[Tensor, "batch head token token"]
+Scores = Float[Tensor, "batch role head"]
+Forms = Sequence[Sequence[Form | None]]
+
+
+class Contraction:
+    """The sieves of one padded batch, ready to be summed against any layer's attention.
+
+    `forms[i][j]` is the sieve of sequence i and role j, None where absent; roles marked in `entropy` see every
+    row of a map multiplied by the row's entropy (nats). Called with attention, it gives sum(sieve * map) for
+    every sequence, role and head; padding and absent roles give 0.
+    """
+
+    def __init__(
+        self, forms: Forms, entropy: Sequence[bool], length: int, device: torch.device | str = "cpu"
+    ):
+        self.shape = (len(forms), len(entropy))
+        self.entropy = any(entropy)
+        forms = [
+            [_compatible(form, weighs) for form, weighs in zip(row, entropy, strict=True)] for row in forms
+        ]
+        packers = {Columns: _columns, Band: _band, Entries: _entries, Full: _full}
+        kinds = {type(form) for row in forms for form in row if form is not None}
+        self.parts = [
+            pack(_only(forms, kind), entropy, length, device)
+            for kind, pack in packers.items()
+            if kind in kinds
+        ]
+
+    def __call__(self, attention: Attention) -> Scores:
+        heads = attention.shape[1]
+        result = attention.new_zeros(*self.shape, heads)
+        weights = torch.special.entr(attention).sum(-1) if self.entropy else None
+        for part in self.parts:
+            part(attention, weights, result)
+        return result
+
+
+Part = Callable[[Attention, Tensor | None, Scores], None]
+
+
+def _compatible(form: Form | None, entropy: bool) -> Form | None:
+    """Rows weighed by their entropy are worked out for columns and full matrices only."""
+    return Full(form.matrix()) if entropy and isinstance(form, Band | Entries) else form
+
+
+def _only(forms: Forms, kind: type) -> list[list[Form | None]]:
+    return [[form if isinstance(form, kind) else None for form in row] for row in forms]
+
+
+def _roles(forms: Forms) -> list[int]:
+    """The roles that any sequence has in this form."""
+    return [role for role in range(len(forms[0])) if any(row[role] is not None for row in forms)]
+
+
+def _columns(forms: Forms, entropy: Sequence[bool], length: int, device: torch.device | str) -> Part:
+    groups = {
+        role: max(len(row[role].rows) for row in forms if row[role] is not None) for role in _roles(forms)
+    }
+    role_of = [role for role, count in groups.items() for _ in range(count)]
+    first = {role: role_of.index(role) for role in groups}
+    rows, columns = np.zeros((2, len(forms), len(role_of), length), np.float32)
+    for i, row in enumerate(forms):
+        for role, start in first.items():
+            if (form := row[role]) is not None:
+                count, tokens = form.rows.shape
+                rows[i, start : start + count, :tokens] = form.rows
+                columns[i, start : start + count, :tokens] = form.columns
+    row_weights = torch.from_numpy(rows).to(device)
+    targets = torch.from_numpy(columns).to(device).transpose(1, 2)
+    weighs = torch.tensor([entropy[role] for role in role_of], device=device)
+    index = torch.tensor(role_of, device=device)
+
+    def part(attention: Attention, entropies: Tensor | None, result: Scores) -> None:
+        batch, heads, tokens, _ = attention.shape
+        received = torch.bmm(attention.reshape(batch, heads * tokens, tokens), targets)
+        received = received.view(batch, heads, tokens, -1).permute(0, 3, 1, 2)  # batch, group, head, token
+        factors = row_weights[:, :, None, :]
+        if entropies is not None:
+            factors = torch.where(weighs[:, None, None], factors * entropies[:, None], factors)
+        result.index_add_(1, index, (received * factors).sum(-1))
+
+    return part
+
+
+def _band(forms: Forms, entropy: Sequence[bool], length: int, device: torch.device | str) -> Part:
+    roles = _roles(forms)
+    weights = np.zeros((len(forms), len(roles), length, 2 * REACH + 1), np.float32)
+    for i, row in enumerate(forms):
+        for j, role in enumerate(roles):
+            if (form := row[role]) is not None:
+                weights[i, j, : len(form.weights)] = form.weights
+    stacked = torch.from_numpy(weights).to(device).flatten(2)
+    index = torch.tensor(roles, device=device)
+
+    def part(attention: Attention, entropies: Tensor | None, result: Scores) -> None:
+        batch, heads, tokens, _ = attention.shape
+        # Rows as long as the padded map plus one: the diagonals of the map become columns.
+        padded = pad(attention, (REACH, REACH))
+        step = padded.stride()
+        diagonals = padded.as_strided(
+            (batch, heads, tokens, 2 * REACH + 1), (step[0], step[1], step[2] + step[3], step[3])
+        )
+        result.index_add_(1, index, torch.bmm(stacked, diagonals.flatten(2).transpose(1, 2)))
+
+    return part
+
+
+def _entries(forms: Forms, entropy: Sequence[bool], length: int, device: torch.device | str) -> Part:
+    found = [(i, j, form) for i, row in enumerate(forms) for j, form in enumerate(row) if form is not None]
+    sizes = [len(form.weights) for _, _, form in found]
+
+    def joined(values: Sequence[np.ndarray]) -> Tensor:
+        return torch.from_numpy(np.concatenate(values)).to(device)
+
+    def repeated(values: Sequence[int]) -> Tensor:
+        return torch.from_numpy(np.repeat(values, sizes)).to(device)
+
+    sequence = repeated([i for i, _, _ in found])
+    target = repeated([i * len(entropy) + j for i, j, _ in found])
+    row, column = joined([form.rows for *_, form in found]), joined([form.columns for *_, form in found])
+    weights = joined([form.weights for *_, form in found])[:, None]
+
+    def part(attention: Attention, entropies: Tensor | None, result: Scores) -> None:
+        cells = attention.permute(0, 2, 3, 1)[sequence, row, column]
+        result.flatten(0, 1).index_add_(0, target, cells * weights)
+
+    return part
+
+
+def _full(forms: Forms, entropy: Sequence[bool], length: int, device: torch.device | str) -> Part:
+    roles = _roles(forms)
+    weights = np.zeros((len(forms), len(roles), length, length), np.float32)
+    for i, row in enumerate(forms):
+        for j, role in enumerate(roles):
+            if (form := row[role]) is not None:
+                tokens = len(form.weights)
+                weights[i, j, :tokens, :tokens] = form.weights
+    stacked = torch.from_numpy(weights).to(device)
+    index = torch.tensor(roles, device=device)
+    weighs = torch.tensor([entropy[role] for role in roles], device=device)[:, None, None]
+
+    def part(attention: Attention, entropies: Tensor | None, result: Scores) -> None:
+        rows = torch.einsum("brij,bhij->brhi", stacked, attention)
+        if entropies is not None:
+            rows = torch.where(weighs, rows * entropies[:, None], rows)
+        result.index_add_(1, index, rows.sum(-1))
+
+    return part

@@ -1,0 +1,60 @@
+"""The contraction of compact forms equals the sum of written-out sieve times map, cell by cell."""
+
+import numpy as np
+import pytest
+import torch
+from oracles import entropy, random_maps
+
+from analysis.contraction import Contraction
+from analysis.forms import REACH, Band, Columns, Entries, Form, Full
+
+LENGTHS, HEADS = (7, 4, 1), 3
+
+
+def columns(length: int, random: np.random.Generator) -> Columns:
+    groups = random.integers(1, 3)
+    return Columns(*random.random((2, groups, length), np.float32))
+
+
+def band(length: int, random: np.random.Generator) -> Band:
+    positions = np.arange(length)[:, None] + np.arange(-REACH, REACH + 1)
+    inside = (positions >= 0) & (positions < length)
+    return Band(random.random(inside.shape, np.float32) * inside)
+
+
+def entries(length: int, random: np.random.Generator) -> Entries:
+    return Entries(*random.integers(0, length, (2, 5)), random.random(5, np.float32), length)
+
+
+def full(length: int, random: np.random.Generator) -> Full:
+    return Full(random.random((length, length), np.float32))
+
+
+KINDS = [columns, band, entries, full]
+
+
+def loops(forms: list[list[Form | None]], weighs: list[bool], maps: np.ndarray) -> np.ndarray:
+    result = np.zeros((len(forms), len(weighs), HEADS))
+    for i, length in enumerate(LENGTHS):
+        for j, form in enumerate(forms[i]):
+            for head in range(HEADS) if form is not None else ():
+                seen = maps[i, head, :length, :length]
+                factors = [entropy(row) if weighs[j] else 1 for row in seen]
+                result[i, j, head] = (form.matrix() * np.array(factors)[:, None] * seen).sum()
+    return result
+
+
+@pytest.mark.parametrize("kinds", [*([kind] for kind in KINDS), KINDS, [*KINDS, *reversed(KINDS)]])
+@pytest.mark.parametrize("entropy_of", [(False,), (True,), (False, True, True)])
+def test_every_form_equals_loops(kinds: list, entropy_of: tuple[bool, ...]):
+    random = np.random.default_rng(len(kinds))
+    weighs = [entropy_of[j % len(entropy_of)] for j in range(len(kinds))]
+    forms = [
+        [kind(length, random) if random.random() < 0.8 else None for kind in kinds] for length in LENGTHS
+    ]
+    maps = random_maps(max(LENGTHS), HEADS * len(LENGTHS)).reshape(len(LENGTHS), HEADS, max(LENGTHS), -1)
+    for i, length in enumerate(LENGTHS):
+        maps[i, :, :length, length:] = 0
+        maps[i, :, :length] /= maps[i, :, :length].sum(-1, keepdims=True)
+    found = Contraction(forms, weighs, max(LENGTHS))(torch.from_numpy(maps).float())
+    np.testing.assert_allclose(found, loops(forms, weighs, maps), rtol=1e-5, atol=1e-6)

@@ -1,0 +1,31 @@
+"""Every compact form writes out the matrix it stands for."""
+
+import numpy as np
+
+from analysis.forms import REACH, Band, Columns, Entries, Full
+
+
+def test_columns_are_a_sum_of_outer_products():
+    form = Columns(np.array([[0.5, 0, 0], [0, 0.25, 0]]), np.array([[0, 1.0, 0], [0, 0.5, 0.5]]))
+    np.testing.assert_allclose(form.matrix(), [[0, 0.5, 0], [0, 0.125, 0.125], [0, 0, 0]])
+    assert form.tokens == 2
+
+
+def test_band_holds_neighbours_row_by_row():
+    weights = np.zeros((3, 2 * REACH + 1))
+    weights[0, REACH + 2], weights[1, REACH - 1], weights[1, REACH] = 1, 2, 3
+    np.testing.assert_allclose(Band(weights).matrix(), [[0, 0, 1], [2, 3, 0], [0, 0, 0]])
+    assert Band(weights).tokens == 2
+
+
+def test_entries_of_one_cell_add_up():
+    rows, columns = np.array([0, 0, 2]), np.array([1, 1, 0])
+    form = Entries(rows, columns, np.array([0.25, 0.5, 1.0]), 3)
+    np.testing.assert_allclose(form.matrix(), [[0, 0.75, 0], [0, 0, 0], [1, 0, 0]])
+    assert form.tokens == 2
+
+
+def test_full_is_itself():
+    weights = np.diag([0.5, 0, 0.5])
+    assert Full(weights).matrix() is weights
+    assert Full(weights).tokens == 2
