@@ -11,7 +11,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 from matplotlib.textpath import TextPath
 
-from analysis.theme import DOUBLE, canvas, in_order, ink
+from .theme import DOUBLE, canvas, in_order, ink
 
 FONT_SIZE = 8.0  # points
 PADDING, GAP = 3.0, 4.0  # points: inside a box, between boxes

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from analysis.theme import (
+from .theme import (
     DOUBLE,
     HEAD,
     ROLE_MARKERS,

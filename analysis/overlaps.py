@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from analysis.errors import InputError
-from analysis.theme import DOUBLE, MISSING, canvas, colour, in_order, titled
+from .errors import InputError
+from .theme import DOUBLE, MISSING, canvas, colour, in_order, titled
 
 OVERLAPS = {
     "jaccard": "Jaccard index\n(heads with both / heads with either)",

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from analysis.theme import (
+from .theme import (
     DOUBLE,
     LAYER,
     OTHER_MARKER,

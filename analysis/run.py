@@ -8,6 +8,7 @@ reaches results/<profile>/notebooks/ only when every cell has run.
 import argparse
 import ast
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -22,6 +23,8 @@ NOTEBOOKS = ROOT / "notebooks"
 PROFILES = ROOT / "profiles"
 PACKAGE = Path(__file__).parent
 RUNS_PER = ("task", "state")  # a notebook with these parameters is executed once for each of their values
+SHOWN = {"text/html", "text/plain"}
+CHANCE = re.compile(r"(?<=\bT_)[0-9a-f]{5}(?=_|\b)|(?<= at )0x[0-9a-f]+")  # pandas' names of styled tables
 NUMBER = ("a number (1e-4 is written 1.0e-4)", (int, float, type(None)))
 KINDS = {  # of a parameter's default: what its values are
     bool: ("true or false", (bool,)),
@@ -156,7 +159,7 @@ def _execute(script: Path, path: Path, values: Mapping[str, Any]) -> None:
 
 
 def cleaned(notebook):
-    """The executed notebook without times, paths and progress bars, so that it differs only when results do."""
+    """The executed notebook without times, chance names, paths and progress bars: it differs when results do."""
     notebook.metadata.pop("papermill", None)
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"
@@ -164,6 +167,8 @@ def cleaned(notebook):
             cell.metadata.pop(key, None)
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if not _is_noise(output)]
+            for shown in (output.data for output in cell.outputs if "data" in output):
+                shown |= {kind: CHANCE.sub(str(number), shown[kind]) for kind in SHOWN & shown.keys()}
     return notebook
 
 

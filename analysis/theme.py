@@ -14,7 +14,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from analysis.errors import InputError
+from .errors import InputError
 
 SINGLE, DOUBLE = 3.3, 6.9  # inches: one and two columns of a printed page
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from analysis.corpus.grammar import build, parse_frame, sentence, slots
 from analysis.errors import InputError
-from analysis.grammar import build, parse_frame, sentence, slots
 
 
 def parsed(notation, **fillings):

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from analysis.lexicon import article, inflect, read, synonym_sets
+from analysis.corpus.lexicon import article, inflect, read, synonym_sets
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from analysis.grammar import Phrase, in_order
-from analysis.lexicon import read
-from analysis.meanings import draw, express, nouns, rival, says
+from analysis.corpus.grammar import Phrase, in_order
+from analysis.corpus.lexicon import read
+from analysis.corpus.meanings import draw, express, nouns, rival, says
 
 
 def forms(phrase: Phrase) -> list[str]:

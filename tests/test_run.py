@@ -262,6 +262,7 @@ def test_run_twice_gives_the_same_bytes(study: Study):
         "print('on the way', file=sys.stderr)\nwarnings.warn('careful')\nprint('result')",
         "pathlib.Path('/somewhere/figure.png')",
         "1 + 1",
+        "import pandas\npandas.DataFrame({'a': [1]}).style.set_properties(color='red')",
     ]
     first = execute(study, *cells)
     path = study.folder / "results/quick/notebooks/01_first-mrpc.ipynb"
@@ -269,7 +270,7 @@ def test_run_twice_gives_the_same_bytes(study: Study):
     execute(study, *cells)
     assert path.read_bytes() == before
     outputs = [
-        [output.get("text", output.get("data")) for output in cell.outputs] for cell in first.cells[-3:]
+        [output.get("text", output.get("data")) for output in cell.outputs] for cell in first.cells[-4:-1]
     ]
     assert outputs == [["result\n"], [], [{"text/plain": "2"}]]
 

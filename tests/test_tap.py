@@ -6,7 +6,13 @@ import pytest
 import torch
 from architectures import ARCHITECTURES, HEADS, LAYERS, build, projections
 from torch import Tensor
-from transformers import AutoModel, AutoModelForSequenceClassification, DebertaV2Config, DebertaV2Model, PreTrainedModel
+from transformers import (
+    AutoModel,
+    AutoModelForSequenceClassification,
+    DebertaV2Config,
+    DebertaV2Model,
+    PreTrainedModel,
+)
 
 from analysis import tap as tap_module
 from analysis.errors import InputError
@@ -228,5 +234,8 @@ def test_classifier_is_tapped_as_its_encoder_is():
 
 def test_a_gate_of_another_shape_is_refused():
     model = build_tiny(AutoModel)
-    with pytest.raises(InputError, match=r"must be \(layers, heads\) = \(3, 4\)"), tap(model, gate=torch.ones(3, 1)):
+    with (
+        pytest.raises(InputError, match=r"must be \(layers, heads\) = \(3, 4\)"),
+        tap(model, gate=torch.ones(3, 1)),
+    ):
         pass

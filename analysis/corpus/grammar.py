@@ -7,8 +7,8 @@ from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from analysis.errors import InputError
-from analysis.lexicon import article, inflect
+from ..errors import InputError
+from .lexicon import article, inflect
 
 VERBAL = frozenset({"base", "present", "past", "participle", "gerund"})
 NO_SPACE_BEFORE = frozenset({",", ".", "?", "!", ";", ":", "n't", "'s"})

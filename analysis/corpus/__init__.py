@@ -1,9 +1,7 @@
-"""The bundled corpus: examples of four tasks with gold Universal Dependencies relations, written by a seeded grammar."""
+"""The bundled corpus: examples of four tasks with gold Universal Dependencies, written by a seeded grammar."""
 
 import hashlib
-import os
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
@@ -11,13 +9,18 @@ from random import Random
 
 from conllu.models import Metadata, Token, TokenList
 
-from analysis.drafts import DRAFTS, Draft
-from analysis.errors import InputError
-from analysis.examples import Example, Relation
-from analysis.grammar import Sentence, Word
+from ..errors import InputError
+from ..examples import Example, Relation
+from ..store import write_text
+from .drafts import Draft
+from .events import mrpc, qnli
+from .grammar import Sentence, Word
+from .questions import qqp
+from .reviews import sst2
 
-# Split by the remainder of a digest of the texts: three fifths train, a fifth each dev and test.
-SPLITS = {"train": (2, 3, 4), "dev": (0,), "test": (1,)}
+DRAFTS: dict[str, Callable[[int, Random], Draft]] = {"mrpc": mrpc, "qqp": qqp, "sst-2": sst2, "qnli": qnli}
+# Split by the remainder of a digest of the texts: equal thirds, so that drafts of each are found equally fast.
+SPLITS = {"train": 0, "dev": 1, "test": 2}
 # The least and most words of a text, punctuation included.
 LENGTHS = range(6, 42)
 PAPER_LABELS = {"obj": "dobj"}
@@ -30,7 +33,7 @@ def key(draft: Draft) -> str:
 
 def belongs(text: str, split: str) -> bool:
     """Whether a key falls into a split."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) % 5 in SPLITS[split]
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) % len(SPLITS) == SPLITS[split]
 
 
 def suits(draft: Draft) -> bool:
@@ -61,7 +64,7 @@ def check(task: str, n: int, split: str) -> None:
         raise InputError(f"n is {n}: ask for 0 or more examples")
 
 
-def drafts(task: str, n: int, seed: int, split: str = "train") -> list[Draft]:
+def labelled_drafts(task: str, n: int, seed: int, split: str = "train") -> list[Draft]:
     """`n` labelled sentences or sentence pairs, labels balanced; the same arguments always give the same list."""
     check(task, n, split)
     rng = Random(f"{task} {split} {seed}")
@@ -97,27 +100,17 @@ def generate(task: str, n: int, seed: int, split: str = "train") -> list[Example
     Labels: mrpc and qqp 1 = same meaning, sst-2 1 = positive, qnli 0 = answered. The splits train, dev
     and test share no texts, whatever the seeds. Raises `InputError` for an unknown task or split.
     """
-    named = zip(identifiers(task, n, split), drafts(task, n, seed, split), strict=True)
+    named = zip(identifiers(task, n, split), labelled_drafts(task, n, seed, split), strict=True)
     return [example(identifier, draft) for identifier, draft in named]
-
-
-def write(path: Path | str, content: str) -> None:
-    """Write a text file whole or not at all."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        whole = Path(folder) / path.name
-        whole.write_text(content, encoding="utf-8", newline="\n")
-        os.replace(whole, path)
 
 
 def to_jsonl(examples: Sequence[Example], path: Path | str) -> None:
     """Write examples as one JSON object a line, with the fields of `Example`."""
-    write(path, "".join(dumps(asdict(example), ensure_ascii=False) + "\n" for example in examples))
+    write_text(Path(path), "".join(dumps(asdict(example), ensure_ascii=False) + "\n" for example in examples))
 
 
 def fused(words: Sequence[Word]) -> Iterator[tuple[int, int]]:
-    """First and last (0-based) of each run of words written together, such as `does` and `n't`; punctuation is apart."""
+    """First and last position (0-based) of each run of words written together, such as `does` and `n't`."""
     joined = [
         before.span[1] == word.span[0] and word.upos != "PUNCT"
         for before, word in zip(words, words[1:], strict=False)
@@ -167,10 +160,10 @@ def to_conllu(task: str, n: int, seed: int, split: str, path: Path | str) -> Non
 
     The texts of example X are the sentences X/a and X/b. Raises `InputError` like `generate`.
     """
-    named = zip(identifiers(task, n, split), drafts(task, n, seed, split), strict=True)
+    named = zip(identifiers(task, n, split), labelled_drafts(task, n, seed, split), strict=True)
     trees = [
         TokenList(list(rows(sentence)), Metadata({"sent_id": f"{identifier}/{side}", "text": sentence.text}))
         for identifier, draft in named
         for side, sentence in zip("ab", draft.sentences, strict=False)
     ]
-    write(path, "".join(tree.serialize() for tree in trees))
+    write_text(Path(path), "".join(tree.serialize() for tree in trees))

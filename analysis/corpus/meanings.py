@@ -6,8 +6,8 @@ from functools import cache
 from itertools import count
 from random import Random
 
-from analysis.grammar import Phrase, build, slots
-from analysis.lexicon import read, synonym_sets
+from .grammar import Phrase, build, slots
+from .lexicon import read, synonym_sets
 
 NAME_SHARE = 0.35
 PLAIN_NOUN = {"+": "things", "~": "stuff"}
