@@ -39,7 +39,7 @@ ifneq ($(filter reproduce report,$(REQUESTED)),)
 include $(CACHE)/rules.mk
 endif
 
-$(CACHE)/rules.mk: $(ENVIRONMENT) profiles/$(PROFILE).yaml $(wildcard analysis/*.py notebooks/*.py)
+$(CACHE)/rules.mk: $(ENVIRONMENT) profiles/$(PROFILE).yaml $(wildcard analysis/*.py analysis/*/*.py notebooks/*.py)
 	@$(RUN) --rules
 
 profiles/$(PROFILE).yaml:
@@ -85,7 +85,8 @@ report: reproduce  ## the executed notebooks of PROFILE as web pages
 # --- development -----------------------------------------------------------------------------------------
 
 notebook: $(ENVIRONMENT)  ## JupyterLab; the scripts in notebooks/ open as notebooks
-	$(PYTHON) -m jupyterlab --notebook-dir . --LabApp.default_url=/lab/tree/notebooks
+	JUPYTER_CONFIG_PATH=$(CURDIR)/notebooks/.jupyter $(PYTHON) -m jupyterlab --notebook-dir . \
+	  --LabApp.default_url=/lab/tree/notebooks
 
 test: $(ENVIRONMENT)  ## all tests (DATA_DIR and PARSER add those on real data)
 	$(PYTHON) -m pytest

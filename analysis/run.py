@@ -186,7 +186,9 @@ def imported_modules(path: Path, seen: frozenset[str] = frozenset()) -> set[str]
         raise InputError(f"{path}, line {error.lineno}: {error.msg}: correct the Python code") from error
     found = {name for node in nodes for name in _imported(node) if module_file(name).exists()} - seen
     for name in sorted(found):
-        found |= imported_modules(module_file(name), seen | found)
+        for file in module_files(name):
+            if file.suffix == ".py":
+                found |= imported_modules(file, seen | found)
     return found
 
 
@@ -212,12 +214,11 @@ def module_file(name: str) -> Path:
 
 
 def module_files(name: str) -> list[Path]:
-    """The file of a module with the data it reads: the rest of its folder, or the package's YAML files."""
+    """The file of a module, or all code and data of a subpackage."""
     file = module_file(name)
-    if file.parent != PACKAGE:
-        return sorted(path for path in file.parent.iterdir() if path.is_file())
-    data = sorted(PACKAGE.glob("*.yaml")) if ".yaml" in file.read_text(encoding="utf-8") else []
-    return [file, *data]
+    if file.parent == PACKAGE:
+        return [file]
+    return sorted(path for path in file.parent.iterdir() if path.is_file())
 
 
 def _homes(names: Iterable[str]) -> set[str]:
