@@ -1,5 +1,6 @@
 """Fine-tune an encoder on a task with Hugging Face's Trainer, and measure it beside two baselines."""
 
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,6 +58,8 @@ def finetune(
     tokenizer = load_tokenizer(name)
     model = load_classifier(name, len(TASKS[task].labels))
     folder.parent.mkdir(parents=True, exist_ok=True)
+    for killed in folder.parent.glob(f".{folder.name}-*"):  # what an earlier run left when it was killed
+        shutil.rmtree(killed)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work:
         arguments = TrainingArguments(
             work,
@@ -137,12 +140,15 @@ def _encode(examples: Sequence[Example], tokenizer, max_tokens: int) -> list[dic
 def baselines(task: str, train: Sequence[Example], dev: Sequence[Example]) -> dict[str, dict[str, float]]:
     """Dev scores of always answering the majority class, and of logistic regression on bags of words.
 
-    The words of the two texts of a pair are counted apart.
+    The words of the two texts of a pair are counted apart. Raises InputError when all training examples have
+    one label.
     """
+    if len({example.label for example in train}) < 2:
+        raise InputError(f"all {len(train)} training examples have one label: take more examples")
     models = {
         "majority": DummyClassifier(strategy="most_frequent"),
         "bag_of_words": make_pipeline(
-            CountVectorizer(token_pattern=r"\S+", min_df=2), LogisticRegression(max_iter=2000)
+            CountVectorizer(token_pattern=r"\S+"), LogisticRegression(max_iter=2000)
         ),
     }
     labels = {"train": [e.label for e in train], "dev": [e.label for e in dev]}

@@ -90,6 +90,18 @@ class Results:
         """Where the encoder fine-tuned on a task is kept."""
         return self.cache / "checkpoints" / task
 
+    def weights(self, task: str, state: str, encoder: str, checkpoint: str | None = None) -> str | Path:
+        """What to load for a state: the encoder itself, or the one fine-tuned on the task.
+
+        `checkpoint` names a ready fine-tuned one instead of ours; {task} is filled in. Raises InputError for
+        another state.
+        """
+        if state not in STATES:
+            raise InputError(f"state is {state!r}: choose from {', '.join(STATES)}")
+        if state == "pretrained":
+            return encoder
+        return checkpoint.format(task=task) if checkpoint else self.checkpoint(task)
+
     def save_scores(self, scores: xr.DataArray, task: str, state: str) -> Path:
         """Writes the scores of one task and state as NetCDF with their provenance; returns the path."""
         path = self.cache / "scores" / f"{task}-{state}.nc"

@@ -61,7 +61,7 @@ if checkpoint is None:
         max_tokens, device,
     )  # fmt: skip
 else:
-    scores = evaluate(checkpoint.format(task=task), task, dev, max_tokens, device)
+    scores = evaluate(results.weights(task, "finetuned", encoder, checkpoint), task, dev, max_tokens, device)
 
 # %% [markdown]
 # ## Compare with the baselines

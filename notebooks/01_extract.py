@@ -33,8 +33,6 @@ device = "cpu"
 precision = "float32"  # or bfloat16
 
 # %%
-import time
-
 import pandas as pd
 
 from analysis.extract import extract
@@ -44,8 +42,7 @@ from analysis.syntax import parse
 from analysis.tasks import load_examples
 
 results = Results(profile)
-finetuned = checkpoint.format(task=task) if checkpoint else results.checkpoint(task)
-model = load_encoder(encoder if state == "pretrained" else finetuned, device, precision)
+model = load_encoder(results.weights(task, state, encoder, checkpoint), device, precision)
 examples = load_examples(task, source, split, n, seed)
 relations = parse(examples, parser, cache=results.cache / "parses")
 print(f"{task}, {state}: {len(examples)} sequences, {model.layers} layers x {model.heads} heads")
@@ -57,14 +54,13 @@ print(f"{task}, {state}: {len(examples)} sequences, {model.layers} layers x {mod
 # on padding.
 
 # %%
-start = time.perf_counter()
 scores = extract(model, examples, relations, max_tokens=max_tokens)
-seconds = time.perf_counter() - start
 results.save_scores(
     scores.assign_attrs(source=str(source), split=split, parser=str(parser), seed=seed), task, state
 )
-print(f"{len(examples) / seconds:.0f} sequences per second, {scores.sizes['role']} sieves")
-print(f"{scores.attrs['sequences_truncated']} sequences truncated to {max_tokens} tokens")
+print(
+    f"{scores.sizes['role']} sieves; {scores.attrs['sequences_truncated']} sequences truncated to {max_tokens} tokens"
+)
 
 # %% [markdown]
 # ## What was found

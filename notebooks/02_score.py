@@ -16,6 +16,7 @@
 # %% tags=["parameters"]
 profile = "offline"
 task = "mrpc"
+encoder = "minilm"
 checkpoint = None
 max_tokens = 128
 seed = 0  # of the illustrating sequence
@@ -61,7 +62,7 @@ richness = [
     for e in examples
 ]
 example = examples[int(np.argmax(richness))]  # one more relation is worth eight more words
-model = load_encoder(checkpoint.format(task=task) if checkpoint else results.checkpoint(task), device)
+model = load_encoder(results.weights(task, "finetuned", encoder, checkpoint), device)
 sieves = read_sieves(model, example, parse([example]), ROLES, max_tokens)
 layout, attention = read_attention(model, example, max_tokens)
 tokens = list(layout.tokens)
