@@ -40,7 +40,7 @@ include $(CACHE)/rules.mk
 endif
 
 $(CACHE)/rules.mk: $(ENVIRONMENT) profiles/$(PROFILE).yaml $(wildcard analysis/*.py analysis/*/*.py notebooks/*.py)
-	@$(RUN) --rules
+	@$(PYTHON) -m analysis.rules --profile $(PROFILE)
 
 profiles/$(PROFILE).yaml:
 	@echo "error: unknown profile '$(PROFILE)': choose from $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml))" >&2; exit 1

@@ -7,7 +7,9 @@ from jaxtyping import install_import_hook
 
 install_import_hook("analysis", "beartype.beartype")
 
-import pytest  # noqa: E402  (the hook must stand before the first import of the package)
+# The hook must stand before the first import of the package.
+import pytest  # noqa: E402
+from studies import Study  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +28,9 @@ def spacy_parser() -> str:
     if not parser:
         pytest.skip("PARSER is not set: it names a spaCy pipeline (a package or a folder)")
     return parser
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch) -> Study:
+    """An empty study with one profile, `quick`, that the runner takes for its own."""
+    return Study(tmp_path, monkeypatch)

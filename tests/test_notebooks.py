@@ -14,7 +14,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from analysis.run import declared, load_profile, notebook_names, parameters, source
+from analysis.profiles import declared, load_profile, notebook_names, parameters, source
 from analysis.store import ROOT
 
 NOTEBOOKS = notebook_names()

@@ -6,7 +6,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis import run
 from analysis.sieves import SIEVES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,7 +43,7 @@ def test_claims_are_those_of_the_committed_results() -> None:
 def test_profiles_and_notebooks_named_are_those_there() -> None:
     profiles = {path.stem for path in (ROOT / "profiles").glob("*.yaml")}
     assert {name for name in re.findall(r"^\| `([a-z-]+)`", README, flags=re.MULTILINE)} == profiles
-    assert re.findall(r"^\| `(\d\d_\w+)` ", README, flags=re.MULTILINE) == run.notebook_names()
+    assert re.findall(r"^\| `(\d\d_\w+)` ", README, flags=re.MULTILINE) == profiles.notebook_names()
 
 
 @pytest.mark.parametrize("target", ["reproduce", "test", "notebook", "lint"])

@@ -18,8 +18,8 @@ import xarray as xr
 
 from analysis.claims import CLAIMS
 from analysis.models import load_encoder
+from analysis.profiles import parameters
 from analysis.roles import ROLES
-from analysis.run import parameters
 from analysis.store import ROOT, STATES
 
 PROFILE = "smoke"
