@@ -91,6 +91,9 @@ notebook: $(ENVIRONMENT)  ## JupyterLab; the scripts in notebooks/ open as noteb
 test: $(ENVIRONMENT)  ## all tests (DATA_DIR and PARSER add those on real data)
 	$(PYTHON) -m pytest
 
+bench: $(ENVIRONMENT)  ## what scoring costs beside the forward pass, as ratios
+	$(PYTHON) benchmarks/extraction.py
+
 lint: $(ENVIRONMENT)  ## check style and formatting
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .

