@@ -30,9 +30,10 @@ class _Tap:
         # DistilBERT's attention modules carry no layer_idx, so layers are counted in calling order.
         self.layer += 1
         scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-        logits = torch.matmul(query, key.transpose(2, 3)) * scaling
+        logits = torch.matmul(query, key.transpose(2, 3))
+        logits *= scaling  # in place: two passes over the maps less, and to the bit what eager attention gives
         if attention_mask is not None:
-            logits = logits + attention_mask
+            logits += attention_mask
         weights = torch.softmax(logits, dim=-1, dtype=torch.float32)
         if self.read is not None:
             self.read(self.layer, weights)
