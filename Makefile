@@ -102,7 +102,8 @@ lock:  ## write requirements.lock anew from pyproject.toml
 	rm -rf build/lock && python3 -m venv build/lock
 	build/lock/bin/python -m pip install --quiet '.[test]' 'setuptools>=77'
 	build/lock/bin/python -m pip freeze --all --exclude heads-hypothesis-study --exclude pip \
-	  | sed 's/+cpu$$//' > requirements.lock
+	  | sed -e 's/+cpu$$//' -e '1i # Every package of the study, pinned by `make lock`. Torch has no hash: its CPU and' \
+	    -e '1i # CUDA builds share the version.' > requirements.lock
 	rm -rf build/lock
 
 clean:  ## delete the caches of PROFILE (models, scores, parses); tables and figures stay
