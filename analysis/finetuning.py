@@ -26,6 +26,16 @@ from .examples import Example
 from .models import load_classifier, load_tokenizer
 from .tasks import TASKS
 
+QUIET = {"report_to": [], "per_device_eval_batch_size": 64}
+EVERY_EPOCH = {
+    "eval_strategy": "epoch",
+    "save_strategy": "epoch",
+    "logging_strategy": "epoch",
+    "save_only_model": True,  # optimiser states would be pickles
+    "save_total_limit": 1,
+    "load_best_model_at_end": True,
+    "train_sampling_strategy": "group_by_length",
+}
 METRICS = {"accuracy": accuracy_score, "f1": f1_score}
 
 
@@ -65,20 +75,13 @@ def finetune(
             work,
             num_train_epochs=epochs,
             per_device_train_batch_size=batch_size,
-            per_device_eval_batch_size=64,
             learning_rate=learning_rate,
             warmup_steps=warmup,
-            train_sampling_strategy="group_by_length",
-            eval_strategy="epoch",
-            save_strategy="epoch",
-            save_only_model=True,
-            save_total_limit=1,
-            load_best_model_at_end=True,
             metric_for_best_model=TASKS[task].metrics[0],
-            logging_strategy="epoch",
             seed=seed,
             use_cpu=device == "cpu",
-            report_to=[],
+            **EVERY_EPOCH,
+            **QUIET,
         )
         trainer = _trainer(model, tokenizer, task, arguments, _encode(train, tokenizer, max_tokens))
         trainer.eval_dataset = _encode(dev, tokenizer, max_tokens)
@@ -105,9 +108,7 @@ def evaluate(
     """The scores of a fine-tuned checkpoint on labelled examples (proportions)."""
     tokenizer, model = load_tokenizer(name), load_classifier(name, len(TASKS[task].labels))
     with tempfile.TemporaryDirectory() as work:
-        arguments = TrainingArguments(
-            work, per_device_eval_batch_size=64, use_cpu=device == "cpu", report_to=[]
-        )
+        arguments = TrainingArguments(work, use_cpu=device == "cpu", **QUIET)
         trainer = _trainer(model, tokenizer, task, arguments, None)
         scores = trainer.evaluate(_encode(examples, tokenizer, max_tokens))
     return {metric: scores[f"eval_{metric}"] for metric in TASKS[task].metrics}

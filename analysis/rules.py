@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from .errors import InputError
+from .errors import InputError, exit_status
 from .profiles import notebook_names, parameters, profile_tasks, source
 from .store import ROOT, Results, write_text
 
@@ -93,12 +93,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Command line; prints one line for wrong input and returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m analysis.rules", description=__doc__.splitlines()[0])
     parser.add_argument("--profile", default="offline")
-    try:
-        write_rules(parser.parse_args(arguments).profile)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    profile = parser.parse_args(arguments).profile
+    return exit_status(lambda: write_rules(profile))
 
 
 if __name__ == "__main__":

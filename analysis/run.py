@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from .errors import InputError
+from .errors import InputError, exit_status
 from .profiles import notebook_names, parameters, source
 from .store import ROOT, Results, write_text
 
@@ -103,12 +103,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--set", dest="settings", type=_setting, action="append", default=[], metavar="name=value"
     )
     options = parser.parse_args(arguments)
-    try:
-        print(os.path.relpath(run(options.notebook, options.profile, dict(options.settings))))
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    settings = dict(options.settings)
+    return exit_status(lambda: print(os.path.relpath(run(options.notebook, options.profile, settings))))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,9 @@ class _Tap:
         self.layer += 1
         scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
         logits = torch.matmul(query, key.transpose(2, 3))
-        logits *= scaling  # in place: two passes over the maps less, and to the bit what eager attention gives
+        logits *= (
+            scaling  # in place: two passes over the maps less, and to the bit what eager attention gives
+        )
         if attention_mask is not None:
             logits += attention_mask
         weights = torch.softmax(logits, dim=-1, dtype=torch.float32)

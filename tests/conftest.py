@@ -1,6 +1,7 @@
 """Checks the array shapes written in signatures while the tests run, and finds the optional data."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from jaxtyping import install_import_hook
@@ -8,6 +9,7 @@ from jaxtyping import install_import_hook
 install_import_hook("analysis", "beartype.beartype")
 
 # The hook must stand before the first import of the package.
+import matplotlib.pyplot as plt  # noqa: E402
 import pytest  # noqa: E402
 from studies import Study  # noqa: E402
 
@@ -34,3 +36,10 @@ def spacy_parser() -> str:
 def study(tmp_path: Path, monkeypatch) -> Study:
     """An empty study with one profile, `quick`, that the runner takes for its own."""
     return Study(tmp_path, monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    """No test leaves a figure open."""
+    yield
+    plt.close("all")

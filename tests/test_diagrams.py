@@ -1,19 +1,12 @@
 import numpy as np
 import pytest
 from drawing import unnamed
-from matplotlib import pyplot as plt
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from analysis import diagrams
 
 TOKENS = ["[CLS]", "old", "dogs", "sleep", ".", "[SEP]"]
 COUNT = len(TOKENS)
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture

@@ -11,12 +11,6 @@ from analysis import grids, theme
 ROLES_WITHOUT_BLOCK = [role for role in ROLES if role != "block"]
 
 
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture
 def table() -> pd.DataFrame:
     return role_table()

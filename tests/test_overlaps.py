@@ -10,12 +10,6 @@ from analysis import overlaps
 from analysis.errors import InputError
 
 
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture
 def members() -> pd.DataFrame:
     """Heads x roles; nullable, with missing values, and `block` that no head has."""

@@ -3,7 +3,6 @@ import pandas as pd
 import pytest
 import xarray as xr
 from drawing import HEADS, LAYERS, ROLES, bar_heights, role_table, unnamed
-from matplotlib import pyplot as plt
 from matplotlib.collections import PathCollection
 from matplotlib.patches import StepPatch
 from scipy.stats import skew
@@ -12,12 +11,6 @@ from analysis import plots
 
 TASKS = ["mrpc", "sst-2"]
 STATES = ["pretrained", "finetuned"]
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture
