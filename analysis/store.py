@@ -169,7 +169,7 @@ class Results:
 
         Returns nothing, so that a notebook cell that ends with it shows the figure alone.
         """
-        settings = {"svg.hashsalt": name, "svg.fonttype": "path"}
+        settings = {"svg.hashsalt": name, "svg.fonttype": "none"}  # text stays text
         for suffix, metadata in ((".svg", {"Date": None}), (".png", {"Software": None})):
             with replacing(self.figures / f"{name}{suffix}") as temporary, mpl.rc_context(settings):
-                figure.savefig(temporary, metadata=metadata, bbox_inches="tight", dpi=200)
+                figure.savefig(temporary, metadata=metadata, bbox_inches="tight", dpi=150)

@@ -58,7 +58,7 @@ def style() -> None:
     widths = ["axes.linewidth", "xtick.major.width", "ytick.major.width", "hatch.linewidth"]
     lines = dict.fromkeys(widths, 0.6)
     ticks = {"xtick.major.size": 3.0, "ytick.major.size": 3.0, "axes.titlepad": 4.0, "legend.frameon": False}
-    files = {"svg.fonttype": "none", "svg.hashsalt": "heads", "figure.dpi": 120, "savefig.dpi": 300}
+    files = {"svg.fonttype": "none", "svg.hashsalt": "heads", "figure.dpi": 96, "savefig.dpi": 300}
     sns.set_theme(context="paper", style="ticks", palette="colorblind")
     mpl.rcParams.update(sizes | smaller | lines | ticks | files | {"legend.title_fontsize": 8.0})
 

@@ -66,7 +66,8 @@ print(
 # ## What was found
 #
 # `sequences` counts the sequences in which a sieve exists, `units` the tokens or word pairs a score is a mean over.
-# The means over all heads show what this encoder's attention prefers as a whole.
+# The means over all heads show what this encoder's attention prefers as a whole. Shown are the twenty sieves with the
+# strongest heads, of those found in at least 20 sequences.
 
 # %%
 found = pd.DataFrame(
@@ -78,8 +79,9 @@ found = pd.DataFrame(
     },
     index=scores.role.to_index(),
 )
-found.sort_values("highest head", ascending=False).head(20).style.format(precision=2)
+common = found[found["sequences"] >= min(20, len(examples))]
+common.sort_values("highest head", ascending=False).head(20).style.format(precision=2)
 
 # %% [markdown]
 # *What to look at.* A score of 3 is three times uniform attention. Relations seen in few sequences have unsteady
-# means; the tests of notebook 3 take their number into account.
+# means; the tests of notebook 3 take the number of sequences into account.

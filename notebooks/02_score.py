@@ -119,4 +119,5 @@ print(
 results.save_figure(mean_maps(table, tau), f"F3-means-{task}")
 
 # %% [markdown]
-# *What to look at.* Marked heads have a mean above the threshold. Notebook 3 asks which of them pass the test.
+# *What to look at.* Dots mark heads whose mean passes the test of notebook 3. The scale ends at three times the
+# threshold; many heads go beyond it.
