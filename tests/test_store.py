@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
+from PIL import Image
 
 from analysis import store
 from analysis.errors import InputError
@@ -244,3 +245,15 @@ def test_versions_name_packages_and_the_commit(monkeypatch, tmp_path: Path):
     assert found.split(", ")[-1].startswith("commit ")
     monkeypatch.setattr(store, "ROOT", tmp_path)
     assert versions().endswith("commit unknown")
+
+
+def test_figures_are_compact_and_keep_their_text(results: Results):
+    drawn = figure()
+    results.save_figure(drawn, "F1")
+    svg = (results.figures / "F1.svg").read_text()
+    raw = results.folder / "raw.svg"
+    drawn.savefig(raw, bbox_inches="tight")
+    assert len(svg) < 0.7 * len(raw.read_text())
+    assert ">Heads</text>" in svg
+    with Image.open(results.figures / "F1.png") as png:
+        assert png.mode == "P"
