@@ -10,7 +10,7 @@ _HOMES = {
     "Results": "store",
     "SIEVES": "sieves",
     "TASKS": "tasks",
-    "extract": "extract",
+    "extract": "extraction",
     "load_encoder": "models",
     "load_examples": "tasks",
     "parse": "syntax",

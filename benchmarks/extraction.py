@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from oracles import Oracle  # noqa: E402  (the loop implementation that the tests compare with)
 
-from analysis.extract import Scored, extract, read_attention, stack  # noqa: E402
+from analysis.extraction import Scored, extract, read_attention, stack  # noqa: E402
 from analysis.layout import batches, layouts  # noqa: E402
 from analysis.models import Encoder, load_encoder, load_tokenizer  # noqa: E402
 from analysis.sieves import resolve  # noqa: E402

@@ -35,7 +35,7 @@ precision = "float32"  # or bfloat16
 # %%
 import pandas as pd
 
-from analysis.extract import extract
+from analysis.extraction import extract
 from analysis.models import load_encoder
 from analysis.store import Results
 from analysis.syntax import parse

@@ -32,7 +32,7 @@ weighted_block = True  # multiply the rows of the block role by their entropy, a
 import numpy as np
 
 from analysis.diagrams import attention_maps, sieve_diagrams
-from analysis.extract import read_attention, read_sieves
+from analysis.extraction import read_attention, read_sieves
 from analysis.grids import mean_maps
 from analysis.models import load_encoder
 from analysis.plots import score_distributions

@@ -35,8 +35,8 @@ def test_modules_of_the_real_notebooks(notebook: str):
 def test_indirect_imports():
     test, extract = (rules.imported_modules(profiles.source(name)) for name in ("03_test", "01_extract"))
     assert {"significance", "roles", "store", "theme", "errors", "grids", "overlaps"} <= test
-    assert {"models", "extract", "tap", "torch"} & test == set()
-    assert {"extract", "tap", "sieves", "layout", "corpus", "examples"} <= extract
+    assert {"models", "extraction", "tap", "torch"} & test == set()
+    assert {"extraction", "tap", "sieves", "layout", "corpus", "examples"} <= extract
     assert "plots" not in extract
 
 

@@ -13,7 +13,7 @@ from transformers import AutoModel
 
 from analysis.errors import InputError
 from analysis.examples import Example, Relation
-from analysis.extract import Scored, extract, guard, read_attention, read_sieves, score_batch, stack
+from analysis.extraction import Scored, extract, guard, read_attention, read_sieves, score_batch, stack
 from analysis.layout import layouts
 from analysis.models import Encoder, build_tiny, load_encoder
 from analysis.sieves import RELATIONS, SIEVES, resolve, sieve

@@ -1,0 +1,32 @@
+"""What the package offers by name is the same whatever was imported before."""
+
+import subprocess
+import sys
+
+import pytest
+
+import analysis
+from analysis.store import ROOT
+
+NAMES = ("Example", "load_encoder", "load_examples", "parse", "extract", "role_table", "sieve")
+
+
+@pytest.mark.parametrize("before", ["", "import analysis.extraction, analysis.syntax, analysis.tasks\n"])
+def test_names_of_the_package_are_no_modules(before: str):
+    code = f"{before}from analysis import {', '.join(NAMES)}\nassert all(map(callable, ({', '.join(NAMES)})))"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
+
+
+def test_no_name_is_that_of_a_module():
+    modules = {path.stem for path in (ROOT / "analysis").iterdir()}
+    assert set(analysis.__all__).isdisjoint(modules)
+
+
+def test_unknown_name():
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        analysis.nonsense  # noqa: B018
+
+
+def test_statistics_do_not_load_torch():
+    code = "import sys; from analysis import role_table, Results; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
