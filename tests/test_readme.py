@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from analysis import profiles
 from analysis.sieves import SIEVES
 
 ROOT = Path(__file__).resolve().parents[1]
