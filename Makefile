@@ -68,13 +68,25 @@ $(STAMPS)/03_test-$(1): $$(DEPENDS_03_test) $(STAMPS)/01_extract-$(1)-pretrained
 endef
 $(foreach task,$(TASKS),$(eval $(call TASK_RULES,$(task))))
 
+SCORES := $(foreach state,pretrained finetuned,$(TASKS:%=$(STAMPS)/01_extract-%-$(state)))
+
 $(STAMPS)/03_test_all: $(DEPENDS_03_test_all) $(TASKS:%=$(STAMPS)/03_test-%)
 	$(RUN) 03_test_all
+	$(stamp)
+$(STAMPS)/03_test_calibration: $(DEPENDS_03_test_calibration)
+	$(RUN) 03_test_calibration
+	$(stamp)
+$(STAMPS)/03_test_sensitivity: $(DEPENDS_03_test_sensitivity) $(SCORES)
+	$(RUN) 03_test_sensitivity
 	$(stamp)
 $(STAMPS)/04_compare: $(DEPENDS_04_compare) $(TASKS:%=$(STAMPS)/03_test-%)
 	$(RUN) 04_compare
 	$(stamp)
-$(STAMPS)/99_summary: $(DEPENDS_99_summary) $(STAMPS)/03_test_all $(STAMPS)/04_compare $(TASKS:%=$(STAMPS)/02_score-%)
+$(STAMPS)/04_compare_seeds: $(DEPENDS_04_compare_seeds) $(SCORES)
+	$(RUN) 04_compare_seeds
+	$(stamp)
+STUDY := 03_test_all 03_test_calibration 03_test_sensitivity 04_compare 04_compare_seeds $(TASKS:%=02_score-%)
+$(STAMPS)/99_summary: $(DEPENDS_99_summary) $(STUDY:%=$(STAMPS)/%)
 	$(RUN) 99_summary
 	$(stamp)
 
@@ -91,8 +103,9 @@ notebook: $(ENVIRONMENT)  ## JupyterLab; the scripts in notebooks/ open as noteb
 test: $(ENVIRONMENT)  ## all tests (DATA_DIR and PARSER add those on real data)
 	$(PYTHON) -m pytest
 
-bench: $(ENVIRONMENT)  ## what scoring costs beside the forward pass, as ratios
+bench: $(ENVIRONMENT)  ## what scoring and testing cost, as ratios
 	$(PYTHON) benchmarks/extraction.py
+	$(PYTHON) benchmarks/significance.py
 
 lint: $(ENVIRONMENT)  ## check style and formatting
 	$(PYTHON) -m ruff check .

@@ -14,6 +14,7 @@ _HOMES = {
     "load_encoder": "models",
     "load_examples": "tasks",
     "parse": "syntax",
+    "published_table": "significance",
     "role_table": "significance",
     "sieve": "sieves",
 }

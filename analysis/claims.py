@@ -1,29 +1,32 @@
 """The claims of Pande 2021 as data, judged on our evidence and on the released figures."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
 from . import findings
 from .errors import InputError
-from .findings import Evidence, Finding
+from .evidence import Evidence
+from .findings import Finding
+from .verdicts import UNTESTABLE, Verdict, judged
 
 PUBLISHED_LAYERS = {"0-11": range(12), "0-5": range(6), "6-11": range(6, 12)}
 NEEDS = {
-    "finetuned": "roles of a fine-tuned model",
-    "tests": "testable p-values of a fine-tuned model",
-    "asymmetry": "testable skewness of a fine-tuned model's scores",
-    "masses": "attention masses",
+    "labels": "roles of a fine-tuned model",
+    "p": "testable p-values of a fine-tuned model",
+    "skewed": "testable skewness of a fine-tuned model's scores",
+    "mass": "attention masses before and after fine-tuning",
     "change": "scores before and after fine-tuning",
 }
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim: as stated, its source, as computed, the article's figure, what judges it.
+    """One claim: as stated, its source, as computed, the article's figure, what is measured, and the bound.
 
-    `needs` names the evidence it needs, `roles` the roles that must be testable in a task to count it.
+    The claim is that the measures stand in `relation` (>=, > or <=) to `bound` in every unit. `needs` names the
+    evidence it needs, `roles` the roles that must be testable in a task to count it.
     """
 
     id: str
@@ -33,20 +36,25 @@ class Claim:
     published: str
     needs: tuple[str, ...]
     function: Callable[[Evidence], Finding]
+    relation: str
+    bound: float | int
     roles: tuple[str, ...] = ()
 
-    def judge(self, evidence: Evidence) -> Finding:
-        """The finding on this evidence: untestable where something needed is missing or empty."""
+    def find(self, evidence: Evidence) -> Finding:
+        """What the evidence says: untestable where something needed is missing or empty."""
         for name in self.needs:
-            table = getattr(evidence, name)
-            if table is None or table.empty:
+            array = getattr(evidence, name)
+            if array is None or findings.sample(array).isnull().all():
                 return findings.untestable(f"no {NEEDS[name]}")
-        if not self.roles:
-            return self.function(evidence)
-        narrowed = evidence.with_testable(self.roles)
-        if narrowed.roles.empty:
+        narrowed = evidence.with_testable(self.roles) if self.roles else evidence
+        if self.roles and not narrowed.labels.sizes["task"]:
             return findings.untestable(f"no task where {', '.join(self.roles)} can be tested")
         return self.function(narrowed)
+
+    def judge(self, evidence: Evidence) -> tuple[Finding, Verdict]:
+        """What the evidence says, and whether the claim holds."""
+        found = self.find(evidence)
+        return found, judged(found.measures, self.relation, self.bound, evidence.drawn)
 
 
 COARSELY = "syntactic: the pooled role or any of the four relations; delimiter: [CLS] or [SEP] too"
@@ -57,46 +65,54 @@ CLAIMS = (
         statement="roles are not mutually exclusive; many heads are multi-functional",
         source="article, question 1",
         definition="Share of heads with at least two of the roles local, syntactic, delimiter and block "
-        f"({COARSELY}), tasks together; holds from 10%. n: heads times tasks.",
+        f"({COARSELY}), tasks together: at least 10%. n: heads times tasks.",
         published="many heads are multi-functional",
-        needs=("finetuned",),
+        needs=("labels",),
         function=findings.many_multifunctional,
+        relation=">=",
+        bound=0.10,
         roles=COARSE_TESTABLE,
     ),
     Claim(
         id="C2",
         statement="delimiter heads are many",
         source="article",
-        definition="Share of heads that the test labels delimiter, tasks together; holds from 73%, rounded. "
+        definition="Share of heads that the test labels delimiter, tasks together: at least 73%, rounded. "
         "The released mean scores give 73% when the label is mean > 3, without the test. "
         "n: testable heads times tasks.",
         published="73% of heads over the four tasks",
-        needs=("finetuned",),
+        needs=("labels",),
         function=findings.many_delimiter,
+        relation=">=",
+        bound=0.725,
         roles=("delimiter",),
     ),
     Claim(
         id="C3",
         statement="the overlap of local and syntactic heads is high",
         source="article; README of the released code",
-        definition="Share of local heads that have the pooled syntactic role, per task with local heads; "
-        "holds where it is at least 42%, rounded, in each. The released maps reach 87% when any of the four "
-        "relations counts as syntactic. n: local heads, tasks together.",
+        definition="Share of local heads that have the pooled syntactic role: at least 42%, rounded, in each "
+        "task with local heads. The released maps reach 87% when any of the four relations counts as "
+        "syntactic. n: local heads, tasks together.",
         published="42% to 89% across tasks, 42% to 88% in the README",
-        needs=("finetuned",),
+        needs=("labels",),
         function=findings.local_is_syntactic,
+        relation=">=",
+        bound=0.415,
         roles=("local", "syntactic"),
     ),
     Claim(
         id="C4",
         statement="multi-functional heads are most frequent in middle layers, for QQP in initial layers",
         source="article, question 2",
-        definition="Multi-functional heads (as C1) per layer inside and outside the layers of relative depth "
-        "5/12 to 10/12 (MRPC, QNLI, SST-2) or 0 to 1/3 (QQP); holds where there are more inside for each of "
-        "these tasks. n: tasks.",
+        definition="Multi-functional heads (as C1) per layer inside the layers of relative depth 5/12 to 10/12 "
+        "(MRPC, QNLI, SST-2) or 0 to 1/3 (QQP), minus those outside: more than none in each of these tasks. "
+        "n: tasks.",
         published="layers 5-9 for MRPC, QNLI and SST-2, the initial layers for QQP",
-        needs=("finetuned",),
+        needs=("labels",),
         function=findings.multifunctional_layers,
+        relation=">",
+        bound=0,
         roles=COARSE_TESTABLE,
     ),
     Claim(
@@ -104,44 +120,51 @@ CLAIMS = (
         statement="heads attending to [SEP] sit in later layers, heads attending to [CLS] in initial layers",
         source="article",
         definition="Share of [SEP] heads in the later half of the layers and of [CLS] heads in the earlier "
-        "half; holds where both exceed one half in each task that has both. n: [SEP] and [CLS] heads, tasks "
-        "together.",
+        "half: above one half, both, in each task that has both. n: [SEP] and [CLS] heads, tasks together.",
         published="[SEP] in later layers, [CLS] in initial layers",
-        needs=("finetuned",),
+        needs=("labels",),
         function=findings.delimiter_layers,
+        relation=">",
+        bound=0.5,
         roles=("cls", "sep"),
     ),
     Claim(
         id="C6",
         statement="block heads are mostly in layer 0; their presence later varies by task",
         source="article",
-        definition="Block heads in layer 0 and later; holds where layer 0 has more of them than any other "
-        "layer in each task of sentence pairs. Untestable heads are left out. n: block heads of all tasks.",
+        definition="Block heads in layer 0, minus those of the later layer with most: more than none in each "
+        "task of sentence pairs. Untestable heads are left out. n: block heads of all tasks.",
         published="mostly in layer 0",
-        needs=("finetuned",),
+        needs=("labels",),
         function=findings.block_layers,
+        relation=">",
+        bound=0,
         roles=("block",),
     ),
     Claim(
         id="C7",
         statement="at least 3 syntactic heads in each layer, with very few exceptions",
         source="article",
-        definition="Layers with at least 3 syntactic heads (the pooled role or any of the four relations), "
-        "each task apart; holds where at most 10% of the layers have fewer. n: layers times tasks.",
+        definition="Share of layers, each task apart, with fewer than 3 syntactic heads (the pooled role or "
+        "any of the four relations): at most 10%. n: layers times tasks.",
         published="at least 3 in each layer",
-        needs=("finetuned",),
+        needs=("labels",),
         function=findings.syntactic_layers,
+        relation="<=",
+        bound=0.10,
         roles=("syntactic",),
     ),
     Claim(
         id="C8",
         statement="very few multi-functional heads in the last two layers, all tasks",
         source="article",
-        definition="Multi-functional heads (as C1) in the last sixth of the layers, at least one layer; "
-        "holds where they are at most 10% of its heads in each task. n: heads of these layers times tasks.",
+        definition="Share of heads in the last sixth of the layers, at least one layer, that are "
+        "multi-functional (as C1): at most 10% in each task. n: heads of these layers times tasks.",
         published="very few in layers 10 and 11",
-        needs=("finetuned",),
+        needs=("labels",),
         function=findings.last_layers,
+        relation="<=",
+        bound=0.10,
         roles=COARSE_TESTABLE,
     ),
     Claim(
@@ -149,48 +172,79 @@ CLAIMS = (
         statement="fine-tuning changes the later layers most; attention to [SEP] falls there and goes to "
         "other tokens",
         source="article, question 3; README of the released code",
-        definition="The layer whose scores change most (mean absolute difference over heads and roles), and "
-        "the mean attention mass in the last third of the layers, fine-tuned minus pre-trained; holds where "
-        "that layer lies in the last third, [SEP] loses and tokens other than [CLS] and [SEP] gain, in each "
-        "task. n: tasks.",
+        definition="Three differences, each more than none in each task: the change of the layer that changes "
+        "most in the last third of the layers (mean absolute difference of the scores over heads and roles), "
+        "minus that of any other layer; the mean attention mass that [SEP] loses in the last third; the mass "
+        "that tokens other than [CLS] and [SEP] gain there. n: tasks.",
         published="the later layers change most",
-        needs=("change", "masses"),
+        needs=("change", "mass"),
         function=findings.later_layers_change,
+        relation=">",
+        bound=0,
     ),
     Claim(
         id="C10",
         statement="almost all p-values lie near 0 or 1",
         source="README of the released code",
-        definition="Share of p-values below 0.05 or above 0.95, fine-tuned models, all roles and heads; "
-        "holds from 95%. n: testable tests.",
+        definition="Share of p-values below 0.05 or above 0.95, fine-tuned models, all roles and heads: at "
+        "least 95%. n: testable tests.",
         published="about 98% of p-values",
-        needs=("tests",),
+        needs=("p",),
         function=findings.extreme_p_values,
+        relation=">=",
+        bound=0.95,
     ),
     Claim(
         id="C11",
         statement="the scores are not distributed symmetrically over sentences, so a bare average misleads",
         source="article",
         definition="Share of heads and roles of the fine-tuned models where D'Agostino's test rejects zero "
-        "skewness at 0.05; holds above one half. n: testable heads times roles times tasks.",
+        "skewness at 0.05: above one half. n: testable heads times roles times tasks.",
         published="the distributions are not symmetric",
-        needs=("asymmetry",),
+        needs=("skewed",),
         function=findings.asymmetric_scores,
+        relation=">",
+        bound=0.5,
     ),
 )
 
 
-def claim_table(evidence: Evidence, published: Evidence | None = None) -> pd.DataFrame:
-    """One row per claim: claim, source, definition, published, ours, n, verdict.
+def claim_table(
+    evidence: Evidence, replicates: Evidence | None = None, published: Evidence | None = None
+) -> pd.DataFrame:
+    """One row per claim: claim, source, definition, published, ours, n, the bound, the interval and the verdict.
 
-    `published` is the evidence of the released figures, `Evidence(roles=published.roles())`: what it
-    gives stands beside the article's own figure. The verdict is one of holds, does not hold, untestable.
+    `ours` and `n` are the sample's; `estimate`, `low`, `high`, `p` and `method` as in `verdicts.judged`, in
+    the unit of the definition, to compare with `relation` and `bound`. Without `replicates` of the evidence
+    there is no interval, and the estimate is judged. `published` is the evidence of the released figures,
+    `evidence_of_labels(published.roles())`: what it gives stands beside the article's own figure. The verdict
+    is one of holds, does not hold, undecided, untestable.
     """
-    return pd.DataFrame([_row(claim, evidence, published) for claim in CLAIMS])
+    whole = evidence if replicates is None else evidence.followed_by(replicates)
+    return pd.DataFrame([_row(claim, whole, published) for claim in CLAIMS])
 
 
-def _row(claim: Claim, evidence: Evidence, published: Evidence | None) -> dict[str, str | int]:
-    ours = claim.judge(evidence)
+def seed_table(evidence: Mapping[int, Evidence]) -> pd.DataFrame:
+    """Every claim judged by the estimate of each fine-tuning run alone: claim, seed, estimate, verdict."""
+    return pd.DataFrame(
+        {"claim": claim.id, "seed": seed, "estimate": verdict.estimate, "verdict": verdict.verdict}
+        for claim in CLAIMS
+        for seed, of_run in evidence.items()
+        for _, verdict in [claim.judge(of_run)]
+    )
+
+
+def short_table(claims: pd.DataFrame) -> pd.DataFrame:
+    """What README shows of a claim table: claim, published, ours, interval (in words), n, verdict."""
+    known = claims["low"].notna()
+    interval = claims["low"].map("{:.2f}".format) + " to " + claims["high"].map("{:.2f}".format)
+    bound = claims["relation"] + " " + claims["bound"].map("{:g}".format)
+    shown = claims.assign(interval=(interval + ", bound " + bound).where(known, "none"))
+    return shown[["claim", "published", "ours", "interval", "n", "verdict"]]
+
+
+def _row(claim: Claim, evidence: Evidence, published: Evidence | None) -> dict[str, str | int | float]:
+    ours, verdict = claim.judge(evidence)
     return {
         "claim": f"{claim.id}: {claim.statement}",
         "source": claim.source,
@@ -198,7 +252,9 @@ def _row(claim: Claim, evidence: Evidence, published: Evidence | None) -> dict[s
         "published": claim.published + _recomputed(claim, published),
         "ours": ours.value,
         "n": ours.n,
-        "verdict": ours.verdict,
+        "relation": claim.relation,
+        "bound": claim.bound,
+        **verdict._asdict(),
     }
 
 
@@ -206,10 +262,10 @@ def _recomputed(claim: Claim, published: Evidence | None) -> str:
     """What the released figures give for the claim, as a sentence to follow the article's own."""
     if published is None:
         return " (article)"
-    found = claim.judge(published)
-    if found.verdict == "untestable":
+    found, verdict = claim.judge(published)
+    if verdict.verdict == UNTESTABLE:
         return " (article); the released maps cannot tell"
-    return f" (article); {found.value} recomputed from the released maps: {found.verdict}"
+    return f" (article); {found.value} recomputed from the released maps: {verdict.verdict}"
 
 
 def compare_maps(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:

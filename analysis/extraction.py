@@ -1,6 +1,6 @@
 """One streaming pass: sieve bias scores of every head, layer by layer; attention itself is never stored."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,13 +12,15 @@ from tqdm import tqdm
 
 from .contraction import Contraction
 from .errors import InputError
-from .examples import Example
+from .examples import Example, clusters
 from .forms import Form, Full
 from .layout import Layout, batches, layouts
 from .models import Encoder
 from .sieves import Sieve, resolve
 from .syntax import Relations, WordPairs, token_pairs
 from .tap import tap
+
+Change = Callable[[Tensor, Sequence[Layout]], Tensor]
 
 
 @dataclass(frozen=True)
@@ -38,15 +40,18 @@ def extract(
     max_tokens: int = 128,
     budget: int = 2048,
     progress: bool = True,
+    change: Change | None = None,
 ) -> xr.DataArray:
     """Sieve bias scores of every sequence, role, layer and head (Pande 2021); NaN where a role is absent.
 
     A head that attends uniformly scores 1, block (its rows are weighed by their entropy in nats) about ln T.
     `relations` maps Example.id to its grammatical relations (see `parse`); `roles` names registered sieves or
     relations, by default the whole bank of elementary sieves; `arithmetic="published"` takes the local band
-    as the released code divides it. Coordinates `tokens` (T), `separators` (number of [SEP]) and `units` (tokens
-    or word pairs a role averages over) go with the scores. `budget` is the padded tokens of one batch and
-    does not change the result (1e-5). Raises InputError for unknown roles or examples without relations.
+    as the released code divides it. Coordinates `tokens` (T), `separators` (number of [SEP]), `cluster` (equal for
+    sequences that share a text) and `units` (tokens or word pairs a role averages over) go with the scores.
+    `budget` is the padded tokens of one batch and does not change the result (1e-5). `change` makes other
+    attention out of that of a batch and layer before it is scored (see `controls`). Raises InputError for
+    unknown roles or examples without relations.
     """
     sequences = _prepare(encoder, examples, relations, max_tokens)
     labels = {label for sequence in sequences for label in sequence.pairs}
@@ -59,10 +64,11 @@ def extract(
             batch = [sequences[index] for index in indices]
             contraction, units[indices] = stack(batch, sieves, encoder.device)
             check = number in (0, len(plan) - 1)  # the shortest sequences may need no padding
-            found = score_batch(encoder, [sequence.layout for sequence in batch], contraction, check)
+            found = score_batch(encoder, [sequence.layout for sequence in batch], contraction, check, change)
             scores[indices] = np.where(units[indices][:, :, None, None] > 0, found, np.nan)
             bar.update(len(indices))
-    return _labelled(encoder, sequences, sieves, scores, units, arithmetic, max_tokens)
+    scored = _labelled(encoder, sequences, sieves, scores, units, arithmetic, max_tokens)
+    return scored.assign_coords(cluster=("sequence", clusters(examples)))
 
 
 def _prepare(
@@ -132,7 +138,11 @@ def check_sieve(role: str, matrix: np.ndarray, length: int) -> None:
 
 
 def score_batch(
-    encoder: Encoder, batch: Sequence[Layout], contraction: Contraction, check: bool = False
+    encoder: Encoder,
+    batch: Sequence[Layout],
+    contraction: Contraction,
+    check: bool = False,
+    change: Change | None = None,
 ) -> Float[np.ndarray, "sequence role layer head"]:
     """Scores of one padded batch, layer by layer as the model runs; `check` guards the attention read."""
     lengths = torch.tensor([len(layout) for layout in batch], device=encoder.device)
@@ -142,6 +152,8 @@ def score_batch(
     def read(layer: int, attention: Float[Tensor, "batch head token token"]) -> None:
         if check:
             guard(attention, encoder, inputs["attention_mask"])
+        if change is not None:
+            attention = change(attention, batch)
         with torch.autocast(attention.device.type, enabled=False):  # scores are float32 at every precision
             collected.append(contraction(attention) * lengths[:, None, None])
 

@@ -1,11 +1,16 @@
 """Fine-tune an encoder on a task with Hugging Face's Trainer, and measure it beside two baselines."""
 
+import hashlib
+import json
 import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
+import transformers
 from sklearn.dummy import DummyClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -23,7 +28,8 @@ from transformers import (
 
 from .errors import InputError
 from .examples import Example
-from .models import load_classifier, load_tokenizer
+from .models import load_classifier, load_encoder, load_tokenizer
+from .store import write_text
 from .tasks import TASKS
 
 QUIET = {"report_to": [], "per_device_eval_batch_size": 64}
@@ -36,6 +42,7 @@ EVERY_EPOCH = {
     "load_best_model_at_end": True,
     "train_sampling_strategy": "group_by_length",
 }
+RECIPE = "recipe.json"
 METRICS = {"accuracy": accuracy_score, "f1": f1_score}
 
 
@@ -62,8 +69,21 @@ def finetune(
 
     The defaults are the recipe of Devlin 2019 for GLUE. `warmup` is the share of steps with rising learning
     rate. The checkpoint is written as safetensors when training has ended, or not at all; because the dev set
-    chooses the epoch, its score is slightly optimistic. Raises InputError for unlabelled examples.
+    chooses the epoch, its score is slightly optimistic. A checkpoint that stands in `folder` and was made by the
+    same recipe (weights, examples, options and versions) is not made again. Raises InputError for unlabelled
+    examples.
     """
+    texts = [(example.id, example.texts, example.label) for example in (*train, *dev)]
+    recipe = {
+        "encoder": load_encoder(name).digest,
+        "task": task,
+        "examples": hashlib.sha256(json.dumps(texts).encode()).hexdigest(),
+        "sizes": [len(train), len(dev)],
+        "options": [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device],
+        "versions": [torch.__version__, transformers.__version__],
+    }
+    if (scores := _kept_scores(folder, recipe)) is not None:
+        return scores
     set_seed(seed)
     tokenizer = load_tokenizer(name)
     model = load_classifier(name, len(TASKS[task].labels))
@@ -86,20 +106,36 @@ def finetune(
         trainer = _trainer(model, tokenizer, task, arguments, _encode(train, tokenizer, max_tokens))
         trainer.eval_dataset = _encode(dev, tokenizer, max_tokens)
         trainer.train()
-        scores = trainer.evaluate()
-        keep(trainer.model, tokenizer, folder)
-    return {metric: scores[f"eval_{metric}"] for metric in TASKS[task].metrics}
+        measured = trainer.evaluate()
+        scores = {metric: measured[f"eval_{metric}"] for metric in TASKS[task].metrics}
+        keep(trainer.model, tokenizer, folder, {"recipe": recipe, "scores": scores})
+    return scores
 
 
-def keep(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Saves a checkpoint folder, whole or not at all; an earlier one of that name is replaced."""
+def _kept_scores(folder: Path, recipe: dict[str, Any]) -> dict[str, float] | None:
+    """The dev scores of the checkpoint in `folder`, None unless it was made by this recipe."""
+    try:
+        made = json.loads((folder / RECIPE).read_text(encoding="utf-8"))
+        return made["scores"] if made["recipe"] == recipe else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def keep(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    folder: Path,
+    made: dict[str, Any],
+) -> None:
+    """Saves a checkpoint folder and how it was made, whole or not at all; an earlier one is replaced."""
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work:
-        made = Path(work) / folder.name
-        model.save_pretrained(made)
-        tokenizer.save_pretrained(made)
+        work_folder = Path(work) / folder.name
+        model.save_pretrained(work_folder)
+        tokenizer.save_pretrained(work_folder)
+        write_text(work_folder / RECIPE, json.dumps(made, indent=1))
         if folder.exists():
             folder.rename(Path(work) / "earlier")
-        made.rename(folder)
+        work_folder.rename(folder)
 
 
 def evaluate(

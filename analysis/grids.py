@@ -1,6 +1,7 @@
 """Figures of layers x heads: mean scores, assigned roles, the role map, what changed (F3, F4, F6, F8)."""
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from .significance import (
+    AUDITED_ONLY,
+    BOTH,
+    NEITHER,
+    PUBLISHED_ONLY,
+    UNTESTABLE,
+    label_comparison,
+)
 from .theme import (
     DOUBLE,
     HEAD,
@@ -35,7 +44,13 @@ ROLE_MAP_ROWS = (
 MARK_AREAS = {"delimiter": 0.6, "cls": 1.4, "sep": 1.2}  # evens out markers that look larger or smaller
 NOT_REJECTED = {"height": 0.1, "color": "0.6", "lw": 0}
 HATCHED = {"height": 0.4, "width": 1.0, "color": "white", "edgecolor": "0.6", "hatch": "//////", "lw": 0}
-UNTESTABLE = {"marker": "x", "color": "0.7", "linewidth": 0.5}
+CROSS = {"marker": "x", "color": "0.7", "linewidth": 0.5}
+OPEN = {"facecolor": "white", "edgecolor": "black", "linewidth": 0.5}
+DOT = {"marker": ".", "color": "black", "linewidth": 0}
+# What a place in a cell shows, by the code of its head: how the mark of a role is drawn; missing: a cross.
+LABELLED = {(1,): fill}
+COMPARED = {(1,): fill, (2, 3): lambda role: OPEN, (3,): lambda role: DOT}
+COMPARISON_CODES = {NEITHER: 0, BOTH: 1, PUBLISHED_ONLY: 2, AUDITED_ONLY: 3}
 LAYER_UPWARDS = "layer (0-based, layer 0 at the bottom)"
 
 
@@ -115,18 +130,27 @@ def role_map(tables: dict[str, pd.DataFrame], title: str = "") -> Figure:
     Every role has its own place in the cell, which the legend repeats; a grey cross there means untestable.
     Roles outside ROLE_MAP_ROWS are not drawn. Source: Pande 2021, role map.
     """
-    every = pd.concat(tables.values())
-    (layers, heads), roles = grid_size(every), set(every["role"])
-    cell = (DOUBLE - 0.5) / min(2, len(tables)) / heads  # inches
-    figure, axes = panels(len(tables), 2, _row_height(every, min(2, len(tables))), HEAD, LAYER_UPWARDS)
-    figure.set_figheight(figure.get_figheight() + 0.5)  # room for the key
-    size = min(0.75 * 72 * cell / len(ROLE_MAP_ROWS[0]), 9.0) ** 2  # points squared
-    for panel, (task, table) in zip(axes, tables.items(), strict=True):
-        _role_marks(panel, table, roles, size)
-        _cell_borders(panel, layers, heads)
-        panel.set_title(task)
+    coded = {task: table.assign(code=table["assigned"]) for task, table in tables.items()}
+    figure = _map_of_roles(coded, LABELLED)
     key = "Place of each role within the cell of a head (grey × there: untestable)"
     figure.legend(handles=_role_key(), ncols=4, loc="outside lower center", frameon=True, title=key)
+    return titled(figure, title)
+
+
+def label_map(tables: dict[str, pd.DataFrame], title: str = "") -> Figure:
+    """Published against audited labels on the role map: one mark per role that a head has by either of them.
+
+    Places and marks are those of `role_map`, filled for both labels, white for the published label only, white
+    with a dot for the audited only; a grey cross means untestable. The upper legend counts the labels of all
+    tasks. The tables are those of `role_table`.
+    """
+    compared = {task: label_comparison(table) for task, table in tables.items()}
+    coded = {task: table.assign(code=compared[task].map(COMPARISON_CODES)) for task, table in tables.items()}
+    figure = _map_of_roles(coded, COMPARED)
+    key = "Place of each role within the cell of a head"
+    figure.legend(handles=_role_key(), ncols=4, loc="outside lower center", frameon=True, title=key)
+    handles = _comparison_key(pd.concat(compared).value_counts())
+    figure.legend([*handles.values()], [*handles], ncols=4, loc="outside upper center")
     return titled(figure, title)
 
 
@@ -160,13 +184,31 @@ def _legend_verdicts(axes: Axes) -> None:
     axes.legend(handles=handles, ncols=3, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.2)
 
 
-def _role_marks(axes: Axes, table: pd.DataFrame, roles: set[str], size: float) -> None:
+def _map_of_roles(tables: dict[str, pd.DataFrame], looks: dict[tuple[int, ...], Callable]) -> Figure:
+    """A grid of layers x heads per task, and in each cell the marks of roles by their column `code`."""
+    every = pd.concat(tables.values())
+    (layers, heads), roles = grid_size(every), set(every["role"])
+    cell = (DOUBLE - 0.5) / min(2, len(tables)) / heads  # inches
+    figure, axes = panels(len(tables), 2, _row_height(every, min(2, len(tables))), HEAD, LAYER_UPWARDS)
+    figure.set_figheight(figure.get_figheight() + 0.5)  # room for the key
+    size = min(0.75 * 72 * cell / len(ROLE_MAP_ROWS[0]), 9.0) ** 2  # points squared
+    for panel, (task, table) in zip(axes, tables.items(), strict=True):
+        _role_marks(panel, table, roles, size, looks)
+        _cell_borders(panel, layers, heads)
+        panel.set_title(task)
+    return figure
+
+
+def _role_marks(
+    axes: Axes, table: pd.DataFrame, roles: set[str], size: float, looks: dict[tuple[int, ...], Callable]
+) -> None:
     """The marks of one task's role map; a role of the study that the task lacks is untestable there."""
     for row, names in enumerate(ROLE_MAP_ROWS):
         for column, role in enumerate(names):
-            verdict = layer_head(table, role, "assigned") if role in roles else np.zeros((0, 0))
-            mark = {"s": size * MARK_AREAS.get(role, 1.0), "marker": ROLE_MARKERS[role]} | fill(role)
-            for chosen, look in ((verdict == 1, mark), (np.isnan(verdict), {"s": size / 4} | UNTESTABLE)):
+            code = layer_head(table, role, "code") if role in roles else np.zeros((0, 0))
+            mark = {"s": size * MARK_AREAS.get(role, 1.0), "marker": ROLE_MARKERS[role]}
+            drawn = [(np.isin(code, codes), mark | look(role)) for codes, look in looks.items()]
+            for chosen, look in (*drawn, (np.isnan(code), {"s": size / 4} | CROSS)):
                 layers, heads = np.nonzero(chosen)
                 axes.scatter(heads + (column - 1.5) / 4.4, layers + (1 - row) / 3.4, label=role, **look)
 
@@ -192,3 +234,14 @@ def _key(role: str | None) -> Line2D:
     size = 6 * MARK_AREAS.get(role, 1.0) ** 0.5
     return Line2D([], [], linestyle="", label=role, marker=ROLE_MARKERS[role], markersize=size,
                   markerfacecolor=colour(role), markeredgecolor=ink(role), markeredgewidth=0.5)  # fmt: skip
+
+
+def _comparison_key(counts: pd.Series) -> dict[str, Line2D | tuple[Line2D, ...]]:
+    """Legend handles of what two labels say together, by name and number of heads and roles."""
+    circle = {"linestyle": "", "marker": "o", "markersize": 5, "markeredgewidth": 0.8}
+    filled = Line2D([], [], markerfacecolor="0.4", markeredgecolor="0.4", **circle)
+    white = Line2D([], [], markerfacecolor="white", markeredgecolor="black", **circle)
+    dot = Line2D([], [], linestyle="", marker=".", markersize=5, color="black", markeredgewidth=0)
+    cross = Line2D([], [], linestyle="", marker="x", markersize=5, color=CROSS["color"])
+    handles = {BOTH: filled, PUBLISHED_ONLY: white, AUDITED_ONLY: (white, dot), UNTESTABLE: cross}
+    return {f"{name} ({counts.get(name, 0):,})": handle for name, handle in handles.items()}

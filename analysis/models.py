@@ -1,5 +1,6 @@
 """Encoders by name: bundled MiniLM, a tiny random BERT, a checkpoint folder, or a Hugging Face Hub id."""
 
+import copy
 import hashlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -136,6 +137,20 @@ def load_encoder(name: str | Path, device: str = "cpu", precision: str = "float3
     # The folder's own name: paths of one machine have no place in results.
     label = Path(source).name if str(name) != "minilm" and Path(source).is_dir() else str(name)
     return Encoder(label, model.eval().to(device), load_tokenizer(name), precision)
+
+
+def random_encoder(
+    name: str | Path, seed: int = 0, device: str = "cpu", precision: str = "float32"
+) -> Encoder:
+    """An encoder of the same architecture and tokenizer whose weights are as before any training.
+
+    The same seed gives the same weights. Raises InputError as `load_encoder` does.
+    """
+    trained = load_encoder(name, device, precision)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = AutoModel.from_config(copy.deepcopy(trained.model.config))
+    return Encoder(f"{trained.name}, random weights", model.eval().to(device), trained.tokenizer, precision)
 
 
 def load_classifier(name: str | Path, labels: int) -> PreTrainedModel:

@@ -41,6 +41,25 @@ MASSES = {
     "cls": {"label": "[CLS]", "color": colour("cls"), "marker": "^", "markersize": 3.5, "linewidth": 1.0},
     "other": {"label": "other tokens", "color": "0.2", "marker": "o", "markersize": 3, "linewidth": 1.0},
 }
+RULE_MARKS = {  # how far below the line of a role its runs are drawn, and how
+    "published": (
+        -0.15,
+        {"marker": "o", "markersize": 3.5, "color": "#0072B2", "label": "published label, a run"},
+    ),
+    "audited": (
+        0.2,
+        {
+            "marker": "D",
+            "markersize": 3.5,
+            "markerfacecolor": "none",
+            "color": "#D55E00",
+            "label": "audited label, a run",
+        },
+    ),
+}
+PRETRAINED_MARK = {
+    "linestyle": "none", "marker": "|", "markersize": 11, "color": "black", "label": "published label, pre-trained",
+}  # fmt: skip
 STATE_LINES = {"pretrained": "--", "finetuned": "-"}
 STATE_NAMES = {"pretrained": "pre-trained", "finetuned": "fine-tuned"}
 
@@ -114,6 +133,30 @@ def transitions_plot(transitions: pd.DataFrame, title: str = "") -> Figure:
     gained = Patch(facecolor="0.4", label="gained by fine-tuning")
     lost = Patch(facecolor="white", edgecolor="0.4", hatch="//////", label="lost by fine-tuning")
     figure.legend(handles=[gained, lost], ncols=2, loc="outside upper right")
+    return titled(figure, title)
+
+
+def counts_over_seeds(counts: pd.DataFrame, title: str = "") -> Figure:
+    """Heads with each role, one panel per task: a mark per fine-tuning run, published and audited labels.
+
+    `counts` has the columns task, seed (missing: the pre-trained encoder, drawn as a line), role, published
+    and audited (heads).
+    """
+    tasks, roles = counts["task"].unique(), in_order(counts["role"].unique())
+    figure, grid = panels(len(tasks), 4, 0.22 * len(roles) + 0.5, "heads", "role")
+    for axes, task in zip(grid, tasks, strict=True):
+        rows = counts[counts["task"] == task]
+        place = rows["role"].map(roles.index)
+        runs = rows["seed"].notna()
+        for label, (shift, marks) in RULE_MARKS.items():
+            axes.plot(rows.loc[runs, label], place[runs] + shift, linestyle="none", **marks)
+        axes.plot(rows.loc[~runs, "published"], place[~runs], **PRETRAINED_MARK)
+        axes.set_title(task)
+        axes.set_yticks(range(len(roles)), roles)
+        axes.set_ylim(len(roles) - 0.5, -0.5)
+        axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    handles, _ = grid[0].get_legend_handles_labels()
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     return titled(figure, title)
 
 

@@ -1,7 +1,10 @@
 """What roles heads have: roles made from elementary sieves, and what a role table says."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 from itertools import combinations
+from operator import or_
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -27,6 +30,7 @@ DIRECTIONS = {
 WINDOWS = {"corrected": "window_{}", "published": "window_{}_published"}
 GROUP = ["task", "state"]
 HEAD = ["layer", "head"]
+Heads = TypeVar("Heads", pd.Series, xr.DataArray)  # booleans, one for each head
 
 
 def compose(
@@ -103,18 +107,30 @@ def memberships(table: pd.DataFrame) -> pd.DataFrame:
 
 def coarse_memberships(table: pd.DataFrame) -> pd.DataFrame:
     """Which head has which coarse role, itself or one of its finer roles (FAMILIES)."""
-    members = memberships(table)
-    finer = {coarse: members.columns.intersection(roles) for coarse, roles in FAMILIES.items()}
-    return pd.DataFrame({coarse: members[roles].any(axis=1) for coarse, roles in finer.items()})
+    return pd.DataFrame(coarsened(dict(memberships(table).items())))
 
 
 def multifunctional(table: pd.DataFrame) -> pd.Series:
-    """True for each head with at least two coarse roles; indexed as `memberships`.
+    """True for each head with at least two coarse roles; indexed as `memberships`."""
+    return has_several(dict(coarse_memberships(table).items())).rename("multi-functional")
+
+
+def coarsened(held: Mapping[str, Heads]) -> dict[str, Heads]:
+    """Which heads have each coarse role, itself or one of its finer roles (FAMILIES).
+
+    `held` maps every role to the heads that have it.
+    """
+    found = {coarse: [held[role] for role in roles if role in held] for coarse, roles in FAMILIES.items()}
+    return {coarse: reduce(or_, heads, False) for coarse, heads in found.items()}
+
+
+def has_several(coarse: Mapping[str, Heads]) -> Heads:
+    """Which heads are multi-functional: those with at least two coarse roles, as `coarsened` gives them.
 
     Counting a head with any of the four relations as syntactic, and one with [CLS] or [SEP] as
     delimiter, is what makes the released maps agree with the article on the middle layers.
     """
-    return (coarse_memberships(table).sum(axis=1) >= 2).rename("multi-functional")
+    return sum(coarse.values()) >= 2
 
 
 def overlap(table: pd.DataFrame) -> pd.DataFrame:
@@ -165,15 +181,6 @@ def _untestable(table: pd.DataFrame) -> list[str]:
     return tested.index[~tested].tolist()
 
 
-def change(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -> pd.DataFrame:
-    """Mean score before and after fine-tuning: (task,) layer, head, role, pretrained, finetuned, difference.
-
-    Raises InputError where the tables are not about the same heads and roles.
-    """
-    both = _paired({"pretrained": pretrained_table, "finetuned": finetuned_table}, "mean")
-    return both.assign(difference=both["finetuned"] - both["pretrained"])
-
-
 def transitions(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -> pd.DataFrame:
     """Heads per layer that gained, lost or kept a role: (task,) layer, role, gained, lost, kept.
 
@@ -190,6 +197,38 @@ def transitions(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -
     moves = both.assign(gained=~before & after, lost=before & ~after, kept=before & after)
     keys = [*both.columns.intersection(["task"]), "layer", "role"]
     return moves.groupby(keys, sort=False)[["gained", "lost", "kept"]].sum().reset_index()
+
+
+def label_agreement(table: pd.DataFrame) -> pd.DataFrame:
+    """How far fine-tuning runs give a role to the same heads: one row per task and role.
+
+    `table` holds published labels of the pre-trained encoder (`seed` missing) and of every run (`seed`).
+    Columns task, role, runs; between_runs, with_pretrained: mean Jaccard similarity of the sets of heads over
+    pairs of runs, and of each run with the pre-trained encoder (proportions, NaN where both sets are empty
+    or there is no pair); always, ever: heads with the role in every run, in at least one.
+    """
+    rows = []
+    for (task, role), part in table.groupby(["task", "role"], sort=False):
+        labels = part.pivot(index=HEAD, columns="seed", values="assigned").astype("boolean").fillna(False)
+        pretrained, runs = labels.loc[:, labels.columns.isna()], labels.loc[:, labels.columns.notna()]
+        pairs = combinations(runs.columns, 2)
+        rows.append(
+            {
+                "task": task,
+                "role": role,
+                "runs": runs.shape[1],
+                "between_runs": _mean_jaccard((runs[a], runs[b]) for a, b in pairs),
+                "with_pretrained": _mean_jaccard((pretrained.iloc[:, 0], runs[run]) for run in runs),
+                "always": int(runs.all(axis=1).sum()),
+                "ever": int(runs.any(axis=1).sum()),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _mean_jaccard(pairs: Iterable[tuple[pd.Series, pd.Series]]) -> float:
+    found = [(a & b).sum() / (a | b).sum() for a, b in pairs if (a | b).any()]
+    return float(np.mean(found)) if found else np.nan
 
 
 def arithmetic_differences(corrected_table: pd.DataFrame, published_table: pd.DataFrame) -> pd.DataFrame:

@@ -27,7 +27,18 @@ COMPACT = [
     "--quiet",
 ]
 STATES = ("pretrained", "finetuned")
-VERSIONED = ("torch", "transformers", "datasets", "scipy", "numpy", "pandas", "xarray", "spacy")
+LABELS = ("assigned", "assigned_audited")  # columns of booleans with missing values
+VERSIONED = (
+    "torch",
+    "transformers",
+    "datasets",
+    "scipy",
+    "statsmodels",
+    "numpy",
+    "pandas",
+    "xarray",
+    "spacy",
+)
 
 
 def expand(path: str | Path) -> Path:
@@ -88,6 +99,24 @@ def update_readme(section: str, text: str, path: Path = ROOT / "README.md") -> N
     write_text(path, head + start + text.strip() + "\n" + rest[rest.index(end) :])
 
 
+def seeds_of(state: str, seeds: Sequence, checkpoint: str | None = None) -> list[int | None]:
+    """The fine-tuning runs of a state: one per seed, or the single one without a seed (None) of pre-trained.
+
+    Raises InputError for another state, for seeds that are not different whole numbers from 0 up, and for
+    several seeds of ready checkpoints whose name does not tell them apart.
+    """
+    if state not in STATES:
+        raise InputError(f"state is {state!r}: choose from {', '.join(STATES)}")
+    whole = all(type(seed) is int and seed >= 0 for seed in seeds)
+    if not seeds or not whole or len({*seeds}) < len(seeds):
+        raise InputError(f"seeds is {[*seeds]}: give different whole numbers from 0 up, such as [0, 1]")
+    if checkpoint and "{seed}" not in checkpoint and len(seeds) > 1:
+        raise InputError(
+            f"checkpoint {checkpoint!r} is one for {len(seeds)} seeds: write {{seed}} into its name"
+        )
+    return [None] if state == STATES[0] else [*seeds]
+
+
 def versions() -> str:
     """Installed versions of the packages that results depend on, and the commit of the code."""
     installed = [f"{name} {importlib.metadata.version(name)}" for name in VERSIONED]
@@ -109,36 +138,42 @@ class Results:
         self.tables = self.folder / "tables"
         self.cache = self.folder / "cache"
 
-    def checkpoint(self, task: str) -> Path:
-        """Where the encoder fine-tuned on a task is kept."""
-        return self.cache / "checkpoints" / task
+    def checkpoint(self, task: str, seed: int) -> Path:
+        """Where the encoder fine-tuned on a task with a seed is kept."""
+        return self.cache / "checkpoints" / f"{task}-{seed}"
 
-    def weights(self, task: str, state: str, encoder: str, checkpoint: str | None = None) -> str | Path:
-        """What to load for a state: the encoder itself, or the one fine-tuned on the task.
+    def weights(self, task: str, seed: int | None, encoder: str, checkpoint: str | None = None) -> str | Path:
+        """What to load: the encoder fine-tuned on the task with a seed, or the encoder itself for no seed.
 
-        `checkpoint` names a ready fine-tuned one instead of ours; {task} is filled in. Raises InputError for
-        another state.
+        `checkpoint` names ready fine-tuned ones instead of ours; {task} and {seed} are filled in.
         """
-        if state not in STATES:
-            raise InputError(f"state is {state!r}: choose from {', '.join(STATES)}")
-        if state == "pretrained":
+        if seed is None:
             return encoder
-        return checkpoint.format(task=task) if checkpoint else self.checkpoint(task)
+        return checkpoint.format(task=task, seed=seed) if checkpoint else self.checkpoint(task, seed)
 
-    def save_scores(self, scores: xr.DataArray, task: str, state: str) -> Path:
-        """Writes the scores of one task and state as NetCDF with their provenance; returns the path."""
-        path = self.cache / "scores" / f"{task}-{state}.nc"
-        labelled = scores.assign_attrs(task=task, state=state, versions=versions()).rename("score")
+    def _scores(self, task: str, seed: int | None) -> Path:
+        run = STATES[0] if seed is None else f"{STATES[1]}-{seed}"
+        return self.cache / "scores" / f"{task}-{run}.nc"
+
+    def save_scores(self, scores: xr.DataArray, task: str, seed: int | None) -> Path:
+        """Writes the scores of one task, pre-trained (no seed) or fine-tuned with a seed, as NetCDF with their
+        provenance; returns the path."""
+        path = self._scores(task, seed)
+        run = {"state": STATES[0]} if seed is None else {"state": STATES[1], "finetuning_seed": seed}
+        labelled = scores.assign_attrs(task=task, **run, versions=versions()).rename("score")
         with replacing(path) as temporary:
             labelled.to_netcdf(
                 temporary, engine="netcdf4", encoding={"score": {"zlib": True, "complevel": 1}}
             )
         return path
 
-    def load_scores(self, task: str, state: str) -> xr.DataArray:
-        """The scores of one task and state; raises InputError when they are missing or not readable."""
-        path = self.cache / "scores" / f"{task}-{state}.nc"
-        again = f"run 01_extract for task {task}, state {state}"
+    def load_scores(self, task: str, seed: int | None) -> xr.DataArray:
+        """The scores of one task, pre-trained (no seed) or fine-tuned with a seed.
+
+        Raises InputError when they are missing or not readable.
+        """
+        path = self._scores(task, seed)
+        again = f"run 01_extract for task {task}, state {path.stem.removeprefix(f'{task}-').split('-')[0]}"
         if not path.exists():
             raise InputError(f"{path} does not exist: {again}")
         try:
@@ -161,7 +196,7 @@ class Results:
             raise InputError(
                 f"{path} is missing or damaged: delete it and run make reproduce again"
             ) from error
-        return table.astype({"assigned": "boolean"}) if "assigned" in table else table
+        return table.astype({label: "boolean" for label in LABELS if label in table})
 
     def save_part(self, table: pd.DataFrame, name: str, task: str) -> Path:
         """Keeps one task's rows of a table that is joined over the tasks later; returns the path."""

@@ -18,23 +18,24 @@
 profile = "offline"
 task = "mrpc"
 encoder = "minilm"  # minilm, tiny, a checkpoint folder, or a Hugging Face Hub id
-checkpoint = None  # a fine-tuned checkpoint to use instead of training, {task} is filled in: "models/{task}"
+checkpoint = None  # fine-tuned checkpoints to use instead of training: "models/{task}-{seed}" is filled in
 source = "bundled"  # bundled, hub, or a folder of GLUE files
-train_n = 2000  # training examples, None for all
+train_n = 1000  # training examples, None for all
 dev_n = 600  # examples that choose the best epoch and are scored, None for all
 epochs = 2
 batch_size = 32
 learning_rate = 1e-4
 warmup = 0.1  # share of the steps in which the learning rate rises
 max_tokens = 128
-seed = 0
+seeds = [0, 1]  # one fine-tuning run each: the seed draws the new layer's weights, the order and the dropout
+seed = 0  # of the sample of examples, the same for every run
 device = "cpu"
 
 # %%
 import pandas as pd
 
 from analysis.finetuning import baselines, evaluate, finetune
-from analysis.store import Results
+from analysis.store import Results, seeds_of
 from analysis.tasks import TASKS, load_examples
 
 results = Results(profile)
@@ -50,18 +51,23 @@ shares.rename(index=dict(enumerate(TASKS[task].labels))).rename_axis("label").st
 # %% [markdown]
 # ## Train
 #
-# Hugging Face's `Trainer` runs the recipe and keeps the epoch with the best dev score. The same dev examples choose
-# the epoch and are reported, so the score is slightly optimistic; it only has to show that the encoder has
-# learnt the task. A ready checkpoint named in `checkpoint` is scored as it is.
+# Hugging Face's `Trainer` runs the recipe, once for every seed, and keeps the epoch with the best dev score. The same
+# dev examples choose the epoch and are reported, so the score is slightly optimistic; it only has to show that the
+# encoder has learnt the task. A run that was finished before is not repeated. Ready checkpoints named in `checkpoint`
+# are scored as they are.
 
 # %%
+folders = {
+    run: results.weights(task, run, encoder, checkpoint) for run in seeds_of("finetuned", seeds, checkpoint)
+}
+recipe = (epochs, batch_size, learning_rate, warmup)
 if checkpoint is None:
-    scores = finetune(
-        encoder, task, train, dev, results.checkpoint(task), epochs, batch_size, learning_rate, warmup, seed,
-        max_tokens, device,
-    )  # fmt: skip
+    scores = {
+        run: finetune(encoder, task, train, dev, folder, *recipe, run, max_tokens, device)
+        for run, folder in folders.items()
+    }
 else:
-    scores = evaluate(results.weights(task, "finetuned", encoder, checkpoint), task, dev, max_tokens, device)
+    scores = {run: evaluate(folder, task, dev, max_tokens, device) for run, folder in folders.items()}
 
 # %% [markdown]
 # ## Compare with the baselines
@@ -70,19 +76,21 @@ else:
 # of a pair, so on pair tasks it shows how much the single words give away.
 
 # %%
-measured = {**baselines(task, train, dev), "finetuned": scores}
-frame = pd.DataFrame(measured).rename_axis("metric").reset_index()
-row = frame.assign(task=task, train=len(train), dev=len(dev))[
-    ["task", "metric", "majority", "bag_of_words", "finetuned", "train", "dev"]
+shared = pd.DataFrame(baselines(task, train, dev))
+parts = {run: shared.assign(finetuned=pd.Series(found)) for run, found in scores.items()}
+rows = pd.concat(parts, names=["seed", "metric"])
+rows = rows.reset_index().assign(task=task, train=len(train), dev=len(dev))[
+    ["task", "seed", "metric", "majority", "bag_of_words", "finetuned", "train", "dev"]
 ]
-results.save_part(row, "finetune", task)
-row.style.format(precision=3).hide()
+results.save_part(rows, "finetune", task)
+rows.style.format(precision=3).hide()
 
 # %%
-best, margin = frame.set_index("metric").loc[TASKS[task].metrics[0]], 1 / len(dev) ** 0.5
+main = rows[rows["metric"] == TASKS[task].metrics[0]]
 print(
-    f"{TASKS[task].metrics[0]}: fine-tuned {best['finetuned']:.3f}, bag of words {best['bag_of_words']:.3f}, "
-    f"majority {best['majority']:.3f} (95 % margin of one score at most {margin:.3f})"
+    f"{TASKS[task].metrics[0]}: fine-tuned {main['finetuned'].min():.3f} to {main['finetuned'].max():.3f} over "
+    f"{len(main)} seeds, bag of words {main['bag_of_words'].iloc[0]:.3f}, majority {main['majority'].iloc[0]:.3f} "
+    f"(95 % margin of one score at most {len(dev) ** -0.5:.3f})"
 )
 
 # %% [markdown]

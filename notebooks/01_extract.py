@@ -20,54 +20,62 @@
 # %% tags=["parameters"]
 profile = "offline"
 task = "mrpc"
-state = "pretrained"  # pretrained, or finetuned: the checkpoint that 00_finetune made
+state = "pretrained"  # pretrained, or finetuned: the checkpoints that 00_finetune made, one per seed
 encoder = "minilm"
-checkpoint = None  # a fine-tuned checkpoint to read instead, {task} is filled in
+checkpoint = None  # fine-tuned checkpoints to read instead, {task} and {seed} are filled in
 source = "bundled"
 split = "dev"
 n = 300  # sequences, None for all
 parser = "gold"  # gold, a CoNLL-U file, or a spaCy pipeline
 max_tokens = 128
-seed = 0
+seeds = [0, 1]  # of the fine-tuning runs
+seed = 0  # of the sample of sequences
 device = "cpu"
 precision = "float32"  # or bfloat16
 
 # %%
+import numpy as np
 import pandas as pd
 
 from analysis.extraction import extract
 from analysis.models import load_encoder
-from analysis.store import Results
+from analysis.store import Results, seeds_of
 from analysis.syntax import parse
 from analysis.tasks import load_examples
 
 results = Results(profile)
-model = load_encoder(results.weights(task, state, encoder, checkpoint), device, precision)
 examples = load_examples(task, source, split, n, seed)
 relations = parse(examples, parser, cache=results.cache / "parses")
-print(f"{task}, {state}: {len(examples)} sequences, {model.layers} layers x {model.heads} heads")
+described = {"source": str(source), "split": split, "parser": str(parser), "seed": seed}
+print(f"{task}, {state}: {len(examples)} sequences from {source}, parses: {parser}")
 
 # %% [markdown]
 # ## One pass
 #
 # The first batch is guarded: attention must be there for every head, its rows must sum to 1, and none of it may fall
-# on padding.
+# on padding. Every fine-tuning run is scored on the same sequences.
 
 # %%
-scores = extract(model, examples, relations, max_tokens=max_tokens)
-results.save_scores(
-    scores.assign_attrs(source=str(source), split=split, parser=str(parser), seed=seed), task, state
-)
-print(
-    f"{scores.sizes['role']} sieves; {scores.attrs['sequences_truncated']} sequences truncated to {max_tokens} tokens"
-)
+models = {
+    run: load_encoder(results.weights(task, run, encoder, checkpoint), device, precision)
+    for run in seeds_of(state, seeds, checkpoint)
+}
+bank = {run: extract(model, examples, relations, max_tokens=max_tokens) for run, model in models.items()}
+for run, found in bank.items():
+    results.save_scores(found.assign_attrs(described), task, run)
+
+# %%
+scores = next(iter(bank.values()))
+print("{role} sieves, {layer} layers x {head} heads; ".format(**scores.sizes), end="")
+print(f"{scores.attrs['sequences_truncated']} sequences truncated to {max_tokens} tokens; ", end="")
+print(f"{len(np.unique(scores.cluster))} clusters of sequences that share a text")
 
 # %% [markdown]
 # ## What was found
 #
 # `sequences` counts the sequences in which a sieve exists, `units` the tokens or word pairs a score is a mean over.
 # The means over all heads show what this encoder's attention prefers as a whole. Shown are the twenty sieves with the
-# strongest heads, of those found in at least 20 sequences.
+# strongest heads, of those found in at least 20 sequences (of several runs, the first).
 
 # %%
 found = pd.DataFrame(

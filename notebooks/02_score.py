@@ -19,6 +19,7 @@ task = "mrpc"
 encoder = "minilm"
 checkpoint = None
 max_tokens = 128
+seeds = [0, 1]  # of the fine-tuning runs: the first is shown
 seed = 0  # of the illustrating sequence
 device = "cpu"
 tau = 3.0  # the score above which a head has a role
@@ -37,7 +38,7 @@ from analysis.grids import mean_maps
 from analysis.models import load_encoder
 from analysis.plots import score_distributions
 from analysis.roles import COARSE, ROLES, compose
-from analysis.significance import role_table
+from analysis.significance import published_table
 from analysis.store import Results
 from analysis.syntax import parse
 from analysis.tasks import load_examples
@@ -45,9 +46,9 @@ from analysis.theme import style
 
 style()
 results = Results(profile)
-bank = results.load_scores(task, "finetuned")
+bank = results.load_scores(task, seeds[0])
 scores = compose(bank, window, relations, direction, arithmetic, weighted_block)
-table = role_table(scores, tau)
+table = published_table(scores, tau)
 
 # %% [markdown]
 # ## F1. Sieves of one sequence
@@ -62,7 +63,7 @@ richness = [
     for e in examples
 ]
 example = examples[int(np.argmax(richness))]  # one more relation is worth eight more words
-model = load_encoder(results.weights(task, "finetuned", encoder, checkpoint), device)
+model = load_encoder(results.weights(task, seeds[0], encoder, checkpoint), device)
 sieves = read_sieves(model, example, parse([example]), ROLES, max_tokens)
 layout, attention = read_attention(model, example, max_tokens)
 tokens = list(layout.tokens)

@@ -9,19 +9,22 @@
 # # 3, continued. Roles over layers and tasks
 #
 # **Question.** Where in the encoder do heads with a role sit, and where do multi-functional heads sit? Does that hold
-# for every task?
+# for every task? And what is left of the labels after an audit?
 #
 # *Source: Pande et al. 2021, question 2 (claims C4 to C8).*
 
 # %% tags=["parameters"]
 profile = "offline"
 tasks = ["mrpc", "qqp", "sst-2", "qnli"]
+alpha = 0.05  # level of the tests
 
 # %%
+import pandas as pd
 
-from analysis.grids import role_map
+from analysis.grids import label_map, role_map
 from analysis.plots import layer_profile
 from analysis.roles import layer_counts
+from analysis.significance import corrections, label_comparison
 from analysis.store import Results
 from analysis.theme import style
 
@@ -65,6 +68,33 @@ share.loc[tasks].style.format("{:.0%}").set_caption(
 # %% [markdown]
 # *What to look at.* The claims about layers are judged in the summary from exactly these counts.
 #
+# ## Published and audited labels
+#
+# Each head under both rules: the published one, and the audited one, which corrects for the number of tests, asks a
+# bootstrap whether skewed scores explain the result, and wants enough sequences.
+
+# %%
+maps = {t: finetuned[finetuned["task"] == t] for t in tasks}
+results.save_figure(label_map(maps), "F10-labels")
+
+# %%
+adjusted = corrections(table)
+results.save_table(adjusted, "corrections")
+tests = table.merge(adjusted, on=["task", "state", "role", "layer", "head"])
+levels = ["p", "p_holm", "p_bh", "p_by", "p_holm_all", "p_bh_all", "p_by_all"]
+counts = tests[levels].lt(alpha).groupby([tests["state"], tests["role"]], sort=False).sum()
+counts["assigned_audited"] = tests.groupby(["state", "role"], sort=False)["assigned_audited"].sum(min_count=0)
+counts.rename_axis(columns=f"heads of all tasks with p below {alpha:g}, or the audited label")
+
+# %% [markdown]
+# `p_holm`, `p_bh` and `p_by` are corrected over the heads of one task, state and role; those ending in `_all` over all
+# tests of the table.
+
+# %%
+kinds = pd.crosstab(finetuned["task"], label_comparison(finetuned)).loc[tasks]
+kinds.rename_axis(columns="labels of heads and roles")
+
+# %% [markdown]
 # ## Corrected and released arithmetic, all tasks
 
 # %%

@@ -12,7 +12,7 @@ from oracles import Oracle, random_maps, random_pairs
 from transformers import AutoModel
 
 from analysis.errors import InputError
-from analysis.examples import Example, Relation
+from analysis.examples import Example, Relation, clusters
 from analysis.extraction import Scored, extract, guard, read_attention, read_sieves, score_batch, stack
 from analysis.layout import layouts
 from analysis.models import Encoder, build_tiny, load_encoder
@@ -188,6 +188,7 @@ def test_coordinates(tiny, scores):
         assert sequence.separators == found[one.id].tokens.count("[SEP]") == len(one.texts)
     assert scores.tokens.dims == scores.separators.dims == ("sequence",)
     assert scores.units.dims == ("sequence", "role")
+    assert scores.cluster.values.tolist() == clusters(EXAMPLES)
     assert scores.attrs["arithmetic"] == "corrected"
     assert scores.attrs["max_tokens"] == 128
     assert scores.attrs["sequences_truncated"] == scores.attrs["tokens_truncated"] == 0

@@ -146,7 +146,7 @@ def test_failed_training_leaves_nothing(tmp_path: Path, monkeypatch, moment: str
 
 def test_failed_training_keeps_the_earlier_checkpoint(tmp_path: Path, monkeypatch, trained):
     folder = tmp_path / "mrpc"
-    keep(load_classifier(trained[0], 2), load_tokenizer(trained[0]), folder)
+    keep(load_classifier(trained[0], 2), load_tokenizer(trained[0]), folder, {})
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     monkeypatch.setattr(Trainer, "training_step", interrupt)
     with pytest.raises(Interrupted):
@@ -157,13 +157,45 @@ def test_failed_training_keeps_the_earlier_checkpoint(tmp_path: Path, monkeypatc
 
 def test_failed_saving_keeps_the_earlier_checkpoint(tmp_path: Path, monkeypatch, trained):
     model, tokenizer, folder = load_classifier(trained[0], 2), load_tokenizer(trained[0]), tmp_path / "mrpc"
-    keep(model, tokenizer, folder)
+    keep(model, tokenizer, folder, {})
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     monkeypatch.setattr(type(tokenizer), "save_pretrained", interrupt)
     with pytest.raises(Interrupted):
-        keep(model, tokenizer, folder)
+        keep(model, tokenizer, folder, {})
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert files(tmp_path) == {"mrpc"}
+
+
+def test_same_recipe_is_not_trained_again(tmp_path: Path, monkeypatch):
+    """Not even the weights are touched; the scores are those of the first time."""
+    scores = train(tmp_path / "mrpc", "mrpc")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "mrpc").iterdir()}
+    monkeypatch.setattr(Trainer, "training_step", interrupt)
+    assert train(tmp_path / "mrpc", "mrpc") == scores
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "mrpc").iterdir()} == before
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"epochs": 2}, {"learning_rate": 1e-4}, {"max_tokens": 64}])
+def test_other_recipe_is_trained(tmp_path: Path, monkeypatch, change: dict):
+    train(tmp_path / "mrpc", "mrpc")
+    monkeypatch.setattr(Trainer, "training_step", interrupt)
+    with pytest.raises(Interrupted):
+        train(tmp_path / "mrpc", "mrpc", **change)
+
+
+def test_other_examples_are_trained(tmp_path: Path, monkeypatch):
+    options = {"epochs": 1, "batch_size": 16}
+    finetune("tiny", "sst-2", reviews(32), reviews(8), tmp_path / "sst-2", **options)
+    monkeypatch.setattr(Trainer, "training_step", interrupt)
+    with pytest.raises(Interrupted):
+        finetune("tiny", "sst-2", reviews(31), reviews(8), tmp_path / "sst-2", **options)
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", "[]", '{"recipe": {}, "scores": {}}'])
+def test_damaged_recipe_is_no_reason_to_stop(tmp_path: Path, text: str):
+    scores = train(tmp_path / "sst-2")
+    (tmp_path / "sst-2" / finetuning.RECIPE).write_text(text)
+    assert train(tmp_path / "sst-2") == scores
 
 
 def test_second_training_replaces_the_checkpoint(tmp_path: Path):

@@ -147,6 +147,71 @@ def test_role_map_of_few_roles_draws_no_crosses_for_roles_that_were_not_studied(
     assert marks(axes) == cells(table, "local", table["assigned"]) | cells(table, "sep", table["assigned"])
 
 
+def audited(table: pd.DataFrame) -> pd.DataFrame:
+    """A role table with both labels in all combinations; what is untestable for one is for both."""
+    labels = np.random.default_rng(1).random((2, len(table))) < 0.5
+    untestable = table["assigned"].isna()
+    both = {
+        name: pd.Series(label, dtype="boolean").mask(untestable)
+        for name, label in zip(("assigned", "assigned_audited"), labels, strict=True)
+    }
+    return table.assign(**both)
+
+
+def test_label_map_tells_the_two_labels_apart_without_colour(table):
+    table = audited(table)
+    (axes,) = grids.label_map({"mrpc": table}).axes
+    published, by_audit = table["assigned"], table["assigned_audited"]
+    for role in ROLES:
+        found = [artist for artist in axes.collections if artist.get_label() == role]
+        filled, outlined, dotted, crossed = found
+        expected = (
+            (filled, published & by_audit),
+            (outlined, published ^ by_audit),
+            (dotted, by_audit & ~published),
+            (crossed, by_audit.isna()),
+        )
+        for artist, rows in expected:
+            assert {(round(y), round(x)) for x, y in artist.get_offsets()} == cells(table, role, rows)
+        assert same_color(filled.get_facecolor()[0], theme.ROLE_COLOURS[role])
+        assert same_color(outlined.get_facecolor()[0], "white")
+        assert same_color(outlined.get_edgecolor()[0], dotted.get_facecolor()[0])
+
+
+def test_label_map_has_the_places_of_the_role_map(table):
+    table = audited(table)
+    maps = [draw({"mrpc": table}) for draw in (grids.role_map, grids.label_map)]
+    for role in ROLES:
+        places = []
+        for figure in maps:
+            offsets = [
+                artist.get_offsets() for artist in figure.axes[0].collections if artist.get_label() == role
+            ]
+            places.append({tuple(np.round(place, 6)) for place in np.vstack(offsets)})
+        assert places[0] <= places[1]
+
+
+def test_label_map_counts_the_labels_of_all_tasks(table):
+    table = audited(table)
+    figure = grids.label_map({"mrpc": table, "qnli": table}, title="labels")
+    assert [axes.get_title() for axes in figure.axes] == ["mrpc", "qnli"]
+    rows = {
+        "both labels": table["assigned"] & table["assigned_audited"],
+        "published only": table["assigned"] & ~table["assigned_audited"],
+        "audited only": table["assigned_audited"] & ~table["assigned"],
+        "untestable": table["assigned_audited"].isna(),
+    }
+    expected = [f"{name} ({2 * chosen.sum()})" for name, chosen in rows.items()]
+    assert [text.get_text() for text in figure.legends[1].get_texts()] == expected
+
+
+def test_label_map_of_a_head_that_only_the_published_rule_can_test(table):
+    untestable = table.assign(assigned=True, assigned_audited=pd.NA).astype({"assigned": "boolean"})
+    (axes,) = grids.label_map({"mrpc": untestable}).axes
+    sizes = [len(artist.get_offsets()) for artist in axes.collections if artist.get_label() == "local"]
+    assert sizes == [0, LAYERS * HEADS, 0, 0]
+
+
 @pytest.mark.parametrize("heads", [5, 12, 16])
 def test_marks_of_the_role_map_do_not_overlap_their_neighbours(heads):
     index = pd.MultiIndex.from_product([ROLES, range(6), range(heads)], names=["role", "layer", "head"])
@@ -167,5 +232,6 @@ def test_every_grid_names_its_axes(table, change):
         grids.change_map(change),
         grids.assignment(table),
         grids.role_map({"mrpc": table}, title="roles"),
+        grids.label_map({"mrpc": audited(table)}, title="labels"),
     ]
     assert [unnamed(figure) for figure in drawn] == [[]] * len(drawn)

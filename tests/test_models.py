@@ -13,7 +13,14 @@ from analysis import models
 from analysis.errors import InputError
 from analysis.examples import Example
 from analysis.layout import layouts
-from analysis.models import build_tiny, load_classifier, load_encoder, load_tokenizer, locate
+from analysis.models import (
+    build_tiny,
+    load_classifier,
+    load_encoder,
+    load_tokenizer,
+    locate,
+    random_encoder,
+)
 
 
 @pytest.fixture
@@ -262,3 +269,27 @@ def test_bfloat16_computes_in_bfloat16_and_keeps_the_weights():
             half = encoder.model(**inputs).last_hidden_state
     assert 1e-4 < (full - half).abs().max() < 0.3
     assert {weight.dtype for weight in encoder.model.parameters()} == {torch.float32}
+
+
+def test_random_encoder_has_the_architecture_and_other_weights(checkpoint: Path):
+    trained = load_encoder(checkpoint)
+    first, again, other = (random_encoder(checkpoint, seed) for seed in (2, 2, 3))
+    assert first.digest == again.digest
+    assert len({first.digest, other.digest, trained.digest}) == 3
+    assert (first.layers, first.heads) == (trained.layers, trained.heads)
+    assert first.name == f"{trained.name}, random weights"
+    assert not first.model.training
+    assert first.model.config is not trained.model.config
+
+
+def test_random_encoder_leaves_the_random_state_alone(checkpoint: Path):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    random_encoder(checkpoint)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_random_encoder_on_a_missing_device(checkpoint: Path):
+    with pytest.raises(InputError, match="is not available here"):
+        random_encoder(checkpoint, device="xpu")

@@ -19,7 +19,8 @@ from analysis.store import ROOT
 
 NOTEBOOKS = notebook_names()
 PROFILES = sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml"))
-DRAWING = {"plots", "grids", "diagrams", "overlaps"}  # modules whose functions draw
+# Modules whose functions draw.
+DRAWING = {"plots", "grids", "diagrams", "overlaps", "intervals", "curves", "claim_figures"}
 LINES = 15  # of a code cell, without imports and blank lines
 
 

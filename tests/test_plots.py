@@ -137,6 +137,28 @@ def test_transitions_point_up_for_gains_and_down_for_losses(transitions):
     assert all("−" not in label.get_text() for label in figure.axes[0].get_yticklabels())
 
 
+@pytest.fixture
+def runs() -> pd.DataFrame:
+    """Heads per task, run and role under both rules; the pre-trained encoder has no seed."""
+    index = pd.MultiIndex.from_product([TASKS, [None, 0, 1, 2], ROLES], names=["task", "seed", "role"])
+    frame = index.to_frame(index=False)
+    rng = np.random.default_rng(4)
+    return frame.assign(published=rng.integers(5, 9, len(frame)), audited=rng.integers(1, 5, len(frame)))
+
+
+def test_counts_over_seeds_mark_every_run_and_the_pretrained_encoder(runs):
+    figure = plots.counts_over_seeds(runs)
+    for axes, task in zip(figure.axes, TASKS, strict=True):
+        rows = runs[runs["task"] == task]
+        published, audited, pretrained = (line.get_xdata() for line in axes.lines)
+        assert sorted(published) == sorted(rows["published"][rows["seed"].notna()])
+        assert sorted(audited) == sorted(rows["audited"][rows["seed"].notna()])
+        assert sorted(pretrained) == sorted(rows["published"][rows["seed"].isna()])
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ROLES
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert len(set(names)) == 3
+
+
 def test_mass_lines_are_means_over_heads(masses):
     figure = plots.mass_change(masses)
     for task, axes in zip(TASKS, figure.axes, strict=True):
@@ -169,11 +191,12 @@ def test_p_values_stand_in_layer_order_and_the_histogram_counts_them_all():
     assert left.get_xticks().tolist() == [0, HEADS, 2 * HEADS]
 
 
-def test_every_plot_names_its_axes(scores, counts, transitions, masses):
+def test_every_plot_names_its_axes(scores, counts, transitions, masses, runs):
     drawn = [
         plots.score_distributions(scores, 3.0),
         plots.layer_profile(counts),
         plots.transitions_plot(transitions),
+        plots.counts_over_seeds(runs),
         plots.mass_change(masses),
         plots.p_values(role_table(), 0.05),
     ]

@@ -14,9 +14,9 @@ from analysis.roles import (
     ROLES,
     arithmetic_differences,
     attention_mass,
-    change,
     coarse_memberships,
     compose,
+    label_agreement,
     layer_counts,
     mass_table,
     memberships,
@@ -255,24 +255,6 @@ def test_long_tables_are_summarised_task_by_task():
     assert counted.loc[("mrpc", "finetuned")].tolist() == multifunctional(role_labels(7)).tolist()
 
 
-def test_change_is_the_difference_of_means():
-    before, after = role_labels(8).assign(state="pretrained"), role_labels(9).assign(state="finetuned")
-    result = change(before, after.sample(frac=1, random_state=0))
-    assert [*result.columns] == ["layer", "head", "role", "pretrained", "finetuned", "difference"]
-    np.testing.assert_array_equal(result["pretrained"], before["mean"])
-    np.testing.assert_array_equal(result["finetuned"], after["mean"])
-    np.testing.assert_allclose(result["difference"], after["mean"] - before["mean"])
-
-
-def test_change_keeps_tasks_apart():
-    before = pd.concat(role_labels(seed).assign(task=task) for seed, task in ((1, "qqp"), (2, "mrpc")))
-    after = pd.concat(role_labels(seed).assign(task=task) for seed, task in ((3, "qqp"), (4, "mrpc")))
-    result = change(before, after)
-    assert len(result) == len(before)
-    mrpc = result[result["task"] == "mrpc"].reset_index(drop=True)
-    np.testing.assert_allclose(mrpc["difference"], role_labels(4)["mean"] - role_labels(2)["mean"])
-
-
 def test_transitions_count_gains_and_losses():
     before, after = role_labels(10), role_labels(11)
     result = transitions(before, after)
@@ -286,7 +268,7 @@ def test_transitions_count_gains_and_losses():
 
 def test_tables_of_different_models_cannot_be_compared():
     table = role_labels(12)
-    for function in (change, transitions, arithmetic_differences):
+    for function in (transitions, arithmetic_differences):
         with pytest.raises(InputError, match="differ in heads or roles"):
             function(table, table[table["layer"] < 2])
         with pytest.raises(InputError, match="differ in heads or roles"):
@@ -373,3 +355,38 @@ def test_a_role_that_no_head_can_be_tested_for_has_no_transitions():
     again = [after.assign(task="single"), role_labels(2).assign(task="pair")]
     by_task = transitions(pd.concat(tasks), pd.concat(again)).groupby("task")["role"].agg(set)
     assert by_task["pair"] - by_task["single"] == {"block"}
+
+
+def runs_of_one_role(labels: dict[int | None, list[bool | None]]) -> pd.DataFrame:
+    """The labels of the heads of one layer for every run; None is the pre-trained encoder."""
+    parts = [
+        pd.DataFrame({"layer": 0, "head": range(len(found)), "role": "local", "assigned": pd.array(found, "boolean")})
+        .assign(task="mrpc", seed=seed)
+        for seed, found in labels.items()
+    ]  # fmt: skip
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_agreement_of_runs_is_the_mean_similarity_of_pairs():
+    """Three runs: sets {0, 1}, {0, 1}, {0}; pre-trained {1, 2}; untestable counts as absent."""
+    table = runs_of_one_role(
+        {
+            None: [False, True, True, False],
+            0: [True, True, None, False],
+            1: [True, True, False, False],
+            5: [True, False, False, None],
+        }
+    )
+    (found,) = label_agreement(table).to_dict("records")
+    assert found["between_runs"] == pytest.approx((1 + 1 / 2 + 1 / 2) / 3)
+    assert found["with_pretrained"] == pytest.approx((1 / 3 + 1 / 3 + 0) / 3)
+    assert (found["runs"], found["always"], found["ever"]) == (3, 1, 2)
+
+
+def test_agreement_on_no_head_or_of_one_run_is_not_a_number():
+    (empty,) = label_agreement(runs_of_one_role({None: [False], 0: [False], 1: [False]})).to_dict("records")
+    assert np.isnan(empty["between_runs"])
+    assert np.isnan(empty["with_pretrained"])
+    (single,) = label_agreement(runs_of_one_role({None: [True], 0: [True]})).to_dict("records")
+    assert np.isnan(single["between_runs"])
+    assert single["with_pretrained"] == 1

@@ -12,7 +12,7 @@ from PIL import Image
 
 from analysis import store
 from analysis.errors import InputError
-from analysis.store import Results, expand, replacing, versions, write_text
+from analysis.store import Results, expand, replacing, seeds_of, versions, write_text
 
 
 @pytest.fixture
@@ -109,15 +109,16 @@ def test_expand_names_the_variable_that_is_not_set(path: str, monkeypatch):
 
 def test_folders_of_a_profile(results: Results, tmp_path: Path, monkeypatch):
     assert results.folder == tmp_path / "quick"
-    assert results.checkpoint("mrpc").is_relative_to(results.cache)
+    assert results.checkpoint("mrpc", 0).is_relative_to(results.cache)
+    assert results.checkpoint("mrpc", 0) != results.checkpoint("mrpc", 1)
     monkeypatch.delenv("RESULTS_DIR")
     assert Results("paper").folder == store.ROOT / "results" / "paper"
 
 
 def test_scores_come_back_as_they_were(results: Results):
-    path = results.save_scores(scores(), "mrpc", "pretrained")
+    path = results.save_scores(scores(), "mrpc", None)
     assert path.is_relative_to(results.cache)
-    found = results.load_scores("mrpc", "pretrained")
+    found = results.load_scores("mrpc", None)
     xr.testing.assert_equal(found, scores())
     assert found.dtype == np.float32
     assert found.units.dtype == np.int32
@@ -129,40 +130,73 @@ def test_scores_come_back_as_they_were(results: Results):
 
 def test_saving_scores_leaves_them_alone(results: Results):
     array = scores()
-    results.save_scores(array, "mrpc", "pretrained")
+    results.save_scores(array, "mrpc", None)
     xr.testing.assert_identical(array, scores())
 
 
-def test_tasks_and_states_have_files_of_their_own(results: Results):
+def test_tasks_and_runs_have_files_of_their_own(results: Results):
     paths = {
-        results.save_scores(scores(), task, state)
-        for task in ("mrpc", "sst-2")
-        for state in ("pretrained", "finetuned")
+        results.save_scores(scores(), task, seed) for task in ("mrpc", "sst-2") for seed in (None, 0, 1, 10)
     }
-    assert len(paths) == 4
+    assert len(paths) == 8
+
+
+def test_scores_of_a_run_name_its_seed(results: Results):
+    results.save_scores(scores(), "mrpc", 3)
+    found = results.load_scores("mrpc", 3).attrs
+    assert (found["state"], found["finetuning_seed"]) == ("finetuned", 3)
+
+
+def test_weights_of_the_encoder_and_of_a_run(results: Results):
+    assert results.weights("mrpc", None, "minilm", "models/{task}-{seed}") == "minilm"
+    assert results.weights("mrpc", 2, "minilm") == results.checkpoint("mrpc", 2)
+    assert results.weights("mrpc", 2, "minilm", "models/{task}-{seed}") == "models/mrpc-2"
+
+
+def test_runs_of_a_state():
+    assert seeds_of("pretrained", [4, 0]) == [None]
+    assert seeds_of("finetuned", [4, 0]) == [4, 0]
+
+
+@pytest.mark.parametrize("seeds", [[], [0, 0], [-1], [0.5], ["0"], [True]])
+def test_wrong_seeds(seeds: list):
+    with pytest.raises(InputError, match=r"seeds is .*: give different whole numbers from 0 up"):
+        seeds_of("finetuned", seeds)
+
+
+def test_one_checkpoint_is_not_several_runs():
+    assert seeds_of("finetuned", [0], "models/{task}") == [0]
+    assert seeds_of("finetuned", [0, 1], "models/{task}-{seed}") == [0, 1]
+    with pytest.raises(InputError, match=r"checkpoint 'models/\{task\}' is one for 2 seeds: write \{seed\}"):
+        seeds_of("finetuned", [0, 1], "models/{task}")
+
+
+def test_unknown_state():
+    with pytest.raises(InputError, match="state is 'tuned': choose from pretrained, finetuned"):
+        seeds_of("tuned", [0])
 
 
 def test_missing_scores(results: Results):
     with pytest.raises(InputError, match="does not exist: run 01_extract for task qqp, state finetuned$"):
-        results.load_scores("qqp", "finetuned")
+        results.load_scores("qqp", 7)
 
 
 @pytest.mark.parametrize("keep", [0, 100, 0.5, 0.95])
 def test_damaged_scores(results: Results, keep: float):
-    path = results.save_scores(scores(), "mrpc", "pretrained")
+    path = results.save_scores(scores(), "mrpc", None)
     content = path.read_bytes()
     path.write_bytes(content[: keep if isinstance(keep, int) else int(keep * len(content))])
     with pytest.raises(InputError) as raised:
-        results.load_scores("mrpc", "pretrained")
+        results.load_scores("mrpc", None)
     remedy = "delete it and run 01_extract for task mrpc, state pretrained"
     assert str(raised.value) == f"{path} is damaged: {remedy}"
 
 
 def test_scores_that_are_no_netcdf(results: Results):
-    path = results.save_scores(scores(), "mrpc", "pretrained")
+    path = results.save_scores(scores(), "mrpc", None)
     path.write_text("no scores at all")
     with pytest.raises(InputError, match="is damaged"):
-        results.load_scores("mrpc", "pretrained")
+        results.load_scores("mrpc", None)
 
 
 def table() -> pd.DataFrame:

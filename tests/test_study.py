@@ -18,22 +18,29 @@ import xarray as xr
 
 from analysis.claims import CLAIMS
 from analysis.models import load_encoder
-from analysis.profiles import parameters
+from analysis.profiles import notebook_names, parameters
 from analysis.roles import ROLES
 from analysis.store import ROOT, STATES
 
 PROFILE = "smoke"
 PARAMETERS = parameters("03_test_all", PROFILE)
 TASKS = PARAMETERS["tasks"]
+PARAMETERS_OF_RUNS = parameters("01_extract", PROFILE)
+SEEDS = PARAMETERS_OF_RUNS["seeds"]
+REFERENCE_RUN = {"pretrained": "pretrained", "finetuned": f"finetuned-{SEEDS[0]}"}  # whose heads are shown
+RUNS = ["pretrained", *(f"finetuned-{seed}" for seed in SEEDS)]
 LAYERS, HEADS = 3, 4
-SEQUENCES = parameters("01_extract", PROFILE)["n"]
+SEQUENCES = PARAMETERS_OF_RUNS["n"]
 MINUTE = 60  # seconds
 
 NOTEBOOKS = [
     *(f"{name}-{task}" for name in ("00_finetune", "02_score", "03_test") for task in TASKS),
     *(f"01_extract-{task}-{state}" for task in TASKS for state in STATES),
     "03_test_all",
+    "03_test_calibration",
+    "03_test_sensitivity",
     "04_compare",
+    "04_compare_seeds",
     "99_summary",
 ]
 FIGURES = [
@@ -41,16 +48,22 @@ FIGURES = [
         f"{name}-{task}"
         for name in (
             "F1-sieves", "F2-attention", "F3-distributions", "F3-means", "F4-assignment", "F5-sets",
-            "F5-overlap", "F9-p-values",
+            "F5-overlap", "F9-p-values", "F10-forest",
         )
         for task in TASKS
     ),
-    "F6-role-map", "F7-layers", "F8-change", "F8-transitions", "F8-attention-mass",
+    "F6-role-map", "F7-layers", "F8-change", "F8-transitions", "F8-intervals", "F8-attention-mass", "F10-labels",
+    "F11-size", "F11-power", "F12-tau", "F12-layers", "F12-stability", "F12-controls", "F13-seeds", "F14-claims",
 ]  # fmt: skip
-ROLE_COLUMNS = ["layer", "head", "role", "n", "mean", "sd", "t", "p", "assigned"]
+ROLE_COLUMNS = """layer head role n mean sd t p assigned lower low high lower_bca low_bca high_bca p_bootstrap_t
+lower_bootstrap_t effect effect_low effect_high above skewness p_holm p_bh p_by status assigned_audited""".split()
 OVERLAP_COLUMNS = ["state", "role_a", "role_b", "heads_a", "heads_b", "both", "jaccard"]
 OVERLAP_COLUMNS += ["share_of_a", "share_of_b"]
-CHANGE_COLUMNS = ["layer", "head", "role", "pretrained", "finetuned", "difference"]
+CHANGE_COLUMNS = """layer head role n pretrained finetuned difference low high p p_sign_flip p_by p_equivalence
+change""".split()
+CLAIM_COLUMNS = """claim source definition published ours n relation bound estimate low high p method
+verdict""".split()
+CALIBRATION_COLUMNS = ["shape", "n", "effect", "rule", "rate", "low", "high", "runs"]
 TABLES = {
     **{f"roles-{task}-{state}": ROLE_COLUMNS for task in TASKS for state in STATES},
     **{f"overlap-{task}": OVERLAP_COLUMNS for task in TASKS},
@@ -58,8 +71,24 @@ TABLES = {
     "layers": ["task", "state", "layer", "role", "heads"],
     "masses": ["task", "state", "layer", "head", "sep", "cls", "other"],
     "arithmetic": ["task", "role", "labels"],
-    "finetune": ["task", "metric", "majority", "bag_of_words", "finetuned", "train", "dev"],
-    "claims": ["claim", "source", "definition", "published", "ours", "n", "verdict"],
+    "corrections": ["task", "state", "role", "layer", "head", "p_holm_all", "p_bh_all", "p_by_all"],
+    "calibration": CALIBRATION_COLUMNS,
+    "power": ["effect", "correction", "level", "solution", "n"],
+    "seeds": ["task", "seed", "role", "published", "audited"],
+    "sensitivity_tau": ["task", "role", "tau", "testable", "heads", "heads_by", "jaccard", "mean_layer"],
+    "sensitivity_tau_layers": ["task", "role", "layer", "tau", "heads"],
+    "sensitivity_n": """task role size sequences testable heads_full agreement agreement_sd jaccard jaccard_sd heads
+heads_sd""".split(),
+    "sensitivity_variants": ["task", "variant", "value", "role", "heads", "jaccard", "gained", "lost"],
+    "sensitivity_length": """task stratum role shortest longest n ceiling below mass_at_tau heads score
+mass""".split(),
+    "sensitivity_clusters": """task role sequences clusters cluster_size published audited_sequence audited_cluster
+differ width_ratio""".split(),
+    "sensitivity_controls": ["control", "role", "n", "mean", "highest", "published", "audited", "task"],
+    "seeds_agreement": ["task", "role", "runs", "between_runs", "with_pretrained", "always", "ever"],
+    "finetune": ["task", "seed", "metric", "majority", "bag_of_words", "finetuned", "train", "dev"],
+    "claims": CLAIM_COLUMNS,
+    "claims_seeds": ["claim", "seed", "estimate", "verdict"],
 }
 
 
@@ -155,8 +184,8 @@ def test_files_of_a_run(study: Study):
         ("tables", {f"{name}.csv" for name in TABLES}),
         ("cache/stamps", set(NOTEBOOKS)),
         ("cache/failed", set()),
-        ("cache/checkpoints", set(TASKS)),
-        ("cache/scores", {f"{task}-{state}.nc" for task in TASKS for state in STATES}),
+        ("cache/checkpoints", {f"{task}-{seed}" for task in TASKS for seed in SEEDS}),
+        ("cache/scores", {f"{task}-{run}.nc" for task in TASKS for run in RUNS}),
     ):
         assert {path.name for path in (study.folder / folder).iterdir()} == names, folder
 
@@ -244,7 +273,7 @@ def test_role_tables(study: Study, task: str, state: str):
 @pytest.mark.parametrize("state", STATES)
 def test_tables_are_those_of_the_scores(study: Study, task: str, state: str):
     """A role without parameters of its own, straight from the stored scores."""
-    scores = xr.load_dataarray(study.folder / f"cache/scores/{task}-{state}.nc")
+    scores = xr.load_dataarray(study.folder / f"cache/scores/{task}-{REFERENCE_RUN[state]}.nc")
     assert scores.shape[0::2] == (SEQUENCES, LAYERS)
     expected = scores.sel(role="sep").astype(float).mean("sequence").to_series()
     found = study.table(f"roles-{task}-{state}").query("role == 'sep'").set_index(["layer", "head"])["mean"]
@@ -253,14 +282,15 @@ def test_tables_are_those_of_the_scores(study: Study, task: str, state: str):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_fine_tuning_is_in_the_scores(study: Study, task: str):
-    """The fine-tuned scores come from the checkpoint of the task, the pre-trained ones from the encoder."""
+    """The fine-tuned scores come from the checkpoints of the task, the pre-trained ones from the encoder."""
     digests = {
-        state: xr.open_dataarray(study.folder / f"cache/scores/{task}-{state}.nc").attrs["weights_sha256"]
-        for state in STATES
+        run: xr.open_dataarray(study.folder / f"cache/scores/{task}-{run}.nc").attrs["weights_sha256"]
+        for run in RUNS
     }
-    checkpoint = load_encoder(study.folder / "cache/checkpoints" / task)
-    assert digests == {"pretrained": load_encoder("tiny").digest, "finetuned": checkpoint.digest}
-    assert digests["pretrained"] != digests["finetuned"]
+    folders = {f"finetuned-{seed}": study.folder / f"cache/checkpoints/{task}-{seed}" for seed in SEEDS}
+    checkpoints = {run: load_encoder(folder).digest for run, folder in folders.items()}
+    assert digests == {"pretrained": load_encoder("tiny").digest, **checkpoints}
+    assert len(set(digests.values())) == len(RUNS)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -299,10 +329,9 @@ def test_masses_are_shares_of_attention(study: Study):
 
 def test_finetune_has_every_metric_of_every_task(study: Study):
     found = study.table("finetune")
-    assert list(zip(found["task"], found["metric"], strict=True)) == [
-        ("mrpc", "accuracy"),
-        ("mrpc", "f1"),
-        ("sst-2", "accuracy"),
+    metrics = {"mrpc": ["accuracy", "f1"], "sst-2": ["accuracy"]}
+    assert list(found[["task", "seed", "metric"]].itertuples(index=False, name=None)) == [
+        (task, seed, metric) for task in TASKS for seed in SEEDS for metric in metrics[task]
     ]
     assert found[["majority", "bag_of_words", "finetuned"]].stack().between(0, 1).all()
     assert (found["train"].eq(32) & found["dev"].eq(16)).all()
@@ -312,7 +341,7 @@ def test_every_claim_has_a_verdict(study: Study):
     found = study.table("claims")
     assert [claim.split(":")[0] for claim in found["claim"]] == [f"C{number}" for number in range(1, 12)]
     assert len(found) == len(CLAIMS)
-    assert set(found["verdict"]) <= {"holds", "does not hold", "untestable"}
+    assert set(found["verdict"]) <= {"holds", "does not hold", "undecided", "untestable"}
     assert found[["source", "definition", "published", "ours"]].notna().all(axis=None)
 
 
@@ -327,24 +356,25 @@ def test_second_run_does_nothing(study: Study):
     assert {path: path.stat().st_mtime_ns for path in study.results.rglob("*") if path.is_file()} == before
 
 
+ALL_NOTEBOOKS = set(notebook_names())
 AFTER = {  # what must run again, for each file that may change
     "notebooks/99_summary.py": {"99_summary"},
     "notebooks/02_score.py": {"02_score", "99_summary"},
     "notebooks/03_test_all.py": {"03_test_all", "99_summary"},
+    "notebooks/03_test_calibration.py": {"03_test_calibration", "99_summary"},
+    "notebooks/03_test_sensitivity.py": {"03_test_sensitivity", "99_summary"},
     "notebooks/03_test.py": {"03_test", "03_test_all", "04_compare", "99_summary"},
-    "notebooks/01_extract.py": {"01_extract", "02_score", "03_test", "03_test_all", "04_compare", "99_summary"},
-    "notebooks/00_finetune.py": {
-        "00_finetune", "01_extract", "02_score", "03_test", "03_test_all", "04_compare", "99_summary",
-    },
+    "notebooks/04_compare_seeds.py": {"04_compare_seeds", "99_summary"},
+    "notebooks/01_extract.py": ALL_NOTEBOOKS - {"00_finetune", "03_test_calibration"},
+    "notebooks/00_finetune.py": ALL_NOTEBOOKS - {"03_test_calibration"},
     "analysis/claims.py": {"99_summary"},
     "analysis/published/pande2021_scores.csv": {"99_summary"},
-    "analysis/significance.py": {"02_score", "03_test", "03_test_all", "04_compare", "99_summary"},
-    "analysis/tap.py": {"01_extract", "02_score", "03_test", "03_test_all", "04_compare", "99_summary"},
-    "analysis/corpus/lexicon.yaml": {
-        "00_finetune", "01_extract", "02_score", "03_test", "03_test_all", "04_compare", "99_summary",
-    },
+    "analysis/comparison.py": {"04_compare", "99_summary"},
+    "analysis/significance.py": ALL_NOTEBOOKS - {"00_finetune", "01_extract"},
+    "analysis/tap.py": ALL_NOTEBOOKS - {"00_finetune", "03_test_calibration"},
+    "analysis/corpus/lexicon.yaml": ALL_NOTEBOOKS - {"03_test_calibration"},
     "analysis/run.py": set(),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("changed", AFTER)
@@ -364,6 +394,7 @@ def test_what_a_changed_file_runs_again(study: Study, changed: str):
         ("common:", "99_summary: {readme: false}\ncommon:", set()),  # the default
         ("common:", "03_test: {alpha: 0.01}\ncommon:", AFTER["notebooks/03_test.py"]),
         ("common:", "02_score: {device: cpu, tau: 4}\ncommon:", AFTER["notebooks/02_score.py"]),
+        ("seeds: [0, 1]", "seeds: [0, 1, 2]", AFTER["notebooks/00_finetune.py"]),
         ("n: 12", "n: 13", AFTER["notebooks/01_extract.py"]),
         ("epochs: 1", "epochs: 2", AFTER["notebooks/00_finetune.py"]),
     ],
@@ -432,7 +463,7 @@ def _kill_after_first_table(study: Study) -> None:
 
 def test_failed_notebook_stops_the_study(copy: Study):
     """The line with the reason is there, the stamp is not, and the next run starts at the same place."""
-    scores = copy.folder / f"cache/scores/{TASKS[0]}-finetuned.nc"
+    scores = copy.folder / f"cache/scores/{TASKS[0]}-{REFERENCE_RUN['finetuned']}.nc"
     scores.write_bytes(scores.read_bytes()[:2000])
     (copy.folder / f"cache/stamps/03_test-{TASKS[0]}").unlink()
     done = copy.make("reproduce")

@@ -1,0 +1,91 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation: {extension: .py, format_name: percent}
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+# ---
+
+# %% [markdown]
+# # 4, continued. Would another fine-tuning run give the same heads?
+#
+# **Question.** A fine-tuned encoder is one draw: its new layer starts at random and the examples come in random order.
+# The runs of this notebook differ in nothing else. How much do the counts of heads, and the heads themselves, differ?
+#
+# *Source: a control of this study; the paper labels one checkpoint per task.*
+
+# %% tags=["parameters"]
+profile = "offline"
+tasks = ["mrpc", "qqp", "sst-2", "qnli"]
+seeds = [0, 1]
+tau = 3.0
+alpha = 0.05
+minimum = 20
+resamples = 999
+seed = 0
+window = 2
+relations = ["nsubj", "dobj", "amod", "advmod"]
+direction = "dependent_to_head"
+arithmetic = "corrected"
+weighted_block = True
+
+# %%
+import pandas as pd
+
+from analysis.plots import counts_over_seeds
+from analysis.roles import compose, label_agreement
+from analysis.significance import role_table
+from analysis.store import Results
+from analysis.theme import style
+
+style()
+results = Results(profile)
+choices = (window, relations, direction, arithmetic, weighted_block)
+tables = {
+    (t, run): role_table(compose(results.load_scores(t, run), *choices), tau, alpha, minimum, resamples, seed)
+    for t in tasks
+    for run in (None, *seeds)
+}
+table = pd.concat([part.assign(task=t, seed=run) for (t, run), part in tables.items()], ignore_index=True)
+
+# %% [markdown]
+# ## Heads with each role
+#
+# One mark per run: the number of heads with the published label, and with the audited one; the line is the
+# pre-trained encoder.
+
+# %%
+labels = ["assigned", "assigned_audited"]
+counts = table.groupby(["task", "seed", "role"], sort=False, dropna=False)[labels].sum(min_count=1)
+counts = counts.rename(columns={"assigned": "published", "assigned_audited": "audited"}).reset_index()
+results.save_table(counts, "seeds")
+results.save_figure(counts_over_seeds(counts), "F13-seeds")
+
+# %%
+spread = counts.dropna(subset="seed").groupby(["role", "task"], sort=False)["published"].agg(["min", "max"])
+ranges = spread["min"].astype("Int64").astype(str) + " to " + spread["max"].astype("Int64").astype(str)
+ranges.unstack()[tasks].rename_axis(columns=f"heads with the published label, over {len(seeds)} runs")
+
+# %% [markdown]
+# ## The same heads?
+#
+# Jaccard similarity of the sets of heads with a role, averaged over pairs of runs, and beside it the similarity of the
+# runs with the pre-trained encoder. Where the first is hardly larger than the second, fine-tuning moved few labels.
+
+# %%
+agreement = label_agreement(table)
+results.save_table(agreement, "seeds_agreement")
+agreement.pivot(index="role", columns="task", values=["between_runs", "with_pretrained"]).loc[
+    table["role"].unique()
+].style.format(precision=2, na_rep="")
+
+# %%
+runs = agreement.dropna(subset="between_runs")
+print(
+    f"mean Jaccard similarity between runs {runs['between_runs'].mean():.2f}, with the pre-trained encoder "
+    f"{runs['with_pretrained'].mean():.2f}; {runs['always'].sum()} labels stand in every run, "
+    f"{runs['ever'].sum()} in at least one"
+)
+
+# %% [markdown]
+# *How far to trust it.* The spread over few runs is itself uncertain, and the runs share the training examples and the
+# pre-trained encoder: another pre-training could move every head. The summary judges each claim at every run.
