@@ -25,8 +25,8 @@ def test_library_code_runs() -> None:
         SIEVES.pop("first_word", None)
     assert names["scores"].dims == ("sequence", "role", "layer", "head")
     assert names["scores"].shape == (200, 5, 6, 12)
-    shown = re.search(r"table = role_table.*  # (.*)", README).group(1).split(", ")
-    assert [*names["table"].columns[: len(shown) - 2], names["table"].columns[-1]] == [*shown[:-2], shown[-1]]
+    shown = re.search(r"table = role_table.*  # (.*)", README).group(1)
+    assert set(shown.split(", ")) - {"..."} < set(names["table"].columns)
     assert names["syntax"].role.values.tolist() == ["nsubj", "dobj", "amod", "advmod", "syntactic"]
     assert names["own"].notnull().all()
 

@@ -11,14 +11,17 @@ from studies import PARAMETERS, Study, error_of
 from analysis import profiles, rules
 from analysis.store import ROOT
 
-OWN = re.compile(r"^\s*from (?:analysis\.|\.+)(\w+)|^\s*from (?:analysis|\.+) import (\w+)", re.MULTILINE)
+OWN = re.compile(
+    r"^\s*from (?:analysis\.|\.+)(\w+)|^\s*from (?:analysis|\.+) import (\w+(?:, \w+)*)", re.MULTILINE
+)
 
 
 def reachable(notebook: str) -> set[str]:
     """Oracle: the modules in the lines that import from the package, followed until none is new."""
     found, waiting = set(), [ROOT / "notebooks" / f"{notebook}.py"]
     while waiting:
-        names = {name or other for name, other in OWN.findall(waiting.pop().read_text())}
+        lines = OWN.findall(waiting.pop().read_text())
+        names = {name for line in lines for names in line if names for name in names.split(", ")}
         new = {name for name in names - found if rules.module_file(name).exists()}
         for name in new:
             folder = rules.PACKAGE / name
