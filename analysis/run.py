@@ -9,6 +9,7 @@ import argparse
 import os
 import re
 import sys
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import yaml
 
 from .errors import InputError, exit_status
 from .profiles import notebook_names, parameters, source
-from .store import ROOT, Results, write_text
+from .store import ROOT, Results, in_palette, write_text
 
 RUNS_PER = ("task", "state")  # a notebook with these parameters is executed once for each of their values
 SHOWN = {"text/html", "text/plain"}
@@ -65,7 +66,10 @@ def _execute(script: Path, path: Path, values: Mapping[str, Any]) -> None:
 
 
 def cleaned(notebook):
-    """The executed notebook without times, chance names, paths and progress bars: it differs when results do."""
+    """The executed notebook without times, chance names, paths and progress bars, its pictures made small.
+
+    It differs when results do.
+    """
     notebook.metadata.pop("papermill", None)
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"
@@ -75,7 +79,13 @@ def cleaned(notebook):
             cell.outputs = [output for output in cell.outputs if not _is_noise(output)]
             for shown in (output.data for output in cell.outputs if "data" in output):
                 shown |= {kind: CHANCE.sub(str(number), shown[kind]) for kind in SHOWN & shown.keys()}
+                shown |= {kind: _compact(shown[kind]) for kind in {"image/png"} & shown.keys()}
     return notebook
+
+
+def _compact(image: str) -> str:
+    """A picture in base64 as a smaller one."""
+    return b64encode(in_palette(b64decode(image))).decode()
 
 
 def _is_noise(output: Mapping[str, Any]) -> bool:
