@@ -1,6 +1,7 @@
 # The study in one command: make reproduce. Plain `make` prints help.
 PROFILE ?= offline
 REQUESTED := $(MAKECMDGOALS)
+JOBS ?= 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -17,11 +18,14 @@ endif
 RESULTS_DIR ?= results
 CACHE := $(RESULTS_DIR)/$(PROFILE)/cache
 STAMPS := $(CACHE)/stamps
-RUN = $(PYTHON) -m analysis.run --profile $(PROFILE)
+# Notebooks share the cores: with one thread each, two of them are done sooner than one after the other with two.
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+THREADS := $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) / $(JOBS) : 1 )))
+RUN = OMP_NUM_THREADS=$(THREADS) $(PYTHON) -m analysis.run --profile $(PROFILE)
 
 help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
-	@echo "  PROFILE=$(PROFILE)   (profiles: $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml)))"
+	@echo "  JOBS=$(JOBS)   PROFILE=$(PROFILE)   (profiles: $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml)))"
 
 .venv/ready: requirements.lock pyproject.toml
 	@python3 -c 'import sys; sys.exit("error: Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
@@ -32,10 +36,11 @@ help:  ## print this help
 
 # --- the study -------------------------------------------------------------------------------------------
 
-reproduce: $(STAMPS)/99_summary  ## run the whole study of PROFILE: notebooks, figures, tables
+reproduce: $(STAMPS)/99_summary  ## run the whole study of PROFILE, JOBS notebooks at a time
 
 # What a profile's notebooks depend on is worked out from the notebooks themselves.
 ifneq ($(filter reproduce report,$(REQUESTED)),)
+MAKEFLAGS += --jobs=$(JOBS)
 include $(CACHE)/rules.mk
 endif
 

@@ -483,6 +483,7 @@ def test_plain_make_prints_help(fresh: Study):
     goals = re.findall(r"^  make (\S+) +\S", done.stdout, re.MULTILINE)
     assert {"help", "reproduce", "report", "notebook", "test", "lint", "clean"} <= set(goals)
     assert "offline" in done.stdout
+    assert "JOBS=2" in done.stdout
 
 
 def test_unknown_profile(fresh: Study):
