@@ -19,7 +19,7 @@ def data_dir() -> Path:
     """The folder DATA_DIR names; tests that need it are skipped where it is unset."""
     folder = os.environ.get("DATA_DIR")
     if not folder:
-        pytest.skip("DATA_DIR is not set: it names the folder that holds glue/<TASK>/{train,dev}.tsv")
+        pytest.skip("DATA_DIR is not set: it names the folder that holds glue/, ud_english_ewt/ and ontogum/")
     return Path(folder)
 
 
