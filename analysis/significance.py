@@ -75,12 +75,22 @@ def published_table(
     `scores.attrs`. Raises InputError for other dimensions, `alpha` outside (0, 1), `minimum` < 2.
     Source: Pande 2021 (tau = 3, alpha = 0.05, no correction for the number of tests).
     """
-    _check_test(alpha, minimum)
     array = _ordered(scores)
     test = head_test(array.values, tau, scores.attrs.get("arithmetic", "corrected"))
+    return labelled(test, array, tau, alpha, minimum)
+
+
+def labelled(
+    test: HeadTest, named: xr.DataArray | xr.Dataset, tau: float | int, alpha: float, minimum: int
+) -> pd.DataFrame:
+    """The tests of all roles, layers and heads as `published_table` gives them; `named` has their coordinates.
+
+    Raises InputError for `alpha` outside (0, 1) and `minimum` < 2.
+    """
+    _check_test(alpha, minimum)
     enough = test.n >= minimum
     columns = test._replace(t=np.where(enough, test.t, np.nan), p=np.where(enough, test.p, np.nan))
-    table = _long(array, columns._asdict())
+    table = _long(named, columns._asdict())
     label = (table["p"] < alpha) & (table["mean"] > tau)
     table["assigned"] = label.astype("boolean").mask(table["p"].isna())
     return table[["layer", "head", "role", *HeadTest._fields, "assigned"]]
@@ -259,10 +269,10 @@ def _varies(values: Shaped[np.ndarray, "sequence ..."]) -> Shaped[np.ndarray, ".
     return np.asarray(highest > lowest)
 
 
-def _long(array: xr.DataArray, columns: dict[str, np.ndarray]) -> pd.DataFrame:
+def _long(named: xr.DataArray | xr.Dataset, columns: dict[str, np.ndarray]) -> pd.DataFrame:
     """One row per role, layer and head, role-major, with the given (role, layer, head) columns."""
     dimensions = DIMENSIONS[1:]
-    coordinates = {name: array[name].values for name in dimensions}
+    coordinates = {name: named[name].values for name in dimensions}
     data = xr.Dataset({name: (dimensions, column) for name, column in columns.items()}, coordinates)
     return data.to_dataframe(dim_order=dimensions).reset_index()
 

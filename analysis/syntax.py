@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import conllu
@@ -77,17 +78,26 @@ def _assemble(examples: Sequence[Example], arcs: Callable[[str], Iterable[Arc]])
 def read_conllu(path: Path) -> list[conllu.TokenList]:
     """The sentences of a CoNLL-U file; raises InputError naming the file and, where known, the sentence."""
     try:
-        sentences = conllu.parse(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, conllu.exceptions.ParseException) as error:
-        raise InputError(f"{path} is not readable as CoNLL-U: {' '.join(str(error).split())}") from error
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not readable as CoNLL-U: {error}") from error
+    return parse_conllu(text, str(path))
+
+
+def parse_conllu(text: str, place: str) -> list[conllu.TokenList]:
+    """The sentences of a text in CoNLL-U; raises InputError naming the place it comes from."""
+    try:
+        sentences = conllu.parse(text)
+    except conllu.exceptions.ParseException as error:
+        raise InputError(f"{place} is not readable as CoNLL-U: {' '.join(str(error).split())}") from error
     if not sentences:
-        raise InputError(f"{path} holds no sentence: give a CoNLL-U file")
+        raise InputError(f"{place} holds no sentence: give a CoNLL-U file")
     short = [
         word for sentence in sentences for word in sentence if len(word) < len(conllu.parser.DEFAULT_FIELDS)
     ]
     if short:
         raise InputError(
-            f"{path}: the line {list(short[0].values())} lacks columns: CoNLL-U has 10, divided by tabs"
+            f"{place}: the line {list(short[0].values())} lacks columns: CoNLL-U has 10, divided by tabs"
         )
     return sentences
 
@@ -183,6 +193,7 @@ def _spacy_arcs(
     return lambda text: [(label, tuple(dependent), tuple(head)) for label, dependent, head in stored[text]]
 
 
+@lru_cache(maxsize=1)  # a corpus is parsed in many parts
 def _load_spacy(pipeline: str):
     import spacy
 
@@ -203,7 +214,9 @@ def _parse_texts(nlp, texts: Sequence[str]) -> dict[str, list[Arc]]:
             for word in document
             if word.head.i != word.i and not word.is_space
         ]
-        for text, document in zip(texts, tqdm(documents, "parsing", len(texts), unit="text"), strict=True)
+        for text, document in zip(
+            texts, tqdm(documents, "parsing", len(texts), leave=None, unit="text"), strict=True
+        )
     }
 
 
