@@ -47,7 +47,7 @@ treebank_n = 300  # sentences of it
 # %%
 import pandas as pd
 
-from analysis.ceilings import length_table, uniform_head
+from analysis.ceilings import STRATA, length_table, uniform_head
 from analysis.controls import shuffled, treebank_examples
 from analysis.curves import control_counts, stability_curves, tau_curves, tau_layer_maps
 from analysis.extraction import extract
@@ -163,10 +163,10 @@ shown.pivot(index="role", columns="stratum", values=["heads", "score", "mass"]).
 
 # %%
 strata = lengths.set_index(["stratum", "task", "role"])
-ratio = (strata.loc["long"] / strata.loc["short"])[["score", "mass"]].median()
-print(
-    f"from the short to the long third of sequences the score of the same heads is {ratio['score']:.2f} times as "
-)
+thirds = [name for name in STRATA if name in strata.index]  # sequences of one length are one third
+ratio = (strata.loc[thirds[-1]] / strata.loc[thirds[0]])[["score", "mass"]].median()
+print(f"from the {thirds[0]} to the {thirds[-1]} third of sequences the score of the same heads is ", end="")
+print(f"{ratio['score']:.2f} times as ")
 print(f"high, their proportion of the ceiling {ratio['mass']:.2f} times (medians over tasks and roles);")
 never = lengths[(lengths["stratum"] == "all") & (lengths["below"] > 0)]
 listed = [f"{row.below:.0%} for {row.role} ({row.task})" for row in never.itertuples()]

@@ -71,7 +71,7 @@ TABLES = {
     "layers": ["task", "state", "layer", "role", "heads"],
     "masses": ["task", "state", "layer", "head", "sep", "cls", "other"],
     "arithmetic": ["task", "role", "labels"],
-    "corrections": ["task", "state", "role", "layer", "head", "p_holm_all", "p_bh_all", "p_by_all"],
+    "corrections": ["task", "state", "layer", "head", "role", "p_holm_all", "p_bh_all", "p_by_all"],
     "calibration": CALIBRATION_COLUMNS,
     "power": ["effect", "correction", "level", "solution", "n"],
     "seeds": ["task", "seed", "role", "published", "audited"],
