@@ -436,7 +436,9 @@ def test_killed_run_is_taken_up_again(study: Study, copy: Study):
         (copy.folder / "cache/stamps" / name).unlink()
         (copy.folder / "notebooks" / f"{name}.ipynb").unlink()
     for path in (copy.folder / "tables").iterdir():
-        if not path.name.startswith(("calibration", "power", "sensitivity", "seeds")):  # of notebooks not run again
+        if not path.name.startswith(
+            ("calibration", "power", "sensitivity", "seeds")
+        ):  # of notebooks not run again
             path.unlink()
     _kill_after_first_table(copy)
     tables = study.table_bytes()
