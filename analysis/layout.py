@@ -12,6 +12,9 @@ from .errors import InputError
 from .examples import Example
 
 
+SEGMENT_IDS = ("pair", "zeros")
+
+
 @dataclass(frozen=True)
 class Layout:
     """Where everything stands in one tokenised sequence of T tokens, special tokens included, no padding.
@@ -43,23 +46,31 @@ class Layout:
 
 
 def layouts(
-    tokenizer: PreTrainedTokenizerBase, examples: Sequence[Example], max_tokens: int = 128
+    tokenizer: PreTrainedTokenizerBase,
+    examples: Sequence[Example],
+    max_tokens: int = 128,
+    segment_ids: str = "pair",
 ) -> list[Layout]:
     """Tokenised sequences of at most `max_tokens` tokens; what is too long loses pieces of its longer text.
 
-    The final [SEP] always stays. Raises InputError for repeated ids, a text without any word piece, or a
-    limit that the encoder cannot hold.
+    The final [SEP] always stays. `segment_ids="pair"` numbers the texts of a pair as the tokenizer does, `zeros`
+    gives both the number 0 (the released code of Clark 2019). Raises InputError for repeated ids, a text without
+    any word piece, a limit that the encoder cannot hold, or another kind of segment ids.
     """
+    if segment_ids not in SEGMENT_IDS:
+        raise InputError(f"segment_ids is {segment_ids!r}: choose {' or '.join(SEGMENT_IDS)}")
     if not 8 <= max_tokens <= tokenizer.model_max_length:
         raise InputError(f"max_tokens is {max_tokens}: choose 8 to {tokenizer.model_max_length}")
     if len({example.id for example in examples}) < len(examples):
         raise InputError("two examples have the same id: give every example an id of its own")
     if not examples:
         raise InputError("there are no examples to tokenise: check the task, the split and n")
-    return [_layout(tokenizer, example, max_tokens) for example in examples]
+    return [_layout(tokenizer, example, max_tokens, segment_ids) for example in examples]
 
 
-def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, max_tokens: int) -> Layout:
+def _layout(
+    tokenizer: PreTrainedTokenizerBase, example: Example, max_tokens: int, segment_ids: str
+) -> Layout:
     options = {"return_offsets_mapping": True, "return_token_type_ids": True, "verbose": False}
     encoding = tokenizer(*example.texts, **options)
     full = len(encoding["input_ids"])
@@ -77,7 +88,7 @@ def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, max_tokens: in
         id=example.id,
         tokens=tuple(encoding.tokens()),
         input_ids=ids,
-        type_ids=np.array(encoding["token_type_ids"]),
+        type_ids=np.array(encoding["token_type_ids"]) if segment_ids == "pair" else np.zeros_like(ids),
         text=text,
         spans=spans,
         cls=(ids == tokenizer.cls_token_id) & (text < 0),
