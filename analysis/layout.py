@@ -11,7 +11,6 @@ from transformers import PreTrainedTokenizerBase
 from .errors import InputError
 from .examples import Example
 
-
 SEGMENT_IDS = ("pair", "zeros")
 
 

@@ -9,7 +9,7 @@ texts keep their word pieces when they are tokenised again; passages are drawn f
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -22,7 +22,6 @@ from .errors import InputError
 from .examples import Example
 from .store import expand
 from .syntax import parse_conllu, read_conllu, sentence_text
-from .tasks import sample
 
 UNITS = ("paragraph", "sentence")
 BUNDLED_SIZE = 200  # documents, where all are asked for
@@ -51,6 +50,13 @@ class TextDocument(NamedTuple):
     divided: bool = True
 
 
+class Chunk(NamedTuple):
+    """Consecutive units of a document, which become a passage of its name."""
+
+    name: str
+    units: list[str]
+
+
 def load_passages(
     source: str | Path,
     n: int | None,
@@ -60,7 +66,7 @@ def load_passages(
     unit: str = "paragraph",
     split: str = "dev",
 ) -> list[Example]:
-    """`n` passages of two texts each, drawn from the documents of a source; all where there are no more.
+    """`n` passages of two texts each in random order, drawn from the documents of a source; all if there are no more.
 
     `source` is `bundled` (generated documents of the `split`), `hub` (Wikipedia of the Hugging Face Hub, streamed,
     one passage an article), a CoNLL-U file (`# newdoc` and `# newpar`), or a text file in the form of WikiText. With
@@ -74,18 +80,19 @@ def load_passages(
         raise InputError(f"max_tokens is {max_tokens}: choose 8 to {tokenizer.model_max_length}")
     if n is not None and n < 1:
         raise InputError(f"n is {n}: ask for at least 1 passage, or for all with null")
-    found = (
-        list(passages(document, tokenizer, max_tokens, unit, Random(f"{document.name} {seed}")))
-        for document in documents(source, n, seed, split)
-    )
+    budget = max_tokens - tokenizer.num_special_tokens_to_add(pair=True)
+    found = (chunks(document, tokenizer, budget, unit) for document in documents(source, n, seed, split))
+    rng = Random(seed)
     if source == "hub":
-        rng = Random(seed)
-        chosen = list(islice((rng.choice(part) for part in found if part), n))
+        drawn = (rng.choice(part) for part in found if part)
     else:
-        chosen = sample([passage for part in found for passage in part], n, seed)
-    if not chosen:
+        drawn = [chunk for part in found for chunk in part]
+        rng.shuffle(drawn)
+    made = (passage(chunk, tokenizer, budget, Random(f"{chunk.name} {seed}")) for chunk in drawn)
+    kept = list(islice((example for example in made if example is not None), n))
+    if not kept:
         raise InputError(f"{source} holds no two {unit}s in a row: give longer documents, or another unit")
-    return chosen
+    return kept
 
 
 def documents(source: str | Path, n: int | None, seed: int, split: str = "dev") -> Iterable[TextDocument]:
@@ -107,36 +114,31 @@ def documents(source: str | Path, n: int | None, seed: int, split: str = "dev") 
     return wikitext_documents(path)
 
 
-def passages(
-    document: TextDocument, tokenizer: PreTrainedTokenizerBase, max_tokens: int, unit: str, rng: Random
-) -> Iterator[Example]:
-    """The passages of one document in order; none shares a unit with another."""
+def chunks(document: TextDocument, tokenizer: PreTrainedTokenizerBase, budget: int, unit: str) -> list[Chunk]:
+    """Consecutive units of a document, at least two, that fill the budget; fewer pieces at the document's end."""
     units = [" ".join(paragraph) for paragraph in document.paragraphs]
     if unit == "sentence":
         pieces = [piece for paragraph in document.paragraphs for piece in paragraph]
         units = pieces if document.divided else [one for piece in pieces for one in sentences(piece)]
-    budget = max_tokens - tokenizer.num_special_tokens_to_add(pair=True)
-    for number, chunk in enumerate(_chunks(units, tokenizer, budget)):
-        middle = rng.randint(1, len(chunk) - 1)
-        texts = " ".join(chunk[:middle]), " ".join(chunk[middle:])
-        shortened = _shortened(texts, tokenizer, budget, rng)
-        if all(shortened):
-            yield Example(f"{document.name}-{number}", *shortened)
+    pieces_of = tokenizer(units, add_special_tokens=False, verbose=False)["input_ids"] if units else []
+    found: list[list[str]] = [[]]
+    length = 0
+    for text, pieces in zip(units, pieces_of, strict=True):
+        if length >= budget and len(found[-1]) > 1:
+            found.append([])
+            length = 0
+        if pieces:
+            found[-1].append(text)
+            length += len(pieces)
+    return [Chunk(f"{document.name}-{number}", units) for number, units in enumerate(found) if len(units) > 1]
 
 
-def _chunks(units: Sequence[str], tokenizer: PreTrainedTokenizerBase, budget: int) -> Iterator[list[str]]:
-    """Consecutive units, at least two, that fill the budget together; fewer pieces at the document's end."""
-    chunk, length = [], 0
-    sizes = tokenizer(list(units), add_special_tokens=False, verbose=False)["input_ids"] if units else []
-    for text, ids in zip(units, sizes, strict=True):
-        if ids:
-            chunk.append(text)
-            length += len(ids)
-        if length >= budget and len(chunk) > 1:
-            yield chunk
-            chunk, length = [], 0
-    if len(chunk) > 1:
-        yield chunk
+def passage(chunk: Chunk, tokenizer: PreTrainedTokenizerBase, budget: int, rng: Random) -> Example | None:
+    """A chunk divided in two at random and cut to `budget` word pieces; None where no whole word is left of a text."""
+    middle = rng.randint(1, len(chunk.units) - 1)
+    texts = " ".join(chunk.units[:middle]), " ".join(chunk.units[middle:])
+    shortened = _shortened(texts, tokenizer, budget, rng)
+    return Example(chunk.name, *shortened) if all(shortened) else None
 
 
 def _shortened(
@@ -145,7 +147,8 @@ def _shortened(
     """The two texts without the word pieces that are too many: one after another, the first or the last of the
     longer text (of the second one when they are equal) goes, and with it the rest of its word."""
     encodings = [
-        tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False) for text in texts
+        tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        for text in texts
     ]
     windows = [[0, len(encoding["input_ids"])] for encoding in encodings]
     while sum(end - start for start, end in windows) > budget:
