@@ -11,6 +11,7 @@ from conllu.models import Metadata, TokenList
 from ..errors import InputError
 from ..examples import Example, Relation
 from ..store import write_text
+from .documents import generate_documents as generate_documents
 from .drafts import Draft
 from .events import mrpc, qnli
 from .grammar import Sentence

@@ -19,7 +19,9 @@ BY_UPOS = {
 BY_LABEL = {"compound:prt": "RP", "nmod:poss": "PRP$", "det:predet": "PDT"}
 COMPARISON = {
     **dict.fromkeys(["best", "most", "least"], "S"),
-    **dict.fromkeys(["more", "less", "better", "younger", "older", "higher", "lower", "earlier"], "R"),
+    **dict.fromkeys(
+        ["more", "less", "better", "shorter", "younger", "older", "higher", "lower", "earlier"], "R"
+    ),
 }
 
 
