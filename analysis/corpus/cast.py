@@ -5,9 +5,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import count
 from random import Random
+from typing import TypeVar
 
 from .lexicon import read
 from .meanings import Meaning, draw_noun, draw_word
+
+Drawn = TypeVar("Drawn")
 
 GENDERS = ("feminine", "masculine")
 NAMED_SHARE = 0.7
@@ -45,9 +48,9 @@ def suits(meaning: Meaning, gender: str) -> Meaning | None:
     return replace(meaning, options=options, chosen=0) if options else None
 
 
-def draw_until(draw: Callable[[], Meaning], fits: Callable[[Meaning], object]) -> Meaning:
+def draw_until(draw: Callable[[], Drawn], fits: Callable[[Drawn], object]) -> Drawn:
     """The first draw that fits."""
-    return next(meaning for meaning in (draw() for _ in count()) if fits(meaning))
+    return next(drawn for drawn in (draw() for _ in count()) if fits(drawn))
 
 
 def draw_other(kind: str, rng: Random, taken: Collection[str], gender: str | None = None) -> Meaning:
@@ -85,15 +88,10 @@ def _noun(calling: str, gender: str, others: Collection[Member], rng: Random) ->
     if shared and rng.random() < SAME_NOUN_SHARE:
         return shared[0]
     taken = words_of(others)
-    drawn = draw_until(
+    return draw_until(
         lambda: suits(draw_noun(calling, rng)[0], gender),
-        lambda noun: noun and not set(noun.options) & taken and not set(noun.options) & GROUPS,
+        lambda noun: noun and not set(noun.options) & taken,
     )
-    return drawn
-
-
-# Nouns of the classes of people that name several of them, whom no `she` or `he` takes up.
-GROUPS = {"couple", "family"}
 
 
 def other_member(

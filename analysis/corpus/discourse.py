@@ -2,21 +2,25 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import count
 from random import Random
 from typing import NamedTuple
 
 from .cast import Member
-from .grammar import Group, Leaf, Phrase, build, in_order, slots, word_phrase
+from .grammar import Group, Leaf, Phrase, build, in_order, parse_frame, slots, word_phrase
 from .lexicon import read
 from .meanings import draw, express
 
 CLAUSES = frozenset({"ccomp", "xcomp", "advcl", "acl", "acl:relcl", "conj"})
 POSSESSIVE = "nmod:poss"
+# Relations in which a long mention would read badly.
+TIGHT = frozenset({POSSESSIVE, "conj", "iobj"})
 # How often a mention is a pronoun where it may be one, and a noun is exchanged for its synonym.
 PRONOUN_SHARES = {"subject": 0.85, "object": 0.75, "possessive": 0.9}
 # The same where the sentence has already mentioned the member itself, or another with the same pronoun.
 REPEATED_SHARE, CONTESTED_FACTOR = 1.0, 0.4
-SYNONYM_RATE = 0.12
+SYNONYM_RATE = 0.25
 
 
 class Slot(NamedTuple):
@@ -37,9 +41,10 @@ class Slot(NamedTuple):
         return "subject" if self.label.startswith("nsubj") else "object"
 
 
-def find_slots(frame: Group) -> list[Slot]:
+@cache
+def find_slots(notation: str) -> tuple[Slot, ...]:
     """The slots of a frame from left to right."""
-    clauses = iter(range(1, len(str(frame))))
+    clauses = count(1)
 
     def walk(part: Group, clause: int) -> Iterator[Slot]:
         for item in part.items:
@@ -48,7 +53,7 @@ def find_slots(frame: Group) -> list[Slot]:
             elif isinstance(item, Leaf) and item.slot:
                 yield Slot(item.text, item.feature, item.label or part.label, clause)
 
-    return list(walk(frame, 0))
+    return tuple(walk(parse_frame(notation), 0))
 
 
 @dataclass
@@ -140,7 +145,7 @@ class Discourse:
         wordings = read("stories")["mentions"][member.kind]
         if member.name in self.known:
             return [form for form in wordings["again"] if set(slots(form)) <= self.known[member.name]]
-        return wordings["short" if slot.label in {POSSESSIVE, "conj"} or slot.feature == "named" else "first"]
+        return wordings["short" if slot.label in TIGHT or slot.feature == "named" else "first"]
 
     def _owned(self, form: str, member: Member, slot: Slot) -> bool:
         """Whether a wording without an owner is meant, or the owner is known and can be named before the thing."""

@@ -11,7 +11,7 @@ from ..errors import InputError
 from .cast import Member, draw_cast
 from .discourse import Discourse, find_slots
 from .events import draw_event, statement_frames
-from .grammar import Sentence, Word, build, parse_frame, sentence, slots
+from .grammar import Sentence, Word, build, sentence
 from .lexicon import read
 from .meanings import Meaning, draw, express
 from .splits import belongs, check_split
@@ -41,10 +41,9 @@ Casting = Mapping[str, Member]
 
 
 class Story(NamedTuple):
-    """A story that is being told: its cast, its plot, the frames that are told, and what the text has said."""
+    """A story that is being told: its cast, the frames that are told, and what the text has said."""
 
     cast: Mapping[str, list[Member]]
-    parts: Sequence[Mapping[str, list[str]]]
     told: set[str]
     discourse: Discourse
     rng: Random
@@ -62,7 +61,7 @@ def tell(frame: str, casting: Casting, parts: Mapping[str, Meaning | None], stor
     """The sentence of a frame about members of the cast; other slots take their content from `parts` or chance."""
     story.told.add(frame)
     fillings = {}
-    for slot in find_slots(parse_frame(frame)):
+    for slot in find_slots(frame):
         role = slot.name.rstrip("0123456789")
         if role in casting:
             fillings[slot.name] = story.discourse.mention(casting[role], slot)
@@ -132,32 +131,37 @@ def tell_middle(part: Mapping[str, list[str]], story: Story) -> Sentence:
     return event or tell(draw_frame(read("stories")["remarks"], story), any_roles(story), {}, story)
 
 
-def tell_paragraph(part: Mapping[str, list[str]], first: bool, last: bool, story: Story) -> list[Sentence]:
-    """A paragraph about one part of the plot."""
+def tell_paragraph(
+    part: Mapping[str, list[str]], first: bool, last: bool, story: Story
+) -> Iterator[Sentence]:
+    """A paragraph about one part of the plot, sentence by sentence."""
     begin = draw_frame(part["begin"], story)
     if not first and begin.startswith("(nsubj") and story.rng.random() < MOMENT_SHARE:
         moment = story.rng.choice([each for each in read("stories")["moments"] if each not in story.told])
         story.told.add(moment)
         begin = f"{moment} {begin}"
-    length = story.rng.choice(SENTENCES)
-    told = [tell(begin, main_roles(story), {}, story)]
-    told += [tell_middle(part, story) for _ in range(length - 1 - last)]
+    yield tell(begin, main_roles(story), {}, story)
+    for _ in range(story.rng.choice(SENTENCES) - 1 - last):
+        yield tell_middle(part, story)
     if last:
-        told.append(tell(draw_frame(part["end"], story), main_roles(story), {}, story))
+        yield tell(draw_frame(part["end"], story), main_roles(story), {}, story)
     story.discourse.end_paragraph()
-    return told
 
 
-def draw_text(rng: Random) -> Text:
-    """The paragraphs of a story."""
+def draw_text(split: str, rng: Random) -> Text | None:
+    """The paragraphs of a story, or None if its first sentence falls into another split."""
     stories = read("stories")
     plot = rng.choice([*stories["plots"].values()])
     cast = draw_cast(rng.choice(stories["settings"]), plot["groups"], rng)
-    parts = [plot["parts"][index] for index in PARTS[rng.choice([*PARTS])]]
-    story = Story(cast, parts, set(), Discourse(rng), rng)
-    return [
-        tell_paragraph(part, index == 0, index == len(parts) - 1, story) for index, part in enumerate(parts)
-    ]
+    story = Story(cast, set(), Discourse(rng), rng)
+    opening, *others = PARTS[rng.choice([*PARTS])]
+    paragraph = tell_paragraph(plot["parts"][opening], True, False, story)
+    first = next(paragraph)
+    if not belongs(first.text.lower(), split):
+        return None
+    last = others[-1]
+    text = [[first, *paragraph]]
+    return text + [[*tell_paragraph(plot["parts"][part], False, part == last, story)] for part in others]
 
 
 def key(text: Text) -> str:
@@ -176,10 +180,9 @@ def draw_texts(n: int, split: str, rng: Random) -> Iterator[Text]:
     """`n` different texts of a split."""
     seen: set[str] = set()
     while len(seen) < n:
-        text = draw_text(rng)
-        name = key(text)
-        if name not in seen and belongs(name, split) and suits(text):
-            seen.add(name)
+        text = draw_text(split, rng)
+        if text and key(text) not in seen and suits(text):
+            seen.add(key(text))
             yield text
 
 
@@ -231,7 +234,7 @@ def chains(text: Text) -> dict[str, str]:
 def trees(name: str, text: Text) -> Iterator[TokenList]:
     """The sentences of a document in CoNLL-U."""
     numbers, count = chains(text), 0
-    for opening, paragraph in enumerate(text):
+    for paragraph in text:
         for position, said in enumerate(paragraph):
             metadata = {"newdoc id": name} if count == 0 else {}
             metadata |= {"newpar": None} if position == 0 else {}

@@ -156,6 +156,7 @@ def parse_frame(notation: str) -> Group:
     return group("root", iter(tokens))
 
 
+@cache
 def slots(notation: str) -> tuple[str, ...]:
     """The names of the slots of a frame, in order of first use."""
     return tuple(dict.fromkeys(re.findall(r"\{([^}.]+)", notation)))
