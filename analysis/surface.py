@@ -11,6 +11,7 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Int
 
+from . import published
 from .entropies import all_rows, first_row
 from .errors import InputError
 from .examples import Example
@@ -30,6 +31,7 @@ SHARES = {
     "sep_sep": ("sep_to_sep", "sep"),
     "rest_sep": ("rest_to_sep", "rest"),
 }
+TARGETS = ["previous", "next", "self", "cls", "sep", "punct"]  # what all rows may attend to
 ENTROPIES = {"entropy": all_rows, "entropy_cls": first_row}
 COLUMNS = [*SHARES, *ENTROPIES]
 # What a head must be to stand for a pattern in a figure: the highest value of a column.
@@ -113,6 +115,18 @@ def layer_means(table: pd.DataFrame) -> pd.DataFrame:
     return table.drop(columns="head").groupby("layer").mean()
 
 
+def beside_published(table: pd.DataFrame) -> pd.DataFrame:
+    """Layer means beside those that the article's figures show for BERT-base: another model on other text.
+
+    Columns layer, statistic, bert_base_published, this_encoder; missing where an encoder has no such layer. `table` is
+    that of `surface_table`.
+    """
+    theirs = published.surface_layers().set_index("layer")
+    columns = {"bert_base_published": theirs, "this_encoder": layer_means(table)[theirs.columns]}
+    long = {name: means.rename_axis(columns="statistic").stack() for name, means in columns.items()}
+    return pd.DataFrame(long).reset_index()
+
+
 def exemplars(table: pd.DataFrame) -> dict[str, tuple[int, int]]:
     """The head, (layer, head), that shows each pattern of EXEMPLARS most (Clark 2019, figure 1).
 
@@ -131,8 +145,29 @@ def specialists(table: pd.DataFrame, threshold: float = 0.5) -> pd.DataFrame:
 
     Source: Clark 2019, sections 3.1 and 3.2 (more than half).
     """
-    names = [name for name in SHARES if name not in ("sep_sep", "rest_sep")]
-    long = table.melt(["layer", "head"], names, "statistic", "share")
-    long["statistic"] = pd.Categorical(long["statistic"], names, ordered=True)
-    found = long[long["share"] > threshold].sort_values(["statistic", "share"], ascending=[True, False])
-    return found.astype({"statistic": str}).reset_index(drop=True)[["statistic", "layer", "head", "share"]]
+    long = table.melt(["layer", "head"], TARGETS, "statistic", "share")
+    found = long[long["share"] > threshold]
+    order = found["statistic"].map(TARGETS.index)
+    return found.iloc[np.lexsort([-found["share"], order])].reset_index(drop=True)[
+        ["statistic", "layer", "head", "share"]
+    ]
+
+
+def specialist_counts(table: pd.DataFrame, uniform: pd.Series, threshold: float = 0.5) -> pd.DataFrame:
+    """The specialists of each share: statistic, heads (how many), layers (where, once for each head), highest
+    (share of any head) and uniform (share of a head that attends uniformly).
+    """
+    layers = {
+        name: sorted(part["layer"]) for name, part in specialists(table, threshold).groupby("statistic")
+    }
+    rows = [
+        (
+            name,
+            len(layers.get(name, [])),
+            ", ".join(map(str, layers.get(name, []))),
+            table[name].max(),
+            uniform[name],
+        )
+        for name in TARGETS
+    ]
+    return pd.DataFrame(rows, columns=["statistic", "heads", "layers", "highest", "uniform"])
