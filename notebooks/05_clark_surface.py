@@ -106,7 +106,7 @@ overview.style.format(precision=3).hide().set_caption(f"Heads that give one targ
 chosen = exemplars(table)
 layout, attention = read_attention(model, examples[0], max_tokens, segment_ids)
 maps = {
-    f"{pattern}\nlayer {layer}, head {head}": attention[layer, head]
+    f"{pattern}\n(layer {layer}, head {head})": attention[layer, head]
     for pattern, (layer, head) in chosen.items()
 }
 results.save_figure(example_heads(maps, layout.tokens), "clark-F1-heads")

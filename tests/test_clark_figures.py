@@ -29,7 +29,7 @@ def table() -> pd.DataFrame:
     rng = np.random.default_rng(0)
     heads = [(layer, head) for layer in range(LAYERS) for head in range(HEADS)]
     values = {name: rng.random(len(heads)) * (3 if "entropy" in name else 1) for name in COLUMNS}
-    return pd.DataFrame(heads, columns=["layer", "head"]).assign(**values)
+    return pd.DataFrame(heads, columns=["layer", "head"]).join(pd.DataFrame(values))
 
 
 UNIFORM = pd.Series({name: 3.5 if "entropy" in name else 0.02 for name in COLUMNS})

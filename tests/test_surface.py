@@ -164,7 +164,8 @@ def test_scores_without_cells(scores):
 @pytest.fixture
 def table() -> pd.DataFrame:
     heads = [(layer, head) for layer in range(2) for head in range(3)]
-    frame = pd.DataFrame(heads, columns=["layer", "head"]).assign(**dict.fromkeys(COLUMNS, 0.1))
+    frame = pd.DataFrame(heads, columns=["layer", "head"])
+    frame[COLUMNS] = 0.1
     frame["entropy"] = [4, 3, 2, 1, 1, 1]
     frame["next"] = [0.9, 0.6, 0, 0, 0, 0]
     frame["sep"] = [0, 0, 0, 0, 0.7, 0.8]
