@@ -100,13 +100,14 @@ overview.style.format(precision=3).hide().set_caption(f"Heads that give one targ
 #
 # ## F1. Heads that show a pattern
 #
-# The head with the highest value of each kind, on the end of the first passage.
+# The head with the highest value of each kind, on `[CLS]` and the end of the first passage. What goes to the tokens
+# between is not drawn, and the rest divided by its sum.
 
 # %%
 chosen = exemplars(table)
 layout, attention = read_attention(model, examples[0], max_tokens, segment_ids)
 maps = {
-    f"{pattern}\n(layer {layer}, head {head})": attention[layer, head]
+    f"{pattern}\nlayer {layer}, head {head}": attention[layer, head]
     for pattern, (layer, head) in chosen.items()
 }
 results.save_figure(example_heads(maps, layout.tokens), "clark-F1-heads")
