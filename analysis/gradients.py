@@ -26,8 +26,8 @@ from .models import Encoder, load_encoder, load_language_model
 from .sieves import SIEVES
 from .tap import tap
 
-# The groups of attended tokens and the sieves that mark them; [CLS] is in none.
-GROUPS = {"sep": "sep", "punct": "stops", "other": "content"}
+# The groups of attended tokens and the sieves that mark them.
+GROUPS = {"cls": "cls", "sep": "sep", "punct": "stops", "other": "content"}
 MASKED, RANDOM = 0.8, 0.1  # of the chosen tokens; the rest stay as they are (BERT)
 UNLABELLED = -100
 LOSSES = ("mean", "sum")
@@ -222,12 +222,12 @@ def gradient_importance(
     """|dL/d attention| of every sequence, group of attended tokens, layer and head (Clark 2019, figure 3).
 
     L is the cross-entropy (nats) of one sequence's hidden tokens, their mean or their `sum`; the value is the mean
-    over rows (all tokens) and the columns of a group: `sep`, `punct` (full stops and commas) and `other` (neither
-    of them nor [CLS]), as the model sees them, hidden tokens as [MASK]. `mask_probability=0` hides nothing and takes
+    over rows (all tokens) and the columns of a group: `cls`, `sep`, `punct` (full stops and commas) and `other` (none
+    of them), as the model sees them, hidden tokens as [MASK]. `mask_probability=0` hides nothing and takes
     the loss at every word piece. `times_attention` multiplies each gradient by its weight. Every sequence has its own
     gradient, whatever the batch. NaN where a group is absent. Coordinates `loss` (nats, mean) and `accuracy`
     (proportion of the hidden tokens that are guessed) go with the values. Settled here, since the article says
-    only "magnitude": the absolute value, the groups' means, no [CLS]. Raises InputError for values out of range.
+    only "magnitude": the absolute value, the groups' means, and [CLS] apart from the other tokens. Raises InputError for values out of range.
     """
     if not 0 <= mask_probability < 1:
         raise InputError(f"mask_probability is {mask_probability}: give a proportion from 0 to below 1")
@@ -289,7 +289,9 @@ def _group_means(
 def gradient_heads(importance: xr.DataArray) -> pd.DataFrame:
     """Mean over sequences for each head: layer, head, group, importance."""
     table = importance.mean("sequence").to_series().reset_index()
-    return table[["layer", "head", "group", "importance"]].sort_values(["layer", "head"], ignore_index=True)
+    return table[["layer", "head", "group", "importance"]].sort_values(
+        ["layer", "head"], kind="stable", ignore_index=True
+    )
 
 
 def gradient_table(importance: xr.DataArray) -> pd.DataFrame:
