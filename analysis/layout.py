@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -12,6 +12,8 @@ from transformers import PreTrainedTokenizerBase
 
 from .errors import InputError
 from .examples import Example
+
+SEGMENT_IDS = ("pair", "zeros")
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,19 @@ class Layout:
 
 
 def layouts(
-    tokenizer: PreTrainedTokenizerBase, examples: Sequence[Example], max_tokens: int = 128
+    tokenizer: PreTrainedTokenizerBase,
+    examples: Sequence[Example],
+    max_tokens: int = 128,
+    segment_ids: str = "pair",
 ) -> list[Layout]:
     """Tokenised sequences of at most `max_tokens` tokens; what is too long loses pieces of its longer text.
 
-    The final [SEP] always stays. Raises InputError for repeated ids, a text without any word piece, or a
-    limit that the encoder cannot hold.
+    The final [SEP] always stays. `segment_ids="pair"` numbers the texts of a pair as the tokenizer does, `zeros`
+    gives both the number 0 (the released code of Clark 2019). Raises InputError for repeated ids, a text without
+    any word piece, a limit that the encoder cannot hold, or another kind of segment ids.
     """
+    if segment_ids not in SEGMENT_IDS:
+        raise InputError(f"segment_ids is {segment_ids!r}: choose {' or '.join(SEGMENT_IDS)}")
     if not 8 <= max_tokens <= tokenizer.model_max_length:
         raise InputError(f"max_tokens is {max_tokens}: choose 8 to {tokenizer.model_max_length}")
     if len({example.id for example in examples}) < len(examples):
@@ -61,7 +69,12 @@ def layouts(
     encodings = _encode(tokenizer, examples)
     long = [example for example in examples if len(encodings[example.id]) > max_tokens]
     kept = encodings | _encode(tokenizer, long, truncation=True, max_length=max_tokens)
-    return [_layout(tokenizer, example, kept[example.id], len(encodings[example.id])) for example in examples]
+    found = [
+        _layout(tokenizer, example, kept[example.id], len(encodings[example.id])) for example in examples
+    ]
+    if segment_ids == "pair":
+        return found
+    return [replace(layout, type_ids=np.zeros_like(layout.type_ids)) for layout in found]
 
 
 def _encode(

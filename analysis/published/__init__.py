@@ -1,4 +1,4 @@
-"""Scores and roles of Pande 2021, read from the released figures; README.md here says how."""
+"""Scores and roles of Pande 2021 and layer means of Clark 2019, read from figures; README.md here says how."""
 
 from pathlib import Path
 
@@ -33,6 +33,15 @@ def roles(task: str | None = None) -> pd.DataFrame:
     defined = ~table["basis"].str.startswith("not_defined")
     table["assigned"] = table["assigned_filled"].where(defined).astype("boolean")
     return table[["task", "state", "layer", "head", "role", "mean", "assigned", "basis"]]
+
+
+def surface_layers() -> pd.DataFrame:
+    """Mean over the heads of each layer of BERT-base (Clark 2019, figures 2 and 4), read off the figures.
+
+    Columns layer, the proportions cls, sep, punct, rest_sep, sep_sep (within 0.015), and entropy, entropy_cls
+    (nats, within 0.08), as `surface_table` calls them.
+    """
+    return pd.read_csv(FOLDER / "clark2019_layers.csv")
 
 
 def _read(name: str, task: str | None) -> pd.DataFrame:
