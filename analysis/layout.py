@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -38,7 +38,7 @@ class Layout:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    @property
+    @cached_property
     def sentence(self) -> Int[np.ndarray, " token"]:
         """The text each position belongs to: [CLS] to the first, everything from the first [SEP] on to the
         second (Pande 2021, block role)."""
