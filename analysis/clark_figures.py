@@ -28,7 +28,7 @@ LOOKS = {
     "rest_sep": {"label": "other tokens to [SEP]", "color": "#0072B2", "marker": "s"},
     "entropy": {"label": "mean of all rows", "color": "#0072B2", "marker": "o"},
     "entropy_cls": {"label": "row of [CLS]", "color": "#D55E00", "marker": "^"},
-    "other": {"label": "other tokens", "color": "0.35", "marker": "o"},
+    "other": {"label": "other tokens", "color": "#D55E00", "marker": "D"},
 }
 PANELS = (("previous", "next", "self"), ("cls", "sep", "punct"), ("sep_sep", "rest_sep"))
 BEHAVIOUR_LOOKS = {
@@ -46,20 +46,23 @@ UNIFORM = {"color": "black", "linestyle": "--", "linewidth": 0.8}
 def example_heads(
     maps: Mapping[str, Float[np.ndarray, "token token"]],
     tokens: Sequence[str],
-    last: int = 15,
+    last: int = 14,
     title: str = "",
 ) -> Figure:
     """What heads attend to in one sequence: lines from each token (left) to those it attends to (right).
 
-    A panel per title. Shown are the `last` tokens; each row of attention is divided by its sum over them, and a
-    line is as opaque as its weight. Source: Clark 2019, figure 1.
+    A panel per title. Shown are the first token and the `last` ones; each row of attention is divided by its sum
+    over them, and a line is as opaque as its weight. Source: Clark 2019, figure 1; departure: with [CLS].
     """
-    shown = list(tokens)[-last:]
+    shown = np.unique([0, *range(max(0, len(tokens) - last), len(tokens))])
+    names = [tokens[position] for position in shown]
+    if len(shown) < len(tokens):
+        names[0] += " …"  # what is left out
     figure, grid = plt.subplots(
         1, len(maps), figsize=(DOUBLE, 0.15 * len(shown) + 0.8), squeeze=False, layout="constrained"
     )
     for axes, (name, attention) in zip(grid.flat, maps.items(), strict=True):
-        _arcs(axes, attention[-len(shown) :, -len(shown) :], shown)
+        _arcs(axes, attention[np.ix_(shown, shown)], names)
         axes.set_title(name)
     figure.supxlabel("attending token (left), attended token (right)")
     figure.supylabel("tokens of the sequence, in order")
@@ -143,16 +146,14 @@ def head_map(places: pd.DataFrame, behaviour: pd.Series, stress: float, title: s
         chosen = places[(behaviour == name).to_numpy()]
         if len(chosen):
             left.scatter(chosen["x"], chosen["y"], s=22, linewidth=0, label=f"{name} ({len(chosen)})", **look)
-    left.legend(
-        ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.12), handletextpad=0.2, columnspacing=0.8
-    )
+    left.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0), handletextpad=0.2, columnspacing=0.8)
     layers = places["layer"].max() + 1
     shades = mpl.colormaps["viridis"].resampled(int(layers))
     drawn = right.scatter(
         places["x"], places["y"], c=places["layer"], cmap=shades, vmin=-0.5, vmax=layers - 0.5, s=26,
         edgecolor="0.3", linewidth=0.3,
     )  # fmt: skip
-    bar = figure.colorbar(drawn, ax=right, orientation="horizontal", location="bottom", aspect=40, pad=0.02)
+    bar = figure.colorbar(drawn, ax=right, location="top", aspect=40, pad=0.02)
     bar.set_label(LAYER)
     bar.ax.xaxis.set_major_locator(MaxNLocator(int(layers), integer=True))
     for axes in (left, right):

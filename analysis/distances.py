@@ -12,6 +12,7 @@ import scipy.stats
 import torch
 import xarray as xr
 from jaxtyping import Float, Int
+from scipy.spatial.distance import pdist
 from sklearn.manifold import MDS
 from torch import Tensor
 from tqdm import tqdm
@@ -146,7 +147,7 @@ def stress_1(distances: Distances, places: Float[np.ndarray, "one 2"]) -> float:
     The points are rescaled to fit the distances best first.
     """
     wanted = distances[np.triu_indices(len(distances), 1)]
-    drawn = scipy.spatial.distance.pdist(places)
+    drawn = pdist(places)
     scale = (wanted @ drawn) / (wanted @ wanted)
     return float(np.sqrt(((drawn - scale * wanted) ** 2).sum() / (drawn**2).sum()))
 
@@ -184,7 +185,7 @@ def layer_test(distances: xr.DataArray, resamples: int = 9999, seed: int = 0) ->
     pairs = np.triu_indices(len(labels), 1)
     apart = square[pairs]
 
-    def mean_within(drawn: Int[np.ndarray, "*resample head"], axis: int = -1) -> np.ndarray:
+    def mean_within(drawn: np.ndarray, axis: int = -1) -> np.ndarray | np.floating:
         same = drawn[..., pairs[0]] == drawn[..., pairs[1]]
         return (same @ apart) / same.sum(axis)  # the number of pairs is the same in every permutation
 

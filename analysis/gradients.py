@@ -172,7 +172,7 @@ def _states(
 
 
 def masked(
-    layout: Layout, encoder: Encoder, probability: float, seed: int
+    layout: Layout, encoder: Encoder, probability: float | int, seed: int
 ) -> tuple[Layout, Int[np.ndarray, " token"]]:
     """A sequence with some of its tokens hidden, and the labels: the hidden token's id there, -100 elsewhere.
 

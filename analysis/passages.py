@@ -256,8 +256,6 @@ def hub_documents(seed: int) -> Iterator[TextDocument]:
             lines = [line.strip() for line in article["text"].splitlines()]
             kept = [[line] for line in lines if ENDED.search(line)]
             yield TextDocument(f"wikipedia-{article['id']}", kept, divided=False)
-    except InputError:
-        raise
     except Exception as error:  # the clients pass on what their HTTP library and their file readers raise
         reason = " ".join(str(error).split())[:200]
         raise InputError(

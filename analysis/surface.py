@@ -35,7 +35,13 @@ TARGETS = ["previous", "next", "self", "cls", "sep", "punct"]  # what all rows m
 ENTROPIES = {"entropy": all_rows, "entropy_cls": first_row}
 COLUMNS = [*SHARES, *ENTROPIES]
 # What a head must be to stand for a pattern in a figure: the highest value of a column.
-EXEMPLARS = {"broad": "entropy", "next token": "next", "[SEP]": "sep", "full stops and commas": "punct"}
+EXEMPLARS = {
+    "broad": "entropy",
+    "next token": "next",
+    "[CLS]": "cls",
+    "[SEP]": "sep",
+    "stops, commas": "punct",
+}
 
 
 def surface_scores(

@@ -100,7 +100,8 @@ overview.style.format(precision=3).hide().set_caption(f"Heads that give one targ
 #
 # ## F1. Heads that show a pattern
 #
-# The head with the highest value of each kind, on the end of the first passage.
+# The head with the highest value of each kind, on `[CLS]` and the end of the first passage. What goes to the tokens
+# between is not drawn, and the rest divided by its sum.
 
 # %%
 chosen = exemplars(table)

@@ -1,5 +1,6 @@
 """Gradients with respect to attention against finite differences and gradients one head at a time, and masks."""
 
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -240,8 +241,8 @@ def test_wrong_input(model, monkeypatch):
     assert "choose mean or sum" in error_of(gradient_importance, model, EXAMPLES, 0.15, "median")
     assert "give examples and at least 1 epoch" in error_of(language_model, "tiny", [])
     assert "give examples and at least 1 epoch" in error_of(language_model, "tiny", EXAMPLES, 0)
-    tokenizer = byte_level_tokenizer()
-    monkeypatch.setattr(tokenizer, "mask_token", None)
+    tokenizer = deepcopy(byte_level_tokenizer())
+    tokenizer.mask_token = None
     unmasked = replace(load_encoder("tiny"), tokenizer=tokenizer, model=build("roberta", len(tokenizer)))
     monkeypatch.setattr(gradients, "load_encoder", lambda *_: unmasked)
     assert "has no mask token" in error_of(language_model, "tiny", EXAMPLES)

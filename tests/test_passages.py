@@ -120,7 +120,7 @@ def test_the_division_is_random_and_no_text_is_empty():
 
 def test_a_text_of_one_word_that_is_too_long_gives_no_passage():
     assert (
-        passage(Chunk("long", ["antidisestablishmentarianism" * 9, "a b"]), TOKENIZER, 5, Random(0)) is None
+        passage(Chunk("long", ["antidisestablishmentarianism" * 3, "a b"]), TOKENIZER, 5, Random(0)) is None
     )
 
 

@@ -164,9 +164,11 @@ def test_scores_without_cells(scores):
 @pytest.fixture
 def table() -> pd.DataFrame:
     heads = [(layer, head) for layer in range(2) for head in range(3)]
-    frame = pd.DataFrame(heads, columns=["layer", "head"]).assign(**dict.fromkeys(COLUMNS, 0.1))
+    frame = pd.DataFrame(heads, columns=["layer", "head"])
+    frame[COLUMNS] = 0.1
     frame["entropy"] = [4, 3, 2, 1, 1, 1]
     frame["next"] = [0.9, 0.6, 0, 0, 0, 0]
+    frame["cls"] = [0, 0.9, 0, 0.3, 0, 0]
     frame["sep"] = [0, 0, 0, 0, 0.7, 0.8]
     frame["punct"] = [0, 0, 0, 0, 0.2, 0.9]
     return frame
@@ -176,8 +178,9 @@ def test_exemplars_are_the_highest_and_no_head_stands_twice(table):
     assert exemplars(table) == {
         "broad": (0, 0),
         "next token": (0, 1),
+        "[CLS]": (1, 0),
         "[SEP]": (1, 2),
-        "full stops and commas": (1, 1),
+        "stops, commas": (1, 1),
     }
 
 
