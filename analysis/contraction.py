@@ -13,6 +13,8 @@ from .forms import REACH, Band, Columns, Entries, Form, Full
 Attention = Float[Tensor, "batch head token token"]
 Scores = Float[Tensor, "batch role head"]
 Forms = Sequence[Sequence[Form | None]]
+Placed = tuple[int, int, Form]  # sequence and role that a form belongs to
+Shape = tuple[int, int]  # sequences and roles
 
 
 class Contraction:
@@ -28,24 +30,33 @@ class Contraction:
     ):
         self.shape = (len(forms), len(entropy))
         self.entropy = any(entropy)
-        forms = [
-            [_compatible(form, weighs) for form, weighs in zip(row, entropy, strict=True)] for row in forms
-        ]
         packers = {Columns: _columns, Band: _band, Entries: _entries, Full: _full}
-        kinds = {type(form) for row in forms for form in row if form is not None}
+        placed: dict[type, list[Placed]] = {kind: [] for kind in packers}
+        for sequence, row in enumerate(forms):
+            for role, form in enumerate(row):
+                if form is not None:
+                    form = _compatible(form, entropy[role])
+                    placed[type(form)].append((sequence, role, form))
         self.parts = [
-            pack(_only(forms, kind), entropy, length, device)
+            pack(placed[kind], self.shape, entropy, length, device)
             for kind, pack in packers.items()
-            if kind in kinds
+            if placed[kind]
         ]
 
     def __call__(self, attention: Attention) -> Scores:
         heads = attention.shape[1]
         result = attention.new_zeros(*self.shape, heads)
-        weights = torch.special.entr(attention).sum(-1) if self.entropy else None
+        weights = row_entropies(attention) if self.entropy else None
         for part in self.parts:
             part(attention, weights, result)
         return result
+
+
+def row_entropies(attention: Attention) -> Float[Tensor, "batch head token"]:
+    """The entropy of every row of attention (nats)."""
+    # torch.special.entr gives the same in twice the time: its logarithm is not vectorised.
+    logarithms = attention.clamp_min(torch.finfo(attention.dtype).tiny).log_()
+    return -logarithms.mul_(attention).sum(-1)
 
 
 Part = Callable[[Attention, Tensor | None, Scores], None]
@@ -56,52 +67,43 @@ def _compatible(form: Form | None, entropy: bool) -> Form | None:
     return Full(form.matrix()) if entropy and isinstance(form, Band | Entries) else form
 
 
-def _only(forms: Forms, kind: type) -> list[list[Form | None]]:
-    return [[form if isinstance(form, kind) else None for form in row] for row in forms]
-
-
-def _roles(forms: Forms) -> list[int]:
-    """The roles that any sequence has in this form."""
-    return [role for role in range(len(forms[0])) if any(row[role] is not None for row in forms)]
-
-
-def _columns(forms: Forms, entropy: Sequence[bool], length: int, device: torch.device | str) -> Part:
-    groups = {
-        role: max(len(row[role].rows) for row in forms if row[role] is not None) for role in _roles(forms)
-    }
+def _columns(
+    placed: Sequence[Placed], shape: Shape, entropy: Sequence[bool], length: int, device: torch.device | str
+) -> Part:
+    groups: dict[int, int] = {}
+    for _, role, form in placed:
+        groups[role] = max(groups.get(role, 0), len(form.rows))
     role_of = [role for role, count in groups.items() for _ in range(count)]
     first = {role: role_of.index(role) for role in groups}
-    rows, columns = np.zeros((2, len(forms), len(role_of), length), np.float32)
-    for i, row in enumerate(forms):
-        for role, start in first.items():
-            if (form := row[role]) is not None:
-                count, tokens = form.rows.shape
-                rows[i, start : start + count, :tokens] = form.rows
-                columns[i, start : start + count, :tokens] = form.columns
-    row_weights = torch.from_numpy(rows).to(device)
+    rows, columns = np.zeros((2, shape[0], len(role_of), length), np.float32)
+    for sequence, role, form in placed:
+        count, tokens = form.rows.shape
+        here = sequence, slice(first[role], first[role] + count), slice(tokens)
+        rows[here], columns[here] = form.rows, form.columns
+    row_weights = torch.from_numpy(rows).to(device).transpose(1, 2)[:, None]  # batch, head, token, group
     targets = torch.from_numpy(columns).to(device).transpose(1, 2)
-    weighs = torch.tensor([entropy[role] for role in role_of], device=device)
+    weighed = torch.tensor([group for group, role in enumerate(role_of) if entropy[role]], device=device)
     index = torch.tensor(role_of, device=device)
 
     def part(attention: Attention, entropies: Tensor | None, result: Scores) -> None:
         batch, heads, tokens, _ = attention.shape
         received = torch.bmm(attention.reshape(batch, heads * tokens, tokens), targets)
-        received = received.view(batch, heads, tokens, -1).permute(0, 3, 1, 2)  # batch, group, head, token
-        factors = row_weights[:, :, None, :]
-        if entropies is not None:
-            factors = torch.where(weighs[:, None, None], factors * entropies[:, None], factors)
-        result.index_add_(1, index, (received * factors).sum(-1))
+        received = received.view(batch, heads, tokens, -1).mul_(row_weights)
+        if len(weighed):
+            received[..., weighed] *= entropies[..., None]
+        result.index_add_(1, index, received.sum(2).transpose(1, 2))
 
     return part
 
 
-def _band(forms: Forms, entropy: Sequence[bool], length: int, device: torch.device | str) -> Part:
-    roles = _roles(forms)
-    weights = np.zeros((len(forms), len(roles), length, 2 * REACH + 1), np.float32)
-    for i, row in enumerate(forms):
-        for j, role in enumerate(roles):
-            if (form := row[role]) is not None:
-                weights[i, j, : len(form.weights)] = form.weights
+def _band(
+    placed: Sequence[Placed], shape: Shape, entropy: Sequence[bool], length: int, device: torch.device | str
+) -> Part:
+    roles = sorted({role for _, role, _ in placed})
+    place = {role: number for number, role in enumerate(roles)}
+    weights = np.zeros((shape[0], len(roles), length, 2 * REACH + 1), np.float32)
+    for sequence, role, form in placed:
+        weights[sequence, place[role], : len(form.weights)] = form.weights
     stacked = torch.from_numpy(weights).to(device).flatten(2)
     index = torch.tensor(roles, device=device)
 
@@ -118,9 +120,10 @@ def _band(forms: Forms, entropy: Sequence[bool], length: int, device: torch.devi
     return part
 
 
-def _entries(forms: Forms, entropy: Sequence[bool], length: int, device: torch.device | str) -> Part:
-    found = [(i, j, form) for i, row in enumerate(forms) for j, form in enumerate(row) if form is not None]
-    sizes = [len(form.weights) for _, _, form in found]
+def _entries(
+    placed: Sequence[Placed], shape: Shape, entropy: Sequence[bool], length: int, device: torch.device | str
+) -> Part:
+    sizes = [len(form.weights) for *_, form in placed]
 
     def joined(values: Sequence[np.ndarray]) -> Tensor:
         return torch.from_numpy(np.concatenate(values)).to(device)
@@ -128,10 +131,13 @@ def _entries(forms: Forms, entropy: Sequence[bool], length: int, device: torch.d
     def repeated(values: Sequence[int]) -> Tensor:
         return torch.from_numpy(np.repeat(values, sizes)).to(device)
 
-    sequence = repeated([i for i, _, _ in found])
-    target = repeated([i * len(entropy) + j for i, j, _ in found])
-    row, column = joined([form.rows for *_, form in found]), joined([form.columns for *_, form in found])
-    weights = joined([form.weights for *_, form in found])[:, None]
+    sequence = repeated([sequence for sequence, *_ in placed])
+    target = repeated([sequence * shape[1] + role for sequence, role, _ in placed])
+    row, column = (
+        joined([form.rows for *_, form in placed]),
+        joined([form.columns for *_, form in placed]),
+    )
+    weights = joined([form.weights for *_, form in placed])[:, None]
 
     def part(attention: Attention, entropies: Tensor | None, result: Scores) -> None:
         cells = attention.permute(0, 2, 3, 1)[sequence, row, column]
@@ -140,14 +146,15 @@ def _entries(forms: Forms, entropy: Sequence[bool], length: int, device: torch.d
     return part
 
 
-def _full(forms: Forms, entropy: Sequence[bool], length: int, device: torch.device | str) -> Part:
-    roles = _roles(forms)
-    weights = np.zeros((len(forms), len(roles), length, length), np.float32)
-    for i, row in enumerate(forms):
-        for j, role in enumerate(roles):
-            if (form := row[role]) is not None:
-                tokens = len(form.weights)
-                weights[i, j, :tokens, :tokens] = form.weights
+def _full(
+    placed: Sequence[Placed], shape: Shape, entropy: Sequence[bool], length: int, device: torch.device | str
+) -> Part:
+    roles = sorted({role for _, role, _ in placed})
+    place = {role: number for number, role in enumerate(roles)}
+    weights = np.zeros((shape[0], len(roles), length, length), np.float32)
+    for sequence, role, form in placed:
+        tokens = len(form.weights)
+        weights[sequence, place[role], :tokens, :tokens] = form.weights
     stacked = torch.from_numpy(weights).to(device)
     index = torch.tensor(roles, device=device)
     weighs = torch.tensor([entropy[role] for role in roles], device=device)[:, None, None]

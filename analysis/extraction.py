@@ -1,7 +1,8 @@
 """One streaming pass: sieve bias scores of every head, layer by layer; attention itself is never stored."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from .sieves import Sieve, resolve
 from .syntax import Relations, WordPairs, token_pairs
 from .tap import tap
 
+State = TypeVar("State", bound=Hashable)
 Change = Callable[[Tensor, Sequence[Layout]], Tensor]
 Statistic = Callable[[Tensor, Sequence[Layout]], Tensor]  # one number for every sequence and head
 
@@ -57,43 +59,79 @@ def extract(
     of the same attention and stand after the sieves, under their names, with the tokens as units (see `entropies`).
     `segment_ids` are those of `layouts`. Raises InputError for unknown roles or examples without relations.
     """
-    sequences = _prepare(encoder, examples, relations, max_tokens, segment_ids)
+    options = (arithmetic, max_tokens, budget, progress, change, statistics, segment_ids)
+    return extract_states({"": encoder}, examples, relations, roles, *options)[""]
+
+
+def extract_states(
+    encoders: Mapping[State, Encoder],
+    examples: Sequence[Example],
+    relations: Relations | None = None,
+    roles: Sequence[str] | None = None,
+    arithmetic: str = "corrected",
+    max_tokens: int = 128,
+    budget: int = 2048,
+    progress: bool = True,
+    change: Change | None = None,
+    statistics: Mapping[str, Statistic] | None = None,
+    segment_ids: str = "pair",
+) -> dict[State, xr.DataArray]:
+    """Scores of several states of one model on the same sequences, each under its name as `extract` gives them.
+
+    Sequences are tokenised, sieves built and batches made once for all of them. Raises InputError as `extract`
+    does, and for encoders that do not share a tokenizer.
+    """
+    models = [*encoders.values()]
+    if len({model.tokenizer.backend_tokenizer.to_str() for model in models}) > 1:
+        raise InputError(
+            f"{', '.join(model.name for model in models)} have different tokenizers: extract each alone"
+        )
+    sequences = _prepare(models, examples, relations, max_tokens, segment_ids)
     statistics = statistics or {}
     labels = {label for sequence in sequences for label in sequence.pairs}
     sieves = resolve(roles, labels, arithmetic)
-    roles = [*sieves, *statistics]
-    scores = np.full((len(sequences), len(roles), encoder.layers, encoder.heads), np.nan, np.float32)
-    units = np.repeat([[len(sequence.layout)] for sequence in sequences], len(roles), axis=1).astype(np.int32)
+    names = [*sieves, *statistics]
+    shape = len(sequences), len(names)
+    scores = [np.full((*shape, model.layers, model.heads), np.nan, np.float32) for model in models]
+    units = np.repeat([[len(sequence.layout)] for sequence in sequences], len(names), axis=1).astype(np.int32)
     plan = list(batches([sequence.layout for sequence in sequences], budget))
-    with tqdm(total=len(sequences), desc="attention", unit="sequence", disable=not progress) as bar:
+    total = len(sequences) * len(models)
+    with tqdm(total=total, desc="attention", unit="sequence", disable=not progress) as bar:
         for number, indices in enumerate(plan):
             batch = [sequences[index] for index in indices]
-            contraction, units[indices, : len(sieves)] = stack(batch, sieves, encoder.device)
+            contraction, units[indices, : len(sieves)] = stack(batch, sieves, models[0].device)
             check = number in (0, len(plan) - 1)  # the shortest sequences may need no padding
-            found = score_batch(
-                encoder, [s.layout for s in batch], contraction, check, change, [*statistics.values()]
-            )
-            scores[indices] = np.where(units[indices][:, :, None, None] > 0, found, np.nan)
-            bar.update(len(indices))
-    scored = _labelled(encoder, sequences, roles, scores, units, arithmetic, max_tokens)
-    return scored.assign_coords(cluster=("sequence", clusters(examples)))
+            for model, own in zip(models, scores, strict=True):
+                found = score_batch(
+                    model, [s.layout for s in batch], contraction, check, change, [*statistics.values()]
+                )
+                own[indices] = np.where(units[indices][:, :, None, None] > 0, found, np.nan)
+                bar.update(len(indices))
+    cluster = ("sequence", clusters(examples))
+    return {
+        state: _labelled(model, sequences, names, own, units, arithmetic, max_tokens).assign_coords(
+            cluster=cluster
+        )
+        for (state, model), own in zip(encoders.items(), scores, strict=True)
+    }
 
 
 def _prepare(
-    encoder: Encoder,
+    encoders: Sequence[Encoder],
     examples: Sequence[Example],
     relations: Relations | None,
     max_tokens: int,
     segment_ids: str = "pair",
 ) -> list[Scored]:
-    if max_tokens > encoder.positions:
-        raise InputError(f"max_tokens is {max_tokens}: {encoder.name} has {encoder.positions} positions")
+    for encoder in encoders:
+        if max_tokens > encoder.positions:
+            raise InputError(f"max_tokens is {max_tokens}: {encoder.name} has {encoder.positions} positions")
     missing = [example.id for example in examples if relations is not None and example.id not in relations]
     if missing:
         raise InputError(f"{missing[0]} has no relations: parse the same examples that are extracted")
     return [
         Scored(layout, token_pairs(layout, relations[layout.id] if relations is not None else ()))
-        for layout in layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
+        for layout in layouts(encoders[0].tokenizer, examples, max_tokens, segment_ids)
     ]
 
 
@@ -115,7 +153,7 @@ def read_sieves(
     encoder: Encoder, example: Example, relations: Relations, roles: Sequence[str], max_tokens: int = 128
 ) -> dict[str, Float[np.ndarray, "token token"]]:
     """One sequence's sieves for figures: a matrix for every named role that the sequence has."""
-    [sequence] = _prepare(encoder, [example], relations, max_tokens)
+    [sequence] = _prepare([encoder], [example], relations, max_tokens)
     entries = resolve(roles, set(sequence.pairs), "corrected")
     matrices = {role: entry.matrix(sequence.layout, sequence.pairs) for role, entry in entries.items()}
     return {role: matrix for role, matrix in matrices.items() if matrix is not None}

@@ -85,7 +85,13 @@ def rows(mask: Bool[np.ndarray, "token token"]) -> Matrix | None:
 
 def columns(marks: Bool[np.ndarray, " token"]) -> Columns | None:
     """The marked tokens, for every token of the sequence."""
-    return grouped([(np.ones(len(marks), bool), marks)])
+    count = np.count_nonzero(marks)
+    return Columns(_every_row(len(marks)), marks[None] * np.float32(1 / count)) if count else None
+
+
+@lru_cache(maxsize=4096)
+def _every_row(length: int) -> np.ndarray:
+    return np.full((1, length), 1 / length, np.float32)
 
 
 def grouped(groups: Sequence[tuple[np.ndarray, np.ndarray]]) -> Columns | None:
@@ -93,11 +99,8 @@ def grouped(groups: Sequence[tuple[np.ndarray, np.ndarray]]) -> Columns | None:
     kept = [(row, marks) for row, marks in groups if row.any() and marks.any()]
     if not kept:
         return None
-    used = sum(row.sum() for row, _ in kept)
-    return Columns(
-        np.stack([row / used for row, _ in kept]).astype(np.float32),
-        np.stack([marks / marks.sum() for _, marks in kept]).astype(np.float32),
-    )
+    rows, columns = np.array(kept, np.float32).transpose(1, 0, 2)
+    return Columns(rows / rows.sum(), columns / columns.sum(axis=1, keepdims=True))
 
 
 @lru_cache(maxsize=4096)

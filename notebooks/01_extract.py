@@ -37,7 +37,7 @@ precision = "float32"  # or bfloat16
 import numpy as np
 import pandas as pd
 
-from analysis.extraction import extract
+from analysis.extraction import extract_states
 from analysis.models import load_encoder
 from analysis.store import Results, seeds_of
 from analysis.syntax import parse
@@ -53,14 +53,14 @@ print(f"{task}, {state}: {len(examples)} sequences from {source}, parses: {parse
 # ## One pass
 #
 # The first batch is guarded: attention must be there for every head, its rows must sum to 1, and none of it may fall
-# on padding. Every fine-tuning run is scored on the same sequences.
+# on padding. Every fine-tuning run is scored on the same sequences, which are tokenised once.
 
 # %%
 models = {
     run: load_encoder(results.weights(task, run, encoder, checkpoint), device, precision)
     for run in seeds_of(state, seeds, checkpoint)
 }
-bank = {run: extract(model, examples, relations, max_tokens=max_tokens) for run, model in models.items()}
+bank = extract_states(models, examples, relations, max_tokens=max_tokens)
 for run, found in bank.items():
     results.save_scores(found.assign_attrs(described), task, run)
 

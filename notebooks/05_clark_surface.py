@@ -30,7 +30,7 @@ gradient_passages = 60
 mask_probability = 0.15  # of the hidden tokens; 0 hides nothing and takes the loss at every token
 head_epochs = 5  # of training a masked-language head, for an encoder that has none
 distance_passages = 100
-permutations = 999  # of the layers
+layer_permutations = 999
 seed = 0  # of passages, masks, scaling and permutations
 device = "cpu"
 precision = "float32"
@@ -187,7 +187,7 @@ results.save_table(places.assign(behaviour=behaviour), "clark_clusters")
 results.save_figure(head_map(places, behaviour, stress), "clark-F6-clusters")
 
 # %%
-tested = layer_test(distances, permutations, seed)
+tested = layer_test(distances, layer_permutations, seed)
 most = np.log(2) * distances.attrs["tokens"]
 print(
     f"mean distance within layers {tested.within / most:.3f}, between layers {tested.between / most:.3f} of the "

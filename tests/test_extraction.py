@@ -11,11 +11,21 @@ from architectures import ARCHITECTURES, HEADS, LAYERS, save
 from oracles import Oracle, random_maps, random_pairs
 from transformers import AutoModel
 
+from analysis import extraction
 from analysis.errors import InputError
 from analysis.examples import Example, Relation, clusters
-from analysis.extraction import Scored, extract, guard, read_attention, read_sieves, score_batch, stack
+from analysis.extraction import (
+    Scored,
+    extract,
+    extract_states,
+    guard,
+    read_attention,
+    read_sieves,
+    score_batch,
+    stack,
+)
 from analysis.layout import layouts
-from analysis.models import Encoder, build_tiny, load_encoder
+from analysis.models import Encoder, build_tiny, load_encoder, random_encoder
 from analysis.sieves import RELATIONS, SIEVES, resolve, sieve
 from analysis.syntax import parse, token_pairs
 
@@ -443,6 +453,29 @@ def test_sieves_of_one_sequence_are_those_it_has(tiny):
     assert np.argwhere(found["nsubj"]).tolist() == [[2, 3]]
     assert np.argwhere(found["dobj_reversed"]).tolist() == [[3, 5]]
     assert np.argwhere(found["cls"]).tolist() == [[row, 0] for row in range(8)]
+
+
+def test_states_of_a_model_are_laid_out_once(tiny, scores, monkeypatch):
+    """Each state has the scores that it has alone; sieves are built as often as for a single one."""
+    built = []
+    original = extraction.stack
+    monkeypatch.setattr(extraction, "stack", lambda *arguments: built.append(1) or original(*arguments))
+    other = random_encoder("tiny", seed=5)
+    options = {"roles": ROLES, "progress": False, "budget": 64}
+    alone = extract(other, EXAMPLES, parse(EXAMPLES), **options)
+    batches = len(built)
+    both = extract_states({"tiny": tiny, 5: other}, EXAMPLES, parse(EXAMPLES), **options)
+    assert len(built) == 2 * batches > 2
+    assert list(both) == ["tiny", 5]
+    xr.testing.assert_identical(both[5], alone)
+    xr.testing.assert_allclose(both["tiny"], scores, rtol=1e-5)
+    assert both["tiny"].attrs["weights_sha256"] != both[5].attrs["weights_sha256"]
+
+
+def test_states_with_different_tokenizers(tiny, tmp_path):
+    other = load_encoder(save("roberta", tmp_path))
+    with pytest.raises(InputError, match="have different tokenizers: extract each alone$"):
+        extract_states({"tiny": tiny, "other": other}, EXAMPLES, progress=False)
 
 
 def test_half_precision_scores_are_close_and_kept_in_full(tiny, scores):
