@@ -28,7 +28,7 @@ LOOKS = {
     "rest_sep": {"label": "other tokens to [SEP]", "color": "#0072B2", "marker": "s"},
     "entropy": {"label": "mean of all rows", "color": "#0072B2", "marker": "o"},
     "entropy_cls": {"label": "row of [CLS]", "color": "#D55E00", "marker": "^"},
-    "other": {"label": "other tokens", "color": "#D55E00", "marker": "D"},
+    "other": {"label": "other tokens", "color": "#009E73", "marker": "D"},
 }
 PANELS = (("previous", "next", "self"), ("cls", "sep", "punct"), ("sep_sep", "rest_sep"))
 BEHAVIOUR_LOOKS = {
@@ -109,12 +109,12 @@ def gradient_layers(heads: pd.DataFrame, title: str = "") -> Figure:
 
     The scale is logarithmic; heads are those of `gradient_heads`. Source: Clark 2019, figure 3.
     """
-    figure, axes = plt.subplots(figsize=(DOUBLE * 0.65, 2.7), layout="constrained")
+    figure, axes = plt.subplots(figsize=(DOUBLE * 0.75, 2.7), layout="constrained")
     parts = {group: part.rename(columns={"importance": "value"}) for group, part in heads.groupby("group")}
-    _by_layer(axes, {group: parts[group] for group in ("sep", "punct", "other")})
+    _by_layer(axes, {group: parts[group] for group in ("cls", "sep", "punct", "other")})
     axes.set(xlabel=LAYER, ylabel="mean |∂loss / ∂attention| (nats)", yscale="log")
     figure.legend(
-        *axes.get_legend_handles_labels(), ncols=3, loc="outside lower center", title="attention to"
+        *axes.get_legend_handles_labels(), ncols=4, loc="outside lower center", title="attention to"
     )
     return titled(figure, title)
 

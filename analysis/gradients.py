@@ -223,11 +223,12 @@ def gradient_importance(
 
     L is the cross-entropy (nats) of one sequence's hidden tokens, their mean or their `sum`; the value is the mean
     over rows (all tokens) and the columns of a group: `cls`, `sep`, `punct` (full stops and commas) and `other` (none
-    of them), as the model sees them, hidden tokens as [MASK]. `mask_probability=0` hides nothing and takes
-    the loss at every word piece. `times_attention` multiplies each gradient by its weight. Every sequence has its own
+    of them), as the model sees them, hidden tokens as [MASK]. `mask_probability=0` hides nothing and takes the loss
+    at every word piece. `times_attention` multiplies each gradient by its weight. Every sequence has its own
     gradient, whatever the batch. NaN where a group is absent. Coordinates `loss` (nats, mean) and `accuracy`
-    (proportion of the hidden tokens that are guessed) go with the values. Settled here, since the article says
-    only "magnitude": the absolute value, the groups' means, and [CLS] apart from the other tokens. Raises InputError for values out of range.
+    (proportion of the hidden tokens that are guessed) go with the values. Settled here, since the article says only
+    "magnitude": the absolute value, the groups' means, and [CLS] apart from the other tokens. Raises InputError for
+    values out of range.
     """
     if not 0 <= mask_probability < 1:
         raise InputError(f"mask_probability is {mask_probability}: give a proportion from 0 to below 1")

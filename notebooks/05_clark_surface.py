@@ -134,6 +134,7 @@ compared = beside_published(table)
 results.save_table(compared, "clark_surface_layers")
 wide = compared.pivot(index="layer", columns="statistic", values=["bert_base_published", "this_encoder"])
 names = {"bert_base_published": "BERT-base (published)", "this_encoder": model.name}
+wide = wide.reindex(columns=compared["statistic"].unique(), level=1)
 wide.rename(columns=names, level=0).style.format(precision=2, na_rep="")
 
 # %% [markdown]
@@ -159,16 +160,18 @@ results.save_table(gradient_heads(importance), "clark_gradients_heads")
 results.save_figure(gradient_layers(gradient_heads(importance), guesser.origin), "clark-F3-gradients")
 
 # %%
-ratio = gradient_table(importance).pivot(index="layer", columns="group", values="importance")
+slopes = gradient_table(importance).pivot(index="layer", columns="group", values="importance")
 print(
     f"{guesser.origin}; {importance.sizes['sequence']} passages, loss {importance.loss.mean().item():.2f} nats, "
     f"{importance.accuracy.mean().item():.0%} of the tokens guessed"
 )
-print("[SEP] over other tokens, layer by layer:", (ratio["sep"] / ratio["other"]).round(2).tolist())
+print(f"over the gradient of other tokens, layers 0 to {model.layers - 1}:")
+print("  [CLS]", *(slopes["cls"] / slopes["other"]).map("{:.2f}".format))
+print("  [SEP]", *(slopes["sep"] / slopes["other"]).map("{:.2f}".format))
 
 # %% [markdown]
-# *What to look at.* In the article the gradients for `[SEP]` fall where attention to `[SEP]` rises. *How far to trust
-# it.* A gradient is a slope, not an ablation, and its size is that of one loss: values of different layers can be
+# *What to look at.* In the article the gradients for `[SEP]` fall where attention to `[SEP]` rises; an encoder that
+# rests on `[CLS]` instead (figure F2) should show it there. *How far to trust it.* A gradient is a slope, not an ablation, and its size is that of one loss: values of different layers can be
 # compared, those of different models cannot. A head that was trained for a moment guesses badly; what it says about
 # the encoder is a hint.
 #

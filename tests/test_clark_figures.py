@@ -68,7 +68,7 @@ def test_gradients_by_group(table):
     parts = [table[["layer", "head"]].assign(group=group, importance=table["sep"] + 1) for group in GROUPS]
     figure = gradient_layers(pd.concat(parts, ignore_index=True), title="head trained here")
     (axes,) = figure.axes
-    np.testing.assert_allclose(means(axes), [table.groupby("layer")["sep"].mean() + 1] * 3)
+    np.testing.assert_allclose(means(axes), [table.groupby("layer")["sep"].mean() + 1] * 4)
     assert figure.get_suptitle() == "head trained here"
     assert unnamed(figure) == []
 

@@ -77,7 +77,7 @@ def loss_with(model: LanguageModel, example: Example, shift: torch.Tensor | None
 
 def groups_of(tokens: tuple[str, ...]) -> dict[str, list[int]]:
     """Positions of each group by their spelling."""
-    kinds = {"[SEP]": "sep", ".": "punct", ",": "punct", "[CLS]": None}
+    kinds = {"[SEP]": "sep", ".": "punct", ",": "punct", "[CLS]": "cls"}
     found = [kinds.get(token, "other") for token in tokens]
     return {group: [i for i, kind in enumerate(found) if kind == group] for group in GROUPS}
 
@@ -89,9 +89,9 @@ def test_equal_gradients_of_eager_attention_one_sequence_at_a_time(model, probab
         size = len(layouts(model.encoder.tokenizer, [one])[0])
         shift = torch.zeros(3, 1, 4, size, size, requires_grad=True)
         loss, hidden, _ = loss_with(model, one, shift, probability)
+        (gradient,) = torch.autograd.grad(loss, shift)
         for layer in range(3):
             for head in range(4):
-                (gradient,) = torch.autograd.grad(loss, shift, retain_graph=True)
                 cells = gradient[layer, 0, head].abs().numpy()
                 for group, columns in groups_of(hidden.tokens).items():
                     value = float(found.sel(sequence=one.id, group=group, layer=layer, head=head))
@@ -150,7 +150,7 @@ def test_tables(model):
     found = gradient_importance(model, EXAMPLES, progress=False)
     heads, table = gradient_heads(found), gradient_table(found)
     assert [*heads] == ["layer", "head", "group", "importance"]
-    assert len(heads) == 3 * 4 * 3
+    assert len(heads) == 3 * 4 * 4
     expected = np.nanmean(found.sel(layer=2, group="punct").values, axis=0).mean()
     row = table[(table["layer"] == 2) & (table["group"] == "punct")].iloc[0]
     assert (row["importance"], row["mask_head"]) == (pytest.approx(expected, rel=1e-5), OWN)
