@@ -171,9 +171,9 @@ print("  [SEP]", *(slopes["sep"] / slopes["other"]).map("{:.2f}".format))
 
 # %% [markdown]
 # *What to look at.* In the article the gradients for `[SEP]` fall where attention to `[SEP]` rises; an encoder that
-# rests on `[CLS]` instead (figure F2) should show it there. *How far to trust it.* A gradient is a slope, not an ablation, and its size is that of one loss: values of different layers can be
-# compared, those of different models cannot. A head that was trained for a moment guesses badly; what it says about
-# the encoder is a hint.
+# rests on `[CLS]` instead (figure F2) should show it there. *How far to trust it.* A gradient is a slope, not an
+# ablation, and its size is that of one loss: values of different layers can be compared, those of different models
+# cannot. A head that was trained for a moment guesses badly; what it says about the encoder is a hint.
 #
 # ## F6. Do heads of one layer behave alike?
 #
