@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Bool, Int, Int16
+from jaxtyping import Bool, Int16
 from torch import Tensor
 
 from .comparison import sign_flip
