@@ -106,7 +106,7 @@ notebook: $(ENVIRONMENT)  ## JupyterLab; the scripts in notebooks/ open as noteb
 	  --LabApp.default_url=/lab/tree/notebooks
 
 test: $(ENVIRONMENT)  ## all tests (DATA_DIR and PARSER add those on real data)
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile
 
 bench: $(ENVIRONMENT)  ## what scoring and testing cost, as ratios
 	$(PYTHON) benchmarks/extraction.py

@@ -16,7 +16,7 @@ from jaxtyping import Bool
 from .errors import InputError
 from .forms import REACH, Band, Columns, Entries, Form, Full, Matrix
 from .layout import Layout
-from .syntax import UNIVERSAL, WordPairs
+from .syntax import UNIVERSAL, Pairs, WordPairs
 
 Function = Callable[[Layout, WordPairs], Form | np.ndarray | None]
 
@@ -217,21 +217,21 @@ def relation(*labels: str, backward: bool = False) -> Sieve:
     """
 
     def function(layout: Layout, pairs: WordPairs) -> Entries | None:
-        return pooled(len(layout), [pair for label in labels for pair in pairs.get(label, ())], backward)
+        return pooled(len(layout), [pairs[label] for label in labels if label in pairs], backward)
 
     return Sieve(function, labels=labels)
 
 
-def pooled(
-    length: int, pairs: Sequence[tuple[np.ndarray, np.ndarray]], backward: bool = False
-) -> Entries | None:
-    """Word pairs (pieces of the dependent, pieces of the head) as one sieve, each pair weighing the same."""
-    if not pairs:
+def pooled(length: int, relations: Sequence[Pairs], backward: bool = False) -> Entries | None:
+    """The word pairs of some relations as one sieve, each pair weighing the same."""
+    if not relations:
         return None
-    dependents = np.concatenate([np.repeat(dependent, len(head)) for dependent, head in pairs])
-    heads = np.concatenate([np.tile(head, len(dependent)) for dependent, head in pairs])
-    sizes = np.array([len(dependent) * len(head) for dependent, head in pairs])
-    weights = np.repeat(1 / (sizes * len(pairs)), sizes).astype(np.float32)
+    count = sum(len(pairs) for pairs in relations)
+    parts = [pairs.cells for pairs in relations]
+    dependents, heads, weights = (
+        parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+    )
+    weights = (weights / count).astype(np.float32)
     return Entries(*((heads, dependents) if backward else (dependents, heads)), weights, length)
 
 

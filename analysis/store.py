@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,7 @@ COMPACT = [
     "--indent=none",
     "--quiet",
 ]
+LONG_COORDINATE = re.compile(r"(?<=[ (]|\")(\d+\.\d\d)\d+")
 STATES = ("pretrained", "finetuned")
 LABELS = ("assigned", "assigned_audited")  # columns of booleans with missing values
 VERSIONED = (
@@ -79,7 +81,10 @@ def write_text(path: Path, text: str) -> None:
 def compact_svg(path: Path) -> None:
     """Makes an SVG about half as large without a visible change."""
     text = scour.scourString(path.read_text(encoding="utf-8"), scour.parse_args(COMPACT))
-    path.write_text(text, encoding="utf-8", newline="\n")
+    rounded = LONG_COORDINATE.sub(
+        r"\1", text
+    )  # those of repeated markers and of text, which scour leaves alone
+    path.write_text(rounded, encoding="utf-8", newline="\n")
 
 
 def in_palette(png: bytes) -> bytes:

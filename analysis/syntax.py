@@ -4,11 +4,12 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import conllu
 import numpy as np
+from jaxtyping import Float, Int
 from tqdm import tqdm
 
 from .errors import InputError
@@ -16,7 +17,6 @@ from .examples import Example, Relation
 from .layout import Layout
 from .store import expand, write_text
 
-WordPairs = Mapping[str, Sequence[tuple[np.ndarray, np.ndarray]]]
 Relations = Mapping[str, Sequence[Relation]]
 Arc = tuple[str, tuple[int, int], tuple[int, int]]
 
@@ -224,21 +224,64 @@ def _span(word) -> tuple[int, int]:
     return (word.idx, word.idx + len(word))
 
 
-def token_pairs(
-    layout: Layout, relations: Sequence[Relation]
-) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
+Cells = tuple[Int[np.ndarray, " cell"], Int[np.ndarray, " cell"], Float[np.ndarray, " cell"]]
+
+
+class Pairs(Sequence):
+    """The word pairs of one relation as pieces (dependent, head), kept as ranges of token positions."""
+
+    def __init__(self, ranges: Int[np.ndarray, "pair 4"]):
+        self.ranges = ranges
+
+    def __len__(self) -> int:
+        return len(self.ranges)
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        dependent, dependent_end, head, head_end = self.ranges[index]
+        return np.arange(dependent, dependent_end), np.arange(head, head_end)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """Rows, columns and weights: each piece of a dependent with each of its head, a pair sharing the weight 1."""
+        dependent, dependent_end, head, head_end = self.ranges.T
+        widths = head_end - head
+        sizes = (dependent_end - dependent) * widths
+        if sizes.max(initial=1) == 1:
+            return dependent, head, np.ones(len(dependent))
+        place = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        row, column = np.divmod(place, np.repeat(widths, sizes))
+        weights = np.repeat(1 / sizes, sizes)
+        return np.repeat(dependent, sizes) + row, np.repeat(head, sizes) + column, weights
+
+
+WordPairs = Mapping[str, Pairs]
+
+
+def token_pairs(layout: Layout, relations: Sequence[Relation]) -> dict[str, Pairs]:
     """The word pieces (dependent, head) of every relation, by label; pairs that truncation cut are left out."""
-    pairs = defaultdict(list)
+    by_text: dict[int, list[Relation]] = defaultdict(list)
     for relation in relations:
-        dependent = pieces(layout, relation.text, relation.dependent)
-        head = pieces(layout, relation.text, relation.head)
-        if len(dependent) and len(head):
-            pairs[relation.label].append((dependent, head))
-    return dict(pairs)
+        by_text[relation.text].append(relation)
+    found = defaultdict(list)
+    for text, related in by_text.items():
+        spans = np.array([(*relation.dependent, *relation.head) for relation in related])
+        ranges = piece_ranges(layout, text, spans.reshape(-1, 2)).reshape(-1, 4)
+        kept = (ranges[:, 0] < ranges[:, 1]) & (ranges[:, 2] < ranges[:, 3])
+        for relation, pair, keep in zip(related, ranges, kept.tolist(), strict=True):
+            if keep:
+                found[relation.label].append(pair)
+    return {label: Pairs(np.array(ranges)) for label, ranges in found.items()}
 
 
-def pieces(layout: Layout, text: int, span: tuple[int, int]) -> np.ndarray:
-    """Positions of the tokens of one text that overlap a character span."""
-    start, end = span
-    overlaps = (layout.spans[:, 0] < end) & (layout.spans[:, 1] > start)
-    return np.flatnonzero(overlaps & (layout.text == text))
+def piece_ranges(layout: Layout, text: int, spans: Int[np.ndarray, "span 2"]) -> Int[np.ndarray, "span 2"]:
+    """First position, and the one after the last, of the tokens of one text that overlap each character span.
+
+    The first is not below the other where no token does.
+    """
+    positions = np.flatnonzero(layout.text == text)
+    if not len(positions):
+        return np.zeros_like(spans)
+    starts, ends = layout.spans[positions].T  # both never fall, so that the tokens of a span are neighbours
+    first = np.searchsorted(ends, spans[:, 0], side="right")
+    last = np.searchsorted(starts, spans[:, 1], side="left")
+    return np.stack([first, last], axis=1) + positions[0]

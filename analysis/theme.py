@@ -59,8 +59,9 @@ def style() -> None:
     lines = dict.fromkeys(widths, 0.6)
     ticks = {"xtick.major.size": 3.0, "ytick.major.size": 3.0, "axes.titlepad": 4.0, "legend.frameon": False}
     files = {"svg.fonttype": "none", "svg.hashsalt": "heads", "figure.dpi": 96, "savefig.dpi": 300}
+    fonts = {"font.sans-serif": ["DejaVu Sans"]}  # comes with matplotlib: figures are equal on every machine
     sns.set_theme(context="paper", style="ticks", palette="colorblind")
-    mpl.rcParams.update(sizes | smaller | lines | ticks | files | {"legend.title_fontsize": 8.0})
+    mpl.rcParams.update(sizes | smaller | lines | ticks | files | fonts | {"legend.title_fontsize": 8.0})
 
 
 def in_order(roles: Iterable[str]) -> list[str]:

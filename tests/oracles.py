@@ -8,6 +8,8 @@ from math import log, nan
 
 import numpy as np
 
+from analysis.syntax import Pairs
+
 SPECIAL = {"cls": ("[CLS]", "<s>"), "sep": ("[SEP]", "</s>")}
 PAIRS = {"nsubj", "dobj", "amod", "advmod"}
 MARKS = set(".,;:!?'\"()-")
@@ -124,11 +126,14 @@ def random_pairs(size: int, seed: int = 0) -> dict:
     """Word pairs of random positions, one to three pieces a word, for three of the roles and one more."""
     generator = np.random.default_rng(seed)
 
-    def word() -> np.ndarray:
-        return generator.choice(size, generator.integers(1, min(3, size) + 1), replace=False)
+    def word() -> tuple[int, int]:
+        first = generator.integers(size)
+        return first, min(first + generator.integers(1, 4), size)
 
     counts = {"nsubj": 2, "dobj": 1, "advmod": 3, "case": 2}
-    return {label: [(word(), word()) for _ in range(count)] for label, count in counts.items()}
+    return {
+        label: Pairs(np.array([(*word(), *word()) for _ in range(count)])) for label, count in counts.items()
+    }
 
 
 def random_maps(size: int, heads: int = 3, seed: int = 0) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Files are written whole or not at all, come back as they were, and are the same bytes for the same content."""
 
 import hashlib
+import re
 from pathlib import Path
 
 import numpy as np
@@ -289,5 +290,7 @@ def test_figures_are_compact_and_keep_their_text(results: Results):
     drawn.savefig(raw, bbox_inches="tight")
     assert len(svg) < 0.7 * len(raw.read_text())
     assert ">Heads</text>" in svg
+    assert re.search(r'x="\d+\.\d\d"', svg)
+    assert not re.search(r'x="\d+\.\d{3}', svg)
     with Image.open(results.figures / "F1.png") as png:
         assert png.mode == "P"

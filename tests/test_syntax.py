@@ -11,9 +11,9 @@ from architectures import byte_level_tokenizer
 from analysis import syntax
 from analysis.errors import InputError
 from analysis.examples import Example, Relation
-from analysis.layout import layouts
+from analysis.layout import Layout, layouts
 from analysis.models import load_tokenizer
-from analysis.syntax import canonical, parse, pieces, read_conllu, sentence_text, surface, token_pairs
+from analysis.syntax import canonical, parse, piece_ranges, read_conllu, sentence_text, surface, token_pairs
 
 # A contraction, an empty node, the same word twice, and a sentence without `# text` whose blanks are in MISC.
 SENTENCES = """\
@@ -228,6 +228,12 @@ def test_pairs_of_words_that_truncation_took_are_left_out():
     found = token_pairs(layout, relations)
     assert list(found) == ["nsubj"]
     assert np.concatenate(found["nsubj"][0]).tolist() == [1, 2]
+
+
+def pieces(layout: Layout, text: int, span: tuple[int, int]) -> np.ndarray:
+    """Positions of the tokens of one text that overlap a character span."""
+    [found] = piece_ranges(layout, text, np.array([span]))
+    return np.arange(*found)
 
 
 def test_special_tokens_belong_to_no_word():

@@ -1,26 +1,26 @@
 """The bundled corpus: examples of four tasks with gold Universal Dependencies, written by a seeded grammar."""
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
 from random import Random
 
-from conllu.models import Metadata, Token, TokenList
+from conllu.models import Metadata, TokenList
 
 from ..errors import InputError
 from ..examples import Example, Relation
 from ..store import write_text
+from .documents import generate_documents as generate_documents
 from .drafts import Draft
 from .events import mrpc, qnli
-from .grammar import Sentence, Word
+from .grammar import Sentence
 from .questions import qqp
 from .reviews import sst2
+from .splits import belongs, check_split
+from .trees import rows
 
 DRAFTS: dict[str, Callable[[int, Random], Draft]] = {"mrpc": mrpc, "qqp": qqp, "sst-2": sst2, "qnli": qnli}
-# Split by the remainder of a digest of the texts: equal thirds, so that drafts of each are found equally fast.
-SPLITS = {"train": 0, "dev": 1, "test": 2}
 # The least and most words of a text, punctuation included.
 LENGTHS = range(6, 42)
 PAPER_LABELS = {"obj": "dobj"}
@@ -29,11 +29,6 @@ PAPER_LABELS = {"obj": "dobj"}
 def key(draft: Draft) -> str:
     """What makes two drafts the same: their lower-cased texts, in whichever order."""
     return "\n".join(sorted(sentence.text.lower() for sentence in draft.sentences))
-
-
-def belongs(text: str, split: str) -> bool:
-    """Whether a key falls into a split."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) % len(SPLITS) == SPLITS[split]
 
 
 def suits(draft: Draft) -> bool:
@@ -58,8 +53,7 @@ def check(task: str, n: int, split: str) -> None:
     """Raise `InputError` for an unknown task or split or a negative count."""
     if task not in DRAFTS:
         raise InputError(f"unknown task {task!r}: choose one of {', '.join(DRAFTS)}")
-    if split not in SPLITS:
-        raise InputError(f"unknown split {split!r}: choose one of {', '.join(SPLITS)}")
+    check_split(split)
     if n < 0:
         raise InputError(f"n is {n}: ask for 0 or more examples")
 
@@ -107,52 +101,6 @@ def generate(task: str, n: int, seed: int, split: str = "train") -> list[Example
 def to_jsonl(examples: Sequence[Example], path: Path | str) -> None:
     """Write examples as one JSON object a line, with the fields of `Example`."""
     write_text(Path(path), "".join(dumps(asdict(example), ensure_ascii=False) + "\n" for example in examples))
-
-
-def fused(words: Sequence[Word]) -> Iterator[tuple[int, int]]:
-    """First and last position (0-based) of each run of words written together, such as `does` and `n't`."""
-    joined = [
-        before.span[1] == word.span[0] and word.upos != "PUNCT"
-        for before, word in zip(words, words[1:], strict=False)
-    ]
-    start = 0
-    for index, together in enumerate([*joined, False]):
-        if not together:
-            if start < index:
-                yield start, index
-            start = index + 1
-
-
-def row(identifier: int | tuple, form: str, space: bool, **columns: str | int) -> Token:
-    """One line of a CoNLL-U file."""
-    names = ("lemma", "upos", "xpos", "feats", "head", "deprel", "deps")
-    misc = None if space else {"SpaceAfter": "No"}
-    return Token(
-        {"id": identifier, "form": form, **{name: columns.get(name) for name in names}, "misc": misc}
-    )
-
-
-def rows(sentence: Sentence) -> Iterator[Token]:
-    """The lines of a sentence: its words, each run written together preceded by its range line."""
-    words = sentence.words
-    ranges = dict(fused(words))
-    inside = {index for first, last in ranges.items() for index in range(first, last + 1)}
-    spaced = [sentence.text[word.span[1] : word.span[1] + 1] in {" ", ""} for word in words]
-    for index, word in enumerate(words):
-        if index in ranges:
-            last = ranges[index]
-            form = sentence.text[word.span[0] : words[last].span[1]]
-            yield row((index + 1, "-", last + 1), form, spaced[last])
-        # Inside a range, the range line alone says whether a space follows.
-        yield row(
-            index + 1,
-            word.form,
-            spaced[index] or index in inside,
-            lemma=word.lemma,
-            upos=word.upos,
-            head=word.head,
-            deprel=word.label,
-        )
 
 
 def to_conllu(task: str, n: int, seed: int, split: str, path: Path | str) -> None:

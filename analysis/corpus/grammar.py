@@ -9,18 +9,20 @@ from typing import NamedTuple
 
 from ..errors import InputError
 from .lexicon import article, inflect
+from .tags import penn_tag
 
 VERBAL = frozenset({"base", "present", "past", "participle", "gerund"})
-NO_SPACE_BEFORE = frozenset({",", ".", "?", "!", ";", ":", "n't", "'s"})
+NO_SPACE_BEFORE = frozenset({",", ".", "?", "!", ";", ":", "n't", "'s", "'"})
 # The part of speech of closed-class words, whatever their relation.
 CLOSED = {
     **dict.fromkeys(["I", "me", "my", "you", "he", "his", "she", "it", "its", "we", "us", "they"], "PRON"),
-    **dict.fromkeys(["who", "nobody", "everyone"], "PRON"),
-    **dict.fromkeys(["the", "a", "some", "any", "every", "no", "all", "this", "which", "such"], "DET"),
+    **dict.fromkeys(["him", "her", "them", "their", "himself", "herself", "itself", "themselves"], "PRON"),
+    **dict.fromkeys(["who", "nobody", "everyone", "everything", "nothing"], "PRON"),
+    **dict.fromkeys(["the", "a", "some", "any", "every", "no", "all", "this", "these", "such"], "DET"),
     **dict.fromkeys(["how", "when", "where", "why"], "ADV"),
-    **dict.fromkeys(["n't", "not", "'s"], "PART"),
+    **dict.fromkeys(["n't", "not", "'s", "'"], "PART"),
     **dict.fromkeys([",", ".", "?", "!"], "PUNCT"),
-    **dict.fromkeys(["can", "ca", "will", "should", "could"], "AUX"),
+    **dict.fromkeys(["can", "ca", "will", "should", "could", "would", "must", "might", "may"], "AUX"),
 }
 BY_LABEL = {
     "det": "DET",
@@ -47,7 +49,11 @@ LEMMAS = {
         "our": "we",
         "their": "they",
         "his": "he",
+        "him": "he",
+        "her": "she",
+        "them": "they",
     },
+    **{"'": "'s", "these": "this"},
     **{"best": "good", "more": "much", "less": "little"},
 }
 PLURAL_SUBJECTS = frozenset({"I", "you", "we", "they", "people"})
@@ -72,7 +78,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Phrase:
-    """A word with its dependents in order; `label` is its relation to the word above."""
+    """A word with its dependents in order; `label` is its relation to the word above, `entity` whom it mentions."""
 
     form: str
     lemma: str
@@ -81,10 +87,15 @@ class Phrase:
     number: str = "singular"
     left: tuple["Phrase", ...] = ()
     right: tuple["Phrase", ...] = ()
+    xpos: str = ""
+    entity: str = ""
 
 
 class Word(NamedTuple):
-    """A word of a sentence: `head` is the 1-based position of its head (0: root), `span` its characters."""
+    """A word of a sentence: `head` is the 1-based position of its head (0: root), `span` its characters.
+
+    `xpos` is its Penn Treebank tag; `entity` names whom the phrase that it heads mentions, if that is traced.
+    """
 
     form: str
     lemma: str
@@ -92,6 +103,8 @@ class Word(NamedTuple):
     head: int
     label: str
     span: tuple[int, int]
+    xpos: str = ""
+    entity: str = ""
 
 
 class Sentence(NamedTuple):
@@ -143,6 +156,7 @@ def parse_frame(notation: str) -> Group:
     return group("root", iter(tokens))
 
 
+@cache
 def slots(notation: str) -> tuple[str, ...]:
     """The names of the slots of a frame, in order of first use."""
     return tuple(dict.fromkeys(re.findall(r"\{([^}.]+)", notation)))
@@ -156,7 +170,7 @@ def part_of_speech(word: str, feature: str, label: str) -> str:
         return "AUX" if label in {"aux", "aux:pass", "cop"} else "VERB"
     if word == "to" and label == "mark":
         return "PART"
-    if word in {"that", "what"}:
+    if word in {"that", "what", "which"}:
         return {"det": "DET", "mark": "SCONJ"}.get(label, "PRON")
     known = CLOSED.get(word) or BY_LABEL.get(label)
     if known:
@@ -171,13 +185,15 @@ def word_phrase(text: str, feature: str, label: str, number: str) -> Phrase:
     first, *rest = text.split("_")
     upos = part_of_speech(text, feature, label)
     if upos == "VERB" and rest:
-        particle = Phrase(rest[0], rest[0], "ADP", "compound:prt")
-        return Phrase(inflect(first, feature, number), first, upos, label, right=(particle,))
+        particle = Phrase(rest[0], rest[0], "ADP", "compound:prt", xpos="RP")
+        form, tag = inflect(first, feature, number), penn_tag(first, upos, feature, label, number)
+        return Phrase(form, first, upos, label, right=(particle,), xpos=tag)
     *modifiers, head = [first, *rest]
-    left = tuple(Phrase(part, part, "NOUN", "compound") for part in modifiers)
+    left = tuple(Phrase(part, part, "NOUN", "compound", xpos="NN") for part in modifiers)
     own = "plural" if feature == "plural" or head in PLURAL_SUBJECTS else "singular"
     form = inflect(head, feature, number) if feature.islower() else head
-    return Phrase(form, LEMMAS.get(head, head), upos, label, own, left)
+    tag = penn_tag(head, upos, feature, label, number if feature in VERBAL else own)
+    return Phrase(form, LEMMAS.get(head, head), upos, label, own, left, xpos=tag)
 
 
 def number_of(item: Leaf | Group, fillings: Fillings) -> str | None:
@@ -286,7 +302,16 @@ def sentence(phrase: Phrase) -> Sentence:
     forms = surface([word.form for word, _ in arcs])
     places = spans(forms)
     words = tuple(
-        Word(form, word.lemma, word.upos, position[id(above)] if above else 0, word.label, span)
+        Word(
+            form,
+            word.lemma,
+            word.upos,
+            position[id(above)] if above else 0,
+            word.label,
+            span,
+            word.xpos,
+            word.entity,
+        )
         for form, span, (word, above) in zip(forms, places, arcs, strict=True)
     )
     text = ""
