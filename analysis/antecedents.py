@@ -44,9 +44,9 @@ def fit(
     """The beginnings of documents, cut to `limit` word pieces (special tokens among them) or words.
 
     The encoder sees a document whole, or one sentence at a time (`seen` is one of INPUTS). What has more than
-    `max_tokens` pieces (None: more than the encoder can hold), or a word without pieces, is left out and counted; so is, under "no anaphor", a text
-    in which nothing is asked for. Raises InputError for another unit or input and when nothing is left.
-    Source: Clark 2019, 4.3, which does not say what the 128 "tokens" are.
+    `max_tokens` pieces (None: more than the encoder can hold), or a word without pieces, is left out and counted; so
+    is, under "no anaphor", a text in which nothing is asked for. Raises InputError for another unit or input and
+    when nothing is left. Source: Clark 2019, 4.3, which does not say what the 128 "tokens" are.
     """
     for name, value, choices in (("unit", unit, UNITS), ("seen", seen, INPUTS)):
         if value not in choices:
