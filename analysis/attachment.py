@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Bool, Int16
+from jaxtyping import Bool, Float, Int16
 from torch import Tensor
 
 from .comparison import sign_flip
@@ -15,7 +15,7 @@ from .errors import InputError
 from .models import Encoder
 from .resampling import bootstrap
 from .significance import adjust
-from .words import LIMIT, WordMaps, read_word_maps, split_words
+from .words import LIMIT, WordMaps, read_word_maps, split_words, word_maps
 
 # How a map is read: the word that the dependent attends to most, or the word that attends most to the dependent.
 DIRECTIONS = ("dependent to head", "head to dependent")
@@ -184,3 +184,60 @@ def _held_out(
     }
     row |= {"offset": offset, "offset_accuracy": by_offset.mean()}
     return row, pd.Series(by_head.astype(float) - by_offset).groupby(sentences).sum()
+
+
+class HeadExample(NamedTuple):
+    """A sentence, the attention of one head between its words, [CLS] and [SEP], and the arcs of one relation.
+
+    `arcs` has rows of (word that attends, word attended to), both from 1, as the gold tree and the head's direction
+    have them.
+    """
+
+    relation: str
+    layer: int
+    head: int
+    direction: str
+    forms: list[str]
+    attention: Float[np.ndarray, "position position"]
+    arcs: list[tuple[int, int]]
+
+
+def largest_gains(table: pd.DataFrame, count: int = 4) -> pd.DataFrame:
+    """The relations of `dependency_table` whose attention head exceeds the offset most, sums of relations left out."""
+    own = table[~table["relation"].str.contains(r"all|\+")]
+    gain = own["accuracy"] - own["offset_accuracy"]
+    return own.loc[gain.sort_values(ascending=False, kind="stable").index[:count]]
+
+
+def head_examples(
+    encoder: Encoder,
+    attachment: Attachment,
+    scored: pd.DataFrame,
+    table: pd.DataFrame,
+    lengths: tuple[int, int] = (6, 12),
+    rows: str = "mean",
+) -> list[HeadExample]:
+    """For each row of a `dependency_table`, its head on the first sentence of a suitable length with the relation.
+
+    The first, not the best: whether the head is right there plays no part. `lengths` are the fewest and most words;
+    where no sentence is suitable, the relation is left out. Source: Clark 2019, Figure 5.
+    """
+    found = []
+    for row in table.itertuples():
+        part = scored[(scored["relation"] == row.relation) & scored["length"].between(*lengths)]
+        part = part[(part["head"] > 0) & (part["sentence"] == part["sentence"].min())]
+        if part.empty:
+            continue
+        sentence = part["sentence"].iloc[0]
+        forms = attachment.words.loc[attachment.words["sentence"] == sentence, "form"].tolist()
+        [pieces] = split_words(encoder.tokenizer, [forms]).kept
+        pairs = list(zip((part["word"] + 1).tolist(), part["head"].tolist(), strict=True))
+        if row.direction == DIRECTIONS[1]:
+            pairs = [(head, dependent) for dependent, head in pairs]
+        attention = word_maps(encoder, pieces, rows)[row.layer, row.head]
+        found.append(
+            HeadExample(
+                row.relation, row.layer, row.head, row.direction, ["[CLS]", *forms, "[SEP]"], attention, pairs
+            )
+        )
+    return found
