@@ -90,7 +90,10 @@ $(STAMPS)/04_compare: $(DEPENDS_04_compare) $(TASKS:%=$(STAMPS)/03_test-%)
 $(STAMPS)/04_compare_seeds: $(DEPENDS_04_compare_seeds) $(SCORES)
 	$(RUN) 04_compare_seeds
 	$(stamp)
-STUDY := 03_test_all 03_test_calibration 03_test_sensitivity 04_compare 04_compare_seeds $(TASKS:%=02_score-%)
+$(STAMPS)/05_clark_syntax: $(DEPENDS_05_clark_syntax)
+	$(RUN) 05_clark_syntax
+	$(stamp)
+STUDY := 03_test_all 03_test_calibration 03_test_sensitivity 04_compare 04_compare_seeds 05_clark_syntax $(TASKS:%=02_score-%)
 $(STAMPS)/99_summary: $(DEPENDS_99_summary) $(STUDY:%=$(STAMPS)/%)
 	$(RUN) 99_summary
 	$(stamp)

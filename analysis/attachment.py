@@ -10,9 +10,10 @@ from jaxtyping import Bool, Float, Int16
 from torch import Tensor
 
 from .comparison import sign_flip
-from .dependencies import OFFSETS, best_offsets, fixed_offset, offset_table
+from .dependencies import OFFSETS, STANFORD, best_offsets, fixed_offset, offset_table
 from .errors import InputError
 from .models import Encoder
+from .published import clark
 from .resampling import bootstrap
 from .significance import adjust
 from .words import LIMIT, WordMaps, read_word_maps, split_words, word_maps
@@ -184,6 +185,24 @@ def _held_out(
     }
     row |= {"offset": offset, "offset_accuracy": by_offset.mean()}
     return row, pd.Series(by_head.astype(float) - by_offset).groupby(sentences).sum()
+
+
+def beside_published(table: pd.DataFrame, optimistic: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies in percent: held out, on the data that chose the head, of the offset, and those of Clark 2019.
+
+    `table` is that of `dependency_table`, `optimistic` that of `best_heads`; the columns that begin with `BERT-base` are
+    what the authors' notebook prints for the Penn Treebank, NaN where a relation has no counterpart there.
+    """
+    theirs = clark("dependencies").set_index("relation")[["head", "accuracy", "offset_accuracy"]]
+    same_data = optimistic.set_index("relation")["accuracy"].reindex(table["relation"]).to_numpy()
+    ours = {"held_out": table["accuracy"], "same_data": same_data, "offset": table["offset_accuracy"]}
+    percent = pd.DataFrame(
+        {"relation": table["relation"], **{name: 100 * each for name, each in ours.items()}}
+    )
+    published = (
+        theirs.reindex(table["relation"].map(STANFORD)).add_prefix("BERT-base ").reset_index(drop=True)
+    )
+    return percent.join(published)
 
 
 class HeadExample(NamedTuple):

@@ -41,6 +41,7 @@ NOTEBOOKS = [
     "03_test_sensitivity",
     "04_compare",
     "04_compare_seeds",
+    "05_clark_syntax",
     "99_summary",
 ]
 FIGURES = [
@@ -54,6 +55,7 @@ FIGURES = [
     ),
     "F6-role-map", "F7-layers", "F8-change", "F8-transitions", "F8-intervals", "F8-attention-mass", "F10-labels",
     "F11-size", "F11-power", "F12-tau", "F12-layers", "F12-stability", "F12-controls", "F13-seeds", "F14-claims",
+    "clark-T1-dependencies", "clark-F5-heads", "clark-T2-coreference", "clark-T3-probes",
 ]  # fmt: skip
 ROLE_COLUMNS = """layer head role n mean sd t p assigned lower low high lower_bca low_bca high_bca p_bootstrap_t
 lower_bootstrap_t effect effect_low effect_high above skewness p_holm p_bh p_by status assigned_audited""".split()
