@@ -190,7 +190,7 @@ def _held_out(
 def beside_published(table: pd.DataFrame, optimistic: pd.DataFrame) -> pd.DataFrame:
     """Accuracies in percent: held out, on the data that chose the head, of the offset, and those of Clark 2019.
 
-    `table` is that of `dependency_table`, `optimistic` that of `best_heads`; the columns that begin with `BERT-base` are
+    `table` is that of `dependency_table`, `optimistic` that of `best_heads`; columns that begin with `BERT-base` are
     what the authors' notebook prints for the Penn Treebank, NaN where a relation has no counterpart there.
     """
     theirs = clark("dependencies").set_index("relation")[["head", "accuracy", "offset_accuracy"]]

@@ -27,7 +27,7 @@ alpha = 0.05
 resamples = 999  # of the bootstrap
 conllu = []  # CoNLL-U files, or folders of them, that heads and probes are scored on; none: the bundled documents
 conllu_train = []  # the same for training probes
-conllu_documents = []  # the same, with Entity= in MISC, for coreference
+conllu_documents = []  # the same, with coreference chains (Entity of MISC)
 documents_n = 60  # bundled documents of each split
 rows = "mean"  # attention from a word is the mean over its pieces; the released code takes the "first"
 arcs_minimum = 100  # of a relation

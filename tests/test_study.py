@@ -59,6 +59,11 @@ FIGURES = [
 ]  # fmt: skip
 ROLE_COLUMNS = """layer head role n mean sd t p assigned lower low high lower_bca low_bca high_bca p_bootstrap_t
 lower_bootstrap_t effect effect_low effect_high above skewness p_holm p_bh p_by status assigned_audited""".split()
+DEPENDENCY_COLUMNS = """relation n layer head direction accuracy low high offset offset_accuracy p
+p_adjusted""".split()
+COREFERENCE_COLUMNS = (
+    """candidates system scored_on all pronoun proper nominal low high n layer head""".split()
+)
 OVERLAP_COLUMNS = ["state", "role_a", "role_b", "heads_a", "heads_b", "both", "jaccard"]
 OVERLAP_COLUMNS += ["share_of_a", "share_of_b"]
 CHANGE_COLUMNS = """layer head role n pretrained finetuned difference low high p p_sign_flip p_by p_equivalence
@@ -77,6 +82,11 @@ TABLES = {
     "calibration": CALIBRATION_COLUMNS,
     "power": ["effect", "correction", "level", "solution", "n"],
     "seeds": ["task", "seed", "role", "published", "audited"],
+    "clark_offsets": ["relation", "n", "offset", "accuracy"],
+    "clark_dependencies": DEPENDENCY_COLUMNS,
+    "clark_best_heads": ["relation", "n", "layer", "head", "direction", "accuracy"],
+    "clark_coreference": COREFERENCE_COLUMNS,
+    "clark_probes": ["probe", "encoder", "root_alignment", "seed", "uas", "uas_no_punct"],
     "sensitivity_tau": ["task", "role", "tau", "testable", "heads", "heads_by", "jaccard", "mean_layer"],
     "sensitivity_tau_layers": ["task", "role", "layer", "tau", "heads"],
     "sensitivity_n": """task role size sequences testable heads_full agreement agreement_sd jaccard jaccard_sd heads
