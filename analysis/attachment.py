@@ -239,14 +239,14 @@ def head_examples(
     """For each row of a `dependency_table`, its head on the first sentence of a suitable length with the relation.
 
     The first, not the best: whether the head is right there plays no part. `lengths` are the fewest and most words;
-    where no sentence is suitable, the relation is left out. Source: Clark 2019, Figure 5.
+    where no sentence is suitable, the shortest is taken. Source: Clark 2019, Figure 5.
     """
     found = []
     for row in table.itertuples():
-        part = scored[(scored["relation"] == row.relation) & scored["length"].between(*lengths)]
-        part = part[(part["head"] > 0) & (part["sentence"] == part["sentence"].min())]
-        if part.empty:
-            continue
+        part = scored[(scored["relation"] == row.relation) & (scored["head"] > 0)]
+        suitable = part["length"].between(*lengths)
+        part = part[suitable] if suitable.any() else part[part["length"] == part["length"].min()]
+        part = part[part["sentence"] == part["sentence"].min()]
         sentence = part["sentence"].iloc[0]
         forms = attachment.words.loc[attachment.words["sentence"] == sentence, "form"].tolist()
         [pieces] = split_words(encoder.tokenizer, [forms]).kept

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from .antecedents import HALF
 from .attachment import DIRECTIONS, HeadExample
+from .errors import InputError
 from .mentions import KINDS
 from .theme import DOUBLE, titled
 
@@ -58,8 +59,11 @@ def head_arcs(examples: Sequence[HeadExample], title: str = "") -> Figure:
     """Attention of one head between the words of one sentence, a panel per relation; darker lines are more attention.
 
     Lines run from the attending word (left) to the attended (right); those of the words that attend in the arcs of
-    the relation are red, and such an arc of the gold tree has a thin black line. Source: Clark 2019, Figure 5.
+    the relation are red, and such an arc of the gold tree has a dotted black line. Raises InputError without an
+    example. Source: Clark 2019, Figure 5.
     """
+    if not examples:
+        raise InputError("no relation has an example: give more sentences or lower the minimum of arcs")
     columns = min(len(examples), 4)
     rows = -(-len(examples) // columns)
     longest = max(len(example.forms) for example in examples)
@@ -69,7 +73,7 @@ def head_arcs(examples: Sequence[HeadExample], title: str = "") -> Figure:
         surplus.remove()
     for axes, example in zip(grid.flat, examples, strict=False):
         _arcs(axes, example, longest)
-    figure.supxlabel("left: attending word; right: attended word; black: gold arc of the relation")
+    figure.supxlabel("left: attending word; right: attended word; dotted: gold arc of the relation")
     figure.supylabel("word of the sentence, from the first down")
     return titled(figure, title)
 
