@@ -59,7 +59,7 @@ def loop(probe, seen: Features, weights_of_pair) -> np.ndarray:
                         features = start * attention[0] + end * attention[length + 1]
                     else:
                         features = attention[candidate]
-                    found[seed, number, word - 1, candidate] = float((weights * features).sum())
+                    found[seed, number, word - 1, candidate] = float((weights * features).sum().detach())
     return found
 
 
