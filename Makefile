@@ -1,5 +1,6 @@
 # The study in one command: make reproduce. Plain `make` prints help.
 PROFILE ?= offline
+COMPANIONS := 05_clark_surface
 REQUESTED := $(MAKECMDGOALS)
 JOBS ?= 2
 
@@ -36,7 +37,7 @@ help:  ## print this help
 
 # --- the study -------------------------------------------------------------------------------------------
 
-reproduce: $(STAMPS)/99_summary  ## run the whole study of PROFILE, JOBS notebooks at a time
+reproduce: $(STAMPS)/99_summary $(COMPANIONS:%=$(STAMPS)/%)  ## run the whole study of PROFILE, JOBS notebooks at a time
 
 # What a profile's notebooks depend on is worked out from the notebooks themselves.
 ifneq ($(filter reproduce report,$(REQUESTED)),)
@@ -96,6 +97,11 @@ $(STAMPS)/05_clark_syntax: $(DEPENDS_05_clark_syntax)
 STUDY := 03_test_all 03_test_calibration 03_test_sensitivity 04_compare 04_compare_seeds 05_clark_syntax $(TASKS:%=02_score-%)
 $(STAMPS)/99_summary: $(DEPENDS_99_summary) $(STUDY:%=$(STAMPS)/%)
 	$(RUN) 99_summary
+	$(stamp)
+
+# Notebooks of the companion papers: nothing else needs them.
+$(STAMPS)/05_clark_surface: $(DEPENDS_05_clark_surface)
+	$(RUN) 05_clark_surface
 	$(stamp)
 
 report: reproduce  ## the executed notebooks of PROFILE as web pages

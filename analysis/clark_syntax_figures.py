@@ -134,9 +134,7 @@ def probe_scores(table: pd.DataFrame, summary: pd.DataFrame, title: str = "") ->
     ordered = summary.sort_values("mean", kind="stable").reset_index(drop=True)
     figure, axes = plt.subplots(figsize=(DOUBLE, 0.26 * len(ordered) + 0.9), layout="constrained")
     down = np.arange(len(ordered))
-    axes.hlines(
-        down, ordered["low"], ordered["high"], color="0.6", linewidth=3, label="95 % interval over seeds"
-    )
+    axes.hlines(down, ordered["low"], ordered["high"], color="0.6", linewidth=3, label="interval over seeds")
     seeds = table.merge(ordered[keys].assign(down=down), on=keys)
     axes.plot(seeds["uas_no_punct"], seeds["down"], "o", markersize=3.5, color=BLUE, label="a seed")
     names = [", ".join(filter(None, _names(row))) for row in ordered[keys].itertuples(index=False)]

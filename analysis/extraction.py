@@ -1,6 +1,6 @@
 """One streaming pass: sieve bias scores of every head, layer by layer; attention itself is never stored."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from .syntax import Relations, WordPairs, token_pairs
 from .tap import tap
 
 Change = Callable[[Tensor, Sequence[Layout]], Tensor]
+Statistic = Callable[[Tensor, Sequence[Layout]], Tensor]  # one number for every sequence and head
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ def extract(
     budget: int = 2048,
     progress: bool = True,
     change: Change | None = None,
+    statistics: Mapping[str, Statistic] | None = None,
+    segment_ids: str = "pair",
 ) -> xr.DataArray:
     """Sieve bias scores of every sequence, role, layer and head (Pande 2021); NaN where a role is absent.
 
@@ -50,29 +53,38 @@ def extract(
     as the released code divides it. Coordinates `tokens` (T), `separators` (number of [SEP]), `cluster` (equal for
     sequences that share a text) and `units` (tokens or word pairs a role averages over) go with the scores.
     `budget` is the padded tokens of one batch and does not change the result (1e-5). `change` makes other
-    attention out of that of a batch and layer before it is scored (see `controls`). Raises InputError for
-    unknown roles or examples without relations.
+    attention out of that of a batch and layer before it is scored (see `controls`). `statistics` are measured
+    of the same attention and stand after the sieves, under their names, with the tokens as units (see `entropies`).
+    `segment_ids` are those of `layouts`. Raises InputError for unknown roles or examples without relations.
     """
-    sequences = _prepare(encoder, examples, relations, max_tokens)
+    sequences = _prepare(encoder, examples, relations, max_tokens, segment_ids)
+    statistics = statistics or {}
     labels = {label for sequence in sequences for label in sequence.pairs}
     sieves = resolve(roles, labels, arithmetic)
-    scores = np.full((len(sequences), len(sieves), encoder.layers, encoder.heads), np.nan, np.float32)
-    units = np.zeros((len(sequences), len(sieves)), np.int32)
+    roles = [*sieves, *statistics]
+    scores = np.full((len(sequences), len(roles), encoder.layers, encoder.heads), np.nan, np.float32)
+    units = np.repeat([[len(sequence.layout)] for sequence in sequences], len(roles), axis=1).astype(np.int32)
     plan = list(batches([sequence.layout for sequence in sequences], budget))
     with tqdm(total=len(sequences), desc="attention", unit="sequence", disable=not progress) as bar:
         for number, indices in enumerate(plan):
             batch = [sequences[index] for index in indices]
-            contraction, units[indices] = stack(batch, sieves, encoder.device)
+            contraction, units[indices, : len(sieves)] = stack(batch, sieves, encoder.device)
             check = number in (0, len(plan) - 1)  # the shortest sequences may need no padding
-            found = score_batch(encoder, [sequence.layout for sequence in batch], contraction, check, change)
+            found = score_batch(
+                encoder, [s.layout for s in batch], contraction, check, change, [*statistics.values()]
+            )
             scores[indices] = np.where(units[indices][:, :, None, None] > 0, found, np.nan)
             bar.update(len(indices))
-    scored = _labelled(encoder, sequences, sieves, scores, units, arithmetic, max_tokens)
+    scored = _labelled(encoder, sequences, roles, scores, units, arithmetic, max_tokens)
     return scored.assign_coords(cluster=("sequence", clusters(examples)))
 
 
 def _prepare(
-    encoder: Encoder, examples: Sequence[Example], relations: Relations | None, max_tokens: int
+    encoder: Encoder,
+    examples: Sequence[Example],
+    relations: Relations | None,
+    max_tokens: int,
+    segment_ids: str = "pair",
 ) -> list[Scored]:
     if max_tokens > encoder.positions:
         raise InputError(f"max_tokens is {max_tokens}: {encoder.name} has {encoder.positions} positions")
@@ -81,15 +93,15 @@ def _prepare(
         raise InputError(f"{missing[0]} has no relations: parse the same examples that are extracted")
     return [
         Scored(layout, token_pairs(layout, relations[layout.id] if relations is not None else ()))
-        for layout in layouts(encoder.tokenizer, examples, max_tokens)
+        for layout in layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
     ]
 
 
 def read_attention(
-    encoder: Encoder, example: Example, max_tokens: int = 128
+    encoder: Encoder, example: Example, max_tokens: int = 128, segment_ids: str = "pair"
 ) -> tuple[Layout, Float[np.ndarray, "layer head token token"]]:
     """One sequence's layout and the attention of every head, for figures; rows are query tokens."""
-    [layout] = layouts(encoder.tokenizer, [example], max_tokens)
+    [layout] = layouts(encoder.tokenizer, [example], max_tokens, segment_ids)
     maps: list[np.ndarray] = []
     with (
         tap(encoder.model, lambda _, attention: maps.append(attention[0].cpu().numpy())),
@@ -143,8 +155,12 @@ def score_batch(
     contraction: Contraction,
     check: bool = False,
     change: Change | None = None,
+    statistics: Sequence[Statistic] = (),
 ) -> Float[np.ndarray, "sequence role layer head"]:
-    """Scores of one padded batch, layer by layer as the model runs; `check` guards the attention read."""
+    """Scores of one padded batch, layer by layer as the model runs; `check` guards the attention read.
+
+    The statistics stand after the sieves.
+    """
     lengths = torch.tensor([len(layout) for layout in batch], device=encoder.device)
     inputs = encoder.inputs(batch)
     collected: list[Tensor] = []
@@ -155,7 +171,9 @@ def score_batch(
         if change is not None:
             attention = change(attention, batch)
         with torch.autocast(attention.device.type, enabled=False):  # scores are float32 at every precision
-            collected.append(contraction(attention) * lengths[:, None, None])
+            biases = contraction(attention) * lengths[:, None, None]
+            measured = [statistic(attention, batch)[:, None] for statistic in statistics]
+            collected.append(torch.cat([biases, *measured], dim=1) if measured else biases)
 
     with tap(encoder.model, read=read), torch.inference_mode(), encoder.autocast():
         encoder.model(**inputs)
@@ -182,7 +200,7 @@ def guard(attention: Float[Tensor, "batch head token token"], encoder: Encoder, 
 def _labelled(
     encoder: Encoder,
     sequences: Sequence[Scored],
-    sieves: dict[str, Sieve],
+    roles: Sequence[str],
     scores: Float[np.ndarray, "sequence role layer head"],
     units: np.ndarray,
     arithmetic: str,
@@ -194,7 +212,7 @@ def _labelled(
         dims=("sequence", "role", "layer", "head"),
         coords={
             "sequence": [layout.id for layout in found],
-            "role": list(sieves),
+            "role": list(roles),
             "layer": range(encoder.layers),
             "head": range(encoder.heads),
             "tokens": ("sequence", [len(layout) for layout in found]),

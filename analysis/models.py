@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import (
     AutoModel,
+    AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
     BertConfig,
@@ -134,9 +135,12 @@ def load_encoder(name: str | Path, device: str = "cpu", precision: str = "float3
             f"{name} lacks the weights of {missing[0]}: give a whole checkpoint of a BERT-like encoder"
         )
     _check_device(device)
-    # The folder's own name: paths of one machine have no place in results.
-    label = Path(source).name if str(name) != "minilm" and Path(source).is_dir() else str(name)
-    return Encoder(label, model.eval().to(device), load_tokenizer(name), precision)
+    return Encoder(_label(name, source), model.eval().to(device), load_tokenizer(name), precision)
+
+
+def _label(name: str | Path, source: str) -> str:
+    """What results call an encoder: a folder's own name, since paths of one machine have no place in them."""
+    return Path(source).name if str(name) != "minilm" and Path(source).is_dir() else str(name)
 
 
 def random_encoder(
@@ -167,6 +171,28 @@ def load_classifier(name: str | Path, labels: int) -> PreTrainedModel:
     if source == "tiny":
         return build_tiny(AutoModelForSequenceClassification, num_labels=labels)
     return _read(AutoModelForSequenceClassification, name, source, num_labels=labels)
+
+
+def load_language_model(name: str | Path, device: str = "cpu") -> Encoder | None:
+    """The same encoder under the masked-language head of its checkpoint; None where that has none.
+
+    Raises InputError as `load_encoder` does.
+    """
+    source = locate(name)
+    if source == "tiny":
+        return None
+    try:
+        model, info = _read(AutoModelForMaskedLM, name, source, output_loading_info=True)
+    except (
+        InputError
+    ):  # also raised for an encoder that has no such class; what is damaged shows when it is loaded
+        return None
+    # A decoder that is tied to the embeddings is named once among the parameters, and with them.
+    head = [key for key, _ in model.named_parameters() if not key.startswith(f"{model.base_model_prefix}.")]
+    if set(head) & set(info["missing_keys"]):
+        return None
+    _check_device(device)
+    return Encoder(_label(name, source), model.eval().to(device), load_tokenizer(name))
 
 
 def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:

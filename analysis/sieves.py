@@ -183,6 +183,35 @@ def punctuation(layout: Layout, pairs: WordPairs) -> Columns | None:
     return columns(layout.punctuation)
 
 
+@sieve("stops")
+def stops(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """Every full stop and comma (Clark 2019, section 3.2); named in roles, not in the bank."""
+    return columns(_stops(layout))
+
+
+@sieve("content")
+def content(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """Every token but [CLS], [SEP], full stops and commas (the other tokens of Clark 2019, figure 3)."""
+    return columns(~(layout.cls | layout.sep | _stops(layout)))
+
+
+@sieve("sep_to_sep")
+def sep_to_sep(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """Every [SEP], for each [SEP] (Clark 2019, section 3.2)."""
+    return grouped([(layout.sep, layout.sep)])
+
+
+@sieve("rest_to_sep")
+def rest_to_sep(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """Every [SEP], for all other tokens (Clark 2019, section 3.2)."""
+    return grouped([(~layout.sep, layout.sep)])
+
+
+def _stops(layout: Layout) -> Bool[np.ndarray, " token"]:
+    # Byte-level vocabularies mark the blank before a token, sentence pieces too.
+    return np.isin([token.lstrip("Ġ▁") for token in layout.tokens], [".", ","])
+
+
 def _sentence(layout: Layout, same: bool) -> Columns | None:
     if layout.text.max() == 0:
         return None

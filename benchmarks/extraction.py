@@ -1,19 +1,18 @@
 """What scoring costs beside the bare forward pass of the same encoder, as ratios of medians from one run.
 
-    python benchmarks/extraction.py [--device cuda] [--repeats 5] [--threads 2]
+    python benchmarks/extraction.py [--device cuda] [--repeats 5] [--threads 2] [--agreement 1000]
 
-Every repetition runs all competitors in turn, so that a machine that slows down slows them alike; the first
-repetition warms up and does not count. Results go to benchmarks/results/ and, as a table, to the screen.
+Competitors take turns (see `timing`). `minilm` is all-MiniLM-L6-v2, `bert-base` an encoder of BERT-base's size
+with random weights; both read the bundled paraphrase pairs, on a GPU filled up to 128 tokens. Memory is measured
+on `analysis.extract_corpus`, one process for each corpus. Results go to benchmarks/results/ and, as a table, to the
+screen.
 """
 
 import argparse
-import json
-import platform
+import subprocess
 import sys
-import time
-from collections.abc import Callable
+import tempfile
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 import torch
@@ -24,54 +23,60 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from oracles import Oracle  # noqa: E402  (the loop implementation that the tests compare with)
 
+from analysis.examples import Example  # noqa: E402
 from analysis.extraction import Scored, extract, read_attention, stack  # noqa: E402
 from analysis.layout import batches, layouts  # noqa: E402
 from analysis.models import Encoder, load_encoder, load_tokenizer  # noqa: E402
+from analysis.roles import ROLES  # noqa: E402
 from analysis.sieves import resolve  # noqa: E402
-from analysis.store import versions, write_text  # noqa: E402
+from analysis.significance import published_table  # noqa: E402
+from analysis.store import Results  # noqa: E402
 from analysis.syntax import parse, token_pairs  # noqa: E402
 from analysis.tap import tap  # noqa: E402
 from analysis.tasks import load_examples  # noqa: E402
+from benchmarks.timing import Values, medians, report  # noqa: E402
 
 PUBLISHED = ["local", "cls", "sep", "delimiter", "block"]
 SEQUENCES = {"minilm": 400, "bert-base": 64}
+PADDED = 128  # tokens of the maps whose size the scores are compared with
+BARE = "bare forward pass (sdpa)"
 
 
-def load(name: str, device: str) -> Encoder:
+def load(name: str, device: str, precision: str = "float32") -> Encoder:
     """MiniLM, or an encoder of BERT-base's size with random weights."""
     if name == "minilm":
-        return load_encoder(name, device)
+        return load_encoder(name, device, precision)
     torch.manual_seed(0)
     model = AutoModel.from_config(BertConfig()).eval().to(device)
-    return Encoder(name, model, load_tokenizer("minilm"))
+    return Encoder(name, model, load_tokenizer("minilm"), precision)
 
 
-def medians(competitors: dict[str, Callable[[], object]], repeats: int, device: str) -> dict[str, float]:
-    """Median seconds of each competitor."""
-    seconds: dict[str, list[float]] = {name: [] for name in competitors}
-    for _ in range(repeats + 1):
-        for name, run in competitors.items():
-            start = time.perf_counter()
-            run()
-            if device != "cpu":
-                torch.cuda.synchronize()
-            seconds[name].append(time.perf_counter() - start)
-    return {name: median(values[1:]) for name, values in seconds.items()}
+def sequences(name: str, device: str) -> list[Example]:
+    """Paraphrase pairs; for a GPU more of them, each of them the words of several, cut to 128 tokens later."""
+    pairs = load_examples("mrpc", "bundled", "dev", SEQUENCES[name])
+    if device == "cpu":
+        return pairs
+    texts = [text for pair in pairs for text in pair.texts]
+    joined = [" ".join(texts[start : start + 5]) for start in range(len(texts))]
+    return [Example(f"{name}-{i}-{j}", text, text) for i, text in enumerate(joined) for j in range(8)]
 
 
-def throughput(name: str, repeats: int, device: str) -> dict[str, float]:
+def throughput(name: str, repeats: int, device: str) -> Values:
     """Sequences per second of the bare forward pass and of extraction, and what the stages cost."""
-    encoder = load(name, device)
-    examples = load_examples("mrpc", "bundled", "dev", SEQUENCES[name])
-    relations = parse(examples)
+    encoder, half = load(name, device), load(name, device, "bfloat16")
+    examples = sequences(name, device)
+    budget = 2048 if device == "cpu" else 32768
+    relations = parse(examples) if device == "cpu" else None
     found = layouts(encoder.tokenizer, examples)
-    plan = list(batches(found))
+    plan = list(batches(found, budget))
     inputs = [encoder.inputs([found[index] for index in batch]) for batch in plan]
-    sequences = [Scored(layout, token_pairs(layout, relations[layout.id])) for layout in found]
-    bank = resolve(None, {label for s in sequences for label in s.pairs}, "corrected")
+    scored = [
+        Scored(layout, token_pairs(layout, relations[layout.id] if relations else ())) for layout in found
+    ]
+    bank = resolve(None, {label for s in scored for label in s.pairs}, "corrected")
 
-    def forward() -> None:
-        with torch.inference_mode():
+    def forward(encoder: Encoder = encoder) -> None:
+        with torch.inference_mode(), encoder.autocast():
             for batch in inputs:
                 encoder.model(**batch)
 
@@ -79,35 +84,59 @@ def throughput(name: str, repeats: int, device: str) -> dict[str, float]:
         with tap(encoder.model):
             forward()
 
+    def extraction(encoder: Encoder, roles: list[str] | None = None) -> object:
+        return extract(encoder, examples, relations, roles, budget=budget, progress=False)
+
     seconds = medians(
         {
-            "bare forward pass (sdpa)": forward,
+            BARE: forward,
+            "bare forward pass, bfloat16": lambda: forward(half),
             "forward pass read by tap": tapped,
-            "extract, published roles": lambda: extract(encoder, examples, roles=PUBLISHED, progress=False),
-            "extract, whole bank": lambda: extract(encoder, examples, relations, progress=False),
+            "extract, published roles": lambda: extraction(encoder, PUBLISHED),
+            "extract, whole bank": lambda: extraction(encoder),
+            "extract, whole bank, bfloat16": lambda: extraction(half),
             "tokenise": lambda: layouts(encoder.tokenizer, examples),
-            "word pairs": lambda: [token_pairs(layout, relations[layout.id]) for layout in found],
-            "build sieves": lambda: [stack([sequences[i] for i in b], bank, encoder.device) for b in plan],
+            "build sieves": lambda: [stack([scored[i] for i in b], bank, encoder.device) for b in plan],
         },
         repeats,
-        device,
+        torch.cuda.synchronize if device != "cpu" else lambda: None,
     )
-    bare = seconds["bare forward pass (sdpa)"]
-    rates = {f"{stage}, sequences/s": len(examples) / value for stage, value in seconds.items()}
-    ratios = {f"{stage} / bare": bare / seconds[stage] for stage in seconds if stage.startswith("extract")}
-    scores = extract(encoder, examples, relations, progress=False)
-    padded = encoder.layers * encoder.heads * 128 * 128 * 4
+    whole, published = extraction(encoder), extraction(encoder, [*ROLES] if relations else PUBLISHED)
+    maps = encoder.layers * encoder.heads * PADDED * PADDED * 4
     return {
         "sequences": len(examples),
-        "tokens per sequence": float(scores.tokens.mean()),
-        "sieves": scores.sizes["role"],
-        **rates,
-        **ratios,
-        "maps / scores, bytes per sequence": padded / (scores.nbytes / len(examples)),
+        "tokens per sequence": float(whole.tokens.mean()),
+        "sieves": whole.sizes["role"],
+        **{f"{stage}, sequences/s": len(examples) / value for stage, value in seconds.items()},
+        **{f"{stage} / bare, throughput": seconds[BARE] / value for stage, value in seconds.items()},
+        "padded maps / scores of the bank, bytes": maps / (whole.nbytes / len(examples)),
+        "padded maps / scores of the published roles, bytes": maps / (published.nbytes / len(examples)),
     }
 
 
-def kernel(repeats: int) -> dict[str, float]:
+def agreement(count: int) -> Values:
+    """Labels of the published roles that change with bfloat16, and their distance from the threshold."""
+    examples = [e for task in ("mrpc", "qnli") for e in load_examples(task, "bundled", "dev", count // 2)]
+    relations = parse(examples)
+    full, half = (
+        published_table(extract(load("minilm", "cpu", precision), examples, relations, [*ROLES]))
+        for precision in ("float32", "bfloat16")
+    )
+    changed = full[(full["assigned"] != half["assigned"]).fillna(False)]
+    margins = {
+        f"changed: {role}, layer {layer}, head {head}: mean - tau": mean - 3.0
+        for role, layer, head, mean in changed[["role", "layer", "head", "mean"]].itertuples(index=False)
+    }
+    return {
+        "sequences": len(examples),
+        "labels": len(full),
+        "equal labels, proportion": 1 - len(changed) / len(full),
+        "largest difference of a mean score": float((full["mean"] - half["mean"]).abs().max()),
+        **margins,
+    }
+
+
+def kernel(repeats: int) -> Values:
     """The contraction of the five published roles against loops over tokens, on the maps of one sequence."""
     encoder = load("minilm", "cpu")
     example = load_examples("mrpc", "bundled", "dev", 1)[0]
@@ -122,9 +151,60 @@ def kernel(repeats: int) -> dict[str, float]:
             "contraction": lambda: [contraction(layer) for layer in attention],
         },
         repeats,
-        "cpu",
     )
     return {"loops / contraction, seconds": seconds["loops"] / seconds["contraction"]}
+
+
+def memory(few: int = 800, factor: int = 10) -> Values:
+    """Peak resident memory (MB) of extracting a small corpus and one `factor` times as large."""
+    texts = [e.text_a for e in load_examples("sst-2", "bundled", "train", few)]
+    peaks = []
+    with tempfile.TemporaryDirectory() as work:
+        for repeats in (1, factor):
+            corpus = Path(work) / f"{repeats}.txt"
+            corpus.write_text("\n".join(texts * repeats) + "\n", encoding="utf-8")
+            arguments = [corpus, Path(work) / f"out-{repeats}"]
+            command = [sys.executable, "-c", CHILD, *map(str, arguments)]
+            run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+            peaks.append(int(run.stdout.split()[-1]) / (1e6 if sys.platform == "darwin" else 1e3))
+    return {
+        f"peak memory at {few} sequences, MB": peaks[0],
+        f"peak memory at {few * factor} sequences, MB": peaks[1],
+        "ratio": peaks[1] / peaks[0],
+    }
+
+
+CHILD = """
+import resource, sys
+from analysis.extract_corpus import main
+assert main([*sys.argv[1:], "--roles", "bank"]) == 0
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def pipeline(repeats: int) -> Values:
+    """What 01_extract does around the model, with the parses in the cache: share of the whole, in time."""
+    encoder = load("minilm", "cpu")
+    examples = load_examples("mrpc", "bundled", "dev", SEQUENCES["minilm"])
+    found = layouts(encoder.tokenizer, examples)
+    inputs = [encoder.inputs([found[index] for index in batch]) for batch in batches(found)]
+
+    def tapped() -> None:
+        with torch.inference_mode(), tap(encoder.model):
+            for batch in inputs:
+                encoder.model(**batch)
+
+    with tempfile.TemporaryDirectory() as work:
+        results = Results("benchmark")
+        results.cache = Path(work)
+
+        def whole() -> None:
+            pairs = load_examples("mrpc", "bundled", "dev", SEQUENCES["minilm"])
+            relations = parse(pairs, "gold", cache=results.cache / "parses")
+            results.save_scores(extract(encoder, pairs, relations, progress=False), "mrpc", None)
+
+        seconds = medians({"model": tapped, "whole": whole}, repeats)
+    return {"outside of the model, proportion": 1 - seconds["model"] / seconds["whole"]}
 
 
 def main() -> None:
@@ -133,16 +213,18 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--agreement", type=int, default=1000, help="sequences that bfloat16 is tried on")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     results = {name: throughput(name, options.repeats, options.device) for name in SEQUENCES}
-    results["kernel"] = kernel(options.repeats)
-    about = {"machine": platform.machine(), "threads": options.threads, "versions": versions()}
-    path = ROOT / "benchmarks" / "results" / f"extraction-{options.device}.json"
-    write_text(path, json.dumps({**about, **results}, indent=2) + "\n")
-    for name, values in results.items():
-        for key, value in values.items():
-            print(f"{name:10} {key:45} {value:12.2f}")
+    if options.device == "cpu":
+        results |= {
+            "bfloat16": agreement(options.agreement),
+            "kernel": kernel(options.repeats),
+            "memory": memory(),
+            "pipeline": pipeline(options.repeats),
+        }
+    report(f"extraction-{options.device}", {"threads": options.threads}, results)
 
 
 if __name__ == "__main__":

@@ -9,15 +9,10 @@ as a table, to the screen.
 """
 
 import argparse
-import json
-import os
-import platform
 import sys
-import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 import xarray as xr
@@ -27,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 
 from analysis.roles import RELATIONS, ROLES  # noqa: E402
 from analysis.significance import DIMENSIONS, published_table, role_table  # noqa: E402
-from analysis.store import versions, write_text  # noqa: E402
+from benchmarks.timing import medians, report  # noqa: E402
 
 LAYERS, HEADS = 12, 12
 PLAIN = "published_table (t tests)"
@@ -46,17 +41,6 @@ def scores(sequences: int) -> xr.DataArray:
         "cluster": ("sequence", np.arange(sequences) // 2),
     }
     return xr.DataArray(values, coordinates, DIMENSIONS, attrs={"arithmetic": "corrected"})
-
-
-def medians(competitors: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median seconds of each competitor."""
-    seconds: dict[str, list[float]] = {name: [] for name in competitors}
-    for _ in range(repeats + 1):
-        for name, run in competitors.items():
-            start = time.perf_counter()
-            run()
-            seconds[name].append(time.perf_counter() - start)
-    return {name: median(values[1:]) for name, values in seconds.items()}
 
 
 def peak_memory(run: Callable[[], object]) -> int:
@@ -91,19 +75,8 @@ def main() -> None:
         }
         for name, run in competitors.items()
     }
-    about = {
-        "machine": platform.machine(),
-        "cores": os.cpu_count(),
-        "versions": versions(),
-        "sequences": options.sequences,
-        "resamples": options.resamples,
-        "tests": array[0].size,
-    }
-    path = ROOT / "benchmarks" / "results" / "significance.json"
-    write_text(path, json.dumps({**about, **results}, indent=2) + "\n")
-    for name, values in results.items():
-        for key, value in values.items():
-            print(f"{name:30} {key:22} {value:10.2f}")
+    settings = {"sequences": options.sequences, "resamples": options.resamples, "tests": array[0].size}
+    report("significance", settings, results)
 
 
 if __name__ == "__main__":

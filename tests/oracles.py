@@ -64,6 +64,7 @@ class Oracle:
         self.cls = {0}
         self.seps = [t for t in range(self.size) if tokens[t] in SPECIAL["sep"]]
         spelt = [token.removeprefix("Ġ") for token in tokens]
+        self.stops = {t for t in range(self.size) if spelt[t] in (".", ",")}
         self.marks = {t for t in range(self.size) if spelt[t] and set(spelt[t]) <= MARKS}
         last_of_first = self.seps[0]
         self.first = set(range(1, last_of_first))
@@ -86,7 +87,12 @@ class Oracle:
             return lambda token: self.near(token, int(number))
         if name == "offset":
             return lambda token: {token + int(number)} & set(range(self.size))
+        everything, seps = set(range(self.size)), set(self.seps)
         return {
+            "stops": lambda token: self.stops,
+            "content": lambda token: everything - self.cls - seps - self.stops,
+            "sep_to_sep": lambda token: seps if token in seps else set(),
+            "rest_to_sep": lambda token: set() if token in seps else seps,
             "local": lambda token: self.near(token, 2),
             "cls": lambda token: self.cls,
             "sep": lambda token: set(self.seps),

@@ -484,3 +484,28 @@ def test_a_limit_beyond_the_position_embeddings_is_refused():
     encoder = load_encoder("tiny")
     with pytest.raises(InputError, match="has 512 positions"):
         extract(encoder, [Example("one", "It works .")], max_tokens=513, progress=False)
+
+
+def test_statistics_stand_after_the_sieves(tiny, scores):
+    """They see each layer's attention once, in the order of the sequences whatever the batches."""
+    statistics = {
+        "first": lambda attention, batch: attention[:, :, 0, 0],
+        "tokens": lambda attention, batch: attention.new_tensor([[len(layout)] * 4 for layout in batch]),
+    }
+    found = run(tiny, EXAMPLES, roles=["cls", "nsubj"], statistics=statistics, budget=32)
+    assert found.role.values.tolist() == ["cls", "nsubj", "first", "tokens"]
+    np.testing.assert_allclose(found.sel(role="nsubj"), scores.sel(role="nsubj"), rtol=1e-4)
+    for one in EXAMPLES:
+        layout, attention = read_attention(tiny, one)
+        sequence = found.sel(sequence=one.id)
+        np.testing.assert_allclose(sequence.sel(role="first"), attention[:, :, 0, 0], atol=1e-5)
+        assert (sequence.sel(role="tokens") == len(layout)).all()
+        assert sequence.units.sel(role="first") == len(layout)
+
+
+def test_segment_ids_reach_the_model(tiny):
+    pair = EXAMPLES[0]
+    zeros, numbered = (read_attention(tiny, pair, segment_ids=kind)[1] for kind in ("zeros", "pair"))
+    assert np.abs(zeros - numbered).max() > 1e-3
+    found = run(tiny, [pair], roles=["offset_+0"], segment_ids="zeros").squeeze()
+    np.testing.assert_allclose(found, zeros.diagonal(axis1=2, axis2=3).sum(-1), rtol=1e-4)

@@ -203,3 +203,16 @@ def test_a_batch_may_fill_its_budget_to_the_last_token():
 
 def test_no_sequences_no_batches():
     assert list(batches([])) == []
+
+
+def test_segment_ids_of_zeros():
+    tokenizer = load_tokenizer("tiny")
+    pair = [Example("pair", "A cat", "ran")]
+    (numbered,), (zeros,) = (
+        layouts(tokenizer, pair, segment_ids=segment_ids) for segment_ids in ("pair", "zeros")
+    )
+    assert numbered.type_ids.tolist() == [0, 0, 0, 0, 1, 1]
+    assert zeros.type_ids.tolist() == [0] * 6
+    assert (zeros.text == numbered.text).all()
+    with pytest.raises(InputError, match="segment_ids is 'ones': choose pair or zeros"):
+        layouts(tokenizer, pair, segment_ids="ones")

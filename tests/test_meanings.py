@@ -1,12 +1,13 @@
 """Slots, synonyms and rivals."""
 
+from collections import Counter
 from random import Random
 
 import pytest
 
 from analysis.corpus.grammar import Phrase, in_order
 from analysis.corpus.lexicon import read
-from analysis.corpus.meanings import draw, express, nouns, rival, says
+from analysis.corpus.meanings import draw, express, frame_lists, nouns, rival, says, word_lists
 
 
 def forms(phrase: Phrase) -> list[str]:
@@ -54,3 +55,9 @@ def test_rival_noun_phrases_keep_their_shape():
     for seed in range(20):
         meaning = draw("politician", Random(seed))
         assert rival(meaning, Random(seed)).options == meaning.options
+
+
+def test_no_slot_names_two_lists():
+    """A slot is looked up among noun classes, then frames, then words: a name of two would change its texts."""
+    lists = [*read("lexicon")["nouns"], *frame_lists(), *word_lists()]
+    assert [name for name, times in Counter(lists).items() if times > 1] == []

@@ -70,3 +70,13 @@ def test_unknown_task_is_refused():
         published.scores("rte")
     with pytest.raises(InputError, match="'QQP'"):
         published.roles("QQP")
+
+
+def test_layer_means_of_clark():
+    """What the article says in words: [SEP] in the middle layers, then punctuation; a broad last row of [CLS]."""
+    table = published.surface_layers().set_index("layer")
+    assert table.index.tolist() == [*range(12)]
+    assert table.loc[5:8, "sep"].gt(0.5).all()
+    assert table.loc[4:8, "sep_sep"].gt(0.85).all()
+    assert table.loc[10:, "punct"].gt(0.5).all()
+    assert table.loc[11, "entropy_cls"] == pytest.approx(3.89, abs=0.02)

@@ -41,6 +41,7 @@ NOTEBOOKS = [
     "03_test_sensitivity",
     "04_compare",
     "04_compare_seeds",
+    "05_clark_surface",
     "05_clark_syntax",
     "99_summary",
 ]
@@ -55,6 +56,7 @@ FIGURES = [
     ),
     "F6-role-map", "F7-layers", "F8-change", "F8-transitions", "F8-intervals", "F8-attention-mass", "F10-labels",
     "F11-size", "F11-power", "F12-tau", "F12-layers", "F12-stability", "F12-controls", "F13-seeds", "F14-claims",
+    "clark-F1-heads", "clark-F2-surface", "clark-F3-gradients", "clark-F4-entropy", "clark-F6-clusters",
     "clark-T1-dependencies", "clark-F5-heads", "clark-T2-coreference", "clark-T3-probes",
 ]  # fmt: skip
 ROLE_COLUMNS = """layer head role n mean sd t p assigned lower low high lower_bca low_bca high_bca p_bootstrap_t
@@ -101,6 +103,12 @@ differ width_ratio""".split(),
     "finetune": ["task", "seed", "metric", "majority", "bag_of_words", "finetuned", "train", "dev"],
     "claims": CLAIM_COLUMNS,
     "claims_seeds": ["claim", "seed", "estimate", "verdict"],
+    "clark_surface": """layer head next previous self cls sep punct sep_sep rest_sep entropy entropy_cls""".split(),
+    "clark_surface_layers": ["layer", "statistic", "bert_base_published", "this_encoder"],
+    "clark_gradients": ["layer", "group", "importance", "mask_head"],
+    "clark_gradients_heads": ["layer", "head", "group", "importance"],
+    "clark_distances": ["layer", "head", "other_layer", "other_head", "distance"],
+    "clark_clusters": ["layer", "head", "x", "y", "behaviour"],
 }
 
 
@@ -368,7 +376,9 @@ def test_second_run_does_nothing(study: Study):
     assert {path: path.stat().st_mtime_ns for path in study.results.rglob("*") if path.is_file()} == before
 
 
+COMPANIONS = {"05_clark_surface"}  # notebooks that neither need nor serve another
 ALL_NOTEBOOKS = set(notebook_names())
+STUDY = ALL_NOTEBOOKS - COMPANIONS
 AFTER = {  # what must run again, for each file that may change
     "notebooks/99_summary.py": {"99_summary"},
     "notebooks/02_score.py": {"02_score", "99_summary"},
@@ -377,12 +387,14 @@ AFTER = {  # what must run again, for each file that may change
     "notebooks/03_test_sensitivity.py": {"03_test_sensitivity", "99_summary"},
     "notebooks/03_test.py": {"03_test", "03_test_all", "04_compare", "99_summary"},
     "notebooks/04_compare_seeds.py": {"04_compare_seeds", "99_summary"},
-    "notebooks/01_extract.py": ALL_NOTEBOOKS - {"00_finetune", "03_test_calibration"},
-    "notebooks/00_finetune.py": ALL_NOTEBOOKS - {"03_test_calibration"},
+    "notebooks/01_extract.py": STUDY - {"00_finetune", "03_test_calibration"},
+    "notebooks/00_finetune.py": STUDY - {"03_test_calibration"},
     "analysis/claims.py": {"99_summary"},
-    "analysis/published/pande2021_scores.csv": {"99_summary"},
+    "notebooks/05_clark_surface.py": {"05_clark_surface"},
+    "analysis/published/pande2021_scores.csv": {"99_summary", "05_clark_surface"},
+    "analysis/surface.py": {"05_clark_surface"},
     "analysis/comparison.py": {"04_compare", "99_summary"},
-    "analysis/significance.py": ALL_NOTEBOOKS - {"00_finetune", "01_extract"},
+    "analysis/significance.py": STUDY - {"00_finetune", "01_extract"},
     "analysis/tap.py": ALL_NOTEBOOKS - {"00_finetune", "03_test_calibration"},
     "analysis/corpus/lexicon.yaml": ALL_NOTEBOOKS - {"03_test_calibration"},
     "analysis/run.py": set(),
@@ -449,7 +461,7 @@ def test_killed_run_is_taken_up_again(study: Study, copy: Study):
         (copy.folder / "notebooks" / f"{name}.ipynb").unlink()
     for path in (copy.folder / "tables").iterdir():
         if not path.name.startswith(
-            ("calibration", "power", "sensitivity", "seeds")
+            ("calibration", "power", "sensitivity", "seeds", "clark")
         ):  # of notebooks not run again
             path.unlink()
     _kill_after_first_table(copy)

@@ -248,8 +248,8 @@ def generate_documents(n: int, split: str, seed: int) -> str:
     """CoNLL-U of `n` documents with gold trees (UD v2) and gold coreference in `Entity` brackets, no singletons.
 
     A document has two to four paragraphs of three to six sentences, 60 to 200 words. The splits train, dev and
-    test share no document, whatever the seeds; the same arguments always give the same text. Raises `InputError`
-    for an unknown split or `n` < 1.
+    test share no document, whatever the seeds: the digest of its first sentence decides where it belongs. The same
+    arguments always give the same text. Raises `InputError` for an unknown split or `n` < 1.
     """
     check_split(split)
     if n < 1:

@@ -1,4 +1,4 @@
-"""Scores and roles of Pande 2021, read from the released figures, and tables of Clark 2019; README.md here says how."""
+"""Scores and roles of Pande 2021, tables and layer means of Clark 2019; README.md here says how they were read."""
 
 from pathlib import Path
 
@@ -45,6 +45,15 @@ def clark(table: str) -> pd.DataFrame:
     if table not in CLARK_TABLES:
         raise InputError(f"Clark 2019 has no table {table!r} here; use one of {', '.join(CLARK_TABLES)}")
     return pd.read_csv(FOLDER / f"clark2019_{table}.csv", keep_default_na=False, na_values=[""])
+
+
+def surface_layers() -> pd.DataFrame:
+    """Mean over the heads of each layer of BERT-base (Clark 2019, figures 2 and 4), read off the figures.
+
+    Columns layer, the proportions cls, sep, punct, rest_sep, sep_sep (within 0.015), and entropy, entropy_cls
+    (nats, within 0.08), as `surface_table` calls them.
+    """
+    return pd.read_csv(FOLDER / "clark2019_layers.csv")
 
 
 def _read(name: str, task: str | None) -> pd.DataFrame:

@@ -1,0 +1,199 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation: {extension: .py, format_name: percent}
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+# ---
+
+# %% [markdown]
+# # 5. Surface patterns: what does the encoder look at?
+#
+# **Question.** How much attention goes to neighbours, to the special tokens and to punctuation, layer by layer; how
+# broad is it; does attention to `[SEP]` matter to the model; and do heads of one layer behave alike?
+#
+# The text is running text, two paragraphs to a sequence: `[CLS] paragraph-1 [SEP] paragraph-2 [SEP]`. Every share is a
+# row of the sieve bank: a sieve bias score times the marked token pairs, over $T$ and the rows.
+#
+# *Source: Clark et al. 2019, "What Does BERT Look At?", sections 3 and 6. The article's encoder is BERT-base on
+# Wikipedia; its values stand beside ours as those of another model on another text.*
+
+# %% tags=["parameters"]
+profile = "offline"
+encoder = "minilm"
+passage_source = "bundled"  # or hub (Wikipedia), a CoNLL-U file with documents, a file of WikiText
+unit = "paragraph"  # what passages are made of; sentence: as the released code
+passages = 200
+segment_ids = "zeros"  # of both paragraphs, as in the released code; pair: 0 and 1, as in pre-training
+max_tokens = 128
+majority = 0.5  # the share of its attention above which a head specialises
+gradient_passages = 60
+mask_probability = 0.15  # of the hidden tokens; 0 hides nothing and takes the loss at every token
+head_epochs = 5  # of training a masked-language head, for an encoder that has none
+distance_passages = 100
+permutations = 999  # of the layers
+seed = 0  # of passages, masks, scaling and permutations
+device = "cpu"
+precision = "float32"
+
+# %%
+import numpy as np
+
+from analysis.clark_figures import (
+    entropy_layers,
+    example_heads,
+    gradient_layers,
+    head_map,
+    surface_patterns,
+)
+from analysis.distances import behaviours, distance_table, embed, head_distances, layer_test
+from analysis.extraction import read_attention
+from analysis.gradients import gradient_heads, gradient_importance, gradient_table, language_model
+from analysis.models import load_encoder
+from analysis.passages import load_passages
+from analysis.store import Results
+from analysis.surface import (
+    beside_published,
+    exemplars,
+    specialist_counts,
+    surface_scores,
+    surface_table,
+    uniform_values,
+)
+from analysis.theme import style
+
+style()
+results = Results(profile)
+model = load_encoder(encoder, device, precision)
+examples = load_passages(passage_source, passages, seed, model.tokenizer, max_tokens, unit)
+
+# %% [markdown]
+# ## One pass over the passages
+#
+# Scores of the few sieves that are needed and, beside them, the entropy of every row of attention.
+
+# %%
+scores = surface_scores(model, examples, max_tokens, segment_ids)
+table, uniform = surface_table(scores), uniform_values(scores)
+results.save_table(table, "clark_surface")
+print(
+    f"{model.name}: {model.layers} layers x {model.heads} heads; {len(examples)} passages of "
+    f"{scores.tokens.mean().item():.0f} tokens on average, segment ids: {segment_ids}"
+)
+
+# %% [markdown]
+# ## F2. Neighbours, special tokens, punctuation
+#
+# `[SEP]` stands twice in each passage and `[CLS]` once: a head that attends uniformly gives them what the dotted dashes
+# at the right show. The third panel tells whether `[SEP]` is where a head rests when it finds nothing: then the
+# `[SEP]` tokens themselves attend to `[SEP]` too.
+
+# %%
+results.save_figure(surface_patterns(table, uniform), "clark-F2-surface")
+
+# %%
+overview = specialist_counts(table, uniform, majority)
+overview.style.format(precision=3).hide().set_caption(f"Heads that give one target more than {majority:.0%}")
+
+# %% [markdown]
+# *What to look at.* The article finds four heads for the previous and five for the next token in BERT-base (its own
+# figure shows fewer for the next), and in the layers in the middle more than half of all attention on `[SEP]`.
+#
+# ## F1. Heads that show a pattern
+#
+# The head with the highest value of each kind, on the end of the first passage.
+
+# %%
+chosen = exemplars(table)
+layout, attention = read_attention(model, examples[0], max_tokens, segment_ids)
+maps = {
+    f"{pattern}\nlayer {layer}, head {head}": attention[layer, head]
+    for pattern, (layer, head) in chosen.items()
+}
+results.save_figure(example_heads(maps, layout.tokens), "clark-F1-heads")
+
+# %% [markdown]
+# *How far to trust it.* One passage is an illustration. A head that has the highest value of all need not be a
+# specialist: the figure's titles say which head it is, the table above how strong it is.
+#
+# ## F4. How broad is attention?
+#
+# The entropy of a row of attention, mean over rows and passages; the dashed line is attention that is spread evenly.
+
+# %%
+results.save_figure(entropy_layers(table, uniform), "clark-F4-entropy")
+
+# %% [markdown]
+# ## Beside the published values
+#
+# Layer means that the article's figures show for **BERT-base, another model on another text**, and those of this
+# encoder. Layers of encoders of different depth do not correspond; only the course over the layers can be compared.
+
+# %%
+compared = beside_published(table)
+results.save_table(compared, "clark_surface_layers")
+wide = compared.pivot(index="layer", columns="statistic", values=["bert_base_published", "this_encoder"])
+names = {"bert_base_published": "BERT-base (published)", "this_encoder": model.name}
+wide.rename(columns=names, level=0).style.format(precision=2, na_rep="")
+
+# %% [markdown]
+# ## F3. Does attention to `[SEP]` matter?
+#
+# The absolute gradient of the loss of guessing hidden tokens with respect to every attention weight: how much the loss
+# would change if the head attended a little more there. Every passage has a gradient of its own, and special tokens are
+# never hidden. An encoder without a masked-language head gets one, trained on these passages while the encoder stays
+# as it is.
+
+# %%
+guesser = language_model(encoder, examples, head_epochs, max_tokens, segment_ids, seed, device)
+importance = gradient_importance(
+    guesser,
+    examples[:gradient_passages],
+    mask_probability,
+    max_tokens=max_tokens,
+    segment_ids=segment_ids,
+    seed=seed,
+)
+results.save_table(gradient_table(importance), "clark_gradients")
+results.save_table(gradient_heads(importance), "clark_gradients_heads")
+results.save_figure(gradient_layers(gradient_heads(importance), guesser.origin), "clark-F3-gradients")
+
+# %%
+ratio = gradient_table(importance).pivot(index="layer", columns="group", values="importance")
+print(
+    f"{guesser.origin}; {importance.sizes['sequence']} passages, loss {importance.loss.mean().item():.2f} nats, "
+    f"{importance.accuracy.mean().item():.0%} of the tokens guessed"
+)
+print("[SEP] over other tokens, layer by layer:", (ratio["sep"] / ratio["other"]).round(2).tolist())
+
+# %% [markdown]
+# *What to look at.* In the article the gradients for `[SEP]` fall where attention to `[SEP]` rises. *How far to trust
+# it.* A gradient is a slope, not an ablation, and its size is that of one loss: values of different layers can be
+# compared, those of different models cannot. A head that was trained for a moment guesses badly; what it says about
+# the encoder is a hint.
+#
+# ## F6. Do heads of one layer behave alike?
+#
+# The Jensen-Shannon distance between every two heads, summed over all tokens, and a map of the heads by
+# multidimensional scaling. The colours of the left panel follow the article's rules (a later rule overrides an earlier
+# one); the article's syntactic heads are BERT-base's and have no rule.
+
+# %%
+distances = head_distances(model, examples[:distance_passages], max_tokens, segment_ids)
+results.save_table(distance_table(distances), "clark_distances")
+places, stress = embed(distances, seed)
+behaviour = behaviours(table)
+results.save_table(places.assign(behaviour=behaviour), "clark_clusters")
+results.save_figure(head_map(places, behaviour, stress), "clark-F6-clusters")
+
+# %%
+tested = layer_test(distances, permutations, seed)
+most = np.log(2) * distances.attrs["tokens"]
+print(
+    f"mean distance within layers {tested.within / most:.3f}, between layers {tested.between / most:.3f} of the "
+    f"largest possible; p = {tested.p:.3g} by {tested.resamples} permutations of the layers"
+)
+
+# %% [markdown]
+# *How far to trust it.* The plane shows distances as well as its stress allows (above 0.2: poorly), and may be turned or
+# mirrored freely; the test uses the distances themselves. It tells whether heads of a layer are more alike than others,
+# not why.
