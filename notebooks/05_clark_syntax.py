@@ -137,8 +137,10 @@ print(f"same data minus held out: median {optimism['50%']:.1f} points, ", end=""
 print(f"from {optimism['min']:.1f} to {optimism['max']:.1f}")
 
 # %% [markdown]
-# *How far to trust it.* The labels of the two schemes stand for each other only roughly (`aux` takes infinitival *to*,
-# `prep` and `pobj` are rebuilt from adpositions); rows without a counterpart have none in the paper.
+# *How far to trust it.* `same_data` is of all sentences, `held_out` of one half: their difference is the optimism of the
+# choice and what the halves happen to differ in. The labels of the two schemes stand for each
+# other only roughly (`aux` takes infinitival *to*, `prep` and `pobj` are rebuilt from adpositions); rows without a
+# counterpart have none in the paper.
 #
 # ## Heads at work
 #
