@@ -1,6 +1,6 @@
 # The study in one command: make reproduce. Plain `make` prints help.
 PROFILE ?= offline
-COMPANIONS := 05_clark_surface
+COMPANIONS := 05_clark_surface 05_clark_syntax
 REQUESTED := $(MAKECMDGOALS)
 JOBS ?= 2
 
@@ -99,6 +99,9 @@ $(STAMPS)/99_summary: $(DEPENDS_99_summary) $(STUDY:%=$(STAMPS)/%)
 # Notebooks of the companion papers: nothing else needs them.
 $(STAMPS)/05_clark_surface: $(DEPENDS_05_clark_surface)
 	$(RUN) 05_clark_surface
+	$(stamp)
+$(STAMPS)/05_clark_syntax: $(DEPENDS_05_clark_syntax)
+	$(RUN) 05_clark_syntax
 	$(stamp)
 
 report: reproduce  ## the executed notebooks of PROFILE as web pages

@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -14,6 +15,16 @@ from .errors import InputError
 from .examples import Example
 
 SEGMENT_IDS = ("pair", "zeros")
+
+
+@runtime_checkable
+class Pieces(Protocol):
+    """What an encoder reads of a sequence: ids and segments of its T word pieces."""
+
+    input_ids: Int[np.ndarray, " token"]
+    type_ids: Int[np.ndarray, " token"]
+
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -119,7 +130,7 @@ def is_punctuation(characters: str) -> bool:
     return characters != "" and all(unicodedata.category(one).startswith("P") for one in characters)
 
 
-def batches(sequences: Sequence[Layout], budget: int = 2048, most: int = 32) -> Iterator[list[int]]:
+def batches(sequences: Sequence[Pieces], budget: int = 2048, most: int = 32) -> Iterator[list[int]]:
     """Indices of sequences of similar length, longest batches last: at most `budget` padded tokens each.
 
     `most` limits the sequences of one batch. A sequence longer than the budget stands alone.

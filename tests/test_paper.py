@@ -35,7 +35,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text, parsers = re.subn("parser: en_core_web_sm", f"parser: {folder / 'pipeline'}\n  tasks: [mrpc]", text)
     text, runs = re.subn(r"seeds: \[.*\]", "seeds: [0, 1]", text)
     assert encoders == parsers == runs == 1
-    profile.write_text(text + "03_test_calibration: {runs: 500, families: 2, simulated_n: [20, 30]}\n")
+    small = "03_test_calibration: {runs: 500, families: 2, simulated_n: [20, 30]}\n"
+    small += "05_clark_syntax: {documents_n: 4, arcs_minimum: 10, probe_seeds: [0]}\n"
+    profile.write_text(text + small)
     with HubServer(folder / "served") as endpoint:
         done = subprocess.run(
             ["make", "reproduce", "PROFILE=paper", f"PYTHON={sys.executable}", f"RESULTS_DIR={folder / 'results'}"],

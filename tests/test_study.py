@@ -42,6 +42,7 @@ NOTEBOOKS = [
     "04_compare",
     "04_compare_seeds",
     "05_clark_surface",
+    "05_clark_syntax",
     "99_summary",
 ]
 FIGURES = [
@@ -56,9 +57,15 @@ FIGURES = [
     "F6-role-map", "F7-layers", "F8-change", "F8-transitions", "F8-intervals", "F8-attention-mass", "F10-labels",
     "F11-size", "F11-power", "F12-tau", "F12-layers", "F12-stability", "F12-controls", "F13-seeds", "F14-claims",
     "clark-F1-heads", "clark-F2-surface", "clark-F3-gradients", "clark-F4-entropy", "clark-F6-clusters",
+    "clark-T1-dependencies", "clark-F5-heads", "clark-T2-coreference", "clark-T3-probes",
 ]  # fmt: skip
 ROLE_COLUMNS = """layer head role n mean sd t p assigned lower low high lower_bca low_bca high_bca p_bootstrap_t
 lower_bootstrap_t effect effect_low effect_high above skewness p_holm p_bh p_by status assigned_audited""".split()
+DEPENDENCY_COLUMNS = """relation n layer head direction accuracy low high offset offset_accuracy p
+p_adjusted""".split()
+COREFERENCE_COLUMNS = (
+    """candidates system scored_on all pronoun proper nominal low high n layer head""".split()
+)
 OVERLAP_COLUMNS = ["state", "role_a", "role_b", "heads_a", "heads_b", "both", "jaccard"]
 OVERLAP_COLUMNS += ["share_of_a", "share_of_b"]
 CHANGE_COLUMNS = """layer head role n pretrained finetuned difference low high p p_sign_flip p_by p_equivalence
@@ -77,6 +84,11 @@ TABLES = {
     "calibration": CALIBRATION_COLUMNS,
     "power": ["effect", "correction", "level", "solution", "n"],
     "seeds": ["task", "seed", "role", "published", "audited"],
+    "clark_offsets": ["relation", "n", "offset", "accuracy"],
+    "clark_dependencies": DEPENDENCY_COLUMNS,
+    "clark_best_heads": ["relation", "n", "layer", "head", "direction", "accuracy"],
+    "clark_coreference": COREFERENCE_COLUMNS,
+    "clark_probes": ["probe", "encoder", "root_alignment", "seed", "uas", "uas_no_punct"],
     "sensitivity_tau": ["task", "role", "tau", "testable", "heads", "heads_by", "jaccard", "mean_layer"],
     "sensitivity_tau_layers": ["task", "role", "layer", "tau", "heads"],
     "sensitivity_n": """task role size sequences testable heads_full agreement agreement_sd jaccard jaccard_sd heads

@@ -1,4 +1,4 @@
-"""Scores and roles of Pande 2021 and layer means of Clark 2019, read from figures; README.md here says how."""
+"""Scores and roles of Pande 2021, tables and layer means of Clark 2019; README.md here says how they were read."""
 
 from pathlib import Path
 
@@ -8,6 +8,7 @@ from ..errors import InputError
 
 FOLDER = Path(__file__).parent
 TASKS = ("mrpc", "qqp", "sst-2", "qnli")
+CLARK_TABLES = ("dependencies", "coreference", "probes")
 KEYS = ["task", "layer", "head", "role"]
 
 
@@ -33,6 +34,17 @@ def roles(task: str | None = None) -> pd.DataFrame:
     defined = ~table["basis"].str.startswith("not_defined")
     table["assigned"] = table["assigned_filled"].where(defined).astype("boolean")
     return table[["task", "state", "layer", "head", "role", "mean", "assigned", "basis"]]
+
+
+def clark(table: str) -> pd.DataFrame:
+    """A table of Clark 2019: `dependencies` (Table 1), `coreference` (2) or `probes` (3); values are percentages.
+
+    All are of BERT-base: dependencies and probes on the Penn Treebank, coreference on CoNLL-2012. Layers and heads
+    count from 0. Raises InputError for another table.
+    """
+    if table not in CLARK_TABLES:
+        raise InputError(f"Clark 2019 has no table {table!r} here; use one of {', '.join(CLARK_TABLES)}")
+    return pd.read_csv(FOLDER / f"clark2019_{table}.csv", keep_default_na=False, na_values=[""])
 
 
 def surface_layers() -> pd.DataFrame:
