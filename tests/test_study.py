@@ -376,7 +376,7 @@ def test_second_run_does_nothing(study: Study):
     assert {path: path.stat().st_mtime_ns for path in study.results.rglob("*") if path.is_file()} == before
 
 
-COMPANIONS = {"05_clark_surface"}  # notebooks that neither need nor serve another
+COMPANIONS = {"05_clark_surface", "05_clark_syntax"}  # notebooks that neither need nor serve another
 ALL_NOTEBOOKS = set(notebook_names())
 STUDY = ALL_NOTEBOOKS - COMPANIONS
 AFTER = {  # what must run again, for each file that may change
@@ -391,10 +391,10 @@ AFTER = {  # what must run again, for each file that may change
     "notebooks/00_finetune.py": STUDY - {"03_test_calibration"},
     "analysis/claims.py": {"99_summary"},
     "notebooks/05_clark_surface.py": {"05_clark_surface"},
-    "analysis/published/pande2021_scores.csv": {"99_summary", "05_clark_surface"},
+    "analysis/published/pande2021_scores.csv": COMPANIONS | {"99_summary"},
     "analysis/surface.py": {"05_clark_surface"},
-    "analysis/comparison.py": {"04_compare", "99_summary"},
-    "analysis/significance.py": STUDY - {"00_finetune", "01_extract"},
+    "analysis/comparison.py": {"04_compare", "05_clark_syntax", "99_summary"},
+    "analysis/significance.py": STUDY - {"00_finetune", "01_extract"} | {"05_clark_syntax"},
     "analysis/tap.py": ALL_NOTEBOOKS - {"00_finetune", "03_test_calibration"},
     "analysis/corpus/lexicon.yaml": ALL_NOTEBOOKS - {"03_test_calibration"},
     "analysis/run.py": set(),
