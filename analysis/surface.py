@@ -130,7 +130,7 @@ def beside_published(table: pd.DataFrame) -> pd.DataFrame:
     theirs = published.surface_layers().set_index("layer")
     columns = {"bert_base_published": theirs, "this_encoder": layer_means(table)[theirs.columns]}
     long = {name: means.rename_axis(columns="statistic").stack() for name, means in columns.items()}
-    return pd.DataFrame(long).reset_index()
+    return pd.DataFrame(long).reindex(long["bert_base_published"].index).reset_index()
 
 
 def exemplars(table: pd.DataFrame) -> dict[str, tuple[int, int]]:
