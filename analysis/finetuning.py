@@ -33,14 +33,13 @@ from .store import write_text
 from .tasks import TASKS
 
 QUIET = {"report_to": [], "per_device_eval_batch_size": 64}
-EVERY_EPOCH = {
+TRAINING = {"train_sampling_strategy": "group_by_length", "logging_strategy": "epoch", "save_strategy": "no"}
+BEST_EPOCH = {
     "eval_strategy": "epoch",
     "save_strategy": "epoch",
-    "logging_strategy": "epoch",
     "save_only_model": True,  # optimiser states would be pickles
     "save_total_limit": 1,
     "load_best_model_at_end": True,
-    "train_sampling_strategy": "group_by_length",
 }
 RECIPE = "recipe.json"
 METRICS = {"accuracy": accuracy_score, "f1": f1_score}
@@ -105,7 +104,7 @@ def finetune(
             seed=seed,
             use_cpu=device == "cpu",
             bf16=precision == "bfloat16",
-            **EVERY_EPOCH,
+            **TRAINING | (BEST_EPOCH if epochs > 1 else {}),  # a single epoch is scored once, below
             **QUIET,
         )
         encoded = [_encode(examples, tokenizer, max_tokens) for examples in (train, dev)]
