@@ -36,6 +36,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text, runs = re.subn(r"seeds: \[.*\]", "seeds: [0, 1]", text)
     assert encoders == parsers == runs == 1
     small = "03_test_calibration: {runs: 500, families: 2, simulated_n: [20, 30]}\n"
+    text, passages = re.subn(r"05_clark_surface:\n(  .*\n)+", "", text)  # those of Wikipedia
+    assert passages == 1
+    small += "05_clark_surface: {passages: 8, gradient_passages: 2, distance_passages: 2, head_epochs: 1}\n"
     small += "05_clark_syntax: {documents_n: 4, arcs_minimum: 10, probe_seeds: [0]}\n"
     profile.write_text(text + small)
     with HubServer(folder / "served") as endpoint:
