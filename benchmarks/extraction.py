@@ -156,7 +156,7 @@ def kernel(repeats: int) -> Values:
 
 
 def memory(few: int = 800, factor: int = 10) -> Values:
-    """Peak resident memory (MB) of extracting a small corpus and one `factor` times as large."""
+    """Peak resident memory (MB, read from Linux) of extracting a small corpus and one `factor` times as large."""
     texts = [e.text_a for e in load_examples("sst-2", "bundled", "train", few)]
     peaks = []
     with tempfile.TemporaryDirectory() as work:
@@ -166,7 +166,7 @@ def memory(few: int = 800, factor: int = 10) -> Values:
             arguments = [corpus, Path(work) / f"out-{repeats}"]
             command = [sys.executable, "-c", CHILD, *map(str, arguments)]
             run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-            peaks.append(int(run.stdout.split()[-1]) / (1e6 if sys.platform == "darwin" else 1e3))
+            peaks.append(int(run.stdout.split()[-1]) / 1e3)
     return {
         f"peak memory at {few} sequences, MB": peaks[0],
         f"peak memory at {few * factor} sequences, MB": peaks[1],
@@ -174,11 +174,13 @@ def memory(few: int = 800, factor: int = 10) -> Values:
     }
 
 
+# Not getrusage: a new process inherits the peak of the one that started it.
 CHILD = """
-import resource, sys
+import sys
 from analysis.extract_corpus import main
 assert main([*sys.argv[1:], "--roles", "bank"]) == 0
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+[peak] = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")]
+print(peak)
 """
 
 
