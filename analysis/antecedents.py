@@ -10,7 +10,7 @@ from jaxtyping import Bool
 from .attachment import halves
 from .coreference import KEYS, anaphors, answers, attended, coreference_table
 from .errors import InputError
-from .mentions import Document, by_sentence, truncated, words_that_fit
+from .mentions import KINDS, Document, by_sentence, truncated, words_that_fit
 from .models import Encoder
 from .resampling import bootstrap
 from .words import LIMIT, WordMaps, Words, piece_counts, read_word_maps, split_words
@@ -134,17 +134,5 @@ def antecedent_table(
                 [int(value) if system == name else None for system in table["system"]], "Int64"
             )
         parts.append(table)
-    columns = [
-        "system",
-        "scored_on",
-        "all",
-        "pronoun",
-        "proper",
-        "nominal",
-        "low",
-        "high",
-        "n",
-        "layer",
-        "head",
-    ]
+    columns = ["system", "scored_on", "all", *KINDS, "low", "high", "n", "layer", "head"]
     return pd.concat(parts, ignore_index=True)[columns]

@@ -76,15 +76,8 @@ def finetune(
     precision.
     """
     precision = training_precision(device, precision)
-    texts = [(example.id, example.texts, example.label) for example in (*train, *dev)]
-    recipe = {
-        "encoder": load_encoder(name).digest,
-        "task": task,
-        "examples": hashlib.sha256(json.dumps(texts).encode()).hexdigest(),
-        "sizes": [len(train), len(dev)],
-        "options": [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision],
-        "versions": [torch.__version__, transformers.__version__],
-    }
+    options = [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision]
+    recipe = _recipe(name, task, train, dev, options)
     if (scores := _kept_scores(folder, recipe)) is not None:
         return scores
     set_seed(seed)
@@ -114,6 +107,21 @@ def finetune(
         scores = _scores(model, tokenizer, task, encoded[1], device)
         keep(model, tokenizer, folder, {"recipe": recipe, "scores": scores})
     return scores
+
+
+def _recipe(
+    name: str | Path, task: str, train: Sequence[Example], dev: Sequence[Example], options: list
+) -> dict[str, Any]:
+    """Everything that a checkpoint depends on."""
+    texts = [(example.id, example.texts, example.label) for example in (*train, *dev)]
+    return {
+        "encoder": load_encoder(name).digest,
+        "task": task,
+        "examples": hashlib.sha256(json.dumps(texts).encode()).hexdigest(),
+        "sizes": [len(train), len(dev)],
+        "options": options,
+        "versions": [torch.__version__, transformers.__version__],
+    }
 
 
 def _kept_scores(folder: Path, recipe: dict[str, Any]) -> dict[str, float] | None:
