@@ -52,7 +52,9 @@ class Contraction:
         return result
 
 
-def row_entropies(attention: Attention) -> Float[Tensor, "batch head token"]:
+def row_entropies(
+    attention: Float[Tensor, "batch head row token"],
+) -> Float[Tensor, "batch head row"]:
     """The entropy of every row of attention (nats)."""
     # torch.special.entr gives the same in twice the time: its logarithm is not vectorised.
     logarithms = attention.clamp_min(torch.finfo(attention.dtype).tiny).log_()
