@@ -1,15 +1,16 @@
-"""Scores of a corpus of any size, shard by shard: `python -m analysis.extract_corpus INPUT OUTPUT --shard i/N`.
+"""Scores of a corpus of any size, shard by shard: `python -m analysis.extract_corpus INPUT OUTPUT --shards N`.
 
-Every shard writes one Parquet file into OUTPUT, whole or not at all, and is skipped where that file stands. With
---merge in place of --shard the same command makes OUTPUT/roles.csv, the role table of all sequences. OUTPUT belongs
-to one run: run.json holds its encoder, parameters and inputs, and any other run is refused.
+Every shard writes one Parquet file into OUTPUT, whole or not at all, and is skipped where that file stands. --shards N
+makes all of them, one after the other or, with --engine ray, on a cluster; --shard i/N makes one; --merge makes
+OUTPUT/roles.csv, the role table of all sequences. OUTPUT belongs to one run: run.json holds its encoder, parameters
+and inputs, and any other run is refused.
 """
 
 import argparse
 import json
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from tqdm import tqdm
 
 from .corpora import GOLD, Corpus, chunks, open_corpus
 from .errors import InputError, exit_status
+from .examples import Example
 from .extraction import extract
 from .models import PRECISIONS, Encoder, load_encoder
 from .moments import moments_table
@@ -27,10 +29,12 @@ from .roles import ROLES
 from .shards import merged, read_moments, read_provenance, write_shard
 from .sieves import resolve
 from .store import expand, versions, write_text
-from .syntax import UNIVERSAL, parse
+from .syntax import UNIVERSAL, Relations, parse
+
+Part = tuple[list[Example], Relations | None]  # sequences that are in memory together, and their relations
 
 BANK = "bank"
-CHUNK = 512  # sequences that are in memory together
+CHUNK = 512  # sequences of a part
 
 
 @dataclass(frozen=True)
@@ -79,13 +83,42 @@ def extract_shard(
         return path
     total = sum(1 for _ in examples)
     claim(output, run)
-    for unfinished in output.glob(f".{path.stem}-*"):  # of a killed run of this shard
-        unfinished.unlink()
-    about = run | {"shard": shard, "device": encoder.provenance["device"], "versions": versions()}
-    stream = _scores(corpus.examples(shard, settings.shards), encoder, settings, budget, total, progress)
-    with closing(stream) as scores:  # its progress bar ends before an error is printed
-        write_shard(path, scores, about)
+    parts = parsed(corpus.examples(shard, settings.shards), settings.parser)
+    write_scores(path, parts, encoder, settings, run | {"shard": shard}, budget, total if progress else None)
     return path
+
+
+def write_scores(
+    path: Path,
+    parts: Iterable[Part],
+    encoder: Encoder,
+    settings: Settings,
+    about: dict[str, Any],
+    budget: int,
+    total: int | None = None,
+) -> None:
+    """Scores the parts of a shard into its file; `total` sequences show a progress bar.
+
+    Raises InputError as `extract` and `write_shard` do.
+    """
+    remove_unfinished(path)
+    about = about | {"device": encoder.provenance["device"], "versions": versions()}
+    with closing(
+        _scores(parts, encoder, settings, budget, total)
+    ) as scores:  # its bar ends before an error shows
+        write_shard(path, scores, about)
+
+
+def parsed(examples: Iterator[Example], parser: str | None) -> Iterator[Part]:
+    """The examples in parts of CHUNK, with their relations where a parser is named (see `parse`)."""
+    for chunk in chunks(examples, CHUNK):
+        yield chunk, None if parser is None else parse(chunk, parser)
+
+
+def remove_unfinished(path: Path) -> None:
+    """Removes what a killed process left of a shard's file."""
+    for unfinished in path.parent.glob(f".{path.stem}-*"):
+        unfinished.unlink(missing_ok=True)
 
 
 def merge_shards(output: Path, tau: float | int = 3.0, alpha: float = 0.05, minimum: int = 2) -> Path:
@@ -161,21 +194,13 @@ def _shown(value: Any) -> str:
 
 
 def _scores(
-    examples: Iterator, encoder: Encoder, settings: Settings, budget: int, total: int, progress: bool
+    parts: Iterable[Part], encoder: Encoder, settings: Settings, budget: int, total: int | None
 ) -> Iterator[xr.DataArray]:
-    with tqdm(total=total, desc="attention", unit="sequence", disable=not progress) as bar:
-        for chunk in chunks(examples, CHUNK):
-            yield extract(
-                encoder,
-                chunk,
-                None if settings.parser is None else parse(chunk, settings.parser),
-                settings.named,
-                settings.arithmetic,
-                settings.max_tokens,
-                budget,
-                progress=False,
-            )
-            bar.update(len(chunk))
+    options = settings.named, settings.arithmetic, settings.max_tokens, budget
+    with tqdm(total=total, desc="attention", unit="sequence", disable=total is None) as bar:
+        for examples, relations in parts:
+            yield extract(encoder, examples, relations, *options, progress=False)
+            bar.update(len(examples))
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -194,8 +219,12 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("output", help="the folder for the shards of this run")
     parser.add_argument("--encoder", default="minilm", help="minilm, tiny, a checkpoint folder or a Hub id")
     task = parser.add_mutually_exclusive_group()
-    task.add_argument("--shard", type=_shard, default=(0, 1), metavar="i/N", help="0-based; default 0/1")
+    task.add_argument("--shards", type=int, default=1, metavar="N", help="all shards of N; default 1")
+    task.add_argument("--shard", type=_shard, metavar="i/N", help="one of them, 0-based")
     task.add_argument("--merge", action="store_true", help="the role table of all shards, OUTPUT/roles.csv")
+    parser.add_argument(
+        "--engine", default="loop", choices=("loop", "ray"), help="ray: all shards on a cluster"
+    )
     parser.add_argument("--moments", action="store_true", help="keep the moments alone, not the scores")
     parser.add_argument("--columns", nargs="+", default=["text"], help="the one or two texts of a row")
     parser.add_argument("--parser", help="gold or a spaCy pipeline; default gold for CoNLL-U, else none")
@@ -218,8 +247,10 @@ def _run(options: argparse.Namespace) -> None:
         raise InputError(f"{output} lies in the input: name a folder outside of {options.input}")
     if str(options.parser).endswith(GOLD):  # it would have to be in memory whole
         raise InputError(f"parser is {options.parser}: give the CoNLL-U file as INPUT, or a spaCy pipeline")
-    shard, shards = (0, read_run(output)["shards"]) if options.merge else options.shard
-    corpus.examples(shard, shards)  # a shard out of range shows before the encoder is loaded
+    if options.engine == "ray" and (options.merge or options.shard):
+        raise InputError("--engine ray makes all shards: give --shards N alone, and merge them without it")
+    first, shards = options.shard or (0, read_run(output)["shards"] if options.merge else options.shards)
+    corpus.examples(first, shards)  # a shard out of range shows before the encoder is loaded
     settings = Settings(
         shards,
         tuple(options.roles),
@@ -228,11 +259,18 @@ def _run(options: argparse.Namespace) -> None:
         options.parser or ("gold" if corpus.gold else None),
         "moments" if options.moments else "scores",
     )
+    if options.engine == "ray":
+        from .ray_engine import extract_shards  # Ray is an optional extra
+
+        model = options.encoder, options.device, options.precision
+        print(extract_shards(corpus, output, model, settings, options.budget))
+        return
     encoder = load_encoder(options.encoder, options.device, options.precision)
     if options.merge:
         check_output(output, identity(corpus, encoder, settings))
         print(merge_shards(output))
-    else:
+        return
+    for shard in [first] if options.shard else range(shards):
         print(extract_shard(corpus, output, encoder, settings, shard, options.budget))
 
 
