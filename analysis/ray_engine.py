@@ -19,6 +19,7 @@ import pyarrow as pa
 import torch
 from tqdm import tqdm
 
+from .attempts import Attempts
 from .corpora import Corpus
 from .errors import InputError
 from .examples import Example, Relation
@@ -138,9 +139,11 @@ def cluster() -> Iterator[list[dict[str, float]]]:
     if ours:
         quiet = {"include_dashboard": False} if address is None else {}
         try:
+            if address:
+                _reach(address)
             with _silent():
                 ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **quiet)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             where = f"RAY_ADDRESS is {address}" if address else "a local cluster"
             raise InputError(f"{where}: Ray does not start: {' '.join(str(error).split())[:200]}") from error
     try:
@@ -148,6 +151,13 @@ def cluster() -> Iterator[list[dict[str, float]]]:
     finally:
         if ours:
             ray.shutdown()
+
+
+def _reach(address: str) -> None:
+    """Raises OSError where nothing listens at host:port, which Ray tries for minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal() and "/" not in host:
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 @contextmanager
@@ -193,7 +203,7 @@ def _run(job: Job, shards: Sequence[int], plan: Plan) -> Iterator[dict[str, Any]
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = context.print_on_execution_start = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
-    attempts = counter()
+    attempts = ray.remote(Attempts).options(num_cpus=0, max_restarts=-1).remote()
     blocks = ray.data.from_items([{"shard": shard} for shard in shards], override_num_blocks=len(shards))
     read = blocks.map_batches(
         read_shard,
@@ -212,20 +222,6 @@ def _run(job: Job, shards: Sequence[int], plan: Plan) -> Iterator[dict[str, Any]
         num_gpus=plan.actor_gpus,
     )
     yield from scored.iter_rows()
-
-
-def counter() -> Any:
-    """An actor that counts how often a stage of a shard was begun: Ray would try for ever what ends its process."""
-
-    class Attempts:  # not of this module, which takes seconds to import
-        def __init__(self) -> None:
-            self.begun: dict[tuple[str, int], int] = {}
-
-        def begin(self, *stage: Any) -> int:
-            self.begun[stage] = self.begun.get(stage, 0) + 1
-            return self.begun[stage]
-
-    return ray.remote(Attempts).options(num_cpus=0, max_restarts=-1).remote()
 
 
 def read_shard(batch: pa.Table, job: Job, attempts: Any) -> pa.Table:
@@ -298,15 +294,18 @@ def _attempt(
 
 def encoded(example: Example) -> dict[str, Any]:
     """An example as Arrow takes it, without its class."""
-    relations = example.relations and [relation._asdict() for relation in example.relations]
+    relations = example.relations
+    relations = None if relations is None else [relation._asdict() for relation in relations]
     return {"id": example.id, "texts": example.texts, "relations": relations}
 
 
 def decoded(row: pa.StructScalar) -> Example:
     """The example again."""
     found = row.as_py()
-    relations = found["relations"] and tuple(
-        Relation(each["label"], each["text"], tuple(each["dependent"]), tuple(each["head"]))
-        for each in found["relations"]
-    )
+    relations = None
+    if found["relations"] is not None:
+        relations = tuple(
+            Relation(each["label"], each["text"], tuple(each["dependent"]), tuple(each["head"]))
+            for each in found["relations"]
+        )
     return Example(found["id"], *found["texts"], relations=relations)
