@@ -117,10 +117,11 @@ notebook: $(ENVIRONMENT)  ## JupyterLab; the scripts in notebooks/ open as noteb
 test: $(ENVIRONMENT)  ## all tests (DATA_DIR and PARSER add those on real data)
 	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile
 
-bench: $(ENVIRONMENT)  ## what scoring, testing and the companion analyses cost, as ratios
+bench: $(ENVIRONMENT)  ## what scoring, testing and the companion analyses cost, as ratios, and large corpora
 	$(PYTHON) benchmarks/extraction.py
 	$(PYTHON) benchmarks/significance.py
 	$(PYTHON) benchmarks/companions.py
+	$(PYTHON) benchmarks/scale.py
 
 lint: $(ENVIRONMENT)  ## check style and formatting
 	$(PYTHON) -m ruff check .

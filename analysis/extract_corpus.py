@@ -236,6 +236,9 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="float32", choices=PRECISIONS)
     parser.add_argument("--budget", type=int, default=2048, help="padded tokens of a batch")
+    parser.add_argument(
+        "--actors-per-gpu", type=int, default=1, help="with --engine ray; they share its memory"
+    )
     return parser.parse_args(arguments)
 
 
@@ -263,7 +266,7 @@ def _run(options: argparse.Namespace) -> None:
         from .ray_engine import extract_shards  # Ray is an optional extra
 
         model = options.encoder, options.device, options.precision
-        print(extract_shards(corpus, output, model, settings, options.budget))
+        print(extract_shards(corpus, output, model, settings, options.budget, options.actors_per_gpu))
         return
     encoder = load_encoder(options.encoder, options.device, options.precision)
     if options.merge:

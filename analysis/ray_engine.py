@@ -79,7 +79,7 @@ class Plan(NamedTuple):
 
     actors: int
     actor_cpus: float
-    actor_gpus: int
+    actor_gpus: float
     reader_cpus: float
 
 
@@ -89,6 +89,7 @@ def extract_shards(
     model: tuple[str, str, str],
     settings: Settings,
     budget: int = 2048,
+    actors_per_gpu: int = 1,
     progress: bool = True,
 ) -> Path:
     """Writes all shards of a run that are not there yet; returns the output folder.
@@ -100,6 +101,8 @@ def extract_shards(
     name, device, precision = model
     if device.startswith("cuda:"):
         raise InputError(f"device is {device}: give cuda, since every actor has a GPU of its own")
+    if actors_per_gpu < 1:
+        raise InputError(f"actors per GPU is {actors_per_gpu}: give 1 or more")
     run = identity(corpus, load_encoder(name, "cpu", precision), settings)  # where it starts may have no GPU
     check_output(output, run)
     job = Job(corpus, output, model, settings, run, budget, os.getcwd())
@@ -116,7 +119,9 @@ def extract_shards(
         with (
             cluster() as nodes,
             tqdm(total=sum(sizes.values()), desc="attention", unit="sequence", disable=not progress) as bar,
-            closing(_run(job, unfinished, plan(nodes, device, settings, len(unfinished)))) as rows,
+            closing(
+                _run(job, unfinished, plan(nodes, device, settings, len(unfinished), actors_per_gpu))
+            ) as rows,
         ):
             for row in rows:
                 if row["error"]:
@@ -173,29 +178,35 @@ def _silent() -> Iterator[None]:
         os.close(nothing)
 
 
-def plan(nodes: Sequence[Mapping[str, float]], device: str, settings: Settings, shards: int) -> Plan:
+def plan(
+    nodes: Sequence[Mapping[str, float]],
+    device: str,
+    settings: Settings,
+    shards: int,
+    actors_per_gpu: int = 1,
+) -> Plan:
     """A plan that always leaves CPUs to reading, without which actors would wait for ever.
 
-    On a GPU, an actor per GPU; else actors of up to THREADS CPUs. However actors are packed, a node keeps CPUs for a
-    reading task, since together they take no more than their share of every node. Raises InputError where a GPU
-    lacks.
+    With GPUs, `actors_per_gpu` actors on each; else actors of up to THREADS CPUs. However actors are packed, a node
+    keeps CPUs for a reading task, since together they take no more than their share of every node. Raises InputError
+    where a GPU lacks.
     """
     share = SHARES["reading" if settings.parser in (None, "gold") else "parsing"]
-    gpus = int(device == "cuda")
+    needed = int(device == "cuda")
     nodes = [node for node in nodes if node.get("CPU", 0) > 0]
-    hosts = [node for node in nodes if node.get("GPU", 0) >= gpus]
+    hosts = [node for node in nodes if node.get("GPU", 0) >= needed]
     if not hosts:
         raise InputError(
             "the cluster has no node with a GPU and a CPU: give --device cpu, or start Ray on such a node"
         )
-    if gpus:
-        cpus = min(1.0, *(node["CPU"] * share / node["GPU"] for node in hosts))
-        actors = sum(int(node["GPU"]) for node in hosts)
+    if needed:
+        places = [int(node["GPU"]) * actors_per_gpu for node in hosts]
+        cpus = min(1.0, *(node["CPU"] * share / count for node, count in zip(hosts, places, strict=True)))
     else:
         cpus = min(float(THREADS), *(node["CPU"] * share for node in hosts))
-        actors = sum(math.floor(node["CPU"] * share / cpus + 1e-6) for node in hosts)
+        places = [math.floor(node["CPU"] * share / cpus + 1e-6) for node in hosts]
     reader = min(1.0, *(node["CPU"] * (1 - share) for node in nodes))
-    return Plan(min(actors, shards), cpus, gpus, reader)
+    return Plan(min(sum(places), shards), cpus, needed / actors_per_gpu, reader)
 
 
 def _run(job: Job, shards: Sequence[int], plan: Plan) -> Iterator[dict[str, Any]]:

@@ -102,7 +102,7 @@ def compact_png(path: Path) -> None:
 
 
 def update_readme(section: str, text: str, path: Path = ROOT / "README.md") -> None:
-    """Replaces what stands in README between the comments `section` and `/section`.
+    """Replaces what stands in README, or another document, between the comments `section` and `/section`.
 
     Raises InputError when the comments are not there.
     """

@@ -169,6 +169,7 @@ def test_a_bad_row_stops_the_run_before_anything_is_claimed(tmp_path: Path, caps
         (["--shards", "3"], "shards is 2, here 3"),
         (["--shards", "2", "--moments"], "keep is scores, here moments"),
         (["--shards", "2", "--device", "cuda:1"], "give cuda"),
+        (["--shards", "2", "--actors-per-gpu", "0"], "actors per GPU is 0"),
         (["--shards", "2", "--encoder", "./nowhere"], "no such checkpoint folder"),
     ],
 )
@@ -211,21 +212,25 @@ NODES = {
 
 @pytest.mark.parametrize("nodes", NODES.values(), ids=NODES.keys())
 @pytest.mark.parametrize("parser", [None, "a_pipeline"])
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_every_actor_finds_its_place_and_a_reading_task_too_however_they_are_packed(nodes, parser, device):
+@pytest.mark.parametrize(("device", "each"), [("cpu", 1), ("cuda", 1), ("cuda", 3)])
+def test_every_actor_finds_its_place_and_a_reading_task_too_however_they_are_packed(
+    nodes, parser, device, each
+):
     gpus = sum(int(node.get("GPU", 0)) for node in nodes)
     if device == "cuda" and not gpus:
         with pytest.raises(InputError, match="no node with a GPU"):
-            plan(nodes, device, Settings(parser=parser), 1000)
+            plan(nodes, device, Settings(parser=parser), 1000, each)
         return
-    found = plan(nodes, device, Settings(parser=parser), 1000)
-    assert found.actor_gpus == (device == "cuda")
-    assert found.actors == gpus if gpus and device == "cuda" else found.actors >= 1
+    found = plan(nodes, device, Settings(parser=parser), 1000, each)
+    assert found.actor_gpus * each == (device == "cuda") * 1
+    assert found.actors == gpus * each if device == "cuda" else found.actors >= 1
     for order in (nodes, nodes[::-1]):  # filled one after the other
         left, placed = [], 0
         for node in order:
             cpus, free = node.get("CPU", 0), node.get("GPU", 0)
-            while placed < found.actors and cpus >= found.actor_cpus - 1e-6 and free >= found.actor_gpus:
+            while (
+                placed < found.actors and cpus >= found.actor_cpus - 1e-6 and free >= found.actor_gpus - 1e-6
+            ):
                 cpus, free, placed = cpus - found.actor_cpus, free - found.actor_gpus, placed + 1
             left.append(cpus)
         assert placed == found.actors

@@ -1,0 +1,252 @@
+"""Time, cost and storage of scoring 1e3 to 1e9 sequences, computed from what extraction.py measured.
+
+    python benchmarks/scale.py [--cpu-price 0.04] [--gpu-price 2.5]
+
+Reads results/extraction-cpu.json and, where there is one, results/extraction-cuda.json; without it the GPU is an
+estimate and is called so. Prices are assumptions. The tables go between the marks in docs/scale.md.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from analysis.errors import InputError, exit_status  # noqa: E402
+from analysis.moments import FIELDS  # noqa: E402
+from analysis.roles import ROLES  # noqa: E402
+from analysis.store import update_readme  # noqa: E402
+from benchmarks.timing import RESULTS  # noqa: E402
+
+DOCUMENT = ROOT / "docs" / "scale.md"
+SEQUENCES = [10**power for power in range(3, 10)]
+SHARD = 10**5  # sequences of a shard
+GPUS = 64
+ACTORS = (1, 4)  # that share a GPU
+PADDED = 128  # tokens of the attention maps that are not stored
+BERT_HEADS = 12 * 12
+CPU_PRICE, GPU_PRICE = 0.04, 2.5  # dollars an hour of a core, of a GPU; assumed in November 2026, no offer
+# Estimate: BERT-base over 128 tokens is 22 GFLOP; GPUs sustain 25 (float32) to 150 (bfloat16) TFLOP/s.
+FLOP_PER_TOKEN, SUSTAINED = 22e9 / 128, (25e12, 150e12)
+RATE = "extract, whole bank, sequences/s"  # all sieves and relations; fewer roles take less
+
+Results = Mapping[str, Mapping[str, float]]
+
+
+class Range(NamedTuple):
+    """From the least to the most; both the same where something is measured."""
+
+    low: float
+    high: float
+
+
+class Rates(NamedTuple):
+    """Sequences a second of a CPU and of a GPU (by the actors that share it), of `tokens` tokens each."""
+
+    tokens: float
+    cores: int
+    cpu: Mapping[str, float]
+    gpu: Mapping[int, Range]
+    sieves: int
+    constants: list[tuple[str, str, str]]
+
+
+def load(name: str) -> dict | None:
+    """A report of the benchmarks, or None where there is none; raises InputError for a damaged one."""
+    path = RESULTS / f"{name}.json"
+    if not path.exists():
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path} is damaged: run benchmarks/extraction.py again") from error
+
+
+def rates(cpu: dict, cuda: dict | None) -> Rates:
+    """What was measured, and the estimate for a GPU where none was."""
+    bert = cpu["results"]["bert-base"]
+    tokens, cores = bert["tokens per sequence"], cpu["threads"]
+    source = f"extraction-cpu.json: {cores} threads, {cpu['versions'].split(', ')[-1]}"
+    names = {"minilm": "MiniLM", "bert-base": "BERT-base"}
+    found = {names[name]: cpu["results"][name][RATE] for name in names}
+    rows = [
+        (f"{name}, whole bank, {cores} cores", f"{value:.3g} sequences/s", source)
+        for name, value in found.items()
+    ]
+    rows.append(("tokens of a sequence", f"{tokens:.0f}", source))
+    if cuda is not None:
+        own = cuda["results"]["bert-base"]
+        alone = own[RATE] * own["tokens per sequence"] / tokens
+        source = (
+            f"extraction-cuda.json: {own['tokens per sequence']:.0f} tokens, as many tokens a second here"
+        )
+        return Rates(
+            tokens,
+            cores,
+            found,
+            {1: Range(alone, alone)},
+            bert["sieves"],
+            [*rows, ("BERT-base, whole bank, 1 GPU", f"{alone:.3g} sequences/s", source)],
+        )
+    stages = [bert[f"{stage}, sequences/s"] for stage in ("tokenise", "build sieves")]
+    prepare = sum(1 / rate for rate in stages)
+    forward = Range(*(FLOP_PER_TOKEN * tokens / speed for speed in reversed(SUSTAINED)))
+    gpu = {
+        actors: Range(*(min(1 / one, actors / (one + prepare)) for one in reversed(forward)))
+        for actors in ACTORS
+    }
+    rows += [
+        ("tokenise, build the sieves of the whole bank, 1 actor", f"{1 / prepare:.3g} sequences/s", source),
+        (
+            "BERT-base, forward pass alone, 1 GPU",
+            f"{between(Range(1 / forward.high, 1 / forward.low), number)} sequences/s",
+            f"**estimate**, not measured: 22 GFLOP per 128 tokens at {SUSTAINED[0] / 1e12:.0f} to "
+            f"{SUSTAINED[1] / 1e12:.0f} TFLOP/s",
+        ),
+        (
+            "BERT-base, whole bank, 1 GPU, 1 actor",
+            f"{between(gpu[1], number)} sequences/s",
+            "**estimate**: an actor prepares and scores a batch one after the other",
+        ),
+    ]
+    return Rates(tokens, cores, found, gpu, bert["sieves"], rows)
+
+
+def between(values: Range, shown: Callable[[float], str]) -> str:
+    """A range as text; one number where both ends look the same."""
+    low, high = shown(values.low), shown(values.high)
+    return low if low == high else f"{low} to {high}"
+
+
+def number(value: float) -> str:
+    """Two significant digits."""
+    return f"{float(f'{value:.2g}'):,.0f}"
+
+
+def in_units(value: float, units: Mapping[str, float]) -> str:
+    """Two significant digits, in the largest of the units (in ascending order) that the value fills."""
+    unit, size = [(unit, size) for unit, size in units.items() if value >= size or unit == next(iter(units))][
+        -1
+    ]
+    return f"{float(f'{value / size:.2g}'):g} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds to years."""
+    if seconds < 1:
+        return "under 1 s"
+    return in_units(seconds, {"s": 1, "min": 60, "h": 3600, "days": 86400, "years": 365 * 86400})
+
+
+def storage(size: float) -> str:
+    """Bytes to petabytes."""
+    return in_units(
+        size, {f"{prefix}B": 1000**power for power, prefix in enumerate(("", "k", "M", "G", "T", "P"))}
+    )
+
+
+def dollars(value: float) -> str:
+    """Two significant digits, a cent at least."""
+    return f"${number(value)}" if value >= 10 else f"${max(value, 0.01):.2f}"
+
+
+def score_bytes(roles: int = len(ROLES), heads: int = BERT_HEADS) -> int:
+    """Bytes of a sequence's scores before compression: a number per role and head, units, tokens and [SEP]."""
+    return 4 * (roles * heads + roles + 2)
+
+
+def moment_bytes(roles: int = len(ROLES), heads: int = BERT_HEADS) -> int:
+    """Bytes of a shard's moments before compression: FIELDS, layer and head."""
+    return roles * heads * (8 * len(FIELDS) + 2 * 4)
+
+
+def table(found: Rates, cpu_price: float, gpu_price: float) -> pd.DataFrame:
+    """One row per number of sequences: time on each device, cost, storage of scores, moments and padded maps."""
+    cpu, gpu = found.cpu["BERT-base"], found.gpu[1]
+    rows = []
+    for count in SEQUENCES:
+        seconds = Range(count / gpu.high, count / gpu.low)
+        rows.append(
+            {
+                "sequences": f"1e{len(str(count)) - 1}",
+                "MiniLM, 1 CPU": duration(count / found.cpu["MiniLM"]),
+                "1 CPU": duration(count / cpu),
+                "1 GPU": between(seconds, duration),
+                f"{GPUS} GPUs": between(Range(*(value / GPUS for value in seconds)), duration),
+                "cost, CPU": dollars(count / cpu / 3600 * found.cores * cpu_price),
+                "cost, GPU": between(Range(*(value / 3600 * gpu_price for value in seconds)), dollars),
+                "scores, ten roles": storage(count * score_bytes()),
+                "scores, bank": storage(count * score_bytes(found.sieves)),
+                "moments": storage(-(-count // SHARD) * moment_bytes()),
+                "maps, not stored": storage(count * BERT_HEADS * PADDED**2 * 4),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def hour(found: Rates, gpu_price: float) -> pd.DataFrame:
+    """What an hour of one GPU buys, by the actors that share it."""
+    rows = []
+    for actors, rate in found.gpu.items():
+        sequences = Range(rate.low * 3600, rate.high * 3600)
+        rows.append(
+            {
+                "actors on the GPU": actors,
+                "sequences": between(sequences, number),
+                "tokens": between(Range(*(value * found.tokens for value in sequences)), number),
+                "a million sequences": between(
+                    Range(*(1e6 / value * gpu_price for value in reversed(sequences))), dollars
+                ),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def section(cpu: dict, cuda: dict | None, cpu_price: float = CPU_PRICE, gpu_price: float = GPU_PRICE) -> str:
+    """The tables of docs/scale.md with their constants and assumptions."""
+    found = rates(cpu, cuda)
+    constants = pd.DataFrame(found.constants, columns=["constant", "value", "source"])
+    kind = "an estimate" if cuda is None else "measured"
+    text = [
+        constants.to_markdown(index=False),
+        f"Times are those of BERT-base and the whole bank of {found.sieves} sieves, which no choice of roles exceeds, "
+        f"on sequences of {found.tokens:.0f} tokens; parsing them and starting processes are left out. 1 CPU is "
+        f"{found.cores} cores; the GPU is {kind}, with one actor; {GPUS} GPUs take 1/{GPUS} of the time and cost the "
+        f"same, since shards share nothing (it needs {GPUS} shards). Prices are assumed (November 2026, no offer): "
+        f"${cpu_price:.2f} an hour of a core, ${gpu_price:.2f} of a GPU. Storage is computed, before compression: "
+        f"{score_bytes():,} bytes of scores a sequence for ten roles, {storage(moment_bytes())} of their moments a "
+        f"shard of {number(SHARD)} sequences. Attention maps, float32 and padded to {PADDED} tokens, are what "
+        "keeping them would take.",
+        table(found, cpu_price, gpu_price).to_markdown(index=False, stralign="right", disable_numparse=True),
+        "One GPU-hour buys:",
+        hour(found, gpu_price).to_markdown(index=False, stralign="right", disable_numparse=True),
+    ]
+    return "\n\n".join(text)
+
+
+def _run(options: argparse.Namespace) -> None:
+    cpu = load("extraction-cpu")
+    if cpu is None:
+        raise InputError(f"{RESULTS / 'extraction-cpu.json'} is missing: run benchmarks/extraction.py first")
+    text = section(cpu, load("extraction-cuda"), options.cpu_price, options.gpu_price)
+    update_readme("cost", text, DOCUMENT)
+    print(text)
+
+
+def main() -> int:
+    """Prints the tables and writes them into docs/scale.md."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cpu-price", type=float, default=CPU_PRICE, help="dollars an hour of a core")
+    parser.add_argument("--gpu-price", type=float, default=GPU_PRICE, help="dollars an hour of a GPU")
+    options = parser.parse_args()
+    return exit_status(lambda: _run(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
