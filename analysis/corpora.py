@@ -7,7 +7,8 @@ object on a line (.jsonl), a row of a table (.parquet) or a sentence with its go
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from itertools import count, islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Format:
-    """How a kind of file is checked before it is read, divided into rows, and how a row is decoded."""
+    """How a kind of file is checked before it is read, divided into rows, and how a row is decoded.
 
+    Rows come as their place, a number of `unit`, and what they hold.
+    """
+
+    unit: str
     check: Callable[[Path, Sequence[str]], None]
-    rows: Callable[[Path, Sequence[str]], Iterator[Row]]
+    rows: Callable[[Path, Sequence[str]], Iterator[tuple[int, Any]]]
     content: Callable[[Row, Sequence[str]], Content]
 
 
@@ -68,13 +73,17 @@ class Corpus:
         return self._examples(shard, shards)
 
     def _examples(self, shard: int, shards: int) -> Iterator[Example]:
-        position = 0
+        before = 0
         for name, path in self.files.items():
-            form = FORMATS[path.suffix]
-            for number, row in enumerate(_readable(path, form.rows(path, self.columns))):
-                if position % shards == shard:
-                    yield _example(f"{name}-{number}", row, form, self.columns)
-                position += 1
+            form, counted = FORMATS[path.suffix], count()
+            rows = zip(counted, form.rows(path, self.columns), strict=False)
+            own = islice(
+                rows, (shard - before) % shards, None, shards
+            )  # passes over others as fast as can be
+            for number, (place, content) in _readable(path, own):
+                row = Row(path, f"{path}, {form.unit} {place}", content)
+                yield _example(f"{name}-{number}", row, form, self.columns)
+            before += next(counted) - 1  # one was drawn for the row that was not there
 
 
 def open_corpus(path: str | Path, columns: Sequence[str] = ("text",)) -> Corpus:
@@ -114,7 +123,7 @@ def _check(path: Path, columns: Sequence[str]) -> None:
         raise _unreadable(path, error) from error
 
 
-def _readable(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
+def _readable(path: Path, rows: Iterator) -> Iterator:
     """The same rows; a file that fails while it is read is named."""
     try:
         yield from rows
@@ -143,12 +152,11 @@ def _check_text(path: Path, columns: Sequence[str]) -> None:
 
 def _lines(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
-        yield from iter(lambda: file.readline(LONGEST + 1), b"")
+        yield from iter(partial(file.readline, LONGEST + 1), b"")
 
 
-def _line_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    for number, line in enumerate(_lines(path), start=1):
-        yield Row(path, f"{path}, line {number}", line)
+def _line_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, bytes]]:
+    return enumerate(_lines(path), start=1)
 
 
 def _decode(row: Row) -> str:
@@ -196,15 +204,14 @@ def _parquet(path: Path):
         raise InputError(f"{path} is no Parquet file, or cut short: write it again") from error
 
 
-def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
     import pyarrow.lib
 
     number = 0
     try:
         for batch in _parquet(path).iter_batches(batch_size=1024, columns=[*columns]):
-            for position in range(len(batch)):
-                yield Row(path, f"{path}, row {number}", (batch, position))
-                number += 1
+            yield from zip(count(number), zip(repeat(batch), range(len(batch))), strict=False)
+            number += len(batch)
     except pyarrow.lib.ArrowException as error:
         raise InputError(f"{path}: damaged after row {number}: write it again") from error
 
@@ -214,7 +221,7 @@ def _parquet_content(row: Row, columns: Sequence[str]) -> Content:
     return [batch.column(column)[position].as_py() for column in columns], None
 
 
-def _conllu_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+def _conllu_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, bytes]]:
     """The sentences, which an empty line ends; a file that does not end so was cut."""
     block: list[bytes] = []
     start = found = 0
@@ -223,7 +230,7 @@ def _conllu_rows(path: Path, columns: Sequence[str]) -> Iterator[Row]:
             start = start if block else number
             block.append(line)
         elif block:
-            yield Row(path, f"{path}, line {start}", b"".join(block))
+            yield start, b"".join(block)
             block, found = [], found + 1
     if block:
         raise InputError(f"{path}, line {start}: the last sentence is cut short: end it with an empty line")
@@ -239,8 +246,8 @@ def _conllu_content(row: Row, columns: Sequence[str]) -> Content:
 
 
 FORMATS = {
-    ".txt": Format(_check_text, _line_rows, _line_content),
-    ".jsonl": Format(_check_text, _line_rows, _json_content),
-    ".parquet": Format(_check_parquet, _parquet_rows, _parquet_content),
-    GOLD: Format(_check_text, _conllu_rows, _conllu_content),
+    ".txt": Format("line", _check_text, _line_rows, _line_content),
+    ".jsonl": Format("line", _check_text, _line_rows, _json_content),
+    ".parquet": Format("row", _check_parquet, _parquet_rows, _parquet_content),
+    GOLD: Format("line", _check_text, _conllu_rows, _conllu_content),
 }

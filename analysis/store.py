@@ -47,7 +47,10 @@ VERSIONED = (
 
 
 def expand(path: str | Path) -> Path:
-    """A path with its environment variables filled in; raises InputError naming a variable that is not set."""
+    """A path with its environment variables filled in; raises InputError naming a variable that is not set, and for
+    a URL."""
+    if "://" in str(path):
+        raise InputError(f"{path} is a URL: mount what it names and give the path there")
     expanded = os.path.expandvars(os.path.expanduser(str(path)))
     if "$" in expanded:
         name = expanded.split("$", 1)[1].split("/")[0].strip("{}")

@@ -97,6 +97,8 @@ def test_expand(monkeypatch):
     assert expand("$SOMEWHERE/file") == expand("${SOMEWHERE}/file") == Path("/some/where/file")
     assert expand("~/file") == Path("/home/of/tests/file")
     assert expand(Path("plain/file")) == Path("plain/file")
+    with pytest.raises(InputError, match="s3://bucket/file is a URL: mount"):
+        expand("s3://bucket/file")
 
 
 @pytest.mark.parametrize("path", ["$UNSET_VARIABLE/file", "${UNSET_VARIABLE}/file", "a/$UNSET_VARIABLE"])
