@@ -127,6 +127,10 @@ def extract_shards(
                 if row["error"]:
                     raise InputError(row["error"])
                 bar.update(sizes[row["shard"]])
+    except ray.exceptions.RayTaskError:  # a fault of this code
+        raise
+    except ray.exceptions.RayError as error:  # of the cluster: no node is left, or lacks this package
+        raise InputError(f"Ray ended the run, see its logs: {' '.join(str(error).split())[:300]}") from error
     finally:
         for shard in unfinished:  # processes that were ended had no time to tidy up
             remove_unfinished(paths[shard])
@@ -206,6 +210,8 @@ def plan(
         cpus = min(float(THREADS), *(node["CPU"] * share for node in hosts))
         places = [math.floor(node["CPU"] * share / cpus + 1e-6) for node in hosts]
     reader = min(1.0, *(node["CPU"] * (1 - share) for node in nodes))
+    if reader == cpus:  # Ray Data runs stages of equal needs in one process, one after the other
+        reader *= 0.9
     return Plan(min(sum(places), shards), cpus, needed / actors_per_gpu, reader)
 
 

@@ -3,11 +3,13 @@
 import errno
 import json
 import os
+import re
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -152,6 +154,22 @@ def test_what_a_worker_refuses_is_one_line_and_the_finished_shards_stay(
     assert files(output) == before
 
 
+def test_a_cluster_that_fails_is_one_line(tmp_path: Path, monkeypatch, capsys):
+    def fail(*_):
+        raise ray.exceptions.RaySystemError("no node\nis left")
+        yield
+
+    path = tmp_path / "a.txt"
+    path.write_text("one dog\n")
+    monkeypatch.setattr(ray_engine, "cluster", lambda: nullcontext([{"CPU": 1.0}]))
+    monkeypatch.setattr(ray_engine, "_run", fail)
+    assert run(path, tmp_path / "o", "--engine", "ray") == 1
+    assert re.search(
+        r"^error: Ray ended the run, see its logs: .*no node is left.*$", capsys.readouterr().err, re.M
+    )
+    assert [*files(tmp_path / "o")] == ["run.json"]
+
+
 def test_a_bad_row_stops_the_run_before_anything_is_claimed(tmp_path: Path, capsys):
     path = tmp_path / "a.txt"
     path.write_text("one\n" * 5 + "\n")
@@ -236,6 +254,7 @@ def test_every_actor_finds_its_place_and_a_reading_task_too_however_they_are_pac
         assert placed == found.actors
         assert max(left) >= found.reader_cpus - 1e-6
     assert found.reader_cpus > 0
+    assert (found.reader_cpus, 0) != (found.actor_cpus, found.actor_gpus)  # they would be one stage
 
 
 def test_no_more_actors_than_shards():
