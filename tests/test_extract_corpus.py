@@ -294,3 +294,15 @@ def test_moments_alone_are_small_and_are_no_scores(tiny, corpus: Path, tmp_path:
     assert pq.read_metadata(path).num_rows == len(ROLES) * tiny.layers * tiny.heads
     with pytest.raises(InputError, match="holds moments alone"):
         next(read_scores(path))
+
+
+def test_one_command_makes_all_shards_and_leaves_finished_ones(tiny, corpus: Path, tmp_path: Path, capsys):
+    assert run(corpus, tmp_path / "o", shard="1/3") == 0
+    before = files(tmp_path / "o")
+    command = [str(corpus), str(tmp_path / "o"), "--encoder", "tiny"]
+    assert main([*command, "--shards", "3"]) == 0
+    assert before.items() < files(tmp_path / "o").items()
+    assert main([*command, "--merge"]) == 0
+    assert capsys.readouterr().out.count("shard-") == 4
+    with pytest.raises(SystemExit):
+        main([*command, "--shards", "3", "--shard", "0/3"])

@@ -31,8 +31,6 @@ from analysis.models import load_encoder  # noqa: E402
 from analysis.ray_engine import ATTEMPTS, EXAMPLE, Job, Scorer, cluster, decoded, encoded, plan, read_shard  # noqa: E402
 
 WORDS = "the old dog saw a red cat , and it ran away from there".split()
-SENTENCE = "1\tDogs\t_\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tchase\t_\tVERB\t_\t_\t0\troot\t_\t_\n"
-OBJECT = "3\t{}\t_\tNOUN\t_\t_\t2\tobj\t_\t_\n\n"
 TINY = ("tiny", "cpu", "float32")
 LOADED = cache(load_encoder)
 
@@ -60,19 +58,23 @@ def _load_once(monkeypatch):
 
 @pytest.fixture
 def gold(tmp_path: Path) -> Path:
-    """Sentences with gold relations, more than fit into one part of a shard."""
+    """Sentences with gold relations; a third of them is more than one part, and takes seconds to score."""
+    generator = np.random.default_rng(0)
+    rows = "".join(  # a chain, whose relations take turns
+        f"{word}\t{{}}\t_\tX\t_\t_\t{word - 1}\t{('nsubj', 'obj', 'amod')[word % 3]}\t_\t_\n"
+        for word in range(1, 31)
+    )
     path = tmp_path / "gold.conllu"
-    words = np.random.default_rng(0).choice(WORDS, size=1500)
-    path.write_text("".join(SENTENCE + OBJECT.format(word) for word in words))
+    sentences = (rows.format(*generator.choice(WORDS, size=30)) for _ in range(1560))
+    path.write_text("".join(f"{sentence}\n" for sentence in sentences))
     return path
 
 
 @pytest.fixture
 def lines(tmp_path: Path) -> Path:
-    """Long lines, which take seconds to score."""
+    """A few lines without relations."""
     path = tmp_path / "lines.txt"
-    generator = np.random.default_rng(0)
-    path.write_text("\n".join(" ".join(generator.choice(WORDS, size=100)) for _ in range(600)) + "\n")
+    path.write_text("one dog saw two dogs\n" * 6)
     return path
 
 
@@ -100,26 +102,13 @@ def same_shards(first: Path, second: Path) -> None:
 
 
 @pytest.mark.usefixtures("one_cpu")
-def test_shards_and_table_are_those_of_the_loop_which_may_begin_or_end_the_run(gold: Path, tmp_path: Path):
-    assert run(gold, tmp_path / "loop", "--shards", "2") == 0
-    assert run(gold, tmp_path / "ray", "--shard", "1/2") == 0
-    begun = files(tmp_path / "ray")
-    assert run(gold, tmp_path / "ray", "--shards", "2", "--engine", "ray") == 0
-    assert begun.items() <= files(tmp_path / "ray").items()
-    same_shards(tmp_path / "loop", tmp_path / "ray")
-    finished = files(tmp_path / "ray")
-    for engine in ("ray", "loop"):
-        assert run(gold, tmp_path / "ray", "--shards", "2", "--engine", engine) == 0
-    assert files(tmp_path / "ray") == finished
-    for folder in ("loop", "ray"):
-        assert run(gold, tmp_path / folder, "--merge") == 0
-    assert (tmp_path / "ray" / "roles.csv").read_text() == (tmp_path / "loop" / "roles.csv").read_text()
-
-
-@pytest.mark.usefixtures("one_cpu")
-def test_a_killed_actor_loses_nothing(lines: Path, tmp_path: Path):
-    assert run(lines, tmp_path / "loop", "--shards", "2") == 0
-    output, killed = tmp_path / "ray", []
+def test_shards_and_table_are_those_of_the_loop_which_began_the_run_though_an_actor_is_killed(
+    gold: Path, tmp_path: Path
+):
+    output, options, killed = tmp_path / "ray", ("--shards", "3"), []
+    assert run(gold, tmp_path / "loop", *options) == 0
+    assert run(gold, output, "--shard", "1/3") == 0
+    begun = files(output)
 
     def kill() -> None:
         while not [*output.glob(".shard-*")]:
@@ -131,11 +120,18 @@ def test_a_killed_actor_loses_nothing(lines: Path, tmp_path: Path):
 
     thread = threading.Thread(target=kill, daemon=True)
     thread.start()
-    assert run(lines, output, "--shards", "2", "--engine", "ray") == 0
+    assert run(gold, output, *options, "--engine", "ray") == 0
     thread.join()
-    assert len(killed) == 1
-    assert len(killed[0]) == 1  # in the middle of a shard
+    assert [len(unfinished) for unfinished in killed] == [1]  # in the middle of a shard
+    assert begun.items() <= files(output).items()
     same_shards(tmp_path / "loop", output)
+    finished = files(output)
+    for engine in ("ray", "loop"):
+        assert run(gold, output, *options, "--engine", engine) == 0
+    assert files(output) == finished
+    for folder in ("loop", "ray"):
+        assert run(gold, tmp_path / folder, "--merge") == 0
+    assert (output / "roles.csv").read_text() == (tmp_path / "loop" / "roles.csv").read_text()
 
 
 @pytest.mark.usefixtures("one_cpu")
@@ -205,10 +201,10 @@ def test_contradictions_and_other_runs_are_refused_in_one_line(
     assert files(tmp_path / "o") == before
 
 
-def test_without_ray_one_line_says_what_to_install(gold: Path, tmp_path: Path, monkeypatch, capsys):
+def test_without_ray_one_line_says_what_to_install(lines: Path, tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.delitem(sys.modules, "analysis.ray_engine")
-    assert run(gold, tmp_path / "o", "--shards", "2", "--engine", "ray") == 1
+    assert run(lines, tmp_path / "o", "--shards", "2", "--engine", "ray") == 1
     [line] = capsys.readouterr().err.splitlines()
     assert "pip install .[ray]" in line
 
@@ -296,7 +292,7 @@ def test_a_shard_that_processes_die_of_is_given_up(job: Job, counter):
     assert given_up["error"].startswith(f"{ATTEMPTS} processes died of the attempt to read shard 1/2: give")
     [other] = read_shard(ray_shard(0), job, counter).to_pylist()
     assert other["error"] is None
-    assert len(other["examples"]) == 300
+    assert len(other["examples"]) == 3
 
 
 def test_other_folders_and_other_weights_on_a_node_are_named(job: Job, counter):
