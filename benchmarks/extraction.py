@@ -23,6 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from oracles import Oracle  # noqa: E402  (the loop implementation that the tests compare with)
 
+from analysis.corpora import open_corpus  # noqa: E402
 from analysis.examples import Example  # noqa: E402
 from analysis.extraction import Scored, extract, read_attention, stack  # noqa: E402
 from analysis.layout import batches, layouts  # noqa: E402
@@ -174,6 +175,17 @@ def memory(few: int = 800, factor: int = 10) -> Values:
     }
 
 
+def reading(repeats: int, rows: int = 200_000) -> Values:
+    """How fast a shard passes over the rows of other shards."""
+    texts = [e.text_a for e in load_examples("sst-2", "bundled", "train", 100)]
+    with tempfile.TemporaryDirectory() as work:
+        path = Path(work) / "corpus.txt"
+        path.write_text("\n".join(texts * (rows // len(texts))) + "\n", encoding="utf-8")
+        corpus = open_corpus(path)
+        seconds = medians({"pass": lambda: list(corpus.examples(0, rows))}, repeats)
+    return {"rows passed over, rows/s": rows / seconds["pass"]}
+
+
 # Not getrusage: a new process inherits the peak of the one that started it.
 CHILD = """
 import sys
@@ -224,6 +236,7 @@ def main() -> None:
             "bfloat16": agreement(options.agreement),
             "kernel": kernel(options.repeats),
             "memory": memory(),
+            "corpus": reading(options.repeats),
             "pipeline": pipeline(options.repeats),
         }
     report(f"extraction-{options.device}", {"threads": options.threads}, results)

@@ -9,6 +9,7 @@ estimate and is called so. Prices are assumptions. The tables go between the mar
 import argparse
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -80,6 +81,9 @@ def rates(cpu: dict, cuda: dict | None) -> Rates:
         for name, value in found.items()
     ]
     rows.append(("tokens of a sequence", f"{tokens:.0f}", source))
+    if "corpus" in cpu["results"]:
+        passed = cpu["results"]["corpus"]["rows passed over, rows/s"]
+        rows.append(("rows of other shards passed over, 1 core", f"{number(passed)} rows/s", source))
     if cuda is not None:
         own = cuda["results"]["bert-base"]
         alone = own[RATE] * own["tokens per sequence"] / tokens
@@ -112,7 +116,7 @@ def rates(cpu: dict, cuda: dict | None) -> Rates:
         (
             "BERT-base, whole bank, 1 GPU, 1 actor",
             f"{between(gpu[1], number)} sequences/s",
-            "**estimate**: an actor prepares and scores a batch one after the other",
+            "**estimate**: preparing and the forward pass take turns; scoring on the GPU itself is not counted",
         ),
     ]
     return Rates(tokens, cores, found, gpu, bert["sieves"], rows)
@@ -215,14 +219,17 @@ def section(cpu: dict, cuda: dict | None, cpu_price: float = CPU_PRICE, gpu_pric
     kind = "an estimate" if cuda is None else "measured"
     text = [
         constants.to_markdown(index=False),
-        f"Times are those of BERT-base and the whole bank of {found.sieves} sieves, which no choice of roles exceeds, "
-        f"on sequences of {found.tokens:.0f} tokens; parsing them and starting processes are left out. 1 CPU is "
-        f"{found.cores} cores; the GPU is {kind}, with one actor; {GPUS} GPUs take 1/{GPUS} of the time and cost the "
-        f"same, since shards share nothing (it needs {GPUS} shards). Prices are assumed (November 2026, no offer): "
-        f"${cpu_price:.2f} an hour of a core, ${gpu_price:.2f} of a GPU. Storage is computed, before compression: "
-        f"{score_bytes():,} bytes of scores a sequence for ten roles, {storage(moment_bytes())} of their moments a "
-        f"shard of {number(SHARD)} sequences. Attention maps, float32 and padded to {PADDED} tokens, are what "
-        "keeping them would take.",
+        textwrap.fill(
+            f"Times are those of BERT-base and the whole bank of {found.sieves} sieves (fewer roles take less) on "
+            f"sequences of {found.tokens:.0f} tokens; parsing them and starting processes are left out. 1 CPU is "
+            f"{found.cores} cores; the GPU is {kind}, with one actor; {GPUS} GPUs take 1/{GPUS} of the time and cost "
+            f"the same, since shards share nothing (there must be {GPUS} of them). Prices are assumed (November 2026, "
+            f"no offer): ${cpu_price:.2f} an hour of a core, ${gpu_price:.2f} of a GPU. Storage is computed, before "
+            f"compression: {score_bytes():,} bytes of scores a sequence for ten roles, {storage(moment_bytes())} of "
+            f"their moments a shard of {number(SHARD)} sequences. Attention maps, float32 and padded to {PADDED} "
+            "tokens, are what keeping them would take.",
+            width=120,
+        ),
         table(found, cpu_price, gpu_price).to_markdown(index=False, stralign="right", disable_numparse=True),
         "One GPU-hour buys:",
         hour(found, gpu_price).to_markdown(index=False, stralign="right", disable_numparse=True),

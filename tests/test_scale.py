@@ -61,7 +61,9 @@ def test_a_gpu_without_measurement_is_called_an_estimate_bounded_by_what_an_acto
     preparing, forward = 1 / 2000 + 1 / 1000, (11e9 / 150e12, 11e9 / 25e12)  # 22 GFLOP per 128 tokens
     assert found.gpu[1] == pytest.approx([1 / (preparing + forward[1]), 1 / (preparing + forward[0])])
     assert found.gpu[4].low == pytest.approx(1 / max(forward[1], (preparing + forward[1]) / 4))
-    text = scale.section(CPU, None)
+    read = {"corpus": {"rows passed over, rows/s": 8.04e6}}
+    text = scale.section(CPU | {"results": CPU["results"] | read}, None)
+    assert "| 8,000,000 rows/s " in text
     assert "**estimate**, not measured" in text
     assert "the GPU is an estimate" in text
     assert "estimate" not in scale.section(CPU, CUDA)
