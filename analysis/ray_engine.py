@@ -7,7 +7,9 @@ dies is done again. The files are those of the loop (see `extract_corpus`). Need
 import logging
 import math
 import os
+import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -150,7 +152,7 @@ def cluster() -> Iterator[list[dict[str, float]]]:
         try:
             if address:
                 _reach(address)
-            with _silent():
+            with _silent(), _own_termination():
                 ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **quiet)
         except (OSError, RuntimeError, ValueError) as error:
             where = f"RAY_ADDRESS is {address}" if address else "a local cluster"
@@ -167,6 +169,15 @@ def _reach(address: str) -> None:
     host, _, port = address.rpartition(":")
     if host and port.isdecimal() and "/" not in host:
         socket.create_connection((host, int(port)), timeout=10).close()
+
+
+@contextmanager
+def _own_termination() -> Iterator[None]:
+    """SIGTERM goes on to end the command as it did before; Ray would abort the process."""
+    handler = signal.getsignal(signal.SIGTERM)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler or signal.SIG_DFL)
 
 
 @contextmanager
