@@ -4,12 +4,12 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 import conllu
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from tqdm import tqdm
 
 from .errors import InputError
@@ -224,9 +224,6 @@ def _span(word) -> tuple[int, int]:
     return (word.idx, word.idx + len(word))
 
 
-Cells = tuple[Int[np.ndarray, " cell"], Int[np.ndarray, " cell"], Float[np.ndarray, " cell"]]
-
-
 class Pairs(Sequence):
     """The word pairs of one relation as pieces (dependent, head), kept as ranges of token positions."""
 
@@ -239,19 +236,6 @@ class Pairs(Sequence):
     def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
         dependent, dependent_end, head, head_end = self.ranges[index]
         return np.arange(dependent, dependent_end), np.arange(head, head_end)
-
-    @cached_property
-    def cells(self) -> Cells:
-        """Rows, columns and weights: each piece of a dependent with each of its head, a pair sharing the weight 1."""
-        dependent, dependent_end, head, head_end = self.ranges.T
-        widths = head_end - head
-        sizes = (dependent_end - dependent) * widths
-        if sizes.max(initial=1) == 1:
-            return dependent, head, np.ones(len(dependent))
-        place = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        row, column = np.divmod(place, np.repeat(widths, sizes))
-        weights = np.repeat(1 / sizes, sizes)
-        return np.repeat(dependent, sizes) + row, np.repeat(head, sizes) + column, weights
 
 
 WordPairs = Mapping[str, Pairs]

@@ -12,10 +12,9 @@ from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from .errors import InputError
-from .extraction import guard
+from .forward import read_layers
 from .layout import batches
-from .models import Encoder
-from .tap import tap
+from .models import Encoder, kept_casts
 
 LIMIT = 128  # word pieces of a sequence, [CLS] and [SEP] among them
 ROWS = ("mean", "first", "max")
@@ -178,17 +177,8 @@ def read_batch(
 
     `check` stops a run whose attention is missing, unnormalised or spilt on padding.
     """
-    inputs = encoder.inputs(batch)
     merge = WordMerge(batch, rows, encoder.device, special)
-
-    def reduced(layer: int, attention: Float[Tensor, "batch head token token"]) -> None:
-        if check:
-            guard(attention, encoder, inputs["attention_mask"])
-        with torch.autocast(attention.device.type, enabled=False):  # maps are float32 at every precision
-            read(layer, merge(attention))
-
-    with tap(encoder.model, read=reduced), torch.inference_mode(), encoder.autocast():
-        encoder.model(**inputs)
+    read_layers(encoder, batch, lambda layer, attention: read(layer, merge(attention)), check)
 
 
 def read_word_maps(
@@ -212,7 +202,10 @@ def read_word_maps(
     if longest > encoder.positions:
         raise InputError(f"max_tokens is {longest} or more: {encoder.name} has {encoder.positions} positions")
     plan = list(batches(sequences, budget))
-    with tqdm(total=len(sequences), desc="word maps", unit="sequence", disable=not progress) as bar:
+    with (
+        kept_casts(encoder),
+        tqdm(total=len(sequences), desc="word maps", unit="sequence", disable=not progress) as bar,
+    ):
         for number, indices in enumerate(plan):
             batch = [sequences[index] for index in indices]
             check = number in (0, len(plan) - 1)
