@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
-from matplotlib.textpath import TextPath
+from matplotlib.textpath import TextPath, text_to_path
 
 from .theme import BLACK, BLUE, DOUBLE, VERMILION, canvas, in_order, ink
 
@@ -121,8 +122,9 @@ def attention_lines(
     size, gap, beyond = _name_room(axes, tokens)
     for position, token in enumerate(tokens):
         own = VERMILION if position in asked else BLACK
-        axes.text(-gap, position, token, ha="right", va="center", fontsize=size, color=own)
-        axes.text(1 + gap, position, token, ha="left", va="center", fontsize=size)
+        look = {"va": "center", "fontsize": size, "parse_math": False}
+        axes.text(-gap, position, token, ha="right", color=own, **look)
+        axes.text(1 + gap, position, token, ha="left", **look)
     axes.set(xlim=(-beyond, 1 + beyond), ylim=(max(room, len(tokens)) - 0.4, -0.6))
     axes.axis("off")
 
@@ -130,8 +132,10 @@ def attention_lines(
 def _name_room(axes: Axes, tokens: Sequence[str]) -> tuple[float, float, float]:
     """The font size of names (points), and in lengths of a line: the gap to it, the room of the longest name."""
     points = 72 * axes.get_window_extent().width / axes.figure.dpi
-    longest = max(TextPath((0, 0), token, size=NAME_SIZE).get_extents().width for token in tokens)
-    shrunk = min(1.0, points / 3 / longest) if longest > 0 else 1.0
+    font = FontProperties(size=NAME_SIZE)
+    widths = [text_to_path.get_text_width_height_descent(token, font, ismath=False)[0] for token in tokens]
+    longest = max(*widths, 1.0)
+    shrunk = min(1.0, points / 3 / longest)
     beside = shrunk * longest + PADDING
     length = points - 2 * beside
     return shrunk * NAME_SIZE, PADDING / length, beside / length
