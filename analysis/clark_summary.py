@@ -62,10 +62,10 @@ def _layers(surface: pd.DataFrame) -> Iterator[Row]:
     for statistic, target in TARGETS.items():
         means = theirs[statistic], ours[statistic]
         yield f"largest layer mean of attention to {target}", *(100 * each.max() for each in means), PERCENT
-        yield f"depth of that layer ({target})", *(_depth(each, each.idxmax()) for each in means), DEPTH
+        yield f"depth of that layer ({target})", *(_depth(each, int(each.idxmax())) for each in means), DEPTH
     means = theirs["entropy"], ours["entropy"]
     yield "smallest layer mean of entropy", *(each.min() for each in means), "nats"
-    yield "depth of that layer (entropy)", *(_depth(each, each.idxmin()) for each in means), DEPTH
+    yield "depth of that layer (entropy)", *(_depth(each, int(each.idxmin())) for each in means), DEPTH
 
 
 def _depth(means: pd.Series, layer: int) -> float:

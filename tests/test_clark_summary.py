@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import antecedents, clark_summary, published
+from analysis import clark_summary, published
+from analysis.antecedents import AMONG
 from analysis.clark_summary import COLUMNS, summary_table
 from analysis.coreference import SYSTEMS
 from analysis.probing import NO_ENCODER, ORIGINAL
@@ -16,7 +17,8 @@ def surface(layers: int = 3) -> pd.DataFrame:
     heads = pd.MultiIndex.from_product([range(layers), range(2)], names=["layer", "head"]).to_frame(
         index=False
     )
-    table = heads.assign(**dict.fromkeys(SHARES, 0.1), entropy=3.0 - heads["layer"], entropy_cls=1.0)
+    table = heads.reindex(columns=["layer", "head", *SHARES], fill_value=0.1)
+    table = table.assign(entropy=3.0 - heads["layer"], entropy_cls=1.0)
     table["previous"], table["next"] = [0.6] + [0.1] * (2 * layers - 1), 0.5
     table["sep"] = np.where(heads["layer"] == 1, 0.2 + 0.2 * heads["head"], 0)
     return table
@@ -132,4 +134,5 @@ def test_names_are_those_of_the_modules_that_make_the_tables():
     assert clark_summary.ORIGINAL == ORIGINAL
     assert set(clark_summary.SYSTEMS) <= set(SYSTEMS)
     assert clark_summary.TARGETS.keys() <= SHARES.keys()
-    assert antecedents.SYSTEM_COLUMNS == ["system", "all", *clark_summary.KINDS, "n"]
+    assert all(f"best head among {words}".startswith(clark_summary.BEST_HEAD) for words in AMONG.values())
+    assert clark_summary.THEIR_HEAD in published.clark("coreference")["system"].tolist()
