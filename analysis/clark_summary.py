@@ -14,13 +14,12 @@ TARGETS = {"sep": "[SEP]", "cls": "[CLS]", "punct": "full stops and commas"}
 PERCENT, DEPTH = "% of attention", "% of depth"
 # Our systems that Table 2 has; its nearest mention is, by its values, the nearest on either side.
 SYSTEMS = {"nearest, either side": "Nearest", "head match": "Head match", "rule-based": "Rule-based"}
-BEST_HEAD, THEIR_HEAD = (
-    "best head among",
-    "BERT head 4-3",
-)  # the article does not say what its head chooses among
+BEST_HEAD = "best head among"  # the beginning of the names of several: the article does not say what its head is among
+THEIR_HEAD = "BERT head 4-3"
 WORDS, GLOVE = "words", "GloVe"  # what the names of probes call word vectors, here and in Table 3
 ORIGINAL = ", original ROOT alignment"  # of the published probes too
-UNTRAINED = "random layers"  # how the names of such encoders end
+NO_ENCODER = "none"
+UNTRAINED = "random layers"  # how the names of untrained encoders end
 Row = tuple[str, float, float, str]
 
 
@@ -106,10 +105,14 @@ def _probes(probes: pd.DataFrame) -> Iterator[Row]:
     theirs = published.clark("probes").set_index(["probe", "encoder"])["uas"]
     ours = probes.groupby(["probe", "encoder"], sort=False)["uas_no_punct"].mean()
     for (probe, encoder), score in ours.items():
-        trained = "none" if encoder == "none" else "BERT-base"
-        place = (
-            probe.removesuffix(ORIGINAL).replace(WORDS, GLOVE),
-            UNTRAINED if encoder.endswith(UNTRAINED) else trained,
-        )
-        label = {"none": probe, UNTRAINED: f"{probe}, {UNTRAINED}"}.get(place[1], probe)
+        kind = _kind(encoder)
+        label = f"{probe}, {kind}" if kind == UNTRAINED else probe
+        place = probe.removesuffix(ORIGINAL).replace(WORDS, GLOVE), kind
         yield label, theirs.get(place, np.nan), 100 * score, "% of words"
+
+
+def _kind(encoder: str) -> str:
+    """What Table 3 has in the place of an encoder of ours."""
+    if encoder == NO_ENCODER:
+        return NO_ENCODER
+    return UNTRAINED if encoder.endswith(UNTRAINED) else "BERT-base"

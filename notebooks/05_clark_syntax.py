@@ -194,9 +194,8 @@ clark("coreference").style.format(precision=0, na_rep="–").hide()
 
 # %% [markdown]
 # *How far to trust it.* Rules and heads are scored on the same half of the documents; intervals resample documents. The
-# table `clark_coreference_readings` also holds what all documents give, where each head is chosen on what it is scored
-# on. A head that is only told where mentions begin has the rules' own
-# head start: compare within one reading of the candidates.
+# table `clark_coreference_readings` also has all documents, where each head is chosen on what it is scored on. A head
+# that is only told where mentions begin has the rules' own head start: compare within one reading of the candidates.
 #
 # ## Probes: all heads together
 #
@@ -228,5 +227,5 @@ clark("probes").style.format(precision=0).hide()
 # %% [markdown]
 # *How far to trust it.* The intervals are those of initial weights alone. The paper's probes pair a candidate with the
 # vector of the next word, as those named "original ROOT alignment" do here. Principal components of the encoder's own
-# word embeddings are no GloVe: the two rows with words compare with each other, not with the paper. Sentences of the
-# bundled documents come from one grammar, so that its trees are easier than real ones.
+# word embeddings are no GloVe: rows with words compare with each other, not with the paper. Sentences of the bundled
+# documents come from one grammar, so that its trees are easier than real ones.

@@ -123,8 +123,8 @@ maps
 # ## Companion: Clark et al. 2019
 #
 # What `05_clark_surface` and `05_clark_syntax` found, beside what Clark et al. published. **Their encoder is BERT-base,
-# their data are Wikipedia, the Penn Treebank and CoNLL-2012: another model on other data. Nothing here can be expected to
-# agree in size**; what can be compared is which of two systems is ahead, and where in the encoder a pattern sits.
+# their data are Wikipedia, the Penn Treebank and CoNLL-2012: another model (but for the profile `paper`) on other data.
+# Nothing here can be expected to agree in size**; what can be compared is which of two systems is ahead, and where in the encoder a pattern sits.
 
 # %%
 tables = ["clark_surface", "clark_dependencies", "clark_coreference", "clark_probes"]

@@ -131,7 +131,7 @@ def test_probes_are_means_over_seeds(table):
 
 def test_names_are_those_of_the_modules_that_make_the_tables():
     """They are not imported, since they need torch."""
-    assert clark_summary.ORIGINAL == ORIGINAL
+    assert (clark_summary.ORIGINAL, clark_summary.NO_ENCODER) == (ORIGINAL, NO_ENCODER)
     assert set(clark_summary.SYSTEMS) <= set(SYSTEMS)
     assert clark_summary.TARGETS.keys() <= SHARES.keys()
     assert all(f"best head among {words}".startswith(clark_summary.BEST_HEAD) for words in AMONG.values())
