@@ -121,10 +121,10 @@ def probe_scores(table: pd.DataFrame, summary: pd.DataFrame, title: str = "") ->
     down = np.arange(len(ordered))
     seeds = table.merge(ordered[[*keys, "mean"]].assign(down=down), on=keys)
     scores.plot(100 * seeds["uas_no_punct"], seeds["down"], label="a seed", **SEED)
+    highest = 100 * seeds.groupby("down")["uas_no_punct"].max()
+    beside = {"xytext": (5, 0), "textcoords": "offset points", "va": "center", "fontsize": 7}
     for place, mean in zip(down, 100 * ordered["mean"], strict=True):
-        scores.annotate(
-            f"{mean:.1f}", (mean, place), (5, 0), textcoords="offset points", va="center", fontsize=7
-        )
+        scores.annotate(f"{mean:.1f}", (highest[place], place), **beside)
     reach = 100 * (ordered["high"] - ordered["mean"])
     spread.barh(down, 2 * reach, left=-reach, height=0.5, color="0.85", label="t interval of the mean")
     spread.use_sticky_edges = False

@@ -124,7 +124,8 @@ maps
 #
 # What `05_clark_surface` and `05_clark_syntax` found, beside what Clark et al. published. **Their encoder is BERT-base,
 # their data are Wikipedia, the Penn Treebank and CoNLL-2012: another model (but for the profile `paper`) on other data.
-# Nothing here can be expected to agree in size**; what can be compared is which of two systems is ahead, and where in the encoder a pattern sits.
+# Nothing here can be expected to agree in size**; what can be compared is which of two systems is ahead, and where in
+# the encoder a pattern sits.
 
 # %%
 tables = ["clark_surface", "clark_dependencies", "clark_coreference", "clark_probes"]
@@ -135,12 +136,11 @@ companion.rename(columns=headings).style.format(precision=1, na_rep="–").hide(
 
 # %% [markdown]
 # *How far to trust it.* A layer's depth is 0 for the first layer, 100 for the last. Heads are chosen on one half of the
-# data and scored on the other; the published ones are chosen on what they are scored on. Table 1 and the authors'
-# notebook print different values for some relations: both stand here, and those of `aux:pass` in the table are probably a
-# slip. The article counts more heads for the next token in its text than in its figure. It does not say what the
-# head that finds antecedents chooses among, so that its value stands beside every reading, nor does a probe with word
-# vectors mean the same here: GloVe is replaced unless a file was given, and the published probes have the original
-# alignment. A dash: not published, or too few arcs.
+# data and scored on the other; the published ones are chosen on what they are scored on. Where Table 1 and the authors'
+# notebook print different values, both stand here; those of `aux:pass` in Table 1 are probably a slip. The article
+# counts more heads for the next token in its text than its figure shows. It does not say what the head that finds
+# antecedents chooses among, so that its value stands beside every reading. The published probes have GloVe vectors,
+# which are replaced here unless a file is given, and the original alignment. A dash: not published, or too few arcs.
 
 # %%
 if readme:
