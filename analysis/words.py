@@ -63,8 +63,9 @@ def split_words(
 
     Left out, and counted, are sequences of more than `max_tokens` pieces (dropped whole, as in Clark 2019),
     those with a word that has no piece (the tokenizer deletes its characters), and those without words.
-    Raises InputError for a limit that the encoder cannot hold, when nothing is left, and for a tokenizer that
-    cannot keep words apart.
+    Byte-level tokenizers (RoBERTa's) see a blank before every word, as most words in running text have one. Raises
+    InputError for a limit that the encoder cannot hold, when nothing is left, and for a tokenizer without [CLS]
+    first and [SEP] last.
     """
     if not 3 <= max_tokens <= tokenizer.model_max_length:
         raise InputError(f"max_tokens is {max_tokens}: choose 3 to {tokenizer.model_max_length}")
@@ -97,13 +98,10 @@ def _pieces(
     """Ids and words, counted as in `Words`, of each sequence's pieces."""
     if not len(sequences):
         return
-    try:
-        encoding = tokenizer([list(words) for words in sequences], is_split_into_words=True, verbose=False)
-    except AssertionError as error:
-        # Byte-level vocabularies spell a word with the blank before it, which a list of words lacks.
-        raise InputError(
-            f"{type(tokenizer).__name__} cannot take words: load it with add_prefix_space"
-        ) from error
+    # Byte-level vocabularies spell a word with the blank before it, which a list of words lacks.
+    blank = "" if tokenizer.tokenize("a") == tokenizer.tokenize(" a") else " "
+    given = [[word and blank + word for word in words] for words in sequences]
+    encoding = tokenizer(given, is_split_into_words=True, verbose=False)
     for number, (words, ids) in enumerate(zip(sequences, encoding["input_ids"], strict=True)):
         last = len(words) + 1
         word = [0 if index is None else index + 1 for index in encoding.word_ids(number)]
