@@ -30,10 +30,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from oracles import Oracle  # noqa: E402  (the loop implementation that the tests compare with)
 
 from analysis import extraction  # noqa: E402
-from analysis.examples import Example  # noqa: E402
+from analysis.examples import Example, Relation  # noqa: E402
 from analysis.extraction import Scored, extract, stack  # noqa: E402
 from analysis.forward import read_layers  # noqa: E402
-from analysis.layout import batches, layouts  # noqa: E402
+from analysis.layout import Layout, batches, layouts  # noqa: E402
 from analysis.models import Encoder, load_encoder, load_tokenizer  # noqa: E402
 from analysis.roles import ROLES  # noqa: E402
 from analysis.sieves import resolve  # noqa: E402
@@ -82,9 +82,11 @@ def throughput(name: str, repeats: int, device: str) -> Values:
     found = layouts(encoder.tokenizer, examples)
     plan = list(batches(found, budget))
     inputs = [encoder.inputs([found[index] for index in batch]) for batch in plan]
-    scored = [
-        Scored(layout, token_pairs(layout, relations[layout.id] if relations else ())) for layout in found
-    ]
+
+    def related(layout: Layout) -> Sequence[Relation]:
+        return relations[layout.id] if relations else ()
+
+    scored = [Scored(layout, token_pairs(layout, related(layout))) for layout in found]
     bank = resolve(None, {label for s in scored for label in s.pairs}, "corrected")
 
     def forward(encoder: Encoder = encoder) -> None:
@@ -96,6 +98,18 @@ def throughput(name: str, repeats: int, device: str) -> Values:
         with tap(encoder.model):
             forward()
 
+    def attention_alone() -> None:
+        for batch in plan:
+            read_layers(encoder, [found[index] for index in batch], lambda *_: None)
+
+    contractions = [stack([scored[index] for index in batch], bank, encoder.device)[0] for batch in plan]
+
+    def contracted() -> None:
+        for batch, contraction in zip(plan, contractions, strict=True):
+            read_layers(
+                encoder, [found[index] for index in batch], lambda _, maps, own=contraction: own(maps)
+            )
+
     def extraction(encoder: Encoder, roles: list[str] | None = None) -> object:
         return extract(encoder, examples, relations, roles, budget=budget, progress=False)
 
@@ -104,10 +118,13 @@ def throughput(name: str, repeats: int, device: str) -> Values:
             BARE: forward,
             "bare forward pass, bfloat16": lambda: forward(half),
             "forward pass read by tap": tapped,
+            "forward pass up to the last attention": attention_alone,
+            "the same, contracted with the whole bank": contracted,
             "extract, published roles": lambda: extraction(encoder, PUBLISHED),
             "extract, whole bank": lambda: extraction(encoder),
             "extract, whole bank, bfloat16": lambda: extraction(half),
             "tokenise": lambda: layouts(encoder.tokenizer, examples),
+            "find word pairs": lambda: [token_pairs(layout, related(layout)) for layout in found],
             "build sieves": lambda: [stack([scored[i] for i in b], bank, encoder.device) for b in plan],
         },
         repeats,
