@@ -37,7 +37,7 @@ help:  ## print this help
 
 # --- the study -------------------------------------------------------------------------------------------
 
-reproduce: $(STAMPS)/99_summary $(COMPANIONS:%=$(STAMPS)/%)  ## run the whole study of PROFILE, JOBS notebooks at a time
+reproduce: $(STAMPS)/99_summary  ## run the whole study of PROFILE, JOBS notebooks at a time
 
 # What a profile's notebooks depend on is worked out from the notebooks themselves.
 ifneq ($(filter reproduce report,$(REQUESTED)),)
@@ -91,12 +91,13 @@ $(STAMPS)/04_compare: $(DEPENDS_04_compare) $(TASKS:%=$(STAMPS)/03_test-%)
 $(STAMPS)/04_compare_seeds: $(DEPENDS_04_compare_seeds) $(SCORES)
 	$(RUN) 04_compare_seeds
 	$(stamp)
-STUDY := 03_test_all 03_test_calibration 03_test_sensitivity 04_compare 04_compare_seeds $(TASKS:%=02_score-%)
+STUDY := 03_test_all 03_test_calibration 03_test_sensitivity 04_compare 04_compare_seeds $(TASKS:%=02_score-%) \
+  $(COMPANIONS)
 $(STAMPS)/99_summary: $(DEPENDS_99_summary) $(STUDY:%=$(STAMPS)/%)
 	$(RUN) 99_summary
 	$(stamp)
 
-# Notebooks of the companion papers: nothing else needs them.
+# Notebooks of the companion papers: they need no other, and the summary alone needs them.
 $(STAMPS)/05_clark_surface: $(DEPENDS_05_clark_surface)
 	$(RUN) 05_clark_surface
 	$(stamp)

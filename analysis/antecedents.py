@@ -1,6 +1,6 @@
 """Attention heads that find antecedents: documents cut to fit an encoder, and each head's answers beside the rules."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,13 @@ UNITS = ("pieces", "words")
 INPUTS = ("document", "sentence")
 HELD_OUT, SAME_DATA = "best head, chosen on the other half", "best head, chosen on the same documents"
 HALF, EVERYTHING = "one half", "all documents"
+# What the readings of `coreference.CANDIDATES` let a head choose among, as the table of systems says it.
+AMONG = {
+    "all_words": "all words",
+    "mention_heads": "heads of mentions",
+    "preceding_mention_heads": "heads of preceding mentions",
+}
+SYSTEM_COLUMNS = ["system", "all", *KINDS, "n"]
 
 
 class Texts(NamedTuple):
@@ -136,3 +143,18 @@ def antecedent_table(
         parts.append(table)
     columns = ["system", "scored_on", "all", *KINDS, "low", "high", "n", "layer", "head"]
     return pd.concat(parts, ignore_index=True)[columns]
+
+
+def held_out_systems(readings: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The systems of each reading of the candidates, on the half that is scored: the rules once, then the best heads.
+
+    `readings` maps keys of `coreference.CANDIDATES` to an `antecedent_table` each, made of the same texts. The columns
+    are those of SYSTEM_COLUMNS, then low, high, layer, head; a best head is named by what it chooses among.
+    """
+    halved = {reading: table[table["scored_on"] == HALF] for reading, table in readings.items()}
+    rules = [table[table["system"] != HELD_OUT] for table in halved.values()][:1]
+    heads = [
+        table[table["system"] == HELD_OUT].assign(system=f"best head among {AMONG[reading]}")
+        for reading, table in halved.items()
+    ]
+    return pd.concat([*rules, *heads], ignore_index=True)[[*SYSTEM_COLUMNS, "low", "high", "layer", "head"]]

@@ -122,9 +122,9 @@ def dependency_table(
     """The attention head and the fixed offset that are best on one half of the sentences, scored on the other half.
 
     Columns relation, n (arcs of the scored half), layer, head, direction, accuracy, low, high, offset,
-    offset_accuracy, p, p_adjusted. Accuracies are proportions of arcs; low and high their BCa bootstrap interval
-    over sentences, NaN where all arcs are right or all wrong. p is the two-sided sign-flip test of attention
-    head minus offset, whole sentences flipped; p_adjusted corrects it over the relations by Benjamini and
+    offset_accuracy, p_adjusted. Accuracies are proportions of arcs; low and high their BCa bootstrap interval
+    over sentences, NaN where all arcs are right or all wrong. p_adjusted is of the two-sided sign-flip test of
+    attention head minus offset, whole sentences flipped, corrected over the relations by Benjamini and
     Yekutieli. `scored` is that of `dependencies.arcs`; relations with fewer than `minimum` arcs in both halves
     together, or without arcs in one of them, are left out. Source: Clark 2019, 4.2; departures: the paper chooses and
     scores on the same sentences and tests nothing.
@@ -142,9 +142,8 @@ def dependency_table(
     if not rows:
         raise InputError(f"no relation has {minimum} arcs: give more sentences or lower the minimum")
     table = pd.DataFrame(rows)
-    table["p"] = sign_flip(pd.DataFrame(differences).to_numpy(), permutations=permutations, seed=seed)
-    table["p_adjusted"] = adjust(table["p"], "fdr_by")
-    return table
+    p = sign_flip(pd.DataFrame(differences).to_numpy(), permutations=permutations, seed=seed)
+    return table.assign(p_adjusted=adjust(p, "fdr_by"))
 
 
 def _relations(scored: pd.DataFrame, minimum: int) -> dict[str, pd.DataFrame]:

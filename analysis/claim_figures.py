@@ -6,12 +6,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from .theme import DOUBLE, MISSING, canvas, titled
+from .theme import DOUBLE, MISSING, VERMILION, canvas, titled
 
 SIGNS = {">=": "≥", ">": ">", "<=": "≤"}
 FILLS = {"holds": "black", "undecided": "0.65", "does not hold": "white"}
 POINT = {"marker": "o", "markersize": 5, "markeredgecolor": "black", "linestyle": ""}
-RUN = {"marker": "|", "markersize": 9, "color": "#D55E00", "linestyle": "", "markeredgewidth": 1.2}
+RUN = {"marker": "|", "markersize": 9, "color": VERMILION, "linestyle": "", "markeredgewidth": 1.2}
 
 
 def claim_intervals(claims: pd.DataFrame, seeds: pd.DataFrame, title: str = "") -> Figure:

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import pad
 
-from .forms import REACH, Band, Columns, Entries, Form, Full
+from .forms import REACH, Band, Columns, Form, Full, Rectangles, cells
 
 Attention = Float[Tensor, "batch head token token"]
 Scores = Float[Tensor, "batch role head"]
@@ -30,7 +30,7 @@ class Contraction:
     ):
         self.shape = (len(forms), len(entropy))
         self.entropy = any(entropy)
-        packers = {Columns: _columns, Band: _band, Entries: _entries, Full: _full}
+        packers = {Columns: _columns, Band: _band, Rectangles: _rectangles, Full: _full}
         placed: dict[type, list[Placed]] = {kind: [] for kind in packers}
         for sequence, row in enumerate(forms):
             for role, form in enumerate(row):
@@ -66,7 +66,7 @@ Part = Callable[[Attention, Tensor | None, Scores], None]
 
 def _compatible(form: Form | None, entropy: bool) -> Form | None:
     """Rows weighed by their entropy are worked out for columns and full matrices only."""
-    return Full(form.matrix()) if entropy and isinstance(form, Band | Entries) else form
+    return Full(form.matrix()) if entropy and isinstance(form, Band | Rectangles) else form
 
 
 def _columns(
@@ -122,28 +122,26 @@ def _band(
     return part
 
 
-def _entries(
+def _rectangles(
     placed: Sequence[Placed], shape: Shape, entropy: Sequence[bool], length: int, device: torch.device | str
 ) -> Part:
-    sizes = [len(form.weights) for *_, form in placed]
+    counts = [len(form.ranges) for *_, form in placed]
+    rectangle, rows, columns, shares = cells(np.concatenate([form.ranges for *_, form in placed]))
 
-    def joined(values: Sequence[np.ndarray]) -> Tensor:
-        return torch.from_numpy(np.concatenate(values)).to(device)
+    def of_cells(values: Sequence[int]) -> np.ndarray:
+        return np.repeat(values, counts)[rectangle]
 
-    def repeated(values: Sequence[int]) -> Tensor:
-        return torch.from_numpy(np.repeat(values, sizes)).to(device)
-
-    sequence = repeated([sequence for sequence, *_ in placed])
-    target = repeated([sequence * shape[1] + role for sequence, role, _ in placed])
-    row, column = (
-        joined([form.rows for *_, form in placed]),
-        joined([form.columns for *_, form in placed]),
+    sequences = of_cells([sequence for sequence, *_ in placed])
+    roles = of_cells([role for _, role, _ in placed])
+    weights = (shares / of_cells(counts)).astype(np.float32)[:, None]
+    sequence, row, column, target, weight = (
+        torch.from_numpy(values).to(device)
+        for values in (sequences, rows, columns, sequences * shape[1] + roles, weights)
     )
-    weights = joined([form.weights for *_, form in placed])[:, None]
 
     def part(attention: Attention, entropies: Tensor | None, result: Scores) -> None:
-        cells = attention.permute(0, 2, 3, 1)[sequence, row, column]
-        result.flatten(0, 1).index_add_(0, target, cells * weights)
+        found = attention.permute(0, 2, 3, 1)[sequence, row, column]
+        result.flatten(0, 1).index_add_(0, target, found * weight)
 
     return part
 

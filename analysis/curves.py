@@ -14,14 +14,26 @@ from matplotlib.ticker import NullLocator
 
 from .errors import InputError
 from .simulation import DIVISORS, analytic_power
-from .theme import DOUBLE, LAYER, colour, in_order, integer_ticks, panels, titled
+from .theme import (
+    BLACK,
+    BLUE,
+    DOUBLE,
+    GREY,
+    LAYER,
+    VERMILION,
+    colour,
+    in_order,
+    integer_ticks,
+    panels,
+    titled,
+)
 
 # Colour, dash and mark of the first, second, ... task or control; they differ in grey too.
 LOOKS = (
-    {"color": "#000000", "linestyle": "-", "marker": "o"},
-    {"color": "#0072B2", "linestyle": "--", "marker": "s"},
-    {"color": "#D55E00", "linestyle": "-.", "marker": "^"},
-    {"color": "#777777", "linestyle": ":", "marker": "D"},
+    {"color": BLACK, "linestyle": "-", "marker": "o"},
+    {"color": BLUE, "linestyle": "--", "marker": "s"},
+    {"color": VERMILION, "linestyle": "-.", "marker": "^"},
+    {"color": GREY, "linestyle": ":", "marker": "D"},
 )
 TAU = "threshold τ"
 
@@ -39,11 +51,11 @@ class Rule(NamedTuple):
 
 
 SMALL = {"markersize": 3.8, "linewidth": 0.8}
-BLUE = {"color": colour("local"), "markerfacecolor": "white"}
+OPEN = {"color": BLUE, "markerfacecolor": "white"}
 RULES = {
     "t": Rule("t test", 0.95, {"color": "black", "marker": "o", "linestyle": "-"}),
     "t_published": Rule("t test, population sd", 0.85, {"color": "0.45", "marker": "x", "linestyle": ":"}),
-    "bootstrap_t": Rule("bootstrap-t", 1.06, BLUE | {"marker": "s", "linestyle": "--"}),
+    "bootstrap_t": Rule("bootstrap-t", 1.06, OPEN | {"marker": "s", "linestyle": "--"}),
     "t_by": Rule("t test, BY", 0.95, {"color": colour("sep"), "marker": "D", "linestyle": "-."}),
     "audited": Rule("audited", 1.17, {"color": colour("delimiter"), "marker": "^", "linestyle": "-"}),
 }

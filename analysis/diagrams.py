@@ -1,20 +1,25 @@
-"""Figures of one sequence: its attention sieves as boxes and arrows, its attention maps (F1, F2)."""
+"""Figures of one sequence: sieves as boxes and arrows (F1), attention as maps (F2) and as lines (clark-F1, F5)."""
 
 import math
+from collections.abc import Collection, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
-from matplotlib.textpath import TextPath
+from matplotlib.textpath import TextPath, text_to_path
 
-from .theme import DOUBLE, canvas, in_order, ink
+from .theme import BLACK, BLUE, DOUBLE, VERMILION, canvas, in_order, ink
 
 FONT_SIZE = 8.0  # points
 PADDING, GAP = 3.0, 4.0  # points: inside a box, between boxes
+NAME_SIZE = 7.0  # points: of the names that lines of attention join, where they fit
 CURRENT = "tokens of the sequence, in order (thick outline: the current token; arrows: its sieve)"
 
 
@@ -93,6 +98,47 @@ def attention_maps(maps: dict[str, tuple[Float[np.ndarray, "token token"], list[
     for surplus in grid.flat[len(maps) :]:
         surplus.remove()
     return figure
+
+
+def attention_lines(
+    axes: Axes,
+    weights: Float[np.ndarray, "token token"],
+    tokens: Sequence[str],
+    asked: Collection[int] = (),
+    room: int = 0,
+) -> None:
+    """One sequence twice, side by side, with a line from each token (left) to each that it attends to (right).
+
+    A line is as opaque as its weight (0 to 1). Names and lines of the tokens at the positions `asked` are vermilion.
+    The axes are as high as `room` names, or as all tokens, so that panels of different sequences have one scale. Names
+    take the width that they need, a third of the axes each at most. Source: Clark 2019, figures 1 and 5.
+    """
+    attending, attended = np.divmod(np.arange(weights.size), len(tokens))
+    chosen = np.isin(attending, list(asked))[:, None]
+    colours = np.where(chosen, to_rgb(VERMILION), to_rgb(BLUE))
+    opacity = np.clip(weights.reshape(-1, 1), 0, 1)
+    ends = np.stack([np.zeros(weights.size), attending, np.ones(weights.size), attended], 1).reshape(-1, 2, 2)
+    axes.add_collection(LineCollection(ends, colors=np.hstack([colours, opacity]), linewidths=1.2))
+    size, gap, beyond = _name_room(axes, tokens)
+    for position, token in enumerate(tokens):
+        own = VERMILION if position in asked else BLACK
+        look = {"va": "center", "fontsize": size, "parse_math": False}
+        axes.text(-gap, position, token, ha="right", color=own, **look)
+        axes.text(1 + gap, position, token, ha="left", **look)
+    axes.set(xlim=(-beyond, 1 + beyond), ylim=(max(room, len(tokens)) - 0.4, -0.6))
+    axes.axis("off")
+
+
+def _name_room(axes: Axes, tokens: Sequence[str]) -> tuple[float, float, float]:
+    """The font size of names (points), and in lengths of a line: the gap to it, the room of the longest name."""
+    points = 72 * axes.get_window_extent().width / axes.figure.dpi
+    font = FontProperties(size=NAME_SIZE)
+    widths = [text_to_path.get_text_width_height_descent(token, font, ismath=False)[0] for token in tokens]
+    longest = max(*widths, 1.0)
+    shrunk = min(1.0, points / 3 / longest)
+    beside = shrunk * longest + PADDING
+    length = points - 2 * beside
+    return shrunk * NAME_SIZE, PADDING / length, beside / length
 
 
 def _box_edges(tokens: list[str]) -> tuple[Float[np.ndarray, "token"], Float[np.ndarray, "token"]]:

@@ -19,9 +19,9 @@ from tqdm import tqdm
 
 from .errors import InputError
 from .examples import Example
+from .forward import read_layers
 from .layout import batches, layouts
 from .models import Encoder
-from .tap import tap
 
 SMOOTHING = 1e-3  # the part of every row that is spread evenly, so that zeros have a logarithm
 CACHED = 2**18  # numbers of two maps' sum that are worked on at a time: they stay in a core's cache
@@ -62,12 +62,7 @@ def head_distances(
         for indices in batches(found, budget):
             batch = [found[index] for index in indices]
             maps: list[Tensor] = []
-            with (
-                tap(encoder.model, lambda _, attention, maps=maps: maps.append(attention)),
-                torch.inference_mode(),
-                encoder.autocast(),
-            ):
-                encoder.model(**encoder.inputs(batch))
+            read_layers(encoder, batch, lambda _, attention, maps=maps: maps.append(attention))
             for number, layout in enumerate(batch):
                 size = len(layout)
                 total += pairwise(torch.cat([layer[number, :, :size, :size] for layer in maps])).cpu()

@@ -15,11 +15,11 @@ from .contraction import Contraction
 from .errors import InputError
 from .examples import Example, clusters
 from .forms import Form, Full
+from .forward import read_layers
 from .layout import Layout, batches, layouts
-from .models import Encoder
+from .models import Encoder, kept_casts
 from .sieves import Sieve, resolve
 from .syntax import Relations, WordPairs, token_pairs
-from .tap import tap
 
 State = TypeVar("State", bound=Hashable)
 Change = Callable[[Tensor, Sequence[Layout]], Tensor]
@@ -96,7 +96,10 @@ def extract_states(
     units = np.repeat([[len(sequence.layout)] for sequence in sequences], len(names), axis=1).astype(np.int32)
     plan = list(batches([sequence.layout for sequence in sequences], budget))
     total = len(sequences) * len(models)
-    with tqdm(total=total, desc="attention", unit="sequence", disable=not progress) as bar:
+    with (
+        kept_casts(*models),
+        tqdm(total=total, desc="attention", unit="sequence", disable=not progress) as bar,
+    ):
         for number, indices in enumerate(plan):
             batch = [sequences[index] for index in indices]
             contraction, units[indices, : len(sieves)] = stack(batch, sieves, models[0].device)
@@ -141,11 +144,7 @@ def read_attention(
     """One sequence's layout and the attention of every head, for figures; rows are query tokens."""
     [layout] = layouts(encoder.tokenizer, [example], max_tokens, segment_ids)
     maps: list[np.ndarray] = []
-    with (
-        tap(encoder.model, lambda _, attention: maps.append(attention[0].cpu().numpy())),
-        torch.inference_mode(),
-    ):
-        encoder.model(**encoder.inputs([layout]))
+    read_layers(encoder, [layout], lambda _, attention: maps.append(attention[0].cpu().numpy()))
     return layout, np.stack(maps)
 
 
@@ -173,7 +172,7 @@ def stack(
                 continue
             if isinstance(form, Full):
                 check_sieve(role, form.weights, len(sequence.layout))
-            units[i, j] = entry.units(form, sequence.pairs)
+            units[i, j] = entry.units(form)
     longest = max(len(sequence.layout) for sequence in batch)
     return Contraction(forms, [entry.entropy for entry in sieves.values()], longest, device), units
 
@@ -200,39 +199,20 @@ def score_batch(
     The statistics stand after the sieves.
     """
     lengths = torch.tensor([len(layout) for layout in batch], device=encoder.device)
-    inputs = encoder.inputs(batch)
     collected: list[Tensor] = []
 
     def read(layer: int, attention: Float[Tensor, "batch head token token"]) -> None:
-        if check:
-            guard(attention, encoder, inputs["attention_mask"])
         if change is not None:
             attention = change(attention, batch)
-        with torch.autocast(attention.device.type, enabled=False):  # scores are float32 at every precision
-            biases = contraction(attention) * lengths[:, None, None]
-            measured = [statistic(attention, batch)[:, None] for statistic in statistics]
-            collected.append(torch.cat([biases, *measured], dim=1) if measured else biases)
+        biases = contraction(attention) * lengths[:, None, None]
+        measured = [statistic(attention, batch)[:, None] for statistic in statistics]
+        collected.append(torch.cat([biases, *measured], dim=1) if measured else biases)
 
-    with tap(encoder.model, read=read), torch.inference_mode(), encoder.autocast():
-        encoder.model(**inputs)
-    if len(collected) != encoder.layers:
-        raise RuntimeError(f"read the attention of {len(collected)} layers, expected {encoder.layers}")
+    read_layers(encoder, batch, read, check)
     scores = torch.stack(collected, dim=2).cpu().numpy()
     if not np.isfinite(scores).all():  # NaN would pass for a role that is absent
         raise InputError(f"{encoder.name} attends with NaN or infinity: its weights are damaged, give others")
     return scores
-
-
-def guard(attention: Float[Tensor, "batch head token token"], encoder: Encoder, mask: Tensor) -> None:
-    """Stops a run whose attention is silently missing, unnormalised or spilt on padding."""
-    batch, length = mask.shape
-    expected = (batch, encoder.heads, length, length)
-    if tuple(attention.shape) != expected:
-        raise RuntimeError(f"attention has shape {tuple(attention.shape)}, expected {expected}")
-    if not ((attention.sum(-1) - 1).abs() <= 1e-4).all():  # also where they are NaN
-        raise RuntimeError("attention rows do not sum to 1: the weights read are not those after softmax")
-    if attention.masked_select(mask[:, None, None, :] == 0).sum() > 0:
-        raise RuntimeError("attention falls on padding: the attention function received no mask")
 
 
 def _labelled(

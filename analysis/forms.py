@@ -1,17 +1,38 @@
 """Compact forms of sieves: most of their T x T weights are zero or repeat, so they are never written out.
 
 A head's score is the sum of weights times attention. `Columns` needs the attention that falls on marked
-tokens, `Band` a few diagonals, `Entries` single cells; whatever else a sieve may be is a full matrix.
+tokens, `Band` a few diagonals, `Rectangles` the cells of word pairs; whatever else a sieve may be is a full matrix.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
 Matrix = Float[np.ndarray, "token token"]
 REACH = 5  # diagonals that a band may use on each side of the main one
+
+
+class Cells(NamedTuple):
+    """Single cells: the rectangle that each belongs to, its row and column, and its share of the rectangle."""
+
+    rectangle: Int[np.ndarray, " cell"]
+    rows: Int[np.ndarray, " cell"]
+    columns: Int[np.ndarray, " cell"]
+    weights: Float[np.ndarray, " cell"]
+
+
+def cells(ranges: Int[np.ndarray, "rectangle 4"]) -> Cells:
+    """All cells of some rectangles, each rectangle sharing the weight 1."""
+    row, row_end, column, column_end = ranges.T
+    widths = column_end - column
+    sizes = (row_end - row) * widths
+    rectangle = np.repeat(np.arange(len(ranges)), sizes)
+    place = np.arange(len(rectangle)) - (np.cumsum(sizes) - sizes)[rectangle]
+    down, across = np.divmod(place, widths[rectangle])
+    return Cells(rectangle, row[rectangle] + down, column[rectangle] + across, 1 / sizes[rectangle])
 
 
 @dataclass(frozen=True)
@@ -51,24 +72,26 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Entries:
-    """Single cells: `weights[k]` belongs to row `rows[k]` and column `columns[k]` of `length` tokens."""
+class Rectangles:
+    """Pairs of words: `ranges[k]` holds the first row and the one after the last, then the columns alike.
 
-    rows: Int[np.ndarray, " cell"]
-    columns: Int[np.ndarray, " cell"]
-    weights: Float[np.ndarray, " cell"]
+    Every rectangle weighs the same, and so do the cells of one; `length` is the sequence's number of tokens.
+    """
+
+    ranges: Int[np.ndarray, "rectangle 4"]
     length: int
 
     def matrix(self) -> Matrix:
         """The sieve written out."""
         full = np.zeros((self.length, self.length), np.float32)
-        np.add.at(full, (self.rows, self.columns), self.weights)
+        rectangle, rows, columns, weights = cells(self.ranges)
+        np.add.at(full, (rows, columns), weights / len(self.ranges))
         return full
 
     @cached_property
     def tokens(self) -> int:
         """Number of tokens that have a sieve."""
-        return len(np.unique(self.rows))
+        return len(np.unique(cells(self.ranges).rows))
 
 
 @dataclass(frozen=True)
@@ -87,4 +110,4 @@ class Full:
         return int(np.count_nonzero(self.weights.any(axis=1)))
 
 
-Form = Columns | Band | Entries | Full
+Form = Columns | Band | Rectangles | Full

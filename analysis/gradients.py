@@ -296,6 +296,6 @@ def gradient_heads(importance: xr.DataArray) -> pd.DataFrame:
 
 
 def gradient_table(importance: xr.DataArray) -> pd.DataFrame:
-    """Mean over sequences and heads: layer, group, importance, and mask_head, which says whose head it is."""
+    """Mean over sequences and heads: layer, group, importance."""
     table = gradient_heads(importance).groupby(["layer", "group"], sort=False)["importance"].mean()
-    return table.reset_index().assign(mask_head=importance.attrs["head"])
+    return table.reset_index()

@@ -19,25 +19,25 @@ from .significance import (
     UNTESTABLE,
     label_comparison,
 )
-from .theme import grid_size, panels, titled
+from .theme import BLUE, BROWN, VERMILION, grid_size, panels, titled
 
 LAYER_ACROSS = "layer (0-based; heads in order within each layer)"
 MEAN_UPWARDS = "mean sieve bias score\n(1 = uniform attention)"
 CHANGE_UPWARDS = "change of the mean sieve bias score\n(fine-tuned minus pre-trained)"
 # The marks differ in shape and fill, so that the classes can be told apart in grey.
 LABEL_LOOKS = {
-    BOTH: {"marker": "o", "markersize": 4, "color": "#0072B2"},
-    PUBLISHED_ONLY: {"marker": "D", "markersize": 4, "color": "#D55E00", "markerfacecolor": "white"},
+    BOTH: {"marker": "o", "markersize": 4, "color": BLUE},
+    PUBLISHED_ONLY: {"marker": "D", "markersize": 4, "color": VERMILION, "markerfacecolor": "white"},
     AUDITED_ONLY: {"marker": "^", "markersize": 4.5, "color": "black"},
     NEITHER: {"marker": "s", "markersize": 2.5, "color": "0.55"},
     UNTESTABLE: {"marker": "x", "markersize": 3, "color": "0.7"},
 }
 CHANGE_LOOKS = {
-    "gained": {"marker": "^", "markersize": 3.6, "color": "#0072B2"},
-    "lost": {"marker": "v", "markersize": 3.6, "color": "#D55E00"},
+    "gained": {"marker": "^", "markersize": 3.6, "color": BLUE},
+    "lost": {"marker": "v", "markersize": 3.6, "color": VERMILION},
     "kept": {"marker": "s", "markersize": 2.2, "color": "black"},
     "equivalent": {"marker": "o", "markersize": 2.6, "color": "0.55", "markerfacecolor": "white"},
-    "undecided": {"marker": "D", "markersize": 2.4, "color": "#8C510A", "markerfacecolor": "white"},
+    "undecided": {"marker": "D", "markersize": 2.4, "color": BROWN, "markerfacecolor": "white"},
     UNTESTABLE: {"marker": "x", "markersize": 3, "color": "0.7"},
 }
 BAND = {"color": "0.92", "linewidth": 0}

@@ -2,8 +2,8 @@
 
 import copy
 import hashlib
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -91,9 +91,8 @@ class Encoder:
 
     def autocast(self) -> AbstractContextManager:
         """The context in which the model computes at its precision."""
-        if self.precision == "float32":
-            return nullcontext()
-        return torch.autocast(self.device.type, dtype=torch.bfloat16)
+        lower = self.precision != "float32"
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=lower)
 
     def inputs(self, batch: Sequence[Pieces]) -> dict[str, Tensor]:
         """One padded batch as the model's arguments, on its device."""
@@ -114,6 +113,15 @@ class Encoder:
     @property
     def _has_segments(self) -> bool:
         return getattr(self.model.config, "type_vocab_size", 0) > 1
+
+
+@contextmanager
+def kept_casts(*encoders: Encoder) -> Iterator[None]:
+    """Within the context, weights are cast to an encoder's precision once, instead of at every pass."""
+    with ExitStack() as contexts:
+        for encoder in encoders:
+            contexts.enter_context(encoder.autocast())
+        yield
 
 
 def load_encoder(name: str | Path, device: str = "cpu", precision: str = "float32") -> Encoder:

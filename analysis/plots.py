@@ -14,11 +14,13 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from .theme import (
+    BLUE,
     DOUBLE,
     LAYER,
     OTHER_MARKER,
     ROLE_MARKERS,
     SCORE,
+    VERMILION,
     colour,
     fill,
     grid_size,
@@ -44,7 +46,7 @@ MASSES = {
 RULE_MARKS = {  # how far below the line of a role its runs are drawn, and how
     "published": (
         -0.15,
-        {"marker": "o", "markersize": 3.5, "color": "#0072B2", "label": "published label, a run"},
+        {"marker": "o", "markersize": 3.5, "color": BLUE, "label": "published label, a run"},
     ),
     "audited": (
         0.2,
@@ -52,7 +54,7 @@ RULE_MARKS = {  # how far below the line of a role its runs are drawn, and how
             "marker": "D",
             "markersize": 3.5,
             "markerfacecolor": "none",
-            "color": "#D55E00",
+            "color": VERMILION,
             "label": "audited label, a run",
         },
     ),

@@ -17,7 +17,8 @@ from .words import LIMIT
 ATTENTION, ATTENTION_WORDS = "attention", "attention + words"
 DISTANCES_WORDS, RIGHT_BRANCHING = "distances + words", "right-branching"
 NO_ENCODER = "none"
-COLUMNS = ["probe", "encoder", "root_alignment", "seed", "uas", "uas_no_punct"]
+ORIGINAL = ", original ROOT alignment"  # in the name of a probe that pairs words as the released code does
+COLUMNS = ["probe", "encoder", "seed", "uas", "uas_no_punct"]
 
 
 class Probing(NamedTuple):
@@ -43,8 +44,9 @@ def probe_table(
 
     `encoders` are read in turn, the first gives the word vectors where there is no `glove` file; the two treebanks
     are those of `treebank.read_treebank`. uas counts all words, uas_no_punct those whose relation is not `punct`, as
-    proportions. Where a row has no alignment, seed or encoder, the probe knows none.
-    Source: Clark 2019, 5 and Table 3; `alignments` as in `probes.AttentionWordsProbe`, `step` as in `probes.train`.
+    proportions. Where a row has no seed or encoder, the probe knows none; names that end in ORIGINAL tell the alignment
+    of the released code. Source: Clark 2019, 5 and Table 3; `alignments` as in `probes.AttentionWordsProbe`, `step` as
+    in `probes.train`.
     """
     if not encoders or not len(seeds):
         raise InputError("probes need an encoder and a seed: name at least one of each")
@@ -53,21 +55,25 @@ def probe_table(
     data = parses(encoders[0], training, halves[0], max_tokens)
     test = parses(encoders[0], scored, halves[1], max_tokens)
     dimension = vectors.values.shape[1]
-    rows = [*_scores({(RIGHT_BRANCHING, ""): right_branching(test.words)[None]}, test, NO_ENCODER, [None])]
+    rows = [*_scores({RIGHT_BRANCHING: right_branching(test.words)[None]}, test, NO_ENCODER, [None])]
     for encoder in encoders:
         features = 2 * encoder.layers * encoder.heads
-        probes = {(ATTENTION, ""): AttentionProbe(features, seeds)}
-        for alignment in alignments:
-            probes[ATTENTION_WORDS, alignment] = AttentionWordsProbe(features, dimension, seeds, alignment)
+        probes: dict[str, Probe] = {ATTENTION: AttentionProbe(features, seeds)}
+        for each in alignments:
+            probes[_named(ATTENTION_WORDS, each)] = AttentionWordsProbe(features, dimension, seeds, each)
         rows += _trained(probes, encoder, data, test, seeds, step, progress)
-    probes = {(DISTANCES_WORDS, each): DistanceProbe(dimension, seeds, each) for each in alignments}
+    probes = {_named(DISTANCES_WORDS, each): DistanceProbe(dimension, seeds, each) for each in alignments}
     rows += _trained(probes, encoders[0], data, test, seeds, step, progress, attention=False)
     table = pd.DataFrame(rows, columns=COLUMNS).astype({"seed": "Int64"})
     return Probing(table, {"training": data.left_out, "scored": test.left_out}, vectors.label)
 
 
+def _named(probe: str, alignment: str) -> str:
+    return probe + ORIGINAL * (alignment == "original")
+
+
 def _trained(
-    probes: dict[tuple[str, str], Probe],
+    probes: dict[str, Probe],
     encoder: Encoder,
     data: Parses,
     test: Parses,
@@ -76,19 +82,18 @@ def _trained(
     progress: bool,
     attention: bool = True,
 ) -> list[tuple]:
-    named = {" ".join(key): probe.to(encoder.device) for key, probe in probes.items()}
-    train(named, encoder, data, attention, step, progress=progress)
-    found = predict(named, encoder, test, attention)
-    predicted = dict(zip(probes, found.values(), strict=True))
+    placed = {name: probe.to(encoder.device) for name, probe in probes.items()}
+    train(placed, encoder, data, attention, step, progress=progress)
+    predicted = predict(placed, encoder, test, attention)
     return _scores(predicted, test, encoder.name if attention else NO_ENCODER, seeds)
 
 
 def _scores(
-    predicted: dict[tuple[str, str], np.ndarray], test: Parses, encoder: str, seeds: Sequence[int | None]
+    predicted: dict[str, np.ndarray], test: Parses, encoder: str, seeds: Sequence[int | None]
 ) -> list[tuple]:
     return [
-        (probe, encoder, alignment, seed, uas(heads, test.words, punctuation=True), uas(heads, test.words))
-        for (probe, alignment), by_seed in predicted.items()
+        (probe, encoder, seed, uas(heads, test.words, punctuation=True), uas(heads, test.words))
+        for probe, by_seed in predicted.items()
         for seed, heads in zip(seeds, by_seed, strict=True)
     ]
 
@@ -96,12 +101,11 @@ def _scores(
 def over_seeds(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     """Mean uas_no_punct of each probe with its two-sided t interval over seeds: what initial weights leave open.
 
-    Columns probe, encoder, root_alignment, seeds, mean, low, high; low and high are NaN for a single seed. The interval
-    says nothing of other sentences.
+    Columns probe, encoder, seeds, mean, low, high; low and high are NaN for a single seed. The interval says nothing of
+    other sentences.
     """
-    keys = ["probe", "encoder", "root_alignment"]
     found = (
-        table.groupby(keys, sort=False)["uas_no_punct"]
+        table.groupby(["probe", "encoder"], sort=False)["uas_no_punct"]
         .agg(seeds="count", mean="mean", error="sem")
         .reset_index()
     )

@@ -14,15 +14,16 @@ import numpy as np
 from jaxtyping import Bool
 
 from .errors import InputError
-from .forms import REACH, Band, Columns, Entries, Form, Full, Matrix
+from .forms import REACH, Band, Columns, Form, Full, Matrix, Rectangles
 from .layout import Layout
-from .syntax import UNIVERSAL, Pairs, WordPairs
+from .syntax import UNIVERSAL, WordPairs
 
 Function = Callable[[Layout, WordPairs], Form | np.ndarray | None]
 
 RELATIONS = ("nsubj", "dobj", "amod", "advmod")
 REVERSED = "_reversed"
 PUBLISHED = "_published"
+EXCHANGED = [2, 3, 0, 1]  # dependent and head, as ranges
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Sieve:
 
     def form(self, layout: Layout, pairs: WordPairs) -> Form | None:
         """The role's weights on one sequence."""
-        if self.labels and not any(label in pairs for label in self.labels):
+        if self.labels and pairs.keys().isdisjoint(self.labels):
             return None
         found = self.function(layout, pairs)
         return Full(found) if isinstance(found, np.ndarray) else found
@@ -51,11 +52,9 @@ class Sieve:
         form = self.form(layout, pairs)
         return None if form is None else form.matrix()
 
-    def units(self, form: Form, pairs: WordPairs) -> int:
+    def units(self, form: Form) -> int:
         """Over how many word pairs (relations) or tokens (all other roles) the score is a mean."""
-        if self.labels:
-            return sum(len(pairs.get(label, ())) for label in self.labels)
-        return form.tokens
+        return len(form.ranges) if self.labels else form.tokens
 
 
 SIEVES: dict[str, Sieve] = {}
@@ -248,23 +247,12 @@ def relation(*labels: str, backward: bool = False) -> Sieve:
     exchanges dependent and head (the released code has that direction but never runs it).
     """
 
-    def function(layout: Layout, pairs: WordPairs) -> Entries | None:
-        return pooled(len(layout), [pairs[label] for label in labels if label in pairs], backward)
+    def function(layout: Layout, pairs: WordPairs) -> Rectangles:
+        found = [pairs[label].ranges for label in labels if label in pairs]
+        ranges = found[0] if len(found) == 1 else np.concatenate(found)
+        return Rectangles(ranges[:, EXCHANGED] if backward else ranges, len(layout))
 
     return Sieve(function, labels=labels)
-
-
-def pooled(length: int, relations: Sequence[Pairs], backward: bool = False) -> Entries | None:
-    """The word pairs of some relations as one sieve, each pair weighing the same."""
-    if not relations:
-        return None
-    count = sum(len(pairs) for pairs in relations)
-    parts = [pairs.cells for pairs in relations]
-    dependents, heads, weights = (
-        parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
-    )
-    weights = (weights / count).astype(np.float32)
-    return Entries(*((heads, dependents) if backward else (dependents, heads)), weights, length)
 
 
 SIEVES["syntactic"] = relation(*RELATIONS)

@@ -4,12 +4,13 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import conllu
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from tqdm import tqdm
 
 from .errors import InputError
@@ -178,19 +179,48 @@ def _word_spans(sentence: conllu.TokenList, name: str) -> dict[int, tuple[int, i
 def _spacy_arcs(
     pipeline: str, examples: Sequence[Example], cache: str | Path | None
 ) -> Callable[[str], Iterable[Arc]]:
-    nlp = _load_spacy(pipeline)
     texts = sorted({text for example in examples for text in example.texts})
     if cache is None:
-        return _parse_texts(nlp, texts).__getitem__
-    identity = json.dumps([nlp.meta["name"], nlp.meta["version"], nlp.meta.get("performance"), texts])
+        return _parse_texts(_load_spacy(pipeline), texts).__getitem__
+    meta = _spacy_meta(pipeline)
+    identity = json.dumps([FORMAT, meta["name"], meta["version"], meta.get("performance"), texts])
     path = Path(cache) / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
     if not path.exists():
-        write_text(path, json.dumps(_parse_texts(nlp, texts)))
+        parsed = _parse_texts(_load_spacy(pipeline), texts)
+        write_text(path, json.dumps({text: _packed(arcs) for text, arcs in parsed.items()}))
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise InputError(f"{path} is damaged: delete it") from error
-    return lambda text: [(label, tuple(dependent), tuple(head)) for label, dependent, head in stored[text]]
+    return lambda text: _unpacked(*stored[text])
+
+
+FORMAT = (
+    "labels, numbers"  # of the cache: few objects for a text, since Python's are slow to make and to keep
+)
+
+
+def _packed(arcs: Sequence[Arc]) -> tuple[str, list[int]]:
+    return " ".join(label for label, *_ in arcs), [
+        number for _, *spans in arcs for span in spans for number in span
+    ]
+
+
+def _unpacked(labels: str, numbers: Sequence[int]) -> list[Arc]:
+    spans = zip(*[iter(numbers)] * 4, strict=True)
+    return [(label, (a, b), (c, d)) for label, (a, b, c, d) in zip(labels.split(), spans, strict=True)]
+
+
+@lru_cache(maxsize=1)
+def _spacy_meta(pipeline: str) -> dict[str, Any]:
+    """What a pipeline says of itself, without loading it."""
+    import spacy
+
+    folder = Path(pipeline)
+    try:
+        return spacy.util.get_model_meta(folder if folder.is_dir() else spacy.util.get_package_path(pipeline))
+    except (OSError, ValueError, ImportError) as error:
+        raise _no_pipeline(pipeline) from error
 
 
 @lru_cache(maxsize=1)  # a corpus is parsed in many parts
@@ -200,10 +230,14 @@ def _load_spacy(pipeline: str):
     try:
         return spacy.load(pipeline, exclude=["ner", "lemmatizer", "attribute_ruler"])
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"the spaCy pipeline {pipeline!r} cannot be loaded: install it (python -m spacy download "
-            f"{Path(pipeline).name}) or name a pipeline folder"
-        ) from error
+        raise _no_pipeline(pipeline) from error
+
+
+def _no_pipeline(pipeline: str) -> InputError:
+    return InputError(
+        f"the spaCy pipeline {pipeline!r} cannot be loaded: install it (python -m spacy download "
+        f"{Path(pipeline).name}) or name a pipeline folder"
+    )
 
 
 def _parse_texts(nlp, texts: Sequence[str]) -> dict[str, list[Arc]]:
@@ -224,9 +258,6 @@ def _span(word) -> tuple[int, int]:
     return (word.idx, word.idx + len(word))
 
 
-Cells = tuple[Int[np.ndarray, " cell"], Int[np.ndarray, " cell"], Float[np.ndarray, " cell"]]
-
-
 class Pairs(Sequence):
     """The word pairs of one relation as pieces (dependent, head), kept as ranges of token positions."""
 
@@ -239,19 +270,6 @@ class Pairs(Sequence):
     def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
         dependent, dependent_end, head, head_end = self.ranges[index]
         return np.arange(dependent, dependent_end), np.arange(head, head_end)
-
-    @cached_property
-    def cells(self) -> Cells:
-        """Rows, columns and weights: each piece of a dependent with each of its head, a pair sharing the weight 1."""
-        dependent, dependent_end, head, head_end = self.ranges.T
-        widths = head_end - head
-        sizes = (dependent_end - dependent) * widths
-        if sizes.max(initial=1) == 1:
-            return dependent, head, np.ones(len(dependent))
-        place = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        row, column = np.divmod(place, np.repeat(widths, sizes))
-        weights = np.repeat(1 / sizes, sizes)
-        return np.repeat(dependent, sizes) + row, np.repeat(head, sizes) + column, weights
 
 
 WordPairs = Mapping[str, Pairs]

@@ -18,18 +18,23 @@ from .errors import InputError
 
 SINGLE, DOUBLE = 3.3, 6.9  # inches: one and two columns of a printed page
 
-# Okabe-Ito; brown and wine complete the ten, and differ from their neighbours in lightness too.
+# The palette of Okabe and Ito, which every figure takes its colours from; brown and wine complete the ten, and differ
+# from their neighbours in lightness too.
+BLACK, ORANGE, SKY, GREEN, YELLOW = "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442"
+BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
+BROWN, WINE = "#8C510A", "#882255"
+GREY = "#777777"
 ROLE_COLOURS = {
-    "local": "#0072B2",
-    "syntactic": "#009E73",
-    "delimiter": "#D55E00",
-    "nsubj": "#F0E442",
-    "dobj": "#CC79A7",
-    "amod": "#E69F00",
-    "advmod": "#8C510A",
-    "block": "#000000",
-    "cls": "#56B4E9",
-    "sep": "#882255",
+    "local": BLUE,
+    "syntactic": GREEN,
+    "delimiter": VERMILION,
+    "nsubj": YELLOW,
+    "dobj": PURPLE,
+    "amod": ORANGE,
+    "advmod": BROWN,
+    "block": BLACK,
+    "cls": SKY,
+    "sep": WINE,
 }
 ROLE_MARKERS = {
     "local": "s",

@@ -72,8 +72,8 @@ def _glove(forms: Sequence[str], glove: str | Path) -> WordVectors:
                         f"{path}, line {number}: {len(numbers)} numbers where others have {size}: mend it"
                     )
                 if word in wanted:
-                    found[wanted[word]] = np.array(numbers, dtype=np.float32)
-    except (OSError, UnicodeDecodeError, ValueError) as error:
+                    found[wanted[word]] = _vector(numbers, f"{path}, line {number}")
+    except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"{path} is not readable as GloVe vectors (a word and its numbers a line): {error}"
         ) from error
@@ -83,3 +83,10 @@ def _glove(forms: Sequence[str], glove: str | Path) -> WordVectors:
     values[list(found)] = np.stack(list(found.values()))
     known = np.isin(places, list(found))
     return WordVectors(values[places], path.stem, int((~known).sum()))
+
+
+def _vector(numbers: list[str], place: str) -> Float32[np.ndarray, " dimension"]:
+    try:
+        return np.array(numbers, dtype=np.float32)
+    except ValueError as error:
+        raise InputError(f"{place}: {error}: give a word and its numbers a line, as GloVe does") from error

@@ -12,10 +12,9 @@ from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from .errors import InputError
-from .extraction import guard
+from .forward import read_layers
 from .layout import batches
-from .models import Encoder
-from .tap import tap
+from .models import Encoder, kept_casts
 
 LIMIT = 128  # word pieces of a sequence, [CLS] and [SEP] among them
 ROWS = ("mean", "first", "max")
@@ -64,8 +63,9 @@ def split_words(
 
     Left out, and counted, are sequences of more than `max_tokens` pieces (dropped whole, as in Clark 2019),
     those with a word that has no piece (the tokenizer deletes its characters), and those without words.
-    Raises InputError for a limit that the encoder cannot hold, when nothing is left, and for a tokenizer that
-    cannot keep words apart.
+    Byte-level tokenizers (RoBERTa's) see a blank before every word, as most words in running text have one. Raises
+    InputError for a limit that the encoder cannot hold, when nothing is left, and for a tokenizer without [CLS]
+    first and [SEP] last.
     """
     if not 3 <= max_tokens <= tokenizer.model_max_length:
         raise InputError(f"max_tokens is {max_tokens}: choose 3 to {tokenizer.model_max_length}")
@@ -98,13 +98,10 @@ def _pieces(
     """Ids and words, counted as in `Words`, of each sequence's pieces."""
     if not len(sequences):
         return
-    try:
-        encoding = tokenizer([list(words) for words in sequences], is_split_into_words=True, verbose=False)
-    except AssertionError as error:
-        # Byte-level vocabularies spell a word with the blank before it, which a list of words lacks.
-        raise InputError(
-            f"{type(tokenizer).__name__} cannot take words: load it with add_prefix_space"
-        ) from error
+    # Byte-level vocabularies spell a word with the blank before it, which a list of words lacks.
+    blank = "" if tokenizer.tokenize("a") == tokenizer.tokenize(" a") else " "
+    given = [[word and blank + word for word in words] for words in sequences]
+    encoding = tokenizer(given, is_split_into_words=True, verbose=False)
     for number, (words, ids) in enumerate(zip(sequences, encoding["input_ids"], strict=True)):
         last = len(words) + 1
         word = [0 if index is None else index + 1 for index in encoding.word_ids(number)]
@@ -178,17 +175,8 @@ def read_batch(
 
     `check` stops a run whose attention is missing, unnormalised or spilt on padding.
     """
-    inputs = encoder.inputs(batch)
     merge = WordMerge(batch, rows, encoder.device, special)
-
-    def reduced(layer: int, attention: Float[Tensor, "batch head token token"]) -> None:
-        if check:
-            guard(attention, encoder, inputs["attention_mask"])
-        with torch.autocast(attention.device.type, enabled=False):  # maps are float32 at every precision
-            read(layer, merge(attention))
-
-    with tap(encoder.model, read=reduced), torch.inference_mode(), encoder.autocast():
-        encoder.model(**inputs)
+    read_layers(encoder, batch, lambda layer, attention: read(layer, merge(attention)), check)
 
 
 def read_word_maps(
@@ -212,7 +200,10 @@ def read_word_maps(
     if longest > encoder.positions:
         raise InputError(f"max_tokens is {longest} or more: {encoder.name} has {encoder.positions} positions")
     plan = list(batches(sequences, budget))
-    with tqdm(total=len(sequences), desc="word maps", unit="sequence", disable=not progress) as bar:
+    with (
+        kept_casts(encoder),
+        tqdm(total=len(sequences), desc="word maps", unit="sequence", disable=not progress) as bar,
+    ):
         for number, indices in enumerate(plan):
             batch = [sequences[index] for index in indices]
             check = number in (0, len(plan) - 1)

@@ -9,10 +9,16 @@ screen.
 """
 
 import argparse
+import os
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import torch
@@ -23,10 +29,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from oracles import Oracle  # noqa: E402  (the loop implementation that the tests compare with)
 
+from analysis import extraction  # noqa: E402
 from analysis.corpora import open_corpus  # noqa: E402
-from analysis.examples import Example  # noqa: E402
-from analysis.extraction import Scored, extract, read_attention, stack  # noqa: E402
-from analysis.layout import batches, layouts  # noqa: E402
+from analysis.examples import Example, Relation  # noqa: E402
+from analysis.extraction import Scored, extract, stack  # noqa: E402
+from analysis.forward import read_layers  # noqa: E402
+from analysis.layout import Layout, batches, layouts  # noqa: E402
 from analysis.models import Encoder, load_encoder, load_tokenizer  # noqa: E402
 from analysis.roles import ROLES  # noqa: E402
 from analysis.sieves import resolve  # noqa: E402
@@ -53,13 +61,17 @@ def load(name: str, device: str, precision: str = "float32") -> Encoder:
 
 
 def sequences(name: str, device: str) -> list[Example]:
-    """Paraphrase pairs; for a GPU more of them, each of them the words of several, cut to 128 tokens later."""
-    pairs = load_examples("mrpc", "bundled", "dev", SEQUENCES[name])
+    """Paraphrase pairs; for a GPU more and longer ones."""
     if device == "cpu":
-        return pairs
-    texts = [text for pair in pairs for text in pair.texts]
+        return load_examples("mrpc", "bundled", "dev", SEQUENCES[name])
+    return [replace(long, id=f"{long.id}-{copy}") for long in long_sequences(name) for copy in range(8)]
+
+
+def long_sequences(name: str) -> list[Example]:
+    """Pairs of texts of more than 128 tokens, which extraction cuts: each is the words of several."""
+    texts = [text for pair in load_examples("mrpc", "bundled", "dev", SEQUENCES[name]) for text in pair.texts]
     joined = [" ".join(texts[start : start + 5]) for start in range(len(texts))]
-    return [Example(f"{name}-{i}-{j}", text, text) for i, text in enumerate(joined) for j in range(8)]
+    return [Example(f"{name}-{number}", text, text) for number, text in enumerate(joined)]
 
 
 def throughput(name: str, repeats: int, device: str) -> Values:
@@ -71,19 +83,33 @@ def throughput(name: str, repeats: int, device: str) -> Values:
     found = layouts(encoder.tokenizer, examples)
     plan = list(batches(found, budget))
     inputs = [encoder.inputs([found[index] for index in batch]) for batch in plan]
-    scored = [
-        Scored(layout, token_pairs(layout, relations[layout.id] if relations else ())) for layout in found
-    ]
+
+    def related(layout: Layout) -> Sequence[Relation]:
+        return relations[layout.id] if relations else ()
+
+    scored = [Scored(layout, token_pairs(layout, related(layout))) for layout in found]
     bank = resolve(None, {label for s in scored for label in s.pairs}, "corrected")
 
     def forward(encoder: Encoder = encoder) -> None:
-        with torch.inference_mode(), encoder.autocast():
+        with torch.no_grad(), encoder.autocast():  # casts of weights are kept through all batches
             for batch in inputs:
                 encoder.model(**batch)
 
     def tapped() -> None:
         with tap(encoder.model):
             forward()
+
+    def attention_alone() -> None:
+        for batch in plan:
+            read_layers(encoder, [found[index] for index in batch], lambda *_: None)
+
+    contractions = [stack([scored[index] for index in batch], bank, encoder.device)[0] for batch in plan]
+
+    def contracted() -> None:
+        for batch, contraction in zip(plan, contractions, strict=True):
+            read_layers(
+                encoder, [found[index] for index in batch], lambda _, maps, own=contraction: own(maps)
+            )
 
     def extraction(encoder: Encoder, roles: list[str] | None = None) -> object:
         return extract(encoder, examples, relations, roles, budget=budget, progress=False)
@@ -93,10 +119,13 @@ def throughput(name: str, repeats: int, device: str) -> Values:
             BARE: forward,
             "bare forward pass, bfloat16": lambda: forward(half),
             "forward pass read by tap": tapped,
+            "forward pass up to the last attention": attention_alone,
+            "the same, contracted with the whole bank": contracted,
             "extract, published roles": lambda: extraction(encoder, PUBLISHED),
             "extract, whole bank": lambda: extraction(encoder),
             "extract, whole bank, bfloat16": lambda: extraction(half),
             "tokenise": lambda: layouts(encoder.tokenizer, examples),
+            "find word pairs": lambda: [token_pairs(layout, related(layout)) for layout in found],
             "build sieves": lambda: [stack([scored[i] for i in b], bank, encoder.device) for b in plan],
         },
         repeats,
@@ -137,23 +166,34 @@ def agreement(count: int) -> Values:
     }
 
 
-def kernel(repeats: int) -> Values:
-    """The contraction of the five published roles against loops over tokens, on the maps of one sequence."""
+def kernel(examples: Sequence[Example], repeats: int, sequences: int = 16) -> Values:
+    """The contraction of the five published roles against loops over tokens, on the maps of one batch."""
     encoder = load("minilm", "cpu")
-    example = load_examples("mrpc", "bundled", "dev", 1)[0]
-    layout, maps = read_attention(encoder, example)
-    contraction, _ = stack([Scored(layout, {})], resolve(PUBLISHED, set(), "corrected"))
-    attention = [torch.from_numpy(layer)[None] for layer in maps]
-    oracle = Oracle(layout.tokens, {})
-    merged = maps.reshape(-1, *maps.shape[2:]).astype(np.float64)
+    found = layouts(encoder.tokenizer, examples)
+    middle = sorted(range(len(found)), key=lambda index: len(found[index]))[len(found) // 2 :]
+    batch = [found[index] for index in middle[:sequences]]
+    maps: list[torch.Tensor] = []
+    read_layers(encoder, batch, lambda _, attention: maps.append(attention))
+    contraction, _ = stack([Scored(layout, {}) for layout in batch], resolve(PUBLISHED, set(), "corrected"))
+    plain = [  # the maps of each sequence, without padding
+        (
+            Oracle(layout.tokens, {}),
+            torch.stack(maps, 1)[i, ..., : len(layout), : len(layout)].double().numpy(),
+        )
+        for i, layout in enumerate(batch)
+    ]
     seconds = medians(
         {
-            "loops": lambda: [oracle.scores(role, merged) for role in PUBLISHED],
-            "contraction": lambda: [contraction(layer) for layer in attention],
+            "loops": lambda: [oracle.scores(role, own) for oracle, own in plain for role in PUBLISHED],
+            "contraction": lambda: [contraction(layer) for layer in maps],
         },
         repeats,
     )
-    return {"loops / contraction, seconds": seconds["loops"] / seconds["contraction"]}
+    return {
+        "sequences": sequences,
+        "tokens per sequence": float(np.mean([len(layout) for layout in batch])),
+        "loops / contraction, seconds": seconds["loops"] / seconds["contraction"],
+    }
 
 
 def memory(few: int = 800, factor: int = 10) -> Values:
@@ -197,28 +237,43 @@ print(peak)
 
 
 def pipeline(repeats: int) -> Values:
-    """What 01_extract does around the model, with the parses in the cache: share of the whole, in time."""
+    """What 01_extract does around the model, with the parses in the cache: share of the whole, in time.
+
+    Outside of the model is all but the forward passes and the contraction in them. `files` reads MRPC and parses of
+    spaCy, where DATA_DIR and PARSER are set; `bundled` writes its texts anew each time, with gold relations.
+    """
+    sources = {"bundled": ("bundled", "gold")}
+    if {"DATA_DIR", "PARSER"} <= {*os.environ}:
+        sources["files"] = (str(Path(os.environ["DATA_DIR"]) / "glue"), os.environ["PARSER"])
     encoder = load("minilm", "cpu")
-    examples = load_examples("mrpc", "bundled", "dev", SEQUENCES["minilm"])
-    found = layouts(encoder.tokenizer, examples)
-    inputs = [encoder.inputs([found[index] for index in batch]) for batch in batches(found)]
+    found: Values = {}
+    for name, (source, parser) in sources.items():
+        with tempfile.TemporaryDirectory() as work:
+            results = Results("benchmark")
+            results.cache = Path(work)
+            shares = [_outside(encoder, source, parser, results) for _ in range(repeats + 1)]
+        found[f"{name}: outside of the model, proportion"] = statistics.median(shares[1:])
+    return found
 
-    def tapped() -> None:
-        with torch.inference_mode(), tap(encoder.model):
-            for batch in inputs:
-                encoder.model(**batch)
 
-    with tempfile.TemporaryDirectory() as work:
-        results = Results("benchmark")
-        results.cache = Path(work)
+def _outside(encoder: Encoder, source: str, parser: str, results: Results) -> float:
+    """The share of time of one run of the pipeline that is not spent in `score_batch`."""
+    inside = 0.0
+    score_batch = extraction.score_batch
 
-        def whole() -> None:
-            pairs = load_examples("mrpc", "bundled", "dev", SEQUENCES["minilm"])
-            relations = parse(pairs, "gold", cache=results.cache / "parses")
-            results.save_scores(extract(encoder, pairs, relations, progress=False), "mrpc", None)
+    def timed(*arguments, **options):
+        nonlocal inside
+        start = time.perf_counter()
+        scores = score_batch(*arguments, **options)
+        inside += time.perf_counter() - start
+        return scores
 
-        seconds = medians({"model": tapped, "whole": whole}, repeats)
-    return {"outside of the model, proportion": 1 - seconds["model"] / seconds["whole"]}
+    with mock.patch.object(extraction, "score_batch", timed):
+        start = time.perf_counter()
+        examples = load_examples("mrpc", source, "dev", SEQUENCES["minilm"])
+        relations = parse(examples, parser, cache=results.cache / "parses")
+        results.save_scores(extract(encoder, examples, relations, progress=False), "mrpc", None)
+        return 1 - inside / (time.perf_counter() - start)
 
 
 def main() -> None:
@@ -234,7 +289,8 @@ def main() -> None:
     if options.device == "cpu":
         results |= {
             "bfloat16": agreement(options.agreement),
-            "kernel": kernel(options.repeats),
+            "kernel": kernel(sequences("minilm", "cpu"), options.repeats),
+            "kernel, long sequences": kernel(long_sequences("minilm"), options.repeats),
             "memory": memory(),
             "corpus": reading(options.repeats),
             "pipeline": pipeline(options.repeats),

@@ -98,7 +98,7 @@ def rates(cpu: dict, cuda: dict | None) -> Rates:
             bert["sieves"],
             [*rows, ("BERT-base, whole bank, 1 GPU", f"{alone:.3g} sequences/s", source)],
         )
-    stages = [bert[f"{stage}, sequences/s"] for stage in ("tokenise", "build sieves")]
+    stages = [bert[f"{stage}, sequences/s"] for stage in ("tokenise", "find word pairs", "build sieves")]
     prepare = sum(1 / rate for rate in stages)
     forward = Range(*(FLOP_PER_TOKEN * tokens / speed for speed in reversed(SUSTAINED)))
     gpu = {
@@ -106,7 +106,7 @@ def rates(cpu: dict, cuda: dict | None) -> Rates:
         for actors in ACTORS
     }
     rows += [
-        ("tokenise, build the sieves of the whole bank, 1 actor", f"{1 / prepare:.3g} sequences/s", source),
+        ("tokenise, find word pairs, build all sieves, 1 actor", f"{1 / prepare:.3g} sequences/s", source),
         (
             "BERT-base, forward pass alone, 1 GPU",
             f"{between(Range(1 / forward.high, 1 / forward.low), number)} sequences/s",

@@ -7,6 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
+from typing import Any
+
+from tabulate import tabulate
 
 from analysis.store import versions, write_text
 
@@ -33,9 +36,27 @@ def medians(
 
 
 def report(name: str, settings: Mapping[str, object], results: Mapping[str, Values]) -> None:
-    """Prints a table and writes it with the machine, the versions and the settings to results/<name>.json."""
+    """Writes results/<name>.json, with machine, versions and settings, and as a table <name>.md; prints the table."""
     about = {"machine": platform.machine(), "cores": os.cpu_count(), "versions": versions(), **settings}
-    write_text(RESULTS / f"{name}.json", json.dumps({**about, "results": results}, indent=2) + "\n")
-    for subject, values in results.items():
-        for what, value in values.items():
-            print(f"{subject:32} {what:58} {value:12.2f}")
+    found = {**about, "results": results}
+    write_text(RESULTS / f"{name}.json", json.dumps(found, indent=2) + "\n")
+    write_text(RESULTS / f"{name}.md", table(found))
+    print(table(found))
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """The contents of a results file as a table for people."""
+    rows = [
+        (subject, what, _rounded(value))
+        for subject, values in found["results"].items()
+        for what, value in values.items()
+    ]
+    columns = {"headers": ["subject", "quantity", "value"], "colalign": ("left", "left", "right")}
+    about = "; ".join(f"{name}: {value}" for name, value in found.items() if name != "results")
+    return tabulate(rows, tablefmt="pipe", disable_numparse=True, **columns) + f"\n\n{about}\n"
+
+
+def _rounded(value: float) -> str:
+    if value == int(value) or abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3f}"

@@ -38,7 +38,7 @@ precision = "float32"
 # %%
 import numpy as np
 
-from analysis.clark_figures import (
+from analysis.clark_surface_figures import (
     entropy_layers,
     example_heads,
     gradient_layers,

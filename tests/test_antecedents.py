@@ -7,16 +7,19 @@ import pytest
 from treebanks import write
 
 from analysis.antecedents import (
+    AMONG,
     EVERYTHING,
     HALF,
     HELD_OUT,
     SAME_DATA,
+    SYSTEM_COLUMNS,
     antecedent_table,
     attended_antecedents,
     fit,
+    held_out_systems,
 )
 from analysis.attachment import halves
-from analysis.coreference import CANDIDATES, answers, attended, coreference_table
+from analysis.coreference import CANDIDATES, SYSTEMS, answers, attended, coreference_table
 from analysis.corpus import generate_documents
 from analysis.errors import InputError
 from analysis.mentions import read_documents
@@ -106,6 +109,28 @@ def test_the_scored_half_has_no_say_in_the_choice(encoder, documents):
     by_head[~chooses, 0, 1] = by_head[chooses, 1, 0] = True
     found = antecedent_table(texts, by_head, resamples=99, seed=5).set_index("system").loc[HELD_OUT]
     assert found[["layer", "head", "all", "n"]].tolist() == [1, 0, 0, (~chooses).sum()]
+
+
+def test_systems_of_several_readings(encoder, documents):
+    """The rules once, as in each reading's held-out half; every reading's own head."""
+    texts = fit(encoder, documents)
+    ruled = answers(texts.documents)
+    tables = {}
+    for place, reading in enumerate(CANDIDATES):
+        by_head = np.zeros((len(ruled), 3, 4), bool)
+        by_head[:, place, 1] = True
+        tables[reading] = antecedent_table(texts, by_head, resamples=99)
+    found = held_out_systems(tables)
+    assert [*found][:6] == SYSTEM_COLUMNS == ["system", "all", "pronoun", "proper", "nominal", "n"]
+    assert found["system"].tolist() == [*SYSTEMS, *(f"best head among {words}" for words in AMONG.values())]
+    assert found["layer"].tolist()[-3:] == [0, 1, 2]
+    half = tables["all_words"].query("scored_on == @HALF")
+    assert found["n"].eq(half["n"].iloc[0]).all()
+    assert (found["all"][: len(SYSTEMS)].to_numpy() == half["all"][: len(SYSTEMS)].to_numpy()).all()
+
+
+def test_every_reading_has_a_name():
+    assert AMONG.keys() == CANDIDATES.keys()
 
 
 def test_baselines_of_real_documents(data_dir: Path, encoder):

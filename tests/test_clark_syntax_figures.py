@@ -6,9 +6,16 @@ import pytest
 from drawing import unnamed
 from matplotlib.collections import LineCollection
 
-from analysis.antecedents import HALF, HELD_OUT
 from analysis.attachment import DIRECTIONS, HeadExample
-from analysis.clark_syntax_figures import coreference_accuracy, dependency_accuracy, head_arcs, probe_scores
+from analysis.clark_syntax_figures import (
+    SYSTEM_COLOURS,
+    SYSTEM_MARKS,
+    coreference_accuracy,
+    dependency_accuracy,
+    head_arcs,
+    probe_scores,
+)
+from analysis.coreference import CANDIDATES, SYSTEMS
 from analysis.errors import InputError
 
 
@@ -60,31 +67,40 @@ def test_no_example_to_draw():
 
 def test_coreference_by_kind():
     table = pd.DataFrame(
-        {"system": ["nearest", HELD_OUT], "scored_on": HALF, "all": [0.3, 0.5], "pronoun": [0.4, 0.6],
-         "proper": [0.2, np.nan], "nominal": [0.1, 0.3], "low": [0.2, 0.4], "high": [0.4, 0.6], "n": 80,
+        {"system": ["nearest", "best head"], "all": [0.3, 0.5], "pronoun": [0.4, 0.6], "proper": [0.2, np.nan],
+         "nominal": [0.1, 0.3], "n": 80, "low": [0.2, 0.4], "high": [0.4, 0.6],
          "layer": pd.array([None, 2], "Int64"), "head": pd.array([None, 5], "Int64")}
     )  # fmt: skip
-    figure = coreference_accuracy(pd.concat([table, table.assign(scored_on="all documents")]))
-    (axes,) = figure.axes
+    (axes,) = coreference_accuracy(table).axes
     rule, head = axes.get_lines()
     assert list(rule.get_ydata()) == [0.3, 0.4, 0.2, 0.1]
-    assert head.get_label() == f"{HELD_OUT} (2-5)"
+    assert head.get_label() == "best head (2-5)"
     assert [label.get_text() for label in axes.get_xticklabels()] == ["all", "pronoun", "proper", "nominal"]
     assert unnamed(axes) == []
 
 
-def test_a_mark_for_every_seed():
-    keys = {"probe": ["right-branching", "attention", "attention"], "encoder": ["none", "e", "e"]}
+def test_every_system_has_a_mark_of_its_own():
+    assert len(SYSTEM_MARKS) == len(SYSTEM_COLOURS) == len(SYSTEMS) + len(CANDIDATES)
+    assert len(set(SYSTEM_MARKS)) == len(SYSTEM_MARKS)
+
+
+def test_a_mark_for_every_seed_and_how_far_it_is_from_the_mean():
     table = pd.DataFrame(
-        {**keys, "root_alignment": ["", "original", "original"], "uas_no_punct": [0.3, 0.5, 0.6]}
-    )
-    summary = pd.DataFrame(
-        {"probe": ["attention", "right-branching"], "encoder": ["e", "none"], "root_alignment": ["original", ""],
-         "mean": [0.55, 0.3], "low": [0.4, np.nan], "high": [0.7, np.nan]}
+        {"probe": ["right-branching", "attention", "attention"], "encoder": ["none", "e", "e"],
+         "uas_no_punct": [0.3, 0.5, 0.6]}
     )  # fmt: skip
-    (axes,) = probe_scores(table, summary).axes
-    (seeds,) = axes.get_lines()
-    assert sorted(zip(seeds.get_xdata(), seeds.get_ydata(), strict=True)) == [(0.3, 0), (0.5, 1), (0.6, 1)]
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    assert names == ["right-branching", "attention, e, original alignment"]
-    assert unnamed(axes) == []
+    summary = pd.DataFrame(
+        {"probe": ["attention", "right-branching"], "encoder": ["e", "none"], "mean": [0.55, 0.3],
+         "low": [0.4, np.nan], "high": [0.7, np.nan]}
+    )  # fmt: skip
+    figure = probe_scores(table, summary)
+    scores, spread = figure.axes
+    (seeds,) = scores.get_lines()
+    assert sorted(zip(seeds.get_xdata(), seeds.get_ydata(), strict=True)) == [(30, 0), (50, 1), (60, 1)]
+    assert [text.get_text() for text in scores.texts] == ["30.0", "55.0"]
+    assert [label.get_text() for label in scores.get_yticklabels()] == ["right-branching", "attention, e"]
+    _, differences = spread.get_lines()
+    assert sorted(differences.get_xdata()) == pytest.approx([-5, 0, 5])
+    bars = [bar for bar in spread.patches if np.isfinite(bar.get_width())]
+    assert [(bar.get_x(), bar.get_width()) for bar in bars] == [pytest.approx((-15, 30))]
+    assert unnamed(figure) == []

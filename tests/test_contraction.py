@@ -6,7 +6,7 @@ import torch
 from oracles import entropy, random_maps
 
 from analysis.contraction import Contraction
-from analysis.forms import REACH, Band, Columns, Entries, Form, Full
+from analysis.forms import REACH, Band, Columns, Form, Full, Rectangles
 
 LENGTHS, HEADS = (7, 4, 1), 3
 
@@ -22,15 +22,17 @@ def band(length: int, random: np.random.Generator) -> Band:
     return Band(random.random(inside.shape, np.float32) * inside)
 
 
-def entries(length: int, random: np.random.Generator) -> Entries:
-    return Entries(*random.integers(0, length, (2, 5)), random.random(5, np.float32), length)
+def rectangles(length: int, random: np.random.Generator) -> Rectangles:
+    starts = random.integers(0, length, (4, 2))
+    ends = np.minimum(starts + random.integers(1, 4, (4, 2)), length)
+    return Rectangles(np.stack([starts, ends], axis=2).reshape(4, 4), length)
 
 
 def full(length: int, random: np.random.Generator) -> Full:
     return Full(random.random((length, length), np.float32))
 
 
-KINDS = [columns, band, entries, full]
+KINDS = [columns, band, rectangles, full]
 
 
 def loops(forms: list[list[Form | None]], weighs: list[bool], maps: np.ndarray) -> np.ndarray:

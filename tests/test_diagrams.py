@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
 from drawing import unnamed
+from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.pyplot import subplots
 
 from analysis import diagrams
+from analysis.theme import BLUE, VERMILION
 
 TOKENS = ["[CLS]", "old", "dogs", "sleep", ".", "[SEP]"]
 COUNT = len(TOKENS)
@@ -95,3 +98,37 @@ def test_every_diagram_names_its_axes(sieve):
     assert unnamed(diagrams.sieve_diagrams(TOKENS, {"local": sieve}, {"local": 0})) == []
     assert unnamed(diagrams.attention_map(sieve, TOKENS)) == []
     assert unnamed(diagrams.attention_maps({"a": (sieve, TOKENS)})) == []
+
+
+def test_lines_run_from_the_attending_to_the_attended_token():
+    axes = subplots()[1]
+    weights = np.arange(9).reshape(3, 3) / 8
+    diagrams.attention_lines(axes, weights, ["a", "b", "c"], asked={1})
+    (lines,) = axes.collections
+    cells = [(row, column) for row in range(3) for column in range(3)]
+    assert [line.tolist() for line in lines.get_segments()] == [
+        [[0, row], [1, column]] for row, column in cells
+    ]
+    colours = [(*to_rgb(VERMILION if row == 1 else BLUE), weights[row, column]) for row, column in cells]
+    np.testing.assert_allclose(lines.get_colors(), colours)
+    assert [text.get_color() == VERMILION for text in axes.texts[::2]] == [False, True, False]
+
+
+def test_panels_of_different_sequences_have_one_scale():
+    short, long = subplots(1, 2)[1]
+    diagrams.attention_lines(short, np.eye(2), ["a", "b"], room=5)
+    diagrams.attention_lines(long, np.eye(5), list("abcde"), room=5)
+    assert short.get_ylim() == long.get_ylim()
+
+
+@pytest.mark.parametrize("name", ["a", "an ordinary word", "antidisestablishmentarianism" * 3, " "])
+def test_names_beside_lines_stay_inside_their_axes(name: str):
+    figure, axes = subplots(figsize=(2.0, 1.0))
+    diagrams.attention_lines(axes, np.eye(2), [name, "b"])
+    panel = axes.get_window_extent()
+    for text in axes.texts:
+        extent = text.get_window_extent()
+        assert extent.x0 >= panel.x0 - 3  # pixels: tiny letters are rounded up
+        assert extent.x1 <= panel.x1 + 3
+    start, end = axes.transData.transform([(0, 0), (1, 0)])[:, 0]
+    assert end - start > panel.width / 4

@@ -18,7 +18,6 @@ from analysis.extraction import (
     Scored,
     extract,
     extract_states,
-    guard,
     read_attention,
     read_sieves,
     score_batch,
@@ -386,34 +385,6 @@ def test_wrong_input_is_told_in_one_line(tiny, options: dict, message: str):
     with pytest.raises(InputError, match=message) as raised:
         extract(tiny, options.pop("examples", EXAMPLES), progress=False, **options)
     assert "\n" not in str(raised.value)
-
-
-def spread(*shape: int) -> torch.Tensor:
-    """Uniform attention."""
-    return torch.full(shape, 1 / shape[-1])
-
-
-def test_guard_passes_what_is_in_order(tiny):
-    mask = torch.tensor([[1, 1, 1], [1, 1, 0]])
-    attention = spread(2, 4, 3, 3)
-    attention[1] = torch.tensor([0.5, 0.5, 0])
-    assert guard(attention, tiny, mask) is None
-
-
-@pytest.mark.parametrize(
-    ("attention", "message"),
-    [
-        (spread(2, 4, 3, 3), "falls on padding"),
-        (spread(2, 3, 3, 3), r"shape \(2, 3, 3, 3\), expected \(2, 4, 3, 3\)"),
-        (spread(1, 4, 3, 3), "shape"),
-        (spread(2, 4, 2, 2), "shape"),
-        (spread(2, 4, 3, 3) * 1.01, "do not sum to 1"),
-        (torch.full((2, 4, 3, 3), torch.nan), "do not sum to 1"),
-    ],
-)
-def test_guard_stops_what_is_not(tiny, attention: torch.Tensor, message: str):
-    with pytest.raises(RuntimeError, match=message):
-        guard(attention, tiny, torch.tensor([[1, 1, 1], [1, 1, 0]]))
 
 
 def test_guard_watches_over_a_run_whose_padding_is_attended_to(tiny, monkeypatch):

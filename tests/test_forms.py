@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from analysis.forms import REACH, Band, Columns, Entries, Full
+from analysis.forms import REACH, Band, Columns, Full, Rectangles
 
 
 def test_columns_are_a_sum_of_outer_products():
@@ -18,10 +18,9 @@ def test_band_holds_neighbours_row_by_row():
     assert Band(weights).tokens == 2
 
 
-def test_entries_of_one_cell_add_up():
-    rows, columns = np.array([0, 0, 2]), np.array([1, 1, 0])
-    form = Entries(rows, columns, np.array([0.25, 0.5, 1.0]), 3)
-    np.testing.assert_allclose(form.matrix(), [[0, 0.75, 0], [0, 0, 0], [1, 0, 0]])
+def test_rectangles_that_overlap_add_up():
+    form = Rectangles(np.array([[0, 2, 1, 2], [0, 1, 1, 3]]), 3)
+    np.testing.assert_allclose(form.matrix(), [[0, 0.5, 0.25], [0, 0.25, 0], [0, 0, 0]])
     assert form.tokens == 2
 
 

@@ -28,7 +28,7 @@ DRAWING = {
     "intervals",
     "curves",
     "claim_figures",
-    "clark_figures",
+    "clark_surface_figures",
     "clark_syntax_figures",
 }
 LINES = 15  # of a code cell, without imports and blank lines

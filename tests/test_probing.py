@@ -7,7 +7,7 @@ import pytest
 from analysis.dependencies import right_branching, uas
 from analysis.errors import InputError
 from analysis.models import load_encoder
-from analysis.probing import COLUMNS, RIGHT_BRANCHING, over_seeds, probe_table
+from analysis.probing import COLUMNS, ORIGINAL, RIGHT_BRANCHING, over_seeds, probe_table
 from analysis.trees import conllu_files, read_trees
 
 
@@ -22,9 +22,13 @@ def test_table(words):
     options = {"seeds": [3, 4], "alignments": ["fixed", "original"], "progress": False}
     found = probe_table([encoder], words["train"], words["dev"], **options)
     assert found.table.columns.tolist() == COLUMNS
-    counts = found.table.groupby(["probe", "root_alignment"]).size()
-    assert counts["attention", ""] == 2
-    assert counts[["attention + words", "distances + words"]].tolist() == [2, 2, 2, 2]
+    with_words = [
+        name + alignment
+        for name in ("attention + words", "distances + words")
+        for alignment in ("", ORIGINAL)
+    ]
+    counts = found.table["probe"].value_counts().to_dict()
+    assert counts == {RIGHT_BRANCHING: 1, "attention": 2} | dict.fromkeys(with_words, 2)
     branching = found.table[found.table["probe"] == RIGHT_BRANCHING].iloc[0]
     assert branching["uas_no_punct"] == uas(right_branching(words["dev"]), words["dev"])
     assert found.table["uas"].between(0, 1).all()
@@ -40,7 +44,7 @@ def test_nothing_to_train():
 
 def test_interval_over_seeds():
     table = pd.DataFrame(
-        {"probe": ["a", "a", "a", "b"], "encoder": "e", "root_alignment": "", "seed": [0, 1, 2, None], "uas": 0.0,
+        {"probe": ["a", "a", "a", "b"], "encoder": "e", "seed": [0, 1, 2, None], "uas": 0.0,
          "uas_no_punct": [0.5, 0.6, 0.7, 0.3]}
     )  # fmt: skip
     found = over_seeds(table).set_index("probe")

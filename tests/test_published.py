@@ -72,6 +72,16 @@ def test_unknown_task_is_refused():
         published.roles("QQP")
 
 
+def test_specialists_of_clark():
+    """A layer for each head; text and figure agree for the previous token alone."""
+    table = published.specialists().set_index("statistic")
+    assert table.index.tolist() == ["previous", "next"]
+    for prefix in ("", "figure_"):
+        assert (table[f"{prefix}layers"].str.split().str.len() == table[f"{prefix}heads"]).all()
+    assert (table["heads"] == table["figure_heads"]).tolist() == [True, False]
+    assert table["of"].eq(144).all()
+
+
 def test_layer_means_of_clark():
     """What the article says in words: [SEP] in the middle layers, then punctuation; a broad last row of [CLS]."""
     table = published.surface_layers().set_index("layer")

@@ -27,6 +27,7 @@ CPU = {
             "tokens per sequence": 64.0,
             "sieves": 86,
             "tokenise, sequences/s": 2000.0,
+            "find word pairs, sequences/s": 4000.0,
             "build sieves, sequences/s": 1000.0,
         },
     },
@@ -58,7 +59,10 @@ def test_times_and_costs_follow_from_the_rates():
 
 def test_a_gpu_without_measurement_is_called_an_estimate_bounded_by_what_an_actor_prepares():
     found = scale.rates(CPU, None)
-    preparing, forward = 1 / 2000 + 1 / 1000, (11e9 / 150e12, 11e9 / 25e12)  # 22 GFLOP per 128 tokens
+    preparing, forward = (
+        1 / 2000 + 1 / 4000 + 1 / 1000,
+        (11e9 / 150e12, 11e9 / 25e12),
+    )  # 22 GFLOP per 128 tokens
     assert found.gpu[1] == pytest.approx([1 / (preparing + forward[1]), 1 / (preparing + forward[0])])
     assert found.gpu[4].low == pytest.approx(1 / max(forward[1], (preparing + forward[1]) / 4))
     read = {"corpus": {"rows passed over, rows/s": 8.04e6}}

@@ -61,11 +61,9 @@ FIGURES = [
 ]  # fmt: skip
 ROLE_COLUMNS = """layer head role n mean sd t p assigned lower low high lower_bca low_bca high_bca p_bootstrap_t
 lower_bootstrap_t effect effect_low effect_high above skewness p_holm p_bh p_by status assigned_audited""".split()
-DEPENDENCY_COLUMNS = """relation n layer head direction accuracy low high offset offset_accuracy p
+DEPENDENCY_COLUMNS = """relation n layer head direction accuracy low high offset offset_accuracy
 p_adjusted""".split()
-COREFERENCE_COLUMNS = (
-    """candidates system scored_on all pronoun proper nominal low high n layer head""".split()
-)
+READINGS_COLUMNS = """candidates system scored_on all pronoun proper nominal low high n layer head""".split()
 OVERLAP_COLUMNS = ["state", "role_a", "role_b", "heads_a", "heads_b", "both", "jaccard"]
 OVERLAP_COLUMNS += ["share_of_a", "share_of_b"]
 CHANGE_COLUMNS = """layer head role n pretrained finetuned difference low high p p_sign_flip p_by p_equivalence
@@ -87,8 +85,10 @@ TABLES = {
     "clark_offsets": ["relation", "n", "offset", "accuracy"],
     "clark_dependencies": DEPENDENCY_COLUMNS,
     "clark_best_heads": ["relation", "n", "layer", "head", "direction", "accuracy"],
-    "clark_coreference": COREFERENCE_COLUMNS,
-    "clark_probes": ["probe", "encoder", "root_alignment", "seed", "uas", "uas_no_punct"],
+    "clark_coreference": ["system", "all", "pronoun", "proper", "nominal", "n"],
+    "clark_coreference_readings": READINGS_COLUMNS,
+    "clark_probes": ["probe", "encoder", "seed", "uas", "uas_no_punct"],
+    "clark_summary": ["part", "quantity", "bert_base_published", "this_encoder", "unit"],
     "sensitivity_tau": ["task", "role", "tau", "testable", "heads", "heads_by", "jaccard", "mean_layer"],
     "sensitivity_tau_layers": ["task", "role", "layer", "tau", "heads"],
     "sensitivity_n": """task role size sequences testable heads_full agreement agreement_sd jaccard jaccard_sd heads
@@ -105,7 +105,7 @@ differ width_ratio""".split(),
     "claims_seeds": ["claim", "seed", "estimate", "verdict"],
     "clark_surface": """layer head next previous self cls sep punct sep_sep rest_sep entropy entropy_cls""".split(),
     "clark_surface_layers": ["layer", "statistic", "bert_base_published", "this_encoder"],
-    "clark_gradients": ["layer", "group", "importance", "mask_head"],
+    "clark_gradients": ["layer", "group", "importance"],
     "clark_gradients_heads": ["layer", "head", "group", "importance"],
     "clark_distances": ["layer", "head", "other_layer", "other_head", "distance"],
     "clark_clusters": ["layer", "head", "x", "y", "behaviour"],
@@ -376,7 +376,10 @@ def test_second_run_does_nothing(study: Study):
     assert {path: path.stat().st_mtime_ns for path in study.results.rglob("*") if path.is_file()} == before
 
 
-COMPANIONS = {"05_clark_surface", "05_clark_syntax"}  # notebooks that neither need nor serve another
+COMPANIONS = {
+    "05_clark_surface",
+    "05_clark_syntax",
+}  # notebooks that need no other and serve the summary alone
 ALL_NOTEBOOKS = set(notebook_names())
 STUDY = ALL_NOTEBOOKS - COMPANIONS
 AFTER = {  # what must run again, for each file that may change
@@ -390,9 +393,10 @@ AFTER = {  # what must run again, for each file that may change
     "notebooks/01_extract.py": STUDY - {"00_finetune", "03_test_calibration"},
     "notebooks/00_finetune.py": STUDY - {"03_test_calibration"},
     "analysis/claims.py": {"99_summary"},
-    "notebooks/05_clark_surface.py": {"05_clark_surface"},
+    "notebooks/05_clark_surface.py": {"05_clark_surface", "99_summary"},
     "analysis/published/pande2021_scores.csv": COMPANIONS | {"99_summary"},
-    "analysis/surface.py": {"05_clark_surface"},
+    "analysis/surface.py": {"05_clark_surface", "99_summary"},
+    "analysis/clark_summary.py": {"99_summary"},
     "analysis/comparison.py": {"04_compare", "05_clark_syntax", "99_summary"},
     "analysis/significance.py": STUDY - {"00_finetune", "01_extract"} | {"05_clark_syntax"},
     "analysis/tap.py": ALL_NOTEBOOKS - {"00_finetune", "03_test_calibration"},

@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -91,3 +94,11 @@ def test_titled_adds_a_title_only_when_there_is_one():
 def _close():
     yield
     plt.close("all")
+
+
+def test_colours_are_written_out_in_the_theme_alone():
+    modules = [path for path in Path(theme.__file__).parent.glob("*.py") if path.name != "theme.py"]
+    written = {
+        path.name: re.findall(r'"#[0-9A-Fa-f]{6}"', path.read_text(encoding="utf-8")) for path in modules
+    }
+    assert {name: colours for name, colours in written.items() if colours} == {}

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from studies import error_of
 
 from analysis.errors import InputError
 from analysis.models import load_encoder
@@ -29,11 +30,30 @@ def test_glove_is_looked_up_in_lower_case(encoder, tmp_path: Path):
     assert (found.label, found.unknown) == ("vectors", 1)
 
 
+def test_a_file_as_glove_is_distributed(encoder, tmp_path: Path):
+    """Words and 100 numbers a line, no heading; among them punctuation and a word beyond ASCII."""
+    vectors = np.random.default_rng(0).normal(size=(5, 100)).round(5)
+    words = ["the", ",", ".", "saw", "café"]
+    lines = [f"{word} {' '.join(map(str, row))}\n" for word, row in zip(words, vectors, strict=True)]
+    found = word_vectors(encoder, ["SAW", "Café", "unheard-of", ".", "The"], glove(tmp_path, "".join(lines)))
+    expected = [vectors[3], vectors[4], np.zeros(100), vectors[2], vectors[0]]
+    np.testing.assert_array_equal(found.values, np.array(expected, np.float32))
+    assert (found.label, found.unknown) == ("vectors", 1)
+
+
+def test_a_line_of_another_dimension_is_named(encoder, tmp_path: Path):
+    """Also where the word is not asked for: the file is damaged."""
+    path = glove(tmp_path, "the 1 2 3\nother 1 2\n")
+    assert error_of(word_vectors, encoder, FORMS, path).startswith(
+        f"{path}, line 2: 2 numbers where others have 3"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("the 1 2\nsaw 1\n", "line 2: 1 numbers where others have 2"),
-        ("the 1 x\n", "not readable as GloVe"),
+        ("saw 3 4\nthe 1 x\n", "vectors.txt, line 2: could not convert"),
         ("other 1 2\n", "none of the words"),
     ],
 )

@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from architectures import SENTENCES as LEARNT
+from architectures import byte_level_tokenizer, save
+from tokenizers import pre_tokenizers
 
 from analysis.errors import InputError
 from analysis.models import load_encoder
@@ -54,6 +57,40 @@ def test_words_keep_their_places(encoder, sentences):
             assert own == encoder.tokenizer.tokenize(form)
         assert not found.type_ids.any()
     assert (np.bincount(sentences[0].word) > 1).any(), "no word is split"
+
+
+def test_byte_level_words_are_spelled_as_in_running_text():
+    """RoBERTa's vocabulary has most words with the blank before them: without it "dog" would be other pieces."""
+    tokenizer = byte_level_tokenizer()
+    given = [sentence.split() for sentence in LEARNT]
+    kept = split_words(tokenizer, given).kept
+    for words, found in zip(given, kept, strict=True):
+        expected = tokenizer.tokenize("".join(f" {word}" for word in words))
+        assert tokenizer.convert_ids_to_tokens(found.input_ids.tolist()) == ["<s>", *expected, "</s>"]
+        assert found.words == len(words)
+        for place, word in enumerate(words, 1):
+            assert (found.word == place).sum() == len(tokenizer.tokenize(f" {word}"))
+    assert tokenizer.tokenize("dog") != tokenizer.tokenize(" dog")
+    assert piece_counts(tokenizer, given[0]).tolist() == np.bincount(kept[0].word)[1:-1].tolist()
+
+
+def test_a_tokenizer_that_adds_the_blank_itself_gives_the_same():
+    tokenizer, adding = byte_level_tokenizer(), byte_level_tokenizer.__wrapped__()
+    adding.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    assert adding.tokenize("dog") == adding.tokenize(" dog")
+    given = [sentence.split() for sentence in LEARNT]
+    for one, other in zip(*(split_words(each, given).kept for each in (tokenizer, adding)), strict=True):
+        assert one.input_ids.tolist() == other.input_ids.tolist()
+        assert one.word.tolist() == other.word.tolist()
+
+
+def test_word_maps_of_a_byte_level_encoder(tmp_path):
+    encoder = load_encoder(save("roberta", tmp_path))
+    [sentence] = split_words(encoder.tokenizer, [LEARNT[0].split()]).kept
+    maps = word_maps(encoder, sentence)
+    assert maps.shape == (encoder.layers, encoder.heads, sentence.words + 2, sentence.words + 2)
+    np.testing.assert_allclose(maps.sum(-1), 1, atol=1e-5)
+    assert (np.bincount(sentence.word) > 1).any(), "no word is split"
 
 
 def test_pieces_of_each_word(encoder):

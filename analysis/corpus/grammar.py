@@ -180,6 +180,7 @@ def part_of_speech(word: str, feature: str, label: str) -> str:
     return "PROPN" if word[0].isupper() else "NOUN"
 
 
+@cache
 def word_phrase(text: str, feature: str, label: str, number: str) -> Phrase:
     """A single word, inflected; the parts of a compound or a verb's particle become its dependents."""
     first, *rest = text.split("_")

@@ -56,6 +56,15 @@ def surface_layers() -> pd.DataFrame:
     return pd.read_csv(FOLDER / "clark2019_layers.csv")
 
 
+def specialists() -> pd.DataFrame:
+    """How many heads of BERT-base have more than half of their attention on the previous or next token (3.1).
+
+    Columns statistic, heads and layers (once for each head, separated by blanks) as the article's text has them,
+    figure_heads and figure_layers as the figure of the authors' notebook shows them, of (all heads of the encoder).
+    """
+    return pd.read_csv(FOLDER / "clark2019_specialists.csv")
+
+
 def _read(name: str, task: str | None) -> pd.DataFrame:
     if task not in (None, *TASKS):
         raise InputError(f"task {task!r} has no published figures; use one of {', '.join(TASKS)}")

@@ -6,7 +6,7 @@ import pytest
 from drawing import unnamed
 from matplotlib.collections import LineCollection
 
-from analysis.clark_figures import (
+from analysis.clark_surface_figures import (
     BEHAVIOUR_LOOKS,
     LOOKS,
     PANELS,
@@ -85,7 +85,7 @@ def test_lines_are_as_opaque_as_rows_that_sum_to_one():
             lines.get_colors()[:, 3].reshape(6, 6), cells / cells.sum(axis=1, keepdims=True)
         )
         start, stop = lines.get_segments()[1]  # the first of the tokens to the second
-        assert (start.tolist(), stop.tolist()) == ([0, 0], [1, -1])
+        assert (start.tolist(), stop.tolist()) == ([0, 0], [1, 1])
         texts = ["t0 …", *(f"t{position}" for position in range(15, 20))]
         assert [text.get_text() for text in axes.texts[::2]] == texts
     assert unnamed(figure) == []
@@ -108,5 +108,11 @@ def test_head_map_draws_every_head_twice():
         "broad (1)": 1,
         "[SEP] (3)": 3,
     }
-    assert right.collections[0].get_array().tolist() == places["layer"].tolist()
+    assert {part.get_label(): len(part.get_offsets()) for part in right.collections} == {
+        "0": 4,
+        "1": 4,
+        "2": 4,
+    }
+    assert left.get_xlim() == right.get_xlim()
+    assert np.ptp(left.get_xlim()) == pytest.approx(np.ptp(left.get_ylim()))
     assert "stress 0.12" in figure.get_supylabel()

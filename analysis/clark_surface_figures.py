@@ -1,5 +1,6 @@
 """Figures of surface patterns, gradients, entropies and head distances, after those of Clark 2019 (1 to 4 and 6)."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
@@ -8,37 +9,37 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from .theme import DOUBLE, LAYER, titled
+from .diagrams import attention_lines
+from .theme import BLUE, DOUBLE, GREEN, LAYER, ORANGE, SKY, VERMILION, WINE, titled
 
 SHARE = "proportion of attention"
 NATS = "entropy (nats)"
 # Columns of the surface table, panel by panel, and how each is drawn; marks differ so that they tell apart in grey.
 LOOKS = {
-    "previous": {"label": "previous token", "color": "#0072B2", "marker": "<"},
-    "next": {"label": "next token", "color": "#D55E00", "marker": ">"},
+    "previous": {"label": "previous token", "color": BLUE, "marker": "<"},
+    "next": {"label": "next token", "color": VERMILION, "marker": ">"},
     "self": {"label": "itself", "color": "0.35", "marker": "o"},
-    "cls": {"label": "[CLS]", "color": "#D55E00", "marker": "^"},
-    "sep": {"label": "[SEP]", "color": "#0072B2", "marker": "s"},
+    "cls": {"label": "[CLS]", "color": VERMILION, "marker": "^"},
+    "sep": {"label": "[SEP]", "color": BLUE, "marker": "s"},
     "punct": {"label": "full stops and commas", "color": "0.35", "marker": "o"},
-    "sep_sep": {"label": "[SEP] to [SEP]", "color": "#009E73", "marker": "D"},
-    "rest_sep": {"label": "other tokens to [SEP]", "color": "#0072B2", "marker": "s"},
-    "entropy": {"label": "mean of all rows", "color": "#0072B2", "marker": "o"},
-    "entropy_cls": {"label": "row of [CLS]", "color": "#D55E00", "marker": "^"},
-    "other": {"label": "other tokens", "color": "#009E73", "marker": "D"},
+    "sep_sep": {"label": "[SEP] to [SEP]", "color": GREEN, "marker": "D"},
+    "rest_sep": {"label": "other tokens to [SEP]", "color": BLUE, "marker": "s"},
+    "entropy": {"label": "mean of all rows", "color": BLUE, "marker": "o"},
+    "entropy_cls": {"label": "row of [CLS]", "color": VERMILION, "marker": "^"},
+    "other": {"label": "other tokens", "color": GREEN, "marker": "D"},
 }
 PANELS = (("previous", "next", "self"), ("cls", "sep", "punct"), ("sep_sep", "rest_sep"))
 BEHAVIOUR_LOOKS = {
     "other": {"color": "0.65", "marker": "o"},
-    "next token": {"color": "#D55E00", "marker": ">"},
-    "previous token": {"color": "#0072B2", "marker": "<"},
-    "broad": {"color": "#E69F00", "marker": "^"},
-    "[CLS]": {"color": "#882255", "marker": "*"},
-    "[SEP]": {"color": "#009E73", "marker": "s"},
-    "full stops and commas": {"color": "#56B4E9", "marker": "D"},
+    "next token": {"color": VERMILION, "marker": ">"},
+    "previous token": {"color": BLUE, "marker": "<"},
+    "broad": {"color": ORANGE, "marker": "^"},
+    "[CLS]": {"color": WINE, "marker": "*"},
+    "[SEP]": {"color": GREEN, "marker": "s"},
+    "full stops and commas": {"color": SKY, "marker": "D"},
 }
 UNIFORM = {"color": "black", "linestyle": "--", "linewidth": 0.8}
 
@@ -51,39 +52,26 @@ def example_heads(
 ) -> Figure:
     """What heads attend to in one sequence: lines from each token (left) to those it attends to (right).
 
-    A panel per title. Shown are the first token and the `last` ones; each row of attention is divided by its sum
-    over them, and a line is as opaque as its weight. Source: Clark 2019, figure 1; departure: with [CLS].
+    A panel per title, three in a row. Shown are the first token and the `last` ones; each row of attention is divided
+    by its sum over them, and a line is as opaque as its weight. Source: Clark 2019, figure 1; departure: with [CLS].
     """
     shown = np.unique([0, *range(max(0, len(tokens) - last), len(tokens))])
     names = [tokens[position] for position in shown]
     if len(shown) < len(tokens):
         names[0] += " …"  # what is left out
-    figure, grid = plt.subplots(
-        1, len(maps), figsize=(DOUBLE, 0.15 * len(shown) + 0.8), squeeze=False, layout="constrained"
-    )
-    for axes, (name, attention) in zip(grid.flat, maps.items(), strict=True):
-        _arcs(axes, attention[np.ix_(shown, shown)], names)
+    columns = min(len(maps), 3)
+    rows = math.ceil(len(maps) / columns)
+    size = (DOUBLE, rows * (0.135 * len(shown) + 0.45) + 0.3)
+    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    for axes, (name, attention) in zip(grid.flat, maps.items(), strict=False):
+        cells = attention[np.ix_(shown, shown)]
+        attention_lines(axes, cells / cells.sum(axis=1, keepdims=True), names)
         axes.set_title(name)
+    for surplus in grid.flat[len(maps) :]:
+        surplus.remove()
     figure.supxlabel("attending token (left), attended token (right)")
     figure.supylabel("tokens of the sequence, in order")
     return titled(figure, title)
-
-
-def _arcs(axes: Axes, attention: Float[np.ndarray, "token token"], tokens: Sequence[str]) -> None:
-    """One panel of `example_heads`."""
-    weights = attention / attention.sum(axis=1, keepdims=True)
-    heights = -np.arange(len(tokens))
-    rows, columns = np.divmod(np.arange(weights.size), len(tokens))
-    ends = np.stack([np.stack([np.zeros(weights.size), heights[rows]], 1),
-                     np.stack([np.ones(weights.size), heights[columns]], 1)], 1)  # fmt: skip
-    colours = np.tile(mpl.colors.to_rgba("#0072B2"), (weights.size, 1))
-    colours[:, 3] = np.clip(weights.ravel(), 0, 1)
-    axes.add_collection(LineCollection(ends, colors=colours, linewidths=1.0))
-    for height, token in zip(heights, tokens, strict=True):
-        axes.text(-0.06, height, token, ha="right", va="center", fontsize=7)
-        axes.text(1.06, height, token, ha="left", va="center", fontsize=7)
-    axes.set(xlim=(-1.1, 2.1), ylim=(-len(tokens) + 0.4, 0.6), xticks=[], yticks=[])
-    axes.spines[:].set_visible(False)
 
 
 def surface_patterns(table: pd.DataFrame, uniform: pd.Series, title: str = "") -> Figure:
@@ -139,27 +127,31 @@ def head_map(places: pd.DataFrame, behaviour: pd.Series, stress: float, title: s
 
     Source: Clark 2019, figure 6.
     """
-    figure, (left, right) = plt.subplots(
-        1, 2, figsize=(DOUBLE, 3.4), sharex=True, sharey=True, layout="constrained"
-    )
+    figure, (left, right) = plt.subplots(1, 2, figsize=(DOUBLE, 3.9), layout="compressed")
     for name, look in BEHAVIOUR_LOOKS.items():
         chosen = places[(behaviour == name).to_numpy()]
         if len(chosen):
             left.scatter(chosen["x"], chosen["y"], s=22, linewidth=0, label=f"{name} ({len(chosen)})", **look)
-    left.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0), handletextpad=0.2, columnspacing=0.8)
-    layers = places["layer"].max() + 1
-    shades = mpl.colormaps["viridis"].resampled(int(layers))
-    drawn = right.scatter(
-        places["x"], places["y"], c=places["layer"], cmap=shades, vmin=-0.5, vmax=layers - 0.5, s=26,
-        edgecolor="0.3", linewidth=0.3,
-    )  # fmt: skip
-    bar = figure.colorbar(drawn, ax=right, location="top", aspect=40, pad=0.02)
-    bar.set_label(LAYER)
-    bar.ax.xaxis.set_major_locator(MaxNLocator(int(layers), integer=True))
+    layers = int(places["layer"].max()) + 1
+    shades = mpl.colormaps["viridis"].resampled(layers)
+    for layer, part in places.groupby("layer"):
+        right.scatter(
+            part["x"], part["y"], s=26, color=shades(layer), edgecolor="0.3", linewidth=0.3, label=layer
+        )
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "handletextpad": 0.2, "columnspacing": 0.8}
+    left.legend(ncols=2, **below)
+    right.legend(ncols=6, title=LAYER, **below)
     for axes in (left, right):
-        axes.set(xticks=[], yticks=[], aspect="equal")
+        axes.set(xticks=[], yticks=[], aspect="equal", **_square(places))
     figure.supylabel(f"MDS of Jensen-Shannon distances (stress {stress:.2f})")
     return titled(figure, title)
+
+
+def _square(places: pd.DataFrame) -> dict[str, tuple[float, float]]:
+    """Limits of both axes that hold all places in a square, with a margin."""
+    reach = 0.55 * max(np.ptp(places["x"]), np.ptp(places["y"]))
+    middles = {axis: (places[axis].min() + places[axis].max()) / 2 for axis in ("x", "y")}
+    return {f"{axis}lim": (middle - reach, middle + reach) for axis, middle in middles.items()}
 
 
 def _by_layer(axes: Axes, parts: Mapping[str, pd.DataFrame]) -> None:
