@@ -43,7 +43,7 @@ from analysis.store import Results  # noqa: E402
 from analysis.syntax import parse, token_pairs  # noqa: E402
 from analysis.tap import tap  # noqa: E402
 from analysis.tasks import load_examples  # noqa: E402
-from benchmarks.timing import Values, medians, report  # noqa: E402
+from benchmarks.timing import Values, medians, report, speeds  # noqa: E402
 
 PUBLISHED = ["local", "cls", "sep", "delimiter", "block"]
 SEQUENCES = {"minilm": 400, "bert-base": 64}
@@ -114,6 +114,13 @@ def throughput(name: str, repeats: int, device: str) -> Values:
     def extraction(encoder: Encoder, roles: list[str] | None = None) -> object:
         return extract(encoder, examples, relations, roles, budget=budget, progress=False)
 
+    scoring = {
+        "extract, published roles": lambda: extraction(encoder, PUBLISHED),
+        "extract, whole bank": lambda: extraction(encoder),
+        "extract, whole bank, bfloat16": lambda: extraction(half),
+    }
+    finish = torch.cuda.synchronize if device != "cpu" else lambda: None
+    ratios = speeds(forward, scoring, repeats, finish)
     seconds = medians(
         {
             BARE: forward,
@@ -121,15 +128,13 @@ def throughput(name: str, repeats: int, device: str) -> Values:
             "forward pass read by tap": tapped,
             "forward pass up to the last attention": attention_alone,
             "the same, contracted with the whole bank": contracted,
-            "extract, published roles": lambda: extraction(encoder, PUBLISHED),
-            "extract, whole bank": lambda: extraction(encoder),
-            "extract, whole bank, bfloat16": lambda: extraction(half),
+            **scoring,
             "tokenise": lambda: layouts(encoder.tokenizer, examples),
             "find word pairs": lambda: [token_pairs(layout, related(layout)) for layout in found],
             "build sieves": lambda: [stack([scored[i] for i in b], bank, encoder.device) for b in plan],
         },
         repeats,
-        torch.cuda.synchronize if device != "cpu" else lambda: None,
+        finish,
     )
     whole, published = extraction(encoder), extraction(encoder, [*ROLES] if relations else PUBLISHED)
     maps = encoder.layers * encoder.heads * PADDED * PADDED * 4
@@ -138,7 +143,7 @@ def throughput(name: str, repeats: int, device: str) -> Values:
         "tokens per sequence": float(whole.tokens.mean()),
         "sieves": whole.sizes["role"],
         **{f"{stage}, sequences/s": len(examples) / value for stage, value in seconds.items()},
-        **{f"{stage} / bare, throughput": seconds[BARE] / value for stage, value in seconds.items()},
+        **{f"{stage} / bare, throughput": value for stage, value in ratios.items()},
         "padded maps / scores of the bank, bytes": maps / (whole.nbytes / len(examples)),
         "padded maps / scores of the published roles, bytes": maps / (published.nbytes / len(examples)),
     }

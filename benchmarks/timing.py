@@ -35,6 +35,31 @@ def medians(
     return {name: median(values[1:]) for name, values in seconds.items()}
 
 
+def speeds(
+    reference: Callable[[], object],
+    competitors: Mapping[str, Callable[[], object]],
+    repeats: int,
+    finish: Callable[[], object] = lambda: None,
+) -> dict[str, float]:
+    """How many times as fast as the reference each competitor is: the median of the ratios of all rounds.
+
+    In every round the reference runs right before the competitor, so that a machine that slows down slows both; the
+    first round warms up. `finish` waits for a device that works asynchronously.
+    """
+
+    def seconds(run: Callable[[], object]) -> float:
+        start = time.perf_counter()
+        run()
+        finish()
+        return time.perf_counter() - start
+
+    ratios: dict[str, list[float]] = {name: [] for name in competitors}
+    for _ in range(repeats + 1):
+        for name, run in competitors.items():
+            ratios[name].append(seconds(reference) / seconds(run))
+    return {name: median(values[1:]) for name, values in ratios.items()}
+
+
 def report(name: str, settings: Mapping[str, object], results: Mapping[str, Values]) -> None:
     """Writes results/<name>.json, with machine, versions and settings, and as a table <name>.md; prints the table."""
     about = {"machine": platform.machine(), "cores": os.cpu_count(), "versions": versions(), **settings}

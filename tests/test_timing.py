@@ -49,3 +49,20 @@ def test_medians_leave_out_the_first_round_and_take_turns():
     assert order == ["slow", "none"] * 4
     assert 0.01 <= found["slow"] < 0.1
     assert found["none"] < found["slow"]
+
+
+def test_speeds_compare_with_the_reference_right_before():
+    """A machine that becomes slower and slower does not change the ratios."""
+    order: list[str] = []
+
+    def waits(name: str, share: float):
+        def run() -> None:
+            order.append(name)
+            time.sleep(0.004 * share * (1 + len(order) / 4))
+
+        return run
+
+    found = timing.speeds(waits("bare", 2), {"half": waits("half", 4), "twice": waits("twice", 1)}, repeats=3)
+    assert order == ["bare", "half", "bare", "twice"] * 4
+    assert found["half"] == pytest.approx(0.5, rel=0.3)
+    assert found["twice"] == pytest.approx(2, rel=0.3)
