@@ -34,7 +34,7 @@ from .syntax import UNIVERSAL, Relations, parse
 Part = tuple[list[Example], Relations | None]  # sequences that are in memory together, and their relations
 
 BANK = "bank"
-CHUNK = 512  # sequences of a part
+CHUNK = 256  # sequences of a part
 
 
 @dataclass(frozen=True)
