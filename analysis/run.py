@@ -12,6 +12,7 @@ import sys
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
@@ -50,10 +51,14 @@ def _execute(script: Path, path: Path, values: Mapping[str, Any]) -> None:
     import jupytext
     import nbformat
     import papermill
+    from traitlets.config import Config
 
     nbformat.write(jupytext.read(script), path)
     try:
-        papermill.execute_notebook(path, path, values, cwd=str(ROOT), progress_bar=False, log_output=True)
+        with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            config = Config(KernelManager=_connection(folder))
+            options = {"cwd": str(ROOT), "config": config, "progress_bar": False, "log_output": True}
+            papermill.execute_notebook(path, path, values, **options)
     except papermill.PapermillExecutionError as error:
         reason = error.evalue if error.ename == "InputError" else f"{error.ename}: {error.evalue}"
         raise InputError(f"{path.stem}: {' '.join(reason.split())} (executed so far: {path})") from error
@@ -63,6 +68,18 @@ def _execute(script: Path, path: Path, values: Mapping[str, Any]) -> None:
         raise InputError(
             f"{path.stem}: {error}: is there enough memory? (executed so far: {path})"
         ) from error
+
+
+def _connection(folder: str) -> dict[str, str]:
+    """How to reach a kernel: by sockets in a folder of its own, or by TCP where the system has no such sockets.
+
+    TCP ports are picked first and opened later, so that kernels that start side by side can pick the same.
+    """
+    import zmq
+
+    address = f"{folder}/kernel"
+    fits = len(f"{address}-5") <= zmq.IPC_PATH_MAX_LEN  # five sockets, numbered
+    return {"transport": "ipc", "ip": address} if zmq.has("ipc") and fits else {}
 
 
 def cleaned(notebook):

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from base64 import b64decode, b64encode
 from io import BytesIO
 from pathlib import Path
@@ -106,6 +107,31 @@ def test_kernel_that_dies(study: Study):
     message = error_of(run.run, "01_first", "quick", {})
     assert message.startswith("01_first-mrpc: Kernel died: is there enough memory?")
     assert study.files() == {"quick/cache/failed/01_first-mrpc.ipynb"}
+
+
+KERNEL = """
+from ipykernel.kernelapp import IPKernelApp
+app = IPKernelApp.instance()
+print(app.transport, app.ip)
+"""
+
+
+def test_kernels_have_sockets_of_their_own(study: Study):
+    """Kernels that start side by side share no TCP port, and leave nothing behind."""
+    addresses = [printed(execute(study, KERNEL)).split() for _ in range(2)]
+    assert [transport for transport, _ in addresses] == ["ipc", "ipc"]
+    folders = {Path(address).parent for _, address in addresses}
+    assert len(folders) == 2
+    assert not any(folder.exists() for folder in folders)
+
+
+def test_kernel_where_a_socket_has_no_room(study: Study, monkeypatch: pytest.MonkeyPatch):
+    """The name of a socket has about a hundred characters at most."""
+    deep = study.folder / ("temporary" * 12)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    assert printed(execute(study, KERNEL)) == "tcp 127.0.0.1"
+    assert not [*deep.iterdir()]
 
 
 def test_success_clears_the_failed_copy(study: Study):
