@@ -1,20 +1,48 @@
 """Sums of sieve times attention for a whole batch: every role and head of one layer at once, on the device."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
 
+import numba
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.functional import pad
 
+from . import kernel
 from .forms import REACH, Band, Columns, Form, Full, Rectangles, cells
 
 Attention = Float[Tensor, "batch head token token"]
 Scores = Float[Tensor, "batch role head"]
 Forms = Sequence[Sequence[Form | None]]
-Placed = tuple[int, int, Form]  # sequence and role that a form belongs to
-Shape = tuple[int, int]  # sequences and roles
+Placed = Sequence[tuple[int, int, Form]]  # sequence and role that a form belongs to, in this order
+
+
+class Packed(NamedTuple):
+    """The sieves of a padded batch as arrays, form by form; the axis `role` has the roles with such a form.
+
+    Columns: what every token receives from the `rows` of a group (all rows, say, or those of one text), which are
+    multiplied by their entropy first where `weighed`; a role sums its `columns` over the groups. Bands: the diagonals
+    `steps` positions after the main one. Rectangles: cells (row, column), those of sequence b from `starts[b]` on.
+    Full: any weights.
+    """
+
+    entropy: bool  # whether any form needs the entropies of rows
+    rows: Float[np.ndarray, "batch group token"]
+    weighed: Bool[np.ndarray, " group"]
+    columns: Float[np.ndarray, "batch role group token"]
+    column_roles: Int[np.ndarray, " role"]
+    steps: Int[np.ndarray, " diagonal"]
+    bands: Float[np.ndarray, "batch role diagonal token"]
+    band_roles: Int[np.ndarray, " role"]
+    starts: Int[np.ndarray, " batch+1"]
+    cells: Int[np.ndarray, "cell 2"]
+    shares: Float[np.ndarray, " cell"]
+    cell_roles: Int[np.ndarray, " cell"]
+    full: Float[np.ndarray, "batch role token token"]
+    full_weighed: Bool[np.ndarray, " role"]
+    full_roles: Int[np.ndarray, " role"]
 
 
 class Contraction:
@@ -22,34 +50,49 @@ class Contraction:
 
     `forms[i][j]` is the sieve of sequence i and role j, None where absent; roles marked in `entropy` see every
     row of a map multiplied by the row's entropy (nats). Called with attention, it gives sum(sieve * map) for
-    every sequence, role and head; padding and absent roles give 0.
+    every sequence, role and head; padding and absent roles give 0. Attention in float32 on a CPU is summed by `kernel`.
     """
 
     def __init__(
         self, forms: Forms, entropy: Sequence[bool], length: int, device: torch.device | str = "cpu"
     ):
         self.shape = (len(forms), len(entropy))
-        self.entropy = any(entropy)
-        packers = {Columns: _columns, Band: _band, Rectangles: _rectangles, Full: _full}
-        placed: dict[type, list[Placed]] = {kind: [] for kind in packers}
+        placed: dict[type, list[tuple[int, int, Form]]] = {
+            kind: [] for kind in (Columns, Band, Rectangles, Full)
+        }
         for sequence, row in enumerate(forms):
             for role, form in enumerate(row):
                 if form is not None:
                     form = _compatible(form, entropy[role])
                     placed[type(form)].append((sequence, role, form))
-        self.parts = [
-            pack(placed[kind], self.shape, entropy, length, device)
-            for kind, pack in packers.items()
-            if placed[kind]
-        ]
+        kinds = placed.values()
+        self.packed = Packed(
+            any(entropy[role] for kind in kinds for _, role, _ in kind),
+            *_columns(placed[Columns], len(forms), length, entropy),
+            *_bands(placed[Band], len(forms), length),
+            *_cells(placed[Rectangles], len(forms)),
+            *_full(placed[Full], len(forms), length, entropy),
+        )
+        self.device = torch.device(device)
 
     def __call__(self, attention: Attention) -> Scores:
-        heads = attention.shape[1]
-        result = attention.new_zeros(*self.shape, heads)
-        weights = row_entropies(attention) if self.entropy else None
-        for part in self.parts:
-            part(attention, weights, result)
+        result = attention.new_zeros(*self.shape, attention.shape[1])
+        if attention.device.type == "cpu" and attention.dtype == torch.float32:
+            numba.set_num_threads(min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS))
+            kernel.contract(attention.detach().contiguous().numpy(), self.packed, result.numpy())
+        else:
+            _contract(attention, self.tensors, result)
         return result
+
+    @cached_property
+    def tensors(self) -> Packed:
+        """The arrays on the device."""
+        return Packed(
+            *(
+                torch.from_numpy(value).to(self.device) if isinstance(value, np.ndarray) else value
+                for value in self.packed
+            )
+        )
 
 
 def row_entropies(
@@ -61,108 +104,92 @@ def row_entropies(
     return -logarithms.mul_(attention).sum(-1)
 
 
-Part = Callable[[Attention, Tensor | None, Scores], None]
+def _contract(attention: Attention, sieves: Packed, result: Scores) -> None:
+    """Adds sum(sieve * map) of every sequence, role and head to `result`: what `kernel` does, on any device."""
+    batch, _, tokens, _ = attention.shape
+    entropies = row_entropies(attention) if sieves.entropy else attention.new_ones(1)
+    if len(sieves.weighed):
+        rows = sieves.rows.to(attention.dtype)[:, None]
+        rows = torch.where(sieves.weighed[:, None], rows * entropies[..., None, :], rows)
+        received = torch.matmul(rows, attention).flatten(2)
+        _add(result, sieves.column_roles, sieves.columns, received)
+    if len(sieves.steps):
+        positions = torch.arange(tokens, device=attention.device)
+        columns = (positions + sieves.steps[:, None]).clamp(0, tokens - 1)  # the weights outside are 0
+        places = (positions * tokens + columns).flatten().expand(*attention.shape[:2], -1)
+        _add(result, sieves.band_roles, sieves.bands, attention.flatten(2).gather(2, places))
+    if len(sieves.cells):
+        sequences = torch.repeat_interleave(sieves.starts.diff())
+        row, column = sieves.cells.T
+        found = attention.permute(0, 2, 3, 1)[sequences, row, column] * sieves.shares[:, None]
+        targets = sequences * result.shape[1] + sieves.cell_roles
+        result.flatten(0, 1).index_add_(0, targets, found.to(result.dtype))
+    if len(sieves.full_roles):
+        sums = torch.einsum("brij,bhij->brhi", sieves.full.to(attention.dtype), attention)
+        sums = torch.where(sieves.full_weighed[:, None, None], sums * entropies[:, None], sums)
+        result.index_add_(1, sieves.full_roles, sums.sum(-1))
 
 
-def _compatible(form: Form | None, entropy: bool) -> Form | None:
+def _add(result: Scores, roles: Tensor, weights: Tensor, found: Float[Tensor, "batch head place"]) -> None:
+    result.index_add_(1, roles, torch.bmm(weights.flatten(2).to(found.dtype), found.transpose(1, 2)))
+
+
+def _compatible(form: Form, entropy: bool) -> Form:
     """Rows weighed by their entropy are worked out for columns and full matrices only."""
     return Full(form.matrix()) if entropy and isinstance(form, Band | Rectangles) else form
 
 
-def _columns(
-    placed: Sequence[Placed], shape: Shape, entropy: Sequence[bool], length: int, device: torch.device | str
-) -> Part:
-    groups: dict[int, int] = {}
-    for _, role, form in placed:
-        groups[role] = max(groups.get(role, 0), len(form.rows))
-    role_of = [role for role, count in groups.items() for _ in range(count)]
-    first = {role: role_of.index(role) for role in groups}
-    rows, columns = np.zeros((2, shape[0], len(role_of), length), np.float32)
-    for sequence, role, form in placed:
-        count, tokens = form.rows.shape
-        here = sequence, slice(first[role], first[role] + count), slice(tokens)
-        rows[here], columns[here] = form.rows, form.columns
-    row_weights = torch.from_numpy(rows).to(device).transpose(1, 2)[:, None]  # batch, head, token, group
-    targets = torch.from_numpy(columns).to(device).transpose(1, 2)
-    weighed = torch.tensor([group for group, role in enumerate(role_of) if entropy[role]], device=device)
-    index = torch.tensor(role_of, device=device)
-
-    def part(attention: Attention, entropies: Tensor | None, result: Scores) -> None:
-        batch, heads, tokens, _ = attention.shape
-        received = torch.bmm(attention.reshape(batch, heads * tokens, tokens), targets)
-        received = received.view(batch, heads, tokens, -1).mul_(row_weights)
-        if len(weighed):
-            received[..., weighed] *= entropies[..., None]
-        result.index_add_(1, index, received.sum(2).transpose(1, 2))
-
-    return part
-
-
-def _band(
-    placed: Sequence[Placed], shape: Shape, entropy: Sequence[bool], length: int, device: torch.device | str
-) -> Part:
+def _places(placed: Placed) -> tuple[Int[np.ndarray, " role"], dict[int, int]]:
+    """The roles that have some form, and the place of each among them."""
     roles = sorted({role for _, role, _ in placed})
-    place = {role: number for number, role in enumerate(roles)}
-    weights = np.zeros((shape[0], len(roles), length, 2 * REACH + 1), np.float32)
+    return np.array(roles, int), {role: place for place, role in enumerate(roles)}
+
+
+def _columns(placed: Placed, batch: int, length: int, entropy: Sequence[bool]) -> tuple[np.ndarray, ...]:
+    roles, places = _places(placed)
+    known = [({}, {}) for _ in range(batch)]  # the groups of each sequence, those weighed by entropy apart
+    entries = []
     for sequence, role, form in placed:
-        weights[sequence, place[role], : len(form.weights)] = form.weights
-    stacked = torch.from_numpy(weights).to(device).flatten(2)
-    index = torch.tensor(roles, device=device)
-
-    def part(attention: Attention, entropies: Tensor | None, result: Scores) -> None:
-        batch, heads, tokens, _ = attention.shape
-        # Rows as long as the padded map plus one: the diagonals of the map become columns.
-        padded = pad(attention, (REACH, REACH))
-        step = padded.stride()
-        diagonals = padded.as_strided(
-            (batch, heads, tokens, 2 * REACH + 1), (step[0], step[1], step[2] + step[3], step[3])
-        )
-        result.index_add_(1, index, torch.bmm(stacked, diagonals.flatten(2).transpose(1, 2)))
-
-    return part
+        numbers = known[sequence][entropy[role]]
+        for row, marks in zip(form.rows, form.columns, strict=True):
+            number = numbers.setdefault(row.tobytes(), len(numbers))  # most roles share their rows
+            entries.append((sequence, role, number, row, marks))
+    plain, weighed = (max((len(groups[kind]) for groups in known), default=0) for kind in (False, True))
+    rows = np.zeros((batch, plain + weighed, length), np.float32)
+    columns = np.zeros((batch, len(roles), plain + weighed, length), np.float32)
+    for sequence, role, number, row, marks in entries:
+        group = number + plain * entropy[role]
+        rows[sequence, group, : len(row)] = row
+        columns[sequence, places[role], group, : len(row)] += marks
+    return rows, np.arange(plain + weighed) >= plain, columns, roles
 
 
-def _rectangles(
-    placed: Sequence[Placed], shape: Shape, entropy: Sequence[bool], length: int, device: torch.device | str
-) -> Part:
+def _bands(placed: Placed, batch: int, length: int) -> tuple[np.ndarray, ...]:
+    roles, places = _places(placed)
+    weights = np.zeros((batch, len(roles), length, 2 * REACH + 1), np.float32)
+    for sequence, role, form in placed:
+        weights[sequence, places[role], : len(form.weights)] = form.weights
+    used = np.flatnonzero(weights.any(axis=(0, 1, 2)))
+    return used - REACH, np.ascontiguousarray(weights[..., used].swapaxes(2, 3)), roles
+
+
+def _cells(placed: Placed, batch: int) -> tuple[np.ndarray, ...]:
     counts = [len(form.ranges) for *_, form in placed]
-    rectangle, rows, columns, shares = cells(np.concatenate([form.ranges for *_, form in placed]))
+    ranges = [form.ranges for *_, form in placed]
+    rectangle, rows, columns, shares = cells(np.concatenate([np.zeros((0, 4), int), *ranges]))
 
     def of_cells(values: Sequence[int]) -> np.ndarray:
-        return np.repeat(values, counts)[rectangle]
+        return np.repeat(np.array(values, int), counts)[rectangle]
 
-    sequences = of_cells([sequence for sequence, *_ in placed])
+    starts = np.searchsorted(of_cells([sequence for sequence, *_ in placed]), np.arange(batch + 1))
     roles = of_cells([role for _, role, _ in placed])
-    weights = (shares / of_cells(counts)).astype(np.float32)[:, None]
-    sequence, row, column, target, weight = (
-        torch.from_numpy(values).to(device)
-        for values in (sequences, rows, columns, sequences * shape[1] + roles, weights)
-    )
-
-    def part(attention: Attention, entropies: Tensor | None, result: Scores) -> None:
-        found = attention.permute(0, 2, 3, 1)[sequence, row, column]
-        result.flatten(0, 1).index_add_(0, target, found * weight)
-
-    return part
+    return starts, np.stack([rows, columns], axis=1), (shares / of_cells(counts)).astype(np.float32), roles
 
 
-def _full(
-    placed: Sequence[Placed], shape: Shape, entropy: Sequence[bool], length: int, device: torch.device | str
-) -> Part:
-    roles = sorted({role for _, role, _ in placed})
-    place = {role: number for number, role in enumerate(roles)}
-    weights = np.zeros((shape[0], len(roles), length, length), np.float32)
+def _full(placed: Placed, batch: int, length: int, entropy: Sequence[bool]) -> tuple[np.ndarray, ...]:
+    roles, places = _places(placed)
+    weights = np.zeros((batch, len(roles), length, length), np.float32)
     for sequence, role, form in placed:
         tokens = len(form.weights)
-        weights[sequence, place[role], :tokens, :tokens] = form.weights
-    stacked = torch.from_numpy(weights).to(device)
-    index = torch.tensor(roles, device=device)
-    weighs = torch.tensor([entropy[role] for role in roles], device=device)[:, None, None]
-
-    def part(attention: Attention, entropies: Tensor | None, result: Scores) -> None:
-        rows = torch.einsum("brij,bhij->brhi", stacked, attention)
-        if entropies is not None:
-            rows = torch.where(weighs, rows * entropies[:, None], rows)
-        result.index_add_(1, index, rows.sum(-1))
-
-    return part
+        weights[sequence, places[role], :tokens, :tokens] = form.weights
+    return weights, np.array([entropy[role] for role in roles], bool), roles

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from jaxtyping import install_import_hook
 
+import analysis.kernel  # noqa: F401  (compiled functions cannot be wrapped by the hook)
+
 install_import_hook("analysis", "beartype.beartype")
 
 # The hook must stand before the first import of the package.

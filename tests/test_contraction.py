@@ -48,7 +48,8 @@ def loops(forms: list[list[Form | None]], weighs: list[bool], maps: np.ndarray) 
 
 @pytest.mark.parametrize("kinds", [*([kind] for kind in KINDS), KINDS, [*KINDS, *reversed(KINDS)]])
 @pytest.mark.parametrize("entropy_of", [(False,), (True,), (False, True, True)])
-def test_every_form_equals_loops(kinds: list, entropy_of: tuple[bool, ...]):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["compiled", "any device"])
+def test_every_form_equals_loops(kinds: list, entropy_of: tuple[bool, ...], dtype: torch.dtype):
     random = np.random.default_rng(len(kinds))
     weighs = [entropy_of[j % len(entropy_of)] for j in range(len(kinds))]
     forms = [
@@ -58,5 +59,5 @@ def test_every_form_equals_loops(kinds: list, entropy_of: tuple[bool, ...]):
     for i, length in enumerate(LENGTHS):
         maps[i, :, :length, length:] = 0
         maps[i, :, :length] /= maps[i, :, :length].sum(-1, keepdims=True)
-    found = Contraction(forms, weighs, max(LENGTHS))(torch.from_numpy(maps).float())
+    found = Contraction(forms, weighs, max(LENGTHS))(torch.from_numpy(maps).to(dtype))
     np.testing.assert_allclose(found, loops(forms, weighs, maps), rtol=1e-5, atol=1e-6)

@@ -346,7 +346,9 @@ def test_package_data_is_installed():
     patterns = tool["package-data"]
     for path in (ROOT / "analysis").rglob("*.*"):
         package = ".".join(path.parent.relative_to(ROOT).parts)
-        if path.suffix not in (".py", ".pyc"):
+        if path.parent.name == "__pycache__":
+            continue
+        if path.suffix != ".py":
             assert any(Path(path.name).match(p) for p in patterns.get(package, [])), path.name
-        elif path.suffix == ".py":
+        else:
             assert package in tool["packages"]
