@@ -24,8 +24,8 @@ class Packed(NamedTuple):
 
     Columns: what every token receives from the `rows` of a group (all rows, say, or those of one text), which are
     multiplied by their entropy first where `weighed`; a role sums its `columns` over the groups. Bands: the diagonals
-    `steps` positions after the main one. Rectangles: cells (row, column), those of sequence b from `starts[b]` on.
-    Full: any weights.
+    `steps` positions after the main one, with the same weights for all sequences of a kind. Rectangles: cells
+    (row, column), those of sequence b from `starts[b]` on. Full: any weights.
     """
 
     entropy: bool  # whether any form needs the entropies of rows
@@ -34,7 +34,8 @@ class Packed(NamedTuple):
     columns: Float[np.ndarray, "batch role group token"]
     column_roles: Int[np.ndarray, " role"]
     steps: Int[np.ndarray, " diagonal"]
-    bands: Float[np.ndarray, "batch role diagonal token"]
+    bands: Float[np.ndarray, "kind role diagonal token"]
+    band_kinds: Int[np.ndarray, " batch"]
     band_roles: Int[np.ndarray, " role"]
     starts: Int[np.ndarray, " batch+1"]
     cells: Int[np.ndarray, "cell 2"]
@@ -117,7 +118,9 @@ def _contract(attention: Attention, sieves: Packed, result: Scores) -> None:
         positions = torch.arange(tokens, device=attention.device)
         columns = (positions + sieves.steps[:, None]).clamp(0, tokens - 1)  # the weights outside are 0
         places = (positions * tokens + columns).flatten().expand(*attention.shape[:2], -1)
-        _add(result, sieves.band_roles, sieves.bands, attention.flatten(2).gather(2, places))
+        _add(
+            result, sieves.band_roles, sieves.bands[sieves.band_kinds], attention.flatten(2).gather(2, places)
+        )
     if len(sieves.cells):
         sequences = torch.repeat_interleave(sieves.starts.diff())
         row, column = sieves.cells.T
@@ -166,11 +169,20 @@ def _columns(placed: Placed, batch: int, length: int, entropy: Sequence[bool]) -
 
 def _bands(placed: Placed, batch: int, length: int) -> tuple[np.ndarray, ...]:
     roles, places = _places(placed)
-    weights = np.zeros((batch, len(roles), length, 2 * REACH + 1), np.float32)
+    own: list[list[tuple[int, Form]]] = [[] for _ in range(batch)]
     for sequence, role, form in placed:
-        weights[sequence, places[role], : len(form.weights)] = form.weights
-    used = np.flatnonzero(weights.any(axis=(0, 1, 2)))
-    return used - REACH, np.ascontiguousarray(weights[..., used].swapaxes(2, 3)), roles
+        own[sequence].append((places[role], form))
+    # Sequences of one length share their bands, which are made once for it.
+    kinds: dict[tuple[tuple[int, int], ...], int] = {}
+    kind_of = [
+        kinds.setdefault(tuple((place, id(form)) for place, form in bands), len(kinds)) for bands in own
+    ]
+    weights = np.zeros((len(kinds), len(roles), 2 * REACH + 1, length), np.float32)
+    for kind in kinds.values():
+        for place, form in own[kind_of.index(kind)]:
+            weights[kind, place, :, : len(form.weights)] = form.weights.T
+    used = np.flatnonzero(weights.any(axis=(0, 1, 3)))
+    return used - REACH, np.ascontiguousarray(weights[:, :, used]), np.array(kind_of), roles
 
 
 def _cells(placed: Placed, batch: int) -> tuple[np.ndarray, ...]:

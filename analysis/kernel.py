@@ -107,4 +107,4 @@ def contract(attention, sieves, result):
         if groups:
             add(result[b], sieves.column_roles, sieves.columns[b], received)
         if steps:
-            add(result[b], sieves.band_roles, sieves.bands[b], neighbours)
+            add(result[b], sieves.band_roles, sieves.bands[sieves.band_kinds[b]], neighbours)

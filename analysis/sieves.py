@@ -23,7 +23,8 @@ Function = Callable[[Layout, WordPairs], Form | np.ndarray | None]
 RELATIONS = ("nsubj", "dobj", "amod", "advmod")
 REVERSED = "_reversed"
 PUBLISHED = "_published"
-EXCHANGED = [2, 3, 0, 1]  # dependent and head, as ranges
+TEXTS = np.array([[0], [1]])
+EXCHANGED = np.array([2, 3, 0, 1])  # dependent and head, as ranges
 
 
 @dataclass(frozen=True)
@@ -93,12 +94,12 @@ def _every_row(length: int) -> np.ndarray:
     return np.full((1, length), 1 / length, np.float32)
 
 
-def grouped(groups: Sequence[tuple[np.ndarray, np.ndarray]]) -> Columns | None:
+def grouped(rows: Bool[np.ndarray, "group token"], marks: Bool[np.ndarray, "group token"]) -> Columns | None:
     """Marked tokens for marked rows, group by group; rows without any token to look at have no sieve."""
-    kept = [(row, marks) for row, marks in groups if row.any() and marks.any()]
-    if not kept:
+    kept = rows.any(axis=1) & marks.any(axis=1)
+    if not kept.any():
         return None
-    rows, columns = np.array(kept, np.float32).transpose(1, 0, 2)
+    rows, columns = rows[kept].astype(np.float32), marks[kept].astype(np.float32)
     return Columns(rows / rows.sum(), columns / columns.sum(axis=1, keepdims=True))
 
 
@@ -200,13 +201,13 @@ def content(layout: Layout, pairs: WordPairs) -> Columns | None:
 @sieve("sep_to_sep")
 def sep_to_sep(layout: Layout, pairs: WordPairs) -> Columns | None:
     """Every [SEP], for each [SEP] (Clark 2019, section 3.2)."""
-    return grouped([(layout.sep, layout.sep)])
+    return grouped(layout.sep[None], layout.sep[None])
 
 
 @sieve("rest_to_sep")
 def rest_to_sep(layout: Layout, pairs: WordPairs) -> Columns | None:
     """Every [SEP], for all other tokens (Clark 2019, section 3.2)."""
-    return grouped([(~layout.sep, layout.sep)])
+    return grouped(~layout.sep[None], layout.sep[None])
 
 
 def _stops(layout: Layout) -> Bool[np.ndarray, " token"]:
@@ -217,9 +218,7 @@ def _stops(layout: Layout) -> Bool[np.ndarray, " token"]:
 def _sentence(layout: Layout, same: bool) -> Columns | None:
     if layout.text.max() == 0:
         return None
-    return grouped(
-        [(layout.sentence == text, layout.text == (text if same else 1 - text)) for text in (0, 1)]
-    )
+    return grouped(layout.sentence == TEXTS, layout.text == (TEXTS if same else 1 - TEXTS))
 
 
 @sieve("own_sentence", bank=True)
@@ -250,7 +249,7 @@ def relation(*labels: str, backward: bool = False) -> Sieve:
     def function(layout: Layout, pairs: WordPairs) -> Rectangles:
         found = [pairs[label].ranges for label in labels if label in pairs]
         ranges = found[0] if len(found) == 1 else np.concatenate(found)
-        return Rectangles(ranges[:, EXCHANGED] if backward else ranges, len(layout))
+        return Rectangles(ranges.take(EXCHANGED, axis=1) if backward else ranges, len(layout))
 
     return Sieve(function, labels=labels)
 
