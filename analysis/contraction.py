@@ -118,11 +118,10 @@ def _contract(attention: Attention, sieves: Packed, result: Scores) -> None:
         positions = torch.arange(tokens, device=attention.device)
         columns = (positions + sieves.steps[:, None]).clamp(0, tokens - 1)  # the weights outside are 0
         places = (positions * tokens + columns).flatten().expand(*attention.shape[:2], -1)
-        _add(
-            result, sieves.band_roles, sieves.bands[sieves.band_kinds], attention.flatten(2).gather(2, places)
-        )
+        neighbours = attention.flatten(2).gather(2, places)
+        _add(result, sieves.band_roles, sieves.bands[sieves.band_kinds], neighbours)
     if len(sieves.cells):
-        sequences = torch.repeat_interleave(sieves.starts.diff())
+        sequences = torch.repeat_interleave(sieves.starts.diff(), output_size=len(sieves.cells))
         row, column = sieves.cells.T
         found = attention.permute(0, 2, 3, 1)[sequences, row, column] * sieves.shares[:, None]
         targets = sequences * result.shape[1] + sieves.cell_roles
