@@ -82,7 +82,7 @@ class Contraction:
             numba.set_num_threads(min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS))
             kernel.contract(attention.detach().contiguous().numpy(), self.packed, result.numpy())
         else:
-            _contract(attention, self.tensors, result)
+            contract(attention, self.tensors, result)
         return result
 
     @cached_property
@@ -105,7 +105,7 @@ def row_entropies(
     return -logarithms.mul_(attention).sum(-1)
 
 
-def _contract(attention: Attention, sieves: Packed, result: Scores) -> None:
+def contract(attention: Attention, sieves: Packed, result: Scores) -> None:
     """Adds sum(sieve * map) of every sequence, role and head to `result`: what `kernel` does, on any device."""
     batch, _, tokens, _ = attention.shape
     entropies = row_entropies(attention) if sieves.entropy else attention.new_ones(1)

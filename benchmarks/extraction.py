@@ -30,6 +30,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from oracles import Oracle  # noqa: E402  (the loop implementation that the tests compare with)
 
 from analysis import extraction  # noqa: E402
+from analysis.contraction import contract  # noqa: E402
 from analysis.corpora import open_corpus  # noqa: E402
 from analysis.examples import Example, Relation  # noqa: E402
 from analysis.extraction import Scored, extract, stack  # noqa: E402
@@ -184,6 +185,10 @@ def kernel(examples: Sequence[Example], repeats: int, budget: int = 2048, passes
     maps: list[torch.Tensor] = []
     read_layers(encoder, batch, lambda _, attention: maps.append(attention))
     contraction, _ = stack([Scored(layout, {}) for layout in batch], resolve(PUBLISHED, set(), "corrected"))
+
+    def arrays(layer: torch.Tensor) -> None:
+        contract(layer, contraction.tensors, layer.new_zeros(*contraction.shape, layer.shape[1]))
+
     plain = [  # the maps of each sequence, without padding
         (
             Oracle(layout.tokens, {}),
@@ -195,6 +200,7 @@ def kernel(examples: Sequence[Example], repeats: int, budget: int = 2048, passes
         {
             "loops": lambda: [oracle.scores(role, own) for oracle, own in plain for role in PUBLISHED],
             "contraction": lambda: [contraction(layer) for layer in maps for _ in range(passes)],
+            "arrays": lambda: [arrays(layer) for layer in maps for _ in range(passes)],
         },
         repeats,
     )
@@ -202,6 +208,7 @@ def kernel(examples: Sequence[Example], repeats: int, budget: int = 2048, passes
         "sequences": len(batch),
         "tokens per sequence": float(np.mean([len(layout) for layout in batch])),
         "loops / contraction, seconds": passes * seconds["loops"] / seconds["contraction"],
+        "array operations / contraction, seconds": seconds["arrays"] / seconds["contraction"],
     }
 
 
