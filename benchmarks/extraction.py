@@ -172,7 +172,7 @@ def agreement(count: int) -> Values:
     }
 
 
-def kernel(examples: Sequence[Example], repeats: int, budget: int = 2048, passes: int = 20) -> Values:
+def kernel(examples: Sequence[Example], repeats: int, budget: int = 2048, passes: int = 100) -> Values:
     """The contraction of the five published roles against loops over tokens, on the maps of one batch.
 
     A pass of the contraction takes a millisecond or two, too short to be timed alone: each round makes several of
@@ -196,19 +196,24 @@ def kernel(examples: Sequence[Example], repeats: int, budget: int = 2048, passes
         )
         for i, layout in enumerate(batch)
     ]
-    seconds = medians(
+
+    def loops() -> None:
+        for oracle, own in plain:
+            for role in PUBLISHED:
+                oracle.scores(role, own)
+
+    ratios = speeds(
+        loops,
         {
-            "loops": lambda: [oracle.scores(role, own) for oracle, own in plain for role in PUBLISHED],
             "contraction": lambda: [contraction(layer) for layer in maps for _ in range(passes)],
-            "arrays": lambda: [arrays(layer) for layer in maps for _ in range(passes)],
+            "array operations": lambda: [arrays(layer) for layer in maps for _ in range(passes)],
         },
         repeats,
     )
     return {
         "sequences": len(batch),
         "tokens per sequence": float(np.mean([len(layout) for layout in batch])),
-        "loops / contraction, seconds": passes * seconds["loops"] / seconds["contraction"],
-        "array operations / contraction, seconds": seconds["arrays"] / seconds["contraction"],
+        **{f"loops / {name}, seconds": passes * ratio for name, ratio in ratios.items()},
     }
 
 
