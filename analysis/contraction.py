@@ -79,7 +79,7 @@ class Contraction:
     def __call__(self, attention: Attention) -> Scores:
         result = attention.new_zeros(*self.shape, attention.shape[1])
         if attention.device.type == "cpu" and attention.dtype == torch.float32:
-            numba.set_num_threads(min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS))
+            _share_threads()
             kernel.contract(attention.detach().contiguous().numpy(), self.packed, result.numpy())
         else:
             contract(attention, self.tensors, result)
@@ -94,6 +94,14 @@ class Contraction:
                 for value in self.packed
             )
         )
+
+
+def _share_threads() -> None:
+    """Compiled code uses as many threads as torch does."""
+    threads = torch.get_num_threads()
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    if torch.get_num_threads() != threads:  # numba's start sets the threads of an OpenMP that both may share
+        torch.set_num_threads(threads)
 
 
 def row_entropies(

@@ -1,6 +1,9 @@
 """The compiled sums: the logarithm, entropies, what damaged weights give, and threads (the sums: test_contraction)."""
 
-import numba
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +12,7 @@ from oracles import entropy, random_maps
 from analysis import kernel
 from analysis.contraction import Contraction
 from analysis.forms import Columns
+from analysis.store import ROOT
 
 
 @pytest.mark.parametrize("size", [1, 49, 64, 130])
@@ -42,11 +46,17 @@ def test_damage_is_not_hidden(damage: float):
     assert torch.isfinite(scores).tolist() == [[[True, False], [True, False]]]
 
 
+THREADS = """
+import numba, torch
+from analysis.contraction import Contraction
+Contraction([[None]], [False], 4)(torch.full((1, 2, 4, 4), 0.25))
+print(numba.get_num_threads(), torch.get_num_threads())
+"""
+
+
 def test_as_many_threads_as_torch_uses():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        Contraction([[None]], [False], 4)(torch.full((1, 2, 4, 4), 0.25))
-        assert numba.get_num_threads() == 1
-    finally:
-        torch.set_num_threads(before)
+    """In a process of its own: numba's start would give torch, too, a thread for every core."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "2"}
+    command = [sys.executable, "-c", THREADS]
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["1", "1"]
