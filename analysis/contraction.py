@@ -1,7 +1,8 @@
 """Sums of sieve times attention for a whole batch: every role and head of one layer at once, on the device."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numba
@@ -11,11 +12,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from . import kernel
-from .forms import REACH, Band, Columns, Form, Full, Rectangles, cells
+from .forms import REACH, Band, Columns, Form, Full, Ranges, Rectangles, cells
 
 Attention = Float[Tensor, "batch head token token"]
 Scores = Float[Tensor, "batch role head"]
-Forms = Sequence[Sequence[Form | None]]
+Forms = Sequence[Mapping[int, Form]]
 Placed = Sequence[tuple[int, int, Form]]  # sequence and role that a form belongs to, in this order
 
 
@@ -49,29 +50,34 @@ class Packed(NamedTuple):
 class Contraction:
     """The sieves of one padded batch, ready to be summed against any layer's attention.
 
-    `forms[i][j]` is the sieve of sequence i and role j, None where absent; roles marked in `entropy` see every
-    row of a map multiplied by the row's entropy (nats). Called with attention, it gives sum(sieve * map) for
-    every sequence, role and head; padding and absent roles give 0. Attention in float32 on a CPU is summed by `kernel`.
+    `forms[i][j]` is the sieve of sequence i and role j, left out where absent; `ranges[j]` are the sieves of a role on
+    word pairs, for all sequences together. Roles marked in `entropy` see every row of a map multiplied by the row's
+    entropy (nats). Called with attention, it gives sum(sieve * map) for every sequence, role and head; padding and
+    absent roles give 0. Attention in float32 on a CPU is summed by `kernel`.
     """
 
     def __init__(
-        self, forms: Forms, entropy: Sequence[bool], length: int, device: torch.device | str = "cpu"
+        self,
+        forms: Forms,
+        entropy: Sequence[bool],
+        length: int,
+        device: torch.device | str = "cpu",
+        ranges: Mapping[int, Ranges] = MappingProxyType({}),
     ):
         self.shape = (len(forms), len(entropy))
         placed: dict[type, list[tuple[int, int, Form]]] = {
             kind: [] for kind in (Columns, Band, Rectangles, Full)
         }
         for sequence, row in enumerate(forms):
-            for role, form in enumerate(row):
-                if form is not None:
-                    form = _compatible(form, entropy[role])
-                    placed[type(form)].append((sequence, role, form))
+            for role, form in row.items():
+                form = _compatible(form, entropy[role])
+                placed[type(form)].append((sequence, role, form))
         kinds = placed.values()
         self.packed = Packed(
             any(entropy[role] for kind in kinds for _, role, _ in kind),
             *_columns(placed[Columns], len(forms), length, entropy),
             *_bands(placed[Band], len(forms), length),
-            *_cells(placed[Rectangles], len(forms)),
+            *_cells(placed[Rectangles], ranges, *self.shape),
             *_full(placed[Full], len(forms), length, entropy),
         )
         self.device = torch.device(device)
@@ -157,20 +163,25 @@ def _places(placed: Placed) -> tuple[Int[np.ndarray, " role"], dict[int, int]]:
 
 def _columns(placed: Placed, batch: int, length: int, entropy: Sequence[bool]) -> tuple[np.ndarray, ...]:
     roles, places = _places(placed)
-    known = [({}, {}) for _ in range(batch)]  # the groups of each sequence, those weighed by entropy apart
+    # Most roles of a sequence share their rows; those weighed by entropy have numbers of their own.
+    known: dict[tuple[int, bool, bytes], int] = {}
+    counts = [[0, 0] for _ in range(batch)]
     entries = []
     for sequence, role, form in placed:
-        numbers = known[sequence][entropy[role]]
-        for row, marks in zip(form.rows, form.columns, strict=True):
-            number = numbers.setdefault(row.tobytes(), len(numbers))  # most roles share their rows
-            entries.append((sequence, role, number, row, marks))
-    plain, weighed = (max((len(groups[kind]) for groups in known), default=0) for kind in (False, True))
+        weigh = entropy[role]
+        key = sequence, weigh, form.rows.tobytes()
+        if key not in known:
+            known[key] = counts[sequence][weigh]
+            counts[sequence][weigh] += len(form.rows)
+        entries.append((sequence, weigh, known[key], role, form))
+    plain, weighed = np.max(counts, axis=0)
     rows = np.zeros((batch, plain + weighed, length), np.float32)
     columns = np.zeros((batch, len(roles), plain + weighed, length), np.float32)
-    for sequence, role, number, row, marks in entries:
-        group = number + plain * entropy[role]
-        rows[sequence, group, : len(row)] = row
-        columns[sequence, places[role], group, : len(row)] += marks
+    for sequence, weigh, number, role, form in entries:
+        first = number + plain * weigh
+        groups, tokens = form.rows.shape
+        rows[sequence, first : first + groups, :tokens] = form.rows
+        columns[sequence, places[role], first : first + groups, :tokens] = form.columns
     return rows, np.arange(plain + weighed) >= plain, columns, roles
 
 
@@ -192,17 +203,20 @@ def _bands(placed: Placed, batch: int, length: int) -> tuple[np.ndarray, ...]:
     return used - REACH, np.ascontiguousarray(weights[:, :, used]), np.array(kind_of), roles
 
 
-def _cells(placed: Placed, batch: int) -> tuple[np.ndarray, ...]:
-    counts = [len(form.ranges) for *_, form in placed]
-    ranges = [form.ranges for *_, form in placed]
-    rectangle, rows, columns, shares = cells(np.concatenate([np.zeros((0, 4), int), *ranges]))
-
-    def of_cells(values: Sequence[int]) -> np.ndarray:
-        return np.repeat(np.array(values, int), counts)[rectangle]
-
-    starts = np.searchsorted(of_cells([sequence for sequence, *_ in placed]), np.arange(batch + 1))
-    roles = of_cells([role for _, role, _ in placed])
-    return starts, np.stack([rows, columns], axis=1), (shares / of_cells(counts)).astype(np.float32), roles
+def _cells(placed: Placed, ranges: Mapping[int, Ranges], batch: int, roles: int) -> tuple[np.ndarray, ...]:
+    parts = [(np.full(len(form.ranges), sequence), role, form.ranges) for sequence, role, form in placed]
+    parts += [(sequences, role, own) for role, (sequences, own) in ranges.items()]
+    sequence = np.concatenate([np.zeros(0, int), *(sequences for sequences, *_ in parts)])
+    role = np.repeat(np.array([role for _, role, _ in parts], int), [len(own) for *_, own in parts])
+    corners = np.concatenate([np.zeros((0, 4), int), *(own for *_, own in parts)])
+    place = sequence * roles + role
+    weights = 1 / np.bincount(place)[place]  # the rectangles of a role in a sequence weigh the same
+    order = np.argsort(sequence, kind="stable")
+    rectangle, rows, columns, shares = cells(corners[order])
+    of_cells = order[rectangle]
+    starts = np.searchsorted(sequence[of_cells], np.arange(batch + 1))
+    shares = (shares * weights[of_cells]).astype(np.float32)
+    return starts, np.stack([rows, columns], axis=1), shares, role[of_cells]
 
 
 def _full(placed: Placed, batch: int, length: int, entropy: Sequence[bool]) -> tuple[np.ndarray, ...]:

@@ -18,7 +18,7 @@ from .forms import Form, Full
 from .forward import read_layers
 from .layout import Layout, batches, layouts
 from .models import Encoder, kept_casts
-from .sieves import Sieve, resolve
+from .sieves import Sieve, by_label, resolve
 from .syntax import Relations, WordPairs, token_pairs
 
 State = TypeVar("State", bound=Hashable)
@@ -159,22 +159,42 @@ def read_sieves(
 
 
 def stack(
-    batch: Sequence[Scored], sieves: dict[str, Sieve], device: torch.device | str = "cpu"
+    batch: Sequence[Scored], sieves: Mapping[str, Sieve], device: torch.device | str = "cpu"
 ) -> tuple[Contraction, np.ndarray]:
     """The batch's sieves, and over how many tokens or word pairs each is a mean (sequence, role), 0 where absent."""
-    forms: list[list[Form | None]] = [[] for _ in batch]
-    units = np.zeros((len(batch), len(sieves)), np.int32)
-    for i, sequence in enumerate(batch):
-        for j, (role, entry) in enumerate(sieves.items()):
-            form = entry.form(sequence.layout, sequence.pairs)
-            forms[i].append(form)
-            if form is None:
-                continue
+    entries = list(sieves.values())
+    pairs = by_label([sequence.pairs for sequence in batch])
+    ranges = {j: entry.pooled(pairs) for j, entry in enumerate(entries) if entry.pooled and not entry.entropy}
+    alone = [(j, role, entry) for j, (role, entry) in enumerate(sieves.items()) if j not in ranges]
+    general, own = ([entry for entry in alone if entry[-1].by_length == kind] for kind in (True, False))
+    by_length: dict[int, dict[int, Form]] = {}
+    forms = []
+    for sequence in batch:
+        length = len(sequence.layout)
+        if length not in by_length:
+            by_length[length] = _forms(sequence, general)
+        forms.append(by_length[length] | _forms(sequence, own))
+    units = np.zeros((len(batch), len(entries)), np.int32)
+    for i, row in enumerate(forms):
+        units[i, list(row)] = [form.tokens for form in row.values()]
+    for j, (sequences, _) in ranges.items():
+        units[:, j] = np.bincount(sequences, minlength=len(batch))
+    longest = max(len(sequence.layout) for sequence in batch)
+    return Contraction(forms, [entry.entropy for entry in entries], longest, device, ranges), units
+
+
+def _forms(sequence: Scored, entries: Sequence[tuple[int, str, Sieve]]) -> dict[int, Form]:
+    """The forms of the roles that a sequence has, by number; roles that share a function share its form."""
+    known: dict[Callable, Form | None] = {}
+    found = {}
+    for number, role, entry in entries:
+        if entry.function not in known:
+            form = known[entry.function] = entry.form(sequence.layout, sequence.pairs)
             if isinstance(form, Full):
                 check_sieve(role, form.weights, len(sequence.layout))
-            units[i, j] = entry.units(form)
-    longest = max(len(sequence.layout) for sequence in batch)
-    return Contraction(forms, [entry.entropy for entry in sieves.values()], longest, device), units
+        if known[entry.function] is not None:
+            found[number] = known[entry.function]
+    return found
 
 
 def check_sieve(role: str, matrix: np.ndarray, length: int) -> None:

@@ -49,7 +49,7 @@ class Columns:
     @cached_property
     def tokens(self) -> int:
         """Number of tokens that have a sieve."""
-        return int(np.count_nonzero(self.rows.any(axis=0)))
+        return int(np.count_nonzero(self.rows[0] if len(self.rows) == 1 else self.rows.any(axis=0)))
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,13 @@ class Rectangles:
     def tokens(self) -> int:
         """Number of tokens that have a sieve."""
         return len(np.unique(cells(self.ranges).rows))
+
+
+class Ranges(NamedTuple):
+    """The rectangles of one role in many sequences (see `Rectangles`), and the sequence that each belongs to."""
+
+    sequences: Int[np.ndarray, " rectangle"]
+    ranges: Int[np.ndarray, "rectangle 4"]
 
 
 @dataclass(frozen=True)

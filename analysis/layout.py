@@ -15,6 +15,7 @@ from .errors import InputError
 from .examples import Example
 
 SEGMENT_IDS = ("pair", "zeros")
+FAR = 2**40  # more than any text has characters
 
 
 @runtime_checkable
@@ -48,6 +49,12 @@ class Layout:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    @cached_property
+    def places(self) -> Int[np.ndarray, "token 2"]:
+        """The spans with the texts far behind one another, so that neither column ever falls; a special token
+        stands where the next text starts."""
+        return self.spans + FAR * (np.maximum.accumulate(self.text) + (self.text < 0))[:, None]
 
     @cached_property
     def sentence(self) -> Int[np.ndarray, " token"]:
@@ -102,23 +109,27 @@ def _encode(
 
 
 def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, encoding: Encoding, full: int) -> Layout:
-    ids = np.array(encoding.ids)
-    text = np.array([-1 if index is None else index for index in encoding.sequence_ids])
+    ids, offsets = np.array(encoding.ids), encoding.offsets
+    numbers = [-1 if index is None else index for index in encoding.sequence_ids]
     for index, name in enumerate(("text_a", "text_b")[: len(example.texts)]):
-        if not (text == index).any():
+        if index not in numbers:
             raise InputError(f"{example.id}: {name} holds no word piece: remove the row or mend its text")
-    spans = np.where((text < 0)[:, None], 0, np.array(encoding.offsets))
+    text = np.array(numbers)
+    special = text < 0
     # By the characters a token stands for: byte-level vocabularies spell ` ,` as `Ġ,`.
-    written = [example.texts[index][start:end] for index, (start, end) in zip(text, spans, strict=True)]
+    written = [
+        "" if index < 0 else example.texts[index][start:end]
+        for index, (start, end) in zip(numbers, offsets, strict=True)
+    ]
     return Layout(
         id=example.id,
         tokens=tuple(encoding.tokens),
         input_ids=ids,
         type_ids=np.array(encoding.type_ids),
         text=text,
-        spans=spans,
-        cls=(ids == tokenizer.cls_token_id) & (text < 0),
-        sep=(ids == tokenizer.sep_token_id) & (text < 0),
+        spans=np.where(special[:, None], 0, np.array(offsets)),
+        cls=(ids == tokenizer.cls_token_id) & special,
+        sep=(ids == tokenizer.sep_token_id) & special,
         punctuation=np.array([is_punctuation(characters) for characters in written]),
         cut=full - len(ids),
     )

@@ -6,15 +6,16 @@ is T * sum(W * A) and a head that attends uniformly scores exactly 1 (Pande 2021
 absent from a sequence the function returns None. A new role is a new function with the decorator `sieve`.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Bool
 
 from .errors import InputError
-from .forms import REACH, Band, Columns, Form, Full, Matrix, Rectangles
+from .forms import REACH, Band, Columns, Form, Full, Matrix, Ranges, Rectangles
 from .layout import Layout
 from .syntax import UNIVERSAL, WordPairs
 
@@ -25,6 +26,7 @@ REVERSED = "_reversed"
 PUBLISHED = "_published"
 TEXTS = np.array([[0], [1]])
 EXCHANGED = np.array([2, 3, 0, 1])  # dependent and head, as ranges
+NO_RANGES = Ranges(np.zeros(0, int), np.zeros((0, 4), int))
 
 
 @dataclass(frozen=True)
@@ -33,18 +35,18 @@ class Sieve:
 
     The function returns a T x T array or one of the compact forms of `forms`, or None where the role is absent.
     `entropy` multiplies each row of a map by the row's entropy (nats); `bank` marks the elementary sieves;
-    `labels` names the relations whose word pairs the score is a mean over.
+    `by_length` those that see no more of a sequence than its length. `pooled` gives the word pairs that the score of
+    a relation is a mean over, for many sequences at once.
     """
 
     function: Function
     entropy: bool = False
     bank: bool = False
-    labels: tuple[str, ...] = ()
+    by_length: bool = False
+    pooled: Callable[[Mapping[str, Ranges]], Ranges] | None = None
 
     def form(self, layout: Layout, pairs: WordPairs) -> Form | None:
         """The role's weights on one sequence."""
-        if self.labels and pairs.keys().isdisjoint(self.labels):
-            return None
         found = self.function(layout, pairs)
         return Full(found) if isinstance(found, np.ndarray) else found
 
@@ -53,22 +55,21 @@ class Sieve:
         form = self.form(layout, pairs)
         return None if form is None else form.matrix()
 
-    def units(self, form: Form) -> int:
-        """Over how many word pairs (relations) or tokens (all other roles) the score is a mean."""
-        return len(form.ranges) if self.labels else form.tokens
-
 
 SIEVES: dict[str, Sieve] = {}
 
 
-def sieve(name: str, entropy: bool = False, bank: bool = False) -> Callable[[Function], Function]:
+def sieve(
+    name: str, entropy: bool = False, bank: bool = False, by_length: bool = False
+) -> Callable[[Function], Function]:
     """Decorator that registers a sieve under a role name, replacing an earlier one of that name.
 
-    `bank` adds it to the elementary sieves that `extract` scores when no roles are named.
+    `bank` adds it to the elementary sieves that `extract` scores when no roles are named; `by_length` is for
+    functions of nothing but the sequence's length, which are called once for all sequences of a length.
     """
 
     def register(function: Function) -> Function:
-        SIEVES[name] = Sieve(function, entropy, bank)
+        SIEVES[name] = Sieve(function, entropy, bank, by_length)
         return function
 
     return register
@@ -135,17 +136,21 @@ def neighbours(length: int, steps: Sequence[int]) -> Bool[np.ndarray, "token dia
 
 def _register_positions() -> None:
     for width in range(6):
-        sieve(f"window_{width}", bank=True)(lambda layout, pairs, width=width: window(len(layout), width))
-        sieve(f"window_{width}{PUBLISHED}", bank=True)(
+        sieve(f"window_{width}", bank=True, by_length=True)(
+            lambda layout, pairs, width=width: window(len(layout), width)
+        )
+        sieve(f"window_{width}{PUBLISHED}", bank=True, by_length=True)(
             lambda layout, pairs, width=width: window_published(len(layout), width)
         )
     for step in range(-5, 6):
-        sieve(f"offset_{step:+d}", bank=True)(lambda layout, pairs, step=step: offset(len(layout), step))
+        sieve(f"offset_{step:+d}", bank=True, by_length=True)(
+            lambda layout, pairs, step=step: offset(len(layout), step)
+        )
 
 
 _register_positions()
-SIEVES["local"] = Sieve(SIEVES["window_2"].function)
-SIEVES["local" + PUBLISHED] = Sieve(SIEVES["window_2" + PUBLISHED].function)
+for _suffix in ("", PUBLISHED):
+    SIEVES["local" + _suffix] = replace(SIEVES["window_2" + _suffix], bank=False)
 
 
 @sieve("cls", bank=True)
@@ -246,12 +251,31 @@ def relation(*labels: str, backward: bool = False) -> Sieve:
     exchanges dependent and head (the released code has that direction but never runs it).
     """
 
-    def function(layout: Layout, pairs: WordPairs) -> Rectangles:
-        found = [pairs[label].ranges for label in labels if label in pairs]
-        ranges = found[0] if len(found) == 1 else np.concatenate(found)
-        return Rectangles(ranges.take(EXCHANGED, axis=1) if backward else ranges, len(layout))
+    def pooled(pairs: Mapping[str, Ranges]) -> Ranges:
+        found = [pairs[label] for label in labels if label in pairs] or [NO_RANGES]
+        sequences, ranges = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
+        return Ranges(sequences, ranges.take(EXCHANGED, axis=1) if backward else ranges)
 
-    return Sieve(function, labels=labels)
+    def function(layout: Layout, pairs: WordPairs) -> Rectangles | None:
+        ranges = pooled(by_label([pairs])).ranges
+        return Rectangles(ranges, len(layout)) if len(ranges) else None
+
+    return Sieve(function, pooled=pooled)
+
+
+def by_label(batch: Sequence[WordPairs]) -> dict[str, Ranges]:
+    """The word pairs of several sequences, relation by relation."""
+    found = defaultdict(list)
+    for sequence, pairs in enumerate(batch):
+        for label, own in pairs.items():
+            found[label].append((sequence, own.ranges))
+    return {
+        label: Ranges(
+            np.repeat([sequence for sequence, _ in parts], [len(ranges) for _, ranges in parts]),
+            np.concatenate([ranges for _, ranges in parts]),
+        )
+        for label, parts in found.items()
+    }
 
 
 SIEVES["syntactic"] = relation(*RELATIONS)

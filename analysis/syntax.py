@@ -2,9 +2,10 @@
 
 import hashlib
 import json
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tqdm import tqdm
 
 from .errors import InputError
 from .examples import Example, Relation
-from .layout import Layout
+from .layout import FAR, Layout
 from .store import expand, write_text
 
 Relations = Mapping[str, Sequence[Relation]]
@@ -277,29 +278,29 @@ WordPairs = Mapping[str, Pairs]
 
 def token_pairs(layout: Layout, relations: Sequence[Relation]) -> dict[str, Pairs]:
     """The word pieces (dependent, head) of every relation, by label; pairs that truncation cut are left out."""
-    by_text: dict[int, list[Relation]] = defaultdict(list)
-    for relation in relations:
-        by_text[relation.text].append(relation)
-    found = defaultdict(list)
-    for text, related in by_text.items():
-        spans = np.array([(*relation.dependent, *relation.head) for relation in related])
-        ranges = piece_ranges(layout, text, spans.reshape(-1, 2)).reshape(-1, 4)
-        kept = (ranges[:, 0] < ranges[:, 1]) & (ranges[:, 2] < ranges[:, 3])
-        for relation, pair, keep in zip(related, ranges, kept.tolist(), strict=True):
-            if keep:
-                found[relation.label].append(pair)
-    return {label: Pairs(np.array(ranges)) for label, ranges in found.items()}
+    if not relations:
+        return {}
+    numbers = chain.from_iterable((*relation.dependent, *relation.head) for relation in relations)
+    spans = np.fromiter(numbers, int, 4 * len(relations)).reshape(-1, 2)
+    texts = np.array([relation.text for relation in relations])
+    ranges = piece_ranges(layout, texts.repeat(2), spans).reshape(-1, 4)
+    kept = np.flatnonzero((ranges[:, 0] < ranges[:, 1]) & (ranges[:, 2] < ranges[:, 3]))
+    order = sorted(kept.tolist(), key=lambda index: relations[index].label)
+    labels = Counter(relations[index].label for index in order)  # in the same order
+    ends = accumulate(labels.values())
+    ranges = ranges[order]
+    return {label: Pairs(ranges[end - labels[label] : end]) for label, end in zip(labels, ends, strict=True)}
 
 
-def piece_ranges(layout: Layout, text: int, spans: Int[np.ndarray, "span 2"]) -> Int[np.ndarray, "span 2"]:
-    """First position, and the one after the last, of the tokens of one text that overlap each character span.
+def piece_ranges(
+    layout: Layout, text: int | Int[np.ndarray, " span"], spans: Int[np.ndarray, "span 2"]
+) -> Int[np.ndarray, "span 2"]:
+    """First position, and the one after the last, of the tokens that overlap each character span of a text.
 
     The first is not below the other where no token does.
     """
-    positions = np.flatnonzero(layout.text == text)
-    if not len(positions):
-        return np.zeros_like(spans)
-    starts, ends = layout.spans[positions].T  # both never fall, so that the tokens of a span are neighbours
-    first = np.searchsorted(ends, spans[:, 0], side="right")
-    last = np.searchsorted(starts, spans[:, 1], side="left")
-    return np.stack([first, last], axis=1) + positions[0]
+    starts, ends = layout.places.T  # both never fall, so that the tokens of a span are neighbours
+    behind = FAR * np.asarray(text)
+    first = np.searchsorted(ends, spans[:, 0] + behind, side="right")
+    last = np.searchsorted(starts, spans[:, 1] + behind, side="left")
+    return np.stack([first, last], axis=1)

@@ -30,13 +30,13 @@ class _Tap:
         # DistilBERT's attention modules carry no layer_idx, so layers are counted in calling order.
         self.layer += 1
         scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-        logits = torch.matmul(query, key.transpose(2, 3))
-        logits *= (
-            scaling  # in place: two passes over the maps less, and to the bit what eager attention gives
-        )
+        # Float32 at once: mixed types would be cast back and forth. In place: two passes over the maps less, and to
+        # the bit what eager attention gives.
+        logits = torch.matmul(query, key.transpose(2, 3)).float()
+        logits *= scaling
         if attention_mask is not None:
             logits += attention_mask
-        weights = torch.softmax(logits, dim=-1, dtype=torch.float32)
+        weights = torch.softmax(logits, dim=-1)
         if self.read is not None:
             self.read(self.layer, weights)
         dropped = torch.dropout(weights.to(value.dtype), dropout, module.training)

@@ -6,7 +6,7 @@ import torch
 from oracles import entropy, random_maps
 
 from analysis.contraction import Contraction
-from analysis.forms import REACH, Band, Columns, Form, Full, Rectangles
+from analysis.forms import REACH, Band, Columns, Form, Full, Ranges, Rectangles
 
 LENGTHS, HEADS = (7, 4, 1), 3
 
@@ -35,11 +35,11 @@ def full(length: int, random: np.random.Generator) -> Full:
 KINDS = [columns, band, rectangles, full]
 
 
-def loops(forms: list[list[Form | None]], weighs: list[bool], maps: np.ndarray) -> np.ndarray:
+def loops(forms: list[dict[int, Form]], weighs: list[bool], maps: np.ndarray) -> np.ndarray:
     result = np.zeros((len(forms), len(weighs), HEADS))
     for i, length in enumerate(LENGTHS):
-        for j, form in enumerate(forms[i]):
-            for head in range(HEADS) if form is not None else ():
+        for j, form in forms[i].items():
+            for head in range(HEADS):
                 seen = maps[i, head, :length, :length]
                 factors = [entropy(row) if weighs[j] else 1 for row in seen]
                 result[i, j, head] = (form.matrix() * np.array(factors)[:, None] * seen).sum()
@@ -53,7 +53,8 @@ def test_every_form_equals_loops(kinds: list, entropy_of: tuple[bool, ...], dtyp
     random = np.random.default_rng(len(kinds))
     weighs = [entropy_of[j % len(entropy_of)] for j in range(len(kinds))]
     forms = [
-        [kind(length, random) if random.random() < 0.8 else None for kind in kinds] for length in LENGTHS
+        {j: kind(length, random) for j, kind in enumerate(kinds) if random.random() < 0.8}
+        for length in LENGTHS
     ]
     maps = random_maps(max(LENGTHS), HEADS * len(LENGTHS)).reshape(len(LENGTHS), HEADS, max(LENGTHS), -1)
     for i, length in enumerate(LENGTHS):
@@ -61,3 +62,23 @@ def test_every_form_equals_loops(kinds: list, entropy_of: tuple[bool, ...], dtyp
         maps[i, :, :length] /= maps[i, :, :length].sum(-1, keepdims=True)
     found = Contraction(forms, weighs, max(LENGTHS))(torch.from_numpy(maps).to(dtype))
     np.testing.assert_allclose(found, loops(forms, weighs, maps), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["compiled", "any device"])
+def test_rectangles_of_all_sequences_together_equal_those_of_each(dtype: torch.dtype):
+    random = np.random.default_rng(0)
+    forms = [{0: columns(length, random), 1: rectangles(length, random)} for length in LENGTHS]
+    forms[1][2] = rectangles(LENGTHS[1], random)
+    together = {
+        role: Ranges(
+            np.repeat(range(len(forms)), [len(row[role].ranges) if role in row else 0 for row in forms]),
+            np.concatenate([row[role].ranges for row in forms if role in row]),
+        )
+        for role in (1, 2)
+    }
+    maps = torch.from_numpy(random_maps(max(LENGTHS), HEADS * len(LENGTHS))).to(dtype)
+    maps = maps.reshape(len(LENGTHS), HEADS, max(LENGTHS), -1)
+    alone = Contraction(forms, [False] * 3, max(LENGTHS))(maps)
+    others = [{0: row[0]} for row in forms]
+    found = Contraction(others, [False] * 3, max(LENGTHS), ranges=together)(maps)
+    np.testing.assert_allclose(found, alone, rtol=1e-5, atol=1e-6)

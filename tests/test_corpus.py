@@ -24,7 +24,7 @@ PAIR_TASKS = ("mrpc", "qqp", "qnli")
 @cache
 def drawn(task, split):
     """Drafts shared by the tests: 500 to train on, 150 of another split."""
-    return labelled_drafts(task, {"train": 500, "dev": 150, "test": 40}[split], 0, split)
+    return [*labelled_drafts(task, {"train": 500, "dev": 150, "test": 40}[split], 0, split)]
 
 
 @cache

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -194,9 +193,9 @@ def test_no_rule_finds_all_antecedents_or_none(corpus: Corpus):
 
 def test_extents_of_nested_and_coordinated_mentions():
     """Worked by hand: Maria's brother, his old dog and Clara, with brackets as OntoNotes sets them."""
-    maria = replace(build("Maria 's/case", {}), entity="a")
-    dog = replace(build("{owner}/nmod:poss old/amod dog", {"owner": maria}), entity="b")
-    clara = replace(build("Clara (appos ,/punct a/det nurse ,/punct)", {}), entity="c")
+    maria = build("Maria 's/case", {})._replace(entity="a")
+    dog = build("{owner}/nmod:poss old/amod dog", {"owner": maria})._replace(entity="b")
+    clara = build("Clara (appos ,/punct a/det nurse ,/punct)", {})._replace(entity="c")
     frame = "(nsubj {clara}) walk.past (obl with/case {dog} (conj and/cc Hugo)) ./punct"
     said = sentence(build(frame, {"clara": clara, "dog": dog}))
     assert said.text == "Clara, a nurse, walked with Maria's old dog and Hugo."

@@ -165,6 +165,19 @@ def test_stacked_sieves_sum_to_one_and_leave_padding_alone(tiny):
     assert (totals[:, published] <= 1 + 1e-6).all()
 
 
+def test_word_pairs_may_be_weighed_by_the_entropy_of_their_rows(tiny):
+    nsubj = resolve(["nsubj"], set(), "corrected")["nsubj"]
+    sieves = {"weighed": replace(nsubj, entropy=True), "nsubj": nsubj}
+    batch = [Scored(layout, random_pairs(len(layout))) for layout in layouts(tiny.tokenizer, EXAMPLES[:2])]
+    contraction, _ = stack(batch, sieves)
+    longest = max(len(sequence.layout) for sequence in batch)
+    uniform = torch.zeros(len(batch), 1, longest, longest)
+    for index, sequence in enumerate(batch):
+        size = len(sequence.layout)
+        uniform[index, :, :size, :size] = 1 / size
+        np.testing.assert_allclose(size * contraction(uniform)[index, :, 0], [np.log(size), 1], rtol=1e-5)
+
+
 def test_uniform_model_scores_one_everywhere_and_block_the_logarithm(tiny):
     model = build_tiny(AutoModel)
     for name, weight in model.named_parameters():

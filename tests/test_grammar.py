@@ -8,9 +8,9 @@ from analysis.errors import InputError
 
 def parsed(notation, **fillings):
     """Text and (form, head form, label) of every word."""
-    text, words = sentence(build(notation, fillings))
-    forms = ["ROOT", *(word.form for word in words)]
-    return text, [(word.form, forms[word.head], word.label) for word in words]
+    said = sentence(build(notation, fillings))
+    forms = ["ROOT", *(word.form for word in said.words)]
+    return said.text, [(word.form, forms[word.head], word.label) for word in said.words]
 
 
 def test_passive_with_agent():
@@ -29,7 +29,9 @@ def test_passive_with_agent():
 
 
 def test_contraction_is_two_words_with_adjoining_spans():
-    text, words = sentence(build("(nsubj she) do.present/aux n't/advmod sing.base ./punct", {}))
+    said = sentence(build("(nsubj she) do.present/aux n't/advmod sing.base ./punct", {}))
+    text, words = said.text, said.words
+    assert len(said) == len(words) == 5
     assert text == "She doesn't sing."
     assert [(word.form, word.lemma, word.upos, text[slice(*word.span)]) for word in words[1:3]] == [
         ("does", "do", "AUX", "does"),

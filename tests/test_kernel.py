@@ -42,14 +42,14 @@ def test_damage_is_not_hidden(damage: float):
     attention = torch.full((1, 2, 4, 4), 0.25)
     attention[0, 1, 2, 3] = damage
     sieve = Columns(np.full((1, 4), 0.25, np.float32), np.full((1, 4), 0.25, np.float32))
-    scores = Contraction([[sieve, sieve]], [False, True], 4)(attention)
+    scores = Contraction([{0: sieve, 1: sieve}], [False, True], 4)(attention)
     assert torch.isfinite(scores).tolist() == [[[True, False], [True, False]]]
 
 
 THREADS = """
 import numba, torch
 from analysis.contraction import Contraction
-Contraction([[None]], [False], 4)(torch.full((1, 2, 4, 4), 0.25))
+Contraction([{}], [False], 4)(torch.full((1, 2, 4, 4), 0.25))
 print(numba.get_num_threads(), torch.get_num_threads())
 """
 

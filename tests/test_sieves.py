@@ -99,7 +99,7 @@ def test_relations_equal_loops_over_pieces_and_pairs(name: str, role: str, suffi
         Oracle(layout.tokens, pairs).scores(role + suffix, maps),
         rtol=2e-6,
     )
-    assert sieves[role + suffix].units(sieves[role + suffix].form(layout, pairs)) == len(pairs[role])
+    assert len(sieves[role + suffix].form(layout, pairs).ranges) == len(pairs[role])
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -201,7 +201,7 @@ def test_syntactic_is_the_mean_of_relations_weighted_by_their_pairs():
     total = sum(len(pairs.get(r, ())) for r in RELATIONS)
     matrix = SIEVES["syntactic"].matrix(layout, pairs)
     np.testing.assert_allclose(matrix, sum(parts) / total, rtol=1e-5)
-    assert SIEVES["syntactic"].units(SIEVES["syntactic"].form(layout, pairs)) == total == 6
+    assert len(SIEVES["syntactic"].form(layout, pairs).ranges) == total == 6
 
 
 def test_syntactic_is_absent_without_its_four_relations():
@@ -214,7 +214,7 @@ def test_units_count_the_tokens_that_have_the_sieve():
     size = len(layout)
     expected = {"window_2": size, "offset_-5": size - 5, "offset_+1": size - 1, "cls": size, "block": size}
     for role, count in expected.items():
-        assert SIEVES[role].units(SIEVES[role].form(layout, {})) == count
+        assert SIEVES[role].form(layout, {}).tokens == count
 
 
 def test_rows_by_hand():

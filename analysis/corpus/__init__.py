@@ -35,7 +35,7 @@ def suits(draft: Draft) -> bool:
     """Whether the texts differ and have a natural length."""
     texts = {sentence.text for sentence in draft.sentences}
     return len(texts) == len(draft.sentences) and all(
-        len(sentence.words) in LENGTHS for sentence in draft.sentences
+        len(sentence) in LENGTHS for sentence in draft.sentences
     )
 
 
@@ -58,14 +58,14 @@ def check(task: str, n: int, split: str) -> None:
         raise InputError(f"n is {n}: ask for 0 or more examples")
 
 
-def labelled_drafts(task: str, n: int, seed: int, split: str = "train") -> list[Draft]:
-    """`n` labelled sentences or sentence pairs, labels balanced; the same arguments always give the same list."""
+def labelled_drafts(task: str, n: int, seed: int, split: str = "train") -> Iterator[Draft]:
+    """`n` labelled sentences or sentence pairs, labels balanced; the same arguments always give the same ones."""
     check(task, n, split)
     rng = Random(f"{task} {split} {seed}")
     labels = [index % 2 for index in range(n)]
     rng.shuffle(labels)
     seen: set[str] = set()
-    return [fresh(task, label, split, seen, rng) for label in labels]
+    return (fresh(task, label, split, seen, rng) for label in labels)
 
 
 def identifiers(task: str, n: int, split: str) -> list[str]:

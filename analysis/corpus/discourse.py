@@ -1,7 +1,7 @@
 """How a text mentions its cast: in full, by name, by a noun or by a pronoun that can only mean the one it means."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
 from random import Random
@@ -110,7 +110,7 @@ class Discourse:
         )
         phrase = self._pronoun(member, slot) if pronoun else self._named(member, slot)
         self.current.append((member, slot))
-        return replace(phrase, entity=member.name)
+        return phrase._replace(entity=member.name)
 
     def _repeated(self, member: Member) -> bool:
         return any(other is member for other, _ in self.current)
@@ -125,7 +125,7 @@ class Discourse:
         form = read("stories")["pronouns"][member.pronoun][slot.case]
         label = POSSESSIVE if slot.case == "possessive" else ""
         number = "plural" if member.pronoun == "plural" else "singular"
-        return replace(word_phrase(form, "", label, number), number=number)
+        return word_phrase(form, "", label, number)._replace(number=number)
 
     def _named(self, member: Member, slot: Slot) -> Phrase:
         forms = [form for form in self._forms(member, slot) if self._owned(form, member, slot)]
@@ -175,4 +175,4 @@ def words(phrase: Phrase) -> str:
 def possessive(phrase: Phrase) -> Phrase:
     """The phrase with its possessive mark."""
     mark = "'" if words(phrase).endswith("s") and phrase.number == "plural" else "'s"
-    return replace(phrase, right=(*phrase.right, word_phrase(mark, "", "case", "singular")))
+    return phrase._replace(right=(*phrase.right, word_phrase(mark, "", "case", "singular")))

@@ -173,7 +173,7 @@ def suits(text: Text) -> bool:
     """Whether a text has a natural length and says nothing twice."""
     told = [said for paragraph in text for said in paragraph]
     distinct = {said.text for said in told}
-    return sum(len(said.words) for said in told) in LENGTHS and len(distinct) == len(told)
+    return sum(len(said) for said in told) in LENGTHS and len(distinct) == len(told)
 
 
 def draw_texts(n: int, split: str, rng: Random) -> Iterator[Text]:

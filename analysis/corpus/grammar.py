@@ -1,9 +1,9 @@
 """Sentence frames in bracket notation -> words with dependency relations (the notation: see `frames.yaml`)."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -69,15 +69,18 @@ class Leaf(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A subtree of a frame: a label and items, exactly one of which is the head."""
+    """A subtree of a frame: a label and items, exactly one of which is the head.
+
+    Its verbs agree with `subject`, or with what those above agree with where there is none.
+    """
 
     label: str
-    items: tuple
+    items: tuple["Leaf | Group", ...]
     head: int
+    subject: "Leaf | Group | None"
 
 
-@dataclass(frozen=True)
-class Phrase:
+class Phrase(NamedTuple):
     """A word with its dependents in order; `label` is its relation to the word above, `entity` whom it mentions."""
 
     form: str
@@ -89,6 +92,9 @@ class Phrase:
     right: tuple["Phrase", ...] = ()
     xpos: str = ""
     entity: str = ""
+
+
+Arc = tuple[Phrase, Phrase | None]
 
 
 class Word(NamedTuple):
@@ -107,11 +113,35 @@ class Word(NamedTuple):
     entity: str = ""
 
 
-class Sentence(NamedTuple):
-    """A text and its words."""
+@dataclass(frozen=True)
+class Sentence:
+    """A text, and the tree that spells it: its words from left to right, each with the one it depends on."""
 
     text: str
-    words: tuple[Word, ...]
+    arcs: Sequence[Arc]
+    forms: Sequence[str]
+
+    @cached_property
+    def words(self) -> tuple[Word, ...]:
+        """The words; worked out when asked for, since most texts that are drawn are not kept."""
+        position = {id(word): index for index, (word, _) in enumerate(self.arcs, start=1)}
+        return tuple(
+            Word(
+                form,
+                word.lemma,
+                word.upos,
+                position[id(above)] if above else 0,
+                word.label,
+                span,
+                word.xpos,
+                word.entity,
+            )
+            for form, span, (word, above) in zip(self.forms, spans(self.forms), self.arcs, strict=True)
+        )
+
+    def __len__(self) -> int:
+        """Number of words."""
+        return len(self.arcs)
 
 
 Fillings = Mapping[str, Phrase | str | None]
@@ -138,7 +168,13 @@ def group(label: str, tokens: Iterator[str]) -> Group:
         raise InputError(
             f"frame ({label} {words}) has {len(heads)} items without a label: leave exactly one, the head"
         )
-    return Group(label, tuple(items), heads[0])
+    return Group(label, tuple(items), heads[0], subject(items, items[heads[0]]))
+
+
+def subject(items: Sequence[Leaf | Group], head: Leaf) -> Leaf | Group | None:
+    """What the verbs among the items agree with: their subject, else the head itself if it is a noun."""
+    nominal = head.feature not in VERBAL and not head.feature.isupper()
+    return next((item for item in items if item.label.startswith("nsubj")), head if nominal else None)
 
 
 def closing(tokens: list[str]) -> int:
@@ -212,16 +248,6 @@ def number_of(item: Leaf | Group, fillings: Fillings) -> str | None:
     return "plural" if item.feature == "plural" or item.text in PLURAL_SUBJECTS else "singular"
 
 
-def agreement(frame: Group, fillings: Fillings, inherited: str) -> str:
-    """The number that the verbs of a subtree agree with: its subject's, else its own head's, else the one above's."""
-    for item in frame.items:
-        if item.label.startswith("nsubj"):
-            return number_of(item, fillings) or inherited
-    head = frame.items[frame.head]
-    nominal = isinstance(head, Leaf) and head.feature not in VERBAL and not head.feature.isupper()
-    return (number_of(head, fillings) or inherited) if nominal else inherited
-
-
 def grow_leaf(item: Leaf, fillings: Fillings, number: str, label: str) -> Phrase | None:
     """The phrase of a word or slot; None where nothing fills the slot."""
     if not item.slot:
@@ -231,28 +257,30 @@ def grow_leaf(item: Leaf, fillings: Fillings, number: str, label: str) -> Phrase
         return None
     if isinstance(filling, str):
         return word_phrase(filling, item.feature, label, number)
-    return replace(filling, label=label if label != "=" else filling.label)
+    return filling._replace(label=filling.label if label == "=" else label)
 
 
-def grow_item(item: Leaf | Group, fillings: Fillings, number: str) -> Phrase | None:
-    """The phrase of any item that is not the head of its bracket."""
-    if isinstance(item, Group):
-        return grow_group(item, fillings, number)
-    return grow_leaf(item, fillings, number, item.label)
+def grow(items: Sequence[Leaf | Group], fillings: Fillings, number: str) -> list[Phrase]:
+    """The phrases of items that are not the head of their bracket, less those of empty slots."""
+    grown = [
+        grow_leaf(item, fillings, number, item.label)
+        if isinstance(item, Leaf)
+        else grow_group(item, fillings, number)
+        for item in items
+    ]
+    return [phrase for phrase in grown if phrase]
 
 
 def grow_group(frame: Group, fillings: Fillings, inherited: str) -> Phrase | None:
     """The phrase of a subtree; None where its head is an empty slot."""
-    number = agreement(frame, fillings, inherited)
+    number = (number_of(frame.subject, fillings) if frame.subject else None) or inherited
     head = grow_leaf(frame.items[frame.head], fillings, number, frame.label)
     if head is None:
         return None
-    before = [grow_item(item, fillings, number) for item in frame.items[: frame.head]]
-    after = [grow_item(item, fillings, number) for item in frame.items[frame.head + 1 :]]
-    left = (*filter(None, before), *head.left)
-    right = (*head.right, *filter(None, after))
-    own = "plural" if any(part.label == "conj" for part in right) and head.upos == "NOUN" else head.number
-    return replace(head, left=left, right=right, number=own)
+    left = (*grow(frame.items[: frame.head], fillings, number), *head.left)
+    right = (*head.right, *grow(frame.items[frame.head + 1 :], fillings, number))
+    coordinated = head.upos == "NOUN" and "conj" in [part.label for part in right]
+    return head._replace(left=left, right=right, number="plural" if coordinated else head.number)
 
 
 def build(notation: str, fillings: Fillings) -> Phrase:
@@ -260,18 +288,20 @@ def build(notation: str, fillings: Fillings) -> Phrase:
     return grow_group(parse_frame(notation), fillings, "singular")
 
 
-def in_order(phrase: Phrase, above: Phrase | None = None) -> Iterator[tuple[Phrase, Phrase | None]]:
+def in_order(phrase: Phrase, above: Phrase | None = None) -> list[Arc]:
     """The words of a tree from left to right, each with the one it depends on."""
+    arcs: list[Arc] = []
     for child in phrase.left:
-        yield from in_order(child, phrase)
-    yield phrase, above
+        arcs += in_order(child, phrase)
+    arcs.append((phrase, above))
     for child in phrase.right:
-        yield from in_order(child, phrase)
+        arcs += in_order(child, phrase)
+    return arcs
 
 
-def single_punctuation(arcs: list[tuple[Phrase, Phrase | None]]) -> list[tuple[Phrase, Phrase | None]]:
+def single_punctuation(arcs: list[Arc]) -> list[Arc]:
     """The words without commas that would stand first or directly before another mark."""
-    following = [arc[0].upos for arc in arcs[1:]] + [""]
+    following = [word.upos for word, _ in arcs[1:]] + [""]
     return [
         arc
         for position, (arc, after) in enumerate(zip(arcs, following, strict=True))
@@ -286,7 +316,7 @@ def surface(forms: list[str]) -> list[str]:
     return [forms[0][0].upper() + forms[0][1:], *forms[1:]]
 
 
-def spans(forms: list[str]) -> list[tuple[int, int]]:
+def spans(forms: Sequence[str]) -> list[tuple[int, int]]:
     """The character span of each form in the sentence."""
     found, end = [], -1
     for form in forms:
@@ -298,24 +328,7 @@ def spans(forms: list[str]) -> list[tuple[int, int]]:
 
 def sentence(phrase: Phrase) -> Sentence:
     """The sentence that a tree spells."""
-    arcs = single_punctuation(list(in_order(phrase)))
-    position = {id(word): index for index, (word, _) in enumerate(arcs, start=1)}
+    arcs = single_punctuation(in_order(phrase))
     forms = surface([word.form for word, _ in arcs])
-    places = spans(forms)
-    words = tuple(
-        Word(
-            form,
-            word.lemma,
-            word.upos,
-            position[id(above)] if above else 0,
-            word.label,
-            span,
-            word.xpos,
-            word.entity,
-        )
-        for form, span, (word, above) in zip(forms, places, arcs, strict=True)
-    )
-    text = ""
-    for form, (start, _) in zip(forms, places, strict=True):
-        text += " " * (start - len(text)) + form
-    return Sentence(text, words)
+    text = "".join(form if form in NO_SPACE_BEFORE else f" {form}" for form in forms).removeprefix(" ")
+    return Sentence(text, arcs, forms)
