@@ -45,8 +45,8 @@ MAKEFLAGS += --jobs=$(JOBS)
 include $(CACHE)/rules.mk
 endif
 
-$(CACHE)/rules.mk: $(ENVIRONMENT) profiles/$(PROFILE).yaml $(wildcard analysis/*.py analysis/*/*.py notebooks/*.py)
-	@$(PYTHON) -m analysis.rules --profile $(PROFILE)
+$(CACHE)/rules.mk: $(ENVIRONMENT) profiles/$(PROFILE).yaml $(shell find analysis notebooks -name "*.py")
+	@$(PYTHON) -m analysis.study.rules --profile $(PROFILE)
 
 profiles/$(PROFILE).yaml:
 	@echo "error: unknown profile '$(PROFILE)': choose from $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml))" >&2; exit 1

@@ -1,27 +1,20 @@
 """Statistics of attention heads: sieves, scores, tests and roles."""
 
-from importlib import import_module
+from analysis.lazy import lazy_names
 
-# Loaded on first use, so that the statistics work without loading torch.
-_HOMES = {
-    "Example": "examples",
+HOMES = {
+    "Example": "texts.examples",
     "InputError": "errors",
-    "Relation": "examples",
-    "Results": "store",
-    "SIEVES": "sieves",
-    "TASKS": "tasks",
-    "extract": "extraction",
-    "load_encoder": "models",
-    "load_examples": "tasks",
-    "parse": "syntax",
-    "published_table": "significance",
-    "role_table": "significance",
-    "sieve": "sieves",
+    "Relation": "texts.examples",
+    "Results": "study.results",
+    "SIEVES": "scores.sieves",
+    "TASKS": "texts.tasks",
+    "extract": "scores.extraction",
+    "load_encoder": "encoders.models",
+    "load_examples": "texts.tasks",
+    "parse": "texts.syntax",
+    "published_table": "statistics.significance",
+    "role_table": "statistics.significance",
+    "sieve": "scores.sieves",
 }
-__all__ = list(_HOMES)
-
-
-def __getattr__(name: str):
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+__getattr__, __all__ = lazy_names(__name__, HOMES)

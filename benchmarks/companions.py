@@ -20,17 +20,20 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from analysis.attachment import attach  # noqa: E402
-from analysis.dependencies import uas  # noqa: E402
-from analysis.distances import head_distances  # noqa: E402
-from analysis.layout import batches, layouts  # noqa: E402
-from analysis.models import load_encoder  # noqa: E402
-from analysis.passages import load_passages  # noqa: E402
-from analysis.probes import AttentionProbe, parses, predict, train  # noqa: E402
-from analysis.treebank import Treebank  # noqa: E402
-from analysis.trees import conllu_files, read_trees  # noqa: E402
-from analysis.vectors import word_vectors  # noqa: E402
-from analysis.words import split_words  # noqa: E402
+from analysis.encoders.layout import batches, layouts  # noqa: E402
+from analysis.encoders.models import load_encoder  # noqa: E402
+from analysis.papers.clark2019.attachment import attach  # noqa: E402
+from analysis.papers.clark2019.dependencies import uas  # noqa: E402
+from analysis.papers.clark2019.distances import head_distances  # noqa: E402
+from analysis.papers.clark2019.probes import AttentionProbe, parses, predict, train  # noqa: E402
+from analysis.papers.clark2019.vectors import word_vectors  # noqa: E402
+from analysis.scores.words import split_words  # noqa: E402
+from analysis.texts.passages import load_passages  # noqa: E402
+from analysis.texts.treebank import (  # noqa: E402
+    Treebank,  # noqa: E402
+    conllu_files,
+    read_trees,
+)
 from benchmarks.timing import Values, medians, report  # noqa: E402
 
 

@@ -27,24 +27,26 @@ from transformers import AutoModel, BertConfig
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from oracles import Oracle  # noqa: E402  (the loop implementation that the tests compare with)
+from oracles import Oracle
 
-from analysis import extraction  # noqa: E402
-from analysis.contraction import contract  # noqa: E402
-from analysis.corpora import open_corpus  # noqa: E402
-from analysis.examples import Example, Relation  # noqa: E402
-from analysis.extraction import Scored, extract, stack  # noqa: E402
-from analysis.forward import read_layers  # noqa: E402
-from analysis.layout import Layout, batches, layouts  # noqa: E402
-from analysis.models import Encoder, load_encoder, load_tokenizer  # noqa: E402
-from analysis.roles import ROLES  # noqa: E402
-from analysis.sieves import resolve  # noqa: E402
-from analysis.significance import published_table  # noqa: E402
-from analysis.store import Results  # noqa: E402
-from analysis.syntax import parse, token_pairs  # noqa: E402
-from analysis.tap import tap  # noqa: E402
-from analysis.tasks import load_examples  # noqa: E402
-from benchmarks.timing import Values, medians, report, speeds  # noqa: E402
+from analysis.encoders.layout import Layout, batches, layouts, token_pairs
+from analysis.encoders.models import Encoder, load_encoder, load_tokenizer
+from analysis.encoders.tap import (
+    read_layers,
+    tap,
+)
+from analysis.scores import extraction
+from analysis.scores.contraction import contract
+from analysis.scores.extraction import Scored, extract, stack
+from analysis.scores.sieves import resolve
+from analysis.statistics.roles import ROLES
+from analysis.statistics.significance import published_table
+from analysis.study.results import Results
+from analysis.texts.corpora import open_corpus
+from analysis.texts.examples import Example, Relation
+from analysis.texts.syntax import parse
+from analysis.texts.tasks import load_examples
+from benchmarks.timing import Values, medians, report, speeds
 
 PUBLISHED = ["local", "cls", "sep", "delimiter", "block"]
 SEQUENCES = {"minilm": 400, "bert-base": 64}

@@ -20,9 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from analysis.errors import InputError, exit_status  # noqa: E402
-from analysis.moments import FIELDS  # noqa: E402
-from analysis.roles import ROLES  # noqa: E402
-from analysis.store import update_readme  # noqa: E402
+from analysis.statistics.moments import FIELDS  # noqa: E402
+from analysis.statistics.roles import ROLES  # noqa: E402
+from analysis.study.results import update_readme  # noqa: E402
 from benchmarks.timing import RESULTS  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "scale.md"

@@ -20,8 +20,8 @@ import xarray as xr
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from analysis.roles import RELATIONS, ROLES  # noqa: E402
-from analysis.significance import DIMENSIONS, published_table, role_table  # noqa: E402
+from analysis.statistics.roles import RELATIONS, ROLES  # noqa: E402
+from analysis.statistics.significance import DIMENSIONS, published_table, role_table  # noqa: E402
 from benchmarks.timing import medians, report  # noqa: E402
 
 LAYERS, HEADS = 12, 12

@@ -11,7 +11,7 @@ from typing import Any
 
 from tabulate import tabulate
 
-from analysis.store import versions, write_text
+from analysis.files import versions, write_text
 
 RESULTS = Path(__file__).resolve().parent / "results"
 

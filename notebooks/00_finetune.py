@@ -35,9 +35,9 @@ training_precision = "auto"  # float32, bfloat16, or auto: bfloat16 where the de
 # %%
 import pandas as pd
 
-from analysis.finetuning import baselines, evaluate, finetune
-from analysis.store import Results, seeds_of
-from analysis.tasks import TASKS, load_examples
+from analysis.encoders import baselines, evaluate, finetune
+from analysis.study import Results, seeds_of
+from analysis.texts import TASKS, load_examples
 
 results = Results(profile)
 train = load_examples(task, source, "train", train_n, seed)

@@ -37,11 +37,10 @@ precision = "float32"  # or bfloat16
 import numpy as np
 import pandas as pd
 
-from analysis.extraction import extract_states
-from analysis.models import load_encoder
-from analysis.store import Results, seeds_of
-from analysis.syntax import parse
-from analysis.tasks import load_examples
+from analysis.encoders import load_encoder
+from analysis.scores import extract_states
+from analysis.study import Results, seeds_of
+from analysis.texts import load_examples, parse
 
 results = Results(profile)
 examples = load_examples(task, source, split, n, seed)

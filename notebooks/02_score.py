@@ -32,17 +32,13 @@ weighted_block = True  # multiply the rows of the block role by their entropy, a
 # %%
 import numpy as np
 
-from analysis.diagrams import attention_maps, sieve_diagrams
-from analysis.extraction import read_attention, read_sieves
-from analysis.grids import mean_maps
-from analysis.models import load_encoder
-from analysis.plots import score_distributions
-from analysis.roles import COARSE, ROLES, compose
-from analysis.significance import published_table
-from analysis.store import Results
-from analysis.syntax import parse
-from analysis.tasks import load_examples
-from analysis.theme import style
+from analysis.encoders import load_encoder
+from analysis.figures import attention_maps, mean_maps, sieve_diagrams, style
+from analysis.papers.pande2021 import score_distributions
+from analysis.scores import read_attention, read_sieves
+from analysis.statistics import COARSE, ROLES, compose, published_table
+from analysis.study import Results
+from analysis.texts import load_examples, parse
 
 style()
 results = Results(profile)

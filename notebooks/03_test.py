@@ -33,14 +33,18 @@ forest_role = "local"  # whose heads F10 shows
 # %%
 import pandas as pd
 
-from analysis.grids import assignment
-from analysis.intervals import forest
-from analysis.overlaps import overlap_heatmap, overlap_upset
-from analysis.plots import p_values
-from analysis.roles import arithmetic_differences, compose, memberships, overlap
-from analysis.significance import label_comparison, published_table, role_table
-from analysis.store import STATES, Results
-from analysis.theme import style
+from analysis.figures import assignment, forest, style
+from analysis.papers.pande2021 import overlap_heatmap, overlap_upset, p_values
+from analysis.statistics import (
+    arithmetic_differences,
+    compose,
+    label_comparison,
+    memberships,
+    overlap,
+    published_table,
+    role_table,
+)
+from analysis.study import STATES, Results
 
 style()
 results = Results(profile)

@@ -21,12 +21,10 @@ alpha = 0.05  # level of the tests
 # %%
 import pandas as pd
 
-from analysis.grids import label_map, role_map
-from analysis.plots import layer_profile
-from analysis.roles import layer_counts
-from analysis.significance import corrections, label_comparison
-from analysis.store import Results
-from analysis.theme import style
+from analysis.figures import label_map, role_map, style
+from analysis.papers.pande2021 import layer_profile
+from analysis.statistics import corrections, label_comparison, layer_counts
+from analysis.study import Results
 
 style()
 results = Results(profile)

@@ -28,19 +28,20 @@ minimum = 20
 seed = 0
 
 # %%
-from analysis.curves import power_curves, size_curves
-from analysis.simulation import (
+from analysis.figures import style
+from analysis.papers.pande2021 import (
     DIVISORS,
     T_RULES,
     analytic_power,
     compared,
     needed,
+    power_curves,
     resampling_limit,
+    size_curves,
     size_table,
     t_test_size,
 )
-from analysis.store import Results
-from analysis.theme import style
+from analysis.study import Results
 
 style()
 results = Results(profile)

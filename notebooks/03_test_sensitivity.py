@@ -47,27 +47,31 @@ treebank_n = 300  # sentences of it
 # %%
 import pandas as pd
 
-from analysis.ceilings import STRATA, length_table, uniform_head
-from analysis.controls import shuffled, treebank_examples
-from analysis.curves import control_counts, stability_curves, tau_curves, tau_layer_maps
-from analysis.extraction import extract
-from analysis.models import load_encoder, random_encoder
-from analysis.roles import compose
-from analysis.sensitivity import (
+from analysis.encoders import load_encoder, random_encoder
+from analysis.figures import style
+from analysis.files import expand
+from analysis.papers.pande2021 import (
+    STRATA,
     TAUS,
+    control_counts,
     control_table,
     dependence,
     label_stability,
+    length_table,
     parser_accuracy,
     parser_noise,
+    stability_curves,
+    tau_curves,
+    tau_layer_maps,
     tau_layers,
     tau_sweep,
+    uniform_head,
     variants,
 )
-from analysis.store import Results, expand
-from analysis.syntax import parse
-from analysis.tasks import load_examples, sample
-from analysis.theme import style
+from analysis.scores import extract, shuffled
+from analysis.statistics import compose
+from analysis.study import Results
+from analysis.texts import load_examples, parse, sample, treebank_examples
 
 style()
 results = Results(profile)

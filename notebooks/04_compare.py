@@ -32,14 +32,18 @@ weighted_block = True
 import numpy as np
 import pandas as pd
 
-from analysis.comparison import CHANGES, compare, partial_conjunction
-from analysis.grids import change_map
-from analysis.intervals import change_intervals
-from analysis.plots import mass_change, transitions_plot
-from analysis.roles import compose, mass_table, transitions
-from analysis.significance import adjust
-from analysis.store import STATES, Results
-from analysis.theme import style
+from analysis.figures import change_intervals, change_map, style
+from analysis.papers.pande2021 import mass_change, transitions_plot
+from analysis.statistics import (
+    CHANGES,
+    adjust,
+    compare,
+    compose,
+    mass_table,
+    partial_conjunction,
+    transitions,
+)
+from analysis.study import STATES, Results
 
 style()
 results = Results(profile)

@@ -31,11 +31,10 @@ weighted_block = True
 # %%
 import pandas as pd
 
-from analysis.plots import counts_over_seeds
-from analysis.roles import compose, label_agreement
-from analysis.significance import role_table
-from analysis.store import Results
-from analysis.theme import style
+from analysis.figures import style
+from analysis.papers.pande2021 import counts_over_seeds
+from analysis.statistics import compose, label_agreement, role_table
+from analysis.study import Results
 
 style()
 results = Results(profile)

@@ -38,28 +38,33 @@ precision = "float32"
 # %%
 import numpy as np
 
-from analysis.clark_surface_figures import (
+from analysis.encoders import load_encoder
+from analysis.figures import style
+from analysis.papers.clark2019 import (
+    behaviours,
+    distance_table,
+    embed,
     entropy_layers,
     example_heads,
-    gradient_layers,
-    head_map,
-    surface_patterns,
-)
-from analysis.distances import behaviours, distance_table, embed, head_distances, layer_test
-from analysis.extraction import read_attention
-from analysis.gradients import gradient_heads, gradient_importance, gradient_table, language_model
-from analysis.models import load_encoder
-from analysis.passages import load_passages
-from analysis.store import Results
-from analysis.surface import (
-    beside_published,
     exemplars,
+    gradient_heads,
+    gradient_importance,
+    gradient_layers,
+    gradient_table,
+    head_distances,
+    head_map,
+    language_model,
+    layer_test,
+    layers_beside_published,
     specialist_counts,
+    surface_patterns,
     surface_scores,
     surface_table,
     uniform_values,
 )
-from analysis.theme import style
+from analysis.scores import read_attention
+from analysis.study import Results
+from analysis.texts import load_passages
 
 style()
 results = Results(profile)
@@ -130,7 +135,7 @@ results.save_figure(entropy_layers(table, uniform), "clark-F4-entropy")
 # encoder. Layers of encoders of different depth do not correspond; only the course over the layers can be compared.
 
 # %%
-compared = beside_published(table)
+compared = layers_beside_published(table)
 results.save_table(compared, "clark_surface_layers")
 wide = compared.pivot(index="layer", columns="statistic", values=["bert_base_published", "this_encoder"])
 names = {"bert_base_published": "BERT-base (published)", "this_encoder": model.name}

@@ -46,34 +46,34 @@ glove = None  # a file of GloVe vectors as text
 # %%
 import pandas as pd
 
-from analysis.antecedents import (
+from analysis.encoders import load_encoder, random_encoder
+from analysis.figures import style
+from analysis.papers.clark2019 import (
+    SYMMETRIC,
     SYSTEM_COLUMNS,
     antecedent_table,
-    attended_antecedents,
-    fit,
-    held_out_systems,
-)
-from analysis.attachment import (
+    arcs,
     attach,
+    attended_antecedents,
     beside_published,
     best_heads,
-    dependency_table,
-    head_examples,
-    largest_gains,
-)
-from analysis.clark_syntax_figures import (
+    best_offsets,
+    clark,
     coreference_accuracy,
     dependency_accuracy,
+    dependency_table,
+    fit,
     head_arcs,
+    head_examples,
+    held_out_systems,
+    largest_gains,
+    offset_table,
+    over_seeds,
     probe_scores,
+    probe_table,
 )
-from analysis.dependencies import SYMMETRIC, arcs, best_offsets, offset_table
-from analysis.models import load_encoder, random_encoder
-from analysis.probing import over_seeds, probe_table
-from analysis.published import clark
-from analysis.store import Results
-from analysis.theme import style
-from analysis.trees import conllu_files, read_chains, read_trees
+from analysis.study import Results
+from analysis.texts import conllu_files, read_chains, read_trees
 
 style()
 results = Results(profile)

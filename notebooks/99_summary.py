@@ -33,13 +33,11 @@ readme = False  # write the claim table into README.md
 # %%
 import pandas as pd
 
-from analysis import evidence, published
-from analysis.claim_figures import claim_intervals
-from analysis.claims import claim_table, compare_maps, seed_table, short_table
-from analysis.clark_summary import summary_table
-from analysis.roles import compose
-from analysis.store import STATES, Results, update_readme
-from analysis.theme import style
+from analysis.figures import claim_intervals, style
+from analysis.papers.clark2019 import summary_table
+from analysis.papers.pande2021 import CLAIMS, compare_maps, evidence, published
+from analysis.statistics import claim_table, compose, seed_table, short_table
+from analysis.study import STATES, Results, update_readme
 
 style()
 results = Results(profile)
@@ -66,7 +64,7 @@ print(f"data {origin['source']}, parses {origin['parser']}, {origin['versions']}
 by_seed = {run: evidence.evidence_of(pretrained, finetuned[run], tau, alpha) for run in seeds}
 drawn = evidence.replicates(pretrained, finetuned, tau, alpha, replicates, seed)
 released = evidence.evidence_of_labels(published.roles())
-claims = claim_table(by_seed[seeds[0]], drawn, released)
+claims = claim_table(CLAIMS, by_seed[seeds[0]].followed_by(drawn), released)
 results.save_table(claims, "claims")
 claims.style.format(precision=3).hide().set_properties(**{"text-align": "left", "vertical-align": "top"})
 
@@ -79,7 +77,7 @@ print(", ".join(f"{count} {verdict}" for verdict, count in claims["verdict"].val
 # Intervals that cross the line are undecided. The ticks are the fine-tuning runs, each judged alone by its estimate.
 
 # %%
-spread = seed_table(by_seed)
+spread = seed_table(CLAIMS, by_seed)
 results.save_table(spread, "claims_seeds")
 results.save_figure(claim_intervals(claims, spread), "F14-claims")
 

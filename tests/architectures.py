@@ -19,7 +19,7 @@ from transformers import (
     RobertaModel,
 )
 
-from analysis.models import load_tokenizer
+from analysis.encoders.models import load_tokenizer
 
 LAYERS, HEADS = 2, 3
 ARCHITECTURES = ("bert", "distilbert", "roberta", "electra")

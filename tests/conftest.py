@@ -6,9 +6,10 @@ from pathlib import Path
 
 from jaxtyping import install_import_hook
 
-import analysis.kernel  # noqa: F401  (compiled functions cannot be wrapped by the hook)
+import analysis.scores.kernel  # noqa: F401  (compiled functions cannot be wrapped by the hook)
 
-install_import_hook("analysis", "beartype.beartype")
+# Where shapes matter; wrapping every module would cost more than half of the time of the tests.
+install_import_hook(["analysis.encoders", "analysis.scores", "analysis.statistics"], "beartype.beartype")
 
 # The hook must stand before the first import of the package.
 import matplotlib.pyplot as plt  # noqa: E402

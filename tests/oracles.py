@@ -8,7 +8,7 @@ from math import log, nan
 
 import numpy as np
 
-from analysis.syntax import Pairs
+from analysis.encoders.layout import Pairs
 
 SPECIAL = {"cls": ("[CLS]", "<s>"), "sep": ("[SEP]", "</s>")}
 PAIRS = {"nsubj", "dobj", "amod", "advmod"}

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis import profiles
 from analysis.errors import InputError
+from analysis.study import profiles
 
 HEADER = """# ---
 # jupyter:

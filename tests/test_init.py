@@ -6,12 +6,14 @@ import sys
 import pytest
 
 import analysis
-from analysis.store import ROOT
+from analysis.files import ROOT
 
 NAMES = ("Example", "load_encoder", "load_examples", "parse", "extract", "role_table", "sieve")
 
 
-@pytest.mark.parametrize("before", ["", "import analysis.extraction, analysis.syntax, analysis.tasks\n"])
+@pytest.mark.parametrize(
+    "before", ["", "import analysis.scores.extraction, analysis.texts.syntax, analysis.texts.tasks\n"]
+)
 def test_names_of_the_package_are_no_modules(before: str):
     code = f"{before}from analysis import {', '.join(NAMES)}\nassert all(map(callable, ({', '.join(NAMES)})))"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)

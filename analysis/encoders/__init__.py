@@ -1,0 +1,13 @@
+"""Models: loading, fine-tuning, the layout of a sequence, and the one place that touches attention."""
+
+from analysis.lazy import lazy_names
+
+HOMES = {
+    "baselines": "finetuning",
+    "evaluate": "finetuning",
+    "finetune": "finetuning",
+    "Encoder": "models",
+    "load_encoder": "models",
+    "random_encoder": "models",
+}
+__getattr__, __all__ = lazy_names(__name__, HOMES)

@@ -1,0 +1,18 @@
+"""Drawing that several papers share."""
+
+from analysis.lazy import lazy_names
+
+HOMES = {
+    "attention_maps": "diagrams",
+    "sieve_diagrams": "diagrams",
+    "assignment": "grids",
+    "change_map": "grids",
+    "label_map": "grids",
+    "mean_maps": "grids",
+    "role_map": "grids",
+    "change_intervals": "intervals",
+    "claim_intervals": "intervals",
+    "forest": "intervals",
+    "style": "theme",
+}
+__getattr__, __all__ = lazy_names(__name__, HOMES)

@@ -1,0 +1,180 @@
+"""Figures of one sequence: sieves as boxes and arrows (F1), attention as maps (F2) and as lines (clark-F1, F5)."""
+
+import math
+from collections.abc import Collection, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.path import Path
+from matplotlib.textpath import TextPath, text_to_path
+
+from analysis.figures.theme import BLACK, BLUE, DOUBLE, VERMILION, canvas, in_order, ink
+
+FONT_SIZE = 8.0  # points
+PADDING, GAP = 3.0, 4.0  # points: inside a box, between boxes
+NAME_SIZE = 7.0  # points: of the names that lines of attention join, where they fit
+CURRENT = "tokens of the sequence, in order (thick outline: the current token; arrows: its sieve)"
+
+
+def sieve_diagram(
+    tokens: list[str],
+    sieve: Float[np.ndarray, "token token"],
+    query: int,
+    axes: Axes | None = None,
+    role: str = "",
+    title: str = "",
+) -> Axes:
+    """One sequence as boxes, with arrows from token `query` to the tokens in its row of the sieve.
+
+    The opacity of an arrow is its weight relative to the largest of the row. Source: Pande 2021, sieves.
+    """
+    axes = canvas(axes, width=DOUBLE, height=1.0)
+    left, right = _box_edges(tokens)
+    centres = (left + right) / 2
+    weights = sieve[query] / (sieve[query].max() or 1.0)
+    text_size = _fit(axes, right[-1])
+    for position, token in enumerate(tokens):
+        box = (left[position], right[position] - left[position])
+        _draw_token(axes, token, box, float(weights[position]), position == query, ink(role), text_size)
+    for target in np.flatnonzero(weights):
+        _draw_arrow(axes, centres, query, int(target), 0.25 + 0.75 * float(weights[target]), ink(role))
+    axes.set(xlim=(-2, right[-1] + 2), ylim=(-0.42, 1.3), xticks=[], yticks=[], xlabel=CURRENT, title=title)
+    axes.set_ylabel(role or "sieve", rotation=0, ha="right", va="center", y=0.16)
+    axes.spines[:].set_visible(False)
+    return axes
+
+
+def sieve_diagrams(
+    tokens: list[str], sieves: dict[str, Float[np.ndarray, "token token"]], queries: dict[str, int]
+) -> Figure:
+    """One sieve diagram per role, stacked; `queries` names the current token of each role."""
+    roles = in_order(sieves)
+    figure, column = plt.subplots(
+        len(roles), 1, figsize=(DOUBLE, 0.54 * len(roles) + 0.3), squeeze=False, layout="constrained"
+    )
+    for axes, role in zip(column.flat, roles, strict=True):
+        sieve_diagram(tokens, sieves[role], queries[role], axes, role)
+        axes.set_xlabel("")
+    column[-1, 0].set_xlabel(CURRENT)
+    return figure
+
+
+def attention_map(
+    attention: Float[np.ndarray, "token token"], tokens: list[str], axes: Axes | None = None, title: str = ""
+) -> Axes:
+    """Heat map of one head's attention: a row per current token, dark = much attention, with its colour bar.
+
+    Labels are thinned out when the tokens are too many to be read.
+    """
+    axes = canvas(axes, width=DOUBLE / 2, height=3.0)
+    image = axes.imshow(attention, cmap="mako_r", vmin=0, interpolation="nearest", aspect="equal")
+    axes.figure.colorbar(image, ax=axes, label="attention (a row sums to 1)", shrink=0.8, pad=0.02)
+    room = 72 * min(axes.get_window_extent().size) / axes.figure.dpi / len(tokens)  # points per token
+    step = math.ceil(5.0 / room)
+    shown = range(0, len(tokens), step)
+    text = {"labels": tokens[::step], "fontsize": float(np.clip(0.85 * room * step, 4.0, FONT_SIZE))}
+    axes.set_xticks(shown, rotation=90, **text)
+    axes.set_yticks(shown, **text)
+    axes.tick_params(length=0, pad=2)
+    axes.set(xlabel="attended token", ylabel="current token", title=title)
+    return axes
+
+
+def attention_maps(maps: dict[str, tuple[Float[np.ndarray, "token token"], list[str]]]) -> Figure:
+    """One attention map per title, two in a row, each with its own colour scale. Source: Pande 2021."""
+    rows = math.ceil(len(maps) / 2)
+    figure, grid = plt.subplots(
+        rows, min(2, len(maps)), figsize=(DOUBLE, 3.1 * rows), squeeze=False, layout="constrained"
+    )
+    for axes, (title, (attention, tokens)) in zip(grid.flat, maps.items(), strict=False):
+        attention_map(attention, tokens, axes, title)
+    for surplus in grid.flat[len(maps) :]:
+        surplus.remove()
+    return figure
+
+
+def attention_lines(
+    axes: Axes,
+    weights: Float[np.ndarray, "token token"],
+    tokens: Sequence[str],
+    asked: Collection[int] = (),
+    room: int = 0,
+) -> None:
+    """One sequence twice, side by side, with a line from each token (left) to each that it attends to (right).
+
+    A line is as opaque as its weight (0 to 1). Names and lines of the tokens at the positions `asked` are vermilion.
+    The axes are as high as `room` names, or as all tokens, so that panels of different sequences have one scale. Names
+    take the width that they need, a third of the axes each at most. Source: Clark 2019, figures 1 and 5.
+    """
+    attending, attended = np.divmod(np.arange(weights.size), len(tokens))
+    chosen = np.isin(attending, list(asked))[:, None]
+    colours = np.where(chosen, to_rgb(VERMILION), to_rgb(BLUE))
+    opacity = np.clip(weights.reshape(-1, 1), 0, 1)
+    ends = np.stack([np.zeros(weights.size), attending, np.ones(weights.size), attended], 1).reshape(-1, 2, 2)
+    axes.add_collection(LineCollection(ends, colors=np.hstack([colours, opacity]), linewidths=1.2))
+    size, gap, beyond = _name_room(axes, tokens)
+    for position, token in enumerate(tokens):
+        own = VERMILION if position in asked else BLACK
+        look = {"va": "center", "fontsize": size, "parse_math": False}
+        axes.text(-gap, position, token, ha="right", color=own, **look)
+        axes.text(1 + gap, position, token, ha="left", **look)
+    axes.set(xlim=(-beyond, 1 + beyond), ylim=(max(room, len(tokens)) - 0.4, -0.6))
+    axes.axis("off")
+
+
+def _name_room(axes: Axes, tokens: Sequence[str]) -> tuple[float, float, float]:
+    """The font size of names (points), and in lengths of a line: the gap to it, the room of the longest name."""
+    points = 72 * axes.get_window_extent().width / axes.figure.dpi
+    font = FontProperties(size=NAME_SIZE)
+    widths = [text_to_path.get_text_width_height_descent(token, font, ismath=False)[0] for token in tokens]
+    longest = max(*widths, 1.0)
+    shrunk = min(1.0, points / 3 / longest)
+    beside = shrunk * longest + PADDING
+    length = points - 2 * beside
+    return shrunk * NAME_SIZE, PADDING / length, beside / length
+
+
+def _box_edges(tokens: list[str]) -> tuple[Float[np.ndarray, "token"], Float[np.ndarray, "token"]]:
+    """Left and right edges of the boxes (points at the full font size)."""
+    text = [TextPath((0, 0), token, size=FONT_SIZE).get_extents().width for token in tokens]
+    widths = np.maximum(text, FONT_SIZE / 2) + 2 * PADDING
+    right = np.cumsum(widths + GAP) - GAP
+    return right - widths, right
+
+
+def _fit(axes: Axes, needed: float) -> float:
+    """The font size (points) at which `needed` points fit into the axes, never above the full size."""
+    room = 72 * axes.get_window_extent().width / axes.figure.dpi * 0.9  # the role's name takes the rest
+    return min(1.0, room / needed) * FONT_SIZE
+
+
+def _draw_token(
+    axes: Axes, token: str, box: tuple[float, float], weight: float, current: bool, shade: tuple, size: float
+) -> None:
+    """The box of one token: tinted when it lies in the sieve, thickly outlined when it is current."""
+    tint = (shade, 0.10 + 0.30 * weight) if weight > 0 else "white"
+    outline = {"edgecolor": "black", "linewidth": 1.6} if current else {"edgecolor": "0.6", "linewidth": 0.6}
+    shape = "round,pad=0,rounding_size=0.1"
+    axes.add_patch(FancyBboxPatch((box[0], -0.36), box[1], 0.4, boxstyle=shape, facecolor=tint, **outline))
+    axes.text(box[0] + box[1] / 2, -0.16, token, ha="center", va="center_baseline", fontsize=size)
+
+
+def _draw_arrow(
+    axes: Axes, centres: Float[np.ndarray, "token"], query: int, target: int, opacity: float, shade: tuple
+) -> None:
+    """An arc above the boxes from token `query` to `target`, higher the farther; a loop when they are one."""
+    reach = abs(centres[target] - centres[query]) / np.ptp(centres) if target != query else 0.0
+    peak = 0.5 + 1.1 * reach**0.7
+    start, end = (
+        (centres[query], centres[target]) if reach else (centres[query] - PADDING, centres[query] + PADDING)
+    )
+    arc = Path([(start, 0.06), (start, peak), (end, peak), (end, 0.06)], [1, 4, 4, 4])
+    head = "-|>,head_length=3,head_width=1.6"
+    axes.add_patch(FancyArrowPatch(path=arc, arrowstyle=head, color=shade, alpha=opacity, fill=True, lw=1.0))

@@ -1,0 +1,261 @@
+"""Attention heads as parsers: the head that every attention head would give each word, and how often it is right."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float, Int16
+from torch import Tensor
+
+from analysis.encoders.models import Encoder
+from analysis.errors import InputError
+from analysis.papers.clark2019.dependencies import OFFSETS, STANFORD, best_offsets, fixed_offset, offset_table
+from analysis.papers.clark2019.published import clark
+from analysis.scores.words import LIMIT, WordMaps, read_word_maps, split_words, word_maps
+from analysis.statistics.comparison import sign_flip
+from analysis.statistics.resampling import bootstrap
+from analysis.statistics.significance import adjust
+
+# How a map is read: the word that the dependent attends to most, or the word that attends most to the dependent.
+DIRECTIONS = ("dependent to head", "head to dependent")
+MINIMUM = 100  # arcs of a relation (Clark 2019, released code)
+
+
+class Attachment(NamedTuple):
+    """What every attention head takes for the head of each word.
+
+    `words` are the rows of a treebank whose sentences the encoder could read, `predicted` the places (from 1) of
+    the heads of these words, and `left_out` says why and how many sentences were left out.
+    """
+
+    words: pd.DataFrame
+    predicted: Int16[np.ndarray, "word layer direction head"]
+    left_out: dict[str, int]
+
+
+def attach(
+    encoder: Encoder,
+    words: pd.DataFrame,
+    max_tokens: int = LIMIT,
+    rows: str = "mean",
+    budget: int = 2048,
+    progress: bool = True,
+) -> Attachment:
+    """The head of every word by every layer, attention head and direction (see DIRECTIONS).
+
+    `words` is that of `treebank.read_treebank`. The diagonal is set to zero, [CLS] and [SEP] are dropped and the
+    largest entry is taken, the first of equal ones; so ROOT is never predicted. Sentences that the encoder cannot
+    read are left out whole and counted. The maps of a batch are reduced on the device, layer by layer.
+    Source: Clark 2019, 4.2; `rows` as in `words.WordMerge`.
+    """
+    forms = [part.tolist() for _, part in words.groupby("sentence", sort=False)["form"]]
+    split = split_words(encoder.tokenizer, forms, max_tokens)
+    lengths = np.array([len(each) for each in forms])
+    starts = np.cumsum(lengths) - lengths
+    kept = np.isin(np.repeat(np.arange(len(forms)), lengths), [each.number for each in split.kept])
+    predicted = np.zeros((len(words), encoder.layers, len(DIRECTIONS), encoder.heads), np.int16)
+
+    def read(indices: list[int], layer: int, maps: WordMaps) -> None:
+        batch = [split.kept[index] for index in indices]
+        inside = np.arange(maps.shape[-1]) < np.array([[each.words] for each in batch])
+        places = np.concatenate([starts[each.number] + np.arange(each.words) for each in batch])
+        predicted[places, layer] = _attended(maps).movedim(-1, 1).cpu().numpy()[inside] + 1
+
+    read_word_maps(encoder, split.kept, read, rows, special=False, budget=budget, progress=progress)
+    return Attachment(words[kept].reset_index(drop=True), predicted[kept], split.left_out)
+
+
+def _attended(maps: WordMaps) -> Int16[Tensor, "batch direction head word"]:
+    """The most attended word of each word, and the word that attends most to it; the diagonal becomes zero."""
+    maps.diagonal(dim1=-2, dim2=-1).zero_()
+    return torch.stack([maps.argmax(-1), maps.argmax(-2)], dim=1).to(torch.int16)
+
+
+def right(attachment: Attachment, scored: pd.DataFrame) -> Bool[np.ndarray, "arc layer direction head"]:
+    """Whether each attention head finds the head of each arc (see `dependencies.arcs`)."""
+    first = attachment.words.reset_index().drop_duplicates("sentence").set_index("sentence")["index"]
+    places = (scored["sentence"].map(first) + scored["word"]).to_numpy()
+    return attachment.predicted[places] == scored["head"].to_numpy()[:, None, None, None]
+
+
+def halves(units: pd.Series, seed: int = 0) -> Bool[np.ndarray, " row"]:
+    """True for the rows of a random half of the units, which choose; the rows of the others are scored.
+
+    Raises InputError for fewer than two units.
+    """
+    names = units.unique()
+    if len(names) < 2:
+        raise InputError(
+            "one half must choose and the other be scored: give at least two sentences or documents"
+        )
+    chosen = np.random.default_rng(seed).permutation(names)[: len(names) // 2]
+    return units.isin(chosen).to_numpy()
+
+
+def best_heads(attachment: Attachment, scored: pd.DataFrame, minimum: int = MINIMUM) -> pd.DataFrame:
+    """The best attention head of each relation on the very arcs that chose it: an optimistic accuracy.
+
+    Columns relation, n, layer, head, direction, accuracy; `scored` is that of `dependencies.arcs`. Relations with
+    fewer than `minimum` arcs are left out. Source: Clark 2019, 4.2 (Table 1 chooses and scores so).
+    """
+    return pd.DataFrame(
+        [
+            {"relation": relation, "n": len(part), **_best(attachment, part)}
+            for relation, part in _relations(scored, minimum).items()
+        ],
+        columns=["relation", "n", "layer", "head", "direction", "accuracy"],
+    )
+
+
+def dependency_table(
+    attachment: Attachment,
+    scored: pd.DataFrame,
+    offsets: Sequence[int] = OFFSETS,
+    minimum: int = MINIMUM,
+    alpha: float = 0.05,
+    resamples: int = 999,
+    permutations: int = 9999,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """The attention head and the fixed offset that are best on one half of the sentences, scored on the other half.
+
+    Columns relation, n (arcs of the scored half), layer, head, direction, accuracy, low, high, offset,
+    offset_accuracy, p_adjusted. Accuracies are proportions of arcs; low and high their BCa bootstrap interval
+    over sentences, NaN where all arcs are right or all wrong. p_adjusted is of the two-sided sign-flip test of
+    attention head minus offset, whole sentences flipped, corrected over the relations by Benjamini and
+    Yekutieli. `scored` is that of `dependencies.arcs`; relations with fewer than `minimum` arcs in both halves
+    together, or without arcs in one of them, are left out. Source: Clark 2019, 4.2; departures: the paper chooses and
+    scores on the same sentences and tests nothing.
+    """
+    selecting = pd.Series(halves(scored["sentence"], seed), index=scored.index)
+    rows, differences = [], {}
+    for relation, part in _relations(scored, minimum).items():
+        chooses = selecting[part.index]
+        if chooses.all() or not chooses.any():
+            continue
+        row, differences[relation] = _held_out(
+            attachment, part[chooses], part[~chooses], offsets, (alpha, resamples, seed)
+        )
+        rows.append({"relation": relation, **row})
+    if not rows:
+        raise InputError(f"no relation has {minimum} arcs: give more sentences or lower the minimum")
+    table = pd.DataFrame(rows)
+    p = sign_flip(pd.DataFrame(differences).to_numpy(), permutations=permutations, seed=seed)
+    return table.assign(p_adjusted=adjust(p, "fdr_by"))
+
+
+def _relations(scored: pd.DataFrame, minimum: int) -> dict[str, pd.DataFrame]:
+    """The arcs of each relation that has enough, the most frequent relation first."""
+    counts = scored["relation"].value_counts(sort=True)
+    groups = dict(iter(scored.groupby("relation", sort=False)))
+    return {relation: groups[relation] for relation in counts.index[counts >= minimum]}
+
+
+def _best(attachment: Attachment, part: pd.DataFrame) -> dict[str, object]:
+    accuracy = right(attachment, part).mean(axis=0)
+    layer, direction, head = np.unravel_index(accuracy.argmax(), accuracy.shape)
+    found = {"layer": int(layer), "head": int(head), "direction": DIRECTIONS[direction]}
+    return found | {"accuracy": float(accuracy.max())}
+
+
+def _held_out(
+    attachment: Attachment,
+    choosing: pd.DataFrame,
+    held_out: pd.DataFrame,
+    offsets: Sequence[int],
+    options: tuple[float, int, int],
+) -> tuple[dict[str, object], pd.Series]:
+    """One relation's row, and by sentence how many more arcs the attention head has right than the offset."""
+    best = _best(attachment, choosing)
+    offset = int(best_offsets(offset_table(choosing, offsets))["offset"].iloc[0])
+    by_head = right(attachment, held_out)[:, best["layer"], DIRECTIONS.index(best["direction"]), best["head"]]
+    by_offset = fixed_offset(held_out, offset) == held_out["head"].to_numpy()
+    alpha, resamples, seed = options
+    sentences = held_out["sentence"].to_numpy()
+    interval = bootstrap(by_head[:, None].astype(float), 0.0, sentences, alpha, resamples, seed)
+    row = {
+        "n": len(held_out),
+        **best,
+        "accuracy": by_head.mean(),
+        "low": interval.low[0],
+        "high": interval.high[0],
+    }
+    row |= {"offset": offset, "offset_accuracy": by_offset.mean()}
+    return row, pd.Series(by_head.astype(float) - by_offset).groupby(sentences).sum()
+
+
+def beside_published(table: pd.DataFrame, optimistic: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies in percent: held out, on the data that chose the head, of the offset, and those of Clark 2019.
+
+    `table` is that of `dependency_table`, `optimistic` that of `best_heads`; columns that begin with `BERT-base` are
+    what the authors' notebook prints for the Penn Treebank, NaN where a relation has no counterpart there.
+    """
+    theirs = clark("dependencies").set_index("relation")[["head", "accuracy", "offset_accuracy"]]
+    same_data = optimistic.set_index("relation")["accuracy"].reindex(table["relation"]).to_numpy()
+    ours = {"held_out": table["accuracy"], "same_data": same_data, "offset": table["offset_accuracy"]}
+    percent = pd.DataFrame(
+        {"relation": table["relation"], **{name: 100 * each for name, each in ours.items()}}
+    )
+    published = (
+        theirs.reindex(table["relation"].map(STANFORD)).add_prefix("BERT-base ").reset_index(drop=True)
+    )
+    return percent.join(published)
+
+
+class HeadExample(NamedTuple):
+    """A sentence, the attention of one head between its words, [CLS] and [SEP], and the arcs of one relation.
+
+    `arcs` has rows of (word that attends, word attended to), both from 1, as the gold tree and the head's direction
+    have them.
+    """
+
+    relation: str
+    layer: int
+    head: int
+    direction: str
+    forms: list[str]
+    attention: Float[np.ndarray, "position position"]
+    arcs: list[tuple[int, int]]
+
+
+def largest_gains(table: pd.DataFrame, count: int = 4) -> pd.DataFrame:
+    """The relations of `dependency_table` whose attention head exceeds the offset most, sums of relations left out."""
+    own = table[~table["relation"].str.contains(r"all|\+")]
+    gain = own["accuracy"] - own["offset_accuracy"]
+    return own.loc[gain.sort_values(ascending=False, kind="stable").index[:count]]
+
+
+def head_examples(
+    encoder: Encoder,
+    attachment: Attachment,
+    scored: pd.DataFrame,
+    table: pd.DataFrame,
+    lengths: tuple[int, int] = (6, 12),
+    rows: str = "mean",
+) -> list[HeadExample]:
+    """For each row of a `dependency_table`, its head on the first sentence of a suitable length with the relation.
+
+    The first, not the best: whether the head is right there plays no part. `lengths` are the fewest and most words;
+    where no sentence is suitable, the shortest is taken. Source: Clark 2019, Figure 5.
+    """
+    found = []
+    for row in table.itertuples():
+        part = scored[(scored["relation"] == row.relation) & (scored["head"] > 0)]
+        suitable = part["length"].between(*lengths)
+        part = part[suitable] if suitable.any() else part[part["length"] == part["length"].min()]
+        part = part[part["sentence"] == part["sentence"].min()]
+        sentence = part["sentence"].iloc[0]
+        forms = attachment.words.loc[attachment.words["sentence"] == sentence, "form"].tolist()
+        [pieces] = split_words(encoder.tokenizer, [forms]).kept
+        pairs = list(zip((part["word"] + 1).tolist(), part["head"].tolist(), strict=True))
+        if row.direction == DIRECTIONS[1]:
+            pairs = [(head, dependent) for dependent, head in pairs]
+        attention = word_maps(encoder, pieces, rows)[row.layer, row.head]
+        found.append(
+            HeadExample(
+                row.relation, row.layer, row.head, row.direction, ["[CLS]", *forms, "[SEP]"], attention, pairs
+            )
+        )
+    return found

@@ -1,0 +1,192 @@
+"""How alike heads attend: Jensen-Shannon distances between all heads, their map, and what explains it (Clark 2019, 6).
+
+Distances are summed up while the documents stream by; attention maps are never stored.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy.stats
+import torch
+import xarray as xr
+from jaxtyping import Float, Int
+from scipy.spatial.distance import pdist
+from sklearn.manifold import MDS
+from torch import Tensor
+from tqdm import tqdm
+
+from analysis.encoders.layout import batches, layouts
+from analysis.encoders.models import Encoder
+from analysis.encoders.tap import read_layers
+from analysis.errors import InputError
+from analysis.texts.examples import Example
+
+SMOOTHING = 1e-3  # the part of every row that is spread evenly, so that zeros have a logarithm
+CACHED = 2**18  # numbers of two maps' sum that are worked on at a time: they stay in a core's cache
+# What a head is called, and from which column and value on; a later rule overrides an earlier one.
+OTHER = "other"
+BEHAVIOURS = {
+    "next token": ("next", 0.5),
+    "previous token": ("previous", 0.5),
+    "broad": ("entropy", 3.8),
+    "[CLS]": ("cls", 0.6),
+    "[SEP]": ("sep", 0.6),
+    "full stops and commas": ("punct", 0.6),
+}
+GRID = ["layer", "head", "other_layer", "other_head"]
+Distances = Float[np.ndarray, "one other"]
+
+
+def head_distances(
+    encoder: Encoder,
+    examples: Sequence[Example],
+    max_tokens: int = 128,
+    segment_ids: str = "zeros",
+    budget: int = 2048,
+    progress: bool = True,
+) -> xr.DataArray:
+    """Distance between any two heads: (layer, head, other_layer, other_head), in nats.
+
+    The Jensen-Shannon divergence between the two heads' rows, natural logarithm, summed over the tokens of all
+    sequences; a row is first smoothed to 0.999 P + 0.001 / T. At most ln 2 times the attribute `tokens`. `budget`
+    is the padded tokens of one batch and does not change the result (1e-4). Source: Clark 2019, section 6, with
+    segment ids of 0; departure: float32 with sums in float64 (the released code computes in float16).
+    Raises InputError as `layouts` does.
+    """
+    found = layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
+    heads = encoder.layers * encoder.heads
+    total = torch.zeros(heads, heads, dtype=torch.float64)
+    with tqdm(total=len(found), desc="distances", unit="sequence", disable=not progress) as bar:
+        for indices in batches(found, budget):
+            batch = [found[index] for index in indices]
+            maps: list[Tensor] = []
+            read_layers(encoder, batch, lambda _, attention, maps=maps: maps.append(attention))
+            for number, layout in enumerate(batch):
+                size = len(layout)
+                total += pairwise(torch.cat([layer[number, :, :size, :size] for layer in maps])).cpu()
+                bar.update()
+    values = total.numpy().reshape(encoder.layers, encoder.heads, encoder.layers, encoder.heads)
+    axes = [range(encoder.layers), range(encoder.heads)] * 2
+    described = {
+        **encoder.provenance,
+        "sequences": len(found),
+        "tokens": sum(map(len, found)),
+        "segment_ids": segment_ids,
+    }
+    return xr.DataArray(values, dict(zip(GRID, axes, strict=True)), GRID, "distance", described)
+
+
+def pairwise(maps: Float[Tensor, "map row token"]) -> Float[Tensor, "map map"]:
+    """Jensen-Shannon divergence (nats) between the smoothed rows of any two maps, summed over the rows.
+
+    With S = P + Q the divergence of two rows is ln 2 + sum(P ln P + Q ln Q - S ln S) / 2: one logarithm a pair.
+    """
+    count, rows, tokens = maps.shape
+    smoothed = (maps * (1 - SMOOTHING) + SMOOTHING / tokens).flatten(1)
+    own = _product_logarithms(smoothed)
+    result = smoothed.new_zeros(count, count, dtype=torch.float64)
+    step = max(1, CACHED // smoothed.shape[1]) if maps.device.type == "cpu" else count
+    for one in range(count - 1):
+        for first in range(one + 1, count, step):
+            others = slice(first, first + step)
+            mixed = _product_logarithms(smoothed[others] + smoothed[one])
+            result[one, others] = rows * np.log(2) + (own[one] + own[others] - mixed) / 2
+    return (result + result.T).clamp(min=0)  # rounding may leave equal maps a little below
+
+
+def _product_logarithms(values: Float[Tensor, "map cell"]) -> Float[Tensor, " map"]:
+    """Sum of v ln v over all cells."""
+    return torch.linalg.vecdot(values, values.log()).double()
+
+
+def distance_table(distances: xr.DataArray) -> pd.DataFrame:
+    """Every pair of heads once: layer, head, other_layer, other_head, distance (nats, summed over all tokens)."""
+    heads = distances.sizes["head"]
+    table = distances.to_dataframe().reset_index()
+    earlier = table["layer"] * heads + table["head"] < table["other_layer"] * heads + table["other_head"]
+    return table[earlier].reset_index(drop=True)[[*GRID, "distance"]]
+
+
+def _square(distances: xr.DataArray) -> Distances:
+    return distances.values.reshape(distances.sizes["layer"] * distances.sizes["head"], -1)
+
+
+def _head_layers(distances: xr.DataArray) -> Int[np.ndarray, " head"]:
+    return np.repeat(np.arange(distances.sizes["layer"]), distances.sizes["head"])
+
+
+def embed(distances: xr.DataArray, seed: int = 0, starts: int = 5) -> tuple[pd.DataFrame, float]:
+    """Heads in the plane by metric multidimensional scaling, and how badly the plane fits (Kruskal's stress-1).
+
+    Columns layer, head, x, y: only distances between points mean anything, and of `starts` random beginnings the
+    best counts. Stress is 0 where the plane shows all distances exactly; above 0.2 it shows them poorly.
+    Source: Clark 2019, section 6 (n_init 5, eps 1e-10, 1000 iterations); departure: a fixed seed.
+    """
+    square = _square(distances)
+    scaling = MDS(
+        n_components=2, metric_mds=True, metric="precomputed", n_init=starts, init="random", max_iter=1000,
+        eps=1e-10, random_state=seed, normalized_stress=False,
+    )  # fmt: skip
+    places = scaling.fit_transform(square / square.mean())  # the scale of the distances must not matter
+    stress = stress_1(square, places)
+    keys = pd.MultiIndex.from_product([distances["layer"].values, distances["head"].values])
+    frame = keys.to_frame(index=False).set_axis(["layer", "head"], axis=1)
+    return frame.assign(x=places[:, 0], y=places[:, 1]), stress
+
+
+def stress_1(distances: Distances, places: Float[np.ndarray, "one 2"]) -> float:
+    """Kruskal's stress-1 of points in the plane: root of the squared errors over the squared distances drawn.
+
+    The points are rescaled to fit the distances best first.
+    """
+    wanted = distances[np.triu_indices(len(distances), 1)]
+    drawn = pdist(places)
+    scale = (wanted @ drawn) / (wanted @ wanted)
+    return float(np.sqrt(((drawn - scale * wanted) ** 2).sum() / (drawn**2).sum()))
+
+
+def behaviours(table: pd.DataFrame) -> pd.Series:
+    """What each head of a `surface_table` is called by BEHAVIOURS, in the order of its rows (Clark 2019, figure 6).
+
+    The threshold of broad heads (3.8 nats) is the published one, for sequences of about 120 tokens. The six heads
+    that the article names for their syntax are BERT-base's and have no rule.
+    """
+    names = pd.Series(OTHER, index=table.index, name="behaviour")
+    for name, (column, threshold) in BEHAVIOURS.items():
+        names[table[column] > threshold] = name
+    return names
+
+
+class LayerTest(NamedTuple):
+    """Mean distance of heads of one layer and of heads of two layers, and the p-value of their difference."""
+
+    within: float
+    between: float
+    p: float
+    resamples: int
+
+
+def layer_test(distances: xr.DataArray, resamples: int = 9999, seed: int = 0) -> LayerTest:
+    """Whether heads of one layer attend more alike than heads of two: a permutation test over the layer labels.
+
+    One-sided; the heads are exchangeable under the null hypothesis, their distances stay as they are. Raises
+    InputError for fewer than two layers or a single head in each.
+    """
+    if distances.sizes["layer"] < 2 or distances.sizes["head"] < 2:
+        raise InputError("distances of heads need two layers of two heads at least: give a larger encoder")
+    square, labels = _square(distances), _head_layers(distances)
+    pairs = np.triu_indices(len(labels), 1)
+    apart = square[pairs]
+
+    def mean_within(drawn: np.ndarray, axis: int = -1) -> np.ndarray | np.floating:
+        same = drawn[..., pairs[0]] == drawn[..., pairs[1]]
+        return (same @ apart) / same.sum(axis)  # the number of pairs is the same in every permutation
+
+    found = scipy.stats.permutation_test(
+        (labels,), mean_within, permutation_type="pairings", alternative="less", n_resamples=resamples,
+        vectorized=True, batch=200, rng=seed,
+    )  # fmt: skip
+    different = labels[pairs[0]] != labels[pairs[1]]
+    return LayerTest(float(found.statistic), float(apart[different].mean()), float(found.pvalue), resamples)

@@ -1,0 +1,301 @@
+"""How much attention weights matter to masked-language modelling: gradients of its loss (Clark 2019, figure 3).
+
+The article released no code for this; what its text leaves open is settled as `gradient_importance` says.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pandas as pd
+import torch
+import xarray as xr
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import cross_entropy, linear
+from torch.nn.utils.rnn import pad_sequence
+from tqdm import tqdm
+
+from analysis.encoders.layout import Layout, batches, layouts
+from analysis.encoders.models import Encoder, load_encoder, load_language_model
+from analysis.encoders.tap import tap
+from analysis.errors import InputError
+from analysis.scores.extraction import Scored, stack
+from analysis.scores.sieves import SIEVES
+from analysis.texts.examples import Example
+
+# The groups of attended tokens and the sieves that mark them.
+GROUPS = {"cls": "cls", "sep": "sep", "punct": "stops", "other": "content"}
+MASKED, RANDOM = 0.8, 0.1  # of the chosen tokens; the rest stay as they are (BERT)
+UNLABELLED = -100
+LOSSES = ("mean", "sum")
+HIDDEN = 0.15  # of the word pieces, while a head is trained (BERT)
+LEARNING_RATE, BATCH_SIZE = 3e-3, 128  # of training a head: hidden tokens in a step
+OWN, TRAINED = "head of the checkpoint", "head trained here, encoder frozen"
+
+
+class Head(torch.nn.Module):
+    """A masked-language head as BERT's: a transform, then the word embeddings as decoder, which stay as they are.
+
+    It decodes into `vocabulary`, the ids of the word pieces that its text holds; its bias begins as the logarithm
+    of their `frequencies`.
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        embeddings: Float[Tensor, "token embedding"],
+        vocabulary: Int[Tensor, " piece"],
+        frequencies: Int[Tensor, " piece"],
+    ):
+        super().__init__()
+        width = embeddings.shape[1]
+        self.transform = torch.nn.Sequential(
+            torch.nn.Linear(hidden_size, width), torch.nn.GELU(), torch.nn.LayerNorm(width)
+        )
+        self.bias = torch.nn.Parameter((frequencies / frequencies.sum()).log())
+        self.register_buffer("decoder", embeddings.detach()[vocabulary], persistent=False)
+        self.register_buffer("vocabulary", vocabulary, persistent=False)
+
+    def forward(self, hidden: Float[Tensor, "position hidden"]) -> Float[Tensor, "position piece"]:
+        """Logits over the vocabulary."""
+        return linear(self.transform(hidden), self.decoder, self.bias)
+
+    def targets(self, ids: Int[Tensor, " position"]) -> Int[Tensor, " position"]:
+        """Places of token ids in the vocabulary; raises InputError for one that it lacks."""
+        if not torch.isin(ids, self.vocabulary).all():
+            raise InputError(
+                "the text holds word pieces that the head has not seen: train it on the same text"
+            )
+        return torch.searchsorted(self.vocabulary, ids)
+
+
+Masked = tuple[Layout, np.ndarray]  # a sequence with hidden tokens, and its labels
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """An encoder with a masked-language head: that of its checkpoint (`head` is None), or one trained here."""
+
+    encoder: Encoder
+    head: Head | None = None
+
+    @property
+    def origin(self) -> str:
+        """Where the head is from, as tables and figures say it."""
+        return OWN if self.head is None else TRAINED
+
+    def predict(
+        self, inputs: dict[str, Tensor], labels: Int[Tensor, "batch token"]
+    ) -> tuple[Float[Tensor, "position piece"], Int[Tensor, " position"]]:
+        """Logits at the labelled positions, and the place of the right piece among them."""
+        chosen = labels != UNLABELLED
+        output = self.encoder.model(**inputs)
+        if self.head is None:
+            return output.logits[chosen], labels[chosen]
+        return self.head(output.last_hidden_state[chosen]), self.head.targets(labels[chosen])
+
+
+def language_model(
+    name: str | Path,
+    examples: Sequence[Example],
+    epochs: int = 5,
+    max_tokens: int = 128,
+    segment_ids: str = "zeros",
+    seed: int = 0,
+    device: str = "cpu",
+    progress: bool = True,
+) -> LanguageModel:
+    """An encoder with the masked-language head of its checkpoint; one that has none gets a head trained here.
+
+    Such a head is trained on the examples, 15 % of whose tokens are hidden, while the encoder and its word
+    embeddings, which decode, stay as they are; it knows the word pieces of the examples only. Raises InputError for
+    an encoder without a mask token, and where a head must be trained without examples or epochs.
+    """
+    found = load_language_model(name, device)
+    encoder = load_encoder(name, device) if found is None else found
+    if encoder.tokenizer.mask_token_id is None:
+        raise InputError(f"{encoder.name} has no mask token: choose an encoder that was trained with one")
+    if found is not None:
+        return LanguageModel(found)
+    if not examples or epochs < 1:
+        raise InputError(
+            f"{encoder.name} has no masked-language head: give examples and at least 1 epoch to train one"
+        )
+    sequences = layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
+    return LanguageModel(encoder, trained_head(encoder, sequences, epochs, seed, progress))
+
+
+def trained_head(
+    encoder: Encoder, sequences: Sequence[Layout], epochs: int, seed: int, progress: bool = True
+) -> Head:
+    """A masked-language head for a frozen encoder, the same for the same seed (AdamW, falling learning rate)."""
+    hidden = [
+        masked(layout, encoder, HIDDEN, seed - 1) for layout in sequences
+    ]  # not the masks analysed later
+    pieces = np.concatenate([layout.input_ids[layout.text >= 0] for layout in sequences])
+    known = torch.from_numpy(pieces).unique(return_counts=True)
+    states, labels = _states(encoder, hidden, progress)
+    embeddings = encoder.model.get_input_embeddings().weight.detach()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        head = Head(states.shape[1], embeddings.cpu(), *known).to(encoder.device)
+        batches_of = [torch.randperm(len(states)).split(BATCH_SIZE) for _ in range(epochs)]
+    steps = [batch for epoch in batches_of for batch in epoch]
+    optimiser = torch.optim.AdamW(head.parameters(), LEARNING_RATE)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, len(steps))
+    targets = head.targets(labels)
+    for batch in tqdm(steps, desc="training the head", unit="step", disable=not progress):
+        optimiser.zero_grad()
+        cross_entropy(head(states[batch]), targets[batch]).backward()
+        optimiser.step()
+        schedule.step()
+    return head
+
+
+def _states(
+    encoder: Encoder, hidden: Sequence[Masked], progress: bool
+) -> tuple[Float[Tensor, "position hidden"], Int[Tensor, " position"]]:
+    """The encoder's last hidden states at all hidden tokens, and the tokens."""
+    states, labels = [], []
+    with tqdm(total=len(hidden), desc="hidden states", unit="sequence", disable=not progress) as bar:
+        for indices in batches([layout for layout, _ in hidden]):
+            inputs, expected = _inputs(encoder, [hidden[index] for index in indices])
+            chosen = expected != UNLABELLED
+            with torch.no_grad():
+                states.append(encoder.model(**inputs).last_hidden_state[chosen])
+            labels.append(expected[chosen])
+            bar.update(len(indices))
+    return torch.cat(states), torch.cat(labels)
+
+
+def masked(
+    layout: Layout, encoder: Encoder, probability: float | int, seed: int
+) -> tuple[Layout, Int[np.ndarray, " token"]]:
+    """A sequence with some of its tokens hidden, and the labels: the hidden token's id there, -100 elsewhere.
+
+    A proportion `probability` of the word pieces, at least one, is chosen, never a special token; 80 % of them
+    become [MASK], 10 % a random token, 10 % stay (BERT). With probability 0 nothing is hidden and every word piece
+    has its label. The choice depends on the seed and the sequence's id alone.
+    """
+    candidates = np.flatnonzero(layout.text >= 0)
+    labels = np.full(len(layout), UNLABELLED)
+    if probability == 0:
+        labels[candidates] = layout.input_ids[candidates]
+        return layout, labels
+    generator = np.random.default_rng(Random(f"{layout.id} {seed}").getrandbits(64))
+    count = max(1, round(probability * len(candidates)))
+    chosen = generator.choice(candidates, count, replace=False)
+    labels[chosen] = layout.input_ids[chosen]
+    fate = generator.random(count)
+    ids = layout.input_ids.copy()
+    ids[chosen[fate < MASKED]] = encoder.tokenizer.mask_token_id
+    swapped = chosen[(fate >= MASKED) & (fate < MASKED + RANDOM)]
+    ids[swapped] = generator.integers(len(encoder.tokenizer), size=len(swapped))
+    tokens = tuple(encoder.tokenizer.convert_ids_to_tokens(ids.tolist()))
+    return replace(layout, input_ids=ids, tokens=tokens), labels
+
+
+def _inputs(
+    encoder: Encoder, hidden: Sequence[Masked]
+) -> tuple[dict[str, Tensor], Int[Tensor, "batch token"]]:
+    """One padded batch: the model's arguments, and the labels."""
+    sequences, labels = zip(*hidden, strict=True)
+    padded = pad_sequence([torch.from_numpy(one) for one in labels], True, UNLABELLED)
+    return encoder.inputs(sequences), padded.to(encoder.device)
+
+
+def gradient_importance(
+    model: LanguageModel,
+    examples: Sequence[Example],
+    mask_probability: float | int = 0.15,
+    loss: str = "mean",
+    times_attention: bool = False,
+    max_tokens: int = 128,
+    segment_ids: str = "zeros",
+    seed: int = 0,
+    budget: int = 1024,
+    progress: bool = True,
+) -> xr.DataArray:
+    """|dL/d attention| of every sequence, group of attended tokens, layer and head (Clark 2019, figure 3).
+
+    L is the cross-entropy (nats) of one sequence's hidden tokens, their mean or their `sum`; the value is the mean
+    over rows (all tokens) and the columns of a group: `cls`, `sep`, `punct` (full stops and commas) and `other` (none
+    of them), as the model sees them, hidden tokens as [MASK]. `mask_probability=0` hides nothing and takes the loss
+    at every word piece. `times_attention` multiplies each gradient by its weight. Every sequence has its own
+    gradient, whatever the batch. NaN where a group is absent. Coordinates `loss` (nats, mean) and `accuracy`
+    (proportion of the hidden tokens that are guessed) go with the values. Settled here, since the article says only
+    "magnitude": the absolute value, the groups' means, and [CLS] apart from the other tokens. Raises InputError for
+    values out of range.
+    """
+    if not 0 <= mask_probability < 1:
+        raise InputError(f"mask_probability is {mask_probability}: give a proportion from 0 to below 1")
+    if loss not in LOSSES:
+        raise InputError(f"loss is {loss!r}: choose {' or '.join(LOSSES)}")
+    encoder = model.encoder
+    sequences = [
+        masked(layout, encoder, mask_probability, seed)
+        for layout in layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
+    ]
+    values = np.full((len(sequences), len(GROUPS), encoder.layers, encoder.heads), np.nan, np.float32)
+    fits = np.zeros((len(sequences), 2), np.float32)
+    with tqdm(total=len(sequences), desc="gradients", unit="sequence", disable=not progress) as bar:
+        for indices in batches([layout for layout, _ in sequences], budget):
+            batch = [sequences[index] for index in indices]
+            gradients, fits[indices] = _attention_gradients(model, batch, loss, times_attention)
+            values[indices] = _group_means(gradients, [layout for layout, _ in batch])
+            bar.update(len(indices))
+    described = {"head": model.origin, "mask_probability": mask_probability, "segment_ids": segment_ids}
+    axes = {"sequence": [layout.id for layout, _ in sequences], "group": [*GROUPS]}
+    axes |= {"layer": range(encoder.layers), "head": range(encoder.heads)}
+    found = xr.DataArray(values, axes, [*axes], "importance", encoder.provenance | described)
+    return found.assign_coords(loss=("sequence", fits[:, 0]), accuracy=("sequence", fits[:, 1]))
+
+
+def _attention_gradients(
+    model: LanguageModel, batch: Sequence[Masked], loss: str, times_attention: bool
+) -> tuple[list[Float[Tensor, "batch head token token"]], Float[np.ndarray, "batch 2"]]:
+    """Absolute gradients of every layer, and each sequence's mean loss and accuracy."""
+    inputs, labels = _inputs(model.encoder, batch)
+    chosen = labels != UNLABELLED
+    maps: list[Tensor] = []
+    with tap(model.encoder.model, lambda _, attention: maps.append(attention)), torch.enable_grad():
+        logits, targets = model.predict(inputs, labels)
+        entropies = cross_entropy(logits, targets, reduction="none")
+    owner = chosen.nonzero()[:, 0]
+    counts = chosen.sum(1)
+    weights = 1 / counts[owner] if loss == "mean" else torch.ones_like(entropies)
+    # The sum over sequences: a mean would divide each one's gradient by the size of its batch.
+    gradients = torch.autograd.grad((entropies * weights).sum(), maps)
+    right = (logits.argmax(1) == targets).float()
+    fit = torch.zeros(len(batch), 2, device=logits.device)
+    fit.index_add_(0, owner, torch.stack([entropies.detach(), right], dim=1))
+    factors = [attention.detach() if times_attention else 1 for attention in maps]
+    found = [(gradient * factor).abs() for gradient, factor in zip(gradients, factors, strict=True)]
+    return found, (fit / counts[:, None]).cpu().numpy()
+
+
+def _group_means(
+    gradients: Sequence[Float[Tensor, "batch head token token"]], batch: Sequence[Layout]
+) -> Float[np.ndarray, "batch group layer head"]:
+    """Mean over the pairs that each group's sieve marks; the sieves leave padding out."""
+    sieves = {group: SIEVES[sieve] for group, sieve in GROUPS.items()}
+    contraction, units = stack([Scored(layout, {}) for layout in batch], sieves, gradients[0].device)
+    means = torch.stack([contraction(layer) for layer in gradients], dim=2).cpu().numpy()
+    return np.where(units[:, :, None, None] > 0, means, np.nan)
+
+
+def gradient_heads(importance: xr.DataArray) -> pd.DataFrame:
+    """Mean over sequences for each head: layer, head, group, importance."""
+    table = importance.mean("sequence").to_series().reset_index()
+    return table[["layer", "head", "group", "importance"]].sort_values(
+        ["layer", "head"], kind="stable", ignore_index=True
+    )
+
+
+def gradient_table(importance: xr.DataArray) -> pd.DataFrame:
+    """Mean over sequences and heads: layer, group, importance."""
+    table = gradient_heads(importance).groupby(["layer", "group"], sort=False)["importance"].mean()
+    return table.reset_index()

@@ -1,0 +1,321 @@
+"""Probing classifiers: how much of a dependency tree attention holds, beside word vectors and distances."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float, Float32, Int
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pad_sequence
+from tqdm import tqdm
+
+from analysis.encoders.models import Encoder
+from analysis.errors import InputError
+from analysis.scores.words import LIMIT, Words, read_batch, split_words
+
+ALIGNMENTS = ("fixed", "original")
+LEARNING_RATE = 0.002
+HIDDEN = 256  # units of the distance probe
+NEAR = (0, -1, 1, -2, 2)  # offsets that the distance probe has an indicator of
+POOL = 512  # sentences, in the order of the file, that batches of similar length are made of
+PADDED = -1  # the gold head of a place that no word fills
+
+Logits = Float[Tensor, "seed batch word candidate"]
+
+
+class Parses(NamedTuple):
+    """Sentences with their gold heads (0 is ROOT, else from 1) and word vectors; what was left out is counted.
+
+    `words` are the rows of the treebank that the sentences kept are made of, in their order.
+    """
+
+    pieces: list[Words]
+    heads: list[Int[np.ndarray, " word"]]
+    vectors: list[Float32[np.ndarray, "word dimension"]]
+    words: pd.DataFrame
+    left_out: dict[str, int]
+
+
+def parses(
+    encoder: Encoder,
+    words: pd.DataFrame,
+    vectors: Float32[np.ndarray, "word dimension"],
+    max_tokens: int = LIMIT,
+) -> Parses:
+    """The sentences of a treebank (see `treebank.read_treebank`) that an encoder can read, with their vectors."""
+    sentences = [part for _, part in words.reset_index(drop=True).groupby("sentence", sort=False)]
+    split = split_words(encoder.tokenizer, [part["form"].tolist() for part in sentences], max_tokens)
+    kept = [sentences[each.number] for each in split.kept]
+    heads, places = [part["head"].to_numpy() for part in kept], [part.index.to_numpy() for part in kept]
+    return Parses(split.kept, heads, [vectors[each] for each in places], pd.concat(kept), split.left_out)
+
+
+class Features(NamedTuple):
+    """What probes see of a batch: vectors of the words, zero where there is none, and attention between words.
+
+    `attention` has at place (i, j) what word i pays to word j by every head, then what j pays to i; word 0 is [CLS],
+    the one after a sentence's last is [SEP]. It is None for probes that see none.
+    """
+
+    lengths: Int[Tensor, " batch"]
+    vectors: Float[Tensor, "batch word dimension"]
+    attention: Float[Tensor, "batch position position feature"] | None
+
+    @property
+    def candidates(self) -> Bool[Tensor, "batch candidate"]:
+        """Which of ROOT and the words are there."""
+        return torch.arange(self.vectors.shape[1] + 1, device=self.lengths.device) <= self.lengths[:, None]
+
+    def part(self, chosen: slice) -> "Features":
+        """Some sentences of the batch, padded no more than they need."""
+        longest = int(self.lengths[chosen].max())
+        attention = self.attention
+        if attention is not None:
+            attention = attention[chosen, : longest + 2, : longest + 2]
+        return Features(self.lengths[chosen], self.vectors[chosen, :longest], attention)
+
+
+class Probe(nn.Module):
+    """A classifier of each word's head among ROOT and the words of its sentence, several seeds side by side.
+
+    Seeds differ in the initial weights alone: all see the same sentences in the same order, and since their losses
+    are added and Adam treats every weight by itself, they are trained as if each were alone.
+    """
+
+    def __init__(self, seeds: Sequence[int]):
+        super().__init__()
+        self.generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+
+    def glorot(self, *shape: int) -> nn.Parameter:
+        """Weights for every seed, uniform as Glorot and Bengio (2010) have it (the last two sizes are the fans)."""
+        fan_in, fan_out = (shape[-1], shape[-1]) if len(shape) < 2 else shape[-2:]
+        bound = (6 / (fan_in + fan_out)) ** 0.5
+        drawn = [torch.rand(shape, generator=generator) * 2 * bound - bound for generator in self.generators]
+        return nn.Parameter(torch.stack(drawn))
+
+    def zeros(self, size: int) -> nn.Parameter:
+        """A bias for every seed."""
+        return nn.Parameter(torch.zeros(len(self.generators), size))
+
+
+class AttentionProbe(Probe):
+    """A weight for every head and direction, and two scalars for ROOT: attention to and from [CLS] and [SEP].
+
+    p(i | j) is proportional to exp(sum over heads of w a_ij + u a_ji). Source: Clark 2019, 5.
+    """
+
+    def __init__(self, features: int, seeds: Sequence[int]):
+        super().__init__(seeds)
+        self.weights, self.root = self.glorot(features), self.glorot(2, 1)
+
+    def forward(self, seen: Features) -> Logits:
+        """Logits of ROOT and all words, for every word."""
+        return with_root((seen.attention @ self.weights.mT).movedim(-1, 0), self.root, seen)
+
+
+class AttentionWordsProbe(Probe):
+    """The same, but the weights of a pair are an affine function of the two words' vectors.
+
+    The pair of a word with ROOT has the bias alone. The released code appends that pair last where ROOT comes
+    first: with `alignment` "original" a candidate has the vector of the word after it, ROOT that of the first word,
+    and the last word the bias. Source: Clark 2019, 5; departure: alignment "fixed".
+    """
+
+    def __init__(self, features: int, dimension: int, seeds: Sequence[int], alignment: str = "fixed"):
+        super().__init__(seeds)
+        self.alignment = _checked(alignment)
+        self.of_pair, self.bias = self.glorot(2 * dimension, features), self.zeros(features)
+        self.root = self.glorot(2, 1)
+
+    def forward(self, seen: Features) -> Logits:
+        """Logits of ROOT and all words, for every word."""
+        dimension = seen.vectors.shape[-1]
+        dependent, candidate = self.of_pair[:, :dimension], self.of_pair[:, dimension:]
+        own = nn.functional.pad(seen.vectors, (0, 0, 1, 1))
+        paired, other = candidates_of_pairs(seen, self.alignment)
+        # Attention of a pair read from the candidate's side has the two directions exchanged.
+        exchanged = torch.cat(candidate.chunk(2, dim=-1)[::-1], dim=-1)
+        weights = [self.bias[:, None, None].expand(-1, *own.shape[:2], -1), own @ dependent[:, None]]
+        weights.append(other @ exchanged[:, None])
+        # Every place's weights, of all seeds, times the attention of its pairs: (batch, position, position, 3 seeds).
+        bias, of_dependent, of_candidate = (seen.attention @ torch.cat(weights).movedim(0, -1)).chunk(
+            3, dim=-1
+        )
+        logits = bias + of_dependent * paired[:, None, :, None] + of_candidate.transpose(1, 2)
+        return with_root(logits.movedim(-1, 0), self.root, seen)
+
+
+def candidates_of_pairs(
+    seen: Features, alignment: str
+) -> tuple[Float[Tensor, "batch position"], Float[Tensor, "batch position dimension"]]:
+    """Which candidates are in a pair of vectors, and the candidate's vector in it; [CLS] and [SEP] stand for ROOT."""
+    batch, longest, _ = seen.vectors.shape
+    position = torch.arange(longest + 2, device=seen.lengths.device).expand(batch, -1)
+    lengths = seen.lengths[:, None]
+    if alignment == "fixed":
+        paired = (position > 0) & (position <= lengths)
+        return paired.float(), nn.functional.pad(seen.vectors, (0, 0, 1, 1))
+    after = nn.functional.pad(seen.vectors, (0, 0, 0, 2))
+    ends = (position == lengths + 1)[:, :, None]
+    return (position != lengths).float(), torch.where(ends, after[:, :1], after)
+
+
+def with_root(
+    logits: Float[Tensor, "seed batch position position"], root: Float[Tensor, "seed two one"], seen: Features
+) -> Logits:
+    """Logits of all words' candidates, that of ROOT made of those of [CLS] and [SEP]; -inf where there is no word."""
+    rows = logits[:, :, 1:-1]
+    last = (seen.lengths + 1)[None, :, None, None].expand(*rows.shape[:3], 1)
+    of_root = root[:, None, :1] * rows[..., :1] + root[:, None, 1:] * rows.gather(-1, last)
+    return _masked(torch.cat([of_root, rows[..., 1:-1]], dim=-1), seen)
+
+
+class DistanceProbe(Probe):
+    """A layer of 256 tanh units over the distance of a pair and the vectors of its words, without attention.
+
+    Distance is 8 features: how far the candidate follows, or precedes, as a proportion of the sentence; whether
+    it is 0, 1 or 2 words away, on either side; whether it is ROOT. Source: Clark 2019, 5 (Distances + GloVe);
+    `alignment` as for attention.
+    """
+
+    def __init__(self, dimension: int, seeds: Sequence[int], alignment: str = "fixed"):
+        super().__init__(seeds)
+        self.alignment = _checked(alignment)
+        whole = self.glorot(3 + len(NEAR) + 2 * dimension, HIDDEN)
+        self.layer, self.bias = whole, self.zeros(HIDDEN)
+        self.out, self.out_bias = self.glorot(HIDDEN, 1), self.zeros(1)
+
+    def forward(self, seen: Features) -> Logits:
+        """Logits of ROOT and all words, for every word."""
+        size = seen.vectors.shape[-1]
+        distance, dependent, candidate = self.layer.split([3 + len(NEAR), size, size], dim=1)
+        paired, other = (each[:, :-1] for each in candidates_of_pairs(seen, self.alignment))
+        features = distances(seen)
+        of_distance = features.flatten(0, 2) @ distance + self.bias[:, None]
+        of_dependent = (seen.vectors @ dependent[:, None])[:, :, :, None] * paired[:, None, :, None]
+        of_candidate = (other @ candidate[:, None])[:, :, None]
+        units = of_distance.view(-1, *features.shape[:3], HIDDEN) + of_dependent + of_candidate
+        logits = torch.tanh(units).flatten(1, 3) @ self.out + self.out_bias[:, None]
+        return _masked(logits.view(units.shape[:-1]), seen)
+
+
+def distances(seen: Features) -> Float[Tensor, "batch word candidate feature"]:
+    """The distance features of every word and candidate."""
+    longest, n = seen.vectors.shape[1], seen.lengths[:, None, None]
+    candidate = torch.arange(longest + 1.0, device=seen.lengths.device)
+    step = (candidate - candidate[1:, None]).expand(len(n), -1, -1)
+    found = [step.clamp(min=0) / n, (-step).clamp(min=0) / n, *(step == offset for offset in NEAR)]
+    of_words = torch.stack([each * (candidate > 0) for each in found], dim=-1)
+    return torch.cat([of_words, (candidate == 0).expand_as(step)[..., None]], dim=-1)
+
+
+def _masked(logits: Logits, seen: Features) -> Logits:
+    return logits.masked_fill(~seen.candidates[:, None], -torch.inf)
+
+
+def _checked(alignment: str) -> str:
+    if alignment not in ALIGNMENTS:
+        raise InputError(f"root_alignment is {alignment!r}: choose from {', '.join(ALIGNMENTS)}")
+    return alignment
+
+
+def batches_of(
+    encoder: Encoder,
+    data: Parses,
+    size: int,
+    attention: bool = True,
+    seed: int | None = None,
+    shown: str = "",
+) -> Iterator[tuple[list[int], Features, Int[Tensor, "batch word"]]]:
+    """Indices of sentences of similar length, their features and gold heads; maps live as long as their batch.
+
+    Sentences come in the order of the file but for pools of POOL, whose batches come in random order with a `seed`.
+    A progress bar called `shown` counts them, if it has a name.
+    """
+    rng = np.random.default_rng(seed)
+    with tqdm(total=len(data.pieces), desc=shown, unit="sentence", disable=not shown) as bar:
+        for start in range(0, len(data.pieces), POOL):
+            pool = range(start, min(start + POOL, len(data.pieces)))
+            pool = sorted(pool, key=lambda index: len(data.pieces[index]))
+            plan = [pool[at : at + size] for at in range(0, len(pool), size)]
+            for number in range(len(plan)) if seed is None else rng.permutation(len(plan)):
+                yield plan[number], *_features(encoder, data, plan[number], attention)
+                bar.update(len(plan[number]))
+
+
+def _features(
+    encoder: Encoder, data: Parses, indices: list[int], attention: bool
+) -> tuple[Features, Int[Tensor, "batch word"]]:
+    vectors = [torch.from_numpy(data.vectors[index]) for index in indices]
+    heads = [torch.tensor(data.heads[index]) for index in indices]
+    padded = pad_sequence(heads, batch_first=True, padding_value=PADDED).to(encoder.device)
+    seen = Features(
+        torch.tensor([len(each) for each in heads], device=encoder.device),
+        pad_sequence(vectors, batch_first=True).to(encoder.device),
+        _attention(encoder, [data.pieces[index] for index in indices]) if attention else None,
+    )
+    return seen, padded
+
+
+def _attention(encoder: Encoder, batch: Sequence[Words]) -> Float[Tensor, "batch position position feature"]:
+    """Word maps of all heads, both directions, heads last (see `Features`)."""
+    layers: list[Tensor] = []
+    read_batch(encoder, batch, lambda _, maps: layers.append(maps))
+    maps = torch.cat(layers, dim=1).permute(0, 2, 3, 1)
+    return torch.cat([maps, maps.transpose(1, 2)], dim=-1)
+
+
+def train(
+    probes: Mapping[str, Probe],
+    encoder: Encoder,
+    data: Parses,
+    attention: bool = True,
+    step: int = 1,
+    learning_rate: float = LEARNING_RATE,
+    batch: int = 16,
+    seed: int = 0,
+    progress: bool = True,
+) -> None:
+    """Trains all probes side by side in one pass: each batch's attention is computed once, and forgotten.
+
+    Adam, the summed cross-entropy over ROOT and the words of a sentence, one epoch. The encoder reads `batch`
+    sentences of similar length at a time, each update of the probes `step` of them. Source: Clark 2019, 5 (`step` 1,
+    sentences in the order of the file).
+    """
+    # One optimiser per probe would do the same: Adam looks at each weight by itself.
+    optimiser = torch.optim.Adam(
+        [weight for probe in probes.values() for weight in probe.parameters()], learning_rate
+    )
+    for indices, features, heads in batches_of(
+        encoder, data, batch, attention, seed, "probes" if progress else ""
+    ):
+        for start in range(0, len(indices), step):
+            seen = features.part(slice(start, start + step))
+            gold = heads[start : start + step, : seen.vectors.shape[1]]
+            optimiser.zero_grad()
+            sum(_loss(probe(seen), gold) for probe in probes.values()).backward()
+            optimiser.step()
+
+
+def _loss(logits: Logits, gold: Int[Tensor, "batch word"]) -> Float[Tensor, ""]:
+    targets = gold.expand(len(logits), -1, -1).flatten()
+    return cross_entropy(logits.flatten(0, 2), targets, ignore_index=PADDED, reduction="sum")
+
+
+def predict(
+    probes: Mapping[str, Probe], encoder: Encoder, data: Parses, attention: bool = True, batch: int = 32
+) -> dict[str, Int[np.ndarray, "seed word"]]:
+    """The head (0 is ROOT, else from 1) that each probe finds for every word of `data.words`."""
+    lengths = np.array([len(heads) for heads in data.heads])
+    starts = np.cumsum(lengths) - lengths
+    found = {name: np.zeros((len(probe.generators), len(data.words)), int) for name, probe in probes.items()}
+    for indices, seen, gold in batches_of(encoder, data, batch, attention):
+        inside = (gold != PADDED).cpu().numpy()
+        places = np.concatenate([starts[index] + np.arange(lengths[index]) for index in indices])
+        for name, probe in probes.items():
+            with torch.inference_mode():
+                found[name][:, places] = probe(seen).argmax(-1).cpu().numpy()[:, inside]
+    return found

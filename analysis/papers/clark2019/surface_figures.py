@@ -1,0 +1,171 @@
+"""Figures of surface patterns, gradients, entropies and head distances, after those of Clark 2019 (1 to 4 and 6)."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from analysis.figures.diagrams import attention_lines
+from analysis.figures.theme import BLUE, DOUBLE, GREEN, LAYER, ORANGE, SKY, VERMILION, WINE, titled
+
+SHARE = "proportion of attention"
+NATS = "entropy (nats)"
+# Columns of the surface table, panel by panel, and how each is drawn; marks differ so that they tell apart in grey.
+LOOKS = {
+    "previous": {"label": "previous token", "color": BLUE, "marker": "<"},
+    "next": {"label": "next token", "color": VERMILION, "marker": ">"},
+    "self": {"label": "itself", "color": "0.35", "marker": "o"},
+    "cls": {"label": "[CLS]", "color": VERMILION, "marker": "^"},
+    "sep": {"label": "[SEP]", "color": BLUE, "marker": "s"},
+    "punct": {"label": "full stops and commas", "color": "0.35", "marker": "o"},
+    "sep_sep": {"label": "[SEP] to [SEP]", "color": GREEN, "marker": "D"},
+    "rest_sep": {"label": "other tokens to [SEP]", "color": BLUE, "marker": "s"},
+    "entropy": {"label": "mean of all rows", "color": BLUE, "marker": "o"},
+    "entropy_cls": {"label": "row of [CLS]", "color": VERMILION, "marker": "^"},
+    "other": {"label": "other tokens", "color": GREEN, "marker": "D"},
+}
+PANELS = (("previous", "next", "self"), ("cls", "sep", "punct"), ("sep_sep", "rest_sep"))
+BEHAVIOUR_LOOKS = {
+    "other": {"color": "0.65", "marker": "o"},
+    "next token": {"color": VERMILION, "marker": ">"},
+    "previous token": {"color": BLUE, "marker": "<"},
+    "broad": {"color": ORANGE, "marker": "^"},
+    "[CLS]": {"color": WINE, "marker": "*"},
+    "[SEP]": {"color": GREEN, "marker": "s"},
+    "full stops and commas": {"color": SKY, "marker": "D"},
+}
+UNIFORM = {"color": "black", "linestyle": "--", "linewidth": 0.8}
+
+
+def example_heads(
+    maps: Mapping[str, Float[np.ndarray, "token token"]],
+    tokens: Sequence[str],
+    last: int = 14,
+    title: str = "",
+) -> Figure:
+    """What heads attend to in one sequence: lines from each token (left) to those it attends to (right).
+
+    A panel per title, three in a row. Shown are the first token and the `last` ones; each row of attention is divided
+    by its sum over them, and a line is as opaque as its weight. Source: Clark 2019, figure 1; departure: with [CLS].
+    """
+    shown = np.unique([0, *range(max(0, len(tokens) - last), len(tokens))])
+    names = [tokens[position] for position in shown]
+    if len(shown) < len(tokens):
+        names[0] += " …"  # what is left out
+    columns = min(len(maps), 3)
+    rows = math.ceil(len(maps) / columns)
+    size = (DOUBLE, rows * (0.135 * len(shown) + 0.45) + 0.3)
+    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    for axes, (name, attention) in zip(grid.flat, maps.items(), strict=False):
+        cells = attention[np.ix_(shown, shown)]
+        attention_lines(axes, cells / cells.sum(axis=1, keepdims=True), names)
+        axes.set_title(name)
+    for surplus in grid.flat[len(maps) :]:
+        surplus.remove()
+    figure.supxlabel("attending token (left), attended token (right)")
+    figure.supylabel("tokens of the sequence, in order")
+    return titled(figure, title)
+
+
+def surface_patterns(table: pd.DataFrame, uniform: pd.Series, title: str = "") -> Figure:
+    """Shares of attention of every head by layer (marks) and their mean over a layer's heads (lines).
+
+    Three panels: neighbours and the token itself; special tokens and punctuation; [SEP] by who attends. Short
+    dashes at the right edge: a head that attends uniformly. `table` and `uniform` are those of `surface_table` and
+    `uniform_values`. Source: Clark 2019, section 3.1 and figure 2.
+    """
+    figure, grid = plt.subplots(1, 3, figsize=(DOUBLE, 2.9), sharey=True, layout="constrained")
+    for axes, names in zip(grid, PANELS, strict=True):
+        _by_layer(axes, {name: table[["layer", name]].set_axis(["layer", "value"], axis=1) for name in names})
+        for name in names:
+            axes.axhline(uniform[name], xmin=0.95, color=LOOKS[name]["color"], linestyle=":", linewidth=1.2)
+        axes.set(ylim=(-0.02, 1.02), xlabel=LAYER)
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), borderaxespad=0.2)
+    grid[0].set_ylabel(SHARE)
+    return titled(figure, title)
+
+
+def gradient_layers(heads: pd.DataFrame, title: str = "") -> Figure:
+    """Mean |gradient| of the masked-language loss by layer (lines) and head (marks), for attention to each group.
+
+    The scale is logarithmic; heads are those of `gradient_heads`. Source: Clark 2019, figure 3.
+    """
+    figure, axes = plt.subplots(figsize=(DOUBLE * 0.75, 2.7), layout="constrained")
+    parts = {group: part.rename(columns={"importance": "value"}) for group, part in heads.groupby("group")}
+    _by_layer(axes, {group: parts[group] for group in ("cls", "sep", "punct", "other")})
+    axes.set(xlabel=LAYER, ylabel="mean |∂loss / ∂attention| (nats)", yscale="log")
+    figure.legend(
+        *axes.get_legend_handles_labels(), ncols=4, loc="outside lower center", title="attention to"
+    )
+    return titled(figure, title)
+
+
+def entropy_layers(table: pd.DataFrame, uniform: pd.Series, title: str = "") -> Figure:
+    """Entropy of attention of every head by layer (marks) and the layer's mean (line); dashed: uniform attention.
+
+    Left the mean over all rows, right the row of [CLS]. Source: Clark 2019, figure 4.
+    """
+    figure, grid = plt.subplots(1, 2, figsize=(DOUBLE, 2.4), sharey=True, layout="constrained")
+    for axes, name in zip(grid, ("entropy", "entropy_cls"), strict=True):
+        _by_layer(axes, {name: table[["layer", name]].set_axis(["layer", "value"], axis=1)})
+        axes.axhline(uniform[name], label="uniform attention", **UNIFORM)
+        axes.set(xlabel=LAYER, ylim=(0, 1.08 * uniform[name]))
+        axes.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0), borderaxespad=0.2)
+    grid[0].set_ylabel(NATS)
+    return titled(figure, title)
+
+
+def head_map(places: pd.DataFrame, behaviour: pd.Series, stress: float, title: str = "") -> Figure:
+    """Heads in the plane (`embed`), by behaviour (left) and by layer (right); only distances mean anything.
+
+    Source: Clark 2019, figure 6.
+    """
+    figure, (left, right) = plt.subplots(1, 2, figsize=(DOUBLE, 3.9), layout="compressed")
+    for name, look in BEHAVIOUR_LOOKS.items():
+        chosen = places[(behaviour == name).to_numpy()]
+        if len(chosen):
+            left.scatter(chosen["x"], chosen["y"], s=22, linewidth=0, label=f"{name} ({len(chosen)})", **look)
+    layers = int(places["layer"].max()) + 1
+    shades = mpl.colormaps["viridis"].resampled(layers)
+    for layer, part in places.groupby("layer"):
+        right.scatter(
+            part["x"], part["y"], s=26, color=shades(layer), edgecolor="0.3", linewidth=0.3, label=layer
+        )
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "handletextpad": 0.2, "columnspacing": 0.8}
+    left.legend(ncols=2, **below)
+    right.legend(ncols=6, title=LAYER, **below)
+    for axes in (left, right):
+        axes.set(xticks=[], yticks=[], aspect="equal", **_square(places))
+    figure.supylabel(f"MDS of Jensen-Shannon distances (stress {stress:.2f})")
+    return titled(figure, title)
+
+
+def _square(places: pd.DataFrame) -> dict[str, tuple[float, float]]:
+    """Limits of both axes that hold all places in a square, with a margin."""
+    reach = 0.55 * max(np.ptp(places["x"]), np.ptp(places["y"]))
+    middles = {axis: (places[axis].min() + places[axis].max()) / 2 for axis in ("x", "y")}
+    return {f"{axis}lim": (middle - reach, middle + reach) for axis, middle in middles.items()}
+
+
+def _by_layer(axes: Axes, parts: Mapping[str, pd.DataFrame]) -> None:
+    """Marks of heads side by side within their layer, and lines through the layers' means.
+
+    `parts` maps a key of LOOKS to a frame with columns layer and value, a row per head.
+    """
+    shifts = (np.arange(len(parts)) - (len(parts) - 1) / 2) * 0.22
+    for shift, (name, part) in zip(shifts, parts.items(), strict=True):
+        look = LOOKS[name]
+        axes.scatter(
+            part["layer"] + shift, part["value"], s=8, alpha=0.55, linewidth=0,
+            color=look["color"], marker=look["marker"],
+        )  # fmt: skip
+        means = part.groupby("layer")["value"].mean()
+        axes.plot(means.index + shift, means, markersize=4, linewidth=1.2, **look)
+    axes.xaxis.set_major_locator(MaxNLocator(12, integer=True))

@@ -1,0 +1,43 @@
+"""The Heads Hypothesis (Pande et al., AAAI 2021)."""
+
+from analysis.lazy import lazy_names
+
+HOMES = {
+    "STRATA": "ceilings",
+    "length_table": "ceilings",
+    "uniform_head": "ceilings",
+    "CLAIMS": "claims",
+    "compare_maps": "claims",
+    "control_counts": "curves",
+    "power_curves": "curves",
+    "size_curves": "curves",
+    "stability_curves": "curves",
+    "tau_curves": "curves",
+    "tau_layer_maps": "curves",
+    "overlap_heatmap": "overlaps",
+    "overlap_upset": "overlaps",
+    "counts_over_seeds": "plots",
+    "layer_profile": "plots",
+    "mass_change": "plots",
+    "p_values": "plots",
+    "score_distributions": "plots",
+    "transitions_plot": "plots",
+    "TAUS": "sensitivity",
+    "control_table": "sensitivity",
+    "dependence": "sensitivity",
+    "label_stability": "sensitivity",
+    "parser_accuracy": "sensitivity",
+    "parser_noise": "sensitivity",
+    "tau_layers": "sensitivity",
+    "tau_sweep": "sensitivity",
+    "variants": "sensitivity",
+    "DIVISORS": "simulation",
+    "T_RULES": "simulation",
+    "analytic_power": "simulation",
+    "compared": "simulation",
+    "needed": "simulation",
+    "resampling_limit": "simulation",
+    "size_table": "simulation",
+    "t_test_size": "simulation",
+}
+__getattr__, __all__ = lazy_names(__name__, HOMES)

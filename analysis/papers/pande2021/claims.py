@@ -1,0 +1,229 @@
+"""The claims of Pande 2021 as data, judged on our evidence and on the released figures."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analysis.errors import InputError
+from analysis.papers.pande2021 import findings
+from analysis.papers.pande2021.evidence import Evidence
+from analysis.statistics.verdicts import Claim, Finding, untestable
+
+PUBLISHED_LAYERS = {"0-11": range(12), "0-5": range(6), "6-11": range(6, 12)}
+NEEDS = {
+    "labels": "roles of a fine-tuned model",
+    "p": "testable p-values of a fine-tuned model",
+    "skewed": "testable skewness of a fine-tuned model's scores",
+    "mass": "attention masses before and after fine-tuning",
+    "change": "scores before and after fine-tuning",
+}
+
+
+@dataclass(frozen=True)
+class RoleClaim(Claim):
+    """A claim about heads: `needs` names the evidence it needs, `roles` the roles that must be testable in a task to
+    count it."""
+
+    needs: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+
+    def find(self, evidence: Evidence) -> Finding:
+        """What the evidence says: untestable where something needed is missing or empty."""
+        for name in self.needs:
+            array = getattr(evidence, name)
+            if array is None or findings.sample(array).isnull().all():
+                return untestable(f"no {NEEDS[name]}")
+        narrowed = evidence.with_testable(self.roles) if self.roles else evidence
+        if self.roles and not narrowed.labels.sizes["task"]:
+            return untestable(f"no task where {', '.join(self.roles)} can be tested")
+        return self.function(narrowed)
+
+
+COARSELY = "syntactic: the pooled role or any of the four relations; delimiter: [CLS] or [SEP] too"
+COARSE_TESTABLE = ("local", "syntactic", "delimiter")  # block needs pairs of sentences
+CLAIMS = (
+    RoleClaim(
+        id="C1",
+        statement="roles are not mutually exclusive; many heads are multi-functional",
+        source="article, question 1",
+        definition="Share of heads with at least two of the roles local, syntactic, delimiter and block "
+        f"({COARSELY}), tasks together: at least 10%. n: heads times tasks.",
+        published="many heads are multi-functional",
+        needs=("labels",),
+        function=findings.many_multifunctional,
+        relation=">=",
+        bound=0.10,
+        roles=COARSE_TESTABLE,
+    ),
+    RoleClaim(
+        id="C2",
+        statement="delimiter heads are many",
+        source="article",
+        definition="Share of heads that the test labels delimiter, tasks together: at least 73%, rounded. "
+        "The released mean scores give 73% when the label is mean > 3, without the test. "
+        "n: testable heads times tasks.",
+        published="73% of heads over the four tasks",
+        needs=("labels",),
+        function=findings.many_delimiter,
+        relation=">=",
+        bound=0.725,
+        roles=("delimiter",),
+    ),
+    RoleClaim(
+        id="C3",
+        statement="the overlap of local and syntactic heads is high",
+        source="article; README of the released code",
+        definition="Share of local heads that have the pooled syntactic role: at least 42%, rounded, in each "
+        "task with local heads. The released maps reach 87% when any of the four relations counts as "
+        "syntactic. n: local heads, tasks together.",
+        published="42% to 89% across tasks, 42% to 88% in the README",
+        needs=("labels",),
+        function=findings.local_is_syntactic,
+        relation=">=",
+        bound=0.415,
+        roles=("local", "syntactic"),
+    ),
+    RoleClaim(
+        id="C4",
+        statement="multi-functional heads are most frequent in middle layers, for QQP in initial layers",
+        source="article, question 2",
+        definition="Multi-functional heads (as C1) per layer inside the layers of relative depth 5/12 to 10/12 "
+        "(MRPC, QNLI, SST-2) or 0 to 1/3 (QQP), minus those outside: more than none in each of these tasks. "
+        "n: tasks.",
+        published="layers 5-9 for MRPC, QNLI and SST-2, the initial layers for QQP",
+        needs=("labels",),
+        function=findings.multifunctional_layers,
+        relation=">",
+        bound=0,
+        roles=COARSE_TESTABLE,
+    ),
+    RoleClaim(
+        id="C5",
+        statement="heads attending to [SEP] sit in later layers, heads attending to [CLS] in initial layers",
+        source="article",
+        definition="Share of [SEP] heads in the later half of the layers and of [CLS] heads in the earlier "
+        "half: above one half, both, in each task that has both. n: [SEP] and [CLS] heads, tasks together.",
+        published="[SEP] in later layers, [CLS] in initial layers",
+        needs=("labels",),
+        function=findings.delimiter_layers,
+        relation=">",
+        bound=0.5,
+        roles=("cls", "sep"),
+    ),
+    RoleClaim(
+        id="C6",
+        statement="block heads are mostly in layer 0; their presence later varies by task",
+        source="article",
+        definition="Block heads in layer 0, minus those of the later layer with most: more than none in each "
+        "task of sentence pairs. Untestable heads are left out. n: block heads of all tasks.",
+        published="mostly in layer 0",
+        needs=("labels",),
+        function=findings.block_layers,
+        relation=">",
+        bound=0,
+        roles=("block",),
+    ),
+    RoleClaim(
+        id="C7",
+        statement="at least 3 syntactic heads in each layer, with very few exceptions",
+        source="article",
+        definition="Share of layers, each task apart, with fewer than 3 syntactic heads (the pooled role or "
+        "any of the four relations): at most 10%. n: layers times tasks.",
+        published="at least 3 in each layer",
+        needs=("labels",),
+        function=findings.syntactic_layers,
+        relation="<=",
+        bound=0.10,
+        roles=("syntactic",),
+    ),
+    RoleClaim(
+        id="C8",
+        statement="very few multi-functional heads in the last two layers, all tasks",
+        source="article",
+        definition="Share of heads in the last sixth of the layers, at least one layer, that are "
+        "multi-functional (as C1): at most 10% in each task. n: heads of these layers times tasks.",
+        published="very few in layers 10 and 11",
+        needs=("labels",),
+        function=findings.last_layers,
+        relation="<=",
+        bound=0.10,
+        roles=COARSE_TESTABLE,
+    ),
+    RoleClaim(
+        id="C9",
+        statement="fine-tuning changes the later layers most; attention to [SEP] falls there and goes to "
+        "other tokens",
+        source="article, question 3; README of the released code",
+        definition="Three differences, each more than none in each task: the change of the layer that changes "
+        "most in the last third of the layers (mean absolute difference of the scores over heads and roles), "
+        "minus that of any other layer; the mean attention mass that [SEP] loses in the last third; the mass "
+        "that tokens other than [CLS] and [SEP] gain there. n: tasks.",
+        published="the later layers change most",
+        needs=("change", "mass"),
+        function=findings.later_layers_change,
+        relation=">",
+        bound=0,
+    ),
+    RoleClaim(
+        id="C10",
+        statement="almost all p-values lie near 0 or 1",
+        source="README of the released code",
+        definition="Share of p-values below 0.05 or above 0.95, fine-tuned models, all roles and heads: at "
+        "least 95%. n: testable tests.",
+        published="about 98% of p-values",
+        needs=("p",),
+        function=findings.extreme_p_values,
+        relation=">=",
+        bound=0.95,
+    ),
+    RoleClaim(
+        id="C11",
+        statement="the scores are not distributed symmetrically over sentences, so a bare average misleads",
+        source="article",
+        definition="Share of heads and roles of the fine-tuned models where D'Agostino's test rejects zero "
+        "skewness at 0.05: above one half. n: testable heads times roles times tasks.",
+        published="the distributions are not symmetric",
+        needs=("skewed",),
+        function=findings.asymmetric_scores,
+        relation=">",
+        bound=0.5,
+    ),
+)
+
+
+def compare_maps(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+    """Our mean scores of BERT-base against the published ones, over the heads of all, lower and upper layers.
+
+    `ours` is a role table with a column task, `published` comes from `published.scores()`. Columns task,
+    role, layers, heads, correlation (Spearman), deviation (largest absolute, in units of the score), and
+    the layer and head where it is. Raises InputError unless our model has 12 layers of 12 heads.
+    """
+    for name in ("layer", "head"):
+        if {*ours[name]} != {*range(12)}:
+            raise InputError(
+                f"the role table does not have 12 {name}s; the published maps are of BERT-base, 12 x 12"
+            )
+    keys = ["task", "role", "layer", "head"]
+    both = ours.merge(published[[*keys, "mean"]], on=keys, suffixes=("", "_published")).dropna(
+        subset=["mean"]
+    )
+    groups = both.groupby(["task", "role"], sort=False)
+    rows = [
+        {"task": task, "role": role, "layers": name} | _agreement(part[part["layer"].isin(layers)])
+        for (task, role), part in groups
+        for name, layers in PUBLISHED_LAYERS.items()
+    ]
+    columns = ["task", "role", "layers", "heads", "correlation", "deviation", "layer", "head"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _agreement(part: pd.DataFrame) -> dict[str, float | int]:
+    deviation = (part["mean"] - part["mean_published"]).abs()
+    worst = part.loc[deviation.idxmax()]
+    return {
+        "heads": len(part),
+        "correlation": part["mean"].corr(part["mean_published"], method="spearman"),
+        "deviation": deviation.max(),
+        "layer": int(worst["layer"]),
+        "head": int(worst["head"]),
+    }

@@ -1,0 +1,314 @@
+"""How much labels depend on choices: the threshold, the number of sequences, the definition of a role,
+dependence between sequences, the parser; and what controls without any role are labelled.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from jaxtyping import Float
+from scipy import stats
+
+from analysis.errors import InputError
+from analysis.statistics.resampling import Clusters
+from analysis.statistics.roles import DIRECTIONS, HEAD, RELATIONS, ROLES, compose
+from analysis.statistics.significance import DDOF, adjust, published_table, role_table
+from analysis.texts.examples import Relation
+
+TAUS = tuple(np.linspace(1, 5, 17).tolist())
+# Other values of a parameter of `roles.compose`, and the roles that they change.
+VARIANTS: dict[str, tuple[tuple, tuple[str, ...]]] = {
+    "window": ((1, 2, 3, 4, 5), ("local",)),
+    "direction": (tuple(DIRECTIONS), ("syntactic", *RELATIONS)),
+    "weighted_block": ((True, False), ("block",)),
+    "arithmetic": (("corrected", "published"), ROLES),
+}
+
+
+def tau_sweep(
+    scores: xr.DataArray, taus: Sequence[float | int] = TAUS, alpha: float = 0.05, tau: float | int = 3.0
+) -> pd.DataFrame:
+    """Labels at other thresholds, one row per role and threshold; roles without a testable head are left out.
+
+    Columns role, tau, testable (heads), heads (published rule), heads_by (BY over the heads of the role, sample
+    standard deviation), jaccard (with the published labels at `tau`; NaN where neither has a head), mean_layer
+    (of the labelled heads, NaN without any).
+    """
+    table = _testable(published_table(scores, tau, alpha))
+    labels = _labels_over(table, taus, alpha)
+    sample_sd = np.sqrt((table["n"] - _ddof(scores)) / (table["n"] - 1)) * table["sd"]
+    p = _p_over(table.assign(sd=sample_sd), taus).groupby("role", sort=False)
+    by = p.transform(lambda column: adjust(column.to_numpy(), "fdr_by")) < alpha
+    default = table["assigned"].astype(bool).to_numpy()[:, None]
+    columns = {
+        "testable": _by_role(labels | True),
+        "heads": _by_role(labels),
+        "heads_by": _by_role(by),
+        "jaccard": _by_role(labels & default) / _by_role(labels | default),
+        "mean_layer": _by_role(labels.mul(labels.index.get_level_values("layer"), axis=0)) / _by_role(labels),
+    }
+    return pd.DataFrame({name: column.stack() for name, column in columns.items()}).reset_index()
+
+
+def tau_layers(scores: xr.DataArray, taus: Sequence[float | int] = TAUS, alpha: float = 0.05) -> pd.DataFrame:
+    """Heads with a role per layer at other thresholds (published rule): role, layer, tau, heads."""
+    labels = _labels_over(_testable(published_table(scores, 0, alpha)), taus, alpha)
+    return labels.groupby(["role", "layer"], sort=False).sum().stack().rename("heads").reset_index()
+
+
+def _labels_over(table: pd.DataFrame, taus: Sequence[float | int], alpha: float) -> pd.DataFrame:
+    """The published label of every row of a role table (rows) at every threshold (columns)."""
+    above = table["mean"].to_numpy()[:, None] > np.asarray(taus)
+    return (_p_over(table, taus) < alpha) & above
+
+
+def _p_over(table: pd.DataFrame, taus: Sequence[float | int]) -> pd.DataFrame:
+    """p of the one-sided t test of every row of a role table at every threshold: neither needs the scores."""
+    if not len(taus):
+        raise InputError("taus is empty; name at least one threshold, such as 3")
+    n, mean, sd = (table[name].to_numpy()[:, None] for name in ("n", "mean", "sd"))
+    p = _p(mean, sd / np.sqrt(n), n, np.asarray(taus, dtype=float))
+    return pd.DataFrame(p, table.index, pd.Index(taus, name="tau", dtype=float))
+
+
+def _p(mean: np.ndarray, error: np.ndarray, n: np.ndarray | int, tau: np.ndarray | float | int) -> np.ndarray:
+    return stats.t.sf((mean - tau) / error, n - 1)
+
+
+def _testable(table: pd.DataFrame) -> pd.DataFrame:
+    """The testable rows of a role table, indexed by role, layer and head."""
+    return table[table["assigned"].notna()].set_index(["role", *HEAD])
+
+
+def _by_role(labels: pd.DataFrame) -> pd.DataFrame:
+    return labels.groupby("role", sort=False).sum()
+
+
+def _ddof(scores: xr.DataArray) -> int:
+    return DDOF[scores.attrs.get("arithmetic", "corrected")]
+
+
+def label_stability(
+    scores: xr.DataArray,
+    sizes: Sequence[int],
+    draws: int = 20,
+    seed: int = 0,
+    tau: float | int = 3.0,
+    alpha: float = 0.05,
+) -> pd.DataFrame:
+    """Published labels on samples of the sequences against those on all, one row per role and size.
+
+    Samples are drawn without replacement from the sequences that have the role; sizes beyond their number are
+    left out, and so are roles and heads that cannot be tested. Columns role, size, sequences (all that there
+    are), testable and heads_full (heads, all sequences); means over the draws, each with its standard deviation
+    (`_sd`): agreement (proportion of heads with the label that they have on all sequences), jaccard (of the
+    two sets of labelled heads, NaN where none is labelled on all sequences), heads. Raises InputError for sizes
+    below 2, for no draws and where no size fits.
+    """
+    if min(sizes, default=0) < 2 or draws < 1:
+        raise InputError(
+            f"sizes are {[*sizes]}, draws {draws}: give sizes of at least 2 and at least one draw"
+        )
+    rng = np.random.default_rng(seed)
+    table = _testable(published_table(scores, tau, alpha))["assigned"].astype(bool)
+    array = scores.stack(column=["role", *HEAD]).transpose("sequence", "column").to_pandas().astype(float)
+    rows = []
+    for role, full in table.groupby("role", sort=False):
+        values = array[full.index].dropna().to_numpy()
+        # One order of the sequences per draw: a larger sample contains the smaller.
+        rank = rng.random((draws, len(values))).argsort(axis=1).argsort(axis=1)
+        for size in (size for size in sizes if size <= len(values)):
+            labels = _sampled_labels(values, rank < size, tau, alpha, _ddof(scores))
+            found = {"role": role, "size": size, "sequences": len(values), "testable": len(full)}
+            rows.append(found | {"heads_full": full.sum()} | _spread(labels, full.to_numpy()))
+    if not rows:
+        raise InputError(f"sizes are {[*sizes]} of {scores.sizes['sequence']} sequences: give a smaller one")
+    return pd.DataFrame(rows)
+
+
+def _sampled_labels(
+    values: Float[np.ndarray, "sequence column"],
+    chosen: np.ndarray,
+    tau: float | int,
+    alpha: float,
+    ddof: int,
+) -> np.ndarray:
+    """Published labels on each sample (draw, column); all samples have the same size."""
+    size = int(chosen[0].sum())
+    sums = Clusters.of(values)
+    found = sums.moments(chosen)
+    varies = found.sd > 1e-6 * sums.moments(np.ones(len(values))).sd  # what rounding leaves is far less
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = _p(found.mean, found.error * np.sqrt((size - 1) / (size - ddof)), size, tau)
+    return varies & (p < alpha) & (found.mean > tau)
+
+
+def _spread(labels: np.ndarray, full: np.ndarray) -> dict[str, float]:
+    """Agreement, Jaccard index and number of heads: means over the draws and standard deviations."""
+    both, either = (labels & full).sum(axis=1), (labels | full).sum(axis=1)
+    jaccard = pd.Series(both / either if full.any() else np.full(len(labels), np.nan))
+    agreement, heads = pd.Series((labels == full).mean(axis=1)), pd.Series(labels.sum(axis=1))
+    measures = {"agreement": agreement, "jaccard": jaccard, "heads": heads}
+    return {
+        name + ending: summary(values)
+        for name, values in measures.items()
+        for ending, summary in {"": pd.Series.mean, "_sd": pd.Series.std}.items()
+    }
+
+
+def variants(
+    bank: xr.DataArray, tau: float | int = 3.0, alpha: float = 0.05, **defaults: Any
+) -> pd.DataFrame:
+    """Published labels under other definitions of the roles (VARIANTS), each against the default definition.
+
+    `bank` holds elementary sieves, `defaults` are the arguments of `roles.compose` that the study takes. Columns
+    variant, value, role (those that the variant changes and that can be tested), heads, jaccard, gained, lost.
+    """
+    default = published_table(compose(bank, **defaults), tau, alpha)
+    parts = []
+    for variant, (values, roles) in VARIANTS.items():
+        reference = default[default["role"].isin(roles)]
+        for value in values:
+            composed = compose(bank, **defaults | {variant: value}).sel(role=[*roles])
+            found = agreement(reference, published_table(composed, tau, alpha))
+            parts.append(found.assign(variant=variant, value=str(value)))
+    return pd.concat(parts, ignore_index=True).rename(columns={"heads_second": "heads"})[
+        ["variant", "value", "role", "heads", "jaccard", "gained", "lost"]
+    ]
+
+
+def agreement(first: pd.DataFrame, second: pd.DataFrame, column: str = "assigned") -> pd.DataFrame:
+    """Labels of two role tables compared, one row per role that has a testable head in both.
+
+    Columns role, heads_first, heads_second, gained (by the second), lost, agreement (proportion of heads with
+    the same label, untestable ones counting as without), jaccard (NaN where neither has a head).
+    """
+    tested = [set(table.loc[table[column].notna(), "role"]) for table in (first, second)]
+    keys = ["role", *HEAD]
+    labels = [table.set_index(keys)[column].fillna(False).astype(bool) for table in (first, second)]
+    both = pd.concat(labels, axis=1, keys=["first", "second"], join="inner")
+    marks = both.assign(
+        gained=~both["first"] & both["second"],
+        lost=both["first"] & ~both["second"],
+        either=both.any(axis=1),
+        same=both["first"] == both["second"],
+    ).groupby("role", sort=False)
+    sums = marks.sum()
+    table = sums[["first", "second"]].add_prefix("heads_").join(sums[["gained", "lost"]])
+    table["agreement"] = marks["same"].mean()
+    table["jaccard"] = (sums["either"] - sums["gained"] - sums["lost"]) / sums["either"].where(
+        sums["either"] > 0
+    )
+    return table[table.index.isin(set.intersection(*tested))].reset_index()
+
+
+def dependence(
+    scores: xr.DataArray,
+    tau: float | int = 3.0,
+    alpha: float = 0.05,
+    minimum: int = 20,
+    resamples: int = 999,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Audited labels with sequences and with clusters of sequences as the unit, one row per role.
+
+    Sequences that share a text form a cluster (coordinate `cluster`); published labels know no clusters. Columns
+    role, sequences, clusters, cluster_size (mean, sequences), published, audited_sequence, audited_cluster
+    (heads), differ (audited labels), width_ratio (median over heads of the width of the BCa interval, clusters
+    over sequences). Roles without an audited label are left out. Raises InputError where `cluster` is missing.
+    """
+    options = {"alpha": alpha, "minimum": minimum, "resamples": resamples, "seed": seed}
+    tables = {unit: role_table(scores, tau, unit=unit, **options) for unit in ("sequence", "cluster")}
+    compared = agreement(tables["sequence"], tables["cluster"], "assigned_audited").set_index("role")
+    published = tables["sequence"].groupby("role", sort=False)["assigned"].sum()
+    width = [table.set_index(["role", *HEAD]).eval("high_bca - low_bca") for table in tables.values()]
+    columns = {
+        "published": published,
+        "audited_sequence": compared["heads_first"],
+        "audited_cluster": compared["heads_second"],
+        "differ": compared["gained"] + compared["lost"],
+        "width_ratio": (width[1] / width[0]).groupby("role").median(),
+    }
+    found = _cluster_counts(scores).join(pd.DataFrame(columns))
+    return found.loc[compared.index].rename_axis("role").reset_index()
+
+
+def _cluster_counts(scores: xr.DataArray) -> pd.DataFrame:
+    """Sequences with each role, clusters that they form, and the mean size of these."""
+    if "cluster" not in scores.coords:
+        raise InputError("the scores have no coordinate 'cluster'; extract them again")
+    present = scores.notnull().any(["layer", "head"]).to_pandas().groupby(scores["cluster"].values).sum()
+    counts = pd.DataFrame({"sequences": present.sum(), "clusters": (present > 0).sum()})
+    return counts.assign(cluster_size=counts["sequences"] / counts["clusters"])
+
+
+def control_table(
+    scores: Mapping[str, xr.DataArray],
+    tau: float | int = 3.0,
+    alpha: float = 0.05,
+    minimum: int = 20,
+    resamples: int = 999,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Labels of encoders and of controls, one row for each and for each role that the sequences have.
+
+    Columns control (the names of `scores`), role, n (sequences), mean (score over all heads), highest (mean score of a
+    head), published, audited (heads). Untestable heads, such as those of constant scores, have no label.
+    """
+    options = {"alpha": alpha, "minimum": minimum, "resamples": resamples, "seed": seed}
+    summaries: dict[str, tuple[str, str | Callable]] = {
+        "n": ("n", "max"),
+        "mean": ("mean", "mean"),
+        "highest": ("mean", "max"),
+        "published": ("assigned", "sum"),
+        "audited": ("assigned_audited", "sum"),
+    }
+    parts = {
+        name: role_table(each, tau, **options).groupby("role", sort=False).agg(**summaries)
+        for name, each in scores.items()
+    }
+    table = pd.concat(parts, names=["control"]).reset_index()
+    return table[table["n"] > 0].reset_index(drop=True)
+
+
+def parser_noise(
+    gold: xr.DataArray, predicted: xr.DataArray, tau: float | int = 3.0, alpha: float = 0.05
+) -> pd.DataFrame:
+    """Published labels of the syntactic roles from gold and from predicted parses of the same sentences.
+
+    Columns role, n_gold, n_predicted (sentences with the relation), heads_gold, heads_predicted, agreement (proportion
+    of heads), jaccard, correlation (Pearson, of the heads' mean scores). Raises InputError where the scores are not
+    of the same sentences.
+    """
+    if gold["sequence"].values.tolist() != predicted["sequence"].values.tolist():
+        raise InputError("gold and predicted parses are of other sentences; score the same examples twice")
+    syntactic = [role for role in ROLES if role in ("syntactic", *RELATIONS)]
+    tables = [published_table(scores.sel(role=syntactic), tau, alpha) for scores in (gold, predicted)]
+    means = pd.concat([table.set_index(["role", *HEAD])["mean"] for table in tables], axis=1)
+    found = agreement(*tables).set_index("role").drop(columns=["gained", "lost"])
+    found.columns = found.columns.str.replace("first", "gold").str.replace("second", "predicted")
+    found.insert(0, "n_gold", tables[0].groupby("role")["n"].max())
+    found.insert(1, "n_predicted", tables[1].groupby("role")["n"].max())
+    found["correlation"] = [np.corrcoef(means.loc[role].to_numpy().T)[0, 1] for role in found.index]
+    return found.reset_index()
+
+
+def parser_accuracy(
+    gold: Mapping[str, Sequence[Relation]], predicted: Mapping[str, Sequence[Relation]]
+) -> pd.DataFrame:
+    """Precision and recall of a parser on the four relations: role, gold, predicted, both, precision, recall.
+
+    A predicted relation is right where label, text and the character spans of both words are those of a gold one.
+    """
+    rows = []
+    for label in RELATIONS:
+        sets = [
+            {(name, *relation) for name in gold for relation in parses[name] if relation.label == label}
+            for parses in (gold, predicted)
+        ]
+        rows.append((label, *map(len, sets), len(set.intersection(*sets))))
+    table = pd.DataFrame(rows, columns=["role", "gold", "predicted", "both"])
+    both = table["both"].astype(float)
+    return table.assign(precision=both / table["predicted"], recall=both / table["gold"])

@@ -1,0 +1,10 @@
+"""Corpora beyond one machine: shards, and a cluster that makes them."""
+
+from analysis.lazy import lazy_names
+
+HOMES = {
+    "Settings": "loop",
+    "extract_shard": "loop",
+    "merge_shards": "loop",
+}
+__getattr__, __all__ = lazy_names(__name__, HOMES)

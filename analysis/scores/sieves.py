@@ -1,0 +1,304 @@
+"""Attention sieves: which token pairs count for a role, as T x T weights that sum to 1.
+
+A sieve is a function of one sequence's layout and word pairs. Its matrix W weighs the rows (query tokens)
+that have a sieve equally, and equally the positions inside a row, so that the sieve bias score of a map A
+is T * sum(W * A) and a head that attends uniformly scores exactly 1 (Pande 2021). Where the role is
+absent from a sequence the function returns None. A new role is a new function with the decorator `sieve`.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from jaxtyping import Bool
+
+from analysis.encoders.layout import Layout, WordPairs
+from analysis.errors import InputError
+from analysis.scores.forms import REACH, Band, Columns, Form, Full, Matrix, Ranges, Rectangles
+from analysis.texts.syntax import UNIVERSAL
+
+Function = Callable[[Layout, WordPairs], Form | np.ndarray | None]
+
+RELATIONS = ("nsubj", "dobj", "amod", "advmod")
+REVERSED = "_reversed"
+PUBLISHED = "_published"
+TEXTS = np.array([[0], [1]])
+EXCHANGED = np.array([2, 3, 0, 1])  # dependent and head, as ranges
+NO_RANGES = Ranges(np.zeros(0, int), np.zeros((0, 4), int))
+
+
+@dataclass(frozen=True)
+class Sieve:
+    """A role: its function, and how its score is read.
+
+    The function returns a T x T array or one of the compact forms of `forms`, or None where the role is absent.
+    `entropy` multiplies each row of a map by the row's entropy (nats); `bank` marks the elementary sieves;
+    `by_length` those that see no more of a sequence than its length. `pooled` gives the word pairs that the score of
+    a relation is a mean over, for many sequences at once.
+    """
+
+    function: Function
+    entropy: bool = False
+    bank: bool = False
+    by_length: bool = False
+    pooled: Callable[[Mapping[str, Ranges]], Ranges] | None = None
+
+    def form(self, layout: Layout, pairs: WordPairs) -> Form | None:
+        """The role's weights on one sequence."""
+        found = self.function(layout, pairs)
+        return Full(found) if isinstance(found, np.ndarray) else found
+
+    def matrix(self, layout: Layout, pairs: WordPairs) -> Matrix | None:
+        """The role's weights on one sequence, written out."""
+        form = self.form(layout, pairs)
+        return None if form is None else form.matrix()
+
+
+SIEVES: dict[str, Sieve] = {}
+
+
+def sieve(
+    name: str, entropy: bool = False, bank: bool = False, by_length: bool = False
+) -> Callable[[Function], Function]:
+    """Decorator that registers a sieve under a role name, replacing an earlier one of that name.
+
+    `bank` adds it to the elementary sieves that `extract` scores when no roles are named; `by_length` is for
+    functions of nothing but the sequence's length, which are called once for all sequences of a length.
+    """
+
+    def register(function: Function) -> Function:
+        SIEVES[name] = Sieve(function, entropy, bank, by_length)
+        return function
+
+    return register
+
+
+def rows(mask: Bool[np.ndarray, "token token"]) -> Matrix | None:
+    """A 0/1 mask as a sieve: every row that holds a mark weighs the same, every mark in a row the same."""
+    counts = mask.sum(axis=1)
+    used = counts > 0
+    if not used.any():
+        return None
+    return (mask / np.where(used, counts, 1)[:, None] / used.sum()).astype(np.float32)
+
+
+def columns(marks: Bool[np.ndarray, " token"]) -> Columns | None:
+    """The marked tokens, for every token of the sequence."""
+    count = np.count_nonzero(marks)
+    return Columns(_every_row(len(marks)), marks[None] * np.float32(1 / count)) if count else None
+
+
+@lru_cache(maxsize=4096)
+def _every_row(length: int) -> np.ndarray:
+    return np.full((1, length), 1 / length, np.float32)
+
+
+def grouped(rows: Bool[np.ndarray, "group token"], marks: Bool[np.ndarray, "group token"]) -> Columns | None:
+    """Marked tokens for marked rows, group by group; rows without any token to look at have no sieve."""
+    kept = rows.any(axis=1) & marks.any(axis=1)
+    if not kept.any():
+        return None
+    rows, columns = rows[kept].astype(np.float32), marks[kept].astype(np.float32)
+    return Columns(rows / rows.sum(), columns / columns.sum(axis=1, keepdims=True))
+
+
+@lru_cache(maxsize=4096)
+def window(length: int, width: int) -> Band:
+    """Tokens at most `width` positions away, the token itself included (Pande 2021, local role: width 2)."""
+    mask = neighbours(length, range(-width, width + 1))
+    return Band((mask / mask.sum(axis=1, keepdims=True) / length).astype(np.float32))
+
+
+@lru_cache(maxsize=4096)
+def window_published(length: int, width: int) -> Band:
+    """The window as the released code divides it: the band of the last `width` tokens counts one position
+    past the end of the sequence, so that such a row sums to less than the others."""
+    mask = neighbours(length, range(-width, width + 1))
+    sizes = mask.sum(axis=1) + (np.arange(length) >= length - width)
+    return Band((mask / sizes[:, None] / length).astype(np.float32))
+
+
+@lru_cache(maxsize=4096)
+def offset(length: int, step: int) -> Band | None:
+    """The token `step` positions after (before, if negative) the current one (Clark 2019, section 3.1)."""
+    mask = neighbours(length, [step])
+    return Band((mask / mask.sum()).astype(np.float32)) if mask.any() else None
+
+
+def neighbours(length: int, steps: Sequence[int]) -> Bool[np.ndarray, "token diagonal"]:
+    """Which of a token's neighbours are at one of the steps and inside the sequence (see `forms.Band`)."""
+    reached = np.arange(-REACH, REACH + 1)
+    positions = np.arange(length)[:, None] + reached
+    return (positions >= 0) & (positions < length) & np.isin(reached, list(steps))
+
+
+def _register_positions() -> None:
+    for width in range(6):
+        sieve(f"window_{width}", bank=True, by_length=True)(
+            lambda layout, pairs, width=width: window(len(layout), width)
+        )
+        sieve(f"window_{width}{PUBLISHED}", bank=True, by_length=True)(
+            lambda layout, pairs, width=width: window_published(len(layout), width)
+        )
+    for step in range(-5, 6):
+        sieve(f"offset_{step:+d}", bank=True, by_length=True)(
+            lambda layout, pairs, step=step: offset(len(layout), step)
+        )
+
+
+_register_positions()
+for _suffix in ("", PUBLISHED):
+    SIEVES["local" + _suffix] = replace(SIEVES["window_2" + _suffix], bank=False)
+
+
+@sieve("cls", bank=True)
+def cls(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """[CLS]."""
+    return columns(layout.cls)
+
+
+@sieve("sep", bank=True)
+def sep(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """Every [SEP]."""
+    return columns(layout.sep)
+
+
+@sieve("sep_first", bank=True)
+def sep_first(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """The [SEP] that ends the first text."""
+    return columns(layout.sep & (np.cumsum(layout.sep) == 1))
+
+
+@sieve("sep_last", bank=True)
+def sep_last(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """The [SEP] that ends a pair; absent from single texts, where the first [SEP] is the last."""
+    return (
+        None if layout.text.max() == 0 else columns(layout.sep & (np.cumsum(layout.sep) == layout.sep.sum()))
+    )
+
+
+@sieve("delimiter", bank=True)
+def delimiter(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """[CLS] and every [SEP] (Pande 2021, delimiter role)."""
+    return columns(layout.cls | layout.sep)
+
+
+@sieve("punctuation", bank=True)
+def punctuation(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """Every punctuation token."""
+    return columns(layout.punctuation)
+
+
+@sieve("stops")
+def stops(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """Every full stop and comma (Clark 2019, section 3.2); named in roles, not in the bank."""
+    return columns(_stops(layout))
+
+
+@sieve("content")
+def content(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """Every token but [CLS], [SEP], full stops and commas (the other tokens of Clark 2019, figure 3)."""
+    return columns(~(layout.cls | layout.sep | _stops(layout)))
+
+
+@sieve("sep_to_sep")
+def sep_to_sep(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """Every [SEP], for each [SEP] (Clark 2019, section 3.2)."""
+    return grouped(layout.sep[None], layout.sep[None])
+
+
+@sieve("rest_to_sep")
+def rest_to_sep(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """Every [SEP], for all other tokens (Clark 2019, section 3.2)."""
+    return grouped(~layout.sep[None], layout.sep[None])
+
+
+def _stops(layout: Layout) -> Bool[np.ndarray, " token"]:
+    # Byte-level vocabularies mark the blank before a token, sentence pieces too.
+    return np.isin([token.lstrip("Ġ▁") for token in layout.tokens], [".", ","])
+
+
+def _sentence(layout: Layout, same: bool) -> Columns | None:
+    if layout.text.max() == 0:
+        return None
+    return grouped(layout.sentence == TEXTS, layout.text == (TEXTS if same else 1 - TEXTS))
+
+
+@sieve("own_sentence", bank=True)
+def own_sentence(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """The word pieces of the token's own text; [CLS] counts with the first text, every [SEP] with the second.
+
+    Pairs only. Departure from the released code: special tokens are found by what they are, not by position.
+    """
+    return _sentence(layout, same=True)
+
+
+@sieve("other_sentence", bank=True)
+def other_sentence(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """The word pieces of the other text of a pair."""
+    return _sentence(layout, same=False)
+
+
+SIEVES["block"] = Sieve(own_sentence, entropy=True, bank=True)
+
+
+def relation(*labels: str, backward: bool = False) -> Sieve:
+    """Sieve of the pooled pairs of grammatical relations: the head's word pieces for each dependent.
+
+    Mean over the pieces of the word looked at and of the word looking, then over the word pairs. `backward`
+    exchanges dependent and head (the released code has that direction but never runs it).
+    """
+
+    def pooled(pairs: Mapping[str, Ranges]) -> Ranges:
+        found = [pairs[label] for label in labels if label in pairs] or [NO_RANGES]
+        sequences, ranges = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
+        return Ranges(sequences, ranges.take(EXCHANGED, axis=1) if backward else ranges)
+
+    def function(layout: Layout, pairs: WordPairs) -> Rectangles | None:
+        ranges = pooled(by_label([pairs])).ranges
+        return Rectangles(ranges, len(layout)) if len(ranges) else None
+
+    return Sieve(function, pooled=pooled)
+
+
+def by_label(batch: Sequence[WordPairs]) -> dict[str, Ranges]:
+    """The word pairs of several sequences, relation by relation."""
+    found = defaultdict(list)
+    for sequence, pairs in enumerate(batch):
+        for label, own in pairs.items():
+            found[label].append((sequence, own.ranges))
+    return {
+        label: Ranges(
+            np.repeat([sequence for sequence, _ in parts], [len(ranges) for _, ranges in parts]),
+            np.concatenate([ranges for _, ranges in parts]),
+        )
+        for label, parts in found.items()
+    }
+
+
+SIEVES["syntactic"] = relation(*RELATIONS)
+
+
+def resolve(roles: Sequence[str] | None, labels: set[str], arithmetic: str) -> dict[str, Sieve]:
+    """The sieves of the named roles; without names the whole bank and both directions of every label.
+
+    `labels` are the relations found in the data; any relation of Universal Dependencies may be named. With
+    `published` arithmetic a role takes the sieve that the released code would have built, where that differs.
+    Raises InputError for an unknown role.
+    """
+    if arithmetic not in ("corrected", "published"):
+        raise InputError(f"arithmetic is {arithmetic!r}: choose corrected or published")
+    found = {label: relation(label) for label in sorted(labels | UNIVERSAL)}
+    found |= {label + REVERSED: relation(label, backward=True) for label in sorted(found)}
+    if roles is None:
+        bank = {name: entry for name, entry in SIEVES.items() if entry.bank}
+        return bank | {name: entry for name, entry in found.items() if name.removesuffix(REVERSED) in labels}
+    known = found | SIEVES
+    for role in roles:
+        if role not in known:
+            named = ", ".join([*SIEVES, *sorted(labels | set(RELATIONS))])
+            raise InputError(f"unknown role {role!r}: choose from {named}, or register it with @sieve")
+    suffix = PUBLISHED if arithmetic == "published" else ""
+    return {role: known.get(role + suffix, known[role]) for role in roles}

@@ -1,0 +1,222 @@
+"""From words to word pieces and back: inputs made of given words, and attention between words instead of pieces."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from tqdm import tqdm
+from transformers import PreTrainedTokenizerBase
+
+from analysis.encoders.layout import batches
+from analysis.encoders.models import Encoder, kept_casts
+from analysis.encoders.tap import read_layers
+from analysis.errors import InputError
+
+LIMIT = 128  # word pieces of a sequence, [CLS] and [SEP] among them
+ROWS = ("mean", "first", "max")
+TOO_LONG, NO_PIECES, NO_WORDS = "too long", "a word without word pieces", "no words"
+
+WordMaps = Float[Tensor, "batch head word word"]
+
+
+@dataclass(frozen=True)
+class Words:
+    """A sentence or document that was given as words, as the T word pieces that an encoder reads.
+
+    `word` is the word of each piece: [CLS] is 0, the words are 1 to `words`, [SEP] is the last. `number` is its
+    place among the sequences given. Segment ids are all 0 (Clark 2019, released code).
+    """
+
+    number: int
+    input_ids: Int[np.ndarray, " token"]
+    word: Int[np.ndarray, " token"]
+
+    def __len__(self) -> int:
+        return len(self.input_ids)
+
+    @property
+    def words(self) -> int:
+        """How many words there are, [CLS] and [SEP] left out."""
+        return int(self.word[-1]) - 1
+
+    @property
+    def type_ids(self) -> Int[np.ndarray, " token"]:
+        """The segment of each piece."""
+        return np.zeros_like(self.input_ids)
+
+
+class Split(NamedTuple):
+    """The sequences that an encoder can read, and why and how many others were left out."""
+
+    kept: list[Words]
+    left_out: dict[str, int]
+
+
+def split_words(
+    tokenizer: PreTrainedTokenizerBase, sequences: Sequence[Sequence[str]], max_tokens: int = LIMIT
+) -> Split:
+    """Each sequence of words as word pieces with [CLS] and [SEP], the places of words never shifted.
+
+    Left out, and counted, are sequences of more than `max_tokens` pieces (dropped whole, as in Clark 2019),
+    those with a word that has no piece (the tokenizer deletes its characters), and those without words.
+    Byte-level tokenizers (RoBERTa's) see a blank before every word, as most words in running text have one. Raises
+    InputError for a limit that the encoder cannot hold, when nothing is left, and for a tokenizer without [CLS]
+    first and [SEP] last.
+    """
+    if not 3 <= max_tokens <= tokenizer.model_max_length:
+        raise InputError(f"max_tokens is {max_tokens}: choose 3 to {tokenizer.model_max_length}")
+    kept, left_out = [], dict.fromkeys((TOO_LONG, NO_PIECES, NO_WORDS), 0)
+    for number, (words, (ids, word)) in enumerate(zip(sequences, _pieces(tokenizer, sequences), strict=True)):
+        found = Words(number, ids, word)
+        reason = _reason(words, found, max_tokens)
+        if reason:
+            left_out[reason] += 1
+        else:
+            kept.append(found)
+    if not kept:
+        counts = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+        raise InputError(f"no sequence of words is left ({counts}): give others or raise max_tokens")
+    return Split(kept, left_out)
+
+
+def _reason(words: Sequence[str], found: Words, max_tokens: int) -> str:
+    """Why a sequence is left out, or nothing."""
+    if not words:
+        return NO_WORDS
+    if len(np.unique(found.word)) < len(words) + 2:
+        return NO_PIECES
+    return TOO_LONG if len(found) > max_tokens else ""
+
+
+def _pieces(
+    tokenizer: PreTrainedTokenizerBase, sequences: Sequence[Sequence[str]]
+) -> Iterator[tuple[Int[np.ndarray, " token"], Int[np.ndarray, " token"]]]:
+    """Ids and words, counted as in `Words`, of each sequence's pieces."""
+    if not len(sequences):
+        return
+    # Byte-level vocabularies spell a word with the blank before it, which a list of words lacks.
+    blank = "" if tokenizer.tokenize("a") == tokenizer.tokenize(" a") else " "
+    given = [[word and blank + word for word in words] for words in sequences]
+    encoding = tokenizer(given, is_split_into_words=True, verbose=False)
+    for number, (words, ids) in enumerate(zip(sequences, encoding["input_ids"], strict=True)):
+        last = len(words) + 1
+        word = [0 if index is None else index + 1 for index in encoding.word_ids(number)]
+        word[-1] = last
+        if word[0] != 0 or 0 in word[1:]:
+            raise InputError(
+                f"{type(tokenizer).__name__} puts no [CLS] first and [SEP] last: use a BERT-like encoder"
+            )
+        yield np.array(ids), np.array(word)
+
+
+def piece_counts(tokenizer: PreTrainedTokenizerBase, words: Sequence[str]) -> Int[np.ndarray, " word"]:
+    """The number of word pieces of each word."""
+    [(_, word)] = _pieces(tokenizer, [words])
+    return np.bincount(word, minlength=len(words) + 2)[1:-1]
+
+
+class WordMerge:
+    """Turns the attention between the pieces of a padded batch into attention between its words: W = R A C.
+
+    Attention to a word is the sum over its pieces (C); attention from a word is, by `rows`, the mean over its pieces
+    (`mean`, Clark 2019, 4.1), that of its first piece (`first`, what the released code does), or the maximum
+    (`max`, whose rows do not sum to 1). Word 0 is [CLS] and the one after the last [SEP]; padding holds 0. Without
+    `special` [CLS] and [SEP] are dropped, so that word 0 is the first word.
+    """
+
+    def __init__(
+        self,
+        batch: Sequence[Words],
+        rows: str = "mean",
+        device: torch.device | str = "cpu",
+        special: bool = True,
+    ):
+        if rows not in ROWS:
+            raise InputError(f"rows is {rows!r}: choose from {', '.join(ROWS)}")
+        self.rows = rows
+        tokens, words = max(len(each) for each in batch), max(each.words for each in batch) + 2
+        to, of = np.zeros((2, len(batch), tokens, words), np.float32)
+        for number, each in enumerate(batch):
+            pieces, first = np.arange(len(each)), np.searchsorted(each.word, np.arange(each.words + 2))
+            to[number, pieces, each.word] = 1
+            if rows == "first":
+                of[number, first, each.word[first]] = 1
+            else:
+                of[number, pieces, each.word] = 1 / np.bincount(each.word)[each.word]
+            if not special:
+                to[number, :, [0, each.words + 1]] = of[number, :, [0, each.words + 1]] = 0
+        if not special:
+            to, of = to[:, :, 1:-1], of[:, :, 1:-1]
+        self.to = torch.from_numpy(to).to(device)
+        self.of = torch.from_numpy(of).to(device).mT.contiguous()
+
+    def __call__(self, attention: Float[Tensor, "batch head token token"]) -> WordMaps:
+        batch, heads, tokens, _ = attention.shape
+        columns = (attention.reshape(batch, heads * tokens, tokens) @ self.to).view(batch, heads, tokens, -1)
+        if self.rows != "max":
+            return self.of[:, None] @ columns
+        member = (self.of > 0)[:, None, :, :, None]
+        return torch.where(member, columns[:, :, None], 0).amax(dim=3)
+
+
+def read_batch(
+    encoder: Encoder,
+    batch: Sequence[Words],
+    read: Callable[[int, WordMaps], None],
+    rows: str = "mean",
+    special: bool = True,
+    check: bool = False,
+) -> None:
+    """Runs one padded batch; `read(layer, maps)` sees the word maps of every layer, which nothing keeps.
+
+    `check` stops a run whose attention is missing, unnormalised or spilt on padding.
+    """
+    merge = WordMerge(batch, rows, encoder.device, special)
+    read_layers(encoder, batch, lambda layer, attention: read(layer, merge(attention)), check)
+
+
+def read_word_maps(
+    encoder: Encoder,
+    sequences: Sequence[Words],
+    read: Callable[[list[int], int, WordMaps], None],
+    rows: str = "mean",
+    special: bool = True,
+    budget: int = 2048,
+    progress: bool = True,
+) -> None:
+    """Streams the word maps of all sequences through `read(indices, layer, maps)`, batch by batch, layer by layer.
+
+    `indices` are those of the batch's sequences in `sequences`, in batches of similar length of at most `budget`
+    padded pieces. Maps are padded to the longest sequence of a batch with zeros (see `WordMerge`).
+    Raises InputError for an unknown `rows` (see `WordMerge`) and for more pieces than the encoder has positions.
+    """
+    if not len(sequences):
+        raise InputError("there are no sequences of words: check the input")
+    longest = max(len(each) for each in sequences)
+    if longest > encoder.positions:
+        raise InputError(f"max_tokens is {longest} or more: {encoder.name} has {encoder.positions} positions")
+    plan = list(batches(sequences, budget))
+    with (
+        kept_casts(encoder),
+        tqdm(total=len(sequences), desc="word maps", unit="sequence", disable=not progress) as bar,
+    ):
+        for number, indices in enumerate(plan):
+            batch = [sequences[index] for index in indices]
+            check = number in (0, len(plan) - 1)
+            read_batch(
+                encoder, batch, lambda layer, maps, of=indices: read(of, layer, maps), rows, special, check
+            )
+            bar.update(len(indices))
+
+
+def word_maps(
+    encoder: Encoder, sequence: Words, rows: str = "mean"
+) -> Float[np.ndarray, "layer head word word"]:
+    """All word maps of one sequence, [CLS] and [SEP] included, for figures."""
+    maps: list[np.ndarray] = []
+    read_batch(encoder, [sequence], lambda _, found: maps.append(found[0].cpu().numpy()), rows, check=True)
+    return np.stack(maps)

@@ -1,0 +1,100 @@
+"""Moments of scores that can be merged: the role table of any number of sequences in constant memory.
+
+Source: Chan, Golub and LeVeque 1983 (mean and sum of squares of two merged samples); Pebay 2008, Sandia report
+SAND2008-6212 (third central sums).
+"""
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy import stats
+
+from analysis.errors import InputError
+from analysis.statistics.significance import DDOF, DIMENSIONS, HeadTest, labelled
+
+# What is kept of the scores of one head and role. `mean` is 0 where n is 0, so that merging needs no exception;
+# `lowest` and `highest` tell constant scores, which rounding of m2 would blur.
+FIELDS = ("n", "mean", "m2", "m3", "lowest", "highest")
+
+
+def moments(scores: xr.DataArray) -> xr.Dataset:
+    """The moments of scores over their sequences, NaN left out: FIELDS, each (role, layer, head), float64.
+
+    `m2` and `m3` are the sums of the squares and cubes of the deviations from the mean. The attribute
+    `arithmetic` of the scores is kept. No sequence at all gives the neutral element of `merge`.
+    """
+    values = scores.transpose(*DIMENSIONS).values.astype(np.float64)
+    present = ~np.isnan(values)
+    n = present.sum(axis=0)
+    mean = np.where(present, values, 0).sum(axis=0) / np.maximum(n, 1)
+    deviations = np.where(present, values - mean, 0)
+    found = {
+        "n": n,
+        "mean": mean,
+        "m2": (deviations**2).sum(axis=0),
+        "m3": (deviations**3).sum(axis=0),
+        "lowest": np.where(present, values, np.inf).min(axis=0, initial=np.inf),
+        "highest": np.where(present, values, -np.inf).max(axis=0, initial=-np.inf),
+    }
+    names = DIMENSIONS[1:]
+    return xr.Dataset(
+        {field: (names, found[field]) for field in FIELDS},
+        {name: scores[name].values for name in names},
+        {"arithmetic": scores.attrs.get("arithmetic", "corrected")},
+    )
+
+
+def merge(first: xr.Dataset, second: xr.Dataset) -> xr.Dataset:
+    """The moments of two sets of sequences together.
+
+    With d the difference of the means (second - first), a and b the numbers of scores and n = a + b:
+    mean = mean_1 + d b / n; m2 = m2_1 + m2_2 + d^2 a b / n;
+    m3 = m3_1 + m3_2 + d^3 a b (a - b) / n^2 + 3 d (a m2_2 - b m2_1) / n.
+    Raises InputError for other roles, layers or heads, or another arithmetic.
+    """
+    if not first.coords.equals(second.coords) or first.attrs != second.attrs:
+        raise InputError("moments of other roles, heads or arithmetic cannot be merged: extract them alike")
+    a, b = (part["n"].astype(np.float64) for part in (first, second))  # products of counts overflow integers
+    n = np.maximum(a + b, 1)
+    difference = second["mean"] - first["mean"]
+    return xr.Dataset(
+        {
+            "n": first["n"] + second["n"],
+            "mean": first["mean"] + difference * b / n,
+            "m2": first["m2"] + second["m2"] + difference**2 * a * b / n,
+            "m3": first["m3"]
+            + second["m3"]
+            + difference**3 * a * b * (a - b) / n**2
+            + 3 * difference * (a * second["m2"] - b * first["m2"]) / n,
+            "lowest": np.minimum(first["lowest"], second["lowest"]),
+            "highest": np.maximum(first["highest"], second["highest"]),
+        },
+        attrs=first.attrs,
+    )
+
+
+def head_test(found: xr.Dataset, tau: float | int) -> HeadTest:
+    """The t test of every head from its moments, as `significance.head_test` makes it from the scores."""
+    n, mean, m2, _, lowest, highest = (found[field].values for field in FIELDS)
+    ddof = DDOF[found.attrs["arithmetic"]]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sd = np.where(n > ddof, np.sqrt(m2 / (n - ddof)), np.nan)
+        t = np.where(highest > lowest, (mean - tau) / (sd / np.sqrt(n)), np.nan)
+    return HeadTest(n, np.where(n > 0, mean, np.nan), sd, t, stats.t.sf(t, n - 1))
+
+
+def skewness(found: xr.Dataset) -> np.ndarray:
+    """Skewness of the scores of every head (role, layer, head), sqrt(n) m3 / m2^1.5; NaN for constant scores."""
+    varies = found["highest"] > found["lowest"]
+    return (np.sqrt(found["n"]) * found["m3"] / found["m2"].where(varies) ** 1.5).values
+
+
+def moments_table(
+    found: xr.Dataset, tau: float | int = 3.0, alpha: float = 0.05, minimum: int = 2
+) -> pd.DataFrame:
+    """The columns of `published_table` of all sequences, from their moments, then skewness.
+
+    Raises InputError for `alpha` outside (0, 1), `minimum` < 2.
+    """
+    table = labelled(head_test(found, tau), found, tau, alpha, minimum)
+    return table.assign(skewness=skewness(found).ravel())

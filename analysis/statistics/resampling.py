@@ -1,0 +1,190 @@
+"""The bootstrap of means over sequences, or over clusters of sequences: every head in one matrix product."""
+
+import warnings
+from dataclasses import dataclass
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+from scipy import sparse, stats
+
+from analysis.errors import InputError
+
+ROUNDING = 1e-12  # a sum of squares this much smaller than what it is the difference of is zero
+BATCH = 4_000_000  # entries of the largest matrix of resamples held at once (32 MB)
+
+
+class Moments(NamedTuple):
+    """Mean, standard error of the mean, and standard deviation of every column, for every draw."""
+
+    mean: Float[np.ndarray, "*draw column"]
+    error: Float[np.ndarray, "*draw column"]
+    sd: Float[np.ndarray, "*draw column"]
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Scores of many heads as sums over clusters of sequences, about the mean of each column (head).
+
+    Resampling needs no more: a resample is how often each cluster is drawn.
+    """
+
+    centre: Float[np.ndarray, "column"]
+    sizes: Float[np.ndarray, "cluster"]
+    totals: Float[np.ndarray, "cluster column"]
+    squares: Float[np.ndarray, "cluster column"]
+
+    @classmethod
+    def of(
+        cls,
+        values: Float[np.ndarray, "sequence column"],
+        clusters: Shaped[np.ndarray, "sequence"] | None = None,
+    ) -> "Clusters":
+        """The sums of scores without NaN; every sequence is a cluster of its own where `clusters` is None."""
+        values = values.astype(np.float64)
+        centre = values.mean(axis=0)
+        centred = values - centre
+        if clusters is None:
+            return cls(centre, np.ones(len(values)), centred, centred**2)
+        names, codes = np.unique(clusters, return_inverse=True)
+        shape = len(names), len(values)
+        member = sparse.csr_array((np.ones(len(values)), (codes, np.arange(len(values)))), shape)
+        return cls(centre, member.sum(axis=1), member @ centred, member @ centred**2)
+
+    def moments(self, counts: Shaped[np.ndarray, "*draw cluster"] | None = None) -> Moments:
+        """Mean, standard error and standard deviation when each cluster counts so often; once by default.
+
+        The error is that of a ratio of sums over clusters, with the factor clusters / (clusters - 1);
+        where clusters are single sequences it is the usual sd / sqrt(n). Error and sd are exactly zero
+        for equal scores, the error also for equal cluster means; they are NaN for one sequence or cluster.
+        """
+        counts = np.ones(len(self.sizes)) if counts is None else counts.astype(np.float64)
+        drawn, n = counts.sum(axis=-1)[..., None], (counts @ self.sizes)[..., None]
+        mean, squares = counts @ self.totals / n, counts @ self.squares
+        between = (
+            counts @ self.totals**2
+            - 2 * mean * (counts @ (self.totals * self.sizes[:, None]))
+            + mean**2 * (counts @ self.sizes**2)[..., None]
+        )
+        within = squares - n * mean**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            error = np.sqrt(_clean(between, squares) * drawn / (drawn - 1)) / n
+            sd = np.sqrt(_clean(within, squares) / (n - 1))
+        return Moments(mean + self.centre, error, sd)
+
+
+class Bootstrap(NamedTuple):
+    """Intervals and the test of the mean of every column; NaN where scores are constant or fewer than two.
+
+    `low`, `high`: two-sided BCa interval of the mean; `lower`: its one-sided lower bound;
+    `p_bootstrap_t`, `lower_bootstrap_t`: one-sided bootstrap-t test of mean > tau and its lower bound;
+    `effect_low`, `effect_high`: two-sided BCa interval of (mean - tau) / sd, NaN also where all scores but
+    one are equal, because leaving that one out leaves no sd.
+    """
+
+    low: Float[np.ndarray, "column"]
+    high: Float[np.ndarray, "column"]
+    lower: Float[np.ndarray, "column"]
+    p_bootstrap_t: Float[np.ndarray, "column"]
+    lower_bootstrap_t: Float[np.ndarray, "column"]
+    effect_low: Float[np.ndarray, "column"]
+    effect_high: Float[np.ndarray, "column"]
+
+
+def bootstrap(
+    values: Float[np.ndarray, "sequence column"],
+    tau: float | int,
+    clusters: Shaped[np.ndarray, "sequence"] | None = None,
+    alpha: float = 0.05,
+    resamples: int = 999,
+    seed: int = 0,
+) -> Bootstrap:
+    """BCa intervals at level 1 - `alpha` and the bootstrap-t test of mean > `tau`, for scores without NaN.
+
+    All columns share the same resamples, drawn by `scipy.stats.bootstrap`, which also makes the BCa
+    intervals. Whole clusters are drawn where `clusters` names one per sequence. The bootstrap-t p is
+    (1 + resamples at least as extreme) / (1 + resamples); its lower bound is above `tau` exactly where
+    p <= `alpha`. Raises InputError for fewer than 99 resamples, or fewer than 1 / `alpha` - 1.
+    Source: Davison and Hinkley 1997, chapters 4 and 5.
+    """
+    _check_resamples(resamples, alpha)
+    sums = Clusters.of(values, clusters) if len(values) else None
+    if sums is None or len(sums.sizes) < 2:
+        return Bootstrap(*np.full((len(Bootstrap._fields), values.shape[1]), np.nan))
+    observed = sums.moments()
+    units = len(sums.sizes)
+
+    def statistic(drawn: np.ndarray, axis: int) -> np.ndarray:
+        found = sums.moments(counted(drawn, units))
+        effect = _ratio(found.mean - tau, found.sd)
+        return np.moveaxis(np.stack([found.mean, effect, found.error]), -1, 1)
+
+    options = {
+        "data": (np.arange(units),),
+        "statistic": statistic,
+        "vectorized": True,
+        "axis": -1,
+        "confidence_level": 1 - alpha,
+        "batch": max(1, BATCH // max(values.shape)),
+    }
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore")  # columns without an interval: their bounds are NaN
+        drawn = stats.bootstrap(**options, n_resamples=resamples, rng=seed)
+        again = {"n_resamples": 0, "bootstrap_result": drawn, "alternative": "greater"}
+        lower = stats.bootstrap(**options, **again).confidence_interval.low
+    low, high = drawn.confidence_interval
+    means, _, errors = np.moveaxis(drawn.bootstrap_distribution, -1, 1)
+    p, lower_t = bootstrap_t(observed, means, errors, tau, alpha)
+    found = Bootstrap(low[0], high[0], lower[0], p, lower_t, low[1], high[1])
+    return Bootstrap(*(np.where(observed.error > 0, column, np.nan) for column in found))
+
+
+def bootstrap_t(
+    observed: Moments,
+    means: Float[np.ndarray, "draw column"],
+    errors: Float[np.ndarray, "draw column"],
+    tau: float | int,
+    alpha: float,
+) -> tuple[Float[np.ndarray, "column"], Float[np.ndarray, "column"]]:
+    """p of the one-sided bootstrap-t test of mean > `tau`, and the lower bound, above `tau` where p <= `alpha`.
+
+    `means` and `errors` are those of the resamples; raises InputError for too few. Source: Davison and
+    Hinkley 1997, chapter 5.
+    """
+    _check_resamples(len(means), alpha)
+    studentised = _ratio(means - observed.mean, errors)
+    t = _ratio(observed.mean - tau, observed.error)
+    p = (1 + (studentised >= t).sum(axis=0)) / (1 + len(means))
+    # The largest of the resampled t that alpha allows beyond the observed one: bound and p then agree.
+    rank = len(means) - int(alpha * (1 + len(means)))
+    extreme = np.partition(studentised, rank, axis=0)[rank]
+    with np.errstate(invalid="ignore"):
+        return p, observed.mean - extreme * observed.error
+
+
+def counted(drawn: Int[np.ndarray, "*draw n"], units: int) -> Int[np.ndarray, "*draw unit"]:
+    """How often each of `units` was drawn."""
+    rows = drawn.reshape(-1, drawn.shape[-1])
+    offsets = units * np.arange(len(rows))[:, None]
+    counts = np.bincount((rows + offsets).ravel(), minlength=units * len(rows))
+    return counts.reshape(*drawn.shape[:-1], units)
+
+
+def _clean(difference: np.ndarray, minuend: np.ndarray) -> np.ndarray:
+    """A difference of sums of squares, exactly zero where only rounding is left of it."""
+    return np.where(difference > ROUNDING * minuend, difference, 0)
+
+
+def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """The quotient; 0 / 0 is 0, so that a resample of equal scores at the mean counts as unremarkable."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((numerator == 0) & (denominator == 0), 0.0, numerator / denominator)
+
+
+def _check_resamples(resamples: int, alpha: float) -> None:
+    least = max(99, ceil(1 / alpha) - 1)
+    if resamples < least:
+        raise InputError(
+            f"resamples is {resamples}: alpha {alpha:g} needs at least {least}, better 999 or more"
+        )

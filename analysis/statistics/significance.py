@@ -1,0 +1,298 @@
+"""The head test: is the mean sieve bias score of a head above the threshold? As published, and audited."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from jaxtyping import Float, Int, Shaped
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from analysis.errors import InputError
+from analysis.statistics.resampling import Clusters, bootstrap
+
+DIMENSIONS = ("sequence", "role", "layer", "head")
+# Degrees of freedom the standard deviation gives up; the released code divides by n.
+DDOF = {"corrected": 1, "published": 0}
+# Adjusted p-values of a table, and the method of statsmodels that gives them.
+CORRECTIONS = {"p_holm": "holm", "p_bh": "fdr_bh", "p_by": "fdr_by"}
+UNITS = ("sequence", "cluster")
+TESTED = "tested"
+# What the two labels of a head say together: names of label_comparison.
+BOTH, PUBLISHED_ONLY, AUDITED_ONLY, NEITHER, UNTESTABLE = LABEL_COMPARISONS = (
+    "both labels",
+    "published only",
+    "audited only",
+    "neither",
+    "untestable",
+)
+
+
+class HeadTest(NamedTuple):
+    """The test of many heads: arrays of one shape; `t` and `p` are NaN where untestable."""
+
+    n: Int[np.ndarray, "..."]
+    mean: Float[np.ndarray, "..."]
+    sd: Float[np.ndarray, "..."]
+    t: Float[np.ndarray, "..."]
+    p: Float[np.ndarray, "..."]
+
+
+def head_test(
+    scores: Float[np.ndarray, "sequence ..."], tau: float | int, arithmetic: str = "corrected"
+) -> HeadTest:
+    """One-sided one-sample t test of mean score > `tau` over sequences, NaN omitted.
+
+    Constant scores and fewer than two sequences are untestable: `t` and `p` are NaN. `published`
+    takes the population standard deviation as the released code does, still with n - 1 degrees of
+    freedom, which makes t larger by sqrt(n / (n - 1)). Raises InputError for another arithmetic.
+    Source: Pande 2021; departure: `corrected` takes the sample standard deviation.
+    """
+    if arithmetic not in DDOF:
+        raise InputError(f"arithmetic {arithmetic!r} is unknown; use one of {', '.join(DDOF)}")
+    ddof = DDOF[arithmetic]
+    values = scores.astype(np.float64)
+    n = np.asarray(np.isfinite(values).sum(axis=0))
+    with _quiet():
+        mean, sd = np.nanmean(values, axis=0), np.nanstd(values, axis=0, ddof=ddof)
+        t = stats.ttest_1samp(values, tau, axis=0, alternative="greater", nan_policy="omit").statistic
+        t = np.where(_varies(values), t, np.nan) * np.sqrt((n - ddof) / (n - 1))
+        p = stats.t.sf(t, n - 1)
+    return HeadTest(n, np.asarray(mean), np.asarray(sd), np.asarray(t), np.asarray(p))
+
+
+def published_table(
+    scores: xr.DataArray, tau: float | int = 3.0, alpha: float = 0.05, minimum: int = 2
+) -> pd.DataFrame:
+    """Role table of the article: layer, head, role, n, mean, sd, t, p, assigned; a row per role, layer, head.
+
+    `assigned` is p < `alpha` and mean > `tau`, or <NA> (untestable) with fewer than `minimum`
+    sequences that have the role or with constant scores. The arithmetic is the one named in
+    `scores.attrs`. Raises InputError for other dimensions, `alpha` outside (0, 1), `minimum` < 2.
+    Source: Pande 2021 (tau = 3, alpha = 0.05, no correction for the number of tests).
+    """
+    array = _ordered(scores)
+    test = head_test(array.values, tau, scores.attrs.get("arithmetic", "corrected"))
+    return labelled(test, array, tau, alpha, minimum)
+
+
+def labelled(
+    test: HeadTest, named: xr.DataArray | xr.Dataset, tau: float | int, alpha: float, minimum: int
+) -> pd.DataFrame:
+    """The tests of all roles, layers and heads as `published_table` gives them; `named` has their coordinates.
+
+    Raises InputError for `alpha` outside (0, 1) and `minimum` < 2.
+    """
+    _check_test(alpha, minimum)
+    enough = test.n >= minimum
+    columns = test._replace(t=np.where(enough, test.t, np.nan), p=np.where(enough, test.p, np.nan))
+    table = _long(named, columns._asdict())
+    label = (table["p"] < alpha) & (table["mean"] > tau)
+    table["assigned"] = label.astype("boolean").mask(table["p"].isna())
+    return table[["layer", "head", "role", *HeadTest._fields, "assigned"]]
+
+
+def role_table(
+    scores: xr.DataArray,
+    tau: float | int = 3.0,
+    alpha: float = 0.05,
+    minimum: int = 20,
+    resamples: int = 999,
+    seed: int = 0,
+    unit: str = "sequence",
+) -> pd.DataFrame:
+    """Role table with two labels per head: the columns of `published_table`, then what an audited label rests on.
+
+    About the mean, at level 1 - `alpha`: lower (one-sided bound), low, high by the t distribution, the same by
+    BCa bootstrap (suffix _bca), p_bootstrap_t and lower_bootstrap_t by the bootstrap-t. effect is
+    (mean - tau) / sd with a BCa interval; above the proportion of sequences with score > tau; p_holm, p_bh and
+    p_by correct the t p over the heads of a role. status is "tested", or "untestable: " and the reason.
+
+    assigned_audited is p_by < `alpha` and lower_bootstrap_t > `tau`, <NA> unless tested. Why both: the t p is
+    too small for left-skewed scores, which the bootstrap-t repairs in part; but a resampled p is never below
+    1 / (1 + `resamples`), and BY asks a lone head of 144 for p < `alpha` / (144 * 5.55), 0.00006. So BY
+    corrects the t p, and the bootstrap-t stands beside it as a bound, uncorrected. The corrected p, effect and
+    intervals take the sample standard deviation whatever the arithmetic of the scores.
+
+    `unit` is what the bootstrap draws and `minimum` counts: "sequence", or "cluster", the coordinate that is
+    equal for sequences that share a text; the t intervals and corrected p then take the cluster-robust error
+    with clusters - 1 degrees of freedom. Raises InputError for other dimensions, an unknown unit, a missing
+    coordinate and parameters out of range. Departure from Pande 2021: everything but the columns of
+    `published_table`.
+    """
+    _check_test(alpha, minimum)
+    published = published_table(scores, tau, alpha)
+    array = _ordered(scores)
+    evidence = _evidence(array.values, tau, clusters_of(array, unit), alpha, resamples, seed)
+    table = published.join(evidence)
+    table["status"] = _status(table, minimum, unit)
+    tested = table["status"] == TESTED
+    families = table["p_audited"].where(tested).groupby(table["role"], sort=False)
+    for name, method in CORRECTIONS.items():
+        table[name] = families.transform(adjust, method)
+    label = (table["p_by"] < alpha) & (table["lower_bootstrap_t"] > tau)
+    table["assigned_audited"] = label.astype("boolean").mask(~tested)
+    shown = evidence.columns.drop(["units", "p_audited"])
+    return table[[*published.columns, *shown, *CORRECTIONS, "status", "assigned_audited"]]
+
+
+def adjust(p: Float[np.ndarray, "..."] | pd.Series, method: str) -> Float[np.ndarray, "..."]:
+    """Adjusted p-values of one family of tests; a NaN stays NaN and does not count as a test.
+
+    `method` is "holm", "fdr_bh" or "fdr_by"; raises InputError for another one.
+    """
+    if method not in CORRECTIONS.values():
+        raise InputError(f"method {method!r} is unknown; use one of {', '.join(CORRECTIONS.values())}")
+    adjusted = np.array(p, dtype=np.float64)
+    present = ~np.isnan(adjusted)
+    if present.any():
+        adjusted[present] = multipletests(adjusted[present], method=method)[1]
+    return adjusted
+
+
+def corrections(table: pd.DataFrame) -> pd.DataFrame:
+    """Column `p`, of the published rule, corrected over all tests of a table: p_holm_all, p_bh_all, p_by_all.
+
+    In front stand task, state, role, layer, head, as far as the table has them.
+    """
+    keys = table[table.columns.intersection(["task", "state", "role", "layer", "head"], sort=False)]
+    return keys.assign(**{f"{name}_all": adjust(table["p"], how) for name, how in CORRECTIONS.items()})
+
+
+def label_comparison(table: pd.DataFrame) -> pd.Series:
+    """What the two labels of each row of a role table say together: one of LABEL_COMPARISONS.
+
+    A head that the published rule labels but the audit cannot test is "published only".
+    """
+    published, audited = (
+        table[label].fillna(False).astype(bool) for label in ("assigned", "assigned_audited")
+    )
+    found = np.select(
+        [published & audited, published, audited, table["assigned_audited"].isna()],
+        [BOTH, PUBLISHED_ONLY, AUDITED_ONLY, UNTESTABLE],
+        NEITHER,
+    )
+    return pd.Series(found, index=table.index, name="labels")
+
+
+def clusters_of(scores: xr.DataArray, unit: str) -> Shaped[np.ndarray, "sequence"] | None:
+    """The cluster of each sequence where the unit is "cluster"; None where it is "sequence".
+
+    Raises InputError for another unit, and for scores without the coordinate.
+    """
+    if unit not in UNITS:
+        raise InputError(f"unit {unit!r} is unknown; use one of {', '.join(UNITS)}")
+    if unit == "sequence":
+        return None
+    if unit not in scores.coords:
+        raise InputError("scores have no coordinate cluster; extract them again, or take unit 'sequence'")
+    return scores[unit].values
+
+
+def _evidence(
+    values: Float[np.ndarray, "sequence role layer head"],
+    tau: float | int,
+    clusters: Shaped[np.ndarray, "sequence"] | None,
+    alpha: float,
+    resamples: int,
+    seed: int,
+) -> pd.DataFrame:
+    """What the audited labels rest on, one row per role, layer and head, role-major.
+
+    Heads that have scores for the same sequences are resampled together.
+    """
+    columns = values.reshape(len(values), -1).astype(np.float64)
+    patterns, pattern_of = np.unique(~np.isnan(columns), axis=1, return_inverse=True)
+    parts = []
+    for number, present in enumerate(patterns.T):
+        chosen = np.flatnonzero(pattern_of == number)
+        units = None if clusters is None else clusters[present]
+        some = _complete_evidence(columns[np.ix_(present, chosen)], tau, units, alpha, resamples, seed)
+        parts.append(pd.DataFrame(some, index=chosen))
+    return pd.concat(parts).sort_index()
+
+
+def _complete_evidence(
+    values: Float[np.ndarray, "sequence column"],
+    tau: float | int,
+    clusters: Shaped[np.ndarray, "sequence"] | None,
+    alpha: float,
+    resamples: int,
+    seed: int,
+) -> dict[str, np.ndarray]:
+    """The columns of `_evidence` for scores without NaN, among them the number of units and the audited t p."""
+    resampled = bootstrap(values, tau, clusters, alpha, resamples, seed)
+    with _quiet():
+        sums = Clusters.of(values, clusters)
+        mean, error, sd = sums.moments()
+        units = len(sums.sizes)
+        error = np.where(error > 0, error, np.nan)  # constant scores have no test and no interval
+        low, high = stats.t.interval(1 - alpha, units - 1, mean, error)
+        return {
+            "units": np.full(len(mean), units),
+            "p_audited": stats.t.sf((mean - tau) / error, units - 1),
+            "lower": stats.t.ppf(alpha, units - 1, mean, error),
+            "low": low,
+            "high": high,
+            "lower_bca": resampled.lower,
+            "low_bca": resampled.low,
+            "high_bca": resampled.high,
+            "p_bootstrap_t": resampled.p_bootstrap_t,
+            "lower_bootstrap_t": resampled.lower_bootstrap_t,
+            "effect": np.where(sd > 0, (mean - tau) / sd, np.nan),
+            "effect_low": resampled.effect_low,
+            "effect_high": resampled.effect_high,
+            "above": (values > tau).mean(axis=0),
+            "skewness": stats.skew(values, axis=0),
+        }
+
+
+def _status(table: pd.DataFrame, minimum: int, unit: str) -> np.ndarray:
+    """Whether each head was tested; the first reason against it counts."""
+    reasons = {
+        "no sequence has the role": table["units"] == 0,
+        f"one {unit}": table["units"] == 1,
+        "constant scores": table["p_audited"].isna(),
+        f"fewer than {minimum} {unit}s": table["units"] < minimum,
+    }
+    return np.select([*reasons.values()], [f"untestable: {reason}" for reason in reasons], TESTED)
+
+
+def _varies(values: Shaped[np.ndarray, "sequence ..."]) -> Shaped[np.ndarray, "..."]:
+    """True where at least two different finite scores stand; rounding cannot blur this comparison."""
+    lowest = np.where(np.isnan(values), np.inf, values).min(axis=0)
+    highest = np.where(np.isnan(values), -np.inf, values).max(axis=0)
+    return np.asarray(highest > lowest)
+
+
+def _long(named: xr.DataArray | xr.Dataset, columns: dict[str, np.ndarray]) -> pd.DataFrame:
+    """One row per role, layer and head, role-major, with the given (role, layer, head) columns."""
+    dimensions = DIMENSIONS[1:]
+    coordinates = {name: named[name].values for name in dimensions}
+    data = xr.Dataset({name: (dimensions, column) for name, column in columns.items()}, coordinates)
+    return data.to_dataframe(dim_order=dimensions).reset_index()
+
+
+def _ordered(scores: xr.DataArray) -> xr.DataArray:
+    if set(scores.dims) != set(DIMENSIONS):
+        raise InputError(f"scores have the dimensions {scores.dims}; they must be {DIMENSIONS}")
+    return scores.transpose(*DIMENSIONS)
+
+
+def _check_test(alpha: float, minimum: int) -> None:
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha is {alpha}; it must lie between 0 and 1, as 0.05 does")
+    if minimum < 2:
+        raise InputError(f"minimum is {minimum}; a t test needs at least 2 sequences")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silences what scipy and numpy say about constant or empty columns: those become NaN here."""
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield

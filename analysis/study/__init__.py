@@ -1,0 +1,11 @@
+"""The files of a run: results, profiles, what Make needs to know, the execution of a notebook."""
+
+from analysis.lazy import lazy_names
+
+HOMES = {
+    "Results": "results",
+    "STATES": "results",
+    "seeds_of": "results",
+    "update_readme": "results",
+}
+__getattr__, __all__ = lazy_names(__name__, HOMES)

@@ -1,0 +1,116 @@
+"""Profiles: the parameters of every notebook, from the notebook's own cell, a YAML file and the command line."""
+
+import ast
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from analysis.errors import InputError
+from analysis.files import ROOT
+from analysis.texts.tasks import TASKS
+
+NOTEBOOKS = ROOT / "notebooks"
+PROFILES = ROOT / "profiles"
+NUMBER = ("a number (1e-4 is written 1.0e-4)", (int, float, type(None)))
+KINDS = {  # of a parameter's default: what its values are
+    bool: ("true or false", (bool,)),
+    int: NUMBER,
+    float: NUMBER,
+    str: ("a text", (str,)),
+    list: ("a list", (list,)),
+    type(None): ("a text", (str, type(None))),
+}
+
+
+def notebook_names() -> list[str]:
+    """All notebooks in reading order."""
+    return sorted(path.stem for path in NOTEBOOKS.glob("[0-9]*.py"))
+
+
+def source(notebook: str) -> Path:
+    """The script of a notebook; raises InputError naming those that exist."""
+    if notebook not in notebook_names():
+        raise InputError(f"unknown notebook {notebook!r}: choose from {', '.join(notebook_names())}")
+    return NOTEBOOKS / f"{notebook}.py"
+
+
+def declared(notebook: str) -> dict[str, Any]:
+    """The names and defaults in a notebook's parameters cell; raises InputError when it is not plain values."""
+    path = source(notebook)
+    _, *cells = path.read_text(encoding="utf-8").split('# %% tags=["parameters"]')
+    if len(cells) != 1:
+        raise InputError(f"{path} has {len(cells)} cells tagged parameters: there must be one")
+    try:
+        return {
+            statement.targets[0].id: ast.literal_eval(statement.value)
+            for statement in ast.parse(cells[0].split("\n# %%", 1)[0]).body
+            if isinstance(statement, ast.Assign)
+        }
+    except (SyntaxError, ValueError, AttributeError) as error:
+        reason = str(error).split(" (")[0].split(" on line")[0]
+        raise InputError(
+            f"{path}: write name = value in the parameters cell, no expressions ({reason})"
+        ) from error
+
+
+def load_profile(profile: str) -> dict[str, dict[str, Any]]:
+    """The sections of profiles/<profile>.yaml; raises InputError for an unknown profile, section or key."""
+    known = sorted(path.stem for path in PROFILES.glob("*.yaml"))
+    if profile not in known:
+        raise InputError(f"unknown profile {profile!r}: choose from {', '.join(known)}")
+    path = PROFILES / f"{profile}.yaml"
+    try:
+        sections = yaml.safe_load(path.read_bytes()) or {}
+    except yaml.YAMLError as error:
+        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(sections, dict):
+        raise InputError(f"{path} has no sections: write 'common:' and below it indented lines 'name: value'")
+    known_keys = {name: set(declared(name)) - {"profile"} for name in notebook_names()}
+    known_keys["common"] = set().union(*known_keys.values())
+    for section, values in sections.items():
+        _check_section(path, section, values or {}, known_keys)
+    return {section: values or {} for section, values in sections.items()}
+
+
+def _check_section(path: Path, section: str, values: Any, known_keys: Mapping[str, set[str]]) -> None:
+    if section not in known_keys:
+        raise InputError(f"{path}: unknown section {section!r}: choose from {', '.join(known_keys)}")
+    if not isinstance(values, dict):
+        raise InputError(f"{path}: section {section!r} is {values!r}: write indented lines 'name: value'")
+    for key in values:
+        if key not in known_keys[section]:
+            raise InputError(
+                f"{path}: unknown key {key!r} in section {section!r}: choose from "
+                f"{', '.join(sorted(known_keys[section]))}"
+            )
+
+
+def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) -> dict[str, Any]:
+    """Every parameter of a notebook: its defaults, the profile's values, then `settings`.
+
+    Raises InputError for names that the notebook does not know and values of another kind than the default.
+    """
+    defaults, sections = declared(notebook), load_profile(profile)
+    choices = [name for name in defaults if name != "profile"]
+    for name in settings:
+        if name not in choices:
+            raise InputError(f"{notebook} has no parameter {name!r}: choose from {', '.join(choices)}")
+    layers = (sections.get("common", {}), sections.get(notebook, {}), settings)
+    chosen = {key: value for layer in layers for key, value in layer.items() if key in choices}
+    for name, value in chosen.items():
+        wanted, types = KINDS[type(defaults[name])]
+        if type(value) not in types:
+            raise InputError(f"{notebook}: parameter {name} is {value!r}: give {wanted}")
+    return defaults | {"profile": profile} | chosen
+
+
+def profile_tasks(profile: str) -> list[str]:
+    """The tasks that a profile studies; raises InputError when there is none or one is unknown."""
+    tasks = parameters("03_test_all", profile)["tasks"]
+    unknown = [task for task in tasks if task not in TASKS]
+    if unknown or not tasks:
+        wrong = f"task {unknown[0]!r} is unknown" if unknown else "tasks is empty"
+        raise InputError(f"profile {profile}: {wrong}: choose from {', '.join(TASKS)}")
+    return tasks

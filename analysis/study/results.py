@@ -1,0 +1,191 @@
+"""The files of a run: scores, tables and figures under results/<profile>/."""
+
+import os
+import re
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+
+import matplotlib as mpl
+import pandas as pd
+import xarray as xr
+from matplotlib.figure import Figure
+from PIL import Image
+from scour import scour
+
+from analysis.errors import InputError
+from analysis.files import ROOT, replacing, versions, write_text
+
+COMPACT = [
+    "--strip-xml-space",
+    "--remove-metadata",
+    "--enable-id-stripping",
+    "--shorten-ids",
+    "--create-groups",
+    "--set-precision=4",
+    "--indent=none",
+    "--quiet",
+]
+LONG_COORDINATE = re.compile(r"(?<=[ (]|\")(\d+\.\d\d)\d+")
+STATES = ("pretrained", "finetuned")
+LABELS = ("assigned", "assigned_audited")  # columns of booleans with missing values
+
+
+def compact_svg(path: Path) -> None:
+    """Makes an SVG about half as large without a visible change."""
+    text = scour.scourString(path.read_text(encoding="utf-8"), scour.parse_args(COMPACT))
+    rounded = LONG_COORDINATE.sub(
+        r"\1", text
+    )  # those of repeated markers and of text, which scour leaves alone
+    path.write_text(rounded, encoding="utf-8", newline="\n")
+
+
+def in_palette(png: bytes) -> bytes:
+    """A PNG a third as large: a palette of 256 colours, which a diagram hardly exceeds."""
+    with Image.open(BytesIO(png)) as image:
+        palette = image.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    compact = BytesIO()
+    palette.save(compact, "PNG", optimize=True)
+    return compact.getvalue()
+
+
+def compact_png(path: Path) -> None:
+    """Puts the colours of a PNG into a palette."""
+    path.write_bytes(in_palette(path.read_bytes()))
+
+
+def update_readme(section: str, text: str, path: Path = ROOT / "README.md") -> None:
+    """Replaces what stands in README, or another document, between the comments `section` and `/section`.
+
+    Raises InputError when the comments are not there.
+    """
+    start, end = f"<!-- {section} -->\n", f"<!-- /{section} -->"
+    readme = path.read_text(encoding="utf-8")
+    if start not in readme or end not in readme:
+        raise InputError(f"{path} has no section between {start.strip()} and {end}: put the comments back")
+    head, rest = readme.split(start, 1)
+    write_text(path, head + start + text.strip() + "\n" + rest[rest.index(end) :])
+
+
+def seeds_of(state: str, seeds: Sequence, checkpoint: str | None = None) -> list[int | None]:
+    """The fine-tuning runs of a state: one per seed, or the single one without a seed (None) of pre-trained.
+
+    Raises InputError for another state, for seeds that are not different whole numbers from 0 up, and for
+    several seeds of ready checkpoints whose name does not tell them apart.
+    """
+    if state not in STATES:
+        raise InputError(f"state is {state!r}: choose from {', '.join(STATES)}")
+    whole = all(type(seed) is int and seed >= 0 for seed in seeds)
+    if not seeds or not whole or len({*seeds}) < len(seeds):
+        raise InputError(f"seeds is {[*seeds]}: give different whole numbers from 0 up, such as [0, 1]")
+    if checkpoint and "{seed}" not in checkpoint and len(seeds) > 1:
+        raise InputError(
+            f"checkpoint {checkpoint!r} is one for {len(seeds)} seeds: write {{seed}} into its name"
+        )
+    return [None] if state == STATES[0] else [*seeds]
+
+
+class Results:
+    """The files of one profile under results/<profile>/ (or under RESULTS_DIR, where that is set)."""
+
+    def __init__(self, profile: str):
+        self.folder = Path(os.environ.get("RESULTS_DIR", ROOT / "results")) / profile
+        self.notebooks = self.folder / "notebooks"
+        self.figures = self.folder / "figures"
+        self.tables = self.folder / "tables"
+        self.cache = self.folder / "cache"
+
+    def checkpoint(self, task: str, seed: int) -> Path:
+        """Where the encoder fine-tuned on a task with a seed is kept."""
+        return self.cache / "checkpoints" / f"{task}-{seed}"
+
+    def weights(self, task: str, seed: int | None, encoder: str, checkpoint: str | None = None) -> str | Path:
+        """What to load: the encoder fine-tuned on the task with a seed, or the encoder itself for no seed.
+
+        `checkpoint` names ready fine-tuned ones instead of ours; {task} and {seed} are filled in.
+        """
+        if seed is None:
+            return encoder
+        return checkpoint.format(task=task, seed=seed) if checkpoint else self.checkpoint(task, seed)
+
+    def _scores(self, task: str, seed: int | None) -> Path:
+        run = STATES[0] if seed is None else f"{STATES[1]}-{seed}"
+        return self.cache / "scores" / f"{task}-{run}.nc"
+
+    def save_scores(self, scores: xr.DataArray, task: str, seed: int | None) -> Path:
+        """Writes the scores of one task, pre-trained (no seed) or fine-tuned with a seed, as NetCDF with their
+        provenance; returns the path."""
+        path = self._scores(task, seed)
+        run = {"state": STATES[0]} if seed is None else {"state": STATES[1], "finetuning_seed": seed}
+        labelled = scores.assign_attrs(task=task, **run, versions=versions()).rename("score")
+        with replacing(path) as temporary:
+            # Not compressed: deflating took four times as long for little more than half of the bytes.
+            labelled.to_netcdf(temporary, engine="netcdf4")
+        return path
+
+    def load_scores(self, task: str, seed: int | None) -> xr.DataArray:
+        """The scores of one task, pre-trained (no seed) or fine-tuned with a seed.
+
+        Raises InputError when they are missing or not readable.
+        """
+        path = self._scores(task, seed)
+        again = f"run 01_extract for task {task}, state {path.stem.removeprefix(f'{task}-').split('-')[0]}"
+        if not path.exists():
+            raise InputError(f"{path} does not exist: {again}")
+        try:
+            return xr.load_dataarray(path, engine="netcdf4")
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(f"{path} is damaged: delete it and {again}") from error
+
+    def save_table(self, table: pd.DataFrame, name: str) -> Path:
+        """Writes a table as CSV, numbers to six significant digits; returns the path."""
+        path = self.tables / f"{name}.csv"
+        write_text(path, table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+        return path
+
+    def load_table(self, name: str) -> pd.DataFrame:
+        """A table saved before; raises InputError when it is missing or empty."""
+        path = self.tables / f"{name}.csv"
+        try:
+            table = pd.read_csv(path)
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"{path} is missing or damaged: delete it and run make reproduce again"
+            ) from error
+        return table.astype({label: "boolean" for label in LABELS if label in table})
+
+    def save_part(self, table: pd.DataFrame, name: str, task: str) -> Path:
+        """Keeps one task's rows of a table that is joined over the tasks later; returns the path."""
+        path = self.cache / "parts" / f"{name}-{task}.csv"
+        write_text(path, table.to_csv(index=False, lineterminator="\n"))
+        return path
+
+    def join_parts(self, name: str, tasks: Sequence[str]) -> pd.DataFrame:
+        """The rows that all tasks kept of a table, in the order of the tasks; raises InputError if one lacks."""
+        paths = {task: self.cache / "parts" / f"{name}-{task}.csv" for task in tasks}
+        missing = [task for task, path in paths.items() if not path.exists()]
+        if missing:
+            raise InputError(f"{paths[missing[0]]} does not exist: run make reproduce for this profile")
+        return pd.concat([pd.read_csv(path) for path in paths.values()], ignore_index=True)
+
+    def role_tables(self, tasks: Sequence[str]) -> pd.DataFrame:
+        """The role tables of all tasks, pre-trained and fine-tuned, with leading columns task and state."""
+        tables = [
+            self.load_table(f"roles-{task}-{state}").assign(task=task, state=state)
+            for task in tasks
+            for state in STATES
+        ]
+        long = pd.concat(tables, ignore_index=True)
+        return long[["task", "state", *long.columns.drop(["task", "state"])]]
+
+    def save_figure(self, figure: Figure, name: str) -> None:
+        """Writes a figure as PNG and SVG, the same bytes for the same figure.
+
+        Returns nothing, so that a notebook cell that ends with it shows the figure alone.
+        """
+        settings = {"svg.hashsalt": name, "svg.fonttype": "none"}  # text stays text
+        formats = ((".svg", {"Date": None}, compact_svg), (".png", {"Software": None}, compact_png))
+        for suffix, metadata, compact in formats:
+            with replacing(self.figures / f"{name}{suffix}") as temporary, mpl.rc_context(settings):
+                figure.savefig(temporary, metadata=metadata, bbox_inches="tight", dpi=150)
+                compact(temporary)

@@ -1,0 +1,19 @@
+"""What is read: examples and tasks, parses, treebanks, coreference chains, passages, corpora."""
+
+from analysis.lazy import lazy_names
+
+HOMES = {
+    "read_chains": "chains",
+    "open_corpus": "corpora",
+    "Example": "examples",
+    "Relation": "examples",
+    "load_passages": "passages",
+    "parse": "syntax",
+    "TASKS": "tasks",
+    "load_examples": "tasks",
+    "sample": "tasks",
+    "conllu_files": "treebank",
+    "read_trees": "treebank",
+    "treebank_examples": "treebank",
+}
+__getattr__, __all__ = lazy_names(__name__, HOMES)

@@ -1,0 +1,116 @@
+"""The bundled corpus: examples of four tasks with gold Universal Dependencies, written by a seeded grammar."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from json import dumps
+from pathlib import Path
+from random import Random
+
+from conllu.models import Metadata, TokenList
+
+from analysis.errors import InputError
+from analysis.files import write_text
+from analysis.texts.bundled.drafts import Draft
+from analysis.texts.bundled.events import mrpc, qnli
+from analysis.texts.bundled.grammar import Sentence
+from analysis.texts.bundled.questions import qqp
+from analysis.texts.bundled.reviews import sst2
+from analysis.texts.bundled.splits import belongs, check_split
+from analysis.texts.bundled.trees import rows
+from analysis.texts.examples import Example, Relation
+
+DRAFTS: dict[str, Callable[[int, Random], Draft]] = {"mrpc": mrpc, "qqp": qqp, "sst-2": sst2, "qnli": qnli}
+# The least and most words of a text, punctuation included.
+LENGTHS = range(6, 42)
+PAPER_LABELS = {"obj": "dobj"}
+
+
+def key(draft: Draft) -> str:
+    """What makes two drafts the same: their lower-cased texts, in whichever order."""
+    return "\n".join(sorted(sentence.text.lower() for sentence in draft.sentences))
+
+
+def suits(draft: Draft) -> bool:
+    """Whether the texts differ and have a natural length."""
+    texts = {sentence.text for sentence in draft.sentences}
+    return len(texts) == len(draft.sentences) and all(
+        len(sentence) in LENGTHS for sentence in draft.sentences
+    )
+
+
+def fresh(task: str, label: int, split: str, seen: set[str], rng: Random) -> Draft:
+    """A draft of the split that is not among `seen`, to which it is added."""
+    while True:
+        draft = DRAFTS[task](label, rng)
+        text = key(draft)
+        if text not in seen and belongs(text, split) and suits(draft):
+            seen.add(text)
+            return draft
+
+
+def check(task: str, n: int, split: str) -> None:
+    """Raise `InputError` for an unknown task or split or a negative count."""
+    if task not in DRAFTS:
+        raise InputError(f"unknown task {task!r}: choose one of {', '.join(DRAFTS)}")
+    check_split(split)
+    if n < 0:
+        raise InputError(f"n is {n}: ask for 0 or more examples")
+
+
+def labelled_drafts(task: str, n: int, seed: int, split: str = "train") -> Iterator[Draft]:
+    """`n` labelled sentences or sentence pairs, labels balanced; the same arguments always give the same ones."""
+    check(task, n, split)
+    rng = Random(f"{task} {split} {seed}")
+    labels = [index % 2 for index in range(n)]
+    rng.shuffle(labels)
+    seen: set[str] = set()
+    return (fresh(task, label, split, seen, rng) for label in labels)
+
+
+def identifiers(task: str, n: int, split: str) -> list[str]:
+    """The ids of `n` examples."""
+    return [f"{task}-{split}-{index:04d}" for index in range(n)]
+
+
+def relations(sentence: Sentence, text: int) -> Iterator[Relation]:
+    """Every arc of a sentence between two words."""
+    for word in sentence.words:
+        if word.head:
+            head = sentence.words[word.head - 1]
+            yield Relation(PAPER_LABELS.get(word.label, word.label), text, word.span, head.span)
+
+
+def example(identifier: str, draft: Draft) -> Example:
+    """The draft as an example with gold relations."""
+    arcs = [arc for text, sentence in enumerate(draft.sentences) for arc in relations(sentence, text)]
+    first, *rest = [sentence.text for sentence in draft.sentences]
+    return Example(identifier, first, rest[0] if rest else None, draft.label, tuple(arcs))
+
+
+def generate(task: str, n: int, seed: int, split: str = "train") -> list[Example]:
+    """`n` examples of a task (mrpc, qqp, sst-2, qnli) with gold relations, exactly balanced labels, no duplicates.
+
+    Labels: mrpc and qqp 1 = same meaning, sst-2 1 = positive, qnli 0 = answered. The splits train, dev
+    and test share no texts, whatever the seeds. Raises `InputError` for an unknown task or split.
+    """
+    named = zip(identifiers(task, n, split), labelled_drafts(task, n, seed, split), strict=True)
+    return [example(identifier, draft) for identifier, draft in named]
+
+
+def to_jsonl(examples: Sequence[Example], path: Path | str) -> None:
+    """Write examples as one JSON object a line, with the fields of `Example`."""
+    write_text(Path(path), "".join(dumps(asdict(example), ensure_ascii=False) + "\n" for example in examples))
+
+
+def to_conllu(task: str, n: int, seed: int, split: str, path: Path | str) -> None:
+    """Write the gold trees of `generate(task, n, seed, split)` in CoNLL-U, with `obj` for the paper's `dobj`.
+
+    The texts of example X are the sentences X/a and X/b. Raises `InputError` like `generate`.
+    """
+    named = zip(identifiers(task, n, split), labelled_drafts(task, n, seed, split), strict=True)
+    trees = [
+        TokenList(list(rows(sentence)), Metadata({"sent_id": f"{identifier}/{side}", "text": sentence.text}))
+        for identifier, draft in named
+        for side, sentence in zip("ab", draft.sentences, strict=False)
+    ]
+    write_text(Path(path), "".join(tree.serialize() for tree in trees))

@@ -1,0 +1,200 @@
+"""Documents with their coreferent mentions, from the `Entity` brackets of CoNLL-U files."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Int
+
+from analysis.errors import InputError
+from analysis.files import expand
+from analysis.texts.treebank import read_treebank
+
+KINDS = ("pronoun", "proper", "nominal")
+LIMIT = 128  # words of a document that are read (Clark 2019 cut documents to 128 tokens)
+ROOT = -1  # the place above the word at the root of a tree
+SINGULAR, PLURAL, ANY = "singular", "plural", "any"
+THIRD = 3
+PRONOUN_TAGS = frozenset({"PRP", "PRP$", "WP", "WP$", "WDT"})
+PLURAL_TAGS = frozenset({"NNS", "NNPS"})
+PLURAL_WORDS = frozenset("they them their theirs themselves we us our ourselves these those".split())
+EITHER_NUMBER = frozenset({"you", "your"})
+GENDERS = {
+    **dict.fromkeys("he him his himself".split(), "masculine"),
+    **dict.fromkeys("she her hers herself".split(), "feminine"),
+    **dict.fromkeys("it its itself".split(), "neuter"),
+}
+PERSONS = {
+    **dict.fromkeys("i me my mine we us our ours myself ourselves".split(), 1),
+    **dict.fromkeys("you your yours yourself".split(), 2),
+}
+# One bracket of `Entity`: an opening, a closing or a mention of one word. What follows the first hyphen
+# (type, information status ...) describes the mention and is no part of the chain's name.
+BRACKET = re.compile(
+    r"(?P<opens>\()(?P<opened>[^()\[\]-]+)(?:-[^()\[\]]*)?(?P<both>\))?|(?P<closed>[^()\[\]-]+)\)"
+)
+
+
+class Span(NamedTuple):
+    """A mention: its first and its last word (from 0, in the document) and the name of its chain."""
+
+    start: int
+    end: int
+    chain: str
+
+
+@dataclass(frozen=True)
+class Document:
+    """The words of a document and its mentions, sorted by (start, end).
+
+    `words` has the columns of `treebank.read_treebank` that trees need, a row per word of the document;
+    `mentions` has start, end (its last word), chain, head (the head word), kind (one of KINDS), string and
+    form (of the mention and its head word, in lower case), number, gender and person. Places are words of
+    the document, from 0.
+    """
+
+    name: str
+    words: pd.DataFrame
+    mentions: pd.DataFrame
+
+
+class Corpus(NamedTuple):
+    """Documents, and the counts of what was left out: multiword tokens, empty nodes, duplicate mentions."""
+
+    documents: list[Document]
+    left_out: dict[str, int]
+
+
+def read_documents(path: str | Path) -> Corpus:
+    """The documents of a CoNLL-U file, or of a folder of them, with the mentions of their `Entity` fields.
+
+    Raises InputError as `treebank.read_treebank` does, for a folder without such a file, and with file and
+    line for brackets that are not balanced within a sentence or are not of the form `(3`, `3)`, `(3)`.
+    """
+    path = expand(path)
+    files = sorted(path.glob("*.conllu")) if path.is_dir() else [path]
+    if not files:
+        raise InputError(f"{path} holds no .conllu file: name a CoNLL-U file or a folder of them")
+    documents, left_out = [], defaultdict(int)
+    for file in files:
+        words, lines_left_out = read_treebank(file)
+        for name, part in words.groupby("document", sort=False):
+            part = part.reset_index(drop=True)
+            spans = list(_spans(part, file))
+            documents.append(document(str(name), part, spans))
+            left_out["duplicate mentions"] += len(spans) - len(documents[-1].mentions)
+        for kind, count in lines_left_out.items():
+            left_out[kind] += count
+    return Corpus(documents, dict(left_out))
+
+
+def _spans(words: pd.DataFrame, file: Path) -> Iterator[Span]:
+    """The mentions that the `Entity` brackets of one document mark; a chain's inner bracket closes first."""
+    marked = words[words["entity"] != ""]
+    for _, sentence in marked.groupby("sentence", sort=False):
+        lines = dict(zip(sentence.index.tolist(), sentence["line"].tolist(), strict=True))
+        opened: dict[str, list[int]] = defaultdict(list)
+        for (place, line), entity in zip(lines.items(), sentence["entity"], strict=True):
+            for bracket in _brackets(entity, file, line):
+                chain = bracket["opened"] or bracket["closed"]
+                if bracket["opens"]:
+                    opened[chain].append(place)
+                if bracket["opens"] and not bracket["both"]:
+                    continue
+                if not opened[chain]:
+                    raise InputError(
+                        f"{file}, line {line}: {bracket[0]!r} closes a mention that its sentence does not open: "
+                        "mend the brackets"
+                    )
+                yield Span(opened[chain].pop(), place, chain)
+        for chain, places in opened.items():
+            if places:
+                raise InputError(
+                    f"{file}, line {lines[places[-1]]}: '({chain}' opens a mention that its sentence does not "
+                    "close: mend the brackets"
+                )
+
+
+def _brackets(entity: str, file: Path, line: int) -> list[re.Match]:
+    brackets = list(BRACKET.finditer(entity))
+    if "".join(bracket[0] for bracket in brackets) != entity:
+        raise InputError(
+            f"{file}, line {line}: Entity={entity} is no row of brackets such as '(3', '3)', '(3)'"
+        )
+    return brackets
+
+
+def document(name: str, words: pd.DataFrame, spans: Sequence[Span]) -> Document:
+    """A document with the mentions at these spans; the same span of the same chain counts once.
+
+    `words` needs the columns word, form, upos, xpos and head of `treebank.read_treebank`. The head word of a
+    mention is its first word whose syntactic head lies outside it: every part of a tree has one.
+    """
+    mentions = pd.DataFrame(sorted(set(spans)), columns=Span._fields)
+    extents = mentions[["start", "end"]].to_numpy(dtype=int)
+    heads = _head_words(words, extents)
+    lower = words["form"].str.lower()
+    head_words = words.iloc[heads].assign(form=lower.iloc[heads]).reset_index(drop=True)
+    return Document(name, words, mentions.assign(
+        head=heads, kind=_kinds(head_words), form=head_words["form"],
+        string=[" ".join(lower.iloc[start : end + 1]) for start, end in extents],
+        number=_numbers(head_words), gender=head_words["form"].map(GENDERS).fillna(ANY),
+        person=head_words["form"].map(PERSONS).fillna(THIRD).astype(int),
+    ))  # fmt: skip
+
+
+def _head_words(words: pd.DataFrame, extents: Int[np.ndarray, "mention 2"]) -> Int[np.ndarray, " mention"]:
+    above = np.arange(len(words)) - words["word"].to_numpy() + words["head"].to_numpy() - 1
+    above[words["head"].to_numpy() == 0] = ROOT
+    outside = [(above[start : end + 1] < start) | (above[start : end + 1] > end) for start, end in extents]
+    return extents[:, 0] + np.array([part.argmax() for part in outside], dtype=int)
+
+
+def _kinds(head_words: pd.DataFrame) -> np.ndarray:
+    tag, upos = head_words["xpos"], head_words["upos"]
+    pronoun = tag.isin(PRONOUN_TAGS) | ((tag == "DT") & (upos == "PRON"))
+    proper = tag.str.startswith("NNP") | (upos == "PROPN")
+    return np.select([pronoun, proper], KINDS[:2], KINDS[2])
+
+
+def _numbers(head_words: pd.DataFrame) -> np.ndarray:
+    plural = head_words["xpos"].isin(PLURAL_TAGS) | head_words["form"].isin(PLURAL_WORDS)
+    return np.select([head_words["form"].isin(EITHER_NUMBER), plural], [ANY, PLURAL], SINGULAR)
+
+
+def truncated(whole: Document, limit: int = LIMIT) -> Document:
+    """The first `limit` words of a document and the mentions whose last word is one of them."""
+    inside = whole.mentions[whole.mentions["end"] < limit].reset_index(drop=True)
+    return replace(whole, words=whole.words[:limit], mentions=inside)
+
+
+def by_sentence(whole: Document) -> list[Document]:
+    """Every sentence of a document as a document: the reading in which a model sees one sentence at a time."""
+    parts = []
+    for number, words in whole.words.groupby("sentence", sort=False):
+        first = words.index[0]
+        inside = whole.mentions[whole.mentions["start"].isin(words.index)].reset_index(drop=True)
+        places = ["start", "end", "head"]
+        moved = inside.assign(**{place: inside[place] - first for place in places})
+        parts.append(Document(f"{whole.name}, sentence {number}", words.reset_index(drop=True), moved))
+    return parts
+
+
+def words_that_fit(pieces: Int[np.ndarray, " word"], tokens: int = LIMIT, special: int = 2) -> int:
+    """How many first words fit in `tokens` word pieces, `special` of them [CLS] and [SEP]: a limit for `truncated`.
+
+    `pieces` is the number of word pieces of each word.
+    """
+    return int(np.searchsorted(np.cumsum(pieces), tokens - special, side="right"))
+
+
+def read_chains(files: Sequence[Path]) -> Corpus:
+    """The documents of several files with their mentions, and the sums of what is left out."""
+    found = [read_documents(file) for file in files]
+    left_out = pd.DataFrame([each.left_out for each in found]).sum()
+    return Corpus([text for each in found for text in each.documents], left_out.astype(int).to_dict())

@@ -1,0 +1,253 @@
+"""Corpora of any size as a stream of examples in constant memory: text, JSONL, Parquet and CoNLL-U files.
+
+A file is read row by row, so that a shard holds no more than one row of it: a row is a line of text (.txt), an
+object on a line (.jsonl), a row of a table (.parquet) or a sentence with its gold relations (.conllu).
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count, islice, repeat
+from pathlib import Path
+from typing import Any
+
+from analysis.errors import InputError
+from analysis.files import expand
+from analysis.texts.examples import Example, Relation
+from analysis.texts.syntax import canonical, parse_conllu, sentence_arcs, sentence_text
+
+Content = tuple[Sequence[Any], tuple[Relation, ...] | None]  # texts, unchecked, and gold relations
+LONGEST = 2**20  # bytes of a line; more is no text, and would not be read in constant memory
+GOLD = ".conllu"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row as its file holds it, not yet decoded; `place` says where it stands."""
+
+    path: Path
+    place: str
+    content: Any
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a kind of file is checked before it is read, divided into rows, and how a row is decoded.
+
+    Rows come as their place, a number of `unit`, and what they hold.
+    """
+
+    unit: str
+    check: Callable[[Path, Sequence[str]], None]
+    rows: Callable[[Path, Sequence[str]], Iterator[tuple[int, Any]]]
+    content: Callable[[Row, Sequence[str]], Content]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The files of a corpus by their names, in order, and the columns that hold the one or two texts of a row."""
+
+    files: Mapping[str, Path]
+    columns: tuple[str, ...] = ("text",)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Bytes of every file, by its name."""
+        return {name: path.stat().st_size for name, path in self.files.items()}
+
+    @property
+    def gold(self) -> bool:
+        """Whether every file brings gold relations."""
+        return all(path.suffix == GOLD for path in self.files.values())
+
+    def examples(self, shard: int = 0, shards: int = 1) -> Iterator[Example]:
+        """Every `shards`-th example from number `shard` (0-based) on, over all files in order.
+
+        The id of an example is its file's name and its row, 0-based, whatever the shard. Rows of other shards
+        are passed over undecoded. Raises InputError for a shard out of range and, when it comes to it, for a
+        row that cannot be read or has no text.
+        """
+        if not 0 <= shard < shards:
+            raise InputError(f"shard is {shard}/{shards}: the shards of {shards} are 0 to {shards - 1}")
+        return self._examples(shard, shards)
+
+    def _examples(self, shard: int, shards: int) -> Iterator[Example]:
+        before = 0
+        for name, path in self.files.items():
+            form, counted = FORMATS[path.suffix], count()
+            rows = zip(counted, form.rows(path, self.columns), strict=False)
+            own = islice(
+                rows, (shard - before) % shards, None, shards
+            )  # passes over others as fast as can be
+            for number, (place, content) in _readable(path, own):
+                row = Row(path, f"{path}, {form.unit} {place}", content)
+                yield _example(f"{name}-{number}", row, form, self.columns)
+            before += next(counted) - 1  # one was drawn for the row that was not there
+
+
+def open_corpus(path: str | Path, columns: Sequence[str] = ("text",)) -> Corpus:
+    """The corpus of one file, or of all text, JSONL, Parquet and CoNLL-U files of a folder, by their names.
+
+    `columns` names the one or two texts of a row of JSONL or Parquet. Raises InputError for files that are
+    missing, unreadable, empty, binary, of another kind, or lack a column; rows are checked as they are read.
+    """
+    if len(columns) not in (1, 2):
+        raise InputError(f"columns is {' '.join(columns)}: name one column, or two for pairs of texts")
+    root = expand(path)
+    if root.is_dir():
+        found = sorted(file for file in root.rglob("*") if file.suffix in FORMATS and file.is_file())
+        files = {file.relative_to(root).as_posix(): file for file in found}
+    else:
+        files = {root.name: root}
+    if not files:
+        raise InputError(f"{root} holds no file that ends in {', '.join(FORMATS)}: name another folder")
+    for file in files.values():
+        _check(file, columns)
+    return Corpus(files, tuple(columns))
+
+
+def chunks(examples: Iterator[Example], size: int) -> Iterator[list[Example]]:
+    """The examples in lists of `size`, the last one shorter."""
+    return iter(lambda: list(islice(examples, size)), [])
+
+
+def _check(path: Path, columns: Sequence[str]) -> None:
+    if path.suffix not in FORMATS:
+        raise InputError(f"{path}: the kind {path.suffix!r} is unknown: give {', '.join(FORMATS)}")
+    try:
+        if path.stat().st_size == 0:
+            raise InputError(f"{path} is empty: give a file with rows, or remove it")
+        FORMATS[path.suffix].check(path, columns)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _readable(path: Path, rows: Iterator) -> Iterator:
+    """The same rows; a file that fails while it is read is named."""
+    try:
+        yield from rows
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    """pyarrow's errors are OSError or ValueError without `strerror` and may take several lines."""
+    reason = error.strerror or " ".join(str(error).split())
+    return InputError(f"{path} cannot be read: {reason}: mend the path or the file")
+
+
+def _example(name: str, row: Row, form: Format, columns: Sequence[str]) -> Example:
+    texts, relations = form.content(row, columns)
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        raise InputError(f"{row.place}: a text is missing or empty: fill it in or remove the row")
+    return Example(name, *(text.strip() for text in texts), relations=relations)
+
+
+def _check_text(path: Path, columns: Sequence[str]) -> None:
+    with path.open("rb") as file:
+        if b"\0" in file.read(2**13):
+            raise InputError(f"{path} is binary: give text in UTF-8")
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        yield from iter(partial(file.readline, LONGEST + 1), b"")
+
+
+def _line_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, bytes]]:
+    return enumerate(_lines(path), start=1)
+
+
+def _decode(row: Row) -> str:
+    if len(row.content) > LONGEST:
+        raise InputError(f"{row.place}: longer than {LONGEST} bytes: give one text a line")
+    if b"\0" in row.content:
+        raise InputError(f"{row.place}: binary: give text in UTF-8")
+    try:
+        return row.content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{row.place}: not UTF-8, or cut short: save the file in UTF-8") from None
+
+
+def _line_content(row: Row, columns: Sequence[str]) -> Content:
+    return [_decode(row)], None
+
+
+def _json_content(row: Row, columns: Sequence[str]) -> Content:
+    text = _decode(row)
+    try:
+        entry = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError(f"{row.place}: not JSON, or cut short: give one object a line") from None
+    if not isinstance(entry, dict):
+        raise InputError(f"{row.place}: not a JSON object: give one object a line")
+    return [entry.get(column) for column in columns], None
+
+
+def _check_parquet(path: Path, columns: Sequence[str]) -> None:
+    file = _parquet(path)
+    for column in columns:
+        if column not in file.schema_arrow.names:
+            raise InputError(f"{path} has no column {column!r}: it has {', '.join(file.schema_arrow.names)}")
+    if file.metadata.num_rows == 0:
+        raise InputError(f"{path} is empty: give a file with rows, or remove it")
+
+
+def _parquet(path: Path):
+    import pyarrow.lib
+    import pyarrow.parquet
+
+    try:
+        return pyarrow.parquet.ParquetFile(path)
+    except pyarrow.lib.ArrowException as error:
+        raise InputError(f"{path} is no Parquet file, or cut short: write it again") from error
+
+
+def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
+    import pyarrow.lib
+
+    number = 0
+    try:
+        for batch in _parquet(path).iter_batches(batch_size=1024, columns=[*columns]):
+            yield from zip(count(number), zip(repeat(batch), range(len(batch))), strict=False)
+            number += len(batch)
+    except pyarrow.lib.ArrowException as error:
+        raise InputError(f"{path}: damaged after row {number}: write it again") from error
+
+
+def _parquet_content(row: Row, columns: Sequence[str]) -> Content:
+    batch, position = row.content
+    return [batch.column(column)[position].as_py() for column in columns], None
+
+
+def _conllu_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, bytes]]:
+    """The sentences, which an empty line ends; a file that does not end so was cut."""
+    block: list[bytes] = []
+    start = found = 0
+    for number, line in enumerate(_lines(path), start=1):
+        if line.strip():
+            start = start if block else number
+            block.append(line)
+        elif block:
+            yield start, b"".join(block)
+            block, found = [], found + 1
+    if block:
+        raise InputError(f"{path}, line {start}: the last sentence is cut short: end it with an empty line")
+    if not found:
+        raise InputError(f"{path} holds no sentence: give a CoNLL-U file")
+
+
+def _conllu_content(row: Row, columns: Sequence[str]) -> Content:
+    sentence = parse_conllu(_decode(row), row.place)[0]
+    arcs = sentence_arcs(sentence, row.path)
+    relations = tuple(Relation(canonical(label), 0, dependent, head) for label, dependent, head in arcs)
+    return [sentence_text(sentence)], relations
+
+
+FORMATS = {
+    ".txt": Format("line", _check_text, _line_rows, _line_content),
+    ".jsonl": Format("line", _check_text, _line_rows, _json_content),
+    ".parquet": Format("row", _check_parquet, _parquet_rows, _parquet_content),
+    GOLD: Format("line", _check_text, _conllu_rows, _conllu_content),
+}

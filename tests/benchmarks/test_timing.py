@@ -1,0 +1,68 @@
+"""What the benchmarks measured stands beside it as tables, and competitors are timed alike."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import timing  # noqa: E402
+
+REPORTS = sorted(timing.RESULTS.glob("*.json"))
+
+
+@pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
+def test_committed_table_holds_what_was_measured(path: Path):
+    found = json.loads(path.read_text(encoding="utf-8"))
+    assert path.with_suffix(".md").read_text(encoding="utf-8") == timing.table(found)
+
+
+def test_report_writes_both(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.setattr(timing, "RESULTS", tmp_path)
+    timing.report("some", {"threads": 2}, {"subject": {"ratio": 0.12345, "sequences": 4000}})
+    found = json.loads((tmp_path / "some.json").read_text(encoding="utf-8"))
+    assert found["results"]["subject"]["ratio"] == 0.12345
+    assert found["versions"].startswith("torch")
+    table = (tmp_path / "some.md").read_text(encoding="utf-8")
+    assert [cell.strip() for cell in table.splitlines()[2].strip("|").split("|")] == [
+        "subject",
+        "ratio",
+        "0.123",
+    ]
+    assert "4,000" in table
+    assert "threads: 2" in table
+    assert table.strip() in capsys.readouterr().out
+
+
+def test_medians_leave_out_the_first_round_and_take_turns():
+    order: list[str] = []
+
+    def slow_at_first() -> None:
+        order.append("slow")
+        time.sleep(0.2 if order.count("slow") == 1 else 0.01)
+
+    found = timing.medians({"slow": slow_at_first, "none": lambda: order.append("none")}, repeats=3)
+    assert order == ["slow", "none"] * 4
+    assert 0.01 <= found["slow"] < 0.1
+    assert found["none"] < found["slow"]
+
+
+def test_speeds_compare_with_the_reference_right_before():
+    """A machine that becomes slower and slower does not change the ratios."""
+    order: list[str] = []
+
+    def waits(name: str, share: float):
+        def run() -> None:
+            order.append(name)
+            time.sleep(0.004 * share * (1 + len(order) / 4))
+
+        return run
+
+    found = timing.speeds(waits("bare", 2), {"half": waits("half", 4), "twice": waits("twice", 1)}, repeats=3)
+    assert order == ["bare", "half", "bare", "twice"] * 4
+    assert found["half"] == pytest.approx(0.5, rel=0.3)
+    assert found["twice"] == pytest.approx(2, rel=0.3)

@@ -1,0 +1,298 @@
+"""Fine-tuning keeps a whole checkpoint or nothing; the metrics and baselines are recomputed by hand."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import accuracy_score, f1_score
+from transformers import Trainer
+
+from analysis.encoders import finetuning
+from analysis.encoders.finetuning import baselines, evaluate, finetune, keep, measure
+from analysis.encoders.models import load_classifier, load_encoder, load_tokenizer
+from analysis.errors import InputError
+from analysis.texts.examples import Example
+from analysis.texts.tasks import TASKS
+
+POSITIVE, NEGATIVE = "a warm and clever film", "a cold and boring film about nothing"
+
+
+def reviews(count: int) -> list[Example]:
+    """Film reviews of two kinds, every third of them positive."""
+    return [Example(f"s-{i}", (NEGATIVE, POSITIVE)[i % 3 == 0], None, int(i % 3 == 0)) for i in range(count)]
+
+
+def pairs(count: int) -> list[Example]:
+    """Pairs of texts, every third of them a paraphrase."""
+    return [
+        Example(f"p-{i}", "they left", ("we ate", "they went")[i % 3 == 0], int(i % 3 == 0))
+        for i in range(count)
+    ]
+
+
+def train(folder: Path, task: str = "sst-2", seed: int = 0, **options: int | str) -> dict[str, float]:
+    """Scores after one short epoch of the tiny encoder."""
+    examples = (pairs if TASKS[task].pair else reviews)(32)
+    recipe = {"epochs": 1, "batch_size": 16, "learning_rate": 1e-3} | options
+    return finetune("tiny", task, examples, examples[:11], folder, seed=seed, **recipe)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> tuple[Path, dict[str, float]]:
+    """A checkpoint of the tiny encoder and the scores that training returned."""
+    folder = tmp_path_factory.mktemp("models") / "mrpc"
+    return folder, train(folder, "mrpc", epochs=2)
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_scores_are_the_metrics_of_the_task(trained):
+    _, scores = trained
+    assert list(scores) == ["accuracy", "f1"]
+    assert all(type(score) is float and 0 <= score <= 1 for score in scores.values())
+
+
+def test_checkpoint_holds_safetensors_and_no_pickle(trained):
+    folder, _ = trained
+    assert {"model.safetensors", "config.json", "tokenizer.json"} <= files(folder)
+    assert not [path for path in folder.rglob("*") if path.suffix not in (".safetensors", ".json", ".txt")]
+    assert files(folder.parent) == {"mrpc"}
+
+
+def test_checkpoint_loads_as_an_encoder(trained):
+    encoder, fresh = load_encoder(trained[0]), load_encoder("tiny")
+    assert (encoder.layers, encoder.heads) == (3, 4)
+    assert encoder.digest != fresh.digest
+
+
+def test_checkpoint_is_readable_by_others_and_names_no_path(trained):
+    folder, _ = trained
+    assert folder.stat().st_mode & 0o777 == 0o755
+    assert str(folder.parent) not in json.dumps(json.loads((folder / "config.json").read_text()))
+
+
+def test_evaluation_of_the_checkpoint_gives_the_scores_of_training(trained):
+    folder, scores = trained
+    assert evaluate(folder, "mrpc", pairs(32)[:11]) == scores
+
+
+def test_evaluation_agrees_with_predictions_one_by_one(trained):
+    folder, _ = trained
+    examples = pairs(20)
+    tokenizer, model = load_tokenizer(folder), load_classifier(folder, 2).eval()
+    with torch.inference_mode():
+        predicted = [
+            model(**tokenizer(*e.texts, return_tensors="pt")).logits.argmax().item() for e in examples
+        ]
+    labels = [example.label for example in examples]
+    expected = {"accuracy": accuracy_score(labels, predicted), "f1": f1_score(labels, predicted)}
+    assert evaluate(folder, "mrpc", examples) == pytest.approx(expected)
+
+
+def test_same_seed_same_bytes_and_another_seed_others(tmp_path: Path):
+    for name, seed in (("one", 3), ("two", 3), ("other", 4)):
+        torch.manual_seed(len(name))  # what happened before must not matter
+        train(tmp_path / name, seed=seed)
+    one, two, other = ((tmp_path / n / "model.safetensors").read_bytes() for n in ("one", "two", "other"))
+    assert one == two
+    assert one != other
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_checkpoint_is_kept_and_scored_in_full_at_either_precision(tmp_path: Path, precision: str):
+    folder = tmp_path / "mrpc"
+    scores = train(folder, "mrpc", precision=precision)
+    assert {value.dtype for value in load_encoder(folder).model.state_dict().values()} == {torch.float32}
+    assert evaluate(folder, "mrpc", pairs(32)[:11]) == scores
+    made = json.loads((folder / finetuning.RECIPE).read_text())
+    assert made["recipe"]["options"][-1] == precision
+
+
+def test_half_precision_takes_other_steps(tmp_path: Path):
+    for precision in ("float32", "bfloat16"):
+        train(tmp_path / precision, precision=precision)
+    full, half = (load_encoder(tmp_path / name).model.state_dict() for name in ("float32", "bfloat16"))
+    assert all(torch.allclose(full[name], half[name], atol=0.02) for name in full)
+    assert any(not torch.equal(full[name], half[name]) for name in full)
+
+
+def test_training_learns_what_one_word_decides(tmp_path: Path):
+    scores = train(tmp_path / "sst-2", epochs=4, batch_size=8)
+    assert scores == {"accuracy": 1.0}
+
+
+def test_epoch_with_the_best_score_is_kept(tmp_path: Path, monkeypatch):
+    """Training is reported as perfect after the first epoch and useless later; the first must be kept."""
+    reported, weights = iter([0.9, 0.1, 0.2, 0.9]), []
+
+    def report(task: str, labels: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
+        return {"accuracy": next(reported)}
+
+    original = Trainer._save_checkpoint
+
+    def save(trainer: Trainer, *arguments):
+        weights.append(trainer.model.classifier.weight.detach().clone())
+        return original(trainer, *arguments)
+
+    monkeypatch.setattr(finetuning, "measure", report)
+    monkeypatch.setattr(Trainer, "_save_checkpoint", save)
+    assert train(tmp_path / "sst-2", epochs=3) == {"accuracy": 0.9}
+    kept = load_classifier(tmp_path / "sst-2", 2).classifier.weight
+    assert len(weights) == 3
+    assert [torch.equal(kept, saved) for saved in weights] == [True, False, False]
+
+
+class Interrupted(Exception):
+    pass
+
+
+def interrupt(*_, **__):
+    raise Interrupted
+
+
+@pytest.mark.parametrize("moment", ["training_step", "evaluate", "_save_checkpoint"])
+def test_failed_training_leaves_nothing(tmp_path: Path, monkeypatch, moment: str):
+    monkeypatch.setattr(Trainer, moment, interrupt)
+    with pytest.raises(Interrupted):
+        train(tmp_path / "sst-2", epochs=2)
+    assert files(tmp_path) == set()
+
+
+def test_failed_training_keeps_the_earlier_checkpoint(tmp_path: Path, monkeypatch, trained):
+    folder = tmp_path / "mrpc"
+    keep(load_classifier(trained[0], 2), load_tokenizer(trained[0]), folder, {})
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    monkeypatch.setattr(Trainer, "training_step", interrupt)
+    with pytest.raises(Interrupted):
+        train(folder, "mrpc")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert files(tmp_path) == {"mrpc"}
+
+
+def test_failed_saving_keeps_the_earlier_checkpoint(tmp_path: Path, monkeypatch, trained):
+    model, tokenizer, folder = load_classifier(trained[0], 2), load_tokenizer(trained[0]), tmp_path / "mrpc"
+    keep(model, tokenizer, folder, {})
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    monkeypatch.setattr(type(tokenizer), "save_pretrained", interrupt)
+    with pytest.raises(Interrupted):
+        keep(model, tokenizer, folder, {})
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert files(tmp_path) == {"mrpc"}
+
+
+def test_same_recipe_is_not_trained_again(tmp_path: Path, monkeypatch):
+    """Not even the weights are touched; the scores are those of the first time."""
+    scores = train(tmp_path / "mrpc", "mrpc")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "mrpc").iterdir()}
+    monkeypatch.setattr(Trainer, "training_step", interrupt)
+    assert train(tmp_path / "mrpc", "mrpc") == scores
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "mrpc").iterdir()} == before
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"epochs": 2}, {"learning_rate": 1e-4}, {"max_tokens": 64}])
+def test_other_recipe_is_trained(tmp_path: Path, monkeypatch, change: dict):
+    train(tmp_path / "mrpc", "mrpc")
+    monkeypatch.setattr(Trainer, "training_step", interrupt)
+    with pytest.raises(Interrupted):
+        train(tmp_path / "mrpc", "mrpc", **change)
+
+
+def test_other_examples_are_trained(tmp_path: Path, monkeypatch):
+    options = {"epochs": 1, "batch_size": 16}
+    finetune("tiny", "sst-2", reviews(32), reviews(8), tmp_path / "sst-2", **options)
+    monkeypatch.setattr(Trainer, "training_step", interrupt)
+    with pytest.raises(Interrupted):
+        finetune("tiny", "sst-2", reviews(31), reviews(8), tmp_path / "sst-2", **options)
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", "[]", '{"recipe": {}, "scores": {}}'])
+def test_damaged_recipe_is_no_reason_to_stop(tmp_path: Path, text: str):
+    scores = train(tmp_path / "sst-2")
+    (tmp_path / "sst-2" / finetuning.RECIPE).write_text(text)
+    assert train(tmp_path / "sst-2") == scores
+
+
+def test_second_training_replaces_the_checkpoint(tmp_path: Path):
+    folder = tmp_path / "sst-2"
+    folder.mkdir()
+    (folder / "leftover.bin").write_text("of an earlier version")
+    train(folder)
+    assert "leftover.bin" not in files(folder)
+    assert files(tmp_path) == {"sst-2"}
+    assert load_encoder(folder).layers == 3
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_unlabelled_examples(tmp_path: Path, split: str):
+    splits = {"train": reviews(4), "dev": reviews(4)}
+    splits[split][2] = Example("s-no-label", "a film")
+    with pytest.raises(InputError, match="^s-no-label has no label: use a labelled split$"):
+        finetune("tiny", "sst-2", splits["train"], splits["dev"], tmp_path / "sst-2", 1)
+    assert files(tmp_path) == set()
+
+
+def test_nothing_to_evaluate(trained):
+    with pytest.raises(InputError, match="labelled"):
+        evaluate(trained[0], "mrpc", [])
+    with pytest.raises(InputError, match="^p has no label"):
+        evaluate(trained[0], "mrpc", [Example("p", "they left", "we ate")])
+
+
+def test_missing_checkpoint(tmp_path: Path):
+    with pytest.raises(InputError, match="no such checkpoint folder"):
+        evaluate(tmp_path / "absent", "sst-2", reviews(4))
+
+
+def test_metrics_by_hand():
+    """Two of three positives are found beside one false alarm: precision = recall = f1 = 2/3."""
+    labels, predictions = np.array([1, 1, 1, 0, 0, 0, 0, 0]), np.array([1, 1, 0, 1, 0, 0, 0, 0])
+    assert measure("mrpc", labels, predictions) == pytest.approx({"accuracy": 6 / 8, "f1": 2 / 3})
+    assert measure("sst-2", labels, predictions) == pytest.approx({"accuracy": 6 / 8})
+    assert measure("mrpc", 1 - labels, 1 - predictions)["f1"] == pytest.approx(8 / 10)
+
+
+def test_majority_is_the_one_of_the_training_examples():
+    """Of 32 training examples 11 are positive, of these 5 dev examples 3 are."""
+    labels = [1, 1, 1, 0, 0]
+    dev = [Example(f"d-{i}", POSITIVE, None, label) for i, label in enumerate(labels)]
+    assert baselines("sst-2", reviews(32), dev)["majority"] == {"accuracy": 2 / 5}
+
+
+def test_majority_of_paraphrases_finds_them_all():
+    share = 11 / 16
+    examples = [Example(f"p-{i}", "they left", "they went", int(i < 11)) for i in range(16)]
+    expected = {"accuracy": share, "f1": 2 * share / (share + 1)}
+    assert baselines("mrpc", examples, examples)["majority"] == pytest.approx(expected)
+
+
+def test_bag_of_words_finds_the_word_that_decides():
+    fillers = ["plot", "cast", "music", "ending"]
+    examples = [
+        Example(f"s-{i}", f"The {fillers[i // 2 % 4]} was {('dull', 'great')[i % 2]} .", None, i % 2)
+        for i in range(40)
+    ]
+    scores = baselines("sst-2", examples[:30], examples[30:])
+    assert scores == {"majority": {"accuracy": 0.5}, "bag_of_words": {"accuracy": 1.0}}
+
+
+def test_bag_of_words_cannot_tell_the_order_of_words():
+    """The same words in both classes: the prediction is the same for all, right for one half."""
+    examples = [Example(f"s-{i}", ("dog bites man", "man bites dog")[i % 2], None, i % 2) for i in range(40)]
+    assert baselines("sst-2", examples[:30], examples[30:])["bag_of_words"] == {"accuracy": 0.5}
+
+
+def test_bag_of_words_tells_the_texts_of_a_pair_apart():
+    """Both classes hold the same two words; which text holds which decides."""
+    examples = [Example(f"p-{i}", *(("yes", "no"), ("no", "yes"))[i % 2], i % 2) for i in range(40)]
+    assert baselines("qnli", examples[:30], examples[30:])["bag_of_words"] == {"accuracy": 1.0}
+
+
+def test_bag_of_words_cannot_relate_the_texts_of_a_pair():
+    """Equal texts against different ones: no single word tells, and a linear model finds nothing."""
+    texts = [("yes", "yes"), ("yes", "no"), ("no", "no"), ("no", "yes")]
+    examples = [Example(f"p-{i}", *texts[i % 4], i % 2) for i in range(80)]
+    assert baselines("qnli", examples[:40], examples[40:])["bag_of_words"] == {"accuracy": 0.5}

@@ -1,0 +1,158 @@
+"""Models and examples come over the wire from a Hub, served on the loopback address."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hub import HubServer, client_environment, glue_rows, write_glue, write_tiny_hub
+
+from analysis.texts.tasks import TASKS
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = """
+import dataclasses, json
+from analysis.texts.tasks import load_examples
+examples = load_examples({arguments})
+print(json.dumps([dataclasses.astuple(example) for example in examples]))
+"""
+ENCODER = """
+import json
+from analysis.encoders.models import load_encoder
+encoder = load_encoder("test/tiny-bert")
+weights = encoder.model.get_input_embeddings().weight
+print(json.dumps([encoder.model.config.num_hidden_layers, encoder.model.config.num_attention_heads,
+                  encoder.tokenizer.tokenize("It works ."), weights.sum().item()]))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the Hub serves."""
+    folder = tmp_path_factory.mktemp("served")
+    write_tiny_hub(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def hub(folder: Path) -> Iterator[HubServer]:
+    """A running Hub."""
+    server = HubServer(folder)
+    with server:
+        yield server
+
+
+def run(code: str, environment: dict[str, str]) -> subprocess.CompletedProcess:
+    """Runs code in a fresh process, whose Hub clients see only the given environment."""
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+
+
+def examples(arguments: str, environment: dict[str, str]) -> list[list]:
+    """The fields of the examples that `load_examples` gives in a fresh process."""
+    result = run(EXAMPLES.format(arguments=arguments), environment)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def error_line(arguments: str, environment: dict[str, str]) -> str:
+    """The one line that `load_examples` raises in a fresh process."""
+    result = run(EXAMPLES.format(arguments=arguments), environment)
+    assert result.returncode == 1, result.stdout
+    assert result.stderr.count("Traceback") == 1, result.stderr
+    *_, line = result.stderr.strip().split("\n")
+    assert line.startswith("analysis.errors.InputError: "), result.stderr
+    return line
+
+
+def expected(task: str, split: str, served: pd.DataFrame) -> list[list]:
+    """The examples of served rows, written out one by one."""
+    rows = []
+    for number, row in served.iterrows():
+        texts = [row[column] for column in TASKS[task].hub_columns]
+        label = None if row["label"] == -1 else row["label"]
+        rows.append(
+            [f"{task}-{split}-{number}", texts[0], texts[1] if len(texts) == 2 else None, label, None]
+        )
+    return rows
+
+
+def test_sample_of_the_hub_is_rows_as_served_in_order(hub: HubServer, tmp_path: Path) -> None:
+    served = expected("mrpc", "dev", glue_rows("mrpc", "validation"))
+    found = examples('"mrpc", "hub", split="dev", n=5', client_environment(hub.endpoint, tmp_path))
+    positions = [served.index(example) for example in found]
+    assert len(positions) == 5
+    assert positions == sorted(set(positions))
+    assert any("mrpc/validation-00000-of-00001.parquet" in request for request in hub.requests)
+
+
+@pytest.mark.parametrize(
+    ("task", "split", "hub_split"),
+    [("sst-2", "test", "test"), ("qqp", "train", "train"), ("qnli", "dev", "validation")],
+)
+def test_all_rows_of_every_task(
+    hub: HubServer, tmp_path: Path, task: str, split: str, hub_split: str
+) -> None:
+    served = glue_rows(TASKS[task].config, hub_split)
+    found = examples(f'"{task}", "hub", split="{split}"', client_environment(hub.endpoint, tmp_path))
+    assert found == expected(task, split, served)
+
+
+def test_offline_mode_reads_the_copy_downloaded_before(folder: Path, tmp_path: Path) -> None:
+    arguments = '"sst-2", "hub", n=3'
+    with HubServer(folder) as endpoint:
+        environment = client_environment(endpoint, tmp_path)
+        online = examples(arguments, environment)
+    assert examples(arguments, environment | {"HF_HUB_OFFLINE": "1"}) == online
+
+
+def test_encoder_comes_from_the_hub(hub: HubServer, folder: Path, tmp_path: Path) -> None:
+    from safetensors.numpy import load_file
+
+    result = run(ENCODER, client_environment(hub.endpoint, tmp_path))
+    assert result.returncode == 0, result.stderr
+    layers, heads, tokens, total = json.loads(result.stdout)
+    served = load_file(folder / "models" / "test" / "tiny-bert" / "model.safetensors")
+    assert (layers, heads, tokens) == (3, 4, ["it", "works", "."])
+    assert total == pytest.approx(served["embeddings.word_embeddings.weight"].sum(), rel=1e-3)
+
+
+def test_dead_hub_is_one_line_at_once(folder: Path, tmp_path: Path) -> None:
+    with HubServer(folder) as endpoint:
+        pass
+    start = time.monotonic()
+    line = error_line('"mrpc", "hub"', client_environment(endpoint, tmp_path))
+    # The clients alone try six times, which takes 23 seconds of waiting.
+    assert time.monotonic() - start < 20
+    assert "nyu-mll/glue, mrpc: " in line
+    assert "check the network or HF_ENDPOINT" in line
+    assert "HF_HUB_OFFLINE=1" in line
+
+
+def test_offline_without_a_copy_is_one_line(tmp_path: Path) -> None:
+    environment = client_environment("http://127.0.0.1:9", tmp_path) | {"HF_HUB_OFFLINE": "1"}
+    assert "nyu-mll/glue, mrpc: " in error_line('"mrpc", "hub"', environment)
+
+
+def test_unknown_dataset_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "served").mkdir()
+    with HubServer(tmp_path / "served") as endpoint:
+        line = error_line('"mrpc", "hub"', client_environment(endpoint, tmp_path / "home"))
+    assert "nyu-mll/glue, mrpc: 404" in line
+    assert "give a folder of GLUE files as source" in line
+
+
+def test_bad_row_of_the_hub_is_named(tmp_path: Path) -> None:
+    repository = tmp_path / "served" / "datasets" / "nyu-mll" / "glue"
+    write_glue(repository)
+    rows = glue_rows("mrpc", "validation")
+    rows.loc[7, "sentence2"] = None
+    rows.to_parquet(repository / "mrpc" / "validation-00000-of-00001.parquet", index=False)
+    with HubServer(tmp_path / "served") as endpoint:
+        line = error_line('"mrpc", "hub"', client_environment(endpoint, tmp_path / "home"))
+    assert "nyu-mll/glue mrpc, split validation, row 7: a text is empty" in line

@@ -1,0 +1,218 @@
+"""Tokens, special tokens, texts and spans of sequences, and batches of similar length."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from architectures import byte_level_tokenizer
+from transformers import PreTrainedTokenizerBase
+
+from analysis.encoders.layout import Layout, batches, is_punctuation, layouts
+from analysis.encoders.models import load_tokenizer
+from analysis.errors import InputError
+from analysis.texts.examples import Example
+
+PAIR = Example("pair", "I don't see it .", "The cat saw the cat !")
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerBase:
+    """WordPiece, lower-cased."""
+    return load_tokenizer("tiny")
+
+
+def one(tokenizer: PreTrainedTokenizerBase, *texts: str, max_tokens: int = 128) -> Layout:
+    """The layout of one sequence."""
+    return layouts(tokenizer, [Example("only", *texts)], max_tokens)[0]
+
+
+def written(layout: Layout, *texts: str) -> list[str]:
+    """What every word piece stands for, by its text and span."""
+    return [texts[t][a:b] for t, (a, b) in zip(layout.text, layout.spans, strict=True) if t >= 0]
+
+
+def test_pair_by_hand(tokenizer):
+    layout = layouts(tokenizer, [PAIR])[0]
+    assert layout.id == "pair"
+    assert " ".join(layout.tokens) == "[CLS] i don ' t see it . [SEP] the cat saw the cat ! [SEP]"
+    assert len(layout) == 16
+    assert layout.text.tolist() == [-1] + [0] * 7 + [-1] + [1] * 6 + [-1]
+    assert layout.sentence.tolist() == [0] * 8 + [1] * 8
+    assert layout.type_ids.tolist() == [0] * 9 + [1] * 7
+    assert np.flatnonzero(layout.cls).tolist() == [0]
+    assert np.flatnonzero(layout.sep).tolist() == [8, 15]
+    assert np.flatnonzero(layout.punctuation).tolist() == [3, 7, 14]
+    assert layout.spans[[0, 8, 15]].tolist() == [[0, 0]] * 3
+    assert " ".join(written(layout, *PAIR.texts)) == "I don ' t see it . The cat saw the cat !"
+    assert layout.cut == 0
+
+
+def test_single_text_and_single_word(tokenizer):
+    layout = one(tokenizer, "Unbelievable")
+    assert layout.tokens == ("[CLS]", "unbelievable", "[SEP]")
+    assert layout.text.tolist() == [-1, 0, -1]
+    assert layout.sentence.tolist() == [0, 0, 1]
+    assert layout.sep.sum() == layout.cls.sum() == 1
+
+
+def test_accents_and_word_pieces_keep_the_offsets_of_the_text_as_written(tokenizer):
+    text = "Mélanie unhesitatingly ate a naïve crêpe"
+    layout = one(tokenizer, text)
+    assert "naive" in layout.tokens
+    assert any(token.startswith("##") for token in layout.tokens)
+    assert "".join(written(layout, text)) == text.replace(" ", "")
+
+
+def test_special_tokens_spelt_out_in_a_text_are_ordinary_tokens(tokenizer):
+    layout = one(tokenizer, "the [SEP] and [CLS] words", "a [SEP] b")
+    assert layout.tokens.count("[SEP]") == 4
+    assert layout.sep.sum() == 2
+    assert layout.cls.sum() == 1
+    assert np.flatnonzero(layout.sep).tolist() == [6, 10]
+
+
+def test_two_middle_separators_of_roberta():
+    layout = one(byte_level_tokenizer(), "The cat , sat .", "The dog — saw it .")
+    separators = np.flatnonzero(layout.sep)
+    assert len(separators) == 3
+    assert separators[1] == separators[0] + 1
+    assert separators[2] == len(layout) - 1
+    first = separators[0]
+    assert layout.sentence.tolist() == [0] * first + [1] * (len(layout) - first)
+    assert layout.text[1:first].tolist() == [0] * (first - 1)
+    assert set(layout.text[first + 2 : -1]) == {1}
+    assert np.flatnonzero(layout.cls).tolist() == [0]
+
+
+def test_punctuation_is_found_through_the_spelling_of_byte_level_tokens():
+    text = "The cat , sat — . don't ?"
+    layout = one(byte_level_tokenizer(), text)
+    assert "Ġ," in layout.tokens
+    marks = {text[a:b] for (a, b), mark in zip(layout.spans, layout.punctuation, strict=True) if mark}
+    others = {text[a:b] for (a, b), mark in zip(layout.spans, layout.punctuation, strict=True) if not mark}
+    assert {",", "—", ".", "?"} <= marks
+    assert not {",", "—", ".", "?"} & others
+    assert not any(mark.isalpha() or mark == "" for mark in marks)
+
+
+@pytest.mark.parametrize(
+    ("characters", "expected"),
+    [
+        (".", True),
+        ("--", True),
+        ("“", True),
+        ("#", True),
+        ("$", False),
+        ("+", False),
+        ("'s", False),
+        ("a", False),
+    ],
+)
+def test_punctuation_is_unicode_category_p(characters: str, expected: bool):
+    assert is_punctuation(characters) is expected
+
+
+def test_nothing_is_no_punctuation():
+    assert not is_punctuation("")
+
+
+def test_cut_sequences_keep_the_last_separator_and_count_what_went(tokenizer):
+    long, short = "one two three four five six seven eight nine ten", "red blue"
+    layout = one(tokenizer, long, short, max_tokens=10)
+    assert " ".join(layout.tokens) == "[CLS] one two three four five [SEP] red blue [SEP]"
+    assert layout.cut == 5
+    assert np.flatnonzero(layout.sep).tolist() == [6, 9]
+    single = one(tokenizer, long, max_tokens=8)
+    assert " ".join(single.tokens) == "[CLS] one two three four five six [SEP]"
+    assert single.cut == 4
+    assert single.sep[-1]
+    fits = one(tokenizer, long, short, max_tokens=15)
+    assert (len(fits), fits.cut) == (15, 0)
+
+
+def test_cut_roberta_sequence_keeps_all_four_special_tokens():
+    layout = one(
+        byte_level_tokenizer(), "The cat sat on the mat . " * 3, "A dog barked . " * 3, max_tokens=12
+    )
+    assert len(layout) == 12
+    assert layout.cls.sum() == 1
+    assert layout.sep.sum() == 3
+    assert layout.sep[-1]
+    assert layout.cut > 0
+
+
+def test_layouts_do_not_depend_on_their_neighbours(tokenizer):
+    others = [Example("a", "word " * 60), PAIR, Example("b", "short", "text")]
+    together, alone = layouts(tokenizer, others)[1], layouts(tokenizer, [PAIR])[0]
+    for field in fields(Layout):
+        assert np.array_equal(getattr(together, field.name), getattr(alone, field.name))
+
+
+@pytest.mark.parametrize("max_tokens", [0, 7, 513])
+def test_limit_that_the_encoder_cannot_hold(tokenizer, max_tokens: int):
+    with pytest.raises(InputError, match=f"^max_tokens is {max_tokens}: choose 8 to 512$"):
+        layouts(tokenizer, [PAIR], max_tokens)
+
+
+def test_repeated_ids(tokenizer):
+    with pytest.raises(InputError, match="^two examples have the same id.*$"):
+        layouts(tokenizer, [PAIR, PAIR])
+
+
+def test_no_examples(tokenizer):
+    with pytest.raises(InputError, match="^there are no examples.*$"):
+        layouts(tokenizer, [])
+
+
+@pytest.mark.parametrize(
+    ("texts", "name"), [((" ",), "text_a"), (("", "b"), "text_a"), (("a", "\t"), "text_b")]
+)
+def test_text_without_word_pieces(tokenizer, texts: tuple[str, ...], name: str):
+    with pytest.raises(InputError, match=f"^only: {name} holds no word piece.*$"):
+        one(tokenizer, *texts)
+
+
+def blank(length: int) -> Layout:
+    """A layout of which only the length matters."""
+    zeros = np.zeros(length, int)
+    none = zeros.astype(bool)
+    return Layout(
+        f"{length}", ("x",) * length, zeros, zeros, zeros, np.zeros((length, 2), int), none, none, none
+    )
+
+
+@pytest.mark.parametrize(("budget", "most"), [(1, 32), (100, 32), (100, 3), (10_000, 1), (10_000, 32)])
+def test_batches_hold_every_sequence_once_within_the_budget(budget: int, most: int):
+    lengths = np.random.default_rng(0).integers(3, 60, 57).tolist()
+    sequences = [blank(length) for length in lengths]
+    plan = list(batches(sequences, budget, most))
+    assert sorted(index for batch in plan for index in batch) == list(range(57))
+    assert [lengths[index] for batch in plan for index in batch] == sorted(lengths)
+    for batch in plan:
+        assert 1 <= len(batch) <= most
+        assert len(batch) == 1 or len(batch) * max(lengths[index] for index in batch) <= budget
+    for batch, following in zip(plan, plan[1:], strict=False):
+        full = (len(batch) + 1) * lengths[following[0]] > budget
+        assert len(batch) == most or full
+
+
+def test_a_batch_may_fill_its_budget_to_the_last_token():
+    assert list(batches([blank(5)] * 4, budget=10)) == [[0, 1], [2, 3]]
+    assert list(batches([blank(6), blank(4), blank(5)], budget=10)) == [[1, 2], [0]]
+
+
+def test_no_sequences_no_batches():
+    assert list(batches([])) == []
+
+
+def test_segment_ids_of_zeros():
+    tokenizer = load_tokenizer("tiny")
+    pair = [Example("pair", "A cat", "ran")]
+    (numbered,), (zeros,) = (
+        layouts(tokenizer, pair, segment_ids=segment_ids) for segment_ids in ("pair", "zeros")
+    )
+    assert numbered.type_ids.tolist() == [0, 0, 0, 0, 1, 1]
+    assert zeros.type_ids.tolist() == [0] * 6
+    assert (zeros.text == numbered.text).all()
+    with pytest.raises(InputError, match="segment_ids is 'ones': choose pair or zeros"):
+        layouts(tokenizer, pair, segment_ids="ones")

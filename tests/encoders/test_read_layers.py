@@ -1,0 +1,148 @@
+"""Reading every layer's attention: all of it, no more of the pass than it needs, and never silently wrong."""
+
+from contextlib import nullcontext
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from analysis.encoders.layout import layouts
+from analysis.encoders.models import Encoder, kept_casts, load_encoder
+from analysis.encoders.tap import guard, read_layers
+from analysis.texts.examples import Example
+
+EXAMPLES = [Example("pair", "The old dog ran .", "It saw a red cat ."), Example("word", "Run")]
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Encoder:
+    """Three layers of four heads."""
+    return load_encoder("tiny")
+
+
+@pytest.fixture(scope="module")
+def batch(tiny) -> list:
+    """Two sequences, of which one needs padding."""
+    return layouts(tiny.tokenizer, EXAMPLES)
+
+
+def collect(encoder: Encoder, batch: list, **options) -> list[Tensor]:
+    maps: list[Tensor] = []
+    read_layers(encoder, batch, lambda layer, attention: maps.append((layer, attention)), **options)
+    assert [layer for layer, _ in maps] == [0, 1, 2]
+    return [attention for _, attention in maps]
+
+
+def spread(*shape: int) -> Tensor:
+    return torch.ones(shape) / shape[-1]
+
+
+def test_attention_is_that_of_the_whole_pass(tiny, batch):
+    before = tiny.model.config._attn_implementation
+    tiny.model.set_attn_implementation("eager")
+    with torch.inference_mode():
+        expected = tiny.model(**tiny.inputs(batch), output_attentions=True).attentions
+    tiny.model.set_attn_implementation(before)
+    for found, whole in zip(collect(tiny, batch, check=True), expected, strict=True):
+        torch.testing.assert_close(found[0], whole[0])
+        length = len(batch[1])
+        torch.testing.assert_close(found[1, :, :length], whole[1, :, :length])
+
+
+def test_the_rest_of_the_last_layer_is_not_run(tiny, batch):
+    run: list[int] = []
+    hooks = [
+        layer.intermediate.register_forward_hook(lambda *_, layer=layer, number=number: run.append(number))
+        for number, layer in enumerate(tiny.model.encoder.layer)
+    ]
+    collect(tiny, batch)
+    for hook in hooks:
+        hook.remove()
+    assert run == [0, 1]
+
+
+def test_an_error_while_reading_is_not_swallowed(tiny, batch):
+    def fail(layer: int, attention: Tensor) -> None:
+        raise ValueError("of the reader")
+
+    with pytest.raises(ValueError, match="of the reader"):
+        read_layers(tiny, batch, fail)
+
+
+def test_a_pass_that_skips_attention_is_told(tiny, batch, monkeypatch):
+    last = tiny.model.encoder.layer[-1].attention
+    monkeypatch.setattr(last, "forward", lambda states, *_, **__: (states, None))
+    with pytest.raises(RuntimeError, match="attention of less than 3 layers"):
+        read_layers(tiny, batch, lambda *_: None)
+
+
+def test_what_is_read_at_half_precision_is_computed_in_full(batch):
+    half = load_encoder("tiny", precision="bfloat16")
+    products: list[torch.dtype] = []
+    read_layers(half, batch, lambda _, attention: products.append((attention @ attention).dtype))
+    assert set(products) == {torch.float32}
+
+
+class Casts(TorchDispatchMode):
+    """Counts the parameters that are cast while it is active."""
+
+    count = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        if function is torch.ops.aten._to_copy.default and isinstance(arguments[0], torch.nn.Parameter):
+            self.count += 1
+        return function(*arguments, **(options or {}))
+
+
+@pytest.mark.parametrize(("context", "again"), [(kept_casts, False), (lambda *_: nullcontext(), True)])
+def test_weights_are_cast_once_while_casts_are_kept(batch, context, again: bool):
+    half = load_encoder("tiny", precision="bfloat16")
+    with context(half):
+        with Casts() as first:
+            collect(half, batch)
+        with Casts() as second:
+            collect(half, batch)
+    assert first.count > 0
+    assert (second.count > 0) == again
+
+
+def test_kept_casts_leave_the_precision_of_another_encoder_alone(tiny, batch):
+    expected = collect(tiny, batch)
+    with kept_casts(load_encoder("tiny", precision="bfloat16")):
+        found = collect(tiny, batch)
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+def test_guard_passes_what_is_in_order(tiny):
+    mask = torch.tensor([[1, 1, 1], [1, 1, 0]])
+    attention = spread(2, 4, 3, 3)
+    attention[1] = torch.tensor([0.5, 0.5, 0])
+    assert guard(attention, tiny, mask) is None
+
+
+@pytest.mark.parametrize(
+    ("attention", "message"),
+    [
+        (spread(2, 4, 3, 3), "falls on padding"),
+        (spread(2, 3, 3, 3), r"shape \(2, 3, 3, 3\), expected \(2, 4, 3, 3\)"),
+        (spread(1, 4, 3, 3), "shape"),
+        (spread(2, 4, 2, 2), "shape"),
+        (spread(2, 4, 3, 3) * 1.01, "do not sum to 1"),
+        (torch.full((2, 4, 3, 3), torch.nan), "do not sum to 1"),
+    ],
+)
+def test_guard_stops_what_is_not(tiny, attention: Tensor, message: str):
+    with pytest.raises(RuntimeError, match=message):
+        guard(attention, tiny, torch.tensor([[1, 1, 1], [1, 1, 0]]))
+
+
+def test_guard_watches_over_a_pass_whose_padding_is_attended_to(tiny, batch, monkeypatch):
+    from analysis.encoders import tap
+
+    def forget_the_mask(module, query, key, value, attention_mask, **options):
+        return tap._active[id(module.config)].attend(module, query, key, value, None, **options)
+
+    monkeypatch.setitem(tap.AttentionInterface._global_mapping, tap.NAME, forget_the_mask)
+    with pytest.raises(RuntimeError, match="falls on padding"):
+        collect(tiny, batch, check=True)

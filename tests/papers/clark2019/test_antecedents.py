@@ -1,0 +1,145 @@
+"""Heads that find antecedents, against one map at a time; cut documents; the table's halves."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from treebanks import write
+
+from analysis.encoders.models import load_encoder
+from analysis.errors import InputError
+from analysis.papers.clark2019.antecedents import (
+    AMONG,
+    EVERYTHING,
+    HALF,
+    HELD_OUT,
+    SAME_DATA,
+    SYSTEM_COLUMNS,
+    antecedent_table,
+    attended_antecedents,
+    fit,
+    held_out_systems,
+)
+from analysis.papers.clark2019.attachment import halves
+from analysis.papers.clark2019.coreference import CANDIDATES, SYSTEMS, answers, attended, coreference_table
+from analysis.scores.words import word_maps
+from analysis.texts.bundled.documents import generate_documents
+from analysis.texts.chains import read_documents
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return load_encoder("tiny")
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory):
+    path = write(tmp_path_factory.mktemp("documents"), generate_documents(4, "train", 0))
+    return read_documents(path).documents
+
+
+def test_a_limit_of_pieces_fills_the_encoder(encoder, documents):
+    texts = fit(encoder, documents, limit=64)
+    whole = {each.name: each for each in documents}
+    for text, pieces in zip(texts.documents, texts.pieces, strict=True):
+        assert len(pieces) <= 64
+        following = whole[text.name].words["form"].iloc[len(text.words)]
+        assert len(pieces) + len(encoder.tokenizer.tokenize(following)) > 64
+        assert text.mentions["end"].max() < len(text.words)
+
+
+def test_a_limit_of_words(encoder, documents):
+    texts = fit(encoder, documents, limit=50, unit="words")
+    assert {len(text.words) for text in texts.documents} == {50}
+    with pytest.raises(InputError, match="4 too long"):  # a word is split in each of them
+        fit(encoder, documents, 50, "words", max_tokens=52)
+
+
+def test_sentence_by_sentence(encoder, documents):
+    texts = fit(encoder, documents, seen="sentence")
+    assert set(texts.origins) <= {each.name for each in documents}
+    assert all(text.words["sentence"].nunique() == 1 for text in texts.documents)
+    assert texts.left_out["no anaphor"] > 0
+
+
+@pytest.mark.parametrize("options", [{"unit": "lines"}, {"seen": "page"}])
+def test_unknown_choices(encoder, documents, options: dict):
+    with pytest.raises(InputError, match="choose from"):
+        fit(encoder, documents, **options)
+
+
+def test_nothing_to_ask(encoder, documents):
+    with pytest.raises(InputError, match="no mention with an antecedent"):
+        fit(encoder, documents, limit=4)
+
+
+@pytest.mark.parametrize("candidates", CANDIDATES)
+def test_batched_answers_against_one_map_at_a_time(encoder, documents, candidates: str):
+    texts = fit(encoder, documents, limit=60)
+    found = attended_antecedents(encoder, texts, candidates, progress=False)
+    expected = [
+        attended(word_maps(encoder, pieces)[:, :, 1:-1, 1:-1], text, candidates)
+        for text, pieces in zip(texts.documents, texts.pieces, strict=True)
+    ]
+    assert found.shape[0] == len(answers(texts.documents))
+    assert (found == np.moveaxis(np.concatenate(expected, axis=-1), -1, 0)).all()
+
+
+def test_table(encoder, documents):
+    texts = fit(encoder, documents)
+    ruled = answers(texts.documents)
+    by_head = np.zeros((len(ruled), 3, 4), bool)
+    by_head[:, 2, 1] = True
+    table = antecedent_table(texts, by_head, resamples=99).set_index(["scored_on", "system"])
+    best = table.loc[[(EVERYTHING, SAME_DATA), (HALF, HELD_OUT)]]
+    assert (best[["layer", "head", "all"]] == [2, 1, 1]).all(axis=None)
+    rules = coreference_table(ruled).set_index("system")
+    shown = table.loc[EVERYTHING].drop(index=SAME_DATA)
+    assert (shown[["all", "n"]] == rules[["all", "n"]]).all(axis=None)
+    assert shown["layer"].isna().all()
+    assert table.loc[HALF]["n"].iloc[0] < len(ruled)
+
+
+def test_the_scored_half_has_no_say_in_the_choice(encoder, documents):
+    """Head (0, 1) is right in the scored half alone, head (1, 0) in the other alone: (1, 0) is chosen, and wrong."""
+    texts = fit(encoder, documents)
+    ruled = answers(texts.documents)
+    chooses = halves(ruled["document"], 5)
+    by_head = np.zeros((len(ruled), 2, 2), bool)
+    by_head[~chooses, 0, 1] = by_head[chooses, 1, 0] = True
+    found = antecedent_table(texts, by_head, resamples=99, seed=5).set_index("system").loc[HELD_OUT]
+    assert found[["layer", "head", "all", "n"]].tolist() == [1, 0, 0, (~chooses).sum()]
+
+
+def test_systems_of_several_readings(encoder, documents):
+    """The rules once, as in each reading's held-out half; every reading's own head."""
+    texts = fit(encoder, documents)
+    ruled = answers(texts.documents)
+    tables = {}
+    for place, reading in enumerate(CANDIDATES):
+        by_head = np.zeros((len(ruled), 3, 4), bool)
+        by_head[:, place, 1] = True
+        tables[reading] = antecedent_table(texts, by_head, resamples=99)
+    found = held_out_systems(tables)
+    assert [*found][:6] == SYSTEM_COLUMNS == ["system", "all", "pronoun", "proper", "nominal", "n"]
+    assert found["system"].tolist() == [*SYSTEMS, *(f"best head among {words}" for words in AMONG.values())]
+    assert found["layer"].tolist()[-3:] == [0, 1, 2]
+    half = tables["all_words"].query("scored_on == @HALF")
+    assert found["n"].eq(half["n"].iloc[0]).all()
+    assert (found["all"][: len(SYSTEMS)].to_numpy() == half["all"][: len(SYSTEMS)].to_numpy()).all()
+
+
+def test_every_reading_has_a_name():
+    assert AMONG.keys() == CANDIDATES.keys()
+
+
+def test_baselines_of_real_documents(data_dir: Path, encoder):
+    """Cut by words, the rules answer as they do without an encoder, but for texts that are left out."""
+    whole = [
+        text for part in ("dev", "test") for text in read_documents(data_dir / "ontogum" / part).documents
+    ]
+    texts = fit(encoder, whole, unit="words")
+    ruled = coreference_table(answers(texts.documents)).set_index("system")
+    if sum(texts.left_out.values()) == texts.left_out["no anaphor"]:
+        assert round(100 * ruled.loc["rule-based", "all"], 1) == 76.9
+        assert ruled.loc["nearest", "n"] == 580

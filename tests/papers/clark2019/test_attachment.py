@@ -1,0 +1,198 @@
+"""Heads as parsers: planted heads, directions, a naive oracle of the counts, and held-out choice."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from treebanks import conllu, write
+
+from analysis.encoders.models import load_encoder
+from analysis.errors import InputError
+from analysis.papers.clark2019.attachment import (
+    DIRECTIONS,
+    Attachment,
+    _attended,
+    attach,
+    beside_published,
+    best_heads,
+    dependency_table,
+    halves,
+    head_examples,
+    largest_gains,
+    right,
+)
+from analysis.papers.clark2019.dependencies import arcs, fixed_offset
+from analysis.scores.words import split_words, word_maps
+from analysis.texts.bundled.documents import generate_documents
+from analysis.texts.treebank import read_treebank
+
+LAYERS, HEADS = 2, 3
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return load_encoder("tiny")
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory) -> pd.DataFrame:
+    """Sentences of the bundled documents."""
+    path = write(tmp_path_factory.mktemp("trees"), generate_documents(3, "train", 0))
+    return read_treebank(path).words
+
+
+def planted(words: pd.DataFrame, layer: int, direction: int, head: int) -> Attachment:
+    """Random predictions, but for one head that is always right."""
+    rng = np.random.default_rng(0)
+    predicted = rng.integers(1, 4, (len(words), LAYERS, 2, HEADS)).astype(np.int16)
+    predicted[:, layer, direction, head] = words["head"]
+    return Attachment(words, predicted, {})
+
+
+def own_arcs(words: pd.DataFrame) -> pd.DataFrame:
+    """Arcs from words to their own heads, as prepositions rebuilt and marks for possessors are not."""
+    scored = arcs(words, possessive=False)
+    return scored[~scored["relation"].isin(["prep", "pobj"])].reset_index(drop=True)
+
+
+def test_a_planted_head_is_found_and_always_right(words):
+    attached = planted(words, 1, 0, 2)
+    scored = own_arcs(words)
+    table = dependency_table(attached, scored, minimum=20, resamples=99, permutations=199)
+    assert (table[["layer", "head", "accuracy"]] == [1, 2, 1]).all(axis=None)
+    assert (table["direction"] == DIRECTIONS[0]).all()
+    assert table["low"].isna().all()
+    assert (best_heads(attached, scored, 20)["accuracy"] == 1).all()
+
+
+def test_the_other_direction_is_the_transposed_map():
+    maps = torch.rand(2, 3, 5, 5)
+    forward, backward = _attended(maps.clone()), _attended(maps.mT.clone())
+    assert torch.equal(forward[:, 0], backward[:, 1])
+    assert torch.equal(forward[:, 1], backward[:, 0])
+    assert not torch.equal(forward[:, 0], forward[:, 1])
+
+
+def test_a_map_from_each_word_to_the_next_is_offset_one(words):
+    """The last word of a sentence attends to nothing, so that it takes the first."""
+    sentence = words[words["sentence"] == 0]
+    maps = torch.diag(torch.ones(len(sentence) - 1), 1)[None, None]
+    found = (_attended(maps)[0, 0, 0] + 1).numpy()
+    assert found[:-1].tolist() == fixed_offset(sentence, 1)[:-1].tolist()
+    assert found[-1] == 1
+
+
+def test_ties_go_to_the_first_word_and_no_word_takes_itself():
+    found = _attended(torch.eye(4)[None, None] + 1)
+    assert found[0, 0, 0].tolist() == [1, 0, 0, 0]
+    assert found[0, 1, 0].tolist() == [1, 0, 0, 0]
+
+
+def test_predictions_against_one_sentence_at_a_time(encoder, words):
+    some = words[words["sentence"] < 12]
+    attached = attach(encoder, some, budget=200, progress=False)
+    assert attached.words.equals(some)
+    for number, sentence in some.groupby("sentence"):
+        [pieces] = split_words(encoder.tokenizer, [sentence["form"].tolist()]).kept
+        maps = word_maps(encoder, pieces)[:, :, 1:-1, 1:-1]
+        for direction, each in enumerate((maps, maps.swapaxes(2, 3))):
+            without = np.where(np.eye(len(sentence)), 0, each)
+            found = attached.predicted[some["sentence"] == number, :, direction]
+            assert (found == np.moveaxis(without.argmax(-1) + 1, -1, 0)).all()
+
+
+def test_counts_against_a_loop(words):
+    attached = planted(words, 0, 1, 1)
+    scored = arcs(words)
+    correct = right(attached, scored)
+    by_place = {place: row for row, place in enumerate(zip(words["sentence"], words["word"], strict=True))}
+    for number in range(0, len(scored), 37):
+        arc = scored.iloc[number]
+        assert (
+            correct[number] == (attached.predicted[by_place[arc.sentence, arc.word]] == arc["head"])
+        ).all()
+
+
+def test_sentences_that_do_not_fit_are_left_out_whole(encoder, tmp_path: Path):
+    long = "\n".join(["a DET DT 0 root", *["a DET DT 1 det"] * 20])
+    strange = "a X X 0 root\n\u200b X X 1 dep"
+    kept = "the DET DT 2 det\ncat NOUN NN 0 root"
+    some = read_treebank(write(tmp_path, conllu(long, kept, strange, kept))).words
+    attached = attach(encoder, some, max_tokens=12, progress=False)
+    assert attached.words["sentence"].tolist() == [1, 1, 3, 3]
+    assert attached.words.index.tolist() == [0, 1, 2, 3]
+    assert attached.left_out == {"too long": 1, "a word without word pieces": 1, "no words": 0}
+    assert (attached.predicted[[0, 2]] == 2).all()
+    assert right(attached, arcs(attached.words)).shape[0] == len(arcs(attached.words))
+
+
+def test_halves_part_whole_sentences(words):
+    chosen = halves(words["sentence"], 3)
+    assert (pd.Series(chosen).groupby(words["sentence"]).nunique() == 1).all()
+    assert words["sentence"][chosen].nunique() == words["sentence"].nunique() // 2
+    assert (chosen == halves(words["sentence"], 3)).all()
+    assert (chosen != halves(words["sentence"], 4)).any()
+    with pytest.raises(InputError, match="at least two"):
+        halves(pd.Series([7, 7]))
+
+
+def test_the_scored_half_has_no_say_in_the_choice(words):
+    """A head that is right in the scored half alone is never chosen."""
+    scored = arcs(words)
+    chooses = halves(scored["sentence"], 0)
+    attached = planted(words, 1, 0, 2)
+    held_out = ~words["sentence"].isin(scored["sentence"][chooses]).to_numpy()
+    attached.predicted[~held_out, 1, 0, 2] = -2
+    table = dependency_table(attached, scored, minimum=20, resamples=99, permutations=99)
+    assert ((table["layer"] != 1) | (table["head"] != 2)).all()
+    counts = scored[~chooses]["relation"].value_counts()
+    assert (table["n"] == table["relation"].map(counts)).all()
+
+
+def test_table_is_the_same_for_the_same_seed(words):
+    attached, scored = planted(words, 0, 0, 0), arcs(words)
+    options = {"minimum": 20, "resamples": 99, "permutations": 99}
+    one, again, other = (dependency_table(attached, scored, seed=seed, **options) for seed in (0, 0, 1))
+    assert one.to_csv() == again.to_csv()
+    assert one.to_csv() != other.to_csv()
+
+
+def test_p_are_adjusted_over_relations_and_offsets_are_of_the_choosing_half(words):
+    table = dependency_table(planted(words, 0, 0, 0), arcs(words), minimum=20, resamples=99, permutations=999)
+    smallest = (
+        1 / np.arange(1, len(table) + 1)
+    ).sum() / 1000  # p of 999 flips, after Benjamini and Yekutieli
+    assert table["p_adjusted"].between(smallest * (1 - 1e-9), 1).all()
+    assert len(table) > 1
+    assert table["offset"].between(-3, 2).all()
+    assert table["n"].is_monotonic_decreasing or len(table) > 3
+    with pytest.raises(InputError, match="no relation has 100000 arcs"):
+        dependency_table(planted(words, 0, 0, 0), arcs(words), minimum=100000)
+
+
+def test_published_values_stand_beside_their_relations(words):
+    attached, scored = planted(words, 0, 0, 0), own_arcs(words)
+    table = dependency_table(attached, scored, minimum=20, resamples=99, permutations=99)
+    shown = beside_published(table, best_heads(attached, scored, 20)).set_index("relation")
+    assert (shown["held_out"] == 100).all()
+    assert shown.loc["det", "BERT-base accuracy"] == 94.3
+    assert shown.loc["obj", "BERT-base head"] == "7-9"
+    assert shown.loc["all but punct"].isna()["BERT-base accuracy"]
+
+
+def test_examples_show_the_first_suitable_sentence(encoder, words):
+    scored = arcs(words)
+    attached = attach(encoder, words, progress=False)
+    table = dependency_table(attached, scored, minimum=20, resamples=99, permutations=99)
+    gains = largest_gains(table, 3)
+    assert not gains["relation"].str.contains(r"all|\+").any()
+    for example in head_examples(encoder, attached, scored, gains, (4, 14)):
+        assert example.attention.shape == 2 * (len(example.forms),)
+        assert 6 <= len(example.forms) <= 16
+        np.testing.assert_allclose(example.attention.sum(axis=1), 1, atol=1e-5)
+        assert example.arcs
+    shortest = [len(each.forms) - 2 for each in head_examples(encoder, attached, scored, gains, (900, 901))]
+    lengths = scored[scored["head"] > 0].groupby("relation")["length"].min()
+    assert shortest == lengths[gains["relation"]].tolist()

@@ -1,0 +1,225 @@
+"""Choosing an antecedent: candidates, sieves, systems and attention heads on hand-made documents."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from treebanks import conllu, write
+
+from analysis.errors import InputError
+from analysis.papers.clark2019.coreference import (
+    CANDIDATES,
+    NOTHING,
+    SYSTEMS,
+    anaphor_counts,
+    anaphors,
+    answers,
+    attended,
+    choices,
+    coreference_table,
+    either_side,
+    preceding,
+    same_chain,
+)
+from analysis.texts.chains import Document, by_sentence, read_documents, truncated
+
+# Mentions by row: 0 Ann (chain 1), 1 the cats (2), 2 a dog (3), 3 the cats (2), 4 her (1), 5 Ann (1), 6 it (3).
+STORY = """
+Ann  PROPN NNP 2 nsubj (1)
+fed  VERB VBD 0 root
+the  DET DT 4 det (2
+cats NOUN NNS 2 obj 2)
+and  CCONJ CC 7 cc
+a    DET DT 7 det (3
+dog  NOUN NN 4 conj 3)
+;    PUNCT : 2 punct
+the  DET DT 10 det (2
+cats NOUN NNS 11 nsubj 2)
+saw  VERB VBD 2 parataxis
+her  PRON PRP 11 obj (1)
+,    PUNCT , 15 punct
+Ann  PROPN NNP 15 nsubj (1)
+left VERB VBD 2 parataxis
+it   PRON PRP 15 obj (3)
+"""
+ANAPHORS = [3, 4, 5, 6]
+
+
+def read(folder: Path, *sentences: str) -> Document:
+    """The one document of hand-made sentences."""
+    (only,) = read_documents(write(folder, conllu(*sentences))).documents
+    return only
+
+
+def test_candidates_sort_before_and_have_another_head(tmp_path: Path):
+    """`Ann 's cat`: the mention `Ann` sorts before the whole, and `cat` alone has the head of the whole."""
+    text = read(tmp_path, "Ann X NNP 3 nmod:poss (1)(2\n's X POS 1 case\ncat X NN 0 root (3)2)")
+    assert text.mentions["string"].tolist() == ["ann", "ann 's cat", "cat"]
+    assert preceding(text).tolist() == [[False] * 3, [True, False, False], [True, False, False]]
+    assert either_side(text).tolist() == [[False, True, True], [True, False, False], [True, False, False]]
+
+
+def test_anaphors_have_an_antecedent(tmp_path: Path):
+    assert np.flatnonzero(anaphors(read(tmp_path, STORY))).tolist() == ANAPHORS
+
+
+def test_a_later_mention_alone_makes_no_anaphor(tmp_path: Path):
+    text = read(tmp_path, STORY)
+    assert (same_chain(text) & either_side(text)).any(axis=1)[0]
+    assert not anaphors(text)[0]
+
+
+@pytest.mark.parametrize(
+    ("system", "chosen"),
+    [
+        ("nearest", [2, 3, 4, 5]),
+        ("nearest, either side", [4, 3, 4, 5]),
+        ("head match", [1, NOTHING, 0, NOTHING]),
+        ("head match, else nearest", [1, 3, 0, 5]),
+        ("rule-based", [1, 2, 0, 5]),
+    ],
+)
+def test_choices(tmp_path: Path, system: str, chosen: list[int]):
+    assert choices(SYSTEMS[system], read(tmp_path, STORY))[ANAPHORS].tolist() == chosen
+
+
+def test_the_earlier_mention_wins_a_tie(tmp_path: Path):
+    text = read(tmp_path, "a X NN 2 dep (1)\nb X NN 0 root (2)\nc X NN 2 dep (1)")
+    assert choices(SYSTEMS["nearest, either side"], text).tolist() == [1, 0, 1]
+
+
+def test_the_string_sieve_comes_before_the_head_sieve(tmp_path: Path):
+    text = read(
+        tmp_path,
+        "red ADJ JJ 2 amod (1\ncats NOUN NNS 0 root 1)\nblue ADJ JJ 4 amod (2\ncats NOUN NNS 2 dep 2)\n"
+        "Red ADJ JJ 6 amod (1\nCats NOUN NNS 2 dep 1)",
+    )
+    assert choices(SYSTEMS["rule-based"], text)[2] == 0
+    assert choices(SYSTEMS["head match"], text)[2] == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "agree"),
+    [
+        ("he PRON PRP", "him PRON PRP", True),
+        ("he PRON PRP", "her PRON PRP", False),
+        ("Ann PROPN NNP", "her PRON PRP", True),
+        ("cats NOUN NNS", "it PRON PRP", False),
+        ("cats NOUN NNS", "they PRON PRP", True),
+        ("you PRON PRP", "yourselves PRON PRP", False),
+        ("you PRON PRP", "yourself PRON PRP", True),
+        ("I PRON PRP", "my PRON PRP$", True),
+        ("I PRON PRP", "we PRON PRP", False),
+        ("I PRON PRP", "he PRON PRP", False),
+    ],
+)
+def test_the_feature_sieve(tmp_path: Path, first: str, second: str, agree: bool):
+    """Between two mentions stands a nearer one that never agrees with the second, for it is plural first person."""
+    text = read(tmp_path, f"{first} 0 root (1)\nours PRON PRP 1 dep (2)\n{second} 1 dep (1)")
+    text.mentions.loc[1, "number"] = "another"
+    assert choices(SYSTEMS["rule-based"], text)[2] == (0 if agree else 1)
+
+
+def test_answers_and_table(tmp_path: Path):
+    right = answers([read(tmp_path, STORY)])
+    assert right["kind"].tolist() == ["nominal", "pronoun", "proper", "pronoun"]
+    assert right["start"].tolist() == [8, 11, 13, 15]
+    assert right["nearest"].tolist() == [False, False, True, False]
+    assert right["head match"].tolist() == [True, False, True, False]
+    assert anaphor_counts(right) == {"all": 4, "pronoun": 2, "proper": 1, "nominal": 1}
+    table = coreference_table(right)
+    assert table.columns.tolist() == ["system", "all", "pronoun", "proper", "nominal", "n"]
+    assert table["system"].tolist() == list(SYSTEMS)
+    assert table.set_index("system").loc["head match"].tolist() == [0.5, 0, 1, 1, 4]
+
+
+def test_a_kind_without_anaphors_is_missing(tmp_path: Path):
+    table = coreference_table(answers([read(tmp_path, "Ann X NNP 0 root (1)\nshe PRON PRP 1 dep (1)")]))
+    assert table["proper"].isna().all()
+    assert table["pronoun"].eq(table["all"]).all()
+
+
+def test_documents_without_anaphors(tmp_path: Path):
+    text = read(tmp_path, "a X X 0 root (1)\nb X X 1 dep")
+    bare = read(tmp_path, "a X X 0 root")
+    assert len(answers([text, bare, read(tmp_path, STORY)])) == 4
+    with pytest.raises(InputError, match="no mention with an antecedent"):
+        answers([text, bare])
+
+
+def test_an_antecedent_in_another_sentence_does_not_count_by_sentence(tmp_path: Path):
+    text = read(tmp_path, "Ann X NNP 0 root (1)", "she PRON PRP 0 root (1)\nher PRON PRP$ 1 dep (1)")
+    assert len(answers([text])) == 2
+    assert len(answers(by_sentence(text))) == 1
+
+
+@pytest.mark.parametrize("candidates", CANDIDATES)
+def test_a_planted_head_is_always_right(tmp_path: Path, candidates: str):
+    text = read(tmp_path, STORY)
+    attention = np.zeros((2, 3, len(text.words), len(text.words)), dtype=np.float32)
+    for mention, antecedent in zip(ANAPHORS, (1, 0, 4, 2), strict=True):
+        attention[1, 2, text.mentions["head"][mention], text.mentions["head"][antecedent]] = 0.9
+    right = attended(attention, text, candidates)
+    assert right.shape == (2, 3, 4)
+    assert right[1, 2].all()
+
+
+def test_readings_differ_in_the_words_they_look_at(tmp_path: Path):
+    text = read(tmp_path, STORY)
+    heads = text.mentions["head"].to_numpy()
+    attention = np.zeros((len(text.words), len(text.words)))
+    attention[heads, heads] = 0.5  # the mention itself: never looked at
+    attention[heads, 10] = 0.4  # a verb
+    attention[heads[3], heads[5]] = 0.3  # a later mention
+    attention[heads[3], heads[1]] = 0.2  # the antecedent
+    assert not attended(attention, text, "all_words")[0]
+    assert not attended(attention, text, "mention_heads")[0]
+    assert attended(attention, text, "preceding_mention_heads")[0]
+
+
+def test_unknown_reading(tmp_path: Path):
+    text = read(tmp_path, STORY)
+    with pytest.raises(InputError, match="all_words, mention_heads, preceding_mention_heads"):
+        attended(np.eye(len(text.words)), text, "heads")
+
+
+# System: all, pronoun, proper, nominal; known of OntoGUM's 60 development and test documents.
+TARGETS = {
+    "nearest": [36.4, 42.0, 35.5, 15.5],
+    "nearest, either side": [29.0, 33.8, 26.2, 13.4],
+    "head match": [52.2, 49.7, 63.6, 49.5],
+    "head match, else nearest": [70.3, 70.2, 79.4, 60.8],
+    "rule-based": [76.9, 79.3, 79.4, 64.9],
+}
+
+
+@pytest.fixture(scope="module")
+def documents(data_dir: Path) -> list[Document]:
+    """OntoGUM's development and test documents."""
+    return [
+        text for split in ("dev", "test") for text in read_documents(data_dir / "ontogum" / split).documents
+    ]
+
+
+def test_counts_of_the_documents(documents: list[Document]):
+    assert len(documents) == 60
+    assert sum(len(text.words) for text in documents) == 28119 + 28397
+    assert sum(len(text.mentions) for text in documents) == 3818 + 3581
+
+
+def percentages(documents: list[Document], limit: int) -> pd.DataFrame:
+    """The accuracies, in per cent, on the first `limit` words."""
+    table = coreference_table(answers([truncated(text, limit) for text in documents])).set_index("system")
+    return (100 * table.drop(columns="n")).round(1)
+
+
+def test_baselines_of_the_documents(documents: list[Document]):
+    right = answers([truncated(text) for text in documents])
+    assert anaphor_counts(right) == {"all": 580, "pronoun": 376, "proper": 107, "nominal": 97}
+    assert percentages(documents, 128).T.to_dict("list") == TARGETS
+
+
+def test_baselines_of_the_first_110_words(documents: list[Document]):
+    assert len(answers([truncated(text, 110) for text in documents])) == 486
+    assert percentages(documents, 110)["all"].tolist() == [37.2, 29.2, 50.6, 70.4, 76.7]

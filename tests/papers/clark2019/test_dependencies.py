@@ -1,0 +1,211 @@
+"""Stanford-like relations of Universal Dependencies, and the baselines that need no model."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from treebanks import conllu, write
+
+from analysis.papers.clark2019.dependencies import (
+    CONDITIONS,
+    NOWHERE,
+    STANFORD,
+    SYMMETRIC,
+    arcs,
+    best_offsets,
+    fixed_offset,
+    offset_table,
+    right_branching,
+    uas,
+)
+from analysis.texts.treebank import read_treebank
+
+# What each relation is scored on stands below: `to` before a verb, two adpositions on one noun, an adposition
+# after its noun, possessors with and without a mark, adverbs of a subtype.
+BOOK = """
+Mary     PROPN NNP 3 nmod:poss
+'s       PART  POS 1 case
+book     NOUN  NN  4 nsubj
+came     VERB  VBD 0 root
+out      ADP   IN  8 case
+of       ADP   IN  8 case
+my       PRON  PRP$ 8 nmod:poss
+bag      NOUN  NN  4 obl
+to       PART  TO  10 mark
+stay     VERB  VB  4 advcl
+"""
+AGO = """
+two    NUM  CD  2 nummod
+years  NOUN NNS 4 obl
+ago    ADP  IN  2 case
+left   VERB VBD 0 root
+because SCONJ IN 6 mark
+asked  VERB VBN 4 advcl
+not    PART RB  6 advmod:emph
+.      PUNCT .  4 punct
+"""
+ENDS = """
+Mary   PROPN NNP 3 nmod:poss
+'s     PART  POS 1 case
+James  PROPN NNP 0 root
+’      PART  POS 3 case
+"""
+
+# Relation, n, accuracy of the best offset, offset: the baselines that are known of the English Web Treebank's
+# development sentences.
+TARGETS = [
+    ("all", 25147, 29.1, 1), ("all but punct", 22086, 31.4, 1), ("prep", 1867, 62.2, -1),
+    ("pobj", 1867, 39.7, -1), ("case", 1888, 39.8, 1), ("det", 1817, 59.6, 1),
+    ("compound+flat", 1179, 62.8, 1), ("compound", 898, 82.5, 1), ("nsubj", 1958, 36.5, 1),
+    ("amod", 1326, 74.7, 1), ("obj", 1211, 35.8, -2), ("advmod", 1353, 45.8, 1), ("aux", 1105, 62.1, 1),
+    ("nmod:poss", 391, 67.8, 1), ("aux:pass", 162, 82.7, 1), ("ccomp", 200, 25.0, -3), ("mark", 401, 26.4, 2),
+    ("compound:prt", 74, 74.3, -1), ("xcomp", 381, 56.2, -2), ("conj", 916, 26.6, -2),
+    ("nummod", 159, 68.6, 1), ("cop", 627, 35.2, 1),
+]  # fmt: skip
+
+
+def words_of(folder: Path, *sentences: str) -> pd.DataFrame:
+    """The words of hand-made sentences."""
+    return read_treebank(write(folder, conllu(*sentences))).words
+
+
+def pairs(scored: pd.DataFrame, relation: str) -> list[tuple[int, int, int]]:
+    """Sentence, word (from 0) and head (from 1) of the arcs of a relation."""
+    rows = scored[scored["relation"] == relation]
+    return sorted(rows[["sentence", "word", "head"]].itertuples(index=False, name=None))
+
+
+def test_every_word_has_an_arc_of_its_own(tmp_path: Path):
+    words = words_of(tmp_path, BOOK, AGO)
+    scored = arcs(words)
+    own = words[["sentence", "word", "head"]].itertuples(index=False, name=None)
+    assert pairs(scored, "all") == sorted(own)
+    assert pairs(scored, "all but punct") == pairs(scored, "all")[:-1]
+
+
+def test_prepositions_are_rebuilt_from_the_first_adposition(tmp_path: Path):
+    scored = arcs(words_of(tmp_path, BOOK, AGO))
+    assert pairs(scored, "pobj") == [(0, 7, 5), (1, 1, 3)]  # bag -> out, years -> ago
+    assert pairs(scored, "prep") == [(0, 4, 4), (1, 2, 4)]  # out -> came, ago -> left
+    assert pairs(scored, "case") == [(0, 4, 8), (0, 5, 8), (1, 2, 2)]
+
+
+def test_the_possessive_mark_answers_for_the_possessor(tmp_path: Path):
+    words = words_of(tmp_path, BOOK, ENDS)
+    assert pairs(arcs(words), "nmod:poss") == [(0, 1, 3), (0, 6, 8), (1, 1, 3)]
+    assert pairs(arcs(words, possessive=False), "nmod:poss") == [(0, 0, 3), (0, 6, 8), (1, 0, 3)]
+    assert pairs(arcs(words), "possessive") == [(0, 1, 1), (1, 1, 1), (1, 3, 3)]
+
+
+@pytest.mark.parametrize("mark", ["'s", "’s", "'", "’", "s'"])
+def test_possessive_marks_at_the_end_of_a_sentence(tmp_path: Path, mark: str):
+    words = words_of(
+        tmp_path,
+        f"is AUX VBZ 0 root\nit PRON PRP 1 nsubj\nMary PROPN NNP 1 nmod:poss\n{mark} PART POS 3 case",
+    )
+    assert pairs(arcs(words), "nmod:poss") == [(0, 3, 1)]
+
+
+def test_a_possessor_that_ends_its_sentence(tmp_path: Path):
+    words = words_of(tmp_path, "is AUX VBZ 0 root\nhis PRON PRP$ 1 nmod:poss", "'s PART POS 0 root")
+    assert pairs(arcs(words), "nmod:poss") == [(0, 1, 1)]
+
+
+def test_to_before_a_verb_is_an_auxiliary(tmp_path: Path):
+    scored = arcs(words_of(tmp_path, BOOK, AGO))
+    assert pairs(scored, "aux") == [(0, 8, 10)]
+    assert pairs(scored, "mark") == [(1, 4, 6)]
+
+
+def test_subtypes_count_for_advmod_only(tmp_path: Path):
+    words = words_of(tmp_path, AGO.replace("obl", "nsubj:pass").replace("nummod", "det:predet"))
+    scored = arcs(words)
+    assert pairs(scored, "advmod") == [(0, 6, 6)]
+    assert pairs(scored, "nsubj") == []
+    assert pairs(scored, "nsubj:pass") == [(0, 1, 4)]
+    assert pairs(scored, "det") == []
+    assert pairs(scored, "det+det:predet") == [(0, 0, 2)]
+
+
+def test_offsets_are_clamped_to_root_and_the_last_word(tmp_path: Path):
+    words = words_of(tmp_path, ENDS)
+    assert fixed_offset(words, 1).tolist() == [2, 3, 4, 4]
+    assert fixed_offset(words, -2).tolist() == [0, 0, 1, 2]
+    assert fixed_offset(words, 1, clamp=False).tolist() == [2, 3, 4, NOWHERE]
+    assert fixed_offset(words, -2, clamp=False).tolist() == [NOWHERE, NOWHERE, 1, 2]
+
+
+def test_offset_table_against_a_loop(tmp_path: Path):
+    scored = arcs(words_of(tmp_path, BOOK, AGO, ENDS))
+    table = offset_table(scored, SYMMETRIC)
+    assert table.columns.tolist() == ["relation", "n", "offset", "accuracy"]
+    assert table["offset"].drop_duplicates().tolist() == list(SYMMETRIC)
+    for row in table.itertuples():
+        rows = list(scored[scored["relation"] == row.relation].itertuples())
+        right = [min(max(arc.word + row.offset + 1, 0), arc.length) == arc.head for arc in rows]
+        assert row.n == len(rows)
+        assert row.accuracy == pytest.approx(np.mean(right))
+
+
+def test_relations_that_are_always_right_stay_in_the_table(tmp_path: Path):
+    table = offset_table(arcs(words_of(tmp_path, "the DET DT 2 det\ncat NOUN NN 0 root")))
+    best = best_offsets(table).set_index("relation")
+    assert best.loc["det", "accuracy"] == 1
+
+
+def test_ties_take_the_larger_offset():
+    table = pd.DataFrame(
+        {"relation": "det", "n": 4, "offset": [-1, 0, 1, 2], "accuracy": [0.5, 0, 0.5, 0.25]}
+    )
+    assert best_offsets(table)["offset"].tolist() == [1]
+
+
+def test_right_branching_is_offset_one(tmp_path: Path):
+    words = words_of(tmp_path, BOOK, AGO)
+    table = offset_table(arcs(words), [1]).set_index("relation")["accuracy"]
+    assert uas(right_branching(words), words, punctuation=True) == pytest.approx(table["all"])
+    assert uas(right_branching(words), words) == pytest.approx(table["all but punct"])
+    assert uas(words["head"].to_numpy(), words) == 1
+
+
+def test_published_names_are_of_relations_here():
+    assert set(STANFORD) <= {*CONDITIONS, "prep", "pobj"}
+
+
+def test_baselines_of_the_treebank(data_dir: Path):
+    words = read_treebank(data_dir / "ud_english_ewt" / "en_ewt-ud-dev.conllu").words
+    best = best_offsets(offset_table(arcs(words))).set_index("relation")
+    ours = [
+        (name, best.loc[name, "n"], round(100 * best.loc[name, "accuracy"], 1), best.loc[name, "offset"])
+        for name, *_ in TARGETS
+    ]
+    assert ours == TARGETS
+    unmarked = best_offsets(offset_table(arcs(words, possessive=False))).set_index("relation")
+    assert round(100 * unmarked.loc["nmod:poss", "accuracy"], 1) == 58.1
+    assert round(100 * uas(right_branching(words), words), 1) == 31.4
+    assert round(100 * uas(right_branching(words), words, punctuation=True), 1) == 29.1
+
+
+# The same of the sentences of OntoGUM's documents, development and test.
+DOCUMENT_TARGETS = [
+    ("all", 56516, 29.5, 1), ("all but punct", 49264, 31.9, 1), ("prep", 5051, 64.2, -1),
+    ("pobj", 5051, 38.0, -2), ("case", 5058, 38.3, 2), ("det", 4587, 60.7, 1),
+    ("compound+flat", 2039, 62.6, 1), ("compound", 1599, 79.8, 1), ("nsubj", 4187, 40.0, 1),
+    ("amod", 3042, 79.4, 1), ("obj", 2538, 37.5, -2), ("advmod", 2798, 44.5, 1), ("aux", 2239, 63.6, 1),
+    ("nmod:poss", 962, 70.8, 1), ("aux:pass", 453, 82.3, 1), ("ccomp", 390, 15.9, -3), ("mark", 945, 22.3, 2),
+    ("compound:prt", 213, 78.4, -1), ("xcomp", 844, 52.1, -2), ("conj", 2144, 28.4, -2),
+    ("nummod", 308, 71.4, 1), ("cop", 1176, 32.1, 1),
+]  # fmt: skip
+
+
+def test_baselines_of_the_documents(data_dir: Path):
+    files = sorted((data_dir / "ontogum").glob("*/*.conllu"))
+    words = pd.concat([read_treebank(file).words for file in files], ignore_index=True)
+    words["sentence"] = words.groupby(["document", "sentence"], sort=False).ngroup()
+    best = best_offsets(offset_table(arcs(words))).set_index("relation")
+    ours = [
+        (name, best.loc[name, "n"], round(100 * best.loc[name, "accuracy"], 1), best.loc[name, "offset"])
+        for name, *_ in DOCUMENT_TARGETS
+    ]
+    assert ours == DOCUMENT_TARGETS

@@ -1,0 +1,146 @@
+"""Jensen-Shannon distances against loops over the definition, their scaling, labels and permutation test."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import xarray as xr
+from oracles import random_maps
+from scipy.spatial.distance import pdist, squareform
+from studies import error_of
+
+from analysis.encoders.models import load_encoder
+from analysis.papers.clark2019 import distances
+from analysis.papers.clark2019.distances import (
+    GRID,
+    behaviours,
+    distance_table,
+    embed,
+    head_distances,
+    layer_test,
+    pairwise,
+    stress_1,
+)
+from analysis.scores.extraction import read_attention
+from analysis.texts.examples import Example
+
+EXAMPLES = [
+    Example("one", "The cat ran .", "It did ."),
+    Example("two", "No dog saw the old red car , he said ."),
+]
+
+
+def divergence(p: np.ndarray, q: np.ndarray) -> float:
+    """Jensen-Shannon divergence (nats) of two rows by its definition, smoothed as the released code does."""
+    p, q = (0.999 * row + 0.001 / len(row) for row in (p, q))
+    m = (p + q) / 2
+    return 0.5 * sum(p * np.log(p / m)) + 0.5 * sum(q * np.log(q / m))
+
+
+def loops(maps: np.ndarray) -> np.ndarray:
+    return np.array([[sum(map(divergence, one, other)) for other in maps] for one in maps])
+
+
+def matrix(square: np.ndarray, layers: int) -> xr.DataArray:
+    heads = len(square) // layers
+    axes = [range(layers), range(heads)] * 2
+    return xr.DataArray(
+        square.reshape(layers, heads, layers, heads), dict(zip(GRID, axes, strict=True)), GRID, "distance"
+    )
+
+
+@pytest.mark.parametrize("cached", [1, 2**18])
+def test_equal_loops_over_the_definition(cached: int, monkeypatch):
+    monkeypatch.setattr(distances, "CACHED", cached)
+    maps = random_maps(9, heads=5)
+    maps[3] = np.eye(9)
+    found = pairwise(torch.from_numpy(maps)).numpy()
+    np.testing.assert_allclose(found, loops(maps), rtol=1e-9, atol=1e-12)
+    single = pairwise(torch.from_numpy(maps).float()).numpy()
+    np.testing.assert_allclose(single, loops(maps), rtol=1e-4, atol=1e-4)
+
+
+def test_bounds_symmetry_and_zero():
+    maps = np.stack([np.eye(8), np.eye(8)[::-1], np.eye(8), np.full((8, 8), 1 / 8)])
+    found = pairwise(torch.from_numpy(maps).float()).numpy()
+    assert (found == found.T).all()
+    assert (np.diag(found) == 0).all()
+    assert found[0, 2] == pytest.approx(0, abs=1e-5)
+    assert (found >= 0).all()
+    assert (found <= 8 * np.log(2)).all()
+    assert found[0, 1] == pytest.approx(8 * np.log(2), rel=0.02)  # smoothing keeps it a little below
+
+
+def test_accumulated_over_documents_whatever_the_batch():
+    encoder = load_encoder("tiny")
+    found = head_distances(encoder, EXAMPLES, progress=False)
+    maps = [read_attention(encoder, one, segment_ids="zeros")[1] for one in EXAMPLES]
+    expected = sum(loops(one.reshape(12, *one.shape[2:]).astype(float)) for one in maps)
+    np.testing.assert_allclose(found.values.reshape(12, 12), expected, rtol=1e-4, atol=1e-4)
+    apart = head_distances(encoder, EXAMPLES, progress=False, budget=1)
+    np.testing.assert_allclose(found, apart, rtol=1e-4, atol=1e-4)
+    assert found.attrs["tokens"] == sum(one.shape[-1] for one in maps)
+    assert found.sel(layer=0, head=1, other_layer=2, other_head=3) == found.values[0, 1, 2, 3]
+
+
+def test_table_has_every_pair_once():
+    square = squareform(pdist(np.random.default_rng(0).random((6, 3))))
+    table = distance_table(matrix(square, layers=2))
+    assert [*table] == ["layer", "head", "other_layer", "other_head", "distance"]
+    assert len(table) == 15
+    one, other = table["layer"] * 3 + table["head"], table["other_layer"] * 3 + table["other_head"]
+    assert (one < other).all()
+    np.testing.assert_allclose(table["distance"], square[one, other])
+
+
+def test_scaling_finds_points_of_a_plane():
+    """Only distances can be found again: turning and mirroring change nothing."""
+    square = squareform(pdist(np.random.default_rng(1).random((12, 2))))
+    places, stress = embed(matrix(square, layers=4))
+    assert stress < 0.01
+    found = pdist(places[["x", "y"]])
+    assert np.corrcoef(found, squareform(square))[0, 1] > 0.999
+    assert places[["layer", "head"]].values.tolist() == [[i, j] for i in range(4) for j in range(3)]
+    pd.testing.assert_frame_equal(places, embed(matrix(1000 * square, layers=4))[0])
+
+
+def test_stress_of_what_no_plane_shows():
+    square = 1 - np.eye(12)  # all distances equal
+    _, stress = embed(matrix(square, layers=4))
+    assert 0.2 < stress < 0.6
+    assert stress_1(square, np.random.default_rng(0).random((12, 2))) >= stress
+
+
+def test_later_rules_override_earlier_ones():
+    table = pd.DataFrame(
+        {
+            "next": [0.9, 0.9, 0.1, 0.1, 0.5],
+            "previous": [0.0, 0.6, 0.1, 0.1, 0.5],
+            "entropy": [1.0, 1.0, 3.9, 3.9, 3.8],
+            "cls": [0.0, 0.0, 0.0, 0.7, 0.6],
+            "sep": [0.0, 0.0, 0.0, 0.7, 0.6],
+            "punct": [0.0, 0.0, 0.0, 0.0, 0.6],
+        }
+    )
+    assert behaviours(table).tolist() == ["next token", "previous token", "broad", "[SEP]", "other"]
+
+
+def test_permutations_find_planted_layers():
+    rng = np.random.default_rng(0)
+    points = np.repeat(np.arange(4), 5)[:, None] * 1.0 + rng.normal(0, 0.3, (20, 2))
+    square = squareform(pdist(points))
+    found = layer_test(matrix(square, layers=4), resamples=999)
+    same = np.repeat(np.arange(4), 5)[:, None] == np.repeat(np.arange(4), 5)
+    assert found.within == pytest.approx(square[same & ~np.eye(20, dtype=bool)].mean())
+    assert found.between == pytest.approx(square[~same].mean())
+    assert found.p == pytest.approx(1 / 1000)
+
+
+def test_permutations_of_heads_without_layers():
+    square = squareform(pdist(np.random.default_rng(3).random((20, 5))))
+    assert layer_test(matrix(square, layers=4), resamples=499).p > 0.05
+
+
+@pytest.mark.parametrize("layers", [1, 6])
+def test_too_few_layers_or_heads(layers: int):
+    assert "give a larger encoder" in error_of(layer_test, matrix(1 - np.eye(6), layers))

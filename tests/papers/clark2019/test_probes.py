@@ -1,0 +1,243 @@
+"""Probes against loops over pairs, with planted heads, and with ROOT's two alignments."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from analysis.encoders.models import load_encoder, random_encoder
+from analysis.errors import InputError
+from analysis.papers.clark2019 import probes as module
+from analysis.papers.clark2019.dependencies import uas
+from analysis.papers.clark2019.probes import (
+    NEAR,
+    AttentionProbe,
+    AttentionWordsProbe,
+    DistanceProbe,
+    Features,
+    candidates_of_pairs,
+    parses,
+    predict,
+    train,
+)
+
+SEEDS = [0, 1]
+LENGTHS = [4, 2]
+DIMENSION = 5
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return load_encoder("tiny")
+
+
+def seen_of(maps: int = 3) -> Features:
+    """Random features of two sentences, padded with zeros."""
+    generator = torch.Generator().manual_seed(0)
+    longest = max(LENGTHS)
+    attention = torch.rand(2, longest + 2, longest + 2, maps, generator=generator)
+    vectors = torch.rand(2, longest, DIMENSION, generator=generator)
+    for number, length in enumerate(LENGTHS):
+        attention[number, length + 2 :], attention[number, :, length + 2 :] = 0, 0
+        vectors[number, length:] = 0
+    both = torch.cat([attention, attention.transpose(1, 2)], dim=-1)
+    return Features(torch.tensor(LENGTHS), vectors, both)
+
+
+def loop(probe, seen: Features, weights_of_pair) -> np.ndarray:
+    """Oracle: a logit for every word and candidate, from the definition."""
+    batch, longest, _ = seen.vectors.shape
+    found = np.full((len(SEEDS), batch, longest, longest + 1), -np.inf)
+    for seed in range(len(SEEDS)):
+        for number, length in enumerate(LENGTHS):
+            for word in range(1, length + 1):
+                for candidate in range(length + 1):
+                    weights = weights_of_pair(seed, number, word, candidate)
+                    attention = seen.attention[number, word]
+                    if candidate == 0:
+                        start, end = probe.root[seed, :, 0]
+                        features = start * attention[0] + end * attention[length + 1]
+                    else:
+                        features = attention[candidate]
+                    found[seed, number, word - 1, candidate] = float((weights * features).sum().detach())
+    return found
+
+
+def compare(logits: torch.Tensor, expected: np.ndarray) -> None:
+    for number, length in enumerate(LENGTHS):
+        np.testing.assert_allclose(
+            logits[:, number, :length].detach().numpy(), expected[:, number, :length], rtol=1e-4, atol=1e-5
+        )
+
+
+def test_attention_probe_against_a_loop():
+    probe, seen = AttentionProbe(6, SEEDS), seen_of()
+    compare(probe(seen), loop(probe, seen, lambda seed, *_: probe.weights[seed]))
+
+
+@pytest.mark.parametrize("alignment", ["fixed", "original"])
+def test_probe_with_words_against_a_loop(alignment: str):
+    """The pair of zeros stands at ROOT, or, as released, last, so that pairs are one place off."""
+    probe, seen = AttentionWordsProbe(6, DIMENSION, SEEDS, alignment), seen_of()
+    torch.nn.init.normal_(probe.bias)
+
+    def weights(seed: int, number: int, word: int, candidate: int) -> torch.Tensor:
+        length = LENGTHS[number]
+        place = candidate - 1 if alignment == "fixed" else candidate
+        pair = torch.zeros(2 * DIMENSION)
+        if 0 <= place < length:
+            pair = torch.cat([seen.vectors[number, word - 1], seen.vectors[number, place]])
+        return pair @ probe.of_pair[seed] + probe.bias[seed]
+
+    compare(probe(seen), loop(probe, seen, weights))
+
+
+def test_alignments_differ():
+    fixed, original = (AttentionWordsProbe(6, DIMENSION, SEEDS, each) for each in ("fixed", "original"))
+    assert torch.equal(fixed.of_pair, original.of_pair)
+    assert not torch.allclose(fixed(seen_of()), original(seen_of()))
+    with pytest.raises(InputError, match="root_alignment is 'shifted'"):
+        DistanceProbe(4, SEEDS, "shifted")
+
+
+@pytest.mark.parametrize("alignment", ["fixed", "original"])
+def test_distance_probe_against_a_loop(alignment: str):
+    probe, seen = DistanceProbe(DIMENSION, SEEDS, alignment), seen_of()
+    found = probe(seen)
+    for number, n in enumerate(LENGTHS):
+        for word in range(1, n + 1):
+            for candidate in range(n + 1):
+                step = candidate - word
+                if candidate:
+                    distance = [max(step, 0) / n, max(-step, 0) / n, *(float(step == o) for o in NEAR), 0]
+                else:
+                    distance = [0] * (2 + len(NEAR)) + [1]
+                place = candidate - 1 if alignment == "fixed" else candidate
+                pair = torch.zeros(2 * DIMENSION)
+                if 0 <= place < n:
+                    pair = torch.cat([seen.vectors[number, word - 1], seen.vectors[number, place]])
+                inputs = torch.cat([torch.tensor(distance), pair])
+                for seed in range(len(SEEDS)):
+                    hidden = torch.tanh(inputs @ probe.layer[seed] + probe.bias[seed])
+                    expected = hidden @ probe.out[seed] + probe.out_bias[seed]
+                    torch.testing.assert_close(found[seed, number, word - 1, candidate][None], expected)
+    assert torch.isinf(found[:, 1, :, 3:]).all()
+
+
+def test_candidates_of_pairs_of_the_released_code():
+    seen = seen_of()
+    paired, other = candidates_of_pairs(seen, "original")
+    assert paired[1].tolist()[: LENGTHS[1] + 2] == [1, 1, 0, 1]
+    assert torch.equal(other[1, 0], seen.vectors[1, 0])
+    assert torch.equal(other[1, 1], seen.vectors[1, 1])
+    assert torch.equal(other[1, LENGTHS[1] + 1], seen.vectors[1, 0])
+
+
+def test_initial_weights_are_bounded_and_seeds_differ():
+    probe = AttentionWordsProbe(6, DIMENSION, SEEDS)
+    bound = (6 / (2 * DIMENSION + 6)) ** 0.5
+    assert probe.of_pair.abs().max() <= bound
+    assert not torch.equal(probe.of_pair[0], probe.of_pair[1])
+    assert torch.equal(probe.of_pair[1], AttentionWordsProbe(6, DIMENSION, SEEDS[1:]).of_pair[0])
+
+
+def treebank(sentences: int = 60, seed: int = 0) -> pd.DataFrame:
+    """Sentences of random words with random trees, one root each."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for number in range(sentences):
+        length = int(rng.integers(3, 9))
+        root = int(rng.integers(length))
+        for word in range(length):
+            others = [place for place in range(1, length + 1) if place != word + 1]
+            head = 0 if word == root else int(rng.choice(others))
+            rows.append(
+                (number, word, f"{rng.choice(list('abcdefgh'))}", "root" if word == root else "dep", head)
+            )
+    return pd.DataFrame(rows, columns=["sentence", "word", "form", "relation", "head"])
+
+
+def vectors_of(words: pd.DataFrame) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(len(words), DIMENSION)).astype(np.float32)
+
+
+@pytest.fixture
+def planted(monkeypatch, encoder):
+    """Data whose second of four maps attends from each word to its head, from the root to [CLS]."""
+    words = treebank(300)
+    data = parses(encoder, words, vectors_of(words))
+    gold = {
+        tuple(each.input_ids.tolist()): heads for each, heads in zip(data.pieces, data.heads, strict=True)
+    }
+
+    def attention(_, batch):
+        longest = max(each.words for each in batch)
+        maps = torch.full((len(batch), longest + 2, longest + 2, 4), 0.1)
+        for number, each in enumerate(batch):
+            heads = torch.tensor(next(h for ids, h in by_identity if ids is each.input_ids))
+            maps[number, torch.arange(1, len(heads) + 1), heads, 1] = 1.0
+        return torch.cat([maps, maps.transpose(1, 2)], dim=-1)
+
+    by_identity = [(each.input_ids, heads) for each, heads in zip(data.pieces, data.heads, strict=True)]
+    assert gold
+    monkeypatch.setattr(module, "_attention", attention)
+    return data
+
+
+def test_a_planted_head_is_learnt(planted, encoder):
+    kinds = {"attention": AttentionProbe(8, SEEDS), "words": AttentionWordsProbe(8, DIMENSION, SEEDS)}
+    train(kinds, encoder, planted, learning_rate=0.05, progress=False)
+    for heads in predict(kinds, encoder, planted).values():
+        assert min(uas(seed, planted.words) for seed in heads) > 0.97
+
+
+def test_same_seed_same_bytes_and_probes_train_as_if_alone(encoder):
+    words = treebank(20)
+    data = parses(encoder, words, vectors_of(words))
+    features = 2 * encoder.layers * encoder.heads
+    together = {"a": AttentionProbe(features, SEEDS), "w": AttentionWordsProbe(features, DIMENSION, SEEDS)}
+    again = {"a": AttentionProbe(features, SEEDS), "w": AttentionWordsProbe(features, DIMENSION, SEEDS)}
+    alone = {"a": AttentionProbe(features, SEEDS[1:])}
+    for each in (together, again, alone):
+        train(each, encoder, data, progress=False)
+    assert torch.equal(together["w"].of_pair, again["w"].of_pair)
+    torch.testing.assert_close(together["a"].weights[1], alone["a"].weights[0])
+    untouched = AttentionProbe(features, SEEDS)
+    assert not torch.allclose(together["a"].weights, untouched.weights)
+
+
+def test_predictions_follow_the_words_of_the_treebank(encoder):
+    words = treebank(25)
+    data = parses(encoder, words, vectors_of(words))
+    probe = {"a": AttentionProbe(2 * encoder.layers * encoder.heads, SEEDS)}
+    whole, single = (predict(probe, encoder, data, batch=size)["a"] for size in (16, 1))
+    assert whole.shape == (2, len(words))
+    assert (whole == single).all()
+    assert (whole <= words.groupby("sentence")["word"].transform("size").to_numpy()).all()
+
+
+def test_sentences_left_out_take_their_vectors_along(encoder):
+    words = pd.DataFrame(
+        {
+            "sentence": [0, 1, 1],
+            "word": [0, 0, 1],
+            "form": ["\u200b", "a", "b"],
+            "relation": "dep",
+            "head": [0, 2, 0],
+        }
+    )
+    vectors = np.arange(6, dtype=np.float32).reshape(3, 2)
+    data = parses(encoder, words, vectors)
+    assert data.words["form"].tolist() == ["a", "b"]
+    assert data.vectors[0].tolist() == [[2, 3], [4, 5]]
+    assert data.left_out["a word without word pieces"] == 1
+
+
+def test_random_layers_keep_the_embeddings(encoder):
+    untrained = random_encoder("minilm", keep_embeddings=True)
+    trained = load_encoder("minilm")
+    ours, theirs = untrained.model.state_dict(), trained.model.state_dict()
+    for name in ours:
+        kept = name.startswith("embeddings.")
+        assert torch.equal(ours[name], theirs[name]) == kept or ".bias" in name or "LayerNorm" in name, name
+    assert untrained.name == "minilm, random layers"

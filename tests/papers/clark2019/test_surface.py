@@ -1,0 +1,199 @@
+"""Surface patterns against loops over the formulas of the article, and planted heads."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import xarray as xr
+from oracles import random_maps
+from studies import error_of
+
+from analysis.encoders.layout import layouts
+from analysis.encoders.models import Encoder, load_encoder
+from analysis.papers.clark2019.surface import (
+    COLUMNS,
+    ENTROPIES,
+    SHARES,
+    cells,
+    exemplars,
+    layer_means,
+    layers_beside_published,
+    specialist_counts,
+    specialists,
+    surface_scores,
+    surface_shares,
+    surface_table,
+    uniform_values,
+)
+from analysis.scores.extraction import extract, read_attention
+from analysis.scores.sieves import SIEVES
+from analysis.texts.examples import Example
+
+EXAMPLES = [
+    Example("stops", "The cat , she said , ran .", "It did not see the dog . He did ."),
+    Example("none", "nothing stops here", "or there"),
+    Example("marks", "Why ? Well ; it ran !", "So , it did : twice ."),
+]
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Encoder:
+    """Three layers of four heads."""
+    return load_encoder("tiny")
+
+
+@pytest.fixture(scope="module")
+def scores(tiny) -> xr.DataArray:
+    """The scores of all examples."""
+    return surface_scores(tiny, EXAMPLES, progress=False)
+
+
+def formulas(tokens: list[str], attention: np.ndarray) -> dict[str, float]:
+    """The statistics of one map, pair by pair, with the article's denominators."""
+    n, pairs = len(tokens), [(i, j) for i in range(len(tokens)) for j in range(len(tokens))]
+    sep = [token == "[SEP]" for token in tokens]
+    smoothed = 0.9999 * attention + 0.0001 / n
+    entropies = [-sum(p * np.log(p) for p in row) for row in smoothed]
+    return {
+        "next": sum(attention[i, j] for i, j in pairs if j == i + 1) / n,
+        "previous": sum(attention[i, j] for i, j in pairs if j == i - 1) / n,
+        "self": sum(attention[i, j] for i, j in pairs if j == i) / n,
+        "cls": sum(attention[i, j] for i, j in pairs if tokens[j] == "[CLS]") / n,
+        "sep": sum(attention[i, j] for i, j in pairs if sep[j]) / n,
+        "punct": sum(attention[i, j] for i, j in pairs if tokens[j] in (".", ",")) / n,
+        "sep_sep": sum(attention[i, j] for i, j in pairs if sep[i] and sep[j]) / 2,
+        "rest_sep": sum(attention[i, j] for i, j in pairs if not sep[i] and sep[j]) / (n - 2),
+        "entropy": np.mean(entropies),
+        "entropy_cls": entropies[0],
+    }
+
+
+def scores_of(encoder: Encoder, maps: list[np.ndarray]) -> xr.DataArray:
+    """What `surface_scores` would find of an encoder of one layer with these maps (head, token, token)."""
+    found = layouts(encoder.tokenizer, EXAMPLES)
+    roles = [sieve for sieve, _ in SHARES.values()]
+    values = np.full((len(found), len(COLUMNS), 1, len(maps[0])), np.nan)
+    for i, (layout, attention) in enumerate(zip(found, maps, strict=True)):
+        matrices = [SIEVES[role].matrix(layout, {}) for role in roles]
+        for j, matrix in enumerate(matrices):
+            if matrix is not None:
+                values[i, j, 0] = len(layout) * np.einsum("ij,hij->h", matrix.astype(float), attention)
+        for j, statistic in enumerate(ENTROPIES.values(), start=len(roles)):
+            values[i, j, 0] = statistic(torch.from_numpy(attention)[None], [layout])[0]
+    coordinates = {
+        "sequence": [layout.id for layout in found],
+        "role": [*roles, *ENTROPIES],
+        "layer": [0],
+        "head": range(len(maps[0])),
+        "tokens": ("sequence", [len(layout) for layout in found]),
+        "separators": ("sequence", [2] * len(found)),
+        "cells": (("sequence", "role"), np.stack([cells(layout) for layout in found])),
+    }
+    return xr.DataArray(values, coordinates, ("sequence", "role", "layer", "head"))
+
+
+def test_equal_the_formulas_on_real_maps(tiny, scores):
+    shares = surface_shares(scores)
+    for one in EXAMPLES:
+        layout, attention = read_attention(tiny, one, segment_ids="zeros")
+        for layer in range(tiny.layers):
+            for head in range(tiny.heads):
+                expected = formulas([*layout.tokens], attention[layer, head].astype(float))
+                found = shares.sel(sequence=one.id, layer=layer, head=head).to_series()
+                assert found[[*expected]].to_dict() == pytest.approx(expected, rel=2e-5, abs=1e-6)
+
+
+def test_table_is_the_mean_over_sequences(scores):
+    table = surface_table(scores)
+    assert [*table] == ["layer", "head", *COLUMNS]
+    assert len(table) == 12
+    shares = surface_shares(scores)
+    found = table.set_index(["layer", "head"]).loc[(2, 1), "punct"]
+    assert found == pytest.approx(np.mean([shares.sel(layer=2, head=1, statistic="punct")]))
+    assert shares.sel(sequence="none", statistic="punct").values == pytest.approx(0)
+
+
+def test_same_scores_as_the_bank(tiny, scores):
+    bank = extract(tiny, EXAMPLES, progress=False, segment_ids="zeros")
+    for role in ("offset_+1", "cls", "sep"):
+        np.testing.assert_allclose(bank.sel(role=role), scores.sel(role=role), rtol=1e-5)
+
+
+def test_segment_ids_matter(tiny, scores):
+    pair = surface_scores(tiny, EXAMPLES, segment_ids="pair", progress=False)
+    assert (pair.attrs["segment_ids"], scores.attrs["segment_ids"]) == ("pair", "zeros")
+    assert np.abs(pair.sel(role="cls") - scores.sel(role="cls")).max() > 1e-3
+
+
+def test_planted_heads(tiny):
+    """A head on the next token has (n - 1) / n, and its mirror image as much on the previous one."""
+    sizes = [len(layout) for layout in layouts(tiny.tokenizer, EXAMPLES)]
+    maps = [np.stack([np.eye(n, k=1), np.eye(n, k=-1), np.eye(n)]) for n in sizes]
+    maps[0][0, -1, 0] = 1  # the last token has no next one
+    table = surface_table(scores_of(tiny, maps)).set_index("head")
+    most = np.mean([(n - 1) / n for n in sizes])
+    np.testing.assert_allclose(table[["next", "previous", "self"]], np.diag([most, most, 1]), atol=1e-6)
+    assert specialists(table.reset_index()).values.tolist() == [
+        ["previous", 0, 1, pytest.approx(most)],
+        ["next", 0, 0, pytest.approx(most)],
+        ["self", 0, 2, pytest.approx(1)],
+    ]
+
+
+def test_uniform_head(tiny, scores):
+    sizes = [len(layout) for layout in layouts(tiny.tokenizer, EXAMPLES)]
+    found = surface_table(scores_of(tiny, [np.full((1, n, n), 1 / n) for n in sizes]))
+    uniform = uniform_values(scores)
+    assert found[COLUMNS].iloc[0].to_dict() == pytest.approx(uniform[COLUMNS].to_dict(), rel=1e-6)
+    assert uniform["entropy"] == pytest.approx(np.mean(np.log(sizes)))
+    assert uniform["sep"] == pytest.approx(np.mean([2 / n for n in sizes]))
+
+
+def test_random_maps_keep_their_sums(tiny):
+    sizes = [len(layout) for layout in layouts(tiny.tokenizer, EXAMPLES)]
+    shares = surface_shares(scores_of(tiny, [random_maps(n, seed=n) for n in sizes]))
+    sep = shares.sel(statistic=["sep_sep", "rest_sep"])
+    parts = sep.sel(statistic="sep_sep") * 2 + sep.sel(statistic="rest_sep") * (shares.tokens - 2)
+    np.testing.assert_allclose(parts / shares.tokens, shares.sel(statistic="sep"), rtol=1e-5)
+
+
+def test_scores_without_cells(scores):
+    assert "make them with surface_scores" in error_of(surface_shares, scores.drop_vars("cells"))
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    heads = [(layer, head) for layer in range(2) for head in range(3)]
+    frame = pd.DataFrame(heads, columns=["layer", "head"])
+    frame[COLUMNS] = 0.1
+    frame["entropy"] = [4, 3, 2, 1, 1, 1]
+    frame["next"] = [0.9, 0.6, 0, 0, 0, 0]
+    frame["cls"] = [0, 0.9, 0, 0.3, 0, 0]
+    frame["sep"] = [0, 0, 0, 0, 0.7, 0.8]
+    frame["punct"] = [0, 0, 0, 0, 0.2, 0.9]
+    return frame
+
+
+def test_exemplars_are_the_highest_and_no_head_stands_twice(table):
+    assert exemplars(table) == {
+        "broad": (0, 0),
+        "next token": (0, 1),
+        "[CLS]": (1, 0),
+        "[SEP]": (1, 2),
+        "stops, commas": (1, 1),
+    }
+
+
+def test_specialists_are_counted_by_layer(table):
+    counts = specialist_counts(table, pd.Series(0.02, index=COLUMNS)).set_index("statistic")
+    assert counts.loc["next", ["heads", "layers", "highest"]].tolist() == [2, "0, 0", 0.9]
+    assert counts.loc["sep", ["heads", "layers"]].tolist() == [2, "1, 1"]
+    assert counts.loc["self", ["heads", "layers", "highest", "uniform"]].tolist() == [0, "", 0.1, 0.02]
+
+
+def test_published_values_stand_beside_for_twelve_layers(table):
+    found = layers_beside_published(table)
+    assert len(found) == 12 * 7
+    sep = found[found["statistic"] == "sep"].set_index("layer")
+    assert sep["bert_base_published"].iloc[5:10].gt(0.48).all()
+    assert sep["this_encoder"].dropna().to_dict() == pytest.approx(layer_means(table)["sep"].to_dict())

@@ -1,0 +1,77 @@
+"""Vectors of words from a file and from an encoder."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from studies import error_of
+
+from analysis.encoders.models import load_encoder
+from analysis.errors import InputError
+from analysis.papers.clark2019.vectors import word_vectors
+
+FORMS = ["The", "xylophonists", "saw", "the", "saw"]
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return load_encoder("tiny")
+
+
+def glove(folder: Path, text: str) -> Path:
+    path = folder / "vectors.txt"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_glove_is_looked_up_in_lower_case(encoder, tmp_path: Path):
+    found = word_vectors(encoder, FORMS, glove(tmp_path, "the 1 2\nsaw -1 0.5\nother 3 3\n"))
+    assert found.values.tolist() == [[1, 2], [0, 0], [-1, 0.5], [1, 2], [-1, 0.5]]
+    assert (found.label, found.unknown) == ("vectors", 1)
+
+
+def test_a_file_as_glove_is_distributed(encoder, tmp_path: Path):
+    """Words and 100 numbers a line, no heading; among them punctuation and a word beyond ASCII."""
+    vectors = np.random.default_rng(0).normal(size=(5, 100)).round(5)
+    words = ["the", ",", ".", "saw", "café"]
+    lines = [f"{word} {' '.join(map(str, row))}\n" for word, row in zip(words, vectors, strict=True)]
+    found = word_vectors(encoder, ["SAW", "Café", "unheard-of", ".", "The"], glove(tmp_path, "".join(lines)))
+    expected = [vectors[3], vectors[4], np.zeros(100), vectors[2], vectors[0]]
+    np.testing.assert_array_equal(found.values, np.array(expected, np.float32))
+    assert (found.label, found.unknown) == ("vectors", 1)
+
+
+def test_a_line_of_another_dimension_is_named(encoder, tmp_path: Path):
+    """Also where the word is not asked for: the file is damaged."""
+    path = glove(tmp_path, "the 1 2 3\nother 1 2\n")
+    assert error_of(word_vectors, encoder, FORMS, path).startswith(
+        f"{path}, line 2: 2 numbers where others have 3"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("the 1 2\nsaw 1\n", "line 2: 1 numbers where others have 2"),
+        ("saw 3 4\nthe 1 x\n", "vectors.txt, line 2: could not convert"),
+        ("other 1 2\n", "none of the words"),
+    ],
+)
+def test_broken_files(encoder, tmp_path: Path, text: str, message: str):
+    with pytest.raises(InputError, match=message):
+        word_vectors(encoder, FORMS, glove(tmp_path, text))
+    with pytest.raises(InputError, match="not readable"):
+        word_vectors(encoder, FORMS, tmp_path / "absent.txt")
+
+
+def test_components_span_the_differences_of_the_means_of_pieces(encoder):
+    found = word_vectors(encoder, FORMS)
+    table = encoder.model.get_input_embeddings().weight.detach().numpy()
+    means = np.stack(
+        [table[encoder.tokenizer(form, add_special_tokens=False)["input_ids"]].mean(axis=0) for form in FORMS]
+    )
+    ours, theirs = (np.linalg.norm(each[:, None] - each, axis=-1) for each in (found.values, means))
+    scale = ours[0, 1] / theirs[0, 1]
+    np.testing.assert_allclose(ours, scale * theirs, atol=1e-3 * scale)
+    assert "principal components" in found.label
+    assert (word_vectors(encoder, FORMS).values == found.values).all()

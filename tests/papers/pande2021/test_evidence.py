@@ -1,0 +1,284 @@
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import stats
+from studies import error_of
+
+from analysis.papers.pande2021 import evidence, published
+from analysis.papers.pande2021.evidence import (
+    ARRAYS,
+    Evidence,
+    evidence_of,
+    evidence_of_labels,
+    replicates,
+    resampled,
+    resampled_skewness,
+)
+from analysis.statistics.roles import MASSES, ROLES, attention_mass
+from analysis.statistics.significance import published_table
+
+N, LAYERS, HEADS = 24, 2, 3
+
+
+@pytest.fixture(autouse=True)
+def _few_skewness_tests(monkeypatch):
+    """They take most of the time."""
+    monkeypatch.setattr(evidence, "SKEWNESS_REPLICATES", 8)
+
+
+def scores(seed: int, clusters: np.ndarray | None = None, arithmetic: str = "corrected") -> xr.DataArray:
+    """Composed scores of N sequences: `block` absent, `advmod` in one sequence, a constant head of `local`."""
+    rng = np.random.default_rng(seed)
+    data = rng.gamma(3, 1, (N, len(ROLES), LAYERS, HEADS)).astype(np.float32)
+    data[:, ROLES.index("block")] = np.nan
+    data[1:, ROLES.index("advmod")] = np.nan
+    data[5:, ROLES.index("amod")] = np.nan
+    data[::3, ROLES.index("nsubj")] = np.nan
+    data[:, 0, 0, 0] = 4.1
+    coordinates = {
+        "sequence": [f"s{number:02}" for number in range(N)],
+        "role": [*ROLES],
+        "layer": range(LAYERS),
+        "head": range(HEADS),
+        "tokens": ("sequence", np.arange(N) + 10),
+        "separators": ("sequence", np.full(N, 2)),
+    }
+    if clusters is not None:
+        coordinates["cluster"] = ("sequence", clusters)
+    dims = ("sequence", "role", "layer", "head")
+    return xr.DataArray(data, coordinates, dims, attrs={"arithmetic": arithmetic})
+
+
+def study(tasks: tuple[str, ...] = ("qqp", "mrpc"), runs: int = 1, **options):
+    """Scores of both states: task -> pre-trained, and seed -> task -> fine-tuned."""
+    pretrained = {task: scores(number, **options) for number, task in enumerate(tasks)}
+    finetuned = {
+        run: {task: scores(100 * run + 50 + number, **options) for number, task in enumerate(tasks)}
+        for run in range(runs)
+    }
+    return pretrained, finetuned
+
+
+def drawn_again(array: xr.DataArray, clusters: np.ndarray, often: np.ndarray) -> xr.DataArray:
+    """The scores of the sequences of clusters that were drawn so often."""
+    return array.isel(sequence=np.repeat(np.arange(N), often[clusters]))
+
+
+def clustered(array: xr.DataArray, clusters: np.ndarray) -> xr.DataArray:
+    return array.assign_coords(cluster=("sequence", clusters)).astype(float)
+
+
+def test_sample_has_the_published_labels():
+    pretrained, finetuned = study()
+    found = evidence_of(pretrained, finetuned[0], tau=2.8, alpha=0.1)
+    assert found.labels.dims == ("replicate", "task", "role", "layer", "head")
+    assert found.labels["task"].values.tolist() == ["mrpc", "qqp"]
+    assert found.labels["role"].values.tolist() == [*ROLES]
+    table = published_table(finetuned[0]["qqp"], 2.8, 0.1)
+    for row in table.itertuples():
+        where = {"task": "qqp", "role": row.role, "layer": row.layer, "head": row.head}
+        expected = np.nan if pd.isna(row.assigned) else float(row.assigned)
+        np.testing.assert_equal(found.labels.sel(where).item(), expected)
+        np.testing.assert_equal(found.p.sel(where).item(), row.p)
+
+
+def test_sample_has_the_differences_of_means():
+    pretrained, finetuned = study()
+    found = evidence_of(pretrained, finetuned[0])
+    before, after = pretrained["mrpc"].astype(float), finetuned[0]["mrpc"].astype(float)
+    expected = (after.mean("sequence") - before.mean("sequence")).values
+    np.testing.assert_allclose(found.change.sel(task="mrpc")[0], expected)
+    for target in MASSES:
+        expected = attention_mass(after, target) - attention_mass(before, target)
+        np.testing.assert_allclose(found.mass.sel(task="mrpc", target=target)[0], expected, atol=1e-12)
+
+
+def test_sample_is_skewed_where_scipy_says_so():
+    pretrained, finetuned = study(("mrpc",))
+    found = evidence_of(pretrained, finetuned[0]).skewed[0, 0]
+    after = finetuned[0]["mrpc"]
+    for role in ("syntactic", "nsubj"):
+        values = after.sel(role=role).dropna("sequence").values.reshape(-1, LAYERS * HEADS).astype(float)
+        expected = [stats.skewtest(column).pvalue < 0.05 for column in values.T]
+        assert found.sel(role=role).values.ravel().tolist() == expected
+    assert 0 < found.sum() < found.notnull().sum()
+    assert found.sel(role=["block", "advmod", "amod"]).isnull().all()  # fewer than 8 sequences
+    assert np.isnan(found.sel(role="local", layer=0, head=0))  # constant
+
+
+def test_every_cluster_once_gives_the_sample():
+    clusters = np.arange(N) // 2
+    pretrained, finetuned = study(("mrpc",))
+    sample = evidence_of(pretrained, finetuned[0])
+    before, after = clustered(pretrained["mrpc"], clusters), clustered(finetuned[0]["mrpc"], clusters)
+    once = np.ones((1, N // 2), dtype=int)
+    found = resampled(before, after, once, 3.0, 0.05) | {"skewed": resampled_skewness(after, once)}
+    for name in ARRAYS:
+        expected = getattr(sample, name).sel(task="mrpc")
+        np.testing.assert_allclose(found[name], expected, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("arithmetic", ["corrected", "published"])
+def test_replicate_is_the_evidence_of_the_drawn_sequences(arithmetic):
+    clusters = np.random.default_rng(4).permutation(np.arange(N) // 2)
+    before, after = (clustered(scores(seed, arithmetic=arithmetic), clusters) for seed in (1, 2))
+    counts = np.random.default_rng(5).multinomial(N // 2, np.full(N // 2, 2 / N), size=4)
+    found = resampled(before, after, counts, 2.8, 0.1) | {"skewed": resampled_skewness(after, counts)}
+    for number, often in enumerate(counts):
+        old, new = (drawn_again(array, clusters, often) for array in (before, after))
+        table = published_table(new, 2.8, 0.1)
+        labels = table["assigned"].astype("Float64").to_numpy(float, na_value=np.nan)
+        np.testing.assert_array_equal(found["labels"][number].values.ravel(), labels)
+        np.testing.assert_allclose(found["p"][number].values.ravel(), table["p"], rtol=1e-7)
+        step = (new.mean("sequence") - old.mean("sequence")).values
+        np.testing.assert_allclose(found["change"][number], step, atol=1e-12)
+        for target in MASSES:
+            mass = (attention_mass(new, target) - attention_mass(old, target)).values
+            np.testing.assert_allclose(found["mass"].sel(target=target)[number], mass, atol=1e-12)
+        nsubj = new.sel(role="nsubj", layer=1, head=2).dropna("sequence")
+        skewed = found["skewed"].sel(role="nsubj", layer=1, head=2)[number]
+        assert skewed == (stats.skewtest(nsubj.values).pvalue < 0.05)
+
+
+def test_roles_nobody_has_and_constant_heads_are_untestable_in_every_replicate():
+    pretrained, finetuned = study(("mrpc",))
+    found = replicates(pretrained, finetuned, number=99)
+    for array in (found.labels, found.p):
+        assert array.sel(role=["block", "advmod"]).isnull().all()
+        assert array.sel(role="local", layer=0, head=0).isnull().all()
+        assert array.sel(role="sep").notnull().all()
+    assert found.change.sel(role="block").isnull().all()
+    np.testing.assert_allclose(found.change.sel(role="local", layer=0, head=0), 0, atol=1e-6)
+    alone = found.change.sel(role="advmod", layer=0, head=0)  # one sequence has the role, if it was drawn
+    assert 0 < alone.isnull().sum() < alone.size
+    assert alone.max() == pytest.approx(alone.min())
+
+
+def test_clusters_are_drawn_whole():
+    """Scores that are opposite within each cluster have the same mean in every replicate."""
+    pretrained, finetuned = study(("mrpc",), clusters=np.arange(N) // 2)
+    signs = xr.DataArray(np.tile([1.0, -1.0], N // 2), dims="sequence")
+    pretrained["mrpc"] = 0 * pretrained["mrpc"]
+    finetuned[0]["mrpc"] = 0 * finetuned[0]["mrpc"] + signs
+    found = replicates(pretrained, finetuned, number=99)
+    assert found.drawn == "clusters of sequences, 1 fine-tuning seed"
+    np.testing.assert_allclose(found.change.sel(role="sep"), 0, atol=1e-12)
+    whole = replicates(
+        {"mrpc": pretrained["mrpc"].drop_vars("cluster")},
+        {0: {"mrpc": finetuned[0]["mrpc"].drop_vars("cluster")}},
+        number=99,
+    )
+    assert whole.drawn == "sequences, 1 fine-tuning seed"
+    expected = np.sqrt(1 / N)
+    assert whole.change.sel(role="sep", layer=0, head=0).std() == pytest.approx(expected, rel=0.25)
+
+
+def test_states_are_drawn_together():
+    """A shift of every score is found in every replicate: the sequences are the same."""
+    pretrained, _ = study()
+    shifted = {task: array + 0.5 for task, array in pretrained.items()}
+    found = replicates(pretrained, {0: shifted}, number=99)
+    np.testing.assert_allclose(found.change.sel(role=["sep", "nsubj"]), 0.5, atol=1e-6)
+
+
+def test_sequences_are_paired_by_name():
+    pretrained, finetuned = study(("mrpc",))
+    turned = {"mrpc": finetuned[0]["mrpc"].isel(sequence=slice(None, None, -1))}
+    for name, array in evidence_of(pretrained, turned).arrays.items():
+        expected = getattr(evidence_of(pretrained, finetuned[0]), name)
+        np.testing.assert_allclose(array, expected, atol=1e-12)
+
+
+def test_replicates_draw_a_run_for_every_task():
+    pretrained, _ = study()
+    runs = {seed: {task: array + seed for task, array in pretrained.items()} for seed in (0, 1, 2)}
+    found = replicates(pretrained, runs, number=200)
+    assert found.drawn == "sequences, 3 fine-tuning seeds"
+    drawn = found.change.sel(role="sep", layer=0, head=0).round(6)
+    for task in ("mrpc", "qqp"):
+        assert set(drawn.sel(task=task).values) == {0, 1, 2}
+    together = drawn.sel(task="mrpc") * 3 + drawn.sel(task="qqp")
+    assert len(np.unique(together)) == 9
+    skewed = [evidence_of(pretrained, run).skewed[0] for run in runs.values()]
+    assert skewed[0].equals(skewed[1])
+    assert found.skewed.sizes["replicate"] == 8
+
+
+def test_runs_keep_their_replicates():
+    """Labels, change and skewness of a replicate are of the same run and the same sequences."""
+    pretrained, _ = study(("mrpc",))
+    runs = {0: pretrained, 1: {"mrpc": pretrained["mrpc"] + 100}}
+    found = replicates(pretrained, runs, number=120)
+    shifted = found.change.sel(task="mrpc", role="sep", layer=0, head=0).values > 50
+    assert 0.3 < shifted.mean() < 0.7
+    assert (found.labels.sel(role="sep").isel(replicate=shifted) == 1).all()
+    assert (found.labels.sel(role="sep").isel(replicate=~shifted) == 0).any()
+    same = replicates(pretrained, {0: pretrained}, number=120)
+    assert found.skewed.equals(same.skewed)
+
+
+def test_same_seed_same_replicates():
+    pretrained, finetuned = study(runs=2)
+    first, again, other = (replicates(pretrained, finetuned, number=99, seed=seed) for seed in (1, 1, 2))
+    for name in ARRAYS:
+        assert getattr(first, name).values.tobytes() == getattr(again, name).values.tobytes()
+        assert getattr(first, name).values.tobytes() != getattr(other, name).values.tobytes()
+
+
+def test_replicates_spread_as_the_standard_error():
+    pretrained, finetuned = study(("mrpc",))
+    found = replicates(pretrained, finetuned, number=499).change.sel(task="mrpc", role="sep")
+    steps = (finetuned[0]["mrpc"] - pretrained["mrpc"]).sel(role="sep").astype(float)
+    expected = steps.std("sequence", ddof=1) / np.sqrt(N)
+    np.testing.assert_allclose(found.std("replicate"), expected, rtol=0.15)
+
+
+def test_sample_comes_before_its_replicates():
+    pretrained, finetuned = study()
+    sample, draws = evidence_of(pretrained, finetuned[0]), replicates(pretrained, finetuned, number=120)
+    whole = sample.followed_by(draws)
+    assert whole.drawn == draws.drawn
+    for name in ARRAYS:
+        array = getattr(whole, name)
+        assert array.dims[:2] == ("replicate", "task")
+        assert array.isel(replicate=0).equals(getattr(sample, name).isel(replicate=0))
+        assert array.isel(replicate=slice(1, None)).equals(getattr(draws, name))
+    assert (whole.p.sizes["replicate"], whole.skewed.sizes["replicate"]) == (121, 9)
+
+
+def test_released_maps_are_evidence():
+    table = published.roles()
+    found = evidence_of_labels(table)
+    assert [*found.arrays] == ["labels"]
+    assert dict(found.labels.sizes) == {"replicate": 1, "task": 4, "role": 10, "layer": 12, "head": 12}
+    assert found.labels.sum() == table["assigned"].sum()
+    assert found.labels.sel(task="sst-2", role="block").isnull().all()
+    few = evidence_of_labels(table[table["role"] == "cls"]).labels
+    assert few["role"].values.tolist() == [*ROLES]
+    assert few.sel(role="sep").isnull().all()
+
+
+def test_tasks_where_a_role_is_untestable_are_left_out():
+    pretrained, finetuned = study()
+    finetuned[0]["qqp"].loc[{"role": "syntactic"}] = np.nan
+    pretrained["qqp"].loc[{"role": "syntactic"}] = np.nan
+    found = evidence_of(pretrained, finetuned[0])
+    assert found.with_testable(("local",)).labels["task"].values.tolist() == ["mrpc", "qqp"]
+    assert found.with_testable(("local", "syntactic")).labels["task"].values.tolist() == ["mrpc"]
+    assert not found.with_testable(("block",)).labels.sizes["task"]
+
+
+def test_unfit_scores_are_refused():
+    pretrained, finetuned = study()
+    fewer = {"mrpc": finetuned[0]["mrpc"]}
+    assert error_of(evidence_of, pretrained, fewer).endswith("give the same tasks")
+    others = finetuned[0] | {"mrpc": finetuned[0]["mrpc"].isel(sequence=slice(10))}
+    assert "task mrpc" in error_of(replicates, pretrained, {0: finetuned[0], 1: others})
+    bank = {task: array.isel(role=[0, 1]) for task, array in pretrained.items()}
+    assert "analysis.statistics.roles.compose" in error_of(evidence_of, bank, finetuned[0])
+    assert "replicates is 98" in error_of(replicates, pretrained, finetuned, 3.0, 0.05, 98)
+
+
+def test_evidence_of_nothing():
+    assert Evidence().arrays == {}

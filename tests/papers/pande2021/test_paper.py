@@ -1,0 +1,74 @@
+"""Profile `paper` end to end for one task, its encoder and data served by a Hub on the loopback address.
+
+The encoder has BERT-base's 12 layers of 12 heads, so that the comparison with the released maps runs too; spaCy's
+pipeline is an empty one of the test's own, whose parses hold no relations.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import spacy
+from hub import HubServer, client_environment, write_glue, write_tiny_bert
+
+from analysis.files import ROOT
+
+ENCODER = "test/bert-of-144-heads"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of the profile, with the encoder's, the parser's and the tasks' names replaced."""
+    folder = tmp_path_factory.mktemp("paper")
+    write_tiny_bert(folder / "served" / "models" / ENCODER, layers=12, heads=12)
+    write_glue(folder / "served" / "datasets" / "nyu-mll" / "glue")
+    spacy.blank("en").to_disk(folder / "pipeline")
+    for name in ("analysis", "notebooks", "profiles"):
+        shutil.copytree(ROOT / name, folder / "study" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy2(ROOT / "Makefile", folder / "study")
+    profile = folder / "study" / "profiles" / "paper.yaml"
+    text, encoders = re.subn("encoder: bert-base-uncased", f"encoder: {ENCODER}", profile.read_text())
+    text, parsers = re.subn("parser: en_core_web_sm", f"parser: {folder / 'pipeline'}\n  tasks: [mrpc]", text)
+    text, runs = re.subn(r"seeds: \[.*\]", "seeds: [0, 1]", text)
+    assert encoders == parsers == runs == 1
+    small = "03_test_calibration: {runs: 500, families: 2, simulated_n: [20, 30]}\n"
+    text, passages = re.subn(r"05_clark_surface:\n(  .*\n)+", "", text)  # those of Wikipedia
+    assert passages == 1
+    small += "05_clark_surface: {passages: 8, gradient_passages: 2, distance_passages: 2, head_epochs: 1}\n"
+    small += "05_clark_syntax: {documents_n: 4, arcs_minimum: 10, probe_seeds: [0]}\n"
+    profile.write_text(text + small)
+    with HubServer(folder / "served") as endpoint:
+        done = subprocess.run(
+            ["make", "reproduce", "PROFILE=paper", f"PYTHON={sys.executable}", f"RESULTS_DIR={folder / 'results'}"],
+            cwd=folder / "study", env=client_environment(endpoint, folder / "home"), capture_output=True, text=True,
+            timeout=600,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder / "results" / "paper"
+
+
+def test_every_head_of_both_states_is_tested(results: Path):
+    for state in ("pretrained", "finetuned"):
+        table = pd.read_csv(results / "tables" / f"roles-mrpc-{state}.csv")
+        assert len(table) == 10 * 144
+        seen = table.groupby("role")["n"].max()
+        assert (seen[["local", "delimiter", "block", "cls", "sep"]] == 20).all()
+        assert (seen[["syntactic", "nsubj", "dobj", "amod", "advmod"]] == 0).all()
+
+
+def test_mean_scores_are_compared_with_the_released_maps(results: Path):
+    maps = pd.read_csv(results / "tables" / "published.csv")
+    assert set(maps["state"]) == {"pretrained", "finetuned"}
+    assert {"local", "cls", "sep", "delimiter", "block"} <= set(maps["role"])
+    assert maps["correlation"].between(-1, 1).all()
+    assert set(maps.loc[maps["layers"] == "0-5", "layer"]) <= set(range(6))
+
+
+def test_claims_about_relations_are_untestable_without_relations(results: Path):
+    claims = pd.read_csv(results / "tables" / "claims.csv").set_index("claim")["verdict"]
+    assert claims.filter(like="C3:").tolist() == ["untestable"]
+    assert claims.filter(like="C2:").isin(["holds", "does not hold", "undecided"]).all()

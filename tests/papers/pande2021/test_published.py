@@ -1,0 +1,72 @@
+import pandas as pd
+import pytest
+
+from analysis.errors import InputError
+from analysis.papers.pande2021 import published
+from analysis.statistics.roles import RELATIONS, ROLES, memberships
+
+# Heads per role that the article's role maps show, of 144 (block of MRPC and QNLI: at least).
+HEADS = {
+    "qnli": {"local": 36, "syntactic": 19, "delimiter": 108, "cls": 51, "sep": 91, "block": 24},
+    "qqp": {"local": 12, "syntactic": 11, "delimiter": 91, "cls": 37, "sep": 76, "block": 10},
+    "mrpc": {"local": 39, "syntactic": 26, "delimiter": 98, "cls": 46, "sep": 79, "block": 22},
+    "sst-2": {"local": 11, "syntactic": 11, "delimiter": 91, "cls": 43, "sep": 76, "block": 0},
+}
+RELATION_HEADS = {
+    "qnli": (16, 16, 17, 0),
+    "qqp": (8, 8, 12, 9),
+    "mrpc": (21, 14, 25, 24),
+    "sst-2": (13, 10, 10, 7),
+}
+HEADS_WITHOUT_ROLE = {"qnli": 2, "qqp": 14, "mrpc": 8, "sst-2": 22}
+HEADS_WITH_UNKNOWN_BLOCK = {"qnli": 17, "qqp": 0, "mrpc": 19, "sst-2": 144}
+
+
+@pytest.mark.parametrize("task", published.TASKS)
+def test_role_map_has_the_published_number_of_heads(task):
+    members = memberships(published.roles(task))
+    heads = members.sum().to_dict()
+    assert heads == HEADS[task] | dict(zip(RELATIONS, RELATION_HEADS[task], strict=True))
+    assert (~members.any(axis=1)).sum() == HEADS_WITHOUT_ROLE[task]
+
+
+@pytest.mark.parametrize("task", published.TASKS)
+def test_roles_cover_every_head_and_keep_the_unknown(task):
+    table = published.roles(task)
+    assert len(table) == 10 * 144
+    assert set(table["role"]) == set(ROLES)
+    assert str(table["assigned"].dtype) == "boolean"
+    unknown = table[table["assigned"].isna()]
+    assert set(unknown["role"]) <= {"block"}
+    assert len(unknown) == HEADS_WITH_UNKNOWN_BLOCK[task]
+
+
+def test_delimiter_is_the_mean_of_its_columns():
+    means = published.scores().pivot(index=["task", "layer", "head"], columns="role", values="mean")
+    separators = pd.Series(means.index.get_level_values("task") == "sst-2", means.index).map(
+        {True: 1, False: 2}
+    )
+    expected = (means["cls"] + separators * means["sep"]) / (1 + separators)
+    assert (means["delimiter"] - expected).abs().max() < 0.06
+
+
+def test_scores_agree_with_their_print_and_their_colour():
+    table = published.scores()
+    assert len(table) == 39 * 144
+    # Two significant digits are printed.
+    rounding = 0.05 * 10 ** (table["printed"] >= 10).astype(int) + 0.001
+    assert ((table["mean"] - table["printed"]).abs() <= rounding).all()
+    assert table["mean"].between(table["lower"], table["upper"]).all()
+
+
+def test_some_means_above_three_are_not_significant():
+    table = published.roles().merge(published.scores(), on=published.KEYS)
+    table = table[table["basis"].str.startswith("seen") & ~table["assigned"].fillna(True).astype(bool)]
+    assert 300 < (table["printed"] > 3).sum() < (table["printed"] >= 3).sum()
+
+
+def test_unknown_task_is_refused():
+    with pytest.raises(InputError, match="'rte'.*mrpc"):
+        published.scores("rte")
+    with pytest.raises(InputError, match="'QQP'"):
+        published.roles("QQP")

@@ -1,0 +1,319 @@
+"""Planted heads whose labels change, or do not, with each choice; fixed seeds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from analysis.errors import InputError
+from analysis.papers.pande2021.sensitivity import (
+    TAUS,
+    agreement,
+    control_table,
+    dependence,
+    label_stability,
+    parser_accuracy,
+    parser_noise,
+    tau_layers,
+    tau_sweep,
+    variants,
+)
+from analysis.statistics.roles import DIRECTIONS, RELATIONS, ROLES
+from analysis.statistics.significance import adjust, published_table
+from analysis.texts.examples import Relation
+
+MEANS = np.array([[2.0, 6.0, 0.5], [3.5, 1.0, 3.1]])  # layers x heads
+DEFAULTS = {"window": 2, "direction": "dependent_to_head", "arithmetic": "corrected", "weighted_block": True}
+
+
+@pytest.fixture
+def scores() -> xr.DataArray:
+    """120 sequences of two roles; half lack the second, whose scores scatter more; clusters of three."""
+    noise = np.random.default_rng(3).normal(size=(120, 2, 2, 3))
+    noise -= noise.mean(axis=0)
+    values = MEANS + noise * np.array([0.4, 2.0])[:, None, None]
+    values[::2, 1] = np.nan
+    return labelled(values, ["local", "nsubj"])
+
+
+def labelled(values: np.ndarray, roles: list[str], arithmetic: str = "corrected") -> xr.DataArray:
+    n = len(values)
+    coordinates = {
+        "sequence": [f"s{row}" for row in range(n)],
+        "role": roles,
+        "layer": range(values.shape[2]),
+        "head": range(values.shape[3]),
+        "cluster": ("sequence", np.arange(n) // 3),
+        "units": (("sequence", "role"), np.isfinite(values[:, :, 0, 0]).astype(int)),
+    }
+    dimensions = ("sequence", "role", "layer", "head")
+    return xr.DataArray(values.astype(np.float32), coordinates, dimensions, attrs={"arithmetic": arithmetic})
+
+
+def one_line(call) -> str:
+    with pytest.raises(InputError) as raised:
+        call()
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+# --- the threshold ---------------------------------------------------------------------------------------
+
+
+def test_a_head_with_mean_two_loses_its_label_between_one_and_three_quarters_and_two_and_a_quarter(scores):
+    layers = tau_layers(scores).set_index(["role", "layer", "tau"])["heads"]
+    local = layers["local", 0]
+    assert (local[1.75], local[2.25]) == (2, 1)  # means 2, 6, 0.5
+    assert (layers["local", 1][3.0], layers["local", 1][3.25]) == (2, 1)  # means 3.5, 1, 3.1
+
+
+@pytest.mark.parametrize("arithmetic", ["corrected", "published"])
+def test_sweep_counts_the_labels_of_the_published_rule_at_each_threshold(scores, arithmetic):
+    scores = scores.assign_attrs(arithmetic=arithmetic).isel(sequence=slice(8))
+    found = tau_sweep(scores, tau=2.5).set_index(["role", "tau"])
+    layers = tau_layers(scores).groupby(["role", "tau"])["heads"].sum()
+    for tau in TAUS:
+        table = published_table(scores, tau).set_index("role")
+        assert len(table) == 12
+        for role in ("local", "nsubj"):
+            rows = table.loc[role]
+            heads = rows["assigned"].sum()
+            assert found.loc[(role, tau), "heads"] == layers[role, tau] == heads
+            layer = rows.loc[rows["assigned"], "layer"].mean()
+            assert found.loc[(role, tau), "mean_layer"] == pytest.approx(layer, nan_ok=True)
+
+
+def test_sweep_corrects_the_p_of_the_sample_standard_deviation(scores):
+    for arithmetic in ("corrected", "published"):
+        few = scores.assign_attrs(arithmetic=arithmetic).isel(sequence=slice(8))
+        found = tau_sweep(few).set_index(["role", "tau"])["heads_by"]
+        table = published_table(few.assign_attrs(arithmetic="corrected"), 1.5)
+        expected = (
+            (table.groupby("role")["p"].transform(adjust, "fdr_by") < 0.05).groupby(table["role"]).sum()
+        )
+        assert found.xs(1.5, level="tau").to_dict() == expected.to_dict()
+
+
+def test_jaccard_is_one_at_the_default_and_falls_with_the_distance(scores):
+    found = tau_sweep(scores, tau=3).set_index(["role", "tau"])["jaccard"]["local"]
+    assert found[3.0] == 1
+    assert found[2.25] == 1  # the same heads: 6, 3.5, 3.1
+    assert found[3.25] == pytest.approx(2 / 3)
+    assert found[5.0] == pytest.approx(1 / 3)
+    assert tau_sweep(scores, [9], tau=9)["jaccard"].isna().all()
+
+
+def test_untestable_roles_are_left_out_and_untestable_heads_do_not_count(scores):
+    scores = scores.copy()
+    scores.loc[{"role": "nsubj"}] = np.nan
+    scores.loc[{"role": "local", "layer": 0, "head": 1}] = 6
+    found = tau_sweep(scores)
+    assert set(found["role"]) == {"local"}
+    assert set(found["testable"]) == {5}
+
+
+def test_no_threshold(scores):
+    assert "taus is empty" in one_line(lambda: tau_sweep(scores, []))
+
+
+# --- the number of sequences -----------------------------------------------------------------------------
+
+
+def test_the_full_sample_is_stable_and_sizes_beyond_it_are_left_out(scores):
+    found = label_stability(scores, [20, 60, 120, 500], draws=5).set_index(["role", "size"])
+    assert found.index.to_list() == [
+        ("local", 20),
+        ("local", 60),
+        ("local", 120),
+        ("nsubj", 20),
+        ("nsubj", 60),
+    ]
+    full = found.loc[[("local", 120), ("nsubj", 60)]]
+    assert (full[["agreement", "jaccard"]] == 1).all(axis=None)
+    assert (full[["agreement_sd", "jaccard_sd", "heads_sd"]] == 0).all(axis=None)
+    assert (full["heads"] == full["heads_full"]).all()
+    assert found["sequences"].tolist() == [120, 120, 120, 60, 60]
+    assert found.loc[("local", 20), "agreement"] < 1  # the head of mean 3.1
+
+
+@pytest.mark.parametrize("arithmetic", ["corrected", "published"])
+def test_stability_equals_the_published_rule_on_each_sample(scores, arithmetic):
+    scores = scores.assign_attrs(arithmetic=arithmetic)[:, [1]].dropna("sequence")
+    draws, size = 4, 7
+    rank = np.random.default_rng(5).random((draws, 60)).argsort(axis=1).argsort(axis=1)
+    full = published_table(scores)["assigned"]
+    samples = [published_table(scores[chosen < size])["assigned"] for chosen in rank]
+    [found] = label_stability(scores, [size], draws, seed=5).to_dict("records")
+    assert found["agreement"] == pytest.approx(np.mean([(each == full).mean() for each in samples]))
+    assert found["heads"] == pytest.approx(np.mean([each.sum() for each in samples]))
+    assert found["heads_sd"] == pytest.approx(np.std([each.sum() for each in samples], ddof=1))
+    jaccard = [(each & full).sum() / (each | full).sum() for each in samples]
+    assert found["jaccard"] == pytest.approx(np.mean(jaccard))
+
+
+def test_a_sample_of_equal_scores_has_no_label(scores):
+    values = np.full((40, 1, 1, 2), 5.0)
+    values[0, ..., 0] = 4.9  # constant in every sample without the first sequence
+    values[:, ..., 1] += np.linspace(0, 1, 40)[:, None, None]
+    found = label_stability(labelled(values, ["local"]), [2], draws=10)
+    assert found["heads_full"].item() == 2
+    assert found["heads"].item() < 2
+
+
+def test_same_seed_same_samples(scores):
+    first, again, other = (label_stability(scores, [20], 3, seed) for seed in (1, 1, 2))
+    pd.testing.assert_frame_equal(first, again)
+    assert not first.equals(other)
+
+
+def test_wrong_sizes(scores):
+    assert "give sizes of at least 2" in one_line(lambda: label_stability(scores, [1, 20]))
+    assert "at least one draw" in one_line(lambda: label_stability(scores, [20], draws=0))
+    assert "120 sequences: give a smaller one" in one_line(lambda: label_stability(scores, [200]))
+
+
+# --- definitions -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bank() -> xr.DataArray:
+    """Elementary sieves of 30 sequences; single texts, hence no block."""
+    windows = [f"window_{width}{kind}" for width in range(6) for kind in ("", "_published")]
+    directions = [pattern.format(label) for label in RELATIONS for pattern in DIRECTIONS["both"]]
+    names = [*windows, *directions, "delimiter", "cls", "sep", "block", "own_sentence"]
+    values = np.random.default_rng(0).gamma(3, 1, (30, len(names), 2, 3))
+    values[:, names.index("window_1")] += 10
+    values[:, -2:] = np.nan
+    return labelled(values, names)
+
+
+def test_variants_of_the_default_are_the_default(bank):
+    found = variants(bank, **DEFAULTS)
+    default = [
+        str(DEFAULTS[variant]) == value
+        for variant, value in zip(found["variant"], found["value"], strict=True)
+    ]
+    same = found[default]
+    assert set(same["variant"]) == {"window", "direction", "arithmetic"}  # block is untestable
+    assert (same["jaccard"].dropna() == 1).all()
+    assert (same[["gained", "lost"]] == 0).all(axis=None)
+
+
+def test_variants_change_what_they_name(bank):
+    found = variants(bank, **DEFAULTS)
+    assert found["role"].groupby(found["variant"]).agg(set).to_dict() == {
+        "window": {"local"},
+        "direction": {"syntactic", *RELATIONS},
+        "arithmetic": {*ROLES} - {"block"},
+    }
+    windows = found[found["variant"] == "window"].set_index("value")
+    assert windows.index.to_list() == ["1", "2", "3", "4", "5"]
+    assert windows.loc["1", "heads"] == 6
+    assert windows.loc["1", "gained"] == 6 - windows.loc["2", "heads"]
+
+
+def test_agreement_by_hand():
+    first = pd.DataFrame(
+        {"layer": 0, "head": range(4), "role": "local", "assigned": [True, True, False, None]}
+    )
+    second = first.assign(assigned=[True, False, True, False])
+    [found] = agreement(*(table.astype({"assigned": "boolean"}) for table in (first, second))).to_dict(
+        "records"
+    )
+    assert found == {
+        "role": "local",
+        "heads_first": 2,
+        "heads_second": 2,
+        "gained": 1,
+        "lost": 1,
+        "agreement": 0.5,
+        "jaccard": pytest.approx(1 / 3),
+    }
+
+
+# --- dependence and controls -----------------------------------------------------------------------------
+
+
+def test_copies_of_a_sequence_widen_the_interval_of_clusters(scores):
+    thrice = scores.isel(sequence=np.repeat(np.arange(40) * 3 + 1, 3))
+    thrice = thrice.assign_coords(cluster=("sequence", np.repeat(np.arange(40), 3)))
+    found = dependence(thrice, resamples=199).set_index("role")
+    assert found.loc["local", ["sequences", "clusters", "cluster_size"]].to_list() == [120, 40, 3]
+    assert found.loc["local", "width_ratio"] == pytest.approx(np.sqrt(3), rel=0.15)
+    assert (found["audited_cluster"] <= found["audited_sequence"]).all()
+
+
+def test_single_clusters_change_nothing(scores):
+    single = scores.assign_coords(cluster=("sequence", np.arange(120)))
+    found = dependence(single, resamples=199)
+    assert (found["differ"] == 0).all()
+    assert (found["width_ratio"] == 1).all()
+    assert found["sequences"].tolist() == found["clusters"].tolist() == [120, 60]
+
+
+def test_roles_with_too_few_sequences_for_an_audit_are_left_out(scores):
+    assert dependence(scores, minimum=100, resamples=199)["role"].tolist() == []  # 40 clusters
+    assert dependence(scores, minimum=40, resamples=199)["role"].tolist() == ["local", "nsubj"]
+
+
+def test_dependence_needs_clusters(scores):
+    assert "cluster" in one_line(lambda: dependence(scores.drop_vars("cluster"), resamples=199))
+
+
+def test_controls_stand_beside_the_encoder(scores):
+    found = control_table(
+        {"real": scores, "none": xr.ones_like(scores).where(scores.notnull())}, resamples=199
+    )
+    found = found.set_index(["control", "role"])
+    assert found.index.to_list() == [(name, role) for name in ("real", "none") for role in ("local", "nsubj")]
+    assert found.loc[("real", "local"), ["n", "published"]].to_list() == [120, 3]
+    assert found.loc[("real", "local"), "highest"] == pytest.approx(6, abs=1e-4)
+    assert (found.loc["none", ["published", "audited"]] == 0).all(axis=None)
+    assert (found.loc["none", ["mean", "highest"]] == 1).all(axis=None)
+
+
+# --- parser ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gold() -> xr.DataArray:
+    roles = ["syntactic", *RELATIONS]
+    return labelled(np.random.default_rng(1).gamma(3, 1, (30, len(roles), 2, 3)), roles)
+
+
+def test_predicted_parses_that_are_gold_change_nothing(gold):
+    found = parser_noise(gold, gold.copy(), tau=2.5)
+    assert found["role"].tolist() == ["syntactic", *RELATIONS]
+    assert (found[["n_gold", "n_predicted"]] == 30).all(axis=None)
+    assert (found["heads_gold"] == found["heads_predicted"]).all()
+    assert (found["agreement"] == 1).all()
+    np.testing.assert_allclose(found["correlation"], 1)
+
+
+def test_parser_noise_shows(gold):
+    other = gold.copy()
+    other.loc[{"role": "nsubj"}] = gold.sel(role="nsubj").values[..., ::-1] * [3, 1, 1 / 3]
+    found = parser_noise(gold, other, tau=2.5).set_index("role")
+    assert found.loc["nsubj", "agreement"] < 1
+    assert found.loc["nsubj", "correlation"] < 0.9
+    assert found.loc["dobj", "agreement"] == 1
+
+
+def test_other_sentences_cannot_be_compared(gold):
+    assert "other sentences" in one_line(lambda: parser_noise(gold, gold[:20]))
+
+
+def test_precision_and_recall_count_labels_and_spans():
+    def relation(label, dependent, head):
+        return Relation(label, 0, (dependent, dependent + 1), (head, head + 1))
+
+    gold = {"a": [relation("nsubj", 0, 2), relation("amod", 4, 6)], "b": [relation("nsubj", 0, 2)]}
+    predicted = {
+        "a": [relation("nsubj", 0, 2), relation("nsubj", 4, 6), relation("amod", 4, 8)],
+        "b": [relation("dobj", 0, 2)],
+    }
+    found = parser_accuracy(gold, predicted).set_index("role")
+    assert found.loc["nsubj"].to_list() == [2, 2, 1, 0.5, 0.5]
+    assert found.loc["amod"].to_list() == [1, 1, 0, 0, 0]
+    assert np.isnan(found.loc["dobj", "recall"])
+    assert np.isnan(found.loc["advmod", ["precision", "recall"]].astype(float)).all()

@@ -1,0 +1,340 @@
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import integrate, stats
+from statsmodels.stats.power import TTestPower
+from studies import error_of
+
+from analysis.papers.pande2021 import simulation
+from analysis.papers.pande2021.simulation import (
+    DIVISORS,
+    HEADS,
+    REFERENCE,
+    SHAPES,
+    analytic_power,
+    audited_size,
+    compared,
+    needed,
+    resampling_limit,
+    size_table,
+    t_test_size,
+)
+from analysis.statistics.resampling import bootstrap
+from analysis.statistics.significance import role_table
+
+COLUMNS = ["effect", "rule", "rate", "low", "high", "runs"]
+
+
+def rate(table: pd.DataFrame, rule: str, effect: float = 0.0, value: str = "rate") -> float:
+    return table[(table["rule"] == rule) & (table["effect"] == effect)][value].item()
+
+
+@pytest.fixture(scope="module")
+def families() -> dict[str, pd.DataFrame]:
+    """Six families of 20 sequences per shape, at three effects."""
+    return {shape: audited_size(shape, 20, 6, seed=1, effects=(0.0, 0.2, 0.5)) for shape in SHAPES}
+
+
+# --- shapes ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_mean_is_zero_and_sd_one(shape):
+    """Five standard errors of a large sample; the sd's comes from the sample's own fourth moment."""
+    scores = SHAPES[shape](np.random.default_rng(3), (2_000_000,))
+    assert abs(scores.mean()) < 5 / np.sqrt(len(scores))
+    squares = scores**2
+    assert abs(squares.mean() - 1) < 5 * squares.std() / np.sqrt(len(scores))
+
+
+def test_moments_are_those_of_the_distributions():
+    """By integration of the densities: with the drawn scores undone, mean and sd are those subtracted."""
+    rng = {shape: np.random.default_rng(4) for shape in ("drawn", "raw")}
+    raw = rng["raw"].lognormal(0.0, 1.0, 1000)
+    mean, square = (
+        integrate.quad(lambda z, k=k: np.exp(k * z) * stats.norm.pdf(z), -12, 14)[0] for k in (1, 2)
+    )
+    drawn = SHAPES["right_skewed"](rng["drawn"], (1000,))
+    np.testing.assert_allclose(drawn, (raw - mean) / np.sqrt(square - mean**2), rtol=1e-6, atol=1e-9)
+    lowest = -0.2 / 0.6  # mean 0.2, variance 0.2 * 2 - 0.2 ** 2 = 0.6 ** 2
+    assert SHAPES["zero_inflated"](np.random.default_rng(5), (1000,)).min() == pytest.approx(lowest)
+
+
+def test_directions_of_the_skew():
+    scores = {shape: SHAPES[shape](np.random.default_rng(6), (10_000,)) for shape in SHAPES}
+    assert stats.skew(scores["right_skewed"]) > 2
+    assert stats.skew(scores["zero_inflated"]) > 2
+    assert abs(stats.skew(scores["symmetric"])) < 0.1
+    np.testing.assert_array_equal(scores["left_skewed"], -scores["right_skewed"])
+    assert (scores["zero_inflated"] == scores["zero_inflated"].min()).mean() == pytest.approx(0.8, abs=0.02)
+
+
+# --- the t test ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [5, 20, 100])
+def test_normal_scores_have_the_nominal_size(n):
+    """With the sample standard deviation; without, the size is that of a t larger by sqrt(n / (n - 1))."""
+    table = t_test_size("symmetric", n, 20_000, seed=2)
+    critical = stats.t(n - 1).isf(0.05)
+    inflated = stats.t(n - 1).sf(critical * np.sqrt((n - 1) / n))
+    for rule, size in (("t", 0.05), ("t_published", inflated)):
+        assert abs(rate(table, rule) - size) < 4 * np.sqrt(size * (1 - size) / 20_000)
+
+
+def test_another_level_is_another_size():
+    assert rate(t_test_size("symmetric", 20, 20_000, alpha=0.2), "t") == pytest.approx(0.2, abs=0.012)
+
+
+def test_skew_moves_the_size():
+    sizes = {shape: t_test_size(shape, 20, 10_000) for shape in SHAPES}
+    assert rate(sizes["left_skewed"], "t", value="low") > 0.15
+    for shape in ("right_skewed", "zero_inflated"):
+        assert rate(sizes[shape], "t", value="high") < 0.02
+    for table in sizes.values():
+        assert rate(table, "t_published") >= rate(table, "t")
+
+
+def test_more_sequences_mend_the_skew():
+    few, many = (rate(t_test_size("left_skewed", n, 4000), "t") for n in (20, 400))
+    assert 0.05 < many < few - 0.05
+
+
+def test_power_of_normal_scores_is_the_analytic_one():
+    table = t_test_size("symmetric", 20, 20_000, effects=(0.2, 0.5, 0.8))
+    for effect in (0.2, 0.5, 0.8):
+        power = TTestPower().power(effect, 20, 0.05, alternative="larger")
+        assert abs(rate(table, "t", effect) - power) < 4 * np.sqrt(power * (1 - power) / 20_000)
+
+
+def test_the_rate_is_that_of_the_rejections_counted_one_by_one():
+    table = t_test_size("zero_inflated", 8, 200, seed=9, effects=(0.5,))
+    scores = SHAPES["zero_inflated"](simulation._generator(9, "zero_inflated", 8, stream=0), (8, 200)) + 0.5
+    varied = [column for column in scores.T if len(set(column)) > 1]
+    assert len(varied) < 200  # some samples hold the lowest score only, and cannot be tested
+    p = np.array([stats.ttest_1samp(column, 0, alternative="greater").pvalue for column in varied])
+    assert rate(table, "t", 0.5) == (p < 0.05).sum() / 200
+
+
+def test_intervals_and_columns():
+    table = t_test_size("symmetric", 20, 300, effects=(0.0, 0.5))
+    assert [*table.columns] == COLUMNS
+    assert [*zip(table["effect"], table["rule"], strict=True)] == [
+        (effect, rule) for effect in (0.0, 0.5) for rule in ("t", "t_published")
+    ]
+    found = round(rate(table, "t") * 300)
+    exact = stats.binomtest(found, 300).proportion_ci(method="exact")
+    assert rate(table, "t", value="low") == pytest.approx(exact.low)
+    assert rate(table, "t", value="high") == pytest.approx(exact.high)
+
+
+def test_blocks_neither_lose_nor_repeat_data_sets(monkeypatch):
+    assert sum(simulation._blocks(100_003, 20)) == 100_003
+    assert max(simulation._blocks(100_003, 20)) * 20 <= simulation.BLOCK
+    assert [*simulation._blocks(2, 10 * simulation.BLOCK)] == [1, 1]
+    monkeypatch.setattr(simulation, "BLOCK", 20_000)
+    assert abs(rate(t_test_size("symmetric", 20, 10_001), "t") - 0.05) < 0.01
+
+
+# --- the rules of a family -------------------------------------------------------------------------------
+
+
+def test_labels_are_those_of_the_role_table():
+    """The role table is what the study uses: on the same scores it must give the same audited labels."""
+    scores = SHAPES["left_skewed"](np.random.default_rng(11), (25, HEADS))
+    effects = (0.0, 0.5)
+    labels = simulation._family(scores, effects, 0.05, 199, 20, seed=3)
+    shifted = np.stack([scores + effect for effect in effects], axis=1).reshape(25, 2, 12, 12)
+    names = {"role": [*effects], "layer": range(12), "head": range(12)}
+    array = xr.DataArray(shifted, names, ("sequence", "role", "layer", "head"))
+    table = role_table(array, tau=0.0, alpha=0.05, minimum=20, resamples=199, seed=3)
+    for effect, (bound, adjusted, audited) in zip(effects, labels, strict=True):
+        rows = table[table["role"] == effect]
+        np.testing.assert_array_equal(audited, rows["assigned_audited"])
+        np.testing.assert_array_equal(adjusted, rows["p_by"] < 0.05)
+        np.testing.assert_array_equal(bound, rows["lower_bootstrap_t"] > 0)
+    assert labels[0, 2].sum() < labels[1, 2].sum()
+
+
+def test_the_bound_is_the_bootstrap_t_test():
+    scores = SHAPES["right_skewed"](np.random.default_rng(12), (30, HEADS))
+    (bound, _, _), (raised, _, _) = simulation._family(scores, (0.0, 0.3), 0.05, 199, 20, seed=4)
+    for label, effect in ((bound, 0.0), (raised, 0.3)):
+        np.testing.assert_array_equal(
+            label, bootstrap(scores, -effect, resamples=199, seed=4).p_bootstrap_t <= 0.05
+        )
+    assert 0 < bound.sum() < raised.sum() < HEADS
+
+
+def test_the_audited_rule_labels_less_than_either_part(families):
+    for table in families.values():
+        for effect in (0.0, 0.2, 0.5):
+            assert rate(table, "audited", effect) <= rate(table, "t_by", effect)
+            assert rate(table, "audited", effect) <= rate(table, "bootstrap_t", effect)
+
+
+def test_audited_size_lies_below_that_of_the_t_test(families):
+    for shape, table in families.items():
+        assert rate(table, "audited") < rate(t_test_size(shape, 20, 5000), "t", value="low")
+    assert rate(families["left_skewed"], "audited") > 0.005  # BY does not mend left-skewed scores
+
+
+def test_bootstrap_t_mends_a_part(families):
+    """It lies between the t test and the level on either side of it."""
+    left, right = (rate(families[shape], "bootstrap_t") for shape in ("left_skewed", "right_skewed"))
+    assert 0.05 < left < rate(t_test_size("left_skewed", 20, 5000), "t", value="low")
+    assert rate(t_test_size("right_skewed", 20, 5000), "t", value="high") < right < 0.05
+
+
+def test_power_grows_with_the_effect(families):
+    for table in families.values():
+        for rule in ("bootstrap_t", "t_by", "audited"):
+            assert rate(table, rule, 0.0) <= rate(table, rule, 0.2) < rate(table, rule, 0.5)
+
+
+def test_families_count_once(families):
+    table = families["left_skewed"]
+    assert rate(table, "audited", value="runs") == 6 * HEADS
+    assert rate(table, "audited_family", value="runs") == 6
+    assert rate(table, "bootstrap_t_family") == 1.0
+    assert rate(table, "audited_family", value="low") < rate(table, "audited_family")
+    assert not table["rule"][table["effect"] > 0].str.endswith("_family").any()
+
+
+def test_too_few_sequences_get_no_audited_label():
+    table = audited_size("symmetric", 30, 2, effects=(2.0,), resamples=99, minimum=31)
+    assert rate(table, "t_by", 2.0) > 0.9
+    assert rate(table, "audited", 2.0) == 0.0
+
+
+def test_no_label_at_all_still_has_an_interval(families):
+    table = families["right_skewed"]
+    assert rate(table, "audited") == 0.0
+    assert rate(table, "audited", value="low") == 0.0
+    exact = stats.binomtest(0, 6 * HEADS).proportion_ci(method="exact").high
+    assert rate(table, "audited", value="high") == pytest.approx(exact)
+
+
+def test_families_that_differ_widen_the_interval():
+    labels = np.repeat([[True], [False]], HEADS, axis=1)[[0, 1, 0, 1]]
+    low, high = simulation._interval(labels)
+    assert (low, high) == (0.0, 1.0)
+    alike = np.tile([True, False], (4, HEADS // 2))
+    exact = stats.binomtest(2 * HEADS, 4 * HEADS).proportion_ci(method="exact")
+    assert simulation._interval(alike) == pytest.approx((exact.low, exact.high))
+
+
+# --- the table -------------------------------------------------------------------------------------------
+
+
+def small(**changes) -> pd.DataFrame:
+    options = {"sizes": (20, 30), "effects": (0.0, 0.5), "runs": 200, "families": 2, "resamples": 99}
+    return size_table(**options | changes)
+
+
+def test_size_table_is_every_shape_n_and_effect():
+    table = small()
+    assert [*table.columns] == ["shape", "n", *COLUMNS]
+    assert len(table) == len(SHAPES) * 2 * (5 + 3 + 5)
+    assert [*table["shape"].unique()] == [*SHAPES]
+    assert ((table["low"] <= table["rate"]) & (table["rate"] <= table["high"])).all()
+    assert not table.duplicated(["shape", "n", "effect", "rule"]).any()
+
+
+def test_same_seed_same_bytes():
+    assert small(shapes=["symmetric"]).to_csv() == small(shapes=["symmetric"]).to_csv()
+    assert small(shapes=["symmetric"], seed=1).to_csv() != small(shapes=["symmetric"]).to_csv()
+
+
+def test_rows_do_not_depend_on_the_other_rows():
+    alone = small(sizes=(30,), shapes=["left_skewed"], effects=(0.5,))
+    table = small(shapes=["left_skewed", "symmetric"])
+    rows = table[(table["n"] == 30) & (table["shape"] == "left_skewed") & (table["effect"] == 0.5)]
+    pd.testing.assert_frame_equal(alone, rows.reset_index(drop=True))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"shapes": ["skewed"]}, "shape 'skewed' is unknown; use one of symmetric, right_skewed"),
+        ({"sizes": (20, 1)}, "n is 1"),
+        ({"runs": 0}, "runs is 0"),
+        ({"families": 1}, "families is 1"),
+        ({"resamples": 10}, "resamples is 10"),
+    ],
+)
+def test_wrong_values_are_refused_in_one_line(change, words):
+    assert words in error_of(lambda: small(**change))
+
+
+def test_wrong_values_are_refused_by_each_simulation():
+    assert "'skewed'" in error_of(t_test_size, "skewed", 20, 10)
+    assert "n is 0" in error_of(t_test_size, "symmetric", 0, 10)
+    assert "'skewed'" in error_of(audited_size, "skewed", 20, 2)
+    assert "families is 0" in error_of(audited_size, "symmetric", 20, 0)
+
+
+# --- reference, power and limits -------------------------------------------------------------------------
+
+
+def test_reference_is_reproduced_within_its_error():
+    """The rows that are cheap; the notebook compares all of them. One in twenty may miss by chance."""
+    found = compared(size_table(sizes=(20, 100), effects=(0.0,), runs=10_000, families=6))
+    assert len(found) == 16
+    assert found["agrees"].sum() >= 14
+    assert (found["difference"].abs() < 2 * found["allowed"]).all()
+
+
+def test_comparison_takes_both_errors_and_the_rounding():
+    columns = ["shape", "n", "effect", "rule", "rate", "low", "high"]
+    ours = pd.DataFrame([["symmetric", 20, 0.0, "t", 0.060, 0.056, 0.064]], columns=columns)
+    row = compared(pd.concat([ours, ours.assign(effect=0.5), ours.assign(n=50)])).squeeze(axis=0)
+    theirs = stats.binomtest(2000, 40_000).proportion_ci(method="exact")
+    expected = np.hypot(0.004, (theirs.high - theirs.low) / 2) + 0.0005
+    assert row["allowed"] == pytest.approx(expected)
+    assert row["difference"] == pytest.approx(0.010)
+    assert not row["agrees"]
+    assert compared(ours.assign(rate=0.054))["agrees"].item()
+    assert len(REFERENCE) == 20
+
+
+def test_needed_sequences_are_the_published_ones():
+    """156, 26, 11 and, at Bonferroni over 1,152 tests, 576, 99, 43: the solutions rounded to the nearest."""
+    table = needed()
+    for correction, expected in (
+        ("no correction", [156, 26, 11]),
+        ("Bonferroni, 1,152 tests", [576, 99, 43]),
+    ):
+        rows = table[table["correction"] == correction]
+        assert rows["effect"].tolist() == [0.2, 0.5, 0.8]
+        assert rows["solution"].round().tolist() == expected
+        for row in rows.itertuples():
+            assert analytic_power(row.n, row.effect, row.level) >= 0.8
+            assert analytic_power(row.n - 1, row.effect, row.level) < 0.8
+
+
+def test_analytic_power():
+    assert analytic_power(20, 0.5) == pytest.approx(0.70, abs=0.005)
+    assert analytic_power(20, 0.5, 0.05 / DIVISORS["Bonferroni, 1,152 tests"]) == pytest.approx(
+        0.018, abs=5e-4
+    )
+    many = analytic_power([10, 20, 40], 0.5)
+    assert many.shape == (3,)
+    assert (np.diff(many) > 0).all()
+    assert analytic_power(20, 0.0) == pytest.approx(0.05)
+
+
+def test_by_leaves_one_head_the_level_over_its_factor():
+    assert DIVISORS["BY, one head of 144"] / HEADS == pytest.approx(5.55, abs=0.005)
+
+
+def test_resampled_p_cannot_survive_by_alone():
+    limit = resampling_limit(999)
+    assert limit.p == 0.001
+    assert limit.alone == pytest.approx(0.001 * DIVISORS["BY, one head of 144"])
+    assert limit.alone > 0.05
+    assert limit.heads == 16  # 0.7993 / 16 < 0.05 < 0.7993 / 15
+    assert resampling_limit(limit.resamples).heads == 1
+    assert resampling_limit(limit.resamples - 1).heads == 2
+    assert resampling_limit(99).heads is None

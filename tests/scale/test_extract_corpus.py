@@ -1,0 +1,310 @@
+"""Shards of a corpus together give the scores and the role table of one run; none is left half-written."""
+
+import errno
+import json
+import shutil
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import xarray as xr
+
+from analysis.encoders.models import Encoder, load_encoder
+from analysis.errors import InputError
+from analysis.extract_corpus import main
+from analysis.scale import loop as extract_corpus
+from analysis.scale import shards
+from analysis.scale.loop import Settings, extract_shard, merge_shards
+from analysis.scale.shards import read_moments, read_provenance, read_scores
+from analysis.scores.extraction import extract
+from analysis.statistics.roles import ROLES
+from analysis.statistics.significance import published_table
+from analysis.texts.corpora import open_corpus
+from analysis.texts.syntax import parse
+
+WORDS = "the old dog saw a red cat , and it ran away from there".split()
+SENTENCE = """1\tDogs\t_\tNOUN\t_\t_\t2\tnsubj\t_\t_
+2\tchase\t_\tVERB\t_\t_\t0\troot\t_\t_
+3\t{}\t_\tNOUN\t_\t_\t2\tobj\t_\t_
+
+"""
+SHARDS = 3
+LOADED = cache(load_encoder)
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Encoder:
+    """Three layers of four heads."""
+    return LOADED("tiny", "cpu", "float32")
+
+
+@pytest.fixture(autouse=True)
+def _load_once(monkeypatch):
+    """The command loads an encoder once for all tests."""
+    monkeypatch.setattr(extract_corpus, "load_encoder", LOADED)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """A folder of sentences with gold relations: four of some, one of the others."""
+    folder = tmp_path / "input"
+    folder.mkdir()
+    for name, words in (("a", WORDS[1:5]), ("b", WORDS[5:12])):
+        (folder / f"{name}.conllu").write_text("".join(SENTENCE.format(word) for word in words))
+    return folder
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    """Pairs of texts without relations."""
+    generator = np.random.default_rng(0)
+    rows = [
+        {name: " ".join(generator.choice(WORDS, size=generator.integers(1, 12))) for name in ("one", "two")}
+        for _ in range(11)
+    ]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    return path
+
+
+def run(path: Path, output: Path, *options: str, shard: str = "0/1") -> int:
+    """The command with the tiny encoder; one shard, or --merge where `shard` is empty."""
+    task = f"--shard={shard}" if shard else "--merge"
+    return main([str(path), str(output), "--encoder", "tiny", task, *options])
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Everything in a folder, hidden files too."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("options", [[], ["--moments"]])
+def test_merged_shards_equal_one_run_over_all_sequences(
+    tiny, corpus: Path, tmp_path: Path, monkeypatch, options
+):
+    """Sequences stand alone in their batches, so that nothing but merging can make a difference."""
+    monkeypatch.setattr(extract_corpus, "CHUNK", 2)
+    output = tmp_path / "output"
+    for shard in range(SHARDS):
+        assert run(corpus, output, *options, "--budget", "1", shard=f"{shard}/{SHARDS}") == 0
+    assert run(corpus, output, *options, shard="") == 0
+    examples = list(open_corpus(corpus).examples())
+    whole = extract(tiny, examples, parse(examples), ROLES, budget=1, progress=False)
+    expected = published_table(whole, tau=1.0)
+    assert expected["assigned"].nunique(dropna=False) == 3
+    assert (output / "roles.csv").exists()
+    found = pd.read_csv(merge_shards(output, tau=1.0)).astype({"assigned": "boolean"})
+    pd.testing.assert_frame_equal(found[expected.columns], expected, rtol=1e-6, atol=1e-6)
+
+
+def test_scores_of_all_shards_are_those_of_one_run(tiny, pairs: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(extract_corpus, "CHUNK", 2)
+    corpus, settings = open_corpus(pairs, ["one", "two"]), Settings(SHARDS)
+    paths = [
+        extract_shard(corpus, tmp_path / "o", tiny, settings, shard, progress=False)
+        for shard in range(SHARDS)
+    ]
+    found = xr.concat([part for path in paths for part in read_scores(path)], "sequence")
+    whole = extract(tiny, list(corpus.examples()), None, ROLES, progress=False).drop_vars("cluster")
+    xr.testing.assert_allclose(found.sel(sequence=whole["sequence"]), whole, rtol=1e-5, atol=1e-6)
+    assert found.dtype == np.float32
+    assert found.sel(role="nsubj").isnull().all()  # neither gold relations nor a parser
+
+
+def test_bank_names_the_same_sieves_whatever_the_data_show(tiny, pairs: Path, tmp_path: Path):
+    corpus = open_corpus(pairs, ["one", "two"])
+    path = extract_shard(corpus, tmp_path / "o", tiny, Settings(roles=("bank",)), 0, progress=False)
+    [found] = read_scores(path)
+    whole = extract(tiny, list(corpus.examples()), progress=False)
+    assert {"nsubj", "obl_reversed"} <= {*found["role"].values}
+    np.testing.assert_allclose(found.sel(role=whole["role"]), whole, rtol=1e-5, atol=1e-6)
+
+
+def test_a_finished_shard_is_skipped_and_a_killed_one_starts_again(
+    tiny, pairs: Path, tmp_path: Path, monkeypatch
+):
+    corpus, output = open_corpus(pairs, ["one", "two"]), tmp_path / "o"
+    path = extract_shard(corpus, output, tiny, Settings(), 0, progress=False)
+    whole = read_moments(path)
+    with monkeypatch.context() as patched:
+        patched.setattr(extract_corpus, "extract", lambda *_, **__: pytest.fail("scored again"))
+        assert extract_shard(corpus, output, tiny, Settings(), 0, progress=False) == path
+    path.unlink()
+    left = output / f".{path.stem}-killed.parquet"
+    left.write_bytes(b"PAR1")
+    extract_shard(corpus, output, tiny, Settings(), 0, progress=False)
+    assert not left.exists()
+    xr.testing.assert_equal(read_moments(path), whole)
+
+
+@pytest.mark.parametrize(
+    "failure", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt(), SystemExit(143)]
+)
+def test_a_failure_in_the_middle_leaves_the_other_shards_and_nothing_else(
+    tiny, pairs: Path, tmp_path: Path, monkeypatch, capsys, failure: BaseException
+):
+    monkeypatch.setattr(extract_corpus, "CHUNK", 2)
+    output, options = tmp_path / "o", ("--columns", "one", "two")
+    assert run(pairs, output, *options, shard=f"0/{SHARDS}") == 0
+    before = files(output)
+    capsys.readouterr()
+
+    class Full(pq.ParquetWriter):
+        written = 0
+
+        def write_table(self, *arguments, **others):
+            if Full.written:
+                raise failure
+            Full.written += 1
+            super().write_table(*arguments, **others)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shards.pq, "ParquetWriter", Full)
+        if isinstance(failure, OSError):
+            assert run(pairs, output, *options, shard=f"1/{SHARDS}") == 1
+            lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error")]
+            assert len(lines) == 1
+            assert "No space left on device" in lines[0]
+            assert f"shard-00001-of-0000{SHARDS}.parquet" in lines[0]
+        else:
+            with pytest.raises(type(failure)):
+                run(pairs, output, *options, shard=f"1/{SHARDS}")
+    assert files(output) == before
+    for shard in (1, 2):
+        assert run(pairs, output, *options, shard=f"{shard}/{SHARDS}") == 0
+    assert run(pairs, output, *options, shard="") == 0
+
+
+def test_more_shards_than_sequences_merge_too(tiny, tmp_path: Path):
+    path = tmp_path / "a.txt"
+    path.write_text("one dog\ntwo dogs\n")
+    for keep in ("scores", "moments"):
+        corpus, output, settings = open_corpus(path), tmp_path / keep, Settings(shards=4, keep=keep)
+        for shard in range(4):
+            extract_shard(corpus, output, tiny, settings, shard, progress=False)
+        table = pd.read_csv(merge_shards(output))
+        assert set(table.loc[table["role"] == "cls", "n"]) == {2}
+
+
+def test_merging_names_the_shards_that_are_missing_damaged_or_of_another_run(
+    tiny, pairs: Path, tmp_path: Path
+):
+    corpus, output = open_corpus(pairs, ["one", "two"]), tmp_path / "o"
+    with pytest.raises(InputError, match=r"run\.json is missing"):
+        merge_shards(output)
+    path = extract_shard(corpus, output, tiny, Settings(SHARDS), 1, progress=False)
+    with pytest.raises(InputError, match="shard-00000-of-00003.parquet, shard-00002-of-00003.parquet"):
+        merge_shards(output)
+    for shard in (0, 2):
+        extract_shard(corpus, output, tiny, Settings(SHARDS), shard, progress=False)
+    other = tmp_path / "other"
+    changed = extract_shard(corpus, other, tiny, Settings(SHARDS, max_tokens=16), 1, progress=False)
+    content = path.read_bytes()
+    shutil.copy(changed, path)
+    with pytest.raises(InputError, match="max_tokens is 16, here 128"):
+        merge_shards(output)
+    for damaged in (b"", content[:-9], b"PAR1"):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match="shard-00001-of-00003.parquet is damaged"):
+            merge_shards(output)
+        with pytest.raises(InputError, match="shard-00001-of-00003.parquet is damaged"):
+            extract_shard(corpus, output, tiny, Settings(SHARDS), 1, progress=False)
+    assert not (output / "roles.csv").exists()
+
+
+def test_metadata_say_what_was_extracted_with_what(tiny, pairs: Path, tmp_path: Path):
+    path = extract_shard(open_corpus(pairs, ["one", "two"]), tmp_path, tiny, Settings(2), 1, progress=False)
+    found = read_provenance(path)
+    assert found["weights_sha256"] == tiny.digest
+    assert found["inputs"] == {"pairs.jsonl": pairs.stat().st_size}
+    assert (found["shard"], found["shards"], found["max_tokens"]) == (1, 2, 128)
+    assert "torch" in found["versions"]
+    assert json.loads((tmp_path / "run.json").read_text()).items() <= found.items()
+
+
+@pytest.mark.parametrize(
+    ("options", "shard", "says"),
+    [
+        (["--max-tokens", "64"], "1/3", "max_tokens is 128, here 64"),
+        (["--moments"], "1/3", "keep is scores, here moments"),
+        (["--roles", "cls"], "1/3", "roles is ['local'"),
+        (["--precision", "bfloat16"], "1/3", "precision is float32, here bfloat16"),
+        (["--arithmetic", "published"], "1/3", "arithmetic is corrected, here published"),
+        ([], "1/4", "shards is 3, here 4"),
+        (["--max-tokens", "64"], "", "max_tokens is 128, here 64"),
+        ([], "3/3", "shard is 3/3: the shards of 3 are 0 to 2"),
+        ([], "-1/3", "shard is -1/3"),
+        ([], "0/0", "shard is 0/0"),
+        (["--roles", "nonsense"], "1/3", "unknown role 'nonsense'"),
+        (["--parser", "some.conllu"], "1/3", "give the CoNLL-U file as INPUT"),
+        (["--encoder", "./nowhere"], "1/3", "no such checkpoint folder"),
+    ],
+)
+def test_another_run_and_bad_requests_are_refused_in_one_line(
+    corpus: Path, tmp_path: Path, capsys, options: list[str], shard: str, says: str
+):
+    output = tmp_path / "o"
+    assert run(corpus, output, shard="0/3") == 0
+    before = files(output)
+    capsys.readouterr()
+    assert run(corpus, output, *options, shard=shard) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert says in line
+    assert files(output) == before
+
+
+def test_changed_inputs_other_weights_and_foreign_folders_are_refused(
+    tiny, corpus: Path, tmp_path: Path, capsys
+):
+    output = tmp_path / "o"
+    assert run(corpus, output, shard="0/2") == 0
+    run_file = json.loads((output / "run.json").read_text())
+    (output / "run.json").write_text(json.dumps(run_file | {"weights_sha256": "of others"}))
+    assert run(corpus, output, shard="1/2") == 1
+    assert "weights_sha256 is of others, here" in capsys.readouterr().err
+    (output / "run.json").write_text("{")
+    assert run(corpus, output, shard="1/2") == 1
+    assert "run.json is missing or damaged" in capsys.readouterr().err
+    (output / "run.json").unlink()
+    assert run(corpus, output, shard="1/2") == 1
+    assert "holds shards but no run.json" in capsys.readouterr().err
+    (output / "run.json").write_text(json.dumps(run_file))
+    (corpus / "a.conllu").write_text(SENTENCE.format("cats"))
+    assert run(corpus, output, shard="1/2") == 1
+    assert "inputs is" in capsys.readouterr().err
+    assert run(corpus, corpus / "o", shard="0/2") == 1
+    assert "lies in the input" in capsys.readouterr().err
+    assert run(corpus, corpus / "a.conllu", shard="0/2") == 1
+    assert "is a file: name a folder" in capsys.readouterr().err
+
+
+def test_a_bad_row_stops_its_shard_before_anything_is_scored_or_claimed(tiny, tmp_path: Path, monkeypatch):
+    path = tmp_path / "a.txt"
+    path.write_text("one\n" * 5 + "\n")
+    monkeypatch.setattr(extract_corpus, "extract", lambda *_, **__: pytest.fail("scored"))
+    with pytest.raises(InputError, match="line 6: a text is missing"):
+        extract_shard(open_corpus(path), tmp_path / "o", tiny, Settings(), 0, progress=False)
+    assert not (tmp_path / "o").exists()
+
+
+def test_moments_alone_are_small_and_are_no_scores(tiny, corpus: Path, tmp_path: Path):
+    settings = Settings(parser="gold", keep="moments")
+    path = extract_shard(open_corpus(corpus), tmp_path / "o", tiny, settings, 0, progress=False)
+    assert pq.read_metadata(path).num_rows == len(ROLES) * tiny.layers * tiny.heads
+    with pytest.raises(InputError, match="holds moments alone"):
+        next(read_scores(path))
+
+
+def test_one_command_makes_all_shards_and_leaves_finished_ones(tiny, corpus: Path, tmp_path: Path, capsys):
+    assert run(corpus, tmp_path / "o", shard="1/3") == 0
+    before = files(tmp_path / "o")
+    command = [str(corpus), str(tmp_path / "o"), "--encoder", "tiny"]
+    assert main([*command, "--shards", "3"]) == 0
+    assert before.items() < files(tmp_path / "o").items()
+    assert main([*command, "--merge"]) == 0
+    assert capsys.readouterr().out.count("shard-") == 4
+    with pytest.raises(SystemExit):
+        main([*command, "--shards", "3", "--shard", "0/3"])

@@ -1,0 +1,329 @@
+"""On a Ray cluster the shards are those of the loop, whatever dies; few CPUs and bad input do not make it wait."""
+
+import errno
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pyarrow.parquet as pq
+import pytest
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install .[ray]")
+
+from analysis.encoders.models import load_encoder
+from analysis.errors import InputError
+from analysis.extract_corpus import main
+from analysis.scale import loop as extract_corpus
+from analysis.scale import ray as ray_engine
+from analysis.scale import shards
+from analysis.scale.attempts import Attempts
+from analysis.scale.loop import Settings, identity
+from analysis.scale.ray import ATTEMPTS, EXAMPLE, Job, Scorer, cluster, decoded, encoded, plan, read_shard
+from analysis.texts.corpora import open_corpus
+from analysis.texts.examples import Example, Relation
+
+WORDS = "the old dog saw a red cat , and it ran away from there".split()
+TINY = ("tiny", "cpu", "float32")
+LOADED = cache(load_encoder)
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture(scope="module")
+def one_cpu() -> Iterator[None]:
+    """A cluster of one CPU, the least there is: an actor that took all of it would wait for its input for ever."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.delenv("RAY_ADDRESS", raising=False)
+        patched.setattr(ray, "init", partial(ray.init, num_cpus=1))
+        with cluster() as nodes:
+            assert [node["CPU"] for node in nodes] == [1]
+            yield
+        assert not ray.is_initialized()  # it ends where it was started
+
+
+@pytest.fixture(autouse=True)
+def _load_once(monkeypatch):
+    """This process loads the encoder once for all tests."""
+    for module in (extract_corpus, ray_engine):
+        monkeypatch.setattr(module, "load_encoder", LOADED)
+
+
+@pytest.fixture
+def gold(tmp_path: Path) -> Path:
+    """Sentences with gold relations; a third of them is more than one part, and takes seconds to score."""
+    generator = np.random.default_rng(0)
+    rows = "".join(  # a chain, whose relations take turns
+        f"{word}\t{{}}\t_\tX\t_\t_\t{word - 1}\t{('nsubj', 'obj', 'amod')[word % 3]}\t_\t_\n"
+        for word in range(1, 31)
+    )
+    path = tmp_path / "gold.conllu"
+    sentences = (rows.format(*generator.choice(WORDS, size=30)) for _ in range(1560))
+    path.write_text("".join(f"{sentence}\n" for sentence in sentences))
+    return path
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    """A few lines without relations."""
+    path = tmp_path / "lines.txt"
+    path.write_text("one dog saw two dogs\n" * 6)
+    return path
+
+
+def run(path: Path, output: Path, *options: str) -> int:
+    """The command with the tiny encoder."""
+    return main([str(path), str(output), "--encoder", "tiny", *options])
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Everything in a folder, hidden files too."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def same_shards(first: Path, second: Path) -> None:
+    """The same files, with the same numbers in them."""
+    assert sorted(files(first)) == sorted(files(second))
+    assert (first / "run.json").read_bytes() == (second / "run.json").read_bytes()
+    for path in first.glob("*.parquet"):
+        one, other = (pq.read_table(folder / path.name) for folder in (first, second))
+        assert one.schema.names == other.schema.names
+        assert one["sequence"].equals(other["sequence"])
+        for name in one.schema.names[1:]:
+            values = [np.array(table[name].to_pylist(), dtype=float) for table in (one, other)]
+            np.testing.assert_allclose(*values, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.usefixtures("one_cpu")
+def test_shards_and_table_are_those_of_the_loop_which_began_the_run_though_an_actor_is_killed(
+    gold: Path, tmp_path: Path
+):
+    output, options, killed = tmp_path / "ray", ("--shards", "3"), []
+    assert run(gold, tmp_path / "loop", *options) == 0
+    assert run(gold, output, "--shard", "1/3") == 0
+    begun = files(output)
+
+    def kill() -> None:
+        while not [*output.glob(".shard-*")]:
+            time.sleep(0.01)
+        for process in psutil.Process().children(recursive=True):
+            if "MapWorker(MapBatches(Scorer))" in process.name() + "".join(process.cmdline()):
+                os.kill(process.pid, signal.SIGKILL)
+                killed.append([path.name for path in output.glob(".shard-*")])
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    assert run(gold, output, *options, "--engine", "ray") == 0
+    thread.join()
+    assert [len(unfinished) for unfinished in killed] == [1]  # in the middle of a shard
+    assert begun.items() <= files(output).items()
+    same_shards(tmp_path / "loop", output)
+    finished = files(output)
+    for engine in ("ray", "loop"):
+        assert run(gold, output, *options, "--engine", engine) == 0
+    assert files(output) == finished
+    for folder in ("loop", "ray"):
+        assert run(gold, tmp_path / folder, "--merge") == 0
+    assert (output / "roles.csv").read_text() == (tmp_path / "loop" / "roles.csv").read_text()
+
+
+@pytest.mark.usefixtures("one_cpu")
+def test_what_a_worker_refuses_is_one_line_and_the_finished_shards_stay(
+    lines: Path, tmp_path: Path, capfd: pytest.CaptureFixture
+):
+    output, options = tmp_path / "o", ("--parser", "nowhere", "--engine", "ray")
+    assert run(lines, output, "--shard", "0/3") == 0
+    claimed = json.loads((output / "run.json").read_text())
+    (output / "run.json").write_text(json.dumps(claimed | {"parser": "nowhere"}))
+    before = files(output)
+    capfd.readouterr()
+    assert run(lines, output, "--shards", "3", *options) == 1
+    [said] = [line for line in capfd.readouterr().err.split("\n") if line and "sequence" not in line]
+    assert said.startswith("error: the spaCy pipeline 'nowhere' cannot be loaded")
+    assert files(output) == before
+
+
+def test_a_cluster_that_fails_is_one_line(tmp_path: Path, monkeypatch, capsys):
+    def fail(*_):
+        raise ray.exceptions.RaySystemError("no node\nis left")
+        yield
+
+    path = tmp_path / "a.txt"
+    path.write_text("one dog\n")
+    monkeypatch.setattr(ray_engine, "cluster", lambda: nullcontext([{"CPU": 1.0}]))
+    monkeypatch.setattr(ray_engine, "_run", fail)
+    assert run(path, tmp_path / "o", "--engine", "ray") == 1
+    assert re.search(
+        r"^error: Ray ended the run, see its logs: .*no node is left.*$", capsys.readouterr().err, re.M
+    )
+    assert [*files(tmp_path / "o")] == ["run.json"]
+
+
+def test_a_bad_row_stops_the_run_before_anything_is_claimed(tmp_path: Path, capsys):
+    path = tmp_path / "a.txt"
+    path.write_text("one\n" * 5 + "\n")
+    assert run(path, tmp_path / "o", "--shards", "2", "--engine", "ray") == 1
+    assert "line 6: a text is missing or empty" in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--shard", "0/2"], "makes all shards"),
+        (["--merge"], "makes all shards"),
+        (["--shards", "0"], "shard is 0/0"),
+        (["--shards", "3"], "shards is 2, here 3"),
+        (["--shards", "2", "--moments"], "keep is scores, here moments"),
+        (["--shards", "2", "--device", "cuda:1"], "give cuda"),
+        (["--shards", "2", "--actors-per-gpu", "0"], "actors per GPU is 0"),
+        (["--shards", "2", "--encoder", "./nowhere"], "no such checkpoint folder"),
+    ],
+)
+def test_contradictions_and_other_runs_are_refused_in_one_line(
+    tmp_path: Path, capsys, options: list[str], says: str
+):
+    path = tmp_path / "a.txt"
+    path.write_text("one dog\ntwo dogs\n")
+    assert run(path, tmp_path / "o", "--shard", "0/2") == 0
+    before = files(tmp_path / "o")
+    capsys.readouterr()
+    assert run(path, tmp_path / "o", "--engine", "ray", *options) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert says in line
+    assert files(tmp_path / "o") == before
+
+
+def test_without_ray_one_line_says_what_to_install(lines: Path, tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "analysis.scale.ray")
+    assert run(lines, tmp_path / "o", "--shards", "2", "--engine", "ray") == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert "pip install .[ray]" in line
+
+
+NODES = {
+    "one CPU": [{"CPU": 1.0}],
+    "two CPUs": [{"CPU": 2.0}],
+    "many small nodes": [{"CPU": 2.0}] * 32,
+    "nodes of all sizes and a head without CPUs": [
+        {"memory": 1.0},
+        {"CPU": 3.0},
+        {"CPU": 16.0},
+        {"CPU": 96.0},
+    ],
+    "GPUs": [{"CPU": 8.0}, {"CPU": 96.0, "GPU": 8.0}, {"CPU": 4.0, "GPU": 4.0}],
+    "a GPU and one CPU": [{"CPU": 1.0, "GPU": 1.0}],
+}
+
+
+@pytest.mark.parametrize("nodes", NODES.values(), ids=NODES.keys())
+@pytest.mark.parametrize("parser", [None, "a_pipeline"])
+@pytest.mark.parametrize(("device", "each"), [("cpu", 1), ("cuda", 1), ("cuda", 3)])
+def test_every_actor_finds_its_place_and_a_reading_task_too_however_they_are_packed(
+    nodes, parser, device, each
+):
+    gpus = sum(int(node.get("GPU", 0)) for node in nodes)
+    if device == "cuda" and not gpus:
+        with pytest.raises(InputError, match="no node with a GPU"):
+            plan(nodes, device, Settings(parser=parser), 1000, each)
+        return
+    found = plan(nodes, device, Settings(parser=parser), 1000, each)
+    assert found.actor_gpus * each == (device == "cuda") * 1
+    assert found.actors == gpus * each if device == "cuda" else found.actors >= 1
+    for order in (nodes, nodes[::-1]):  # filled one after the other
+        left, placed = [], 0
+        for node in order:
+            cpus, free = node.get("CPU", 0), node.get("GPU", 0)
+            while (
+                placed < found.actors and cpus >= found.actor_cpus - 1e-6 and free >= found.actor_gpus - 1e-6
+            ):
+                cpus, free, placed = cpus - found.actor_cpus, free - found.actor_gpus, placed + 1
+            left.append(cpus)
+        assert placed == found.actors
+        assert max(left) >= found.reader_cpus - 1e-6
+    assert found.reader_cpus > 0
+    assert (found.reader_cpus, 0) != (found.actor_cpus, found.actor_gpus)  # they would be one stage
+
+
+def test_no_more_actors_than_shards():
+    assert plan([{"CPU": 96.0}], "cpu", Settings(), 3).actors == 3
+
+
+@pytest.fixture
+def counter(one_cpu):
+    """Where the attempts of a run are counted."""
+    return ray.remote(Attempts).options(num_cpus=0).remote()
+
+
+@pytest.fixture
+def job(lines: Path, tmp_path: Path) -> Job:
+    """A run of two shards whose output folder is there."""
+    corpus, settings = open_corpus(lines), Settings(2)
+    (tmp_path / "o").mkdir()
+    run = identity(corpus, LOADED("tiny"), settings)
+    return Job(corpus, tmp_path / "o", TINY, settings, run, 2048, os.getcwd())
+
+
+def test_a_full_disk_is_an_answer_and_leaves_nothing(job: Job, counter, monkeypatch):
+
+    class Full(pq.ParquetWriter):
+        def write_table(self, *_, **__):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shards.pq, "ParquetWriter", Full)
+    answer = Scorer(job, counter, 1)(read_shard(ray_shard(1), job, counter)).to_pylist()
+    assert answer[0]["shard"] == 1
+    assert "shard-00001-of-00002.parquet cannot be written: No space left on device" in answer[0]["error"]
+    assert not files(job.output)
+
+
+def test_a_shard_that_processes_die_of_is_given_up(job: Job, counter):
+    for _ in range(ATTEMPTS):
+        ray.get(counter.begin.remote("read", 1))
+    [given_up] = read_shard(ray_shard(1), job, counter).to_pylist()
+    assert given_up["error"].startswith(f"{ATTEMPTS} processes died of the attempt to read shard 1/2: give")
+    [other] = read_shard(ray_shard(0), job, counter).to_pylist()
+    assert other["error"] is None
+    assert len(other["examples"]) == 3
+
+
+def test_other_folders_and_other_weights_on_a_node_are_named(job: Job, counter):
+    [answer] = read_shard(ray_shard(0), replace(job, folder="/nowhere"), counter).to_pylist()
+    assert answer["error"].startswith("/nowhere is not on ")
+    other = replace(job, run={**job.run, "weights_sha256": "of others"})
+    [answer] = Scorer(other, counter, 1)(read_shard(ray_shard(0), job, counter)).to_pylist()
+    assert "encoder tiny has other weights on" in answer["error"]
+
+
+def ray_shard(number: int):
+    """The row that stands for a shard at the beginning."""
+    return ray_engine.pa.table({"shard": [number]})
+
+
+def test_examples_come_through_arrow_as_they_were():
+    relations = (Relation("nsubj", 0, (0, 3), (4, 7)), Relation("dobj", 1, (1, 2), (3, 4)))
+    examples = [Example("a", "one"), Example("b", "one", "two"), Example("c", "x", "y", relations=relations)]
+    examples.append(Example("d", "none", relations=()))
+    rows = ray_engine.pa.array([encoded(example) for example in examples], EXAMPLE)
+    assert [decoded(row) for row in rows] == examples
+
+
+def test_an_address_that_does_not_answer_is_named(monkeypatch):
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    with (
+        pytest.raises(InputError, match=r"RAY_ADDRESS is 127\.0\.0\.1:1: Ray does not start"),
+        ray_engine.cluster(),
+    ):
+        pass

@@ -1,0 +1,52 @@
+"""Entropies against loops over the formula, with padding, and at the ends of their range."""
+
+import numpy as np
+import pytest
+import torch
+from oracles import random_maps
+
+from analysis.encoders.layout import layouts
+from analysis.encoders.models import load_tokenizer
+from analysis.scores.maps import SMOOTHING, all_rows, first_row
+from analysis.texts.examples import Example
+
+TEXTS = {"short": ("It ran .",), "pair": ("The cat , she said , ran .", "It did not see the old dog .")}
+BATCH = layouts(load_tokenizer("tiny"), [Example(name, *texts) for name, texts in TEXTS.items()])
+LONGEST = max(map(len, BATCH))
+
+
+def entropy(row: np.ndarray) -> float:
+    """Entropy (nats) of one row, smoothed as the released code does."""
+    smoothed = (1 - 1e-4) * row + 1e-4 / len(row)
+    return -sum(p * np.log(p) for p in smoothed)
+
+
+def padded(maps: list[np.ndarray]) -> torch.Tensor:
+    """Maps of several lengths, nothing on padded columns, anything on padded rows."""
+    batch = np.full((len(maps), maps[0].shape[0], LONGEST, LONGEST), 0.3)
+    for index, found in enumerate(maps):
+        size = found.shape[-1]
+        batch[index, :, :size] = 0
+        batch[index, :, :size, :size] = found
+    return torch.from_numpy(batch)
+
+
+def test_equal_loops_whatever_the_padding():
+    maps = [random_maps(len(layout), heads=3, seed=seed) for seed, layout in enumerate(BATCH)]
+    expected = [[np.mean([entropy(row) for row in attention]) for attention in found] for found in maps]
+    np.testing.assert_allclose(all_rows(padded(maps), BATCH), expected, rtol=1e-9)
+    expected = [[entropy(attention[0]) for attention in found] for found in maps]
+    np.testing.assert_allclose(first_row(padded(maps), BATCH), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("statistic", [all_rows, first_row])
+def test_uniform_attention_has_the_logarithm_of_the_length(statistic):
+    maps = [np.full((1, len(layout), len(layout)), 1 / len(layout)) for layout in BATCH]
+    expected = [[np.log(len(layout))] for layout in BATCH]
+    np.testing.assert_allclose(statistic(padded(maps), BATCH), expected, rtol=1e-9)
+
+
+def test_attention_to_one_token_has_hardly_any():
+    found = all_rows(padded([np.eye(len(layout))[None] for layout in BATCH]), BATCH)
+    assert (found > 0).all()
+    assert (found < 20 * SMOOTHING).all()

@@ -1,0 +1,183 @@
+"""Given words as word pieces, and attention between words against loops over words and pieces."""
+
+import numpy as np
+import pytest
+import torch
+from architectures import SENTENCES as LEARNT
+from architectures import byte_level_tokenizer, save
+from tokenizers import pre_tokenizers
+
+from analysis.encoders.models import load_encoder
+from analysis.errors import InputError
+from analysis.scores.words import (
+    NO_PIECES,
+    NO_WORDS,
+    ROWS,
+    TOO_LONG,
+    WordMerge,
+    piece_counts,
+    read_batch,
+    read_word_maps,
+    split_words,
+    word_maps,
+)
+
+SENTENCES = [
+    ["The", "xylophonists", "sleep", "."],
+    ["It", "rains"],
+    ["Unbelievably", ",", "a", "tokenizer", "splits", "antidisestablishmentarianism", "."],
+]
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return load_encoder("tiny")
+
+
+@pytest.fixture(scope="module")
+def sentences(encoder):
+    return split_words(encoder.tokenizer, SENTENCES).kept
+
+
+def merged(attention: np.ndarray, word: np.ndarray, rows: str) -> np.ndarray:
+    """Oracle: one map between pieces as one between words, pair by pair."""
+    pieces = [np.flatnonzero(word == number) for number in range(word[-1] + 1)]
+    reduce = {"mean": np.mean, "first": lambda values: values[0], "max": np.max}[rows]
+    return np.array([[reduce(attention[row][:, column].sum(axis=1)) for column in pieces] for row in pieces])
+
+
+def test_words_keep_their_places(encoder, sentences):
+    for given, found in zip(SENTENCES, sentences, strict=True):
+        tokens = encoder.tokenizer.convert_ids_to_tokens(found.input_ids.tolist())
+        assert tokens[0] == "[CLS]"
+        assert tokens[-1] == "[SEP]"
+        assert found.words == len(given)
+        for place, form in enumerate(given, 1):
+            own = [token for token, word in zip(tokens, found.word, strict=True) if word == place]
+            assert own == encoder.tokenizer.tokenize(form)
+        assert not found.type_ids.any()
+    assert (np.bincount(sentences[0].word) > 1).any(), "no word is split"
+
+
+def test_byte_level_words_are_spelled_as_in_running_text():
+    """RoBERTa's vocabulary has most words with the blank before them: without it "dog" would be other pieces."""
+    tokenizer = byte_level_tokenizer()
+    given = [sentence.split() for sentence in LEARNT]
+    kept = split_words(tokenizer, given).kept
+    for words, found in zip(given, kept, strict=True):
+        expected = tokenizer.tokenize("".join(f" {word}" for word in words))
+        assert tokenizer.convert_ids_to_tokens(found.input_ids.tolist()) == ["<s>", *expected, "</s>"]
+        assert found.words == len(words)
+        for place, word in enumerate(words, 1):
+            assert (found.word == place).sum() == len(tokenizer.tokenize(f" {word}"))
+    assert tokenizer.tokenize("dog") != tokenizer.tokenize(" dog")
+    assert piece_counts(tokenizer, given[0]).tolist() == np.bincount(kept[0].word)[1:-1].tolist()
+
+
+def test_a_tokenizer_that_adds_the_blank_itself_gives_the_same():
+    tokenizer, adding = byte_level_tokenizer(), byte_level_tokenizer.__wrapped__()
+    adding.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    assert adding.tokenize("dog") == adding.tokenize(" dog")
+    given = [sentence.split() for sentence in LEARNT]
+    for one, other in zip(*(split_words(each, given).kept for each in (tokenizer, adding)), strict=True):
+        assert one.input_ids.tolist() == other.input_ids.tolist()
+        assert one.word.tolist() == other.word.tolist()
+
+
+def test_word_maps_of_a_byte_level_encoder(tmp_path):
+    encoder = load_encoder(save("roberta", tmp_path))
+    [sentence] = split_words(encoder.tokenizer, [LEARNT[0].split()]).kept
+    maps = word_maps(encoder, sentence)
+    assert maps.shape == (encoder.layers, encoder.heads, sentence.words + 2, sentence.words + 2)
+    np.testing.assert_allclose(maps.sum(-1), 1, atol=1e-5)
+    assert (np.bincount(sentence.word) > 1).any(), "no word is split"
+
+
+def test_pieces_of_each_word(encoder):
+    counts = piece_counts(encoder.tokenizer, SENTENCES[2]).tolist()
+    assert counts == [len(encoder.tokenizer.tokenize(form)) for form in SENTENCES[2]]
+
+
+def test_left_out_sentences_are_counted_and_shift_nothing(encoder):
+    given = [["a"] * 20, ["a", "\u200b", "b"], [], ["It", "rains"], [" ", "x"]]
+    split = split_words(encoder.tokenizer, given, max_tokens=10)
+    assert split.left_out == {TOO_LONG: 1, NO_PIECES: 2, NO_WORDS: 1}
+    assert [each.number for each in split.kept] == [3]
+
+
+@pytest.mark.parametrize("limit", [2, 10**9])
+def test_limits_that_do_not_fit(encoder, limit: int):
+    with pytest.raises(InputError, match="max_tokens is"):
+        split_words(encoder.tokenizer, SENTENCES, limit)
+
+
+def test_nothing_left(encoder):
+    with pytest.raises(InputError, match="1 a word without word pieces"):
+        split_words(encoder.tokenizer, [["\u200b"]])
+    with pytest.raises(InputError, match="no sequences"):
+        read_word_maps(encoder, [], lambda *_: None)
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_maps_of_a_padded_batch_against_loops(encoder, sentences, rows: str):
+    pieces, layers = [], []
+    from analysis.encoders.tap import tap
+
+    with tap(encoder.model, lambda _, weights: pieces.append(weights.numpy())), torch.inference_mode():
+        encoder.model(**encoder.inputs(sentences))
+    read_batch(encoder, sentences, lambda layer, maps: layers.append((layer, maps.numpy())), rows, check=True)
+    assert [layer for layer, _ in layers] == list(range(encoder.layers))
+    for (_, found), attention in zip(layers, pieces, strict=True):
+        for number, each in enumerate(sentences):
+            size = each.words + 2
+            for head in range(encoder.heads):
+                expected = merged(attention[number, head, : len(each), : len(each)], each.word, rows)
+                np.testing.assert_allclose(found[number, head, :size, :size], expected, atol=1e-6)
+            assert not found[number, :, size:].any()
+            assert not found[number, :, :, size:].any()
+
+
+def test_rows_sum_to_one_unless_they_are_maxima(encoder, sentences):
+    for rows, total in (("mean", 1), ("first", 1)):
+        np.testing.assert_allclose(word_maps(encoder, sentences[2], rows).sum(-1), total, atol=1e-5)
+    assert (word_maps(encoder, sentences[2], "max").sum(-1) > 1.001).any()
+
+
+def test_rows_differ_on_a_split_word_only(encoder, sentences):
+    maps = {rows: word_maps(encoder, sentences[0], rows) for rows in ROWS}
+    split = np.bincount(sentences[0].word) > 1
+    for one, other in (("mean", "first"), ("mean", "max"), ("first", "max")):
+        gap = np.abs(maps[one] - maps[other]).max(axis=(0, 1, 3))
+        assert (gap[split] > 1e-4).all()
+        assert (gap[~split] < 1e-6).all()
+
+
+def test_without_special_tokens_the_rest_is_the_same(encoder, sentences):
+    attention = torch.rand(3, 2, *2 * [max(map(len, sentences))])
+    whole, words = (WordMerge(sentences, special=special)(attention) for special in (True, False))
+    for number, each in enumerate(sentences):
+        inside = slice(0, each.words)
+        within = whole[number, :, 1 : each.words + 1, 1 : each.words + 1]
+        torch.testing.assert_close(words[number, :, inside, inside], within)
+        assert not words[number, :, each.words :].any()
+        assert not words[number, :, :, each.words :].any()
+
+
+def test_streamed_maps_do_not_depend_on_the_batch(encoder, sentences):
+    found: dict[tuple[int, int], np.ndarray] = {}
+
+    def read(indices, layer, maps):
+        found.update({(index, layer): each.numpy() for index, each in zip(indices, maps, strict=True)})
+
+    read_word_maps(encoder, sentences, read, budget=1, progress=False)
+    alone = dict(found)
+    read_word_maps(encoder, sentences, read, progress=False)
+    assert len(found) == len(sentences) * encoder.layers
+    for (index, layer), maps in alone.items():
+        size = sentences[index].words + 2
+        np.testing.assert_allclose(found[index, layer][:, :size, :size], maps[:, :size, :size], atol=1e-5)
+
+
+def test_unknown_rows(encoder, sentences):
+    with pytest.raises(InputError, match="rows is 'last': choose from mean, first, max"):
+        word_maps(encoder, sentences[0], "last")

@@ -1,0 +1,328 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.weightstats import ttost_paired
+from studies import error_of
+
+from analysis.errors import InputError
+from analysis.statistics.comparison import CHANGES, COLUMNS, KEYS, compare, partial_conjunction, sign_flip
+
+ROLES, LAYERS, HEADS, N = ["local", "nsubj"], 3, 4, 40
+FAST = {"resamples": 199, "permutations": 999}
+RARE = slice(None, None, 2)  # the sequences without nsubj
+
+
+def scores(values: np.ndarray) -> xr.DataArray:
+    sequences = [f"dev-{number}" for number in range(len(values))]
+    coordinates = {
+        "sequence": sequences, "role": ROLES, "layer": range(LAYERS), "head": range(HEADS),
+        "cluster": ("sequence", np.arange(len(values)) // 2),
+    }  # fmt: skip
+    return xr.DataArray(values.astype(np.float32), coordinates, ("sequence", "role", "layer", "head"))
+
+
+def labels(array: xr.DataArray) -> pd.DataFrame:
+    """A role table that says a head has the role where its mean score exceeds 3."""
+    means = array.mean("sequence").to_series().rename("mean").reset_index()
+    return means.assign(assigned_audited=(means["mean"] > 3).astype("boolean"))
+
+
+def cell(table: pd.DataFrame, role: str, layer: int, head: int) -> pd.Series:
+    chosen = (table["role"] == role) & (table["layer"] == layer) & (table["head"] == head)
+    return table[chosen].squeeze(axis=0)
+
+
+@pytest.fixture
+def states() -> tuple[xr.DataArray, xr.DataArray]:
+    """Scores that differ by noise, but for heads that move: of `local`, (1, 2) up past 3, (2, 0) down below it."""
+    rng = np.random.default_rng(3)
+    before = rng.gamma(4, 0.4, (N, len(ROLES), LAYERS, HEADS))
+    before[:, :, 2, :2] += 3
+    after = before + rng.normal(0, 0.3, before.shape)
+    after[:, 0, 1, 2] += 4
+    after[:, 0, 2, 0] -= 3
+    for array in (before, after):
+        array[RARE, 1] = np.nan
+    return scores(before), scores(after)
+
+
+def compared(before: xr.DataArray, after: xr.DataArray, **options) -> pd.DataFrame:
+    return compare(before, after, labels(before), labels(after), **FAST | options)
+
+
+def test_rows_and_columns(states):
+    table = compared(*states)
+    assert [*table.columns] == COLUMNS
+    keys = [(layer, head, role) for role in ROLES for layer in range(LAYERS) for head in range(HEADS)]
+    assert [*table[KEYS].itertuples(index=False, name=None)] == keys
+    assert table.groupby("role")["n"].agg(["min", "max"]).to_numpy().tolist() == [[N, N], [N // 2, N // 2]]
+
+
+def test_equals_scipy_and_statsmodels_head_by_head(states):
+    before, after = states
+    for row in compared(before, after, margin=0.4).itertuples():
+        head = {"role": row.role, "layer": row.layer, "head": row.head}
+        first, second = (state.sel(head).dropna("sequence").values.astype(float) for state in states)
+        assert (row.pretrained, row.finetuned) == pytest.approx((first.mean(), second.mean()))
+        assert row.difference == pytest.approx(np.mean(second - first))
+        assert row.p == pytest.approx(stats.ttest_rel(second, first).pvalue)
+        assert row.p_equivalence == pytest.approx(ttost_paired(second, first, -0.4, 0.4)[0])
+
+
+def test_interval_is_the_bca_interval_of_scipy(states):
+    table = compared(*states, alpha=0.1, seed=5)
+    difference = (states[1] - states[0]).sel(role="local").values.astype(float).reshape(N, -1)
+    options = {"n_resamples": 199, "confidence_level": 0.9, "method": "BCa", "rng": 5}
+    expected = stats.bootstrap((difference,), np.mean, **options).confidence_interval
+    found = table[table["role"] == "local"]
+    np.testing.assert_allclose(found[["low", "high"]].T, expected)
+    assert (found["low"] < found["difference"]).all()
+    assert (found["difference"] < found["high"]).all()
+
+
+def test_by_is_over_the_heads_of_a_role(states):
+    for _, family in compared(*states).groupby("role"):
+        expected = multipletests(family["p_sign_flip"], method="fdr_by")[1]
+        np.testing.assert_allclose(family["p_by"], expected)
+
+
+def test_all_flips_of_few_sequences_are_exact():
+    difference = np.random.default_rng(0).normal(0.5, 1, (10, 6))
+    for column, p in zip(difference.T, sign_flip(difference), strict=True):
+        flips = 1 - 2 * ((np.arange(2**10)[:, None] >> np.arange(10)) & 1)
+        extreme = np.abs(flips @ column) >= abs(column.sum()) * (1 - 1e-12)
+        assert p == pytest.approx(extreme.mean())
+
+
+def test_drawn_flips_agree_with_scipy():
+    difference = np.random.default_rng(0).normal(0.2, 1, (60, 5))
+    options = {"permutation_type": "samples", "vectorized": True, "n_resamples": 4999, "rng": 9, "axis": 0}
+    expected = stats.permutation_test((difference,), lambda x, axis: x.mean(axis), **options).pvalue
+    found = sign_flip(difference, permutations=4999)
+    assert np.abs(found - expected).max() < 4 * np.sqrt(2 * 0.5 * 0.5 / 5000)
+    assert np.ptp(found) > 0.1
+
+
+def test_missing_differences_do_not_count():
+    difference = np.random.default_rng(1).normal(0.5, 1, (9, 3))
+    padded = np.vstack([np.full((3, 3), np.nan), difference])
+    np.testing.assert_allclose(sign_flip(padded), sign_flip(difference))  # 4096 and 512 flips, all of them
+
+
+def test_sign_flip_holds_its_level():
+    trials = 4000
+    difference = np.random.default_rng(2).laplace(0, 1, (25, trials))
+    p = sign_flip(difference, permutations=999)
+    for level in (0.05, 0.5):
+        assert np.mean(p <= level) == pytest.approx(level, abs=4 * np.sqrt(level * (1 - level) / trials))
+
+
+def test_flipping_clusters_holds_the_level_that_flipping_sequences_breaks():
+    rng = np.random.default_rng(4)
+    clusters, trials = np.repeat(np.arange(20), 5), 2000
+    shared = np.repeat(rng.normal(0, 1, (20, trials)), 5, axis=0)
+    difference = shared + rng.normal(0, 0.5, (100, trials))
+    by_cluster, by_sequence = (np.mean(sign_flip(difference, unit, 999) <= 0.05) for unit in (clusters, None))
+    assert by_cluster == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / trials))
+    assert by_sequence > 0.2
+
+
+def test_planted_changes_are_found(states):
+    table = compared(*states)
+    assert cell(table, "local", 1, 2)["change"] == "gained"
+    assert cell(table, "local", 2, 0)["change"] == "lost"
+    assert cell(table, "local", 2, 1)["change"] == "kept"
+    counts = table[table["role"] == "local"]["change"].value_counts()
+    assert counts.to_dict() == {"equivalent": 9, "gained": 1, "lost": 1, "kept": 1}
+    assert set(table["change"]) <= set(CHANGES)
+
+
+def test_swapping_the_states_mirrors_the_table(states):
+    forth, back = compared(*states), compared(*states[::-1])
+    same = [*KEYS, "n", "p", "p_sign_flip", "p_by", "p_equivalence"]
+    pd.testing.assert_frame_equal(back[same], forth[same], rtol=1e-9)
+    np.testing.assert_array_equal(back["difference"], -forth["difference"])
+    np.testing.assert_allclose(back[["low", "high"]], -forth[["high", "low"]])
+    np.testing.assert_array_equal(back[["pretrained", "finetuned"]], forth[["finetuned", "pretrained"]])
+    mirrored = forth["change"].replace({"gained": "lost", "lost": "gained"})
+    assert back["change"].tolist() == mirrored.tolist()
+    assert {"gained", "lost", "kept", "equivalent"} <= set(forth["change"])
+
+
+def test_label_without_enough_evidence_is_undecided(states):
+    before, after = labels(states[0]), labels(states[1])
+    moved = (after["role"] == "local") & (after["layer"] == 0) & (after["head"] == 0)
+    after.loc[moved, "assigned_audited"] = True
+    assert cell(compare(*states, before, after, **FAST), "local", 0, 0)["change"] == "undecided"
+    # A wide scatter with neither label is not equivalence.
+    assert set(compared(*states, margin=0.001)["change"]) == {"gained", "lost", "kept", "undecided"}
+
+
+def test_change_must_survive_the_correction(states):
+    before, after = (state.copy() for state in states)
+    after[:, 0, 0, 0] = before[:, 0, 0, 0] + np.linspace(-1, 1.6, N)
+    tables = labels(before), labels(after)
+    tables[1].loc[0, "assigned_audited"] = True
+    row = compare(before, after, *tables, alpha=0.1, **FAST).loc[0]
+    assert row["p_sign_flip"] < 0.1 < row["p_by"]
+    assert row["change"] == "undecided"
+
+
+def test_gain_needs_a_rise_and_loss_a_fall(states):
+    before, after = labels(states[0]), labels(states[1])
+    swapped = compare(*states, after, before, **FAST)  # labels that contradict the scores
+    assert cell(swapped, "local", 1, 2)["change"] == "undecided"
+    assert cell(swapped, "local", 2, 0)["change"] == "undecided"
+
+
+@pytest.mark.parametrize("state", [0, 1])
+def test_untestable_in_either_state_has_no_class(states, state):
+    tables = [labels(array) for array in states]
+    tables[state].loc[[0, 5], "assigned_audited"] = pd.NA
+    table = compare(*states, *tables, **FAST)
+    assert table["change"].isna().to_numpy().nonzero()[0].tolist() == [0, 5]
+    assert table["p_by"].notna().all()
+
+
+def test_role_without_sequences_is_untestable_and_silent(states):
+    before, after = (state.copy() for state in states)
+    before[:, 1], after[:, 1] = np.nan, np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = compare(before, after, *map(labels, states), **FAST)
+    tests = [*COLUMNS[4:-1]]
+    assert table.loc[table["role"] == "nsubj", tests].isna().all(axis=None)
+    pd.testing.assert_frame_equal(
+        table[table["role"] == "local"], compared(*states)[lambda t: t["role"] == "local"]
+    )
+
+
+@pytest.mark.parametrize("present", [1, 2])
+def test_one_sequence_has_a_difference_but_no_test(states, present):
+    before, after = (state.copy() for state in states)
+    before[present:, 1], after[present:, 1] = np.nan, np.nan
+    before[:present, 1], after[:present, 1] = 1.0, np.arange(1, 1 + present).reshape(-1, 1, 1)
+    table = compared(before, after)
+    rare = table[table["role"] == "nsubj"]
+    assert rare["difference"].notna().all()
+    tests = rare[["low", "high", "p", "p_sign_flip", "p_by", "p_equivalence"]]
+    assert tests.isna().all(axis=None) == (present == 1)
+    alone = compared(before[:1], after[:1])
+    assert alone[["p", "p_sign_flip", "p_by"]].isna().all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("shift", "p", "p_equivalence", "change"),
+    [(0.0, 1, 0, "equivalent"), (0.25, 0, 0, "equivalent"), (0.75, 0, 1, "undecided")],
+)
+def test_constant_difference_is_exact(states, shift, p, p_equivalence, change):
+    before = states[0].copy(data=np.round(states[0] * 8) / 8)  # exact in binary, as is the shift
+    after = before.copy()
+    after[:, 0, 0, 0] += shift
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        row = cell(compared(before, after), "local", 0, 0)
+    assert (row["p"], row["p_equivalence"], row["change"]) == (p, p_equivalence, change)
+    assert (row["low"], row["difference"], row["high"]) == (shift, shift, shift)
+    assert (row["p_sign_flip"] == 1) == (shift == 0)
+
+
+def test_sequences_are_paired_by_their_ids(states):
+    before, after = states
+    order = np.random.default_rng(0).permutation(N)
+    pd.testing.assert_frame_equal(compared(before, after[order]), compared(before, after))
+
+
+def test_clusters_of_one_sequence_change_nothing(states):
+    single = [state.assign_coords(cluster=("sequence", np.arange(N))) for state in states]
+    pd.testing.assert_frame_equal(compared(*single, unit="cluster"), compared(*states))
+
+
+def test_doubled_sequences_count_once_as_clusters(states):
+    before, after = states
+    local = {"role": ["local"]}
+    doubled = []
+    for state in (before.sel(local), after.sel(local)):
+        copies = xr.concat(
+            [state.assign_coords(sequence=[f"{i}-{c}" for i in range(N)]) for c in "ab"], "sequence"
+        )
+        doubled.append(copies.assign_coords(cluster=("sequence", [*range(N), *range(N)])))
+    single = compared(before.sel(local), after.sel(local))
+    clustered, naive = compared(*doubled, unit="cluster"), compared(*doubled)
+    columns = ["difference", "low", "high", "p", "p_sign_flip", "p_by", "p_equivalence"]
+    pd.testing.assert_frame_equal(clustered[columns], single[columns], rtol=1e-6)
+    assert (naive["high"] - naive["low"] < 0.9 * (single["high"] - single["low"])).all()
+
+
+def test_same_seed_same_bytes(states):
+    first, second, other = (compared(*states, seed=seed).to_csv() for seed in (1, 1, 2))
+    assert first == second
+    assert first != other
+    noise = np.random.default_rng(0).normal(0, 1, (30, 4))
+    assert (sign_flip(noise, permutations=999, seed=1) != sign_flip(noise, permutations=999, seed=2)).any()
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("margin", 0),
+        ("margin", -0.5),
+        ("alpha", 0.0),
+        ("alpha", 1.0),
+        ("unit", "token"),
+        ("permutations", 98),
+    ],
+)
+def test_impossible_parameters_are_refused(states, parameter, value):
+    with pytest.raises(InputError, match=parameter):
+        compared(*states, **{parameter: value})
+
+
+def test_clusters_must_be_known(states):
+    without = [state.drop_vars("cluster") for state in states]
+    with pytest.raises(InputError, match="no coordinate cluster"):
+        compared(*without, unit="cluster")
+
+
+@pytest.mark.parametrize("name", ["sequence", "role", "layer", "head"])
+def test_other_sequences_roles_or_heads_are_refused(states, name):
+    before, after = states
+    fewer = after.isel({name: slice(1, None)})
+    assert f"differ in {name}" in error_of(compare, before, fewer, labels(before), labels(after))
+    twice = before.isel({name: [0, 0]})
+    assert f"differ in {name}" in error_of(compare, twice, twice, labels(before), labels(after))
+
+
+def test_scores_of_another_shape_or_other_gaps_are_refused(states):
+    before, after = states
+    tables = labels(before), labels(after)
+    assert "dimension sequence" in error_of(compare, before.mean("sequence"), after, *tables)
+    gap = after.copy()
+    gap[1, 1] = np.nan
+    assert "which sequences have which role" in error_of(compare, before, gap, *tables)
+
+
+def test_other_role_tables_are_refused(states):
+    before, after = (labels(state) for state in states)
+    assert "assigned_audited" in error_of(compare, *states, before, after.drop(columns="assigned_audited"))
+    assert "heads or roles" in error_of(compare, *states, before[1:], after)
+    assert "heads or roles" in error_of(compare, *states, before, after.replace({"role": {"nsubj": "dobj"}}))
+    assert "heads or roles" in error_of(compare, *states, pd.concat([before, before]), after)
+
+
+def test_partial_conjunction_is_the_largest_p():
+    p = np.array([[0.01, 0.2, 0.03], [0.01, np.nan, 0.02], [0.5, 0.5, 0.5]])
+    np.testing.assert_array_equal(partial_conjunction(p), [0.2, np.nan, 0.5])
+    assert partial_conjunction(p[0]) == 0.2
+    assert partial_conjunction(p[None]).shape == (1, 3)
+
+
+def test_partial_conjunction_holds_its_level_with_one_task_that_lacks_the_effect():
+    rng = np.random.default_rng(5)
+    p = np.column_stack([rng.uniform(0, 1e-3, (4000, 2)), rng.uniform(size=4000)])
+    assert np.mean(partial_conjunction(p) <= 0.05) == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / 4000))

@@ -1,0 +1,101 @@
+"""Moments merged in any order and of any parts give the table, mean, spread and skewness of all scores."""
+
+from functools import reduce
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import stats
+
+from analysis.errors import InputError
+from analysis.statistics.moments import merge, moments, moments_table, skewness
+from analysis.statistics.significance import published_table
+
+ROLES = ["local", "nsubj", "constant", "absent", "once"]
+LAYERS, HEADS = 2, 3
+
+
+def scores(sequences: int = 200, arithmetic: str = "corrected", seed: int = 0) -> xr.DataArray:
+    """Skewed scores; roles that some, one or no sequences have, and one whose scores are all the same."""
+    generator = np.random.default_rng(seed)
+    shape = (sequences, len(ROLES), LAYERS, HEADS)
+    values = generator.gamma(2, 1.5, shape).astype(np.float32)
+    values[generator.random(sequences) < 0.4, 1] = np.nan
+    values[:, 2] = np.float32(3.3)
+    values[:, 3] = np.nan
+    values[1:, 4] = np.nan
+    coordinates = {"role": ROLES, "layer": range(LAYERS), "head": range(HEADS)}
+    return xr.DataArray(
+        values,
+        dims=("sequence", "role", "layer", "head"),
+        coords=coordinates,
+        attrs={"arithmetic": arithmetic},
+    )
+
+
+def parts(whole: xr.DataArray, *ends: int) -> list[xr.Dataset]:
+    """The moments of consecutive parts of scores."""
+    bounds = [0, *ends, whole.sizes["sequence"]]
+    return [
+        moments(whole.isel(sequence=slice(start, end)))
+        for start, end in zip(bounds[:-1], bounds[1:], strict=True)
+    ]
+
+
+@pytest.mark.parametrize("arithmetic", ["corrected", "published"])
+@pytest.mark.parametrize("ends", [(), (1,), (0, 1, 50), (3, 3, 120, 199)])
+def test_table_of_merged_parts_equals_the_table_of_all_scores(arithmetic: str, ends: tuple[int, ...]):
+    whole = scores(arithmetic=arithmetic)
+    found = moments_table(reduce(merge, parts(whole, *ends)), tau=2.9)
+    expected = published_table(whole, tau=2.9)
+    assert expected["assigned"].nunique(dropna=False) == 3
+    pd.testing.assert_frame_equal(found[expected.columns], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_skewness_is_that_of_scipy_and_nan_for_constant_scores():
+    whole = scores()
+    found = skewness(reduce(merge, parts(whole, 7, 90)))
+    expected = stats.skew(whole.values.astype(np.float64), axis=0, nan_policy="omit")
+    np.testing.assert_allclose(found[:2], expected[:2], rtol=1e-10)
+    assert np.isnan(found[2:]).all()
+
+
+def test_merging_is_associative_commutative_and_has_a_neutral_element():
+    first, second, third = parts(scores(), 40, 41)
+    nothing = moments(scores(1).isel(sequence=slice(0, 0)))
+    xr.testing.assert_allclose(
+        merge(merge(first, second), third), merge(first, merge(second, third)), rtol=1e-10
+    )
+    xr.testing.assert_allclose(merge(first, third), merge(third, first), rtol=1e-10)
+    xr.testing.assert_equal(merge(nothing, first), first)
+    xr.testing.assert_equal(merge(first, nothing), first)
+
+
+def test_a_large_common_offset_and_large_counts_lose_no_digits():
+    generator = np.random.default_rng(1)
+    whole = scores(1).isel(sequence=[0] * 4000).copy()
+    whole.values[:] = 1e4 + generator.random(whole.shape)  # float32: steps of 0.001
+    found = reduce(merge, parts(whole, *range(1000, 4000, 1000)))
+    values = whole.values.astype(np.float64)
+    np.testing.assert_allclose(found["m2"] / found["n"], values.var(axis=0), rtol=1e-9)
+    doubled = reduce(merge, [found] * 2)
+    for _ in range(20):  # 4000 * 2^21 sequences: products of counts pass 2^63
+        doubled = merge(doubled, doubled)
+    np.testing.assert_allclose(doubled["m2"] / doubled["n"], values.var(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(skewness(doubled), stats.skew(values, axis=0), rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "other", [scores().isel(head=[0, 1]), scores().isel(role=[1, 0, 2, 3, 4]), scores(arithmetic="published")]
+)
+def test_moments_of_something_else_are_not_merged(other: xr.DataArray):
+    with pytest.raises(InputError, match="cannot be merged"):
+        merge(moments(scores()), moments(other))
+
+
+def test_table_refuses_parameters_out_of_range():
+    with pytest.raises(InputError, match="alpha"):
+        moments_table(moments(scores()), alpha=1.0)
+    with pytest.raises(InputError, match="minimum"):
+        moments_table(moments(scores()), minimum=1)

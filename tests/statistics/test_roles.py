@@ -1,0 +1,392 @@
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from analysis.errors import InputError
+from analysis.papers.pande2021 import published
+from analysis.statistics.roles import (
+    FAMILIES,
+    MASSES,
+    RELATIONS,
+    ROLES,
+    arithmetic_differences,
+    attention_mass,
+    coarse_memberships,
+    compose,
+    label_agreement,
+    layer_counts,
+    mass_table,
+    memberships,
+    multifunctional,
+    overlap,
+    transitions,
+)
+
+SEQUENCES, LAYERS, HEADS = 8, 3, 5
+FIXED = ["window_1", "window_2", "window_2_published", "delimiter", "cls", "sep", "block", "own_sentence"]
+SEEN = ["nsubj", "dobj", "amod"]  # advmod never occurs in these data
+BANK = [*FIXED, *SEEN, *(f"{label}_reversed" for label in SEEN)]
+
+
+@pytest.fixture
+def bank() -> xr.DataArray:
+    """Random scores of elementary sieves; relations are absent from some sequences, 0 all are absent."""
+    random = np.random.default_rng(3)
+    units = random.integers(0, 4, size=(SEQUENCES, len(BANK))).astype(np.int32)
+    units[0] = 0
+    units[:, : len(FIXED)] = 20
+    units[:, -len(SEEN) :] = units[:, len(FIXED) : len(FIXED) + len(SEEN)]
+    values = random.gamma(2, 2, size=(SEQUENCES, len(BANK), LAYERS, HEADS)).astype(np.float32)
+    values[units == 0] = np.nan
+    coordinates = {
+        "sequence": [f"example-{number}" for number in range(SEQUENCES)],
+        "role": BANK,
+        "layer": range(LAYERS),
+        "head": range(HEADS),
+        "tokens": ("sequence", random.integers(10, 30, SEQUENCES)),
+        "separators": ("sequence", [2] * SEQUENCES),
+        "units": (("sequence", "role"), units),
+    }
+    dimensions = ("sequence", "role", "layer", "head")
+    attributes = {"arithmetic": "corrected", "model": "random"}
+    return xr.DataArray(values, coordinates, dimensions, "scores", attributes)
+
+
+def role_labels(seed: int, roles=ROLES, unknown: float = 0.1) -> pd.DataFrame:
+    """A role table of random labels, means and NA."""
+    random = np.random.default_rng(seed)
+    index = pd.MultiIndex.from_product([roles, range(LAYERS), range(HEADS)], names=["role", "layer", "head"])
+    table = index.to_frame(index=False)
+    labels = pd.array(random.random(len(table)) < 0.3, dtype="boolean")
+    labels[random.random(len(table)) < unknown] = pd.NA
+    return table.assign(mean=random.gamma(2, 2, len(table)), assigned=labels)
+
+
+def held(table: pd.DataFrame, role: str, layer: int | None = None) -> set[tuple[int, int]]:
+    """The heads (layer, head) that have a role, by a loop over rows."""
+    rows = table.to_dict("records")
+    return {
+        (row["layer"], row["head"])
+        for row in rows
+        if row["role"] == role
+        and row["assigned"] is not pd.NA
+        and row["assigned"]
+        and layer in (None, row["layer"])
+    }
+
+
+def families(table: pd.DataFrame, layer: int | None = None) -> dict[str, set[tuple[int, int]]]:
+    return {
+        name: set().union(*(held(table, role, layer) for role in roles)) for name, roles in FAMILIES.items()
+    }
+
+
+def test_compose_keeps_stored_roles_coordinates_and_attributes(bank):
+    roles = compose(bank)
+    assert roles.dims == bank.dims
+    assert roles["role"].values.tolist() == [*ROLES]
+    assert roles.dtype == np.float32
+    sources = {
+        "local": "window_2",
+        "nsubj": "nsubj",
+        **{role: role for role in ("delimiter", "block", "cls", "sep")},
+    }
+    for role, source in sources.items():
+        np.testing.assert_array_equal(roles.sel(role=role), bank.sel(role=source))
+        np.testing.assert_array_equal(roles["units"].sel(role=role), bank["units"].sel(role=source))
+    assert roles["units"].dims == ("sequence", "role")
+    for name in ("sequence", "layer", "head", "tokens", "separators"):
+        np.testing.assert_array_equal(roles[name], bank[name])
+    assert roles.attrs == {"arithmetic": "corrected", "model": "random"}
+
+
+@pytest.mark.parametrize("relations", [RELATIONS, ("nsubj", "amod"), ("dobj",)])
+def test_syntactic_pools_every_pair_once(bank, relations):
+    roles = compose(bank, relations=relations).sel(role="syntactic")
+    for number in range(SEQUENCES):
+        total, pairs = np.zeros((LAYERS, HEADS)), 0
+        for label in set(relations) & set(SEEN):
+            units = int(bank["units"].sel(role=label)[number])
+            if units:
+                total += units * bank.sel(role=label)[number].values
+                pairs += units
+        assert int(roles["units"][number]) == pairs
+        expected = total / pairs if pairs else np.full((LAYERS, HEADS), np.nan)
+        np.testing.assert_allclose(roles[number], expected, rtol=1e-5)
+
+
+def test_relation_that_never_occurs_is_absent(bank):
+    roles = compose(bank).sel(role="advmod")
+    assert np.isnan(roles).all()
+    assert (roles["units"] == 0).all()
+
+
+def test_directions(bank):
+    reversed_roles = compose(bank, direction="head_to_dependent")
+    both = compose(bank, direction="both")
+    forward = compose(bank)
+    for label in SEEN:
+        backward = bank.sel(role=f"{label}_reversed").values
+        np.testing.assert_array_equal(reversed_roles.sel(role=label), backward)
+        np.testing.assert_allclose(
+            both.sel(role=label), (forward.sel(role=label).values + backward) / 2, rtol=1e-6
+        )
+    np.testing.assert_array_equal(both["units"], forward["units"])
+    pooled = (forward + reversed_roles.values).sel(role="syntactic") / 2
+    np.testing.assert_allclose(both.sel(role="syntactic"), pooled, rtol=1e-5)
+
+
+def test_window_arithmetic_and_block_are_choices(bank):
+    np.testing.assert_array_equal(compose(bank, window=1).sel(role="local"), bank.sel(role="window_1"))
+    published_roles = compose(bank, arithmetic="published")
+    np.testing.assert_array_equal(published_roles.sel(role="local"), bank.sel(role="window_2_published"))
+    assert published_roles.attrs["arithmetic"] == "published"
+    unweighted = compose(bank, weighted_block=False)
+    np.testing.assert_array_equal(unweighted.sel(role="block"), bank.sel(role="own_sentence"))
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"window": 9}, "'window_9'"),
+        ({"arithmetic": "exact"}, "arithmetic 'exact'.*corrected, published"),
+        ({"direction": "sideways"}, "direction 'sideways'.*both"),
+        ({"relations": ()}, "relations is empty"),
+    ],
+)
+def test_impossible_choices_are_refused(bank, choice, message):
+    with pytest.raises(InputError, match=message):
+        compose(bank, **choice)
+
+
+def test_missing_sieve_is_refused(bank):
+    with pytest.raises(InputError, match="'cls'"):
+        compose(bank.drop_sel(role="cls"))
+    with pytest.raises(InputError, match="'nsubj_reversed'"):
+        compose(bank.drop_sel(role="nsubj_reversed"), direction="both")
+
+
+def test_memberships_count_untestable_as_absent():
+    table = role_labels(1)
+    members = memberships(table)
+    assert [*members.columns] == [*ROLES]
+    assert members.index.names == ["layer", "head"]
+    for role in ROLES:
+        assert set(members.index[members[role]]) == held(table, role)
+
+
+def test_head_is_multifunctional_with_two_coarse_roles():
+    table = role_labels(2)
+    coarse = coarse_memberships(table)
+    multi = multifunctional(table)
+    expected = families(table)
+    for name, heads in expected.items():
+        assert set(coarse.index[coarse[name]]) == heads
+    twice = set().union(*(a & b for a, b in combinations(expected.values(), 2)))
+    assert set(multi.index[multi]) == twice
+    assert 0 < len(twice) < LAYERS * HEADS
+
+
+def test_two_relations_are_one_coarse_role():
+    table = role_labels(0)
+    table["assigned"] = table["role"].isin(["nsubj", "dobj", "syntactic"]).astype("boolean")
+    assert not multifunctional(table).any()
+    table["assigned"] |= table["role"] == "cls"
+    assert multifunctional(table).all()
+
+
+def test_overlap_of_every_pair():
+    table = role_labels(3, roles=("local", "cls", "sep"))
+    pairs = overlap(table)
+    assert [*zip(pairs["role_a"], pairs["role_b"], strict=True)] == [
+        *combinations(("local", "cls", "sep"), 2)
+    ]
+    for record in pairs.itertuples():
+        a, b = held(table, record.role_a), held(table, record.role_b)
+        assert (record.heads_a, record.heads_b, record.both) == (len(a), len(b), len(a & b))
+        assert record.jaccard == pytest.approx(len(a & b) / len(a | b))
+        assert record.share_of_a == pytest.approx(len(a & b) / len(a))
+        assert record.share_of_b == pytest.approx(len(a & b) / len(b))
+
+
+def test_overlap_of_empty_sets_is_not_a_number():
+    table = role_labels(3, roles=("local", "cls", "sep"))
+    table.loc[table["role"] != "sep", "assigned"] = False
+    pairs = overlap(table).set_index(["role_a", "role_b"])
+    assert np.isnan(pairs.loc[("local", "cls"), "jaccard"])
+    assert np.isnan(pairs.loc[("local", "sep"), "share_of_a"])
+    assert pairs.loc[("local", "sep"), "share_of_b"] == 0
+
+
+def test_layer_counts():
+    table = role_labels(4)
+    counts = layer_counts(table)
+    assert [*counts.columns] == ["layer", "role", "heads"]
+    assert len(counts) == LAYERS * (len(ROLES) + 2)
+    for layer in range(LAYERS):
+        heads = counts[counts["layer"] == layer].set_index("role")["heads"]
+        for role in ROLES:
+            assert heads[role] == len(held(table, role, layer))
+        coarse = families(table, layer).values()
+        assert heads["multi-functional"] == len(set().union(*(a & b for a, b in combinations(coarse, 2))))
+        assert heads["none"] == HEADS - len(set().union(*(held(table, role, layer) for role in ROLES)))
+
+
+def test_long_tables_are_summarised_task_by_task():
+    tables = {
+        ("qqp", "pretrained"): role_labels(5),
+        ("qqp", "finetuned"): role_labels(6),
+        ("mrpc", "finetuned"): role_labels(7),
+    }
+    long = pd.concat(table.assign(task=task, state=state) for (task, state), table in tables.items())
+    for summary in (overlap, layer_counts):
+        result = summary(long)
+        assert [*result.columns[:2]] == ["task", "state"]
+        for (task, state), table in tables.items():
+            part = result[(result["task"] == task) & (result["state"] == state)].drop(
+                columns=["task", "state"]
+            )
+            pd.testing.assert_frame_equal(part.reset_index(drop=True), summary(table))
+    counted = multifunctional(long)
+    assert counted.index.names == ["task", "state", "layer", "head"]
+    assert counted.loc[("mrpc", "finetuned")].tolist() == multifunctional(role_labels(7)).tolist()
+
+
+def test_transitions_count_gains_and_losses():
+    before, after = role_labels(10), role_labels(11)
+    result = transitions(before, after)
+    assert [*result.columns] == ["layer", "role", "gained", "lost", "kept"]
+    assert len(result) == LAYERS * len(ROLES)
+    for record in result.itertuples():
+        had, has = held(before, record.role, record.layer), held(after, record.role, record.layer)
+        assert (record.gained, record.lost, record.kept) == (len(has - had), len(had - has), len(had & has))
+    assert result["gained"].sum() > 0
+
+
+def test_tables_of_different_models_cannot_be_compared():
+    table = role_labels(12)
+    for function in (transitions, arithmetic_differences):
+        with pytest.raises(InputError, match="differ in heads or roles"):
+            function(table, table[table["layer"] < 2])
+        with pytest.raises(InputError, match="differ in heads or roles"):
+            function(table, table.replace({"role": {"local": "near"}}))
+
+
+def test_arithmetic_differences_count_changed_labels():
+    first, second = role_labels(13), role_labels(14)
+    result = arithmetic_differences(first, second).set_index("role")["heads"]
+    for role in ROLES:
+        labels = [table.loc[table["role"] == role, "assigned"].astype(str) for table in (first, second)]
+        assert result[role] == (labels[0].values != labels[1].values).sum()
+    assert result.sum() > 0
+    assert (arithmetic_differences(first, first)["heads"] == 0).all()
+
+
+def attention_with_scores(sequences: int = 6) -> tuple[xr.DataArray, dict[str, np.ndarray]]:
+    """Random attention of pairs and single sentences: its [CLS] and [SEP] scores, and its masses."""
+    random = np.random.default_rng(5)
+    scores = np.zeros((sequences, 2, LAYERS, HEADS))
+    masses = {name: np.zeros((LAYERS, HEADS)) for name in ("cls", "sep", "other")}
+    tokens, separators = random.integers(6, 12, sequences), np.arange(sequences) % 2 + 1
+    for number, (length, count) in enumerate(zip(tokens, separators, strict=True)):
+        attention = random.dirichlet(np.ones(length), size=(LAYERS, HEADS, length))
+        columns = {"cls": [0], "sep": [length - 1, 3][:count]}
+        for position, (role, chosen) in enumerate(columns.items()):
+            sieve = np.zeros((length, length))
+            sieve[:, chosen] = 1 / (length * len(chosen))
+            scores[number, position] = length * (attention * sieve).sum(axis=(2, 3))
+            masses[role] += attention[..., chosen].sum(-1).mean(-1) / sequences
+        others = [token for token in range(length) if token not in sum(columns.values(), [])]
+        masses["other"] += attention[..., others].sum(-1).mean(-1) / sequences
+    coordinates = {"role": ["cls", "sep"], "layer": range(LAYERS), "head": range(HEADS)}
+    per_sequence = {"tokens": ("sequence", tokens), "separators": ("sequence", separators)}
+    return xr.DataArray(scores, coordinates | per_sequence, ("sequence", "role", "layer", "head")), masses
+
+
+def test_attention_mass_comes_back_from_the_scores():
+    scores, masses = attention_with_scores()
+    for role, expected in masses.items():
+        mass = attention_mass(scores, role)
+        assert mass.dims == ("layer", "head")
+        np.testing.assert_allclose(mass, expected)
+    table = mass_table(scores)
+    assert [*table.columns] == ["layer", "head", "sep", "cls", "other"]
+    assert len(table) == LAYERS * HEADS
+    for role, expected in masses.items():
+        np.testing.assert_allclose(table[role], expected.ravel())
+    np.testing.assert_allclose(table[[*MASSES]].sum(axis=1), 1)
+
+
+def test_attention_mass_of_another_role_is_refused():
+    scores, _ = attention_with_scores()
+    with pytest.raises(InputError, match="'local'.*sep, cls, other"):
+        attention_mass(scores, "local")
+    with pytest.raises(InputError, match="'sep'"):
+        attention_mass(scores.sel(role=["cls"]), "other")
+
+
+@pytest.mark.parametrize(
+    ("task", "share"), [("mrpc", 24 / 39), ("qnli", 15 / 36), ("qqp", 6 / 12), ("sst-2", 6 / 11)]
+)
+def test_published_local_heads_are_often_syntactic(task, share):
+    pairs = overlap(published.roles(task)).set_index(["role_a", "role_b"])
+    assert pairs.loc[("local", "syntactic"), "share_of_a"] == pytest.approx(share)
+
+
+def untestable(table: pd.DataFrame, role: str) -> pd.DataFrame:
+    """The table without any test of a role."""
+    return table.assign(assigned=table["assigned"].mask(table["role"] == role))
+
+
+def test_a_role_that_no_head_can_be_tested_for_has_no_counts():
+    counts = layer_counts(untestable(role_labels(1), "block")).set_index(["role", "layer"])["heads"]
+    assert counts["block"].isna().all()
+    assert counts.drop("block").notna().all()
+
+
+def test_a_role_that_no_head_can_be_tested_for_has_no_transitions():
+    before, after = (untestable(role_labels(seed), "block") for seed in (1, 2))
+    moves = transitions(before, after)
+    assert set(moves["role"]) == {*ROLES} - {"block"}
+    tasks = [before.assign(task="single"), role_labels(1).assign(task="pair")]
+    again = [after.assign(task="single"), role_labels(2).assign(task="pair")]
+    by_task = transitions(pd.concat(tasks), pd.concat(again)).groupby("task")["role"].agg(set)
+    assert by_task["pair"] - by_task["single"] == {"block"}
+
+
+def runs_of_one_role(labels: dict[int | None, list[bool | None]]) -> pd.DataFrame:
+    """The labels of the heads of one layer for every run; None is the pre-trained encoder."""
+    parts = [
+        pd.DataFrame({"layer": 0, "head": range(len(found)), "role": "local", "assigned": pd.array(found, "boolean")})
+        .assign(task="mrpc", seed=seed)
+        for seed, found in labels.items()
+    ]  # fmt: skip
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_agreement_of_runs_is_the_mean_similarity_of_pairs():
+    """Three runs: sets {0, 1}, {0, 1}, {0}; pre-trained {1, 2}; untestable counts as absent."""
+    table = runs_of_one_role(
+        {
+            None: [False, True, True, False],
+            0: [True, True, None, False],
+            1: [True, True, False, False],
+            5: [True, False, False, None],
+        }
+    )
+    (found,) = label_agreement(table).to_dict("records")
+    assert found["between_runs"] == pytest.approx((1 + 1 / 2 + 1 / 2) / 3)
+    assert found["with_pretrained"] == pytest.approx((1 / 3 + 1 / 3 + 0) / 3)
+    assert (found["runs"], found["always"], found["ever"]) == (3, 1, 2)
+
+
+def test_agreement_on_no_head_or_of_one_run_is_not_a_number():
+    (empty,) = label_agreement(runs_of_one_role({None: [False], 0: [False], 1: [False]})).to_dict("records")
+    assert np.isnan(empty["between_runs"])
+    assert np.isnan(empty["with_pretrained"])
+    (single,) = label_agreement(runs_of_one_role({None: [True], 0: [True]})).to_dict("records")
+    assert np.isnan(single["between_runs"])
+    assert single["with_pretrained"] == 1

@@ -1,0 +1,495 @@
+import time
+import tracemalloc
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+import xarray as xr
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from analysis.errors import InputError
+from analysis.statistics.significance import (
+    LABEL_COMPARISONS,
+    adjust,
+    corrections,
+    head_test,
+    label_comparison,
+    published_table,
+    role_table,
+)
+
+ROLES = ["local", "nsubj"]
+
+
+@pytest.fixture
+def scores() -> xr.DataArray:
+    """Random scores of 12 sequences, 2 roles, 3 layers, 5 heads; nsubj is absent from a third of them."""
+    values = np.random.default_rng(7).gamma(2, 2, size=(12, 2, 3, 5)).astype(np.float32)
+    values[::3, 1] = np.nan
+    return labelled(values, ROLES)
+
+
+def labelled(values: np.ndarray, roles: list[str]) -> xr.DataArray:
+    sizes = dict(zip(("layer", "head"), values.shape[2:], strict=True))
+    coordinates = {"role": roles} | {name: range(size) for name, size in sizes.items()}
+    return xr.DataArray(
+        values, coordinates, ("sequence", "role", "layer", "head"), attrs={"arithmetic": "corrected"}
+    )
+
+
+def row(table, role="local", layer=0, head=0):
+    chosen = table[(table["role"] == role) & (table["layer"] == layer) & (table["head"] == head)]
+    return chosen.squeeze(axis=0)
+
+
+def test_hand_worked_case():
+    # Mean 5, deviations -2 -1 0 1 2: sum of squares 10, variance 10 / 4, t = 2 / sqrt(2.5 / 5) = sqrt(8).
+    test = head_test(np.array([3.0, 4, 5, 6, 7]), 3.0)
+    assert (test.n, test.mean) == (5, 5)
+    assert test.sd == pytest.approx(np.sqrt(2.5))
+    assert test.t == pytest.approx(np.sqrt(8))
+    assert test.p == pytest.approx(stats.t(df=4).sf(np.sqrt(8)))
+
+
+def test_published_arithmetic_divides_by_n():
+    values = np.random.default_rng(1).normal(3.2, 1, size=(20, 4))
+    corrected, published = (head_test(values, 3.0, arithmetic) for arithmetic in ("corrected", "published"))
+    np.testing.assert_allclose(published.t, corrected.t * np.sqrt(20 / 19))
+    np.testing.assert_allclose(published.sd, values.std(axis=0))
+    np.testing.assert_allclose(corrected.sd, values.std(axis=0, ddof=1))
+    np.testing.assert_allclose(published.p, stats.t(df=19).sf(published.t))
+
+
+def test_equals_scipy_head_by_head(scores):
+    test = head_test(scores.values, 3.0)
+    for index in np.ndindex(2, 3, 5):
+        column = scores.values[(slice(None), *index)].astype(float)
+        column = column[~np.isnan(column)]
+        expected = stats.ttest_1samp(column, 3.0, alternative="greater")
+        assert test.n[index] == len(column) == (12, 8)[index[0]]
+        assert test.mean[index] == pytest.approx(column.mean())
+        assert test.t[index] == pytest.approx(expected.statistic)
+        assert test.p[index] == pytest.approx(expected.pvalue)
+
+
+@pytest.mark.parametrize("arithmetic", ["corrected", "published"])
+@pytest.mark.parametrize(
+    "column", [[4.0, 4, 4, 4], [3.0, 3, 3, 3], [0.1, 0.1, 0.1, 0.1], [5.0, *[np.nan] * 3]]
+)
+def test_constant_or_single_scores_are_untestable(column, arithmetic):
+    test = head_test(np.array(column), 3.0, arithmetic)
+    assert np.isnan(test.t)
+    assert np.isnan(test.p)
+    assert test.mean == pytest.approx(column[0])
+
+
+def test_empty_column_is_untestable_and_silent():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        test = head_test(np.full((4, 2), np.nan), 3.0)
+    assert (test.n == 0).all()
+    assert np.isnan([test.mean, test.sd, test.t, test.p]).all()
+
+
+def test_one_missing_score_is_omitted():
+    with_gap = head_test(np.array([3.0, 4, np.nan, 6, 8]), 3.0)
+    assert with_gap == head_test(np.array([3.0, 4, 6, 8]), 3.0)
+    assert with_gap.n == 4
+
+
+def test_unknown_arithmetic_is_refused():
+    with pytest.raises(InputError, match="'exact'.*corrected, published"):
+        head_test(np.ones(3), 3.0, "exact")
+
+
+def test_role_table_rows_stand_in_order(scores):
+    table = published_table(scores)
+    assert [*table.columns] == ["layer", "head", "role", "n", "mean", "sd", "t", "p", "assigned"]
+    keys = [(role, layer, head) for role in ROLES for layer in range(3) for head in range(5)]
+    assert [*zip(table["role"], table["layer"], table["head"], strict=True)] == keys
+    assert str(table["assigned"].dtype) == "boolean"
+
+
+def test_role_table_labels_each_head_by_test_and_mean(scores):
+    table = published_table(scores.transpose("head", "role", "sequence", "layer"), tau=3.0, alpha=0.2)
+    assert table["assigned"].any()
+    assert not table["assigned"].all()
+    for record in table.itertuples():
+        column = scores.sel(role=record.role, layer=record.layer, head=record.head).dropna("sequence").values
+        expected = stats.ttest_1samp(column.astype(float), 3.0, alternative="greater").pvalue
+        assert record.p == pytest.approx(expected)
+        assert record.assigned == (expected < 0.2 and column.mean() > 3.0)
+
+
+def test_role_needs_a_mean_above_the_threshold(scores):
+    # With alpha above one half a test alone would label heads whose mean is below the threshold.
+    table = published_table(scores, tau=3.0, alpha=0.99)
+    below = table[table["mean"] <= 3.0]
+    assert (below["p"] < 0.99).any()
+    assert not below["assigned"].any()
+
+
+def test_role_table_takes_the_arithmetic_of_the_scores(scores):
+    published = published_table(scores.assign_attrs(arithmetic="published"))
+    corrected = published_table(scores)
+    np.testing.assert_allclose(
+        published["t"], corrected["t"] * np.sqrt(published["n"] / (published["n"] - 1))
+    )
+    del scores.attrs["arithmetic"]
+    assert published_table(scores).equals(corrected)
+
+
+def test_untestable_is_neither_true_nor_false(scores):
+    scores[:, 0, 0, 0] = 9.0
+    table = published_table(scores, tau=1.0)
+    assert row(table)["assigned"] is pd.NA
+    assert row(table, head=1)["assigned"]
+    assert published_table(scores, tau=1.0, minimum=8).equals(table)
+    few = published_table(scores, tau=1.0, minimum=9)
+    nsubj = few["role"] == "nsubj"
+    assert few.loc[nsubj, ["t", "p", "assigned"]].isna().all(axis=None)
+    assert few.loc[nsubj, "mean"].notna().all()
+    assert few.loc[~nsubj & (few["head"] > 0), "assigned"].notna().all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"), [({"alpha": 0.0}, "alpha"), ({"alpha": 1.0}, "alpha"), ({"minimum": 1}, "minimum")]
+)
+def test_impossible_parameters_are_refused(scores, change, message):
+    with pytest.raises(InputError, match=message):
+        published_table(scores, **change)
+
+
+def test_other_dimensions_are_refused(scores):
+    with pytest.raises(InputError, match="dimensions"):
+        published_table(scores.mean("sequence"))
+    with pytest.raises(InputError, match="dimensions"):
+        published_table(scores.rename(head="unit"))
+    with pytest.raises(InputError, match="'exact'"):
+        published_table(scores.assign_attrs(arithmetic="exact"))
+
+
+def test_role_table_of_the_whole_study_takes_under_a_second():
+    values = np.random.default_rng(0).gamma(2, 2, size=(1000, 10, 12, 12)).astype(np.float32)
+    values[::2, 3] = np.nan
+    start = time.process_time()
+    table = published_table(labelled(values, [f"role {number}" for number in range(10)]))
+    assert time.process_time() - start < 1
+    assert len(table) == 1440
+
+
+# The audited role table.
+
+COLUMNS = """layer head role n mean sd t p assigned lower low high lower_bca low_bca high_bca p_bootstrap_t
+lower_bootstrap_t effect effect_low effect_high above skewness p_holm p_bh p_by status assigned_audited""".split()
+EVIDENCE = COLUMNS[COLUMNS.index("lower") : COLUMNS.index("status")]
+FAST = {"minimum": 5, "resamples": 99}
+
+
+def columns_of(scores: xr.DataArray, table: pd.DataFrame):
+    """The rows of a table, each with the scores of its head."""
+    for record in table.itertuples():
+        column = scores.sel(role=record.role, layer=record.layer, head=record.head).dropna("sequence")
+        yield record, column.values.astype(float)
+
+
+def one_role(values: np.ndarray) -> xr.DataArray:
+    """Scores (sequence, head) as those of one role in one layer."""
+    return labelled(values[:, None, None, :].astype(np.float32), ["local"])
+
+
+def with_clusters(scores: xr.DataArray, clusters: np.ndarray) -> xr.DataArray:
+    return scores.assign_coords(cluster=("sequence", clusters))
+
+
+def test_audited_table_has_the_published_columns_and_more(scores):
+    table = role_table(scores, **FAST)
+    assert [*table.columns] == COLUMNS
+    pd.testing.assert_frame_equal(table[COLUMNS[:9]], published_table(scores))
+    assert str(table["assigned_audited"].dtype) == "boolean"
+    assert (table["status"] == "tested").all()
+
+
+def test_t_intervals_equal_scipy_head_by_head(scores):
+    for record, column in columns_of(scores, role_table(scores, alpha=0.1, **FAST)):
+        two_sided = stats.ttest_1samp(column, 3.0).confidence_interval(0.9)
+        one_sided = stats.ttest_1samp(column, 3.0, alternative="greater").confidence_interval(0.9)
+        assert (record.low, record.high) == pytest.approx((two_sided.low, two_sided.high))
+        assert record.lower == pytest.approx(one_sided.low)
+
+
+def test_bca_intervals_equal_scipy_head_by_head(scores):
+    def bounds(column, statistic, **options):
+        plan = {"n_resamples": 99, "rng": 6, "confidence_level": 0.9} | options
+        return stats.bootstrap((column,), statistic, **plan).confidence_interval
+
+    def effect(column, axis):
+        return (column.mean(axis=axis) - 3) / column.std(axis=axis, ddof=1)
+
+    few_heads = scores.isel(layer=[1], head=[0, 3])
+    for record, column in columns_of(few_heads, role_table(few_heads, alpha=0.1, seed=6, **FAST)):
+        mean = bounds(column, np.mean)
+        assert (record.low_bca, record.high_bca) == pytest.approx((mean.low, mean.high))
+        assert record.lower_bca == pytest.approx(bounds(column, np.mean, alternative="greater").low)
+        ratio = bounds(column, effect)
+        assert (record.effect_low, record.effect_high) == pytest.approx((ratio.low, ratio.high))
+
+
+def test_effect_share_above_and_skewness_head_by_head(scores):
+    for record, column in columns_of(scores, role_table(scores.assign_attrs(arithmetic="published"), **FAST)):
+        assert record.effect == pytest.approx((column.mean() - 3) / column.std(ddof=1))
+        assert record.above == pytest.approx((column > 3).mean())
+        assert record.skewness == pytest.approx(stats.skew(column))
+
+
+def test_corrections_are_those_of_each_role(scores):
+    table = role_table(scores, **FAST)
+    for _, family in table.groupby("role"):
+        for name, method in {"p_holm": "holm", "p_bh": "fdr_bh", "p_by": "fdr_by"}.items():
+            np.testing.assert_allclose(family[name], multipletests(family["p"], method=method)[1])
+        for name, method in {"p_bh": "bh", "p_by": "by"}.items():
+            np.testing.assert_allclose(
+                family[name], stats.false_discovery_control(family["p"], method=method)
+            )
+
+
+def test_audit_takes_the_sample_standard_deviation_whatever_the_arithmetic(scores):
+    corrected = role_table(scores, **FAST)
+    published = role_table(scores.assign_attrs(arithmetic="published"), **FAST)
+    pd.testing.assert_frame_equal(published[COLUMNS[9:]], corrected[COLUMNS[9:]])
+    factor = np.sqrt(published["n"] / (published["n"] - 1))
+    np.testing.assert_allclose(published["t"], corrected["t"] * factor)
+
+
+def test_audited_label_needs_the_corrected_p_and_the_bound():
+    rng = np.random.default_rng(3)
+    values = np.hstack([rng.normal(mean, 1, size=(40, 40)) for mean in (2, 3, 3.3, 3.6, 5)])
+    table = role_table(one_role(values), alpha=0.1, resamples=199)
+    expected = (table["p_by"] < 0.1) & (table["lower_bootstrap_t"] > 3)
+    pd.testing.assert_series_equal(table["assigned_audited"], expected.astype("boolean"), check_names=False)
+    assert 40 < table["assigned_audited"].sum() < table["assigned"].sum() < 200
+    assert table["assigned_audited"][table["head"] >= 160].all()
+    assert table["assigned"][table["assigned_audited"]].all()
+    # Neither condition can stand for the other.
+    at_ceiling = role_table(one_role(np.array([[4.0]] * 19 + [[0.0]])), resamples=199)
+    assert at_ceiling["assigned"].all()
+    assert at_ceiling["p_by"][0] < 0.001
+    assert not at_ceiling["assigned_audited"].any()
+    assert ((table["p_by"] >= 0.1) & (table["lower_bootstrap_t"] > 3)).any()
+
+
+def test_audit_labels_fewer_left_skewed_heads_than_the_published_rule():
+    # All means equal the threshold: every label is wrong. The published rule gives 11.2 % of them.
+    values = 3 + np.exp(0.5) - np.random.default_rng(5).lognormal(size=(100, 3, 12, 12))
+    table = role_table(labelled(values, ["local", "cls", "sep"]))
+    assert table["assigned"].mean() == pytest.approx(0.112, abs=3 * np.sqrt(0.112 * 0.888 / 432))
+    assert table["assigned_audited"].mean() < 0.02
+
+
+def test_audit_labels_no_normal_head_at_the_threshold():
+    values = np.random.default_rng(6).normal(3, 1, size=(50, 3, 12, 12))
+    table = role_table(labelled(values, ["local", "cls", "sep"]))
+    assert table["assigned"].mean() == pytest.approx(0.05, abs=3 * np.sqrt(0.05 * 0.95 / 432))
+    assert not table["assigned_audited"].any()
+
+
+def test_t_intervals_of_normal_scores_cover_the_mean():
+    values = np.random.default_rng(8).normal(3, 1, size=(20, 1000))
+    table = role_table(one_role(values), resamples=99)
+    covered = (table["low"] < 3) & (table["high"] > 3)
+    assert covered.mean() == pytest.approx(0.95, abs=0.021)
+    assert (table["lower"] < 3).mean() == pytest.approx(0.95, abs=0.021)
+
+
+@pytest.mark.parametrize(
+    ("column", "status", "assigned"),
+    [
+        ([np.nan] * 6, "untestable: no sequence has the role", pd.NA),
+        ([9.0, *[np.nan] * 5], "untestable: one sequence", pd.NA),
+        ([0.1] * 6, "untestable: constant scores", pd.NA),
+        ([3.0] * 3 + [np.nan] * 3, "untestable: constant scores", pd.NA),
+        ([4.0, 4.1, 4.2, 4.3, np.nan, np.nan], "untestable: fewer than 5 sequences", True),
+        ([4.0, 4.0, 4.0, 4.0, 5.0, np.nan], "tested", True),
+        ([1.0, 2.0, 2.0, 1.0, 2.0, 2.0], "tested", False),
+    ],
+)
+def test_status_says_why_a_head_is_untestable_and_poisons_no_other(column, status, assigned):
+    others = np.random.default_rng(0).normal(4, 1, size=(6, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = role_table(one_role(np.column_stack([others, column])), **FAST)
+        alone = role_table(one_role(others), **FAST)
+    last = row(table, head=3)
+    assert (last["status"], last["assigned"]) == (status, assigned)
+    tested = status == "tested"
+    assert pd.notna(last["assigned_audited"]) == tested
+    assert last[["p_holm", "p_bh", "p_by"]].notna().all() == tested
+    assert last["above"] == pytest.approx(pd.Series(column).dropna().gt(3).mean(), nan_ok=True)
+    assert (table["status"][:3] == "tested").all()
+    uncorrected = [name for name in EVIDENCE if name not in ("p_holm", "p_bh", "p_by")]
+    pd.testing.assert_frame_equal(table.loc[:2, uncorrected], alone[uncorrected])
+    if not tested:  # a family without the untestable head
+        pd.testing.assert_frame_equal(table.loc[:2, EVIDENCE], alone[EVIDENCE])
+
+
+def test_no_spread_leaves_only_the_share_above(scores):
+    scores[:, 0, 0, 0] = 0.1
+    found = row(role_table(scores, **FAST))
+    assert found[[name for name in EVIDENCE if name != "above"]].isna().all()
+    assert found["above"] == 0
+
+
+def test_one_missing_score_leaves_the_head_with_the_others(scores):
+    scores[4, 0, 1, 2] = np.nan
+    table = role_table(scores, **FAST)
+    assert row(table, layer=1, head=2)["n"] == 11
+    kept = scores.isel(sequence=[n for n in range(12) if n != 4], role=[0])
+    uncorrected = [name for name in EVIDENCE if name not in ("p_holm", "p_bh", "p_by")]
+    expected = row(role_table(kept, **FAST), layer=1, head=2)[uncorrected]
+    np.testing.assert_allclose(row(table, layer=1, head=2)[uncorrected].astype(float), expected.astype(float))
+    assert table["assigned_audited"].notna().all()
+
+
+def test_same_seed_same_bytes(scores):
+    text = role_table(scores, **FAST).to_csv()
+    assert role_table(scores, **FAST).to_csv() == text
+    assert role_table(scores, seed=1, **FAST).to_csv() != text
+
+
+def test_order_of_heads_and_roles_does_not_matter(scores):
+    keys = ["role", "layer", "head"]
+    expected = role_table(scores, **FAST).set_index(keys)
+    mixed = scores.isel(role=[1, 0], layer=[2, 0, 1], head=[4, 2, 0, 1, 3]).transpose("head", ...)
+    found = role_table(mixed, **FAST).set_index(keys).loc[expected.index]
+    pd.testing.assert_frame_equal(found, expected)
+
+
+def test_repeated_sequences_in_clusters_tell_no_more_than_one_of_each(scores):
+    once = role_table(scores, **FAST)
+    twice = scores.isel(sequence=np.repeat(np.arange(12), 2))
+    clustered = role_table(with_clusters(twice, np.repeat(np.arange(12), 2)), unit="cluster", **FAST)
+    same = [name for name in EVIDENCE if name not in ("effect", "effect_low", "effect_high")]
+    pd.testing.assert_frame_equal(clustered[same], once[same])
+    pd.testing.assert_frame_equal(clustered[COLUMNS[:9]], published_table(twice))
+    assert (clustered["assigned"] & ~clustered["assigned_audited"]).any()
+
+
+def test_clustered_t_test_equals_statsmodels(scores):
+    clusters = np.array([0, 0, 0, 1, 1, 2, 3, 3, 4, 5, 6, 6])
+    table = role_table(with_clusters(scores, clusters), unit="cluster", alpha=0.1, **FAST)
+    single = table["role"] == "local"
+    p = []
+    for record, column in columns_of(scores, table[single]):
+        kwargs = {"groups": clusters, "df_correction": True}
+        fit = sm.OLS(column - 3, np.ones(12)).fit(cov_type="cluster", cov_kwds=kwargs, use_t=True)
+        assert (record.low - 3, record.high - 3) == pytest.approx(tuple(fit.conf_int(0.1)[0]))
+        two_sided = fit.pvalues[0]
+        p.append(two_sided / 2 if fit.params[0] > 0 else 1 - two_sided / 2)
+    np.testing.assert_allclose(table.loc[single, "p_by"], multipletests(p, method="fdr_by")[1])
+
+
+def test_minimum_counts_the_units_that_are_drawn(scores):
+    clustered = with_clusters(scores, np.arange(12) // 3)
+    table = role_table(clustered, unit="cluster", **FAST)
+    assert (table["status"] == "untestable: fewer than 5 clusters").all()
+    assert table["assigned_audited"].isna().all()
+    assert (role_table(clustered, **FAST)["status"] == "tested").all()
+    one = role_table(with_clusters(scores, np.zeros(12, dtype=int)), unit="cluster", **FAST)
+    assert (one["status"] == "untestable: one cluster").all()
+    scores[:, 1] = np.nan
+    absent = role_table(with_clusters(scores, np.arange(12)), unit="cluster", **FAST)
+    expected = ["tested"] * 15 + ["untestable: no sequence has the role"] * 15
+    assert [*absent["status"]] == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"alpha": 1.0}, "alpha"),
+        ({"minimum": 1}, "minimum is 1"),
+        ({"resamples": 9}, "resamples is 9: .* at least 99"),
+        ({"unit": "token"}, "unit 'token' is unknown; use one of sequence, cluster"),
+        ({"unit": "cluster"}, "no coordinate cluster; extract them again, or take unit 'sequence'"),
+    ],
+)
+def test_audit_refuses_impossible_parameters(scores, change, message):
+    with pytest.raises(InputError, match=message):
+        role_table(scores, **change)
+
+
+def test_adjust_keeps_missing_p_values_and_does_not_count_them():
+    p = np.random.default_rng(1).random(40) ** 4
+    with_gap = np.insert(p, 7, np.nan)
+    # Library calls lose every p-value, or fail, for one that is missing.
+    assert np.isnan(multipletests(with_gap, method="fdr_by")[1]).all()
+    for method in ("holm", "fdr_bh", "fdr_by"):
+        adjusted = adjust(with_gap, method)
+        assert np.isnan(adjusted[7])
+        np.testing.assert_array_equal(np.delete(adjusted, 7), multipletests(p, method=method)[1])
+    assert np.isnan(adjust(np.full(3, np.nan), "holm")).all()
+    assert adjust(pd.Series([0.01, None, 0.5]), "holm").tolist()[::2] == [0.02, 0.5]
+    assert adjust(np.array([]), "fdr_by").shape == (0,)
+
+
+def test_adjust_refuses_another_method():
+    with pytest.raises(InputError, match="'bonferroni' is unknown; use one of holm, fdr_bh, fdr_by"):
+        adjust(np.array([0.1]), "bonferroni")
+
+
+def test_by_costs_a_factor_and_a_resampled_p_cannot_pay_it():
+    p = np.ones(144)
+    p[3] = 1e-6
+    assert adjust(p, "fdr_by")[3] / adjust(p, "fdr_bh")[3] == pytest.approx(5.55, abs=0.005)
+    p[3] = 0.001  # the least p of 999 resamples
+    assert adjust(p, "fdr_by")[3] == pytest.approx(0.799, abs=0.001)
+    p[3] = 0.99 * 0.05 / (144 * 5.55)
+    assert adjust(p, "fdr_by")[3] < 0.05
+
+
+def test_corrections_over_all_tests(scores):
+    first, second = (published_table(scores).assign(task=task, state="finetuned") for task in ("mrpc", "qqp"))
+    second.loc[4, "p"] = np.nan
+    table = pd.concat([first, second])
+    found = corrections(table)
+    keys = ["task", "state", "role", "layer", "head"]
+    assert {*found.columns} == {*keys, "p_holm_all", "p_bh_all", "p_by_all"}
+    pd.testing.assert_frame_equal(found[keys], table[keys])
+    tested = table["p"].notna().to_numpy()
+    for name, method in {"p_holm_all": "holm", "p_bh_all": "fdr_bh", "p_by_all": "fdr_by"}.items():
+        expected = multipletests(table["p"][tested], method=method)[1]
+        np.testing.assert_array_equal(found[name][tested], expected)
+        assert found[name][~tested].isna().all()
+
+
+def test_label_comparison_names_every_pair_of_labels():
+    pairs = {
+        (True, True): "both labels",
+        (True, False): "published only",
+        (True, pd.NA): "published only",  # too few sequences for the audit, enough for the published rule
+        (False, True): "audited only",
+        (False, False): "neither",
+        (False, pd.NA): "untestable",
+        (pd.NA, pd.NA): "untestable",
+    }
+    table = pd.DataFrame([*pairs], columns=["assigned", "assigned_audited"], dtype="boolean")
+    found = label_comparison(table)
+    assert [*found] == [*pairs.values()]
+    assert {*found} == {*LABEL_COMPARISONS}
+
+
+def test_audit_of_all_roles_is_quick_and_small():
+    # A few seconds and 0.2 GB; the bounds leave room for a slow machine, not for another order of growth.
+    values = np.random.default_rng(0).gamma(2, 2, size=(500, 10, 12, 12)).astype(np.float32)
+    values[::2, 3] = np.nan
+    scores = labelled(values, [f"role {number}" for number in range(10)])
+    tracemalloc.start()
+    start = time.process_time()
+    table = role_table(scores, resamples=499)
+    seconds, (_, peak) = time.process_time() - start, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(table) == 1440
+    assert seconds < 20
+    assert peak < 2**29

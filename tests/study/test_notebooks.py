@@ -1,0 +1,350 @@
+"""Rules that every notebook keeps, so that each is a short story over the package, and runs anywhere."""
+
+import ast
+import inspect
+import re
+import sys
+import tomllib
+from collections import Counter
+from importlib import import_module
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import jupytext
+import pytest
+import yaml
+from matplotlib.figure import Figure
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from setuptools import find_packages
+
+from analysis.files import ROOT
+from analysis.study.profiles import declared, load_profile, notebook_names, parameters, source
+
+NOTEBOOKS = notebook_names()
+PROFILES = sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml"))
+LINES = 15  # of a code cell, without imports and blank lines
+
+
+def cells(notebook: str, kind: str | None = None) -> list:
+    """The cells of a notebook, or those of one kind."""
+    found = jupytext.read(source(notebook)).cells
+    return [cell for cell in found if kind in (None, cell.cell_type)]
+
+
+def code(notebook: str) -> ast.Module:
+    """The whole notebook as Python."""
+    return ast.parse(source(notebook).read_text(encoding="utf-8"))
+
+
+def nodes(notebook: str, *kinds: type) -> list:
+    return [node for node in ast.walk(code(notebook)) if isinstance(node, kinds)]
+
+
+def is_parameters(cell) -> bool:
+    return "parameters" in cell.metadata.get("tags", [])
+
+
+@pytest.fixture(params=NOTEBOOKS)
+def notebook(request) -> str:
+    """Each notebook in turn."""
+    return request.param
+
+
+def test_numbers_and_names():
+    assert len(NOTEBOOKS) >= 7
+    assert sorted(path.stem for path in (ROOT / "notebooks").glob("*.py")) == NOTEBOOKS
+    assert all(re.fullmatch(r"\d\d_[a-z_]+", name) for name in NOTEBOOKS)
+    assert not list((ROOT / "notebooks").glob("[0-9]*.ipynb")), "the scripts are the only source"
+
+
+# --- form ------------------------------------------------------------------------------------------------
+
+
+def test_header_names_the_kernel(notebook: str):
+    """Without it papermill finds neither a kernel nor a language."""
+    metadata = jupytext.read(source(notebook)).metadata
+    assert metadata.kernelspec == {"display_name": "Python 3", "language": "python", "name": "python3"}
+    assert metadata.jupytext.text_representation.format_name == "percent"
+
+
+def test_saving_in_jupyter_changes_nothing(notebook: str):
+    """What jupytext writes is, below the header, what it has read."""
+    text = source(notebook).read_text(encoding="utf-8")
+    written = jupytext.writes(jupytext.reads(text, "py:percent"), "py:percent")
+    assert written.split("# ---\n", 2)[2] == text.split("# ---\n", 2)[2]
+
+
+def test_title_first(notebook: str):
+    first, *others = cells(notebook)
+    assert first.cell_type == "markdown"
+    assert first.source.startswith("# ")
+    assert not [
+        cell for cell in others if cell.cell_type == "markdown" and re.search("^# ", cell.source, re.M)
+    ]
+
+
+def test_question_and_source_stand_under_the_title(notebook: str):
+    assert "**Question.**" in cells(notebook)[0].source or notebook == "99_summary"
+    assert len(cells(notebook)[0].source.split()) > 30
+
+
+def test_one_cell_of_parameters_and_it_is_the_first_code(notebook: str):
+    assert [is_parameters(cell) for cell in cells(notebook, "code")].count(True) == 1
+    assert is_parameters(cells(notebook, "code")[0])
+    assert is_parameters(cells(notebook)[1])
+
+
+def test_parameters_are_plain_values(notebook: str):
+    """Values worked out from others would keep the defaults when papermill sets those others."""
+    (cell,) = filter(is_parameters, cells(notebook))
+    statements = ast.parse(cell.source).body
+    assert all(isinstance(statement, ast.Assign) for statement in statements)
+    found = {statement.targets[0].id: ast.literal_eval(statement.value) for statement in statements}
+    assert found == declared(notebook)
+    assert len(found) == len(statements)
+    assert next(iter(found.items())) == ("profile", "offline")
+
+
+def test_parameters_are_used(notebook: str):
+    loaded = {node.id for node in nodes(notebook, ast.Name) if isinstance(node.ctx, ast.Load)}
+    assert set(declared(notebook)) - loaded == set()
+
+
+def test_parameters_keep_their_values(notebook: str):
+    """A cell that assigns to a parameter makes the next Run All another run."""
+    assigned = Counter(node.id for node in nodes(notebook, ast.Name) if isinstance(node.ctx, ast.Store))
+    assert [
+        name for name in declared(notebook) if assigned[name] != 1 and not _in_comprehension(notebook, name)
+    ] == []
+
+
+def _in_comprehension(notebook: str, name: str) -> bool:
+    targets = [ast.walk(node.target) for node in nodes(notebook, ast.comprehension)]
+    return any(getattr(node, "id", None) == name for target in targets for node in target)
+
+
+def test_no_definitions(notebook: str):
+    assert nodes(notebook, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.While) == []
+
+
+def test_no_loops_over_layers_heads_or_counts(notebook: str):
+    for loop in nodes(notebook, ast.For):
+        words = set(re.findall(r"\w+", ast.unparse(loop.target) + " " + ast.unparse(loop.iter)))
+        assert not words & {"layer", "layers", "head", "heads", "range", "enumerate"}, ast.unparse(loop)
+        assert len(loop.body) == 1, "a loop only saves or shows"
+
+
+def test_short_cells(notebook: str):
+    lengths = {
+        cell.source: _lines(cell.source) for cell in cells(notebook, "code") if not is_parameters(cell)
+    }
+    assert {text: length for text, length in lengths.items() if length > LINES} == {}
+
+
+def _lines(text: str) -> int:
+    """Lines with code, without those of imports."""
+    statements = [n for n in ast.parse(text).body if not isinstance(n, ast.Import | ast.ImportFrom)]
+    lines = [line for n in statements for line in text.split("\n")[n.lineno - 1 : n.end_lineno]]
+    return sum(bool(line.strip()) for line in lines)
+
+
+def test_imports_stand_in_the_cell_after_the_parameters(notebook: str):
+    importing = [
+        number
+        for number, cell in enumerate(cells(notebook, "code"))
+        if any(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(ast.parse(cell.source)))
+    ]
+    assert importing == [1]
+
+
+def test_prose_before_code(notebook: str):
+    """A heading or a sentence for every other piece of code at least, and before the first result."""
+    assert 2 * len(cells(notebook, "markdown")) >= len(cells(notebook, "code")) - 1  # without the parameters
+    assert any(cell.source.startswith("## ") for cell in cells(notebook, "markdown"))
+
+
+def test_no_path_of_a_machine(notebook: str):
+    texts = [node.value for node in nodes(notebook, ast.Constant) if isinstance(node.value, str)]
+    assert [text for text in texts if re.match(r"/\w|~|[A-Za-z]:\\|\.\./", text)] == []
+    assert not re.search(r"/(home|Users|work|tmp|root)/", source(notebook).read_text(encoding="utf-8"))
+
+
+def test_files_are_left_to_the_store(notebook: str):
+    """Paths, formats and atomic writing are the store's: nothing is opened or written by a notebook itself."""
+    called = {ast.unparse(node.func).split(".")[-1] for node in nodes(notebook, ast.Call)}
+    assert (
+        called & {"open", "to_csv", "to_netcdf", "savefig", "read_csv", "write_text", "mkdir", "chdir"}
+        == set()
+    )
+
+
+def test_randomness_is_seeded(notebook: str):
+    assert "random" not in {node.attr for node in nodes(notebook, ast.Attribute)}
+
+
+def draws(value: object) -> bool:
+    """Whether a name of the package is a function that gives a figure."""
+    return inspect.isfunction(value) and inspect.signature(value).return_annotation in (Figure, "Figure")
+
+
+def test_every_drawing_is_saved(notebook: str):
+    """Calls of drawing functions stand inside a call of `save_figure`."""
+    drawing = {
+        alias.asname or alias.name
+        for node in nodes(notebook, ast.ImportFrom)
+        for alias in node.names
+        if node.module.startswith("analysis.") and draws(getattr(import_module(node.module), alias.name))
+    }
+    saved = {
+        inner.id
+        for call in nodes(notebook, ast.Call)
+        if ast.unparse(call.func) == "results.save_figure"
+        for inner in ast.walk(call)
+        if isinstance(inner, ast.Name)
+    }
+    assert drawing - saved == set()
+    assert not [n for n in nodes(notebook, ast.Import, ast.ImportFrom) if "matplotlib" in ast.unparse(n)]
+
+
+def figures(notebook: str) -> list[str]:
+    """The names under which a notebook saves its figures, `*` where a task is filled in."""
+    calls = [node for node in nodes(notebook, ast.Call) if ast.unparse(node.func) == "results.save_figure"]
+    return [re.sub(r"\{task\}", "*", ast.literal_eval(_plain(call.args[1]))) for call in calls]
+
+
+def _plain(name: ast.expr) -> ast.expr:
+    return ast.parse(ast.unparse(name).removeprefix("f"), mode="eval").body
+
+
+def test_figures_of_the_paper():
+    """F1 to F9, each under one name only, by a notebook that runs per task just where the name has the task."""
+    names = [name for notebook in NOTEBOOKS for name in figures(notebook)]
+    assert len(set(names)) == len(names)
+    assert {name.split("-")[0] for name in names} >= {f"F{number}" for number in range(1, 10)}
+    for notebook in NOTEBOOKS:
+        assert all(name.endswith("-*") == ("task" in declared(notebook)) for name in figures(notebook))
+
+
+# --- profiles and Make -----------------------------------------------------------------------------------
+
+
+def test_defaults_are_those_of_the_profile_offline(notebook: str):
+    """Run All in Jupyter then does what `make reproduce` does."""
+    assert parameters(notebook, "offline") == declared(notebook)
+
+
+def test_shared_parameters_share_their_defaults():
+    defaults: dict[str, set[str]] = {}
+    for name in NOTEBOOKS:
+        for key, value in declared(name).items():
+            defaults.setdefault(key, set()).add(repr(value))
+    assert {key: values for key, values in defaults.items() if len(values) > 1} == {}
+
+
+def test_shared_parameters_stand_in_common():
+    """A profile that set one of them for a single notebook would make the notebooks disagree."""
+    shared = Counter(key for name in NOTEBOOKS for key in declared(name))
+    for profile in PROFILES:
+        sections = load_profile(profile)
+        own = [key for name, values in sections.items() if name != "common" for key in values]
+        assert [key for key in own if shared[key] > 1] == []
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_profiles_give_every_notebook_its_parameters(profile: str):
+    for name in NOTEBOOKS:
+        assert parameters(name, profile)["profile"] == profile
+        assert set(parameters(name, profile)) == set(declared(name))
+
+
+def test_profiles():
+    assert set(PROFILES) >= {"offline", "smoke", "glue-minilm", "paper"}
+
+
+def test_make_runs_every_notebook(notebook: str):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert len(re.findall(rf"\$\(?RUN\)? {notebook}\b", makefile)) >= 1
+    assert f"DEPENDS_{notebook})" in makefile
+
+
+def test_make_runs_no_other_notebook():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert set(re.findall(r"\(RUN\) (\d\w+)", makefile)) == set(NOTEBOOKS)
+
+
+# --- environment -----------------------------------------------------------------------------------------
+
+
+def project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def dependencies() -> dict[str, Requirement]:
+    found = [Requirement(text) for text in project()["dependencies"]]
+    return {canonicalize_name(requirement.name): requirement for requirement in found}
+
+
+def locked() -> dict[str, str]:
+    """The pinned version of every package in requirements.lock."""
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    pins = [line.split("#")[0].strip() for line in lines]
+    return {canonicalize_name(name): version for name, version in (pin.split("==") for pin in pins if pin)}
+
+
+def imported(folder: str) -> set[str]:
+    """Distributions that the files of a folder import, the standard library and the study itself left out."""
+    names = set()
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names.add(node.module.split(".")[0])
+    homes = packages_distributions()
+    outside = names - set(sys.stdlib_module_names) - {"analysis"}
+    return {canonicalize_name(homes[name][0]) for name in outside}
+
+
+@pytest.mark.parametrize("folder", ["analysis", "notebooks"])
+def test_imported_packages_are_dependencies(folder: str):
+    extras = {extra: texts for extra, texts in project()["optional-dependencies"].items() if extra != "test"}
+    optional = {
+        canonicalize_name(Requirement(text).name) for texts in extras.values() for text in texts
+    }  # what needs an extra says so where it lacks
+    assert imported(folder) - set(dependencies()) - optional == set()
+
+
+def test_dependencies_are_locked_to_a_version_that_they_allow():
+    pins = locked()
+    optional = [Requirement(text) for text in project()["optional-dependencies"]["test"]]
+    wanted = dependencies() | {canonicalize_name(requirement.name): requirement for requirement in optional}
+    assert set(wanted) - set(pins) == set()
+    assert {name: pins[name] for name, r in wanted.items() if not r.specifier.contains(pins[name])} == {}
+
+
+def test_lock_pins_and_nothing_else():
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    pins = [line for line in lines if line and not line.startswith("#")]
+    assert [line for line in pins if not re.fullmatch(r"[\w.-]+==[\w.]+(\s+#.*)?", line)] == []
+    assert len(locked()) == len(pins)
+
+
+def test_environment_of_conda_installs_the_lock():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    (pip,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
+    assert "-r requirements.lock" in pip
+    assert [line for line in pip if line.startswith(("-e .", "--no-deps -e ."))]
+
+
+def test_package_data_is_installed():
+    """Packages and their data are found by rules; the first installed copy would lack what they miss."""
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    packages = find_packages(str(ROOT), include=tool["packages"]["find"]["include"])
+    (patterns,) = tool["package-data"].values()
+    for path in (ROOT / "analysis").rglob("*.*"):
+        if path.parent.name != "__pycache__":
+            assert ".".join(path.parent.relative_to(ROOT).parts) in packages
+            assert path.suffix == ".py" or any(Path(path.name).match(pattern) for pattern in patterns), (
+                path.name
+            )

@@ -1,0 +1,162 @@
+"""Parameters and profiles: what overrides what, and one line for everything that is wrong."""
+
+import pytest
+import yaml
+from studies import PARAMETERS, Study, error_of
+
+from analysis.study import profiles
+
+
+def test_declared_parameters(study: Study):
+    study.notebook("01_first", "n = 7", "other = 8")
+    assert profiles.declared("01_first") == {
+        "profile": "quick",
+        "task": "mrpc",
+        "n": 3,
+        "rate": 1e-4,
+        "flag": False,
+        "checkpoint": None,
+        "words": ["a", "b"],
+    }
+
+
+@pytest.mark.parametrize("statement", ["n = 2 * 3", "n = range(3)", "n = other", "a, b = 1, 2", "n = ("])
+def test_parameters_that_are_no_plain_values(study: Study, statement: str):
+    study.notebook("01_first", parameters=PARAMETERS + statement + "\n")
+    message = error_of(profiles.declared, "01_first")
+    assert message.startswith(f"{study.notebooks}/01_first.py: write name = value in the parameters cell")
+
+
+@pytest.mark.parametrize("cells", [0, 2])
+def test_one_cell_of_parameters(study: Study, cells: int):
+    study.notebook("01_first", parameters=PARAMETERS * cells)
+    assert f"01_first.py has {cells} cells tagged parameters" in error_of(profiles.declared, "01_first")
+
+
+def test_unknown_notebook(study: Study):
+    study.notebook("01_first")
+    study.notebook("02_second")
+    assert (
+        error_of(profiles.declared, "03_third")
+        == "unknown notebook '03_third': choose from 01_first, 02_second"
+    )
+
+
+def test_notebooks_in_reading_order(study: Study):
+    for name in ("10_last", "02_second", "01_first", "draft"):
+        study.notebook(name)
+    assert profiles.notebook_names() == ["01_first", "02_second", "10_last"]
+
+
+def test_precedence(study: Study):
+    """Each layer wins over those before it, and leaves alone what it does not name."""
+    study.notebook("01_first")
+    study.notebook("02_second", parameters=PARAMETERS + "elsewhere = 0\n")
+    study.profile("quick", "common: {n: 10, rate: 0.5, elsewhere: 9}\n01_first: {n: 20, flag: true}\n")
+    values = profiles.parameters("01_first", "quick", {"n": 30})
+    assert values == profiles.declared("01_first") | {"n": 30, "rate": 0.5, "flag": True}
+    assert profiles.parameters("01_first", "quick")["n"] == 20
+    assert profiles.parameters("02_second", "quick")["n"] == 10
+    assert profiles.declared("01_first")["n"] == 3
+
+
+def test_profile_parameter_is_the_profile_in_use(study: Study):
+    study.notebook("01_first")
+    study.profile("other", "")
+    assert profiles.parameters("01_first", "other") == profiles.declared("01_first") | {"profile": "other"}
+
+
+def test_null_in_a_profile(study: Study):
+    study.notebook("01_first")
+    study.profile("quick", "common: {n: null}")
+    assert profiles.parameters("01_first", "quick")["n"] is None
+
+
+@pytest.mark.parametrize("name", ["m", "profile", "N"])
+def test_unknown_setting(study: Study, name: str):
+    study.notebook("01_first")
+    message = error_of(profiles.parameters, "01_first", "quick", {name: "x"})
+    assert message == (
+        f"01_first has no parameter {name!r}: choose from task, n, rate, flag, checkpoint, words"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("task", 3, "a text"),
+        ("task", None, "a text"),
+        ("n", "many", "a number"),
+        ("n", True, "a number"),
+        ("rate", "1e-4", "1e-4 is written 1.0e-4"),
+        ("flag", 1, "true or false"),
+        ("flag", "yes", "true or false"),
+        ("words", "a", "a list"),
+        ("checkpoint", 5, "a text"),
+    ],
+)
+def test_value_of_another_kind(study: Study, name: str, value: object, wanted: str):
+    """YAML reads 1e-4 as text: a number that silently became text would fail far from its cause."""
+    study.notebook("01_first")
+    for settings, text in (({name: value}, ""), ({}, yaml.safe_dump({"common": {name: value}}))):
+        study.profile("quick", text)
+        message = error_of(profiles.parameters, "01_first", "quick", settings)
+        assert message.startswith(f"01_first: parameter {name} is {value!r}: give ")
+        assert wanted in message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("n", 2.5), ("rate", 1), ("checkpoint", "x"), ("words", []), ("n", None)]
+)
+def test_value_of_the_same_kind(study: Study, name: str, value: object):
+    study.notebook("01_first")
+    assert profiles.parameters("01_first", "quick", {name: value})[name] == value
+
+
+def test_unknown_profile(study: Study):
+    study.profile("another", "")
+    for name in ("absent", "../profiles/quick", ""):
+        assert (
+            error_of(profiles.load_profile, name) == f"unknown profile {name!r}: choose from another, quick"
+        )
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# only a comment\n", "common:\n", "common:\n01_first:\n", "common: {}\n"]
+)
+def test_empty_profiles_leave_the_defaults(study: Study, text: str):
+    study.notebook("01_first")
+    study.profile("quick", text)
+    assert profiles.parameters("01_first", "quick") == profiles.declared("01_first")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("comon: {n: 1}", "unknown section 'comon': choose from 01_first, 02_second, common"),
+        ("03_third: {n: 1}", "unknown section '03_third': choose from 01_first, 02_second, common"),
+        ("common: {m: 1}", "unknown key 'm' in section 'common': choose from checkpoint, elsewhere, flag, n"),
+        ("01_first: {elsewhere: 1}", "unknown key 'elsewhere' in section '01_first': choose from checkpoint"),
+        ("common: {profile: x}", "unknown key 'profile' in section 'common': choose from checkpoint"),
+        ("common: [n]", "section 'common' is ['n']: write indented lines 'name: value'"),
+        ("common: n", "section 'common' is 'n': write indented lines 'name: value'"),
+        ("common: {n: 1", "is not valid YAML: while parsing"),
+        ("common:\n\tn: 1", "is not valid YAML: while scanning"),
+        ("n: 1", "unknown section 'n': choose from 01_first, 02_second, common"),
+        ("[common]", "has no sections"),
+        ("common", "has no sections"),
+    ],
+)
+def test_wrong_profile(study: Study, text: str, expected: str):
+    study.notebook("01_first")
+    study.notebook("02_second", parameters=PARAMETERS + "elsewhere = 0\n")
+    path = study.profile("quick", text)
+    message = error_of(profiles.load_profile, "quick")
+    assert message.startswith(str(path))
+    assert expected in message
+
+
+def test_profile_that_is_no_text(study: Study):
+    study.notebook("01_first")
+    study.profile("quick", "").write_bytes(b"common: \xff\xfe")
+    assert "is not valid YAML" in error_of(profiles.load_profile, "quick")

@@ -1,0 +1,299 @@
+"""Files are written whole or not at all, come back as they were, and are the same bytes for the same content."""
+
+import hashlib
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+from PIL import Image
+
+from analysis.errors import InputError
+from analysis.files import expand, replacing, versions, write_text
+from analysis.study import results as store
+from analysis.study.results import Results, seeds_of
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch) -> Results:
+    """The files of a profile under a temporary folder."""
+    monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
+    return Results("quick")
+
+
+def scores() -> xr.DataArray:
+    """Random scores with everything that goes with them; one role is absent from one sequence."""
+    generator = np.random.default_rng(0)
+    values = generator.random((3, 2, 2, 5)).astype(np.float32)
+    values[1, 1] = np.nan
+    return xr.DataArray(
+        values,
+        dims=("sequence", "role", "layer", "head"),
+        coords={
+            "sequence": ["a-1", "é", "c"],
+            "role": ["offset_+0", "nsubj"],
+            "layer": range(2),
+            "head": range(5),
+            "tokens": ("sequence", [4, 9, 128]),
+            "separators": ("sequence", [1, 2, 3]),
+            "units": (("sequence", "role"), np.array([[4, 1], [9, 0], [128, 2]], np.int32)),
+        },
+        attrs={"arithmetic": "corrected", "encoder": "tiny", "max_tokens": 128},
+    )
+
+
+def test_replacing_writes_a_new_file_and_its_folders(tmp_path: Path):
+    path = tmp_path / "deep" / "er" / "file.txt"
+    with replacing(path) as temporary:
+        assert temporary.parent == path.parent
+        assert temporary.suffix == ".txt"
+        assert not path.exists()
+        temporary.write_text("new")
+    assert path.read_text() == "new"
+    assert [entry.name for entry in path.parent.iterdir()] == ["file.txt"]
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_replacing_never_shows_half_a_file(tmp_path: Path):
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    with path.open() as reader:
+        write_text(path, "new")
+        assert reader.read() == "old"
+    assert path.read_text() == "new"
+
+
+def write_half(path: Path) -> None:
+    """Fails after some bytes."""
+    path.write_text("half")
+    raise KeyError
+
+
+def test_exception_while_replacing_leaves_the_old_file_and_no_temporary(tmp_path: Path):
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    with pytest.raises(KeyError), replacing(path) as temporary:
+        write_half(temporary)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_interruption_while_replacing_leaves_nothing(tmp_path: Path):
+    with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "file.txt"):
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_text_is_utf_8(tmp_path: Path):
+    write_text(tmp_path / "file.txt", "crêpe\n")
+    assert (tmp_path / "file.txt").read_bytes() == "crêpe\n".encode()
+
+
+def test_expand(monkeypatch):
+    monkeypatch.setenv("SOMEWHERE", "/some/where")
+    monkeypatch.setenv("HOME", "/home/of/tests")
+    assert expand("$SOMEWHERE/file") == expand("${SOMEWHERE}/file") == Path("/some/where/file")
+    assert expand("~/file") == Path("/home/of/tests/file")
+    assert expand(Path("plain/file")) == Path("plain/file")
+    with pytest.raises(InputError, match="s3://bucket/file is a URL: mount"):
+        expand("s3://bucket/file")
+
+
+@pytest.mark.parametrize("path", ["$UNSET_VARIABLE/file", "${UNSET_VARIABLE}/file", "a/$UNSET_VARIABLE"])
+def test_expand_names_the_variable_that_is_not_set(path: str, monkeypatch):
+    monkeypatch.delenv("UNSET_VARIABLE", raising=False)
+    with pytest.raises(InputError) as raised:
+        expand(path)
+    remedy = "run the command with UNSET_VARIABLE=..."
+    assert str(raised.value) == f"{path}: the environment variable UNSET_VARIABLE is not set: {remedy}"
+
+
+def test_folders_of_a_profile(results: Results, tmp_path: Path, monkeypatch):
+    assert results.folder == tmp_path / "quick"
+    assert results.checkpoint("mrpc", 0).is_relative_to(results.cache)
+    assert results.checkpoint("mrpc", 0) != results.checkpoint("mrpc", 1)
+    monkeypatch.delenv("RESULTS_DIR")
+    assert Results("paper").folder == store.ROOT / "results" / "paper"
+
+
+def test_scores_come_back_as_they_were(results: Results):
+    path = results.save_scores(scores(), "mrpc", None)
+    assert path.is_relative_to(results.cache)
+    found = results.load_scores("mrpc", None)
+    xr.testing.assert_equal(found, scores())
+    assert found.dtype == np.float32
+    assert found.units.dtype == np.int32
+    assert found.dims == scores().dims
+    assert set(found.coords) == set(scores().coords)
+    added = {"task": "mrpc", "state": "pretrained", "versions": versions()}
+    assert found.attrs == scores().attrs | added
+
+
+def test_saving_scores_leaves_them_alone(results: Results):
+    array = scores()
+    results.save_scores(array, "mrpc", None)
+    xr.testing.assert_identical(array, scores())
+
+
+def test_tasks_and_runs_have_files_of_their_own(results: Results):
+    paths = {
+        results.save_scores(scores(), task, seed) for task in ("mrpc", "sst-2") for seed in (None, 0, 1, 10)
+    }
+    assert len(paths) == 8
+
+
+def test_scores_of_a_run_name_its_seed(results: Results):
+    results.save_scores(scores(), "mrpc", 3)
+    found = results.load_scores("mrpc", 3).attrs
+    assert (found["state"], found["finetuning_seed"]) == ("finetuned", 3)
+
+
+def test_weights_of_the_encoder_and_of_a_run(results: Results):
+    assert results.weights("mrpc", None, "minilm", "models/{task}-{seed}") == "minilm"
+    assert results.weights("mrpc", 2, "minilm") == results.checkpoint("mrpc", 2)
+    assert results.weights("mrpc", 2, "minilm", "models/{task}-{seed}") == "models/mrpc-2"
+
+
+def test_runs_of_a_state():
+    assert seeds_of("pretrained", [4, 0]) == [None]
+    assert seeds_of("finetuned", [4, 0]) == [4, 0]
+
+
+@pytest.mark.parametrize("seeds", [[], [0, 0], [-1], [0.5], ["0"], [True]])
+def test_wrong_seeds(seeds: list):
+    with pytest.raises(InputError, match=r"seeds is .*: give different whole numbers from 0 up"):
+        seeds_of("finetuned", seeds)
+
+
+def test_one_checkpoint_is_not_several_runs():
+    assert seeds_of("finetuned", [0], "models/{task}") == [0]
+    assert seeds_of("finetuned", [0, 1], "models/{task}-{seed}") == [0, 1]
+    with pytest.raises(InputError, match=r"checkpoint 'models/\{task\}' is one for 2 seeds: write \{seed\}"):
+        seeds_of("finetuned", [0, 1], "models/{task}")
+
+
+def test_unknown_state():
+    with pytest.raises(InputError, match="state is 'tuned': choose from pretrained, finetuned"):
+        seeds_of("tuned", [0])
+
+
+def test_missing_scores(results: Results):
+    with pytest.raises(InputError, match="does not exist: run 01_extract for task qqp, state finetuned$"):
+        results.load_scores("qqp", 7)
+
+
+@pytest.mark.parametrize("keep", [0, 100, 0.5, 0.95])
+def test_damaged_scores(results: Results, keep: float):
+    path = results.save_scores(scores(), "mrpc", None)
+    content = path.read_bytes()
+    path.write_bytes(content[: keep if isinstance(keep, int) else int(keep * len(content))])
+    with pytest.raises(InputError) as raised:
+        results.load_scores("mrpc", None)
+    remedy = "delete it and run 01_extract for task mrpc, state pretrained"
+    assert str(raised.value) == f"{path} is damaged: {remedy}"
+
+
+def test_scores_that_are_no_netcdf(results: Results):
+    path = results.save_scores(scores(), "mrpc", None)
+    path.write_text("no scores at all")
+    with pytest.raises(InputError, match="is damaged"):
+        results.load_scores("mrpc", None)
+
+
+def table() -> pd.DataFrame:
+    """A role table's kinds of columns."""
+    return pd.DataFrame(
+        {
+            "layer": [0, 1, 2],
+            "role": ["local", "nsubj", "a, b"],
+            "mean": [1 / 3, 1234567.89, np.nan],
+            "p": [1e-300, 0.05, np.nan],
+            "assigned": pd.array([True, False, None], dtype="boolean"),
+        }
+    )
+
+
+def test_tables_are_the_same_bytes_for_the_same_content(results: Results):
+    first = results.save_table(table(), "roles").read_bytes()
+    again = results.save_table(table().copy(), "roles").read_bytes()
+    assert first == again
+    lines = first.decode().split("\n")
+    assert lines[:3] == [
+        "layer,role,mean,p,assigned",
+        "0,local,0.333333,1e-300,True",
+        "1,nsubj,1.23457e+06,0.05,False",
+    ]
+    assert lines[3:] == ['2,"a, b",,,', ""]
+
+
+def test_table_comes_back_to_six_digits_with_its_third_state(results: Results):
+    results.save_table(table(), "roles")
+    found = results.load_table("roles")
+    pd.testing.assert_frame_equal(found, table(), rtol=1e-5)
+    assert found["assigned"].isna().tolist() == [False, False, True]
+
+
+def test_table_without_any_verdict_comes_back(results: Results):
+    untestable = table().assign(assigned=pd.array([None] * 3, dtype="boolean"))
+    results.save_table(untestable, "roles")
+    assert results.load_table("roles")["assigned"].dtype == "boolean"
+    assert results.load_table("roles")["assigned"].isna().all()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe\x00", b'a,b\n1,2\n3,4,5,"6\n'])
+def test_missing_or_damaged_table(results: Results, content: bytes | None):
+    path = results.save_table(table(), "roles")
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(InputError, match="is missing or damaged: delete it and run make reproduce again$"):
+        results.load_table("roles")
+
+
+def figure() -> Figure:
+    """A figure with what makes files differ: text, clips and random identifiers."""
+    drawn = Figure(figsize=(2, 1))
+    axes = drawn.subplots()
+    axes.imshow(np.arange(6).reshape(2, 3))
+    axes.scatter([0, 1], [0, 1], label="points")
+    axes.legend()
+    axes.set_title("Heads")
+    return drawn
+
+
+def test_figures_are_the_same_bytes_for_the_same_figure(results: Results):
+    def digests() -> dict[str, str]:
+        results.save_figure(figure(), "F1")
+        files = sorted(results.figures.iterdir())
+        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+    first = digests()
+    assert set(first) == {"F1.png", "F1.svg"}
+    assert digests() == first
+    svg = (results.figures / "F1.svg").read_text()
+    assert svg.startswith("<?xml")
+    assert "<dc:date>" not in svg
+    assert (results.figures / "F1.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_versions_name_packages_and_the_commit(monkeypatch, tmp_path: Path):
+    found = versions()
+    assert f"numpy {np.__version__}" in found
+    assert found.split(", ")[-1].startswith("commit ")
+    monkeypatch.setattr(store, "ROOT", tmp_path)
+    assert versions().endswith("commit unknown")
+
+
+def test_figures_are_compact_and_keep_their_text(results: Results):
+    drawn = figure()
+    results.save_figure(drawn, "F1")
+    svg = (results.figures / "F1.svg").read_text()
+    raw = results.folder / "raw.svg"
+    drawn.savefig(raw, bbox_inches="tight")
+    assert len(svg) < 0.7 * len(raw.read_text())
+    assert ">Heads</text>" in svg
+    assert re.search(r'x="\d+\.\d\d"', svg)
+    assert not re.search(r'x="\d+\.\d{3}', svg)
+    with Image.open(results.figures / "F1.png") as png:
+        assert png.mode == "P"

@@ -1,0 +1,141 @@
+"""The house: a floor imports only from floors below it, and the light floors stay light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from analysis.files import ROOT
+
+PACKAGE = ROOT / "analysis"
+GROUND = ("errors", "lazy", "files")  # modules, each from those before it
+FLOORS = (
+    "texts",
+    "encoders",
+    "scores",
+    "statistics",
+    "figures",
+    "papers",
+    "synthesis",
+    "explorer",
+    "scale",
+    "study",
+)
+PAPERS = ("pande2021", "clark2019", "michel2019", "kovaleva2019", "pascual2021", "niven2019")
+ROOF = ("run", "extract_corpus")
+HEAVY = {"torch", "transformers", "accelerate", "datasets"}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+LIGHT = [name for name in MODULES if (name + "..").split(".")[1] in ("texts", "statistics", "files")]
+
+
+def imports(name: str, everywhere: bool = True) -> set[str]:
+    """The modules that a module's import statements name, at the top level alone or wherever they stand."""
+    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
+    found = set()
+    for node in ast.walk(tree) if everywhere else tree.body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{name}, line {node.lineno}: modules import by full path"
+            whole = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
+            found |= whole or {node.module}
+    return found
+
+
+def storey(name: str) -> tuple[int, int]:
+    """How high a module stands: its floor, and among papers the paper's place in the list."""
+    parts = name.split(".")[1:]
+    if not parts or parts[0] in ROOF:
+        return len(GROUND) + len(FLOORS), 0
+    if parts[0] in GROUND:
+        return GROUND.index(parts[0]), 0
+    assert parts[0] in FLOORS, f"{name} stands on no floor"
+    paper = PAPERS.index(parts[1]) if parts[0] == "papers" and len(parts) > 1 else 0
+    return len(GROUND) + FLOORS.index(parts[0]), paper
+
+
+def own_imports(name: str) -> set[str]:
+    return {target for target in imports(name) if target in MODULES}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_module_reaches_up(name: str):
+    upwards = {
+        target for target in own_imports(name) if target != "analysis" and storey(target) > storey(name)
+    }
+    assert not upwards, f"{name} reaches up to {', '.join(sorted(upwards))}"
+
+
+def test_a_reach_upwards_would_be_seen():
+    assert storey("analysis.files") < storey("analysis.texts.tasks") < storey("analysis.encoders.tap")
+    assert storey("analysis.papers.pande2021.claims") < storey("analysis.papers.clark2019.surface")
+    assert storey("analysis.study.results") < storey("analysis.run")
+
+
+def test_no_circle():
+    """Every module can be imported after those it imports: repeatedly taking away what needs nothing empties all."""
+    needs = {name: own_imports(name) - {name} for name in MODULES}
+    while ready := {name for name, targets in needs.items() if not targets}:
+        needs = {name: targets - ready for name, targets in needs.items() if name not in ready}
+    assert not needs, f"a circle of imports goes through {', '.join(sorted(needs))}"
+
+
+def reached(name: str) -> set[str]:
+    """All that is loaded with a module: its imports at the top level, those of its own modules, and so on."""
+    found, waiting = set(), {name}
+    while waiting:
+        found |= waiting
+        targets = set().union(*(imports(module, False) for module in waiting if module in MODULES))
+        waiting = targets - found
+    return {target.split(".")[0] for target in found}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in MODULES
+        if name.split(".")[1:2] and name.split(".")[1] in ("texts", "statistics", "files")
+    ],
+)
+def test_light_floors_do_not_reach_torch(name: str):
+    assert reached(name).isdisjoint(HEAVY)
+
+
+def test_light_floors_do_not_load_torch_through_others():
+    """What the statements cannot show: libraries that load torch themselves."""
+    light = [
+        name
+        for name in MODULES
+        if name.split(".")[1:2] and name.split(".")[1] in ("texts", "statistics", "files")
+    ]
+    code = f"import sys, importlib\nfor name in {LIGHT}: importlib.import_module(name)\n"
+    code += "found = {'torch', 'matplotlib'} & sys.modules.keys()\nassert not found, found"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
+
+
+def test_files_import_nothing_heavy():
+    assert reached("analysis.files") <= sys.stdlib_module_names | {"analysis"}
+
+
+@pytest.mark.parametrize(
+    "package", [name for name, path in MODULES.items() if path.name == "__init__.py" and name != "analysis"]
+)
+def test_packages_are_tables_of_names(package: str):
+    """A package's file holds its table alone, and no name of the table is that of a module."""
+    tree = ast.parse(MODULES[package].read_text(encoding="utf-8"))
+    assert all(isinstance(node, ast.Expr | ast.ImportFrom | ast.Assign) for node in tree.body)
+    homes = getattr(__import__(package, fromlist=["HOMES"]), "HOMES", {})
+    for name, home in homes.items():
+        assert f"{package}.{home}" in MODULES
+        assert f"{package}.{name}" not in MODULES
+        assert hasattr(__import__(package, fromlist=[name]), name)

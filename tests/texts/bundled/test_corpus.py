@@ -1,0 +1,287 @@
+"""The generated corpus: deterministic, balanced, with complete gold trees, and not solvable from words alone."""
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+
+import conllu
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+
+from analysis.errors import InputError
+from analysis.study import results as store
+from analysis.texts.bundled import corpus
+from analysis.texts.bundled.corpus import DRAFTS, generate, labelled_drafts, to_conllu, to_jsonl
+from analysis.texts.bundled.lexicon import read
+
+TASKS = tuple(DRAFTS)
+PAIR_TASKS = ("mrpc", "qqp", "qnli")
+
+
+@cache
+def drawn(task, split):
+    """Drafts shared by the tests: 500 to train on, 150 of another split."""
+    return [*labelled_drafts(task, {"train": 500, "dev": 150, "test": 40}[split], 0, split)]
+
+
+@cache
+def examples(task, split):
+    """The examples of `drawn`."""
+    return [corpus.example(str(index), draft) for index, draft in enumerate(drawn(task, split))]
+
+
+def texts(examples):
+    return {"\n".join(sorted(text.lower() for text in example.texts)) for example in examples}
+
+
+def sentences(task, n=100):
+    return [sentence for draft in drawn(task, "train")[:n] for sentence in draft.sentences]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_same_arguments_same_examples_in_any_process(task):
+    code = f"from analysis.texts.bundled import generate; print(repr(generate({task!r}, 6, 3, 'dev')))"
+    environment = {**os.environ, "PYTHONHASHSEED": "77"}
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == repr(generate(task, 6, 3, "dev"))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_seeds_differ(task):
+    assert generate(task, 5, 0) != generate(task, 5, 1)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("n", [0, 1, 20, 21])
+def test_labels_are_balanced(task, n):
+    labels = [example.label for example in generate(task, n, 0)]
+    assert len(labels) == n
+    assert abs(labels.count(0) - labels.count(1)) == n % 2
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_splits_share_no_texts_and_hold_no_duplicates(task):
+    found = {split: drawn(task, split) for split in ("train", "dev", "test")}
+    distinct = {split: texts(examples(task, split)) for split in found}
+    assert all(len(distinct[split]) == len(found[split]) for split in found)
+    assert not distinct["train"] & distinct["dev"]
+    assert not distinct["train"] & distinct["test"]
+    assert not distinct["dev"] & distinct["test"]
+
+
+def test_ids_and_texts():
+    examples = generate("mrpc", 8, 0)
+    assert [example.id for example in examples] == [f"mrpc-train-{index:04d}" for index in range(8)]
+    assert all(example.text_b for example in examples)
+    assert all(example.text_b is None for example in generate("sst-2", 8, 0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [(("cola", 3, 0), "cola"), (("mrpc", 3, 0, "all"), "all"), (("mrpc", -1, 0), "-1")],
+)
+def test_wrong_arguments_are_named(arguments, named):
+    with pytest.raises(InputError, match=named) as error:
+        generate(*arguments)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_trees_have_one_root_and_no_cycle(task):
+    for sentence in sentences(task):
+        heads = {index: word.head for index, word in enumerate(sentence.words, start=1)}
+        assert sum(head == 0 for head in heads.values()) == 1
+        assert sum(word.label == "root" for word in sentence.words) == 1
+        for start in heads:
+            path, position = set(), start
+            while position:
+                assert position not in path, sentence.text
+                path.add(position)
+                position = heads[position]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_spans_spell_the_words_and_cover_the_text(task):
+    for sentence in sentences(task):
+        assert [sentence.text[slice(*word.span)] for word in sentence.words] == [
+            word.form for word in sentence.words
+        ]
+        covered = "".join(word.form for word in sentence.words)
+        assert covered == sentence.text.replace(" ", "")
+        assert sentence.text[0] == sentence.text[0].upper()
+        assert "  " not in sentence.text
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_word_but_the_root_has_one_relation(task):
+    for draft, example in zip(drawn(task, "dev"), examples(task, "dev"), strict=True):
+        for side, sentence in enumerate(draft.sentences):
+            dependents = [relation.dependent for relation in example.relations if relation.text == side]
+            assert sorted(dependents) == [word.span for word in sentence.words if word.head]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_papers_relations_are_frequent(task):
+    found = examples(task, "train")[:200]
+    for label in ("nsubj", "dobj", "amod", "advmod"):
+        share = np.mean([any(relation.label == label for relation in example.relations) for example in found])
+        assert share >= 0.6, label
+    assert not any(relation.label == "obj" for example in found for relation in example.relations)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_part_of_speech_suits_the_relation(task):
+    allowed = {
+        "amod": {"ADJ"},
+        "det": {"DET"},
+        "aux": {"AUX"},
+        "cop": {"AUX"},
+        "punct": {"PUNCT"},
+        "case": {"ADP", "PART", "VERB"},
+        "cc": {"CCONJ"},
+        "mark": {"SCONJ", "PART"},
+        "nummod": {"NUM"},
+        "advmod": {"ADV", "PART", "ADJ"},
+        "nsubj": {"NOUN", "PROPN", "PRON"},
+        "nmod:poss": {"PRON", "PROPN"},
+    }
+    for sentence in sentences(task):
+        for word in sentence.words:
+            assert word.upos in allowed.get(word.label, {word.upos}), (word, sentence.text)
+
+
+def test_lengths_are_spread():
+    for task in TASKS:
+        lengths = [len(sentence.words) for sentence in sentences(task, 200)]
+        assert min(lengths) >= 6
+        assert max(lengths) <= 41
+        assert np.percentile(lengths, 90) - np.percentile(lengths, 10) >= 8
+
+
+def test_over_1500_lemmas_are_reached():
+    words = (word for task in TASKS for sentence in sentences(task, 500) for word in sentence.words)
+    assert len({word.lemma for word in words if word.upos != "PROPN"}) > 1500
+
+
+def test_over_60_frames():
+    frames = read("frames")
+    meanings = [*frames["events"], *frames["activities"]]
+    wordings = [*frames["clauses"]["plain"], *frames["clauses"]["fronted"], *frames["reports"]]
+    wordings += [
+        frame
+        for kind in ("questions", "intents", "reviews")
+        for listed in frames[kind].values()
+        for frame in listed
+    ]
+    assert len(set(wordings)) == len(wordings)
+    assert len(wordings) > 60
+    assert len(meanings) > 60
+
+
+def words_by_side(example):
+    return " ".join(
+        f"{side}_{word}" for side, text in enumerate(example.texts) for word in text.lower().split()
+    )
+
+
+def overlap(example):
+    first, second = (set(text.lower().rstrip(".?").split()) for text in example.texts)
+    return [
+        len(first & second) / len(first | second),
+        len(first) - len(second),
+        abs(len(first) - len(second)),
+    ]
+
+
+def accuracy(task, vectorise):
+    train, dev = examples(task, "train"), examples(task, "dev")
+    model = LogisticRegression(max_iter=1000).fit(vectorise(train), [example.label for example in train])
+    return model.score(vectorise(dev), [example.label for example in dev])
+
+
+@pytest.mark.parametrize(
+    ("task", "ceiling"), [("mrpc", 0.75), ("qqp", 0.75), ("qnli", 0.75), ("sst-2", 0.85)]
+)
+def test_labels_cannot_be_read_off_words(task, ceiling):
+    counts = CountVectorizer(token_pattern=r"\S+").fit(map(words_by_side, examples(task, "train")))
+    assert accuracy(task, lambda examples: counts.transform(map(words_by_side, examples))) < ceiling
+
+
+@pytest.mark.parametrize("task", PAIR_TASKS)
+def test_labels_cannot_be_read_off_overlap(task):
+    assert accuracy(task, lambda examples: np.array([overlap(example) for example in examples])) < 0.75
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_conllu_reads_back(task, tmp_path):
+    path = tmp_path / "trees.conllu"
+    to_conllu(task, 20, 7, "train", path)
+    trees = conllu.parse(path.read_text(encoding="utf-8"))
+    named = [
+        (f"{task}-train-{index:04d}/{side}", sentence)
+        for index, draft in enumerate(labelled_drafts(task, 20, 7, "train"))
+        for side, sentence in zip("ab", draft.sentences, strict=False)
+    ]
+    assert len(trees) == len(named)
+    for tree, (identifier, sentence) in zip(trees, named, strict=True):
+        assert tree.metadata == {"sent_id": identifier, "text": sentence.text}
+        words = [token for token in tree if isinstance(token["id"], int)]
+        read_back = [
+            (word["form"], word["lemma"], word["upos"], word["head"], word["deprel"]) for word in words
+        ]
+        assert read_back == [tuple(word[:5]) for word in sentence.words]
+        assert spelled(tree) == sentence.text
+
+
+def spelled(tree):
+    """The text of a tree from its forms, range lines and SpaceAfter alone."""
+    text, inside = "", set()
+    for token in tree:
+        if isinstance(token["id"], tuple):
+            inside = set(range(token["id"][0], token["id"][2] + 1))
+        elif token["id"] in inside:
+            continue
+        text += token["form"] + ("" if (token["misc"] or {}).get("SpaceAfter") == "No" else " ")
+    return text.strip()
+
+
+def test_contractions_have_range_lines(tmp_path):
+    path = tmp_path / "trees.conllu"
+    to_conllu("mrpc", 60, 0, "train", path)
+    ranges = [
+        line.split("\t")[1]
+        for line in path.read_text().splitlines()
+        if "-" in line.split("\t")[0][:5] and line[0] != "#"
+    ]
+    assert any(form.endswith("n't") for form in ranges)
+    assert any(form.endswith("'s") for form in ranges)
+
+
+def test_jsonl_reads_back(tmp_path):
+    examples = generate("qnli", 5, 0)
+    to_jsonl(examples, tmp_path / "qnli.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "qnli.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [row["id"] for row in rows] == [example.id for example in examples]
+    assert [row["text_b"] for row in rows] == [example.text_b for example in examples]
+    first = rows[0]["relations"][0]
+    assert first == [list(part) if isinstance(part, tuple) else part for part in examples[0].relations[0]]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "old.jsonl"
+    path.write_text("old")
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(store.os, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        to_jsonl(generate("sst-2", 2, 0), path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]

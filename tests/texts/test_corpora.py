@@ -1,0 +1,195 @@
+"""Corpora come as the same examples from every kind of file, whole or in shards; bad files end in one line."""
+
+import json
+import tracemalloc
+from itertools import chain
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.errors import InputError
+from analysis.texts.corpora import LONGEST, chunks, open_corpus
+from analysis.texts.examples import Relation
+from analysis.texts.syntax import parse
+
+TEXTS = ["A dog barks .", "Ärger, naïve!", "Stop"]
+SENTENCE = """# text = Dogs chase cats
+1\tDogs\tdog\tNOUN\t_\t_\t2\tnsubj\t_\t_
+2\tchase\tchase\tVERB\t_\t_\t0\troot\t_\t_
+3\tcats\tcat\tNOUN\t_\t_\t2\tobj\t_\t_
+
+"""
+PARQUET = "rows.parquet"
+
+
+def write_parquet(path: Path, rows: dict) -> Path:
+    """A Parquet file of small row groups."""
+    pq.write_table(pa.table(rows), path, row_group_size=2)
+    return path
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    """A file with this content."""
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def texts(path: Path, **options) -> list[tuple[str, ...]]:
+    """The texts of all examples."""
+    return [example.texts for example in open_corpus(path, **options).examples()]
+
+
+def test_all_kinds_of_files_give_the_same_texts(tmp_path: Path):
+    lines = write(tmp_path / "a.txt", "\ufeff" + "\r\n".join(f" {text} " for text in TEXTS))
+    objects = write(tmp_path / "a.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    table = write_parquet(tmp_path / "a.parquet", {"text": TEXTS, "label": [0, 1, 0]})
+    for path in (lines, objects, table):
+        assert texts(path) == [(text,) for text in TEXTS]
+
+
+def test_two_columns_give_pairs(tmp_path: Path):
+    rows = [{"question": text, "answer": text.upper(), "id": 7} for text in TEXTS]
+    objects = write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows)))
+    table = write_parquet(tmp_path / "a.parquet", {name: [row[name] for row in rows] for name in rows[0]})
+    for path in (objects, table):
+        assert texts(path, columns=["question", "answer"]) == [(text, text.upper()) for text in TEXTS]
+
+
+def test_conllu_brings_the_relations_that_a_parse_of_the_file_finds(tmp_path: Path):
+    path = write(tmp_path / "a.conllu", "\n" + SENTENCE + "\n" + SENTENCE.replace("\n", "\r\n"))
+    examples = list(open_corpus(path).examples())
+    assert [example.id for example in examples] == ["a.conllu-0", "a.conllu-1"]
+    for example in examples:
+        assert example.text_a == "Dogs chase cats"
+        assert example.relations == (
+            Relation("nsubj", 0, (0, 4), (5, 10)),
+            Relation("dobj", 0, (11, 15), (5, 10)),
+        )
+        assert example.relations == parse([example], path)[example.id]
+
+
+def test_shards_part_the_examples_of_a_folder_with_the_same_ids(tmp_path: Path):
+    (tmp_path / "more").mkdir()
+    write(tmp_path / "b.txt", "one\ntwo\nthree\n")
+    write(tmp_path / "more" / "b.txt", "four\n")
+    write_parquet(tmp_path / PARQUET, {"text": [f"row {number}" for number in range(5)]})
+    write(tmp_path / "README.md", "not read")
+    corpus = open_corpus(tmp_path)
+    assert corpus.sizes["more/b.txt"] == 5
+    whole = list(corpus.examples())
+    assert [example.id for example in whole[:5]] == [
+        "b.txt-0",
+        "b.txt-1",
+        "b.txt-2",
+        "more/b.txt-0",
+        f"{PARQUET}-0",
+    ]
+    for shards in (2, 4, 20):
+        found = [list(corpus.examples(shard, shards)) for shard in range(shards)]
+        assert sorted(chain(*found), key=lambda one: one.id) == sorted(whole, key=lambda one: one.id)
+        sizes = [len(part) for part in found]
+        assert max(sizes) - min(sizes) <= 1
+
+
+def test_chunks_hold_all_in_order():
+    assert list(chunks(iter(range(5)), 2)) == [[0, 1], [2, 3], [4]]
+    assert list(chunks(iter([]), 2)) == []
+
+
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path):
+    peaks = []
+    for rows in (500, 5_000):
+        path = write(tmp_path / f"{rows}.txt", "some words in a line\n" * rows)
+        tracemalloc.start()
+        assert sum(1 for _ in open_corpus(path).examples()) == rows
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] <= 1.2 * peaks[0]
+
+
+@pytest.mark.parametrize("shard", [-1, 4, 5])
+def test_a_shard_out_of_range_is_refused(tmp_path: Path, shard: int):
+    corpus = open_corpus(write(tmp_path / "a.txt", "one\n"))
+    with pytest.raises(InputError, match=f"shard is {shard}/4"):
+        corpus.examples(shard, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.txt", "", "a.txt is empty"),
+        ("a.csv", "text\n", "kind '.csv' is unknown"),
+        ("a.txt", b"PK\3\4\0\0\0", "a.txt is binary"),
+        ("a.txt", b"x" * 9000 + b"\n" + b"\0" * 20, "line 2: binary"),
+        ("a.txt", "one\n \nthree\n", "line 2: a text is missing or empty"),
+        ("a.txt", "one\nzwölf".encode()[:-3], "line 2: not UTF-8, or cut short"),
+        ("a.txt", "x" * (LONGEST + 10), "line 1: longer than"),
+        ("a.jsonl", '{"text": "one"}\n{"text": "tw', "line 2: not JSON, or cut short"),
+        ("a.jsonl", '{"text": "one"}\n[1]\n', "line 2: not a JSON object"),
+        ("a.jsonl", '{"text": "one"}\n{"sentence": "two"}\n', "line 2: a text is missing"),
+        ("a.jsonl", '{"text": 3}\n', "line 1: a text is missing"),
+        ("a.jsonl", "[" * 100_000, "line 1: not JSON"),
+        ("a.conllu", SENTENCE + SENTENCE[:90], "line 6: the last sentence is cut short"),
+        ("a.conllu", SENTENCE + SENTENCE.replace("\t", " "), "line 6 is not readable as CoNLL-U"),
+        ("a.conllu", SENTENCE.replace("\tobj\t_\t_", ""), "lacks columns"),
+        ("a.conllu", SENTENCE.replace("2\tobj", "9\tobj"), "head 9, which is no word"),
+        ("a.conllu", "\n\n", "holds no sentence"),
+        (PARQUET, b"PAR1 and nothing more", "is no Parquet file, or cut short"),
+    ],
+)
+def test_a_bad_file_ends_in_one_line_that_names_it(
+    tmp_path: Path, name: str, content: str | bytes, says: str
+):
+    path = write(tmp_path / name, content)
+    with pytest.raises(InputError) as raised:
+        list(open_corpus(path).examples())
+    message = str(raised.value)
+    assert says in message
+    assert name in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ({"sentence": TEXTS}, "has no column 'text'"),
+        ({"text": pa.array([], pa.string())}, "is empty"),
+        ({"text": ["one", None, "three"]}, "row 1: a text is missing"),
+        ({"text": [1, 2]}, "row 0: a text is missing"),
+    ],
+)
+def test_a_bad_table_ends_in_one_line(tmp_path: Path, rows: dict, says: str):
+    path = write_parquet(tmp_path / PARQUET, rows)
+    with pytest.raises(InputError, match=says):
+        list(open_corpus(path).examples())
+
+
+def test_a_truncated_and_a_damaged_table_are_refused(tmp_path: Path):
+    path = write_parquet(tmp_path / PARQUET, {"text": [f"{number} words" for number in range(5000)]})
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match="is no Parquet file, or cut short"):
+        open_corpus(path)
+    path.write_bytes(whole[:4] + b"\xff" * 2000 + whole[2004:])
+    with pytest.raises(InputError) as raised:
+        list(open_corpus(path).examples())
+    assert "\n" not in str(raised.value)
+
+
+def test_missing_and_unreadable_paths_and_bad_requests_are_refused(tmp_path: Path, monkeypatch):
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        open_corpus(tmp_path / "nowhere.txt")
+    with pytest.raises(InputError, match="holds no file that ends in"):
+        open_corpus(tmp_path)
+    path = write(tmp_path / "a.txt", "one\n")
+    with pytest.raises(InputError, match="name one column, or two"):
+        open_corpus(path, ["a", "b", "c"])
+
+    def denied(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", denied)
+    with pytest.raises(InputError, match="cannot be read: Permission denied"):
+        open_corpus(path)

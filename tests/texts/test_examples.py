@@ -1,0 +1,28 @@
+"""Examples hold one or two texts; those that share a text form clusters."""
+
+from analysis.texts.examples import Example, Relation, clusters
+
+
+def test_texts_of_a_single_text_and_of_a_pair():
+    assert Example("1", "One .").texts == ("One .",)
+    assert Example("2", "One .", "Two .").texts == ("One .", "Two .")
+
+
+def test_relations_name_their_text_and_spans():
+    relation = Relation("nsubj", 1, (0, 3), (4, 8))
+    assert Example("3", "One .", "Two come .", relations=(relation,)).texts[relation.text][4:8] == "come"
+
+
+def test_examples_that_share_a_text_form_a_cluster():
+    """Directly, through a third, on either side, whatever the case."""
+    texts = [("a", "b"), ("c", "d"), ("B", "c"), ("e", None), ("f", "e"), ("g", "h")]
+    found = clusters([Example(str(i), *pair) for i, pair in enumerate(texts)])
+    assert found == list("000335")
+
+
+def test_different_texts_are_clusters_of_one():
+    assert clusters([Example(str(i), f"text {i}") for i in range(5)]) == list("01234")
+
+
+def test_equal_examples_are_one_cluster():
+    assert clusters([Example("1", "a", "a"), Example("2", "a", "a")]) == ["1", "1"]

@@ -1,0 +1,252 @@
+"""Passages: paragraphs of every source, budgets that survive a second tokenisation, the same for the same seed."""
+
+from pathlib import Path
+from random import Random
+
+import datasets
+import pytest
+from architectures import byte_level_tokenizer
+from studies import error_of
+
+from analysis.encoders.layout import layouts
+from analysis.encoders.models import load_tokenizer
+from analysis.texts.passages import (
+    Chunk,
+    TextDocument,
+    as_written,
+    chunks,
+    documents,
+    load_passages,
+    passage,
+    sentences,
+)
+
+TOKENIZER = load_tokenizer("tiny")
+WORDS = (
+    "unhesitatingly the antidisestablishmentarian cat said nothing whatsoever about photosynthesis".split()
+)
+WIKITEXT = (
+    " = First Article = \r\n \r\n A well @-@ known cat , 1 @,@ 200 years old . \r\n = = Section = = \r\n"
+    " It weighed 3 @.@ 5 kg ( a lot ) . She did n't care . \r\n \r\n = Second = \r\n"
+    ' He said " yes " . It \'s so . \r\n = = = Deeper = = = \r\n One more ; really ! \r\n'
+)
+
+
+def text(words: int, seed: int = 0) -> str:
+    return " ".join(Random(seed).choices(WORDS, k=words)) + "."
+
+
+def document(*lengths: int) -> TextDocument:
+    """A document with paragraphs of so many words, in one sentence each."""
+    return TextDocument("doc", [[text(length, seed)] for seed, length in enumerate(lengths)])
+
+
+def pieces(one: str, tokenizer=TOKENIZER) -> list[str]:
+    return tokenizer.tokenize(one)
+
+
+@pytest.fixture
+def wikitext(tmp_path: Path) -> Path:
+    path = tmp_path / "wiki.test.raw"
+    path.write_bytes(WIKITEXT.encode())
+    return path
+
+
+# --- chunks and cuts -------------------------------------------------------------------------------------
+
+
+def test_chunks_fill_the_budget_with_consecutive_paragraphs():
+    whole = document(5, 9, 4, 30, 2, 6, 3)
+    found = chunks(whole, TOKENIZER, 40, "paragraph")
+    units = [" ".join(paragraph) for paragraph in whole.paragraphs]
+    assert [unit for chunk in found for unit in chunk.units] == units[: sum(len(c.units) for c in found)]
+    for chunk in found[:-1]:
+        sizes = [len(pieces(unit)) for unit in chunk.units]
+        assert sum(sizes) >= 40
+        assert sum(sizes[:-1]) < 40 or len(sizes) == 2
+    assert [chunk.name for chunk in found] == [f"doc-{number}" for number in range(len(found))]
+
+
+def test_a_long_paragraph_still_gets_a_second_one():
+    """The released code would leave the second text empty and the rest of the document unread."""
+    found = chunks(document(60, 60, 60, 60, 60), TOKENIZER, 40, "paragraph")
+    assert [len(chunk.units) for chunk in found] == [2, 2]
+
+
+def test_documents_of_one_paragraph_have_no_chunk():
+    assert chunks(document(60), TOKENIZER, 40, "paragraph") == []
+    assert chunks(TextDocument("empty", []), TOKENIZER, 40, "paragraph") == []
+    assert (
+        len(chunks(document(60)._replace(paragraphs=[["A cat.", "A dog."]]), TOKENIZER, 40, "sentence")) == 1
+    )
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "byte-level"])
+@pytest.mark.parametrize("budget", [12, 25, 60])
+def test_passages_keep_their_pieces_when_they_are_tokenised_again(kind: str, budget: int):
+    tokenizer = TOKENIZER if kind == "wordpiece" else byte_level_tokenizer()
+    special = tokenizer.num_special_tokens_to_add(pair=True)
+    for seed in range(20):
+        chunk = Chunk(f"{seed}", [text(20, seed), text(20, seed + 100), text(3, seed + 200)])
+        found = passage(chunk, tokenizer, budget, Random(seed))
+        if found is None:
+            continue
+        (layout,) = layouts(tokenizer, [found], budget + special)
+        assert layout.cut == 0
+        whole = " ".join(chunk.units)
+        assert all(part in whole for part in found.texts)
+        if kind == "wordpiece":  # whole words: what is left are pieces of the whole text, in a row
+            before, after = pieces(whole), pieces(found.text_b)
+            assert any(before[i : i + len(after)] == after for i in range(len(before)))
+            assert not after[0].startswith("##")
+
+
+def test_cuts_take_from_both_ends_of_the_longer_text():
+    chunk = Chunk("long", ["cat " * 10, " ".join(f"a{number}" for number in range(100))])
+    ends = [passage(chunk, TOKENIZER, 60, Random(seed)).text_b.split() for seed in range(10)]
+    assert all(found[0] != "a0" and found[-1] != "a99" for found in ends)
+    firsts = {found[0] for found in ends}
+    assert len(firsts) > 3
+    assert all(
+        passage(chunk, TOKENIZER, 60, Random(seed)).text_a.split() == ["cat"] * 10 for seed in range(3)
+    )
+
+
+def test_the_division_is_random_and_no_text_is_empty():
+    chunk = Chunk("many", [f"Sentence {number}." for number in range(6)])
+    found = {passage(chunk, TOKENIZER, 100, Random(seed)).text_a for seed in range(40)}
+    assert found == {" ".join(chunk.units[:end]) for end in range(1, 6)}
+
+
+def test_a_text_of_one_word_that_is_too_long_gives_no_passage():
+    assert (
+        passage(Chunk("long", ["antidisestablishmentarianism" * 3, "a b"]), TOKENIZER, 5, Random(0)) is None
+    )
+
+
+# --- sources ---------------------------------------------------------------------------------------------
+
+
+def test_wikitext(wikitext):
+    found = list(documents(wikitext, None, 0))
+    assert [one.name for one in found] == ["wiki.test-1", "wiki.test-2"]
+    assert [[" ".join(p) for p in one.paragraphs] for one in found] == [
+        ["A well-known cat, 1,200 years old.", "It weighed 3.5 kg (a lot). She did n't care."],
+        ['He said "yes". It\'s so.', "One more; really!"],
+    ]
+
+
+def test_sentences_of_raw_text(wikitext):
+    first = load_passages(wikitext, None, 0, TOKENIZER, unit="sentence")
+    assert {one.id for one in first} == {"wiki.test-1-0", "wiki.test-2-0"}
+    assert sentences("It ran. He did not! Why?") == ["It ran.", "He did not!", "Why?"]
+
+
+@pytest.mark.parametrize(
+    ("spaced", "written"),
+    [
+        ("the US $ 1 @,@ 000 @.@ 50 note", "the US $1,000.50 note"),
+        ('" Yes " , he said : " No "', '"Yes", he said: "No"'),
+        ("Boulter 's ( 2006 ) , they 're", "Boulter's (2006), they're"),
+    ],
+)
+def test_spacing_is_undone(spaced: str, written: str):
+    assert as_written(spaced) == written
+
+
+CONLLU = """# newdoc id = a
+# newpar
+# text = The cat ran.
+1	The	the	DET	DT	_	2	det	_	_
+2	cat	cat	NOUN	NN	_	3	nsubj	_	_
+3	ran	run	VERB	VBD	_	0	root	_	SpaceAfter=No
+4	.	.	PUNCT	.	_	3	punct	_	_
+
+# text = It did.
+1	It	it	PRON	PRP	_	2	nsubj	_	_
+2	did	do	VERB	VBD	_	0	root	_	SpaceAfter=No
+3	.	.	PUNCT	.	_	2	punct	_	_
+
+# newpar id = second
+# text = He saw.
+1	He	he	PRON	PRP	_	2	nsubj	_	_
+2	saw	see	VERB	VBD	_	0	root	_	SpaceAfter=No
+3	.	.	PUNCT	.	_	2	punct	_	_
+
+# newdoc
+# text = No.
+1	No	no	INTJ	UH	_	0	root	_	SpaceAfter=No
+2	.	.	PUNCT	.	_	1	punct	_	_
+
+"""
+
+
+def test_conllu(tmp_path: Path):
+    path = tmp_path / "text.conllu"
+    path.write_text(CONLLU, encoding="utf-8")
+    assert list(documents(path, None, 0)) == [
+        TextDocument("a", [["The cat ran.", "It did."], ["He saw."]]),
+        TextDocument("document-2", [["No."]]),
+    ]
+    (only,) = load_passages(path, None, 0, TOKENIZER)
+    assert (only.id, *only.texts) == ("a-0", "The cat ran. It did.", "He saw.")
+
+
+def test_bundled():
+    found = load_passages("bundled", 8, 0, TOKENIZER, 64)
+    assert len(found) == len({one.id for one in found}) == 8
+    assert all(layout.cut == 0 for layout in layouts(TOKENIZER, found, 64))
+    assert found == load_passages("bundled", 8, 0, TOKENIZER, 64)
+    assert found != load_passages("bundled", 8, 1, TOKENIZER, 64)
+
+
+def test_hub(monkeypatch):
+    """One passage an article, streamed; headings and lists are left out."""
+    articles = [
+        {"id": f"{number}", "text": f"It was {number}.\n\nHistory\n\nIt went on.\n\nA list item\n\nThe end."}
+        for number in range(9)
+    ]
+    asked = []
+
+    def load_dataset(name: str, *arguments, **options):
+        asked.append((name, *arguments, options["streaming"]))
+        return datasets.IterableDataset.from_generator(lambda: iter(articles))
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    found = load_passages("hub", 4, 0, TOKENIZER)
+    assert asked == [("wikimedia/wikipedia", "20231101.en", True)]
+    assert len(found) == len({one.id.split("-")[1] for one in found}) == 4
+    number = found[0].id.split("-")[1]
+    assert " ".join(found[0].texts) == f"It was {number}. It went on. The end."
+
+
+def test_hub_that_does_not_answer(monkeypatch):
+    def load_dataset(*arguments, **options):
+        raise ConnectionError("no\nanswer")
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    message = error_of(load_passages, "hub", 4, 0, TOKENIZER)
+    assert message.startswith("Hugging Face dataset wikimedia/wikipedia, 20231101.en: no answer: check")
+    assert "say how many passages" in error_of(load_passages, "hub", None, 0, TOKENIZER)
+
+
+def test_wrong_input(tmp_path: Path, wikitext):
+    assert "choose paragraph or sentence" in error_of(load_passages, wikitext, 1, 0, TOKENIZER, 128, "word")
+    assert "max_tokens is 4: choose 8 to" in error_of(load_passages, wikitext, 1, 0, TOKENIZER, 4)
+    assert "n is 0" in error_of(load_passages, wikitext, 0, 0, TOKENIZER)
+    assert "no such file" in error_of(load_passages, tmp_path / "none.txt", 1, 0, TOKENIZER)
+    (tmp_path / "one.txt").write_text("A lone paragraph.\n")
+    assert "holds no two paragraphs in a row" in error_of(
+        load_passages, tmp_path / "one.txt", 1, 0, TOKENIZER
+    )
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
+    assert "save the file in UTF-8" in error_of(load_passages, tmp_path / "latin.txt", 1, 0, TOKENIZER)
+
+
+def test_real_wikitext(data_dir: Path):
+    found = list(documents(data_dir / "wikitext2_raw_test" / "wiki.test.raw", None, 0))
+    assert len(found) == 62
+    assert sum(len(one.paragraphs) for one in found) == 2185
+    assert sum(len(one.paragraphs) - 1 for one in found) == 2123
+    text = " ".join(paragraph[0] for one in found for paragraph in one.paragraphs)
+    assert not [mark for mark in ("@-@", "@,@", "@.@", "\r") if mark in text]

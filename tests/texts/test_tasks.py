@@ -1,0 +1,264 @@
+"""Examples of every task and source, and one line for every kind of wrong input."""
+
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from analysis.errors import InputError
+from analysis.texts.examples import Example, Relation
+from analysis.texts.tasks import TASKS, Row, hub_rows, load_examples, sample, validated
+
+HEADERS = {
+    "mrpc": "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",
+    "qqp": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate",
+    "sst-2": "sentence\tlabel",
+    "qnli": "index\tquestion\tsentence\tlabel",
+}
+LINES = {
+    "mrpc": ["1\t11\t12\tA cat sat .\tA cat was sitting .", "0\t13\t14\tNone .\tNA"],
+    "qqp": ['5\t1\t2\t"""Why"" me?"\tWhy me?\t1', "6\t3\t4\tWho?\tHow?\t0"],
+    "sst-2": ['so "good \t1', "bad \t0"],
+    "qnli": ["0\tWho?\tBob did .\tentailment", "1\tWhen?\tIt rained .\tnot_entailment"],
+}
+EXPECTED = {
+    "mrpc": [("A cat sat .", "A cat was sitting .", 1), ("None .", "NA", 0)],
+    "qqp": [('"""Why"" me?"', "Why me?", 1), ("Who?", "How?", 0)],
+    "sst-2": [('so "good', None, 1), ("bad", None, 0)],
+    "qnli": [("Who?", "Bob did .", 0), ("When?", "It rained .", 1)],
+}
+# Rows and rows per class of the files under DATA_DIR, as its README counts them.
+COUNTS = {
+    ("mrpc", "train"): {0: 1194, 1: 2474},
+    ("mrpc", "dev"): {0: 129, 1: 279},
+    ("mrpc", "test"): {None: 1725},
+    ("sst-2", "train"): {0: 29780, 1: 37569},
+    ("sst-2", "dev"): {0: 428, 1: 444},
+    ("qnli", "train"): {0: 5227, 1: 5248},
+    ("qnli", "dev"): {0: 2702, 1: 2761},
+    ("qqp", "train"): {0: 14750, 1: 8747},
+    ("qqp", "dev"): {0: 2524, 1: 1476},
+}
+
+
+def write(folder: Path, task: str, content: str | bytes, split: str = "dev") -> Path:
+    """A GLUE file of a task with the given content, in `folder`."""
+    path = folder / TASKS[task].folder / f"{split}.tsv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+    return path
+
+
+def write_sst(folder: Path, rows: int) -> None:
+    """An SST-2 dev file with numbered texts."""
+    lines = [f"text {row} \t{row % 2}" for row in range(rows)]
+    write(folder, "sst-2", "\n".join([HEADERS["sst-2"], *lines]) + "\n")
+
+
+def error_of(folder: Path, task: str, split: str = "dev", **options: int) -> str:
+    """The message of the InputError that loading raises, checked to be one line."""
+    with pytest.raises(InputError) as caught:
+        load_examples(task, folder, split, **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def mrpc_with(*lines: str) -> str:
+    """An MRPC file of one good row and the given lines."""
+    return "\n".join([HEADERS["mrpc"], LINES["mrpc"][0], *lines]) + "\n"
+
+
+@pytest.mark.parametrize("task", list(TASKS))
+def test_texts_labels_and_ids_of_a_folder(tmp_path: Path, task: str) -> None:
+    write(tmp_path, task, "\n".join([HEADERS[task], *LINES[task]]) + "\n")
+    expected = [Example(f"{task}-dev-{row}", *fields) for row, fields in enumerate(EXPECTED[task])]
+    assert load_examples(task, tmp_path) == expected
+
+
+@pytest.mark.parametrize("task", list(TASKS))
+def test_task_describes_one_or_two_texts(task: str) -> None:
+    assert TASKS[task].name == task
+    assert TASKS[task].pair == (task != "sst-2")
+    assert len(TASKS[task].hub_columns) == len(TASKS[task].columns)
+    assert TASKS[task].metrics == (("accuracy", "f1") if task in ("mrpc", "qqp") else ("accuracy",))
+
+
+def test_byte_order_mark_windows_lines_and_blank_last_line(tmp_path: Path) -> None:
+    text = "\ufeff" + mrpc_with(LINES["mrpc"][1]).replace("\n", "\r\n") + "\r\n"
+    write(tmp_path, "mrpc", text)
+    assert [example.text_b for example in load_examples("mrpc", tmp_path)] == ["A cat was sitting .", "NA"]
+
+
+def test_source_may_hold_an_environment_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_sst(tmp_path, rows=2)
+    monkeypatch.setenv("SOME_FOLDER", str(tmp_path))
+    assert load_examples("sst-2", "$SOME_FOLDER") == load_examples("sst-2", tmp_path)
+
+
+def test_unlabelled_test_split(tmp_path: Path) -> None:
+    write(tmp_path, "qnli", "index\tquestion\tsentence\n0\tWho?\tBob .\n", split="test")
+    assert load_examples("qnli", tmp_path, "test") == [Example("qnli-test-0", "Who?", "Bob .", None)]
+
+
+def test_labels_of_a_test_split_are_read_where_it_has_them(tmp_path: Path) -> None:
+    write(tmp_path, "sst-2", "sentence\tlabel\ngood\t1\n", split="test")
+    assert load_examples("sst-2", tmp_path, "test") == [Example("sst-2-test-0", "good", None, 1)]
+
+
+def test_sample_is_rows_of_the_file_in_order(tmp_path: Path) -> None:
+    write_sst(tmp_path, rows=50)
+    everything = load_examples("sst-2", tmp_path)
+    drawn = load_examples("sst-2", tmp_path, n=10, seed=3)
+    rows = [int(example.id.rpartition("-")[2]) for example in drawn]
+    assert len(rows) == 10
+    assert rows == sorted(set(rows))
+    assert drawn == [everything[row] for row in rows]
+    assert load_examples("sst-2", tmp_path, n=10, seed=3) == drawn
+    assert load_examples("sst-2", tmp_path, n=10, seed=4) != drawn
+
+
+def test_larger_sample_contains_the_smaller(tmp_path: Path) -> None:
+    write_sst(tmp_path, rows=50)
+    small, large = (load_examples("sst-2", tmp_path, n=n, seed=1) for n in (7, 20))
+    assert {example.id for example in small} < {example.id for example in large}
+
+
+@pytest.mark.parametrize("n", [50, 51, 1000])
+def test_no_more_than_there_are(tmp_path: Path, n: int) -> None:
+    write_sst(tmp_path, rows=50)
+    assert load_examples("sst-2", tmp_path, n=n, seed=1) == load_examples("sst-2", tmp_path)
+
+
+def test_every_row_is_drawn_equally_often() -> None:
+    examples = [Example(str(row), "text") for row in range(10)]
+    drawn = Counter(example.id for seed in range(2000) for example in sample(examples, 3, seed))
+    # 2000 samples of 3 out of 10: 600 per row, standard deviation sqrt(2000 * .3 * .7) = 20.5
+    assert all(abs(drawn[str(row)] - 600) < 5 * 20.5 for row in range(10))
+
+
+def test_unknown_task_split_and_numbers(tmp_path: Path) -> None:
+    write_sst(tmp_path, rows=3)
+    assert "choose one of mrpc, qqp, sst-2, qnli" in error_of(tmp_path, "MRPC")
+    assert "choose one of train, dev, test" in error_of(tmp_path, "mrpc", "validation")
+    assert error_of(tmp_path, "sst-2", n=0).startswith("n = 0: ")
+    assert error_of(tmp_path, "sst-2", seed=-1).startswith("seed = -1: ")
+
+
+def test_missing_folder_and_missing_file(tmp_path: Path) -> None:
+    message = error_of(tmp_path / "nowhere", "mrpc")
+    assert str(tmp_path / "nowhere" / "MRPC" / "dev.tsv") in message
+    assert "'bundled', 'hub' or a folder" in message
+    write(tmp_path, "mrpc", mrpc_with())
+    assert "train.tsv: no such file" in error_of(tmp_path, "mrpc", "train")
+
+
+def test_missing_column_lists_those_found(tmp_path: Path) -> None:
+    path = write(tmp_path, "qnli", "\n".join([HEADERS["mrpc"], *LINES["mrpc"]]))
+    message = error_of(tmp_path, "qnli")
+    assert message.startswith(f"{path}: no column question, sentence, label among Quality, #1 ID, #2 ID, ")
+
+
+def test_label_column_is_required_outside_test(tmp_path: Path) -> None:
+    write(tmp_path, "sst-2", "index\tsentence\n0\tgood\n")
+    assert "no column label among index, sentence" in error_of(tmp_path, "sst-2")
+
+
+@pytest.mark.parametrize("content", ["", "\n", HEADERS["mrpc"], HEADERS["mrpc"] + "\n\n"])
+def test_no_rows(tmp_path: Path, content: str) -> None:
+    path = write(tmp_path, "mrpc", content)
+    assert error_of(tmp_path, "mrpc").startswith(f"{path}: no rows")
+
+
+@pytest.mark.parametrize(
+    ("line", "fields"), [("1\t2\t3\tonly one", 4), ("1\t2\t3\ta\tb\tc", 6), ("", 1), ("1\t2\t3\ta\tb\t", 6)]
+)
+def test_wrong_number_of_fields_names_the_line(tmp_path: Path, line: str, fields: int) -> None:
+    path = write(tmp_path, "mrpc", mrpc_with(line, LINES["mrpc"][1]))
+    message = error_of(tmp_path, "mrpc")
+    assert message.startswith(f"{path}, line 3: number of fields is {fields}, the header has 5; ")
+
+
+def test_long_first_row_is_no_index(tmp_path: Path) -> None:
+    path = write(tmp_path, "sst-2", "sentence\tlabel\n0\tgood\t1\n1\tbad\t0\n")
+    assert error_of(tmp_path, "sst-2").startswith(f"{path}, line 2: number of fields is 3")
+
+
+@pytest.mark.parametrize("label", ["2", "", " 1", "entailment", "1.0"])
+def test_label_outside_the_task_names_the_line(tmp_path: Path, label: str) -> None:
+    path = write(tmp_path, "mrpc", mrpc_with(f"{label}\t1\t2\ta\tb"))
+    assert error_of(tmp_path, "mrpc").startswith(f"{path}, line 3: label {label!r} is not one of 0, 1; ")
+
+
+@pytest.mark.parametrize("texts", ["\tb", "a\t", "a\t   ", "\u00a0\tb"])
+def test_empty_text_names_the_line(tmp_path: Path, texts: str) -> None:
+    path = write(tmp_path, "mrpc", mrpc_with(f"1\t1\t2\t{texts}"))
+    assert error_of(tmp_path, "mrpc").startswith(f"{path}, line 3: a text is empty; ")
+
+
+def test_rows_that_are_not_drawn_are_checked_too(tmp_path: Path) -> None:
+    write(tmp_path, "sst-2", "sentence\tlabel\n" + "good\t1\n" * 50 + " \t1\n")
+    for seed in range(3):
+        assert "line 52: a text is empty" in error_of(tmp_path, "sst-2", n=1, seed=seed)
+
+
+@pytest.mark.parametrize("rows_before", [0, 5000])  # the second stands beyond any read buffer
+def test_bytes_that_are_not_utf8_name_the_line(tmp_path: Path, rows_before: int) -> None:
+    content = b"\xef\xbb\xbfsentence\tlabel\n" + b"good\t1\n" * rows_before + b"caf\xe9\t1\nbad\t0\n"
+    path = write(tmp_path, "sst-2", content)
+    assert error_of(tmp_path, "sst-2").startswith(f"{path}, line {rows_before + 2}: not UTF-8; ")
+
+
+def test_text_that_is_no_string_is_named() -> None:
+    for text in (None, float("nan"), 3):
+        with pytest.raises(InputError, match="somewhere, row 0: a text is empty"):
+            validated([Row("id", "somewhere, row 0", ("good", text), 1)], TASKS["mrpc"])
+
+
+def test_hub_rows_keep_numbers_and_lose_the_label_of_unlabelled_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pd.DataFrame({"sentence": ["good ", "bad"], "label": [1, -1], "idx": [7, 9]})
+    monkeypatch.setattr("analysis.texts.tasks.download", lambda task, split: table)
+    examples = validated(hub_rows(TASKS["sst-2"], "test"), TASKS["sst-2"])
+    assert examples == [Example("sst-2-test-0", "good", None, 1), Example("sst-2-test-1", "bad", None, None)]
+
+
+def test_wrong_hub_label_and_column_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = {"validation": pd.DataFrame({"sentence": ["good", "bad"], "label": [1, 5]})}
+    monkeypatch.setattr("analysis.texts.tasks.download", lambda task, split: tables[split])
+    with pytest.raises(
+        InputError, match="nyu-mll/glue sst2, split validation, row 1: label 5 is not one of 0, 1"
+    ):
+        load_examples("sst-2", "hub")
+    with pytest.raises(InputError, match="no column sentence1, sentence2 among sentence, label"):
+        load_examples("mrpc", "hub")
+
+
+@pytest.mark.parametrize("task", list(TASKS))
+def test_bundled_examples(task: str) -> None:
+    examples = load_examples(task, "bundled", n=12, seed=5)
+    assert len(examples) == 12
+    assert all((example.text_b is not None) == TASKS[task].pair for example in examples)
+    assert {example.label for example in examples} <= {0, 1}
+    assert len({example.id for example in examples}) == 12
+
+
+def test_bundled_relations_are_kept() -> None:
+    relation = Relation("nsubj", 0, (0, 3), (4, 7))
+    rows = [Row("a", "bundled", ("Bob ran .",), 1, (relation,))]
+    assert validated(rows, TASKS["sst-2"]) == [Example("a", "Bob ran .", None, 1, (relation,))]
+
+
+@pytest.mark.parametrize(("task", "split"), list(COUNTS))
+def test_real_files_have_the_documented_rows(data_dir: Path, task: str, split: str) -> None:
+    examples = load_examples(task, data_dir / "glue", split)
+    assert Counter(example.label for example in examples) == COUNTS[task, split]
+    assert [example.id for example in examples] == [f"{task}-{split}-{row}" for row in range(len(examples))]
+
+
+def test_real_mrpc_dev_begins_with_a_byte_order_mark(data_dir: Path) -> None:
+    lines = (data_dir / "glue" / "MRPC" / "dev.tsv").read_bytes().split(b"\n")
+    assert lines[0].startswith(b"\xef\xbb\xbfQuality\t")
+    label, _, _, text_a, text_b = lines[1].decode("utf-8").rstrip("\r").split("\t")
+    first = load_examples("mrpc", data_dir / "glue")[0]
+    assert first == Example("mrpc-dev-0", text_a, text_b, int(label))

@@ -1,0 +1,121 @@
+"""Words and trees of CoNLL-U files, and every way in which such a file can be broken."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from treebanks import conllu, write
+
+from analysis.errors import InputError
+from analysis.texts.treebank import read_treebank, unrooted
+
+CATS = """
+Cats  NOUN NNS 2 nsubj
+sleep VERB VBP 0 root
+.     PUNCT .  2 punct
+"""
+# A multiword token, an empty node, comments and a second document; line numbers matter below.
+MIXED = """\
+# newdoc id = first
+# text = don't they
+1-2\tdon't\t_\t_\t_\t_\t_\t_\t_\t_
+1\tdo\tdo\tAUX\tVBP\t_\t3\taux\t_\t_
+2\tn't\tnot\tPART\tRB\t_\t3\tadvmod\t_\t_
+2.1\tgo\tgo\tVERB\tVB\t_\t_\t_\t0:root\t_
+3\tthey\tthey\tPRON\tPRP\t_\t0\troot\t_\tEntity=(1)|SpaceAfter=No
+
+# newdoc id = second
+1\tYes\tyes\tINTJ\tUH\t_\t0\troot\t_\t_
+
+"""
+
+
+def test_words_are_numbered_without_multiword_tokens_and_empty_nodes(tmp_path: Path):
+    words, left_out = read_treebank(write(tmp_path, MIXED))
+    assert left_out == {"multiword tokens": 1, "empty nodes": 1}
+    assert words["form"].tolist() == ["do", "n't", "they", "Yes"]
+    assert words["word"].tolist() == [0, 1, 2, 0]
+    assert words["head"].tolist() == [3, 3, 0, 0]
+    assert words["length"].tolist() == [3, 3, 3, 1]
+    assert words["sentence"].tolist() == [0, 0, 0, 1]
+    assert words["line"].tolist() == [4, 5, 7, 10]
+    assert words["entity"].tolist() == ["", "", "(1)", ""]
+    assert words["document"].tolist() == ["first"] * 3 + ["second"]
+
+
+def test_documents_without_a_name(tmp_path: Path):
+    nameless = conllu(CATS) + "# newdoc\n" + conllu(CATS, CATS) + "# newdoc\n" + conllu(CATS)
+    words = read_treebank(write(tmp_path, nameless)).words
+    expected = ["trees", "trees, document 1", "trees, document 2"]
+    assert words["document"].drop_duplicates().tolist() == expected
+    assert words.groupby("document").size().tolist() == [3, 6, 3]
+
+
+def test_several_roots_are_no_cycle(tmp_path: Path):
+    roots = conllu("a X X 0 root\nb X X 0 root")
+    assert read_treebank(write(tmp_path, roots)).words["head"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("\t3\taux", "\taux", "line 4: 9 columns"),
+        ("\tn't\t", "\tn  t\t", "line 5: 11 columns"),
+        ("\t3\taux", "\t4\taux", "line 4: the head 4 is no word of the sentence, which has 3"),
+        ("\t3\taux", "\t_\taux", "line 4: the head None is no word"),
+        ("\t3\taux", "\tx\taux", "line 4: 'x' is not a valid value"),
+        ("\t3\taux", "\t1\taux", "line 4: the heads from this word on form a cycle"),
+        ("\t0\troot\t_\tEntity", "\t2\tdep\t_\tEntity", "line 4: the heads from this word on form a cycle"),
+        ("3\tthey", "4\tthey", "line 7: the word is numbered 4 where 3 follows"),
+        ("3\tthey", "3x\tthey", "line 7: '3x' is not a valid ID"),
+        ("3\tthey", "_\tthey", "line 7: the word has no number"),
+        ("0:root\t_", "0:root\tEntity=(2)", "line 6: an entity on one of the empty nodes"),
+        (
+            "1-2\tdon't\t_\t_\t_\t_\t_\t_\t_\t_",
+            "1-2\tdon't\t_\t_\t_\t_\t_\t_\t_\tEntity=(2)",
+            "line 3: an entity",
+        ),
+        ("id = second", "id = first", "two documents are called 'first'"),
+    ],
+)
+def test_broken_files_name_file_and_line(tmp_path: Path, old: str, new: str, message: str):
+    assert old in MIXED
+    path = write(tmp_path, MIXED.replace(old, new, 1))
+    with pytest.raises(InputError) as raised:
+        read_treebank(path)
+    assert message in str(raised.value)
+    assert str(path) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_files_without_words(tmp_path: Path):
+    with pytest.raises(InputError, match="holds no sentence"):
+        read_treebank(write(tmp_path, ""))
+    with pytest.raises(InputError, match="holds no word"):
+        read_treebank(write(tmp_path, "# newdoc id = empty\n\n"))
+    with pytest.raises(InputError, match="not readable"):
+        read_treebank(tmp_path / "absent.conllu")
+
+
+def test_unrooted_against_climbing():
+    generator = np.random.default_rng(0)
+    for _ in range(200):
+        heads = generator.integers(0, 9, size=8)
+        climbs = [_climb(heads, word) for word in range(1, 9)]
+        assert unrooted(heads).tolist() == [word for word, root in enumerate(climbs) if not root]
+
+
+def _climb(heads: np.ndarray, word: int) -> bool:
+    """Whether the heads of a word (from 1) end at ROOT."""
+    for _ in range(len(heads) + 1):
+        if word == 0:
+            return True
+        word = heads[word - 1]
+    return False
+
+
+def test_words_of_the_treebank(data_dir: Path):
+    treebank = read_treebank(data_dir / "ud_english_ewt" / "en_ewt-ud-dev.conllu")
+    assert len(treebank.words) == 25147
+    assert treebank.words["sentence"].nunique() == 2001
+    assert treebank.left_out == {"multiword tokens": 359, "empty nodes": 4}
