@@ -1,12 +1,13 @@
 """From texts to token ids, segments, special tokens and character spans, and to batches of equal length."""
 
+import json
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -64,6 +65,15 @@ class Layout:
         second (Pande 2021, block role)."""
         after = np.cumsum(self.sep) > 0
         return np.where(self.text < 0, after.astype(int), self.text)
+
+
+def tokenizer_rules(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    """Vocabulary and rules by which a tokenizer makes pieces of a text: two with equal rules give equal layouts.
+
+    How its last call truncated and padded is left out, which the tokenizer remembers among its rules.
+    """
+    rules = json.loads(tokenizer.backend_tokenizer.to_str())
+    return {name: rule for name, rule in rules.items() if name not in ("truncation", "padding")}
 
 
 def layouts(
