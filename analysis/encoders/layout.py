@@ -67,11 +67,18 @@ class Layout:
         return np.where(self.text < 0, after.astype(int), self.text)
 
 
-def tokenizer_rules(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    """Vocabulary and rules by which a tokenizer makes pieces of a text: two with equal rules give equal layouts.
+def same_tokenizers(tokenizers: Sequence[PreTrainedTokenizerBase]) -> bool:
+    """Whether all have the same vocabulary and rules, so that they give the same layouts.
 
-    How its last call truncated and padded is left out, which the tokenizer remembers among its rules.
+    How a tokenizer was last told to truncate and pad, which it remembers among its rules, makes no difference.
     """
+    if len(tokenizers) == 1:
+        return True
+    first, *others = map(_rules, tokenizers)
+    return all(rules == first for rules in others)
+
+
+def _rules(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
     rules = json.loads(tokenizer.backend_tokenizer.to_str())
     return {name: rule for name, rule in rules.items() if name not in ("truncation", "padding")}
 

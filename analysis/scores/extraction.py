@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 from tqdm import tqdm
 
-from analysis.encoders.layout import Layout, WordPairs, batches, layouts, token_pairs, tokenizer_rules
+from analysis.encoders.layout import Layout, WordPairs, batches, layouts, same_tokenizers, token_pairs
 from analysis.encoders.models import Encoder, kept_casts
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
@@ -84,8 +84,7 @@ def extract_states(
     does, and for encoders that do not share a tokenizer.
     """
     models = [*encoders.values()]
-    first, *others = (tokenizer_rules(model.tokenizer) for model in models)
-    if any(rules != first for rules in others):
+    if not same_tokenizers([model.tokenizer for model in models]):
         raise InputError(
             f"{', '.join(model.name for model in models)} have different tokenizers: extract each alone"
         )

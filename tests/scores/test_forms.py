@@ -12,7 +12,7 @@ def test_columns_are_a_sum_of_outer_products():
 
 
 def test_band_holds_neighbours_row_by_row():
-    form = Band(np.array([[0, 0, 1], [2, 3, 0], [0, 0, 0]]), steps=(-1, 0, 2))
+    form = Band(np.array([[0, 0, 1], [2, 3, 0], [0, 0, 0.0]]), steps=(-1, 0, 2))
     np.testing.assert_allclose(form.matrix(), [[0, 0, 1], [2, 3, 0], [0, 0, 0]])
     assert form.tokens == 2
 
