@@ -209,7 +209,7 @@ chosen = sample(examples, control_n, seed)
 tuned = load_encoder(results.weights(task, seeds[0], encoder, checkpoint), device, precision)
 untrained = random_encoder(encoder, seed, device, precision)
 found = {
-    "shuffled": extract(tuned, chosen, parses, max_tokens=max_tokens, change=shuffled(seed)),
+    "shuffled": extract(tuned, chosen, parses, max_tokens=max_tokens, maps=shuffled(seed)),
     "random weights": extract(untrained, chosen, parses, max_tokens=max_tokens),
 }
 real = scores[task].sel(sequence=[example.id for example in chosen])

@@ -1,12 +1,13 @@
 """From texts to token ids, segments, special tokens and character spans, and to batches of equal length."""
 
+import json
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -64,6 +65,22 @@ class Layout:
         second (Pande 2021, block role)."""
         after = np.cumsum(self.sep) > 0
         return np.where(self.text < 0, after.astype(int), self.text)
+
+
+def same_tokenizers(tokenizers: Sequence[PreTrainedTokenizerBase]) -> bool:
+    """Whether all have the same vocabulary and rules, so that they give the same layouts.
+
+    How a tokenizer was last told to truncate and pad, which it remembers among its rules, makes no difference.
+    """
+    if len(tokenizers) == 1:
+        return True
+    first, *others = map(_rules, tokenizers)
+    return all(rules == first for rules in others)
+
+
+def _rules(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    rules = json.loads(tokenizer.backend_tokenizer.to_str())
+    return {name: rule for name, rule in rules.items() if name not in ("truncation", "padding")}
 
 
 def layouts(

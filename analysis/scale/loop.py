@@ -189,5 +189,7 @@ def _scores(
     options = settings.named, settings.arithmetic, settings.max_tokens, budget
     with tqdm(total=total, desc="attention", unit="sequence", disable=total is None) as bar:
         for examples, relations in parts:
-            yield extract(encoder, examples, relations, *options, progress=False)
+            # Without a parser no relation is known: such roles are absent, and every shard has the same roles.
+            known = {each.id: () for each in examples} if relations is None else relations
+            yield extract(encoder, examples, known, *options, progress=False)
             bar.update(len(examples))

@@ -3,10 +3,13 @@
 from analysis.lazy import lazy_names
 
 HOMES = {
+    "MAPS": "maps",
     "extract": "extraction",
     "extract_states": "extraction",
     "read_attention": "extraction",
     "read_sieves": "extraction",
+    "changed": "maps",
+    "map_source": "maps",
     "shuffled": "maps",
     "uniform": "maps",
     "SIEVES": "sieves",

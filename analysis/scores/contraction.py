@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from analysis.scores import kernel
-from analysis.scores.forms import REACH, Band, Columns, Form, Full, Ranges, Rectangles, cells
+from analysis.scores.forms import Band, Columns, Form, Full, Ranges, Rectangles, cells
 
 Attention = Float[Tensor, "batch head token token"]
 Scores = Float[Tensor, "batch role head"]
@@ -187,7 +187,7 @@ def _columns(placed: Placed, batch: int, length: int, entropy: Sequence[bool]) -
 
 def _bands(placed: Placed, batch: int, length: int) -> tuple[np.ndarray, ...]:
     roles, places = _places(placed)
-    own: list[list[tuple[int, Form]]] = [[] for _ in range(batch)]
+    own: list[list[tuple[int, Band]]] = [[] for _ in range(batch)]
     for sequence, role, form in placed:
         own[sequence].append((places[role], form))
     # Sequences of one length share their bands, which are made once for it.
@@ -195,12 +195,14 @@ def _bands(placed: Placed, batch: int, length: int) -> tuple[np.ndarray, ...]:
     kind_of = [
         kinds.setdefault(tuple((place, id(form)) for place, form in bands), len(kinds)) for bands in own
     ]
-    weights = np.zeros((len(kinds), len(roles), 2 * REACH + 1, length), np.float32)
+    steps = sorted({step for form_steps in {form.steps for *_, form in placed} for step in form_steps})
+    diagonal = {step: number for number, step in enumerate(steps)}
+    weights = np.zeros((len(kinds), len(roles), len(steps), length), np.float32)
     for kind in kinds.values():
         for place, form in own[kind_of.index(kind)]:
-            weights[kind, place, :, : len(form.weights)] = form.weights.T
-    used = np.flatnonzero(weights.any(axis=(0, 1, 3)))
-    return used - REACH, np.ascontiguousarray(weights[:, :, used]), np.array(kind_of), roles
+            used = [diagonal[step] for step in form.steps]
+            weights[kind, place, used, : len(form.weights)] = form.weights.T
+    return np.array(steps, int), weights, np.array(kind_of), roles
 
 
 def _cells(placed: Placed, ranges: Mapping[int, Ranges], batch: int, roles: int) -> tuple[np.ndarray, ...]:

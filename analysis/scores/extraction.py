@@ -11,19 +11,20 @@ from jaxtyping import Float
 from torch import Tensor
 from tqdm import tqdm
 
-from analysis.encoders.layout import Layout, WordPairs, batches, layouts, token_pairs
+from analysis.encoders.layout import Layout, WordPairs, batches, layouts, same_tokenizers, token_pairs
 from analysis.encoders.models import Encoder, kept_casts
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.scores.contraction import Contraction
 from analysis.scores.forms import Form, Full
+from analysis.scores.maps import ReadMaps, Source, find_source
 from analysis.scores.sieves import Sieve, by_label, resolve
 from analysis.texts.examples import Example, clusters
 from analysis.texts.syntax import Relations
 
 State = TypeVar("State", bound=Hashable)
-Change = Callable[[Tensor, Sequence[Layout]], Tensor]
 Statistic = Callable[[Tensor, Sequence[Layout]], Tensor]  # one number for every sequence and head
+ABSENT = Sieve(lambda layout, pairs: None)
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def extract(
     max_tokens: int = 128,
     budget: int = 2048,
     progress: bool = True,
-    change: Change | None = None,
+    maps: str | ReadMaps = "attention",
     statistics: Mapping[str, Statistic] | None = None,
     segment_ids: str = "pair",
 ) -> xr.DataArray:
@@ -54,12 +55,13 @@ def extract(
     relations, by default the whole bank of elementary sieves; `arithmetic="published"` takes the local band
     as the released code divides it. Coordinates `tokens` (T), `separators` (number of [SEP]), `cluster` (equal for
     sequences that share a text) and `units` (tokens or word pairs a role averages over) go with the scores.
-    `budget` is the padded tokens of one batch and does not change the result (1e-5). `change` makes other
-    attention out of that of a batch and layer before it is scored (see `controls`). `statistics` are measured
-    of the same attention and stand after the sieves, under their names, with the tokens as units (see `entropies`).
-    `segment_ids` are those of `layouts`. Raises InputError for unknown roles or examples without relations.
+    `budget` is the padded tokens of one batch and does not change the result (1e-5). `maps` names a registered
+    source of the maps that are scored, or is one (see `maps`); roles that weigh rows by their entropy are absent
+    where the rows are no distributions. `statistics` are measured of the same maps and stand after the sieves, under
+    their names, with the tokens as units (see `all_rows`). `segment_ids` are those of `layouts`. Raises InputError
+    for unknown roles or maps, relations that are named but not given, and examples without relations.
     """
-    options = (arithmetic, max_tokens, budget, progress, change, statistics, segment_ids)
+    options = (arithmetic, max_tokens, budget, progress, maps, statistics, segment_ids)
     return extract_states({"": encoder}, examples, relations, roles, *options)[""]
 
 
@@ -72,7 +74,7 @@ def extract_states(
     max_tokens: int = 128,
     budget: int = 2048,
     progress: bool = True,
-    change: Change | None = None,
+    maps: str | ReadMaps = "attention",
     statistics: Mapping[str, Statistic] | None = None,
     segment_ids: str = "pair",
 ) -> dict[State, xr.DataArray]:
@@ -82,19 +84,20 @@ def extract_states(
     does, and for encoders that do not share a tokenizer.
     """
     models = [*encoders.values()]
-    if len({model.tokenizer.backend_tokenizer.to_str() for model in models}) > 1:
+    if not same_tokenizers([model.tokenizer for model in models]):
         raise InputError(
             f"{', '.join(model.name for model in models)} have different tokenizers: extract each alone"
         )
+    source, statistics = find_source(maps), statistics or {}
     sequences = _prepare(models, examples, relations, max_tokens, segment_ids)
-    statistics = statistics or {}
-    labels = {label for sequence in sequences for label in sequence.pairs}
-    sieves = resolve(roles, labels, arithmetic)
+    sieves = _sieves(sequences, roles, arithmetic, source, relations is not None)
     names = [*sieves, *statistics]
     shape = len(sequences), len(names)
     scores = [np.full((*shape, model.layers, model.heads), np.nan, np.float32) for model in models]
     units = np.repeat([[len(sequence.layout)] for sequence in sequences], len(names), axis=1).astype(np.int32)
-    plan = list(batches([sequence.layout for sequence in sequences], budget))
+    found = [sequence.layout for sequence in sequences]
+    plan = list(batches(found, budget))
+    sources = [source.prepared(model, found, budget, progress) for model in models]
     total = len(sequences) * len(models)
     with (
         kept_casts(*models),
@@ -104,19 +107,31 @@ def extract_states(
             batch = [sequences[index] for index in indices]
             contraction, units[indices, : len(sieves)] = stack(batch, sieves, models[0].device)
             check = number in (0, len(plan) - 1)  # the shortest sequences may need no padding
-            for model, own in zip(models, scores, strict=True):
-                found = score_batch(
-                    model, [s.layout for s in batch], contraction, check, change, [*statistics.values()]
+            for model, read, own in zip(models, sources, scores, strict=True):
+                biases = score_batch(
+                    model, [s.layout for s in batch], contraction, check, read, [*statistics.values()]
                 )
-                own[indices] = np.where(units[indices][:, :, None, None] > 0, found, np.nan)
+                own[indices] = np.where(units[indices][:, :, None, None] > 0, biases, np.nan)
                 bar.update(len(indices))
+    about = {"arithmetic": arithmetic, "maps": source.name, "max_tokens": max_tokens}
     cluster = ("sequence", clusters(examples))
     return {
-        state: _labelled(model, sequences, names, own, units, arithmetic, max_tokens).assign_coords(
-            cluster=cluster
-        )
+        state: _labelled(model, sequences, names, own, units, about).assign_coords(cluster=cluster)
         for (state, model), own in zip(encoders.items(), scores, strict=True)
     }
+
+
+def _sieves(
+    sequences: Sequence[Scored], roles: Sequence[str] | None, arithmetic: str, source: Source, related: bool
+) -> dict[str, Sieve]:
+    """The sieves of the roles; `related` says whether relations were given."""
+    sieves = resolve(roles, {label for sequence in sequences for label in sequence.pairs}, arithmetic)
+    for role, entry in sieves.items():
+        if entry.pooled and not related:
+            raise InputError(f"role {role!r} needs relations: give relations=parse(examples)")
+        if entry.entropy and not source.distributions:  # a logarithm of such rows means nothing
+            sieves[role] = ABSENT
+    return sieves
 
 
 def _prepare(
@@ -139,13 +154,18 @@ def _prepare(
 
 
 def read_attention(
-    encoder: Encoder, example: Example, max_tokens: int = 128, segment_ids: str = "pair"
+    encoder: Encoder,
+    example: Example,
+    max_tokens: int = 128,
+    segment_ids: str = "pair",
+    maps: str | ReadMaps = "attention",
 ) -> tuple[Layout, Float[np.ndarray, "layer head token token"]]:
-    """One sequence's layout and the attention of every head, for figures; rows are query tokens."""
+    """One sequence's layout and the map of every head, for figures; rows are query tokens, `maps` as in `extract`."""
     [layout] = layouts(encoder.tokenizer, [example], max_tokens, segment_ids)
-    maps: list[np.ndarray] = []
-    read_layers(encoder, [layout], lambda _, attention: maps.append(attention[0].cpu().numpy()))
-    return layout, np.stack(maps)
+    read = find_source(maps).prepared(encoder, [layout], len(layout), progress=False)
+    found: list[np.ndarray] = []
+    read(encoder, [layout], lambda _, attention: found.append(attention[0].cpu().numpy()))
+    return layout, np.stack(found)
 
 
 def read_sieves(
@@ -211,10 +231,10 @@ def score_batch(
     batch: Sequence[Layout],
     contraction: Contraction,
     check: bool = False,
-    change: Change | None = None,
+    source: ReadMaps = read_layers,
     statistics: Sequence[Statistic] = (),
 ) -> Float[np.ndarray, "sequence role layer head"]:
-    """Scores of one padded batch, layer by layer as the model runs; `check` guards the attention read.
+    """Scores of one padded batch, layer by layer as `source` gives its maps; `check` guards the attention read.
 
     The statistics stand after the sieves.
     """
@@ -222,13 +242,11 @@ def score_batch(
     collected: list[Tensor] = []
 
     def read(layer: int, attention: Float[Tensor, "batch head token token"]) -> None:
-        if change is not None:
-            attention = change(attention, batch)
         biases = contraction(attention) * lengths[:, None, None]
         measured = [statistic(attention, batch)[:, None] for statistic in statistics]
         collected.append(torch.cat([biases, *measured], dim=1) if measured else biases)
 
-    read_layers(encoder, batch, read, check)
+    source(encoder, batch, read, check)
     scores = torch.stack(collected, dim=2).cpu().numpy()
     if not np.isfinite(scores).all():  # NaN would pass for a role that is absent
         raise InputError(f"{encoder.name} attends with NaN or infinity: its weights are damaged, give others")
@@ -241,8 +259,7 @@ def _labelled(
     roles: Sequence[str],
     scores: Float[np.ndarray, "sequence role layer head"],
     units: np.ndarray,
-    arithmetic: str,
-    max_tokens: int,
+    about: Mapping[str, str | int],
 ) -> xr.DataArray:
     found = [sequence.layout for sequence in sequences]
     return xr.DataArray(
@@ -259,8 +276,7 @@ def _labelled(
         },
         attrs={
             **encoder.provenance,
-            "arithmetic": arithmetic,
-            "max_tokens": max_tokens,
+            **about,
             "sequences_truncated": sum(layout.cut > 0 for layout in found),
             "tokens_truncated": sum(layout.cut for layout in found),
         },

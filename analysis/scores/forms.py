@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Float, Int
 
 Matrix = Float[np.ndarray, "token token"]
-REACH = 5  # diagonals that a band may use on each side of the main one
 
 
 class Cells(NamedTuple):
@@ -54,16 +53,18 @@ class Columns:
 
 @dataclass(frozen=True)
 class Band:
-    """Neighbours: `weights[t, k]` belongs to token t and the token k - REACH positions after it."""
+    """Neighbours: `weights[t, k]` belongs to token t and the one `steps[k]` positions after it, 0 where none is."""
 
     weights: Float[np.ndarray, "token diagonal"]
+    steps: tuple[int, ...]
 
     def matrix(self) -> Matrix:
         """The sieve written out."""
         length = len(self.weights)
-        full = np.zeros((length, length + 2 * REACH), np.float32)
-        np.put_along_axis(full, np.arange(length)[:, None] + np.arange(2 * REACH + 1), self.weights, axis=1)
-        return full[:, REACH : REACH + length]
+        full = np.zeros((length, length), np.float32)
+        rows, diagonals = np.nonzero(self.weights)
+        full[rows, rows + np.array(self.steps)[diagonals]] = self.weights[rows, diagonals]
+        return full
 
     @cached_property
     def tokens(self) -> int:

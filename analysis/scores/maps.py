@@ -1,6 +1,7 @@
-"""Maps: attention that is changed before it is scored (controls), and entropies of its rows."""
+"""Maps: where they come from (attention, and controls made of it or of nothing), and the entropies of their rows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from zlib import crc32
 
 import numpy as np
@@ -9,37 +10,123 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from analysis.encoders.layout import Layout
+from analysis.encoders.models import Encoder
+from analysis.encoders.tap import Attention, Read, read_layers
+from analysis.errors import InputError
 from analysis.scores.contraction import row_entropies
-from analysis.scores.extraction import Change
 
 SMOOTHING = 1e-4  # the part of every row that is spread evenly, so that zeros have a logarithm
 
-
-Attention = Float[Tensor, "batch head token token"]
-
-
-def uniform(attention: Attention, batch: Sequence[Layout]) -> Attention:
-    """Heads that attend to all tokens of their sequence alike: a `change` of `extract`."""
-    lengths = torch.tensor([len(layout) for layout in batch], device=attention.device)
-    inside = torch.arange(attention.shape[-1], device=attention.device) < lengths[:, None]
-    return (inside / lengths[:, None])[:, None, None, :].expand_as(attention)
+ReadMaps = Callable[..., None]  # (encoder, batch, read, check), as `read_layers`
+Prepare = Callable[[Encoder, Sequence[Layout], int, bool], ReadMaps]
+Change = Callable[[int, Attention, Sequence[Layout]], Attention]
 
 
-def shuffled(seed: int = 0) -> Change:
-    """A `change` of `extract`: each head's own attention with the word pieces of a sequence in random order.
+@dataclass(frozen=True)
+class Source:
+    """Where maps come from: `maps` of `extract`.
+
+    `read(encoder, batch, read, check)` calls `read(layer, maps)` for every layer in order, as `read_layers` does, and
+    with `check` guards the attention that the maps are made of. `prepare(encoder, sequences, budget, progress)` gives
+    such a function to a source that has to see all sequences of an encoder first, in batches of `budget` padded
+    tokens. `distributions` says whether the rows of the maps are distributions.
+    """
+
+    name: str
+    read: ReadMaps
+    prepare: Prepare | None = None
+    distributions: bool = True
+
+    def __call__(self, encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
+        self.read(encoder, batch, read, check)
+
+    def prepared(
+        self, encoder: Encoder, sequences: Sequence[Layout], budget: int = 2048, progress: bool = True
+    ) -> "Source":
+        """The source that is ready to read batches of these sequences."""
+        if self.prepare is None:
+            return self
+        return replace(self, read=self.prepare(encoder, sequences, budget, progress), prepare=None)
+
+
+MAPS: dict[str, Source] = {"attention": Source("attention", read_layers)}
+
+
+def map_source(
+    name: str, prepare: Prepare | None = None, distributions: bool = True
+) -> Callable[[ReadMaps], Source]:
+    """Decorator that registers a function with the signature of `read_layers` as a source of maps (see `Source`)."""
+
+    def register(function: ReadMaps) -> Source:
+        MAPS[name] = Source(name, function, prepare, distributions)
+        return MAPS[name]
+
+    return register
+
+
+def find_source(maps: str | ReadMaps) -> Source:
+    """The source of that name; a function with the signature of `read_layers` is a source under its own name.
+
+    Raises InputError for an unknown name.
+    """
+    if isinstance(maps, Source):
+        return maps
+    if callable(maps):
+        return Source(maps.__name__, maps)
+    if maps not in MAPS:
+        raise InputError(
+            f"unknown maps {maps!r}: choose from {', '.join(MAPS)}, or register with @map_source"
+        )
+    return MAPS[maps]
+
+
+def changed(function: Change, of: str | ReadMaps = "attention", name: str = "") -> Source:
+    """The maps of another source, changed layer by layer by `function(layer, attention, batch)`.
+
+    Its name is that of the function where none is given.
+    """
+    source = find_source(of)
+
+    def changing(maps: Source) -> ReadMaps:
+        def read_changed(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
+            maps(encoder, batch, lambda layer, found: read(layer, function(layer, found, batch)), check)
+
+        return read_changed
+
+    prepare = source.prepare and (lambda *sequences: changing(source.prepared(*sequences)))
+    return replace(source, name=name or function.__name__, read=changing(source), prepare=prepare)
+
+
+@map_source("uniform")
+def uniform(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
+    """Heads that attend to all tokens of their sequence alike; no model runs."""
+    lengths = torch.tensor([len(layout) for layout in batch], device=encoder.device)
+    longest = int(lengths.max())
+    real = torch.arange(longest, device=encoder.device) < lengths[:, None]
+    row = (real / lengths[:, None])[:, None, None]
+    maps = row.expand(-1, encoder.heads, longest, -1).contiguous()
+    for layer in range(encoder.layers):
+        read(layer, maps)
+
+
+def shuffled(seed: int = 0, of: str | ReadMaps = "attention") -> Source:
+    """Each head's own maps with the word pieces of a sequence in random order.
 
     Rows and columns take the same order in all layers and heads, special tokens stay where they are. Scores
     of cls, sep and delimiter remain, those that rest on which word stands where do not. The order depends on `seed`
     and the id of the sequence.
     """
 
-    def change(attention: Attention, batch: Sequence[Layout]) -> Attention:
+    def shuffle(_: int, attention: Attention, batch: Sequence[Layout]) -> Attention:
         orders = np.stack([_order(layout, attention.shape[-1], seed) for layout in batch])
         order = torch.from_numpy(orders).to(attention.device)
         rows = attention.gather(2, order[:, None, :, None].expand_as(attention))
         return rows.gather(3, order[:, None, None, :].expand_as(attention))
 
-    return change
+    return changed(shuffle, of, f"shuffled({seed})" if seed else "shuffled")
+
+
+MAPS["shuffled"] = shuffled()
 
 
 def _order(layout: Layout, size: int, seed: int) -> Int[np.ndarray, "token"]:

@@ -16,7 +16,7 @@ from jaxtyping import Bool
 
 from analysis.encoders.layout import Layout, WordPairs
 from analysis.errors import InputError
-from analysis.scores.forms import REACH, Band, Columns, Form, Full, Matrix, Ranges, Rectangles
+from analysis.scores.forms import Band, Columns, Form, Full, Matrix, Ranges, Rectangles
 from analysis.texts.syntax import UNIVERSAL
 
 Function = Callable[[Layout, WordPairs], Form | np.ndarray | None]
@@ -65,8 +65,11 @@ def sieve(
     """Decorator that registers a sieve under a role name, replacing an earlier one of that name.
 
     `bank` adds it to the elementary sieves that `extract` scores when no roles are named; `by_length` is for
-    functions of nothing but the sequence's length, which are called once for all sequences of a length.
+    functions of nothing but the sequence's length, which are called once for all sequences of a length. Raises
+    InputError for the name of a relation of Universal Dependencies, which is a role already.
     """
+    if name.removesuffix(REVERSED) in UNIVERSAL:
+        raise InputError(f"{name!r} is a relation of Universal Dependencies: give the sieve another name")
 
     def register(function: Function) -> Function:
         SIEVES[name] = Sieve(function, entropy, bank, by_length)
@@ -107,31 +110,32 @@ def grouped(rows: Bool[np.ndarray, "group token"], marks: Bool[np.ndarray, "grou
 @lru_cache(maxsize=4096)
 def window(length: int, width: int) -> Band:
     """Tokens at most `width` positions away, the token itself included (Pande 2021, local role: width 2)."""
-    mask = neighbours(length, range(-width, width + 1))
-    return Band((mask / mask.sum(axis=1, keepdims=True) / length).astype(np.float32))
+    steps = tuple(range(-width, width + 1))
+    mask = neighbours(length, steps)
+    return Band((mask / mask.sum(axis=1, keepdims=True) / length).astype(np.float32), steps)
 
 
 @lru_cache(maxsize=4096)
 def window_published(length: int, width: int) -> Band:
     """The window as the released code divides it: the band of the last `width` tokens counts one position
     past the end of the sequence, so that such a row sums to less than the others."""
-    mask = neighbours(length, range(-width, width + 1))
+    steps = tuple(range(-width, width + 1))
+    mask = neighbours(length, steps)
     sizes = mask.sum(axis=1) + (np.arange(length) >= length - width)
-    return Band((mask / sizes[:, None] / length).astype(np.float32))
+    return Band((mask / sizes[:, None] / length).astype(np.float32), steps)
 
 
 @lru_cache(maxsize=4096)
 def offset(length: int, step: int) -> Band | None:
     """The token `step` positions after (before, if negative) the current one (Clark 2019, section 3.1)."""
-    mask = neighbours(length, [step])
-    return Band((mask / mask.sum()).astype(np.float32)) if mask.any() else None
+    mask = neighbours(length, (step,))
+    return Band((mask / mask.sum()).astype(np.float32), (step,)) if mask.any() else None
 
 
 def neighbours(length: int, steps: Sequence[int]) -> Bool[np.ndarray, "token diagonal"]:
-    """Which of a token's neighbours are at one of the steps and inside the sequence (see `forms.Band`)."""
-    reached = np.arange(-REACH, REACH + 1)
-    positions = np.arange(length)[:, None] + reached
-    return (positions >= 0) & (positions < length) & np.isin(reached, list(steps))
+    """Whether the neighbour at each step of each token lies inside the sequence (see `forms.Band`)."""
+    positions = np.arange(length)[:, None] + np.array(steps)
+    return (positions >= 0) & (positions < length)
 
 
 def _register_positions() -> None:
@@ -286,12 +290,14 @@ def resolve(roles: Sequence[str] | None, labels: set[str], arithmetic: str) -> d
 
     `labels` are the relations found in the data; any relation of Universal Dependencies may be named. With
     `published` arithmetic a role takes the sieve that the released code would have built, where that differs.
-    Raises InputError for an unknown role.
+    Raises InputError for an unknown role, and for a relation that has the name of a registered sieve.
     """
     if arithmetic not in ("corrected", "published"):
         raise InputError(f"arithmetic is {arithmetic!r}: choose corrected or published")
     found = {label: relation(label) for label in sorted(labels | UNIVERSAL)}
     found |= {label + REVERSED: relation(label, backward=True) for label in sorted(found)}
+    if shared := sorted(found.keys() & SIEVES):
+        raise InputError(f"{shared[0]!r} names a sieve and a relation of the data: rename one of them")
     if roles is None:
         bank = {name: entry for name, entry in SIEVES.items() if entry.bank}
         return bank | {name: entry for name, entry in found.items() if name.removesuffix(REVERSED) in labels}

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import Encoder, kept_casts, load_encoder
-from analysis.encoders.tap import guard, read_layers
+from analysis.encoders.tap import Reading, ValueReader, guard, read_layers
 from analysis.texts.examples import Example
 
 EXAMPLES = [Example("pair", "The old dog ran .", "It saw a red cat ."), Example("word", "Run")]
@@ -82,6 +82,32 @@ def test_what_is_read_at_half_precision_is_computed_in_full(batch):
     products: list[torch.dtype] = []
     read_layers(half, batch, lambda _, attention: products.append((attention @ attention).dtype))
     assert set(products) == {torch.float32}
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_value_vectors_are_read_with_the_attention(batch, precision: str):
+    encoder, found = load_encoder("tiny", precision=precision), []
+
+    def read(layer: int, reading: Reading) -> None:
+        assert torch.is_autocast_enabled("cpu") is False
+        found.append((layer, reading, reading.weights @ reading.values))
+
+    read_layers(encoder, batch, ValueReader(read), check=True)
+    assert [layer for layer, *_ in found] == [0, 1, 2]
+    for (_, reading, context), attention in zip(found, collect(encoder, batch), strict=True):
+        assert torch.equal(reading.weights, attention)
+        assert {part.dtype for part in reading} == {torch.float32}
+        torch.testing.assert_close(
+            reading.context, context, atol=1e-5 if precision == "float32" else 3e-2, rtol=1e-2
+        )
+
+
+def test_the_guard_watches_over_what_value_readers_see(tiny, batch, monkeypatch):
+    from analysis.encoders import tap
+
+    monkeypatch.setattr(tap.torch, "softmax", lambda logits, dim: 2 * logits.softmax(dim))
+    with pytest.raises(RuntimeError, match="do not sum to 1"):
+        read_layers(tiny, batch, ValueReader(lambda *_: None), check=True)
 
 
 class Casts(TorchDispatchMode):

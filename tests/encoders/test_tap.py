@@ -1,4 +1,5 @@
-"""The tap computes what eager attention computes, reads what it would show, and leaves no trace."""
+"""The tap computes what eager attention computes, reads what it would show, changes what it is told to, and leaves no
+trace."""
 
 from collections.abc import Callable
 
@@ -7,6 +8,8 @@ import torch
 from architectures import ARCHITECTURES, HEADS, LAYERS, build, projections
 from torch import Tensor
 from transformers import (
+    AlbertConfig,
+    AlbertModel,
     AutoModel,
     AutoModelForSequenceClassification,
     DebertaV2Config,
@@ -16,7 +19,7 @@ from transformers import (
 
 from analysis.encoders import tap as tap_module
 from analysis.encoders.models import build_tiny
-from analysis.encoders.tap import tap
+from analysis.encoders.tap import Reading, ValueReader, tap, uniform_heads
 from analysis.errors import InputError
 
 LENGTHS = (3, 40, 11)
@@ -239,3 +242,171 @@ def test_a_gate_of_another_shape_is_refused():
         tap(model, gate=torch.ones(3, 1)),
     ):
         pass
+
+
+def test_gates_of_sequences_of_another_shape_are_refused():
+    message, gate = "or one such gate for every sequence$", torch.ones(len(LENGTHS), HEADS, LAYERS)
+    with pytest.raises(InputError, match=message), tap(build("bert"), gate=gate):
+        pass
+
+
+def test_a_gate_for_another_number_of_sequences_is_refused():
+    model = build("bert")
+    with pytest.raises(InputError, match="the gate is for 1 sequences: the batch has 3$"):
+        gated(model, torch.ones(1, LAYERS, HEADS))
+
+
+def gated(model: PreTrainedModel, gate: Tensor) -> Tensor:
+    with tap(model, gate=gate):
+        return run(model, batch(model))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_sequence_may_have_its_own_gate(architecture: str):
+    """Sequences with a gate of their own answer as the batch does when all have that gate."""
+    model = build(architecture)
+    gates = torch.rand(len(LENGTHS), LAYERS, HEADS, generator=torch.Generator().manual_seed(2)).round()
+    assert not torch.equal(gates[0], gates[1])
+    found = gated(model, gates).split(LENGTHS)
+    for index, own in enumerate(found):
+        torch.testing.assert_close(own, gated(model, gates[index]).split(LENGTHS)[index], atol=1e-6, rtol=0)
+    assert torch.equal(gated(model, torch.ones_like(gates)), gated(model, torch.ones(LAYERS, HEADS)))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_its_own_attention_in_the_place_of_a_head_changes_nothing(architecture: str):
+    model = build(architecture)
+    with tap(model):
+        expected = run(model, batch(model))
+    with tap(model, replace=lambda layer, weights, real: weights):
+        assert torch.equal(run(model, batch(model)), expected)
+    with tap(model, replace=uniform_heads(torch.zeros(LAYERS, HEADS, dtype=torch.bool))):
+        assert torch.equal(run(model, batch(model)), expected)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("lengths", [LENGTHS, (7, 7)], ids=["padded", "no padding"])
+def test_uniform_heads_attend_to_real_tokens_alike(architecture: str, lengths: tuple[int, ...]):
+    """Rows sum to 1 with nothing on padding; other heads keep their attention; values are weighed by it."""
+    model, used, readings = build(architecture), [], []
+    inputs = batch(model, lengths)
+    chosen = torch.tensor([[True, False, True], [False, True, False]])
+    replace = uniform_heads(chosen)
+
+    def keep(layer: int, weights: Tensor, real: Tensor) -> Tensor:
+        assert torch.equal(real, inputs["attention_mask"] == 1)
+        used.append(replace(layer, weights, real))
+        return used[-1]
+
+    with tap(model, read=ValueReader(lambda layer, reading: readings.append(reading)), replace=keep):
+        changed = run(model, inputs)
+    assert (changed - run(model, inputs)).abs().max() > 1e-3
+    for layer, (attention, reading) in enumerate(zip(used, readings, strict=True)):
+        torch.testing.assert_close(attention.sum(-1), torch.ones(attention.shape[:3]), atol=1e-6, rtol=0)
+        assert attention.transpose(1, 3)[inputs["attention_mask"] == 0].abs().sum() == 0
+        assert torch.equal(attention[:, ~chosen[layer]], reading.weights[:, ~chosen[layer]])
+        for index, length in enumerate(lengths):
+            torch.testing.assert_close(
+                reading.context[index, chosen[layer]],
+                reading.values[index, chosen[layer], :length].mean(1, keepdim=True).expand(-1, max(lengths), -1),
+                atol=1e-6, rtol=0,
+            )  # fmt: skip
+
+
+def test_heads_are_made_uniform_for_chosen_sequences_only():
+    model, seen = build("bert"), []
+    chosen = torch.zeros(len(LENGTHS), LAYERS, HEADS, dtype=torch.bool)
+    chosen[1, 0, 2] = True
+    replace = uniform_heads(chosen)
+
+    def keep(layer: int, weights: Tensor, real: Tensor) -> Tensor:
+        seen.append((replace(layer, weights, real) != weights).flatten(2).any(2))
+        return weights
+
+    with tap(model, replace=keep):
+        run(model, batch(model))
+    assert torch.stack(seen, 1).nonzero().tolist() == [[1, 0, 2]]
+
+
+def test_replaced_attention_of_another_shape_is_refused_and_the_model_is_as_before():
+    model = build("bert")
+    before = state(model)
+    message = r"^the replaced attention has shape \(3, 1, 40, 40\): it must be \(3, 3, 40, 40\)$"
+    with (
+        pytest.raises(InputError, match=message),
+        tap(model, replace=lambda layer, weights, real: weights[:, :1]),
+    ):
+        run(model, batch(model))
+    assert state(model) == before
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_value_readers_see_what_enters_the_output_projection(architecture: str):
+    model, entered, readings, read = build(architecture), [], [], []
+    inputs, gate = batch(model), torch.tensor([[1, 0, 0.5], [1, 1, 2.0]])
+    handles = [
+        each.register_forward_pre_hook(lambda _, found: entered.append(found[0]))
+        for each in projections(model)
+    ]
+    with tap(model, ValueReader(lambda layer, reading: readings.append((layer, reading))), gate):
+        run(model, inputs)
+    with tap(model, lambda layer, weights: read.append(weights), gate):
+        run(model, inputs)
+    for handle in handles:
+        handle.remove()
+    assert [layer for layer, _ in readings] == list(range(LAYERS))
+    for (layer, reading), context, weights in zip(readings, entered[:LAYERS], read, strict=True):
+        assert isinstance(reading, Reading)
+        assert reading.values.shape == (len(LENGTHS), HEADS, max(LENGTHS), 24 // HEADS)
+        assert torch.equal(reading.weights, weights)
+        heads = reading.context.transpose(1, 2)
+        torch.testing.assert_close(heads.flatten(2), context)
+        expected = (reading.weights @ reading.values) * gate[layer][:, None, None]
+        torch.testing.assert_close(reading.context, expected, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_layers_called_one_by_one_are_counted_from_where_they_start(architecture: str):
+    model, inputs_of = build(architecture), []
+    layers = next(
+        each for each in model.modules() if isinstance(each, torch.nn.ModuleList) and len(each) == LAYERS
+    )
+    handle = layers[1].register_forward_pre_hook(lambda _, found: inputs_of.append(found))
+    gate = torch.tensor([[0, 0, 0], [1, 0, 1.0]])
+    with tap(model, gate=gate) as tapped:
+        expected = run(model, batch(model))
+        with torch.inference_mode():
+            tapped.resume(1)
+            found = layers[1](*inputs_of[0])
+    handle.remove()
+    assert torch.equal(found[batch(model)["attention_mask"] == 1], expected)
+
+
+def test_attention_of_a_model_in_double_precision_is_read_in_double_precision():
+    model, read = build("bert").double(), []
+    expected = eager(model, batch(model), output_attentions=True).attentions
+    with tap(model, lambda layer, weights: read.append(weights)):
+        run(model, batch(model))
+    for found, attention in zip(read, expected, strict=True):
+        torch.testing.assert_close(found, attention.double(), atol=1e-7, rtol=0)
+        assert found.dtype == torch.float64
+
+
+def test_layers_that_share_their_weights_are_tapped_one_by_one():
+    """ALBERT runs the same module again for each layer."""
+    sizes = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
+    torch.manual_seed(0)
+    model = AlbertModel(AlbertConfig(vocab_size=50, embedding_size=16, initializer_range=0.3, **sizes)).eval()
+    inputs, read = batch(model), []
+    expected = eager(model, inputs, output_attentions=True)
+    with tap(model, lambda layer, weights: read.append((layer, weights)), torch.ones(3, 2)):
+        found = run(model, inputs)
+    torch.testing.assert_close(
+        found, expected.last_hidden_state[inputs["attention_mask"] == 1], atol=1e-6, rtol=0
+    )
+    assert [layer for layer, _ in read] == [0, 1, 2]
+    for (_, weights), attention in zip(read, expected.attentions, strict=True):
+        torch.testing.assert_close(weights, attention, atol=1e-6, rtol=0)
+    gate = torch.ones(3, 2)
+    gate[1, 1] = 0
+    assert (gated(model, gate) - found).abs().max() > 1e-3

@@ -44,7 +44,7 @@ def tiny() -> Encoder:
 @pytest.fixture(autouse=True)
 def _load_once(monkeypatch):
     """The command loads an encoder once for all tests."""
-    monkeypatch.setattr(extract_corpus, "load_encoder", LOADED)
+    monkeypatch.setattr("analysis.extract_corpus.load_encoder", LOADED)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import torch
 from oracles import entropy, random_maps
 
 from analysis.scores.contraction import Contraction
-from analysis.scores.forms import REACH, Band, Columns, Form, Full, Ranges, Rectangles
+from analysis.scores.forms import Band, Columns, Form, Full, Ranges, Rectangles
 
 LENGTHS, HEADS = (7, 4, 1), 3
 
@@ -17,9 +17,10 @@ def columns(length: int, random: np.random.Generator) -> Columns:
 
 
 def band(length: int, random: np.random.Generator) -> Band:
-    positions = np.arange(length)[:, None] + np.arange(-REACH, REACH + 1)
+    steps = tuple(range(-9, 10, random.integers(1, 4)))
+    positions = np.arange(length)[:, None] + np.array(steps)
     inside = (positions >= 0) & (positions < length)
-    return Band(random.random(inside.shape, np.float32) * inside)
+    return Band(random.random(inside.shape, np.float32) * inside, steps)
 
 
 def rectangles(length: int, random: np.random.Generator) -> Rectangles:

@@ -320,9 +320,13 @@ def test_without_roles_the_bank_and_both_directions_of_every_relation_found(tiny
 def test_without_relations_only_the_bank(tiny):
     found = extract(tiny, EXAMPLES, progress=False)
     assert found.role.values.tolist() == BANK
-    named = extract(tiny, EXAMPLES, roles=["nsubj", "cls"], progress=False)
-    assert named.sel(role="nsubj").isnull().all()
-    assert named.sel(role="cls").notnull().all()
+
+
+@pytest.mark.parametrize("role", ["nsubj", "case_reversed", "syntactic"])
+def test_roles_on_relations_need_relations(tiny, role: str):
+    message = f"^role '{role}' needs relations: give relations=parse\\(examples\\)$"
+    with pytest.raises(InputError, match=message):
+        extract(tiny, EXAMPLES, roles=["cls", role], progress=False)
 
 
 def test_composed_roles_equal_what_their_parts_give(scores):
@@ -462,6 +466,24 @@ def test_states_with_different_tokenizers(tiny, tmp_path):
         extract_states({"tiny": tiny, "other": other}, EXAMPLES, progress=False)
 
 
+def test_a_call_that_truncated_makes_no_other_tokenizer(tiny, scores):
+    """Tokenizers remember how they were last called."""
+    other = load_encoder("tiny")
+    other.tokenizer(["one text", "and another"], truncation=True, max_length=8, padding=True)
+    assert other.tokenizer.backend_tokenizer.truncation is not None
+    options = {"roles": ROLES, "progress": False}
+    both = extract_states({"a": tiny, "b": other}, EXAMPLES, parse(EXAMPLES), **options)
+    for found in both.values():
+        xr.testing.assert_allclose(found, scores, rtol=1e-5)
+
+
+def test_one_more_word_makes_another_tokenizer(tiny):
+    other = load_encoder("tiny")
+    other.tokenizer.add_tokens(["unhesitatingly"])
+    with pytest.raises(InputError, match="have different tokenizers: extract each alone$"):
+        extract_states({"a": tiny, "b": other}, EXAMPLES, progress=False)
+
+
 def test_half_precision_scores_are_close_and_kept_in_full(tiny, scores):
     half = run(load_encoder("tiny", precision="bfloat16"), EXAMPLES, roles=ROLES)
     assert half.dtype == np.float32
@@ -492,7 +514,8 @@ def test_a_matrix_that_is_no_sieve_is_refused(name, function):
 
 
 def test_a_universal_relation_that_the_data_lack_is_absent():
-    scores = extract(load_encoder("tiny"), [Example("one", "It works .")], roles=["obl"], progress=False)
+    one = Example("one", "It works .", relations=())
+    scores = run(load_encoder("tiny"), [one], roles=["obl"])
     assert scores.isnull().all()
     assert scores.units.values.tolist() == [[0]]
 

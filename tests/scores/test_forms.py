@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from analysis.scores.forms import REACH, Band, Columns, Full, Rectangles
+from analysis.scores.forms import Band, Columns, Full, Rectangles
 
 
 def test_columns_are_a_sum_of_outer_products():
@@ -12,10 +12,9 @@ def test_columns_are_a_sum_of_outer_products():
 
 
 def test_band_holds_neighbours_row_by_row():
-    weights = np.zeros((3, 2 * REACH + 1))
-    weights[0, REACH + 2], weights[1, REACH - 1], weights[1, REACH] = 1, 2, 3
-    np.testing.assert_allclose(Band(weights).matrix(), [[0, 0, 1], [2, 3, 0], [0, 0, 0]])
-    assert Band(weights).tokens == 2
+    form = Band(np.array([[0, 0, 1], [2, 3, 0], [0, 0, 0.0]]), steps=(-1, 0, 2))
+    np.testing.assert_allclose(form.matrix(), [[0, 0, 1], [2, 3, 0], [0, 0, 0]])
+    assert form.tokens == 2
 
 
 def test_rectangles_that_overlap_add_up():

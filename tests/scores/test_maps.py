@@ -1,17 +1,21 @@
-"""Controls on a tiny encoder: what shuffling and uniform attention leave of every score."""
+"""Sources of maps on a tiny encoder: what shuffling and uniform attention leave of every score, and others."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 
+from analysis.encoders import tap
 from analysis.encoders.layout import Layout, layouts
-from analysis.encoders.models import Encoder, load_encoder
+from analysis.encoders.models import Encoder, load_encoder, random_encoder
+from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.papers.pande2021.ceilings import uniform_head
-from analysis.scores.extraction import extract
-from analysis.scores.maps import shuffled, uniform
+from analysis.scores.extraction import extract, extract_states, read_attention
+from analysis.scores.maps import MAPS, Source, changed, map_source, shuffled, uniform
 from analysis.statistics.roles import compose
 from analysis.texts.syntax import parse
 from analysis.texts.tasks import load_examples
@@ -45,24 +49,34 @@ def next_token(batch: list[Layout]) -> torch.Tensor:
     return local(batch).roll(1, dims=-1)
 
 
+def look_ahead(layer: int, attention: torch.Tensor, batch: list[Layout]) -> torch.Tensor:
+    """Heads that all look at the next token."""
+    return next_token(batch).expand_as(attention)
+
+
 def test_shuffling_keeps_the_scores_of_special_tokens(tiny, examples):
-    real, control = run(tiny, examples), run(tiny, examples, change=shuffled(0))
+    real, control = run(tiny, examples), run(tiny, examples, maps="shuffled")
     np.testing.assert_allclose(control.sel(role=KEPT), real.sel(role=KEPT), rtol=1e-5)
     for role in ("window_2", "nsubj", "own_sentence"):
         assert not np.allclose(control.sel(role=role), real.sel(role=role), rtol=1e-2, equal_nan=True)
     assert (control.isnull() == real.isnull()).all()
 
 
+def shuffle(encoder: Encoder, batch: list[Layout], head: Callable) -> torch.Tensor:
+    """The maps of one head in random order."""
+    found = []
+    planted = changed(lambda layer, attention, batch: head(batch))
+    shuffled(1, planted)(encoder, batch, lambda layer, maps: found.append(maps))
+    assert len(found) == encoder.layers
+    return found[0]
+
+
 def test_shuffling_destroys_a_planted_head(tiny, examples):
     """A head that looks at the next token scores T / |S| in a window; in random order it hardly does."""
-
-    def planted(attention, batch):
-        return next_token(batch).expand_as(attention)
-
-    def both(attention, batch):
-        return shuffled(0)(planted(attention, batch), batch)
-
-    real, control = (run(tiny, examples, roles=["window_1", "cls"], change=how) for how in (planted, both))
+    planted = changed(look_ahead)
+    sources = planted, shuffled(of=planted)
+    real, control = (run(tiny, examples, roles=["window_1", "cls"], maps=source) for source in sources)
+    assert control.attrs["maps"] == "shuffled"
     assert (real.sel(role="window_1") > 3).all()
     assert (control.sel(role="window_1") < real.sel(role="window_1") / 2).all()
 
@@ -70,28 +84,148 @@ def test_shuffling_destroys_a_planted_head(tiny, examples):
 def test_rows_and_columns_take_the_same_order(tiny, examples):
     """A head that looks at the token itself does so in any order; special tokens stay."""
     batch = layouts(tiny.tokenizer, examples)
-    np.testing.assert_array_equal(shuffled(1)(local(batch), batch), local(batch))
-    moved = shuffled(1)(next_token(batch), batch)
-    for layout, attention in zip(batch, moved[:, 0], strict=True):
+    assert torch.equal(shuffle(tiny, batch, local), local(batch))
+    for layout, attention in zip(batch, shuffle(tiny, batch, next_token)[:, 0], strict=True):
         size = len(layout)
         assert (attention[:size, :size].sum(-1)[: size - 1] == 1).all()
         assert layout.text[attention[0].argmax()] >= 0  # [CLS] still looks at a word
 
 
 def test_the_order_depends_on_seed_and_sequence_not_on_the_batch(tiny, examples):
-    first, again, other = (run(tiny, examples, roles=["window_1"], change=shuffled(s)) for s in (0, 0, 1))
+    sources = "shuffled", shuffled(), shuffled(1)
+    first, again, other = (run(tiny, examples, roles=["window_1"], maps=source) for source in sources)
+    assert [found.attrs["maps"] for found in (first, other)] == ["shuffled", "shuffled(1)"]
     np.testing.assert_array_equal(first, again)
     assert not np.allclose(first, other)
-    alone = run(tiny, examples[2:3], roles=["window_1"], change=shuffled(0))
+    alone = run(tiny, examples[2:3], roles=["window_1"], maps="shuffled")
     np.testing.assert_allclose(alone[0], first[2], rtol=1e-4)
 
 
 @pytest.mark.parametrize("arithmetic", ["corrected", "published"])
 def test_uniform_attention_scores_what_the_formula_says(tiny, examples, arithmetic):
     singles = load_examples("sst-2", "bundled", "dev", 4)
-    found = compose(run(tiny, [*examples, *singles], change=uniform), arithmetic=arithmetic)
+    found = compose(run(tiny, [*examples, *singles], maps="uniform"), arithmetic=arithmetic)
     np.testing.assert_allclose(found, uniform_head(found), rtol=1e-5)
     assert found.sel(role="block").notnull().any()
+
+
+def test_uniform_maps_need_no_model_and_leave_padding_alone(tiny, examples, monkeypatch):
+    monkeypatch.setattr(tiny.model, "forward", None)
+    batch, found = layouts(tiny.tokenizer, examples), []
+    uniform(tiny, batch, lambda layer, maps: found.append((layer, maps)))
+    assert [layer for layer, _ in found] == list(range(tiny.layers))
+    longest = max(map(len, batch))
+    for _, maps in found:
+        assert maps.shape == (len(batch), tiny.heads, longest, longest)
+        torch.testing.assert_close(maps.sum(-1), torch.ones(maps.shape[:3]))
+        for layout, own in zip(batch, maps, strict=True):
+            assert (own[..., len(layout) :] == 0).all()
+            assert own[..., : len(layout)].unique().numel() == 1
+
+
+def test_attention_is_the_source_unless_another_is_named(tiny, examples):
+    found, named = run(tiny, examples), run(tiny, examples, maps="attention")
+    xr.testing.assert_identical(found, named)
+    assert found.attrs["maps"] == "attention"
+    assert run(tiny, examples, maps=read_layers, roles=["cls"]).attrs["maps"] == "read_layers"
+    xr.testing.assert_equal(
+        found, run(tiny, examples, maps=changed(lambda layer, attention, batch: attention))
+    )
+
+
+def test_a_change_sees_every_layer_of_every_batch(tiny, examples):
+    seen = []
+
+    def only_layer_one(layer, attention, batch):
+        seen.append((layer, [layout.id for layout in batch]))
+        return attention if layer == 1 else next_token(batch).expand_as(attention)
+
+    found = run(tiny, examples, roles=["offset_+1"], maps=changed(only_layer_one), budget=100)
+    real = run(tiny, examples, roles=["offset_+1"])
+    np.testing.assert_allclose(found.sel(layer=1), real.sel(layer=1), rtol=1e-5)
+    planted = found.sel(layer=[0, 2])  # the token after each: T for each of the T - 1 that have one
+    np.testing.assert_allclose(planted, planted.tokens.broadcast_like(planted), rtol=1e-5)
+    assert [layer for layer, _ in seen] == [0, 1, 2] * (len(seen) // 3)
+    assert sorted(name for layer, names in seen for name in names if layer == 0) == sorted(
+        real.sequence.values
+    )
+    assert all(names == seen[3 * (number // 3)][1] for number, (_, names) in enumerate(seen))
+    assert len(seen) > 3
+    assert found.attrs["maps"] == "only_layer_one"
+
+
+def test_a_registered_source_is_named(tiny, examples):
+    @map_source("diagonal")
+    def diagonal(encoder, batch, read, check=False):
+        for layer in range(encoder.layers):
+            read(layer, local(batch).repeat(1, encoder.heads, 1, 1))
+
+    try:
+        found = run(tiny, examples, roles=["offset_+0", "offset_+1"], maps="diagonal")
+        layout, maps = read_attention(tiny, examples[0], maps="diagonal")
+    finally:
+        del MAPS["diagonal"]
+    assert isinstance(diagonal, Source)
+    np.testing.assert_allclose(found.sel(role="offset_+0").isel(layer=0, head=0), found.tokens, rtol=1e-5)
+    assert (found.sel(role="offset_+1") == 0).all()
+    assert found.attrs["maps"] == "diagonal"
+    np.testing.assert_array_equal(maps, np.broadcast_to(np.eye(len(layout)), maps.shape))
+
+
+def test_unknown_maps(tiny, examples):
+    message = (
+        "^unknown maps 'unifrom': choose from attention, uniform, shuffled, or register with @map_source$"
+    )
+    with pytest.raises(InputError, match=message):
+        run(tiny, examples, maps="unifrom")
+
+
+def mean_map(encoder, sequences, budget, progress) -> Callable:
+    """Reads the mean attention to the first token over all sequences, as the attention of every token."""
+    sums = torch.zeros(encoder.layers, encoder.heads)
+    for layout in sequences:
+        read_layers(encoder, [layout], lambda layer, found: sums[layer].add_(found[0, :, :, 0].mean(-1)))
+    means = sums / len(sequences)
+
+    def read_means(encoder, batch, read, check=False):
+        longest = max(map(len, batch))
+        for layer in range(encoder.layers):
+            maps = torch.zeros(len(batch), encoder.heads, longest, longest)
+            maps[..., 0] = means[layer][:, None]
+            read(layer, maps)
+
+    return read_means
+
+
+def test_a_source_may_see_all_sequences_of_each_encoder_first(tiny, examples):
+    """As one that needs means over them does; a change of such a source waits for it too."""
+    source = Source("mean", read_layers, mean_map, distributions=False)
+    encoders = {"tiny": tiny, "other": random_encoder("tiny", seed=5)}
+    real = extract_states(encoders, examples, roles=["cls"], progress=False)
+    for maps in (source, changed(lambda layer, found, batch: 2 * found / 2, source, "same")):
+        found = extract_states(encoders, examples, roles=["cls"], maps=maps, progress=False, budget=100)
+        for state in encoders:
+            shares = (real[state] / real[state].tokens).mean("sequence")
+            expected = (shares * real[state].tokens).transpose(*real[state].dims)
+            np.testing.assert_allclose(found[state], expected, rtol=1e-4)
+
+
+def test_maps_that_are_no_distributions_have_no_entropies(tiny, examples):
+    """The logarithm of a negative entry means nothing; sums of sieve and map do."""
+    negative = Source("negative", changed(lambda layer, attention, batch: -attention), distributions=False)
+    roles = ["block", "own_sentence"]
+    real, found = (run(tiny, examples, roles=roles, maps=maps) for maps in ("attention", negative))
+    assert real.notnull().all()
+    assert found.sel(role="block").isnull().all()
+    assert (found.units.sel(role="block") == 0).all()
+    np.testing.assert_allclose(found.sel(role="own_sentence"), -real.sel(role="own_sentence"), rtol=1e-5)
+
+
+def test_the_guard_watches_over_the_attention_that_maps_are_made_of(tiny, examples, monkeypatch):
+    monkeypatch.setattr(tap.torch, "softmax", lambda logits, dim: 2 * logits.softmax(dim))
+    for maps in ("attention", "shuffled", changed(lambda layer, attention, batch: attention / 2)):
+        with pytest.raises(RuntimeError, match="do not sum to 1"):
+            run(tiny, examples, roles=["cls"], maps=maps)
 
 
 def test_sentences_of_a_treebank_have_gold_relations(tmp_path: Path):

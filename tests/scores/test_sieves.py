@@ -153,6 +153,21 @@ def test_offsets_leave_out_the_tokens_without_such_a_neighbour(step: int, used: 
     assert all(matrix[t, t + step] == pytest.approx(1 / len(used)) for t in used)
 
 
+@pytest.mark.parametrize("width", [6, 8, 40])
+def test_a_window_is_as_wide_as_it_says(width: int):
+    size = 20
+    distance = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
+    for form in (window(size, width), window_published(size, width)):
+        np.testing.assert_array_equal(form.matrix() > 0, distance <= width)
+    np.testing.assert_allclose(window(size, width).matrix().sum(1), 1 / size, rtol=1e-6)
+
+
+@pytest.mark.parametrize("step", [-19, -7, 6, 7, 19])
+def test_an_offset_is_as_far_as_it_says(step: int):
+    matrix = offset(20, step).matrix()
+    np.testing.assert_allclose(matrix, np.eye(20, k=step) / (20 - abs(step)), rtol=1e-6)
+
+
 def test_offset_longer_than_the_sequence_is_absent():
     assert offset(5, 5) is None
     assert offset(5, -5) is None
@@ -276,6 +291,22 @@ def test_decorator_registers_and_returns_the_function(monkeypatch):
         assert "even" in resolve(None, set(), "corrected")
     finally:
         del SIEVES["even"]
+
+
+@pytest.mark.parametrize("name", ["nsubj", "obl", "case_reversed"])
+def test_no_sieve_takes_the_name_of_a_relation(name: str):
+    """Named it would win over the relation, in the bank it would lose."""
+    with pytest.raises(
+        InputError, match=f"^'{name}' is a relation of Universal Dependencies: give .* another"
+    ):
+        sieve(name, bank=True)(lambda layout, pairs: None)
+    assert name not in SIEVES
+
+
+@pytest.mark.parametrize("roles", [None, ["cls"]])
+def test_no_relation_of_the_data_takes_the_name_of_a_sieve(roles: list[str] | None):
+    with pytest.raises(InputError, match="^'local' names a sieve and a relation of the data: rename one"):
+        resolve(roles, {"nsubj", "local"}, "corrected")
 
 
 def test_role_names_hold_no_characters_that_tables_or_files_mind():
