@@ -17,6 +17,23 @@ import pytest  # noqa: E402
 from studies import Study  # noqa: E402
 
 
+# The upper floors, whose tests run whole notebooks, clusters and papers, so that their files take the longest.
+FIRST = ("study", "scale", "papers")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Workers take files in the order below, not those with most tests first, which are the quickest."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files start first, so that no worker waits for the last one."""
+    place = {folder: number for number, folder in enumerate(FIRST)}
+    tests = Path(__file__).parent
+    items.sort(key=lambda item: place.get(item.path.relative_to(tests).parts[0], len(place)))
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder DATA_DIR names; tests that need it are skipped where it is unset."""

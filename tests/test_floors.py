@@ -99,14 +99,7 @@ def reached(name: str) -> set[str]:
     return {target.split(".")[0] for target in found}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name
-        for name in MODULES
-        if name.split(".")[1:2] and name.split(".")[1] in ("texts", "statistics", "files")
-    ],
-)
+@pytest.mark.parametrize("name", LIGHT)
 def test_light_floors_do_not_reach_torch(name: str):
     assert reached(name).isdisjoint(HEAVY)
 

@@ -248,6 +248,7 @@ def other_sentence(layout: Layout, pairs: WordPairs) -> Columns | None:
 SIEVES["block"] = Sieve(own_sentence, entropy=True, bank=True)
 
 
+@lru_cache(maxsize=4096)
 def relation(*labels: str, backward: bool = False) -> Sieve:
     """Sieve of the pooled pairs of grammatical relations: the head's word pieces for each dependent.
 

@@ -1,6 +1,8 @@
 """Fine-tuning keeps a whole checkpoint or nothing; the metrics and baselines are recomputed by hand."""
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +46,24 @@ def trained(tmp_path_factory) -> tuple[Path, dict[str, float]]:
     """A checkpoint of the tiny encoder and the scores that training returned."""
     folder = tmp_path_factory.mktemp("models") / "mrpc"
     return folder, train(folder, "mrpc", epochs=2)
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory) -> dict[str, tuple[Path, dict[str, float]]]:
+    """Checkpoints of one epoch by task, and the scores that training returned."""
+    folder = tmp_path_factory.mktemp("once")
+    return {task: (folder / task, train(folder / task, task)) for task in ("mrpc", "sst-2")}
+
+
+@pytest.fixture
+def copied(once, tmp_path: Path) -> Callable[[str], tuple[Path, dict[str, float]]]:
+    """A copy of the checkpoint of a task, to spoil or to train again, and its scores."""
+
+    def copy(task: str) -> tuple[Path, dict[str, float]]:
+        folder, scores = once[task]
+        return Path(shutil.copytree(folder, tmp_path / task)), scores
+
+    return copy
 
 
 def files(folder: Path) -> set[str]:
@@ -93,11 +113,12 @@ def test_evaluation_agrees_with_predictions_one_by_one(trained):
     assert evaluate(folder, "mrpc", examples) == pytest.approx(expected)
 
 
-def test_same_seed_same_bytes_and_another_seed_others(tmp_path: Path):
-    for name, seed in (("one", 3), ("two", 3), ("other", 4)):
+def test_same_seed_same_bytes_and_another_seed_others(tmp_path: Path, once):
+    for name, seed in (("two", 0), ("other", 1)):
         torch.manual_seed(len(name))  # what happened before must not matter
         train(tmp_path / name, seed=seed)
-    one, two, other = ((tmp_path / n / "model.safetensors").read_bytes() for n in ("one", "two", "other"))
+    folders = (once["sst-2"][0], tmp_path / "two", tmp_path / "other")
+    one, two, other = ((folder / "model.safetensors").read_bytes() for folder in folders)
     assert one == two
     assert one != other
 
@@ -184,36 +205,37 @@ def test_failed_saving_keeps_the_earlier_checkpoint(tmp_path: Path, monkeypatch,
     assert files(tmp_path) == {"mrpc"}
 
 
-def test_same_recipe_is_not_trained_again(tmp_path: Path, monkeypatch):
+def test_same_recipe_is_not_trained_again(copied, monkeypatch):
     """Not even the weights are touched; the scores are those of the first time."""
-    scores = train(tmp_path / "mrpc", "mrpc")
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "mrpc").iterdir()}
+    folder, scores = copied("mrpc")
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     monkeypatch.setattr(Trainer, "training_step", interrupt)
-    assert train(tmp_path / "mrpc", "mrpc") == scores
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "mrpc").iterdir()} == before
+    assert train(folder, "mrpc") == scores
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"epochs": 2}, {"learning_rate": 1e-4}, {"max_tokens": 64}])
-def test_other_recipe_is_trained(tmp_path: Path, monkeypatch, change: dict):
-    train(tmp_path / "mrpc", "mrpc")
+def test_other_recipe_is_trained(copied, monkeypatch, change: dict):
+    folder, _ = copied("mrpc")
     monkeypatch.setattr(Trainer, "training_step", interrupt)
     with pytest.raises(Interrupted):
-        train(tmp_path / "mrpc", "mrpc", **change)
+        train(folder, "mrpc", **change)
 
 
-def test_other_examples_are_trained(tmp_path: Path, monkeypatch):
-    options = {"epochs": 1, "batch_size": 16}
-    finetune("tiny", "sst-2", reviews(32), reviews(8), tmp_path / "sst-2", **options)
+def test_other_examples_are_trained(copied, monkeypatch):
+    folder, scores = copied("sst-2")
+    options = {"epochs": 1, "batch_size": 16, "learning_rate": 1e-3}
     monkeypatch.setattr(Trainer, "training_step", interrupt)
+    assert finetune("tiny", "sst-2", reviews(32), reviews(11), folder, **options) == scores
     with pytest.raises(Interrupted):
-        finetune("tiny", "sst-2", reviews(31), reviews(8), tmp_path / "sst-2", **options)
+        finetune("tiny", "sst-2", reviews(31), reviews(11), folder, **options)
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "[]", '{"recipe": {}, "scores": {}}'])
-def test_damaged_recipe_is_no_reason_to_stop(tmp_path: Path, text: str):
-    scores = train(tmp_path / "sst-2")
-    (tmp_path / "sst-2" / finetuning.RECIPE).write_text(text)
-    assert train(tmp_path / "sst-2") == scores
+def test_damaged_recipe_is_no_reason_to_stop(copied, text: str):
+    folder, scores = copied("sst-2")
+    (folder / finetuning.RECIPE).write_text(text)
+    assert train(folder) == scores
 
 
 def test_second_training_replaces_the_checkpoint(tmp_path: Path):

@@ -15,19 +15,22 @@ from analysis.texts.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = """
-import dataclasses, json
+import dataclasses, json, sys
 from analysis.texts.tasks import load_examples
-examples = load_examples({arguments})
-print(json.dumps([dataclasses.astuple(example) for example in examples]))
+for task, options in json.loads(sys.argv[1]):
+    examples = load_examples(task, "hub", **options)
+    print(json.dumps([dataclasses.astuple(example) for example in examples]), flush=True)
 """
 ENCODER = """
-import json
 from analysis.encoders.models import load_encoder
 encoder = load_encoder("test/tiny-bert")
 weights = encoder.model.get_input_embeddings().weight
 print(json.dumps([encoder.model.config.num_hidden_layers, encoder.model.config.num_attention_heads,
                   encoder.tokenizer.tokenize("It works ."), weights.sum().item()]))
 """
+SAMPLE = ("mrpc", {"split": "dev", "n": 5})
+WHOLE = {"sst-2": ("test", "test"), "qqp": ("train", "train"), "qnli": ("dev", "validation")}
+ASKED = [SAMPLE, *((task, {"split": split}) for task, (split, _) in WHOLE.items())]
 
 
 @pytest.fixture(scope="module")
@@ -46,23 +49,22 @@ def hub(folder: Path) -> Iterator[HubServer]:
         yield server
 
 
-def run(code: str, environment: dict[str, str]) -> subprocess.CompletedProcess:
+def run(code: str, asked: list, environment: dict[str, str]) -> subprocess.CompletedProcess:
     """Runs code in a fresh process, whose Hub clients see only the given environment."""
-    return subprocess.run(
-        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
+    command = [sys.executable, "-c", code, json.dumps(asked)]
+    return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
 
 
-def examples(arguments: str, environment: dict[str, str]) -> list[list]:
-    """The fields of the examples that `load_examples` gives in a fresh process."""
-    result = run(EXAMPLES.format(arguments=arguments), environment)
+def answers(code: str, asked: list, environment: dict[str, str]) -> list[list]:
+    """What a fresh process prints, line by line."""
+    result = run(code, asked, environment)
     assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
+    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def error_line(arguments: str, environment: dict[str, str]) -> str:
+def error_line(environment: dict[str, str]) -> str:
     """The one line that `load_examples` raises in a fresh process."""
-    result = run(EXAMPLES.format(arguments=arguments), environment)
+    result = run(EXAMPLES, [["mrpc", {}]], environment)
     assert result.returncode == 1, result.stdout
     assert result.stderr.count("Traceback") == 1, result.stderr
     *_, line = result.stderr.strip().split("\n")
@@ -82,41 +84,45 @@ def expected(task: str, split: str, served: pd.DataFrame) -> list[list]:
     return rows
 
 
-def test_sample_of_the_hub_is_rows_as_served_in_order(hub: HubServer, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The clients' cache."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def online(hub: HubServer, home: Path) -> list[list]:
+    """What one fresh process gets from the Hub: the examples of everything in ASKED, and the encoder's facts."""
+    return answers(EXAMPLES + ENCODER, ASKED, client_environment(hub.endpoint, home))
+
+
+def test_sample_of_the_hub_is_rows_as_served_in_order(hub: HubServer, online: list[list]) -> None:
     served = expected("mrpc", "dev", glue_rows("mrpc", "validation"))
-    found = examples('"mrpc", "hub", split="dev", n=5', client_environment(hub.endpoint, tmp_path))
-    positions = [served.index(example) for example in found]
+    positions = [served.index(example) for example in online[0]]
     assert len(positions) == 5
     assert positions == sorted(set(positions))
     assert any("mrpc/validation-00000-of-00001.parquet" in request for request in hub.requests)
 
 
-@pytest.mark.parametrize(
-    ("task", "split", "hub_split"),
-    [("sst-2", "test", "test"), ("qqp", "train", "train"), ("qnli", "dev", "validation")],
-)
-def test_all_rows_of_every_task(
-    hub: HubServer, tmp_path: Path, task: str, split: str, hub_split: str
+@pytest.mark.parametrize("task", WHOLE)
+def test_all_rows_of_every_task(online: list[list], task: str) -> None:
+    split, hub_split = WHOLE[task]
+    found = online[ASKED.index((task, {"split": split}))]
+    assert found == expected(task, split, glue_rows(TASKS[task].config, hub_split))
+
+
+def test_offline_mode_reads_the_copy_downloaded_before(
+    hub: HubServer, home: Path, online: list[list]
 ) -> None:
-    served = glue_rows(TASKS[task].config, hub_split)
-    found = examples(f'"{task}", "hub", split="{split}"', client_environment(hub.endpoint, tmp_path))
-    assert found == expected(task, split, served)
+    environment, before = client_environment(hub.endpoint, home), len(hub.requests)
+    assert answers(EXAMPLES, ASKED, environment | {"HF_HUB_OFFLINE": "1"}) == online[:-1]
+    assert len(hub.requests) == before
 
 
-def test_offline_mode_reads_the_copy_downloaded_before(folder: Path, tmp_path: Path) -> None:
-    arguments = '"sst-2", "hub", n=3'
-    with HubServer(folder) as endpoint:
-        environment = client_environment(endpoint, tmp_path)
-        online = examples(arguments, environment)
-    assert examples(arguments, environment | {"HF_HUB_OFFLINE": "1"}) == online
-
-
-def test_encoder_comes_from_the_hub(hub: HubServer, folder: Path, tmp_path: Path) -> None:
+def test_encoder_comes_from_the_hub(folder: Path, online: list[list]) -> None:
     from safetensors.numpy import load_file
 
-    result = run(ENCODER, client_environment(hub.endpoint, tmp_path))
-    assert result.returncode == 0, result.stderr
-    layers, heads, tokens, total = json.loads(result.stdout)
+    layers, heads, tokens, total = online[-1]
     served = load_file(folder / "models" / "test" / "tiny-bert" / "model.safetensors")
     assert (layers, heads, tokens) == (3, 4, ["it", "works", "."])
     assert total == pytest.approx(served["embeddings.word_embeddings.weight"].sum(), rel=1e-3)
@@ -126,7 +132,7 @@ def test_dead_hub_is_one_line_at_once(folder: Path, tmp_path: Path) -> None:
     with HubServer(folder) as endpoint:
         pass
     start = time.monotonic()
-    line = error_line('"mrpc", "hub"', client_environment(endpoint, tmp_path))
+    line = error_line(client_environment(endpoint, tmp_path))
     # The clients alone try six times, which takes 23 seconds of waiting.
     assert time.monotonic() - start < 20
     assert "nyu-mll/glue, mrpc: " in line
@@ -136,13 +142,13 @@ def test_dead_hub_is_one_line_at_once(folder: Path, tmp_path: Path) -> None:
 
 def test_offline_without_a_copy_is_one_line(tmp_path: Path) -> None:
     environment = client_environment("http://127.0.0.1:9", tmp_path) | {"HF_HUB_OFFLINE": "1"}
-    assert "nyu-mll/glue, mrpc: " in error_line('"mrpc", "hub"', environment)
+    assert "nyu-mll/glue, mrpc: " in error_line(environment)
 
 
 def test_unknown_dataset_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "served").mkdir()
     with HubServer(tmp_path / "served") as endpoint:
-        line = error_line('"mrpc", "hub"', client_environment(endpoint, tmp_path / "home"))
+        line = error_line(client_environment(endpoint, tmp_path / "home"))
     assert "nyu-mll/glue, mrpc: 404" in line
     assert "give a folder of GLUE files as source" in line
 
@@ -154,5 +160,5 @@ def test_bad_row_of_the_hub_is_named(tmp_path: Path) -> None:
     rows.loc[7, "sentence2"] = None
     rows.to_parquet(repository / "mrpc" / "validation-00000-of-00001.parquet", index=False)
     with HubServer(tmp_path / "served") as endpoint:
-        line = error_line('"mrpc", "hub"', client_environment(endpoint, tmp_path / "home"))
+        line = error_line(client_environment(endpoint, tmp_path / "home"))
     assert "nyu-mll/glue mrpc, split validation, row 7: a text is empty" in line

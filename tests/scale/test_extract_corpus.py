@@ -14,6 +14,7 @@ import xarray as xr
 
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.errors import InputError
+from analysis import extract_corpus as command
 from analysis.extract_corpus import main
 from analysis.scale import loop as extract_corpus
 from analysis.scale import shards
@@ -44,7 +45,7 @@ def tiny() -> Encoder:
 @pytest.fixture(autouse=True)
 def _load_once(monkeypatch):
     """The command loads an encoder once for all tests."""
-    monkeypatch.setattr("analysis.extract_corpus.load_encoder", LOADED)
+    monkeypatch.setattr(command, "load_encoder", LOADED)
 
 
 @pytest.fixture

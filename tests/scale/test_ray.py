@@ -23,6 +23,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: pip install .[ray
 
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
+from analysis import extract_corpus as command
 from analysis.extract_corpus import main
 from analysis.scale import loop as extract_corpus
 from analysis.scale import ray as ray_engine
@@ -55,7 +56,7 @@ def one_cpu() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _load_once(monkeypatch):
     """This process loads the encoder once for all tests."""
-    for module in (extract_corpus, ray_engine):
+    for module in (command, ray_engine):
         monkeypatch.setattr(module, "load_encoder", LOADED)
 
 
