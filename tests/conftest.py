@@ -16,7 +16,6 @@ import matplotlib.pyplot as plt  # noqa: E402
 import pytest  # noqa: E402
 from studies import Study  # noqa: E402
 
-
 # The upper floors, whose tests run whole notebooks, clusters and papers, so that their files take the longest.
 FIRST = ("study", "scale", "papers")
 

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 import xarray as xr
 
+from analysis import extract_corpus as command
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.errors import InputError
-from analysis import extract_corpus as command
 from analysis.extract_corpus import main
 from analysis.scale import loop as extract_corpus
 from analysis.scale import shards

@@ -21,11 +21,10 @@ import pytest
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install .[ray]")
 
+from analysis import extract_corpus as command
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
-from analysis import extract_corpus as command
 from analysis.extract_corpus import main
-from analysis.scale import loop as extract_corpus
 from analysis.scale import ray as ray_engine
 from analysis.scale import shards
 from analysis.scale.attempts import Attempts
