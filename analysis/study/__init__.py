@@ -3,6 +3,7 @@
 from analysis.lazy import lazy_names
 
 HOMES = {
+    "papers": "discovery",
     "Results": "results",
     "STATES": "results",
     "seeds_of": "results",

@@ -15,6 +15,7 @@ from scour import scour
 
 from analysis.errors import InputError
 from analysis.files import ROOT, replacing, versions, write_text
+from analysis.texts.tasks import TASKS
 
 COMPACT = [
     "--strip-xml-space",
@@ -160,13 +161,21 @@ class Results:
         write_text(path, table.to_csv(index=False, lineterminator="\n"))
         return path
 
-    def join_parts(self, name: str, tasks: Sequence[str]) -> pd.DataFrame:
-        """The rows that all tasks kept of a table, in the order of the tasks; raises InputError if one lacks."""
-        paths = {task: self.cache / "parts" / f"{name}-{task}.csv" for task in tasks}
-        missing = [task for task, path in paths.items() if not path.exists()]
-        if missing:
-            raise InputError(f"{paths[missing[0]]} does not exist: run make reproduce for this profile")
-        return pd.concat([pd.read_csv(path) for path in paths.values()], ignore_index=True)
+    def join_parts(self, name: str, tasks: Sequence[str] | None = None) -> pd.DataFrame:
+        """The rows that tasks kept of a table, in their order; without `tasks`, of all that kept some.
+
+        Raises InputError when a task that is named kept none.
+        """
+        paths = {task: self.cache / "parts" / f"{name}-{task}.csv" for task in (tasks or TASKS)}
+        missing = [path for path in paths.values() if not path.exists()]
+        if missing and tasks:
+            raise InputError(f"{missing[0]} does not exist: run make reproduce for this profile")
+        found = [pd.read_csv(path) for path in paths.values() if path not in missing]
+        return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+
+    def claims(self, name: str) -> pd.DataFrame:
+        """The claim table that a paper's notebook saved; no rows where it has not run."""
+        return self.load_table(name) if (self.tables / f"{name}.csv").exists() else pd.DataFrame()
 
     def role_tables(self, tasks: Sequence[str]) -> pd.DataFrame:
         """The role tables of all tasks, pre-trained and fine-tuned, with leading columns task and state."""
