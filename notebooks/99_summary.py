@@ -23,6 +23,7 @@ import pandas as pd
 
 from analysis.statistics import short_table
 from analysis.study import Results, papers, update_readme
+from analysis.texts import TASKS
 
 results = Results(profile)
 found = {paper: module.summary(results) for paper, module in papers().items()}
@@ -49,7 +50,7 @@ claims.set_index("paper")[["claim", "ours", "verdict"]].style.set_properties(
 # ## Did the encoders learn their tasks?
 
 # %%
-finetune = results.join_parts("finetune")
+finetune = results.join_parts("finetune", TASKS, every=False)
 if len(finetune):  # none where no paper that ran needs a fine-tuned encoder
     results.save_table(finetune, "finetune")
 finetune.style.format(precision=3).hide()

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from analysis.errors import InputError
 from analysis.study.discovery import Header, headers, paper_names
+from analysis.study.folders import STATES
 from analysis.study.profiles import parameters
-from analysis.study.results import STATES
 from analysis.texts.tasks import TASKS
 
 RUNS_PER = ("task", "state")  # a notebook with these parameters is executed once for each of their values

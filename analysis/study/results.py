@@ -1,8 +1,7 @@
 """The files of a run: scores, tables and figures under results/<profile>/."""
 
-import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from scour import scour
 
 from analysis.errors import InputError
 from analysis.files import ROOT, replacing, versions, write_text
-from analysis.texts.tasks import TASKS
+from analysis.study.folders import STATES, Folders
 
 COMPACT = [
     "--strip-xml-space",
@@ -28,7 +27,6 @@ COMPACT = [
     "--quiet",
 ]
 LONG_COORDINATE = re.compile(r"(?<=[ (]|\")(\d+\.\d\d)\d+")
-STATES = ("pretrained", "finetuned")
 LABELS = ("assigned", "assigned_audited")  # columns of booleans with missing values
 
 
@@ -86,15 +84,8 @@ def seeds_of(state: str, seeds: Sequence, checkpoint: str | None = None) -> list
     return [None] if state == STATES[0] else [*seeds]
 
 
-class Results:
-    """The files of one profile under results/<profile>/ (or under RESULTS_DIR, where that is set)."""
-
-    def __init__(self, profile: str):
-        self.folder = Path(os.environ.get("RESULTS_DIR", ROOT / "results")) / profile
-        self.notebooks = self.folder / "notebooks"
-        self.figures = self.folder / "figures"
-        self.tables = self.folder / "tables"
-        self.cache = self.folder / "cache"
+class Results(Folders):
+    """The scores, tables and figures of one profile."""
 
     def checkpoint(self, task: str, seed: int) -> Path:
         """Where the encoder fine-tuned on a task with a seed is kept."""
@@ -161,17 +152,17 @@ class Results:
         write_text(path, table.to_csv(index=False, lineterminator="\n"))
         return path
 
-    def join_parts(self, name: str, tasks: Sequence[str] | None = None) -> pd.DataFrame:
-        """The rows that tasks kept of a table, in their order; without `tasks`, of all that kept some.
+    def join_parts(self, name: str, tasks: Iterable[str], every: bool = True) -> pd.DataFrame:
+        """The rows that tasks kept of a table, in the order of the tasks.
 
-        Raises InputError when a task that is named kept none.
+        Raises InputError when a task kept none, unless not `every` task has to.
         """
-        paths = {task: self.cache / "parts" / f"{name}-{task}.csv" for task in (tasks or TASKS)}
-        missing = [path for path in paths.values() if not path.exists()]
-        if missing and tasks:
-            raise InputError(f"{missing[0]} does not exist: run make reproduce for this profile")
-        found = [pd.read_csv(path) for path in paths.values() if path not in missing]
-        return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+        paths = [self.cache / "parts" / f"{name}-{task}.csv" for task in tasks]
+        there = [path for path in paths if path.exists()]
+        if every and len(there) < len(paths):
+            missing = next(path for path in paths if path not in there)
+            raise InputError(f"{missing} does not exist: run make reproduce for this profile")
+        return pd.concat([pd.read_csv(path) for path in there], ignore_index=True) if there else pd.DataFrame()
 
     def claims(self, name: str) -> pd.DataFrame:
         """The claim table that a paper's notebook saved; no rows where it has not run."""

@@ -10,9 +10,9 @@ import yaml
 
 from analysis.errors import exit_status
 from analysis.files import ROOT, write_text
+from analysis.study.folders import Folders
 from analysis.study.plan import Run, plan
 from analysis.study.profiles import parameters, source
-from analysis.study.results import Results
 from analysis.study.tracing import files_of
 
 
@@ -22,7 +22,7 @@ def write_rules(profile: str, papers: Sequence[str] = ()) -> Path:
     A notebook's parameters go into a file that is rewritten only when they change, so that a changed parameter
     re-runs only what depends on it.
     """
-    results, needs = Results(profile), plan(profile, papers)
+    results, needs = Folders(profile), plan(profile, papers)
     lines = [f"GOALS := {_stamps(needs)}"]
     for notebook in dict.fromkeys(run.notebook for run in needs):
         values = results.cache / "parameters" / f"{notebook}.yaml"
