@@ -25,6 +25,11 @@ from analysis.papers.clark2019 import summary_table
 from analysis.study import Results
 
 results = Results(profile)
+
+# %% [markdown]
+# ## Beside the published values
+
+# %%
 tables = ["clark_surface", "clark_dependencies", "clark_coreference", "clark_probes"]
 companion = summary_table(*(results.load_table(name) for name in tables))
 results.save_table(companion, "clark_summary")

@@ -99,7 +99,11 @@ class Tree:
 
     def start(self, *arguments: str, profile: str | None = None) -> subprocess.Popen:
         """Make at work, in a process group of its own."""
-        own = (f"PROFILE={profile or self.profile}", f"PYTHON={sys.executable}", f"RESULTS_DIR={self.results}")
+        own = (
+            f"PROFILE={profile or self.profile}",
+            f"PYTHON={sys.executable}",
+            f"RESULTS_DIR={self.results}",
+        )
         # An outer `make test` would pass its options and its jobs down; PYTHONPATH would name another package.
         left_out = ("MAKE", "MFLAGS", "PYTHONPATH")
         environment = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}

@@ -162,7 +162,9 @@ class Results(Folders):
         if every and len(there) < len(paths):
             missing = next(path for path in paths if path not in there)
             raise InputError(f"{missing} does not exist: run make reproduce for this profile")
-        return pd.concat([pd.read_csv(path) for path in there], ignore_index=True) if there else pd.DataFrame()
+        return (
+            pd.concat([pd.read_csv(path) for path in there], ignore_index=True) if there else pd.DataFrame()
+        )
 
     def claims(self, name: str) -> pd.DataFrame:
         """The claim table that a paper's notebook saved; no rows where it has not run."""

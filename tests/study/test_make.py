@@ -279,7 +279,9 @@ def test_failed_run_stops_the_study(stubs: Tree):
     """Its stamp is not there, what needs it does not start, and the next run starts at the same place."""
     label = stubs.repository / "notebooks/02_label.py"
     good = label.read_text()
-    label.write_text(good.replace("write_text(", 'sys.exit("error: no") if source == "mrpc" else write_text('))
+    label.write_text(
+        good.replace("write_text(", 'sys.exit("error: no") if source == "mrpc" else write_text(')
+    )
     done = stubs.make("study")
     assert done.returncode != 0
     assert errors(done) == ["error: no"]
