@@ -1,12 +1,13 @@
 # The study in one command: make reproduce. Plain `make` prints help.
 PROFILE ?= offline
-COMPANIONS := 05_clark_surface 05_clark_syntax
+# Papers to run, by the names of their folders; none: all.
+PAPERS ?=
 REQUESTED := $(MAKECMDGOALS)
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help reproduce report notebook test lint bench lock clean
+.PHONY: help reproduce study report notebook test lint bench lock clean
 
 # An active conda environment is used with `make PYTHON=python ...`; otherwise .venv is built from the lock.
 ifdef PYTHON
@@ -37,16 +38,18 @@ help:  ## print this help
 
 # --- the study -------------------------------------------------------------------------------------------
 
-reproduce: $(STAMPS)/99_summary  ## run the whole study of PROFILE, JOBS notebooks at a time
+reproduce: study  ## run the whole study of PROFILE, or PAPERS="clark2019 ..." alone, JOBS notebooks at a time
 
-# What a profile's notebooks depend on is worked out from the notebooks themselves.
-ifneq ($(filter reproduce report,$(REQUESTED)),)
+# Which notebooks run, after which others, and what files they depend on: worked out from the notebooks themselves.
+SPACE := $(subst ,, )
+RULES := $(CACHE)/rules/$(or $(subst $(SPACE),+,$(sort $(PAPERS))),all).mk
+ifneq ($(filter reproduce report study,$(REQUESTED)),)
 MAKEFLAGS += --jobs=$(JOBS)
-include $(CACHE)/rules.mk
+include $(RULES)
 endif
 
-$(CACHE)/rules.mk: $(ENVIRONMENT) profiles/$(PROFILE).yaml $(shell find analysis notebooks -name "*.py")
-	@$(PYTHON) -m analysis.study.rules --profile $(PROFILE)
+$(RULES): $(ENVIRONMENT) profiles/$(PROFILE).yaml $(shell find analysis notebooks -name "*.py")
+	@$(PYTHON) -m analysis.study.rules --profile $(PROFILE) $(PAPERS)
 
 profiles/$(PROFILE).yaml:
 	@echo "error: unknown profile '$(PROFILE)': choose from $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml))" >&2; exit 1
@@ -55,55 +58,7 @@ define stamp
 @mkdir -p $(@D) && touch $@
 endef
 
-define TASK_RULES
-$(STAMPS)/00_finetune-$(1): $$(DEPENDS_00_finetune)
-	$$(RUN) 00_finetune --set task=$(1)
-	$$(stamp)
-$(STAMPS)/01_extract-$(1)-pretrained: $$(DEPENDS_01_extract)
-	$$(RUN) 01_extract --set task=$(1) --set state=pretrained
-	$$(stamp)
-$(STAMPS)/01_extract-$(1)-finetuned: $$(DEPENDS_01_extract) $(STAMPS)/00_finetune-$(1)
-	$$(RUN) 01_extract --set task=$(1) --set state=finetuned
-	$$(stamp)
-$(STAMPS)/02_score-$(1): $$(DEPENDS_02_score) $(STAMPS)/01_extract-$(1)-pretrained $(STAMPS)/01_extract-$(1)-finetuned
-	$$(RUN) 02_score --set task=$(1)
-	$$(stamp)
-$(STAMPS)/03_test-$(1): $$(DEPENDS_03_test) $(STAMPS)/01_extract-$(1)-pretrained $(STAMPS)/01_extract-$(1)-finetuned
-	$$(RUN) 03_test --set task=$(1)
-	$$(stamp)
-endef
-$(foreach task,$(TASKS),$(eval $(call TASK_RULES,$(task))))
-
-SCORES := $(foreach state,pretrained finetuned,$(TASKS:%=$(STAMPS)/01_extract-%-$(state)))
-
-$(STAMPS)/03_test_all: $(DEPENDS_03_test_all) $(TASKS:%=$(STAMPS)/03_test-%)
-	$(RUN) 03_test_all
-	$(stamp)
-$(STAMPS)/03_test_calibration: $(DEPENDS_03_test_calibration)
-	$(RUN) 03_test_calibration
-	$(stamp)
-$(STAMPS)/03_test_sensitivity: $(DEPENDS_03_test_sensitivity) $(SCORES)
-	$(RUN) 03_test_sensitivity
-	$(stamp)
-$(STAMPS)/04_compare: $(DEPENDS_04_compare) $(TASKS:%=$(STAMPS)/03_test-%)
-	$(RUN) 04_compare
-	$(stamp)
-$(STAMPS)/04_compare_seeds: $(DEPENDS_04_compare_seeds) $(SCORES)
-	$(RUN) 04_compare_seeds
-	$(stamp)
-STUDY := 03_test_all 03_test_calibration 03_test_sensitivity 04_compare 04_compare_seeds $(TASKS:%=02_score-%) \
-  $(COMPANIONS)
-$(STAMPS)/99_summary: $(DEPENDS_99_summary) $(STUDY:%=$(STAMPS)/%)
-	$(RUN) 99_summary
-	$(stamp)
-
-# Notebooks of the companion papers: they need no other, and the summary alone needs them.
-$(STAMPS)/05_clark_surface: $(DEPENDS_05_clark_surface)
-	$(RUN) 05_clark_surface
-	$(stamp)
-$(STAMPS)/05_clark_syntax: $(DEPENDS_05_clark_syntax)
-	$(RUN) 05_clark_syntax
-	$(stamp)
+study: $(GOALS)
 
 report: reproduce  ## the executed notebooks of PROFILE as web pages
 	$(PYTHON) -m nbconvert --to html --output-dir $(CACHE)/report $(RESULTS_DIR)/$(PROFILE)/notebooks/*.ipynb

@@ -3,144 +3,58 @@
 #   jupytext:
 #     text_representation: {extension: .py, format_name: percent}
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
+#   study: {after: all}
 # ---
 
 # %% [markdown]
 # # Summary: which claims hold?
 #
-# **Question.** Every claim of the paper, as stated, as computed here, with the published value, the value recomputed
-# from the authors' released figures (BERT-base fine-tuned, 20 sequences per task), and the value found with this
-# profile's encoder and data. A verdict on another encoder is no verdict on BERT.
+# **Question.** What became of the claims of every paper that has run in this profile? A claim **holds** when its whole
+# 95 % interval lies on its side of the bound, **does not hold** when it lies on the other, and is **undecided**
+# between. Definitions, published values and intervals stand in each paper's own notebook of verdicts. A verdict on
+# another encoder than the paper's is no verdict on the paper's.
 
 # %% tags=["parameters"]
 profile = "offline"
-tasks = ["mrpc", "qqp", "sst-2", "qnli"]
-seeds = [0, 1]  # of the fine-tuning runs: the first one's values are shown, the intervals cover all
-replicates = 499  # of the bootstrap
-seed = 0  # of the bootstrap
-tau = 3.0
-alpha = 0.05
-window = 2
-relations = ["nsubj", "dobj", "amod", "advmod"]
-direction = "dependent_to_head"
-arithmetic = "corrected"
-weighted_block = True
-compare_published = (
-    False  # compare mean scores with the released maps (needs an encoder of 12 layers x 12 heads)
-)
 readme = False  # write the claim table into README.md
 
 # %%
 import pandas as pd
 
-from analysis.figures import claim_intervals, style
-from analysis.papers.clark2019 import summary_table
-from analysis.papers.pande2021 import CLAIMS, compare_maps, evidence, published
-from analysis.statistics import claim_table, compose, seed_table, short_table
-from analysis.study import STATES, Results, update_readme
+from analysis.statistics import short_table
+from analysis.study import Results, papers, update_readme
+from analysis.texts import TASKS
 
-style()
 results = Results(profile)
-
-# %%
-choices = (window, relations, direction, arithmetic, weighted_block)
-scores = {run: {t: compose(results.load_scores(t, run), *choices) for t in tasks} for run in (None, *seeds)}
-pretrained, finetuned = scores[None], {run: scores[run] for run in seeds}
-described = pretrained[tasks[0]]
-origin = described.attrs
-print(f"encoder {origin['encoder']} ({origin['architecture']}, {described.sizes['layer']} layers), ", end="")
-print(f"data {origin['source']}, parses {origin['parser']}, {origin['versions']}")
+found = {paper: module.summary(results) for paper, module in papers().items()}
+claims = pd.concat([table.assign(paper=paper) for paper, table in found.items()], ignore_index=True)
+print(f"{len(claims)} claims of {claims['paper'].nunique()} of {len(found)} papers have a verdict here")
 
 # %% [markdown]
-# ## The claims
+# ## Verdicts
 #
-# A claim compares a measure with a bound, in all tasks together or in each. The measure's 95 % interval comes from
-# bootstrap replicates: each draws, for every task, one of the fine-tuning runs and new clusters of sequences (those
-# that share a text stay together), and labels every head anew. A claim **holds** when the whole interval lies on its
-# side of the bound, **does not hold** when it lies on the other, and is **undecided** between. Where a claim is about
-# every task, estimate and interval are those of the worst one, and p is the largest of the tasks'.
+# A paper without a row here brings no claims, or its notebooks have not run in this profile.
 
 # %%
-by_seed = {run: evidence.evidence_of(pretrained, finetuned[run], tau, alpha) for run in seeds}
-drawn = evidence.replicates(pretrained, finetuned, tau, alpha, replicates, seed)
-released = evidence.evidence_of_labels(published.roles())
-claims = claim_table(CLAIMS, by_seed[seeds[0]].followed_by(drawn), released)
-results.save_table(claims, "claims")
-claims.style.format(precision=3).hide().set_properties(**{"text-align": "left", "vertical-align": "top"})
+pd.crosstab(claims["paper"], claims["verdict"])
 
 # %%
-print(", ".join(f"{count} {verdict}" for verdict, count in claims["verdict"].value_counts().items()))
-
-# %% [markdown]
-# ## F14. How far from the bound, and how far from run to run?
-#
-# Intervals that cross the line are undecided. The ticks are the fine-tuning runs, each judged alone by its estimate.
-
-# %%
-spread = seed_table(CLAIMS, by_seed)
-results.save_table(spread, "claims_seeds")
-results.save_figure(claim_intervals(claims, spread), "F14-claims")
-
-# %%
-estimates = spread.groupby("claim", sort=False)["estimate"].agg(["min", "max"])
-estimates[f"holds in (of {len(seeds)} runs)"] = (
-    spread["verdict"].eq("holds").groupby(spread["claim"], sort=False).sum()
+claims.set_index("paper")[["claim", "ours", "verdict"]].style.set_properties(
+    **{"text-align": "left", "vertical-align": "top"}
 )
-estimates.style.format(precision=3)
 
 # %% [markdown]
-# *How far to trust it.* The interval covers new sequences of the same kind and new runs of the same recipe, as far as
-# a few runs show them; it does not cover another encoder, threshold or parser. It also keeps the roughness of
-# resampling: the share of rejected tests (C10, C11) can lie outside its own interval, which the column `method` tells.
+# *How far to trust it.* An interval covers new sequences of the same kind and new runs of the same recipe; it does not
+# cover another encoder, threshold or parser.
 #
 # ## Did the encoders learn their tasks?
 
 # %%
-finetune = results.join_parts("finetune", tasks)
-results.save_table(finetune, "finetune")
+finetune = results.join_parts("finetune", TASKS, every=False)
+if len(finetune):  # none where no paper that ran needs a fine-tuned encoder
+    results.save_table(finetune, "finetune")
 finetune.style.format(precision=3).hide()
-
-# %% [markdown]
-# ## Mean scores beside the released maps
-#
-# Only an encoder of BERT-base's shape can be compared head by head. Another fine-tuning seed moves the upper layers;
-# layers 0 to 5 should agree closely.
-
-# %%
-if compare_published:
-    roles = results.role_tables(tasks)
-    maps = pd.concat(
-        [compare_maps(roles[roles["state"] == s], published.scores()).assign(state=s) for s in STATES]
-    )
-    results.save_table(maps, "published")
-else:
-    maps = f"not compared: this profile's encoder has {described.sizes['layer']} layers, BERT-base has 12"
-maps
-
-# %% [markdown]
-# ## Companion: Clark et al. 2019
-#
-# What `05_clark_surface` and `05_clark_syntax` found, beside what Clark et al. published. **Their encoder is BERT-base,
-# their data are Wikipedia, the Penn Treebank and CoNLL-2012: another model (but for the profile `paper`) on other data.
-# Nothing here can be expected to agree in size**; what can be compared is which of two systems is ahead, and where in
-# the encoder a pattern sits.
-
-# %%
-tables = ["clark_surface", "clark_dependencies", "clark_coreference", "clark_probes"]
-companion = summary_table(*(results.load_table(name) for name in tables))
-results.save_table(companion, "clark_summary")
-headings = {"bert_base_published": "BERT-base (published)", "this_encoder": origin["encoder"]}
-companion.rename(columns=headings).style.format(precision=1, na_rep="–").hide()
-
-# %% [markdown]
-# *How far to trust it.* A layer's depth is 0 for the first layer, 100 for the last. Heads are chosen on one half of the
-# data and scored on the other; the published ones are chosen on what they are scored on. Where Table 1 and the authors'
-# notebook print different values, both stand here; those of `aux:pass` in Table 1 are probably a slip. The article
-# counts more heads for the next token in its text than its figure shows. It does not say what the head that finds
-# antecedents chooses among, so that its value stands beside every reading. The published probes have GloVe vectors,
-# which are replaced here unless a file is given, and the original alignment. A dash: not published, or too few arcs.
 
 # %%
 if readme:
-    shown = short_table(results.load_table("claims"))
-    update_readme("claims", shown.to_markdown(index=False))
+    update_readme("claims", short_table(claims).to_markdown(index=False))

@@ -1,17 +1,26 @@
-"""A small study of its own for a test: notebooks, profiles and results in a temporary folder."""
+"""Small studies of their own for tests: a folder that the runner takes for its own, and a copy that Make works in."""
 
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from analysis.errors import InputError
+from analysis.files import ROOT
 from analysis.study import profiles
 
+MINUTE = 60  # seconds
 HEADER = """# ---
 # jupyter:
 #   jupytext:
 #     text_representation: {extension: .py, format_name: percent}
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
+#   study: STUDY
 # ---
 
 # %% [markdown]
@@ -29,6 +38,12 @@ words = ["a", "b"]
 """
 
 
+def write_notebook(path: Path, *cells: str, parameters: str, study: str = "{}") -> None:
+    """Writes a notebook of these cells below the one with its parameters; `study` is what its header says."""
+    text = HEADER.replace("STUDY", study) + parameters + "".join(f"\n# %%\n{cell}\n" for cell in cells)
+    path.write_text(text, encoding="utf-8")
+
+
 class Study:
     """A folder of notebooks and one of profiles that the runner takes for its own."""
 
@@ -40,9 +55,8 @@ class Study:
         monkeypatch.setenv("RESULTS_DIR", str(folder / "results"))
         self.profile("quick", "common:\n  n: 5\n")
 
-    def notebook(self, name: str, *cells: str, parameters: str = PARAMETERS) -> None:
-        text = HEADER + parameters + "".join(f"\n# %%\n{cell}\n" for cell in cells)
-        (self.notebooks / f"{name}.py").write_text(text)
+    def notebook(self, name: str, *cells: str, parameters: str = PARAMETERS, study: str = "{}") -> None:
+        write_notebook(self.notebooks / f"{name}.py", *cells, parameters=parameters, study=study)
 
     def profile(self, name: str, text: str) -> Path:
         path = self.profiles / f"{name}.yaml"
@@ -52,6 +66,68 @@ class Study:
     def files(self) -> set[str]:
         results = self.folder / "results"
         return {str(path.relative_to(results)) for path in results.rglob("*") if path.is_file()}
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A copy of what the study is made of, in which Make works, and the folder with its results."""
+
+    repository: Path
+    results: Path
+    profile: str = "smoke"
+    variables: tuple[str, ...] = ()
+
+    @classmethod
+    def new(cls, folder: Path, *parts: str, **fields) -> "Tree":
+        """A copy of the parts of the checkout that are named, beside the package and the Makefile."""
+        for name in ("analysis", *parts):
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, folder / "repository" / name, ignore=ignored)
+        for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+            shutil.copy2(ROOT / name, folder / "repository")
+        return cls(folder / "repository", folder / "results", **fields)
+
+    def copied(self, folder: Path) -> "Tree":
+        """The same at another place, as far as it has run, for a test that spoils it."""
+        shutil.copytree(self.repository.parent, folder)
+        return Tree(folder / "repository", folder / "results", self.profile, self.variables)
+
+    @property
+    def folder(self) -> Path:
+        """The results of the profile."""
+        return self.results / self.profile
+
+    def start(self, *arguments: str, profile: str | None = None) -> subprocess.Popen:
+        """Make at work, in a process group of its own."""
+        own = (
+            f"PROFILE={profile or self.profile}",
+            f"PYTHON={sys.executable}",
+            f"RESULTS_DIR={self.results}",
+        )
+        # An outer `make test` would pass its options and its jobs down; PYTHONPATH would name another package.
+        left_out = ("MAKE", "MFLAGS", "PYTHONPATH")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+        return subprocess.Popen(
+            ["make", *arguments, *own, *self.variables],
+            cwd=self.repository, env=environment, text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def make(self, *arguments: str, profile: str | None = None) -> subprocess.CompletedProcess:
+        """One call of Make that has ended."""
+        running = self.start(*arguments, profile=profile)
+        out, err = running.communicate(timeout=12 * MINUTE)
+        return subprocess.CompletedProcess(running.args, running.returncode, out, err)
+
+    def would_run(self, *arguments: str) -> set[str]:
+        """The runs that Make would start."""
+        return started(self.make("-n", *arguments, "study"))
+
+
+def started(done: subprocess.CompletedProcess) -> set[str]:
+    """The runs that Make started, or would start under -n, named like their executed copies."""
+    calls = re.findall(r"--profile \S+ (\d\w+)(.*)", done.stdout)
+    return {"-".join([name, *re.findall(r"--set \w+=(\S+)", options)]) for name, options in calls}
 
 
 def error_of(function, *arguments) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from analysis.files import ROOT
+from analysis.study.discovery import paper_names
 
 PACKAGE = ROOT / "analysis"
 GROUND = ("errors", "lazy", "files")  # modules, each from those before it
@@ -23,7 +24,7 @@ FLOORS = (
     "scale",
     "study",
 )
-PAPERS = ("pande2021", "clark2019", "michel2019", "kovaleva2019", "pascual2021", "niven2019")
+PAPERS = paper_names()  # in the order of their notebooks
 ROOF = ("run", "extract_corpus")
 HEAVY = {"torch", "transformers", "accelerate", "datasets"}
 

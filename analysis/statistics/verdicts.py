@@ -23,6 +23,13 @@ class Evidence(Protocol):
     drawn: str
 
 
+class ClaimTables(Protocol):
+    """Where the claim tables of a run are kept: what the `summary` of a paper reads."""
+
+    def claims(self, name: str) -> pd.DataFrame:
+        """A saved claim table; no rows where it has not been made."""
+
+
 class Finding(NamedTuple):
     """What the evidence says of a claim: the sample's value in words, how many cases, and what is compared.
 

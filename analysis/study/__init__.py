@@ -3,8 +3,9 @@
 from analysis.lazy import lazy_names
 
 HOMES = {
+    "papers": "discovery",
     "Results": "results",
-    "STATES": "results",
+    "STATES": "folders",
     "seeds_of": "results",
     "update_readme": "results",
 }

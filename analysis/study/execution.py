@@ -9,10 +9,10 @@ from typing import Any
 
 from analysis.errors import InputError
 from analysis.files import ROOT, write_text
+from analysis.study.plan import run_of
 from analysis.study.profiles import parameters, source
 from analysis.study.results import Results, in_palette
 
-RUNS_PER = ("task", "state")  # a notebook with these parameters is executed once for each of their values
 SHOWN = {"text/html", "text/plain"}
 CHANCE = re.compile(r"(?<=\bT_)[0-9a-f]{5}(?=_|\b)|(?<= at )0x[0-9a-f]+")  # pandas' names of styled tables
 
@@ -27,7 +27,7 @@ def run(notebook: str, profile: str, settings: Mapping[str, Any]) -> Path:
 
     values = parameters(notebook, profile, settings)
     results = Results(profile)
-    name = "-".join([notebook, *(values[key] for key in RUNS_PER if key in values)])
+    name = run_of(notebook, values).name
     target = results.notebooks / f"{name}.ipynb"
     unfinished = results.cache / "failed" / f"{name}.ipynb"
     target.unlink(missing_ok=True)

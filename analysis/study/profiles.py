@@ -9,7 +9,6 @@ import yaml
 
 from analysis.errors import InputError
 from analysis.files import ROOT
-from analysis.texts.tasks import TASKS
 
 NOTEBOOKS = ROOT / "notebooks"
 PROFILES = ROOT / "profiles"
@@ -104,13 +103,3 @@ def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) ->
         if type(value) not in types:
             raise InputError(f"{notebook}: parameter {name} is {value!r}: give {wanted}")
     return defaults | {"profile": profile} | chosen
-
-
-def profile_tasks(profile: str) -> list[str]:
-    """The tasks that a profile studies; raises InputError when there is none or one is unknown."""
-    tasks = parameters("03_test_all", profile)["tasks"]
-    unknown = [task for task in tasks if task not in TASKS]
-    if unknown or not tasks:
-        wrong = f"task {unknown[0]!r} is unknown" if unknown else "tasks is empty"
-        raise InputError(f"profile {profile}: {wrong}: choose from {', '.join(TASKS)}")
-    return tasks

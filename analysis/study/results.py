@@ -1,8 +1,7 @@
 """The files of a run: scores, tables and figures under results/<profile>/."""
 
-import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from scour import scour
 
 from analysis.errors import InputError
 from analysis.files import ROOT, replacing, versions, write_text
+from analysis.study.folders import STATES, Folders
 
 COMPACT = [
     "--strip-xml-space",
@@ -27,7 +27,6 @@ COMPACT = [
     "--quiet",
 ]
 LONG_COORDINATE = re.compile(r"(?<=[ (]|\")(\d+\.\d\d)\d+")
-STATES = ("pretrained", "finetuned")
 LABELS = ("assigned", "assigned_audited")  # columns of booleans with missing values
 
 
@@ -85,15 +84,8 @@ def seeds_of(state: str, seeds: Sequence, checkpoint: str | None = None) -> list
     return [None] if state == STATES[0] else [*seeds]
 
 
-class Results:
-    """The files of one profile under results/<profile>/ (or under RESULTS_DIR, where that is set)."""
-
-    def __init__(self, profile: str):
-        self.folder = Path(os.environ.get("RESULTS_DIR", ROOT / "results")) / profile
-        self.notebooks = self.folder / "notebooks"
-        self.figures = self.folder / "figures"
-        self.tables = self.folder / "tables"
-        self.cache = self.folder / "cache"
+class Results(Folders):
+    """The scores, tables and figures of one profile."""
 
     def checkpoint(self, task: str, seed: int) -> Path:
         """Where the encoder fine-tuned on a task with a seed is kept."""
@@ -160,13 +152,23 @@ class Results:
         write_text(path, table.to_csv(index=False, lineterminator="\n"))
         return path
 
-    def join_parts(self, name: str, tasks: Sequence[str]) -> pd.DataFrame:
-        """The rows that all tasks kept of a table, in the order of the tasks; raises InputError if one lacks."""
-        paths = {task: self.cache / "parts" / f"{name}-{task}.csv" for task in tasks}
-        missing = [task for task, path in paths.items() if not path.exists()]
-        if missing:
-            raise InputError(f"{paths[missing[0]]} does not exist: run make reproduce for this profile")
-        return pd.concat([pd.read_csv(path) for path in paths.values()], ignore_index=True)
+    def join_parts(self, name: str, tasks: Iterable[str], every: bool = True) -> pd.DataFrame:
+        """The rows that tasks kept of a table, in the order of the tasks.
+
+        Raises InputError when a task kept none, unless not `every` task has to.
+        """
+        paths = [self.cache / "parts" / f"{name}-{task}.csv" for task in tasks]
+        there = [path for path in paths if path.exists()]
+        if every and len(there) < len(paths):
+            missing = next(path for path in paths if path not in there)
+            raise InputError(f"{missing} does not exist: run make reproduce for this profile")
+        return (
+            pd.concat([pd.read_csv(path) for path in there], ignore_index=True) if there else pd.DataFrame()
+        )
+
+    def claims(self, name: str) -> pd.DataFrame:
+        """The claim table that a paper's notebook saved; no rows where it has not run."""
+        return self.load_table(name) if (self.tables / f"{name}.csv").exists() else pd.DataFrame()
 
     def role_tables(self, tasks: Sequence[str]) -> pd.DataFrame:
         """The role tables of all tasks, pre-trained and fine-tuned, with leading columns task and state."""

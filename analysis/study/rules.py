@@ -1,36 +1,50 @@
-"""What Make needs to know of a profile; `python -m analysis.study.rules --profile P` writes it to its cache."""
+"""The rules of Make for a profile; `python -m analysis.study.rules --profile P` writes them to its cache."""
 
 import argparse
 import os
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import yaml
 
 from analysis.errors import exit_status
 from analysis.files import ROOT, write_text
-from analysis.study.profiles import notebook_names, parameters, profile_tasks, source
-from analysis.study.results import Results
+from analysis.study.folders import Folders
+from analysis.study.plan import Run, plan
+from analysis.study.profiles import parameters, source
 from analysis.study.tracing import files_of
 
 
-def write_rules(profile: str) -> Path:
-    """Writes what Make needs to know of a profile: its tasks, and for each notebook the files it depends on.
+def write_rules(profile: str, papers: Sequence[str] = ()) -> Path:
+    """Writes the rules of a profile, or of some papers: the goals, and for each run what it needs and its command.
 
     A notebook's parameters go into a file that is rewritten only when they change, so that a changed parameter
     re-runs only what depends on it.
     """
-    results = Results(profile)
-    lines = [f"TASKS := {' '.join(profile_tasks(profile))}"]
-    for notebook in notebook_names():
+    results, needs = Folders(profile), plan(profile, papers)
+    lines = [f"GOALS := {_stamps(needs)}"]
+    for notebook in dict.fromkeys(run.notebook for run in needs):
         values = results.cache / "parameters" / f"{notebook}.yaml"
         _write_changed(values, yaml.safe_dump(parameters(notebook, profile), sort_keys=True))
         script = source(notebook)
         files = [os.path.relpath(path, ROOT) for path in (script, *files_of(script), values)]
-        lines.append(f"DEPENDS_{notebook} := {' '.join(files)}")
-    path = results.cache / "rules.mk"
+        lines.append(f"FILES_{notebook} := {' '.join(files)}")
+    lines += [_rule(run, others) for run, others in needs.items()]
+    path = results.cache / "rules" / f"{'+'.join(sorted({*papers})) or 'all'}.mk"
     write_text(path, "\n".join(lines) + "\n")
     return path
+
+
+def _rule(run: Run, needs: Iterable[Run]) -> str:
+    """What Make does for one run; STAMPS, RUN and stamp are the Makefile's."""
+    settings = "".join(f" --set {key}={value}" for key, value in run.settings)
+    first = f"{_stamps([run])}: $(FILES_{run.notebook}) {_stamps(needs)}".rstrip()
+    return f"{first}\n\t$(RUN) {run.notebook}{settings}\n\t$(stamp)"
+
+
+def _stamps(runs: Iterable[Run]) -> str:
+    return " ".join(f"$(STAMPS)/{run.name}" for run in runs)
 
 
 def _write_changed(path: Path, text: str) -> None:
@@ -44,8 +58,9 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m analysis.study.rules", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--profile", default="offline")
-    profile = parser.parse_args(arguments).profile
-    return exit_status(lambda: write_rules(profile))
+    parser.add_argument("papers", nargs="*", help="papers to run; none for all")
+    options = parser.parse_args(arguments)
+    return exit_status(lambda: write_rules(options.profile, options.papers))
 
 
 if __name__ == "__main__":

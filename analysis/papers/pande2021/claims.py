@@ -7,7 +7,7 @@ import pandas as pd
 from analysis.errors import InputError
 from analysis.papers.pande2021 import findings
 from analysis.papers.pande2021.evidence import Evidence
-from analysis.statistics.verdicts import Claim, Finding, untestable
+from analysis.statistics.verdicts import Claim, ClaimTables, Finding, untestable
 
 PUBLISHED_LAYERS = {"0-11": range(12), "0-5": range(6), "6-11": range(6, 12)}
 NEEDS = {
@@ -189,6 +189,11 @@ CLAIMS = (
         bound=0.5,
     ),
 )
+
+
+def summary(results: ClaimTables) -> pd.DataFrame:
+    """The claim table of this paper, as its notebook of verdicts saved it."""
+    return results.claims("claims")
 
 
 def compare_maps(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:

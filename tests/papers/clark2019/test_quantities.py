@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.papers.clark2019 import summary as clark_summary
+from analysis.papers.clark2019 import quantities as clark_summary
 from analysis.papers.clark2019.antecedents import AMONG
 from analysis.papers.clark2019.coreference import SYSTEMS
 from analysis.papers.clark2019.probing import NO_ENCODER, ORIGINAL
-from analysis.papers.clark2019.summary import COLUMNS, summary_table
+from analysis.papers.clark2019.quantities import COLUMNS, summary_table
 from analysis.papers.clark2019.surface import SHARES
 from analysis.papers.pande2021 import published
 

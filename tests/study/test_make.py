@@ -1,0 +1,308 @@
+"""What Make runs, and runs again: on the real notebooks without running them, and on stubs that it does run."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from studies import MINUTE, Tree, started, write_notebook
+
+from analysis.study.plan import plan
+from analysis.study.profiles import notebook_names
+
+PROFILE = "smoke"
+NOTEBOOKS = {run.name for run in plan(PROFILE)}
+TASKS = ["mrpc", "sst-2"]
+
+
+def scripts(names: set[str]) -> set[str]:
+    return {name.split("-")[0] for name in names}
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory) -> Tree:
+    """The real notebooks, all of them taken for run: their stamps are touched."""
+    tree = Tree.new(tmp_path_factory.mktemp("real"), "notebooks", "profiles")
+    (tree.folder / "cache/stamps").mkdir(parents=True)
+    done = tree.make("-t", "study")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert {path.name for path in (tree.folder / "cache/stamps").iterdir()} == NOTEBOOKS
+    return tree
+
+
+@pytest.fixture
+def copy(real: Tree, tmp_path: Path) -> Tree:
+    """A copy of the real notebooks that a test may spoil."""
+    return real.copied(tmp_path / "copy")
+
+
+# --- what a change runs again ----------------------------------------------------------------------------
+
+
+def test_nothing_to_do(real: Tree):
+    assert real.would_run() == set()
+
+
+COMPANIONS = {"05_clark_surface", "05_clark_syntax", "05_clark_verdicts"}  # they need no other
+ALL_NOTEBOOKS = set(notebook_names())
+STUDY = ALL_NOTEBOOKS - COMPANIONS
+AFTER = {  # what must run again, for each file that may change
+    "notebooks/99_summary.py": {"99_summary"},
+    "notebooks/02_score.py": {"02_score", "99_summary"},
+    "notebooks/03_test_all.py": {"03_test_all", "99_summary"},
+    "notebooks/03_test_calibration.py": {"03_test_calibration", "99_summary"},
+    "notebooks/03_test_sensitivity.py": {"03_test_sensitivity", "99_summary"},
+    "notebooks/03_test.py": {"03_test", "03_test_all", "04_compare", "04_verdicts", "99_summary"},
+    "notebooks/04_compare_seeds.py": {"04_compare_seeds", "99_summary"},
+    "notebooks/01_extract.py": STUDY - {"00_finetune", "03_test_calibration"},
+    "notebooks/00_finetune.py": STUDY - {"03_test_calibration"},
+    "analysis/papers/pande2021/claims.py": {"04_verdicts", "99_summary"},
+    "analysis/papers/pande2021/published_scores.csv": {"04_verdicts", "99_summary"},
+    "analysis/papers/clark2019/claims.py": {"99_summary"},
+    "notebooks/05_clark_surface.py": {"05_clark_surface", "05_clark_verdicts", "99_summary"},
+    "analysis/papers/clark2019/surface.py": {"05_clark_surface", "05_clark_verdicts", "99_summary"},
+    "analysis/papers/clark2019/quantities.py": {"05_clark_verdicts", "99_summary"},
+    "analysis/statistics/comparison.py": {"04_compare", "05_clark_syntax", "05_clark_verdicts", "99_summary"},
+    "analysis/statistics/significance.py": STUDY - {"00_finetune", "01_extract"}
+    | {"05_clark_syntax", "05_clark_verdicts"},
+    "analysis/encoders/tap.py": ALL_NOTEBOOKS - {"00_finetune", "03_test_calibration"},
+    "analysis/texts/bundled/lexicon.yaml": ALL_NOTEBOOKS - {"03_test_calibration"},
+    "analysis/run.py": set(),
+}
+
+
+@pytest.mark.parametrize("changed", AFTER)
+def test_what_a_changed_file_runs_again(real: Tree, changed: str):
+    """Make is asked what it would do if the file were new."""
+    again = {name for name in NOTEBOOKS if scripts({name}) <= AFTER[changed]}
+    if changed == "notebooks/00_finetune.py":  # the pre-trained scores do not come from it
+        again -= {f"01_extract-{task}-pretrained" for task in TASKS}
+    rules = real.folder / "cache/rules/all.mk"  # as they are: written anew they would say the same
+    assert real.would_run("-W", changed, "-o", str(rules)) == again
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "again"),
+    [
+        ("common:", "# a comment\ncommon:", set()),
+        ("common:", "99_summary: {readme: false}\ncommon:", set()),  # the default
+        ("common:", "03_test: {alpha: 0.01}\ncommon:", AFTER["notebooks/03_test.py"]),
+        ("common:", "02_score: {device: cpu, tau: 4}\ncommon:", AFTER["notebooks/02_score.py"]),
+        ("seeds: [0, 1]", "seeds: [0, 1, 2]", AFTER["notebooks/00_finetune.py"]),
+        ("n: 12", "n: 13", AFTER["notebooks/01_extract.py"]),
+        ("epochs: 1", "epochs: 2", AFTER["notebooks/00_finetune.py"]),
+    ],
+)
+def test_what_a_changed_profile_runs_again(copy: Tree, old: str, new: str, again: set[str]):
+    path = copy.repository / "profiles" / f"{PROFILE}.yaml"
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) >= 1
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    would_run = copy.would_run()
+    assert scripts(would_run) - again == set()
+    assert again <= scripts(would_run)
+
+
+def test_missing_stamp_in_the_middle_is_noticed(copy: Tree):
+    """An intermediate result is made again, though what was made from it is newer than its sources."""
+    (copy.folder / f"cache/stamps/03_test-{TASKS[0]}").unlink()
+    after = {f"03_test-{TASKS[0]}", "03_test_all", "04_compare", "04_verdicts", "99_summary"}
+    assert copy.would_run() == after
+
+
+def test_clean_keeps_tables_and_figures(copy: Tree):
+    for name in ("tables", "figures", "notebooks"):
+        (copy.folder / name).mkdir()
+    assert copy.make("clean").returncode == 0
+    assert {path.name for path in copy.folder.iterdir()} == {"notebooks", "figures", "tables"}
+    (copy.folder / "cache/stamps").mkdir(parents=True)
+    assert copy.would_run() == NOTEBOOKS
+
+
+def test_some_papers_alone(copy: Tree):
+    """The notebooks of the papers that are named, what these need, and the summary."""
+    (copy.results / PROFILE).rename(copy.results / "aside")
+    assert copy.would_run("PAPERS=clark2019") == {*COMPANIONS, "99_summary"}
+    assert copy.would_run("PAPERS=pande2021") == NOTEBOOKS - COMPANIONS
+    assert copy.would_run("PAPERS=pande2021 clark2019") == NOTEBOOKS
+
+
+# --- other goals -----------------------------------------------------------------------------------------
+
+
+def test_plain_make_prints_help(real: Tree):
+    done = real.make()
+    assert (done.returncode, done.stderr) == (0, "")
+    goals = re.findall(r"^  make (\S+) +\S", done.stdout, re.MULTILINE)
+    assert {"help", "reproduce", "report", "notebook", "test", "lint", "clean"} <= set(goals)
+    assert "offline" in done.stdout
+    assert "JOBS=2" in done.stdout
+
+
+def errors(done: subprocess.CompletedProcess) -> list[str]:
+    assert "Traceback" not in done.stderr
+    return [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+
+
+def test_unknown_profile(real: Tree):
+    done = real.make("reproduce", profile="nonsense")
+    assert done.returncode != 0
+    (line,) = errors(done)
+    assert line.startswith("error: unknown profile 'nonsense': choose from ")
+    assert all(path.stem in line for path in (real.repository / "profiles").glob("*.yaml"))
+    assert not (real.results / "nonsense").exists()
+
+
+def test_unknown_paper(real: Tree):
+    done = real.make("reproduce", "PAPERS=clark1999")
+    assert done.returncode != 0
+    (line,) = errors(done)
+    assert line.startswith("error: unknown paper 'clark1999': choose from pande2021, clark2019")
+
+
+def test_wrong_profile(copy: Tree):
+    (copy.repository / "profiles/wrong.yaml").write_text("common: {windw: 2}\n")
+    done = copy.make("reproduce", profile="wrong")
+    assert done.returncode != 0
+    (line,) = errors(done)
+    assert "unknown key 'windw' in section 'common'" in line
+    assert not (copy.results / "wrong").exists()
+
+
+# --- stubs that are run ----------------------------------------------------------------------------------
+
+STUB = """
+import os, sys, time
+from pathlib import Path
+from analysis.files import write_text
+from analysis.study.profiles import parameters, source
+profile, notebook, *settings = [value for value in sys.argv[2:] if value != "--set"]
+values = parameters(notebook, profile, dict(each.split("=", 1) for each in settings))
+tables = Path(os.environ["RESULTS_DIR"]) / profile / "tables"
+exec(source(notebook).read_text().split("# %%", 2)[2].split("\\n# %%\\n")[1], globals())
+"""
+COMMON = """# %% tags=["parameters"]
+profile = "offline"
+"""
+LABEL = """time.sleep(values["seconds"])
+source = values["task"] + values["state"] if "state" in values else values["task"]
+write_text(tables / f"{notebook}-{source}.csv", str(values))"""
+JOIN = """parts = [(tables / f"02_label-{task}.csv").read_text() for task in values["tasks"]]
+write_text(tables / "joined.csv", "".join(parts))"""
+
+
+@pytest.fixture(scope="session")
+def stubs_made(tmp_path_factory) -> Tree:
+    """Five notebooks that take no time, of one paper, with the shape of the real ones; never run."""
+    folder = tmp_path_factory.mktemp("stubs")
+    runner = f"RUN={sys.executable} {folder}/stub.py --profile {PROFILE}"
+    tree = Tree.new(folder, variables=(runner,))
+    (folder / "stub.py").write_text(f"import sys\nsys.path.insert(0, '.')\n{STUB}")
+    (tree.repository / "profiles").mkdir()
+    (tree.repository / "profiles/smoke.yaml").write_text("common: {tasks: [mrpc, sst-2], level: 3}\n")
+    notebooks = tree.repository / "notebooks"
+    notebooks.mkdir()
+    task = COMMON + 'task = "mrpc"\nseconds = 0\n'
+    state = task + 'state = "pretrained"\n'
+    tasks = COMMON + 'tasks = ["mrpc"]\nlevel = 1\n'
+    paper = "{paper: pande2021, after: %s}"
+    write_notebook(notebooks / "00_train.py", LABEL, parameters=task)
+    after = "{after: [{00_train: {state: finetuned}}]}"
+    write_notebook(notebooks / "01_read.py", LABEL, parameters=state, study=after)
+    write_notebook(
+        notebooks / "02_label.py", LABEL, parameters=task + "level = 1\n", study=paper % "[01_read]"
+    )
+    write_notebook(notebooks / "03_join.py", JOIN, parameters=tasks, study=paper % "[02_label]")
+    write_notebook(notebooks / "99_last.py", "pass", parameters=COMMON, study="{after: all}")
+    return tree
+
+
+@pytest.fixture(scope="session")
+def stubs_run(stubs_made: Tree, tmp_path_factory) -> Tree:
+    """The stubs after one whole run, two at a time."""
+    tree = stubs_made.copied(tmp_path_factory.mktemp("run") / "stubs")
+    done = tree.make("-j2", "study")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert started(done) == STUBS
+    return tree
+
+
+@pytest.fixture
+def stubs(stubs_run: Tree, tmp_path: Path) -> Tree:
+    """A copy of the stubs that have run."""
+    return stubs_run.copied(tmp_path / "stubs")
+
+
+STUBS = {
+    *(f"{name}-{task}" for name in ("00_train", "02_label") for task in TASKS),
+    *(f"01_read-{task}-{state}" for task in TASKS for state in ("pretrained", "finetuned")),
+    "03_join",
+    "99_last",
+}
+
+
+def tables(tree: Tree) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (tree.folder / "tables").iterdir()}
+
+
+def test_second_run_does_nothing(stubs: Tree):
+    before = {path: path.stat().st_mtime_ns for path in (stubs.folder / "tables").iterdir()}
+    done = stubs.make("study")
+    assert (done.returncode, started(done)) == (0, set())
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_changed_value_reaches_the_tables(stubs: Tree):
+    (stubs.repository / "profiles/smoke.yaml").write_text("common: {tasks: [mrpc, sst-2], level: 7}\n")
+    done = stubs.make("study")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert scripts(started(done)) == {"02_label", "03_join", "99_last"}
+    assert tables(stubs)["joined.csv"].count(b"'level': 7") == len(TASKS)
+
+
+def test_new_task_of_one_notebook_reaches_those_that_it_needs(stubs: Tree):
+    """A notebook asks for its own tasks: models are trained for them, and nothing else of the paper's runs."""
+    text = 'write_text(tables / "own.csv", str(values["tasks"]))'
+    study = "{after: [00_train]}"
+    parameters = COMMON + 'tasks = ["mrpc"]\n'
+    write_notebook(stubs.repository / "notebooks/04_own.py", text, parameters=parameters, study=study)
+    profile = "common: {tasks: [mrpc, sst-2], level: 3}\n04_own: {tasks: [sst-2, qnli]}\n"
+    (stubs.repository / "profiles/smoke.yaml").write_text(profile)
+    assert stubs.would_run() == {"00_train-qnli", "04_own", "99_last"}
+
+
+def test_failed_run_stops_the_study(stubs: Tree):
+    """Its stamp is not there, what needs it does not start, and the next run starts at the same place."""
+    label = stubs.repository / "notebooks/02_label.py"
+    good = label.read_text()
+    label.write_text(
+        good.replace("write_text(", 'sys.exit("error: no") if source == "mrpc" else write_text(')
+    )
+    done = stubs.make("study")
+    assert done.returncode != 0
+    assert errors(done) == ["error: no"]
+    assert "03_join" not in started(done)
+    assert {"02_label-mrpc", "03_join", "99_last"} <= stubs.would_run()
+    label.write_text(good)
+    assert stubs.make("study").returncode == 0
+
+
+def test_killed_run_is_taken_up_again(stubs_made: Tree, stubs_run: Tree, tmp_path: Path):
+    """Killed five times, each time after another table, the study ends with the same tables."""
+    tree = stubs_made.copied(tmp_path / "stubs")
+    for count in range(1, 6):
+        running = tree.start("-j2", "study")
+        deadline = time.monotonic() + MINUTE
+        while len(list(tree.folder.glob("tables/[0-9]*.csv"))) < count and time.monotonic() < deadline:
+            time.sleep(0.005)
+        os.killpg(running.pid, signal.SIGKILL)
+        running.communicate()
+        whole = tables(stubs_run)
+        assert all(whole[path.name] == path.read_bytes() for path in tree.folder.glob("tables/[!.]*.csv"))
+    assert not (tree.folder / "cache/stamps/99_last").exists()
+    assert tree.make("-j2", "study").returncode == 0
+    assert {name: text for name, text in tables(tree).items() if not name.startswith(".")} == whole
