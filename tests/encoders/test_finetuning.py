@@ -12,7 +12,8 @@ from sklearn.metrics import accuracy_score, f1_score
 from transformers import Trainer
 
 from analysis.encoders import finetuning
-from analysis.encoders.finetuning import baselines, evaluate, finetune, keep, measure
+from analysis.encoders.finetuning import evaluate, finetune, keep
+from analysis.encoders.measures import baselines, measure
 from analysis.encoders.models import load_classifier, load_encoder, load_tokenizer
 from analysis.errors import InputError
 from analysis.texts.examples import Example
@@ -281,14 +282,14 @@ def test_majority_is_the_one_of_the_training_examples():
     """Of 32 training examples 11 are positive, of these 5 dev examples 3 are."""
     labels = [1, 1, 1, 0, 0]
     dev = [Example(f"d-{i}", POSITIVE, None, label) for i, label in enumerate(labels)]
-    assert baselines("sst-2", reviews(32), dev)["majority"] == {"accuracy": 2 / 5}
+    assert baselines("sst-2", reviews(32), dev)["constant"] == {"accuracy": 2 / 5}
 
 
 def test_majority_of_paraphrases_finds_them_all():
     share = 11 / 16
     examples = [Example(f"p-{i}", "they left", "they went", int(i < 11)) for i in range(16)]
     expected = {"accuracy": share, "f1": 2 * share / (share + 1)}
-    assert baselines("mrpc", examples, examples)["majority"] == pytest.approx(expected)
+    assert baselines("mrpc", examples, examples)["constant"] == pytest.approx(expected)
 
 
 def test_bag_of_words_finds_the_word_that_decides():
@@ -298,7 +299,7 @@ def test_bag_of_words_finds_the_word_that_decides():
         for i in range(40)
     ]
     scores = baselines("sst-2", examples[:30], examples[30:])
-    assert scores == {"majority": {"accuracy": 0.5}, "bag_of_words": {"accuracy": 1.0}}
+    assert scores == {"constant": {"accuracy": 0.5}, "bag_of_words": {"accuracy": 1.0}}
 
 
 def test_bag_of_words_cannot_tell_the_order_of_words():

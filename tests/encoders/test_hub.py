@@ -16,7 +16,7 @@ from analysis.texts.tasks import TASKS
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = """
 import dataclasses, json, sys
-from analysis.texts.tasks import load_examples
+from analysis.texts.glue import load_examples
 for task, options in json.loads(sys.argv[1]):
     examples = load_examples(task, "hub", **options)
     print(json.dumps([dataclasses.astuple(example) for example in examples]), flush=True)

