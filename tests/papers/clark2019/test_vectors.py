@@ -59,7 +59,9 @@ def test_words_may_contain_blanks(encoder, tmp_path: Path):
 
 def test_a_line_with_more_numbers_is_no_word_with_blanks(encoder, tmp_path: Path):
     path = glove(tmp_path, "the 1 2\nsaw 3 4\nother 1 2 3\n")
-    assert error_of(word_vectors, encoder, FORMS, path).startswith(f"{path}, line 3: 3 numbers where others have 2")
+    assert error_of(word_vectors, encoder, FORMS, path).startswith(
+        f"{path}, line 3: 3 numbers where others have 2"
+    )
 
 
 @pytest.mark.parametrize(
