@@ -142,7 +142,7 @@ TASKS: dict[str, Task] = {
             columns=("sentence1", "sentence2"),
             label_column="gold_label",
             config="mnli",
-            hub_columns=("sentence1", "sentence2"),
+            hub_columns=("premise", "hypothesis"),
             splits=MNLI_SPLITS,
         ),
     )
