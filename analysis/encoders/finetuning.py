@@ -26,7 +26,7 @@ from analysis.encoders.devices import current, training_precision
 from analysis.encoders.measures import check_labels, decide, measure
 from analysis.encoders.models import load_classifier, load_encoder, load_tokenizer
 from analysis.files import write_text
-from analysis.texts.examples import Example, sequences
+from analysis.texts.examples import Example, as_sequences
 from analysis.texts.tasks import CHOICE, Task, task_named
 
 QUIET = {"report_to": [], "per_device_eval_batch_size": 64}
@@ -223,7 +223,9 @@ def _encode(task: Task, examples: Sequence[Example], tokenizer, max_tokens: int)
     check_labels(task, examples)
     encoded = []
     for example in examples:
-        read = [tokenizer(*one.texts, truncation=True, max_length=max_tokens) for one in sequences([example])]
+        read = [
+            tokenizer(*one.texts, truncation=True, max_length=max_tokens) for one in as_sequences([example])
+        ]
         columns = read[0] if task.kind != CHOICE else {name: [one[name] for one in read] for name in read[0]}
         encoded.append({**columns, "labels": example.label})
     return encoded

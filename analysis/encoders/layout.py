@@ -15,7 +15,7 @@ from tokenizers import Encoding
 from transformers import PreTrainedTokenizerBase
 
 from analysis.errors import InputError
-from analysis.texts.examples import Example, Relation, sequences
+from analysis.texts.examples import Example, Relation, as_sequences
 
 SEGMENT_IDS = ("pair", "zeros")
 FAR = 2**40  # more than any text has characters
@@ -91,7 +91,7 @@ def layouts(
 ) -> list[Layout]:
     """Tokenised sequences of at most `max_tokens` tokens; what is too long loses pieces of its longer text.
 
-    An example with choices becomes several sequences, `<id>#0`, `<id>#1` and on (see `sequences`). The final [SEP]
+    An example with choices becomes several sequences, `<id>#0`, `<id>#1` and on (see `as_sequences`). The final [SEP]
     always stays. `segment_ids="pair"` numbers the texts of a pair as the tokenizer does, `zeros`
     gives both the number 0 (the released code of Clark 2019). Raises InputError for repeated ids, a text that
     is no string or has no word piece, a tokenizer that sets no [CLS] or [SEP], a limit that the encoder cannot hold,
@@ -101,7 +101,7 @@ def layouts(
         raise InputError(f"segment_ids is {segment_ids!r}: choose {' or '.join(SEGMENT_IDS)}")
     if not 8 <= max_tokens <= tokenizer.model_max_length:
         raise InputError(f"max_tokens is {max_tokens}: choose 8 to {tokenizer.model_max_length}")
-    examples = sequences(examples)
+    examples = as_sequences(examples)
     if len({example.id for example in examples}) < len(examples):
         raise InputError("two examples have the same id: give every example an id of its own")
     if not examples:

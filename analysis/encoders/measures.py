@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from sklearn.pipeline import make_pipeline
 
 from analysis.errors import InputError
-from analysis.texts.examples import Example, sequences
+from analysis.texts.examples import Example, as_sequences
 from analysis.texts.tasks import CHOICE, CLASSIFICATION, REGRESSION, Task, task_named
 
 Answers = Num[np.ndarray, " example"]
@@ -114,7 +114,7 @@ def baselines(
 
 def _answers_by_words(task: Task, train: Sequence[Example], dev: Sequence[Example]) -> Answers:
     model = make_pipeline(CountVectorizer(token_pattern=r"\S+"), KINDS[task.kind].counts())
-    texts = [[marked(sequence) for sequence in sequences(split)] for split in (train, dev)]
+    texts = [[marked(sequence) for sequence in as_sequences(split)] for split in (train, dev)]
     if task.kind != CHOICE:
         return model.fit(texts[0], [example.label for example in train]).predict(texts[1])
     right = [number == example.label for example in train for number in range(len(example.choices))]

@@ -8,7 +8,7 @@ HOMES = {
     "Example": "examples",
     "Relation": "examples",
     "Tag": "examples",
-    "sequences": "examples",
+    "as_sequences": "examples",
     "load_passages": "passages",
     "parse": "syntax",
     "load_examples": "glue",

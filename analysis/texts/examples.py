@@ -42,7 +42,7 @@ class Example:
     """One sequence, a text or a pair of texts; its label, gold relations and gold word tags where known.
 
     `label` is a class index, a number (regression), or the number of the right one of several `choices`. An example
-    with choices is read as several sequences (see `sequences`).
+    with choices is read as several sequences (see `as_sequences`).
     """
 
     id: str
@@ -60,7 +60,7 @@ class Example:
         return (*shared, *(() if self.text_b is None else (self.text_b,)), *self.choices)
 
 
-def sequences(examples: Sequence[Example]) -> list[Example]:
+def as_sequences(examples: Sequence[Example]) -> list[Example]:
     """What an encoder reads of the examples: each of them, or `<id>#0`, `<id>#1` and on for one with choices.
 
     A choice is the second text of its sequence, or stands alone where `text_a` is empty. Raises InputError for a text

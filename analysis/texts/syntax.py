@@ -7,7 +7,7 @@ import conllu
 
 from analysis.errors import InputError
 from analysis.files import expand
-from analysis.texts.examples import Example, Relation, Tag, sequences
+from analysis.texts.examples import Example, Relation, Tag, as_sequences
 from analysis.texts.parses import Arc, Parse, Span
 from analysis.texts.pipelines import pipeline_parses
 
@@ -36,11 +36,11 @@ def parse(
 
     `parser` is `gold` (relations that came with the examples), a CoNLL-U file whose sentences' texts are the
     examples' texts, or a spaCy pipeline (package or folder). With a folder as `cache`, spaCy parses each set
-    of texts once. An example with choices has the relations of each of its sequences (see `sequences`). Raises
+    of texts once. An example with choices has the relations of each of its sequences (see `as_sequences`). Raises
     InputError for missing gold relations, a text that the file lacks, broken CoNLL-U or a parser that is not
     installed.
     """
-    read = sequences(examples)
+    read = as_sequences(examples)
     if str(parser) == "gold":
         return {example.id: _gold(example, "relations") for example in read}
     parses = _parses(read, parser, cache)
@@ -61,7 +61,7 @@ def tags(
 
     Raises InputError as `parse` does, and for a parser that does not tell a word's part of speech.
     """
-    read = sequences(examples)
+    read = as_sequences(examples)
     if str(parser) == "gold":
         return {example.id: _gold(example, "tags") for example in read}
     parses = _parses(read, parser, cache)

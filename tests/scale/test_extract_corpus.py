@@ -14,9 +14,9 @@ import xarray as xr
 from architectures import save
 from safetensors.torch import load_file, save_file
 
+from analysis import extract_corpus as command
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.errors import InputError
-from analysis import extract_corpus as command
 from analysis.extract_corpus import main
 from analysis.scale import loop as extract_corpus
 from analysis.scale import shards

@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.errors import InputError
-from analysis.texts.examples import Example, Relation, clusters, sequences
+from analysis.texts.examples import Example, Relation, as_sequences, clusters
 
 
 def test_texts_of_a_single_text_and_of_a_pair():
@@ -34,12 +34,12 @@ def test_equal_examples_are_one_cluster():
 def test_choices_are_sequences_with_the_shared_text_before_each():
     example = Example("q", "It rains .", label=1, choices=("Go .", "Stay .", "Sing ."))
     expected = [Example(f"q#{i}", "It rains .", text) for i, text in enumerate(("Go .", "Stay .", "Sing ."))]
-    assert sequences([Example("a", "One .", "Two .", 1), example]) == [
+    assert as_sequences([Example("a", "One .", "Two .", 1), example]) == [
         Example("a", "One .", "Two .", 1),
         *expected,
     ]
     assert example.texts == ("It rains .", "Go .", "Stay .", "Sing .")
-    assert sequences([Example("w", "", choices=("Go .", "Stay ."))])[1] == Example("w#1", "Stay .")
+    assert as_sequences([Example("w", "", choices=("Go .", "Stay ."))])[1] == Example("w#1", "Stay .")
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,4 @@ def test_choices_are_sequences_with_the_shared_text_before_each():
 )
 def test_texts_that_are_no_strings_and_wrong_choices(example: Example, message: str):
     with pytest.raises(InputError, match=message):
-        sequences([Example("good", "a"), example])
+        as_sequences([Example("good", "a"), example])

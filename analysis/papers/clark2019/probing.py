@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from analysis.encoders.layout import same_tokenizers
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.clark2019.dependencies import right_branching, uas
@@ -55,11 +56,13 @@ def probe_table(
     are those of `treebank.read_treebank`. uas counts all words, uas_no_punct those whose relation is not `punct`, as
     proportions. Where a row has no seed or encoder, the probe knows none; names that end in ORIGINAL tell the alignment
     of the released code. Source: Clark 2019, 5 and Table 3; `alignments` as in `probes.AttentionWordsProbe`, `step` as
-    in `probes.train`. Raises InputError for no encoder or seed, and for encoders of different word pieces.
+    in `probes.train`. Raises InputError for no encoder or seed, and for encoders that do not share a tokenizer.
     """
     if not encoders or not len(seeds):
         raise InputError("probes need an encoder and a seed: name at least one of each")
-    _check_pieces(encoders, [*training["form"], *scored["form"]])
+    if not same_tokenizers([encoder.tokenizer for encoder in encoders]):
+        names = ", ".join(encoder.name for encoder in encoders)
+        raise InputError(f"{names} have different tokenizers: probe each alone")
     vectors = word_vectors(encoders[0], [*training["form"], *scored["form"]], glove)
     halves = vectors.values[: len(training)], vectors.values[len(training) :]
     data = parses(encoders[0], training, halves[0], max_tokens)
@@ -76,17 +79,6 @@ def probe_table(
     rows += _trained(probes, encoders[0], data, test, seeds, step, progress, attention=False)
     table = pd.DataFrame(rows, columns=COLUMNS).astype({"seed": "Int64"})
     return Probing(table, {"training": data.left_out, "scored": test.left_out}, vectors.label)
-
-
-def _check_pieces(encoders: Sequence[Encoder], forms: Sequence[str]) -> None:
-    """Raises InputError for encoders that divide the words otherwise than the first, whose word pieces all read."""
-    vocabulary = sorted(set(forms))
-    pieces = [encoder.tokenizer(vocabulary, verbose=False)["input_ids"] for encoder in encoders]
-    for encoder, own in zip(encoders[1:], pieces[1:], strict=True):
-        if own != pieces[0]:
-            raise InputError(
-                f"{encoders[0].name} and {encoder.name} divide words into different word pieces: probe each alone"
-            )
 
 
 def _named(probe: str, alignment: str) -> str:
