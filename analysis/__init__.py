@@ -11,7 +11,7 @@ HOMES = {
     "TASKS": "texts.tasks",
     "extract": "scores.extraction",
     "load_encoder": "encoders.models",
-    "load_examples": "texts.tasks",
+    "load_examples": "texts.glue",
     "parse": "texts.syntax",
     "published_table": "statistics.significance",
     "role_table": "statistics.significance",

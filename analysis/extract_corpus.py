@@ -11,7 +11,8 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from analysis.encoders.models import PRECISIONS, load_encoder
+from analysis.encoders.devices import PRECISIONS
+from analysis.encoders.models import load_encoder
 from analysis.errors import InputError, exit_status
 from analysis.files import expand
 from analysis.scale.loop import Settings, check_output, extract_shard, identity, merge_shards, read_run

@@ -44,8 +44,8 @@ from analysis.statistics.significance import published_table
 from analysis.study.results import Results
 from analysis.texts.corpora import open_corpus
 from analysis.texts.examples import Example, Relation
+from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
-from analysis.texts.tasks import load_examples
 from benchmarks.timing import Values, medians, report, speeds
 
 PUBLISHED = ["local", "cls", "sep", "delimiter", "block"]

@@ -27,8 +27,13 @@ GLUE_COLUMNS = {
     "qqp": ("question1", "question2"),
     "sst2": ("sentence",),
     "qnli": ("question", "sentence"),
+    "rte": ("sentence1", "sentence2"),
+    "cola": ("sentence",),
+    "stsb": ("sentence1", "sentence2"),
+    "mnli": ("premise", "hypothesis"),
 }
 GLUE_SPLITS = ("train", "validation", "test")
+MNLI_SPLITS = ("train", "validation_matched", "validation_mismatched", "test_matched", "test_mismatched")
 CLIENT_SETTINGS = ("hf_", "hugging", "transformers_", "http_proxy", "https_proxy", "all_proxy")
 
 FACTS = re.compile(r"/api/(?P<kind>models|datasets)/(?P<name>[^/]+/[^/]+)(/revision/(?P<revision>[^/]+))?")
@@ -162,22 +167,29 @@ def glue_rows(config: str, split: str, rows: int = 20) -> pd.DataFrame:
         column: [f"The {column} of row {row} is made up for {config} {split} ." for row in range(rows)]
         for column in GLUE_COLUMNS[config]
     }
-    labels = [-1 if split == "test" else int(row % 3 == 0) for row in range(rows)]
+    labels = [-1 if split.startswith("test") else int(row % 3 == 0) for row in range(rows)]
+    if config == "stsb":
+        labels = [label + 0.25 * (label >= 0) for label in labels]
     return pd.DataFrame({**texts, "label": labels, "idx": range(rows)})
+
+
+def glue_splits(config: str) -> tuple[str, ...]:
+    """The splits of a configuration."""
+    return MNLI_SPLITS if config == "mnli" else GLUE_SPLITS
 
 
 def write_glue(folder: Path) -> None:
     """A dataset repository with the layout of nyu-mll/glue: one parquet file per split and a card."""
     for config in GLUE_COLUMNS:
         (folder / config).mkdir(parents=True)
-        for split in GLUE_SPLITS:
+        for split in glue_splits(config):
             glue_rows(config, split).to_parquet(
                 folder / config / f"{split}-00000-of-00001.parquet", index=False
             )
     configs = [
         {
             "config_name": config,
-            "data_files": [{"split": split, "path": f"{config}/{split}-*"} for split in GLUE_SPLITS],
+            "data_files": [{"split": split, "path": f"{config}/{split}-*"} for split in glue_splits(config)],
         }
         for config in GLUE_COLUMNS
     ]

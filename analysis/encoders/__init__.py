@@ -3,7 +3,7 @@
 from analysis.lazy import lazy_names
 
 HOMES = {
-    "baselines": "finetuning",
+    "baselines": "measures",
     "evaluate": "finetuning",
     "finetune": "finetuning",
     "Encoder": "models",

@@ -8,15 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import transformers
-from sklearn.dummy import DummyClassifier
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, f1_score
-from sklearn.pipeline import make_pipeline
+from torch.nn.functional import cross_entropy
 from transformers import (
+    DataCollatorForMultipleChoice,
     DataCollatorWithPadding,
     EvalPrediction,
     PreTrainedModel,
@@ -26,11 +22,12 @@ from transformers import (
     set_seed,
 )
 
-from analysis.encoders.models import load_classifier, load_encoder, load_tokenizer, training_precision
-from analysis.errors import InputError
+from analysis.encoders.devices import current, training_precision
+from analysis.encoders.measures import check_labels, decide, measure
+from analysis.encoders.models import load_classifier, load_encoder, load_tokenizer
 from analysis.files import write_text
-from analysis.texts.examples import Example
-from analysis.texts.tasks import TASKS
+from analysis.texts.examples import Example, as_sequences
+from analysis.texts.tasks import CHOICE, Task, task_named
 
 QUIET = {"report_to": [], "per_device_eval_batch_size": 64}
 TRAINING = {"train_sampling_strategy": "group_by_length", "logging_strategy": "epoch", "save_strategy": "no"}
@@ -42,17 +39,45 @@ BEST_EPOCH = {
     "load_best_model_at_end": True,
 }
 RECIPE = "recipe.json"
-METRICS = {"accuracy": accuracy_score, "f1": f1_score}
 
 
-def measure(task: str, labels: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
-    """The task's scores (proportions): accuracy, and F1 of the positive class for the paraphrase tasks."""
-    return {name: float(METRICS[name](labels, predictions)) for name in TASKS[task].metrics}
+class OneDevice(TrainingArguments):
+    """Arguments of a Trainer that writes to `folder` and runs on the device `chosen` alone.
+
+    By default the Trainer takes the first GPU, and where there are several it multiplies the batch by their number.
+    """
+
+    def __init__(self, folder: str, chosen: str, **options: Any):
+        self.chosen = chosen
+        super().__init__(folder, use_cpu=chosen == "cpu", **options)
+
+    @property
+    def device(self) -> torch.device:
+        """The device chosen."""
+        first = super().device  # sets accelerate up
+        return torch.device(self.chosen) if first.type == "cuda" else first
+
+    @property
+    def n_gpu(self) -> int:
+        """One, or none."""
+        return min(super().n_gpu, 1)
+
+
+class ChoiceTrainer(Trainer):
+    """Trains a classifier of one output to give the right one of several choices the largest logit."""
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        """Cross entropy over the choices of each example, whose sequences (example, choice, token) are read at once."""
+        labels = inputs["labels"]
+        read = {name: column.flatten(0, 1) for name, column in inputs.items() if name != "labels"}
+        logits = model(**read).logits.view(len(labels), -1)
+        loss = cross_entropy(logits, labels)
+        return (loss, {"logits": logits}) if return_outputs else loss
 
 
 def finetune(
     name: str | Path,
-    task: str,
+    task: str | Task,
     train: Sequence[Example],
     dev: Sequence[Example],
     folder: Path,
@@ -67,42 +92,44 @@ def finetune(
 ) -> dict[str, float]:
     """Fine-tunes an encoder, keeps the epoch with the best dev score in `folder`, returns that epoch's scores.
 
-    The defaults are the recipe of Devlin 2019 for GLUE. `warmup` is the share of steps with rising learning
-    rate. With `precision` bfloat16 the matrix products are in bfloat16 and the weights stay float32; `auto` is
-    bfloat16 where the device has instructions for it. The scores are those of the kept epoch in float32; because
-    the dev set chooses the epoch, they are slightly optimistic. The checkpoint is written as safetensors when
-    training has ended, or not at all. One that stands in `folder` and was made by the same recipe (weights,
-    examples, options and versions) is not made again. Raises InputError for unlabelled examples and an unknown
-    precision.
+    The defaults are the recipe of Devlin 2019 for GLUE. `task` is a name in TASKS or a Task: classes and choices are
+    learnt by cross entropy, numbers by the mean squared error. `warmup` is the share of steps with rising learning
+    rate. `device` names one device; other GPUs stay idle. With `precision` bfloat16 the matrix products are in
+    bfloat16 and the weights stay float32; `auto` chooses what the device computes faster (see `training_precision`),
+    and the recipe says which. The scores are those of the kept epoch in float32; because the dev set chooses the
+    epoch, they are slightly optimistic. The checkpoint is written as safetensors when training has ended, or not at
+    all. One that stands in `folder` and was made by the same recipe (weights, examples, options and versions) is not
+    made again. Raises InputError for unlabelled examples, an unknown precision and a head of another task.
     """
-    precision = training_precision(device, precision)
+    task, precision = task_named(task), training_precision(device, precision)
     options = [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision]
     recipe = _recipe(name, task, train, dev, options)
     if (scores := _kept_scores(folder, recipe)) is not None:
         return scores
     set_seed(seed)
     tokenizer = load_tokenizer(name)
-    model = load_classifier(name, len(TASKS[task].labels))
+    model = load_classifier(name, task.outputs)
+    encoded = [_encode(task, examples, tokenizer, max_tokens) for examples in (train, dev)]
     folder.parent.mkdir(parents=True, exist_ok=True)
     for killed in folder.parent.glob(f".{folder.name}-*"):  # what an earlier run left when it was killed
         shutil.rmtree(killed)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work:
-        arguments = TrainingArguments(
+        arguments = OneDevice(
             work,
+            device,
             num_train_epochs=epochs,
             per_device_train_batch_size=batch_size,
             learning_rate=learning_rate,
             warmup_steps=warmup,
-            metric_for_best_model=TASKS[task].metrics[0],
+            metric_for_best_model=task.metrics[0],
             seed=seed,
-            use_cpu=device == "cpu",
             bf16=precision == "bfloat16",
             **TRAINING | (BEST_EPOCH if epochs > 1 else {}),  # a single epoch is scored once, below
             **QUIET,
         )
-        encoded = [_encode(examples, tokenizer, max_tokens) for examples in (train, dev)]
-        trainer = _trainer(model, tokenizer, task, arguments, *encoded)
-        trainer.train()
+        with current(device):
+            trainer = _trainer(model, tokenizer, task, arguments, *encoded)
+            trainer.train()
         model = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
         scores = _scores(model, tokenizer, task, encoded[1], device)
         keep(model, tokenizer, folder, {"recipe": recipe, "scores": scores})
@@ -110,13 +137,13 @@ def finetune(
 
 
 def _recipe(
-    name: str | Path, task: str, train: Sequence[Example], dev: Sequence[Example], options: list
+    name: str | Path, task: Task, train: Sequence[Example], dev: Sequence[Example], options: list
 ) -> dict[str, Any]:
     """Everything that a checkpoint depends on."""
     texts = [(example.id, example.texts, example.label) for example in (*train, *dev)]
     return {
         "encoder": load_encoder(name).digest,
-        "task": task,
+        "task": task.name,
         "examples": hashlib.sha256(json.dumps(texts).encode()).hexdigest(),
         "sizes": [len(train), len(dev)],
         "options": options,
@@ -151,69 +178,54 @@ def keep(
 
 
 def evaluate(
-    name: str | Path, task: str, examples: Sequence[Example], max_tokens: int = 128, device: str = "cpu"
+    name: str | Path,
+    task: str | Task,
+    examples: Sequence[Example],
+    max_tokens: int = 128,
+    device: str = "cpu",
 ) -> dict[str, float]:
-    """The scores of a fine-tuned checkpoint on labelled examples (proportions)."""
-    tokenizer, model = load_tokenizer(name), load_classifier(name, len(TASKS[task].labels))
-    return _scores(model, tokenizer, task, _encode(examples, tokenizer, max_tokens), device)
+    """The scores of a fine-tuned checkpoint on labelled examples: proportions and correlations (see `measure`).
+
+    Raises InputError for a checkpoint without a head for the task.
+    """
+    task, encoder = task_named(task), load_encoder(name, task=task)
+    encoded = _encode(task, examples, encoder.tokenizer, max_tokens)
+    return _scores(encoder.model, encoder.tokenizer, task, encoded, device)
 
 
-def _scores(model, tokenizer, task: str, encoded: list[dict], device: str) -> dict[str, float]:
+def _scores(model, tokenizer, task: Task, encoded: list[dict], device: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as work:
-        arguments = TrainingArguments(work, use_cpu=device == "cpu", **QUIET)
-        measured = _trainer(model, tokenizer, task, arguments, None, encoded).evaluate()
-    return {metric: measured[f"eval_{metric}"] for metric in TASKS[task].metrics}
+        arguments = OneDevice(work, device, **QUIET)
+        with current(device):
+            measured = _trainer(model, tokenizer, task, arguments, None, encoded).evaluate()
+    return {metric: measured[f"eval_{metric}"] for metric in task.metrics}
 
 
 def _trainer(
-    model, tokenizer, task: str, arguments: TrainingArguments, train: list[dict] | None, dev: list[dict]
+    model, tokenizer, task: Task, arguments: TrainingArguments, train: list[dict] | None, dev: list[dict]
 ) -> Trainer:
     def compute_metrics(prediction: EvalPrediction) -> dict[str, float]:
-        return measure(task, prediction.label_ids, prediction.predictions.argmax(axis=-1))
+        return measure(task, prediction.label_ids, decide(task, prediction.predictions))
 
-    return Trainer(
+    several = task.kind == CHOICE
+    return (ChoiceTrainer if several else Trainer)(
         model,
         arguments,
-        data_collator=DataCollatorWithPadding(tokenizer),
+        data_collator=(DataCollatorForMultipleChoice if several else DataCollatorWithPadding)(tokenizer),
         train_dataset=train,
         eval_dataset=dev,
         compute_metrics=compute_metrics,
     )
 
 
-def _encode(examples: Sequence[Example], tokenizer, max_tokens: int) -> list[dict]:
-    unlabelled = [example.id for example in examples if example.label is None]
-    if unlabelled or not examples:
-        raise InputError(f"{(unlabelled or ['the split'])[0]} has no label: use a labelled split")
-    return [
-        {**tokenizer(*example.texts, truncation=True, max_length=max_tokens), "labels": example.label}
-        for example in examples
-    ]
-
-
-def baselines(task: str, train: Sequence[Example], dev: Sequence[Example]) -> dict[str, dict[str, float]]:
-    """Dev scores of always answering the majority class, and of logistic regression on bags of words.
-
-    The words of the two texts of a pair are counted apart. Raises InputError when all training examples have
-    one label.
-    """
-    if len({example.label for example in train}) < 2:
-        raise InputError(f"all {len(train)} training examples have one label: take more examples")
-    models = {
-        "majority": DummyClassifier(strategy="most_frequent"),
-        "bag_of_words": make_pipeline(
-            CountVectorizer(token_pattern=r"\S+"), LogisticRegression(max_iter=2000)
-        ),
-    }
-    labels = {"train": [e.label for e in train], "dev": [e.label for e in dev]}
-    scores = {}
-    for name, model in models.items():
-        model.fit([_marked(e) for e in train], labels["train"])
-        scores[name] = measure(task, np.array(labels["dev"]), model.predict([_marked(e) for e in dev]))
-    return scores
-
-
-def _marked(example: Example) -> str:
-    return " ".join(
-        f"{side}:{word}" for side, text in enumerate(example.texts) for word in text.lower().split()
-    )
+def _encode(task: Task, examples: Sequence[Example], tokenizer, max_tokens: int) -> list[dict]:
+    """The columns of every example; for one with choices, each column is a list with one entry a choice."""
+    check_labels(task, examples)
+    encoded = []
+    for example in examples:
+        read = [
+            tokenizer(*one.texts, truncation=True, max_length=max_tokens) for one in as_sequences([example])
+        ]
+        columns = read[0] if task.kind != CHOICE else {name: [one[name] for one in read] for name in read[0]}
+        encoded.append({**columns, "labels": example.label})
+    return encoded

@@ -15,7 +15,7 @@ from tokenizers import Encoding
 from transformers import PreTrainedTokenizerBase
 
 from analysis.errors import InputError
-from analysis.texts.examples import Example, Relation
+from analysis.texts.examples import Example, Relation, as_sequences
 
 SEGMENT_IDS = ("pair", "zeros")
 FAR = 2**40  # more than any text has characters
@@ -91,14 +91,17 @@ def layouts(
 ) -> list[Layout]:
     """Tokenised sequences of at most `max_tokens` tokens; what is too long loses pieces of its longer text.
 
-    The final [SEP] always stays. `segment_ids="pair"` numbers the texts of a pair as the tokenizer does, `zeros`
-    gives both the number 0 (the released code of Clark 2019). Raises InputError for repeated ids, a text without
-    any word piece, a limit that the encoder cannot hold, or another kind of segment ids.
+    An example with choices becomes several sequences, `<id>#0`, `<id>#1` and on (see `as_sequences`). The final [SEP]
+    always stays. `segment_ids="pair"` numbers the texts of a pair as the tokenizer does, `zeros`
+    gives both the number 0 (the released code of Clark 2019). Raises InputError for repeated ids, a text that
+    is no string or has no word piece, a tokenizer that sets no [CLS] or [SEP], a limit that the encoder cannot hold,
+    or another kind of segment ids.
     """
     if segment_ids not in SEGMENT_IDS:
         raise InputError(f"segment_ids is {segment_ids!r}: choose {' or '.join(SEGMENT_IDS)}")
     if not 8 <= max_tokens <= tokenizer.model_max_length:
         raise InputError(f"max_tokens is {max_tokens}: choose 8 to {tokenizer.model_max_length}")
+    examples = as_sequences(examples)
     if len({example.id for example in examples}) < len(examples):
         raise InputError("two examples have the same id: give every example an id of its own")
     if not examples:
@@ -135,6 +138,12 @@ def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, encoding: Enco
             raise InputError(f"{example.id}: {name} holds no word piece: remove the row or mend its text")
     text = np.array(numbers)
     special = text < 0
+    cls, sep = (special & (ids == number) for number in (tokenizer.cls_token_id, tokenizer.sep_token_id))
+    if not (cls.any() and sep.any()):
+        raise InputError(
+            f"{tokenizer.name_or_path or type(tokenizer).__name__} sets no [CLS] or no [SEP] around a text: give the "
+            "tokenizer of a BERT-like encoder"
+        )
     # By the characters a token stands for: byte-level vocabularies spell ` ,` as `Ġ,`.
     written = [
         "" if index < 0 else example.texts[index][start:end]
@@ -147,8 +156,8 @@ def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, encoding: Enco
         type_ids=np.array(encoding.type_ids),
         text=text,
         spans=np.where(special[:, None], 0, np.array(offsets)),
-        cls=(ids == tokenizer.cls_token_id) & special,
-        sep=(ids == tokenizer.sep_token_id) & special,
+        cls=cls,
+        sep=sep,
         punctuation=np.array([is_punctuation(characters) for characters in written]),
         cut=full - len(ids),
     )

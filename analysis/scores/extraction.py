@@ -19,7 +19,7 @@ from analysis.scores.contraction import Contraction
 from analysis.scores.forms import Form, Full
 from analysis.scores.maps import ReadMaps, Source, find_source
 from analysis.scores.sieves import Sieve, by_label, resolve
-from analysis.texts.examples import Example, clusters
+from analysis.texts.examples import Example, as_sequences, clusters
 from analysis.texts.syntax import Relations
 
 State = TypeVar("State", bound=Hashable)
@@ -83,6 +83,7 @@ def extract_states(
     Sequences are tokenised, sieves built and batches made once for all of them. Raises InputError as `extract`
     does, and for encoders that do not share a tokenizer.
     """
+    examples = as_sequences(examples)
     models = [*encoders.values()]
     if not same_tokenizers([model.tokenizer for model in models]):
         raise InputError(

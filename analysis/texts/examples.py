@@ -9,6 +9,8 @@ import pandas as pd
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from analysis.errors import InputError
+
 
 class Relation(NamedTuple):
     """One grammatical relation between two words of one text.
@@ -24,20 +26,59 @@ class Relation(NamedTuple):
     head: tuple[int, int]
 
 
+class Tag(NamedTuple):
+    """The universal part of speech (UPOS) of one word of one text.
+
+    `text` is 0 for `text_a` and 1 for `text_b`; `word` is its character span (start, end) in that text.
+    """
+
+    upos: str
+    text: int
+    word: tuple[int, int]
+
+
 @dataclass(frozen=True)
 class Example:
-    """One sequence: a text or a pair of texts, with a class index and gold relations where known."""
+    """One sequence, a text or a pair of texts; its label, gold relations and gold word tags where known.
+
+    `label` is a class index, a number (regression), or the number of the right one of several `choices`. An example
+    with choices is read as several sequences (see `as_sequences`).
+    """
 
     id: str
     text_a: str
     text_b: str | None = None
-    label: int | None = None
+    label: int | float | None = None
     relations: tuple[Relation, ...] | None = None
+    tags: tuple[Tag, ...] | None = None
+    choices: tuple[str, ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The one or two texts, in order."""
-        return (self.text_a,) if self.text_b is None else (self.text_a, self.text_b)
+        """The texts in order: one, two, or the shared one before all choices."""
+        shared = (self.text_a,) if self.text_a or not self.choices else ()
+        return (*shared, *(() if self.text_b is None else (self.text_b,)), *self.choices)
+
+
+def as_sequences(examples: Sequence[Example]) -> list[Example]:
+    """What an encoder reads of the examples: each of them, or `<id>#0`, `<id>#1` and on for one with choices.
+
+    A choice is the second text of its sequence, or stands alone where `text_a` is empty. Raises InputError for a text
+    that is no string, and for an example that has both choices and a second text, or a single choice.
+    """
+    return [sequence for example in examples for sequence in _sequences(example)]
+
+
+def _sequences(example: Example) -> list[Example]:
+    for text in example.texts:
+        if not isinstance(text, str):
+            raise InputError(f"{example.id}: a text is {text!r}: give a string, or remove the row")
+    if not example.choices:
+        return [example]
+    if example.text_b is not None or len(example.choices) < 2:
+        raise InputError(f"{example.id}: give two choices or more, and no text_b beside them")
+    shared = example.texts[: -len(example.choices)]
+    return [Example(f"{example.id}#{number}", *shared, text) for number, text in enumerate(example.choices)]
 
 
 def clusters(examples: Sequence[Example]) -> list[str]:

@@ -1,21 +1,18 @@
-"""Grammatical relations of texts: gold, from a CoNLL-U file, or from a spaCy pipeline."""
+"""Grammatical relations and word tags of texts: gold, from a CoNLL-U file, or from a spaCy pipeline."""
 
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import conllu
-from tqdm import tqdm
 
 from analysis.errors import InputError
-from analysis.files import expand, write_text
-from analysis.texts.examples import Example, Relation
+from analysis.files import expand
+from analysis.texts.examples import Example, Relation, Tag, as_sequences
+from analysis.texts.parses import Arc, Parse, Span
+from analysis.texts.pipelines import pipeline_parses
 
 Relations = Mapping[str, Sequence[Relation]]
-Arc = tuple[str, tuple[int, int], tuple[int, int]]
+UNTAGGED = ("", "_")  # what stands for an unknown part of speech
 # Stanford and ClearNLP names on the left are what spaCy's own English models print; UD's `obj` is the
 # direct object that the paper calls dobj.
 SAME_RELATION = {"obj": "dobj", "nsubjpass": "nsubj:pass", "csubjpass": "csubj:pass", "auxpass": "aux:pass"}
@@ -39,34 +36,66 @@ def parse(
 
     `parser` is `gold` (relations that came with the examples), a CoNLL-U file whose sentences' texts are the
     examples' texts, or a spaCy pipeline (package or folder). With a folder as `cache`, spaCy parses each set
-    of texts once. Raises InputError for missing gold relations, a text that the file lacks, broken CoNLL-U
-    or a parser that is not installed.
+    of texts once. An example with choices has the relations of each of its sequences (see `as_sequences`). Raises
+    InputError for missing gold relations, a text that the file lacks, broken CoNLL-U or a parser that is not
+    installed.
     """
+    read = as_sequences(examples)
     if str(parser) == "gold":
-        return {example.id: _gold(example) for example in examples}
-    path = expand(parser)
-    if path.suffix == ".conllu":
-        return _assemble(examples, _conllu_arcs(path))
-    return _assemble(examples, _spacy_arcs(str(path), examples, cache))
-
-
-def _gold(example: Example) -> tuple[Relation, ...]:
-    if example.relations is None:
-        raise InputError(
-            f"{example.id} has no gold relations: name a spaCy pipeline or a CoNLL-U file as parser"
-        )
-    return example.relations
-
-
-def _assemble(examples: Sequence[Example], arcs: Callable[[str], Iterable[Arc]]) -> dict[str, tuple]:
+        return {example.id: _gold(example, "relations") for example in read}
+    parses = _parses(read, parser, cache)
     return {
         example.id: tuple(
             Relation(canonical(label), index, dependent, head)
             for index, text in enumerate(example.texts)
-            for label, dependent, head in arcs(text)
+            for label, dependent, head in parses(text).arcs
         )
-        for example in examples
+        for example in read
     }
+
+
+def tags(
+    examples: Sequence[Example], parser: str | Path = "gold", cache: str | Path | None = None
+) -> dict[str, tuple[Tag, ...]]:
+    """The universal part of speech of every word of every example, by its id, from the same parse as `parse`.
+
+    Raises InputError as `parse` does, and for a parser that does not tell a word's part of speech.
+    """
+    read = as_sequences(examples)
+    if str(parser) == "gold":
+        return {example.id: _gold(example, "tags") for example in read}
+    parses = _parses(read, parser, cache)
+    found = {
+        example.id: tuple(
+            Tag(upos, index, word)
+            for index, text in enumerate(example.texts)
+            for upos, word in parses(text).tags
+        )
+        for example in read
+    }
+    if untagged := [name for name, words in found.items() if any(tag.upos in UNTAGGED for tag in words)]:
+        raise InputError(f"{parser} gives no part of speech of a word of {untagged[0]}: name another parser")
+    return found
+
+
+def _gold(example: Example, kind: str) -> tuple:
+    found = getattr(example, kind)
+    if found is None:
+        raise InputError(
+            f"{example.id} has no gold {kind}: name a spaCy pipeline or a CoNLL-U file as parser"
+        )
+    return found
+
+
+def _parses(
+    examples: Sequence[Example], parser: str | Path, cache: str | Path | None
+) -> Callable[[str], Parse]:
+    """What gives the parse of every text of the examples."""
+    path = expand(parser)
+    if path.suffix == ".conllu":
+        return _conllu_parses(path)
+    texts = sorted({text for example in examples for text in example.texts})
+    return pipeline_parses(str(path), texts, cache)
 
 
 def read_conllu(path: Path) -> list[conllu.TokenList]:
@@ -96,17 +125,20 @@ def parse_conllu(text: str, place: str) -> list[conllu.TokenList]:
     return sentences
 
 
-def _conllu_arcs(path: Path) -> Callable[[str], Iterable[Arc]]:
-    sentences = {sentence_text(s): sentence_arcs(s, path) for s in read_conllu(path)}
+def _conllu_parses(path: Path) -> Callable[[str], Parse]:
+    sentences = {
+        sentence_text(sentence): Parse.of(sentence_arcs(sentence, path), sentence_tags(sentence, path))
+        for sentence in read_conllu(path)
+    }
 
-    def arcs(text: str) -> Iterable[Arc]:
+    def parsed(text: str) -> Parse:
         if text not in sentences:
             raise InputError(
                 f"{path} has no sentence with the text {text[:60]!r}: parse it or use another parser"
             )
         return sentences[text]
 
-    return arcs
+    return parsed
 
 
 def sentence_text(sentence: conllu.TokenList) -> str:
@@ -134,7 +166,7 @@ def surface(sentence: conllu.TokenList) -> list[conllu.Token]:
 
 def sentence_arcs(sentence: conllu.TokenList, path: Path) -> list[Arc]:
     """The arcs of one sentence by character span; words inside a multiword token share or divide its span."""
-    name = f"{path}, sentence {sentence.metadata.get('sent_id', sentence_text(sentence)[:40])}"
+    name = _sentence_name(sentence, path)
     spans = _word_spans(sentence, name)
     arcs = []
     for word in sentence:
@@ -146,6 +178,17 @@ def sentence_arcs(sentence: conllu.TokenList, path: Path) -> list[Arc]:
             )
         arcs.append((word["deprel"], spans[word["id"]], spans[word["head"]]))
     return arcs
+
+
+def sentence_tags(sentence: conllu.TokenList, path: Path) -> list[tuple[str, Span]]:
+    """The universal part of speech of every word of one sentence and its character span; "" where it has none."""
+    spans = _word_spans(sentence, _sentence_name(sentence, path))
+    words = {word["id"]: word["upos"] or "" for word in sentence if isinstance(word["id"], int)}
+    return [(words[number], span) for number, span in spans.items()]
+
+
+def _sentence_name(sentence: conllu.TokenList, path: Path) -> str:
+    return f"{path}, sentence {sentence.metadata.get('sent_id', sentence_text(sentence)[:40])}"
 
 
 def _word_spans(sentence: conllu.TokenList, name: str) -> dict[int, tuple[int, int]]:
@@ -167,85 +210,3 @@ def _word_spans(sentence: conllu.TokenList, name: str) -> dict[int, tuple[int, i
             spans[member] = (start, end)
             start = end if divides else start
     return spans
-
-
-def _spacy_arcs(
-    pipeline: str, examples: Sequence[Example], cache: str | Path | None
-) -> Callable[[str], Iterable[Arc]]:
-    texts = sorted({text for example in examples for text in example.texts})
-    if cache is None:
-        return _parse_texts(_load_spacy(pipeline), texts).__getitem__
-    meta = _spacy_meta(pipeline)
-    identity = json.dumps([FORMAT, meta["name"], meta["version"], meta.get("performance"), texts])
-    path = Path(cache) / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
-    if not path.exists():
-        parsed = _parse_texts(_load_spacy(pipeline), texts)
-        write_text(path, json.dumps({text: _packed(arcs) for text, arcs in parsed.items()}))
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path} is damaged: delete it") from error
-    return lambda text: _unpacked(*stored[text])
-
-
-FORMAT = (
-    "labels, numbers"  # of the cache: few objects for a text, since Python's are slow to make and to keep
-)
-
-
-def _packed(arcs: Sequence[Arc]) -> tuple[str, list[int]]:
-    return " ".join(label for label, *_ in arcs), [
-        number for _, *spans in arcs for span in spans for number in span
-    ]
-
-
-def _unpacked(labels: str, numbers: Sequence[int]) -> list[Arc]:
-    spans = zip(*[iter(numbers)] * 4, strict=True)
-    return [(label, (a, b), (c, d)) for label, (a, b, c, d) in zip(labels.split(), spans, strict=True)]
-
-
-@lru_cache(maxsize=1)
-def _spacy_meta(pipeline: str) -> dict[str, Any]:
-    """What a pipeline says of itself, without loading it."""
-    import spacy
-
-    folder = Path(pipeline)
-    try:
-        return spacy.util.get_model_meta(folder if folder.is_dir() else spacy.util.get_package_path(pipeline))
-    except (OSError, ValueError, ImportError) as error:
-        raise _no_pipeline(pipeline) from error
-
-
-@lru_cache(maxsize=1)  # a corpus is parsed in many parts
-def _load_spacy(pipeline: str):
-    import spacy
-
-    try:
-        return spacy.load(pipeline, exclude=["ner", "lemmatizer", "attribute_ruler"])
-    except (OSError, ValueError) as error:
-        raise _no_pipeline(pipeline) from error
-
-
-def _no_pipeline(pipeline: str) -> InputError:
-    return InputError(
-        f"the spaCy pipeline {pipeline!r} cannot be loaded: install it (python -m spacy download "
-        f"{Path(pipeline).name}) or name a pipeline folder"
-    )
-
-
-def _parse_texts(nlp, texts: Sequence[str]) -> dict[str, list[Arc]]:
-    documents = nlp.pipe(texts, batch_size=64)
-    return {
-        text: [
-            (word.dep_, _span(word), _span(word.head))
-            for word in document
-            if word.head.i != word.i and not word.is_space
-        ]
-        for text, document in zip(
-            texts, tqdm(documents, "parsing", len(texts), leave=None, unit="text"), strict=True
-        )
-    }
-
-
-def _span(word) -> tuple[int, int]:
-    return (word.idx, word.idx + len(word))

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,8 +17,8 @@ from analysis.errors import InputError
 from analysis.files import expand, write_text
 from analysis.texts.bundled.documents import generate_documents
 from analysis.texts.examples import Example
-from analysis.texts.syntax import parse, read_conllu, sentence_text
-from analysis.texts.tasks import sample
+from analysis.texts.glue import sample
+from analysis.texts.syntax import parse, read_conllu, sentence_text, tags
 
 COLUMNS = "document sentence word length form upos xpos relation head entity line".split()
 # Where the conllu library divides a line: a form with two blanks in it would shift all later columns.
@@ -179,12 +180,12 @@ def read_trees(files: Sequence[Path]) -> Treebank:
 
 
 def treebank_examples(treebank: str | Path, n: int | None = None, seed: int = 0) -> list[Example]:
-    """Sentences of a CoNLL-U file with their gold relations, all of different texts or a seeded sample of `n`.
+    """Sentences of a CoNLL-U file with their gold relations and tags, all of different texts or a seeded sample of `n`.
 
     Raises InputError for a file that is missing or is no CoNLL-U.
     """
     path = expand(treebank)
     texts = dict.fromkeys(sentence_text(sentence) for sentence in read_conllu(path))
     examples = sample([Example(f"{path.stem}-{row}", text) for row, text in enumerate(texts)], n, seed)
-    gold = parse(examples, path)
-    return [Example(example.id, example.text_a, relations=gold[example.id]) for example in examples]
+    gold, words = parse(examples, path), tags(examples, path)
+    return [replace(example, relations=gold[example.id], tags=words[example.id]) for example in examples]

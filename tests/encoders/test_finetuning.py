@@ -1,22 +1,29 @@
 """Fine-tuning keeps a whole checkpoint or nothing; the metrics and baselines are recomputed by hand."""
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import transformers
+from scipy.stats import spearmanr
 from sklearn.metrics import accuracy_score, f1_score
-from transformers import Trainer
+from transformers import Trainer, TrainingArguments
 
 from analysis.encoders import finetuning
-from analysis.encoders.finetuning import baselines, evaluate, finetune, keep, measure
+from analysis.encoders.devices import training_precision
+from analysis.encoders.finetuning import OneDevice, evaluate, finetune, keep
+from analysis.encoders.layout import layouts
+from analysis.encoders.measures import baselines, measure
 from analysis.encoders.models import load_classifier, load_encoder, load_tokenizer
 from analysis.errors import InputError
 from analysis.texts.examples import Example
-from analysis.texts.tasks import TASKS
+from analysis.texts.tasks import TASKS, Task
 
 POSITIVE, NEGATIVE = "a warm and clever film", "a cold and boring film about nothing"
 
@@ -281,14 +288,14 @@ def test_majority_is_the_one_of_the_training_examples():
     """Of 32 training examples 11 are positive, of these 5 dev examples 3 are."""
     labels = [1, 1, 1, 0, 0]
     dev = [Example(f"d-{i}", POSITIVE, None, label) for i, label in enumerate(labels)]
-    assert baselines("sst-2", reviews(32), dev)["majority"] == {"accuracy": 2 / 5}
+    assert baselines("sst-2", reviews(32), dev)["constant"] == {"accuracy": 2 / 5}
 
 
 def test_majority_of_paraphrases_finds_them_all():
     share = 11 / 16
     examples = [Example(f"p-{i}", "they left", "they went", int(i < 11)) for i in range(16)]
     expected = {"accuracy": share, "f1": 2 * share / (share + 1)}
-    assert baselines("mrpc", examples, examples)["majority"] == pytest.approx(expected)
+    assert baselines("mrpc", examples, examples)["constant"] == pytest.approx(expected)
 
 
 def test_bag_of_words_finds_the_word_that_decides():
@@ -298,7 +305,7 @@ def test_bag_of_words_finds_the_word_that_decides():
         for i in range(40)
     ]
     scores = baselines("sst-2", examples[:30], examples[30:])
-    assert scores == {"majority": {"accuracy": 0.5}, "bag_of_words": {"accuracy": 1.0}}
+    assert scores == {"constant": {"accuracy": 0.5}, "bag_of_words": {"accuracy": 1.0}}
 
 
 def test_bag_of_words_cannot_tell_the_order_of_words():
@@ -318,3 +325,135 @@ def test_bag_of_words_cannot_relate_the_texts_of_a_pair():
     texts = [("yes", "yes"), ("yes", "no"), ("no", "no"), ("no", "yes")]
     examples = [Example(f"p-{i}", *texts[i % 4], i % 2) for i in range(80)]
     assert baselines("qnli", examples[:40], examples[40:])["bag_of_words"] == {"accuracy": 0.5}
+
+
+def ratings(count: int) -> list[Example]:
+    """Pairs of texts that are rated 5 where they are alike, 1 or 2 where not."""
+    return [
+        Example(
+            f"r-{i}", "they left", ("we ate", "they went")[i % 3 == 0], 5.0 if i % 3 == 0 else 1.0 + i % 2
+        )
+        for i in range(count)
+    ]
+
+
+WARRANTS = Task("warrants", ("accuracy",), kind="multiple choice")
+
+
+def arguments(count: int) -> list[Example]:
+    """Claims with two reasons each; the right one, in either place, is warm."""
+    return [
+        Example(f"w-{i}", "a film for all", label=i % 2, choices=(NEGATIVE, POSITIVE)[:: 1 if i % 2 else -1])
+        for i in range(count)
+    ]
+
+
+def test_regression_learns_and_its_checkpoint_gives_the_same_scores(tmp_path: Path):
+    examples = ratings(24)
+    scores = finetune("tiny", "sts-b", examples, examples[:9], tmp_path / "sts-b", 2, 8, 1e-3)
+    assert list(scores) == ["pearson", "spearman"]
+    assert evaluate(tmp_path / "sts-b", "sts-b", examples[:9]) == pytest.approx(scores)
+    encoder = load_encoder(tmp_path / "sts-b", task="sts-b")
+    with torch.no_grad():
+        found = [
+            encoder.model(**encoder.tokenizer(*e.texts, return_tensors="pt")).logits.item()
+            for e in examples[:9]
+        ]
+    labels = np.array([example.label for example in examples[:9]])
+    assert scores["pearson"] == pytest.approx(np.corrcoef(labels, found)[0, 1], abs=1e-4)
+    assert scores["spearman"] == pytest.approx(spearmanr(labels, found).statistic, abs=1e-4)
+
+
+def test_multiple_choice_learns_what_one_word_decides(tmp_path: Path):
+    folder, examples = tmp_path / "warrants", arguments(24)
+    scores = finetune("tiny", WARRANTS, examples, examples[:11], folder, 4, 8, 1e-3)
+    assert scores == {"accuracy": 1.0}
+    assert evaluate(folder, WARRANTS, arguments(7)) == scores
+    swapped = [replace(example, label=1 - example.label) for example in arguments(7)]
+    assert evaluate(folder, WARRANTS, swapped) == {"accuracy": 0.0}
+    made = json.loads((folder / finetuning.RECIPE).read_text())["recipe"]
+    assert made["task"] == "warrants"
+    # One logit a sequence: the larger one of an example is that of its right choice.
+    encoder = load_encoder(folder, task=WARRANTS)
+    batch = layouts(encoder.tokenizer, examples[:2])
+    with torch.no_grad():
+        logits = encoder.model(**encoder.inputs(batch)).logits
+    assert [layout.id for layout in batch] == ["w-0#0", "w-0#1", "w-1#0", "w-1#1"]
+    assert logits.view(2, 2).argmax(dim=1).tolist() == [example.label for example in examples[:2]]
+
+
+def test_choices_of_different_number_or_of_another_kind_of_task(tmp_path: Path):
+    odd = Example("odd", "a", label=0, choices=("b", "c", "d"))
+    with pytest.raises(InputError, match="^odd has 3 choices: give all examples the same number"):
+        finetune("tiny", WARRANTS, [*arguments(3), odd], arguments(3), tmp_path / "w")
+    with pytest.raises(InputError, match="^w-0 has 2 choices: .* none for other tasks$"):
+        finetune("tiny", "mrpc", arguments(3), arguments(3), tmp_path / "w")
+    with pytest.raises(InputError, match="^p-0 has 0 choices"):
+        finetune("tiny", WARRANTS, pairs(3), pairs(3), tmp_path / "w")
+    assert files(tmp_path) == set()
+
+
+def test_checkpoint_without_a_trained_head_is_not_scored(tmp_path: Path, trained):
+    with pytest.raises(InputError, match="^minilm has no trained classification head"):
+        evaluate("minilm", "mrpc", pairs(4))
+    with pytest.raises(InputError, match="has a classification head of 2 labels where 3 are needed"):
+        evaluate(trained[0], "mnli", pairs(4))
+    with pytest.raises(InputError, match="has a classification head of 2 labels where 3 are needed"):
+        finetune(trained[0], "mnli", pairs(4), pairs(4), tmp_path / "mnli")
+    assert files(tmp_path) == set()
+
+
+def test_recipe_of_a_classification_task(trained):
+    """What stands here recognises checkpoints made earlier: a change trains all of them again."""
+    made = json.loads((trained[0] / finetuning.RECIPE).read_text())["recipe"]
+    texts = [(e.id, e.texts, e.label) for e in (*pairs(32), *pairs(32)[:11])]
+    assert made == {
+        "encoder": load_encoder("tiny").digest,
+        "task": "mrpc",
+        "examples": hashlib.sha256(json.dumps(texts).encode()).hexdigest(),
+        "sizes": [32, 11],
+        "options": [2, 16, 1e-3, 0.1, 0, 128, "cpu", training_precision("cpu")],
+        "versions": [torch.__version__, transformers.__version__],
+    }
+
+
+def test_one_of_several_gpus_trains_with_the_batch_that_was_asked_for(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(TrainingArguments, "device", property(lambda _: torch.device("cuda:0")))
+    monkeypatch.setattr(TrainingArguments, "n_gpu", property(lambda _: 4))
+    common = TrainingArguments(str(tmp_path), per_device_train_batch_size=8)
+    assert (common.device, common.train_batch_size) == (torch.device("cuda:0"), 32)
+    own = OneDevice(str(tmp_path), "cuda:1", per_device_train_batch_size=8)
+    assert (own.device, own.n_gpu, own.train_batch_size) == (torch.device("cuda:1"), 1, 8)
+    assert not own.use_cpu
+
+
+def test_device_of_the_processor_alone(tmp_path: Path):
+    own = OneDevice(str(tmp_path), "cpu", per_device_train_batch_size=8)
+    assert (own.device.type, own.n_gpu, own.train_batch_size) == ("cpu", 0, 8)
+
+
+def test_correlations_by_hand():
+    """Deviations (-1, 0, 1) and (-1, 1, 0): 1 / 2. Matthews: (2 * 3 - 1 * 2) / sqrt(3 * 4 * 4 * 5)."""
+    found = measure("sts-b", np.array([1.0, 2.0, 3.0]), np.array([0.0, 2.0, 1.0]))
+    assert found == pytest.approx({"pearson": 0.5, "spearman": 0.5})
+    labels, predictions = np.array([1, 1, 1, 1, 0, 0, 0, 0]), np.array([1, 1, 0, 0, 1, 0, 0, 0])
+    assert measure("cola", labels, predictions) == pytest.approx(
+        {"matthews": (2 * 3 - 1 * 2) / (3 * 4 * 4 * 5) ** 0.5, "accuracy": 5 / 8}
+    )
+
+
+def test_answers_that_are_all_the_same_order_nothing():
+    assert measure("sts-b", np.array([1.0, 2.0, 3.0]), np.full(3, 2.0)) == {"pearson": 0.0, "spearman": 0.0}
+    assert measure("cola", np.array([0, 1, 1]), np.ones(3, int))["matthews"] == 0.0
+
+
+def test_baselines_of_numbers():
+    scores = baselines("sts-b", ratings(24), ratings(24))
+    assert scores["constant"] == {"pearson": 0.0, "spearman": 0.0}
+    assert scores["bag_of_words"]["pearson"] > 0.9
+
+
+def test_baselines_of_choices():
+    """The first choice is right in every other example; one word tells all of them."""
+    scores = baselines(WARRANTS, arguments(24), arguments(9))
+    assert scores == {"constant": {"accuracy": 5 / 9}, "bag_of_words": {"accuracy": 1.0}}

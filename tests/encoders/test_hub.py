@@ -16,7 +16,7 @@ from analysis.texts.tasks import TASKS
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = """
 import dataclasses, json, sys
-from analysis.texts.tasks import load_examples
+from analysis.texts.glue import load_examples
 for task, options in json.loads(sys.argv[1]):
     examples = load_examples(task, "hub", **options)
     print(json.dumps([dataclasses.astuple(example) for example in examples]), flush=True)
@@ -29,7 +29,15 @@ print(json.dumps([encoder.model.config.num_hidden_layers, encoder.model.config.n
                   encoder.tokenizer.tokenize("It works ."), weights.sum().item()]))
 """
 SAMPLE = ("mrpc", {"split": "dev", "n": 5})
-WHOLE = {"sst-2": ("test", "test"), "qqp": ("train", "train"), "qnli": ("dev", "validation")}
+WHOLE = {
+    "sst-2": ("test", "test"),
+    "qqp": ("train", "train"),
+    "qnli": ("dev", "validation"),
+    "rte": ("dev", "validation"),
+    "cola": ("dev", "validation"),
+    "sts-b": ("dev", "validation"),
+    "mnli": ("dev_mismatched", "validation_mismatched"),
+}
 ASKED = [SAMPLE, *((task, {"split": split}) for task, (split, _) in WHOLE.items())]
 
 
@@ -79,7 +87,15 @@ def expected(task: str, split: str, served: pd.DataFrame) -> list[list]:
         texts = [row[column] for column in TASKS[task].hub_columns]
         label = None if row["label"] == -1 else row["label"]
         rows.append(
-            [f"{task}-{split}-{number}", texts[0], texts[1] if len(texts) == 2 else None, label, None]
+            [
+                f"{task}-{split}-{number}",
+                texts[0],
+                texts[1] if len(texts) == 2 else None,
+                label,
+                None,
+                None,
+                [],
+            ]
         )
     return rows
 

@@ -5,7 +5,9 @@ from dataclasses import fields
 import numpy as np
 import pytest
 from architectures import byte_level_tokenizer
-from transformers import PreTrainedTokenizerBase
+from tokenizers import Tokenizer
+from tokenizers.processors import TemplateProcessing
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from analysis.encoders.layout import Layout, batches, is_punctuation, layouts
 from analysis.encoders.models import load_tokenizer
@@ -24,6 +26,43 @@ def tokenizer() -> PreTrainedTokenizerBase:
 def one(tokenizer: PreTrainedTokenizerBase, *texts: str, max_tokens: int = 128) -> Layout:
     """The layout of one sequence."""
     return layouts(tokenizer, [Example("only", *texts)], max_tokens)[0]
+
+
+def test_choices_are_laid_out_as_sequences(tokenizer):
+    found = layouts(tokenizer, [PAIR, Example("q", "it rains", choices=("go", "sing"))])
+    assert [layout.id for layout in found] == ["pair", "q#0", "q#1"]
+    assert found[2].tokens == ("[CLS]", "it", "rains", "[SEP]", "sing", "[SEP]")
+
+
+@pytest.mark.parametrize("text", [None, 3, 2.5])
+def test_text_that_is_no_string_is_named(tokenizer, text):
+    with pytest.raises(InputError, match=f"^bad: a text is {text}: give a string, or remove the row$"):
+        layouts(tokenizer, [PAIR, Example("bad", text, "two")])
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\u200b", "\t\n"])
+def test_text_of_blanks_is_named(tokenizer, text):
+    with pytest.raises(
+        InputError, match="^blank: text_b holds no word piece: remove the row or mend its text$"
+    ):
+        layouts(tokenizer, [PAIR, Example("blank", "one", text)])
+
+
+def test_text_of_emoji_is_read_as_unknown_words(tokenizer):
+    layout = one(tokenizer, "\N{DOG FACE}\N{CAT FACE} \N{FIRE}")
+    assert layout.tokens == ("[CLS]", "[UNK]", "[UNK]", "[SEP]")
+    assert layout.text.tolist() == [-1, 0, 0, -1]
+
+
+def test_tokenizer_without_special_tokens_is_refused(tokenizer):
+    bare = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(tokenizer.backend_tokenizer.to_str()), pad_token="[PAD]"
+    )
+    bare.backend_tokenizer.post_processor = TemplateProcessing(single="$A", pair="$A $B")
+    with pytest.raises(
+        InputError, match=r"sets no \[CLS\] or no \[SEP\] around a text: give the tokenizer of"
+    ):
+        layouts(bare, [PAIR])
 
 
 def written(layout: Layout, *texts: str) -> list[str]:

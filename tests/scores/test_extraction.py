@@ -549,3 +549,13 @@ def test_segment_ids_reach_the_model(tiny):
     assert np.abs(zeros - numbered).max() > 1e-3
     found = run(tiny, [pair], roles=["offset_+0"], segment_ids="zeros").squeeze()
     np.testing.assert_allclose(found, zeros.diagonal(axis1=2, axis2=3).sum(-1), rtol=1e-4)
+
+
+def test_examples_with_choices_are_scored_as_their_sequences(tiny):
+    example = Example("q", "It rains .", label=0, choices=("We go in .", "We stay out ."))
+    found = extract(tiny, [example], roles=["local", "cls"], progress=False)
+    written_out = [Example(f"q#{i}", "It rains .", text) for i, text in enumerate(example.choices)]
+    expected = extract(tiny, written_out, roles=["local", "cls"], progress=False)
+    xr.testing.assert_identical(found, expected)
+    assert found["sequence"].values.tolist() == ["q#0", "q#1"]
+    assert len(set(found["cluster"].values)) == 1

@@ -17,8 +17,8 @@ from analysis.papers.pande2021.ceilings import uniform_head
 from analysis.scores.extraction import extract, extract_states, read_attention
 from analysis.scores.maps import MAPS, Source, changed, map_source, shuffled, uniform
 from analysis.statistics.roles import compose
+from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
-from analysis.texts.tasks import load_examples
 from analysis.texts.treebank import treebank_examples
 
 KEPT = ["cls", "sep", "sep_first", "sep_last", "delimiter"]

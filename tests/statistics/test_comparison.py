@@ -11,6 +11,7 @@ from studies import error_of
 
 from analysis.errors import InputError
 from analysis.statistics.comparison import CHANGES, COLUMNS, KEYS, compare, partial_conjunction, sign_flip
+from analysis.texts.bundled.corpus import generate
 
 ROLES, LAYERS, HEADS, N = ["local", "nsubj"], 3, 4, 40
 FAST = {"resamples": 199, "permutations": 999}
@@ -287,6 +288,15 @@ def test_clusters_must_be_known(states):
     without = [state.drop_vars("cluster") for state in states]
     with pytest.raises(InputError, match="no coordinate cluster"):
         compared(*without, unit="cluster")
+
+
+def test_bundled_samples_of_two_seeds_are_not_paired(states):
+    """Rows of one number hold other texts; tests of their differences would be meaningless."""
+    before, after = states
+    size = before.sizes["sequence"]
+    names = [[example.id for example in generate("sst-2", size, seed)] for seed in (0, 1)]
+    before, after = (state.assign_coords(sequence=own) for state, own in zip(states, names, strict=True))
+    assert "differ in sequence" in error_of(compare, before, after, labels(before), labels(after))
 
 
 @pytest.mark.parametrize("name", ["sequence", "role", "layer", "head"])

@@ -420,6 +420,14 @@ def test_audit_refuses_impossible_parameters(scores, change, message):
         role_table(scores, **change)
 
 
+@pytest.mark.parametrize("tau", [float("nan"), float("inf")])
+@pytest.mark.parametrize("table", [role_table, published_table])
+def test_threshold_that_is_no_number(scores, table, tau):
+    """NaN gave no label and no word."""
+    with pytest.raises(InputError, match=f"^tau is {tau}; it must be a finite number, such as 3$"):
+        table(scores, tau)
+
+
 def test_adjust_keeps_missing_p_values_and_does_not_count_them():
     p = np.random.default_rng(1).random(40) ** 4
     with_gap = np.insert(p, 7, np.nan)

@@ -84,7 +84,7 @@ mass""".split(),
 differ width_ratio""".split(),
     "sensitivity_controls": ["control", "role", "n", "mean", "highest", "published", "audited", "task"],
     "seeds_agreement": ["task", "role", "runs", "between_runs", "with_pretrained", "always", "ever"],
-    "finetune": ["task", "seed", "metric", "majority", "bag_of_words", "finetuned", "train", "dev"],
+    "finetune": ["task", "seed", "metric", "constant", "bag_of_words", "finetuned", "train", "dev"],
     "claims": CLAIM_COLUMNS,
     "claims_seeds": ["claim", "seed", "estimate", "verdict"],
     "clark_surface": """layer head next previous self cls sep punct sep_sep rest_sep entropy entropy_cls""".split(),
@@ -273,7 +273,7 @@ def test_finetune_has_every_metric_of_every_task(study: Ran):
     assert list(found[["task", "seed", "metric"]].itertuples(index=False, name=None)) == [
         (task, seed, metric) for task in TASKS for seed in SEEDS for metric in metrics[task]
     ]
-    assert found[["majority", "bag_of_words", "finetuned"]].stack().between(0, 1).all()
+    assert found[["constant", "bag_of_words", "finetuned"]].stack().between(0, 1).all()
     assert (found["train"].eq(32) & found["dev"].eq(16)).all()
 
 

@@ -1,6 +1,9 @@
 """Examples hold one or two texts; those that share a text form clusters."""
 
-from analysis.texts.examples import Example, Relation, clusters
+import pytest
+
+from analysis.errors import InputError
+from analysis.texts.examples import Example, Relation, as_sequences, clusters
 
 
 def test_texts_of_a_single_text_and_of_a_pair():
@@ -26,3 +29,29 @@ def test_different_texts_are_clusters_of_one():
 
 def test_equal_examples_are_one_cluster():
     assert clusters([Example("1", "a", "a"), Example("2", "a", "a")]) == ["1", "1"]
+
+
+def test_choices_are_sequences_with_the_shared_text_before_each():
+    example = Example("q", "It rains .", label=1, choices=("Go .", "Stay .", "Sing ."))
+    expected = [Example(f"q#{i}", "It rains .", text) for i, text in enumerate(("Go .", "Stay .", "Sing ."))]
+    assert as_sequences([Example("a", "One .", "Two .", 1), example]) == [
+        Example("a", "One .", "Two .", 1),
+        *expected,
+    ]
+    assert example.texts == ("It rains .", "Go .", "Stay .", "Sing .")
+    assert as_sequences([Example("w", "", choices=("Go .", "Stay ."))])[1] == Example("w#1", "Stay .")
+
+
+@pytest.mark.parametrize(
+    ("example", "message"),
+    [
+        (Example("x", None), "^x: a text is None: give a string, or remove the row$"),
+        (Example("x", "a", 3.5), "^x: a text is 3.5: "),
+        (Example("x", "a", choices=("b", None)), "^x: a text is None: "),
+        (Example("x", "a", choices=("b",)), "^x: give two choices or more"),
+        (Example("x", "a", "b", choices=("c", "d")), "^x: .* no text_b beside them$"),
+    ],
+)
+def test_texts_that_are_no_strings_and_wrong_choices(example: Example, message: str):
+    with pytest.raises(InputError, match=message):
+        as_sequences([Example("good", "a"), example])

@@ -11,9 +11,10 @@ from architectures import byte_level_tokenizer
 from analysis.encoders.layout import Layout, layouts, piece_ranges, token_pairs
 from analysis.encoders.models import load_tokenizer
 from analysis.errors import InputError
-from analysis.texts import syntax
+from analysis.texts import pipelines
+from analysis.texts.bundled.corpus import generate
 from analysis.texts.examples import Example, Relation
-from analysis.texts.syntax import canonical, parse, read_conllu, sentence_text, surface
+from analysis.texts.syntax import canonical, parse, read_conllu, sentence_text, surface, tags
 
 # A contraction, an empty node, the same word twice, and a sentence without `# text` whose blanks are in MISC.
 SENTENCES = """\
@@ -319,7 +320,7 @@ def test_cache_is_used_and_equals_a_fresh_parse(spacy_parser: str, tmp_path: Pat
         raise AssertionError("the texts are parsed again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(syntax, "_parse_texts", refuse)
+        patch.setattr(pipelines, "_parse_texts", refuse)
         assert parse(SPACY_EXAMPLES, spacy_parser, tmp_path / "cache") == fresh
         assert parse(SPACY_EXAMPLES[::-1], spacy_parser, tmp_path / "cache") == fresh
         with pytest.raises(AssertionError, match="parsed again"):
@@ -335,3 +336,68 @@ def test_damaged_cache(spacy_parser: str, tmp_path: Path):
     stored.write_text(stored.read_text()[:40])
     message = error_of(SPACY_EXAMPLES, spacy_parser, tmp_path)
     assert message == f"{stored} is damaged: delete it"
+
+
+def test_tags_of_conllu_words_and_of_those_within_a_multiword(tmp_path: Path):
+    path = tmp_path / "trees.conllu"
+    path.write_text(SENTENCES)
+    text = "She didn't see the cat, the cat ran."
+    [found] = tags([Example("one", "Red cars!", text)], path).values()
+    spelt_out = [(tag.text, (("Red cars!", text)[tag.text])[slice(*tag.word)], tag.upos) for tag in found]
+    assert spelt_out[:3] == [(0, "Red", "ADJ"), (0, "cars", "NOUN"), (0, "!", "PUNCT")]
+    assert spelt_out[3:7] == [(1, "She", "PRON"), (1, "did", "AUX"), (1, "n't", "PART"), (1, "see", "VERB")]
+    assert len(found) == 3 + 11
+
+
+def test_gold_tags_of_the_bundled_corpus_cover_its_words():
+    [example] = generate("mrpc", 1, 0)
+    found = tags([example])[example.id]
+    assert found == example.tags
+    assert {tag.text for tag in found} == {0, 1}
+    words = {(relation.text, relation.dependent) for relation in example.relations}
+    assert words < {(tag.text, tag.word) for tag in found}
+    assert {"NOUN", "VERB", "PUNCT"} <= {tag.upos for tag in found}
+
+
+def test_tags_that_are_not_known(tmp_path: Path):
+    with pytest.raises(InputError, match="^one has no gold tags: name a spaCy pipeline or a CoNLL-U file"):
+        tags([Example("one", FIRST)])
+    path = tmp_path / "trees.conllu"
+    path.write_text(
+        "# text = Red cars\n1\tRed\t_\t_\t_\t_\t2\tamod\t_\t_\n2\tcars\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n"
+    )
+    with pytest.raises(InputError, match="gives no part of speech of a word of one: name another parser"):
+        tags([Example("one", "Red cars")], path)
+
+
+def test_choices_are_parsed_as_their_sequences(tmp_path: Path):
+    path = tmp_path / "trees.conllu"
+    path.write_text(SENTENCES)
+    example = Example("q", "Red cars!", choices=("Red cars!", "She didn't see the cat, the cat ran."))
+    found = parse([example], path)
+    assert list(found) == ["q#0", "q#1"]
+    assert {relation.text for relation in found["q#1"]} == {0, 1}
+
+
+def test_spacy_tags_come_from_the_cached_parse(spacy_parser: str, tmp_path: Path, monkeypatch):
+    fresh = tags(SPACY_EXAMPLES, spacy_parser)
+    parse(SPACY_EXAMPLES, spacy_parser, tmp_path)
+    monkeypatch.setattr(pipelines, "_parse_texts", None)
+    assert tags(SPACY_EXAMPLES, spacy_parser, tmp_path) == fresh
+    text = SPACY_EXAMPLES[0].text_a
+    expected = "DET ADJ NOUN ADV VERB DET NOUN PUNCT".split()
+    assert [(tag.upos, text[slice(*tag.word)]) for tag in fresh["one"]] == list(
+        zip(expected, text.split(), strict=True)
+    )
+    assert "AUX PART VERB".split() == [tag.upos for tag in fresh["two"] if tag.text == 1][1:4]
+
+
+def test_cache_of_a_format_without_tags_is_not_read(spacy_parser: str, tmp_path: Path, monkeypatch):
+    """A file of arcs alone, as earlier versions wrote, has another name."""
+    monkeypatch.setattr(pipelines, "FORMAT", "labels, numbers")
+    parse(SPACY_EXAMPLES, spacy_parser, tmp_path)
+    (old,) = tmp_path.iterdir()
+    old.write_text(json.dumps({text: ["", []] for one in SPACY_EXAMPLES for text in one.texts}))
+    monkeypatch.undo()
+    assert tags(SPACY_EXAMPLES, spacy_parser, tmp_path) == tags(SPACY_EXAMPLES, spacy_parser)
+    assert len(list(tmp_path.iterdir())) == 2

@@ -1,33 +1,57 @@
 """Examples of every task and source, and one line for every kind of wrong input."""
 
+import hashlib
 from collections import Counter
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
-from analysis.texts.examples import Example, Relation
-from analysis.texts.tasks import TASKS, Row, hub_rows, load_examples, sample, validated
+from analysis.scores.extraction import extract
+from analysis.texts.examples import Example
+from analysis.texts.glue import Row, hub_rows, load_examples, sample, validated
+from analysis.texts.syntax import parse
+from analysis.texts.tasks import TASKS, Task, task_named
 
 HEADERS = {
     "mrpc": "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",
     "qqp": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate",
     "sst-2": "sentence\tlabel",
     "qnli": "index\tquestion\tsentence\tlabel",
+    "rte": "index\tsentence1\tsentence2\tlabel",
+    "sts-b": "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore",
+    "mnli": "index\tpairID\tgenre\tsentence1\tsentence2\tlabel1\tgold_label",
 }
 LINES = {
     "mrpc": ["1\t11\t12\tA cat sat .\tA cat was sitting .", "0\t13\t14\tNone .\tNA"],
     "qqp": ['5\t1\t2\t"""Why"" me?"\tWhy me?\t1', "6\t3\t4\tWho?\tHow?\t0"],
     "sst-2": ['so "good \t1', "bad \t0"],
     "qnli": ["0\tWho?\tBob did .\tentailment", "1\tWhen?\tIt rained .\tnot_entailment"],
+    "rte": ["0\tBob ran .\tBob moved .\tentailment", "1\tIt rained .\tIt snowed .\tnot_entailment"],
+    "cola": ["gj04\t1\t\tThey saw it.", "gj04\t0\t*\tThey it saw."],
+    "sts-b": [
+        "0\tmain\tfile\t2012\t1\tnone\tnone\tA man runs.\tA man is running.\t5.000",
+        "1\tmain\tfile\t2012\t2\tnone\tnone\tA cat sat.\tA dog ran.\t0.75",
+    ],
+    "mnli": [
+        "0\t1c\ttravel\tBob ran .\tBob sat .\tneutral\tcontradiction",
+        "1\t2n\tfiction\tA\tB\tx\tneutral",
+    ],
 }
 EXPECTED = {
     "mrpc": [("A cat sat .", "A cat was sitting .", 1), ("None .", "NA", 0)],
     "qqp": [('"""Why"" me?"', "Why me?", 1), ("Who?", "How?", 0)],
     "sst-2": [('so "good', None, 1), ("bad", None, 0)],
     "qnli": [("Who?", "Bob did .", 0), ("When?", "It rained .", 1)],
+    "rte": [("Bob ran .", "Bob moved .", 0), ("It rained .", "It snowed .", 1)],
+    "cola": [("They saw it.", None, 1), ("They it saw.", None, 0)],
+    "sts-b": [("A man runs.", "A man is running.", 5.0), ("A cat sat.", "A dog ran.", 0.75)],
+    "mnli": [("Bob ran .", "Bob sat .", 2), ("A", "B", 1)],
 }
+SINGLE = ("sst-2", "cola")
+BUNDLED = ("mrpc", "qqp", "sst-2", "qnli")
 # Rows and rows per class of the files under DATA_DIR, as its README counts them.
 COUNTS = {
     ("mrpc", "train"): {0: 1194, 1: 2474},
@@ -39,15 +63,22 @@ COUNTS = {
     ("qnli", "dev"): {0: 2702, 1: 2761},
     ("qqp", "train"): {0: 14750, 1: 8747},
     ("qqp", "dev"): {0: 2524, 1: 1476},
+    ("rte", "dev"): {0: 146, 1: 131},
+    ("cola", "dev"): {0: 322, 1: 721},
 }
 
 
 def write(folder: Path, task: str, content: str | bytes, split: str = "dev") -> Path:
     """A GLUE file of a task with the given content, in `folder`."""
-    path = folder / TASKS[task].folder / f"{split}.tsv"
+    path = folder / TASKS[task].folder / f"{TASKS[task].splits[split].file}.tsv"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
     return path
+
+
+def written(task: str) -> str:
+    """A file of a task as GLUE ships it: CoLA's has no header line."""
+    return "\n".join(([HEADERS[task]] if task in HEADERS else []) + LINES[task]) + "\n"
 
 
 def write_sst(folder: Path, rows: int) -> None:
@@ -72,7 +103,7 @@ def mrpc_with(*lines: str) -> str:
 
 @pytest.mark.parametrize("task", list(TASKS))
 def test_texts_labels_and_ids_of_a_folder(tmp_path: Path, task: str) -> None:
-    write(tmp_path, task, "\n".join([HEADERS[task], *LINES[task]]) + "\n")
+    write(tmp_path, task, written(task))
     expected = [Example(f"{task}-dev-{row}", *fields) for row, fields in enumerate(EXPECTED[task])]
     assert load_examples(task, tmp_path) == expected
 
@@ -80,9 +111,54 @@ def test_texts_labels_and_ids_of_a_folder(tmp_path: Path, task: str) -> None:
 @pytest.mark.parametrize("task", list(TASKS))
 def test_task_describes_one_or_two_texts(task: str) -> None:
     assert TASKS[task].name == task
-    assert TASKS[task].pair == (task != "sst-2")
+    assert TASKS[task].pair == (task not in SINGLE)
     assert len(TASKS[task].hub_columns) == len(TASKS[task].columns)
-    assert TASKS[task].metrics == (("accuracy", "f1") if task in ("mrpc", "qqp") else ("accuracy",))
+    metrics = {"cola": ("matthews", "accuracy"), "sts-b": ("pearson", "spearman")}
+    metrics |= dict.fromkeys(("mrpc", "qqp"), ("accuracy", "f1"))
+    assert TASKS[task].metrics == metrics.get(task, ("accuracy",))
+
+
+def test_mismatched_genres_are_splits_of_their_own(tmp_path: Path) -> None:
+    write(tmp_path, "mnli", written("mnli"), "dev_mismatched")
+    assert [e.id for e in load_examples("mnli", tmp_path, "dev_mismatched")][0] == "mnli-dev_mismatched-0"
+    assert "dev_matched.tsv: no such file" in error_of(tmp_path, "mnli")
+    unlabelled = "index\tsentence1\tsentence2\n0\tA\tB\n"
+    assert write(tmp_path, "mnli", unlabelled, "test_mismatched").name == "test_mismatched.tsv"
+    assert load_examples("mnli", tmp_path, "test_mismatched")[0].label is None
+    write_sst(tmp_path, rows=3)
+    assert "choose one of train, dev, test" in error_of(tmp_path, "sst-2", "dev_mismatched")
+
+
+def test_file_without_a_header_line_counts_from_its_first(tmp_path: Path) -> None:
+    path = write(tmp_path, "cola", "gj04\t2\t\tBob ran.\n")
+    assert error_of(tmp_path, "cola").startswith(f"{path}, line 1: label '2' is not one of 0, 1")
+    write(tmp_path, "cola", "gj04\t1\t\tBob ran.\ngj04\tBob sat.\n")
+    assert error_of(tmp_path, "cola").startswith(f"{path}, line 2: number of fields is 2, the task has 4")
+    write(tmp_path, "cola", "\n")
+    assert error_of(tmp_path, "cola") == f"{path}: no rows; give a file with examples"
+    write(tmp_path, "cola", "index\tsentence\n0\tBob ran.\n", "test")
+    assert load_examples("cola", tmp_path, "test") == [Example("cola-test-0", "Bob ran.")]
+
+
+@pytest.mark.parametrize("score", ["5.1", "-1", "high", "", "nan"])
+def test_number_outside_the_limits_names_the_line(tmp_path: Path, score: str) -> None:
+    row = "0\tmain\tf\t2012\t1\tnone\tnone\tA\tB\t"
+    path = write(tmp_path, "sts-b", f"{HEADERS['sts-b']}\n{row}{score}\n")
+    message = error_of(tmp_path, "sts-b")
+    assert message.startswith(f"{path}, line 2: label ")
+    assert "is not a number from 0 to 5; " in message
+
+
+def test_hub_numbers_and_their_mark_of_no_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pd.DataFrame({"sentence1": ["a", "b"], "sentence2": ["c", "d"], "label": [2.5, -1.0]})
+    monkeypatch.setattr("analysis.texts.glue.download", lambda task, split: table)
+    assert [example.label for example in load_examples("sts-b", "hub", "test")] == [2.5, None]
+
+
+def test_task_that_is_not_of_glue_has_no_source() -> None:
+    assert task_named(Task("own", ("accuracy",), kind="multiple choice")).outputs == 1
+    with pytest.raises(InputError, match="^task 'mine' is unknown; choose one of mrpc, "):
+        task_named("mine")
 
 
 def test_byte_order_mark_windows_lines_and_blank_last_line(tmp_path: Path) -> None:
@@ -140,7 +216,7 @@ def test_every_row_is_drawn_equally_often() -> None:
 
 def test_unknown_task_split_and_numbers(tmp_path: Path) -> None:
     write_sst(tmp_path, rows=3)
-    assert "choose one of mrpc, qqp, sst-2, qnli" in error_of(tmp_path, "MRPC")
+    assert "choose one of mrpc, qqp, sst-2, qnli, rte, cola, sts-b, mnli" in error_of(tmp_path, "MRPC")
     assert "choose one of train, dev, test" in error_of(tmp_path, "mrpc", "validation")
     assert error_of(tmp_path, "sst-2", n=0).startswith("n = 0: ")
     assert error_of(tmp_path, "sst-2", seed=-1).startswith("seed = -1: ")
@@ -218,14 +294,14 @@ def test_text_that_is_no_string_is_named() -> None:
 
 def test_hub_rows_keep_numbers_and_lose_the_label_of_unlabelled_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     table = pd.DataFrame({"sentence": ["good ", "bad"], "label": [1, -1], "idx": [7, 9]})
-    monkeypatch.setattr("analysis.texts.tasks.download", lambda task, split: table)
+    monkeypatch.setattr("analysis.texts.glue.download", lambda task, split: table)
     examples = validated(hub_rows(TASKS["sst-2"], "test"), TASKS["sst-2"])
     assert examples == [Example("sst-2-test-0", "good", None, 1), Example("sst-2-test-1", "bad", None, None)]
 
 
 def test_wrong_hub_label_and_column_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = {"validation": pd.DataFrame({"sentence": ["good", "bad"], "label": [1, 5]})}
-    monkeypatch.setattr("analysis.texts.tasks.download", lambda task, split: tables[split])
+    monkeypatch.setattr("analysis.texts.glue.download", lambda task, split: tables[split])
     with pytest.raises(
         InputError, match="nyu-mll/glue sst2, split validation, row 1: label 5 is not one of 0, 1"
     ):
@@ -234,7 +310,7 @@ def test_wrong_hub_label_and_column_are_named(monkeypatch: pytest.MonkeyPatch) -
         load_examples("mrpc", "hub")
 
 
-@pytest.mark.parametrize("task", list(TASKS))
+@pytest.mark.parametrize("task", BUNDLED)
 def test_bundled_examples(task: str) -> None:
     examples = load_examples(task, "bundled", n=12, seed=5)
     assert len(examples) == 12
@@ -243,10 +319,27 @@ def test_bundled_examples(task: str) -> None:
     assert len({example.id for example in examples}) == 12
 
 
-def test_bundled_relations_are_kept() -> None:
-    relation = Relation("nsubj", 0, (0, 3), (4, 7))
-    rows = [Row("a", "bundled", ("Bob ran .",), 1, (relation,))]
-    assert validated(rows, TASKS["sst-2"]) == [Example("a", "Bob ran .", None, 1, (relation,))]
+def test_bundled_ids_are_equal_where_the_texts_are() -> None:
+    """Rows of another number or seed hold other texts: most ids differ, and no id has two texts."""
+    samples = [load_examples("qnli", "bundled", n=n, seed=seed) for n, seed in ((20, 0), (40, 0), (20, 1))]
+    texts: dict[str, tuple[str, ...]] = {}
+    for example in (example for examples in samples for example in examples):
+        assert texts.setdefault(example.id, example.texts) == example.texts
+    assert len(texts) > 60
+    digest = hashlib.sha256("\n".join(samples[0][3].texts).encode()).hexdigest()[:8]
+    assert samples[0][3].id == f"qnli-dev-0003-{digest}"
+
+
+def test_parses_of_another_bundled_sample_are_refused() -> None:
+    """As many as 15 of 20 had the wrong parse when the id was the row alone."""
+    examples, others = (load_examples("qnli", "bundled", n=n) for n in (20, 40))
+    with pytest.raises(InputError, match="has no relations: parse the same examples"):
+        extract(load_encoder("tiny"), examples, parse(others), ["nsubj"], progress=False)
+
+
+def test_task_that_the_bundled_corpus_lacks() -> None:
+    with pytest.raises(InputError, match="^the bundled corpus has no task 'rte': choose one of mrpc, "):
+        load_examples("rte", "bundled")
 
 
 @pytest.mark.parametrize(("task", "split"), list(COUNTS))

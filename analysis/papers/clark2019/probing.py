@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from analysis.encoders.layout import same_tokenizers
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.clark2019.dependencies import right_branching, uas
@@ -55,10 +56,13 @@ def probe_table(
     are those of `treebank.read_treebank`. uas counts all words, uas_no_punct those whose relation is not `punct`, as
     proportions. Where a row has no seed or encoder, the probe knows none; names that end in ORIGINAL tell the alignment
     of the released code. Source: Clark 2019, 5 and Table 3; `alignments` as in `probes.AttentionWordsProbe`, `step` as
-    in `probes.train`.
+    in `probes.train`. Raises InputError for no encoder or seed, and for encoders that do not share a tokenizer.
     """
     if not encoders or not len(seeds):
         raise InputError("probes need an encoder and a seed: name at least one of each")
+    if not same_tokenizers([encoder.tokenizer for encoder in encoders]):
+        names = ", ".join(encoder.name for encoder in encoders)
+        raise InputError(f"{names} have different tokenizers: probe each alone")
     vectors = word_vectors(encoders[0], [*training["form"], *scored["form"]], glove)
     halves = vectors.values[: len(training)], vectors.values[len(training) :]
     data = parses(encoders[0], training, halves[0], max_tokens)

@@ -1,6 +1,8 @@
 """Vectors of words out of context: GloVe from a text file, or what an encoder's embeddings say of them."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +17,7 @@ from analysis.errors import InputError
 from analysis.files import expand
 
 DIMENSION = 100  # of the vectors of Clark 2019
+FIRST = 1000  # lines of a file that tell how many numbers a word has
 
 
 class WordVectors(NamedTuple):
@@ -30,9 +33,10 @@ def word_vectors(
 ) -> WordVectors:
     """Vectors of words: those of a GloVe file, or else principal components of the encoder's word embeddings.
 
-    A word is looked up in GloVe in lower case. The components, `dimension` at most, are of the means of the
-    embeddings of each word's pieces, over the different words given, and divided by one number so that their mean
-    square is 1; they are no substitute for GloVe where numbers are compared. Source: Clark 2019, 5 (GloVe).
+    A word is looked up in GloVe in lower case; the file's own words may contain blanks. The components, `dimension`
+    at most, are of the means of the embeddings of each word's pieces, over the different words given, and divided by
+    one number so that their mean square is 1; they are no substitute for GloVe where numbers are compared.
+    Source: Clark 2019, 5 (GloVe).
     """
     if glove is not None:
         return _glove(forms, glove)
@@ -61,28 +65,48 @@ def _glove(forms: Sequence[str], glove: str | Path) -> WordVectors:
     vocabulary, places = np.unique([form.lower() for form in forms], return_inverse=True)
     wanted = dict(zip(vocabulary.tolist(), range(len(vocabulary)), strict=True))
     found: dict[int, np.ndarray] = {}
-    size = None
     try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                word, *numbers = line.rstrip().split(" ")
-                size = size or len(numbers)
-                if len(numbers) != size:
-                    raise InputError(
-                        f"{path}, line {number}: {len(numbers)} numbers where others have {size}: mend it"
-                    )
+        with path.open(encoding="utf-8", newline="\n") as lines:
+            for place, word, numbers in _entries(lines, path):
                 if word in wanted:
-                    found[wanted[word]] = _vector(numbers, f"{path}, line {number}")
+                    found[wanted[word]] = _vector(numbers, place)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"{path} is not readable as GloVe vectors (a word and its numbers a line): {error}"
         ) from error
     if not found:
         raise InputError(f"{path} has none of the words: give GloVe vectors in text form")
-    values = np.zeros((len(vocabulary), size), np.float32)
-    values[list(found)] = np.stack(list(found.values()))
+    vectors = np.stack(list(found.values()))
+    values = np.zeros((len(vocabulary), vectors.shape[1]), np.float32)
+    values[list(found)] = vectors
     known = np.isin(places, list(found))
     return WordVectors(values[places], path.stem, int((~known).sum()))
+
+
+def _entries(lines: Iterator[str], path: Path) -> Iterator[tuple[str, str, list[str]]]:
+    """The place, the word and the numbers of every line.
+
+    A word may contain blanks (`. . .` in GloVe 840B), so a line is divided from its end: into as many numbers as
+    most of the first lines have.
+    """
+    first = list(islice(lines, FIRST))
+    if not first:
+        return
+    size = Counter(line.rstrip("\r\n ").count(" ") for line in first).most_common(1)[0][0]
+    for number, line in enumerate(chain(first, lines), 1):
+        word, *numbers = line.rstrip("\r\n ").rsplit(" ", size)
+        if len(numbers) != size or " " in word and _is_number(word.rpartition(" ")[2]):
+            given = line.rstrip().count(" ")
+            raise InputError(f"{path}, line {number}: {given} numbers where others have {size}: mend it")
+        yield f"{path}, line {number}", word, numbers
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _vector(numbers: list[str], place: str) -> Float32[np.ndarray, " dimension"]:

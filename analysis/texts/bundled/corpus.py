@@ -1,5 +1,6 @@
 """The bundled corpus: examples of four tasks with gold Universal Dependencies, written by a seeded grammar."""
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from json import dumps
@@ -17,7 +18,7 @@ from analysis.texts.bundled.questions import qqp
 from analysis.texts.bundled.reviews import sst2
 from analysis.texts.bundled.splits import belongs, check_split
 from analysis.texts.bundled.trees import rows
-from analysis.texts.examples import Example, Relation
+from analysis.texts.examples import Example, Relation, Tag
 
 DRAFTS: dict[str, Callable[[int, Random], Draft]] = {"mrpc": mrpc, "qqp": qqp, "sst-2": sst2, "qnli": qnli}
 # The least and most words of a text, punctuation included.
@@ -51,7 +52,7 @@ def fresh(task: str, label: int, split: str, seen: set[str], rng: Random) -> Dra
 def check(task: str, n: int, split: str) -> None:
     """Raise `InputError` for an unknown task or split or a negative count."""
     if task not in DRAFTS:
-        raise InputError(f"unknown task {task!r}: choose one of {', '.join(DRAFTS)}")
+        raise InputError(f"the bundled corpus has no task {task!r}: choose one of {', '.join(DRAFTS)}")
     check_split(split)
     if n < 0:
         raise InputError(f"n is {n}: ask for 0 or more examples")
@@ -67,9 +68,16 @@ def labelled_drafts(task: str, n: int, seed: int, split: str = "train") -> Itera
     return (fresh(task, label, split, seen, rng) for label in labels)
 
 
-def identifiers(task: str, n: int, split: str) -> list[str]:
-    """The ids of `n` examples."""
-    return [f"{task}-{split}-{index:04d}" for index in range(n)]
+def identifier(task: str, split: str, row: int, draft: Draft) -> str:
+    """The id of an example: its row, which another seed or number fills otherwise, and a digest of its texts."""
+    texts = "\n".join(sentence.text for sentence in draft.sentences)
+    return f"{task}-{split}-{row:04d}-{hashlib.sha256(texts.encode()).hexdigest()[:8]}"
+
+
+def identified(task: str, n: int, seed: int, split: str) -> Iterator[tuple[str, Draft]]:
+    """The drafts of `labelled_drafts`, each with its id."""
+    for row, draft in enumerate(labelled_drafts(task, n, seed, split)):
+        yield identifier(task, split, row, draft), draft
 
 
 def relations(sentence: Sentence, text: int) -> Iterator[Relation]:
@@ -80,21 +88,22 @@ def relations(sentence: Sentence, text: int) -> Iterator[Relation]:
             yield Relation(PAPER_LABELS.get(word.label, word.label), text, word.span, head.span)
 
 
-def example(identifier: str, draft: Draft) -> Example:
-    """The draft as an example with gold relations."""
-    arcs = [arc for text, sentence in enumerate(draft.sentences) for arc in relations(sentence, text)]
+def example(name: str, draft: Draft) -> Example:
+    """The draft as an example with gold relations and word tags."""
+    numbered = list(enumerate(draft.sentences))
+    arcs = [arc for text, sentence in numbered for arc in relations(sentence, text)]
+    tags = [Tag(word.upos, text, word.span) for text, sentence in numbered for word in sentence.words]
     first, *rest = [sentence.text for sentence in draft.sentences]
-    return Example(identifier, first, rest[0] if rest else None, draft.label, tuple(arcs))
+    return Example(name, first, rest[0] if rest else None, draft.label, tuple(arcs), tuple(tags))
 
 
 def generate(task: str, n: int, seed: int, split: str = "train") -> list[Example]:
-    """`n` examples of a task (mrpc, qqp, sst-2, qnli) with gold relations, exactly balanced labels, no duplicates.
+    """`n` examples of a task (mrpc, qqp, sst-2, qnli) with gold relations and tags, balanced labels, no duplicates.
 
     Labels: mrpc and qqp 1 = same meaning, sst-2 1 = positive, qnli 0 = answered. The splits train, dev
     and test share no texts, whatever the seeds. Raises `InputError` for an unknown task or split.
     """
-    named = zip(identifiers(task, n, split), labelled_drafts(task, n, seed, split), strict=True)
-    return [example(identifier, draft) for identifier, draft in named]
+    return [example(name, draft) for name, draft in identified(task, n, seed, split)]
 
 
 def to_jsonl(examples: Sequence[Example], path: Path | str) -> None:
@@ -107,10 +116,9 @@ def to_conllu(task: str, n: int, seed: int, split: str, path: Path | str) -> Non
 
     The texts of example X are the sentences X/a and X/b. Raises `InputError` like `generate`.
     """
-    named = zip(identifiers(task, n, split), labelled_drafts(task, n, seed, split), strict=True)
     trees = [
-        TokenList(list(rows(sentence)), Metadata({"sent_id": f"{identifier}/{side}", "text": sentence.text}))
-        for identifier, draft in named
+        TokenList(list(rows(sentence)), Metadata({"sent_id": f"{name}/{side}", "text": sentence.text}))
+        for name, draft in identified(task, n, seed, split)
         for side, sentence in zip("ab", draft.sentences, strict=False)
     ]
     write_text(Path(path), "".join(tree.serialize() for tree in trees))

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from architectures import save
 
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
@@ -53,3 +54,10 @@ def test_interval_over_seeds():
         4.302653 * 0.1 / np.sqrt(3)
     )  # t of 2 degrees, tables
     assert found.loc["b", ["low", "high"]].isna().all()
+
+
+def test_encoders_of_other_word_pieces_are_refused(words, tmp_path):
+    """They would all be read with the word pieces of the first."""
+    encoders = [load_encoder("tiny"), load_encoder(save("roberta", tmp_path))]
+    with pytest.raises(InputError, match="^tiny, roberta have different tokenizers: probe each alone$"):
+        probe_table(encoders, words["train"], words["dev"], progress=False)

@@ -49,6 +49,21 @@ def test_a_line_of_another_dimension_is_named(encoder, tmp_path: Path):
     )
 
 
+def test_words_may_contain_blanks(encoder, tmp_path: Path):
+    """As in GloVe 840B; the first line does not tell alone how many numbers a word has."""
+    text = ". . . 9 9\nthe 1 2\nat name@domain.com 7 8\nsaw 3 4\n"
+    found = word_vectors(encoder, ["the", "saw", ". . ."], glove(tmp_path, text))
+    np.testing.assert_array_equal(found.values, np.array([[1, 2], [3, 4], [9, 9]], np.float32))
+    assert found.unknown == 0
+
+
+def test_a_line_with_more_numbers_is_no_word_with_blanks(encoder, tmp_path: Path):
+    path = glove(tmp_path, "the 1 2\nsaw 3 4\nother 1 2 3\n")
+    assert error_of(word_vectors, encoder, FORMS, path).startswith(
+        f"{path}, line 3: 3 numbers where others have 2"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

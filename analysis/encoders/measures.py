@@ -1,0 +1,129 @@
+"""How answers to a task are scored, and what answers give that need no encoder: a constant, and bags of words."""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Num
+from scipy import stats
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
+from sklearn.pipeline import make_pipeline
+
+from analysis.errors import InputError
+from analysis.texts.examples import Example, as_sequences
+from analysis.texts.tasks import CHOICE, CLASSIFICATION, REGRESSION, Task, task_named
+
+Answers = Num[np.ndarray, " example"]
+
+
+def _correlation(function: Callable) -> Callable[[Answers, Answers], float]:
+    """The correlation of `function`; 0 for answers that are all the same, as Matthews' is: they order nothing."""
+
+    def correlation(labels: Answers, predictions: Answers) -> float:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", stats.ConstantInputWarning)
+            return float(np.nan_to_num(function(labels, predictions).statistic))
+
+    return correlation
+
+
+METRICS: Mapping[str, Callable[[Answers, Answers], float]] = {
+    "accuracy": accuracy_score,
+    "f1": f1_score,
+    "matthews": matthews_corrcoef,
+    "pearson": _correlation(stats.pearsonr),
+    "spearman": _correlation(stats.spearmanr),
+}
+
+
+class Kind(NamedTuple):
+    """What a kind of task makes of logits (example, output), its constant predictor, and a model of word counts.
+
+    The models learn from the marked words (see `marked`) of a sequence and its label.
+    """
+
+    decide: Callable[[Num[np.ndarray, "example output"]], Answers]
+    constant: Callable[[], Any]
+    counts: Callable[[], Any]
+
+
+KINDS: Mapping[str, Kind] = {
+    CLASSIFICATION: Kind(
+        lambda logits: logits.argmax(axis=-1),
+        lambda: DummyClassifier(strategy="most_frequent"),
+        lambda: LogisticRegression(max_iter=2000),
+    ),
+    REGRESSION: Kind(lambda logits: logits[:, 0], DummyRegressor, Ridge),
+    CHOICE: Kind(
+        lambda logits: logits.argmax(axis=-1),
+        lambda: DummyClassifier(strategy="constant", constant=0),
+        lambda: LogisticRegression(max_iter=2000),
+    ),
+}
+
+
+def measure(task: str | Task, labels: Answers, predictions: Answers) -> dict[str, float]:
+    """The task's metrics: proportions (accuracy, F1 of class 1) and correlations (Matthews, Pearson, Spearman)."""
+    return {name: float(METRICS[name](labels, predictions)) for name in task_named(task).metrics}
+
+
+def decide(task: str | Task, logits: Num[np.ndarray, "example output"]) -> Answers:
+    """The answer that logits give: the class or choice with the largest one, or the number itself."""
+    return KINDS[task_named(task).kind].decide(logits)
+
+
+def check_labels(task: str | Task, examples: Sequence[Example]) -> None:
+    """Raises InputError for no examples, an unlabelled one, and numbers of choices that do not fit the task."""
+    if not examples:
+        raise InputError("the split has no examples: use a labelled split")
+    several = task_named(task).kind == CHOICE
+    for example in examples:
+        if example.label is None:
+            raise InputError(f"{example.id} has no label: use a labelled split")
+        if bool(example.choices) != several or len(example.choices) != len(examples[0].choices):
+            raise InputError(
+                f"{example.id} has {len(example.choices)} choices: give all examples the same number for multiple "
+                "choice, and none for other tasks"
+            )
+
+
+def baselines(
+    task: str | Task, train: Sequence[Example], dev: Sequence[Example]
+) -> dict[str, dict[str, float]]:
+    """Dev scores of a constant answer, and of a linear model of bags of words.
+
+    The constant is the majority class, the mean (regression) or the first choice; the linear model a logistic or a
+    ridge regression. The words of the texts of a pair are counted apart; of several choices the one is taken whose
+    words speak most for it. Raises InputError when all training examples have one label.
+    """
+    if len({example.label for example in train}) < 2:
+        raise InputError(f"all {len(train)} training examples have one label: take more examples")
+    check_labels(task, dev)
+    kind = KINDS[task_named(task).kind]
+    given = [example.label for example in train]
+    # The constant looks at labels alone.
+    constant = kind.constant().fit(np.zeros((len(train), 1)), given).predict(np.zeros((len(dev), 1)))
+    labels = np.array([example.label for example in dev])
+    found = {"constant": constant, "bag_of_words": _answers_by_words(task_named(task), train, dev)}
+    return {name: measure(task, labels, predictions) for name, predictions in found.items()}
+
+
+def _answers_by_words(task: Task, train: Sequence[Example], dev: Sequence[Example]) -> Answers:
+    model = make_pipeline(CountVectorizer(token_pattern=r"\S+"), KINDS[task.kind].counts())
+    texts = [[marked(sequence) for sequence in as_sequences(split)] for split in (train, dev)]
+    if task.kind != CHOICE:
+        return model.fit(texts[0], [example.label for example in train]).predict(texts[1])
+    right = [number == example.label for example in train for number in range(len(example.choices))]
+    speaks = model.fit(texts[0], right).predict_proba(texts[1])[:, 1]
+    return speaks.reshape(len(dev), -1).argmax(axis=1)
+
+
+def marked(example: Example) -> str:
+    """The words of a sequence, each with the number of its text."""
+    return " ".join(
+        f"{side}:{word}" for side, text in enumerate(example.texts) for word in text.lower().split()
+    )

@@ -1,0 +1,113 @@
+"""Parses of texts by spaCy pipelines, each set of texts once where there is a cache."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from analysis.errors import InputError
+from analysis.files import write_text
+from analysis.texts.parses import Parse, Span
+
+FORMAT = "labels, numbers, tags, words"  # of the cache: files of another format have other names
+AUXILIARY = frozenset({"aux", "aux:pass", "auxpass", "cop"})  # relations of auxiliaries
+NEGATIONS = frozenset({"not", "n't", "nt", "n’t"})
+# The universal part of speech of Penn Treebank tags, for pipelines that tag words by these alone.
+UPOS = {
+    **dict.fromkeys("NN NNS".split(), "NOUN"),
+    **dict.fromkeys("NNP NNPS".split(), "PROPN"),
+    **dict.fromkeys("JJ JJR JJS AFX".split(), "ADJ"),
+    **dict.fromkeys("RB RBR RBS WRB".split(), "ADV"),
+    **dict.fromkeys("VB VBD VBG VBN VBP VBZ".split(), "VERB"),
+    **dict.fromkeys("PRP PRP$ WP WP$ WDT EX".split(), "PRON"),
+    **dict.fromkeys("DT PDT".split(), "DET"),
+    **dict.fromkeys("TO POS".split(), "PART"),
+    **dict.fromkeys("IN RP".split(), "ADP"),
+    **dict.fromkeys(". , : `` '' HYPH NFP -LRB- -RRB-".split(), "PUNCT"),
+    **dict.fromkeys("$ SYM #".split(), "SYM"),
+    **dict.fromkeys("FW GW ADD XX LS".split(), "X"),
+    **{"CC": "CCONJ", "CD": "NUM", "MD": "AUX", "UH": "INTJ"},
+}
+
+
+def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | None) -> Callable[[str], Parse]:
+    """What gives the parse of each of the texts by a spaCy pipeline (package or folder).
+
+    Raises InputError for a pipeline that cannot be loaded and a damaged file in the folder `cache`.
+    """
+    if cache is None:
+        return _parse_texts(_load(pipeline), texts).__getitem__
+    meta = _meta(pipeline)
+    identity = json.dumps([FORMAT, meta["name"], meta["version"], meta.get("performance"), texts])
+    path = Path(cache) / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
+    if not path.exists():
+        write_text(path, json.dumps(_parse_texts(_load(pipeline), texts)))
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path} is damaged: delete it") from error
+    return lambda text: Parse(*stored[text])
+
+
+@lru_cache(maxsize=1)
+def _meta(pipeline: str) -> dict[str, Any]:
+    """What a pipeline says of itself, without loading it."""
+    import spacy
+
+    folder = Path(pipeline)
+    try:
+        return spacy.util.get_model_meta(folder if folder.is_dir() else spacy.util.get_package_path(pipeline))
+    except (OSError, ValueError, ImportError) as error:
+        raise _no_pipeline(pipeline) from error
+
+
+@lru_cache(maxsize=1)  # a corpus is parsed in many parts
+def _load(pipeline: str):
+    import spacy
+
+    try:
+        return spacy.load(pipeline, exclude=["ner", "lemmatizer"])
+    except (OSError, ValueError) as error:
+        raise _no_pipeline(pipeline) from error
+
+
+def _no_pipeline(pipeline: str) -> InputError:
+    return InputError(
+        f"the spaCy pipeline {pipeline!r} cannot be loaded: install it (python -m spacy download "
+        f"{Path(pipeline).name}) or name a pipeline folder"
+    )
+
+
+def _parse_texts(nlp, texts: Sequence[str]) -> dict[str, Parse]:
+    documents = nlp.pipe(texts, batch_size=64)
+    bar = tqdm(documents, "parsing", len(texts), leave=None, unit="text")
+    return {text: _parse(document) for text, document in zip(texts, bar, strict=True)}
+
+
+def _parse(document) -> Parse:
+    words = [word for word in document if not word.is_space]
+    arcs = [(word.dep_, _span(word), _span(word.head)) for word in words if word.head.i != word.i]
+    return Parse.of(arcs, [(_upos(word), _span(word)) for word in words])
+
+
+def _upos(word) -> str:
+    """The universal part of speech of a word, from its Penn tag and its relation where the pipeline gives none."""
+    if word.pos_:
+        return word.pos_
+    if word.tag_.startswith("VB") and word.dep_ in AUXILIARY:
+        return "AUX"
+    if word.tag_ == "IN" and word.dep_ == "mark":
+        return "SCONJ"
+    if word.tag_ == "RB" and word.lower_ in NEGATIONS:
+        return "PART"
+    if word.tag_ == "DT" and not word.dep_.startswith("det"):
+        return "PRON"
+    return UPOS.get(word.tag_, "")
+
+
+def _span(word) -> Span:
+    return (word.idx, word.idx + len(word))
