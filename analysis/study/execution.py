@@ -9,8 +9,9 @@ from typing import Any
 
 from analysis.errors import InputError
 from analysis.files import ROOT, write_text
+from analysis.study.pictures import in_palette
 from analysis.study.profiles import parameters, source
-from analysis.study.results import Results, in_palette
+from analysis.study.results import Results
 
 RUNS_PER = ("task", "state")  # a notebook with these parameters is executed once for each of their values
 SHOWN = {"text/html", "text/plain"}

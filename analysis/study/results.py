@@ -1,57 +1,19 @@
 """The files of a run: scores, tables and figures under results/<profile>/."""
 
 import os
-import re
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 
-import matplotlib as mpl
 import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
-from PIL import Image
-from scour import scour
 
 from analysis.errors import InputError
 from analysis.files import ROOT, replacing, versions, write_text
+from analysis.study import pictures
 
-COMPACT = [
-    "--strip-xml-space",
-    "--remove-metadata",
-    "--enable-id-stripping",
-    "--shorten-ids",
-    "--create-groups",
-    "--set-precision=4",
-    "--indent=none",
-    "--quiet",
-]
-LONG_COORDINATE = re.compile(r"(?<=[ (]|\")(\d+\.\d\d)\d+")
 STATES = ("pretrained", "finetuned")
 LABELS = ("assigned", "assigned_audited")  # columns of booleans with missing values
-
-
-def compact_svg(path: Path) -> None:
-    """Makes an SVG about half as large without a visible change."""
-    text = scour.scourString(path.read_text(encoding="utf-8"), scour.parse_args(COMPACT))
-    rounded = LONG_COORDINATE.sub(
-        r"\1", text
-    )  # those of repeated markers and of text, which scour leaves alone
-    path.write_text(rounded, encoding="utf-8", newline="\n")
-
-
-def in_palette(png: bytes) -> bytes:
-    """A PNG a third as large: a palette of 256 colours, which a diagram hardly exceeds."""
-    with Image.open(BytesIO(png)) as image:
-        palette = image.convert("RGB").quantize(256, dither=Image.Dither.NONE)
-    compact = BytesIO()
-    palette.save(compact, "PNG", optimize=True)
-    return compact.getvalue()
-
-
-def compact_png(path: Path) -> None:
-    """Puts the colours of a PNG into a palette."""
-    path.write_bytes(in_palette(path.read_bytes()))
 
 
 def update_readme(section: str, text: str, path: Path = ROOT / "README.md") -> None:
@@ -120,7 +82,7 @@ class Results:
         labelled = scores.assign_attrs(task=task, **run, versions=versions()).rename("score")
         with replacing(path) as temporary:
             # Not compressed: deflating took four times as long for little more than half of the bytes.
-            labelled.to_netcdf(temporary, engine="netcdf4")
+            labelled.to_netcdf(temporary, engine="h5netcdf")
         return path
 
     def load_scores(self, task: str, seed: int | None) -> xr.DataArray:
@@ -133,7 +95,7 @@ class Results:
         if not path.exists():
             raise InputError(f"{path} does not exist: {again}")
         try:
-            return xr.load_dataarray(path, engine="netcdf4")
+            return xr.load_dataarray(path, engine="h5netcdf")
         except (OSError, ValueError, KeyError) as error:
             raise InputError(f"{path} is damaged: delete it and {again}") from error
 
@@ -183,9 +145,4 @@ class Results:
 
         Returns nothing, so that a notebook cell that ends with it shows the figure alone.
         """
-        settings = {"svg.hashsalt": name, "svg.fonttype": "none"}  # text stays text
-        formats = ((".svg", {"Date": None}, compact_svg), (".png", {"Software": None}, compact_png))
-        for suffix, metadata, compact in formats:
-            with replacing(self.figures / f"{name}{suffix}") as temporary, mpl.rc_context(settings):
-                figure.savefig(temporary, metadata=metadata, bbox_inches="tight", dpi=150)
-                compact(temporary)
+        pictures.save_figure(figure, self.figures / name)
