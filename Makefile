@@ -6,7 +6,7 @@ JOBS ?= 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help reproduce report notebook test lint bench lock clean
+.PHONY: help reproduce report verify pack notebook test lint bench lock clean
 
 # An active conda environment is used with `make PYTHON=python ...`; otherwise .venv is built from the lock.
 ifdef PYTHON
@@ -109,6 +109,9 @@ report: reproduce  ## the executed notebooks of PROFILE as web pages
 	$(PYTHON) -m nbconvert --to html --output-dir $(CACHE)/report $(RESULTS_DIR)/$(PROFILE)/notebooks/*.ipynb
 	@echo "open $(CACHE)/report/"
 
+verify: $(ENVIRONMENT)  ## is what this machine made for PROFILE what was committed?
+	@$(PYTHON) -m analysis.study.verification --profile $(PROFILE)
+
 # --- development -----------------------------------------------------------------------------------------
 
 notebook: $(ENVIRONMENT)  ## JupyterLab; the scripts in notebooks/ open as notebooks
@@ -127,6 +130,9 @@ bench: $(ENVIRONMENT)  ## what scoring, testing and the companion analyses cost,
 lint: $(ENVIRONMENT)  ## check style and formatting
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
+
+pack: $(ENVIRONMENT)  ## pack the tables of PROFILE for `make verify` in a downloaded archive
+	@$(PYTHON) -m analysis.study.verification --profile $(PROFILE) --pack
 
 lock:  ## write requirements.lock anew from pyproject.toml
 	rm -rf build/lock && python3 -m venv build/lock
