@@ -28,9 +28,12 @@ help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 	@echo "  JOBS=$(JOBS)   PROFILE=$(PROFILE)   (profiles: $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml)))"
 
+# The Python that .venv is made of: BASE=python3.12 names another one. Checked before the first download.
+BASE ?= python3
 .venv/ready: requirements.lock pyproject.toml
-	@python3 -c 'import sys; sys.exit("error: Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
-	python3 -m venv --clear .venv
+	@$(BASE) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 14) else "error: Python 3.11 to \
+	3.14 is needed, and $(BASE) is %d.%d: install one and run make BASE=python3.12, say" % v)'
+	$(BASE) -m venv --clear .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
@@ -134,12 +137,13 @@ lint: $(ENVIRONMENT)  ## check style and formatting
 pack: $(ENVIRONMENT)  ## pack the tables of PROFILE for `make verify` in a downloaded archive
 	@$(PYTHON) -m analysis.study.verification --profile $(PROFILE) --pack
 
-lock:  ## write requirements.lock anew from pyproject.toml
-	rm -rf build/lock && python3 -m venv build/lock
-	build/lock/bin/python -m pip install --quiet '.[test]' 'setuptools>=77'
-	build/lock/bin/python -m pip freeze --all --exclude heads-hypothesis-study --exclude pip \
-	  | sed -e 's/+cpu$$//' -e '1i # Every package of the study, pinned by `make lock`. Torch has no hash: its CPU and' \
-	    -e '1i # CUDA builds share the version.' > requirements.lock
+# Soupsieve 3 needs Python 3.11.5, and Debian 12 has 3.11.2.
+lock:  ## write requirements.lock anew and check it on every system and Python
+	rm -rf build/lock && $(BASE) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet --upgrade pip
+	build/lock/bin/python -m pip install --quiet '.[test]' 'setuptools>=77' 'soupsieve<3' packaging
+	build/lock/bin/python tools/lock.py write
+	build/lock/bin/python tools/lock.py check
 	rm -rf build/lock
 
 clean:  ## delete the caches of PROFILE (models, scores, parses); tables and figures stay
