@@ -81,8 +81,9 @@ class Results:
         run = {"state": STATES[0]} if seed is None else {"state": STATES[1], "finetuning_seed": seed}
         labelled = scores.assign_attrs(task=task, **run, versions=versions()).rename("score")
         with replacing(path) as temporary:
-            # Not compressed: deflating took four times as long for little more than half of the bytes.
-            labelled.to_netcdf(temporary, engine="h5netcdf")
+            # By way of memory: HDF5 does not survive a disk that is full. Not compressed: deflating took four times
+            # as long for little more than half of the bytes.
+            temporary.write_bytes(labelled.to_netcdf(engine="h5netcdf"))
         return path
 
     def load_scores(self, task: str, seed: int | None) -> xr.DataArray:
