@@ -72,7 +72,7 @@ def published_table(
 
     `assigned` is p < `alpha` and mean > `tau`, or <NA> (untestable) with fewer than `minimum`
     sequences that have the role or with constant scores. The arithmetic is the one named in
-    `scores.attrs`. Raises InputError for other dimensions, `alpha` outside (0, 1), `minimum` < 2.
+    `scores.attrs`. Raises InputError for other dimensions and for parameters out of range.
     Source: Pande 2021 (tau = 3, alpha = 0.05, no correction for the number of tests).
     """
     array = _ordered(scores)
@@ -85,9 +85,9 @@ def labelled(
 ) -> pd.DataFrame:
     """The tests of all roles, layers and heads as `published_table` gives them; `named` has their coordinates.
 
-    Raises InputError for `alpha` outside (0, 1) and `minimum` < 2.
+    Raises InputError for a `tau` that is no finite number, `alpha` outside (0, 1) and `minimum` < 2.
     """
-    _check_test(alpha, minimum)
+    _check_test(tau, alpha, minimum)
     enough = test.n >= minimum
     columns = test._replace(t=np.where(enough, test.t, np.nan), p=np.where(enough, test.p, np.nan))
     table = _long(named, columns._asdict())
@@ -124,7 +124,7 @@ def role_table(
     coordinate and parameters out of range. Departure from Pande 2021: everything but the columns of
     `published_table`.
     """
-    _check_test(alpha, minimum)
+    _check_test(tau, alpha, minimum)
     published = published_table(scores, tau, alpha)
     array = _ordered(scores)
     evidence = _evidence(array.values, tau, clusters_of(array, unit), alpha, resamples, seed)
@@ -283,7 +283,9 @@ def _ordered(scores: xr.DataArray) -> xr.DataArray:
     return scores.transpose(*DIMENSIONS)
 
 
-def _check_test(alpha: float, minimum: int) -> None:
+def _check_test(tau: float | int, alpha: float, minimum: int) -> None:
+    if not np.isfinite(tau):
+        raise InputError(f"tau is {tau}; give a score to test against, such as 3.0")
     if not 0 < alpha < 1:
         raise InputError(f"alpha is {alpha}; it must lie between 0 and 1, as 0.05 does")
     if minimum < 2:

@@ -62,9 +62,7 @@ def _unpacked(archive: bytes) -> dict[str, bytes]:
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
             return {Path(entry.name).name: tar.extractfile(entry).read() for entry in tar if entry.isfile()}
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise InputError(
-            f"the packed copy of the committed tables is damaged: {error}: download it again"
-        ) from error
+        raise InputError("the packed copy of the committed tables is damaged: download it again") from error
 
 
 def _is_clone(root: Path) -> bool:
