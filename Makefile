@@ -7,7 +7,7 @@ JOBS ?= 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help reproduce study report notebook test lint bench lock clean
+.PHONY: help reproduce study report verify pack notebook test lint bench lock clean
 
 # An active conda environment is used with `make PYTHON=python ...`; otherwise .venv is built from the lock.
 ifdef PYTHON
@@ -29,9 +29,12 @@ help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 	@echo "  JOBS=$(JOBS)   PROFILE=$(PROFILE)   (profiles: $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml)))"
 
+# The Python that .venv is made of: BASE=python3.12 names another one. Checked before the first download.
+BASE ?= python3
 .venv/ready: requirements.lock pyproject.toml
-	@python3 -c 'import sys; sys.exit("error: Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
-	python3 -m venv --clear .venv
+	@$(BASE) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 14) else "error: Python 3.11 to \
+	3.14 is needed, and $(BASE) is %d.%d: install one and run make BASE=python3.12, say" % v)'
+	$(BASE) -m venv --clear .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
@@ -64,6 +67,9 @@ report: reproduce  ## the executed notebooks of PROFILE as web pages
 	$(PYTHON) -m nbconvert --to html --output-dir $(CACHE)/report $(RESULTS_DIR)/$(PROFILE)/notebooks/*.ipynb
 	@echo "open $(CACHE)/report/"
 
+verify: $(ENVIRONMENT)  ## is what this machine made for PROFILE what was committed?
+	@$(PYTHON) -m analysis.study.verification --profile $(PROFILE)
+
 # --- development -----------------------------------------------------------------------------------------
 
 notebook: $(ENVIRONMENT)  ## JupyterLab; the scripts in notebooks/ open as notebooks
@@ -83,12 +89,16 @@ lint: $(ENVIRONMENT)  ## check style and formatting
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 
-lock:  ## write requirements.lock anew from pyproject.toml
-	rm -rf build/lock && python3 -m venv build/lock
-	build/lock/bin/python -m pip install --quiet '.[test]' 'setuptools>=77'
-	build/lock/bin/python -m pip freeze --all --exclude heads-hypothesis-study --exclude pip \
-	  | sed -e 's/+cpu$$//' -e '1i # Every package of the study, pinned by `make lock`. Torch has no hash: its CPU and' \
-	    -e '1i # CUDA builds share the version.' > requirements.lock
+pack: $(ENVIRONMENT)  ## pack the tables of PROFILE for `make verify` in a downloaded archive
+	@$(PYTHON) -m analysis.study.verification --profile $(PROFILE) --pack
+
+# Soupsieve 3 needs Python 3.11.5, and Debian 12 has 3.11.2.
+lock:  ## write requirements.lock anew and check it on every system and Python
+	rm -rf build/lock && $(BASE) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet --upgrade pip
+	build/lock/bin/python -m pip install --quiet '.[test]' 'setuptools>=77' 'soupsieve<3' packaging
+	build/lock/bin/python tools/lock.py write
+	build/lock/bin/python tools/lock.py check
 	rm -rf build/lock
 
 clean:  ## delete the caches of PROFILE (models, scores, parses); tables and figures stay

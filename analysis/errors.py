@@ -1,18 +1,38 @@
 """The one exception the study raises for wrong input, and how commands end with it."""
 
+import errno
+import re
 import sys
 from collections.abc import Callable
+
+# What a disk answers that is full, read-only or not ours.
+UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG}
 
 
 class InputError(ValueError):
     """Wrong input: one line that names the file, row or parameter and the remedy."""
 
 
+def unwritable(error: OSError) -> str:
+    """Why the disk does not take a file, empty where the error means something else.
+
+    HDF5 gives the number of the error in its text alone.
+    """
+    within = re.search(r"errno = (\d+), error message = '([^']*)'", str(error))
+    number, reason = (int(within[1]), within[2]) if within else (error.errno, error.strerror)
+    return (reason or "") if number in UNWRITABLE else ""
+
+
 def exit_status(command: Callable[[], object]) -> int:
-    """Runs a command; 0, or 1 after an InputError, which is printed as one line."""
+    """Runs a command; 0, or 1 after an InputError or where the disk takes no file, which is printed as one line."""
     try:
         command()
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if not unwritable(error):
+            raise
+        print(f"error: {error.filename or 'a file'} cannot be written: {unwritable(error)}", file=sys.stderr)
         return 1
     return 0

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from analysis.errors import InputError
+from analysis.errors import InputError, unwritable
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSIONED = (
@@ -41,17 +41,34 @@ def expand(path: str | Path) -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that becomes `path` when the context ends well and vanishes otherwise."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
+    """A temporary path beside `path` that becomes `path` when the context ends well and vanishes otherwise.
+
+    Raises InputError where the disk does not take the file: it is full, read-only or another user's. What stood at
+    `path` before stays.
+    """
+    temporary = None
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+        os.close(handle)
+        temporary = Path(name)
         yield temporary
         temporary.chmod(0o644)
         os.replace(temporary, path)
+    except OSError as error:
+        reason = unwritable(error)
+        if not reason or not _is_beside(error.filename, path):
+            raise
+        raise InputError(f"{path} cannot be written: {reason}: mend that and run it again") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def _is_beside(name: str | None, path: Path) -> bool:
+    """Whether an error speaks of a file where `path` is written, rather than of one that is read meanwhile."""
+    absolute = path.absolute()
+    return name is None or Path(name).absolute().parent == absolute.parent or Path(name) in absolute.parents
 
 
 def write_text(path: Path, text: str) -> None:

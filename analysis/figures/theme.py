@@ -1,6 +1,7 @@
 """The look of every figure: page widths, colours and marks of the roles, axes of layers and heads."""
 
 import math
+import sys
 from collections.abc import Iterable
 
 import matplotlib as mpl
@@ -55,7 +56,10 @@ SCORE = "sieve bias score (1 = uniform attention)"
 
 
 def style() -> None:
-    """Set the theme of every later figure: 8 pt text, SVG text kept as text, reproducible SVG ids."""
+    """Set the theme of every later figure: 8 pt text, SVG text kept as text, reproducible SVG ids.
+
+    In a notebook, figures then have twice the pixels.
+    """
     sizes = dict.fromkeys(
         ["font.size", "axes.labelsize", "axes.titlesize", "figure.labelsize", "figure.titlesize"], 8.0
     )
@@ -67,6 +71,15 @@ def style() -> None:
     fonts = {"font.sans-serif": ["DejaVu Sans"]}  # comes with matplotlib: figures are equal on every machine
     sns.set_theme(context="paper", style="ticks", palette="colorblind")
     mpl.rcParams.update(sizes | smaller | lines | ticks | files | fonts | {"legend.title_fontsize": 8.0})
+    _sharpen_notebooks()
+
+
+def _sharpen_notebooks() -> None:
+    """Figures in a notebook have twice the pixels of their size on the page; nothing outside of a notebook."""
+    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+        set_matplotlib_formats("retina")
 
 
 def in_order(roles: Iterable[str]) -> list[str]:

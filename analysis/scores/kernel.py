@@ -1,8 +1,12 @@
 """What the contraction does on a CPU, compiled: every map is read while it is in the cache of its core.
 
 The same sums as in `contraction`, which are array operations for any device; numba compiles them at the first call
-and keeps the machine code for later ones.
+and keeps the machine code for later ones: beside this module, else in the user's cache folder, else nowhere.
+NUMBA_CACHE_DIR names another folder.
 """
+
+from collections.abc import Callable
+from functools import wraps
 
 import numpy as np
 from numba import njit, prange
@@ -77,7 +81,24 @@ def add(result, roles, weights, found):
         result[roles[r]] += scores[r]
 
 
-@njit(parallel=True, fastmath=FLAGS, cache=True)
+def compiled(function: Callable) -> Callable:
+    """A parallel function whose machine code is kept for later processes, where a folder takes it."""
+    try:
+        fast = njit(function, parallel=True, fastmath=FLAGS, cache=True)
+    except RuntimeError:  # every folder is read-only
+        fast = njit(function, parallel=True, fastmath=FLAGS)
+
+    @wraps(function)
+    def call(*arguments):
+        try:
+            return fast(*arguments)
+        except OSError:  # a full disk, when the machine code was compiled and nothing computed yet
+            return fast(*arguments)
+
+    return call
+
+
+@compiled
 def contract(attention, sieves, result):
     """Adds sum(sieve * map) of every sequence, role and head to `result` (see `contraction.Packed`)."""
     batch, heads, tokens, _ = attention.shape

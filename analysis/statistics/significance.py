@@ -72,7 +72,7 @@ def published_table(
 
     `assigned` is p < `alpha` and mean > `tau`, or <NA> (untestable) with fewer than `minimum`
     sequences that have the role or with constant scores. The arithmetic is the one named in
-    `scores.attrs`. Raises InputError for other dimensions, `alpha` outside (0, 1), `minimum` < 2.
+    `scores.attrs`. Raises InputError for other dimensions and for parameters out of range.
     Source: Pande 2021 (tau = 3, alpha = 0.05, no correction for the number of tests).
     """
     array = _ordered(scores)
@@ -85,7 +85,7 @@ def labelled(
 ) -> pd.DataFrame:
     """The tests of all roles, layers and heads as `published_table` gives them; `named` has their coordinates.
 
-    Raises InputError for a `tau` that is no number, `alpha` outside (0, 1) and `minimum` < 2.
+    Raises InputError for a `tau` that is no finite number, `alpha` outside (0, 1) and `minimum` < 2.
     """
     _check_test(tau, alpha, minimum)
     enough = test.n >= minimum
@@ -285,7 +285,7 @@ def _ordered(scores: xr.DataArray) -> xr.DataArray:
 
 def _check_test(tau: float | int, alpha: float, minimum: int) -> None:
     if not np.isfinite(tau):
-        raise InputError(f"tau is {tau}; it must be a finite number, such as 3")
+        raise InputError(f"tau is {tau}; give a score to test against, such as 3.0")
     if not 0 < alpha < 1:
         raise InputError(f"alpha is {alpha}; it must lie between 0 and 1, as 0.05 does")
     if minimum < 2:

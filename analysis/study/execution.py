@@ -9,9 +9,10 @@ from typing import Any
 
 from analysis.errors import InputError
 from analysis.files import ROOT, write_text
+from analysis.study.pictures import in_palette
 from analysis.study.plan import run_of
 from analysis.study.profiles import parameters, source
-from analysis.study.results import Results, in_palette
+from analysis.study.results import Results
 
 SHOWN = {"text/html", "text/plain"}
 CHANCE = re.compile(r"(?<=\bT_)[0-9a-f]{5}(?=_|\b)|(?<= at )0x[0-9a-f]+")  # pandas' names of styled tables

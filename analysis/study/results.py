@@ -1,56 +1,18 @@
 """The files of a run: scores, tables and figures under results/<profile>/."""
 
-import re
 from collections.abc import Iterable, Sequence
-from io import BytesIO
 from pathlib import Path
 
-import matplotlib as mpl
 import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
-from PIL import Image
-from scour import scour
 
 from analysis.errors import InputError
 from analysis.files import ROOT, replacing, versions, write_text
+from analysis.study import pictures
 from analysis.study.folders import STATES, Folders
 
-COMPACT = [
-    "--strip-xml-space",
-    "--remove-metadata",
-    "--enable-id-stripping",
-    "--shorten-ids",
-    "--create-groups",
-    "--set-precision=4",
-    "--indent=none",
-    "--quiet",
-]
-LONG_COORDINATE = re.compile(r"(?<=[ (]|\")(\d+\.\d\d)\d+")
 LABELS = ("assigned", "assigned_audited")  # columns of booleans with missing values
-
-
-def compact_svg(path: Path) -> None:
-    """Makes an SVG about half as large without a visible change."""
-    text = scour.scourString(path.read_text(encoding="utf-8"), scour.parse_args(COMPACT))
-    rounded = LONG_COORDINATE.sub(
-        r"\1", text
-    )  # those of repeated markers and of text, which scour leaves alone
-    path.write_text(rounded, encoding="utf-8", newline="\n")
-
-
-def in_palette(png: bytes) -> bytes:
-    """A PNG a third as large: a palette of 256 colours, which a diagram hardly exceeds."""
-    with Image.open(BytesIO(png)) as image:
-        palette = image.convert("RGB").quantize(256, dither=Image.Dither.NONE)
-    compact = BytesIO()
-    palette.save(compact, "PNG", optimize=True)
-    return compact.getvalue()
-
-
-def compact_png(path: Path) -> None:
-    """Puts the colours of a PNG into a palette."""
-    path.write_bytes(in_palette(path.read_bytes()))
 
 
 def update_readme(section: str, text: str, path: Path = ROOT / "README.md") -> None:
@@ -111,8 +73,9 @@ class Results(Folders):
         run = {"state": STATES[0]} if seed is None else {"state": STATES[1], "finetuning_seed": seed}
         labelled = scores.assign_attrs(task=task, **run, versions=versions()).rename("score")
         with replacing(path) as temporary:
-            # Not compressed: deflating took four times as long for little more than half of the bytes.
-            labelled.to_netcdf(temporary, engine="netcdf4")
+            # By way of memory: HDF5 does not survive a disk that is full. Not compressed: deflating took four times
+            # as long for little more than half of the bytes.
+            temporary.write_bytes(labelled.to_netcdf(engine="h5netcdf"))
         return path
 
     def load_scores(self, task: str, seed: int | None) -> xr.DataArray:
@@ -125,7 +88,7 @@ class Results(Folders):
         if not path.exists():
             raise InputError(f"{path} does not exist: {again}")
         try:
-            return xr.load_dataarray(path, engine="netcdf4")
+            return xr.load_dataarray(path, engine="h5netcdf")
         except (OSError, ValueError, KeyError) as error:
             raise InputError(f"{path} is damaged: delete it and {again}") from error
 
@@ -185,9 +148,4 @@ class Results(Folders):
 
         Returns nothing, so that a notebook cell that ends with it shows the figure alone.
         """
-        settings = {"svg.hashsalt": name, "svg.fonttype": "none"}  # text stays text
-        formats = ((".svg", {"Date": None}, compact_svg), (".png", {"Software": None}, compact_png))
-        for suffix, metadata, compact in formats:
-            with replacing(self.figures / f"{name}{suffix}") as temporary, mpl.rc_context(settings):
-                figure.savefig(temporary, metadata=metadata, bbox_inches="tight", dpi=150)
-                compact(temporary)
+        pictures.save_figure(figure, self.figures / name)

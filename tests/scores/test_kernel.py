@@ -1,12 +1,17 @@
 """The compiled sums: the logarithm, entropies, what damaged weights give, and threads (the sums: test_contraction)."""
 
+import errno
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 import torch
+from numba.core import caching
 from oracles import entropy, random_maps
 
 from analysis.files import ROOT
@@ -60,3 +65,40 @@ def test_as_many_threads_as_torch_uses():
     command = [sys.executable, "-c", THREADS]
     run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["1", "1"]
+
+
+def double(values):
+    for place in numba.prange(len(values)):
+        values[place] *= 2
+
+
+def test_read_only_folders_take_no_machine_code(monkeypatch: pytest.MonkeyPatch):
+    """The source tree and the user's cache folder, say."""
+    monkeypatch.setattr(caching._CacheLocator, "ensure_cache_path", refuse(errno.EROFS))
+    with pytest.raises(RuntimeError, match="cannot cache"):
+        numba.njit(double, cache=True)
+    values = np.array([1.0, 3.0])
+    kernel.compiled(double)(values)
+    assert values.tolist() == [2, 6]
+
+
+def test_full_disk_takes_no_machine_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """The sums are made once all the same."""
+    tries = []
+    monkeypatch.setattr(caching.IndexDataCacheFile, "save", refuse(errno.ENOSPC, tries))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    values = np.array([1.0, 3.0])
+    kernel.compiled(double)(values)
+    assert values.tolist() == [2, 6]
+    assert len(tries) == 1
+
+
+def refuse(number: int, tries: list | None = None) -> Callable:
+    """What the system answers to every try to write a file."""
+
+    def fail(*_: object) -> None:
+        if tries is not None:
+            tries.append(number)
+        raise OSError(number, os.strerror(number))
+
+    return fail

@@ -289,7 +289,7 @@ def dependencies() -> dict[str, Requirement]:
 def locked() -> dict[str, str]:
     """The pinned version of every package in requirements.lock."""
     lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
-    pins = [line.split("#")[0].strip() for line in lines]
+    pins = [re.split("[;#]", line)[0].strip() for line in lines]
     return {canonicalize_name(name): version for name, version in (pin.split("==") for pin in pins if pin)}
 
 
@@ -327,7 +327,7 @@ def test_dependencies_are_locked_to_a_version_that_they_allow():
 def test_lock_pins_and_nothing_else():
     lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
     pins = [line for line in lines if line and not line.startswith("#")]
-    assert [line for line in pins if not re.fullmatch(r"[\w.-]+==[\w.]+(\s+#.*)?", line)] == []
+    assert [line for line in pins if not re.fullmatch(r"[\w.-]+==[\w.]+( ; [\w.'= ]+)?(\s+#.*)?", line)] == []
     assert len(locked()) == len(pins)
 
 

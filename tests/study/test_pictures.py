@@ -1,0 +1,159 @@
+"""Pictures are small, the same bytes for the same figure, and show the colours of the theme exactly."""
+
+import hashlib
+import subprocess
+from io import BytesIO
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+from analysis.figures import theme
+from analysis.files import ROOT
+from analysis.study.pictures import exact_colours, in_palette, save_figure
+
+
+def red_green_blue(colour: str | tuple[float, ...]) -> tuple[int, ...]:
+    return tuple(round(255 * part) for part in mpl.colors.to_rgb(colour))
+
+
+def pixels(png: bytes | Path) -> np.ndarray:
+    with Image.open(BytesIO(png) if isinstance(png, bytes) else png) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+def count(shown: np.ndarray, colour: str | tuple[float, ...]) -> int:
+    return int((shown == red_green_blue(colour)).all(axis=-1).sum())
+
+
+def crowded() -> Figure:
+    """A heat map of thousands of colours under a thin line in every colour of the roles."""
+    figure = Figure(figsize=(5, 3), dpi=150)
+    axes = figure.subplots()
+    noise = np.random.default_rng(0).random((30, 40))
+    axes.imshow(noise, cmap="turbo", interpolation="bilinear", aspect="auto", alpha=0.8)
+    for place, role in enumerate(theme.ROLE_COLOURS):
+        for shade, shift in ((theme.colour(role), 0.5), (theme.ink(role), 1.8)):
+            axes.axhline(2.9 * place + shift, color=shade, linewidth=1.0)
+            axes.plot([0, 39], [2.9 * place, 29 - 2.9 * place], color=shade, linewidth=0.5)
+    return figure
+
+
+def raw(figure: Figure) -> bytes:
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight")
+    return buffer.getvalue()
+
+
+def test_thin_lines_keep_the_colours_of_the_roles(tmp_path: Path):
+    """In the picture of a figure that holds far more colours than a palette."""
+    drawn = crowded()
+    before = pixels(raw(drawn))
+    assert len(np.unique(before.reshape(-1, 3), axis=0)) > 2000
+    save_figure(drawn, tmp_path / "F1")
+    after = pixels(tmp_path / "F1.png")
+    assert after.shape == before.shape
+    for role in theme.ROLE_COLOURS:
+        for shade in (theme.colour(role), theme.ink(role)):
+            exact = (before == red_green_blue(shade)).all(axis=-1)
+            assert exact.sum() > 30, role
+            assert (after[exact] == red_green_blue(shade)).all(), role
+    assert np.abs(after.astype(int) - before).mean() < 1
+
+
+def test_a_few_pixels_of_a_role_survive_among_thousands_of_colours():
+    """A palette chosen by area loses them."""
+    shades = np.array([red_green_blue(colour) for colour in theme.ROLE_COLOURS.values()], np.uint8)
+    picture = np.random.default_rng(0).integers(0, 256, (200, 200, 3), np.uint8)
+    picture[50, :30] = np.repeat(shades, 3, axis=0)
+    buffer = BytesIO()
+    Image.fromarray(picture).save(buffer, "PNG")
+    np.testing.assert_array_equal(pixels(in_palette(buffer.getvalue()))[50, :30], picture[50, :30])
+    by_area = np.asarray(Image.fromarray(picture).quantize(256, dither=Image.Dither.NONE).convert("RGB"))
+    assert (by_area[50, :30] != picture[50, :30]).any(axis=-1).mean() > 0.5
+
+
+def test_few_colours_stay_as_they_are():
+    steps = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    picture = np.stack([steps, steps[::-1], steps.T], axis=-1)
+    buffer = BytesIO()
+    Image.fromarray(picture).save(buffer, "PNG")
+    np.testing.assert_array_equal(pixels(in_palette(buffer.getvalue())), picture)
+
+
+def test_transparent_pixels_show_white():
+    picture = np.zeros((2, 3, 4), np.uint8)
+    picture[0, 0] = [255, 0, 0, 255]
+    buffer = BytesIO()
+    Image.fromarray(picture).save(buffer, "PNG")
+    found = pixels(in_palette(buffer.getvalue()))
+    assert found[0, 0].tolist() == [255, 0, 0]
+    assert (found.reshape(-1, 3)[1:] == 255).all()
+
+
+def test_exact_colours_are_those_matplotlib_paints():
+    known = {tuple(colour) for colour in exact_colours().tolist()}
+    for role in theme.ROLE_COLOURS:
+        assert {red_green_blue(theme.colour(role)), red_green_blue(theme.ink(role))} <= known
+    assert {(0, 0, 0), (255, 255, 255), red_green_blue(theme.OTHER_COLOUR)} <= known
+    assert len(known) < 64  # a small part of the palette
+
+
+def figure() -> Figure:
+    """A figure with what makes files differ: text, clips and random identifiers."""
+    drawn = Figure(figsize=(2, 1))
+    axes = drawn.subplots()
+    axes.imshow(np.arange(6).reshape(2, 3))
+    axes.scatter([0, 1], [0, 1], label="points")
+    axes.legend()
+    axes.set_title("Heads")
+    return drawn
+
+
+def test_the_same_figure_is_the_same_bytes(tmp_path: Path):
+    def digests() -> dict[str, str]:
+        save_figure(figure(), tmp_path / "F1.2")
+        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in tmp_path.iterdir()}
+
+    first = digests()
+    assert set(first) == {"F1.2.png", "F1.2.svg"}
+    assert digests() == first
+
+
+def test_drawings_keep_their_text_and_name_no_date(tmp_path: Path):
+    save_figure(figure(), tmp_path / "F1")
+    drawing = (tmp_path / "F1.svg").read_text(encoding="utf-8")
+    assert drawing.startswith("<?xml")
+    assert ">Heads</text>" in drawing
+    assert "<dc:date>" not in drawing
+    with Image.open(tmp_path / "F1.png") as picture:
+        assert picture.mode == "P"
+    assert (tmp_path / "F1.png").stat().st_size < 0.5 * len(raw(figure()))
+
+
+def committed(*patterns: str) -> list[Path]:
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", *patterns]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no clone: the committed files are not known")
+    return [ROOT / name for name in found.split("\0") if name and (ROOT / name).exists()]
+
+
+def test_committed_results_stay_small():
+    sizes = [path.stat().st_size for path in committed("results")]
+    assert sum(sizes) < 25e6
+    assert max(sizes, default=0) < 1e6
+
+
+def test_drawings_are_not_committed():
+    assert not committed("results/*.svg")
+
+
+def test_committed_pictures_are_in_palettes():
+    for path in committed("results/*.png"):
+        with Image.open(path) as picture:
+            assert picture.mode == "P", path.name
