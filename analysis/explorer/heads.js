@@ -56,7 +56,7 @@ function changeCell(entry, head, values) {
   const value = values?.[head] ?? null;
   if (value === null) return plainCell();
   const top = Math.max(...values.map((each) => Math.abs(each ?? 0))) || 1;
-  return { text: signed(value), colour: changeColour(value / top), mark: entry ? verdictOf(entry, head).mark : "", words: `${signed(value)} against ${otherState()}` };
+  return { text: signed(value, 1), colour: changeColour(value / top), mark: entry ? verdictOf(entry, head).mark : "", words: `${signed(value)} against ${otherState()}` };
 }
 
 const countRule = AUDITED ? "audited" : "published";
