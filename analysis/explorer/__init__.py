@@ -8,5 +8,6 @@ HOMES = {
     "head_view": "view",
     "illustrative": "packing",
     "pack": "packing",
+    "role_tables": "payload",
 }
 __getattr__, __all__ = lazy_names(__name__, HOMES)

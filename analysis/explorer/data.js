@@ -5,10 +5,7 @@ const HEADS = data.layers * data.heads;
 const CAP = 3 * data.tau; // where every colour scale of scores ends
 const FRAMED = window.top !== window; // in a notebook
 if (data.format !== "head-explorer" || data.version !== 1) {
-  const message = document.getElementById("message");
-  message.textContent = "This page's data were written by a newer version of the head explorer: build the page again.";
-  message.hidden = false;
-  document.getElementById("main").hidden = true;
+  document.getElementById("message").textContent = "This page's data were written by a newer version of the head explorer: build the page again.";
   return;
 }
 const PLAIN = "–";

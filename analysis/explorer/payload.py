@@ -40,6 +40,19 @@ def digits(values: Iterable[float]) -> list[float | None]:
     return [float(f"{value:.4g}") if np.isfinite(value) else None for value in values]
 
 
+def role_tables(
+    tables: Mapping[str, pd.DataFrame], tasks: Sequence[str], states: Sequence[str]
+) -> pd.DataFrame | None:
+    """The role tables among a study's tables, called <name>-<task>-<state>, as one table; None without any."""
+    parts = []
+    for stem, table in tables.items():
+        _, origin = _origin(stem, tasks, states)
+        if {*ROLE_COLUMNS} <= {*table} and "state" in origin:
+            parts.append((tasks.index(origin["task"]), states.index(origin["state"]), table.assign(**origin)))
+    ordered = [table for *_, table in sorted(parts, key=lambda part: part[:2])]
+    return pd.concat(ordered, ignore_index=True) if ordered else None
+
+
 def grouped(tables: pd.DataFrame) -> pd.DataFrame:
     """Role tables with columns task and state, empty texts where the tables are of one.
 

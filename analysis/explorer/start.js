@@ -150,6 +150,8 @@ function listen() {
 }
 
 function build() {
+  tell(byId("message"), "");
+  for (const name of ["skip", "header", "main"]) byId(name).hidden = false;
   const option = (name) => make("option", { value: name }, name);
   replace(byId("task"), ...data.tasks.map(option));
   replace(byId("state"), ...data.states.map(option));

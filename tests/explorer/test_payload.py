@@ -17,6 +17,7 @@ from analysis.explorer.payload import (
     grouped,
     head_tables,
     listed,
+    role_tables,
     scores_of,
     shape_of,
 )
@@ -99,6 +100,21 @@ def test_every_table_of_heads_is_taken(tables):
     assert found["importance"]["rows"][2] == ["sst-2", 0, 1, 0.3]
     assert found["parts"]["rows"] == [["mrpc", "finetuned", 0, 1, "x"], ["mrpc", "finetuned", 1, 2, None]]
     assert found["best"]["rows"] == [[1, 2, "b"]]
+
+
+def test_role_tables_are_found_by_their_columns(tables):
+    one = tables.drop(columns=["task", "state"]).iloc[:12]
+    given = {
+        "roles-sst-2-finetuned": one,
+        "roles-mrpc-finetuned": one.iloc[:3],
+        "roles-mrpc-pretrained": one.iloc[:2],
+        "change-mrpc": heads(role=["local", "local"], n=[1, 1], difference=[0, 0]),
+    }
+    found = role_tables(given, ["mrpc", "sst-2"], ["pretrained", "finetuned"])
+    sizes = found.groupby(["task", "state"], sort=False).size()
+    assert [*sizes.index] == [("mrpc", "pretrained"), ("mrpc", "finetuned"), ("sst-2", "finetuned")]
+    assert sizes.tolist() == [2, 3, 12]
+    assert role_tables({"change-mrpc": heads()}, ["mrpc"], ["pretrained"]) is None
 
 
 def test_tables_without_tasks():
