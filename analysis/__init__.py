@@ -10,6 +10,7 @@ HOMES = {
     "SIEVES": "scores.sieves",
     "TASKS": "texts.tasks",
     "extract": "scores.extraction",
+    "head_view": "explorer.view",
     "load_encoder": "encoders.models",
     "load_examples": "texts.glue",
     "parse": "texts.syntax",

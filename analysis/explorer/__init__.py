@@ -1,0 +1,13 @@
+"""The head explorer: one page to browse every head, and the same view of a text in a notebook cell."""
+
+from analysis.lazy import lazy_names
+
+HOMES = {
+    "HeadView": "view",
+    "explorer": "view",
+    "head_view": "view",
+    "illustrative": "packing",
+    "pack": "packing",
+    "role_tables": "payload",
+}
+__getattr__, __all__ = lazy_names(__name__, HOMES)

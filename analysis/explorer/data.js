@@ -1,0 +1,96 @@
+// --- the data, and how elements are made. Texts reach the page through textContent alone. -----------------------
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const HEADS = data.layers * data.heads;
+const CAP = 3 * data.tau; // where every colour scale of scores ends
+const FRAMED = window.top !== window; // in a notebook
+if (data.format !== "head-explorer" || data.version !== 1) {
+  document.getElementById("message").textContent = "This page's data were written by a newer version of the head explorer: build the page again.";
+  return;
+}
+const PLAIN = "–";
+
+const byId = (name) => document.getElementById(name);
+const roleNames = data.roles.map((role) => role.name);
+const nameOf = (head) => `${Math.floor(head / data.heads)}-${head % data.heads}`;
+const scoresIn = (task, state) => data.scores[task]?.[state];
+const sentenceOf = (id) => data.sentences.find((sentence) => sentence.id === id);
+const sentencesOf = (task) => {
+  const own = data.sentences.filter((sentence) => sentence.task === task);
+  return own.length ? own : data.sentences.filter((sentence) => !(sentence.task in data.scores));
+};
+const hasScores = Object.keys(data.scores).length > 0;
+
+function filled(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name, value);
+    else if (value !== null && value !== false) element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children);
+  return element;
+}
+const make = (tag, attributes = {}, ...children) => filled(document.createElement(tag), attributes, children);
+const draw = (tag, attributes = {}, ...children) =>
+  filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+
+// The children of an element anew; what had the focus keeps it, by its place.
+function replace(element, ...children) {
+  const reachable = () => [...element.querySelectorAll("button, summary, select")];
+  const place = reachable().indexOf(document.activeElement);
+  element.replaceChildren(...children);
+  if (place >= 0) reachable()[place]?.focus();
+}
+
+function tell(element, text) {
+  element.textContent = text;
+  element.hidden = text === "";
+}
+
+// --- numbers in words -------------------------------------------------------------------------------------------
+
+const short = (value) => (Math.abs(value) >= 99.95 ? value.toFixed(0) : value.toFixed(1));
+const exact = (value) => (value === null || value === undefined ? PLAIN : value.toFixed(2));
+const signed = (value, places = 2) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(places);
+const percent = (value) => (value < 0.001 ? "below 0.1 %" : `${(100 * value).toFixed(value < 0.0995 ? 1 : 0)} %`);
+const piece = (token) => token.replace(/^[Ġ▁]/, "") || token;
+const sizeOf = (entry, head) => (Array.isArray(entry.n) ? entry.n[head] : entry.n);
+
+// --- attention: unpacked when it is first shown -----------------------------------------------------------------
+
+const WEIGHTS = Float32Array.from({ length: 256 }, (_, step) => (step / 255) ** 2);
+const KEPT = 4; // unpacked sentences that stay in memory
+const unpacked = new Map();
+
+function bytesOf(text) {
+  const raw = atob(text);
+  const found = new Uint8Array(raw.length);
+  for (let i = 0; i < raw.length; i++) found[i] = raw.charCodeAt(i);
+  return found;
+}
+
+async function inflated(text) {
+  const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+async function mapsOf(sentence, state) {
+  const key = JSON.stringify([sentence.id, state]);
+  if (!unpacked.has(key)) {
+    const steps = await inflated(sentence.attention[state]);
+    if (unpacked.size >= KEPT) unpacked.delete(unpacked.keys().next().value);
+    unpacked.set(key, steps);
+  }
+  return unpacked.get(key);
+}
+
+// The weight of head's row i and column j, on a sentence of T tokens.
+const weightIn = (steps, head, T) => (i, j) => WEIGHTS[steps[(head * T + i) * T + j]];
+
+const masks = new Map();
+function maskOf(sentence, role) {
+  const key = JSON.stringify([sentence.id, role]);
+  if (!masks.has(key)) masks.set(key, role in sentence.masks ? bytesOf(sentence.masks[role]) : null);
+  const bits = masks.get(key);
+  const T = sentence.tokens.length;
+  return bits && ((i, j) => ((bits[(i * T + j) >> 3] >> (7 - ((i * T + j) & 7))) & 1) === 1);
+}

@@ -1,0 +1,138 @@
+"""Sentences for the page: what every head attends to, in eight bits a weight, and what each sieve names."""
+
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Bool, Float, UInt8
+from tqdm import tqdm
+
+from analysis.encoders.models import Encoder
+from analysis.errors import InputError
+from analysis.explorer.payload import digits
+from analysis.scores.extraction import extract, read_attention, read_sieves
+from analysis.texts.examples import Example
+from analysis.texts.syntax import Relations
+
+Sentence = dict[str, Any]
+STEPS = 255
+RELATION_WORTH = 8  # words that a sentence may be longer for one more relation
+
+
+def pack(
+    encoder: Encoder,
+    examples: Sequence[Example],
+    relations: Relations | None = None,
+    roles: Sequence[str] = ("local", "delimiter", "block"),
+    state: str = "pretrained",
+    task: str = "",
+    max_tokens: int = 128,
+) -> list[Sentence]:
+    """The examples as the page keeps them: tokens, sieves, scores and attention of one state of the encoder.
+
+    Scores are those of `extract`; a role that a sentence lacks has neither score nor sieve there. Raises InputError as
+    `extract` does.
+    """
+    known = {example.id: () for example in examples} if relations is None else relations
+    scores = extract(encoder, examples, known, [*roles], max_tokens=max_tokens, progress=False)
+    return [
+        _sentence(encoder, example, known, scores.sel(sequence=example.id), state, task, max_tokens)
+        for example in tqdm(examples, desc=f"attention for the page, {task or state}", unit="sentence")
+    ]
+
+
+def _sentence(
+    encoder: Encoder,
+    example: Example,
+    relations: Relations,
+    scores: xr.DataArray,
+    state: str,
+    task: str,
+    max_tokens: int,
+) -> Sentence:
+    layout, attention = read_attention(encoder, example, max_tokens)
+    roles = scores["role"].values.tolist()
+    sieves = read_sieves(encoder, example, relations, roles, max_tokens)
+    return {
+        "id": example.id,
+        "task": task,
+        "a": example.text_a,
+        "b": example.text_b,
+        "tokens": [*layout.tokens],
+        "text": layout.text.tolist(),
+        "sep": np.flatnonzero(layout.sep).tolist(),
+        "cut": layout.cut,
+        "layers": encoder.layers,
+        "heads": encoder.heads,
+        "masks": {role: packed_mask(sieve > 0) for role, sieve in sieves.items()},
+        "scores": {role: {state: digits(scores.sel(role=role).values.ravel())} for role in sieves},
+        "attention": {state: packed_attention(attention)},
+    }
+
+
+def quantised(attention: Float[np.ndarray, "..."]) -> UInt8[np.ndarray, "..."]:
+    """Weights from 0 to 1 as 255 times their square root: small weights keep their ratios."""
+    return np.round(STEPS * np.sqrt(np.clip(attention, 0, 1))).astype(np.uint8)
+
+
+def restored(steps: UInt8[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    """The weights that `quantised` made steps of; at most 0.004 away from the true ones."""
+    return (steps.astype(np.float32) / STEPS) ** 2
+
+
+def packed_attention(attention: Float[np.ndarray, "layer head token token"]) -> str:
+    """Base64 of the deflated steps of every head, heads of layer 0 first."""
+    return b64encode(zlib.compress(quantised(attention).tobytes(), 9)).decode()
+
+
+def unpacked_attention(text: str, shape: Sequence[int]) -> Float[np.ndarray, "layer head token token"]:
+    """What the page shows of packed attention; `shape` is that of the maps."""
+    steps = np.frombuffer(zlib.decompress(b64decode(text)), np.uint8)
+    return restored(steps.reshape(shape))
+
+
+def packed_mask(mask: Bool[np.ndarray, "token token"]) -> str:
+    """Base64 of the bits of a mask, row after row."""
+    return b64encode(np.packbits(mask).tobytes()).decode()
+
+
+def unpacked_mask(text: str, length: int) -> Bool[np.ndarray, "token token"]:
+    """The mask of a sequence of `length` tokens that `packed_mask` made text of."""
+    bits = np.unpackbits(np.frombuffer(b64decode(text), np.uint8), count=length * length)
+    return bits.reshape(length, length).astype(bool)
+
+
+def merged(sentences: Iterable[Sentence]) -> list[Sentence]:
+    """One entry for each sentence, with the scores and the attention of all states it was packed in.
+
+    Raises InputError where two different texts have the same id.
+    """
+    found: dict[str, Sentence] = {}
+    for sentence in sentences:
+        first = found.setdefault(sentence["id"], sentence)
+        if any(first[key] != sentence[key] for key in ("a", "b", "tokens", "layers", "heads")):
+            raise InputError(f"two sentences have the id {sentence['id']!r}: give every example its own id")
+        roles = [*dict.fromkeys([*first["scores"], *sentence["scores"]])]
+        scores = {role: first["scores"].get(role, {}) | sentence["scores"].get(role, {}) for role in roles}
+        found[sentence["id"]] = first | {
+            "masks": sentence["masks"] | first["masks"],
+            "scores": scores,
+            "attention": first["attention"] | sentence["attention"],
+        }
+    return [*found.values()]
+
+
+def illustrative(
+    examples: Sequence[Example], relations: Relations, labels: Sequence[str], count: int
+) -> list[Example]:
+    """The `count` examples that show most of the relations `labels` in few words, in their order."""
+
+    def worth(example: Example) -> int:
+        shown = {relation.label for relation in relations[example.id]} & {*labels}
+        return RELATION_WORTH * len(shown) - sum(len(text.split()) for text in example.texts)
+
+    best = sorted(range(len(examples)), key=lambda number: (-worth(examples[number]), number))[:count]
+    return [examples[number] for number in sorted(best)]

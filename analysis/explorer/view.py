@@ -1,0 +1,162 @@
+"""The head explorer as a page of a study, and of one text in a notebook cell."""
+
+import hashlib
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.encoders.models import Encoder
+from analysis.errors import InputError
+from analysis.explorer.packing import Sentence, merged, pack
+from analysis.explorer.page import fitted, rendered
+from analysis.explorer.payload import (
+    claim_tables,
+    deflated,
+    grouped,
+    head_tables,
+    scores_of,
+    shape_of,
+)
+from analysis.files import write_text
+from analysis.scores.sieves import SIEVES
+from analysis.statistics.roles import ROLES
+from analysis.texts.examples import Example, Relation
+
+FORMAT, VERSION = "head-explorer", 1
+ABOUT = {
+    "local": "Tokens at most 2 positions away, itself included.",
+    "syntactic": "The syntactic head of each dependent: nsubj, dobj, amod and advmod together.",
+}
+OWN = "own text"
+
+
+@dataclass(frozen=True)
+class HeadView:
+    """A head explorer page that a notebook shows inline and that `save` writes as a file of its own."""
+
+    page: str = field(repr=False)
+    described: str
+    height: int = 760  # pixels, of the view in a notebook
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the page, whole or not at all; it opens from the disk, without a network. Returns the path."""
+        write_text(Path(path), self.page)
+        return Path(path)
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own: nothing of it reaches the notebook, nor other views.
+
+        JupyterLab takes frame and style away from a notebook that is not trusted; the text then stays.
+        """
+        name = f"head-view-{hashlib.sha256(self.page.encode()).hexdigest()[:12]}"
+        return (
+            f'<p class="{name}">{html.escape(self.described)}: run this cell, or trust the notebook, to see the heads.'
+            f"</p><style>.{name} {{ display: none; }}</style>"
+            f'<iframe sandbox="allow-scripts allow-downloads" title="{html.escape(self.described)}" '
+            f'style="width: 100%; height: {self.height}px; border: 0" srcdoc="{html.escape(self.page)}"></iframe>'
+        )
+
+
+def explorer(
+    tables: pd.DataFrame | None,
+    attention: Iterable[Sentence] = (),
+    *,
+    others: Mapping[str, pd.DataFrame] | None = None,
+    tau: float = 3.0,
+    alpha: float = 0.05,
+    title: str = "",
+    provenance: str = "",
+    limit: int = 6_000_000,
+    height: int = 760,
+) -> HeadView:
+    """The page of role tables (as `Results.role_tables` gives them) and packed sentences (see `pack`).
+
+    `others` are the study's tables by name: those of claims and those with columns layer and head are shown too. `tau`
+    is the threshold of the labels. The page takes at most `limit` bytes: over it, the longest sentences are left out
+    and named. Raises InputError for tables that are not role tables, for tables and sentences of different encoders,
+    and where nothing fits.
+    """
+    sentences = merged(attention)
+    table = None if tables is None else grouped(tables)
+    layers, heads = _shape(table, sentences)
+    scores = {} if table is None else scores_of(table, (layers, heads))
+    tasks = [*dict.fromkeys([*scores, *(sentence["task"] for sentence in sentences)])]
+    scored = [state for states in scores.values() for state in states]
+    states = [*dict.fromkeys([*scored, *(state for s in sentences for state in s["attention"])])]
+    roles = [*([] if table is None else table["role"]), *(role for s in sentences for role in s["scores"])]
+    payload = {
+        "format": FORMAT,
+        "version": VERSION,
+        "title": title or "Head explorer",
+        "provenance": provenance,
+        "layers": layers,
+        "heads": heads,
+        "tau": tau,
+        "alpha": alpha,
+        "tasks": tasks,
+        "states": states,
+        "roles": [{"name": role, "about": about(role)} for role in _in_order(roles)],
+        "scores": scores,
+        "sentences": [{key: s[key] for key in s.keys() - {"layers", "heads"}} for s in sentences],
+        "tables": deflated(head_tables(others or {}, tasks, states)),
+        "claims": claim_tables(others or {}),
+    }
+    kept = fitted(payload, limit)
+    described = f"Head explorer, {layers} layers x {heads} heads, sentences: {len(kept['sentences'])}"
+    return HeadView(rendered(kept), described, height)
+
+
+def head_view(
+    encoder: Encoder,
+    text_a: str,
+    text_b: str | None = None,
+    *,
+    relations: Sequence[Relation] | None = None,
+    roles: Sequence[str] = ("local", "delimiter", "block"),
+    table: pd.DataFrame | None = None,
+    max_tokens: int = 128,
+    height: int = 760,
+) -> HeadView:
+    """What every head of an encoder attends to on one or two texts, to be shown as the last value of a cell.
+
+    `roles` are registered sieves, own ones too, or relations, which need `relations` of these texts. `table` is a role
+    table of the same encoder; without it the page has the scores on this text alone. Raises InputError as `pack` and
+    `explorer` do.
+    """
+    example = Example(OWN, text_a, text_b)
+    known = None if table is None else grouped(table)
+    state = encoder.name if known is None or known["state"].nunique() > 1 else known["state"].iloc[0]
+    found = pack(encoder, [example], {OWN: tuple(relations or ())}, roles, state, max_tokens=max_tokens)
+    return explorer(table, found, provenance=encoder.name, height=height)
+
+
+def about(role: str) -> str:
+    """What a role's sieve names, in a sentence; of a registered sieve the first line of its docstring."""
+    documented = SIEVES[role].function.__doc__ if role in SIEVES else None
+    if role in ABOUT or documented:
+        return ABOUT.get(role) or documented.strip().split("\n")[0]
+    if role in SIEVES:
+        return "A registered sieve without a docstring."
+    return f"The syntactic head of each dependent in the relation {role}."
+
+
+def _in_order(roles: Iterable[Any]) -> list[str]:
+    """The distinct roles, the published ones first and in their order."""
+    found = [*dict.fromkeys(roles)]
+    return sorted(found, key=lambda role: ROLES.index(role) if role in ROLES else len(ROLES))
+
+
+def _shape(table: pd.DataFrame | None, sentences: Sequence[Sentence]) -> tuple[int, int]:
+    """Layers and heads that the table and the sentences agree on."""
+    shapes = {(sentence["layers"], sentence["heads"]) for sentence in sentences}
+    shapes |= set() if table is None else {shape_of(table)}
+    if not shapes:
+        raise InputError("there is neither a role table nor a sentence: give the page one of them")
+    if len(shapes) > 1:
+        written = " and ".join(f"{layers} x {heads}" for layers, heads in sorted(shapes))
+        raise InputError(f"the tables and sentences are of {written} heads: give those of one encoder")
+    return shapes.pop()

@@ -1,0 +1,113 @@
+"""Role tables, packed sentences and a browser for the tests of the head explorer."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from headtables import ROLES, TASKS, other_tables, role_tables
+
+from analysis.encoders.models import Encoder, load_encoder
+from analysis.explorer.packing import Sentence, pack
+from analysis.explorer.view import explorer
+from analysis.texts.syntax import parse
+from analysis.texts.tasks import load_examples
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+BROWSER = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+@pytest.fixture(scope="session")
+def tables() -> pd.DataFrame:
+    return role_tables()
+
+
+@pytest.fixture(scope="session")
+def controlled_tables() -> pd.DataFrame:
+    """The same with the columns of the controlled label."""
+    return role_tables(controlled=True)
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Encoder:
+    return load_encoder("tiny")
+
+
+@pytest.fixture(scope="session")
+def sentences(tiny: Encoder) -> list[Sentence]:
+    """Two sentences of each task, in the pre-trained state alone."""
+    found = []
+    for task in TASKS:
+        examples = load_examples(task, "bundled", "dev", 2, 0)
+        found += pack(tiny, examples, parse(examples), ROLES, "pretrained", task)
+    return found
+
+
+@pytest.fixture(scope="session")
+def write(tmp_path_factory) -> Callable[..., Path]:
+    """Builds a page as `explorer` does and gives its path."""
+
+    def written(*arguments, **options) -> Path:
+        return explorer(*arguments, **options).save(tmp_path_factory.mktemp("page") / "explorer.html")
+
+    return written
+
+
+@pytest.fixture(scope="session")
+def study_page(tables, sentences, write) -> Path:
+    """A page of two tasks and two states with two other tables and claims."""
+    return write(tables, sentences, others=other_tables())
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator:
+    """The system's Chromium."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+    if BROWSER is None:
+        pytest.skip("no Chromium found: apt-get install chromium, or set BROWSER_PATH")
+    with api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+class Visit:
+    """A page in a browser without a network; what it asks for and which errors it raises are kept."""
+
+    def __init__(self, browser, path: Path, address: str = "", width: int = 1440, before: str = "", **options):
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        self.context.set_offline(True)
+        self.page = self.context.new_page()
+        self.asked: list[str] = []
+        self.errors: list[str] = []
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        if before:
+            self.page.add_init_script(before)
+        self.page.goto(path.as_uri() + address)
+
+    def ready(self) -> "Visit":
+        self.page.wait_for_selector("body[data-tables]", timeout=20_000)
+        return self
+
+    def end(self) -> None:
+        """Closes the page; nothing went wrong in it, and nothing was asked of the network."""
+        self.context.close()
+        assert self.errors == []
+        assert [url for url in self.asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
+
+
+@pytest.fixture
+def visit(browser) -> Iterator[Callable[..., Visit]]:
+    """Opens pages and checks, at the end, that each was quiet."""
+    opened: list[Visit] = []
+
+    def start(*arguments, **options) -> Visit:
+        opened.append(Visit(browser, *arguments, **options))
+        return opened[-1]
+
+    yield start
+    for each in opened:
+        each.end()

@@ -1,0 +1,529 @@
+"""The page in a real browser: mouse, keyboard, links, saved files, safety, colours, widths."""
+
+import csv
+import io
+import re
+import xml.etree.ElementTree as ElementTree
+from base64 import b64decode
+from io import BytesIO
+
+import numpy as np
+import pandas as pd
+import pytest
+from headtables import HEADS, LAYERS, other_tables, role_tables
+from PIL import Image
+
+from analysis.explorer.packing import pack, unpacked_attention
+from analysis.explorer.view import explorer, head_view
+from analysis.files import ROOT
+from analysis.texts.examples import Example
+
+api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+expect = api.expect
+
+COMMITTED = ROOT / "results" / "glue-minilm" / "tables"
+MODES = ("mean", "labels", "change", "roles", "sentence", "masses:cls")
+CONTRAST = 4.5  # of text, by the Web Content Accessibility Guidelines
+
+
+def cell_name(page, head: int) -> str:
+    return page.locator(f'td[data-h="{head}"]').get_attribute("aria-label")
+
+
+def text_of(page, selector: str) -> str:
+    return page.locator(selector).inner_text()
+
+
+def card(page) -> dict[str, list[str]]:
+    """The rows of the card by role."""
+    rows = page.locator("#card tbody tr")
+    return {
+        row.get_attribute("data-role"): row.locator("td").all_inner_texts() for row in rows.all()
+    }
+
+
+# --- mouse and keyboard -------------------------------------------------------------------------------------------
+
+
+def test_click_on_a_head(visit, study_page):
+    page = visit(study_page).ready().page
+    page.click('td[data-h="9"]')
+    expect(page).to_have_url(re.compile("head=2-1"))
+    assert text_of(page, "#h-card").startswith("Head 2-1 (layer 2, head 1)")
+    assert "head 2-1" in text_of(page, "#h-attention")
+    assert page.locator('td[aria-selected="true"]').get_attribute("data-h") == "9"
+
+
+def test_click_on_a_role_and_a_name_in_the_card(visit, study_page):
+    page = visit(study_page).ready().page
+    page.click('button[data-role="nsubj"]')
+    assert text_of(page, "#heads-title") == "3 × 4 heads: mean score of nsubj"
+    page.click('#card tr[data-role="delimiter"] button')
+    expect(page).to_have_url(re.compile("role=delimiter"))
+    assert page.locator('[role="radio"][aria-checked="true"]').get_attribute("data-role") == "delimiter"
+
+
+def test_keys_move_in_the_grid(visit, study_page):
+    page = visit(study_page, "#head=1-1").ready().page
+    page.focus('td[data-h="5"]')
+    for key, expected in {
+        "ArrowUp": "2-1", "ArrowUp ": "2-1", "ArrowRight": "2-2", "End": "2-3", "Home": "2-0",
+        "PageDown": "0-0", "ArrowLeft": "0-0", "PageUp": "2-0", "ArrowDown": "1-0",
+    }.items():  # fmt: skip
+        page.keyboard.press(key.strip())
+        expect(page).to_have_url(re.compile(f"head={expected}"))
+        assert page.evaluate("document.activeElement.ariaSelected") == "true"
+
+
+def test_letters_change_the_view(visit, study_page):
+    page = visit(study_page, "#task=mrpc&state=pretrained&role=local").ready().page
+    steps = {"r": "role=delimiter", "R": "role=local", "t": "task=sst-2", "x": "state=finetuned", "v": "view=lines",
+             "h": "special=off", "o": "sieve=off", "d": "dir=received"}  # fmt: skip
+    for key, expected in steps.items():
+        page.keyboard.press(key)
+        expect(page).to_have_url(re.compile(expected))
+
+
+def test_letters_leave_form_controls_alone(visit, study_page):
+    page = visit(study_page, "#role=local").ready().page
+    page.focus("#task")
+    page.keyboard.press("r")
+    assert "role=local" in page.url
+
+
+def test_next_best_head_walks_the_ranking(visit, study_page, tables):
+    page = visit(study_page, "#task=mrpc&state=pretrained&role=local").ready().page
+    chosen = (tables["task"] == "mrpc") & (tables["state"] == "pretrained") & (tables["role"] == "local")
+    best = tables[chosen].sort_values("mean", ascending=False).head(10)
+    names = [f"{row.layer}-{row.head}" for row in best.itertuples()]
+    assert [text.split()[0] for text in page.locator("#top button").all_inner_texts()] == names
+    page.click(f'#top button[data-head="{names[0]}"]')
+    page.keyboard.press("b")
+    expect(page).to_have_url(re.compile(f"head={names[1]}&"))
+
+
+def test_list_of_keys(visit, study_page):
+    page = visit(study_page).ready().page
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#keys")).to_be_hidden()
+
+
+def test_tokens_by_keyboard(visit, study_page, sentences):
+    page = visit(study_page, "#task=mrpc&state=pretrained&token=2&head=1-2").ready().page
+    page.locator('[data-token="2"]').focus()
+    page.keyboard.press("ArrowRight")
+    expect(page).to_have_url(re.compile("token=3"))
+    assert page.evaluate("document.activeElement.dataset.token") == "3"
+    page.keyboard.press("Escape")
+    expect(page).not_to_have_url(re.compile("token="))
+    assert text_of(page, "#words").startswith("On average")
+
+
+def test_everything_is_reached_by_tab(visit, study_page):
+    page = visit(study_page).ready().page
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.closest('[id]')?.id"))
+    assert reached >= {"skip", "task", "state", "by", "roles", "grid", "top", "card", "sentence", "toggles", "tokens"}
+
+
+# --- what is shown is what the tables and the model say -----------------------------------------------------------
+
+
+def test_card_against_the_tables(visit, study_page, tables):
+    page = visit(study_page, "#task=mrpc&state=finetuned&head=1-2").ready().page
+    rows = tables[(tables["task"] == "mrpc") & (tables["layer"] == 1) & (tables["head"] == 2)]
+    here, there = (rows[rows["state"] == state].set_index("role") for state in ("finetuned", "pretrained"))
+    group = tables[(tables["task"] == "mrpc") & (tables["state"] == "finetuned")]
+    for role, (_, interval, published, audited, rank, change, n) in card(page).items():
+        row = here.loc[role]
+        found = [float(number) for number in re.findall(r"[\d.]+", interval)]
+        assert found == pytest.approx([row["mean"], row["low"], row["high"]], abs=0.006)
+        assert (published.endswith("yes"), audited.endswith("yes")) == (row["assigned"], row["assigned_audited"])
+        means = group.loc[group["role"] == role, "mean"]
+        assert rank == f"{int((means > row['mean']).sum()) + 1}/12"
+        assert float(change.replace("−", "-")) == pytest.approx(row["mean"] - there.loc[role, "mean"], abs=0.011)
+        assert int(n) == row["n"]
+
+
+def test_card_against_the_committed_results(visit, write):
+    """The study's own tables, whatever columns they have by now."""
+    paths = sorted(COMMITTED.glob("roles-*.csv"))
+    parts = [path.stem.removeprefix("roles-").rsplit("-", 1) for path in paths]
+    loaded = {(task, state): pd.read_csv(path) for path, (task, state) in zip(paths, parts, strict=True)}
+    table = pd.concat([part.assign(task=task, state=state) for (task, state), part in loaded.items()])
+    task, state = parts[0]
+    page = visit(write(table), f"#task={task}&state={state}&head=2-8").ready().page
+    own = loaded[task, state].query("layer == 2 and head == 8").set_index("role")
+    found = card(page)
+    assert found.keys() == set(own.index)
+    for role, cells in found.items():
+        if np.isfinite(own.loc[role, "mean"]):
+            assert float(cells[1].split()[0]) == pytest.approx(own.loc[role, "mean"], abs=0.006)
+
+
+def test_cells_against_the_tables(visit, study_page, tables):
+    page = visit(study_page, "#task=sst-2&state=pretrained&role=nsubj").ready().page
+    rows = tables[(tables["task"] == "sst-2") & (tables["state"] == "pretrained") & (tables["role"] == "nsubj")]
+    words = {(True, True): "published and audited", (True, False): "published only", (False, True): "audited only"}
+    for row in rows.itertuples():
+        name = cell_name(page, row.layer * HEADS + row.head)
+        label = words.get((bool(row.assigned), bool(row.assigned_audited)), "")
+        assert name == f"layer {row.layer} head {row.head}: {row.mean:.1f}{', ' * bool(label)}{label}"
+
+
+def test_untestable_is_not_unscored(visit, write, tables):
+    part = tables[(tables["task"] != "mrpc") | (tables["role"] != "nsubj")]
+    page = visit(write(part), "#task=sst-2&role=block").ready().page
+    assert cell_name(page, 0) == "layer 0 head 0: untestable"
+    assert card(page)["block"][2] == "untestable: no sequence has the role"
+    page.select_option("#task", "mrpc")
+    page.click('button[data-role="nsubj"]')
+    assert cell_name(page, 0) == "layer 0 head 0: not scored"
+    assert "not scored in this task and state" in text_of(page, "#heads-warning")
+    assert card(page)["nsubj"] == ["not scored in this task and state"]
+
+
+def test_three_labels(visit, write, controlled_tables):
+    page = visit(write(controlled_tables), "#task=mrpc&state=finetuned&role=local&head=0-1").ready().page
+    row = controlled_tables.query("task == 'mrpc' and state == 'finetuned' and layer == 0 and head == 1")
+    own = row.set_index("role").loc["local"]
+    cells = card(page)["local"]
+    labels = [own["assigned"], own["assigned_audited"], own["assigned_controlled"]]
+    assert [text.endswith("yes") for text in cells[2:5]] == labels
+    assert float(cells[5]) == pytest.approx(own["control_share"], abs=0.006)
+    all_three = controlled_tables.query("task == 'mrpc' and state == 'finetuned' and role == 'local'")
+    for each in all_three.itertuples():
+        starred = "audited and controlled" in cell_name(page, each.layer * HEADS + each.head)
+        assert starred == (each.assigned and each.assigned_audited and each.assigned_controlled)
+
+
+def true_maps(sentence) -> np.ndarray:
+    length = len(sentence["tokens"])
+    return unpacked_attention(sentence["attention"]["pretrained"], (LAYERS, HEADS, length, length))
+
+
+def test_words_say_the_largest_weights(visit, study_page, sentences):
+    sentence = sentences[0]
+    page = visit(study_page, f"#task=mrpc&state=pretrained&head=2-3&sentence={sentence['id']}&token=4").ready().page
+    weights = true_maps(sentence)[2, 3]
+    for direction, row in {"given": weights[4], "received": weights[:, 4]}.items():
+        best = np.argsort(-row, kind="stable")[:3]
+        expected = ", ".join(f"{sentence['tokens'][j]} {shown(row[j])}" for j in best)
+        assert text_of(page, "#words").endswith(expected)
+        if direction == "given":
+            page.click("#direction")
+            expect(page.locator("#words")).to_contain_text("gets most attention from")
+
+
+def shown(share: float) -> str:
+    return f"{100 * share:.1f} %" if share < 0.0995 else f"{100 * share:.0f} %"
+
+
+def test_matrix_says_the_exact_weight(visit, study_page, sentences):
+    sentence = sentences[0]
+    page = visit(study_page, f"#task=mrpc&state=pretrained&head=1-2&sentence={sentence['id']}").ready().page
+    box = page.locator("#map canvas").bounding_box()
+    length = len(sentence["tokens"])
+    cell = box["width"] / length
+    page.mouse.move(box["x"] + 5.5 * cell, box["y"] + 3.5 * cell)
+    weight = true_maps(sentence)[1, 2, 3, 5]
+    expected = f"{sentence['tokens'][3]} → {sentence['tokens'][5]}: {100 * weight:.1f} %"
+    expect(page.locator("#weight")).to_contain_text(expected)
+
+
+def test_score_of_the_sentence_beside_the_mean_of_the_task(visit, study_page, sentences, tables):
+    address = f"#task=mrpc&state=pretrained&role=local&head=0-3&sentence={sentences[1]['id']}"
+    page = visit(study_page, address).ready().page
+    own = sentences[1]["scores"]["local"]["pretrained"][3]
+    row = tables.query("task == 'mrpc' and state == 'pretrained' and role == 'local' and layer == 0 and head == 3")
+    assert f"score {own:.2f}; mean over the mrpc sample {row['mean'].item():.2f}." in text_of(page, "#score")
+
+
+def test_other_tables_and_claims(visit, study_page):
+    page = visit(study_page, "#task=mrpc&state=finetuned&head=2-1").ready().page
+    texts = page.locator("#tables summary").all_inner_texts()
+    assert texts == ["importance: drop 0.009", "masses: cls 0.09"]
+    assert "1 holds, 1 undecided" in text_of(page, "#claims > details > summary")
+    page.select_option("#task", "sst-2")
+    assert page.locator("#tables summary").all_inner_texts() == ["masses: cls 0.09"]
+    page.select_option("#by", "masses:cls")
+    assert cell_name(page, 9) == "layer 2 head 1: 0.09"
+
+
+# --- links --------------------------------------------------------------------------------------------------------
+
+
+def test_a_link_opens_the_same_view(visit, study_page, sentences):
+    first = visit(study_page).ready().page
+    first.select_option("#sentence", sentences[3]["id"])
+    first.click('td[data-h="6"]')
+    first.click("text=Lines")
+    first.click('[data-token="3"]')
+    first.select_option("#by", "masses:cls")
+    expect(first).to_have_url(re.compile("by=masses"))
+    second = visit(study_page, "#" + first.url.split("#")[1]).ready().page
+    expect(second.locator("#by")).to_have_value("masses:cls")
+    assert second.url == first.url
+    for part in ("#h-card", "#h-attention", "#words", "#heads-title"):
+        assert text_of(second, part) == text_of(first, part)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["#head=99-0&task=nosuch&token=9999", "#head=__proto__&by=constructor&role=%00&state=toString", "#&&=%E0%A4%A&sentence=<b>"],
+)
+def test_broken_links_are_ignored(visit, study_page, address):
+    page = visit(study_page, address).ready().page
+    assert text_of(page, "#h-card").startswith("Head 0-0")
+    assert page.locator("#tokens button").count() > 5
+
+
+def test_a_changed_address_is_followed(visit, study_page):
+    page = visit(study_page).ready().page
+    page.evaluate("location.hash = '#head=1-3&role=nsubj'")
+    expect(page.locator("#h-card")).to_contain_text("Head 1-3")
+    assert text_of(page, "#heads-title").endswith("nsubj")
+
+
+# --- saving -------------------------------------------------------------------------------------------------------
+
+
+def saved(page, button: str) -> str:
+    with page.expect_download() as download:
+        page.click(button)
+    return download.value.path().read_text(encoding="utf-8")
+
+
+def test_heads_are_saved(visit, study_page, tables):
+    page = visit(study_page, "#task=mrpc&state=finetuned&role=nsubj").ready().page
+    rows = [*csv.DictReader(io.StringIO(saved(page, "#heads-csv")))]
+    own = tables.query("task == 'mrpc' and state == 'finetuned' and role == 'nsubj'")
+    assert [float(row["mean"]) for row in rows] == pytest.approx(own["mean"].tolist(), rel=1e-3)
+    assert [row["audited"] for row in rows] == [str(label).lower() for label in own["assigned_audited"]]
+    assert [(row["layer"], row["head"]) for row in rows] == [(str(a), str(b)) for a in range(3) for b in range(4)]
+    picture = ElementTree.fromstring(saved(page, "#heads-svg"))
+    texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert all(f"{mean:.1f}" in texts for mean in own["mean"])
+
+
+def test_attention_is_saved(visit, study_page, sentences):
+    sentence = sentences[0]
+    address = f"#task=mrpc&state=pretrained&head=1-1&role=local&sentence={sentence['id']}&special=off"
+    page = visit(study_page, address).ready().page
+    rows = [*csv.DictReader(io.StringIO(saved(page, "#attention-csv")))]
+    words = sum(number >= 0 for number in sentence["text"])
+    assert len(rows) == words**2
+    weights = true_maps(sentence)[1, 1]
+    for row in rows:
+        i, j = int(row["from_position"]), int(row["to_position"])
+        assert float(row["weight"]) == pytest.approx(weights[i, j], rel=0.01, abs=1e-5)
+        assert (row["from"], row["to"]) == (sentence["tokens"][i], sentence["tokens"][j])
+        assert row["sieve_local"] == str(int(abs(i - j) <= 2))
+    picture = ElementTree.fromstring(saved(page, "#attention-svg"))
+    image = picture.find("{http://www.w3.org/2000/svg}image")
+    with Image.open(BytesIO(b64decode(image.get("href").split(",")[1]))) as opened:
+        assert opened.size == (int(image.get("width")), int(image.get("height")))
+    page.keyboard.press("v")
+    lines = ElementTree.fromstring(saved(page, "#attention-svg")).findall("{http://www.w3.org/2000/svg}line")
+    inner = weights[np.ix_(*[[i for i, number in enumerate(sentence["text"]) if number >= 0]] * 2)]
+    assert len(lines) == (inner >= 0.02).sum()
+
+
+# --- safety -------------------------------------------------------------------------------------------------------
+
+
+def test_texts_stay_texts(visit, tiny, tmp_path):
+    text = "</script><script>document.title = 'lost'</script><img src=x onerror=alert(1)> dog"
+    page = visit(head_view(tiny, text).save(tmp_path / "x.html")).ready().page
+    assert page.title() == "Head explorer"
+    assert page.locator("img").count() == 0
+    assert "script" in text_of(page, "#tokens")
+
+
+def test_the_browser_refuses_the_network(visit, study_page):
+    """The rule holds for what a script would do, not just for what the page does."""
+    visited = visit(study_page).ready()
+    page = visited.page
+    refused = page.evaluate(
+        """() => new Promise((resolve) => {
+          document.addEventListener("securitypolicyviolation", (event) => resolve(event.violatedDirective));
+          document.body.append(Object.assign(new Image(), { src: "https://example.invalid/x.png" }));
+        })"""
+    )
+    assert refused == "img-src"
+    assert page.evaluate("fetch('https://example.invalid').then(() => 'sent', () => 'refused')") == "refused"
+    visited.asked.clear()  # a refused request may be reported as one that was started
+
+
+# --- what lacks is said -------------------------------------------------------------------------------------------
+
+
+def test_attention_of_another_state_is_said(visit, study_page):
+    page = visit(study_page, "#task=mrpc&state=finetuned").ready().page
+    expect(page.locator("#attention-warning")).to_contain_text("that of the pretrained encoder")
+    page.keyboard.press("x")
+    expect(page.locator("#attention-warning")).to_be_hidden()
+
+
+def test_scores_of_a_state_that_lack(visit, write, tables, sentences):
+    part = tables[(tables["task"] != "mrpc") | (tables["state"] != "finetuned")]
+    page = visit(write(part, sentences), "#task=mrpc&state=finetuned").ready().page
+    assert "no scores of mrpc, finetuned" in text_of(page, "#heads-warning")
+    assert "make reproduce" in text_of(page, "#heads-warning")
+    assert page.locator("#map canvas").count() == 1
+
+
+def test_page_without_sentences(visit, write, tables):
+    page = visit(write(tables)).ready().page
+    assert text_of(page, "#attention-warning") == "No sentence of mrpc is packed in this page."
+    assert page.locator("#by option").all_inner_texts() == ["mean score", "labels", "change between states", "number of roles"]
+
+
+def test_one_state(visit, write, tables):
+    page = visit(write(tables[tables["state"] == "finetuned"])).ready().page
+    assert "change between states" not in page.locator("#by option").all_inner_texts()
+    assert page.locator("#card .ring").count() == 0
+    expect(page.locator("#state-field")).to_be_hidden()
+
+
+def test_left_out_sentences_are_named(visit, write, tables, sentences):
+    limit = len(explorer(tables, sentences).page) - 10
+    page = visit(write(tables, sentences, limit=limit)).ready().page
+    longest = max(sentences, key=lambda sentence: len(sentence["tokens"]))
+    assert f"{longest['id']} ({len(longest['tokens'])} tokens)" in text_of(page, "#footer")
+
+
+def test_a_page_of_a_newer_version(visit, study_page, tmp_path):
+    newer = tmp_path / "newer.html"
+    newer.write_text(study_page.read_text().replace('"version":1', '"version":2'))
+    page = visit(newer).page
+    expect(page.locator("#message")).to_contain_text("newer version")
+    expect(page.locator("#main")).to_be_hidden()
+
+
+def test_an_old_browser(visit, study_page):
+    page = visit(study_page, before="delete window.DecompressionStream").ready().page
+    assert "DecompressionStream" in text_of(page, "#attention-warning")
+    assert len(card(page)) == 4
+
+
+def test_without_scripts(visit, study_page):
+    page = visit(study_page, java_script_enabled=False).page
+    expect(page.get_by_text("draws heads with JavaScript")).to_be_visible()
+
+
+# --- colours and widths -------------------------------------------------------------------------------------------
+
+CONTRASTS = """() => {
+  const channels = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = (rgb) => rgb.slice(0, 3).map((c) => c / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = channels(getComputedStyle(at).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0) return colour;
+    }
+  };
+  const ratio = (element) => {
+    const pair = [light(channels(getComputedStyle(element).color)), light(behind(element))].sort((a, b) => b - a);
+    return (pair[0] + 0.05) / (pair[1] + 0.05);
+  };
+  const texts = [...document.querySelectorAll("td, th, p, button, label, dd, dt, summary, h2, .mark, .count")];
+  const seen = texts.filter((element) => element.textContent.trim() && element.offsetParent);
+  return seen.map((element) => [ratio(element), element.className + " " + element.textContent.slice(0, 30)]);
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast_of_every_text(visit, write, controlled_tables, sentences, scheme):
+    path = write(controlled_tables, sentences, others=other_tables())
+    page = visit(path, "#task=mrpc&token=2", color_scheme=scheme).ready().page
+    for mode in MODES:
+        page.select_option("#by", mode)
+        found = page.evaluate(CONTRASTS)
+        assert len(found) > 60
+        assert min(found)[0] >= CONTRAST, (mode, min(found))
+
+
+def test_the_scale_is_monotone_in_grey(visit, study_page):
+    page = visit(study_page).ready().page
+    stops = re.findall(r"rgb\((\d+), (\d+), (\d+)\)", page.locator("#legend .ramp").first.get_attribute("style").replace(",", ", ").replace("  ", " "))
+    grey = [0.2126 * int(r) + 0.7152 * int(g) + 0.0722 * int(b) for r, g, b in stops]
+    assert len(grey) >= 10
+    assert all(lighter > darker for lighter, darker in zip(grey, grey[1:], strict=False))
+
+
+@pytest.mark.parametrize("width", [390, 1024, 1600])
+def test_nothing_leaves_the_page_sideways(visit, study_page, width):
+    page = visit(study_page, width=width).ready().page
+    for mode in ("mean", "attention"):
+        page.select_option("#by", mode)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.keyboard.press("v")
+    expect(page.locator("#map line").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_texts_on_a_phone_are_readable(visit, study_page):
+    page = visit(study_page, width=390).ready().page
+    small = page.evaluate("[...document.querySelectorAll('td, button, p')].filter((e) => e.offsetParent && parseFloat(getComputedStyle(e).fontSize) < 10).length")
+    assert small == 0
+    assert page.evaluate("Math.min(...[...document.querySelectorAll('#grid td')].map((e) => e.offsetWidth))") >= 22
+
+
+def test_other_sizes_of_encoders(visit, write):
+    for layers, heads in ((12, 12), (2, 16)):
+        page = visit(write(role_tables(layers, heads, roles=("local", "block"))), width=390).ready().page
+        assert page.locator("#grid td").count() == layers * heads
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+# --- notebooks ----------------------------------------------------------------------------------------------------
+
+
+def test_views_of_a_notebook_stand_side_by_side(visit, tiny, tables, tmp_path):
+    views = [head_view(tiny, "A dog sees a cat ."), head_view(tiny, "Birds sing .", table=tables)]
+    path = tmp_path / "notebook.html"
+    path.write_text("<!doctype html><title>notebook</title>" + "".join(view._repr_html_() for view in views))
+    visited = visit(path)
+    frames = [visited.page.frame_locator("iframe").nth(number) for number in range(2)]
+    for frame, tokens in zip(frames, (8, 6), strict=True):
+        expect(frame.locator("body[data-tables]")).to_have_count(1, timeout=20_000)
+        frame.locator('td[data-h="7"]').click()
+        expect(frame.locator("#h-attention")).to_contain_text("head 1-3")
+        assert frame.locator("#tokens button").count() >= tokens - 2
+    expect(frames[0].locator("#card-section")).to_be_hidden()
+    expect(frames[1].locator("#card-section")).to_be_visible()
+    expect(visited.page.locator("p")).to_have_count(2)
+    expect(visited.page.locator("p").first).to_be_hidden()
+    assert "#" not in visited.page.url
+    with visited.page.expect_download() as download:
+        frames[0].locator("#attention-csv").click()
+    assert download.value.suggested_filename.endswith(".csv")
+
+
+def test_a_view_without_a_table_starts_with_attention(visit, tiny, tmp_path):
+    page = visit(head_view(tiny, "A dog sees a cat .").save(tmp_path / "x.html")).ready().page
+    assert page.locator("#by").input_value() == "attention"
+    assert page.locator("#grid canvas").count() == LAYERS * HEADS
+    assert page.locator("#map .sieve").count() == 1
+    page.select_option("#by", "sentence")
+    assert re.search(r"layer 0 head 0: \d", cell_name(page, 0))
+
+
+def test_long_texts(visit, tiny, tmp_path):
+    text = " ".join(["dog"] * 200)
+    page = visit(explorer(None, pack(tiny, [Example("x", text)], max_tokens=128)).save(tmp_path / "x.html")).ready().page
+    assert "The end of the text was cut: 74 tokens." in text_of(page, "#about")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1440
+
+
+# --- speed --------------------------------------------------------------------------------------------------------
+
+
+def test_ready_within_two_seconds(visit, study_page):
+    assert visit(study_page).ready().page.evaluate("window.__ready") < 2000

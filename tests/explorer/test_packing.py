@@ -1,0 +1,112 @@
+"""Packed sentences hold what the model does: attention, sieves, scores."""
+
+from base64 import b64decode
+
+import numpy as np
+import pytest
+from studies import error_of
+
+from analysis.explorer.packing import (
+    illustrative,
+    merged,
+    pack,
+    packed_mask,
+    quantised,
+    restored,
+    unpacked_attention,
+    unpacked_mask,
+)
+from analysis.scores.extraction import extract, read_attention, read_sieves
+from analysis.texts.examples import Example, Relation
+from analysis.texts.syntax import parse
+from analysis.texts.tasks import load_examples
+
+LAYERS, HEADS = 3, 4
+ROLES = ("local", "nsubj", "block")
+LARGEST = 0.004  # of all errors that eight bits make
+
+
+@pytest.fixture(scope="module")
+def examples() -> list[Example]:
+    return load_examples("mrpc", "bundled", "dev", 3, 0)
+
+
+@pytest.fixture(scope="module")
+def packed(tiny, examples):
+    return pack(tiny, examples, parse(examples), ROLES, "pretrained", "mrpc")
+
+
+def test_weights_come_back():
+    weights = np.linspace(0, 1, 100_001, dtype=np.float32)
+    assert np.abs(restored(quantised(weights)) - weights).max() <= LARGEST
+
+
+def test_small_weights_keep_their_ratio():
+    weights = np.array([0.002, 0.004, 0.1])
+    assert restored(quantised(weights)) == pytest.approx(weights, rel=0.1)
+
+
+def test_attention_is_that_of_the_encoder(tiny, examples, packed):
+    for example, sentence in zip(examples, packed, strict=True):
+        layout, attention = read_attention(tiny, example)
+        found = unpacked_attention(sentence["attention"]["pretrained"], attention.shape)
+        assert attention.shape[:2] == (LAYERS, HEADS)
+        assert np.abs(found - attention).max() <= LARGEST
+        assert sentence["tokens"] == [*layout.tokens]
+        assert [i for i, token in enumerate(sentence["tokens"]) if token == "[SEP]"] == sentence["sep"]
+        assert [number < 0 for number in sentence["text"]] == (layout.cls | layout.sep).tolist()
+
+
+def test_masks_are_where_sieves_weigh(tiny, examples, packed):
+    for example, sentence in zip(examples, packed, strict=True):
+        sieves = read_sieves(tiny, example, parse([example]), ROLES)
+        assert sentence["masks"].keys() == sieves.keys()
+        for role, sieve in sieves.items():
+            assert (unpacked_mask(sentence["masks"][role], len(sieve)) == (sieve > 0)).all()
+
+
+def test_bits_stand_row_after_row():
+    mask = np.zeros((3, 3), bool)
+    mask[0, 1] = mask[2, 2] = True
+    assert b64decode(packed_mask(mask)) == bytes([0b01000000, 0b10000000])
+
+
+def test_scores_are_those_of_extract(tiny, examples, packed):
+    scores = extract(tiny, examples, parse(examples), ROLES, progress=False)
+    for sentence in packed:
+        for role, states in sentence["scores"].items():
+            expected = scores.sel(sequence=sentence["id"], role=role).values.ravel()
+            assert states["pretrained"] == pytest.approx(expected.tolist(), rel=1e-3)
+
+
+def test_a_role_that_a_sentence_lacks_is_left_out(tiny):
+    [sentence] = pack(tiny, [Example("one", "A dog sees the cat .")], None, ("local", "nsubj", "block"))
+    assert sentence["scores"].keys() == sentence["masks"].keys() == {"local"}
+    assert sentence["b"] is None
+
+
+def test_states_of_a_sentence_become_one_entry(tiny, examples, packed):
+    other = pack(tiny, examples[:1], parse(examples), ROLES, "finetuned", "mrpc")
+    [first, *others] = merged([*packed, *other])
+    assert len(others) == 2
+    assert first["attention"].keys() == {"pretrained", "finetuned"}
+    assert first["scores"]["local"].keys() == {"pretrained", "finetuned"}
+    assert packed[0]["attention"].keys() == {"pretrained"}, "what was given stays as it is"
+
+
+def test_two_texts_with_one_id(tiny):
+    found = [*pack(tiny, [Example("x", "A dog .")]), *pack(tiny, [Example("x", "A cat .")])]
+    assert "'x'" in error_of(merged, found)
+
+
+def test_illustrative_sentences_show_many_relations_in_few_words():
+    words = ("A dog barks at the old cat .", "Dogs bark .", "Dogs bark at cats .")
+    examples = [Example(str(number), text) for number, text in enumerate(words)]
+    relation = {label: Relation(label, 0, (0, 1), (2, 3)) for label in ("nsubj", "amod", "det")}
+    relations = {
+        "0": (relation["nsubj"], relation["amod"]),
+        "1": (relation["nsubj"],),
+        "2": (relation["det"],),
+    }
+    chosen = illustrative(examples, relations, ["nsubj", "amod"], 2)
+    assert [example.id for example in chosen] == ["0", "1"]

@@ -1,0 +1,90 @@
+"""The page as a file: what it holds, what never gets out of a text, and how large it may be."""
+
+import json
+import re
+
+import pytest
+from studies import error_of
+
+from analysis.explorer.packing import pack
+from analysis.explorer.page import FOLDER, SCRIPTS, fitted, rendered
+from analysis.explorer.view import explorer
+from analysis.texts.examples import Example
+
+SVG_NAMESPACE = "http://www.w3.org/2000/svg"
+
+
+def payload_of(page: str) -> dict:
+    """The data of a page, read as a browser reads them."""
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+@pytest.fixture(scope="module")
+def view(tables, sentences):
+    return explorer(tables, sentences)
+
+
+def test_no_address_but_that_of_the_drawing_format(view):
+    assert {*re.findall(r"https?://[^\s\"'`<]*", view.page)} == {SVG_NAMESPACE}
+
+
+def test_the_browser_may_load_nothing(view):
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', view.page)[1]
+    assert policy.startswith("default-src 'none';")
+    assert "http" not in policy
+    assert "*" not in policy
+
+
+def test_every_file_is_in_the_page(view):
+    named = {f"{name}.js" for name in SCRIPTS}
+    assert {path.name for path in FOLDER.glob("*.js")} == named
+    for name in (*named, "page.css"):
+        assert (FOLDER / name).read_text(encoding="utf-8").strip() in view.page
+
+
+def test_nothing_of_a_text_ends_the_script(tiny):
+    text = "</script><script>alert(1)</script> <!-- {{style}} &amp; dog"
+    page = explorer(None, pack(tiny, [Example("x", text)])).page
+    assert page.count("</script>") == 2
+    assert payload_of(page)["sentences"][0]["a"] == text
+
+
+def test_titles_are_escaped(tables):
+    page = explorer(tables, title="<b>{{data}}</b>").page
+    assert "<b>" not in page
+    assert "&lt;b&gt;{{data}}" in page
+
+
+def test_the_same_page_again(tables, sentences, view):
+    assert explorer(tables, sentences).page == view.page
+
+
+def test_a_page_keeps_its_limit(tables, sentences, view, caplog):
+    longest = max(sentences, key=lambda sentence: len(sentence["tokens"]))
+    limit = len(view.page) - 10
+    small = explorer(tables, sentences, limit=limit)
+    found = payload_of(small.page)
+    assert len(small.page.encode()) <= limit
+    assert [sentence["id"] for sentence in found["left_out"]] == [longest["id"]]
+    assert [s["id"] for s in found["sentences"]] == [s["id"] for s in sentences if s["id"] != longest["id"]]
+    assert longest["id"] in caplog.text
+
+
+def test_nothing_is_left_out_below_the_limit(view, sentences):
+    found = payload_of(view.page)
+    assert found["left_out"] == []
+    assert len(found["sentences"]) == len(sentences)
+
+
+def test_a_limit_that_one_sentence_alone_exceeds(tables, sentences, view):
+    empty = len(explorer(tables).page)
+    message = error_of(lambda: explorer(tables, sentences, limit=empty + 900))
+    assert "raise it" in message
+    assert min(sentences, key=lambda sentence: len(sentence["tokens"]))["id"] in message
+    assert "without any sentence" in error_of(lambda: explorer(tables, sentences, limit=1000))
+
+
+def test_sizes_are_counted_as_written(view):
+    """What `fitted` adds up is what is written, to a few bytes a sentence."""
+    payload = payload_of(view.page)
+    assert rendered(fitted(payload, len(view.page) + 600)) == view.page

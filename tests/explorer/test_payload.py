@@ -1,0 +1,141 @@
+"""Role tables, other head tables and claims as the page keeps them."""
+
+import json
+import zlib
+from base64 import b64decode
+
+import numpy as np
+import pandas as pd
+import pytest
+from studies import error_of
+
+from analysis.explorer.payload import (
+    claim_tables,
+    compact_json,
+    deflated,
+    digits,
+    grouped,
+    head_tables,
+    listed,
+    role_tables,
+    scores_of,
+    shape_of,
+)
+
+SHAPE = LAYERS, HEADS = 3, 4
+
+
+def test_numbers_with_four_digits():
+    assert digits(np.array([1.23456, 1e-7, np.nan, np.inf])) == [1.235, 1e-7, None, None]
+
+
+def test_scores_stand_by_layer_and_head(tables):
+    scores = scores_of(tables, SHAPE)
+    rows = tables[(tables["task"] == "mrpc") & (tables["state"] == "finetuned") & (tables["role"] == "nsubj")]
+    entry = scores["mrpc"]["finetuned"]["nsubj"]
+    for row in rows.itertuples():
+        place = row.layer * HEADS + row.head
+        assert entry["mean"][place] == pytest.approx(row.mean, rel=1e-3)
+        assert entry["n"][place] == row.n
+        assert entry["published"][place] == str(int(row.assigned))
+        assert entry["audited"][place] == str(int(row.assigned_audited))
+    assert "status" not in entry
+
+
+def test_the_order_of_rows_does_not_matter(tables):
+    shuffled = tables.sample(frac=1, random_state=0)
+    assert compact_json(scores_of(shuffled, SHAPE)) == compact_json(scores_of(tables, SHAPE))
+
+
+def test_untestable_and_absent_are_not_the_same(tables):
+    entry = scores_of(tables, SHAPE)["sst-2"]["pretrained"]["block"]
+    assert entry["published"] == "?" * 12
+    assert entry["status"][0].startswith("untestable: ")
+    assert entry["mean"] == [None] * 12
+    assert entry["n"] == 0
+    part = tables[(tables["layer"] > 0) & (tables["role"] == "local")]
+    assert scores_of(part, SHAPE)["mrpc"]["pretrained"]["local"]["published"].startswith("----")
+
+
+def test_a_table_of_one_task_needs_no_columns_for_it(tables):
+    one = tables[(tables["task"] == "mrpc") & (tables["state"] == "pretrained")]
+    scores = scores_of(grouped(one.drop(columns=["task", "state"])), SHAPE)
+    assert scores[""][""] == scores_of(one, SHAPE)["mrpc"]["pretrained"]
+
+
+def test_shape(tables):
+    assert shape_of(tables) == SHAPE
+
+
+def test_wrong_tables(tables):
+    assert "'mean'" in error_of(grouped, tables.drop(columns="mean"))
+    assert "twice" in error_of(grouped, tables.drop(columns="state"))
+
+
+def test_controlled_labels(controlled_tables):
+    entry = scores_of(controlled_tables, SHAPE)["mrpc"]["pretrained"]["local"]
+    rows = controlled_tables[controlled_tables["role"] == "local"].iloc[: LAYERS * HEADS]
+    assert entry["controlled"] == "".join(str(int(label)) for label in rows["assigned_controlled"])
+    assert entry["share"] == pytest.approx(rows["control_share"].tolist(), rel=1e-3)
+    assert entry["control"] == "twin"
+
+
+def heads(**columns) -> pd.DataFrame:
+    return pd.DataFrame({"layer": [0, 1], "head": [1, 2], **columns})
+
+
+def test_every_table_of_heads_is_taken(tables):
+    given = {
+        "roles-mrpc-pretrained": tables,
+        "importance-mrpc": heads(drop=[0.1, 0.2]),
+        "importance-sst-2": heads(drop=[0.3, 0.4]),
+        "parts-mrpc-finetuned": heads(part=["x", None]),
+        "pairs": heads(other_layer=[1, 1], other_head=[0, 0]),
+        "layers": pd.DataFrame({"layer": [0]}),
+        "best": pd.DataFrame({"layer": [np.nan, 1], "head": [np.nan, 2], "relation": ["a", "b"]}),
+    }
+    found = head_tables(given, ["mrpc", "sst-2"], ["pretrained", "finetuned"])
+    assert found.keys() == {"importance", "parts", "best"}
+    assert found["importance"]["columns"] == ["task", "layer", "head", "drop"]
+    assert found["importance"]["rows"][2] == ["sst-2", 0, 1, 0.3]
+    assert found["parts"]["rows"] == [["mrpc", "finetuned", 0, 1, "x"], ["mrpc", "finetuned", 1, 2, None]]
+    assert found["best"]["rows"] == [[1, 2, "b"]]
+
+
+def test_role_tables_are_found_by_their_columns(tables):
+    one = tables.drop(columns=["task", "state"]).iloc[:12]
+    given = {
+        "roles-sst-2-finetuned": one,
+        "roles-mrpc-finetuned": one.iloc[:3],
+        "roles-mrpc-pretrained": one.iloc[:2],
+        "change-mrpc": heads(role=["local", "local"], n=[1, 1], difference=[0, 0]),
+    }
+    found = role_tables(given, ["mrpc", "sst-2"], ["pretrained", "finetuned"])
+    sizes = found.groupby(["task", "state"], sort=False).size()
+    assert [*sizes.index] == [("mrpc", "pretrained"), ("mrpc", "finetuned"), ("sst-2", "finetuned")]
+    assert sizes.tolist() == [2, 3, 12]
+    assert role_tables({"change-mrpc": heads()}, ["mrpc"], ["pretrained"]) is None
+
+
+def test_tables_without_tasks():
+    assert head_tables({"surface": heads(next=[1, 2])}, [""], [""])["surface"]["columns"] == ["layer", "head", "next"]
+
+
+def test_cells():
+    table = pd.DataFrame({"yes": pd.array([True, None], "boolean"), "n": [1, 2], "p": [0.123456, np.nan], "t": ["a", None]})
+    assert listed(table) == {"columns": ["yes", "n", "p", "t"], "rows": [["yes", 1, 0.1235, "a"], [None, 2, None, None]]}
+
+
+def test_claims():
+    found = claim_tables({"claims": pd.DataFrame({"claim": ["C1"]}), "claims_x": pd.DataFrame({"a": [1]}), "a": heads()})
+    assert found == {"claims": {"columns": ["claim"], "rows": [["C1"]]}}
+
+
+def test_deflated_json_is_read_back():
+    value = {"b": [1, None], "a": "é"}
+    assert json.loads(zlib.decompress(b64decode(deflated(value)))) == value
+
+
+def test_no_number_that_json_lacks():
+    with pytest.raises(ValueError, match="JSON"):
+        compact_json({"mean": float("nan")})
