@@ -285,7 +285,7 @@ def _ordered(scores: xr.DataArray) -> xr.DataArray:
 
 def _check_test(tau: float | int, alpha: float, minimum: int) -> None:
     if not np.isfinite(tau):
-        raise InputError(f"tau is {tau}; give a score to test against, such as 3.0")
+        raise InputError(f"tau is {tau}; it must be a finite number, such as 3")
     if not 0 < alpha < 1:
         raise InputError(f"alpha is {alpha}; it must lie between 0 and 1, as 0.05 does")
     if minimum < 2:
