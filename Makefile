@@ -41,13 +41,13 @@ BASE ?= python3
 
 # --- the study -------------------------------------------------------------------------------------------
 
-reproduce: study  ## run the whole study of PROFILE, or PAPERS="clark2019 ..." alone, JOBS notebooks at a time
+reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark2019 ..." alone, JOBS notebooks at a time
+	+@$(PYTHON) -m analysis.study.reproduction --profile $(PROFILE) --jobs $(JOBS) $(MAKE) --no-print-directory study
 
 # Which notebooks run, after which others, and what files they depend on: worked out from the notebooks themselves.
 SPACE := $(subst ,, )
 RULES := $(CACHE)/rules/$(or $(subst $(SPACE),+,$(sort $(PAPERS))),all).mk
-ifneq ($(filter reproduce report study,$(REQUESTED)),)
-MAKEFLAGS += --jobs=$(JOBS)
+ifneq ($(filter study,$(REQUESTED)),)
 include $(RULES)
 endif
 

@@ -6,8 +6,8 @@ reaches results/<profile>/notebooks/ only when every cell has run.
 """
 
 import argparse
-import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -37,7 +37,12 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     settings = dict(options.settings)
-    return exit_status(lambda: print(os.path.relpath(run(options.notebook, options.profile, settings))))
+    name = Path(options.notebook)
+    notebook = name.stem if name.suffix == ".py" else options.notebook  # a path names a notebook too
+    try:
+        return exit_status(lambda: run(notebook, options.profile, settings))
+    except KeyboardInterrupt:
+        return 130  # as a shell counts it
 
 
 if __name__ == "__main__":

@@ -116,10 +116,17 @@ def main() -> None:
                 path = view.save(Path(folder) / "page.html")
                 heads = sentences[0]["layers"] * sentences[0]["heads"]
                 times = measured(browser, path, options.repeats, heads)
-                results[f"{name}, attention of {count} state{'s' * (count > 1)}"] = {"MB": len(view.page) / 1e6, **times}
+                results[f"{name}, attention of {count} state{'s' * (count > 1)}"] = {
+                    "MB": len(view.page) / 1e6,
+                    **times,
+                }
         browser.close()
     lengths = [len(sentence["tokens"]) for sentence in small]
-    settings = {"sentences": len(small), "sum of squared tokens": sum(n * n for n in lengths), "browser": version}
+    settings = {
+        "sentences": len(small),
+        "sum of squared tokens": sum(n * n for n in lengths),
+        "browser": version,
+    }
     report("explorer", settings, results)
 
 

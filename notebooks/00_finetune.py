@@ -62,7 +62,8 @@ shares.rename(index=dict(enumerate(TASKS[task].labels))).rename_axis("label").st
 
 # %%
 folders = {
-    run: results.weights(task, run, encoder, checkpoint) for run in seeds_of("finetuned", seeds, checkpoint)
+    run: results.weights(task, run, encoder, checkpoint, new=True)
+    for run in seeds_of("finetuned", seeds, checkpoint)
 }
 recipe = (epochs, batch_size, learning_rate, warmup)
 if checkpoint is None:

@@ -45,7 +45,7 @@ from analysis.texts import load_examples, parse
 
 results = Results(profile)
 examples = load_examples(task, source, split, n, seed)
-relations = parse(examples, parser, cache=results.cache / "parses")
+relations = parse(examples, parser, cache=results.parses)
 described = {"source": str(source), "split": split, "parser": str(parser), "seed": seed}
 print(f"{task}, {state}: {len(examples)} sequences from {source}, parses: {parser}")
 

@@ -35,9 +35,9 @@ import numpy as np
 
 from analysis.encoders import load_encoder
 from analysis.figures import attention_maps, mean_maps, sieve_diagrams, style
-from analysis.papers.pande2021 import score_distributions
-from analysis.scores import read_attention, read_sieves
-from analysis.statistics import COARSE, ROLES, compose, published_table
+from analysis.papers.pande2021 import role_sieves, score_distributions
+from analysis.scores import read_attention
+from analysis.statistics import COARSE, compose, published_table
 from analysis.study import Results
 from analysis.texts import load_examples, parse
 
@@ -61,7 +61,8 @@ richness = [
 ]
 example = examples[int(np.argmax(richness))]  # one more relation is worth eight more words
 model = load_encoder(results.weights(task, seeds[0], encoder, checkpoint), device)
-sieves = read_sieves(model, example, parse([example]), ROLES, max_tokens)
+choices = (window, relations, direction, arithmetic)
+sieves = role_sieves(model, example, parse([example]), *choices, max_tokens)
 layout, attention = read_attention(model, example, max_tokens)
 tokens = list(layout.tokens)
 words = {role: np.flatnonzero(sieve.any(axis=1) & (layout.text >= 0)) for role, sieve in sieves.items()}

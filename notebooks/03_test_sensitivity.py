@@ -205,7 +205,7 @@ shared.groupby("task", sort=False).agg(
 # %%
 task = tasks[0]
 examples = load_examples(task, source, split, n, seed)
-parses = parse(examples, parser, cache=results.cache / "parses")
+parses = parse(examples, parser, cache=results.parses)
 chosen = sample(examples, control_n, seed)
 tuned = load_encoder(results.weights(task, seeds[0], encoder, checkpoint), device, precision)
 untrained = random_encoder(encoder, seed, device, precision)
@@ -242,7 +242,7 @@ if treebank is None or parser == "gold" or not expand(treebank).is_file():
 else:
     sentences = treebank_examples(treebank, treebank_n, seed)
     pretrained = load_encoder(encoder, device, precision)
-    made = [parse(sentences), parse(sentences, parser, results.cache / "parses")]
+    made = [parse(sentences), parse(sentences, parser, results.parses)]
     scored = [extract(pretrained, sentences, arcs, max_tokens=max_tokens) for arcs in made]
     noise = parser_noise(*(compose(each, **choices) for each in scored), tau, alpha)
     noise = noise.merge(parser_accuracy(*made), how="left", on="role")

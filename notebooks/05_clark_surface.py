@@ -70,6 +70,7 @@ from analysis.texts import load_passages
 style()
 results = Results(profile)
 model = load_encoder(encoder, device, precision)
+results.record_weights(encoder, model.digest)
 examples = load_passages(passage_source, passages, seed, model.tokenizer, max_tokens, unit)
 
 # %% [markdown]

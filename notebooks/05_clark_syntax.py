@@ -79,6 +79,7 @@ from analysis.texts import conllu_files, read_chains, read_trees
 style()
 results = Results(profile)
 model = load_encoder(encoder, device, precision)
+results.record_weights(encoder, model.digest)
 bundled = {"folder": results.cache / "documents", "n": documents_n, "seed": seed}
 trees = read_trees(conllu_files(conllu, split="dev", **bundled))
 print(

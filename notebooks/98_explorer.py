@@ -63,7 +63,13 @@ packed = [
     sentence
     for (task, run), name in readable.items()
     for sentence in pack(
-        load_encoder(name, device), chosen[task], parse(chosen[task]), ROLES, STATES[run is not None], task, max_tokens
+        load_encoder(name, device),
+        chosen[task],
+        parse(chosen[task]),
+        ROLES,
+        STATES[run is not None],
+        task,
+        max_tokens,
     )
 ]
 
@@ -77,7 +83,9 @@ page = explorer(
     roles, packed, others=tables, tau=tau, alpha=alpha, provenance=origin, limit=limit, title="Head explorer"
 )
 saved = page.save(results.folder / "explorer.html")
-print(f"{page.described}; {len(page.page) / 1e6:.1f} MB; attention of fine-tuned encoders: {', '.join(trained) or 'none'}")
+print(
+    f"{page.described}; {len(page.page) / 1e6:.1f} MB; attention of fine-tuned encoders: {', '.join(trained) or 'none'}"
+)
 
 # %% [markdown]
 # Open the file in a browser. Every view has a link of its own, and `?` lists the keys.

@@ -28,7 +28,9 @@ def role_tables(
     drawn = pd.DataFrame(rng.random((len(table), 3)) < 0.5, columns=["a", "b", "c"]).astype("boolean")
     table = table.assign(assigned=drawn["a"], assigned_audited=drawn["b"], status="tested")
     if controlled:
-        table = table.assign(control="twin", control_share=rng.random(len(table)), assigned_controlled=drawn["c"])
+        table = table.assign(
+            control="twin", control_share=rng.random(len(table)), assigned_controlled=drawn["c"]
+        )
     lost = (table["task"] == tasks[-1]) & (table["role"] == "block")
     table.loc[lost, ["mean", "low", "high", "assigned", "assigned_audited"]] = pd.NA
     table.loc[lost, "n"], table.loc[lost, "status"] = 0, "untestable: no sequence has the role"

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -116,7 +117,11 @@ class Tree:
     def make(self, *arguments: str, profile: str | None = None) -> subprocess.CompletedProcess:
         """One call of Make that has ended."""
         running = self.start(*arguments, profile=profile)
-        out, err = running.communicate(timeout=12 * MINUTE)
+        try:
+            out, err = running.communicate(timeout=14 * MINUTE)
+        finally:
+            if running.returncode is None:
+                os.killpg(running.pid, signal.SIGKILL)
         return subprocess.CompletedProcess(running.args, running.returncode, out, err)
 
     def would_run(self, *arguments: str) -> set[str]:
@@ -125,9 +130,11 @@ class Tree:
 
 
 def started(done: subprocess.CompletedProcess) -> set[str]:
-    """The runs that Make started, or would start under -n, named like their executed copies."""
-    calls = re.findall(r"--profile \S+ (\d\w+)(.*)", done.stdout)
-    return {"-".join([name, *re.findall(r"--set \w+=(\S+)", options)]) for name, options in calls}
+    """The runs that Make started, by what they say, or would start under -n; named like their executed copies."""
+    said = re.findall(r"^(?:\[ *\d+/\d+\] )?(\d\w+)((?: \S+)*) started$", done.stdout, re.MULTILINE)
+    asked = re.findall(r"--profile \S+ (\d\w+)(.*)", done.stdout)
+    asked = [(name, " ".join(re.findall(r"--set \w+=(\S+)", options))) for name, options in asked]
+    return {"-".join([name, *values.split()]) for name, values in said + asked}
 
 
 def error_of(function, *arguments) -> str:

@@ -54,7 +54,9 @@ def fitted(payload: Mapping[str, Any], limit: int) -> dict[str, Any]:
         )
     left_out = named[len(kept) :]
     for sentence in left_out:
-        LOG.warning("left out of the page, which would be too large: sentence %(id)s, %(tokens)s tokens", sentence)
+        LOG.warning(
+            "left out of the page, which would be too large: sentence %(id)s, %(tokens)s tokens", sentence
+        )
     ids = {sentence["id"] for sentence in kept}
     within = [sentence for sentence in payload["sentences"] if sentence["id"] in ids]
     return {**payload, "sentences": within, "left_out": left_out}

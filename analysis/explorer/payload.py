@@ -92,9 +92,7 @@ def _entry(rows: pd.DataFrame, shape: Shape) -> dict[str, Any]:
     given = rows.set_index(HEAD)
     there = every.isin(given.index)
     wide = given.reindex(every)
-    numbers = {
-        name: digits(wide[column].astype(float)) for name, column in NUMBERS.items() if column in wide
-    }
+    numbers = {name: digits(wide[column].astype(float)) for name, column in NUMBERS.items() if column in wide}
     labels = {name: _labels(wide[column], there) for name, column in LABELS.items() if column in wide}
     sizes = wide["n"].fillna(0).astype(int).tolist()
     entry = {"n": sizes[0] if len({*sizes}) == 1 else sizes, **numbers, **labels}

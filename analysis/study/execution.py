@@ -1,65 +1,123 @@
-"""Executes one notebook with a profile's parameters, and cleans the executed copy."""
+"""Executes one notebook with a profile's parameters."""
 
-import re
-from base64 import b64decode, b64encode
-from collections.abc import Mapping
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from analysis.errors import InputError
 from analysis.files import ROOT, write_text
-from analysis.study.pictures import in_palette
-from analysis.study.plan import run_of
+from analysis.study.copies import cleaned, prepared
+from analysis.study.folders import Folders, short
+from analysis.study.plan import plan
 from analysis.study.profiles import parameters, source
-from analysis.study.results import Results
-
-SHOWN = {"text/html", "text/plain"}
-CHANCE = re.compile(r"(?<=\bT_)[0-9a-f]{5}(?=_|\b)|(?<= at )0x[0-9a-f]+")  # pandas' names of styled tables
+from analysis.study.progress import Progress, shown
+from analysis.study.provenance import record_time
+from analysis.study.runs import Context, Run, announced, changes, run_of, scratch_name
 
 
 def run(notebook: str, profile: str, settings: Mapping[str, Any]) -> Path:
     """Executes a notebook and returns the path of the executed copy; nothing is left there when a cell fails.
 
-    The notebook is executed in the profile's cache/failed/, which it leaves when every cell has run: the copy
-    of a failed or killed run stays there, with its traceback. Raises InputError when a cell fails.
+    A run with other values than the profile's leaves its results in a folder under results/scratch/. The notebook is
+    executed in the folder's cache/failed/, which it leaves when every cell has run: the copy of a failed or killed
+    run stays there, with its traceback. Raises InputError when a cell fails.
     """
-    import nbformat
-
     values = parameters(notebook, profile, settings)
-    results = Results(profile)
-    name = run_of(notebook, values).name
-    target = results.notebooks / f"{name}.ipynb"
-    unfinished = results.cache / "failed" / f"{name}.ipynb"
+    this = run_of(notebook, values)
+    scratch = _scratch(this, profile, values)
+    Folders(profile).prepare()
+    folders = Folders(profile, scratch)
+    folders.prepare()
+    target, unfinished = (folder / f"{this.name}.ipynb" for folder in _places(folders))
+    log, start = folders.cache / "logs" / f"{this.name}.log", time.monotonic()
     target.unlink(missing_ok=True)
-    unfinished.parent.mkdir(parents=True, exist_ok=True)
-    _execute(source(notebook), unfinished, values)
-    write_text(target, nbformat.writes(cleaned(nbformat.read(unfinished, as_version=4))) + "\n")
-    unfinished.unlink()
+    with shown(this, log) as progress, _environment(announced(Context(notebook, values, scratch))):
+        if scratch:
+            progress.say(
+                f"{progress.title}: not the values of profile {profile}: results go to {short(folders.folder)}/"
+            )
+        try:
+            _execute(source(notebook), unfinished, values, progress)
+        except InputError as error:
+            raise InputError(f"{this.name}: {error} (details: {short(log)})") from error
+        _finish(unfinished, target)
+    if not scratch:
+        record_time(folders, this.name, time.monotonic() - start)
     return target
 
 
-def _execute(script: Path, path: Path, values: Mapping[str, Any]) -> None:
+def _places(folders: Folders) -> tuple[Path, Path]:
+    return folders.notebooks, folders.cache / "failed"
+
+
+def _scratch(this: Run, profile: str, values: Mapping[str, Any]) -> str | None:
+    """The folder of a run that is not one of the profile's own."""
+    changed = changes(this.notebook, profile, values)
+    default = run_of(this.notebook, parameters(this.notebook, profile))
+    own = not changed and (this == default or this in plan(profile))
+    return None if own else scratch_name(this, changed)
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Sets environment variables, which the kernel inherits, for a while."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _execute(script: Path, path: Path, values: Mapping[str, Any], progress: Progress) -> None:
     import jupytext
     import nbformat
     import papermill
     from traitlets.config import Config
 
-    nbformat.write(jupytext.read(script), path)
+    write_text(path, nbformat.writes(prepared(jupytext.read(script), values)))
     try:
         with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            config = Config(KernelManager=_connection(folder))
-            options = {"cwd": str(ROOT), "config": config, "progress_bar": False, "log_output": True}
-            papermill.execute_notebook(path, path, values, **options)
+            papermill.execute_notebook(
+                path, path, cwd=str(ROOT), progress_bar=False, stdout_file=progress, stderr_file=progress,
+                kernel_manager_class=_kernel(progress), config=Config(KernelManager=_connection(folder)),
+            )  # fmt: skip
     except papermill.PapermillExecutionError as error:
+        progress.write(f"\n{error}\nexecuted so far: {path}\n")
         reason = error.evalue if error.ename == "InputError" else f"{error.ename}: {error.evalue}"
-        raise InputError(f"{path.stem}: {' '.join(reason.split())} (executed so far: {path})") from error
+        raise InputError(" ".join(reason.split())) from error
     except (
         RuntimeError
     ) as error:  # what nbclient raises when the kernel is gone, mostly killed for its memory
-        raise InputError(
-            f"{path.stem}: {error}: is there enough memory? (executed so far: {path})"
-        ) from error
+        progress.write(f"\n{error}\nexecuted so far: {path}\n")
+        raise InputError(f"{error}: is there enough memory?") from error
+
+
+def _finish(unfinished: Path, target: Path) -> None:
+    """Puts the executed copy in its place."""
+    import nbformat
+
+    write_text(target, nbformat.writes(cleaned(nbformat.read(unfinished, as_version=4))) + "\n")
+    unfinished.unlink()
+
+
+def _kernel(progress: Progress) -> type:
+    """Kernels whose own words, such as that they were interrupted, go to the log."""
+    from jupyter_client.manager import AsyncKernelManager
+
+    class Kernel(AsyncKernelManager):
+        async def start_kernel(self, **options: Any) -> None:
+            await super().start_kernel(stdout=progress, stderr=progress, **options)
+
+    return Kernel
 
 
 def _connection(folder: str) -> dict[str, str]:
@@ -72,32 +130,3 @@ def _connection(folder: str) -> dict[str, str]:
     address = f"{folder}/kernel"
     fits = len(f"{address}-5") <= zmq.IPC_PATH_MAX_LEN  # five sockets, numbered
     return {"transport": "ipc", "ip": address} if zmq.has("ipc") and fits else {}
-
-
-def cleaned(notebook):
-    """The executed notebook without times, chance names, paths and progress bars, its pictures made small.
-
-    It differs when results do.
-    """
-    notebook.metadata.pop("papermill", None)
-    for number, cell in enumerate(notebook.cells):
-        cell.id = f"cell-{number}"
-        for key in ("papermill", "execution"):
-            cell.metadata.pop(key, None)
-        if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if not _is_noise(output)]
-            for shown in (output.data for output in cell.outputs if "data" in output):
-                shown |= {kind: CHANCE.sub(str(number), shown[kind]) for kind in SHOWN & shown.keys()}
-                shown |= {kind: _compact(shown[kind]) for kind in {"image/png"} & shown.keys()}
-    return notebook
-
-
-def _compact(image: str) -> str:
-    """A picture in base64 as a smaller one."""
-    return b64encode(in_palette(b64decode(image))).decode()
-
-
-def _is_noise(output: Mapping[str, Any]) -> bool:
-    """Whether an output is a warning, a progress bar, or the path that saving a figure returns."""
-    shown = output.get("data", {}).get("text/plain", "")
-    return output.get("name") == "stderr" or shown.startswith(("PosixPath(", "WindowsPath("))

@@ -1,19 +1,43 @@
-"""Where the files of a profile lie."""
+"""Where the files of a profile, or of a run with other values, lie."""
 
 import os
 from pathlib import Path
 
-from analysis.files import ROOT
+from analysis.errors import InputError
+from analysis.files import ROOT, write_text
 
 STATES = ("pretrained", "finetuned")
+SCRATCH = "scratch"
+FORM = "2"  # of what the cache holds; another number where files of an earlier form cannot be read any more
+
+
+def results_folder() -> Path:
+    """The folder of all results: RESULTS_DIR, or results/ of the checkout."""
+    return Path(os.environ.get("RESULTS_DIR", ROOT / "results"))
+
+
+def short(path: Path) -> str:
+    """A path as a person types it: from the root of the checkout where it lies there."""
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
 class Folders:
-    """The folders of one profile under results/<profile>/ (or under RESULTS_DIR, where that is set)."""
+    """The folders of one profile under results/<profile>/, or of a run under results/scratch/<scratch>/."""
 
-    def __init__(self, profile: str):
-        self.folder = Path(os.environ.get("RESULTS_DIR", ROOT / "results")) / profile
+    def __init__(self, profile: str, scratch: str | None = None):
+        self.folder = results_folder() / SCRATCH / scratch if scratch else results_folder() / profile
         self.notebooks = self.folder / "notebooks"
         self.figures = self.folder / "figures"
         self.tables = self.folder / "tables"
         self.cache = self.folder / "cache"
+
+    def prepare(self) -> None:
+        """Makes the cache where it is missing; raises InputError for one of another version of the study."""
+        mark = self.cache / "form"
+        there = self.cache.is_dir() and any(not path.name.startswith(".") for path in self.cache.iterdir())
+        if there and (not mark.exists() or mark.read_text(encoding="utf-8").strip() != FORM):
+            raise InputError(
+                f"{self.cache} was made by another version of the study: delete it (make clean) and run again"
+            )
+        if not there:
+            write_text(mark, FORM + "\n")

@@ -2,32 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 from analysis.errors import InputError
 from analysis.study.discovery import Header, headers, paper_names
 from analysis.study.folders import STATES
 from analysis.study.profiles import parameters
+from analysis.study.runs import RUNS_PER, Run
 from analysis.texts.tasks import TASKS
-
-RUNS_PER = ("task", "state")  # a notebook with these parameters is executed once for each of their values
-
-
-class Run(NamedTuple):
-    """One execution of a notebook, with its values of RUNS_PER."""
-
-    notebook: str
-    settings: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The notebook and its values, as the executed copy is called."""
-        return "-".join([self.notebook, *(value for _, value in self.settings)])
-
-
-def run_of(notebook: str, values: Mapping[str, Any]) -> Run:
-    """The run that these parameters make."""
-    return Run(notebook, tuple((key, values[key]) for key in RUNS_PER if key in values))
 
 
 def plan(profile: str, chosen: Sequence[str] = ()) -> dict[Run, list[Run]]:

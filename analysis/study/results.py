@@ -10,7 +10,9 @@ from matplotlib.figure import Figure
 from analysis.errors import InputError
 from analysis.files import ROOT, replacing, versions, write_text
 from analysis.study import pictures
-from analysis.study.folders import STATES, Folders
+from analysis.study.folders import STATES, Folders, short
+from analysis.study.provenance import provenance, record_table
+from analysis.study.runs import context, in_jupyter
 
 LABELS = ("assigned", "assigned_audited")  # columns of booleans with missing values
 
@@ -47,20 +49,50 @@ def seeds_of(state: str, seeds: Sequence, checkpoint: str | None = None) -> list
 
 
 class Results(Folders):
-    """The scores, tables and figures of one profile."""
+    """The scores, tables and figures that a notebook reads and writes.
 
-    def checkpoint(self, task: str, seed: int) -> Path:
-        """Where the encoder fine-tuned on a task with a seed is kept."""
-        return self.cache / "checkpoints" / f"{task}-{seed}"
+    A run with a profile's own values writes to the profile's folder. Any other run, and any in Jupyter, writes to a
+    folder of its own under results/scratch/, and reads what it has not written itself from the profile's.
+    """
 
-    def weights(self, task: str, seed: int | None, encoder: str, checkpoint: str | None = None) -> str | Path:
+    def __init__(self, profile: str):
+        self.run = context(profile)
+        super().__init__(profile, self.run.scratch)
+        self.profile = Folders(profile)
+        self.parses = self.profile.cache / "parses"  # named after their content: every run may use them
+        self._written: set[Path] = set()
+        self._weights: dict[str, str] = {}
+        if in_jupyter():
+            print(f"what this session saves goes to {short(self.folder)}/")
+
+    def _to_write(self, path: Path) -> Path:
+        self._written.add(path)
+        return path
+
+    def _to_read(self, path: Path) -> Path:
+        """What this run wrote itself, or else the profile's file in its place."""
+        return path if path in self._written else self.profile.folder / path.relative_to(self.folder)
+
+    def checkpoint(self, task: str, seed: int, new: bool = False) -> Path:
+        """Where the encoder fine-tuned on a task with a seed is kept, or where this run keeps a `new` one."""
+        path = self.cache / "checkpoints" / f"{task}-{seed}"
+        return self._to_write(path) if new else self._to_read(path)
+
+    def weights(
+        self, task: str, seed: int | None, encoder: str, checkpoint: str | None = None, new: bool = False
+    ) -> str | Path:
         """What to load: the encoder fine-tuned on the task with a seed, or the encoder itself for no seed.
 
-        `checkpoint` names ready fine-tuned ones instead of ours; {task} and {seed} are filled in.
+        `checkpoint` names ready fine-tuned ones instead of ours; {task} and {seed} are filled in. `new`: where this
+        run keeps one that it trains.
         """
         if seed is None:
             return encoder
-        return checkpoint.format(task=task, seed=seed) if checkpoint else self.checkpoint(task, seed)
+        return checkpoint.format(task=task, seed=seed) if checkpoint else self.checkpoint(task, seed, new)
+
+    def record_weights(self, name: str, digest: str) -> None:
+        """Notes weights that the tables of this run are made with, for their provenance."""
+        self._weights[name] = digest
 
     def _scores(self, task: str, seed: int | None) -> Path:
         run = STATES[0] if seed is None else f"{STATES[1]}-{seed}"
@@ -69,7 +101,7 @@ class Results(Folders):
     def save_scores(self, scores: xr.DataArray, task: str, seed: int | None) -> Path:
         """Writes the scores of one task, pre-trained (no seed) or fine-tuned with a seed, as NetCDF with their
         provenance; returns the path."""
-        path = self._scores(task, seed)
+        path = self._to_write(self._scores(task, seed))
         run = {"state": STATES[0]} if seed is None else {"state": STATES[1], "finetuning_seed": seed}
         labelled = scores.assign_attrs(task=task, **run, versions=versions()).rename("score")
         with replacing(path) as temporary:
@@ -83,35 +115,39 @@ class Results(Folders):
 
         Raises InputError when they are missing or not readable.
         """
-        path = self._scores(task, seed)
+        path = self._to_read(self._scores(task, seed))
         again = f"run 01_extract for task {task}, state {path.stem.removeprefix(f'{task}-').split('-')[0]}"
         if not path.exists():
             raise InputError(f"{path} does not exist: {again}")
         try:
-            return xr.load_dataarray(path, engine="h5netcdf")
+            scores = xr.load_dataarray(path, engine="h5netcdf")
         except (OSError, ValueError, KeyError) as error:
             raise InputError(f"{path} is damaged: delete it and {again}") from error
+        self._weights[path.stem] = scores.attrs.get("weights_sha256", "")
+        return scores
 
     def save_table(self, table: pd.DataFrame, name: str) -> Path:
-        """Writes a table as CSV, numbers to six significant digits; returns the path."""
-        path = self.tables / f"{name}.csv"
+        """Writes a table as CSV, numbers to six significant digits, and its provenance; returns the path."""
+        path = self._to_write(self.tables / f"{name}.csv")
         write_text(path, table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+        record_table(self, name, self.run.notebook, self.run.parameters, self._weights)
         return path
 
     def load_table(self, name: str) -> pd.DataFrame:
         """A table saved before; raises InputError when it is missing or empty."""
-        path = self.tables / f"{name}.csv"
+        path = self._to_read(self.tables / f"{name}.csv")
         try:
             table = pd.read_csv(path)
         except (OSError, ValueError) as error:
             raise InputError(
                 f"{path} is missing or damaged: delete it and run make reproduce again"
             ) from error
+        self._weights |= provenance(self.profile).get(name, {}).get("weights", {})
         return table.astype({label: "boolean" for label in LABELS if label in table})
 
     def save_part(self, table: pd.DataFrame, name: str, task: str) -> Path:
         """Keeps one task's rows of a table that is joined over the tasks later; returns the path."""
-        path = self.cache / "parts" / f"{name}-{task}.csv"
+        path = self._to_write(self.cache / "parts" / f"{name}-{task}.csv")
         write_text(path, table.to_csv(index=False, lineterminator="\n"))
         return path
 
@@ -120,7 +156,7 @@ class Results(Folders):
 
         Raises InputError when a task kept none, unless not `every` task has to.
         """
-        paths = [self.cache / "parts" / f"{name}-{task}.csv" for task in tasks]
+        paths = [self._to_read(self.cache / "parts" / f"{name}-{task}.csv") for task in tasks]
         there = [path for path in paths if path.exists()]
         if every and len(there) < len(paths):
             missing = next(path for path in paths if path not in there)
@@ -131,7 +167,8 @@ class Results(Folders):
 
     def claims(self, name: str) -> pd.DataFrame:
         """The claim table that a paper's notebook saved; no rows where it has not run."""
-        return self.load_table(name) if (self.tables / f"{name}.csv").exists() else pd.DataFrame()
+        there = self._to_read(self.tables / f"{name}.csv").exists()
+        return self.load_table(name) if there else pd.DataFrame()
 
     def role_tables(self, tasks: Sequence[str]) -> pd.DataFrame:
         """The role tables of all tasks, pre-trained and fine-tuned, with leading columns task and state."""

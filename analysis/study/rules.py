@@ -11,8 +11,9 @@ import yaml
 from analysis.errors import exit_status
 from analysis.files import ROOT, write_text
 from analysis.study.folders import Folders
-from analysis.study.plan import Run, plan
+from analysis.study.plan import plan
 from analysis.study.profiles import parameters, source
+from analysis.study.runs import Run
 from analysis.study.tracing import files_of
 
 
@@ -23,6 +24,7 @@ def write_rules(profile: str, papers: Sequence[str] = ()) -> Path:
     re-runs only what depends on it.
     """
     results, needs = Folders(profile), plan(profile, papers)
+    results.prepare()
     lines = [f"GOALS := {_stamps(needs)}"]
     for notebook in dict.fromkeys(run.notebook for run in needs):
         values = results.cache / "parameters" / f"{notebook}.yaml"
@@ -40,7 +42,7 @@ def _rule(run: Run, needs: Iterable[Run]) -> str:
     """What Make does for one run; STAMPS, RUN and stamp are the Makefile's."""
     settings = "".join(f" --set {key}={value}" for key, value in run.settings)
     first = f"{_stamps([run])}: $(FILES_{run.notebook}) {_stamps(needs)}".rstrip()
-    return f"{first}\n\t$(RUN) {run.notebook}{settings}\n\t$(stamp)"
+    return f"{first}\n\t@$(RUN) {run.notebook}{settings}\n\t$(stamp)"
 
 
 def _stamps(runs: Iterable[Run]) -> str:

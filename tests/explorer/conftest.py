@@ -64,7 +64,9 @@ def study_page(tables, sentences, write) -> Path:
 @pytest.fixture(scope="session")
 def browser() -> Iterator:
     """The system's Chromium."""
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+    api = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
+    )
     if BROWSER is None:
         pytest.skip("no Chromium found: apt-get install chromium, or set BROWSER_PATH")
     with api.sync_playwright() as playwright:
@@ -76,7 +78,9 @@ def browser() -> Iterator:
 class Visit:
     """A page in a browser without a network; what it asks for and which errors it raises are kept."""
 
-    def __init__(self, browser, path: Path, address: str = "", width: int = 1440, before: str = "", **options):
+    def __init__(
+        self, browser, path: Path, address: str = "", width: int = 1440, before: str = "", **options
+    ):
         self.context = browser.new_context(viewport={"width": width, "height": 900}, **options)
         self.context.set_offline(True)
         self.page = self.context.new_page()

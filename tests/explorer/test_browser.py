@@ -37,9 +37,7 @@ def text_of(page, selector: str) -> str:
 def card(page) -> dict[str, list[str]]:
     """The rows of the card by role."""
     rows = page.locator("#card tbody tr")
-    return {
-        row.get_attribute("data-role"): row.locator("td").all_inner_texts() for row in rows.all()
-    }
+    return {row.get_attribute("data-role"): row.locator("td").all_inner_texts() for row in rows.all()}
 
 
 # --- mouse and keyboard -------------------------------------------------------------------------------------------
@@ -127,7 +125,19 @@ def test_everything_is_reached_by_tab(visit, study_page):
     for _ in range(60):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.closest('[id]')?.id"))
-    assert reached >= {"skip", "task", "state", "by", "roles", "grid", "top", "card", "sentence", "toggles", "tokens"}
+    assert reached >= {
+        "skip",
+        "task",
+        "state",
+        "by",
+        "roles",
+        "grid",
+        "top",
+        "card",
+        "sentence",
+        "toggles",
+        "tokens",
+    }
 
 
 # --- what is shown is what the tables and the model say -----------------------------------------------------------
@@ -142,10 +152,15 @@ def test_card_against_the_tables(visit, study_page, tables):
         row = here.loc[role]
         found = [float(number) for number in re.findall(r"[\d.]+", interval)]
         assert found == pytest.approx([row["mean"], row["low"], row["high"]], abs=0.006)
-        assert (published.endswith("yes"), audited.endswith("yes")) == (row["assigned"], row["assigned_audited"])
+        assert (published.endswith("yes"), audited.endswith("yes")) == (
+            row["assigned"],
+            row["assigned_audited"],
+        )
         means = group.loc[group["role"] == role, "mean"]
         assert rank == f"{int((means > row['mean']).sum()) + 1}/12"
-        assert float(change.replace("−", "-")) == pytest.approx(row["mean"] - there.loc[role, "mean"], abs=0.011)
+        assert float(change.replace("−", "-")) == pytest.approx(
+            row["mean"] - there.loc[role, "mean"], abs=0.011
+        )
         assert int(n) == row["n"]
 
 
@@ -167,8 +182,14 @@ def test_card_against_the_committed_results(visit, write):
 
 def test_cells_against_the_tables(visit, study_page, tables):
     page = visit(study_page, "#task=sst-2&state=pretrained&role=nsubj").ready().page
-    rows = tables[(tables["task"] == "sst-2") & (tables["state"] == "pretrained") & (tables["role"] == "nsubj")]
-    words = {(True, True): "published and audited", (True, False): "published only", (False, True): "audited only"}
+    rows = tables[
+        (tables["task"] == "sst-2") & (tables["state"] == "pretrained") & (tables["role"] == "nsubj")
+    ]
+    words = {
+        (True, True): "published and audited",
+        (True, False): "published only",
+        (False, True): "audited only",
+    }
     for row in rows.itertuples():
         name = cell_name(page, row.layer * HEADS + row.head)
         label = words.get((bool(row.assigned), bool(row.assigned_audited)), "")
@@ -208,7 +229,11 @@ def true_maps(sentence) -> np.ndarray:
 
 def test_words_say_the_largest_weights(visit, study_page, sentences):
     sentence = sentences[0]
-    page = visit(study_page, f"#task=mrpc&state=pretrained&head=2-3&sentence={sentence['id']}&token=4").ready().page
+    page = (
+        visit(study_page, f"#task=mrpc&state=pretrained&head=2-3&sentence={sentence['id']}&token=4")
+        .ready()
+        .page
+    )
     weights = true_maps(sentence)[2, 3]
     for direction, row in {"given": weights[4], "received": weights[:, 4]}.items():
         best = np.argsort(-row, kind="stable")[:3]
@@ -239,7 +264,9 @@ def test_score_of_the_sentence_beside_the_mean_of_the_task(visit, study_page, se
     address = f"#task=mrpc&state=pretrained&role=local&head=0-3&sentence={sentences[1]['id']}"
     page = visit(study_page, address).ready().page
     own = sentences[1]["scores"]["local"]["pretrained"][3]
-    row = tables.query("task == 'mrpc' and state == 'pretrained' and role == 'local' and layer == 0 and head == 3")
+    row = tables.query(
+        "task == 'mrpc' and state == 'pretrained' and role == 'local' and layer == 0 and head == 3"
+    )
     assert f"score {own:.2f}; mean over the mrpc sample {row['mean'].item():.2f}." in text_of(page, "#score")
 
 
@@ -274,7 +301,11 @@ def test_a_link_opens_the_same_view(visit, study_page, sentences):
 
 @pytest.mark.parametrize(
     "address",
-    ["#head=99-0&task=nosuch&token=9999", "#head=__proto__&by=constructor&role=%00&state=toString", "#&&=%E0%A4%A&sentence=<b>"],
+    [
+        "#head=99-0&task=nosuch&token=9999",
+        "#head=__proto__&by=constructor&role=%00&state=toString",
+        "#&&=%E0%A4%A&sentence=<b>",
+    ],
 )
 def test_broken_links_are_ignored(visit, study_page, address):
     page = visit(study_page, address).ready().page
@@ -304,7 +335,9 @@ def test_heads_are_saved(visit, study_page, tables):
     own = tables.query("task == 'mrpc' and state == 'finetuned' and role == 'nsubj'")
     assert [float(row["mean"]) for row in rows] == pytest.approx(own["mean"].tolist(), rel=1e-3)
     assert [row["audited"] for row in rows] == [str(label).lower() for label in own["assigned_audited"]]
-    assert [(row["layer"], row["head"]) for row in rows] == [(str(a), str(b)) for a in range(3) for b in range(4)]
+    assert [(row["layer"], row["head"]) for row in rows] == [
+        (str(a), str(b)) for a in range(3) for b in range(4)
+    ]
     picture = ElementTree.fromstring(saved(page, "#heads-svg"))
     texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
     assert all(f"{mean:.1f}" in texts for mean in own["mean"])
@@ -380,7 +413,12 @@ def test_scores_of_a_state_that_lack(visit, write, tables, sentences):
 def test_page_without_sentences(visit, write, tables):
     page = visit(write(tables)).ready().page
     assert text_of(page, "#attention-warning") == "No sentence of mrpc is packed in this page."
-    assert page.locator("#by option").all_inner_texts() == ["mean score", "labels", "change between states", "number of roles"]
+    assert page.locator("#by option").all_inner_texts() == [
+        "mean score",
+        "labels",
+        "change between states",
+        "number of roles",
+    ]
 
 
 def test_one_state(visit, write, tables):
@@ -451,7 +489,10 @@ def test_contrast_of_every_text(visit, write, controlled_tables, sentences, sche
 
 def test_the_scale_is_monotone_in_grey(visit, study_page):
     page = visit(study_page).ready().page
-    stops = re.findall(r"rgb\((\d+), (\d+), (\d+)\)", page.locator("#legend .ramp").first.get_attribute("style").replace(",", ", ").replace("  ", " "))
+    stops = re.findall(
+        r"rgb\((\d+), (\d+), (\d+)\)",
+        page.locator("#legend .ramp").first.get_attribute("style").replace(",", ", ").replace("  ", " "),
+    )
     grey = [0.2126 * int(r) + 0.7152 * int(g) + 0.0722 * int(b) for r, g, b in stops]
     assert len(grey) >= 10
     assert all(lighter > darker for lighter, darker in zip(grey, grey[1:], strict=False))
@@ -470,9 +511,14 @@ def test_nothing_leaves_the_page_sideways(visit, study_page, width):
 
 def test_texts_on_a_phone_are_readable(visit, study_page):
     page = visit(study_page, width=390).ready().page
-    small = page.evaluate("[...document.querySelectorAll('td, button, p')].filter((e) => e.offsetParent && parseFloat(getComputedStyle(e).fontSize) < 10).length")
+    small = page.evaluate(
+        "[...document.querySelectorAll('td, button, p')].filter((e) => e.offsetParent && parseFloat(getComputedStyle(e).fontSize) < 10).length"
+    )
     assert small == 0
-    assert page.evaluate("Math.min(...[...document.querySelectorAll('#grid td')].map((e) => e.offsetWidth))") >= 22
+    assert (
+        page.evaluate("Math.min(...[...document.querySelectorAll('#grid td')].map((e) => e.offsetWidth))")
+        >= 22
+    )
 
 
 def test_other_sizes_of_encoders(visit, write):
@@ -517,7 +563,11 @@ def test_a_view_without_a_table_starts_with_attention(visit, tiny, tmp_path):
 
 def test_long_texts(visit, tiny, tmp_path):
     text = " ".join(["dog"] * 200)
-    page = visit(explorer(None, pack(tiny, [Example("x", text)], max_tokens=128)).save(tmp_path / "x.html")).ready().page
+    page = (
+        visit(explorer(None, pack(tiny, [Example("x", text)], max_tokens=128)).save(tmp_path / "x.html"))
+        .ready()
+        .page
+    )
     assert "The end of the text was cut: 74 tokens." in text_of(page, "#about")
     assert page.evaluate("document.documentElement.scrollWidth") <= 1440
 

@@ -16,7 +16,9 @@ SVG_NAMESPACE = "http://www.w3.org/2000/svg"
 
 def payload_of(page: str) -> dict:
     """The data of a page, read as a browser reads them."""
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+    return json.loads(
+        re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1]
+    )
 
 
 @pytest.fixture(scope="module")

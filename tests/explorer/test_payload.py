@@ -118,16 +118,27 @@ def test_role_tables_are_found_by_their_columns(tables):
 
 
 def test_tables_without_tasks():
-    assert head_tables({"surface": heads(next=[1, 2])}, [""], [""])["surface"]["columns"] == ["layer", "head", "next"]
+    assert head_tables({"surface": heads(next=[1, 2])}, [""], [""])["surface"]["columns"] == [
+        "layer",
+        "head",
+        "next",
+    ]
 
 
 def test_cells():
-    table = pd.DataFrame({"yes": pd.array([True, None], "boolean"), "n": [1, 2], "p": [0.123456, np.nan], "t": ["a", None]})
-    assert listed(table) == {"columns": ["yes", "n", "p", "t"], "rows": [["yes", 1, 0.1235, "a"], [None, 2, None, None]]}
+    table = pd.DataFrame(
+        {"yes": pd.array([True, None], "boolean"), "n": [1, 2], "p": [0.123456, np.nan], "t": ["a", None]}
+    )
+    assert listed(table) == {
+        "columns": ["yes", "n", "p", "t"],
+        "rows": [["yes", 1, 0.1235, "a"], [None, 2, None, None]],
+    }
 
 
 def test_claims():
-    found = claim_tables({"claims": pd.DataFrame({"claim": ["C1"]}), "claims_x": pd.DataFrame({"a": [1]}), "a": heads()})
+    found = claim_tables(
+        {"claims": pd.DataFrame({"claim": ["C1"]}), "claims_x": pd.DataFrame({"a": [1]}), "a": heads()}
+    )
     assert found == {"claims": {"columns": ["claim"], "rows": [["C1"]]}}
 
 

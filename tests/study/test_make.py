@@ -177,13 +177,17 @@ def test_wrong_profile(copy: Tree):
 
 STUB = """
 import os, sys, time
+import analysis.study.progress as progress
 from pathlib import Path
 from analysis.files import write_text
 from analysis.study.profiles import parameters, source
+from analysis.study.runs import run_of
 profile, notebook, *settings = [value for value in sys.argv[2:] if value != "--set"]
 values = parameters(notebook, profile, dict(each.split("=", 1) for each in settings))
 tables = Path(os.environ["RESULTS_DIR"]) / profile / "tables"
-exec(source(notebook).read_text().split("# %%", 2)[2].split("\\n# %%\\n")[1], globals())
+run = run_of(notebook, values)
+with progress.shown(run, tables.parent / f"cache/logs/{run.name}.log"):
+    exec(source(notebook).read_text().split("# %%", 2)[2].split("\\n# %%\\n")[1], globals())
 """
 COMMON = """# %% tags=["parameters"]
 profile = "offline"
@@ -306,3 +310,78 @@ def test_killed_run_is_taken_up_again(stubs_made: Tree, stubs_run: Tree, tmp_pat
     assert not (tree.folder / "cache/stamps/99_last").exists()
     assert tree.make("-j2", "study").returncode == 0
     assert {name: text for name, text in tables(tree).items() if not name.startswith(".")} == whole
+
+
+# --- make reproduce --------------------------------------------------------------------------------------
+
+
+def test_reproduce_counts_its_runs_and_ends_with_the_verdicts(stubs_made: Tree, tmp_path: Path):
+    tree = stubs_made.copied(tmp_path / "stubs")
+    done = tree.make("reproduce", "JOBS=2")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert started(done) == STUBS
+    numbers = [int(n) for n in re.findall(r"^\[ ?(\d+)/10\] .* started$", done.stdout, re.MULTILINE)]
+    assert sorted(numbers) == list(range(1, 11))
+    ended = re.findall(r"^\[ ?(\d+)/10\] \d\d_\w+(?: \S+)*  \d+ s$", done.stdout, re.MULTILINE)
+    assert sorted(map(int, ended)) == list(range(1, 11))
+    assert len(lines) == 2 * 10 + 5
+    assert lines[-5:-3] == ["pande2021: no verdicts", "clark2019: no verdicts"]
+    assert lines[-3] == f"open {tree.folder}/notebooks/99_summary.ipynb"
+
+    columns = "claim,verdict\nC1,holds\nC2,holds\nC3,undecided\n"
+    (tree.folder / "tables/claims.csv").write_text(columns)
+    (tree.folder / "cache/stamps/99_last").unlink()
+    again = tree.make("reproduce")
+    assert started(again) == {"99_last"}
+    assert "[1/1] 99_last started" in again.stdout.splitlines()
+    assert "pande2021: 2 holds, 1 undecided" in again.stdout.splitlines()
+    assert started(tree.make("reproduce")) == set()
+
+
+def test_reproduce_that_fails_says_how_to_go_on(stubs: Tree):
+    label = stubs.repository / "notebooks/02_label.py"
+    label.write_text(label.read_text().replace("write_text(", 'sys.exit("error: no") or write_text('))
+    done = stubs.make("reproduce", "JOBS=1")
+    assert done.returncode != 0
+    assert errors(done) == ["error: no"]
+    assert (
+        done.stdout.splitlines()[-1] == "stopped in or after run 1 of 4; the same command goes on from here"
+    )
+
+
+def test_second_reproduction_of_a_profile_is_refused(stubs: Tree):
+    """One line that names the process. The lock outlives a killed parent, but not its children."""
+    path = stubs.repository / "profiles/smoke.yaml"
+    path.write_text("common: {tasks: [mrpc, sst-2], level: 3, seconds: 30}\n")
+    running = stubs.start("reproduce", "JOBS=1")
+    log = stubs.folder / "cache/logs/00_train-mrpc.log"
+    log.unlink()
+    deadline = time.monotonic() + MINUTE
+    while not log.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    (line,) = errors(refused := stubs.make("reproduce"))
+    assert refused.returncode != 0
+    holder = int(
+        re.fullmatch(r"error: profile smoke is being reproduced by process (\d+): wait for it", line)[1]
+    )
+    os.kill(holder, signal.SIGKILL)
+    assert errors(stubs.make("reproduce")) == [line]
+    os.killpg(running.pid, signal.SIGKILL)
+    running.communicate()
+    path.write_text("common: {tasks: [mrpc, sst-2], level: 3}\n")
+    assert stubs.make("reproduce").returncode == 0
+
+
+def test_reproduce_asks_nothing_under_n(stubs: Tree):
+    (stubs.folder / "cache/stamps/99_last").unlink()
+    assert started(stubs.make("-n", "reproduce")) == {"99_last"}
+    assert not (stubs.folder / "cache/stamps/99_last").exists()
+
+
+def test_results_of_another_version(stubs: Tree):
+    (stubs.folder / "cache/form").write_text("1\n")
+    done = stubs.make("reproduce")
+    assert done.returncode != 0
+    (line,) = errors(done)
+    assert line.endswith("was made by another version of the study: delete it (make clean) and run again")

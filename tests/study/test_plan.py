@@ -3,7 +3,7 @@
 import pytest
 from studies import Study, error_of
 
-from analysis.study.plan import Run, plan, run_of
+from analysis.study.plan import plan
 
 PROFILE = '# %% tags=["parameters"]\nprofile = "quick"\n'
 TASK, STATE, TASKS = 'task = "mrpc"\n', 'state = "pretrained"\n', 'tasks = ["mrpc", "sst-2"]\n'
@@ -68,13 +68,6 @@ def test_one_paper_and_what_it_needs(shaped: Study):
     }
     both = names("quick", "clark2019", "pande2021")
     assert names("quick").keys() - both.keys() == {"06_across"}
-
-
-def test_name_of_a_run():
-    run = run_of("01_read", {"state": "finetuned", "n": 3, "task": "sst-2"})
-    assert run == Run("01_read", (("task", "sst-2"), ("state", "finetuned")))
-    assert run.name == "01_read-sst-2-finetuned"
-    assert run_of("05_free", {"n": 3}).name == "05_free"
 
 
 @pytest.mark.parametrize(

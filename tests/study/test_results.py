@@ -1,5 +1,9 @@
 """Files are written whole or not at all, come back as they were, and are the same bytes for the same content."""
 
+import hashlib
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -9,17 +13,25 @@ import xarray as xr
 from matplotlib.figure import Figure
 from PIL import Image
 
+from analysis import files
 from analysis.errors import InputError
-from analysis.files import expand, replacing, versions, write_text
-from analysis.study import results as store
+from analysis.files import ROOT, expand, replacing, versions, write_text
 from analysis.study.results import Results, seeds_of
+from analysis.study.runs import Context, announced
+
+
+def results_of(monkeypatch, scratch: str | None = None) -> Results:
+    """What a notebook has that runs with a profile's own values, or with others."""
+    context = Context("01_first", {"profile": "quick", "n": 3}, scratch)
+    monkeypatch.setenv(*announced(context).popitem())
+    return Results("quick")
 
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch) -> Results:
     """The files of a profile under a temporary folder."""
     monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
-    return Results("quick")
+    return results_of(monkeypatch)
 
 
 def scores() -> xr.DataArray:
@@ -114,7 +126,86 @@ def test_folders_of_a_profile(results: Results, tmp_path: Path, monkeypatch):
     assert results.checkpoint("mrpc", 0).is_relative_to(results.cache)
     assert results.checkpoint("mrpc", 0) != results.checkpoint("mrpc", 1)
     monkeypatch.delenv("RESULTS_DIR")
-    assert Results("paper").folder == store.ROOT / "results" / "paper"
+    assert Results("paper").folder == ROOT / "results" / "paper"
+
+
+def test_scratch_run_writes_aside_and_reads_from_the_profile(results: Results, tmp_path: Path, monkeypatch):
+    """It reads what it has written itself, and otherwise the profile's, never what another scratch run left."""
+    results.save_scores(scores(), "mrpc", None)
+    results.save_table(table(), "roles")
+    results.save_part(table(), "part", "mrpc")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    other = table().assign(mean=7.0)
+    for _ in range(2):  # the second finds what the first left
+        scratch = results_of(monkeypatch, "01_first-n=4")
+        assert scratch.folder == tmp_path / "scratch/01_first-n=4"
+        assert scratch.load_scores("mrpc", None).identical(results.load_scores("mrpc", None))
+        pd.testing.assert_frame_equal(scratch.load_table("roles"), results.load_table("roles"))
+        assert len(scratch.join_parts("part", ["mrpc"])) == len(scratch.claims("roles")) == len(table())
+        assert scratch.checkpoint("mrpc", 0) == results.checkpoint("mrpc", 0)
+        assert scratch.parses == results.parses
+        scratch.save_table(other, "roles")
+        scratch.save_scores(scores() + 1, "mrpc", None)
+        assert scratch.load_table("roles")["mean"].eq(7).all()
+        assert scratch.load_scores("mrpc", None).mean() > 1
+        new = scratch.checkpoint("mrpc", 0, new=True)
+        assert new.is_relative_to(scratch.folder)
+        assert scratch.weights("mrpc", 0, "tiny") == new
+    after = {path: path.read_bytes() for path in before}
+    assert after == before
+
+
+def test_provenance_stands_beside_each_table(results: Results, tmp_path: Path, monkeypatch):
+    found = scores().assign_attrs(weights_sha256="abc")
+    results.save_scores(found, "mrpc", 1)
+    results.load_scores("mrpc", 1)
+    path = results.save_table(table(), "roles")
+    results.record_weights("minilm", "def")
+    results.save_table(table(), "other")
+    known = json.loads((results.tables / "provenance.json").read_text())
+    assert set(known) == {"roles", "other"}
+    assert known["roles"]["notebook"] == "01_first"
+    assert known["roles"]["parameters"] == {"profile": "quick", "n": 3}
+    assert known["roles"]["weights"] == {"mrpc-finetuned-1": "abc"}
+    assert known["other"]["weights"] == {"mrpc-finetuned-1": "abc", "minilm": "def"}
+    assert known["roles"]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert "torch " in known["roles"]["versions"]
+    assert re.match(r"[0-9a-f]{12}|unknown", known["roles"]["commit"])
+    assert "commit" not in known["roles"]["versions"]
+
+    path.unlink()
+    later = results_of(monkeypatch)  # a notebook that reads a table has its weights too
+    later.load_table("other")
+    later.save_table(table(), "joined")
+    known = json.loads((results.tables / "provenance.json").read_text())
+    assert set(known) == {"other", "joined"}
+    assert known["joined"]["weights"] == known["other"]["weights"]
+
+
+def test_provenance_of_tables_that_are_written_side_by_side(results: Results, monkeypatch):
+    """No entry is lost where two notebooks end at the same moment."""
+    every = [results_of(monkeypatch) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        for number, each in enumerate(every):
+            for part in range(10):
+                pool.submit(each.save_table, table(), f"table-{number}-{part}")
+    assert len(json.loads((results.tables / "provenance.json").read_text())) == 40
+    assert not [path for path in results.tables.iterdir() if path.name.startswith(".")]
+
+
+def test_damaged_provenance_is_made_anew(results: Results):
+    results.save_table(table(), "roles")
+    (results.tables / "provenance.json").write_text("{")
+    results.save_table(table(), "roles")
+    assert set(json.loads((results.tables / "provenance.json").read_text())) == {"roles"}
+
+
+def test_parts_that_are_there(results: Results):
+    results.save_part(table(), "part", "mrpc")
+    assert len(results.join_parts("part", ["sst-2", "mrpc"], every=False)) == len(table())
+    assert results.join_parts("absent", ["mrpc"], every=False).empty
+    with pytest.raises(InputError, match="part-sst-2.csv does not exist: run make reproduce"):
+        results.join_parts("part", ["sst-2", "mrpc"])
 
 
 def test_scores_come_back_as_they_were(results: Results):
@@ -260,5 +351,5 @@ def test_versions_name_packages_and_the_commit(monkeypatch, tmp_path: Path):
     found = versions()
     assert f"numpy {np.__version__}" in found
     assert found.split(", ")[-1].startswith("commit ")
-    monkeypatch.setattr("analysis.files.ROOT", tmp_path)
+    monkeypatch.setattr(files, "ROOT", tmp_path)
     assert versions().endswith("commit unknown")

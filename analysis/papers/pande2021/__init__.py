@@ -8,6 +8,7 @@ HOMES = {
     "uniform_head": "ceilings",
     "CLAIMS": "claims",
     "compare_maps": "claims",
+    "role_sieves": "drawn_sieves",
     "summary": "claims",
     "control_counts": "curves",
     "power_curves": "curves",

@@ -1,0 +1,74 @@
+"""Executed copies of notebooks: parameters as they ran, set-up folded away, and nothing that differs by chance."""
+
+import ast
+import json
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.study.pictures import in_palette
+
+PARAMETERS = "parameters"  # the tag of the cell
+SHOWN = {"text/html", "text/plain"}
+CHANCE = re.compile(r"(?<=\bT_)[0-9a-f]{5}(?=_|\b)|(?<= at )0x[0-9a-f]+")  # pandas' names of styled tables
+# What JupyterLab, Jupyter Book, and nbconvert with nbviewer read; output below the folded code stays.
+FOLDED = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"], "transient": {"remove_source": True}}
+
+
+def with_values(code: str, values: Mapping[str, Any]) -> str:
+    """A parameters cell with these values in the place of its own; what does not change stays as it is written."""
+    lines = [line.encode() for line in code.split("\n")]
+    for statement in reversed(ast.parse(code).body):
+        name, value = statement.targets[0].id, statement.value
+        if name in values and ast.literal_eval(value) != values[name]:
+            after = lines[value.end_lineno - 1][value.end_col_offset :]
+            before = lines[value.lineno - 1][: value.col_offset]
+            lines[value.lineno - 1 : value.end_lineno] = [before + _literal(values[name]).encode() + after]
+    return "\n".join(line.decode() for line in lines)
+
+
+def _literal(value: Any) -> str:
+    """A value as the notebooks write it, texts in double quotes."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_literal, value))}]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def prepared(notebook, values: Mapping[str, Any]):
+    """A notebook with its parameters set, and the cell after them, which imports and sets up, folded."""
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    place = next(number for number, cell in enumerate(code) if PARAMETERS in cell.metadata.get("tags", []))
+    code[place].source = with_values(code[place].source, values)
+    for cell in code[place + 1 : place + 2]:
+        cell.metadata.update(FOLDED)
+    return notebook
+
+
+def cleaned(notebook):
+    """The executed notebook without times, chance names, paths and progress bars, its pictures made small.
+
+    It differs when results do.
+    """
+    notebook.metadata.pop("papermill", None)
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{number}"
+        for key in ("papermill", "execution"):
+            cell.metadata.pop(key, None)
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if not _is_noise(output)]
+            for shown in (output.data for output in cell.outputs if "data" in output):
+                shown |= {kind: CHANCE.sub(str(number), shown[kind]) for kind in SHOWN & shown.keys()}
+                shown |= {kind: _compact(shown[kind]) for kind in {"image/png"} & shown.keys()}
+    return notebook
+
+
+def _compact(image: str) -> str:
+    """A picture in base64 as a smaller one."""
+    return b64encode(in_palette(b64decode(image))).decode()
+
+
+def _is_noise(output: Mapping[str, Any]) -> bool:
+    """Whether an output is a warning, a progress bar, or the path that saving a figure returns."""
+    shown = output.get("data", {}).get("text/plain", "")
+    return output.get("name") == "stderr" or shown.startswith(("PosixPath(", "WindowsPath("))
