@@ -6,7 +6,10 @@ from pathlib import Path
 
 from jaxtyping import install_import_hook
 
-import analysis.scores.kernel  # noqa: F401  (compiled functions cannot be wrapped by the hook)
+# Workers share the cores; it counts before torch is imported, here and in the processes that tests start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import analysis.scores.kernel  # noqa: E402, F401  (compiled functions cannot be wrapped by the hook)
 
 # Where shapes matter; wrapping every module would cost more than half of the time of the tests.
 install_import_hook(["analysis.encoders", "analysis.scores", "analysis.statistics"], "beartype.beartype")

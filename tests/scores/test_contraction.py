@@ -1,5 +1,7 @@
 """The contraction of compact forms equals the sum of written-out sieve times map, cell by cell."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,15 @@ from analysis.scores.contraction import Contraction
 from analysis.scores.forms import Band, Columns, Form, Full, Ranges, Rectangles
 
 LENGTHS, HEADS = (7, 4, 1), 3
+
+
+@pytest.fixture(autouse=True)
+def _two_threads() -> Iterator[None]:
+    """The other tests run on one thread; sums of several must not get into each other's way."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(threads)
 
 
 def columns(length: int, random: np.random.Generator) -> Columns:
