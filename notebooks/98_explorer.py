@@ -39,7 +39,7 @@ from analysis.study import STATES, Results
 from analysis.texts import load_examples, parse
 
 results = Results(profile)
-tables = {path.stem: results.load_table(path.stem) for path in sorted(results.tables.glob("*.csv"))}
+tables = {name: results.load_table(name) for name in results.table_names()}
 roles = role_tables(tables, tasks, STATES)
 print(f"{len(tables)} tables; scores: {'none' if roles is None else roles.task.nunique()} tasks")
 

@@ -30,7 +30,8 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Prints one whole line in the place of the bar."""
-        print(f"{CLEAR if self.live else ''}{text}", flush=True)
+        sys.stdout.write(f"{CLEAR if self.live else ''}{text}\n")  # at once, or lines of two runs would mix
+        sys.stdout.flush()
 
     def write(self, text: str) -> None:
         """Takes what the notebook prints."""

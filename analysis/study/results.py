@@ -12,6 +12,7 @@ from analysis.files import ROOT, replacing, versions, write_text
 from analysis.study import pictures
 from analysis.study.folders import STATES, Folders, short
 from analysis.study.provenance import provenance, record_table
+from analysis.study.reference import is_table
 from analysis.study.runs import context, in_jupyter
 
 LABELS = ("assigned", "assigned_audited")  # columns of booleans with missing values
@@ -144,6 +145,13 @@ class Results(Folders):
             ) from error
         self._weights |= provenance(self.profile).get(name, {}).get("weights", {})
         return table.astype({label: "boolean" for label in LABELS if label in table})
+
+    def table_names(self) -> list[str]:
+        """The tables that can be loaded, but for those of times, which differ with every run."""
+        found = {path.name for path in self.profile.tables.glob("*.csv")} | {
+            path.name for path in self._written if path.parent == self.tables
+        }
+        return sorted(Path(name).stem for name in found if is_table(name))
 
     def save_part(self, table: pd.DataFrame, name: str, task: str) -> Path:
         """Keeps one task's rows of a table that is joined over the tasks later; returns the path."""

@@ -20,8 +20,8 @@ import pandas as pd
 from jaxtyping import Float
 
 from analysis.errors import InputError, exit_status
+from analysis.study.folders import Folders
 from analysis.study.reference import PROVENANCE, committed, is_table, pack
-from analysis.study.results import Results
 
 TOLERANCE = 1e-3  # of a number's size, or of 0.01 where it is smaller
 SHARE = 0.9  # of the labels of a table made with other weights
@@ -193,7 +193,7 @@ def weights_of(name: str, made: Mapping[str, Any], known: Mapping[str, Any]) -> 
 def verify(profile: str, commit: str = "HEAD") -> Iterator[Comparison]:
     """Compares every committed table of a profile with that of this machine, one by one."""
     known, _ = committed(profile, commit)
-    folder = Results(profile).tables
+    folder = Folders(profile).tables
     path = folder / PROVENANCE
     provenances = [
         _provenance(path.read_bytes() if path.exists() else b""),

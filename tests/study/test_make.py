@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from studies import MINUTE, Tree, started, write_notebook
 
+from analysis.study.folders import FORM
 from analysis.study.plan import plan
 from analysis.study.profiles import notebook_names
 
@@ -28,6 +29,7 @@ def real(tmp_path_factory) -> Tree:
     """The real notebooks, all of them taken for run: their stamps are touched."""
     tree = Tree.new(tmp_path_factory.mktemp("real"), "notebooks", "profiles")
     (tree.folder / "cache/stamps").mkdir(parents=True)
+    (tree.folder / "cache/form").write_text(FORM)
     done = tree.make("-t", "study")
     assert done.returncode == 0, done.stderr[-3000:]
     assert {path.name for path in (tree.folder / "cache/stamps").iterdir()} == NOTEBOOKS
@@ -119,7 +121,6 @@ def test_clean_keeps_tables_and_figures(copy: Tree):
         (copy.folder / name).mkdir()
     assert copy.make("clean").returncode == 0
     assert {path.name for path in copy.folder.iterdir()} == {"notebooks", "figures", "tables"}
-    (copy.folder / "cache/stamps").mkdir(parents=True)
     assert copy.would_run() == NOTEBOOKS
 
 

@@ -134,6 +134,7 @@ def test_scratch_run_writes_aside_and_reads_from_the_profile(results: Results, t
     results.save_scores(scores(), "mrpc", None)
     results.save_table(table(), "roles")
     results.save_part(table(), "part", "mrpc")
+    (results.tables / "times.csv").write_text("notebook,seconds\n")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     other = table().assign(mean=7.0)
     for _ in range(2):  # the second finds what the first left
@@ -144,7 +145,10 @@ def test_scratch_run_writes_aside_and_reads_from_the_profile(results: Results, t
         assert len(scratch.join_parts("part", ["mrpc"])) == len(scratch.claims("roles")) == len(table())
         assert scratch.checkpoint("mrpc", 0) == results.checkpoint("mrpc", 0)
         assert scratch.parses == results.parses
+        assert scratch.table_names() == ["roles"]
         scratch.save_table(other, "roles")
+        scratch.save_table(other, "added")
+        assert scratch.table_names() == ["added", "roles"]
         scratch.save_scores(scores() + 1, "mrpc", None)
         assert scratch.load_table("roles")["mean"].eq(7).all()
         assert scratch.load_scores("mrpc", None).mean() > 1

@@ -1,6 +1,8 @@
 """The whole study end to end through `make`, on a random encoder and a handful of sentences (profile smoke)."""
 
 import ast
+import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import nbformat
 import pandas as pd
 import pytest
 import xarray as xr
-from studies import Tree
+from studies import Tree, started
 
 from analysis.encoders.models import load_encoder
 from analysis.files import ROOT
@@ -110,6 +112,9 @@ def study(tmp_path_factory) -> Ran:
     tree = Ran.new(tmp_path_factory.mktemp("study"), "notebooks", "profiles")
     done = tree.make("reproduce", "JOBS=2")
     assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == 2 * len(NOTEBOOKS) + 5
+    assert started(done) == set(NOTEBOOKS)
     return tree
 
 
@@ -121,7 +126,7 @@ def test_files_of_a_run(study: Ran):
     for folder, names in (
         ("notebooks", {f"{name}.ipynb" for name in NOTEBOOKS}),
         ("figures", {f"{name}.{suffix}" for name in FIGURES for suffix in ("png", "svg")}),
-        ("tables", {f"{name}.csv" for name in TABLES}),
+        ("tables", {f"{name}.csv" for name in TABLES} | {"provenance.json", "times.csv"}),
         ("cache/stamps", set(NOTEBOOKS)),
         ("cache/failed", set()),
         ("cache/checkpoints", {f"{task}-{seed}" for task in TASKS for seed in SEEDS}),
@@ -156,9 +161,14 @@ def test_executed_notebook(study: Ran, name: str):
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_parameters_of_the_executed_notebook(study: Ran, name: str):
+    """One cell of them, as they ran, and the set-up below it folded."""
     notebook = nbformat.read(study.folder / "notebooks" / f"{name}.ipynb", as_version=4)
-    (injected,) = [c.source for c in notebook.cells if "injected-parameters" in c.metadata.get("tags", [])]
-    found = {s.targets[0].id: ast.literal_eval(s.value) for s in ast.parse(injected).body}
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    tags = [cell.metadata.get("tags", []) for cell in code]
+    assert [each for each in tags if each] == [["parameters"], ["hide-input"]]
+    assert code[1].metadata["jupyter"] == {"source_hidden": True}
+    assert "import" in code[1].source
+    found = {s.targets[0].id: ast.literal_eval(s.value) for s in ast.parse(code[0].source).body}
     script, *settings = name.split("-", 1)
     expected = parameters(script, PROFILE)
     for key in {"task", "state"} & set(expected):
@@ -190,6 +200,34 @@ def test_columns_of_tables(study: Ran, name: str):
     found = study.table(name)
     assert list(found.columns) == TABLES[name]
     assert len(found) > 0
+
+
+def test_provenance_of_every_table(study: Ran):
+    """Each table names its notebook, its parameters, its bytes and the weights that it comes from."""
+    known = json.loads((study.folder / "tables/provenance.json").read_text(encoding="utf-8"))
+    assert set(known) == set(TABLES)
+    for name, entry in known.items():
+        content = (study.folder / f"tables/{name}.csv").read_bytes()
+        assert entry["sha256"] == hashlib.sha256(content).hexdigest()
+        assert entry["parameters"]["profile"] == PROFILE
+        assert entry["notebook"] in {run.notebook for run in plan(PROFILE)}
+    without = {name for name, entry in known.items() if not entry["weights"]}
+    assert without == {"calibration", "power", "finetune"}
+    runs = {f"{TASKS[0]}-pretrained", f"{TASKS[0]}-finetuned-{SEEDS[0]}"}
+    assert set(known[f"roles-{TASKS[0]}-finetuned"]["weights"]) == runs
+    assert set(known["layers"]["weights"]) >= runs
+
+
+def test_times_of_every_notebook(study: Ran):
+    found = study.table("times")
+    assert list(found.columns) == ["notebook", "seconds"]
+    assert list(found["notebook"]) == sorted(NOTEBOOKS)
+    assert (found["seconds"] > 0).all()
+
+
+def test_logs_of_every_notebook(study: Ran):
+    logs = {path.stem for path in (study.folder / "cache/logs").iterdir()}
+    assert logs == set(NOTEBOOKS)
 
 
 @pytest.mark.parametrize("task", TASKS)
