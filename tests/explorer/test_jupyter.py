@@ -63,7 +63,9 @@ def lab(tmp_path: Path, browser) -> Iterator[str]:
     (tmp_path / "analysis").symlink_to(ROOT / "analysis")
     settings = tmp_path / "settings"
     settings.mkdir()
-    (settings / "jupyter_server_config.json").write_text('{"ServerApp": {"allow_root": true, "open_browser": false}}')
+    (settings / "jupyter_server_config.json").write_text(
+        '{"ServerApp": {"allow_root": true, "open_browser": false}}'
+    )
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     own = {
