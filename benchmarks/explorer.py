@@ -3,9 +3,9 @@
     python benchmarks/explorer.py [--repeats 5] [--sentences 3]
 
 Pages as the study makes them: role tables of four tasks and two states with chance numbers, and all-MiniLM-L6-v2's
-attention on bundled sentences, for its 6 x 12 heads and for 12 x 12 (its maps twice, the second time with noise), in one
-state and in two. Times are milliseconds in the browser: until the page is ready, and from a click or a choice until the
-change is painted. Results go to benchmarks/results/ and, as a table, to the screen.
+attention on bundled sentences, for its 6 x 12 heads and for 12 x 12 (its maps twice, the second time with noise), in
+one state and in two. Times are milliseconds in the browser: until the page is ready, and from a click or a choice until
+the change is painted. Results go to benchmarks/results/ and, as a table, to the screen.
 """
 
 import argparse

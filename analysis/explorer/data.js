@@ -50,7 +50,10 @@ function tell(element, text) {
 
 const short = (value) => (Math.abs(value) >= 99.95 ? value.toFixed(0) : value.toFixed(1));
 const exact = (value) => (value === null || value === undefined ? PLAIN : value.toFixed(2));
-const signed = (value, places = 2) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(places);
+function signed(value, places = 2) {
+  const size = Math.abs(value).toFixed(places);
+  return Number(size) === 0 ? size : (value < 0 ? "−" : "+") + size;
+}
 const percent = (value) => (value < 0.001 ? "below 0.1 %" : `${(100 * value).toFixed(value < 0.0995 ? 1 : 0)} %`);
 const piece = (token) => token.replace(/^[Ġ▁]/, "") || token;
 const sizeOf = (entry, head) => (Array.isArray(entry.n) ? entry.n[head] : entry.n);

@@ -29,7 +29,7 @@ const written = (value) => (value === null ? PLAIN : typeof value === "number" &
 
 function listing(columns, rows) {
   const heading = make("tr", {}, ...columns.map((name) => make("th", { scope: "col" }, name.replaceAll("_", " "))));
-  const body = rows.map((row) => make("tr", {}, ...row.map((value) => make("td", {}, written(value)))));
+  const body = rows.map((row) => make("tr", {}, ...row.map((value) => make("td", { class: typeof value === "number" && "number" }, written(value)))));
   return make("div", { class: "scroll" }, make("table", { class: "listed" }, make("thead", {}, heading), make("tbody", {}, ...body)));
 }
 

@@ -458,7 +458,8 @@ def test_without_scripts(visit, study_page):
 
 CONTRASTS = """() => {
   const channels = (text) => text.match(/[\\d.]+/g).map(Number);
-  const light = (rgb) => rgb.slice(0, 3).map((c) => c / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+  const linear = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+  const light = (rgb) => rgb.slice(0, 3).map((c) => linear(c / 255))
     .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
   const behind = (element) => {
     for (let at = element; at; at = at.parentElement) {
@@ -512,7 +513,8 @@ def test_nothing_leaves_the_page_sideways(visit, study_page, width):
 def test_texts_on_a_phone_are_readable(visit, study_page):
     page = visit(study_page, width=390).ready().page
     small = page.evaluate(
-        "[...document.querySelectorAll('td, button, p')].filter((e) => e.offsetParent && parseFloat(getComputedStyle(e).fontSize) < 10).length"
+        """[...document.querySelectorAll('td, button, p')]
+             .filter((text) => text.offsetParent && parseFloat(getComputedStyle(text).fontSize) < 10).length"""
     )
     assert small == 0
     assert (

@@ -1,0 +1,125 @@
+"""`make notebook` in a browser: a script opens as a notebook, a cell is changed and run, its figure appears."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+
+from analysis.files import ROOT
+
+api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+expect = api.expect
+
+NOTEBOOK = """# ---
+# jupyter:
+#   jupytext:
+#     text_representation: {extension: .py, format_name: percent}
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+# ---
+
+# %% [markdown]
+# # A figure
+
+# %% tags=["parameters"]
+points = 3
+
+# %%
+import matplotlib.pyplot as plt
+
+figure, axes = plt.subplots()
+axes.plot(range(points))
+print(points, "points")
+
+# %%
+from analysis import head_view, load_encoder
+
+head_view(load_encoder("tiny"), "A dog sees a cat .")
+"""
+START = 120  # seconds that JupyterLab may take on a busy machine
+SLOW = 120_000  # milliseconds that a kernel may take to start and answer
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+@pytest.fixture
+def lab(tmp_path: Path, browser) -> Iterator[str]:
+    """The address of a JupyterLab that `make notebook` has started in a checkout of one notebook."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    shutil.copytree(ROOT / "notebooks" / ".jupyter", tmp_path / "notebooks" / ".jupyter")
+    (tmp_path / "notebooks" / "01_figure.py").write_text(NOTEBOOK)
+    (tmp_path / "analysis").symlink_to(ROOT / "analysis")
+    settings = tmp_path / "settings"
+    settings.mkdir()
+    (settings / "jupyter_server_config.json").write_text(
+        '{"ServerApp": {"allow_root": true, "open_browser": false}}'
+    )
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    own = {
+        "JUPYTER_PORT": str(port),
+        "JUPYTER_TOKEN": "own",
+        "JUPYTER_CONFIG_DIR": str(settings),
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(ROOT),
+    }
+    command = ["make", "notebook", f"PYTHON={sys.executable}"]
+    with (tmp_path / "log").open("w") as log:
+        server = subprocess.Popen(
+            command, cwd=tmp_path, env=os.environ | own, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        wait_for(f"{address}/api?token=own", server, tmp_path / "log")
+        yield address
+    finally:
+        if server.poll() is None:
+            os.killpg(server.pid, signal.SIGTERM)
+            server.wait(timeout=30)
+
+
+def wait_for(address: str, server: subprocess.Popen, log: Path) -> None:
+    """Returns when the server answers; fails with what it wrote where it does not."""
+    for _ in range(2 * START):
+        if server.poll() is not None:
+            break
+        try:
+            urlopen(address, timeout=5).close()
+            return
+        except (URLError, OSError):
+            time.sleep(0.5)
+    pytest.fail(f"JupyterLab did not start: {log.read_text()[-2000:]}")
+
+
+def test_a_script_is_changed_and_run(lab: str, browser):
+    context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    page = context.new_page()
+    page.goto(f"{lab}/lab/tree/notebooks/01_figure.py?token=own")
+    cells = page.locator(".jp-NotebookPanel:visible .jp-Cell")
+    expect(cells).to_have_count(4, timeout=SLOW)
+    expect(cells.nth(0)).to_contain_text("A figure")
+    editor = cells.nth(1).locator(".cm-content")
+    editor.click()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("points = 7")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.press("Shift+Enter")
+    expect(cells.nth(2).locator(".jp-OutputArea-output img")).to_be_visible(timeout=SLOW)
+    expect(cells.nth(2).locator(".jp-OutputArea")).to_contain_text("7 points")
+    page.keyboard.press("Shift+Enter")
+    frame = cells.nth(3).frame_locator("iframe")
+    expect(frame.locator("body[data-tables]")).to_have_count(1, timeout=SLOW)
+    frame.locator('td[data-h="5"]').click()
+    expect(frame.locator("#h-attention")).to_contain_text("head 1-1")
+    context.close()
