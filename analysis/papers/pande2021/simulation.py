@@ -19,7 +19,7 @@ from statsmodels.stats.weightstats import DescrStatsW
 from tqdm import tqdm
 
 from analysis.errors import InputError
-from analysis.statistics.resampling import Clusters, bootstrap_t, counted
+from analysis.statistics.resampling import Clusters, lower_bound
 from analysis.statistics.significance import adjust, head_test
 
 LOGNORMAL = stats.lognorm(s=1.0)
@@ -266,10 +266,7 @@ def _family(
     seed: int,
 ) -> Bool[np.ndarray, "effect rule head"]:
     """Which heads of one family the rules in FAMILY_RULES label, the scores shifted up by each effect."""
-    sums, n = Clusters.of(scores), len(scores)
-    drawn = np.random.default_rng(seed).integers(n, size=(resamples, n))  # as `bootstrap` draws, without BCa
-    means, errors, _ = sums.moments(counted(drawn, n))
-    _, lower = bootstrap_t(sums.moments(), means, errors, 0.0, alpha)
+    lower, n = lower_bound(Clusters.of(scores), alpha, resamples, seed), len(scores)
     labels = []
     for effect in effects:
         above = lower > -effect
