@@ -36,7 +36,7 @@ HOMES = {
     "DIVISORS": "simulation",
     "T_RULES": "simulation",
     "analytic_power": "simulation",
-    "compared": "simulation",
+    "compared": "reference",
     "needed": "simulation",
     "resampling_limit": "simulation",
     "size_table": "simulation",
