@@ -6,6 +6,8 @@ HOMES = {
     "CHANGES": "comparison",
     "compare": "comparison",
     "partial_conjunction": "comparison",
+    "head_card": "cards",
+    "ranking": "cards",
     "CONTROLS": "roles",
     "control_bank": "controls",
     "control_sieves": "controls",
