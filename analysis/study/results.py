@@ -9,6 +9,8 @@ from matplotlib.figure import Figure
 
 from analysis.errors import InputError
 from analysis.files import ROOT, replacing, versions, write_text
+from analysis.statistics.controls import UNIFORM, control_bank
+from analysis.statistics.roles import CONTROLS
 from analysis.study import pictures
 from analysis.study.folders import STATES, Folders, short
 from analysis.study.provenance import provenance, record_table
@@ -128,6 +130,16 @@ class Results(Folders):
             raise InputError(f"{path} is damaged: delete it and {again}") from error
         self._weights[path.stem] = scores.attrs.get("weights_sha256", "")
         return scores
+
+    def load_controls(self, task: str, seed: int | None) -> xr.DataArray:
+        """The elementary sieves of one task and run, each scored on its role's control map, to be composed as those
+        of `load_scores` are.
+
+        Raises InputError as `load_scores` does.
+        """
+        sources = [source for source in dict.fromkeys(CONTROLS.values()) if source != UNIFORM]
+        controls = {source: self.load_scores(task, seed, maps=source) for source in sources}
+        return control_bank(self.load_scores(task, seed), controls)
 
     def save_table(self, table: pd.DataFrame, name: str) -> Path:
         """Writes a table as CSV, numbers to six significant digits, and its provenance; returns the path."""

@@ -57,7 +57,8 @@ class Evidence:
 
     def with_controlled(self, table: pd.DataFrame) -> "Evidence":
         """This sample with the labels `assigned_controlled` of role tables (task, role, layer, head)."""
-        return replace(self, controlled=_array(table, "assigned_controlled"))
+        labels = table["assigned_controlled"].astype("boolean")  # read from a file they may be objects
+        return replace(self, controlled=_array(table.assign(assigned_controlled=labels), "assigned_controlled"))
 
 
 def samples(evidence: Sequence[Evidence]) -> Evidence:
