@@ -29,6 +29,7 @@ HOMES = {
     "control_table": "controls",
     "extract_controls": "controls",
     "offset_head": "controls",
+    "scored_with_controls": "controls",
     "dependence": "sensitivity",
     "label_stability": "sensitivity",
     "parser_accuracy": "sensitivity",

@@ -13,7 +13,7 @@ from analysis.encoders.models import Encoder
 from analysis.scores import maps as sources
 from analysis.scores.extraction import extract_states
 from analysis.scores.maps import Source
-from analysis.statistics.controls import UNIFORM, control_sieves, controlled_table
+from analysis.statistics.controls import UNIFORM, control_bank, control_sieves, controlled_table
 from analysis.texts.examples import Example
 from analysis.texts.syntax import Relations
 
@@ -40,6 +40,24 @@ def extract_controls(
         )
         for source, names in needed.items()
     }
+
+
+def scored_with_controls(
+    encoder: Encoder,
+    examples: Sequence[Example],
+    relations: Relations,
+    maps: str | Source = "attention",
+    max_tokens: int = 128,
+) -> tuple[xr.DataArray, xr.DataArray]:
+    """Elementary sieves scored on a source of maps, and each on the control made of these maps, both to be composed.
+
+    Raises InputError as `extract` does.
+    """
+    bank = extract_states({"": encoder}, examples, relations, max_tokens=max_tokens, maps=maps)[""]
+    found = extract_controls(
+        {"": encoder}, examples, relations, bank["role"].values.tolist(), maps, max_tokens
+    )
+    return bank, control_bank(bank, {source: states[""] for source, states in found.items()})
 
 
 def offset_head(step: int) -> Source:

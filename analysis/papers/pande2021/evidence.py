@@ -58,7 +58,9 @@ class Evidence:
     def with_controlled(self, table: pd.DataFrame) -> "Evidence":
         """This sample with the labels `assigned_controlled` of role tables (task, role, layer, head)."""
         labels = table["assigned_controlled"].astype("boolean")  # read from a file they may be objects
-        return replace(self, controlled=_array(table.assign(assigned_controlled=labels), "assigned_controlled"))
+        return replace(
+            self, controlled=_array(table.assign(assigned_controlled=labels), "assigned_controlled")
+        )
 
 
 def samples(evidence: Sequence[Evidence]) -> Evidence:
