@@ -39,12 +39,15 @@ class Finding(NamedTuple):
 
     `n` is one number, or one for each unit by name. `measures` (unit, replicate), the sample of every run first: the
     claim holds where they lie on its side of its bound in every unit; NaN where a replicate has nothing to measure.
-    None: the evidence has nothing to measure.
+    None: the evidence has nothing to measure. `limits` (unit, end) is an interval that a table already has, in the
+    place of draws. `control` is in words what a control gives, where the finding knows it.
     """
 
     value: str
     n: int | Mapping[str, int]
     measures: xr.DataArray | None
+    limits: xr.DataArray | None = None
+    control: str = ""
 
 
 def untestable(reason: str) -> Finding:
@@ -94,7 +97,8 @@ class Claim:
     def judge(self, evidence: Evidence) -> tuple[Finding, Verdict]:
         """What the evidence says, and whether the claim holds."""
         found = self.find(evidence)
-        return found, judged(found.measures, self.relation, self.bound, evidence.drawn, runs_of(evidence))
+        options = (evidence.drawn, runs_of(evidence), found.limits)
+        return found, judged(found.measures, self.relation, self.bound, *options)
 
 
 def runs_of(evidence: Evidence) -> int:
@@ -165,7 +169,7 @@ def _row(
         "bound": claim.bound,
         **verdict._asdict(),
         "controlled": _in_words(claim, controlled) if controlled is not None and claim.by_label else "",
-        "control_value": claim.find(control).value if control is not None else "",
+        "control_value": claim.find(control).value if control is not None else ours.control,
     }
 
 
@@ -193,7 +197,12 @@ def _recomputed(claim: Claim, published: Evidence | None) -> str:
 
 
 def judged(
-    measures: xr.DataArray | None, relation: str, bound: float | int, drawn: str = "", runs: int = 1
+    measures: xr.DataArray | None,
+    relation: str,
+    bound: float | int,
+    drawn: str = "",
+    runs: int = 1,
+    limits: xr.DataArray | None = None,
 ) -> Verdict:
     """Whether measures (unit, replicate) lie on the claim's side of the bound in every unit.
 
@@ -203,9 +212,10 @@ def judged(
     by chance; holding in every unit needs no such correction. Else undecided. Estimate and limits are the least
     favourable unit's, at 95 %; `p` is the partial conjunction, the largest of the units' one-sided bootstrap p,
     (1 + replicates on the wrong side) / (1 + replicates). A replicate without a measure counts as 0: only
-    claims of more than some share can lack one. Without draws there is no interval and the estimate is judged; no
-    measures are untestable. The percentile interval keeps the bias of resampling: shares of test decisions may lie
-    outside their own interval, which `method` tells. Source: Dror 2017 (partial conjunction).
+    claims of more than some share can lack one. Without draws there is no interval and the estimate is judged, unless
+    `limits` are given, which then count as the interval of every unit. No measures are untestable. The percentile
+    interval keeps the bias of resampling: shares of test decisions may lie outside their own interval, which `method`
+    tells. Source: Dror 2017 (partial conjunction).
     """
     if measures is None:
         return Verdict(np.nan, np.nan, np.nan, np.nan, "", UNTESTABLE)
@@ -219,6 +229,15 @@ def judged(
     if runs > 1:
         of_runs = values[unit, :runs]
         ends |= {"lowest_run": float(of_runs.min()), "highest_run": float(of_runs.max())}
+    if limits is not None:
+        low, high = (limits.sel(end=end).values for end in ("low", "high"))
+        inside, outside = (
+            (on_side(low, bound) & on_side(high, bound)).all(),
+            ~on_side(low, bound) & ~on_side(high, bound),
+        )
+        verdict = VERDICTS.get((bool(inside), not outside.any()), UNDECIDED)
+        ends_of = float(low[unit]), float(high[unit])
+        return Verdict(estimate, *ends_of, np.nan, "interval of the table that was judged", verdict, **ends)
     if not draws.size:
         verdict = VERDICTS[(bool(on_side(estimate, bound)),) * 2]
         method = "estimate of the sample"

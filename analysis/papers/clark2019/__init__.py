@@ -31,6 +31,8 @@ HOMES = {
     "over_seeds": "probing",
     "probe_table": "probing",
     "CLAIMS": "claims",
+    "TABLES": "claims",
+    "evidence_of": "claims",
     "summary": "claims",
     "clark": "published",
     "summary_table": "quantities",
