@@ -59,7 +59,6 @@ from analysis.papers.clark2019 import (
     beside_published,
     best_heads,
     best_offsets,
-    clark,
     coreference_accuracy,
     dependency_accuracy,
     dependency_table,
@@ -72,6 +71,8 @@ from analysis.papers.clark2019 import (
     over_seeds,
     probe_scores,
     probe_table,
+    probes_beside_published,
+    systems_beside_published,
 )
 from analysis.study import Results
 from analysis.texts import conllu_files, read_chains, read_trees
@@ -185,14 +186,12 @@ systems = held_out_systems(tables)
 results.save_table(systems[SYSTEM_COLUMNS], "clark_coreference")
 results.save_figure(coreference_accuracy(systems), "clark-T2-coreference")
 
-# %%
-systems.style.format(precision=3, na_rep="–").hide()
-
 # %% [markdown]
-# The same of **BERT-base on CoNLL-2012**, in percent, the head chosen on the documents that it is scored on:
+# In percent, and beside ours the values of **BERT-base on CoNLL-2012**, whose head is chosen on the documents that it is
+# scored on:
 
 # %%
-clark("coreference").style.format(precision=0, na_rep="–").hide()
+systems_beside_published(systems).style.format(precision=1, na_rep="–").hide()
 
 # %% [markdown]
 # *How far to trust it.* Rules and heads are scored on the same documents, each half of them by the head that the other
@@ -222,10 +221,10 @@ results.save_figure(probe_scores(probing.table, summary), "clark-T3-probes")
 summary.assign(**(100 * summary[["mean", "low", "high"]])).style.format(precision=1, na_rep="–").hide()
 
 # %% [markdown]
-# **BERT-base on the Penn Treebank**, with GloVe vectors, in percent:
+# Without punctuation, in percent, beside **BERT-base on the Penn Treebank** with GloVe vectors:
 
 # %%
-clark("probes").style.format(precision=0).hide()
+probes_beside_published(probing.table).style.format(precision=1, na_rep="–").hide()
 
 # %% [markdown]
 # *How far to trust it.* The intervals are those of initial weights alone. The paper's probes pair a candidate with the
