@@ -284,7 +284,6 @@ def test_finetune_has_every_metric_of_every_task(study: Ran):
 
 def test_every_claim_of_pande_has_a_verdict(study: Ran):
     found = study.table("claims")
-    assert [claim.split(":")[0] for claim in found["claim"]] == [f"C{number}" for number in range(1, 12)]
-    assert len(found) == len(CLAIMS)
+    assert [claim.split(":")[0] for claim in found["claim"]] == [claim.id for claim in CLAIMS]
     assert set(found["verdict"]) <= {"holds", "does not hold", "undecided", "untestable"}
     assert found[["source", "definition", "published", "ours"]].notna().all(axis=None)
