@@ -36,7 +36,7 @@ training_precision = "float32"  # float32, bfloat16, or auto: bfloat16 where the
 # %%
 import pandas as pd
 
-from analysis.encoders import baselines, evaluate, finetune
+from analysis.encoders import baselines, encoder_note, evaluate, finetune
 from analysis.study import Results, seeds_of
 from analysis.texts import TASKS, load_examples
 
@@ -50,6 +50,16 @@ shares = pd.DataFrame(
     {name: pd.Series(values).value_counts(normalize=True, bins=bins) for name, values in labels.items()}
 )
 shares.rename(index=dict(enumerate(TASKS[task].labels))).rename_axis("label").style.format("{:.1%}")
+
+# %% [markdown]
+# ## What "pre-trained" means here
+#
+# MiniLM, the encoder that needs no network, is a sentence encoder: it was tuned on a billion pairs of texts, with the mean
+# over all tokens as its output, before this study saw it. Its "pre-trained" state is therefore not that of BERT, and
+# its [CLS] was never asked for anything. Only profiles with BERT itself speak about BERT.
+
+# %%
+print(encoder_note(encoder))
 
 # %% [markdown]
 # ## Train

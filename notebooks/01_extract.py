@@ -39,6 +39,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.encoders import load_encoder
+from analysis.papers.pande2021 import extract_controls
 from analysis.scores import extract_states
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples, parse
@@ -69,6 +70,21 @@ scores = next(iter(bank.values()))
 print("{role} sieves, {layer} layers x {head} heads; ".format(**scores.sizes), end="")
 print(f"{scores.attrs['sequences_truncated']} sequences truncated to {max_tokens} tokens; ", end="")
 print(f"{len(np.unique(scores.cluster))} clusters of sequences that share a text")
+
+# %% [markdown]
+# ## The controls
+#
+# Each role is held against a map that cannot know what the role asks for. For *local* it is the head's own attention
+# with the word pieces *shuffled*; for syntactic relations its *twin*, which has the head's habits of distance and of
+# looking at [CLS] and [SEP], and nothing else; for *block* a head whose rows have the same entropies, *spread* evenly.
+# [CLS] and [SEP] roles are held against a uniform head, whose score is 1 and needs no pass.
+
+# %%
+controls = extract_controls(models, examples, relations, scores.role.values.tolist(), max_tokens=max_tokens)
+for source_of_maps, states in controls.items():
+    for run, found in states.items():
+        results.save_scores(found.assign_attrs(described), task, run, maps=source_of_maps)
+print(", ".join(f"{name}: {len(states)} runs" for name, states in controls.items()))
 
 # %% [markdown]
 # ## What was found

@@ -3,7 +3,7 @@
 #   jupytext:
 #     text_representation: {extension: .py, format_name: percent}
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   study: {paper: pande2021, after: [01_extract]}
+#   study: {paper: pande2021, after: [01_extract, 03_test]}
 # ---
 
 # %% [markdown]
@@ -55,12 +55,15 @@ from analysis.papers.pande2021 import (
     STRATA,
     TAUS,
     control_counts,
+    control_counts_of,
     control_table,
     dependence,
     label_stability,
     length_table,
+    offset_head,
     parser_accuracy,
     parser_noise,
+    scored_with_controls,
     stability_curves,
     tau_curves,
     tau_layer_maps,
@@ -69,7 +72,7 @@ from analysis.papers.pande2021 import (
     uniform_head,
     variants,
 )
-from analysis.scores import extract, shuffled
+from analysis.scores import extract
 from analysis.statistics import compose
 from analysis.study import Results
 from analysis.texts import load_examples, parse, sample, treebank_examples
@@ -198,9 +201,10 @@ shared.groupby("task", sort=False).agg(
 # %% [markdown]
 # ## Heads without a role
 #
-# Three controls on sequences of the first task. A *uniform head* attends to all tokens alike. *Shuffled* maps are those
-# of the fine-tuned encoder with the word pieces of the sequence in random order, so that only [CLS] and [SEP] stand where
-# the sieves expect them. *Random weights* are those of the same architecture before any training.
+# Controls are maps, and so can be labelled as heads are: *uniform* attention, *shuffled* words, the *twin* that knows
+# positions alone, and rows *spread* evenly, all of the fine-tuned encoder on sequences of the first task. Beside them
+# stand *ideal heads* that always look at one offset, and the heads of the same architecture with *random weights*. Each
+# is held against controls of its own.
 
 # %%
 task = tasks[0]
@@ -209,27 +213,43 @@ parses = parse(examples, parser, cache=results.parses)
 chosen = sample(examples, control_n, seed)
 tuned = load_encoder(results.weights(task, seeds[0], encoder, checkpoint), device, precision)
 untrained = random_encoder(encoder, seed, device, precision)
-found = {
-    "shuffled": extract(tuned, chosen, parses, max_tokens=max_tokens, maps=shuffled(seed)),
-    "random weights": extract(untrained, chosen, parses, max_tokens=max_tokens),
-}
-real = scores[task].sel(sequence=[example.id for example in chosen])
-compared = {"fine-tuned": real, "uniform head": uniform_head(real, window, weighted_block)}
-compared |= {name: compose(each, **choices) for name, each in found.items()}
+made = [("shuffled", tuned, "shuffled"), ("twin", tuned, "twin"), ("spread", tuned, "spread")]
+made += [(f"offset {step:+d}", tuned, offset_head(step)) for step in (-2, -1, 0, 1, 2)]
+made += [("random weights", untrained, "attention")]
+found = {name: scored_with_controls(model, chosen, parses, maps, max_tokens) for name, model, maps in made}
+compared = {name: [compose(each, **choices) for each in pair] for name, pair in found.items()}
+even = uniform_head(scores[task].sel(sequence=[example.id for example in chosen]), window, weighted_block)
+compared["uniform"] = [even, even]
 
 # %%
-controls = control_table(compared, tau, **audit).assign(task=task)
-results.save_table(controls, "sensitivity_controls")
-results.save_figure(control_counts(controls), "F12-controls")
+others = control_table(compared, tau, **audit).assign(task=task, state="control")
+heads = control_counts_of(results.role_tables(tasks).assign(control="heads"))
+controls = pd.concat([heads, others])[
+    ["task", "state", "control", *others.columns.drop(["task", "state", "control"])]
+]
+results.save_table(controls, "controls")
+real = heads[(heads["task"] == task) & (heads["state"] == "finetuned")]
+few = others[others["control"].isin(["uniform", "shuffled", "twin", "random weights"])]
+results.save_figure(control_counts(pd.concat([real, few])), "F12-controls")
 
 # %%
-controls.pivot(index="role", columns="control", values=["published", "audited"]).reindex(
-    controls["role"].unique()
+rules = ["published", "audited", "controlled"]
+others.groupby("control", sort=False)[rules].sum().join(others.groupby("control")["n"].max())
+
+# %%
+false = others[others["published"] > 0].groupby("control", sort=False)["role"].agg(", ".join)
+print(
+    "roles that the published rule gives to controls:",
+    "; ".join(f"{name}: {of}" for name, of in false.items()),
 )
+held = others[others["controlled"] > 0].groupby("control", sort=False)["role"].agg(", ".join)
+print("roles that are left under control:", "; ".join(f"{name}: {of}" for name, of in held.items()) or "none")
 
 # %% [markdown]
-# *What to look at.* Labels that a control gets too say nothing about the head. Shuffling cannot touch cls, sep and
-# delimiter, and constant scores, as those of a uniform head where $T$ plays no part, are untestable, hence without label.
+# *What to look at.* Labels that a control gets too say nothing about the head. No control can touch cls, sep and
+# delimiter but uniform attention; constant scores, as those of a uniform head where $T$ plays no part, are untestable,
+# hence without label. An ideal head is rightly local, and by the published rule also syntactic wherever words stand
+# close to their heads: that is what its twin takes away.
 #
 # ## Errors of the parser
 #

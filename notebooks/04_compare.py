@@ -12,7 +12,10 @@
 # **Question.** The same sequences go through the encoder before and after fine-tuning. Which layers change most, which
 # roles are gained and lost, which heads stay as they were, and does attention leave [SEP]?
 #
-# *Source: Pande et al. 2021, question 3 (claim C9).*
+# The state before is that of the profile's encoder, which need not be a masked language model: MiniLM was tuned as a
+# sentence encoder on a billion pairs of texts with mean pooling, so that its "pre-trained" is not BERT's.
+#
+# *Source: Pande et al. 2021, question 3 (claims C9a to C9c).*
 
 # %% tags=["parameters"]
 profile = "offline"
@@ -33,6 +36,7 @@ weighted_block = True
 import numpy as np
 import pandas as pd
 
+from analysis.encoders import encoder_note
 from analysis.figures import change_intervals, change_map, style
 from analysis.papers.pande2021 import mass_change, transitions_plot
 from analysis.statistics import (
@@ -137,6 +141,24 @@ masses = pd.concat(
 )
 results.save_table(masses[["task", "state", "layer", "head", "sep", "cls", "other"]], "masses")
 results.save_figure(mass_change(masses), "F8-attention-mass")
+
+# %%
+resting = masses[masses["state"] == "pretrained"].groupby(["task", "layer"])[["cls", "sep"]].mean()
+most = {target: resting[target].idxmax() for target in resting}
+print(
+    f"before fine-tuning ({encoder_note(banks[tasks[0]][0].attrs['encoder'])}), heads park attention on ",
+    end="",
+)
+print(
+    f"{'[CLS]' if resting['cls'].max() > resting['sep'].max() else '[SEP]'}: a layer gives [CLS] up to ",
+    end="",
+)
+print(f"{resting['cls'].max():.1%} (layer {most['cls'][1]}, {most['cls'][0]}) and [SEP] up to ", end="")
+print(f"{resting['sep'].max():.1%} (layer {most['sep'][1]}, {most['sep'][0]})")
+
+# %% [markdown]
+# *What to look at.* BERT-base parks attention on [SEP]: in its middle layers more than half of it (Clark et al. 2019).
+# An encoder that does so on [CLS] has other delimiter heads, and claims about [SEP] have little to say about it.
 
 # %%
 last = (

@@ -34,29 +34,37 @@ import pandas as pd
 
 from analysis.figures import style
 from analysis.papers.pande2021 import counts_over_seeds
-from analysis.statistics import compose, label_agreement, role_table
+from analysis.statistics import compose, controlled_table, label_agreement
 from analysis.study import Results
 
 style()
 results = Results(profile)
 choices = (window, relations, direction, arithmetic, weighted_block)
+audit = (tau, alpha, minimum, resamples, seed)
 tables = {
-    (t, run): role_table(compose(results.load_scores(t, run), *choices), tau, alpha, minimum, resamples, seed)
+    (t, run): controlled_table(
+        compose(results.load_scores(t, run), *choices),
+        compose(results.load_controls(t, run), *choices),
+        *audit,
+    )
     for t in tasks
     for run in (None, *seeds)
 }
 table = pd.concat([part.assign(task=t, seed=run) for (t, run), part in tables.items()], ignore_index=True)
+rules = ["assigned", "assigned_audited", "assigned_controlled"]
+for t in tasks:
+    kept = table.loc[table["task"] == t, ["task", "seed", "role", "layer", "head", *rules]]
+    results.save_part(kept, "labels", t)
 
 # %% [markdown]
 # ## Heads with each role
 #
 # One mark per run: the number of heads with the published label, and with the audited one; the line is the
-# pre-trained encoder.
+# pre-trained encoder. The table has the controlled label too.
 
 # %%
-labels = ["assigned", "assigned_audited"]
-counts = table.groupby(["task", "seed", "role"], sort=False, dropna=False)[labels].sum(min_count=1)
-counts = counts.rename(columns={"assigned": "published", "assigned_audited": "audited"}).reset_index()
+counts = table.groupby(["task", "seed", "role"], sort=False, dropna=False)[rules].sum(min_count=1)
+counts = counts.set_axis(["published", "audited", "controlled"], axis=1).reset_index()
 results.save_table(counts, "seeds")
 results.save_figure(counts_over_seeds(counts), "F13-seeds")
 

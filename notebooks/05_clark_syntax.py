@@ -14,7 +14,7 @@
 # heads together?
 #
 # *Source: Clark et al. 2019, sections 4 and 5 (Tables 1 to 3, Figure 5). Departures: a head is chosen on one half of
-# the data and scored on the other; intervals and tests; Universal Dependencies instead of Stanford's. The paper's values
+# the data and scored on the other, both ways; intervals and tests; Universal Dependencies instead of Stanford's. The paper's values
 # are those of BERT-base on the Penn Treebank and CoNLL-2012: another model on other data.*
 
 # %% tags=["parameters"]
@@ -59,7 +59,6 @@ from analysis.papers.clark2019 import (
     beside_published,
     best_heads,
     best_offsets,
-    clark,
     coreference_accuracy,
     dependency_accuracy,
     dependency_table,
@@ -72,6 +71,8 @@ from analysis.papers.clark2019 import (
     over_seeds,
     probe_scores,
     probe_table,
+    probes_beside_published,
+    systems_beside_published,
 )
 from analysis.study import Results
 from analysis.texts import conllu_files, read_chains, read_trees
@@ -130,7 +131,7 @@ print(f"(sign flips of sentences, Benjamini and Yekutieli over relations, level 
 # ## Chosen and scored on the same sentences
 #
 # The paper's Table 1 takes the best of all heads on the sentences that it reports. `same_data` is that optimistic value,
-# `held_out` the one above, both of this encoder; the last columns are **BERT-base on the Penn Treebank** as the
+# `held_out` the cross-fitted one above, both of this encoder; the last columns are **BERT-base on the Penn Treebank** as the
 # authors' notebook prints it.
 
 # %%
@@ -145,8 +146,8 @@ print(f"same data minus held out: median {optimism['50%']:.1f} points, ", end=""
 print(f"from {optimism['min']:.1f} to {optimism['max']:.1f}")
 
 # %% [markdown]
-# *How far to trust it.* `same_data` is of all sentences, `held_out` of one half: their difference is the optimism of the
-# choice and what the halves happen to differ in. The labels of the two schemes stand for each
+# *How far to trust it.* Both are of all sentences: in `held_out` each half is scored by the head that the other half
+# chose, so that the difference is the optimism of the choice. The labels of the two schemes stand for each
 # other only roughly (`aux` takes infinitival *to*, `prep` and `pobj` are rebuilt from adpositions); rows without a
 # counterpart have none in the paper.
 #
@@ -185,18 +186,17 @@ systems = held_out_systems(tables)
 results.save_table(systems[SYSTEM_COLUMNS], "clark_coreference")
 results.save_figure(coreference_accuracy(systems), "clark-T2-coreference")
 
-# %%
-systems.style.format(precision=3, na_rep="–").hide()
-
 # %% [markdown]
-# The same of **BERT-base on CoNLL-2012**, in percent, the head chosen on the documents that it is scored on:
+# In percent, and beside ours the values of **BERT-base on CoNLL-2012**, whose head is chosen on the documents that it is
+# scored on:
 
 # %%
-clark("coreference").style.format(precision=0, na_rep="–").hide()
+systems_beside_published(systems).style.format(precision=1, na_rep="–").hide()
 
 # %% [markdown]
-# *How far to trust it.* Rules and heads are scored on the same half of the documents; intervals resample documents. The
-# table `clark_coreference_readings` also has all documents, where each head is chosen on what it is scored on. A head
+# *How far to trust it.* Rules and heads are scored on the same documents, each half of them by the head that the other
+# half chose; intervals resample documents. The table `clark_coreference_readings` also has heads that are chosen on
+# what they are scored on. A head
 # that is only told where mentions begin has the rules' own head start: compare within one reading of the candidates.
 #
 # ## Probes: all heads together
@@ -221,10 +221,10 @@ results.save_figure(probe_scores(probing.table, summary), "clark-T3-probes")
 summary.assign(**(100 * summary[["mean", "low", "high"]])).style.format(precision=1, na_rep="–").hide()
 
 # %% [markdown]
-# **BERT-base on the Penn Treebank**, with GloVe vectors, in percent:
+# Without punctuation, in percent, beside **BERT-base on the Penn Treebank** with GloVe vectors:
 
 # %%
-clark("probes").style.format(precision=0).hide()
+probes_beside_published(probing.table).style.format(precision=1, na_rep="–").hide()
 
 # %% [markdown]
 # *How far to trust it.* The intervals are those of initial weights alone. The paper's probes pair a candidate with the

@@ -21,10 +21,35 @@ profile = "offline"
 encoder = "minilm"
 
 # %%
-from analysis.papers.clark2019 import summary_table
+from analysis.encoders import encoder_note
+from analysis.figures import claim_intervals, style
+from analysis.papers.clark2019 import CLAIMS, TABLES, evidence_of, summary_table
+from analysis.statistics import claim_table, seed_table
 from analysis.study import Results
 
+style()
 results = Results(profile)
+print(encoder_note(encoder))
+
+# %% [markdown]
+# ## The claims
+#
+# Each sentence of the article that can be measured, with the verdict on this encoder. Intervals over heads draw the heads
+# of each layer anew; those of accuracies are the intervals of their tables, over sentences or documents, and the rule
+# that a head is compared with is taken as known; those of probes come from their seeds.
+
+# %%
+evidence = evidence_of({table: results.load_table(table) for table in TABLES.values()})
+claims = claim_table(CLAIMS, evidence).assign(encoder=encoder_note(encoder))
+results.save_table(claims, "claims-clark2019")
+results.save_figure(claim_intervals(claims, seed_table(CLAIMS, {0: evidence})), "clark-claims")
+
+# %%
+shown = ["claim", "published", "ours", "n", "verdict", "control_value"]
+claims[shown].style.hide().set_properties(**{"text-align": "left", "vertical-align": "top"})
+
+# %%
+print(", ".join(f"{count} {verdict}" for verdict, count in claims["verdict"].value_counts().items()))
 
 # %% [markdown]
 # ## Beside the published values
@@ -38,7 +63,7 @@ companion.rename(columns=headings).style.format(precision=1, na_rep="–").hide(
 
 # %% [markdown]
 # *How far to trust it.* A layer's depth is 0 for the first layer, 100 for the last. Heads are chosen on one half of the
-# data and scored on the other; the published ones are chosen on what they are scored on. Where Table 1 and the authors'
+# data and scored on the other, both ways; the published ones are chosen on what they are scored on. Where Table 1 and the authors'
 # notebook print different values, both stand here; those of `aux:pass` in Table 1 are probably a slip. The article
 # counts more heads for the next token in its text than its figure shows. It does not say what the head that finds
 # antecedents chooses among, so that its value stands beside every reading. The published probes have GloVe vectors,

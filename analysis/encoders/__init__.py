@@ -3,6 +3,7 @@
 from analysis.lazy import lazy_names
 
 HOMES = {
+    "encoder_note": "notes",
     "baselines": "measures",
     "evaluate": "finetuning",
     "finetune": "finetuning",

@@ -163,6 +163,26 @@ def bootstrap_t(
         return p, observed.mean - extreme * observed.error
 
 
+def lower_bound(
+    sums: Clusters, alpha: float = 0.05, resamples: int = 999, seed: int = 0
+) -> Float[np.ndarray, "column"]:
+    """The lower bound of the mean by the bootstrap-t alone, from the same resamples as `bootstrap` with this seed.
+
+    It serves every threshold, as it rises with the scores. NaN where scores are constant or of one unit. Raises
+    InputError for too few resamples.
+    """
+    observed, units = sums.moments(), len(sums.sizes)
+    rng = np.random.default_rng(seed)
+    size = max(1, BATCH // max(sums.totals.shape))
+    parts = []
+    for start in range(0, resamples, size):
+        drawn = rng.integers(units, size=(min(size, resamples - start), units))
+        parts.append(sums.moments(counted(drawn, units)))
+    means, errors = (np.concatenate([getattr(part, name) for part in parts]) for name in ("mean", "error"))
+    _, lower = bootstrap_t(observed, means, errors, 0.0, alpha)
+    return np.where(observed.error > 0, lower, np.nan)
+
+
 def counted(drawn: Int[np.ndarray, "*draw n"], units: int) -> Int[np.ndarray, "*draw unit"]:
     """How often each of `units` was drawn."""
     rows = drawn.reshape(-1, drawn.shape[-1])

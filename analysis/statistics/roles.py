@@ -22,6 +22,15 @@ FAMILIES = {
     "delimiter": ("delimiter", "cls", "sep"),
     "block": ("block",),
 }
+# The map that each role is held against: attention that could not know what the role asks for. Shuffled: the head's
+# own, its word pieces in random order. Twin: the head's own as far as it depends on position alone. Spread: rows of
+# the same entropies, spread evenly. Uniform: all tokens alike, which scores 1.
+CONTROLS = {
+    "local": "shuffled",
+    **dict.fromkeys(("syntactic", *RELATIONS), "twin"),
+    "block": "spread",
+    **dict.fromkeys(("delimiter", "cls", "sep"), "uniform"),
+}
 DIRECTIONS = {
     "dependent_to_head": ("{}",),
     "head_to_dependent": ("{}_reversed",),

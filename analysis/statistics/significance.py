@@ -1,8 +1,9 @@
 """The head test: is the mean sieve bias score of a head above the threshold? As published, and audited."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +58,7 @@ def head_test(
     ddof = DDOF[arithmetic]
     values = scores.astype(np.float64)
     n = np.asarray(np.isfinite(values).sum(axis=0))
-    with _quiet():
+    with quiet():
         mean, sd = np.nanmean(values, axis=0), np.nanstd(values, axis=0, ddof=ddof)
         t = stats.ttest_1samp(values, tau, axis=0, alternative="greater", nan_policy="omit").statistic
         t = np.where(_varies(values), t, np.nan) * np.sqrt((n - ddof) / (n - 1))
@@ -75,7 +76,7 @@ def published_table(
     `scores.attrs`. Raises InputError for other dimensions and for parameters out of range.
     Source: Pande 2021 (tau = 3, alpha = 0.05, no correction for the number of tests).
     """
-    array = _ordered(scores)
+    array = ordered(scores)
     test = head_test(array.values, tau, scores.attrs.get("arithmetic", "corrected"))
     return labelled(test, array, tau, alpha, minimum)
 
@@ -126,8 +127,9 @@ def role_table(
     """
     _check_test(tau, alpha, minimum)
     published = published_table(scores, tau, alpha)
-    array = _ordered(scores)
-    evidence = _evidence(array.values, tau, clusters_of(array, unit), alpha, resamples, seed)
+    array = ordered(scores)
+    measure = partial(_complete_evidence, tau=tau, alpha=alpha, resamples=resamples, seed=seed)
+    evidence = over_patterns(array.values, clusters_of(array, unit), measure)
     table = published.join(evidence)
     table["status"] = _status(table, minimum, unit)
     tested = table["status"] == TESTED
@@ -193,17 +195,15 @@ def clusters_of(scores: xr.DataArray, unit: str) -> Shaped[np.ndarray, "sequence
     return scores[unit].values
 
 
-def _evidence(
-    values: Float[np.ndarray, "sequence role layer head"],
-    tau: float | int,
+def over_patterns(
+    values: Float[np.ndarray, "sequence ..."],
     clusters: Shaped[np.ndarray, "sequence"] | None,
-    alpha: float,
-    resamples: int,
-    seed: int,
+    measure: Callable[..., dict[str, np.ndarray]],
 ) -> pd.DataFrame:
-    """What the audited labels rest on, one row per role, layer and head, role-major.
+    """What `measure(complete values, their clusters)` gives for every column of `values`, in their order.
 
-    Heads that have scores for the same sequences are resampled together.
+    Columns that have values for the same sequences are measured together, without the NaN, so that they share
+    resamples.
     """
     columns = values.reshape(len(values), -1).astype(np.float64)
     patterns, pattern_of = np.unique(~np.isnan(columns), axis=1, return_inverse=True)
@@ -211,22 +211,21 @@ def _evidence(
     for number, present in enumerate(patterns.T):
         chosen = np.flatnonzero(pattern_of == number)
         units = None if clusters is None else clusters[present]
-        some = _complete_evidence(columns[np.ix_(present, chosen)], tau, units, alpha, resamples, seed)
-        parts.append(pd.DataFrame(some, index=chosen))
+        parts.append(pd.DataFrame(measure(columns[np.ix_(present, chosen)], units), index=chosen))
     return pd.concat(parts).sort_index()
 
 
 def _complete_evidence(
     values: Float[np.ndarray, "sequence column"],
-    tau: float | int,
     clusters: Shaped[np.ndarray, "sequence"] | None,
+    tau: float | int,
     alpha: float,
     resamples: int,
     seed: int,
 ) -> dict[str, np.ndarray]:
-    """The columns of `_evidence` for scores without NaN, among them the number of units and the audited t p."""
+    """What the audited labels rest on, for scores without NaN: also the number of units and the audited t p."""
     resampled = bootstrap(values, tau, clusters, alpha, resamples, seed)
-    with _quiet():
+    with quiet():
         sums = Clusters.of(values, clusters)
         mean, error, sd = sums.moments()
         units = len(sums.sizes)
@@ -277,7 +276,8 @@ def _long(named: xr.DataArray | xr.Dataset, columns: dict[str, np.ndarray]) -> p
     return data.to_dataframe(dim_order=dimensions).reset_index()
 
 
-def _ordered(scores: xr.DataArray) -> xr.DataArray:
+def ordered(scores: xr.DataArray) -> xr.DataArray:
+    """Scores in the order of DIMENSIONS; raises InputError where they have other ones."""
     if set(scores.dims) != set(DIMENSIONS):
         raise InputError(f"scores have the dimensions {scores.dims}; they must be {DIMENSIONS}")
     return scores.transpose(*DIMENSIONS)
@@ -293,7 +293,7 @@ def _check_test(tau: float | int, alpha: float, minimum: int) -> None:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Silences what scipy and numpy say about constant or empty columns: those become NaN here."""
     with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)

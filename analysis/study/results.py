@@ -9,13 +9,17 @@ from matplotlib.figure import Figure
 
 from analysis.errors import InputError
 from analysis.files import ROOT, replacing, versions, write_text
+from analysis.statistics.controls import UNIFORM, control_bank
+from analysis.statistics.roles import CONTROLS
 from analysis.study import pictures
 from analysis.study.folders import STATES, Folders, short
 from analysis.study.provenance import provenance, record_table
 from analysis.study.reference import is_table
 from analysis.study.runs import context, in_jupyter
 
-LABELS = ("assigned", "assigned_audited")  # columns of booleans with missing values
+ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
+# Columns of booleans with missing values.
+LABELS = ("assigned", "assigned_audited", "control_assigned", "assigned_controlled")
 
 
 def update_readme(section: str, text: str, path: Path = ROOT / "README.md") -> None:
@@ -95,14 +99,15 @@ class Results(Folders):
         """Notes weights that the tables of this run are made with, for their provenance."""
         self._weights[name] = digest
 
-    def _scores(self, task: str, seed: int | None) -> Path:
+    def _scores(self, task: str, seed: int | None, maps: str) -> Path:
         run = STATES[0] if seed is None else f"{STATES[1]}-{seed}"
-        return self.cache / "scores" / f"{task}-{run}.nc"
+        suffix = "" if maps == ATTENTION else f"-{maps}"
+        return self.cache / "scores" / f"{task}-{run}{suffix}.nc"
 
-    def save_scores(self, scores: xr.DataArray, task: str, seed: int | None) -> Path:
+    def save_scores(self, scores: xr.DataArray, task: str, seed: int | None, maps: str = ATTENTION) -> Path:
         """Writes the scores of one task, pre-trained (no seed) or fine-tuned with a seed, as NetCDF with their
-        provenance; returns the path."""
-        path = self._to_write(self._scores(task, seed))
+        provenance; returns the path. `maps` names the map source that was scored."""
+        path = self._to_write(self._scores(task, seed, maps))
         run = {"state": STATES[0]} if seed is None else {"state": STATES[1], "finetuning_seed": seed}
         labelled = scores.assign_attrs(task=task, **run, versions=versions()).rename("score")
         with replacing(path) as temporary:
@@ -111,12 +116,12 @@ class Results(Folders):
             temporary.write_bytes(labelled.to_netcdf(engine="h5netcdf"))
         return path
 
-    def load_scores(self, task: str, seed: int | None) -> xr.DataArray:
-        """The scores of one task, pre-trained (no seed) or fine-tuned with a seed.
+    def load_scores(self, task: str, seed: int | None, maps: str = ATTENTION) -> xr.DataArray:
+        """The scores of one task, pre-trained (no seed) or fine-tuned with a seed, of a map source.
 
         Raises InputError when they are missing or not readable.
         """
-        path = self._to_read(self._scores(task, seed))
+        path = self._to_read(self._scores(task, seed, maps))
         again = f"run 01_extract for task {task}, state {path.stem.removeprefix(f'{task}-').split('-')[0]}"
         if not path.exists():
             raise InputError(f"{path} does not exist: {again}")
@@ -126,6 +131,16 @@ class Results(Folders):
             raise InputError(f"{path} is damaged: delete it and {again}") from error
         self._weights[path.stem] = scores.attrs.get("weights_sha256", "")
         return scores
+
+    def load_controls(self, task: str, seed: int | None) -> xr.DataArray:
+        """The elementary sieves of one task and run, each scored on its role's control map, to be composed as those
+        of `load_scores` are.
+
+        Raises InputError as `load_scores` does.
+        """
+        sources = [source for source in dict.fromkeys(CONTROLS.values()) if source != UNIFORM]
+        controls = {source: self.load_scores(task, seed, maps=source) for source in sources}
+        return control_bank(self.load_scores(task, seed), controls)
 
     def save_table(self, table: pd.DataFrame, name: str) -> Path:
         """Writes a table as CSV, numbers to six significant digits, and its provenance; returns the path."""

@@ -90,3 +90,30 @@ def test_nothing_to_measure_is_untestable():
     found = judged(None, ">=", 0.5)
     assert found.verdict == "untestable"
     assert np.isnan([found.estimate, found.low, found.high, found.p]).all()
+
+
+def test_many_units_refute_a_claim_only_at_a_corrected_level():
+    """One of five units whose 95 % interval lies on the wrong side, but not that at .05 / 5."""
+    good = around(0.9)
+    bad = [0.45, *np.linspace(0.4, 0.498, 196), 0.52, 0.52, 0.52]
+    assert judged(measures(a=bad), ">=", 0.5).verdict == "does not hold"
+    five = judged(measures(a=bad, b=good, c=good, d=good, e=good), ">=", 0.5)
+    assert five.verdict == "undecided"
+    assert five.high < 0.5  # the interval shown is that of 95 %
+    worse = [0.45, *np.linspace(0.4, 0.499, 199)]
+    assert judged(measures(a=worse, b=good, c=good, d=good, e=good), ">=", 0.5).verdict == "does not hold"
+    high = judged(measures(a=[1 - value for value in bad], b=[0.1] * 200), "<=", 0.5)
+    assert high.verdict == "undecided"
+    assert judged(measures(a=good, b=good, c=good), ">=", 0.5).verdict == "holds"
+
+
+def test_the_estimate_is_the_median_over_runs():
+    values = measures(a=[0.6, 0.9, 0.7, *[0.65] * 99], b=[0.2, 0.95, 0.66, *[0.62] * 99])
+    found = judged(values, ">=", 0.5, "labels", runs=3)
+    assert (found.estimate, found.unit) == (0.66, "b")
+    assert (found.lowest_run, found.highest_run) == (0.2, 0.95)
+    assert (found.low, found.high, found.verdict) == (0.62, 0.62, "holds")
+    assert found.method.startswith("95% percentile interval, 99 replicates, labels; worst of 2: b")
+    alone = judged(values.isel(replicate=slice(3)), ">=", 0.5, runs=3)
+    assert (alone.estimate, alone.verdict) == (0.66, "holds")
+    assert np.isnan(judged(values, ">=", 0.5).lowest_run)

@@ -357,3 +357,13 @@ def test_versions_name_packages_and_the_commit(monkeypatch, tmp_path: Path):
     assert found.split(", ")[-1].startswith("commit ")
     monkeypatch.setattr(files, "ROOT", tmp_path)
     assert versions().endswith("commit unknown")
+
+
+def test_scores_of_other_maps_have_files_of_their_own(results: Results):
+    own = results.save_scores(scores(), "mrpc", 0)
+    other = results.save_scores(2 * scores(), "mrpc", 0, maps="twin")
+    assert (own.name, other.name) == ("mrpc-finetuned-0.nc", "mrpc-finetuned-0-twin.nc")
+    found = results.load_scores("mrpc", 0, maps="twin")
+    np.testing.assert_array_equal(found.values, 2 * scores().values)
+    with pytest.raises(InputError, match="shuffled.nc does not exist: run 01_extract"):
+        results.load_scores("mrpc", 0, maps="shuffled")

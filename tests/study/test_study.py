@@ -27,6 +27,7 @@ PARAMETERS_OF_RUNS = parameters("01_extract", PROFILE)
 SEEDS = PARAMETERS_OF_RUNS["seeds"]
 REFERENCE_RUN = {"pretrained": "pretrained", "finetuned": f"finetuned-{SEEDS[0]}"}  # whose heads are shown
 RUNS = ["pretrained", *(f"finetuned-{seed}" for seed in SEEDS)]
+MAPS = ("", "-shuffled", "-twin", "-spread")
 LAYERS, HEADS = 3, 4
 SEQUENCES = PARAMETERS_OF_RUNS["n"]
 
@@ -40,13 +41,15 @@ FIGURES = [
         )
         for task in TASKS
     ),
-    "F6-role-map", "F7-layers", "F8-change", "F8-transitions", "F8-intervals", "F8-attention-mass", "F10-labels",
+    "F6-role-map", "F6-role-map-pretrained", "F6-role-map-bert-base", "F7-layers", "F7-layers-bert-base", "F8-change", "F8-transitions", "F8-intervals", "F8-attention-mass", "F10-labels",
     "F11-size", "F11-power", "F12-tau", "F12-layers", "F12-stability", "F12-controls", "F13-seeds", "F14-claims",
     "clark-F1-heads", "clark-F2-surface", "clark-F3-gradients", "clark-F4-entropy", "clark-F6-clusters",
     "clark-T1-dependencies", "clark-F5-heads", "clark-T2-coreference", "clark-T3-probes",
+    "clark-claims",
 ]  # fmt: skip
 ROLE_COLUMNS = """layer head role n mean sd t p assigned lower low high lower_bca low_bca high_bca p_bootstrap_t
-lower_bootstrap_t effect effect_low effect_high above skewness p_holm p_bh p_by status assigned_audited""".split()
+lower_bootstrap_t effect effect_low effect_high above skewness p_holm p_bh p_by status assigned_audited
+control control_mean control_share control_assigned beyond_p_by controlled_p_by assigned_controlled""".split()
 DEPENDENCY_COLUMNS = """relation n layer head direction accuracy low high offset offset_accuracy
 p_adjusted""".split()
 READINGS_COLUMNS = """candidates system scored_on all pronoun proper nominal low high n layer head""".split()
@@ -55,7 +58,7 @@ OVERLAP_COLUMNS += ["share_of_a", "share_of_b"]
 CHANGE_COLUMNS = """layer head role n pretrained finetuned difference low high p p_sign_flip p_by p_equivalence
 change""".split()
 CLAIM_COLUMNS = """claim source definition published ours n relation bound estimate low high p method
-verdict""".split()
+verdict unit lowest_run highest_run controlled control_value encoder""".split()
 CALIBRATION_COLUMNS = ["shape", "n", "effect", "rule", "rate", "low", "high", "runs"]
 TABLES = {
     **{f"roles-{task}-{state}": ROLE_COLUMNS for task in TASKS for state in STATES},
@@ -67,7 +70,8 @@ TABLES = {
     "corrections": ["task", "state", "layer", "head", "role", "p_holm_all", "p_bh_all", "p_by_all"],
     "calibration": CALIBRATION_COLUMNS,
     "power": ["effect", "correction", "level", "solution", "n"],
-    "seeds": ["task", "seed", "role", "published", "audited"],
+    "seeds": ["task", "seed", "role", "published", "audited", "controlled"],
+    "ranking": """role rank layer head tasks mean control_mean beyond published audited controlled""".split(),
     "clark_offsets": ["relation", "n", "offset", "accuracy"],
     "clark_dependencies": DEPENDENCY_COLUMNS,
     "clark_best_heads": ["relation", "n", "layer", "head", "direction", "accuracy"],
@@ -84,10 +88,11 @@ heads_sd""".split(),
 mass""".split(),
     "sensitivity_clusters": """task role sequences clusters cluster_size published audited_sequence audited_cluster
 differ width_ratio""".split(),
-    "sensitivity_controls": ["control", "role", "n", "mean", "highest", "published", "audited", "task"],
+    "controls": """task state control role n mean highest published audited controlled""".split(),
     "seeds_agreement": ["task", "role", "runs", "between_runs", "with_pretrained", "always", "ever"],
     "finetune": ["task", "seed", "metric", "constant", "bag_of_words", "finetuned", "train", "dev"],
     "claims": CLAIM_COLUMNS,
+    "claims-clark2019": CLAIM_COLUMNS,
     "claims_seeds": ["claim", "seed", "estimate", "verdict"],
     "clark_surface": """layer head next previous self cls sep punct sep_sep rest_sep entropy entropy_cls""".split(),
     "clark_surface_layers": ["layer", "statistic", "bert_base_published", "this_encoder"],
@@ -130,7 +135,7 @@ def test_files_of_a_run(study: Ran):
         ("cache/stamps", set(NOTEBOOKS)),
         ("cache/failed", set()),
         ("cache/checkpoints", {f"{task}-{seed}" for task in TASKS for seed in SEEDS}),
-        ("cache/scores", {f"{task}-{run}.nc" for task in TASKS for run in RUNS}),
+        ("cache/scores", {f"{task}-{run}{maps}.nc" for task in TASKS for run in RUNS for maps in MAPS}),
     ):
         assert {path.name for path in (study.folder / folder).iterdir()} == names, folder
 
@@ -317,7 +322,6 @@ def test_finetune_has_every_metric_of_every_task(study: Ran):
 
 def test_every_claim_of_pande_has_a_verdict(study: Ran):
     found = study.table("claims")
-    assert [claim.split(":")[0] for claim in found["claim"]] == [f"C{number}" for number in range(1, 12)]
-    assert len(found) == len(CLAIMS)
+    assert [claim.split(":")[0] for claim in found["claim"]] == [claim.id for claim in CLAIMS]
     assert set(found["verdict"]) <= {"holds", "does not hold", "undecided", "untestable"}
     assert found[["source", "definition", "published", "ours"]].notna().all(axis=None)

@@ -9,7 +9,7 @@ from jaxtyping import Bool
 
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
-from analysis.papers.clark2019.attachment import halves
+from analysis.papers.clark2019.attachment import cross_fitted, halves
 from analysis.papers.clark2019.coreference import KEYS, anaphors, answers, attended, coreference_table
 from analysis.scores.words import LIMIT, WordMaps, Words, piece_counts, read_word_maps, split_words
 from analysis.statistics.resampling import bootstrap
@@ -18,7 +18,7 @@ from analysis.texts.chains import KINDS, Document, by_sentence, truncated, words
 UNITS = ("pieces", "words")
 INPUTS = ("document", "sentence")
 HELD_OUT, SAME_DATA = "best head, chosen on the other half", "best head, chosen on the same documents"
-HALF, EVERYTHING = "one half", "all documents"
+HALVES, EVERYTHING = "both halves in turn", "all documents"
 # What the readings of `coreference.CANDIDATES` let a head choose among, as the table of systems says it.
 AMONG = {
     "all_words": "all words",
@@ -113,28 +113,28 @@ def antecedent_table(
     resamples: int = 999,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Accuracy of the rules and of the best attention head, in all documents and in the half that is scored.
+    """Accuracy of the rules and of the best attention head, chosen on the same documents and on the other half.
 
     Columns system, scored_on, all, pronoun, proper, nominal, low, high, n, layer, head. Accuracies are proportions of
-    the n anaphors; low and high are the BCa bootstrap interval, over documents, of `all`. The head in row HELD_OUT is
-    chosen on one half of the documents (drawn by `seed`) and scored on the other, where the rules stand again for
-    comparison; that of SAME_DATA is chosen and scored on all, as in Clark 2019, 4.3, and so optimistic.
+    the n anaphors; low and high are the BCa bootstrap interval, over documents, of `all`. Row HELD_OUT is
+    cross-fitted: each half of the documents (drawn by `seed`) is scored by the head that the other half chose, and the
+    rules stand there again for comparison; that of SAME_DATA is chosen and scored on all, as in Clark 2019, 4.3, and so
+    optimistic. layer and head are the best of all documents.
     """
     ruled = answers(texts.documents)
     owners = dict(zip([text.name for text in texts.documents], texts.origins, strict=True))
     documents = ruled["document"].map(owners)
     chooses = halves(documents, seed)
-    everything = np.full(len(ruled), True)
+    accuracy = by_head.mean(axis=0)
+    place = np.unravel_index(accuracy.argmax(), accuracy.shape)
     parts = []
-    for scored_on, scored, choosing, name in (
-        (EVERYTHING, everything, everything, SAME_DATA),
-        (HALF, ~chooses, chooses, HELD_OUT),
+    for scored_on, name, correct in (
+        (EVERYTHING, SAME_DATA, by_head[:, *place]),
+        (HALVES, HELD_OUT, cross_fitted(by_head, chooses)),
     ):
-        accuracy = by_head[choosing].mean(axis=0)
-        place = np.unravel_index(accuracy.argmax(), accuracy.shape)
-        shown = ruled.assign(**{name: by_head[:, *place]})[scored]
+        shown = ruled.assign(**{name: correct})
         values = shown.drop(columns=KEYS).to_numpy(dtype=float)
-        interval = bootstrap(values, 0.0, documents[scored].to_numpy(), alpha, resamples, seed)
+        interval = bootstrap(values, 0.0, documents.to_numpy(), alpha, resamples, seed)
         table = coreference_table(shown).assign(scored_on=scored_on, low=interval.low, high=interval.high)
         for column, value in zip(("layer", "head"), place, strict=True):
             table[column] = pd.array(
@@ -146,12 +146,12 @@ def antecedent_table(
 
 
 def held_out_systems(readings: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The systems of each reading of the candidates, on the half that is scored: the rules once, then the best heads.
+    """The systems of each reading of the candidates: the rules once, then the best heads, cross-fitted.
 
     `readings` maps keys of `coreference.CANDIDATES` to an `antecedent_table` each, made of the same texts. The columns
     are those of SYSTEM_COLUMNS, then low, high, layer, head; a best head is named by what it chooses among.
     """
-    halved = {reading: table[table["scored_on"] == HALF] for reading, table in readings.items()}
+    halved = {reading: table[table["scored_on"] == HALVES] for reading, table in readings.items()}
     rules = [table[table["system"] != HELD_OUT] for table in halved.values()][:1]
     heads = [
         table[table["system"] == HELD_OUT].assign(system=f"best head among {AMONG[reading]}")

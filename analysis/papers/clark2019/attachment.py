@@ -81,7 +81,7 @@ def right(attachment: Attachment, scored: pd.DataFrame) -> Bool[np.ndarray, "arc
 
 
 def halves(units: pd.Series, seed: int = 0) -> Bool[np.ndarray, " row"]:
-    """True for the rows of a random half of the units, which choose; the rows of the others are scored.
+    """True for the rows of a random half of the units: each half chooses what the other is scored by.
 
     Raises InputError for fewer than two units.
     """
@@ -92,6 +92,21 @@ def halves(units: pd.Series, seed: int = 0) -> Bool[np.ndarray, " row"]:
         )
     chosen = np.random.default_rng(seed).permutation(names)[: len(names) // 2]
     return units.isin(chosen).to_numpy()
+
+
+def cross_fitted(
+    correct: Bool[np.ndarray, "case *place"], chooses: Bool[np.ndarray, " case"]
+) -> Bool[np.ndarray, " case"]:
+    """Whether each case is right by the place (a head) that is best in the half that the case is not in.
+
+    `chooses` marks one half; each half chooses for the other, the first of equally good places.
+    """
+    found = np.zeros(len(correct), bool)
+    for chosen_on in (chooses, ~chooses):
+        accuracy = correct[chosen_on].mean(axis=0)
+        place = np.unravel_index(accuracy.argmax(), accuracy.shape)
+        found[~chosen_on] = correct[(~chosen_on, *place)]
+    return found
 
 
 def best_heads(attachment: Attachment, scored: pd.DataFrame, minimum: int = MINIMUM) -> pd.DataFrame:
@@ -119,15 +134,15 @@ def dependency_table(
     permutations: int = 9999,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The attention head and the fixed offset that are best on one half of the sentences, scored on the other half.
+    """The best attention head and fixed offset, each half of the sentences scored by those that the other half chose.
 
-    Columns relation, n (arcs of the scored half), layer, head, direction, accuracy, low, high, offset,
-    offset_accuracy, p_adjusted. Accuracies are proportions of arcs; low and high their BCa bootstrap interval
-    over sentences, NaN where all arcs are right or all wrong. p_adjusted is of the two-sided sign-flip test of
-    attention head minus offset, whole sentences flipped, corrected over the relations by Benjamini and
-    Yekutieli. `scored` is that of `dependencies.arcs`; relations with fewer than `minimum` arcs in both halves
-    together, or without arcs in one of them, are left out. Source: Clark 2019, 4.2; departures: the paper chooses and
-    scores on the same sentences and tests nothing.
+    Columns relation, n (arcs), layer, head, direction, accuracy, low, high, offset, offset_accuracy, p_adjusted.
+    layer, head, direction and offset are the best of all sentences; the accuracies are cross-fitted over two folds,
+    proportions of all arcs; low and high their BCa bootstrap interval over sentences, NaN where all arcs are right or
+    all wrong. p_adjusted is of the two-sided sign-flip test of attention head minus offset, whole sentences flipped,
+    corrected over the relations by Benjamini and Yekutieli. `scored` is that of `dependencies.arcs`; relations with
+    fewer than `minimum` arcs, or without arcs in one of the halves, are left out. Source: Clark 2019, 4.2; departures:
+    the paper chooses and scores on the same sentences and tests nothing.
     """
     selecting = pd.Series(halves(scored["sentence"], seed), index=scored.index)
     rows, differences = [], {}
@@ -135,9 +150,8 @@ def dependency_table(
         chooses = selecting[part.index]
         if chooses.all() or not chooses.any():
             continue
-        row, differences[relation] = _held_out(
-            attachment, part[chooses], part[~chooses], offsets, (alpha, resamples, seed)
-        )
+        options = (alpha, resamples, seed)
+        row, differences[relation] = _held_out(attachment, part, chooses.to_numpy(), offsets, options)
         rows.append({"relation": relation, **row})
     if not rows:
         raise InputError(f"no relation has {minimum} arcs: give more sentences or lower the minimum")
@@ -162,28 +176,28 @@ def _best(attachment: Attachment, part: pd.DataFrame) -> dict[str, object]:
 
 def _held_out(
     attachment: Attachment,
-    choosing: pd.DataFrame,
-    held_out: pd.DataFrame,
+    part: pd.DataFrame,
+    chooses: Bool[np.ndarray, " arc"],
     offsets: Sequence[int],
     options: tuple[float, int, int],
 ) -> tuple[dict[str, object], pd.Series]:
     """One relation's row, and by sentence how many more arcs the attention head has right than the offset."""
-    best = _best(attachment, choosing)
-    offset = int(best_offsets(offset_table(choosing, offsets))["offset"].iloc[0])
-    by_head = right(attachment, held_out)[:, best["layer"], DIRECTIONS.index(best["direction"]), best["head"]]
-    by_offset = fixed_offset(held_out, offset) == held_out["head"].to_numpy()
+    by_head = cross_fitted(right(attachment, part), chooses)
+    by_offset = np.zeros(len(part), bool)
+    for chosen_on in (chooses, ~chooses):
+        guess = fixed_offset(part[~chosen_on], _best_offset(part[chosen_on], offsets))
+        by_offset[~chosen_on] = guess == part["head"].to_numpy()[~chosen_on]
     alpha, resamples, seed = options
-    sentences = held_out["sentence"].to_numpy()
+    sentences = part["sentence"].to_numpy()
     interval = bootstrap(by_head[:, None].astype(float), 0.0, sentences, alpha, resamples, seed)
-    row = {
-        "n": len(held_out),
-        **best,
-        "accuracy": by_head.mean(),
-        "low": interval.low[0],
-        "high": interval.high[0],
-    }
-    row |= {"offset": offset, "offset_accuracy": by_offset.mean()}
+    row = {"n": len(part), **_best(attachment, part), "accuracy": by_head.mean()}
+    row |= {"low": interval.low[0], "high": interval.high[0]}
+    row |= {"offset": _best_offset(part, offsets), "offset_accuracy": by_offset.mean()}
     return row, pd.Series(by_head.astype(float) - by_offset).groupby(sentences).sum()
+
+
+def _best_offset(part: pd.DataFrame, offsets: Sequence[int]) -> int:
+    return int(best_offsets(offset_table(part, offsets))["offset"].iloc[0])
 
 
 def beside_published(table: pd.DataFrame, optimistic: pd.DataFrame) -> pd.DataFrame:

@@ -43,6 +43,35 @@ def summary_table(
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
+def systems_beside_published(systems: pd.DataFrame) -> pd.DataFrame:
+    """Table 2: our accuracies in percent, then BERT-base's on CoNLL-2012 (columns BERT-base ...), by kind of mention.
+
+    `systems` is that of `antecedents.held_out_systems`. NaN where the article has no such system; its head, which does
+    not say what it chooses among, stands beside every reading of ours.
+    """
+    theirs = published.clark("coreference").set_index("system")[["all", *KINDS]].add_prefix("BERT-base ")
+    names = [THEIR_HEAD if name.startswith(BEST_HEAD) else SYSTEMS.get(name) for name in systems["system"]]
+    ours = systems[["system", "all", *KINDS]].set_index("system").mul(100).reset_index()
+    return ours.join(theirs.reindex(names).reset_index(drop=True))
+
+
+def probes_beside_published(probes: pd.DataFrame) -> pd.DataFrame:
+    """Table 3: our accuracies without punctuation in percent (mean over seeds), then BERT-base's with GloVe vectors.
+
+    Columns probe, encoder, seeds, this_encoder, bert_base_published; `probes` is that of `probing.probe_table`. NaN
+    where the article has no such probe.
+    """
+    theirs = published.clark("probes").set_index(["probe", "encoder"])["uas"]
+    scores = probes.groupby(["probe", "encoder"], sort=False)["uas_no_punct"]
+    table = scores.agg(seeds="size", this_encoder="mean").reset_index()
+    places = [
+        (probe.removesuffix(ORIGINAL).replace(WORDS, GLOVE), _kind(encoder))
+        for probe, encoder in zip(table["probe"], table["encoder"], strict=True)
+    ]
+    published_scores = [theirs.get(place, np.nan) for place in places]
+    return table.assign(this_encoder=100 * table["this_encoder"], bert_base_published=published_scores)
+
+
 def _specialists(surface: pd.DataFrame) -> Iterator[Row]:
     """Heads with more than half of their attention on a neighbour (section 3.1), counted and as a share."""
     theirs = published.specialists().set_index("statistic")

@@ -1,8 +1,8 @@
 """How much labels depend on choices: the threshold, the number of sequences, the definition of a role,
-dependence between sequences, the parser; and what controls without any role are labelled.
+dependence between sequences, the parser.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -242,35 +242,6 @@ def _cluster_counts(scores: xr.DataArray) -> pd.DataFrame:
     present = scores.notnull().any(["layer", "head"]).to_pandas().groupby(scores["cluster"].values).sum()
     counts = pd.DataFrame({"sequences": present.sum(), "clusters": (present > 0).sum()})
     return counts.assign(cluster_size=counts["sequences"] / counts["clusters"])
-
-
-def control_table(
-    scores: Mapping[str, xr.DataArray],
-    tau: float | int = 3.0,
-    alpha: float = 0.05,
-    minimum: int = 20,
-    resamples: int = 999,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Labels of encoders and of controls, one row for each and for each role that the sequences have.
-
-    Columns control (the names of `scores`), role, n (sequences), mean (score over all heads), highest (mean score of a
-    head), published, audited (heads). Untestable heads, such as those of constant scores, have no label.
-    """
-    options = {"alpha": alpha, "minimum": minimum, "resamples": resamples, "seed": seed}
-    summaries: dict[str, tuple[str, str | Callable]] = {
-        "n": ("n", "max"),
-        "mean": ("mean", "mean"),
-        "highest": ("mean", "max"),
-        "published": ("assigned", "sum"),
-        "audited": ("assigned_audited", "sum"),
-    }
-    parts = {
-        name: role_table(each, tau, **options).groupby("role", sort=False).agg(**summaries)
-        for name, each in scores.items()
-    }
-    table = pd.concat(parts, names=["control"]).reset_index()
-    return table[table["n"] > 0].reset_index(drop=True)
 
 
 def parser_noise(

@@ -1,12 +1,9 @@
-"""Can the tests be trusted? How often every rule labels simulated heads whose mean score is known.
-
-REFERENCE holds the rates of an earlier simulation by other code (November 2026, scipy 1.17.1, rounded to 0.1 %): the t
-test on 40,000 data sets, the bootstrap-t on 1,500.
-"""
+"""Can the tests be trusted? How often every rule labels simulated heads whose mean score is known."""
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,44 +16,19 @@ from statsmodels.stats.weightstats import DescrStatsW
 from tqdm import tqdm
 
 from analysis.errors import InputError
-from analysis.statistics.resampling import Clusters, bootstrap_t, counted
+from analysis.statistics.resampling import Clusters, lower_bound
 from analysis.statistics.significance import adjust, head_test
 
 LOGNORMAL = stats.lognorm(s=1.0)
 NONZERO = 0.2  # share of the zero-inflated scores that are exponential, with mean 1
 HEADS = 144  # of a family, that is of one role, task and state: 12 layers x 12 heads
+CONTROL_SD = 0.5  # of a control's scores, where the head's own have 1
 BLOCK = 250_000  # scores drawn at once: 2 MB, of which a test makes several copies; larger blocks are slower
 T_RULES = {"t": "corrected", "t_published": "published"}
 FAMILY_RULES = ("bootstrap_t", "t_by", "audited")
 BY_ALONE = HEADS * float(np.sum(1 / np.arange(1, HEADS + 1)))  # BY on the smallest p-value, and no other
 # What the level of one test is divided by; 1,152 tests are 144 heads of 4 tasks and 2 states.
 DIVISORS = {"no correction": 1.0, "BY, one head of 144": BY_ALONE, "Bonferroni, 1,152 tests": 1152.0}
-REFERENCE = pd.DataFrame(
-    [
-        ("symmetric", 20, "t", 0.050, 40_000),
-        ("symmetric", 20, "t_published", 0.055, 40_000),
-        ("symmetric", 100, "t", 0.049, 40_000),
-        ("symmetric", 1000, "t", 0.051, 40_000),
-        ("right_skewed", 20, "t", 0.008, 40_000),
-        ("right_skewed", 20, "t_published", 0.009, 40_000),
-        ("right_skewed", 100, "t", 0.017, 40_000),
-        ("right_skewed", 1000, "t", 0.034, 40_000),
-        ("left_skewed", 20, "t", 0.172, 40_000),
-        ("left_skewed", 20, "t_published", 0.178, 40_000),
-        ("left_skewed", 100, "t", 0.112, 40_000),
-        ("left_skewed", 1000, "t", 0.072, 40_000),
-        ("zero_inflated", 20, "t", 0.005, 40_000),
-        ("zero_inflated", 20, "t_published", 0.007, 40_000),
-        ("zero_inflated", 100, "t", 0.018, 40_000),
-        ("zero_inflated", 1000, "t", 0.036, 40_000),
-        ("right_skewed", 20, "bootstrap_t", 0.029, 1_500),
-        ("right_skewed", 100, "bootstrap_t", 0.044, 1_500),
-        ("left_skewed", 20, "bootstrap_t", 0.105, 1_500),
-        ("left_skewed", 100, "bootstrap_t", 0.073, 1_500),
-    ],
-    columns=["shape", "n", "rule", "reference", "reference_runs"],
-)
-ROUNDING = 0.0005  # of the rates in REFERENCE
 
 
 def symmetric(rng: np.random.Generator, size: tuple[int, ...]) -> Float[np.ndarray, "..."]:
@@ -147,15 +119,56 @@ def audited_size(
     independent heads. Raises InputError as `t_test_size` does.
     """
     _check(shape, n, families=families)
-    rng = _generator(seed, shape, n, stream=1)
+    rng, options = _generator(seed, shape, n, stream=1), (effects, alpha, resamples, minimum)
+    return _family_rates(SHAPES[shape], rng, n, families, FAMILY_RULES, options)
+
+
+def controlled_size(
+    shape: str,
+    n: int,
+    families: int,
+    seed: int = 0,
+    effects: Sequence[float | int] = (0.0,),
+    alpha: float = 0.05,
+    resamples: int = 999,
+    minimum: int = 20,
+) -> pd.DataFrame:
+    """Label rate of the controlled rule: columns, families and effects as in `audited_size`.
+
+    A head's score and its control's have the same shape, the control half the standard deviation; they vary
+    independently, which is the least favourable pairing. The mean difference is the margin plus an effect, in standard
+    deviations of the difference. Rules: controlled, at effect 0 also controlled_family. Raises InputError as
+    `t_test_size` does.
+    """
+    _check(shape, n, families=families)
+    rng, options = _generator(seed, shape, n, stream=2), (effects, alpha, resamples, minimum)
+    rates = _family_rates(partial(_paired, SHAPES[shape]), rng, n, families, FAMILY_RULES, options)
+    rates["rule"] = rates["rule"].str.replace("audited", "controlled")
+    return rates[rates["rule"].str.startswith("controlled")].reset_index(drop=True)
+
+
+def _paired(
+    shape: Callable[..., np.ndarray], rng: np.random.Generator, size: tuple[int, ...]
+) -> Float[np.ndarray, "..."]:
+    """Differences between a head's score and its control's, of mean 0 and standard deviation 1."""
+    head, control = shape(rng, size), CONTROL_SD * shape(rng, size)
+    return (head - control) / np.hypot(1, CONTROL_SD)
+
+
+def _family_rates(
+    draw: Callable[..., np.ndarray],
+    rng: np.random.Generator,
+    n: int,
+    families: int,
+    rules: Sequence[str],
+    options: tuple[Sequence[float | int], float, int, int],
+) -> pd.DataFrame:
+    """Label rates of the rules over families of drawn scores; `options` as the last arguments of `_family`."""
     labels = np.stack(
-        [
-            _family(SHAPES[shape](rng, (n, HEADS)), effects, alpha, resamples, minimum, int(draws))
-            for draws in rng.integers(2**32, size=families)
-        ]
+        [_family(draw(rng, (n, HEADS)), *options, int(draws)) for draws in rng.integers(2**32, size=families)]
     )
     rows = []
-    for (i, effect), (j, rule) in itertools.product(enumerate(effects), enumerate(FAMILY_RULES)):
+    for (i, effect), (j, rule) in itertools.product(enumerate(options[0]), enumerate(rules)):
         found = labels[:, i, j]
         rows.append((effect, rule, found.mean(), *_interval(found), found.size))
         if effect == 0:
@@ -178,7 +191,8 @@ def size_table(
 ) -> pd.DataFrame:
     """Size (effect 0) and power of every rule: shape, n, effect, rule, rate, low, high, runs.
 
-    The rules are those of `t_test_size` and `audited_size`, on separate draws. Every shape and n has its own random
+    The rules are those of `t_test_size`, `audited_size` and `controlled_size`, on separate draws. Every shape and n has
+    its own random
     stream, so that a row does not depend on which others are asked for. Raises InputError as those do.
     """
     for shape, n in itertools.product(shapes, sizes):
@@ -187,27 +201,11 @@ def size_table(
     for shape, n in tqdm([*itertools.product(shapes, sizes)], desc="simulate", unit="size"):
         single = t_test_size(shape, n, runs, seed, effects, alpha)
         family = audited_size(shape, n, families, seed, effects, alpha, resamples, minimum)
-        both = pd.concat([single, family]).sort_values("effect", kind="stable")
+        paired = controlled_size(shape, n, families, seed, effects, alpha, resamples, minimum)
+        both = pd.concat([single, family, paired]).sort_values("effect", kind="stable")
         tables.append(both.assign(shape=shape, n=n))
     table = pd.concat(tables, ignore_index=True)
     return table[["shape", "n", "effect", "rule", "rate", "low", "high", "runs"]]
-
-
-def compared(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of REFERENCE beside ours: shape, n, rule, reference, reference_runs, rate, difference, allowed, agrees.
-
-    `allowed` is the joint Monte-Carlo error (half a 95 % interval of the difference) and the rounding of the
-    reference. Sizes that `table` lacks are left out.
-    """
-    ours = table[table["effect"] == 0]
-    both = REFERENCE.merge(ours[["shape", "n", "rule", "rate", "low", "high"]])
-    counts, runs = both["reference"] * both["reference_runs"], both["reference_runs"]
-    low, high = proportion_confint(counts, runs, method="beta")
-    half_widths = (both.pop("high") - both.pop("low")) / 2, (high - low) / 2
-    both["difference"] = both["rate"] - both["reference"]
-    both["allowed"] = np.hypot(*half_widths) + ROUNDING
-    both["agrees"] = both["difference"].abs() <= both["allowed"]
-    return both
 
 
 def analytic_power(
@@ -266,10 +264,7 @@ def _family(
     seed: int,
 ) -> Bool[np.ndarray, "effect rule head"]:
     """Which heads of one family the rules in FAMILY_RULES label, the scores shifted up by each effect."""
-    sums, n = Clusters.of(scores), len(scores)
-    drawn = np.random.default_rng(seed).integers(n, size=(resamples, n))  # as `bootstrap` draws, without BCa
-    means, errors, _ = sums.moments(counted(drawn, n))
-    _, lower = bootstrap_t(sums.moments(), means, errors, 0.0, alpha)
+    lower, n = lower_bound(Clusters.of(scores), alpha, resamples, seed), len(scores)
     labels = []
     for effect in effects:
         above = lower > -effect

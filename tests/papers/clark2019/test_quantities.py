@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.papers.clark2019 import published
 from analysis.papers.clark2019 import quantities as clark_summary
 from analysis.papers.clark2019.antecedents import AMONG
 from analysis.papers.clark2019.coreference import SYSTEMS
 from analysis.papers.clark2019.probing import NO_ENCODER, ORIGINAL
 from analysis.papers.clark2019.quantities import COLUMNS, summary_table
 from analysis.papers.clark2019.surface import SHARES
-from analysis.papers.pande2021 import published
 
 
 def surface(layers: int = 3) -> pd.DataFrame:
@@ -137,3 +137,24 @@ def test_names_are_those_of_the_modules_that_make_the_tables():
     assert clark_summary.TARGETS.keys() <= SHARES.keys()
     assert all(f"best head among {words}".startswith(clark_summary.BEST_HEAD) for words in AMONG.values())
     assert clark_summary.THEIR_HEAD in published.clark("coreference")["system"].tolist()
+
+
+def test_systems_stand_beside_their_counterparts(coreference):
+    found = clark_summary.systems_beside_published(coreference).set_index("system")
+    assert (found["all"] == 50).all()
+    assert found.loc["rule-based", ["BERT-base all", "BERT-base nominal"]].tolist() == [69, 60]
+    assert found.loc["nearest, either side", "BERT-base all"] == 27
+    assert np.isnan(found.loc["nearest", "BERT-base all"])
+    assert (found.filter(like="best head", axis=0)["BERT-base all"] == 65).all()
+
+
+def test_probes_stand_beside_their_counterparts(probes):
+    found = clark_summary.probes_beside_published(probes).set_index(["probe", "encoder"])
+    assert found.loc[("attention", "tiny"), ["seeds", "this_encoder", "bert_base_published"]].tolist() == [
+        2,
+        50,
+        61,
+    ]
+    assert found.loc[("attention + words", "tiny, random layers"), "bert_base_published"] == 30
+    assert found.loc[("attention + words" + ORIGINAL, "tiny"), "bert_base_published"] == 77
+    assert np.isnan(found.loc[("attention", "tiny, random layers"), "bert_base_published"])

@@ -5,26 +5,28 @@ import xarray as xr
 from scipy import stats
 from studies import error_of
 
-from analysis.papers.pande2021 import evidence, published
+from analysis.papers.pande2021 import published, redraws
 from analysis.papers.pande2021.evidence import (
-    ARRAYS,
     Evidence,
     evidence_of,
+    evidence_of_controls,
     evidence_of_labels,
-    replicates,
-    resampled,
-    resampled_skewness,
+    samples,
 )
+from analysis.papers.pande2021.redraws import replicates, resampled, resampled_control
+from analysis.papers.pande2021.skewness import resampled_skewness
+from analysis.statistics.controls import controlled_table
 from analysis.statistics.roles import MASSES, ROLES, attention_mass
 from analysis.statistics.significance import published_table
 
 N, LAYERS, HEADS = 24, 2, 3
+ARRAYS = ("labels", "p", "above", "change", "mass", "skewed")  # those known without a control
 
 
 @pytest.fixture(autouse=True)
 def _few_skewness_tests(monkeypatch):
     """They take most of the time."""
-    monkeypatch.setattr(evidence, "SKEWNESS_REPLICATES", 8)
+    monkeypatch.setattr(redraws, "SKEWNESS_REPLICATES", 8)
 
 
 def scores(seed: int, clusters: np.ndarray | None = None, arithmetic: str = "corrected") -> xr.DataArray:
@@ -131,6 +133,8 @@ def test_replicate_is_the_evidence_of_the_drawn_sequences(arithmetic):
         labels = table["assigned"].astype("Float64").to_numpy(float, na_value=np.nan)
         np.testing.assert_array_equal(found["labels"][number].values.ravel(), labels)
         np.testing.assert_allclose(found["p"][number].values.ravel(), table["p"], rtol=1e-7)
+        above = (table["mean"] > 2.8).where(table["p"].notna()).to_numpy(float)
+        np.testing.assert_array_equal(found["above"][number].values.ravel(), above)
         step = (new.mean("sequence") - old.mean("sequence")).values
         np.testing.assert_allclose(found["change"][number], step, atol=1e-12)
         for target in MASSES:
@@ -250,7 +254,9 @@ def test_sample_comes_before_its_replicates():
 def test_released_maps_are_evidence():
     table = published.roles()
     found = evidence_of_labels(table)
-    assert [*found.arrays] == ["labels"]
+    assert [*found.arrays] == ["labels", "above"]
+    failing = table["assigned"].eq(False).fillna(False) & (table["mean"] > 3)
+    assert ((found.labels == 0) & (found.above == 1)).sum() == failing.sum() == 382
     assert dict(found.labels.sizes) == {"replicate": 1, "task": 4, "role": 10, "layer": 12, "head": 12}
     assert found.labels.sum() == table["assigned"].sum()
     assert found.labels.sel(task="sst-2", role="block").isnull().all()
@@ -267,6 +273,88 @@ def test_tasks_where_a_role_is_untestable_are_left_out():
     assert found.with_testable(("local",)).labels["task"].values.tolist() == ["mrpc", "qqp"]
     assert found.with_testable(("local", "syntactic")).labels["task"].values.tolist() == ["mrpc"]
     assert not found.with_testable(("block",)).labels.sizes["task"]
+
+
+def control_of(array: xr.DataArray, seed: int, share: float = 0.3) -> xr.DataArray:
+    """Control scores: a share of the head's own, with noise; constant in cls and sep."""
+    noise = 1 + 0.1 * np.random.default_rng(seed).standard_normal(array.shape)
+    drawn = (share * array * noise).assign_attrs(array.attrs)
+    uniform = xr.DataArray([role in ("cls", "sep", "delimiter") for role in ROLES], dims="role")
+    return drawn.where(~uniform | array.isnull(), 1.0).transpose(*array.dims).assign_attrs(array.attrs)
+
+
+def test_controlled_labels_of_a_replicate_are_those_of_the_drawn_sequences():
+    """The table's own label needs the bootstrap's bound besides, which replicates leave out."""
+    clusters = np.arange(N)
+    after = clustered(1.4 * scores(2), clusters)
+    control = control_of(after, 3).astype(float)
+    counts = np.random.default_rng(5).multinomial(N, np.full(N, 1 / N), size=3)
+    found = resampled_control(after, control, counts, 3.0, 0.05, 10)
+    for number, often in enumerate(counts):
+        own, against = (drawn_again(array, clusters, often) for array in (after, control))
+        names = {"sequence": range(N)}
+        own, against = (array.assign_coords(names).assign_attrs(after.attrs) for array in (own, against))
+        table = controlled_table(own, against, 3.0, 0.05, 2, 99).set_index(["role", "layer", "head"])
+        for role in ("syntactic", "nsubj", "block", "sep"):
+            mine = found[number].sel(role=role).values.ravel()
+            expected = table.loc[role, "controlled_p_by"]
+            np.testing.assert_array_equal(mine == 1, expected < 0.05)
+            np.testing.assert_array_equal(np.isnan(mine), expected.isna())
+        assert found[number].sel(role=["amod", "advmod"]).isnull().all()  # fewer than 10 sequences
+    assert 0 < float((found == 1).mean()) < float(found.notnull().mean())
+
+
+def test_replicates_under_control_keep_their_run():
+    pretrained, finetuned = study(("mrpc",), runs=2)
+    high = {0: {"mrpc": 10 * finetuned[0]["mrpc"]}, 1: finetuned[1]}
+    controls = {run: {"mrpc": control_of(arrays["mrpc"], run)} for run, arrays in high.items()}
+    found = replicates(pretrained, high, number=120, controls=controls, minimum=5)
+    shifted = found.change.sel(task="mrpc", role="local", layer=1, head=0).values > 10
+    labels = found.controlled.sel(task="mrpc", role="local", layer=1, head=0).values
+    assert 0.3 < shifted.mean() < 0.7
+    assert (labels[shifted] == 1).all()
+    assert (labels[~shifted] == 0).all()
+    assert replicates(pretrained, high, number=120).controlled is None
+    turned = {
+        run: {"mrpc": arrays["mrpc"].isel(sequence=slice(None, None, -1))} for run, arrays in controls.items()
+    }
+    again = replicates(pretrained, high, number=120, controls=turned, minimum=5)
+    assert again.controlled.equals(found.controlled)
+
+
+def test_runs_stand_in_front():
+    pretrained, finetuned = study(runs=3)
+    alone = [evidence_of(pretrained, run) for run in finetuned.values()]
+    whole = samples(alone).followed_by(replicates(pretrained, finetuned, number=99))
+    assert whole.runs == 3
+    for number, one in enumerate(alone):
+        for name in ARRAYS:
+            assert getattr(whole, name).isel(replicate=number).equals(getattr(one, name).isel(replicate=0))
+    assert whole.p.sizes["replicate"] == 3 + 99
+
+
+def test_labels_under_control_come_from_the_table():
+    pretrained, finetuned = study(("mrpc",))
+    after = finetuned[0]["mrpc"]
+    table = controlled_table(after, control_of(after, 1), minimum=10, resamples=99).assign(task="mrpc")
+    found = evidence_of(pretrained, finetuned[0]).with_controlled(table).under_control()
+    for row in table.itertuples():
+        where = {"task": "mrpc", "role": row.role, "layer": row.layer, "head": row.head, "replicate": 0}
+        expected = np.nan if pd.isna(row.assigned_controlled) else float(row.assigned_controlled)
+        np.testing.assert_equal(found.labels.sel(where).item(), expected)
+
+
+def test_controls_are_evidence_too():
+    pretrained, finetuned = study(("mrpc",))
+    before, after = ({"mrpc": control_of(state["mrpc"], 1)} for state in (pretrained, finetuned[0]))
+    real = evidence_of(pretrained, finetuned[0])
+    found = evidence_of_controls(before, after, real)
+    table = published_table(after["mrpc"]).set_index(["role", "layer", "head"])["assigned"]
+    nsubj = found.labels.sel(task="mrpc", role="nsubj", layer=1, head=1).item()
+    assert nsubj == float(table.loc["nsubj", 1, 1])
+    assert (found.labels.sel(role=["cls", "sep", "delimiter"]) == 0).all()  # constant: no role
+    assert found.labels.isnull().equals(real.labels.isnull())
+    np.testing.assert_allclose(found.mass.sel(target=["cls", "sep"]), 0, atol=1e-12)
 
 
 def test_unfit_scores_are_refused():

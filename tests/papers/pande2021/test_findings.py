@@ -7,13 +7,14 @@ import xarray as xr
 
 from analysis.papers.pande2021 import findings
 from analysis.papers.pande2021.claims import CLAIMS
-from analysis.papers.pande2021.evidence import Evidence
+from analysis.papers.pande2021.evidence import Evidence, samples
 from analysis.papers.pande2021.findings import band
 from analysis.statistics.roles import MASSES, ROLES
-from analysis.statistics.verdicts import Finding
+from analysis.statistics.verdicts import Finding, claim_table
 
 HEADS = 10
-BY_FUNCTION = {claim.function: claim for claim in CLAIMS}
+BY_FUNCTION = {getattr(claim.function, "func", claim.function): claim for claim in reversed(CLAIMS)}
+MANY = next(claim for claim in CLAIMS if claim.id == "C2b")
 
 
 def array(data: np.ndarray, tasks: list[str], **second: tuple[str, ...]) -> xr.DataArray:
@@ -94,9 +95,9 @@ def test_many_delimiter_heads():
     assert found[:2] == ("75% of heads (mrpc 70%, qqp 80%)", 240)
     assert found.measures.item() == pytest.approx(0.75)
     marks["mrpc", "delimiter"] -= block(range(5), [6])
-    assert verdict(findings.many_delimiter, roles(marks)) == "holds"  # 175 of 240 heads
+    assert MANY.judge(roles(marks))[1].verdict == "holds"  # 175 of 240 heads
     marks["mrpc", "delimiter"] -= block([5, 6], [6])
-    assert verdict(findings.many_delimiter, roles(marks)) == "does not hold"
+    assert MANY.judge(roles(marks))[1].verdict == "does not hold"
 
 
 def test_untestable_heads_are_no_delimiter_heads_and_no_others():
@@ -169,34 +170,48 @@ def test_multifunctional_layers_count_heads_per_layer():
 
 
 def test_delimiter_layers():
-    marks = {("qqp", "sep"): block([5, 7, 9], [0]), ("qqp", "cls"): block([0, 1, 11], [0])}
+    marks = {("qqp", "sep"): block([5, 7, 9], [0, 1]), ("qqp", "cls"): block([0, 1, 11], [0, 1, 2])}
     found = findings.delimiter_layers(roles(marks))
     assert found.value.endswith("qqp 67% and 67%")
-    assert found.n == 6
+    assert found.n == {"qqp [SEP]": 6, "qqp [CLS]": 9}
     assert found.measures["unit"].values.tolist() == ["qqp [SEP]", "qqp [CLS]"]
     assert verdict(findings.delimiter_layers, roles(marks)) == "holds"
-    for role, change in (("sep", block([5], [1])), ("cls", block([6], [1]))):
+    for role, change in (("sep", block([4], [1, 2])), ("cls", block([6], range(3)))):
         worse = marks | {("qqp", role): marks["qqp", role] | change}
         assert verdict(findings.delimiter_layers, roles(worse)) == "does not hold"
-    assert verdict(findings.delimiter_layers, roles(marks | {("qqp", "cls"): set()})) == "untestable"
 
 
-def test_delimiter_layers_of_tasks_with_both():
-    marks = {("qqp", "sep"): block([9], [0]), ("qqp", "cls"): block([0], [0]), ("mrpc", "sep"): {(0, 0)}}
+def test_few_heads_do_not_tell_where_they_sit():
+    marks = {
+        ("qqp", "sep"): block([7, 9], [0, 1]),
+        ("qqp", "cls"): block([0, 1], range(4)),
+        ("mrpc", "sep"): {(0, 0)},
+    }
     found = findings.delimiter_layers(roles(marks))
-    assert found.n == 2
-    assert found.value.endswith(": qqp 100% and 100%")
+    assert found.measures is None
+    assert found.value == "fewer than 5: 1 [SEP] heads in mrpc, 4 [SEP] heads in qqp, 0 [CLS] heads in mrpc"
+    claim = BY_FUNCTION[findings.delimiter_layers]
+    table = claim_table([claim], roles(marks))
+    assert (table.loc[0, "verdict"], table.loc[0, "n"]) == ("untestable", 0)
+
+
+def test_n_is_that_of_the_unit_that_decides():
+    marks = {("qqp", "sep"): block([5, 7, 9], [0, 1]), ("qqp", "cls"): block([0, 1, 2], [0, 1, 2])}
+    table = claim_table([BY_FUNCTION[findings.delimiter_layers]], roles(marks))
+    assert (table.loc[0, "n"], table.loc[0, "unit"]) == (6, "qqp [SEP]")
 
 
 def test_block_layers():
-    marks = {("qqp", "block"): block([0], range(5)) | block(range(1, 9), range(4))}
+    marks = {("qqp", "block"): block([0], range(5)) | block(range(1, 5), [0])}
     found = findings.block_layers(roles(marks))
-    assert found[:2] == ("block heads: qqp 5 in layer 0, 32 later (0 untestable)", 37)
-    assert found.measures.item() == 1
+    assert found[:2] == ("block heads in layer 0: qqp 5 of 9 (0 untestable)", 9)
+    assert found.measures.item() == pytest.approx(5 / 9)
     assert verdict(findings.block_layers, roles(marks)) == "holds"
     marks["qqp", "block"] |= {(4, 4)}
     assert verdict(findings.block_layers, roles(marks)) == "does not hold"
-    assert verdict(findings.block_layers, roles({("qqp", "block"): set()})) == "does not hold"
+    marks["mrpc", "block"] = block([0], range(3))
+    assert findings.block_layers(roles(marks)).n == {"mrpc": 3, "qqp": 10}
+    assert verdict(findings.block_layers, roles({("qqp", "block"): set()})) == "untestable"
 
 
 def test_syntactic_layers():
@@ -244,21 +259,73 @@ def compared(
 def test_later_layers_change():
     found = findings.later_layers_change(compared())
     assert found.n == 2
-    assert "qqp layer 10, [SEP] -0.200, other +0.200" in found.value
-    assert found.measures.sel(unit="qqp late change").item() == 2
-    assert found.measures.sel(unit="qqp [SEP] loss").item() == pytest.approx(0.2)
+    assert "qqp layer 10, without special tokens 10" in found.value
+    assert found.measures.sel(unit="qqp").item() == 2
     assert verdict(findings.later_layers_change, compared()) == "holds"
     assert verdict(findings.later_layers_change, compared(changed_layer=7)) == "does not hold"
-    assert verdict(findings.later_layers_change, compared(separator=0.1)) == "does not hold"
-    assert verdict(findings.later_layers_change, compared(other=-0.1)) == "does not hold"
+
+
+def test_special_tokens_count_once_or_not_at_all():
+    """Attention to [CLS] changes most in layer 10, all else in layer 2: the claim needs both views."""
+    change = np.zeros((1, len(ROLES), 12, HEADS))
+    change[0, ROLES.index("local"), 2] = 1.0
+    change[0, [ROLES.index("cls"), ROLES.index("delimiter")], 10] = 3.0
+    evidence = Evidence(change=array(change, ["qqp"]))
+    found = findings.later_layers_change(evidence)
+    assert found.value == "most changed layer: qqp layer 10, without special tokens 2"
+    roles_left, words = 9, 7
+    assert found.measures.sel(unit="qqp").item() == pytest.approx((3 - 1) / roles_left)
+    assert found.measures.sel(unit="qqp without special tokens").item() == pytest.approx(-1 / words)
+    assert verdict(findings.later_layers_change, evidence) == "does not hold"
+
+
+def test_attention_leaves_separators_for_other_tokens():
+    lost, won = (find(compared()) for find in (findings.separators_lose, findings.others_gain))
+    assert lost.value.endswith("last third: mrpc -0.200, qqp -0.200")
+    assert won.value.endswith("last third: mrpc +0.200, qqp +0.200")
+    np.testing.assert_allclose(lost.measures.squeeze(), [0.2, 0.2])
+    assert (
+        verdict(findings.separators_lose, compared()) == verdict(findings.others_gain, compared()) == "holds"
+    )
+    assert verdict(findings.separators_lose, compared(separator=0.1)) == "does not hold"
+    assert verdict(findings.others_gain, compared(separator=0.1)) == "holds"
+    assert verdict(findings.others_gain, compared(other=-0.1)) == "does not hold"
 
 
 def test_change_needs_attention_masses():
     evidence = compared()
     unknown = Evidence(change=evidence.change, mass=evidence.mass * np.nan)
-    assert verdict(findings.later_layers_change, unknown) == "untestable"
+    assert verdict(findings.separators_lose, unknown) == "untestable"
     some = Evidence(change=evidence.change, mass=evidence.mass.where(evidence.mass["task"] != "qqp"))
-    assert findings.later_layers_change(some).n == 1
+    assert findings.separators_lose(some).n == 1
+
+
+def test_misleading_means():
+    """Of 20 heads with a high mean 3 fail; 2 of the others pass; one is untestable."""
+    known = labels({("qqp", "local"): block([0, 1], range(HEADS))}, layers=2)
+    above = known.copy()
+    known.loc[{"role": "local", "layer": 0, "head": [0, 1, 2]}] = 0
+    known.loc[{"role": "sep", "layer": 0, "head": [0, 1]}] = 1
+    known.loc[{"role": "local", "layer": 1, "head": 0}] = np.nan
+    found = findings.misleading_means(Evidence(labels=known, above=above))
+    assert found.value == (
+        "16% of heads and roles with a mean above tau fail the test (qqp 16%); 2 pass it with a mean not above tau"
+    )
+    assert found.n == 19
+    assert found.measures.item() == pytest.approx(3 / 19)
+    assert verdict(findings.misleading_means, Evidence(labels=known, above=above)) == "holds"
+    assert verdict(findings.misleading_means, Evidence(labels=above, above=above)) == "does not hold"
+    assert verdict(findings.misleading_means, Evidence(labels=known, above=0 * above)) == "untestable"
+
+
+def test_roles_left_out_do_not_make_a_head_multifunctional():
+    marks = {("qqp", "cls"): block(range(12), [0]), ("qqp", "nsubj"): block(range(12), [0, 1])}
+    marks["qqp", "local"] = block([6], [1, 2])
+    assert findings.many_multifunctional(roles(marks)).measures.item() == pytest.approx(13 / 120)
+    without = findings.many_multifunctional(roles(marks), without=("delimiter",))
+    assert without.measures.item() == pytest.approx(1 / 120)
+    layers = findings.multifunctional_layers(roles(marks), without=("delimiter",))
+    assert layers.measures.item() == pytest.approx(0 - 1 / 8)
 
 
 def test_extreme_p_values():
@@ -293,6 +360,7 @@ def random_evidence(seed: int) -> Evidence:
         change=array(rng.normal(size=shape), tasks),
         mass=array(rng.normal(size=(3, 3, 6, HEADS)), tasks, target=(*MASSES,)),
         skewed=array(known, tasks),
+        above=array(np.where(np.isnan(known), np.nan, rng.random(shape) < 0.6), tasks),
     )
 
 
@@ -301,6 +369,8 @@ def test_replicates_are_measured_as_the_sample_is(claim):
     first, second = random_evidence(1), random_evidence(2)
     both = claim.find(first.followed_by(second))
     assert both[:2] == claim.find(first)[:2]
+    middle = claim.find(samples([first, second, first]))
+    assert middle[:2] == claim.find(first)[:2]  # two of three runs are the same
     assert both.measures.dims == ("unit", "replicate")
     alone = [claim.find(evidence).measures for evidence in (first, second)]
     np.testing.assert_allclose(both.measures, np.concatenate(alone, axis=1))
@@ -310,4 +380,7 @@ def test_replicates_are_measured_as_the_sample_is(claim):
 def test_an_encoder_of_one_layer_is_no_error(claim):
     evidence = random_evidence(1)
     first = {name: known.sel(layer=[0]) for name, known in evidence.arrays.items()}
+    first["labels"] = first["labels"].where(
+        ~first["labels"]["role"].isin(["cls", "sep"]), 1
+    )  # enough heads for C5
     assert claim.find(Evidence(**first)).measures is not None

@@ -9,7 +9,6 @@ from analysis.errors import InputError
 from analysis.papers.pande2021.sensitivity import (
     TAUS,
     agreement,
-    control_table,
     dependence,
     label_stability,
     parser_accuracy,
@@ -258,18 +257,6 @@ def test_roles_with_too_few_sequences_for_an_audit_are_left_out(scores):
 
 def test_dependence_needs_clusters(scores):
     assert "cluster" in one_line(lambda: dependence(scores.drop_vars("cluster"), resamples=199))
-
-
-def test_controls_stand_beside_the_encoder(scores):
-    found = control_table(
-        {"real": scores, "none": xr.ones_like(scores).where(scores.notnull())}, resamples=199
-    )
-    found = found.set_index(["control", "role"])
-    assert found.index.to_list() == [(name, role) for name in ("real", "none") for role in ("local", "nsubj")]
-    assert found.loc[("real", "local"), ["n", "published"]].to_list() == [120, 3]
-    assert found.loc[("real", "local"), "highest"] == pytest.approx(6, abs=1e-4)
-    assert (found.loc["none", ["published", "audited"]] == 0).all(axis=None)
-    assert (found.loc["none", ["mean", "highest"]] == 1).all(axis=None)
 
 
 # --- parser ----------------------------------------------------------------------------------------------

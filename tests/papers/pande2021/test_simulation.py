@@ -10,16 +10,16 @@ from analysis.papers.pande2021 import simulation
 from analysis.papers.pande2021.simulation import (
     DIVISORS,
     HEADS,
-    REFERENCE,
     SHAPES,
     analytic_power,
     audited_size,
-    compared,
+    controlled_size,
     needed,
     resampling_limit,
     size_table,
     t_test_size,
 )
+from analysis.statistics.controls import controlled_table
 from analysis.statistics.resampling import bootstrap
 from analysis.statistics.significance import role_table
 
@@ -225,6 +225,44 @@ def test_families_that_differ_widen_the_interval():
     assert simulation._interval(alike) == pytest.approx((exact.low, exact.high))
 
 
+# --- the controlled label -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_paired_differences_have_mean_zero_and_sd_one(shape):
+    found = simulation._paired(SHAPES[shape], np.random.default_rng(8), (1_000_000,))
+    assert abs(found.mean()) < 5 / np.sqrt(len(found))
+    squares = found**2
+    assert abs(squares.mean() - 1) < 5 * squares.std() / np.sqrt(len(found))
+
+
+def test_controlled_labels_are_those_of_the_role_table():
+    """Heads and controls with the drawn scores, at tau 3: the table of the study gives the same labels."""
+    rng = np.random.default_rng(3)
+    head, control = (SHAPES["left_skewed"](rng, (25, HEADS)) for _ in range(2))
+    difference = (head - 0.5 * control) / np.hypot(1, 0.5)
+    _, _, labels = simulation._family(difference, (0.7,), 0.05, 199, 20, seed=3)[0]
+    names = {"sequence": range(25), "role": ["local"], "layer": range(12), "head": range(12)}
+    known = 0.5 * control / np.hypot(1, 0.5)
+    against = xr.DataArray(known.reshape(25, 1, 12, 12), names, [*names])
+    own = xr.DataArray((difference + 0.7 + 2.0 + known).reshape(25, 1, 12, 12), names, [*names])
+    table = controlled_table(own, against, 3.0, 0.05, 20, 199, 3)
+    np.testing.assert_array_equal(labels, table["assigned_controlled"])
+    assert 0 < labels.sum() < HEADS
+
+
+def test_size_and_power_of_the_controlled_label(families):
+    symmetric = controlled_size("symmetric", 40, 4, effects=(0.0, 0.5, 1.0))
+    assert [*symmetric["rule"].unique()] == ["controlled", "controlled_family"]
+    assert rate(symmetric, "controlled") < 0.01
+    assert rate(symmetric, "controlled", 0.5) < rate(symmetric, "controlled", 1.0)
+    assert rate(symmetric, "controlled", 1.0) > 0.9
+    # A control that is skewed like the head takes part of the skew out of their difference.
+    left = controlled_size("left_skewed", 20, 6, seed=1)
+    assert rate(left, "controlled") < rate(families["left_skewed"], "audited")
+    assert "families is 1" in error_of(controlled_size, "symmetric", 20, 1)
+
+
 # --- the table -------------------------------------------------------------------------------------------
 
 
@@ -236,7 +274,7 @@ def small(**changes) -> pd.DataFrame:
 def test_size_table_is_every_shape_n_and_effect():
     table = small()
     assert [*table.columns] == ["shape", "n", *COLUMNS]
-    assert len(table) == len(SHAPES) * 2 * (5 + 3 + 5)
+    assert len(table) == len(SHAPES) * 2 * (5 + 1 + 3 + 5 + 2)
     assert [*table["shape"].unique()] == [*SHAPES]
     assert ((table["low"] <= table["rate"]) & (table["rate"] <= table["high"])).all()
     assert not table.duplicated(["shape", "n", "effect", "rule"]).any()
@@ -275,28 +313,7 @@ def test_wrong_values_are_refused_by_each_simulation():
     assert "families is 0" in error_of(audited_size, "symmetric", 20, 0)
 
 
-# --- reference, power and limits -------------------------------------------------------------------------
-
-
-def test_reference_is_reproduced_within_its_error():
-    """The rows that are cheap; the notebook compares all of them. One in twenty may miss by chance."""
-    found = compared(size_table(sizes=(20, 100), effects=(0.0,), runs=10_000, families=6))
-    assert len(found) == 16
-    assert found["agrees"].sum() >= 14
-    assert (found["difference"].abs() < 2 * found["allowed"]).all()
-
-
-def test_comparison_takes_both_errors_and_the_rounding():
-    columns = ["shape", "n", "effect", "rule", "rate", "low", "high"]
-    ours = pd.DataFrame([["symmetric", 20, 0.0, "t", 0.060, 0.056, 0.064]], columns=columns)
-    row = compared(pd.concat([ours, ours.assign(effect=0.5), ours.assign(n=50)])).squeeze(axis=0)
-    theirs = stats.binomtest(2000, 40_000).proportion_ci(method="exact")
-    expected = np.hypot(0.004, (theirs.high - theirs.low) / 2) + 0.0005
-    assert row["allowed"] == pytest.approx(expected)
-    assert row["difference"] == pytest.approx(0.010)
-    assert not row["agrees"]
-    assert compared(ours.assign(rate=0.054))["agrees"].item()
-    assert len(REFERENCE) == 20
+# --- power and limits -------------------------------------------------------------------------
 
 
 def test_needed_sequences_are_the_published_ones():

@@ -1,0 +1,89 @@
+"""Composed scores as the arrays that evidence is made of: states paired, roles and masses as matrices."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from jaxtyping import Float, Int
+
+from analysis.errors import InputError
+from analysis.statistics.roles import MASSES, ROLES
+from analysis.statistics.significance import DIMENSIONS
+
+
+def paired(
+    pretrained: Mapping[str, xr.DataArray], finetuned: Mapping[str, xr.DataArray]
+) -> tuple[dict[str, xr.DataArray], dict[str, xr.DataArray]]:
+    """Both states' scores in double precision, tasks by name and sequences in the same order."""
+    if pretrained.keys() != finetuned.keys():
+        raise InputError(
+            f"pre-trained scores are of {', '.join(pretrained)}, fine-tuned ones of {', '.join(finetuned)}: "
+            "give the same tasks"
+        )
+    for task, before in pretrained.items():
+        if set(before["sequence"].values) != set(finetuned[task]["sequence"].values):
+            raise InputError(
+                f"task {task}: pre-trained and fine-tuned scores are of other sequences; extract both again"
+            )
+    tasks = sorted(pretrained)
+    before = {task: _numbered(ordered(pretrained[task])) for task in tasks}
+    same = {task: {"sequence": before[task]["sequence"]} for task in tasks}
+    after = {task: ordered(finetuned[task]).sel(same[task]) for task in tasks}
+    clusters = {task: {"cluster": before[task]["cluster"]} for task in tasks}
+    return before, {task: after[task].assign_coords(clusters[task]) for task in tasks}
+
+
+def ordered(scores: xr.DataArray) -> xr.DataArray:
+    """The ten roles in double precision, in the usual order of dimensions."""
+    if not {*ROLES}.issubset(scores["role"].values):
+        raise InputError(
+            f"the scores lack roles of {', '.join(ROLES)}; make them with analysis.statistics.roles.compose"
+        )
+    return scores.transpose(*DIMENSIONS).sel(role=[*ROLES]).astype(np.float64)
+
+
+def _numbered(scores: xr.DataArray) -> xr.DataArray:
+    """The scores with clusters numbered from 0; every sequence is a cluster of its own where none is known."""
+    names = scores["cluster"] if "cluster" in scores.coords else scores["sequence"]
+    return scores.assign_coords(cluster=("sequence", np.unique(names.values, return_inverse=True)[1]))
+
+
+def mass_steps(before: xr.DataArray, after: xr.DataArray) -> xr.DataArray:
+    """Fine-tuned minus pre-trained proportion of attention: (sequence, target, layer, head)."""
+    steps = [(mass(after) - mass(before)).reset_coords(drop=True) for mass in MASSES.values()]
+    return xr.concat(steps, pd.Index([*MASSES], name="target")).transpose("sequence", ...)
+
+
+def matrices(scores: xr.DataArray, dimension: str) -> Iterable[Float[np.ndarray, "sequence column"]]:
+    """The scores of every role or target in turn, one column per head."""
+    return (part.reshape(len(part), -1) for part in scores.transpose(dimension, "sequence", ...).values)
+
+
+def labelled(
+    columns: Sequence[Float[np.ndarray, "replicate column"]], like: xr.DataArray, dimension: str
+) -> xr.DataArray:
+    """The arrays of every role or target as (replicate, role or target, layer, head)."""
+    coordinates = {name: like[name].values for name in (dimension, "layer", "head")}
+    shape = [len(values) for values in coordinates.values()]
+    data = np.stack(columns, axis=1).reshape(-1, *shape)
+    return xr.DataArray(data, coordinates, ("replicate", *coordinates))
+
+
+def by_task(arrays: Mapping[str, xr.DataArray]) -> xr.DataArray:
+    """The arrays of all tasks along a dimension `task` in front."""
+    tasks = pd.Index([*arrays], name="task")
+    return xr.concat([array.reset_coords(drop=True) for array in arrays.values()], tasks)
+
+
+def present(
+    scores: Float[np.ndarray, "sequence column"],
+    clusters: Int[np.ndarray, "sequence"],
+    counts: Int[np.ndarray, "replicate cluster"],
+) -> tuple[
+    Float[np.ndarray, "present column"], Int[np.ndarray, "present"], Int[np.ndarray, "replicate kept"]
+]:
+    """The sequences that have scores, the clusters they belong to, and how often each of those was drawn."""
+    complete = ~np.isnan(scores).any(axis=1)
+    kept, codes = np.unique(clusters[complete], return_inverse=True)
+    return scores[complete], codes, counts[:, kept]

@@ -1,0 +1,94 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.errors import InputError
+from analysis.statistics.cards import CARD, RANKING, head_card, ranking
+
+LAYERS, HEADS = 2, 3
+
+
+def roles(task: str, seed: int = 0, state: str = "finetuned") -> pd.DataFrame:
+    """A role table of two roles; head (1, 2) is the most local, though not by the published rule."""
+    rng = np.random.default_rng(seed)
+    index = pd.MultiIndex.from_product(
+        [["local", "cls"], range(LAYERS), range(HEADS)], names=["role", "layer", "head"]
+    )
+    table = index.to_frame(index=False).assign(
+        mean=rng.uniform(1, 4, 12), control_mean=1.0, task=task, state=state
+    )
+    table["assigned"] = (table["mean"] > 3).astype("boolean")
+    table["assigned_audited"], table["assigned_controlled"] = table["assigned"], table["mean"] > 3.5
+    best = (table["role"] == "local") & (table["layer"] == 1) & (table["head"] == 2)
+    table.loc[best, ["mean", "control_mean"]] = [2.9, -3.0]
+    return table.assign(control=np.where(table["role"] == "local", "shuffled", "uniform"))
+
+
+def test_card_says_what_every_table_says():
+    tables = {
+        "roles": pd.concat([roles("mrpc"), roles("qqp", 1)]),
+        "patterns": pd.DataFrame(
+            {
+                "layer": [0, 0, 1, 1],
+                "head": [0, 1, 0, 1],
+                "entropy": [4.0, 3.0, 1.0, np.nan],
+                "kind": list("abab"),
+            }
+        ),
+        "layers": pd.DataFrame({"layer": [0, 1], "heads": [3, 4]}),
+    }
+    card = head_card(tables, "qqp", 0, 1)
+    assert [*card.columns] == CARD
+    assert set(card["table"]) == {"roles", "patterns"}
+    row = card[
+        (card["table"] == "roles") & (card["about"] == "local, finetuned") & (card["quantity"] == "mean")
+    ]
+    means = roles("qqp", 1).query("role == 'local'").set_index(["layer", "head"])["mean"]
+    assert row["value"].item() == means[0, 1]
+    assert row["rank"].item() == int((means > means[0, 1]).sum()) + 1
+    assert row["heads"].item() == LAYERS * HEADS
+    own = card[(card["about"] == "cls, finetuned") & (card["quantity"] == "control")]
+    assert own["value"].item() == "uniform"
+    assert own["rank"].isna().all()
+    label = card[(card["about"] == "cls, finetuned") & (card["quantity"] == "assigned_controlled")]
+    expected = (
+        roles("qqp", 1).query("role == 'cls' and layer == 0 and head == 1")["assigned_controlled"].item()
+    )
+    assert label["value"].item() == expected
+    other = card[card["table"] == "patterns"]
+    assert other[["about", "quantity", "value", "rank", "heads"]].to_numpy().tolist() == [
+        ["b", "entropy", 3.0, 1, 1]
+    ]
+
+
+def test_card_of_a_head_that_is_nowhere():
+    with pytest.raises(InputError, match="no table has layer 5, head 0"):
+        head_card({"roles": roles("mrpc")}, "mrpc", 5, 0)
+    with pytest.raises(InputError, match="of task 'rte'"):
+        head_card({"roles": roles("mrpc")}, "rte", 0, 0)
+
+
+def test_ranking_needs_no_threshold():
+    table = pd.concat([roles("mrpc"), roles("qqp", 1)])
+    table.loc[(table["task"] == "qqp") & (table["layer"] == 0) & (table["head"] == 0), "assigned"] = pd.NA
+    found = ranking(table, top=4)
+    assert [*found.columns] == RANKING
+    assert found.groupby("role", sort=False)["rank"].agg(list).to_dict() == {
+        "local": [1, 2, 3, 4],
+        "cls": [1, 2, 3, 4],
+    }
+    first = found.iloc[0]
+    assert first[["role", "layer", "head", "tasks"]].tolist() == ["local", 1, 2, 2]
+    assert first["beyond"] == pytest.approx(5.9)
+    kept = table[table["assigned"].notna() & (table["role"] == "cls")]
+    means = kept.groupby(["layer", "head"])["mean"].mean().sort_values(ascending=False)
+    assert [*zip(found["layer"][4:], found["head"][4:], strict=True)] == means.index[:4].tolist()
+    counts = kept.groupby(["layer", "head"])["assigned_controlled"].sum()
+    assert found["controlled"][4:].tolist() == counts[means.index[:4]].tolist()
+
+
+def test_ranking_refuses_tables_without_controls_and_of_two_states():
+    with pytest.raises(InputError, match="control_mean"):
+        ranking(roles("mrpc").drop(columns="control_mean"))
+    with pytest.raises(InputError, match="several states"):
+        ranking(pd.concat([roles("mrpc"), roles("mrpc", 2, "pretrained")]))

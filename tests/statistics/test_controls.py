@@ -1,0 +1,182 @@
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import stats
+
+from analysis.errors import InputError
+from analysis.statistics.controls import CONTROLLED, control_bank, control_sieves, controlled_table
+from analysis.statistics.resampling import Clusters, bootstrap, lower_bound
+from analysis.statistics.roles import CONTROLS, ROLES, compose
+from analysis.statistics.significance import TESTED, adjust, published_table, role_table
+
+N, LAYERS, HEADS = 40, 2, 3
+BANK = ["window_1", "window_2", "offset_+1", "delimiter", "cls", "sep", "block", "own_sentence", "nsubj"]
+BANK += ["nsubj_reversed"]
+
+
+def scored(seed: int, roles=ROLES, mean: float = 4.0) -> xr.DataArray:
+    """Scores of N sequences about `mean`; nsubj is absent from every third, advmod from all but one."""
+    rng = np.random.default_rng(seed)
+    values = (rng.gamma(8, mean / 8, (N, len(roles), LAYERS, HEADS))).astype(np.float32)
+    for number, role in enumerate(roles):
+        if role.startswith("nsubj"):
+            values[::3, number] = np.nan
+        if role == "advmod":
+            values[1:, number] = np.nan
+    coordinates = {
+        "sequence": [f"s{number}" for number in range(N)],
+        "role": [*roles],
+        "layer": range(LAYERS),
+        "head": range(HEADS),
+        "tokens": ("sequence", np.arange(N) + 10),
+        "separators": ("sequence", np.full(N, 2)),
+        "cluster": ("sequence", np.arange(N) // 2),
+        "units": (("sequence", "role"), (~np.isnan(values[:, :, 0, 0])).astype(np.int32)),
+    }
+    dims = ("sequence", "role", "layer", "head")
+    return xr.DataArray(values, coordinates, dims, "score", {"arithmetic": "corrected"})
+
+
+def against(scores: xr.DataArray, mean: float, seed: int = 9) -> xr.DataArray:
+    """Control scores about `mean` where the scores are present, 1 where the control is uniform."""
+    uniform = xr.DataArray([CONTROLS[role] == "uniform" for role in ROLES], dims="role")
+    drawn = scored(seed, mean=mean).where(~uniform, 1.0)
+    return drawn.where(scores.notnull()).transpose(*scores.dims).assign_attrs(scores.attrs)
+
+
+@pytest.mark.parametrize("unit", ["sequence", "cluster"])
+def test_controlled_label_is_the_audit_of_the_paired_difference(unit):
+    """The oracle is the audit itself, of scores that are the differences, at the threshold tau - 1."""
+    scores = scored(0)
+    control = against(scores, 1.2)
+    table = controlled_table(scores, control, 3.0, 0.05, 15, 199, 0, unit)
+    difference = (scores.astype(float) - control.astype(float)).assign_attrs(scores.attrs)
+    oracle = role_table(difference, 2.0, 0.05, 15, 199, 0, unit)
+    chosen = ~table["role"].map(CONTROLS).eq("uniform")
+    assert table.loc[chosen, "assigned_controlled"].equals(oracle.loc[chosen, "assigned_audited"])
+    np.testing.assert_allclose(table.loc[chosen, "controlled_p_by"], oracle.loc[chosen, "p_by"], rtol=1e-3)
+    held = table.loc[chosen, "assigned_controlled"]
+    assert held.any()
+    assert not held.dropna().all()
+
+
+def test_uniform_controls_keep_the_audited_label():
+    scores = scored(1, mean=3.2)
+    table = controlled_table(scores, against(scores, 1.0), minimum=15, resamples=199)
+    same = table[table["control"] == "uniform"]
+    assert set(same["role"]) == {"delimiter", "cls", "sep"}
+    assert same["assigned_controlled"].equals(same["assigned_audited"].rename("assigned_controlled"))
+    assert same["assigned_audited"].any()
+    assert not same["assigned_audited"].all()
+    assert (same["control_mean"] == 1).all()
+    assert same["control_assigned"].isna().all()
+
+
+def test_columns_follow_those_of_the_role_table():
+    scores = scored(2)
+    table = controlled_table(scores, against(scores, 2.0), minimum=15, resamples=199)
+    before = role_table(scores, minimum=15, resamples=199)
+    assert [*table.columns] == [*before.columns, *CONTROLLED]
+    assert table[before.columns].equals(before)
+
+
+def test_what_the_control_gives():
+    scores = scored(3)
+    control = against(scores, 3.4)
+    table = controlled_table(scores, control, minimum=15, resamples=199).set_index(["role", "layer", "head"])
+    published = published_table(control).set_index(["role", "layer", "head"])
+    assert table["control_assigned"].equals(published["assigned"].rename("control_assigned"))
+    for where in (("local", 0, 0), ("nsubj", 1, 2), ("block", 1, 0)):
+        chosen = dict(zip(("role", "layer", "head"), where, strict=True))
+        mine, other = (
+            array.sel(chosen).dropna("sequence").values.astype(float) for array in (scores, control)
+        )
+        assert table.loc[where, "control_share"] == pytest.approx(other.mean() / mine.mean())
+        assert table.loc[where, "control"] == CONTROLS[where[0]]
+        family = [array.sel(role=where[0]).dropna("sequence").astype(float) for array in (scores, control)]
+        p = stats.ttest_rel(*(array.values for array in family), alternative="greater").pvalue.ravel()
+        found = adjust(p, "fdr_by")[where[1] * HEADS + where[2]]
+        assert table.loc[where, "beyond_p_by"] == pytest.approx(found)
+
+
+def test_heads_without_a_test_have_no_third_label():
+    """No sequence, one sequence, too few of them; and a head that equals its control in every sequence."""
+    scores = scored(4)
+    control = against(scores, 1.0)
+    control.loc[{"role": "local", "layer": 0, "head": 1}] = scores.sel(role="local", layer=0, head=1)
+    table = (
+        controlled_table(scores, control, minimum=30, resamples=199)
+        .set_index(["role", "layer", "head"])
+        .sort_index()
+    )
+    assert table.loc["advmod", "assigned_controlled"].isna().all()
+    assert table.loc["nsubj", "assigned_controlled"].isna().all()  # 26 sequences, 30 asked
+    assert (table.loc["local", "status"] == TESTED).all()
+    assert table.loc["local", "assigned_controlled"].isna().to_numpy().tolist() == [False, True, *[False] * 4]
+    assert np.isnan(table.loc[("local", 0, 1), "controlled_p_by"])
+
+
+def test_control_of_other_sequences_is_refused():
+    scores = scored(5)
+    control = against(scores, 1.0)
+    with pytest.raises(InputError, match="differ from the scores in sequence"):
+        controlled_table(scores, control.isel(sequence=slice(1, None)))
+    absent = control.where(control["sequence"] != "s1")
+    with pytest.raises(InputError, match="which sequence has which role"):
+        controlled_table(scores, absent)
+
+
+def test_order_of_the_control_does_not_matter():
+    scores = scored(6)
+    control = against(scores, 2.0)
+    turned = control.isel(sequence=slice(None, None, -1), role=slice(None, None, -1)).transpose("head", ...)
+    first, second = (controlled_table(scores, each, minimum=15, resamples=199) for each in (control, turned))
+    assert first.equals(second)
+
+
+def test_every_role_has_a_control_and_every_sieve_of_a_role_its_source():
+    assert set(CONTROLS) == set(ROLES)
+    assert control_sieves(BANK) == {
+        "shuffled": ["window_1", "window_2"],
+        "twin": ["nsubj", "nsubj_reversed"],
+        "spread": ["block", "own_sentence"],
+        "uniform": ["delimiter", "cls", "sep"],
+    }
+
+
+def test_control_bank_is_composed_like_the_attention():
+    bank = scored(7, BANK)
+    sources = {source: scored(number, BANK).assign_attrs(maps=source) for number, source in
+               enumerate(("shuffled", "twin", "spread"), 20)}  # fmt: skip
+    composed = compose(control_bank(bank, sources))
+    for role, source in CONTROLS.items():
+        expected = np.nan if source == "uniform" else compose(sources[source]).sel(role=role).values
+        if source == "uniform":
+            assert (composed.sel(role=role) == 1).all()
+        else:
+            np.testing.assert_array_equal(composed.sel(role=role).values, expected)
+    assert composed.attrs["arithmetic"] == "corrected"
+    controlled_table(compose(bank), composed, minimum=15, resamples=199)
+
+
+def test_a_missing_source_or_sieve_is_named():
+    bank = scored(8, BANK)
+    sources = {source: scored(9, BANK) for source in ("shuffled", "spread")}
+    with pytest.raises(InputError, match="'twin' are missing"):
+        control_bank(bank, sources)
+    short = scored(9, BANK).drop_sel(role="window_2")
+    with pytest.raises(InputError, match="'shuffled' lack the sieve 'window_2'"):
+        control_bank(bank, sources | {"twin": scored(9, BANK), "shuffled": short})
+
+
+def test_lower_bound_is_that_of_the_bootstrap(monkeypatch):
+    values = np.random.default_rng(0).gamma(2, 2, (30, 7))
+    values[:, 3] = 2.5
+    for clusters in (None, np.arange(30) // 3):
+        expected = bootstrap(values, 0.0, clusters, 0.05, 199, 4).lower_bootstrap_t
+        found = lower_bound(Clusters.of(values, clusters), 0.05, 199, 4)
+        np.testing.assert_allclose(found, expected)
+        with monkeypatch.context() as patched:
+            patched.setattr("analysis.statistics.resampling.BATCH", 30 * 50)  # four batches, the same draws
+            np.testing.assert_allclose(lower_bound(Clusters.of(values, clusters), 0.05, 199, 4), expected)
+    assert np.isnan(found[3])
