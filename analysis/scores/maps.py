@@ -6,7 +6,7 @@ from zlib import crc32
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from analysis.encoders.layout import Layout
@@ -172,7 +172,12 @@ def spread(of: str | ReadMaps = "attention") -> Source:
     def spreading(maps: Source) -> ReadMaps:
         def read_spread(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
             even = _even(batch, encoder.heads, encoder.device)
-            maps(encoder, batch, lambda layer, found, *_: read(layer, even, row_entropies(found).to(even.dtype)), check)
+            maps(
+                encoder,
+                batch,
+                lambda layer, found, *_: read(layer, even, row_entropies(found).to(even.dtype)),
+                check,
+            )
 
         return read_spread
 
@@ -203,16 +208,14 @@ def first_row(
     return _smoothed_entropies(attention[:, :, :1], real)[:, :, 0]
 
 
-def _real_tokens(
-    longest: int, batch: Sequence[Layout], device: torch.device
-) -> Float[Tensor, "batch token"]:
-    """1 for tokens, 0 for padding."""
+def _real_tokens(longest: int, batch: Sequence[Layout], device: torch.device) -> Bool[Tensor, "batch token"]:
+    """True for tokens, False for padding."""
     lengths = torch.tensor([len(layout) for layout in batch], device=device)
-    return (torch.arange(longest, device=device) < lengths[:, None]).float()
+    return torch.arange(longest, device=device) < lengths[:, None]
 
 
 def _smoothed_entropies(
-    attention: Float[Tensor, "batch head row token"], real: Float[Tensor, "batch token"]
+    attention: Float[Tensor, "batch head row token"], real: Bool[Tensor, "batch token"]
 ) -> Float[Tensor, "batch head row"]:
     share = SMOOTHING * real / real.sum(-1, keepdim=True)  # padding gets none
     smoothed = attention * (1 - SMOOTHING) + share[:, None, None]
