@@ -11,6 +11,8 @@ HOMES = {
     "changed": "maps",
     "map_source": "maps",
     "shuffled": "maps",
+    "spread": "maps",
+    "twin": "maps",
     "uniform": "maps",
     "SIEVES": "sieves",
     "columns": "sieves",

@@ -18,6 +18,7 @@ Attention = Float[Tensor, "batch head token token"]
 Scores = Float[Tensor, "batch role head"]
 Forms = Sequence[Mapping[int, Form]]
 Placed = Sequence[tuple[int, int, Form]]  # sequence and role that a form belongs to, in this order
+NO_ENTROPIES = np.zeros((0, 0, 0), np.float32)
 
 
 class Packed(NamedTuple):
@@ -53,7 +54,8 @@ class Contraction:
     `forms[i][j]` is the sieve of sequence i and role j, left out where absent; `ranges[j]` are the sieves of a role on
     word pairs, for all sequences together. Roles marked in `entropy` see every row of a map multiplied by the row's
     entropy (nats). Called with attention, it gives sum(sieve * map) for every sequence, role and head; padding and
-    absent roles give 0. Attention in float32 on a CPU is summed by `kernel`.
+    absent roles give 0. `entropies` are taken in the place of the rows' own where given. Attention in float32 on a CPU
+    is summed by `kernel`.
     """
 
     def __init__(
@@ -82,13 +84,16 @@ class Contraction:
         )
         self.device = torch.device(device)
 
-    def __call__(self, attention: Attention) -> Scores:
+    def __call__(
+        self, attention: Attention, entropies: Float[Tensor, "batch head row"] | None = None
+    ) -> Scores:
         result = attention.new_zeros(*self.shape, attention.shape[1])
         if attention.device.type == "cpu" and attention.dtype == torch.float32:
             _share_threads()
-            kernel.contract(attention.detach().contiguous().numpy(), self.packed, result.numpy())
+            given = NO_ENTROPIES if entropies is None else entropies.detach().contiguous().numpy()
+            kernel.contract(attention.detach().contiguous().numpy(), self.packed, result.numpy(), given)
         else:
-            contract(attention, self.tensors, result)
+            contract(attention, self.tensors, result, entropies)
         return result
 
     @cached_property
@@ -119,10 +124,16 @@ def row_entropies(
     return -logarithms.mul_(attention).sum(-1)
 
 
-def contract(attention: Attention, sieves: Packed, result: Scores) -> None:
+def contract(
+    attention: Attention,
+    sieves: Packed,
+    result: Scores,
+    entropies: Float[Tensor, "batch head row"] | None = None,
+) -> None:
     """Adds sum(sieve * map) of every sequence, role and head to `result`: what `kernel` does, on any device."""
     batch, _, tokens, _ = attention.shape
-    entropies = row_entropies(attention) if sieves.entropy else attention.new_ones(1)
+    if entropies is None:
+        entropies = row_entropies(attention) if sieves.entropy else attention.new_ones(1)
     if len(sieves.weighed):
         rows = sieves.rows.to(attention.dtype)[:, None]
         rows = torch.where(sieves.weighed[:, None], rows * entropies[..., None, :], rows)

@@ -165,7 +165,7 @@ def read_attention(
     [layout] = layouts(encoder.tokenizer, [example], max_tokens, segment_ids)
     read = find_source(maps).prepared(encoder, [layout], len(layout), progress=False)
     found: list[np.ndarray] = []
-    read(encoder, [layout], lambda _, attention: found.append(attention[0].cpu().numpy()))
+    read(encoder, [layout], lambda _, attention, *__: found.append(attention[0].cpu().numpy()))
     return layout, np.stack(found)
 
 
@@ -242,8 +242,12 @@ def score_batch(
     lengths = torch.tensor([len(layout) for layout in batch], device=encoder.device)
     collected: list[Tensor] = []
 
-    def read(layer: int, attention: Float[Tensor, "batch head token token"]) -> None:
-        biases = contraction(attention) * lengths[:, None, None]
+    def read(
+        layer: int,
+        attention: Float[Tensor, "batch head token token"],
+        entropies: Float[Tensor, "batch head token"] | None = None,
+    ) -> None:
+        biases = contraction(attention, entropies) * lengths[:, None, None]
         measured = [statistic(attention, batch)[:, None] for statistic in statistics]
         collected.append(torch.cat([biases, *measured], dim=1) if measured else biases)
 

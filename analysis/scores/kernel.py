@@ -99,8 +99,11 @@ def compiled(function: Callable) -> Callable:
 
 
 @compiled
-def contract(attention, sieves, result):
-    """Adds sum(sieve * map) of every sequence, role and head to `result` (see `contraction.Packed`)."""
+def contract(attention, sieves, result, given):
+    """Adds sum(sieve * map) of every sequence, role and head to `result` (see `contraction.Packed`).
+
+    `given` are entropies (batch, head, row) to be taken in the place of the rows' own, or holds nothing.
+    """
     batch, heads, tokens, _ = attention.shape
     groups, steps = len(sieves.weighed), len(sieves.steps)
     for b in prange(batch):
@@ -108,7 +111,10 @@ def contract(attention, sieves, result):
         neighbours = np.zeros((heads, steps, tokens), np.float32)
         for h in range(heads):
             one = attention[b, h]
-            entropies = row_entropies(one) if sieves.entropy else np.ones(tokens, np.float32)
+            if given.size:
+                entropies = given[b, h]
+            else:
+                entropies = row_entropies(one) if sieves.entropy else np.ones(tokens, np.float32)
             if groups:
                 rows = sieves.rows[b].copy()
                 for g in range(groups):

@@ -94,3 +94,23 @@ def test_rectangles_of_all_sequences_together_equal_those_of_each(dtype: torch.d
     others = [{0: row[0]} for row in forms]
     found = Contraction(others, [False] * 3, max(LENGTHS), ranges=together)(maps)
     np.testing.assert_allclose(found, alone, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["compiled", "any device"])
+def test_entropies_that_are_given_take_the_place_of_the_rows_own(dtype: torch.dtype):
+    """And touch no role that is not weighed by entropy."""
+    random = np.random.default_rng(3)
+    kinds, weighs = [columns, full, columns, full], [True, True, False, False]
+    forms = [{j: kind(length, random) for j, kind in enumerate(kinds)} for length in LENGTHS]
+    size = max(LENGTHS)
+    maps = random_maps(size, HEADS * len(LENGTHS)).reshape(len(LENGTHS), HEADS, size, size)
+    given = random.random((len(LENGTHS), HEADS, size), np.float32)
+    expected = np.zeros((len(LENGTHS), len(kinds), HEADS))
+    for i, length in enumerate(LENGTHS):
+        for j, head in np.ndindex(expected.shape[1:]):
+            for row in range(length):
+                factor = given[i, head, row] if weighs[j] else 1
+                expected[i, j, head] += factor * forms[i][j].matrix()[row] @ maps[i, head, row, :length]
+    contraction = Contraction(forms, weighs, size)
+    found = contraction(torch.from_numpy(maps).to(dtype), torch.from_numpy(given).to(dtype))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)

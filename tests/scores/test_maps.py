@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from oracles import entropy
 
 from analysis.encoders import tap
 from analysis.encoders.layout import Layout, layouts
@@ -15,7 +16,8 @@ from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.papers.pande2021.ceilings import uniform_head
 from analysis.scores.extraction import extract, extract_states, read_attention
-from analysis.scores.maps import MAPS, Source, changed, map_source, shuffled, uniform
+from analysis.scores.maps import MAPS, Source, changed, map_source, shuffled, spread, uniform
+from analysis.scores.sieves import SIEVES
 from analysis.statistics.roles import compose
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
@@ -173,9 +175,7 @@ def test_a_registered_source_is_named(tiny, examples):
 
 
 def test_unknown_maps(tiny, examples):
-    message = (
-        "^unknown maps 'unifrom': choose from attention, uniform, shuffled, or register with @map_source$"
-    )
+    message = "^unknown maps 'unifrom': choose from attention, uniform, shuffled, twin, spread, or register with @map_source$"
     with pytest.raises(InputError, match=message):
         run(tiny, examples, maps="unifrom")
 
@@ -230,7 +230,7 @@ def test_the_guard_watches_over_the_attention_that_maps_are_made_of(tiny, exampl
 
 def test_sentences_of_a_treebank_have_gold_relations(tmp_path: Path):
     sentence = "# text = {0}s run .\n" + "".join(
-        f"{row}\t{form}\t_\t_\t_\t_\t{head}\t{label}\t_\t_\n"
+        f"{row}\t{form}\t_\tX\t_\t_\t{head}\t{label}\t_\t_\n"
         for row, form, head, label in [(1, "{0}s", 2, "nsubj"), (2, "run", 0, "root"), (3, ".", 2, "punct")]
     )
     words = ("dog", "cat", "cow", "cat")
@@ -249,3 +249,37 @@ def test_missing_treebank(tmp_path: Path):
     with pytest.raises(InputError, match="is not readable as CoNLL-U") as raised:
         treebank_examples(tmp_path / "none.conllu")
     assert "\n" not in str(raised.value)
+
+
+def test_spread_rows_have_the_entropies_of_the_head(tiny, examples):
+    """Block on even rows, each multiplied by the entropy of the head's own row, token by token."""
+    found = run(tiny, examples, maps="spread", roles=["block", "own_sentence"], budget=100)
+    for number, example in enumerate(examples):
+        layout, attention = read_attention(tiny, example)
+        matrix, size = SIEVES["block"].matrix(layout, {}), len(layout)
+        for layer, head in np.ndindex(attention.shape[:2]):
+            weights = [entropy(row) for row in attention[layer, head]]
+            cells = [matrix[i, j] * weights[i] / size for i in range(size) for j in range(size)]
+            score = found.sel(role="block")[number, layer, head]
+            np.testing.assert_allclose(score, size * sum(cells), rtol=1e-5)
+    np.testing.assert_allclose(found.sel(role="own_sentence"), 1, rtol=1e-5)
+    assert found.attrs["maps"] == "spread"
+
+
+def test_spread_of_uniform_heads_are_uniform_heads(tiny, examples):
+    found, even = (run(tiny, examples, maps=maps) for maps in (spread(of="uniform"), "uniform"))
+    np.testing.assert_allclose(found, even, rtol=1e-5)
+
+
+def test_spread_of_other_sources(tiny, examples):
+    """Shuffled heads have the same entropies in another order, twins must be made first."""
+    found = [run(tiny, examples, maps=spread(of=of), roles=["block"]) for of in ("twin", "attention")]
+    assert np.isfinite(found[0]).all()
+    assert not np.allclose(*found, rtol=1e-3)
+    negative = Source("negative", changed(lambda layer, attention, batch: -attention), distributions=False)
+    assert run(tiny, examples, maps=spread(of=negative), roles=["block"]).isnull().all()
+
+
+def test_spread_maps_are_even(tiny, examples):
+    layout, maps = read_attention(tiny, examples[0], maps="spread")
+    np.testing.assert_allclose(maps, 1 / len(layout), rtol=1e-6)

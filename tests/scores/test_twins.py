@@ -1,0 +1,272 @@
+"""Twins: maps of relative position alone, against loops, on heads that are such maps and on heads that are not."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from analysis.encoders.layout import Layout, layouts
+from analysis.encoders.models import Encoder, load_encoder, random_encoder
+from analysis.errors import InputError
+from analysis.scores import twins
+from analysis.scores.extraction import extract, read_attention
+from analysis.scores.maps import MAPS, Source, find_source, twin
+from analysis.statistics.significance import published_table
+from analysis.texts.glue import load_examples
+from analysis.texts.syntax import parse
+from analysis.texts.treebank import treebank_examples
+
+Head = Callable[[Layout], np.ndarray]
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Encoder:
+    return load_encoder("tiny")
+
+
+@pytest.fixture(scope="module")
+def singles():
+    return load_examples("sst-2", "bundled", "dev", 5)
+
+
+@pytest.fixture(scope="module")
+def examples(singles):
+    """Pairs and single texts of several lengths."""
+    return [*load_examples("mrpc", "bundled", "dev", 5), *singles]
+
+
+def planted(head: Head) -> Source:
+    """Heads that all attend as `head` says of a sequence; no model runs."""
+
+    def read_planted(encoder, batch, read, check=False):
+        longest = max(map(len, batch))
+        maps = torch.zeros(len(batch), encoder.heads, longest, longest)
+        for own, layout in zip(maps, batch, strict=True):
+            own[:, : len(layout), : len(layout)] = torch.from_numpy(head(layout)).float()
+        for layer in range(encoder.layers):
+            read(layer, maps)
+
+    return Source("planted", read_planted)
+
+
+def maps_of(encoder: Encoder, sequences: list[Layout], source: str | Source, budget: int = 2048):
+    """The maps of every sequence, (layer, head, token, token), made in batches of one."""
+    ready, found = find_source(source).prepared(encoder, sequences, budget, progress=False), []
+    for layout in sequences:
+        layers = []
+        ready(encoder, [layout], lambda _, maps, layers=layers: layers.append(maps[0].numpy()))
+        found.append(np.stack(layers))
+    return found
+
+
+def kind(layout: Layout, position: int) -> str:
+    return {"[CLS]": "cls", "[SEP]": "sep"}.get(layout.tokens[position], "word")
+
+
+def place(layout: Layout, row: int, column: int) -> tuple:
+    special = kind(layout, column)
+    return kind(layout, row), special if special != "word" else column - row
+
+
+def looped(sequences: list[Layout], maps: list[np.ndarray]) -> list[np.ndarray]:
+    """The twins of these maps, cell by cell."""
+    seen = defaultdict(list)
+    for layout, found in zip(sequences, maps, strict=True):
+        for row, column in np.ndindex(found.shape[2:]):
+            seen[place(layout, row, column)].append(found[:, :, row, column])
+    means = {where: np.mean(values, axis=0) for where, values in seen.items()}
+    result = []
+    for layout in sequences:
+        size = range(len(layout))
+        cells = np.array([[means[place(layout, row, column)] for column in size] for row in size])
+        result.append(np.moveaxis(cells / cells.sum(axis=1, keepdims=True), (2, 3), (0, 1)))
+    return result
+
+
+@pytest.mark.parametrize("of", ["attention", "shuffled"])
+def test_twins_equal_loops(tiny, examples, of):
+    sequences = layouts(tiny.tokenizer, examples)
+    expected = looped(sequences, maps_of(tiny, sequences, of))
+    for found, own in zip(maps_of(tiny, sequences, twin(of=of)), expected, strict=True):
+        np.testing.assert_allclose(found, own, rtol=1e-4, atol=1e-7)
+
+
+def test_rows_sum_to_one_with_nothing_on_padding(tiny, examples):
+    sequences = layouts(tiny.tokenizer, examples)
+    found = []
+    MAPS["twin"].prepared(tiny, sequences, progress=False)(tiny, sequences, lambda *read: found.append(read))
+    assert [layer for layer, _ in found] == list(range(tiny.layers))
+    longest = max(map(len, sequences))
+    for _, maps in found:
+        assert maps.shape == (len(sequences), tiny.heads, longest, longest)
+        torch.testing.assert_close(maps.sum(-1), torch.ones(maps.shape[:3]))
+        for layout, own in zip(sequences, maps, strict=True):
+            assert (own[..., len(layout) :] == 0).all()
+
+
+def at(layout: Layout, *marks: np.ndarray) -> np.ndarray:
+    """Every token attends to the marked ones, the same to all marks of a kind and the same to each kind."""
+    return np.mean([np.tile(mark / mark.sum(), (len(layout), 1)) for mark in marks], axis=0)
+
+
+IDEAL = {
+    "sep": lambda layout: at(layout, layout.sep),
+    "cls": lambda layout: at(layout, layout.cls),
+    "itself": lambda layout: np.eye(len(layout)),
+    "uniform words": lambda layout: at(layout, layout.text >= 0),
+}
+
+
+@pytest.mark.parametrize("name", IDEAL)
+def test_ideal_heads_of_position_equal_their_twins(tiny, examples, singles, name):
+    if name in ("itself", "uniform words"):  # the only [SEP], or as many words, in all sequences
+        examples = singles if name == "itself" else singles[:1]
+    source, relations = planted(IDEAL[name]), parse(examples)
+    real, control = (
+        extract(tiny, examples, relations, maps=of, progress=False) for of in (source, twin(source))
+    )
+    np.testing.assert_allclose(control, real, rtol=1e-6, atol=1e-6)
+
+
+def among_words(layout: Layout, step: int) -> np.ndarray:
+    """Word pieces attend to the piece `step` positions on; rows without one are empty."""
+    words = layout.text >= 0
+    return np.eye(len(layout), k=step) * words[:, None] * words
+
+
+@pytest.mark.parametrize("step", [-2, -1, 0, 1, 2])
+def test_an_ideal_offset_head_equals_its_twin(tiny, examples, step):
+    sequences = layouts(tiny.tokenizer, examples)
+    source = planted(lambda layout: among_words(layout, step))
+    for layout, found in zip(sequences, maps_of(tiny, sequences, twin(source)), strict=True):
+        ideal = among_words(layout, step)
+        has_target = ideal.any(axis=1)
+        expected = np.broadcast_to(ideal[has_target], found[..., has_target, :].shape)
+        np.testing.assert_allclose(found[..., has_target, :], expected, atol=1e-6)
+
+
+def previous(layout: Layout) -> np.ndarray:
+    """Every token attends to the one before it, [CLS] to itself."""
+    found = np.eye(len(layout), k=-1)
+    found[0, 0] = 1
+    return found
+
+
+def test_the_first_word_leaves_its_mark_on_a_previous_token_head(tiny, singles):
+    """Its first word attends to [CLS], so that all words of the twin attend there a little."""
+    real, control = (
+        extract(tiny, singles, roles=["offset_-1"], maps=of, progress=False)
+        for of in (planted(previous), twin(planted(previous)))
+    )
+    tokens = real["tokens"].values
+    leaked = len(singles) / (tokens - 2).sum()
+    others = (tokens - 3) / (1 + leaked)  # of the words; the first one and [SEP] know one token alone
+    expected = tokens / (tokens - 1) * (2 + others)
+    np.testing.assert_allclose(control[:, 0, 2, 3], expected, rtol=1e-5)
+    assert (control > 0.85 * real).all()
+    assert (real == real["tokens"] / (real["tokens"] - 1) * (real["tokens"] - 1)).all()
+
+
+def test_a_head_that_follows_the_tree_beats_its_twin(tiny, examples):
+    relations = parse(examples)
+
+    def follow(layout: Layout) -> np.ndarray:
+        found = np.zeros((len(layout), len(layout)))
+        for relation in relations[layout.id]:
+            dependent, head = (
+                (layout.text == relation.text) & (layout.spans[:, 0] < end) & (layout.spans[:, 1] > start)
+                for start, end in (relation.dependent, relation.head)
+            )
+            found += np.outer(dependent, head)
+        found[found.sum(axis=1) == 0] = layout.cls
+        return found / found.sum(axis=1, keepdims=True)
+
+    source = planted(follow)
+    roles = ["nsubj", "dobj", "syntactic"]
+    real, control = (
+        extract(tiny, examples, relations, roles, maps=of, progress=False) for of in (source, twin(source))
+    )
+    assert (real.sel(role="nsubj") > 0.8 * real["tokens"]).all()
+    share = control.mean("sequence") / real.mean("sequence")
+    assert (share < 0.7).all()
+    assert (control < real).where(real.notnull(), True).all()
+
+
+def test_twins_do_not_depend_on_the_batch(tiny, examples):
+    relations = parse(examples)
+    whole, small = (
+        extract(tiny, examples, relations, maps="twin", budget=budget, progress=False)
+        for budget in (2048, 60)
+    )
+    assert whole.attrs["maps"] == "twin"
+    np.testing.assert_allclose(small, whole, rtol=1e-5, atol=1e-6)
+
+
+def test_the_second_pass_needs_no_model(tiny, examples, monkeypatch):
+    sequences = layouts(tiny.tokenizer, examples)
+    ready = MAPS["twin"].prepared(tiny, sequences, progress=False)
+    monkeypatch.setattr(tiny.model, "forward", None)
+    ready(tiny, sequences[:2], lambda layer, maps: None)
+
+
+def test_offsets_that_no_sequence_has_get_nothing(tiny, examples):
+    sequences = sorted(layouts(tiny.tokenizer, examples), key=len)
+    short, long = sequences[0], sequences[-1]
+    assert len(short) < len(long) - 4
+    found = []
+    MAPS["twin"].prepared(tiny, [short], progress=False)(tiny, [long], lambda _, maps: found.append(maps[0]))
+    far = np.abs(np.subtract.outer(range(len(long)), range(len(long)))) >= len(short)
+    words = far & (long.text >= 0) & (long.text >= 0)[:, None]
+    assert words.any()
+    assert all((maps[:, torch.from_numpy(words)] == 0).all() for maps in found)
+    torch.testing.assert_close(found[0].sum(-1), torch.ones(found[0].shape[:2]))
+
+
+def test_twins_of_random_weights(examples):
+    untrained = random_encoder("tiny", seed=3)
+    found = extract(untrained, examples, roles=["window_2", "cls"], maps="twin", progress=False)
+    assert np.isfinite(found).all()
+    layout, maps = read_attention(untrained, examples[0], maps="twin")
+    np.testing.assert_allclose(maps.sum(-1), 1, rtol=1e-5)
+    assert maps.shape == (untrained.layers, untrained.heads, len(layout), len(layout))
+
+
+def test_a_twin_that_has_seen_nothing(tiny, examples):
+    with pytest.raises(InputError, match="^a twin is made of all sequences: call `prepared` with them first"):
+        twin()(tiny, layouts(tiny.tokenizer, examples), lambda layer, maps: None)
+
+
+def test_places_are_numbered_without_a_gap(tiny, examples):
+    sequences = layouts(tiny.tokenizer, examples)
+    places = twins.Places(max(map(len, sequences)))
+    assert places.of(sequences).max() == places.outside == len(places) - 1
+
+
+RATIOS = {
+    "syntactic": 0.65,
+    "nsubj": 0.55,
+    "dobj": 0.49,
+    "amod": 0.68,
+    "advmod": 0.63,
+    "det": 0.42,
+    "case": 0.37,
+}
+
+
+def test_heads_of_relations_keep_a_part_of_their_score_for_position_alone(data_dir: Path):
+    """Of the labelled heads of all 400 sentences, the twins have the median shares in RATIOS."""
+    examples = treebank_examples(data_dir / "ud_english_ewt" / "en_ewt-ud-dev.conllu", 120)
+    encoder, relations = load_encoder("minilm"), parse(examples)
+    real, control = (
+        extract(encoder, examples, relations, [*RATIOS], maps=maps, progress=False)
+        for maps in ("attention", "twin")
+    )
+    heads, copies = (published_table(found).set_index(["role", "layer", "head"]) for found in (real, control))
+    labelled = heads["assigned"].fillna(False).astype(bool)
+    share = (copies["mean"] / heads["mean"])[labelled].groupby("role").median()
+    for role, ratio in RATIOS.items():
+        assert share[role] == pytest.approx(ratio, abs=0.15), role
+    assert copies["assigned"].sum() < labelled.sum() / 2
