@@ -5,7 +5,7 @@ One row per input: its name, a call with the test's material, and words of the l
 
 import re
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from analysis.encoders.finetuning import baselines, finetune
+from analysis.encoders.finetuning import finetune
 from analysis.encoders.layout import layouts
+from analysis.encoders.measures import baselines
 from analysis.encoders.models import Encoder, load_classifier, load_encoder, load_tokenizer
 from analysis.errors import InputError
 from analysis.extract_corpus import main as extract_corpus
@@ -40,7 +41,7 @@ from analysis.texts.corpora import open_corpus
 from analysis.texts.examples import Example
 from analysis.texts.passages import load_passages
 from analysis.texts.syntax import parse
-from analysis.texts.tasks import load_examples
+from analysis.texts.glue import load_examples
 from analysis.texts.treebank import conllu_files, read_treebank
 
 MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tHe ran.\tShe ran.\n"
@@ -75,19 +76,29 @@ class Given:
         text = self.file("texts/corpus.txt", "He ran.\nShe slept.\n")
         raised(extract_corpus, [str(text), str(self.folder / "out"), "--encoder", "tiny", *arguments])
 
-    @cached_property
+    @property
     def examples(self) -> list[Example]:
-        return load_examples("mrpc", source="bundled", split="dev", n=4, seed=0)
+        return examples()
 
-    @cached_property
+    @property
     def scores(self) -> xr.DataArray:
-        values = np.random.default_rng(0).random((4, 2, 2, 3))
-        coordinates = {"sequence": list("abcd"), "role": ["cls", "sep"], "layer": range(2), "head": range(3)}
-        return xr.DataArray(values, coordinates, ("sequence", "role", "layer", "head"))
+        return scores()
 
-    @cached_property
+    @property
     def table(self) -> pd.DataFrame:
-        return role_table(self.scores, minimum=2, resamples=99)
+        return published_table(scores())
+
+
+@cache
+def examples() -> list[Example]:
+    return load_examples("mrpc", source="bundled", split="dev", n=4, seed=0)
+
+
+@cache
+def scores() -> xr.DataArray:
+    values = np.random.default_rng(0).random((4, 2, 2, 3))
+    coordinates = {"sequence": list("abcd"), "role": ["cls", "sep"], "layer": range(2), "head": range(3)}
+    return xr.DataArray(values, coordinates, ("sequence", "role", "layer", "head"))
 
 
 def raised(command: Callable, arguments: list[str]) -> None:

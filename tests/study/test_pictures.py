@@ -2,17 +2,21 @@
 
 import hashlib
 import subprocess
+from base64 import b64decode
 from io import BytesIO
 from pathlib import Path
 
 import matplotlib as mpl
+import nbformat
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
+from studies import Study
 
 from analysis.figures import theme
 from analysis.files import ROOT
+from analysis.study.execution import run
 from analysis.study.pictures import exact_colours, in_palette, save_figure
 
 
@@ -132,6 +136,27 @@ def test_drawings_keep_their_text_and_name_no_date(tmp_path: Path):
     with Image.open(tmp_path / "F1.png") as picture:
         assert picture.mode == "P"
     assert (tmp_path / "F1.png").stat().st_size < 0.5 * len(raw(figure()))
+
+
+NOTEBOOK = """from analysis.figures import theme
+
+theme.style()
+figure, axes = theme.plt.subplots(figsize=(3, 2))
+axes.imshow(theme.np.random.default_rng(0).random((30, 40)), cmap="turbo", interpolation="bilinear")
+for place, colour in enumerate(theme.ROLE_COLOURS.values()):
+    axes.axhline(2.8 * place, color=colour, linewidth=2.5)"""
+
+
+def test_figures_of_an_executed_notebook(study: Study):
+    """They have the exact colours of the roles, and twice the pixels that they take on the page."""
+    study.notebook("01_first", NOTEBOOK)
+    (output,) = nbformat.read(run("01_first", "quick", {}), as_version=4).cells[-1].outputs
+    shown = pixels(b64decode(output.data["image/png"]))
+    size = output.metadata["image/png"]
+    assert (2 * size["height"], 2 * size["width"]) == pytest.approx(shown.shape[:2], abs=1)
+    assert size["width"] > 200
+    for role, colour in theme.ROLE_COLOURS.items():
+        assert count(shown, colour) > 100, role
 
 
 def committed(*patterns: str) -> list[Path]:
