@@ -41,7 +41,8 @@ FIGURES = [
         )
         for task in TASKS
     ),
-    "F6-role-map", "F6-role-map-pretrained", "F6-role-map-bert-base", "F7-layers", "F7-layers-bert-base", "F8-change", "F8-transitions", "F8-intervals", "F8-attention-mass", "F10-labels",
+    "F6-role-map", "F6-role-map-pretrained", "F6-role-map-bert-base", "F7-layers", "F7-layers-bert-base",
+    "F8-change", "F8-transitions", "F8-intervals", "F8-attention-mass", "F10-labels",
     "F11-size", "F11-power", "F12-tau", "F12-layers", "F12-stability", "F12-controls", "F13-seeds", "F14-claims",
     "clark-F1-heads", "clark-F2-surface", "clark-F3-gradients", "clark-F4-entropy", "clark-F6-clusters",
     "clark-T1-dependencies", "clark-F5-heads", "clark-T2-coreference", "clark-T3-probes",

@@ -192,8 +192,7 @@ def size_table(
     """Size (effect 0) and power of every rule: shape, n, effect, rule, rate, low, high, runs.
 
     The rules are those of `t_test_size`, `audited_size` and `controlled_size`, on separate draws. Every shape and n has
-    its own random
-    stream, so that a row does not depend on which others are asked for. Raises InputError as those do.
+    its own random stream, so that a row does not depend on which others are asked for. Raises InputError as those do.
     """
     for shape, n in itertools.product(shapes, sizes):
         _check(shape, n, runs=runs, families=families)
