@@ -175,7 +175,8 @@ def test_a_registered_source_is_named(tiny, examples):
 
 
 def test_unknown_maps(tiny, examples):
-    message = "^unknown maps 'unifrom': choose from attention, uniform, shuffled, twin, spread, or register with @map_source$"
+    known = "attention, uniform, shuffled, twin, spread"
+    message = f"^unknown maps 'unifrom': choose from {known}, or register with @map_source$"
     with pytest.raises(InputError, match=message):
         run(tiny, examples, maps="unifrom")
 
