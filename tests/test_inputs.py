@@ -39,9 +39,9 @@ from analysis.texts.bundled.documents import generate_documents
 from analysis.texts.chains import read_chains
 from analysis.texts.corpora import open_corpus
 from analysis.texts.examples import Example
+from analysis.texts.glue import load_examples
 from analysis.texts.passages import load_passages
 from analysis.texts.syntax import parse
-from analysis.texts.glue import load_examples
 from analysis.texts.treebank import conllu_files, read_treebank
 
 MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tHe ran.\tShe ran.\n"
@@ -129,10 +129,7 @@ def tiny(given: Given, **options: Any) -> Any:
 
 
 TEXTS = {
-    "task that is none": (
-        lambda g: load_examples("mnli", "bundled"),
-        "task 'mnli' is unknown; choose one of mrpc",
-    ),
+    "task that is none": (lambda g: load_examples("mrcp", "bundled"), "'mrcp'"),
     "split that is none": (
         lambda g: load_examples("mrpc", "bundled", split="validation"),
         "split 'validation' is unknown",

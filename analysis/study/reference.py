@@ -10,14 +10,14 @@ from pathlib import Path
 
 from analysis.errors import InputError
 from analysis.files import ROOT, replacing
+from analysis.study.provenance import PROVENANCE, TIMES
 
 PACK = "reference.tar.xz"
-PROVENANCE = "provenance.json"
 
 
 def is_table(name: str) -> bool:
     """Whether a file of tables/ is compared: not one of times, which differ with every run."""
-    return name.endswith(".csv") and not name.startswith("times")
+    return name.endswith(".csv") and not name.startswith(TIMES)
 
 
 def committed(profile: str, commit: str = "HEAD", root: Path = ROOT) -> tuple[dict[str, bytes], str]:

@@ -7,6 +7,7 @@ are unknown is judged as one of the committed weights. Numbers inside a text may
 """
 
 import argparse
+import hashlib
 import json
 import re
 import sys
@@ -203,11 +204,16 @@ def verify(profile: str, commit: str = "HEAD") -> Iterator[Comparison]:
         name = file.removesuffix(".csv")
         weights = weights_of(name, *provenances)
         try:
-            yield compare(name, (folder / file).read_bytes(), known[file], weights)
+            content = (folder / file).read_bytes()
         except FileNotFoundError:
-            yield Comparison(
-                name, weights=weights, problem=f"{folder / file} does not exist: run make reproduce"
-            )
+            lost = f"{folder / file} does not exist: run make reproduce"
+            yield Comparison(name, weights=weights, problem=lost)
+            continue
+        found = compare(name, content, known[file], weights)
+        digest = provenances[0].get(name, {}).get("sha256")
+        edited = bool(digest) and digest != hashlib.sha256(content).hexdigest()
+        note = "the file was changed after the run that made it" if edited else ""
+        yield replace(found, remark="; ".join(filter(None, [found.remark, note])))
 
 
 def _provenance(content: bytes) -> dict[str, Any]:

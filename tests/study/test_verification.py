@@ -1,5 +1,6 @@
 """What this machine made beside what was committed: every outcome on small tables, in a clone and in an archive."""
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -203,6 +204,20 @@ def test_weights_decide_how_a_table_is_judged(checkout: Path, capsys):
     (tables / "provenance.json").write_text("{")
     assert verification.main(["--profile", "quick"]) == 1
     assert "provenance.json is damaged" in capsys.readouterr().err
+
+
+def test_file_that_was_changed_after_its_run(checkout: Path, capsys):
+    tables = checkout / "results/quick/tables"
+    digest = hashlib.sha256(ROLES.encode()).hexdigest()
+    (tables / "provenance.json").write_text(json.dumps({"roles": {"sha256": digest}}))
+    assert verification.main(["--profile", "quick"]) == 0
+    assert "changed after" not in capsys.readouterr().out
+    (tables / "roles.csv").write_text(ROLES.replace("2.5,", "2.50,"))
+    assert verification.main(["--profile", "quick"]) == 0
+    assert (
+        "roles: 4 rows, labels 12 of 12 equal, worst difference 0; the file was changed"
+        in capsys.readouterr().out
+    )
 
 
 def test_archive_is_compared_with_its_packed_copy(checkout: Path, capsys):
