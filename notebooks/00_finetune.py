@@ -83,6 +83,8 @@ if checkpoint is None:
     }
 else:
     scores = {run: evaluate(folder, task, dev, max_tokens, device) for run, folder in folders.items()}
+for run, folder in folders.items():
+    results.record_weights(f"{task}-finetuned-{run}", load_encoder(folder).digest)
 
 # %% [markdown]
 # ## Compare with the baselines

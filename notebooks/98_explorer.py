@@ -59,6 +59,8 @@ weights = {
 }
 trained = [task for task in tasks if checkpoint or results.checkpoint(task, seeds[0]).exists()]
 readable = {key: name for key, name in weights.items() if key[1] is None or key[0] in trained}
+
+# %%
 packed = [
     sentence
     for (task, run), name in readable.items()

@@ -1,5 +1,6 @@
 """Small studies of their own for tests: a folder that the runner takes for its own, and a copy that Make works in."""
 
+import ast
 import os
 import re
 import shutil
@@ -135,6 +136,21 @@ def started(done: subprocess.CompletedProcess) -> set[str]:
     asked = re.findall(r"--profile \S+ (\d\w+)(.*)", done.stdout)
     asked = [(name, " ".join(re.findall(r"--set \w+=(\S+)", options))) for name, options in asked]
     return {"-".join([name, *values.split()]) for name, values in said + asked}
+
+
+def saved(notebook: str, kind: str) -> tuple[set[str], set[str]]:
+    """The names of the tables or figures that a notebook always saves, and of those that it saves under a condition.
+
+    `*` stands where a name is filled in.
+    """
+    tree = ast.parse(profiles.source(notebook).read_text(encoding="utf-8"))
+    conditional = {inner for each in ast.walk(tree) if isinstance(each, ast.If) for inner in ast.walk(each)}
+    calls = [each for each in ast.walk(tree) if isinstance(each, ast.Call)]
+    found = [each for each in calls if ast.unparse(each.func) == f"results.save_{kind}"]
+    names = {each: ast.unparse(each.args[1]).removeprefix("f").strip("\"'") for each in found}
+    plain = {each: re.sub(r"\{\w+\}", "*", name) for each, name in names.items()}
+    always = {plain[each] for each in found if each not in conditional}
+    return always, {*plain.values()} - always
 
 
 def error_of(function, *arguments) -> str:

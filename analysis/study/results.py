@@ -1,5 +1,6 @@
 """The files of a run: scores, tables and figures under results/<profile>/."""
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -171,6 +172,7 @@ class Results(Folders):
     def save_part(self, table: pd.DataFrame, name: str, task: str) -> Path:
         """Keeps one task's rows of a table that is joined over the tasks later; returns the path."""
         path = self._to_write(self.cache / "parts" / f"{name}-{task}.csv")
+        write_text(path.with_suffix(".json"), json.dumps(self._weights))
         write_text(path, table.to_csv(index=False, lineterminator="\n"))
         return path
 
@@ -184,9 +186,10 @@ class Results(Folders):
         if every and len(there) < len(paths):
             missing = next(path for path in paths if path not in there)
             raise InputError(f"{missing} does not exist: run make reproduce for this profile")
-        return (
-            pd.concat([pd.read_csv(path) for path in there], ignore_index=True) if there else pd.DataFrame()
-        )
+        for path in there:
+            self._weights |= json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        parts = [pd.read_csv(path) for path in there]
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     def claims(self, name: str) -> pd.DataFrame:
         """The claim table that a paper's notebook saved; no rows where it has not run."""

@@ -204,6 +204,16 @@ def test_damaged_provenance_is_made_anew(results: Results):
     assert set(json.loads((results.tables / "provenance.json").read_text())) == {"roles"}
 
 
+def test_joined_table_has_the_weights_of_its_parts(results: Results, monkeypatch):
+    for task in ("mrpc", "qqp"):
+        part = results_of(monkeypatch)
+        part.record_weights(f"{task}-finetuned-0", f"digest of {task}")
+        part.save_part(table(), "part", task)
+    results.save_table(results.join_parts("part", ["qqp", "mrpc"]), "joined")
+    known = json.loads((results.tables / "provenance.json").read_text())["joined"]["weights"]
+    assert known == {"mrpc-finetuned-0": "digest of mrpc", "qqp-finetuned-0": "digest of qqp"}
+
+
 def test_parts_that_are_there(results: Results):
     results.save_part(table(), "part", "mrpc")
     assert len(results.join_parts("part", ["sst-2", "mrpc"], every=False)) == len(table())
