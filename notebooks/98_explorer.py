@@ -54,26 +54,13 @@ found = {task: load_examples(task, "bundled", "dev", 50, seed) for task in tasks
 chosen = {task: illustrative(found[task], parse(found[task]), relations, sentences) for task in tasks}
 
 # %%
-weights = {
-    (task, run): results.weights(task, run, encoder, checkpoint) for run in (None, seeds[0]) for task in tasks
-}
 trained = [task for task in tasks if checkpoint or results.checkpoint(task, seeds[0]).exists()]
-readable = {key: name for key, name in weights.items() if key[1] is None or key[0] in trained}
-
-# %%
-packed = [
-    sentence
-    for (task, run), name in readable.items()
-    for sentence in pack(
-        load_encoder(name, device),
-        chosen[task],
-        parse(chosen[task]),
-        ROLES,
-        STATES[run is not None],
-        task,
-        max_tokens,
+packed = []
+for task, run in [*((task, None) for task in tasks), *((task, seeds[0]) for task in trained)]:
+    packed += pack(
+        load_encoder(results.weights(task, run, encoder, checkpoint), device),
+        *(chosen[task], parse(chosen[task]), ROLES, STATES[run is not None], task, max_tokens),
     )
-]
 
 # %% [markdown]
 # ## The page
@@ -101,5 +88,5 @@ print(
 head_view(model, "The cat saw the old dog.", max_tokens=max_tokens)
 
 # %% [markdown]
-# *What to look at.* One sentence is an illustration, not evidence: the card beside it says what the head does over all
+# *What to look at.* One sentence is an illustration, not evidence: the cards of the page above say what a head does over all
 # sequences, and how sure that is.
