@@ -7,12 +7,13 @@ HOMES = {
     "sieve_diagrams": "diagrams",
     "assignment": "grids",
     "change_map": "grids",
-    "label_map": "grids",
     "mean_maps": "grids",
     "role_map": "grids",
     "change_intervals": "intervals",
     "claim_intervals": "intervals",
     "forest": "intervals",
+    "differing_labels": "labels",
+    "label_differences": "labels",
     "style": "theme",
 }
 __getattr__, __all__ = lazy_names(__name__, HOMES)
