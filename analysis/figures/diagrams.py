@@ -45,8 +45,8 @@ def sieve_diagram(
         _draw_token(axes, token, box, float(weights[position]), position == query, ink(role), text_size)
     for target in np.flatnonzero(weights):
         _draw_arrow(axes, centres, query, int(target), 0.25 + 0.75 * float(weights[target]), ink(role))
-    axes.set(xlim=(-2, right[-1] + 2), ylim=(-0.42, 1.3), xticks=[], yticks=[], xlabel=CURRENT, title=title)
-    axes.set_ylabel(role or "sieve", rotation=0, ha="right", va="center", y=0.16)
+    axes.set(xlim=(-2, right[-1] + 2), ylim=(-0.48, 1.3), xticks=[], yticks=[], xlabel=CURRENT, title=title)
+    axes.set_ylabel(role or "sieve", rotation=0, ha="right", va="center", y=0.17)
     axes.spines[:].set_visible(False)
     return axes
 
@@ -57,7 +57,7 @@ def sieve_diagrams(
     """One sieve diagram per role, stacked; `queries` names the current token of each role."""
     roles = in_order(sieves)
     figure, column = plt.subplots(
-        len(roles), 1, figsize=(DOUBLE, 0.54 * len(roles) + 0.3), squeeze=False, layout="constrained"
+        len(roles), 1, figsize=(DOUBLE, 0.62 * len(roles) + 0.3), squeeze=False, layout="constrained"
     )
     for axes, role in zip(column.flat, roles, strict=True):
         sieve_diagram(tokens, sieves[role], queries[role], axes, role)
@@ -162,8 +162,8 @@ def _draw_token(
     tint = (shade, 0.10 + 0.30 * weight) if weight > 0 else "white"
     outline = {"edgecolor": "black", "linewidth": 1.6} if current else {"edgecolor": "0.6", "linewidth": 0.6}
     shape = "round,pad=0,rounding_size=0.1"
-    axes.add_patch(FancyBboxPatch((box[0], -0.36), box[1], 0.4, boxstyle=shape, facecolor=tint, **outline))
-    axes.text(box[0] + box[1] / 2, -0.16, token, ha="center", va="center_baseline", fontsize=size)
+    axes.add_patch(FancyBboxPatch((box[0], -0.42), box[1], 0.46, boxstyle=shape, facecolor=tint, **outline))
+    axes.text(box[0] + box[1] / 2, -0.19, token, ha="center", va="center_baseline", fontsize=size)
 
 
 def _draw_arrow(
