@@ -20,6 +20,7 @@ from analysis.figures.theme import BLACK, BLUE, DOUBLE, VERMILION, canvas, in_or
 FONT_SIZE = 8.0  # points
 PADDING, GAP = 3.0, 4.0  # points: inside a box, between boxes
 NAME_SIZE = 7.0  # points: of the names that lines of attention join, where they fit
+UNASKED = 0.45
 CURRENT = "tokens of the sequence, in order (thick outline: the current token; arrows: its sieve)"
 
 
@@ -109,16 +110,21 @@ def attention_lines(
 ) -> None:
     """One sequence twice, side by side, with a line from each token (left) to each that it attends to (right).
 
-    A line is as opaque as its weight (0 to 1). Names and lines of the tokens at the positions `asked` are vermilion.
+    A line is as opaque as its weight (0 to 1). Names and lines of the tokens at the positions `asked` are vermilion; the
+    other lines are then UNASKED times as opaque.
     The axes are as high as `room` names, or as all tokens, so that panels of different sequences have one scale. Names
     take the width that they need, a third of the axes each at most. Source: Clark 2019, figures 1 and 5.
     """
     attending, attended = np.divmod(np.arange(weights.size), len(tokens))
-    chosen = np.isin(attending, list(asked))[:, None]
-    colours = np.where(chosen, to_rgb(VERMILION), to_rgb(BLUE))
+    chosen = np.isin(attending, list(asked))
+    colours = np.where(chosen[:, None], to_rgb(VERMILION), to_rgb(BLUE))
     opacity = np.clip(weights.reshape(-1, 1), 0, 1)
+    if len(asked):
+        opacity = np.where(chosen[:, None], opacity, opacity * UNASKED)
     ends = np.stack([np.zeros(weights.size), attending, np.ones(weights.size), attended], 1).reshape(-1, 2, 2)
-    axes.add_collection(LineCollection(ends, colors=np.hstack([colours, opacity]), linewidths=1.2))
+    order = np.argsort(chosen, kind="stable")  # the lines that matter are drawn last
+    lines = {"colors": np.hstack([colours, opacity])[order], "linewidths": np.where(chosen, 1.8, 1.2)[order]}
+    axes.add_collection(LineCollection(ends[order], **lines))
     size, gap, beyond = _name_room(axes, tokens)
     for position, token in enumerate(tokens):
         own = VERMILION if position in asked else BLACK
