@@ -15,5 +15,6 @@ HOMES = {
     "differing_labels": "labels",
     "label_differences": "labels",
     "style": "theme",
+    "finding": "words",
 }
 __getattr__, __all__ = lazy_names(__name__, HOMES)

@@ -14,7 +14,18 @@ from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from analysis.errors import InputError
 from analysis.figures.labels import head_names
-from analysis.figures.theme import BLUE, BROWN, DOUBLE, MISSING, VERMILION, canvas, grid_size, in_order, panels, titled
+from analysis.figures.theme import (
+    BLUE,
+    BROWN,
+    DOUBLE,
+    MISSING,
+    VERMILION,
+    canvas,
+    grid_size,
+    in_order,
+    panels,
+    titled,
+)
 from analysis.statistics.significance import (
     AUDITED_ONLY,
     BOTH,

@@ -24,5 +24,10 @@ def in_words(number: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number and its noun, in the plural where needed: no head, 1 head, 2 heads."""
-    return f"{number:,} {noun}" if number == 1 else f"{number or 'no':,} {noun}s" if number else f"no {noun}"
+    """A number and its noun, in the plural where needed: no heads, 1 head, 2 heads."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}" if number else f"no {noun}s"
+
+
+def signed(number: float) -> str:
+    """A number with its sign and one decimal, in print: +1.0, −0.2."""
+    return f"{number:+.1f}".replace("-", "−")

@@ -82,11 +82,17 @@ def linguistic_heads(
     offset count. `coreference` holds the saved readings of `antecedents.antecedent_table`, of which the
     cross-fitted heads count.
     """
-    ahead = (dependencies["p_adjusted"] < alpha) & (dependencies["accuracy"] > dependencies["offset_accuracy"])
+    ahead = (dependencies["p_adjusted"] < alpha) & (
+        dependencies["accuracy"] > dependencies["offset_accuracy"]
+    )
     relations = dependencies[ahead].rename(columns={"relation": "finds"})
     antecedents = coreference[coreference["scored_on"] == BOTH_HALVES].dropna(subset="layer").assign(finds="coreference")
     both = pd.concat([relations, antecedents])[["layer", "head", "finds"]].astype({"layer": int, "head": int})
-    return both.groupby(["layer", "head"])["finds"].agg(lambda names: ", ".join(dict.fromkeys(names))).reset_index()
+    return (
+        both.groupby(["layer", "head"])["finds"]
+        .agg(lambda names: ", ".join(dict.fromkeys(names)))
+        .reset_index()
+    )
 
 
 def _specialists(surface: pd.DataFrame) -> Iterator[Row]:

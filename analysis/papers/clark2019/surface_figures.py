@@ -72,7 +72,9 @@ def example_heads(
     for axes, (name, attention) in zip(grid.flat, maps.items(), strict=False):
         axes.set_title(name)
         if attention is None:
-            axes.text(0.5, 0.5, NONE_OF_THE_KIND, transform=axes.transAxes, ha="center", va="center", color="0.4")
+            axes.text(
+                0.5, 0.5, NONE_OF_THE_KIND, transform=axes.transAxes, ha="center", va="center", color="0.4"
+            )
             axes.axis("off")
             continue
         cells = attention[np.ix_(shown, shown)]
@@ -105,7 +107,9 @@ def surface_patterns(
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), borderaxespad=0.2)
     grid[0].set_ylabel(SHARE)
     if reference is not None:
-        figure.legend(handles=[Line2D([], [], color="0.4", **STRETCHED, label=REFERENCE)], loc="outside lower center")
+        figure.legend(
+            handles=[Line2D([], [], color="0.4", **STRETCHED, label=REFERENCE)], loc="outside lower center"
+        )
     return titled(figure, title)
 
 
@@ -141,7 +145,9 @@ def entropy_layers(
         axes.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0), borderaxespad=0.2)
     grid[0].set_ylabel(NATS)
     if reference is not None:
-        figure.legend(handles=[Line2D([], [], color="0.4", **STRETCHED, label=REFERENCE)], loc="outside lower center")
+        figure.legend(
+            handles=[Line2D([], [], color="0.4", **STRETCHED, label=REFERENCE)], loc="outside lower center"
+        )
     return titled(figure, title)
 
 

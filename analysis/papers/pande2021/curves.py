@@ -36,7 +36,10 @@ LOOKS = (
     {"color": GREY, "linestyle": ":", "marker": "D"},
 )
 TAU = "threshold τ (score)"
-TAU_VALUES = {"share": "proportion of heads\nwith the role", "jaccard": "Jaccard index with\nthe heads at the default τ"}
+TAU_VALUES = {
+    "share": "proportion of heads\nwith the role",
+    "jaccard": "Jaccard index with\nthe heads at the default τ",
+}
 
 
 class Rule(NamedTuple):

@@ -68,7 +68,9 @@ def p_values(table: pd.DataFrame, alpha: float, title: str = "") -> Figure:
     right.axvline(np.log10(alpha), **THRESHOLD)
     right.set(xlabel="log10 of the p-value", ylim=(len(roles) - 0.5, -0.5), xlim=(SMALLEST - 0.8, 0.8))
     right.set_yticks(range(len(roles)), labels=roles)
-    right.set_xticks([SMALLEST, -15, -10, -5, 0], labels=[f"≤ {SMALLEST}".replace("-", "−"), "−15", "−10", "−5", "0"])
+    right.set_xticks(
+        [SMALLEST, -15, -10, -5, 0], labels=[f"≤ {SMALLEST}".replace("-", "−"), "−15", "−10", "−5", "0"]
+    )
     right.tick_params(axis="y", length=0)
     key = Line2D([], [], label=f"level {alpha:g}", **THRESHOLD)
     figure.legend(handles=[key], loc="outside upper center")

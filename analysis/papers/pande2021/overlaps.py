@@ -52,7 +52,9 @@ def overlap_heatmap(overlap: pd.DataFrame, axes: Axes | None = None, title: str 
         )
     both_orders = pd.concat([overlap, overlap.rename(columns=_swapped)])
     roles = in_order(both_orders["role_a"])
-    wide = both_orders.drop_duplicates(["role_a", "role_b"]).pivot(index="role_a", columns="role_b", values="both")
+    wide = both_orders.drop_duplicates(["role_a", "role_b"]).pivot(
+        index="role_a", columns="role_b", values="both"
+    )
     numbers = wide.reindex(index=roles, columns=roles).to_numpy(dtype=float, na_value=np.nan, copy=True)
     own = both_orders.groupby("role_a")["heads_a"].first()[roles].to_numpy(dtype=float)
     np.fill_diagonal(numbers, own)
@@ -120,7 +122,9 @@ def _annotated(
         if empty:
             axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, color=MISSING, linewidth=0))
         shade = "white" if not empty and shares[row, column] > 0.5 else "black"
-        axes.text(column, row, f"{numbers[row, column]:.0f}", ha="center", va="center", fontsize=7, color=shade)
+        axes.text(
+            column, row, f"{numbers[row, column]:.0f}", ha="center", va="center", fontsize=7, color=shade
+        )
     axes.figure.colorbar(mesh, ax=axes, label=SHARE, shrink=0.8)
     axes.set_xticks(range(len(roles)), labels=roles, rotation=90)
     axes.set_yticks(range(len(roles)), labels=roles)

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from analysis.figures.words import counted, in_words, listed
+from analysis.figures.words import counted, in_words, listed, signed
 from analysis.statistics.roles import COARSE
 
 STATES = ["pretrained", "finetuned"]
@@ -25,7 +25,9 @@ def skewed_scores(skewness: pd.Series, sequences: int) -> str:
     """How many heads have skewed scores; `skewness` has a value per head and role."""
     tested = skewness.dropna()
     share = (tested.abs() > 1).mean()
-    consequence = "is not the score of a typical sequence" if share > 0.5 else "often is not that of a typical one"
+    consequence = (
+        "is not the score of a typical sequence" if share > 0.5 else "often is not that of a typical one"
+    )
     return (
         f"Over {sequences:,} sequences the scores of {share:.0%} of {len(tested):,} heads and roles are strongly "
         f"skewed (skewness beyond 1), {(tested > 1).sum() / max((tested.abs() > 1).sum(), 1):.0%} of them to the "
@@ -36,7 +38,9 @@ def skewed_scores(skewness: pd.Series, sequences: int) -> str:
 def uniform_block(block: float, tau: float | int) -> str:
     """What a head without any pattern scores on the role block, whose rows are multiplied by their entropy."""
     side = "above" if block > tau else "not above"
-    warning = "A label of block says nothing without this control." if block > tau else "The control has no label."
+    warning = (
+        "A label of block says nothing without this control." if block > tau else "The control has no label."
+    )
     return (
         f"A head that attends uniformly scores {block:.2f} on block and 1 on every other role. "
         f"That is {side} τ = {tau:g}. {warning}"
@@ -107,7 +111,9 @@ def near_threshold(table: pd.DataFrame, tau: float | int) -> str:
 
 def frequent_roles(table: pd.DataFrame) -> str:
     """The two most frequent roles over tasks; `table` holds the role tables of one state with a column task."""
-    heads = table.groupby(["role", "task"], sort=False)["assigned"].sum(min_count=1).unstack().astype("Float64")
+    heads = (
+        table.groupby(["role", "task"], sort=False)["assigned"].sum(min_count=1).unstack().astype("Float64")
+    )
     means = heads.mean(axis=1).astype(float).sort_values(ascending=False)
     total = len(table[["layer", "head"]].drop_duplicates())
     first, second = means.index[:2]
@@ -139,13 +145,17 @@ def removed_labels(table: pd.DataFrame, labels: dict[str, str]) -> str:
         taken = table[published & ~table[label].fillna(False).astype(bool)]
         roles = taken["role"].value_counts()
         most = f", most for {roles.index[0]} ({roles.iloc[0]})" if len(roles) else ""
-        parts.append(f"the {labels[label]} rule takes away {len(taken)} ({len(taken) / published.sum():.1%}{most})")
+        parts.append(
+            f"the {labels[label]} rule takes away {len(taken)} ({len(taken) / published.sum():.1%}{most})"
+        )
     return f"Of {published.sum():,} published labels {listed(parts)}."
 
 
 def changed_most(changes: pd.DataFrame) -> str:
     """Which layer changes most in how many tasks; `changes` has columns task, layer, difference."""
-    sizes = changes.assign(size=changes["difference"].abs()).groupby(["task", "layer"])["size"].mean().unstack()
+    sizes = (
+        changes.assign(size=changes["difference"].abs()).groupby(["task", "layer"])["size"].mean().unstack()
+    )
     tops = sizes.idxmax(axis=1)
     layer = tops.value_counts().index[0]
     there, elsewhere = sizes[layer].mean(), sizes.drop(columns=layer).mean(axis=None)
@@ -168,7 +178,9 @@ def gains_and_losses(transitions: pd.DataFrame) -> str:
 def classes_of_change(changes: pd.DataFrame, margin: float | int) -> str:
     """How many heads gain, lose, keep a role or stay equal; `changes` is that of `compare`."""
     counts = changes["change"].value_counts()
-    number = {name: int(counts.get(name, 0)) for name in ("gained", "lost", "kept", "equivalent", "undecided")}
+    number = {
+        name: int(counts.get(name, 0)) for name in ("gained", "lost", "kept", "equivalent", "undecided")
+    }
     return (
         f"Of {counts.sum():,} tested heads and roles {number['gained']} gain the role beyond chance and "
         f"{number['lost']} lose it; {number['kept']} keep it. {number['equivalent']:,} change by less than {margin:g}, "
@@ -182,13 +194,14 @@ def moved_attention(masses: pd.DataFrame) -> str:
     means = 100 * last.groupby(["task", "state"])[[*TARGETS]].mean()
     moved = means.xs("finetuned", level="state") - means.xs("pretrained", level="state")
     parts = [
-        f"to {name} by {moved[column].min():+.1f} to {moved[column].max():+.1f}" for column, name in TARGETS.items()
+        f"to {name} by {signed(moved[column].min())} to {signed(moved[column].max())}"
+        for column, name in TARGETS.items()
     ]
     grown = moved.mean().idxmax()
     return (
         f"In the last third of the layers fine-tuning changes attention {listed(parts)} percentage points, over tasks. "
         f"On average {TARGETS[grown]} gain{'s' if grown != 'other' else ''} most."
-    ).replace("-", "−")
+    )
 
 
 def spread_of_runs(counts: pd.DataFrame) -> str:
@@ -242,7 +255,7 @@ def labelled_controls(controls: pd.DataFrame) -> str:
     wide = wide.loc[controls["role"].unique(), controls["control"].unique()].astype(float)
     encoder, others = wide.iloc[:, 0], wide.iloc[:, 1:]
     parts = [
-        f"{role} ({others.loc[role].idxmax()}: {others.loc[role].max():.0f} heads, {encoder.name}: {encoder[role]:.0f})"
+        f"{role} ({others.loc[role].idxmax()}: {counted(int(others.loc[role].max()), 'head')}, {encoder.name}: {encoder[role]:.0f})"
         for role in wide.index
         if others.loc[role].max() > 0 and others.loc[role].max() >= encoder[role]
     ]

@@ -78,7 +78,11 @@ def test_coreference_shows_a_mention_and_its_nearest_antecedent(encoder, path):
 def is_antecedent(text, mention: int, antecedent: int) -> bool:
     heads = text.mentions["head"].to_numpy()
     pairs = preceding(text) & same_chain(text)
-    return any(pairs[one, other] for one in np.flatnonzero(heads == mention) for other in np.flatnonzero(heads == antecedent))
+    return any(
+        pairs[one, other]
+        for one in np.flatnonzero(heads == mention)
+        for other in np.flatnonzero(heads == antecedent)
+    )
 
 
 def test_no_mention_at_a_suitable_distance(encoder, path):

@@ -31,7 +31,9 @@ def transitions(counts) -> pd.DataFrame:
 
 def drawn(figure) -> dict[str, np.ndarray]:
     """The values of every map, roles x layers, by its title; NaN where it is masked."""
-    return {axes.get_title(): axes.images[0].get_array().filled(np.nan) for axes in figure.axes if axes.images}
+    return {
+        axes.get_title(): axes.images[0].get_array().filled(np.nan) for axes in figure.axes if axes.images
+    }
 
 
 def expected(rows: pd.DataFrame, roles: list[str], value: str) -> np.ndarray:

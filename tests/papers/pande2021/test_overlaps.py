@@ -80,7 +80,9 @@ def test_heatmap_colours_by_the_share_of_the_first_role_and_writes_how_many_have
     axes = overlaps.overlap_heatmap(overlap)
     has = members.fillna(False).astype(bool)
     shares = axes.images[0].get_array().filled(np.nan)
-    written = {(round(text.get_position()[1]), round(text.get_position()[0])): text.get_text() for text in axes.texts}
+    written = {
+        (round(text.get_position()[1]), round(text.get_position()[0])): text.get_text() for text in axes.texts
+    }
     assert set(written) == {(a, b) for a in range(len(ROLES)) for b in range(a, len(ROLES))}
     for (a, b), text in written.items():
         both = (has[ROLES[a]] & has[ROLES[b]]).sum()
