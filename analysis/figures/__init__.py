@@ -12,6 +12,7 @@ HOMES = {
     "change_intervals": "intervals",
     "claim_intervals": "intervals",
     "forest": "intervals",
+    "LABELS": "labels",
     "differing_labels": "labels",
     "label_differences": "labels",
     "style": "theme",

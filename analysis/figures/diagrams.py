@@ -110,10 +110,10 @@ def attention_lines(
 ) -> None:
     """One sequence twice, side by side, with a line from each token (left) to each that it attends to (right).
 
-    A line is as opaque as its weight (0 to 1). Names and lines of the tokens at the positions `asked` are vermilion; the
-    other lines are then UNASKED times as opaque.
-    The axes are as high as `room` names, or as all tokens, so that panels of different sequences have one scale. Names
-    take the width that they need, a third of the axes each at most. Source: Clark 2019, figures 1 and 5.
+    A line is as opaque as its weight (0 to 1). Names and lines of the tokens at the positions `asked` are vermilion;
+    other lines are then UNASKED times as opaque. The axes are as high as `room` names, or as all tokens, so that panels
+    of different sequences have one scale. Names take the width that they need, a third of the axes each at most.
+    Source: Clark 2019, figures 1 and 5.
     """
     attending, attended = np.divmod(np.arange(weights.size), len(tokens))
     chosen = np.isin(attending, list(asked))

@@ -44,8 +44,9 @@ LAYER_UPWARDS = "layer (0-based, layer 0 at the bottom)"
 def mean_maps(table: pd.DataFrame, tau: float, cap: float | None = None, title: str = "") -> Figure:
     """Mean score of every head, a layer x head map per role; a dot marks heads with the role.
 
-    The scale is logarithmic and centred at 1, the score of uniform attention. It ends at `cap` and 1 / `cap`, by default
-    at the first of SCALE_ENDS that holds 98 % of the means; means beyond share the last colour. Grey cells have no mean.
+    The scale is logarithmic and centred at 1, the score of uniform attention. It ends at `cap` and 1 / `cap`, by
+    default at the first of SCALE_ENDS that holds 98 % of the means; means beyond share the last colour. Grey cells
+    have no mean.
     Source: Pande 2021, mean-score heat maps.
     """
     roles = in_order(table["role"])

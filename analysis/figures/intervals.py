@@ -38,7 +38,10 @@ from analysis.statistics.significance import (
 LAYER_ACROSS = "layer (0-based; heads in order within each layer)"
 MEAN_ACROSS = "mean sieve bias score with its interval (1 = uniform attention; each panel has its own scale)"
 THRESHOLD = {"color": "black", "linestyle": "--", "linewidth": 0.8}
-CHANGE_UPWARDS = "change of the mean sieve bias score, fine-tuned minus pre-trained\n(linear within the margin, logarithmic beyond)"
+CHANGE_UPWARDS = (
+    "change of the mean sieve bias score, fine-tuned minus pre-trained\n"
+    "(linear within the margin, logarithmic beyond)"
+)
 # The marks differ in shape and fill, so that the classes can be told apart in grey.
 LABEL_LOOKS = {
     BOTH: {"marker": "o", "markersize": 4, "color": BLUE},

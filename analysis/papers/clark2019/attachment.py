@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Bool, Float, Int16
+from jaxtyping import Bool, Int16
 from torch import Tensor
 
 from analysis.encoders.models import Encoder

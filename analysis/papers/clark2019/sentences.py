@@ -10,7 +10,10 @@ NEIGHBOURS = ("previous", "next")
 
 
 def most_attended(table: pd.DataFrame, reference: pd.DataFrame) -> str:
-    """Where attention goes of [CLS], [SEP] and punctuation, and in which layer, beside BERT-base; that of `surface_table`, `surface_layers`."""
+    """Which of [CLS], [SEP] and punctuation has most attention, and in which layer, beside BERT-base.
+
+    `table` is that of `surface_table`, `reference` that of `published.surface_layers`.
+    """
     ours, theirs = table.groupby("layer")[[*TARGETS]].mean(), reference.set_index("layer")[[*TARGETS]]
     parts = []
     for means in (ours, theirs):
@@ -86,9 +89,10 @@ def best_offset(offsets: pd.DataFrame) -> str:
     """The relation that position alone predicts best; that of `best_offsets`, frequent relations."""
     best = offsets.loc[offsets["accuracy"].idxmax()]
     over_half = (offsets["accuracy"] > 0.5).sum()
+    side = "right" if best["offset"] > 0 else "left"
     return (
         f"A fixed offset finds more than half of the arcs of {over_half} of {counted(len(offsets), 'relation')}. It is "
-        f"best for {best['relation']} ({best['accuracy']:.0%}, {abs(best['offset'])} to the {'right' if best['offset'] > 0 else 'left'})."
+        f"best for {best['relation']} ({best['accuracy']:.0%}, {abs(best['offset'])} to the {side})."
     )
 
 
@@ -117,7 +121,10 @@ def probes_compared(summary: pd.DataFrame) -> str:
     """The best probe, and what untrained layers and position alone reach; that of `over_seeds`."""
     best = summary.loc[summary["mean"].idxmax()]
     chain = summary.loc[summary["probe"] == "right-branching", "mean"].max()
-    text = f"The probe of {best['probe']} attaches {best['mean']:.0%} of the words correctly, a right-branching tree {chain:.0%}"
+    text = (
+        f"The probe of {best['probe']} attaches {best['mean']:.0%} of the words correctly, a right-branching tree "
+        f"{chain:.0%}"
+    )
     untrained = summary.loc[summary["encoder"].str.endswith("random layers"), "mean"]
     return (
         f"{text}, the best probe on untrained layers {untrained.max():.0%}." if len(untrained) else f"{text}."

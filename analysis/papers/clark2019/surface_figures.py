@@ -57,8 +57,8 @@ def example_heads(
 ) -> Figure:
     """What heads attend to in one sequence: lines from each token (left) to those it attends to (right).
 
-    A panel per title, three in a row; one without a map says that no head is of that kind. Shown are the first token and
-    the `last` ones; each row of attention is divided by its sum over them, and a line is as opaque as its weight.
+    A panel per title, three in a row; one without a map says that no head is of that kind. Shown are the first token
+    and the `last` ones; each row of attention is divided by its sum over them, and a line is as opaque as its weight.
     Source: Clark 2019, figure 1; departure: with [CLS].
     """
     shown = np.unique([0, *range(max(0, len(tokens) - last), len(tokens))])
@@ -156,7 +156,7 @@ def head_map(
 ) -> Figure:
     """Heads in the plane (`embed`), by behaviour (left) and by layer (right); only distances mean anything.
 
-    Rings mark the heads of `summary.linguistic_heads`, named layer-head. Source: Clark 2019, figure 6.
+    Rings mark the heads of `quantities.linguistic_heads`, named layer-head. Source: Clark 2019, figure 6.
     """
     figure, (left, right) = plt.subplots(1, 2, figsize=(DOUBLE, 4.1), layout="compressed")
     for name, look in BEHAVIOUR_LOOKS.items():

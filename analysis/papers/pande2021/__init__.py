@@ -18,7 +18,7 @@ HOMES = {
     "tau_layer_maps": "curves",
     "overlap_heatmap": "overlaps",
     "overlap_upset": "overlaps",
-    "illustration": "illustration",
+    "illustration": "short_sequence",
     "counts_over_seeds": "plots",
     "layer_profile": "layer_maps",
     "mass_change": "plots",

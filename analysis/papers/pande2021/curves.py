@@ -73,8 +73,8 @@ THEORY = {"no correction": "-", "BY, one head of 144": "--"}  # dashes; Bonferro
 def tau_curves(sweep: pd.DataFrame, tau: float | int, title: str = "") -> Figure:
     """Heads with each role over the threshold (above), and how many are those of `tau` (below); a line per task.
 
-    A panel per role; dashes mark `tau`. Above the proportion of testable heads with the role, below the Jaccard index of
-    these heads with those at `tau`. `sweep` has columns task, role, tau, testable, heads, jaccard.
+    A panel per role; dashes mark `tau`. Above the proportion of testable heads with the role, below the Jaccard index
+    of these heads with those at `tau`. `sweep` has columns task, role, tau, testable, heads, jaccard.
     """
     tasks, roles = _looks(sweep["task"]), in_order(sweep["role"])
     share = sweep.assign(share=sweep["heads"] / sweep["testable"])

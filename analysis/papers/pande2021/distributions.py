@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from analysis.figures.theme import BLACK, BLUE, DOUBLE, MISSING, VERMILION, colour, in_order, ink, titled
+from analysis.figures.theme import BLACK, BLUE, DOUBLE, MISSING, VERMILION, in_order, ink, titled
 
 POOLED = {"color": MISSING, "label": "all heads"}
 NEAREST = {"color": BLUE, "alpha": 0.65, "label": "head with the mean nearest to τ (named above)"}

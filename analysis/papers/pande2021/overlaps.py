@@ -42,9 +42,9 @@ def overlap_heatmap(overlap: pd.DataFrame, axes: Axes | None = None, title: str 
     """Overlap of each two roles: the colour is the share of the row role's heads with the column role too.
 
     The number is how many heads have both; the diagonal gives the heads of the role itself. One triangle: the row role
-    comes first in the order of the figures. `overlap` has a row per pair of roles, with columns role_a, role_b, heads_a,
-    heads_b, both. Raises InputError when a pair stands there twice. Source: Pande 2021, Q1 (the share of local heads
-    that are syntactic, claim C3).
+    comes first in the order of the figures. `overlap` has a row per pair of roles, with columns role_a, role_b,
+    heads_a, heads_b, both. Raises InputError when a pair stands there twice.
+    Source: Pande 2021, Q1 (the share of local heads that are syntactic, claim C3).
     """
     if overlap.duplicated(["role_a", "role_b"]).any():
         raise InputError(

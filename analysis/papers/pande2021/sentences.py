@@ -188,6 +188,19 @@ def classes_of_change(changes: pd.DataFrame, margin: float | int) -> str:
     )
 
 
+def resting_attention(masses: pd.DataFrame, note: str) -> str:
+    """Where an encoder rests before fine-tuning, on [CLS] or [SEP]; `masses` as below, `note` says which encoder."""
+    rows = masses[masses["state"] == "pretrained"].groupby(["task", "layer"])[["cls", "sep"]].mean()
+    target = rows.max().idxmax()
+    parts = [
+        f"{TARGETS[name]} up to {rows[name].max():.0%} (layer {rows[name].idxmax()[1]}, {rows[name].idxmax()[0]})"
+        for name in ("cls", "sep")
+    ]
+    return (
+        f"Before fine-tuning ({note}) heads park attention on {TARGETS[target]}: a layer gives {listed(parts)} on average."
+    )
+
+
 def moved_attention(masses: pd.DataFrame) -> str:
     """Where attention goes in the last third of the layers; columns task, state, layer, head, sep, cls, other."""
     last = masses[masses["layer"] >= masses["layer"].max() * 2 / 3]
@@ -254,14 +267,16 @@ def labelled_controls(controls: pd.DataFrame) -> str:
     wide = controls.pivot(index="role", columns="control", values="published").astype("Float64").fillna(0)
     wide = wide.loc[controls["role"].unique(), controls["control"].unique()].astype(float)
     encoder, others = wide.iloc[:, 0], wide.iloc[:, 1:]
+    highest = others.max(axis=1)
+    counts = {role: counted(int(heads), "head") for role, heads in highest.items()}
     parts = [
-        f"{role} ({others.loc[role].idxmax()}: {counted(int(others.loc[role].max()), 'head')}, {encoder.name}: {encoder[role]:.0f})"
-        for role in wide.index
-        if others.loc[role].max() > 0 and others.loc[role].max() >= encoder[role]
+        f"{role} ({others.loc[role].idxmax()}: {counts[role]}, {encoder.name}: {encoder[role]:.0f})"
+        for role in wide.index[(highest > 0) & (highest >= encoder)]
     ]
     if not parts:
         return f"No control has as many labels of any role as the {encoder.name} encoder."
-    return f"A control has at least as many labels as the encoder for {listed(parts)}: these labels prove nothing alone."
+    alone = "these labels prove nothing alone"
+    return f"A control has at least as many labels as the encoder for {listed(parts)}: {alone}."
 
 
 def false_labels(rates: pd.DataFrame, alpha: float) -> str:

@@ -40,7 +40,7 @@ def test_examples_show_the_first_suitable_sentence_without_special_tokens(encode
         expected = inside / inside.sum(axis=1, keepdims=True)
         np.testing.assert_allclose(example.attention, expected, rtol=1e-5)
         sentence = words.groupby("sentence")["form"].agg(list)
-        number = sentence[sentence.map(lambda forms: forms == example.forms)].index[0]
+        number = next(index for index, forms in sentence.items() if forms == example.forms)
         gold = scored[(scored["sentence"] == number) & (scored["relation"] == example.relation)]
         pairs = {(row.word, row.head - 1) for row in gold.itertuples() if row.head > 0}
         if example.direction == DIRECTIONS[1]:

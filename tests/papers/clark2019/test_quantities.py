@@ -163,7 +163,8 @@ def test_probes_stand_beside_their_counterparts(probes):
 def test_linguistic_heads_are_ahead_of_position_or_find_antecedents():
     dependencies = pd.DataFrame(
         {"relation": ["obj", "det", "case", "mark"], "layer": [1, 1, 0, 2], "head": [2, 2, 0, 1],
-         "accuracy": [0.8, 0.9, 0.3, 0.9], "offset_accuracy": [0.4, 0.5, 0.6, 0.4], "p_adjusted": [0.01, 0.02, 0.01, 0.3]}
+         "accuracy": [0.8, 0.9, 0.3, 0.9],
+         "offset_accuracy": [0.4, 0.5, 0.6, 0.4], "p_adjusted": [0.01, 0.02, 0.01, 0.3]}
     )  # fmt: skip
     coreference = pd.DataFrame(
         {"scored_on": ["both halves in turn", "both halves in turn", "all documents"], "layer": [None, 1.0, 2.0], "head": [None, 2.0, 2.0]}

@@ -169,6 +169,15 @@ def test_moved_attention():
     assert sentences.moved_attention(masses).endswith("On average [SEP] gains most.")
 
 
+def test_resting_attention():
+    masses = pd.DataFrame({"task": "mrpc", "state": "pretrained", "layer": [0, 1], "cls": [0.1, 0.5], "sep": [0.3, 0.2]})
+    assert sentences.resting_attention(masses, "tiny") == (
+        "Before fine-tuning (tiny) heads park attention on [CLS]: a layer gives [CLS] up to 50% (layer 1, mrpc) and "
+        "[SEP] up to 30% (layer 0, mrpc) on average."
+    )
+    assert "on [SEP]: a layer" in sentences.resting_attention(masses.assign(cls=0.1), "tiny")
+
+
 def test_runs_and_their_agreement():
     counts = pd.DataFrame({"task": "mrpc", "role": ["cls"] * 3 + ["sep"] * 2, "seed": [0, 1, np.nan, 0, 1],
                            "published": [60, 66, 1, 2, 2]})  # fmt: skip

@@ -1,5 +1,5 @@
 from analysis.encoders import load_encoder
-from analysis.papers.pande2021.illustration import illustration
+from analysis.papers.pande2021.short_sequence import illustration
 from analysis.scores import read_sieves
 from analysis.statistics.roles import RELATIONS, ROLES
 from analysis.texts import parse
