@@ -177,7 +177,7 @@ print(", ".join(heads) or "none")
 # ## Does the released arithmetic matter?
 #
 # The released code divides the local band by one position too many at the end of a sequence and takes the population
-# standard deviation. The table counts the labels that differ when all else is equal.
+# standard deviation. All else is equal here.
 
 # %%
 exact, released = (
@@ -188,4 +188,4 @@ exact, released = (
 )
 differences = arithmetic_differences(exact, released).assign(task=task)[["task", "role", "heads"]]
 results.save_part(differences, "arithmetic", task)
-differences
+finding(sentences.released_arithmetic(differences, int(exact["assigned"].notna().sum())))

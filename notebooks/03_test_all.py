@@ -140,10 +140,4 @@ tests.groupby(["state", "role"], sort=False)[rules].sum(min_count=0).rename_axis
 # %%
 arithmetic = results.join_parts("arithmetic", tasks)
 results.save_table(arithmetic.rename(columns={"heads": "labels"}), "arithmetic")
-arithmetic.pivot(index="role", columns="task", values="heads")[tasks].loc[table["role"].unique()]
-
-# %%
-untested = int(finetuned["assigned"].isna().sum())
-print(
-    f"{int(arithmetic['heads'].sum())} of {len(finetuned) - untested} labels differ; {untested} are untestable"
-)
+finding(sentences.released_arithmetic(arithmetic, int(finetuned["assigned"].notna().sum())))

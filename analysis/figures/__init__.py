@@ -15,6 +15,7 @@ HOMES = {
     "LABELS": "labels",
     "differing_labels": "labels",
     "label_differences": "labels",
+    "small_role_map": "small_map",
     "style": "theme",
     "finding": "words",
 }

@@ -151,6 +151,16 @@ def removed_labels(table: pd.DataFrame, labels: dict[str, str]) -> str:
     return f"Of {published.sum():,} published labels {listed(parts)}."
 
 
+def released_arithmetic(differences: pd.DataFrame, tested: int) -> str:
+    """How many labels the released arithmetic changes; columns role, heads, as of `arithmetic_differences`."""
+    heads = differences.groupby("role", sort=False)["heads"].sum()
+    changed = int(heads.sum())
+    if not changed:
+        return f"The released arithmetic gives the same {tested:,} labels."
+    roles = listed(f"{role} ({int(count)})" for role, count in heads[heads > 0].items())
+    return f"The released arithmetic gives another label in {changed} of {tested:,} cases: {roles}."
+
+
 def changed_most(changes: pd.DataFrame) -> str:
     """Which layer changes most in how many tasks; `changes` has columns task, layer, difference."""
     sizes = (

@@ -118,6 +118,16 @@ def test_removed_labels_of_two_and_three_rules():
     )
 
 
+def test_released_arithmetic():
+    table = pd.DataFrame({"role": ["local", "cls", "local"], "heads": [0, 0, 0]})
+    assert (
+        sentences.released_arithmetic(table, 1200) == "The released arithmetic gives the same 1,200 labels."
+    )
+    assert sentences.released_arithmetic(table.assign(heads=[2, 0, 1]), 1200) == (
+        "The released arithmetic gives another label in 3 of 1,200 cases: local (3)."
+    )
+
+
 def changes(largest: int) -> pd.DataFrame:
     rows = [
         (task, layer, sign * (2.0 if layer == (largest if task != "qnli" else 0) else 0.5))
