@@ -3,7 +3,7 @@
 #   jupytext:
 #     text_representation: {extension: .py, format_name: percent}
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   study: {paper: clark2019, after: [05_clark_syntax]}
+#   study: {paper: clark2019, after: []}
 # ---
 
 # %% [markdown]
@@ -54,11 +54,9 @@ from analysis.papers.clark2019 import (
     gradient_layers,
     gradient_table,
     head_distances,
-    head_map,
     language_model,
     layer_test,
     layers_beside_published,
-    linguistic_heads,
     published,
     sentences,
     specialist_counts,
@@ -202,22 +200,16 @@ Markdown(
 # layers can be compared, those of different models cannot. A head that was trained briefly guesses badly; what it says
 # about the encoder is a hint.
 #
-# ## F6. Do heads of one layer behave alike?
+# ## Do heads of one layer behave alike?
 #
-# The Jensen-Shannon distance between every two heads, summed over all tokens, and a map of the heads by
-# multidimensional scaling. The colours of the left panel follow the article's rules (a later rule overrides an earlier
-# one). Rings mark the heads that find a relation better than position does, or antecedents (notebook
-# `05_clark_syntax`).
+# The Jensen-Shannon distance between every two heads, summed over all tokens, compared within and between layers. The
+# notebook `05_clark_syntax` shows a map of the heads in the plane (figure F6).
 
 # %%
 distances = head_distances(model, examples[:distance_passages], max_tokens, segment_ids)
 results.save_table(distance_table(distances), "clark_distances")
 places, stress = embed(distances, seed)
-behaviour = behaviours(table)
-results.save_table(places.assign(behaviour=behaviour), "clark_clusters")
-readings = results.load_table("clark_coreference_readings")
-linguistic = linguistic_heads(results.load_table("clark_dependencies"), readings)
-results.save_figure(head_map(places, behaviour, linguistic, stress), "clark-F6-clusters")
+results.save_table(places.assign(behaviour=behaviours(table), stress=stress), "clark_clusters")
 
 # %%
 tested = layer_test(distances, layer_permutations, seed)
@@ -225,6 +217,5 @@ most = np.log(2) * distances.attrs["tokens"]
 finding(sentences.layers_alike(tested.within / most, tested.between / most, tested.p))
 
 # %% [markdown]
-# *How far to trust it.* The plane shows distances as well as its stress allows (above 0.2: poorly), and may be turned or
-# mirrored freely. The test permutes the layers and uses the distances themselves. It says whether heads of a layer are
-# more alike than others, not why.
+# *How far to trust it.* The test permutes the layers. It says whether heads of a layer are more alike than others, not
+# why.

@@ -3,7 +3,7 @@
 #   jupytext:
 #     text_representation: {extension: .py, format_name: percent}
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   study: {paper: clark2019, after: []}
+#   study: {paper: clark2019, after: [05_clark_surface]}
 # ---
 
 # %% [markdown]
@@ -67,8 +67,10 @@ from analysis.papers.clark2019 import (
     fit,
     head_arcs,
     head_examples,
+    head_map,
     held_out_systems,
     largest_gains,
+    linguistic_heads,
     offset_table,
     over_seeds,
     probe_scores,
@@ -198,6 +200,25 @@ results.save_figure(head_arcs(at_work), "clark-F5-heads")
 
 # %% [markdown]
 # Where a vermilion line covers a dotted one, the head attends to the word of the gold annotation.
+#
+# ## F6. Where these heads lie among all heads
+#
+# A map of all heads by multidimensional scaling of their Jensen-Shannon distances (from `05_clark_surface`). The colours
+# of the left panel follow the article's rules; a later rule overrides an earlier one. Rings mark the heads that find a
+# relation better than position does, or antecedents.
+
+# %%
+clusters = results.load_table("clark_clusters")
+linguistic = linguistic_heads(found, readings, alpha)
+figure = head_map(clusters, clusters["behaviour"], linguistic, clusters["stress"].iloc[0])
+results.save_figure(figure, "clark-F6-clusters")
+
+# %%
+finding(sentences.linguistic_layers(linguistic, clusters))
+
+# %% [markdown]
+# *How far to trust it.* The plane shows distances as well as its stress allows (above 0.2: poorly), and may be turned or
+# mirrored freely.
 #
 # ## Probes: all heads together
 #

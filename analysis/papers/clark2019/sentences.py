@@ -85,6 +85,19 @@ def heads_against_offsets(table: pd.DataFrame, alpha: float) -> str:
     )
 
 
+def linguistic_layers(linguistic: pd.DataFrame, clusters: pd.DataFrame) -> str:
+    """How many heads find relations or antecedents, and where; that of `linguistic_heads`, all heads with layers."""
+    if linguistic.empty:
+        return f"None of {len(clusters)} heads finds a relation better than position does, or antecedents."
+    layers = sorted(linguistic["layer"].unique())
+    busiest = linguistic.loc[linguistic["finds"].str.split(", ").str.len().idxmax()]
+    return (
+        f"{len(linguistic)} of {len(clusters)} heads find a relation better than position does, or antecedents. They lie "
+        f"in layer{'s' if len(layers) > 1 else ''} {listed(layers)}; head {busiest['layer']}-{busiest['head']} finds most "
+        f"({busiest['finds']})."
+    )
+
+
 def best_offset(offsets: pd.DataFrame) -> str:
     """The relation that position alone predicts best; that of `best_offsets`, frequent relations."""
     best = offsets.loc[offsets["accuracy"].idxmax()]

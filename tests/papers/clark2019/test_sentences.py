@@ -71,6 +71,16 @@ def test_heads_against_offsets():
     assert "offset in 2" in sentences.heads_against_offsets(dependencies(), 0.5)
 
 
+def test_linguistic_layers():
+    heads = pd.DataFrame({"layer": [1, 2], "head": [4, 0], "finds": ["obj, det", "coreference"]})
+    assert sentences.linguistic_layers(heads, surface()) == (
+        "2 of 4 heads find a relation better than position does, or antecedents. They lie in layers 1 and 2; "
+        "head 1-4 finds most (obj, det)."
+    )
+    assert "in layer 2; head 2-0" in sentences.linguistic_layers(heads[1:], surface())
+    assert sentences.linguistic_layers(heads[:0], surface()).startswith("None of 4 heads")
+
+
 def test_offsets_and_optimism():
     offsets = pd.DataFrame({"relation": ["det", "obj"], "offset": [1, -2], "accuracy": [0.6, 0.3]})
     text = sentences.best_offset(offsets)
