@@ -18,5 +18,7 @@ HOMES = {
     "small_role_map": "small_map",
     "style": "theme",
     "finding": "words",
+    "learnt": "training",
+    "training_curves": "training",
 }
 __getattr__, __all__ = lazy_names(__name__, HOMES)

@@ -90,11 +90,11 @@ def linguistic_layers(linguistic: pd.DataFrame, clusters: pd.DataFrame) -> str:
     if linguistic.empty:
         return f"None of {len(clusters)} heads finds a relation better than position does, or antecedents."
     layers = sorted(linguistic["layer"].unique())
+    place = f"layer{'s' if len(layers) > 1 else ''} {listed(layers)}"
     busiest = linguistic.loc[linguistic["finds"].str.split(", ").str.len().idxmax()]
     return (
-        f"{len(linguistic)} of {len(clusters)} heads find a relation better than position does, or antecedents. They lie "
-        f"in layer{'s' if len(layers) > 1 else ''} {listed(layers)}; head {busiest['layer']}-{busiest['head']} finds most "
-        f"({busiest['finds']})."
+        f"{len(linguistic)} of {len(clusters)} heads find a relation better than position does, or antecedents. They "
+        f"lie in {place}; head {busiest['layer']}-{busiest['head']} finds most ({busiest['finds']})."
     )
 
 
