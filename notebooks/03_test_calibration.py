@@ -38,7 +38,7 @@ from analysis.papers.pande2021 import (
     needed,
     power_curves,
     resampling_limit,
-    sentences,
+    robustness,
     size_curves,
     size_table,
     t_test_size,
@@ -62,7 +62,7 @@ rates = calibration.set_index(["effect", "shape", "n", "rule"])["rate"].unstack(
 results.save_figure(size_curves(calibration, alpha), "F11-size")
 
 # %%
-finding(sentences.false_labels(calibration, alpha))
+finding(robustness.false_labels(calibration, alpha))
 
 # %%
 rates.loc[0].style.format("{:.1%}").set_caption("label rates at true mean = tau")
@@ -109,7 +109,7 @@ results.save_figure(power_curves(calibration, alpha), "F11-power")
 # %%
 sequences = needed(alpha=alpha)
 results.save_table(sequences, "power")
-finding(sentences.needed_sequences(sequences))
+finding(robustness.needed_sequences(sequences))
 
 # %%
 counts = sequences.pivot(index="correction", columns="effect", values="n").loc[[*DIVISORS]]

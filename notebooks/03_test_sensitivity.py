@@ -63,8 +63,8 @@ from analysis.papers.pande2021 import (
     offset_head,
     parser_accuracy,
     parser_noise,
+    robustness,
     scored_with_controls,
-    sentences,
     stability_curves,
     tau_curves,
     tau_layer_maps,
@@ -100,7 +100,7 @@ results.save_table(sweep, "sensitivity_tau")
 results.save_figure(tau_curves(sweep, tau), "F12-tau")
 
 # %%
-finding(sentences.threshold_choice(sweep, tau))
+finding(robustness.threshold_choice(sweep, tau))
 
 # %% [markdown]
 # Where a line is steep at the dashes, a slightly different threshold gives a different count: the count then depends on
@@ -125,7 +125,7 @@ results.save_table(stability, "sensitivity_n")
 results.save_figure(stability_curves(stability), "F12-stability")
 
 # %%
-finding(sentences.small_samples(stability))
+finding(robustness.small_samples(stability))
 
 # %% [markdown]
 # The article's authors released scores of 20 sentences, the left end of the axis. The Jaccard index compares labelled
@@ -221,7 +221,7 @@ few = others[others["control"].isin(["uniform", "shuffled", "twin", "random weig
 results.save_figure(control_counts(pd.concat([real, few])), "F12-controls")
 
 # %%
-finding(sentences.labelled_controls(pd.concat([real, few])))
+finding(robustness.labelled_controls(pd.concat([real, few])))
 
 # %%
 rules = ["published", "audited", "controlled"]

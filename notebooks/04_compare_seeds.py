@@ -33,7 +33,7 @@ weighted_block = True
 import pandas as pd
 
 from analysis.figures import finding, style
-from analysis.papers.pande2021 import counts_over_seeds, sentences
+from analysis.papers.pande2021 import counts_over_seeds, robustness
 from analysis.statistics import compose, controlled_table, label_agreement
 from analysis.study import Results
 
@@ -69,7 +69,7 @@ results.save_table(counts, "seeds")
 results.save_figure(counts_over_seeds(counts), "F13-seeds")
 
 # %%
-finding(sentences.spread_of_runs(counts))
+finding(robustness.spread_of_runs(counts))
 
 # %%
 spread = counts.dropna(subset="seed").groupby(["role", "task"], sort=False)["published"].agg(["min", "max"])
@@ -90,7 +90,7 @@ agreement.pivot(index="role", columns="task", values=["between_runs", "with_pret
 ].style.format(precision=2, na_rep="")
 
 # %%
-finding(sentences.shared_by_runs(agreement))
+finding(robustness.shared_by_runs(agreement))
 
 # %% [markdown]
 # *How far to trust it.* The spread over few runs is itself uncertain, and the runs share the training examples and the

@@ -19,8 +19,9 @@ def learnt(rows: pd.DataFrame) -> str:
     first, scores = rows.iloc[0], rows["finetuned"]
     margin = first["dev"] ** -0.5
     ahead = scores.min() - max(first["constant"], first["bag_of_words"]) > margin
+    reach = f"{scores.min():.3f}" + (f" to {scores.max():.3f}" if scores.max() > scores.min() else "")
     return (
-        f"Fine-tuning reaches {scores.min():.3f} to {scores.max():.3f} ({first['metric']}, {len(rows)} runs), "
+        f"Fine-tuning reaches {reach} ({first['metric']}, {len(rows)} runs), "
         f"a bag of words {first['bag_of_words']:.3f}, the constant answer {first['constant']:.3f}. That is "
         f"{'' if ahead else 'not '}above both baselines by more than the margin of {margin:.3f}."
     )

@@ -25,13 +25,10 @@ def skewed_scores(skewness: pd.Series, sequences: int) -> str:
     """How many heads have skewed scores; `skewness` has a value per head and role."""
     tested = skewness.dropna()
     share = (tested.abs() > 1).mean()
-    consequence = (
-        "is not the score of a typical sequence" if share > 0.5 else "often is not that of a typical one"
-    )
     return (
         f"Over {sequences:,} sequences the scores of {share:.0%} of {len(tested):,} heads and roles are strongly "
         f"skewed (skewness beyond 1), {(tested > 1).sum() / max((tested.abs() > 1).sum(), 1):.0%} of them to the "
-        f"right: the mean score {consequence}."
+        f"right. Their mean is not the score of a typical sequence."
     )
 
 
@@ -51,13 +48,15 @@ def role_counts(table: pd.DataFrame) -> str:
     """How many heads have the most and the least frequent role; `table` is the role table of one task and state."""
     heads = table.groupby("role", sort=False)["assigned"].sum(min_count=1)
     counts = heads.dropna().astype(int).sort_values(ascending=False, kind="stable")
+    held, absent, untestable = counts[counts > 0], counts.index[counts == 0], heads.index[heads.isna()]
     total = len(table[["layer", "head"]].drop_duplicates())
-    text = (
-        f"Of {total} heads {counts.iloc[0]} have the role {counts.index[0]} and {counts.iloc[1]} "
-        f"{counts.index[1]}; {counts.index[-1]} is rarest ({counted(counts.iloc[-1], 'head')})."
-    )
-    untestable = heads.index[heads.isna()]
-    return f"{text} No sequence can show {listed(untestable)}." if len(untestable) else text
+    most = listed(f"{number} have the role {role}" for role, number in held.head(2).items())
+    text = f"Of {total} heads {most}" if len(held) else f"None of {total} heads has a role"
+    if len(held) > 2 and not len(absent):
+        text += f"; the rarest role is {held.index[-1]} ({counted(held.iloc[-1], 'head')})"
+    elif len(held) and len(absent):
+        text += f"; no head has the role{'s' if len(absent) > 1 else ''} {listed(absent)}"
+    return f"{text}. No sequence can show {listed(untestable)}." if len(untestable) else f"{text}."
 
 
 def several_roles(members: pd.DataFrame) -> str:
@@ -89,11 +88,13 @@ def decided(table: pd.DataFrame, tau: float | int) -> str:
     p = table["p"].dropna()
     plain = ((p < NEAR) | (p > 1 - NEAR)).mean()
     failing = ((table["mean"] > tau) & ~table["assigned"].fillna(False).astype(bool)).sum()
-    return (
+    text = (
         f"{plain:.1%} of {len(p):,} p-values lie within {NEAR:g} of 0 or 1: for these heads the label says on which "
-        f"side of τ = {tau:g} the mean lies. {counted(int(failing), 'mean').capitalize()} above τ "
-        f"{'does' if failing == 1 else 'do'} not pass the test."
+        f"side of τ = {tau:g} the mean lies."
     )
+    if not failing:
+        return f"{text} Every mean above τ passes the test."
+    return f"{text} {counted(int(failing), 'mean')} above τ {'does' if failing == 1 else 'do'} not pass the test."
 
 
 def near_threshold(table: pd.DataFrame, tau: float | int) -> str:
@@ -128,7 +129,13 @@ def fullest_layers(counts: pd.DataFrame) -> str:
     """Where multi-functional heads are most frequent; `counts` is that of `layer_counts`, fine-tuned."""
     rows = counts[(counts["role"] == "multi-functional") & (counts["state"] == "finetuned")]
     heads = rows.pivot(index="task", columns="layer", values="heads").astype(float).loc[rows["task"].unique()]
-    parts = [f"in layer {row.idxmax()} for {task} ({row.max():.0f} heads)" for task, row in heads.iterrows()]
+    heads = heads[heads.max(axis=1) > 0]
+    if heads.empty:
+        return "No head of any task is multi-functional."
+    parts = [
+        f"in layer {row.idxmax()} for {task} ({counted(int(row.max()), 'head')})"
+        for task, row in heads.iterrows()
+    ]
     last = heads.iloc[:, -1].mean()
     return (
         f"Multi-functional heads are most frequent {listed(parts)}. The last layer has {last:.1f} of them on average "
@@ -146,7 +153,7 @@ def removed_labels(table: pd.DataFrame, labels: dict[str, str]) -> str:
         roles = taken["role"].value_counts()
         most = f", most for {roles.index[0]} ({roles.iloc[0]})" if len(roles) else ""
         parts.append(
-            f"the {labels[label]} rule takes away {len(taken)} ({len(taken) / published.sum():.1%}{most})"
+            f"the {labels[label]} rule takes away {len(taken)} ({len(taken) / max(published.sum(), 1):.1%}{most})"
         )
     return f"Of {published.sum():,} published labels {listed(parts)}."
 
@@ -171,7 +178,7 @@ def changed_most(changes: pd.DataFrame) -> str:
     there, elsewhere = sizes[layer].mean(), sizes.drop(columns=layer).mean(axis=None)
     return (
         f"Layer {layer} changes most in {in_words((tops == layer).sum())} of {in_words(len(tops))} tasks (mean change "
-        f"{there:.1f} against {elsewhere:.1f} in the other layers)."
+        f"{_short(there)} against {_short(elsewhere)} in the other layers)."
     )
 
 
@@ -179,6 +186,8 @@ def gains_and_losses(transitions: pd.DataFrame) -> str:
     """How many labels fine-tuning gives and takes; `transitions` has columns role, gained, lost."""
     moves = transitions.groupby("role")[["gained", "lost"]].sum().astype(int)
     gained, lost = moves["gained"], moves["lost"]
+    if not gained.sum() and not lost.sum():
+        return "Fine-tuning changes no label."
     return (
         f"Over all tasks fine-tuning gives {gained.sum()} labels and takes {lost.sum()}. Most gains are of "
         f"{gained.idxmax()} ({gained.max()}), most losses of {lost.idxmax()} ({lost.max()})."
@@ -227,87 +236,6 @@ def moved_attention(masses: pd.DataFrame) -> str:
     )
 
 
-def spread_of_runs(counts: pd.DataFrame) -> str:
-    """How far the counts of heads differ from run to run; columns task, seed, role, published."""
-    runs = counts.dropna(subset="seed").groupby(["role", "task"])["published"].agg(["min", "max", "count"])
-    spread = (runs["max"] - runs["min"]).astype(float)
-    role, task = spread.idxmax()
-    row = runs.loc[(role, task)]
-    return (
-        f"Over {int(runs['count'].max())} fine-tuning runs the number of heads with a role differs by "
-        f"{spread.median():g} (median over tasks and roles), and most for {role} in {task}: from {row['min']:.0f} to "
-        f"{row['max']:.0f} heads."
-    )
-
-
-def shared_by_runs(agreement: pd.DataFrame) -> str:
-    """Whether runs agree more with each other than with the pre-trained encoder; that of `label_agreement`."""
-    rows = agreement.dropna(subset=["between_runs", "with_pretrained"])
-    between, before = rows["between_runs"].mean(), rows["with_pretrained"].mean()
-    return (
-        f"Two runs share {between:.0%} of the heads that either labels (mean Jaccard index), a run and the pre-trained "
-        f"encoder {before:.0%}. {int(rows['always'].sum())} labels stand in every run, {int(rows['ever'].sum())} in at "
-        f"least one."
-    )
-
-
-def threshold_choice(sweep: pd.DataFrame, tau: float | int, reach: float = 0.5) -> str:
-    """How much labels depend on the threshold around its default; `sweep` is that of `tau_sweep` with tasks."""
-    near = sweep[sweep["tau"].between(tau - reach, tau + reach)]
-    lowest = near.groupby("role", sort=False)["jaccard"].min()
-    return (
-        f"A threshold that differs from τ = {tau:g} by at most {reach:g} changes the heads of {lowest.idxmin()} most "
-        f"(Jaccard index down to {lowest.min():.2f}) and those of {lowest.idxmax()} least ({lowest.max():.2f})."
-    )
-
-
-def small_samples(stability: pd.DataFrame) -> str:
-    """How well labels of the smallest sample agree with those of all sequences; that of `label_stability`."""
-    rows = stability[stability["size"] == stability["size"].min()]
-    least = rows.groupby("role")["jaccard"].mean()
-    return (
-        f"{rows['size'].min()} sequences give {rows['agreement'].mean():.0%} of the heads the label that all sequences "
-        f"give them, but share only {rows['jaccard'].mean():.0%} of the labelled heads with them (Jaccard index); "
-        f"{least.idxmin()} is least stable ({least.min():.0%})."
-    )
-
-
-def labelled_controls(controls: pd.DataFrame) -> str:
-    """Which roles a control is labelled with as often as the encoder; the first control is the encoder."""
-    wide = controls.pivot(index="role", columns="control", values="published").astype("Float64").fillna(0)
-    wide = wide.loc[controls["role"].unique(), controls["control"].unique()].astype(float)
-    encoder, others = wide.iloc[:, 0], wide.iloc[:, 1:]
-    highest = others.max(axis=1)
-    counts = {role: counted(int(heads), "head") for role, heads in highest.items()}
-    parts = [
-        f"{role} ({others.loc[role].idxmax()}: {counts[role]}, {encoder.name}: {encoder[role]:.0f})"
-        for role in wide.index[(highest > 0) & (highest >= encoder)]
-    ]
-    if not parts:
-        return f"No control has as many labels of any role as the {encoder.name} encoder."
-    alone = "these labels prove nothing alone"
-    return f"A control has at least as many labels as the encoder for {listed(parts)}: {alone}."
-
-
-def false_labels(rates: pd.DataFrame, alpha: float) -> str:
-    """The rule and the shape of scores with the highest rate of false labels; that of `size_table`."""
-    null = rates[(rates["effect"] == 0) & ~rates["rule"].str.endswith("_family")]
-    worst = null.loc[null.groupby("rule", sort=False)["rate"].idxmax()].set_index("rule")
-    t, audited = worst.loc["t"], worst.loc["audited"]
-    return (
-        f"At a nominal level of {alpha:.0%} the t test labels up to {t['rate']:.1%} of the heads wrongly "
-        f"({t['shape'].replace('_', '-')} scores, n = {t['n']:,}); the audited rule at most {audited['rate']:.1%}."
-    )
-
-
-def needed_sequences(power: pd.DataFrame) -> str:
-    """How many sequences find an effect; that of `needed`."""
-    least = power["effect"].min()
-    rows = power[power["effect"] == least].set_index("correction")["n"]
-    parts = [f"{n:,} sequences ({name})" for name, n in rows.items()]
-    return f"To find an effect of {least:g} standard deviations with a power of 0.8 the t test needs {listed(parts)}."
-
-
 def verdicts(claims: pd.DataFrame) -> str:
     """How many claims hold; that of `claim_table`."""
     counts = claims["verdict"].value_counts()
@@ -315,6 +243,11 @@ def verdicts(claims: pd.DataFrame) -> str:
              f"{count} {name if count == 1 else name.replace('holds', 'hold').replace('does', 'do')}"
              for name, count in counts.items()]  # fmt: skip
     return f"Of {len(claims)} claims {listed(parts)}."
+
+
+def _short(number: float) -> str:
+    """One decimal, or one significant digit where that would be 0.0."""
+    return f"{number:.1f}" if abs(number) >= 0.1 else f"{number:.1g}"
 
 
 def _head(row: pd.Series) -> str:

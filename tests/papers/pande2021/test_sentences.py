@@ -42,9 +42,12 @@ def test_uniform_block():
 
 def test_role_counts():
     table = roles(assigned=[True, False, False, False, True, True, True, False])
-    assert sentences.role_counts(table) == (
-        "Of 4 heads 3 have the role cls and 1 local; local is rarest (1 head)."
-    )
+    assert sentences.role_counts(table) == "Of 4 heads 3 have the role cls and 1 have the role local."
+    third = pd.concat([table, table[:4].assign(role="sep")])
+    assert sentences.role_counts(third).endswith("; the rarest role is sep (1 head).")
+    absent = pd.concat([table, table[:4].assign(role="sep", assigned=False)])
+    assert sentences.role_counts(absent).endswith("local; no head has the role sep.")
+    assert sentences.role_counts(table.assign(assigned=False)) == "None of 4 heads has a role."
     untestable = pd.concat([table, table[:4].assign(role="block", assigned=pd.NA)]).astype(
         {"assigned": "boolean"}
     )
@@ -77,7 +80,7 @@ def test_decided():
     text = sentences.decided(table, 3)
     assert "85.7% of 7 p-values lie within 0.05 of 0 or 1" in text
     assert "1 mean above τ does not pass the test" in text
-    assert "No means above τ do not pass" in sentences.decided(table.assign(mean=0), 3)
+    assert "Every mean above τ passes the test." in sentences.decided(table.assign(mean=0), 3)
 
 
 def test_near_threshold():
@@ -103,6 +106,7 @@ def test_fullest_layers():
         "Multi-functional heads are most frequent in layer 1 for mrpc (6 heads). "
         "The last layer has 1.0 of them on average over tasks, a layer 3.0."
     )
+    assert sentences.fullest_layers(counts.assign(heads=0)) == "No head of any task is multi-functional."
     assert "in layer 0 for mrpc (9 heads)" in sentences.fullest_layers(counts.assign(heads=[9, 6, 1]))
 
 
@@ -143,6 +147,8 @@ def test_changed_most():
         "Layer 3 changes most in three of four tasks (mean change 1.6 against 0.6 in the other layers)."
     )
     assert sentences.changed_most(changes(1)).startswith("Layer 1 changes most in three of four tasks")
+    small = changes(3).assign(difference=changes(3)["difference"] / 100)
+    assert "(mean change 0.02 against 0.006 in" in sentences.changed_most(small)
     assert "Layer 0 changes most in four of four" in sentences.changed_most(changes(0))
 
 
@@ -151,6 +157,7 @@ def test_gains_and_losses():
     assert sentences.gains_and_losses(moves) == (
         "Over all tasks fine-tuning gives 3 labels and takes 5. Most gains are of nsubj (3), most losses of cls (4)."
     )
+    assert sentences.gains_and_losses(moves.assign(gained=0, lost=0)) == "Fine-tuning changes no label."
     assert "most losses of nsubj (9)" in sentences.gains_and_losses(moves.assign(lost=[9, 0, 4]))
 
 
@@ -188,71 +195,12 @@ def test_resting_attention():
     assert "on [SEP]: a layer" in sentences.resting_attention(masses.assign(cls=0.1), "tiny")
 
 
-def test_runs_and_their_agreement():
-    counts = pd.DataFrame({"task": "mrpc", "role": ["cls"] * 3 + ["sep"] * 2, "seed": [0, 1, np.nan, 0, 1],
-                           "published": [60, 66, 1, 2, 2]})  # fmt: skip
-    assert sentences.spread_of_runs(counts) == (
-        "Over 2 fine-tuning runs the number of heads with a role differs by 3 (median over tasks and roles), and most "
-        "for cls in mrpc: from 60 to 66 heads."
-    )
-    agreement = pd.DataFrame({"between_runs": [0.9, 0.7], "with_pretrained": [0.5, 0.7], "always": [3, 4],
-                              "ever": [5, 6]})  # fmt: skip
-    assert "share 80% of the heads" in sentences.shared_by_runs(agreement)
-    assert "encoder 60%. 7 labels stand in every run, 11 in" in sentences.shared_by_runs(agreement)
-
-
-def test_choices():
-    sweep = pd.DataFrame(
-        {"role": ["cls", "sep"] * 2, "tau": [3.0, 3.0, 3.5, 3.5], "jaccard": [1, 1, 0.9, 0.2]}
-    )
-    assert "heads of sep most (Jaccard index down to 0.20) and those of cls least (0.90)" in (
-        sentences.threshold_choice(sweep, 3)
-    )
-    stability = pd.DataFrame(
-        {
-            "role": ["cls", "sep", "sep"],
-            "size": [20, 20, 50],
-            "agreement": [1, 0.8, 1],
-            "jaccard": [0.9, 0.3, 1],
-        }
-    )
-    assert sentences.small_samples(stability).startswith("20 sequences give 90% of the heads")
-    assert "share only 60%" in sentences.small_samples(stability)
-    assert "sep is least stable (30%)" in sentences.small_samples(stability)
-
-
-def test_labelled_controls():
-    controls = pd.DataFrame(
-        {
-            "control": ["fine-tuned"] * 2 + ["shuffled"] * 2,
-            "role": ["cls", "local"] * 2,
-            "published": [6, 5, 6, 0],
-        }
-    )
-    assert sentences.labelled_controls(controls) == (
-        "A control has at least as many labels as the encoder for cls (shuffled: 6 heads, fine-tuned: 6): "
-        "these labels prove nothing alone."
-    )
-    assert sentences.labelled_controls(controls.assign(published=[6, 5, 1, 0])).startswith("No control")
-
-
-def test_simulations_and_claims():
-    rates = pd.DataFrame(
-        [("normal", 20, 0.0, "t", 0.05), ("left_skewed", 100, 0.0, "t", 0.17), ("normal", 20, 0.0, "audited", 0.01),
-         ("normal", 20, 0.5, "t", 0.9), ("normal", 20, 0.0, "audited_family", 0.8)],
-        columns=["shape", "n", "effect", "rule", "rate"],
-    )  # fmt: skip
-    assert (
-        "up to 17.0% of the heads wrongly (left-skewed scores, n = 100); the audited rule at most 1.0%"
-        in (sentences.false_labels(rates, 0.05))
-    )
-    power = pd.DataFrame({"effect": [0.2, 0.2, 0.5], "correction": ["none", "BY", "BY"], "n": [156, 1555, 9]})
-    assert "needs 156 sequences (none) and 1,555 sequences (BY)" in sentences.needed_sequences(power)
-    claims = pd.DataFrame({"verdict": ["holds", "holds", "undecided"]})
-    assert sentences.verdicts(claims) == "Of 3 claims 2 hold and 1 is undecided."
-
-
 def test_sentences_of_a_whole_role_table():
     table = role_table()
     assert "block" in sentences.role_counts(table)
     assert sentences.strongest_heads(table) != sentences.strongest_heads(role_table(seed=1))
+
+
+def test_verdicts():
+    claims = pd.DataFrame({"verdict": ["holds", "holds", "undecided"]})
+    assert sentences.verdicts(claims) == "Of 3 claims 2 hold and 1 is undecided."
