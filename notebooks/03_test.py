@@ -32,6 +32,7 @@ weighted_block = True
 
 # %%
 import pandas as pd
+from IPython.display import Markdown
 
 from analysis.figures import assignment, finding, forest, style
 from analysis.papers.pande2021 import overlap_heatmap, overlap_upset, p_values, sentences
@@ -70,6 +71,9 @@ results.save_figure(assignment(table).figure, f"F4-assignment-{task}")
 
 # %%
 finding(sentences.role_counts(table))
+
+# %% [markdown]
+# The heads with each role before and after fine-tuning, and how many sequences can show the role:
 
 # %%
 counts = pd.DataFrame(
@@ -130,6 +134,10 @@ results.save_figure(forest(table, tau), f"F10-forest-{task}")
 # %%
 finding(sentences.near_threshold(table, tau))
 
+# %% [markdown]
+# How many heads have both labels or one, and the median effect (mean minus $\tau$ in standard deviations), share of
+# sequences above $\tau$ and skewness:
+
 # %%
 counts = pd.crosstab(table["role"], label_comparison(table)).loc[table["role"].unique()]
 counts.join(table.groupby("role")[["effect", "above", "skewness"]].median()).style.format(precision=2)
@@ -138,11 +146,10 @@ counts.join(table.groupby("role")[["effect", "above", "skewness"]].median()).sty
 limit = 1 / (1 + resamples)
 heads = len(table) // table["role"].nunique()
 needed = alpha / heads / sum(1 / rank for rank in range(1, heads + 1))
-print(
-    f"least p of {resamples} resamples: {limit:.4f}; BY over {heads} heads asks {needed:.6f} of a lone head: "
-    "the audit therefore corrects the t test and takes the bootstrap as a bound"
+Markdown(
+    f"The least p-value of {resamples} resamples is {limit:.4f}, but BY over {heads} heads asks {needed:.6f} of a lone "
+    "head. So the audit corrects the t test and takes the bootstrap as a bound."
 )
-print(table["status"].value_counts().to_string())
 
 # %% [markdown]
 # A label that only the published rule gives belongs to a head near $\tau$, or to a head whose scores are so skewed to
@@ -164,14 +171,7 @@ labelled = table[table["assigned"].fillna(False)].groupby("role")["control_share
 counts.assign(median_control_share=labelled).style.format(precision=2, na_rep="–")
 
 # %%
-syntactic = table[table["role"].isin(["syntactic", *relations])]
-kept = syntactic[syntactic["assigned_controlled"].fillna(False)]
-heads = [f"{row.layer}-{row.head} {row.role}" for row in kept.itertuples()]
-print(
-    f"{int(syntactic['assigned'].sum())} syntactic labels by the published rule, {len(kept)} under control: ",
-    end="",
-)
-print(", ".join(heads) or "none")
+finding(sentences.kept_under_control(table[table["role"].isin(["syntactic", *relations])]))
 
 # %% [markdown]
 # ## Does the released arithmetic matter?

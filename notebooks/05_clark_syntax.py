@@ -210,8 +210,9 @@ results.save_figure(head_arcs(at_work), "clark-F5-heads")
 # %%
 clusters = results.load_table("clark_clusters")
 linguistic = linguistic_heads(found, readings, alpha)
-figure = head_map(clusters, clusters["behaviour"], linguistic, clusters["stress"].iloc[0])
-results.save_figure(figure, "clark-F6-clusters")
+results.save_figure(
+    head_map(clusters, clusters["behaviour"], linguistic, clusters["stress"].iloc[0]), "clark-F6-clusters"
+)
 
 # %%
 finding(sentences.linguistic_layers(linguistic, clusters))
@@ -241,8 +242,7 @@ finding(sentences.probes_compared(summary))
 
 # %%
 Markdown(
-    f"Trained on {training['sentence'].nunique()} sentences with word vectors of {probing.vectors}; "
-    f"left out: {probing.left_out}."
+    f"Trained on {training['sentence'].nunique()} sentences; the vectors of words are {probing.vectors}."
 )
 
 # %%

@@ -86,7 +86,11 @@ def linguistic_heads(
         dependencies["accuracy"] > dependencies["offset_accuracy"]
     )
     relations = dependencies[ahead].rename(columns={"relation": "finds"})
-    antecedents = coreference[coreference["scored_on"] == BOTH_HALVES].dropna(subset="layer").assign(finds="coreference")
+    antecedents = (
+        coreference[coreference["scored_on"] == BOTH_HALVES]
+        .dropna(subset="layer")
+        .assign(finds="coreference")
+    )
     both = pd.concat([relations, antecedents])[["layer", "head", "finds"]].astype({"layer": int, "head": int})
     return (
         both.groupby(["layer", "head"])["finds"]

@@ -100,7 +100,9 @@ def coreference_accuracy(table: pd.DataFrame, title: str = "") -> Figure:
                   label=row["system"] + head)  # fmt: skip
     axes.vlines(places[1:] - 0.5, 0, 1, color="0.85", linewidth=0.6, zorder=0)
     axes.set_xticks(places, labels=[ALL, *KINDS])
-    axes.set(xlabel=f"kind of mention ({table['n'].max()} anaphors of the held-out half)", ylim=(0, 1))
+    axes.set(
+        xlabel=f"kind of mention ({table['n'].max()} anaphors; heads chosen on the other half)", ylim=(0, 1)
+    )
     axes.set_ylabel("antecedent found\n(proportion of anaphors)")
     figure.legend(ncols=2, loc="outside lower center", handletextpad=0.3)
     return titled(figure, title)

@@ -158,6 +158,19 @@ def removed_labels(table: pd.DataFrame, labels: dict[str, str]) -> str:
     return f"Of {published.sum():,} published labels {listed(parts)}."
 
 
+def kept_under_control(table: pd.DataFrame) -> str:
+    """Which syntactic labels are left under control; `table` holds the rows of these roles of a role table."""
+    kept = table[table["assigned_controlled"].fillna(False).astype(bool)]
+    heads = kept.groupby("role", sort=False).apply(
+        lambda rows: listed(rows.apply(_head, axis=1)), include_groups=False
+    )
+    names = listed(f"{heads[role]} for {role}" for role in heads.index)
+    return (
+        f"Of {int(table['assigned'].sum())} published labels of syntactic roles {len(kept)} are left under control"
+        f"{f': {names}' if len(kept) else ''}."
+    )
+
+
 def released_arithmetic(differences: pd.DataFrame, tested: int) -> str:
     """How many labels the released arithmetic changes; columns role, heads, as of `arithmetic_differences`."""
     heads = differences.groupby("role", sort=False)["heads"].sum()
@@ -215,9 +228,8 @@ def resting_attention(masses: pd.DataFrame, note: str) -> str:
         f"{TARGETS[name]} up to {rows[name].max():.0%} (layer {rows[name].idxmax()[1]}, {rows[name].idxmax()[0]})"
         for name in ("cls", "sep")
     ]
-    return (
-        f"Before fine-tuning ({note}) heads park attention on {TARGETS[target]}: a layer gives {listed(parts)} on average."
-    )
+    given = f"a layer gives {listed(parts)} on average"
+    return f"Before fine-tuning ({note}) heads park attention on {TARGETS[target]}: {given}."
 
 
 def moved_attention(masses: pd.DataFrame) -> str:

@@ -122,6 +122,19 @@ def test_removed_labels_of_two_and_three_rules():
     )
 
 
+def test_kept_under_control():
+    table = roles(
+        assigned=[True] * 5 + [False] * 3, assigned_controlled=[True, False, True] + [False] * 4 + [None]
+    )
+    assert sentences.kept_under_control(table) == (
+        "Of 5 published labels of syntactic roles 2 are left under control: 0-0 and 1-0 for local."
+    )
+    none = sentences.kept_under_control(
+        table.assign(assigned_controlled=pd.array([False] * 8, dtype="boolean"))
+    )
+    assert none == "Of 5 published labels of syntactic roles 0 are left under control."
+
+
 def test_released_arithmetic():
     table = pd.DataFrame({"role": ["local", "cls", "local"], "heads": [0, 0, 0]})
     assert (
@@ -187,7 +200,9 @@ def test_moved_attention():
 
 
 def test_resting_attention():
-    masses = pd.DataFrame({"task": "mrpc", "state": "pretrained", "layer": [0, 1], "cls": [0.1, 0.5], "sep": [0.3, 0.2]})
+    masses = pd.DataFrame(
+        {"task": "mrpc", "state": "pretrained", "layer": [0, 1], "cls": [0.1, 0.5], "sep": [0.3, 0.2]}
+    )
     assert sentences.resting_attention(masses, "tiny") == (
         "Before fine-tuning (tiny) heads park attention on [CLS]: a layer gives [CLS] up to 50% (layer 1, mrpc) and "
         "[SEP] up to 30% (layer 0, mrpc) on average."
