@@ -91,6 +91,9 @@ claims.style.format(precision=3).hide().set_properties(**{"text-align": "left", 
 # %%
 finding(sentences.verdicts(claims))
 
+# %% [markdown]
+# The same claims under the controlled label:
+
 # %%
 under = claims["controlled"].str.rsplit(": ", n=1).str[-1]
 changed = claims[(under != "") & (under != claims["verdict"])]
