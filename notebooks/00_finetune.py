@@ -35,15 +35,20 @@ training_precision = "float32"  # float32, bfloat16, or auto: bfloat16 where the
 
 # %%
 import pandas as pd
+from IPython.display import Markdown
 
-from analysis.encoders import baselines, encoder_note, evaluate, finetune
+from analysis.encoders import baselines, encoder_note, evaluate, finetune, training_history
+from analysis.figures import finding, learnt, style, training_curves
 from analysis.study import Results, seeds_of
 from analysis.texts import TASKS, load_examples
 
+style()
 results = Results(profile)
 train = load_examples(task, source, "train", train_n, seed)
 dev = load_examples(task, source, "dev", dev_n, seed)
-print(f"{task}: {len(train)} training and {len(dev)} dev examples from {source}")
+Markdown(f"{task}: {len(train):,} training and {len(dev):,} dev examples from {source}.")
+
+# %%
 labels = {"train": [e.label for e in train], "dev": [e.label for e in dev]}
 bins = None if TASKS[task].limits is None else 5
 shares = pd.DataFrame(
@@ -86,11 +91,22 @@ else:
 for run, folder in folders.items():
     results.record_weights(f"{task}-finetuned-{run}", load_encoder(folder).digest)
 
+# %%
+history = pd.concat(
+    [training_history(folder).assign(seed=run) for run, folder in folders.items() if checkpoint is None]
+    or [pd.DataFrame(columns=["seed", "epoch", "measure", "value"])]
+)
+if len(history):  # ready checkpoints have no log
+    results.save_figure(training_curves(history), f"F0-training-{task}")
+
 # %% [markdown]
+# The figure shows the training loss (nats) and, where every epoch is scored, the scores on the dev examples.
+#
 # ## Compare with the baselines
 #
-# The constant answer is the majority class (for numbers the mean). The bag of words is a logistic regression on the counts of the words of each text. It cannot relate the two texts
-# of a pair, so on pair tasks it shows how much the single words give away.
+# The constant answer is the majority class (for numbers the mean). The bag of words is a logistic regression on the counts
+# of the words of each text. It cannot relate the two texts of a pair, so on pair tasks it shows how much the single words
+# give away.
 
 # %%
 shared = pd.DataFrame(baselines(task, train, dev))
@@ -103,13 +119,8 @@ results.save_part(rows, "finetune", task)
 rows.style.format(precision=3).hide()
 
 # %%
-main = rows[rows["metric"] == TASKS[task].metrics[0]]
-print(
-    f"{TASKS[task].metrics[0]}: fine-tuned {main['finetuned'].min():.3f} to {main['finetuned'].max():.3f} over "
-    f"{len(main)} seeds, bag of words {main['bag_of_words'].iloc[0]:.3f}, constant {main['constant'].iloc[0]:.3f} "
-    f"(95 % margin of one score at most {len(dev) ** -0.5:.3f})"
-)
+finding(learnt(rows[rows["metric"] == TASKS[task].metrics[0]]))
 
 # %% [markdown]
-# *What to look at.* The fine-tuned score should lie above both baselines by more than the margin. Where it does
-# not, the fine-tuned heads of this task say little about the task.
+# The 95 % margin of a proportion on the dev examples is at most $1 / \sqrt{n}$. Where the fine-tuned score does not lie
+# above both baselines by more than that, the fine-tuned heads of this task say little about the task.

@@ -9,8 +9,8 @@
 # %% [markdown]
 # # 2. Sieves, patterns and scores
 #
-# **Question.** What does a sieve look like on a sentence, what does a head look like that scores high, and how are
-# the scores distributed over sequences: would their average tell the whole story?
+# **Question.** What does a sieve look like on a sentence? What does a head look like that scores high? How are the
+# scores distributed over sequences, and does their average tell the whole story?
 #
 # *Source: Pande et al. 2021, figures of sieves and attention patterns, and the argument for a test (claim C11).*
 
@@ -21,7 +21,6 @@ encoder = "minilm"
 checkpoint = None
 max_tokens = 128
 seeds = [0, 1]  # of the fine-tuning runs: the first is shown
-seed = 0  # of the illustrating sequence
 device = "cpu"
 tau = 3.0  # the score above which a head has a role
 window = 2  # tokens on each side that count as local
@@ -34,12 +33,12 @@ weighted_block = True  # multiply the rows of the block role by their entropy, a
 import numpy as np
 
 from analysis.encoders import load_encoder
-from analysis.figures import attention_maps, mean_maps, sieve_diagrams, style
-from analysis.papers.pande2021 import role_sieves, score_distributions
+from analysis.figures import attention_maps, finding, mean_maps, sieve_diagrams, style
+from analysis.papers.pande2021 import illustration, role_sieves, score_distributions, sentences
 from analysis.scores import read_attention
 from analysis.statistics import COARSE, compose, published_table
 from analysis.study import Results
-from analysis.texts import load_examples, parse
+from analysis.texts import TASKS, parse
 
 style()
 results = Results(profile)
@@ -50,16 +49,11 @@ table = published_table(scores, tau)
 # %% [markdown]
 # ## F1. Sieves of one sequence
 #
-# The sequence is a short one of the bundled corpus with many of the relations, whatever data the scores come from:
-# task data are not reprinted. The outlined token is the current one; arrows lead to the tokens that its sieve names.
+# A made-up sequence that has every role: one sentence for a task of single sentences, else two. The outlined token is
+# the current one. Arrows lead to the tokens that its sieve names.
 
 # %%
-examples = load_examples(task, "bundled", "dev", 50, seed)
-richness = [
-    8 * len({r.label for r in e.relations} & set(relations)) - len(" ".join(e.texts).split())
-    for e in examples
-]
-example = examples[int(np.argmax(richness))]  # one more relation is worth eight more words
+example = illustration(TASKS[task].pair)
 model = load_encoder(results.weights(task, seeds[0], encoder, checkpoint), device)
 choices = (window, relations, direction, arithmetic)
 sieves = role_sieves(model, example, parse([example]), *choices, max_tokens)
@@ -72,8 +66,8 @@ results.save_figure(sieve_diagrams(tokens, sieves, queries), f"F1-sieves-{task}"
 # %% [markdown]
 # ## F2. Heads that show the patterns
 #
-# For each role, the head of the fine-tuned encoder with the highest mean score over the scored sequences, on the
-# same sequence. Local heads show a diagonal, delimiter heads columns, block heads squares.
+# For each role, the head of the fine-tuned encoder with the highest mean score over the scored sequences, on the same
+# sequence. A local head shows a diagonal, a delimiter head shows columns, a block head shows squares.
 
 # %%
 means = scores.mean("sequence")
@@ -89,34 +83,44 @@ panels = {
 }
 results.save_figure(attention_maps(panels), f"F2-attention-{task}")
 
+# %%
+finding(sentences.strongest_heads(table))
+
 # %% [markdown]
-# *What to look at.* One sequence is an illustration, not evidence: a head chosen for its mean need not show its
-# pattern on every sequence.
+# One sequence is an illustration, not evidence. A head with a high mean need not show its pattern on every sequence.
 #
 # ## F3. Scores over sequences
 #
-# Left, the scores of single sequences, pooled over heads and for the strongest head; right, how skewed the scores of
-# each head are. A bare mean above the threshold can come from a few sequences; this is why the study tests.
+# Each panel shows the scores of single sequences for one role: of all heads (grey), and of the head with the mean
+# nearest to the threshold (blue), where the label is decided. A mean above the threshold can come from a few sequences
+# with high scores. This is why the study tests the mean.
 
 # %%
 results.save_figure(score_distributions(scores, tau), f"F3-distributions-{task}")
 
 # %%
-skewed = scores.to_series().groupby(["role", "layer", "head"]).skew().abs()
-print(
-    f"{len(bank.sequence)} sequences; skewness beyond 1 in {np.mean(skewed.dropna() > 1):.0%} of heads and roles; "
-    f"a uniform head would score {np.log(bank.tokens).mean().item():.2f} on block, 1 on every other role"
-)
+skewness = scores.to_series().groupby(["role", "layer", "head"]).skew()
+finding(sentences.skewed_scores(skewness, len(bank.sequence)))
 
 # %% [markdown]
-# The block role multiplies every row by its entropy, as published, so that even a head without any pattern scores
-# about $\ln T$ on it: its labels must be read beside this control (set `weighted_block = False` to remove the factor).
-#
+# The block role multiplies every row by its entropy, as published. So even a head without any pattern scores about
+# $\ln T$ on it. Set `weighted_block = False` to remove the factor.
+
+# %%
+block = np.log(bank.tokens).mean().item() if weighted_block else 1.0
+finding(sentences.uniform_block(block, tau))
+
+# %% [markdown]
 # ## Mean scores of every head
+#
+# The scale is logarithmic and centred at 1, the score of uniform attention: red heads attend to the tokens of the role
+# more than a uniform head does, blue heads less.
 
 # %%
 results.save_figure(mean_maps(table, tau), f"F3-means-{task}")
 
+# %%
+finding(sentences.role_counts(table))
+
 # %% [markdown]
-# *What to look at.* Dots mark heads whose mean passes the test of notebook 3. The scale ends at three times the
-# threshold; many heads go beyond it.
+# Dots mark heads whose mean passes the test of notebook 3.

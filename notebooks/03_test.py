@@ -29,19 +29,19 @@ relations = ["nsubj", "dobj", "amod", "advmod"]
 direction = "dependent_to_head"
 arithmetic = "corrected"
 weighted_block = True
-forest_role = "local"  # whose heads F10 shows
 
 # %%
 import pandas as pd
+from IPython.display import Markdown
 
-from analysis.figures import assignment, forest, style
-from analysis.papers.pande2021 import overlap_heatmap, overlap_upset, p_values
+from analysis.figures import assignment, finding, forest, style
+from analysis.papers.pande2021 import overlap_heatmap, overlap_upset, p_values, sentences
 from analysis.statistics import (
     arithmetic_differences,
+    coarse_memberships,
     compose,
     controlled_table,
     label_comparison,
-    memberships,
     overlap,
     published_table,
 )
@@ -70,6 +70,12 @@ table = tables["finetuned"]
 results.save_figure(assignment(table).figure, f"F4-assignment-{task}")
 
 # %%
+finding(sentences.role_counts(table))
+
+# %% [markdown]
+# The heads with each role before and after fine-tuning, and how many sequences can show the role:
+
+# %%
 counts = pd.DataFrame(
     {s: t.groupby("role", sort=False)["assigned"].sum(min_count=1) for s, t in tables.items()}
 )
@@ -79,41 +85,58 @@ counts.assign(sequences=sequences).rename_axis(f"heads of {len(table) // table['
 # %% [markdown]
 # ## F5. Do roles exclude one another?
 #
-# The sets of heads with each role and their intersections.
+# How many heads have exactly each set of the four coarse roles. *Syntactic* is the pooled role or any of the four
+# relations; *delimiter* is also [CLS] or [SEP] alone.
 
 # %%
 shared = overlap(pd.concat([t.assign(state=s, task=task) for s, t in tables.items()])).drop(columns="task")
 results.save_table(shared, f"overlap-{task}")
-results.save_figure(overlap_upset(memberships(table)), f"F5-sets-{task}")
+members = coarse_memberships(table)
+results.save_figure(overlap_upset(members), f"F5-sets-{task}")
 
 # %%
-results.save_figure(overlap_heatmap(shared[shared["state"] == "finetuned"]).figure, f"F5-overlap-{task}")
+finding(sentences.several_roles(members))
+
+# %% [markdown]
+# The overlap of each two roles: of the heads with the role of the row, the share with the role of the column. The
+# numbers count heads; the diagonal counts those of the role itself.
+
+# %%
+tuned = shared[shared["state"] == "finetuned"]
+results.save_figure(overlap_heatmap(tuned).figure, f"F5-overlap-{task}")
+
+# %%
+finding(sentences.local_and_syntactic(tuned))
 
 # %% [markdown]
 # ## F9. How close are the decisions?
 #
-# Where most p-values lie near 0 or 1, the label mostly says on which side of $\tau$ the mean lies; the margin and the
-# choice of $\tau$ then matter more than the level of the test.
+# Most p-values lie near 0 or 1. The label then says on which side of $\tau$ the mean lies, and the choice of $\tau$
+# matters more than the level of the test.
 
 # %%
 results.save_figure(p_values(table, alpha), f"F9-p-values-{task}")
 
 # %%
-tested = table["p"].dropna()
-near = ((tested < 0.05) | (tested > 0.95)).mean()
-above = (table["mean"] > tau) & ~table["assigned"].fillna(False)
-print(f"{near:.1%} of {len(tested)} p-values lie within 0.05 of 0 or 1; ", end="")
-print(f"{above.sum()} heads and roles have a mean above tau = {tau:g} without passing the test")
+finding(sentences.decided(table, tau))
 
 # %% [markdown]
 # ## F10. Which labels survive an audit?
 #
 # The published label asks whether an uncorrected t test rejects. The *audited* label asks more: the p-value, corrected
 # after Benjamini and Yekutieli over all heads of the role, lies below $\alpha$; the lower bound of the bootstrap-t
-# interval lies above $\tau$; and enough sequences have the role. The figure shows every head's mean with its interval.
+# interval lies above $\tau$; and enough sequences have the role. The figure shows, for every role, the heads with the
+# means nearest to $\tau$ and their intervals.
 
 # %%
-results.save_figure(forest(table, forest_role, tau), f"F10-forest-{task}")
+results.save_figure(forest(table, tau), f"F10-forest-{task}")
+
+# %%
+finding(sentences.near_threshold(table, tau))
+
+# %% [markdown]
+# How many heads have both labels or one, and the median effect (mean minus $\tau$ in standard deviations), share of
+# sequences above $\tau$ and skewness:
 
 # %%
 counts = pd.crosstab(table["role"], label_comparison(table)).loc[table["role"].unique()]
@@ -123,15 +146,14 @@ counts.join(table.groupby("role")[["effect", "above", "skewness"]].median()).sty
 limit = 1 / (1 + resamples)
 heads = len(table) // table["role"].nunique()
 needed = alpha / heads / sum(1 / rank for rank in range(1, heads + 1))
-print(
-    f"least p of {resamples} resamples: {limit:.4f}; BY over {heads} heads asks {needed:.6f} of a lone head: "
-    "the audit therefore corrects the t test and takes the bootstrap as a bound"
+Markdown(
+    f"The least p-value of {resamples} resamples is {limit:.4f}, but BY over {heads} heads asks {needed:.6f} of a lone "
+    "head. So the audit corrects the t test and takes the bootstrap as a bound."
 )
-print(table["status"].value_counts().to_string())
 
 # %% [markdown]
-# *What to look at.* A label that only the published rule gives belongs to a head near $\tau$, or to scores so skewed
-# to the left that the t test rejects too easily.
+# A label that only the published rule gives belongs to a head near $\tau$, or to a head whose scores are so skewed to
+# the left that the t test rejects too easily.
 #
 # ## Which labels survive a control?
 #
@@ -149,20 +171,13 @@ labelled = table[table["assigned"].fillna(False)].groupby("role")["control_share
 counts.assign(median_control_share=labelled).style.format(precision=2, na_rep="–")
 
 # %%
-syntactic = table[table["role"].isin(["syntactic", *relations])]
-kept = syntactic[syntactic["assigned_controlled"].fillna(False)]
-heads = [f"{row.layer}-{row.head} {row.role}" for row in kept.itertuples()]
-print(
-    f"{int(syntactic['assigned'].sum())} syntactic labels by the published rule, {len(kept)} under control: ",
-    end="",
-)
-print(", ".join(heads) or "none")
+finding(sentences.kept_under_control(table[table["role"].isin(["syntactic", *relations])]))
 
 # %% [markdown]
 # ## Does the released arithmetic matter?
 #
 # The released code divides the local band by one position too many at the end of a sequence and takes the population
-# standard deviation. The table counts the labels that differ when all else is equal.
+# standard deviation. All else is equal here.
 
 # %%
 exact, released = (
@@ -173,4 +188,4 @@ exact, released = (
 )
 differences = arithmetic_differences(exact, released).assign(task=task)[["task", "role", "heads"]]
 results.save_part(differences, "arithmetic", task)
-differences
+finding(sentences.released_arithmetic(differences, int(exact["assigned"].notna().sum())))

@@ -22,8 +22,8 @@ alpha = 0.05  # level of the tests
 # %%
 import pandas as pd
 
-from analysis.figures import label_map, role_map, style
-from analysis.papers.pande2021 import layer_profile, published
+from analysis.figures import LABELS, differing_labels, finding, label_differences, role_map, style
+from analysis.papers.pande2021 import layer_profile, published, sentences
 from analysis.statistics import corrections, label_comparison, layer_counts
 from analysis.study import Results
 
@@ -56,6 +56,9 @@ theirs = [t for t in tasks if t in set(released["task"])]
 results.save_figure(role_map({t: released[released["task"] == t] for t in theirs}), "F6-role-map-bert-base")
 
 # %%
+finding(sentences.frequent_roles(finetuned))
+
+# %%
 heads = finetuned.groupby(["role", "task"], sort=False)["assigned"].sum(min_count=1).unstack()
 heads[tasks].rename_axis(
     columns=f"heads with the role, of {finetuned[['layer', 'head']].drop_duplicates().shape[0]}"
@@ -64,8 +67,8 @@ heads[tasks].rename_axis(
 # %% [markdown]
 # ## F7. Roles per layer
 #
-# Bars: fine-tuned; line: pre-trained. *Multi-functional* heads have at least two of the roles local, syntactic (any
-# relation), delimiter (also [CLS] or [SEP] alone) and block.
+# The number of heads with each role in each layer. *Multi-functional* heads have at least two of the roles local,
+# syntactic (any relation), delimiter (also [CLS] or [SEP] alone) and block.
 
 # %%
 counts = layer_counts(table)
@@ -81,6 +84,9 @@ results.save_figure(
 )
 
 # %%
+finding(sentences.fullest_layers(counts))
+
+# %%
 multi = counts[(counts["role"] == "multi-functional") & (counts["state"] == "finetuned")]
 share = multi.set_index(["task", "layer"])["heads"].unstack().div(finetuned["head"].nunique())
 share.loc[tasks].style.format("{:.0%}").set_caption(
@@ -88,16 +94,18 @@ share.loc[tasks].style.format("{:.0%}").set_caption(
 )
 
 # %% [markdown]
-# *What to look at.* The claims about layers are judged in the summary from exactly these counts.
+# The summary judges the claims about layers from these counts.
 #
-# ## Published and audited labels
+# ## F10. Where the labels differ
 #
-# Each head under both rules: the published one, and the audited one, which corrects for the number of tests, asks a
-# bootstrap whether skewed scores explain the result, and wants enough sequences.
+# The audited rule corrects for the number of tests, asks a bootstrap whether skewed scores explain the result, and wants
+# enough sequences. The figure shows only the heads whose labels differ, named layer-head; more than three are counted.
 
 # %%
-maps = {t: finetuned[finetuned["task"] == t] for t in tasks}
-results.save_figure(label_map(maps), "F10-labels")
+results.save_figure(label_differences(differing_labels(finetuned)), "F10-labels")
+
+# %%
+finding(sentences.removed_labels(finetuned, LABELS))
 
 # %%
 adjusted = corrections(table)
@@ -132,10 +140,4 @@ tests.groupby(["state", "role"], sort=False)[rules].sum(min_count=0).rename_axis
 # %%
 arithmetic = results.join_parts("arithmetic", tasks)
 results.save_table(arithmetic.rename(columns={"heads": "labels"}), "arithmetic")
-arithmetic.pivot(index="role", columns="task", values="heads")[tasks].loc[table["role"].unique()]
-
-# %%
-untested = int(finetuned["assigned"].isna().sum())
-print(
-    f"{int(arithmetic['heads'].sum())} of {len(finetuned) - untested} labels differ; {untested} are untestable"
-)
+finding(sentences.released_arithmetic(arithmetic, int(finetuned["assigned"].notna().sum())))

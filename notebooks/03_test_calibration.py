@@ -29,7 +29,7 @@ minimum = 20
 seed = 0
 
 # %%
-from analysis.figures import style
+from analysis.figures import finding, style
 from analysis.papers.pande2021 import (
     DIVISORS,
     T_RULES,
@@ -38,6 +38,7 @@ from analysis.papers.pande2021 import (
     needed,
     power_curves,
     resampling_limit,
+    robustness,
     size_curves,
     size_table,
     t_test_size,
@@ -61,11 +62,14 @@ rates = calibration.set_index(["effect", "shape", "n", "rule"])["rate"].unstack(
 results.save_figure(size_curves(calibration, alpha), "F11-size")
 
 # %%
+finding(robustness.false_labels(calibration, alpha))
+
+# %%
 rates.loc[0].style.format("{:.1%}").set_caption("label rates at true mean = tau")
 
 # %% [markdown]
-# *What to look at.* The direction of the skew, not the divisor of the standard deviation, moves a t test from its level:
-# it misses right-skewed heads and labels too many left-skewed ones. The bootstrap-t mends a part of both.
+# The direction of the skew moves a t test from its level; the divisor of the standard deviation hardly does. The test
+# misses right-skewed heads and labels too many left-skewed ones. The bootstrap-t mends a part of both.
 
 # %%
 null = calibration[calibration["effect"] == 0]
@@ -96,8 +100,8 @@ comparison.style.hide().format("{:.2%}", subset=["reference", "rate", "differenc
 # %% [markdown]
 # ## F11b. Power
 #
-# Every head of a simulated family has the effect. That is where BY is most generous; the dashed line is the
-# other end, one head with the effect among 143 without it. Skewed scores leave the theory of normal ones.
+# Every head of a simulated family has the effect, which is where BY is most generous. The dashed line is the opposite
+# case: one head with the effect among 143 without it. For skewed scores the rates differ from the theory of normal ones.
 
 # %%
 results.save_figure(power_curves(calibration, alpha), "F11-power")
@@ -105,6 +109,9 @@ results.save_figure(power_curves(calibration, alpha), "F11-power")
 # %%
 sequences = needed(alpha=alpha)
 results.save_table(sequences, "power")
+finding(robustness.needed_sequences(sequences))
+
+# %%
 counts = sequences.pivot(index="correction", columns="effect", values="n").loc[[*DIVISORS]]
 counts.style.format_index("{:g}", axis=1).set_caption(
     "sequences that give the t test a power of 0.8 on normal scores, by effect in standard deviations"

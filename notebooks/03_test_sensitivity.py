@@ -49,7 +49,7 @@ treebank_n = 300  # sentences of it
 import pandas as pd
 
 from analysis.encoders import load_encoder, random_encoder
-from analysis.figures import style
+from analysis.figures import finding, style
 from analysis.files import expand
 from analysis.papers.pande2021 import (
     STRATA,
@@ -63,6 +63,7 @@ from analysis.papers.pande2021 import (
     offset_head,
     parser_accuracy,
     parser_noise,
+    robustness,
     scored_with_controls,
     stability_curves,
     tau_curves,
@@ -88,7 +89,8 @@ audit = {"alpha": alpha, "minimum": minimum, "resamples": resamples, "seed": see
 # %% [markdown]
 # ## F12. The threshold
 #
-# Counts of heads over $\tau$, and how much the set of heads at each $\tau$ shares with the set at the default.
+# Above, the share of heads with each role over $\tau$. Below, how much the set of heads at each $\tau$ shares with the
+# set at the default.
 
 # %%
 taus = sorted({*TAUS, float(tau)})
@@ -98,18 +100,11 @@ results.save_table(sweep, "sensitivity_tau")
 results.save_figure(tau_curves(sweep, tau), "F12-tau")
 
 # %%
-near = sweep[sweep["tau"].between(tau - 0.5, tau + 0.5)]
-lowest = near.groupby("role", sort=False)["jaccard"].agg(["min", "mean"])
-print(f"half a unit around tau = {tau:g} changes most in {lowest['min'].idxmin()}, ", end="")
-print(
-    f"least in {lowest['min'].idxmax()}: Jaccard from {lowest['min'].min():.2f} to {lowest['min'].max():.2f}"
-)
-corrected = (sweep["heads_by"] / sweep["heads"]).where(sweep["tau"] == tau).mean()
-print(f"BY leaves {corrected:.0%} of the labels of a role at tau = {tau:g}")
+finding(robustness.threshold_choice(sweep, tau))
 
 # %% [markdown]
-# *What to look at.* A steep line at the dashes means that the count is a property of the threshold more than of the
-# heads. Does the threshold also decide in which layers they sit?
+# Where a line is steep at the dashes, a slightly different threshold gives a different count: the count then depends on
+# the threshold more than on the heads. Does the threshold also decide in which layers the heads sit?
 
 # %%
 profiles = {task: tau_layers(scores[task], taus, alpha) for task in tasks}
@@ -130,19 +125,12 @@ results.save_table(stability, "sensitivity_n")
 results.save_figure(stability_curves(stability), "F12-stability")
 
 # %%
-most = stability.groupby("task", sort=False)["sequences"].agg(["min", "max"])
-listed = [f"{row.Index} {row.min} to {row.max}" for row in most.itertuples()]
-print(f"sizes above the number of sequences that have the role are left out; there are: {', '.join(listed)}")
-smallest = stability[stability["size"] == stability["size"].min()]
-print(
-    f"{smallest['size'].min()} sequences give {smallest['agreement'].mean():.1%} of heads the label of all sequences, "
-)
-print(f"but a Jaccard index of {smallest['jaccard'].mean():.2f} (means over tasks and roles)")
+finding(robustness.small_samples(stability))
 
 # %% [markdown]
-# *What to look at.* The article's authors released scores of 20 sentences: the left end. The Jaccard index compares
-# labelled heads only; the proportion of heads with the same label, in the table, is flattered by the many heads that
-# never have the role.
+# The article's authors released scores of 20 sentences, the left end of the axis. The Jaccard index compares labelled
+# heads only. The proportion of heads with the same label looks better because many heads never have the role. Sizes above
+# the number of sequences that have the role are left out.
 #
 # ## Other definitions of the roles
 
@@ -233,6 +221,9 @@ few = others[others["control"].isin(["uniform", "shuffled", "twin", "random weig
 results.save_figure(control_counts(pd.concat([real, few])), "F12-controls")
 
 # %%
+finding(robustness.labelled_controls(pd.concat([real, few])))
+
+# %%
 rules = ["published", "audited", "controlled"]
 others.groupby("control", sort=False)[rules].sum().join(others.groupby("control")["n"].max())
 
@@ -246,10 +237,10 @@ held = others[others["controlled"] > 0].groupby("control", sort=False)["role"].a
 print("roles that are left under control:", "; ".join(f"{name}: {of}" for name, of in held.items()) or "none")
 
 # %% [markdown]
-# *What to look at.* Labels that a control gets too say nothing about the head. No control can touch cls, sep and
-# delimiter but uniform attention; constant scores, as those of a uniform head where $T$ plays no part, are untestable,
-# hence without label. An ideal head is rightly local, and by the published rule also syntactic wherever words stand
-# close to their heads: that is what its twin takes away.
+# Labels that a control gets too say nothing about the head. No control can touch cls, sep and delimiter but uniform
+# attention. Constant scores, as those of a uniform head where $T$ plays no part, are untestable and so have no label. An
+# ideal head is rightly local, and by the published rule also syntactic wherever words stand close to their heads: that is
+# what its twin takes away.
 #
 # ## Errors of the parser
 #

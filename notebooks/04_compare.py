@@ -37,8 +37,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.encoders import encoder_note
-from analysis.figures import change_intervals, change_map, style
-from analysis.papers.pande2021 import mass_change, transitions_plot
+from analysis.figures import change_intervals, change_map, finding, style
+from analysis.papers.pande2021 import mass_change, sentences, transitions_plot
 from analysis.statistics import (
     CHANGES,
     adjust,
@@ -74,6 +74,9 @@ average = changes.groupby(["role", "layer", "head"], sort=False).mean(numeric_on
 results.save_figure(change_map(average), "F8-change")
 
 # %%
+finding(sentences.changed_most(changes))
+
+# %%
 by_layer = (
     changes.assign(size=changes["difference"].abs()).groupby(["task", "layer"])["size"].mean().unstack()
 )
@@ -84,10 +87,14 @@ by_layer.loc[tasks].style.format(precision=2).set_caption(
 # %% [markdown]
 # ## F8b. Roles gained and lost
 #
-# By the published label, which turns at the threshold: a head close to it can gain or lose a role by chance.
+# The figure counts published labels. A head close to the threshold can gain or lose a role by chance.
 
 # %%
-results.save_figure(transitions_plot(transitions(before, after)), "F8-transitions")
+moves = transitions(before, after)
+results.save_figure(transitions_plot(moves), "F8-transitions")
+
+# %%
+finding(sentences.gains_and_losses(moves))
 
 # %% [markdown]
 # ## F8c. Which changes are more than chance?
@@ -108,6 +115,9 @@ role = classes.isin(["gained", "lost"]).groupby(changes["role"], sort=False).sum
 results.save_figure(change_intervals(changes, role, margin), "F8-intervals")
 
 # %%
+finding(sentences.classes_of_change(changes, margin))
+
+# %%
 tested = changes.dropna(subset="p")
 small, significant = tested["p_equivalence"] < alpha, tested["p_by"] < alpha
 heads, least = len(tested[["layer", "head"]].drop_duplicates()), 2 / (1 + permutations)
@@ -122,8 +132,8 @@ print(
 )
 
 # %% [markdown]
-# *What to look at.* Heads off the zero line but inside the grey band have changed measurably, though by little. Bars are
-# BCa bootstrap intervals at level $1 - \alpha$, each head by itself; the role is the one with most gains and losses.
+# The figure shows the role with most gains and losses. Bars are BCa bootstrap intervals at level $1 - \alpha$ of each
+# head by itself. A head off the zero line but inside the grey band has changed measurably, though by little.
 #
 # ## F8d. Where the attention goes
 #
@@ -143,32 +153,15 @@ results.save_table(masses[["task", "state", "layer", "head", "sep", "cls", "othe
 results.save_figure(mass_change(masses), "F8-attention-mass")
 
 # %%
-resting = masses[masses["state"] == "pretrained"].groupby(["task", "layer"])[["cls", "sep"]].mean()
-most = {target: resting[target].idxmax() for target in resting}
-print(
-    f"before fine-tuning ({encoder_note(banks[tasks[0]][0].attrs['encoder'])}), heads park attention on ",
-    end="",
-)
-print(
-    f"{'[CLS]' if resting['cls'].max() > resting['sep'].max() else '[SEP]'}: a layer gives [CLS] up to ",
-    end="",
-)
-print(f"{resting['cls'].max():.1%} (layer {most['cls'][1]}, {most['cls'][0]}) and [SEP] up to ", end="")
-print(f"{resting['sep'].max():.1%} (layer {most['sep'][1]}, {most['sep'][0]})")
+note = encoder_note(banks[tasks[0]][0].attrs["encoder"])
+finding(sentences.resting_attention(masses, note))
 
 # %% [markdown]
-# *What to look at.* BERT-base parks attention on [SEP]: in its middle layers more than half of it (Clark et al. 2019).
-# An encoder that does so on [CLS] has other delimiter heads, and claims about [SEP] have little to say about it.
+# BERT-base parks attention on [SEP]: in its middle layers more than half of it (Clark et al. 2019). An encoder that does
+# so on [CLS] has other delimiter heads, and claims about [SEP] have little to say about it.
 
 # %%
-last = (
-    masses[masses["layer"] >= masses["layer"].max() * 2 / 3]
-    .groupby(["task", "state"])[["sep", "cls", "other"]]
-    .mean()
-)
-moved = last.xs("finetuned", level="state") - last.xs("pretrained", level="state")
-print("last third of the layers, fine-tuned minus pre-trained, percentage points of attention:")
-print((100 * moved.loc[tasks]).round(1).to_string())
+finding(sentences.moved_attention(masses))
 
 # %% [markdown]
 # ## In all tasks

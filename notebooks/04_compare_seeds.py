@@ -32,8 +32,8 @@ weighted_block = True
 # %%
 import pandas as pd
 
-from analysis.figures import style
-from analysis.papers.pande2021 import counts_over_seeds
+from analysis.figures import finding, style
+from analysis.papers.pande2021 import counts_over_seeds, robustness
 from analysis.statistics import compose, controlled_table, label_agreement
 from analysis.study import Results
 
@@ -69,6 +69,9 @@ results.save_table(counts, "seeds")
 results.save_figure(counts_over_seeds(counts), "F13-seeds")
 
 # %%
+finding(robustness.spread_of_runs(counts))
+
+# %%
 spread = counts.dropna(subset="seed").groupby(["role", "task"], sort=False)["published"].agg(["min", "max"])
 ranges = spread["min"].astype("Int64").astype(str) + " to " + spread["max"].astype("Int64").astype(str)
 ranges.unstack()[tasks].rename_axis(columns=f"heads with the published label, over {len(seeds)} runs")
@@ -87,12 +90,7 @@ agreement.pivot(index="role", columns="task", values=["between_runs", "with_pret
 ].style.format(precision=2, na_rep="")
 
 # %%
-runs = agreement.dropna(subset="between_runs")
-print(
-    f"mean Jaccard similarity between runs {runs['between_runs'].mean():.2f}, with the pre-trained encoder "
-    f"{runs['with_pretrained'].mean():.2f}; {runs['always'].sum()} labels stand in every run, "
-    f"{runs['ever'].sum()} in at least one"
-)
+finding(robustness.shared_by_runs(agreement))
 
 # %% [markdown]
 # *How far to trust it.* The spread over few runs is itself uncertain, and the runs share the training examples and the

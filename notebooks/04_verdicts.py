@@ -37,8 +37,8 @@ compare_published = (
 import pandas as pd
 
 from analysis.encoders import encoder_note
-from analysis.figures import claim_intervals, style
-from analysis.papers.pande2021 import CLAIMS, compare_maps, evidence, published, redraws
+from analysis.figures import claim_intervals, finding, style
+from analysis.papers.pande2021 import CLAIMS, compare_maps, evidence, published, redraws, sentences
 from analysis.statistics import claim_table, compose, head_card, ranking, seed_table
 from analysis.study import STATES, Results
 
@@ -89,7 +89,12 @@ results.save_table(claims, "claims")
 claims.style.format(precision=3).hide().set_properties(**{"text-align": "left", "vertical-align": "top"})
 
 # %%
-print(", ".join(f"{count} {verdict}" for verdict, count in claims["verdict"].value_counts().items()))
+finding(sentences.verdicts(claims))
+
+# %% [markdown]
+# The same claims under the controlled label:
+
+# %%
 under = claims["controlled"].str.rsplit(": ", n=1).str[-1]
 changed = claims[(under != "") & (under != claims["verdict"])]
 moved = [f"{claim.split(':')[0]} from {verdict} to {new}" for claim, verdict, new in

@@ -38,9 +38,10 @@ precision = "float32"
 
 # %%
 import numpy as np
+from IPython.display import Markdown
 
 from analysis.encoders import load_encoder
-from analysis.figures import style
+from analysis.figures import finding, style
 from analysis.papers.clark2019 import (
     behaviours,
     distance_table,
@@ -53,11 +54,13 @@ from analysis.papers.clark2019 import (
     gradient_layers,
     gradient_table,
     head_distances,
-    head_map,
     language_model,
     layer_test,
     layers_beside_published,
+    published,
+    sentences,
     specialist_counts,
+    surface_layers,
     surface_patterns,
     surface_scores,
     surface_table,
@@ -82,53 +85,67 @@ examples = load_passages(passage_source, passages, seed, model.tokenizer, max_to
 scores = surface_scores(model, examples, max_tokens, segment_ids)
 table, uniform = surface_table(scores), uniform_values(scores)
 results.save_table(table, "clark_surface")
-print(
-    f"{model.name}: {model.layers} layers x {model.heads} heads; {len(examples)} passages of "
-    f"{scores.tokens.mean().item():.0f} tokens on average, segment ids: {segment_ids}"
+Markdown(
+    f"{model.name} has {model.layers} layers of {model.heads} heads. It reads {len(examples)} passages of "
+    f"{scores.tokens.mean().item():.0f} tokens on average, with segment ids {segment_ids}."
 )
 
 # %% [markdown]
 # ## F2. Neighbours, special tokens, punctuation
 #
-# `[SEP]` stands twice in each passage and `[CLS]` once: a head that attends uniformly gives them what the dotted dashes
-# at the right show. The third panel tells whether `[SEP]` is where a head rests when it finds nothing: then the
-# `[SEP]` tokens themselves attend to `[SEP]` too.
+# `[SEP]` stands twice in each passage and `[CLS]` once. The dots at the right edge show what a head that attends uniformly
+# gives them. The third panel asks whether `[SEP]` is where a head rests when it finds nothing: then the `[SEP]` tokens
+# themselves attend to `[SEP]` too. Dashed lines are the published means of **BERT-base, another model on another text**.
 
 # %%
-results.save_figure(surface_patterns(table, uniform), "clark-F2-surface")
+bert_base = surface_layers()
+results.save_figure(surface_patterns(table, uniform, bert_base), "clark-F2-surface")
+
+# %%
+finding(sentences.most_attended(table, bert_base))
+
+# %%
+finding(sentences.neighbour_heads(table, majority, published.specialists()))
 
 # %%
 overview = specialist_counts(table, uniform, majority)
 overview.style.format(precision=3).hide().set_caption(f"Heads that give one target more than {majority:.0%}")
 
 # %% [markdown]
-# *What to look at.* The article finds four heads for the previous and five for the next token in BERT-base (its own
-# figure shows fewer for the next), and in the layers in the middle more than half of all attention on `[SEP]`.
+# The article finds that in the middle layers of BERT-base more than half of all attention goes to `[SEP]`. Its text
+# counts more heads for the next token than its own figure shows.
 #
 # ## F1. Heads that show a pattern
 #
-# The head with the highest value of each kind, on `[CLS]` and the end of the first passage. What goes to the tokens
-# between is not drawn, and the rest divided by its sum.
+# For each kind, the head that shows it most, on `[CLS]` and the end of the first passage. A head stands for a target
+# only where it attends to no other target more; where no head does, the panel says so. Attention to the tokens that are
+# left out is not drawn, and the rest is divided by its sum.
 
 # %%
 chosen = exemplars(table)
 layout, attention = read_attention(model, examples[0], max_tokens, segment_ids)
 maps = {
-    f"{pattern}\nlayer {layer}, head {head}": attention[layer, head]
-    for pattern, (layer, head) in chosen.items()
+    f"{kind}\nlayer {place[0]}, head {place[1]}" if place else kind: attention[place] if place else None
+    for kind, place in chosen.items()
 }
 results.save_figure(example_heads(maps, layout.tokens), "clark-F1-heads")
 
+# %%
+finding(sentences.missing_kinds(chosen))
+
 # %% [markdown]
-# *How far to trust it.* One passage is an illustration. A head that has the highest value of all need not be a
-# specialist: the figure's titles say which head it is, the table above how strong it is.
+# *How far to trust it.* One passage is an illustration. The table above says how strong the heads are.
 #
 # ## F4. How broad is attention?
 #
-# The entropy of a row of attention, mean over rows and passages; the dashed line is attention that is spread evenly.
+# The entropy of a row of attention, mean over rows and passages. The dotted line is attention that is spread evenly; the
+# dashed one shows the published means of BERT-base.
 
 # %%
-results.save_figure(entropy_layers(table, uniform), "clark-F4-entropy")
+results.save_figure(entropy_layers(table, uniform, bert_base), "clark-F4-entropy")
+
+# %%
+finding(sentences.broadest_layer(table, uniform["entropy"]))
 
 # %% [markdown]
 # ## Beside the published values
@@ -167,44 +184,38 @@ results.save_table(gradient_heads(importance), "clark_gradients_heads")
 results.save_figure(gradient_layers(gradient_heads(importance), guesser.origin), "clark-F3-gradients")
 
 # %%
-slopes = gradient_table(importance).pivot(index="layer", columns="group", values="importance")
-print(
-    f"{guesser.origin}; {importance.sizes['sequence']} passages, loss {importance.loss.mean().item():.2f} nats, "
-    f"{importance.accuracy.mean().item():.0%} of the tokens guessed"
+finding(sentences.gradient_ratios(gradient_table(importance)))
+
+# %%
+Markdown(
+    f"The masked-language head: {guesser.origin}. Over {importance.sizes['sequence']} passages its loss is "
+    f"{importance.loss.mean().item():.2f} nats, and it guesses {importance.accuracy.mean().item():.0%} of the tokens."
 )
-print(f"over the gradient of other tokens, layers 0 to {model.layers - 1}:")
-print("  [CLS]", *(slopes["cls"] / slopes["other"]).map("{:.2f}".format))
-print("  [SEP]", *(slopes["sep"] / slopes["other"]).map("{:.2f}".format))
 
 # %% [markdown]
-# *What to look at.* In the article the gradients for `[SEP]` fall where attention to `[SEP]` rises; an encoder that
-# rests on `[CLS]` instead (figure F2) should show it there. *How far to trust it.* A gradient is a slope, not an
-# ablation, and its size is that of one loss: values of different layers can be compared, those of different models
-# cannot. A head that was trained for a moment guesses badly; what it says about the encoder is a hint.
+# In the article the gradients for `[SEP]` fall where attention to `[SEP]` rises. An encoder that rests on `[CLS]`
+# instead (figure F2) should show the same for `[CLS]`.
 #
-# ## F6. Do heads of one layer behave alike?
+# *How far to trust it.* A gradient is a slope, not an ablation, and its size is that of one loss. Values of different
+# layers can be compared, those of different models cannot. A head that was trained briefly guesses badly; what it says
+# about the encoder is a hint.
 #
-# The Jensen-Shannon distance between every two heads, summed over all tokens, and a map of the heads by
-# multidimensional scaling. The colours of the left panel follow the article's rules (a later rule overrides an earlier
-# one); the article's syntactic heads are BERT-base's and have no rule.
+# ## Do heads of one layer behave alike?
+#
+# The Jensen-Shannon distance between every two heads, summed over all tokens, compared within and between layers. The
+# notebook `05_clark_syntax` shows a map of the heads in the plane (figure F6).
 
 # %%
 distances = head_distances(model, examples[:distance_passages], max_tokens, segment_ids)
 results.save_table(distance_table(distances), "clark_distances")
 places, stress = embed(distances, seed)
-behaviour = behaviours(table)
-results.save_table(places.assign(behaviour=behaviour), "clark_clusters")
-results.save_figure(head_map(places, behaviour, stress), "clark-F6-clusters")
+results.save_table(places.assign(behaviour=behaviours(table), stress=stress), "clark_clusters")
 
 # %%
 tested = layer_test(distances, layer_permutations, seed)
 most = np.log(2) * distances.attrs["tokens"]
-print(
-    f"mean distance within layers {tested.within / most:.3f}, between layers {tested.between / most:.3f} of the "
-    f"largest possible; p = {tested.p:.3g} by {tested.resamples} permutations of the layers"
-)
+finding(sentences.layers_alike(tested.within / most, tested.between / most, tested.p))
 
 # %% [markdown]
-# *How far to trust it.* The plane shows distances as well as its stress allows (above 0.2: poorly), and may be turned or
-# mirrored freely; the test uses the distances themselves. It tells whether heads of a layer are more alike than others,
-# not why.
+# *How far to trust it.* The test permutes the layers. It says whether heads of a layer are more alike than others, not
+# why.

@@ -3,7 +3,7 @@
 #   jupytext:
 #     text_representation: {extension: .py, format_name: percent}
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   study: {paper: clark2019, after: []}
+#   study: {paper: clark2019, after: [05_clark_surface]}
 # ---
 
 # %% [markdown]
@@ -46,9 +46,10 @@ glove = None  # a file of GloVe vectors as text
 
 # %%
 import pandas as pd
+from IPython.display import Markdown
 
 from analysis.encoders import load_encoder, random_encoder
-from analysis.figures import style
+from analysis.figures import finding, style
 from analysis.papers.clark2019 import (
     SYMMETRIC,
     SYSTEM_COLUMNS,
@@ -60,18 +61,22 @@ from analysis.papers.clark2019 import (
     best_heads,
     best_offsets,
     coreference_accuracy,
+    coreference_examples,
     dependency_accuracy,
     dependency_table,
     fit,
     head_arcs,
     head_examples,
+    head_map,
     held_out_systems,
     largest_gains,
+    linguistic_heads,
     offset_table,
     over_seeds,
     probe_scores,
     probe_table,
     probes_beside_published,
+    sentences,
     systems_beside_published,
 )
 from analysis.study import Results
@@ -83,11 +88,8 @@ model = load_encoder(encoder, device, precision)
 results.record_weights(encoder, model.digest)
 bundled = {"folder": results.cache / "documents", "n": documents_n, "seed": seed}
 trees = read_trees(conllu_files(conllu, split="dev", **bundled))
-print(
-    f"{trees.words['sentence'].nunique()} sentences, {len(trees.words)} words; left out of the files: ",
-    end="",
-)
-print(", ".join(f"{count} {what}" for what, count in trees.left_out.items()))
+left_out = ", ".join(f"{count} {what}" for what, count in trees.left_out.items())
+Markdown(f"{trees.words['sentence'].nunique()} sentences, {len(trees.words):,} words; left out: {left_out}.")
 
 # %% [markdown]
 # ## Positions alone
@@ -100,8 +102,7 @@ offsets = offset_table(arcs(trees.words), SYMMETRIC)
 results.save_table(offsets, "clark_offsets")
 best = best_offsets(offsets[offsets["offset"] < max(SYMMETRIC)])  # the paper never tries +3
 frequent = best[best["n"] >= arcs_minimum]
-print("best offset of each relation and its accuracy:")
-print("; ".join(f"{row.relation} {row.offset:+d} {row.accuracy:.1%}" for row in frequent.itertuples()))
+finding(sentences.best_offset(frequent))
 
 # %% [markdown]
 # ## The best head of each relation
@@ -111,22 +112,18 @@ print("; ".join(f"{row.relation} {row.offset:+d} {row.accuracy:.1%}" for row in 
 
 # %%
 attached = attach(model, trees.words, max_tokens, rows)
-print(f"sentences left out: {', '.join(f'{n} {why}' for why, n in attached.left_out.items())}")
 scored = arcs(attached.words)
 found = dependency_table(attached, scored, minimum=arcs_minimum, alpha=alpha, resamples=resamples, seed=seed)
 results.save_table(found, "clark_dependencies")
 results.save_figure(dependency_accuracy(found, alpha), "clark-T1-dependencies")
 
 # %%
-ahead = (found["p_adjusted"] < alpha) & (found["accuracy"] > found["offset_accuracy"])
-behind = (found["p_adjusted"] < alpha) & (found["accuracy"] < found["offset_accuracy"])
-print(f"of {len(found)} relations the best head beats the best offset in {ahead.sum()}, ", end="")
-print(f"loses to it in {behind.sum()}, and is undecided in {(~ahead & ~behind).sum()} ")
-print(f"(sign flips of sentences, Benjamini and Yekutieli over relations, level {alpha:g})")
+finding(sentences.heads_against_offsets(found, alpha))
 
 # %% [markdown]
-# *What to look at.* The distance between a filled circle and its diamond, not the circle alone: much of what looks like
-# syntax is position. Relations overlap (`det` is in `all`), and so do not count as separate findings.
+# What counts is the distance between a filled circle and its diamond, not the circle alone: much of what looks like
+# syntax is position. The test flips signs of sentences and corrects over relations after Benjamini and Yekutieli.
+# Relations overlap (`det` is in `all`), so that they are not separate findings.
 #
 # ## Chosen and scored on the same sentences
 #
@@ -141,28 +138,13 @@ compared = beside_published(found, optimistic)
 compared.style.format(precision=1, na_rep="–").hide()
 
 # %%
-optimism = (compared["same_data"] - compared["held_out"]).describe()
-print(f"same data minus held out: median {optimism['50%']:.1f} points, ", end="")
-print(f"from {optimism['min']:.1f} to {optimism['max']:.1f}")
+finding(sentences.optimism(compared))
 
 # %% [markdown]
 # *How far to trust it.* Both are of all sentences: in `held_out` each half is scored by the head that the other half
 # chose, so that the difference is the optimism of the choice. The labels of the two schemes stand for each
 # other only roughly (`aux` takes infinitival *to*, `prep` and `pobj` are rebuilt from adpositions); rows without a
 # counterpart have none in the paper.
-#
-# ## Heads at work
-#
-# The heads that gain most over their offset, each on the first sentence of 6 to 12 words with the relation: the first, not
-# the most telling.
-
-# %%
-gains = largest_gains(found)
-results.save_figure(head_arcs(head_examples(model, attached, scored, gains, rows=rows)), "clark-F5-heads")
-
-# %% [markdown]
-# *What to look at.* Red lines that cover the dotted gold arcs, and how much goes to [CLS] and [SEP] instead, which the
-# scores above leave out.
 #
 # ## Coreference
 #
@@ -174,8 +156,6 @@ results.save_figure(head_arcs(head_examples(model, attached, scored, gains, rows
 files = conllu_files(conllu_documents, split="dev", **bundled)
 chains = read_chains(files)
 texts = fit(model, chains.documents, document_limit, document_unit, seen=document_input)
-print(f"{len(chains.documents)} documents; left out of the files: {chains.left_out}")
-print(f"{len(texts.documents)} texts; left out of them: {texts.left_out}")
 tables = {
     each: antecedent_table(texts, attended_antecedents(model, texts, each, rows), alpha, resamples, seed)
     for each in candidates
@@ -185,6 +165,13 @@ results.save_table(readings, "clark_coreference_readings")
 systems = held_out_systems(tables)
 results.save_table(systems[SYSTEM_COLUMNS], "clark_coreference")
 results.save_figure(coreference_accuracy(systems), "clark-T2-coreference")
+
+# %%
+finding(sentences.antecedents_found(systems))
+
+# %%
+left_out = ", ".join(f"{count} {what}" for what, count in (chains.left_out | texts.left_out).items())
+Markdown(f"{len(chains.documents)} documents, {len(texts.documents)} texts; left out: {left_out}.")
 
 # %% [markdown]
 # In percent, and beside ours the values of **BERT-base on CoNLL-2012**, whose head is chosen on the documents that it is
@@ -199,6 +186,41 @@ systems_beside_published(systems).style.format(precision=1, na_rep="–").hide()
 # what they are scored on. A head
 # that is only told where mentions begin has the rules' own head start: compare within one reading of the candidates.
 #
+# ## F5. Heads at work
+#
+# The heads that gain most over their offset, each on the first sentence of 6 to 12 words with the relation, and the
+# heads that find antecedents, on the first mention with its antecedent a few words before. The sentences are the first
+# suitable ones, not the most telling. [CLS] and [SEP] are masked and each row is divided by its sum, as the accuracies
+# above leave them out.
+
+# %%
+at_work = head_examples(model, attached, scored, largest_gains(found), rows=rows)
+at_work += coreference_examples(model, texts, systems, rows=rows)
+results.save_figure(head_arcs(at_work), "clark-F5-heads")
+
+# %% [markdown]
+# Where a vermilion line covers a dotted one, the head attends to the word of the gold annotation.
+#
+# ## F6. Where these heads lie among all heads
+#
+# A map of all heads by multidimensional scaling of their Jensen-Shannon distances (from `05_clark_surface`). The colours
+# of the left panel follow the article's rules; a later rule overrides an earlier one. Rings mark the heads that find a
+# relation better than position does, or antecedents.
+
+# %%
+clusters = results.load_table("clark_clusters")
+linguistic = linguistic_heads(found, readings, alpha)
+results.save_figure(
+    head_map(clusters, clusters["behaviour"], linguistic, clusters["stress"].iloc[0]), "clark-F6-clusters"
+)
+
+# %%
+finding(sentences.linguistic_layers(linguistic, clusters))
+
+# %% [markdown]
+# *How far to trust it.* The plane shows distances as well as its stress allows (above 0.2: poorly), and may be turned or
+# mirrored freely.
+#
 # ## Probes: all heads together
 #
 # A probe learns one weight per head and direction and picks each word's head. With words, the weights depend on the two
@@ -212,10 +234,16 @@ probing = probe_table(
     [model, untrained], training, trees.words, probe_seeds, root_alignment, glove, max_tokens, probe_step
 )
 summary = over_seeds(probing.table, alpha)
-print(f"trained on {training['sentence'].nunique()} sentences; word vectors: {probing.vectors}")
-print(f"left out: {probing.left_out}")
 results.save_table(probing.table, "clark_probes")
 results.save_figure(probe_scores(probing.table, summary), "clark-T3-probes")
+
+# %%
+finding(sentences.probes_compared(summary))
+
+# %%
+Markdown(
+    f"Trained on {training['sentence'].nunique()} sentences; the vectors of words are {probing.vectors}."
+)
 
 # %%
 summary.assign(**(100 * summary[["mean", "low", "high"]])).style.format(precision=1, na_rep="–").hide()

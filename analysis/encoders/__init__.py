@@ -7,6 +7,7 @@ HOMES = {
     "baselines": "measures",
     "evaluate": "finetuning",
     "finetune": "finetuning",
+    "training_history": "finetuning",
     "Encoder": "models",
     "load_encoder": "models",
     "random_encoder": "models",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 import transformers
 from torch.nn.functional import cross_entropy
@@ -17,10 +18,13 @@ from transformers import (
     EvalPrediction,
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    PrinterCallback,
+    ProgressCallback,
     Trainer,
     TrainingArguments,
     set_seed,
 )
+from transformers.utils.notebook import NotebookProgressCallback
 
 from analysis.encoders.devices import current, training_precision
 from analysis.encoders.measures import check_labels, decide, measure
@@ -39,6 +43,7 @@ BEST_EPOCH = {
     "load_best_model_at_end": True,
 }
 RECIPE = "recipe.json"
+UNLOGGED = ("_loss", "_runtime", "_per_second", "_time")  # ends of what the log says of a score beside it
 
 
 class OneDevice(TrainingArguments):
@@ -61,6 +66,13 @@ class OneDevice(TrainingArguments):
     def n_gpu(self) -> int:
         """One, or none."""
         return min(super().n_gpu, 1)
+
+
+class Bar(ProgressCallback):
+    """The bar of a training run, without the lines of its log, which `training_history` gives."""
+
+    def on_log(self, *arguments: Any, **options: Any) -> None:
+        """Shows nothing."""
 
 
 class ChoiceTrainer(Trainer):
@@ -129,11 +141,33 @@ def finetune(
         )
         with current(device):
             trainer = _trainer(model, tokenizer, task, arguments, *encoded)
+            for shown in (PrinterCallback, ProgressCallback, NotebookProgressCallback):
+                trainer.remove_callback(shown)
+            trainer.add_callback(Bar)
             trainer.train()
         model = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
         scores = _scores(model, tokenizer, task, encoded[1], device)
-        keep(model, tokenizer, folder, {"recipe": recipe, "scores": scores})
+        keep(model, tokenizer, folder, {"recipe": recipe, "scores": scores, "log": trainer.state.log_history})
     return scores
+
+
+def training_history(folder: Path) -> pd.DataFrame:
+    """The log of the training that made a checkpoint: epoch, measure and value, a row per epoch and measure.
+
+    The measures are "training loss" and the metrics on the dev examples, where training scored every epoch. A
+    checkpoint that was made elsewhere has no rows.
+    """
+    try:
+        log = json.loads((folder / RECIPE).read_text(encoding="utf-8"))["log"]
+    except (OSError, ValueError, KeyError, TypeError):
+        log = []
+    rows = [
+        (entry["epoch"], "training loss" if name == "loss" else name.removeprefix("eval_"), value)
+        for entry in log
+        for name, value in entry.items()
+        if name == "loss" or (name.startswith("eval_") and not name.endswith(UNLOGGED))
+    ]
+    return pd.DataFrame(rows, columns=["epoch", "measure", "value"])
 
 
 def _recipe(

@@ -20,6 +20,7 @@ from analysis.figures.theme import BLACK, BLUE, DOUBLE, VERMILION, canvas, in_or
 FONT_SIZE = 8.0  # points
 PADDING, GAP = 3.0, 4.0  # points: inside a box, between boxes
 NAME_SIZE = 7.0  # points: of the names that lines of attention join, where they fit
+UNASKED = 0.45
 CURRENT = "tokens of the sequence, in order (thick outline: the current token; arrows: its sieve)"
 
 
@@ -45,8 +46,8 @@ def sieve_diagram(
         _draw_token(axes, token, box, float(weights[position]), position == query, ink(role), text_size)
     for target in np.flatnonzero(weights):
         _draw_arrow(axes, centres, query, int(target), 0.25 + 0.75 * float(weights[target]), ink(role))
-    axes.set(xlim=(-2, right[-1] + 2), ylim=(-0.42, 1.3), xticks=[], yticks=[], xlabel=CURRENT, title=title)
-    axes.set_ylabel(role or "sieve", rotation=0, ha="right", va="center", y=0.16)
+    axes.set(xlim=(-2, right[-1] + 2), ylim=(-0.48, 1.3), xticks=[], yticks=[], xlabel=CURRENT, title=title)
+    axes.set_ylabel(role or "sieve", rotation=0, ha="right", va="center", y=0.17)
     axes.spines[:].set_visible(False)
     return axes
 
@@ -57,7 +58,7 @@ def sieve_diagrams(
     """One sieve diagram per role, stacked; `queries` names the current token of each role."""
     roles = in_order(sieves)
     figure, column = plt.subplots(
-        len(roles), 1, figsize=(DOUBLE, 0.54 * len(roles) + 0.3), squeeze=False, layout="constrained"
+        len(roles), 1, figsize=(DOUBLE, 0.62 * len(roles) + 0.3), squeeze=False, layout="constrained"
     )
     for axes, role in zip(column.flat, roles, strict=True):
         sieve_diagram(tokens, sieves[role], queries[role], axes, role)
@@ -109,16 +110,21 @@ def attention_lines(
 ) -> None:
     """One sequence twice, side by side, with a line from each token (left) to each that it attends to (right).
 
-    A line is as opaque as its weight (0 to 1). Names and lines of the tokens at the positions `asked` are vermilion.
-    The axes are as high as `room` names, or as all tokens, so that panels of different sequences have one scale. Names
-    take the width that they need, a third of the axes each at most. Source: Clark 2019, figures 1 and 5.
+    A line is as opaque as its weight (0 to 1). Names and lines of the tokens at the positions `asked` are vermilion;
+    other lines are then UNASKED times as opaque. The axes are as high as `room` names, or as all tokens, so that panels
+    of different sequences have one scale. Names take the width that they need, a third of the axes each at most.
+    Source: Clark 2019, figures 1 and 5.
     """
     attending, attended = np.divmod(np.arange(weights.size), len(tokens))
-    chosen = np.isin(attending, list(asked))[:, None]
-    colours = np.where(chosen, to_rgb(VERMILION), to_rgb(BLUE))
+    chosen = np.isin(attending, list(asked))
+    colours = np.where(chosen[:, None], to_rgb(VERMILION), to_rgb(BLUE))
     opacity = np.clip(weights.reshape(-1, 1), 0, 1)
+    if len(asked):
+        opacity = np.where(chosen[:, None], opacity, opacity * UNASKED)
     ends = np.stack([np.zeros(weights.size), attending, np.ones(weights.size), attended], 1).reshape(-1, 2, 2)
-    axes.add_collection(LineCollection(ends, colors=np.hstack([colours, opacity]), linewidths=1.2))
+    order = np.argsort(chosen, kind="stable")  # the lines that matter are drawn last
+    lines = {"colors": np.hstack([colours, opacity])[order], "linewidths": np.where(chosen, 1.8, 1.2)[order]}
+    axes.add_collection(LineCollection(ends[order], **lines))
     size, gap, beyond = _name_room(axes, tokens)
     for position, token in enumerate(tokens):
         own = VERMILION if position in asked else BLACK
@@ -162,8 +168,8 @@ def _draw_token(
     tint = (shade, 0.10 + 0.30 * weight) if weight > 0 else "white"
     outline = {"edgecolor": "black", "linewidth": 1.6} if current else {"edgecolor": "0.6", "linewidth": 0.6}
     shape = "round,pad=0,rounding_size=0.1"
-    axes.add_patch(FancyBboxPatch((box[0], -0.36), box[1], 0.4, boxstyle=shape, facecolor=tint, **outline))
-    axes.text(box[0] + box[1] / 2, -0.16, token, ha="center", va="center_baseline", fontsize=size)
+    axes.add_patch(FancyBboxPatch((box[0], -0.42), box[1], 0.46, boxstyle=shape, facecolor=tint, **outline))
+    axes.text(box[0] + box[1] / 2, -0.19, token, ha="center", va="center_baseline", fontsize=size)
 
 
 def _draw_arrow(

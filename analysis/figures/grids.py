@@ -1,11 +1,11 @@
 """Figures of layers x heads: mean scores, assigned roles, the role map, what changed (F3, F4, F6, F8)."""
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -26,15 +26,8 @@ from analysis.figures.theme import (
     panels,
     titled,
 )
-from analysis.statistics.significance import (
-    AUDITED_ONLY,
-    BOTH,
-    NEITHER,
-    PUBLISHED_ONLY,
-    UNTESTABLE,
-    label_comparison,
-)
 
+SCALE_ENDS = (3.0, 10.0, 30.0, 100.0)  # of the mean scores, and their reciprocals
 # Where the mark of a role stands in the cell of a head; the legend repeats this arrangement.
 ROLE_MAP_ROWS = (
     ("local", "syntactic", "delimiter", "block"),
@@ -45,33 +38,33 @@ MARK_AREAS = {"delimiter": 0.6, "cls": 1.4, "sep": 1.2}  # evens out markers tha
 NOT_REJECTED = {"height": 0.1, "color": "0.6", "lw": 0}
 HATCHED = {"height": 0.4, "width": 1.0, "color": "white", "edgecolor": "0.6", "hatch": "//////", "lw": 0}
 CROSS = {"marker": "x", "color": "0.7", "linewidth": 0.5}
-OPEN = {"facecolor": "white", "edgecolor": "black", "linewidth": 0.5}
-DOT = {"marker": ".", "color": "black", "linewidth": 0}
-# What a place in a cell shows, by the code of its head: how the mark of a role is drawn; missing: a cross.
-LABELLED = {(1,): fill}
-COMPARED = {(1,): fill, (2, 3): lambda role: OPEN, (3,): lambda role: DOT}
-COMPARISON_CODES = {NEITHER: 0, BOTH: 1, PUBLISHED_ONLY: 2, AUDITED_ONLY: 3}
 LAYER_UPWARDS = "layer (0-based, layer 0 at the bottom)"
 
 
 def mean_maps(table: pd.DataFrame, tau: float, cap: float | None = None, title: str = "") -> Figure:
     """Mean score of every head, a layer x head map per role; a dot marks heads with the role.
 
-    The common scale ends at `cap`, by default three times `tau`; larger means share its last colour.
-    Grey cells have no mean. Source: Pande 2021, mean-score heat maps.
+    The scale is logarithmic and centred at 1, the score of uniform attention. It ends at `cap` and 1 / `cap`, by
+    default at the first of SCALE_ENDS that holds 98 % of the means; means beyond share the last colour. Grey cells
+    have no mean.
+    Source: Pande 2021, mean-score heat maps.
     """
     roles = in_order(table["role"])
     figure, axes = panels(len(roles), 5, _row_height(table, 5), HEAD, LAYER_UPWARDS)
-    cap = 3 * tau if cap is None else cap
+    cap = _scale_end(table["mean"]) if cap is None else cap
     for panel, role in zip(axes, roles, strict=True):
-        means = layer_head(table, role, "mean")
-        mesh = layer_head_mesh(panel, means, cmap="mako_r", vmin=0, vmax=cap)
-        _dots(panel, layer_head(table, role, "assigned") == 1, light=np.nan_to_num(means) > 0.55 * cap)
+        means = np.maximum(layer_head(table, role, "mean"), 1 / cap)  # zero has no logarithm
+        mesh = layer_head_mesh(panel, means, cmap="vlag", norm=LogNorm(1 / cap, cap))
+        _dots(panel, layer_head(table, role, "assigned") == 1, light=np.nan_to_num(means) > cap**0.6)
         panel.set_title(role)
-    bar = figure.colorbar(mesh, ax=axes, extend="max", aspect=40, pad=0.02)
-    bar.set_label("mean sieve bias score\n(1 = uniform attention; dot: head has the role)")
-    bar.ax.axhline(tau, color="white", linewidth=1.2)
-    bar.set_ticks([0, tau, cap], labels=["0", f"τ = {tau:g}", f"{cap:g}"])
+    bar = figure.colorbar(mesh, ax=axes, extend="both", aspect=40, pad=0.02)
+    bar.set_label("mean sieve bias score, logarithmic\n(1 = uniform attention; dot: head has the role)")
+    bar.ax.axhline(tau, color="black", linewidth=1.2)
+    ends = [end for end in SCALE_ENDS if end <= cap]
+    ticks = {1 / end: f"1/{end:g}" for end in ends[::-1]} | {1: "1"} | {end: f"{end:g}" for end in ends}
+    bar.set_ticks([*ticks], labels=[*ticks.values()], minor=False)
+    bar.ax.minorticks_off()
+    bar.ax.text(-0.4, tau, "τ", transform=bar.ax.get_yaxis_transform(), ha="right", va="center")
     return titled(figure, title)
 
 
@@ -130,28 +123,26 @@ def role_map(tables: dict[str, pd.DataFrame], title: str = "") -> Figure:
     Every role has its own place in the cell, which the legend repeats; a grey cross there means untestable.
     Roles outside ROLE_MAP_ROWS are not drawn. Source: Pande 2021, role map.
     """
-    coded = {task: table.assign(code=table["assigned"]) for task, table in tables.items()}
-    figure = _map_of_roles(coded, LABELLED)
+    every = pd.concat(tables.values())
+    (layers, heads), roles = grid_size(every), set(every["role"])
+    cell = (DOUBLE - 0.5) / min(2, len(tables)) / heads  # inches
+    figure, axes = panels(len(tables), 2, _row_height(every, min(2, len(tables))), HEAD, LAYER_UPWARDS)
+    figure.set_figheight(figure.get_figheight() + 0.5)  # room for the key
+    size = min(0.75 * 72 * cell / len(ROLE_MAP_ROWS[0]), 9.0) ** 2  # points squared
+    for panel, (task, table) in zip(axes, tables.items(), strict=True):
+        _role_marks(panel, table, roles, size)
+        _cell_borders(panel, layers, heads)
+        panel.set_title(task)
     key = "Place of each role within the cell of a head (grey × there: untestable)"
     figure.legend(handles=_role_key(), ncols=4, loc="outside lower center", frameon=True, title=key)
     return titled(figure, title)
 
 
-def label_map(tables: dict[str, pd.DataFrame], title: str = "") -> Figure:
-    """Published against audited labels on the role map: one mark per role that a head has by either of them.
-
-    Places and marks are those of `role_map`, filled for both labels, white for the published label only, white
-    with a dot for the audited only; a grey cross means untestable. The upper legend counts the labels of all
-    tasks. The tables are those of `role_table`.
-    """
-    compared = {task: label_comparison(table) for task, table in tables.items()}
-    coded = {task: table.assign(code=compared[task].map(COMPARISON_CODES)) for task, table in tables.items()}
-    figure = _map_of_roles(coded, COMPARED)
-    key = "Place of each role within the cell of a head"
-    figure.legend(handles=_role_key(), ncols=4, loc="outside lower center", frameon=True, title=key)
-    handles = _comparison_key(pd.concat(compared).value_counts())
-    figure.legend([*handles.values()], [*handles], ncols=4, loc="outside upper center")
-    return titled(figure, title)
+def _scale_end(means: pd.Series) -> float:
+    """The first of SCALE_ENDS that is as far from 1, by ratio, as 98 % of the means; else the last."""
+    ratios = means[means > 0].astype(float)
+    reach = np.maximum(ratios, 1 / ratios).quantile(0.98)
+    return next((end for end in SCALE_ENDS if end >= reach), SCALE_ENDS[-1])
 
 
 def _row_height(table: pd.DataFrame, columns: int) -> float:
@@ -184,31 +175,16 @@ def _legend_verdicts(axes: Axes) -> None:
     axes.legend(handles=handles, ncols=3, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.2)
 
 
-def _map_of_roles(tables: dict[str, pd.DataFrame], looks: dict[tuple[int, ...], Callable]) -> Figure:
-    """A grid of layers x heads per task, and in each cell the marks of roles by their column `code`."""
-    every = pd.concat(tables.values())
-    (layers, heads), roles = grid_size(every), set(every["role"])
-    cell = (DOUBLE - 0.5) / min(2, len(tables)) / heads  # inches
-    figure, axes = panels(len(tables), 2, _row_height(every, min(2, len(tables))), HEAD, LAYER_UPWARDS)
-    figure.set_figheight(figure.get_figheight() + 0.5)  # room for the key
-    size = min(0.75 * 72 * cell / len(ROLE_MAP_ROWS[0]), 9.0) ** 2  # points squared
-    for panel, (task, table) in zip(axes, tables.items(), strict=True):
-        _role_marks(panel, table, roles, size, looks)
-        _cell_borders(panel, layers, heads)
-        panel.set_title(task)
-    return figure
-
-
-def _role_marks(
-    axes: Axes, table: pd.DataFrame, roles: set[str], size: float, looks: dict[tuple[int, ...], Callable]
-) -> None:
+def _role_marks(axes: Axes, table: pd.DataFrame, roles: set[str], size: float) -> None:
     """The marks of one task's role map; a role of the study that the task lacks is untestable there."""
     for row, names in enumerate(ROLE_MAP_ROWS):
         for column, role in enumerate(names):
-            code = layer_head(table, role, "code") if role in roles else np.zeros((0, 0))
+            label = layer_head(table, role, "assigned") if role in roles else np.zeros((0, 0))
             mark = {"s": size * MARK_AREAS.get(role, 1.0), "marker": ROLE_MARKERS[role]}
-            drawn = [(np.isin(code, codes), mark | look(role)) for codes, look in looks.items()]
-            for chosen, look in (*drawn, (np.isnan(code), {"s": size / 4} | CROSS)):
+            for chosen, look in (
+                (label == 1, mark | fill(role)),
+                (np.isnan(label), {"s": size / 4} | CROSS),
+            ):
                 layers, heads = np.nonzero(chosen)
                 axes.scatter(heads + (column - 1.5) / 4.4, layers + (1 - row) / 3.4, label=role, **look)
 
@@ -234,14 +210,3 @@ def _key(role: str | None) -> Line2D:
     size = 6 * MARK_AREAS.get(role, 1.0) ** 0.5
     return Line2D([], [], linestyle="", label=role, marker=ROLE_MARKERS[role], markersize=size,
                   markerfacecolor=colour(role), markeredgecolor=ink(role), markeredgewidth=0.5)  # fmt: skip
-
-
-def _comparison_key(counts: pd.Series) -> dict[str, Line2D | tuple[Line2D, ...]]:
-    """Legend handles of what two labels say together, by name and number of heads and roles."""
-    circle = {"linestyle": "", "marker": "o", "markersize": 5, "markeredgewidth": 0.8}
-    filled = Line2D([], [], markerfacecolor="0.4", markeredgecolor="0.4", **circle)
-    white = Line2D([], [], markerfacecolor="white", markeredgecolor="black", **circle)
-    dot = Line2D([], [], linestyle="", marker=".", markersize=5, color="black", markeredgewidth=0)
-    cross = Line2D([], [], linestyle="", marker="x", markersize=5, color=CROSS["color"])
-    handles = {BOTH: filled, PUBLISHED_ONLY: white, AUDITED_ONLY: (white, dot), UNTESTABLE: cross}
-    return {f"{name} ({counts.get(name, 0):,})": handle for name, handle in handles.items()}

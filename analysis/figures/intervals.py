@@ -1,5 +1,8 @@
 """Figures with intervals: what every head's estimate leaves open."""
 
+import textwrap
+
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
@@ -7,14 +10,25 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from analysis.errors import InputError
-from analysis.figures.theme import BLUE, BROWN, DOUBLE, MISSING, VERMILION, canvas, grid_size, panels, titled
+from analysis.figures.labels import head_names
+from analysis.figures.theme import (
+    BLUE,
+    BROWN,
+    DOUBLE,
+    MISSING,
+    VERMILION,
+    canvas,
+    grid_size,
+    in_order,
+    panels,
+    titled,
+)
 from analysis.statistics.significance import (
     AUDITED_ONLY,
     BOTH,
-    LABEL_COMPARISONS,
     NEITHER,
     PUBLISHED_ONLY,
     UNTESTABLE,
@@ -22,8 +36,12 @@ from analysis.statistics.significance import (
 )
 
 LAYER_ACROSS = "layer (0-based; heads in order within each layer)"
-MEAN_UPWARDS = "mean sieve bias score\n(1 = uniform attention)"
-CHANGE_UPWARDS = "change of the mean sieve bias score\n(fine-tuned minus pre-trained)"
+MEAN_ACROSS = "mean sieve bias score with its interval (1 = uniform attention; each panel has its own scale)"
+THRESHOLD = {"color": "black", "linestyle": "--", "linewidth": 0.8}
+CHANGE_UPWARDS = (
+    "change of the mean sieve bias score, fine-tuned minus pre-trained\n"
+    "(linear within the margin, logarithmic beyond)"
+)
 # The marks differ in shape and fill, so that the classes can be told apart in grey.
 LABEL_LOOKS = {
     BOTH: {"marker": "o", "markersize": 4, "color": BLUE},
@@ -43,26 +61,48 @@ CHANGE_LOOKS = {
 BAND = {"color": "0.92", "linewidth": 0}
 
 
-def forest(table: pd.DataFrame, role: str, tau: float | int, title: str = "") -> Figure:
-    """Mean score of every head for one role with its two-sided t interval, heads grouped by layer; a line at tau.
+def forest(table: pd.DataFrame, tau: float | int, nearest: int = 10, title: str = "") -> Figure:
+    """Mean score of the heads nearest to `tau` with their two-sided t intervals, a panel per role; a line at `tau`.
 
-    `table` is that of `role_table`, one task and state. Colour and mark tell the published from the audited
-    label, and the legend counts them. A head without spread has no bar, one that no sequence has the role for
-    no mark. Raises InputError for a role that the table lacks.
+    `table` is that of `role_table`, one task and state. Heads are named layer-head and sorted by their mean; each panel
+    has its own scale. Colour and mark tell the published from the audited label. A head without spread has no bar.
     """
-    shown = _rows_of(table, role)
-    layers, heads = grid_size(table)
-    figure, (axes,) = panels(1, 1, 2.3, LAYER_ACROSS, MEAN_UPWARDS)
-    axes.axhline(tau, color="black", linestyle="--", linewidth=0.8, label=f"τ = {tau:g}")
+    roles = in_order(table["role"])
+    columns = min(5, len(roles))
+    rows = -(-len(roles) // columns)
+    size = (DOUBLE, rows * (0.145 * nearest + 0.35) + 0.6)
+    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    for surplus in grid.flat[len(roles) :]:
+        surplus.remove()
+    for axes, role in zip(grid.flat, roles, strict=False):
+        _forest_panel(axes, table[table["role"] == role].dropna(subset="mean"), tau, nearest)
+        axes.set_title(role)
+    figure.supxlabel(MEAN_ACROSS)
+    figure.supylabel(f"head (layer-head), the {nearest} with the mean nearest to τ")
+    marks = [Line2D([], [], linestyle="", label=name, **look) for name, look in LABEL_LOOKS.items()]
+    figure.legend(handles=[Line2D([], [], label=f"τ = {tau:g}", **THRESHOLD), *marks], ncols=len(marks) + 1,
+                  loc="outside upper center", columnspacing=1, handletextpad=0.3)  # fmt: skip
+    return titled(figure, title)
+
+
+def _forest_panel(axes: Axes, rows: pd.DataFrame, tau: float | int, nearest: int) -> None:
+    """The heads of one role nearest to tau, the highest mean on top."""
+    if rows.empty:
+        axes.text(0.5, 0.5, UNTESTABLE, transform=axes.transAxes, ha="center", va="center", color="0.5")
+        axes.set(xticks=[], yticks=[])
+        return
+    near = (rows["mean"] - tau).abs().sort_values(kind="stable").index[:nearest]
+    shown = rows.loc[near].sort_values("mean", kind="stable").reset_index(drop=True)
     labels = label_comparison(shown)
-    for name in LABEL_COMPARISONS:
-        chosen, look = shown[labels == name], LABEL_LOOKS[name]
-        across = chosen["layer"] * heads + chosen["head"]
-        axes.vlines(across, chosen["low"], chosen["high"], color=look["color"], linewidth=0.9)
-        axes.plot(across, chosen["mean"], linestyle="", label=f"{name} ({len(chosen)})", **look)
-    _heads_by_layer(axes, layers, heads)
-    figure.legend(ncols=len(LABEL_LOOKS) + 1, loc="outside lower center", columnspacing=1, handletextpad=0.3)
-    return titled(figure, title or f"role {role}")
+    axes.axvline(tau, **THRESHOLD)
+    for name, look in LABEL_LOOKS.items():
+        chosen = shown[labels == name]
+        axes.hlines(chosen.index, chosen["low"], chosen["high"], color=look["color"], linewidth=1.2)
+        axes.plot(chosen["mean"], chosen.index, linestyle="", **look)
+    axes.set(ylim=(-0.7, nearest - 0.3))
+    axes.set_yticks(range(len(shown)), labels=head_names(shown), fontsize=7)
+    axes.tick_params(axis="y", length=0, pad=1)
+    axes.xaxis.set_major_locator(MaxNLocator(3))
 
 
 def change_intervals(table: pd.DataFrame, role: str, margin: float | int, title: str = "") -> Figure:
@@ -140,22 +180,25 @@ RUN = {"marker": "|", "markersize": 9, "color": VERMILION, "linestyle": "", "mar
 def claim_intervals(claims: pd.DataFrame, seeds: pd.DataFrame, title: str = "") -> Figure:
     """Estimate and interval of every claim beside its bound (line); ticks: the estimates of single runs.
 
-    `claims` as `claim_table` gives it, `seeds` as `seed_table`. Claims measure different things, so every row
-    has a scale of its own, from the bound to what lies farthest from it; the right half is the claim's side.
-    The numbers stand beside the row.
+    `claims` as `claim_table` gives it, `seeds` as `seed_table`. The claims stand in words. They measure different
+    things, so every row has a scale of its own, from the bound to what lies farthest from it; the right half is the
+    claim's side. The numbers stand beside the row.
     """
-    axes = canvas(None, DOUBLE, 0.27 * len(claims) + 0.9)
+    ids, statements = zip(*claims["claim"].str.split(": ", n=1), strict=True)
+    names = [textwrap.fill(f"{words} ({name})", 44) for name, words in zip(ids, statements, strict=True)]
+    lines = max(2, *(name.count("\n") + 1 for name in names))
+    axes = canvas(None, DOUBLE, 0.135 * lines * len(claims) + 0.9)
     axes.axvspan(0, 1.1, color=MISSING, alpha=0.5, linewidth=0)
     axes.axvline(0, color="black", linewidth=0.8)
-    for height, row in enumerate(claims.itertuples()):
-        name = row.claim.split(":")[0]
+    for height, (name, row) in enumerate(zip(ids, claims.itertuples(), strict=True)):
         _draw(axes, height, row, seeds.loc[seeds["claim"] == name, "estimate"].to_numpy(dtype=float))
         axes.text(1.15, height, _words(row), va="center", fontsize=7.5)
-    axes.text(1.15, -0.85, "estimate [interval], bound: verdict", va="center", fontsize=7.5, style="italic")
-    names = claims["claim"].str.split(":").str[0]
+    axes.hlines(np.arange(len(claims) - 1) + 0.5, -1.1, 1.1, color="0.85", linewidth=0.5, zorder=0)
+    axes.text(1.15, -0.6, "estimate [interval], bound:\nverdict", fontsize=7.5, style="italic")
     axes.set(xlim=(-1.1, 1.1), ylim=(len(claims) - 0.5, -0.5), ylabel="claim")
-    axes.set_xlabel("distance from the bound, each row on its own scale (right: the claim's side)")
-    axes.set_yticks(range(len(claims)), labels=names)
+    axes.set_xlabel("distance from the bound, each row on its own scale\n(right: the claim's side)")
+    axes.set_yticks(range(len(claims)), labels=names, fontsize=7.5)
+    axes.tick_params(axis="y", length=0)
     axes.set_xticks([0], labels=["bound"])
     axes.figure.legend(handles=_key(), ncols=4, loc="outside lower center")
     return titled(axes.figure, title)
@@ -179,7 +222,7 @@ def _words(row: tuple) -> str:
     if pd.isna(row.estimate):
         return ""
     interval = "" if pd.isna(row.low) else f" [{row.low:.2f}, {row.high:.2f}]"
-    return f"{row.estimate:.2f}{interval} {SIGNS[row.relation]} {row.bound:g}: {row.verdict}"
+    return f"{row.estimate:.2f}{interval} {SIGNS[row.relation]} {row.bound:g}:\n{row.verdict}"
 
 
 def _key() -> list[Line2D]:

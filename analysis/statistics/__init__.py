@@ -15,6 +15,7 @@ HOMES = {
     "COARSE": "roles",
     "ROLES": "roles",
     "arithmetic_differences": "roles",
+    "coarse_memberships": "roles",
     "compose": "roles",
     "label_agreement": "roles",
     "layer_counts": "roles",

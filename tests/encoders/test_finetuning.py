@@ -17,7 +17,7 @@ from transformers import Trainer, TrainingArguments
 
 from analysis.encoders import finetuning
 from analysis.encoders.devices import training_precision
-from analysis.encoders.finetuning import OneDevice, evaluate, finetune, keep
+from analysis.encoders.finetuning import OneDevice, evaluate, finetune, keep, training_history
 from analysis.encoders.layout import layouts
 from analysis.encoders.measures import baselines, measure
 from analysis.encoders.models import load_classifier, load_encoder, load_tokenizer
@@ -81,6 +81,22 @@ def test_scores_are_the_metrics_of_the_task(trained):
     _, scores = trained
     assert list(scores) == ["accuracy", "f1"]
     assert all(type(score) is float and 0 <= score <= 1 for score in scores.values())
+
+
+def test_history_is_the_log_of_every_epoch(trained, tmp_path: Path):
+    folder, scores = trained
+    history = training_history(folder)
+    assert {*history["measure"]} == {"training loss", *scores}
+    assert history.groupby("measure")["epoch"].agg(list).tolist() == [[1.0, 2.0]] * (1 + len(scores))
+    best = history[history["measure"] == TASKS["mrpc"].metrics[0]]["value"].max()
+    assert best == pytest.approx(scores[TASKS["mrpc"].metrics[0]], abs=0.1)  # kept in float32
+    assert training_history(tmp_path / "elsewhere").empty
+
+
+def test_training_shows_no_lines_of_its_log(tmp_path: Path, capsys):
+    train(tmp_path / "model", epochs=2)
+    shown = capsys.readouterr()
+    assert "loss" not in shown.out + shown.err
 
 
 def test_checkpoint_holds_safetensors_and_no_pickle(trained):

@@ -9,8 +9,8 @@ from analysis.figures.intervals import FILLS, claim_intervals
 @pytest.fixture
 def claims() -> pd.DataFrame:
     rows = [
-        ("C1: a", ">=", 0.1, 0.3, 0.2, 0.5, "holds"),
-        ("C2: b", "<=", 0.1, 0.3, 0.05, 0.5, "undecided"),
+        ("C1: roles are shared", ">=", 0.1, 0.3, 0.2, 0.5, "holds"),
+        ("C1b: a: b", "<=", 0.1, 0.3, 0.05, 0.5, "undecided"),
         ("C3: c", ">", 0.0, -2.0, -4.0, -1.0, "does not hold"),
         ("C4: d", ">", 0.0, np.nan, np.nan, np.nan, "untestable"),
     ]
@@ -20,7 +20,7 @@ def claims() -> pd.DataFrame:
 @pytest.fixture
 def seeds() -> pd.DataFrame:
     return pd.DataFrame(
-        {"claim": ["C1", "C1", "C2", "C3"], "seed": [0, 1, 0, 0], "estimate": [0.3, 0.9, 0.3, -2]}
+        {"claim": ["C1", "C1", "C1b", "C3"], "seed": [0, 1, 0, 0], "estimate": [0.3, 0.9, 0.3, -2]}
     )
 
 
@@ -44,7 +44,7 @@ def test_verdict_is_seen_without_colour(claims, seeds):
     fills = [line.get_markerfacecolor() for line in lines(figure, "o")]
     assert fills == [FILLS[verdict] for verdict in claims["verdict"][:3]]
     words = [text.get_text() for text in figure.axes[0].texts]
-    assert "0.30 [0.20, 0.50] ≥ 0.1: holds" in words
+    assert "0.30 [0.20, 0.50] ≥ 0.1:\nholds" in words
     assert "untestable" in words
     assert figure.get_suptitle() == "claims"
 
@@ -53,4 +53,10 @@ def test_estimates_without_interval_and_at_the_bound(claims, seeds):
     alone = claims[:1].assign(low=np.nan, high=np.nan, estimate=0.1)
     figure = claim_intervals(alone, seeds[:0])
     assert lines(figure, "o")[0].get_xdata() == [0]
-    assert "0.10 ≥ 0.1: holds" in [text.get_text() for text in figure.axes[0].texts]
+    assert "0.10 ≥ 0.1:\nholds" in [text.get_text() for text in figure.axes[0].texts]
+
+
+def test_claims_stand_in_words_with_their_id(claims, seeds):
+    axes = claim_intervals(claims, seeds).axes[0]
+    names = [label.get_text().replace("\n", " ") for label in axes.get_yticklabels()]
+    assert names == ["roles are shared (C1)", "a: b (C1b)", "c (C3)", "d (C4)"]

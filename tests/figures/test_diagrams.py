@@ -105,12 +105,17 @@ def test_lines_run_from_the_attending_to_the_attended_token():
     weights = np.arange(9).reshape(3, 3) / 8
     diagrams.attention_lines(axes, weights, ["a", "b", "c"], asked={1})
     (lines,) = axes.collections
-    cells = [(row, column) for row in range(3) for column in range(3)]
+    cells = [(row, column) for row in (0, 2, 1) for column in range(3)]  # the asked ones on top
     assert [line.tolist() for line in lines.get_segments()] == [
         [[0, row], [1, column]] for row, column in cells
     ]
-    colours = [(*to_rgb(VERMILION if row == 1 else BLUE), weights[row, column]) for row, column in cells]
+    pale = {0: diagrams.UNASKED, 1: 1, 2: diagrams.UNASKED}
+    colours = [
+        (*to_rgb(VERMILION if row == 1 else BLUE), weights[row, column] * pale[row]) for row, column in cells
+    ]
     np.testing.assert_allclose(lines.get_colors(), colours)
+    widths = lines.get_linewidths()
+    assert min(widths[6:]) > max(widths[:6])
     assert [text.get_color() == VERMILION for text in axes.texts[::2]] == [False, True, False]
 
 

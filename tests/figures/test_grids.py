@@ -56,13 +56,23 @@ def test_mean_maps_show_the_means_and_dot_the_assigned_heads(table):
         assert marks(axes) == cells(table, role, table["assigned"])
 
 
-def test_mean_maps_share_a_scale_that_ends_at_the_cap(table):
-    for cap, end in ((None, 9.0), (5.0, 5.0)):
-        figure = grids.mean_maps(table, tau=3.0, cap=cap)
-        limits = {axes.collections[0].get_clim() for axes in panels_by_title(figure).values()}
-        assert limits == {(0.0, end)}
+def test_mean_maps_share_a_logarithmic_scale_centred_at_one(table):
+    for cap, end in ((None, 30.0), (5.0, 5.0)):
+        figure = grids.mean_maps(table.assign(mean=table["mean"] * 2), tau=3.0, cap=cap)
+        for axes in panels_by_title(figure).values():
+            scale = axes.collections[0].norm
+            assert (scale(1.0), scale(end), scale(1 / end)) == pytest.approx((0.5, 1, 0))
         *_, bar = figure.axes
-        assert [label.get_text() for label in bar.get_yticklabels()] == ["0", "τ = 3", f"{end:g}"]
+        ends = ["3", "10", "30"][: 3 if cap is None else 1]
+        assert [label.get_text() for label in bar.get_yticklabels()] == [
+            *(f"1/{each}" for each in ends[::-1]), "1", *ends
+        ]  # fmt: skip
+        assert [3.0, 3.0] in [list(line.get_ydata()) for line in bar.lines]
+
+
+@pytest.mark.parametrize(("largest", "end"), [(2.0, 3.0), (9.0, 10.0), (0.02, 100.0), (1e4, 100.0)])
+def test_the_scale_holds_nearly_all_means_on_either_side(largest, end):
+    assert grids._scale_end(pd.Series([1.0, 0.0, np.nan, *[largest] * 9])) == end
 
 
 def test_change_map_is_centred_on_zero_and_signs_large_changes(change):
@@ -147,71 +157,6 @@ def test_role_map_of_few_roles_draws_no_crosses_for_roles_that_were_not_studied(
     assert marks(axes) == cells(table, "local", table["assigned"]) | cells(table, "sep", table["assigned"])
 
 
-def audited(table: pd.DataFrame) -> pd.DataFrame:
-    """A role table with both labels in all combinations; what is untestable for one is for both."""
-    labels = np.random.default_rng(1).random((2, len(table))) < 0.5
-    untestable = table["assigned"].isna()
-    both = {
-        name: pd.Series(label, dtype="boolean").mask(untestable)
-        for name, label in zip(("assigned", "assigned_audited"), labels, strict=True)
-    }
-    return table.assign(**both)
-
-
-def test_label_map_tells_the_two_labels_apart_without_colour(table):
-    table = audited(table)
-    (axes,) = grids.label_map({"mrpc": table}).axes
-    published, by_audit = table["assigned"], table["assigned_audited"]
-    for role in ROLES:
-        found = [artist for artist in axes.collections if artist.get_label() == role]
-        filled, outlined, dotted, crossed = found
-        expected = (
-            (filled, published & by_audit),
-            (outlined, published ^ by_audit),
-            (dotted, by_audit & ~published),
-            (crossed, by_audit.isna()),
-        )
-        for artist, rows in expected:
-            assert {(round(y), round(x)) for x, y in artist.get_offsets()} == cells(table, role, rows)
-        assert same_color(filled.get_facecolor()[0], theme.ROLE_COLOURS[role])
-        assert same_color(outlined.get_facecolor()[0], "white")
-        assert same_color(outlined.get_edgecolor()[0], dotted.get_facecolor()[0])
-
-
-def test_label_map_has_the_places_of_the_role_map(table):
-    table = audited(table)
-    maps = [draw({"mrpc": table}) for draw in (grids.role_map, grids.label_map)]
-    for role in ROLES:
-        places = []
-        for figure in maps:
-            offsets = [
-                artist.get_offsets() for artist in figure.axes[0].collections if artist.get_label() == role
-            ]
-            places.append({tuple(np.round(place, 6)) for place in np.vstack(offsets)})
-        assert places[0] <= places[1]
-
-
-def test_label_map_counts_the_labels_of_all_tasks(table):
-    table = audited(table)
-    figure = grids.label_map({"mrpc": table, "qnli": table}, title="labels")
-    assert [axes.get_title() for axes in figure.axes] == ["mrpc", "qnli"]
-    rows = {
-        "both labels": table["assigned"] & table["assigned_audited"],
-        "published only": table["assigned"] & ~table["assigned_audited"],
-        "audited only": table["assigned_audited"] & ~table["assigned"],
-        "untestable": table["assigned_audited"].isna(),
-    }
-    expected = [f"{name} ({2 * chosen.sum()})" for name, chosen in rows.items()]
-    assert [text.get_text() for text in figure.legends[1].get_texts()] == expected
-
-
-def test_label_map_of_a_head_that_only_the_published_rule_can_test(table):
-    untestable = table.assign(assigned=True, assigned_audited=pd.NA).astype({"assigned": "boolean"})
-    (axes,) = grids.label_map({"mrpc": untestable}).axes
-    sizes = [len(artist.get_offsets()) for artist in axes.collections if artist.get_label() == "local"]
-    assert sizes == [0, LAYERS * HEADS, 0, 0]
-
-
 @pytest.mark.parametrize("heads", [5, 12, 16])
 def test_marks_of_the_role_map_do_not_overlap_their_neighbours(heads):
     index = pd.MultiIndex.from_product([ROLES, range(6), range(heads)], names=["role", "layer", "head"])
@@ -232,6 +177,5 @@ def test_every_grid_names_its_axes(table, change):
         grids.change_map(change),
         grids.assignment(table),
         grids.role_map({"mrpc": table}, title="roles"),
-        grids.label_map({"mrpc": audited(table)}, title="labels"),
     ]
     assert [unnamed(figure) for figure in drawn] == [[]] * len(drawn)

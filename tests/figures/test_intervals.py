@@ -1,11 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from drawing import HEADS, LAYERS, unnamed
+from drawing import HEADS, LAYERS, ROLES, unnamed
 from drawing import role_table as drawn_table
 from matplotlib.collections import LineCollection
 
-from analysis.errors import InputError
 from analysis.figures.intervals import LABEL_LOOKS, forest
 from analysis.statistics.significance import label_comparison
 
@@ -22,40 +21,49 @@ def table() -> pd.DataFrame:
     )
 
 
-def bars(figure) -> dict[float, tuple[float, float]]:
-    """The ends of the vertical bars by their place, without the lines between layers; a missing bar has no ends."""
-    (axes,) = figure.axes
-    lines = [line for line in axes.collections if isinstance(line, LineCollection)]
-    segments = [segment for line in lines if line.get_zorder() > 0 for segment in line.get_segments()]
-    return {start[0]: (start[1], end[1]) for start, end in filter(len, segments)}
+def bars(axes) -> list[tuple[float, float]]:
+    """The ends of the intervals, from the lowest row up; a missing bar has no ends."""
+    lines = [artist for artist in axes.collections if isinstance(artist, LineCollection)]
+    segments = [segment for line in lines for segment in line.get_segments()]
+    found = {start[1]: (start[0], end[0]) for start, end in filter(len, segments)}
+    return [found[height] for height in sorted(found)]
 
 
-def test_forest_draws_mean_and_interval_of_every_head_in_layer_order(table):
-    figure = forest(table.sample(frac=1, random_state=0), "local", 3.0)
-    (axes,) = figure.axes
-    marks = {mark.get_label().rpartition(" (")[0]: mark for mark in axes.lines if mark.get_label()[0] != "τ"}
-    rows = table[table["role"] == "local"]
-    assert len(rows) == LAYERS * HEADS
-    for name, some in rows.groupby(label_comparison(rows)):
-        expected = dict(zip(some["layer"] * HEADS + some["head"], some["mean"], strict=True))
-        found = dict(zip(*marks[name].get_data(), strict=True))
-        np.testing.assert_equal(found, expected)
-    tested = rows.dropna(subset="mean")
-    expected = {
-        row.layer * HEADS + row.head: pytest.approx((row.low, row.high)) for row in tested.itertuples()
-    }
-    assert bars(figure) == expected
+@pytest.mark.parametrize("nearest", [4, LAYERS * HEADS])
+def test_a_panel_per_role_sorts_the_heads_nearest_to_tau(table, nearest):
+    figure = forest(table.sample(frac=1, random_state=0), 3.0, nearest)
+    panels = {axes.get_title(): axes for axes in figure.axes}
+    assert list(panels) == ROLES
+    for role, axes in panels.items():
+        rows = table[table["role"] == role].dropna(subset="mean")
+        if role == "block":
+            assert [text.get_text() for text in axes.texts] == ["untestable"]
+            continue
+        distance = (rows["mean"] - 3).abs()
+        shown = rows[distance <= sorted(distance)[min(nearest, len(rows)) - 1]].sort_values("mean")
+        names = [f"{row.layer}-{row.head}" for row in shown.itertuples()]
+        assert [label.get_text() for label in axes.get_yticklabels()] == names
+        assert bars(axes) == [pytest.approx((row.low, row.high)) for row in shown.itertuples()]
+        drawn = {point for line in axes.lines[1:] for point in zip(*line.get_data(), strict=True)}
+        assert drawn == {(mean, place) for place, mean in enumerate(shown["mean"])}
 
 
-def test_forest_shows_tau_and_counts_the_labels(table):
-    figure = forest(table, "local", 2.5)
-    (axes,) = figure.axes
-    (line,) = [line for line in axes.lines if line.get_label() == "τ = 2.5"]
-    assert {*line.get_ydata()} == {2.5}
-    counts = label_comparison(table[table["role"] == "local"]).value_counts()
-    key = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert key == ["τ = 2.5", *(f"{name} ({counts.get(name, 0)})" for name in LABEL_LOOKS)]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "1", "2"]
+def test_colour_and_mark_tell_the_labels_apart(table):
+    axes = forest(table, 3.0).axes[0]
+    rows = table[table["role"] == "local"].dropna(subset="mean")
+    near = rows.loc[(rows["mean"] - 3).abs().sort_values().index[:10]]
+    counts = label_comparison(near).value_counts()
+    for name, line in zip(LABEL_LOOKS, axes.lines[1:], strict=True):
+        assert len(line.get_xdata()) == counts.get(name, 0)
+
+
+def test_forest_shows_tau_and_names_its_axes(table):
+    figure = forest(table, 2.5)
+    for axes in figure.axes:
+        if axes.get_title() != "block":
+            assert {*axes.lines[0].get_xdata()} == {2.5}
+            assert axes.get_xlim()[0] < 2.5 < axes.get_xlim()[1]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["τ = 2.5", *LABEL_LOOKS]
     assert unnamed(figure) == []
 
 
@@ -64,15 +72,10 @@ def test_looks_of_the_labels_differ_without_colour():
     assert len(looks) == len(LABEL_LOOKS)
 
 
-def test_forest_of_an_untestable_role_and_of_heads_without_spread(table):
-    assert not bars(forest(table, "block", 3.0))
+def test_forest_of_heads_without_spread(table):
     constant = table.assign(low=np.nan, high=np.nan, assigned_audited=pd.NA)
-    figure = forest(constant, "local", 3, title="constant")
-    assert not bars(figure)
-    assert sum(np.isfinite(line.get_ydata()).sum() for line in figure.axes[0].lines[1:]) == LAYERS * HEADS - 1
+    figure = forest(constant, 3, LAYERS * HEADS, title="constant")
+    axes = figure.axes[0]
+    assert bars(axes) == []
+    assert sum(np.isfinite(line.get_xdata()).sum() for line in axes.lines[1:]) == LAYERS * HEADS - 1
     assert figure.get_suptitle() == "constant"
-
-
-def test_forest_refuses_an_absent_role(table):
-    with pytest.raises(InputError, match="'nothing' is not in the table: choose from local, syntactic"):
-        forest(table, "nothing", 3.0)

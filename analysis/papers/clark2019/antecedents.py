@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
@@ -26,6 +26,7 @@ AMONG = {
     "preceding_mention_heads": "heads of preceding mentions",
 }
 SYSTEM_COLUMNS = ["system", "all", *KINDS, "n"]
+BOUNDS = [f"{side}_{kind}" for kind in KINDS for side in ("low", "high")]  # of the interval of each kind
 
 
 class Texts(NamedTuple):
@@ -115,11 +116,11 @@ def antecedent_table(
 ) -> pd.DataFrame:
     """Accuracy of the rules and of the best attention head, chosen on the same documents and on the other half.
 
-    Columns system, scored_on, all, pronoun, proper, nominal, low, high, n, layer, head. Accuracies are proportions of
-    the n anaphors; low and high are the BCa bootstrap interval, over documents, of `all`. Row HELD_OUT is
-    cross-fitted: each half of the documents (drawn by `seed`) is scored by the head that the other half chose, and the
-    rules stand there again for comparison; that of SAME_DATA is chosen and scored on all, as in Clark 2019, 4.3, and so
-    optimistic. layer and head are the best of all documents.
+    Columns system, scored_on, all, pronoun, proper, nominal, low, high, BOUNDS, n, layer, head. Accuracies are
+    proportions of the n anaphors; low and high are the BCa bootstrap interval, over documents, of `all`, and with the
+    name of a kind that of the kind. Row HELD_OUT is cross-fitted: each half of the documents (drawn by `seed`) is
+    scored by the head that the other half chose, and the rules stand there again for comparison; that of SAME_DATA is
+    chosen and scored on all, as in Clark 2019, 4.3, and so optimistic. layer and head are the best of all documents.
     """
     ruled = answers(texts.documents)
     owners = dict(zip([text.name for text in texts.documents], texts.origins, strict=True))
@@ -133,23 +134,36 @@ def antecedent_table(
         (HALVES, HELD_OUT, cross_fitted(by_head, chooses)),
     ):
         shown = ruled.assign(**{name: correct})
-        values = shown.drop(columns=KEYS).to_numpy(dtype=float)
-        interval = bootstrap(values, 0.0, documents.to_numpy(), alpha, resamples, seed)
-        table = coreference_table(shown).assign(scored_on=scored_on, low=interval.low, high=interval.high)
+        bounds = _intervals(shown, documents, (alpha, resamples, seed))
+        table = coreference_table(shown).assign(scored_on=scored_on, **bounds)
         for column, value in zip(("layer", "head"), place, strict=True):
             table[column] = pd.array(
                 [int(value) if system == name else None for system in table["system"]], "Int64"
             )
         parts.append(table)
-    columns = ["system", "scored_on", "all", *KINDS, "low", "high", "n", "layer", "head"]
+    columns = ["system", "scored_on", "all", *KINDS, "low", "high", *BOUNDS, "n", "layer", "head"]
     return pd.concat(parts, ignore_index=True)[columns]
+
+
+def _intervals(
+    shown: pd.DataFrame, documents: pd.Series, options: tuple[float, int, int]
+) -> dict[str, Float[np.ndarray, "system"]]:
+    """Bounds of the accuracy of each system, over all anaphors and those of each kind."""
+    found = {}
+    for kind in ("", *KINDS):
+        rows = (shown["kind"] == kind).to_numpy() if kind else np.full(len(shown), True)
+        values = shown.loc[rows].drop(columns=KEYS).to_numpy(dtype=float)
+        interval = bootstrap(values, 0.0, documents[rows].to_numpy(), *options)
+        suffix = f"_{kind}" if kind else ""
+        found |= {f"low{suffix}": interval.low, f"high{suffix}": interval.high}
+    return found
 
 
 def held_out_systems(readings: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The systems of each reading of the candidates: the rules once, then the best heads, cross-fitted.
 
     `readings` maps keys of `coreference.CANDIDATES` to an `antecedent_table` each, made of the same texts. The columns
-    are those of SYSTEM_COLUMNS, then low, high, layer, head; a best head is named by what it chooses among.
+    are those of SYSTEM_COLUMNS, then low, high, BOUNDS, layer, head; a best head is named by what it chooses among.
     """
     halved = {reading: table[table["scored_on"] == HALVES] for reading, table in readings.items()}
     rules = [table[table["system"] != HELD_OUT] for table in halved.values()][:1]
@@ -157,4 +171,6 @@ def held_out_systems(readings: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         table[table["system"] == HELD_OUT].assign(system=f"best head among {AMONG[reading]}")
         for reading, table in halved.items()
     ]
-    return pd.concat([*rules, *heads], ignore_index=True)[[*SYSTEM_COLUMNS, "low", "high", "layer", "head"]]
+    return pd.concat([*rules, *heads], ignore_index=True)[
+        [*SYSTEM_COLUMNS, "low", "high", *BOUNDS, "layer", "head"]
+    ]

@@ -6,14 +6,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Bool, Float, Int16
+from jaxtyping import Bool, Int16
 from torch import Tensor
 
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.clark2019.dependencies import OFFSETS, STANFORD, best_offsets, fixed_offset, offset_table
 from analysis.papers.clark2019.published import clark
-from analysis.scores.words import LIMIT, WordMaps, read_word_maps, split_words, word_maps
+from analysis.scores.words import LIMIT, WordMaps, read_word_maps, split_words
 from analysis.statistics.comparison import sign_flip
 from analysis.statistics.resampling import bootstrap
 from analysis.statistics.significance import adjust
@@ -218,58 +218,8 @@ def beside_published(table: pd.DataFrame, optimistic: pd.DataFrame) -> pd.DataFr
     return percent.join(published)
 
 
-class HeadExample(NamedTuple):
-    """A sentence, the attention of one head between its words, [CLS] and [SEP], and the arcs of one relation.
-
-    `arcs` has rows of (word that attends, word attended to), both from 1, as the gold tree and the head's direction
-    have them.
-    """
-
-    relation: str
-    layer: int
-    head: int
-    direction: str
-    forms: list[str]
-    attention: Float[np.ndarray, "position position"]
-    arcs: list[tuple[int, int]]
-
-
 def largest_gains(table: pd.DataFrame, count: int = 4) -> pd.DataFrame:
     """The relations of `dependency_table` whose attention head exceeds the offset most, sums of relations left out."""
     own = table[~table["relation"].str.contains(r"all|\+")]
     gain = own["accuracy"] - own["offset_accuracy"]
     return own.loc[gain.sort_values(ascending=False, kind="stable").index[:count]]
-
-
-def head_examples(
-    encoder: Encoder,
-    attachment: Attachment,
-    scored: pd.DataFrame,
-    table: pd.DataFrame,
-    lengths: tuple[int, int] = (6, 12),
-    rows: str = "mean",
-) -> list[HeadExample]:
-    """For each row of a `dependency_table`, its head on the first sentence of a suitable length with the relation.
-
-    The first, not the best: whether the head is right there plays no part. `lengths` are the fewest and most words;
-    where no sentence is suitable, the shortest is taken. Source: Clark 2019, Figure 5.
-    """
-    found = []
-    for row in table.itertuples():
-        part = scored[(scored["relation"] == row.relation) & (scored["head"] > 0)]
-        suitable = part["length"].between(*lengths)
-        part = part[suitable] if suitable.any() else part[part["length"] == part["length"].min()]
-        part = part[part["sentence"] == part["sentence"].min()]
-        sentence = part["sentence"].iloc[0]
-        forms = attachment.words.loc[attachment.words["sentence"] == sentence, "form"].tolist()
-        [pieces] = split_words(encoder.tokenizer, [forms]).kept
-        pairs = list(zip((part["word"] + 1).tolist(), part["head"].tolist(), strict=True))
-        if row.direction == DIRECTIONS[1]:
-            pairs = [(head, dependent) for dependent, head in pairs]
-        attention = word_maps(encoder, pieces, rows)[row.layer, row.head]
-        found.append(
-            HeadExample(
-                row.relation, row.layer, row.head, row.direction, ["[CLS]", *forms, "[SEP]"], attention, pairs
-            )
-        )
-    return found

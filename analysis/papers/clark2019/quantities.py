@@ -19,6 +19,7 @@ THEIR_HEAD = "BERT head 4-3"
 WORDS, GLOVE = "words", "GloVe"  # what the names of probes call word vectors, here and in Table 3
 ORIGINAL = ", original ROOT alignment"  # of the published probes too
 NO_ENCODER = "none"
+BOTH_HALVES = "both halves in turn"  # where the cross-fitted heads are scored
 UNTRAINED = "random layers"  # how the names of untrained encoders end
 Row = tuple[str, float, float, str]
 
@@ -70,6 +71,32 @@ def probes_beside_published(probes: pd.DataFrame) -> pd.DataFrame:
     ]
     published_scores = [theirs.get(place, np.nan) for place in places]
     return table.assign(this_encoder=100 * table["this_encoder"], bert_base_published=published_scores)
+
+
+def linguistic_heads(
+    dependencies: pd.DataFrame, coreference: pd.DataFrame, alpha: float = 0.05
+) -> pd.DataFrame:
+    """The heads that find a relation better than position does, or antecedents best: layer, head, what they find.
+
+    `dependencies` is that of `attachment.dependency_table`: relations with p_adjusted < `alpha` and a head ahead of the
+    offset count. `coreference` holds the saved readings of `antecedents.antecedent_table`, of which the
+    cross-fitted heads count.
+    """
+    ahead = (dependencies["p_adjusted"] < alpha) & (
+        dependencies["accuracy"] > dependencies["offset_accuracy"]
+    )
+    relations = dependencies[ahead].rename(columns={"relation": "finds"})
+    antecedents = (
+        coreference[coreference["scored_on"] == BOTH_HALVES]
+        .dropna(subset="layer")
+        .assign(finds="coreference")
+    )
+    both = pd.concat([relations, antecedents])[["layer", "head", "finds"]].astype({"layer": int, "head": int})
+    return (
+        both.groupby(["layer", "head"])["finds"]
+        .agg(lambda names: ", ".join(dict.fromkeys(names)))
+        .reset_index()
+    )
 
 
 def _specialists(surface: pd.DataFrame) -> Iterator[Row]:

@@ -133,16 +133,19 @@ def layers_beside_published(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(long).reindex(long["bert_base_published"].index).reset_index()
 
 
-def exemplars(table: pd.DataFrame) -> dict[str, tuple[int, int]]:
-    """The head, (layer, head), that shows each pattern of EXEMPLARS most (Clark 2019, figure 1).
+def exemplars(table: pd.DataFrame) -> dict[str, tuple[int, int] | None]:
+    """The head, (layer, head), that shows each pattern of EXEMPLARS most (Clark 2019, figure 1); None without one.
 
-    A head that stands for an earlier pattern is passed over.
+    A head shows a target only where it attends to no other of TARGETS more; one that stands for an earlier pattern is
+    passed over.
     """
     heads = table.set_index(["layer", "head"])
-    found: dict[str, tuple[int, int]] = {}
+    most = heads[TARGETS].idxmax(axis=1)
+    found: dict[str, tuple[int, int] | None] = {}
     for pattern, column in EXEMPLARS.items():
-        layer, head = heads[column].drop(list(found.values())).idxmax()
-        found[pattern] = (int(layer), int(head))
+        suitable = heads[column][(most == column) | (column not in TARGETS)]
+        left = suitable.drop([place for place in found.values() if place in suitable.index])
+        found[pattern] = tuple(int(index) for index in left.idxmax()) if len(left) else None
     return found
 
 

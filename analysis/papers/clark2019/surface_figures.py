@@ -10,6 +10,7 @@ import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from analysis.figures.diagrams import attention_lines
@@ -41,19 +42,24 @@ BEHAVIOUR_LOOKS = {
     "[SEP]": {"color": GREEN, "marker": "s"},
     "full stops and commas": {"color": SKY, "marker": "D"},
 }
-UNIFORM = {"color": "black", "linestyle": "--", "linewidth": 0.8}
+UNIFORM = {"color": "black", "linestyle": ":", "linewidth": 1.0}
+STRETCHED = {"linestyle": "--", "linewidth": 1.0}
+REFERENCE = "mean of a layer of BERT-base on Wikipedia (published), its 12 layers stretched to this depth"
+RING = {"s": 48, "facecolor": "none", "edgecolor": "black", "linewidth": 1.0}
+NONE_OF_THE_KIND = "no head of this encoder\nattends most to this"
 
 
 def example_heads(
-    maps: Mapping[str, Float[np.ndarray, "token token"]],
+    maps: Mapping[str, Float[np.ndarray, "token token"] | None],
     tokens: Sequence[str],
     last: int = 14,
     title: str = "",
 ) -> Figure:
     """What heads attend to in one sequence: lines from each token (left) to those it attends to (right).
 
-    A panel per title, three in a row. Shown are the first token and the `last` ones; each row of attention is divided
-    by its sum over them, and a line is as opaque as its weight. Source: Clark 2019, figure 1; departure: with [CLS].
+    A panel per title, three in a row; one without a map says that no head is of that kind. Shown are the first token
+    and the `last` ones; each row of attention is divided by its sum over them, and a line is as opaque as its weight.
+    Source: Clark 2019, figure 1; departure: with [CLS].
     """
     shown = np.unique([0, *range(max(0, len(tokens) - last), len(tokens))])
     names = [tokens[position] for position in shown]
@@ -64,9 +70,15 @@ def example_heads(
     size = (DOUBLE, rows * (0.135 * len(shown) + 0.45) + 0.3)
     figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
     for axes, (name, attention) in zip(grid.flat, maps.items(), strict=False):
+        axes.set_title(name)
+        if attention is None:
+            axes.text(
+                0.5, 0.5, NONE_OF_THE_KIND, transform=axes.transAxes, ha="center", va="center", color="0.4"
+            )
+            axes.axis("off")
+            continue
         cells = attention[np.ix_(shown, shown)]
         attention_lines(axes, cells / cells.sum(axis=1, keepdims=True), names)
-        axes.set_title(name)
     for surplus in grid.flat[len(maps) :]:
         surplus.remove()
     figure.supxlabel("attending token (left), attended token (right)")
@@ -74,21 +86,30 @@ def example_heads(
     return titled(figure, title)
 
 
-def surface_patterns(table: pd.DataFrame, uniform: pd.Series, title: str = "") -> Figure:
+def surface_patterns(
+    table: pd.DataFrame, uniform: pd.Series, reference: pd.DataFrame | None = None, title: str = ""
+) -> Figure:
     """Shares of attention of every head by layer (marks) and their mean over a layer's heads (lines).
 
-    Three panels: neighbours and the token itself; special tokens and punctuation; [SEP] by who attends. Short
-    dashes at the right edge: a head that attends uniformly. `table` and `uniform` are those of `surface_table` and
-    `uniform_values`. Source: Clark 2019, section 3.1 and figure 2.
+    Three panels, each with a scale of its own: neighbours and the token itself; special tokens and punctuation; [SEP]
+    by who attends. Dots at the right edge: a head that attends uniformly. `table` and `uniform` are those of
+    `surface_table` and `uniform_values`; `reference` that of `published.surface_layers`, whose layers are stretched to
+    the depth of this encoder (dashed). Source: Clark 2019, section 3.1 and figure 2.
     """
-    figure, grid = plt.subplots(1, 3, figsize=(DOUBLE, 2.9), sharey=True, layout="constrained")
+    figure, grid = plt.subplots(1, 3, figsize=(DOUBLE, 2.9), layout="constrained")
     for axes, names in zip(grid, PANELS, strict=True):
         _by_layer(axes, {name: table[["layer", name]].set_axis(["layer", "value"], axis=1) for name in names})
         for name in names:
             axes.axhline(uniform[name], xmin=0.95, color=LOOKS[name]["color"], linestyle=":", linewidth=1.2)
-        axes.set(ylim=(-0.02, 1.02), xlabel=LAYER)
+        _stretched(axes, reference, names, int(table["layer"].max()))
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel(LAYER)
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), borderaxespad=0.2)
     grid[0].set_ylabel(SHARE)
+    if reference is not None:
+        figure.legend(
+            handles=[Line2D([], [], color="0.4", **STRETCHED, label=REFERENCE)], loc="outside lower center"
+        )
     return titled(figure, title)
 
 
@@ -107,27 +128,37 @@ def gradient_layers(heads: pd.DataFrame, title: str = "") -> Figure:
     return titled(figure, title)
 
 
-def entropy_layers(table: pd.DataFrame, uniform: pd.Series, title: str = "") -> Figure:
-    """Entropy of attention of every head by layer (marks) and the layer's mean (line); dashed: uniform attention.
+def entropy_layers(
+    table: pd.DataFrame, uniform: pd.Series, reference: pd.DataFrame | None = None, title: str = ""
+) -> Figure:
+    """Entropy of attention of every head by layer (marks) and the layer's mean (line); dotted: uniform attention.
 
-    Left the mean over all rows, right the row of [CLS]. Source: Clark 2019, figure 4.
+    Left the mean over all rows, right the row of [CLS]; `reference` as in `surface_patterns` (dashed).
+    Source: Clark 2019, figure 4.
     """
-    figure, grid = plt.subplots(1, 2, figsize=(DOUBLE, 2.4), sharey=True, layout="constrained")
+    figure, grid = plt.subplots(1, 2, figsize=(DOUBLE, 2.6), sharey=True, layout="constrained")
     for axes, name in zip(grid, ("entropy", "entropy_cls"), strict=True):
         _by_layer(axes, {name: table[["layer", name]].set_axis(["layer", "value"], axis=1)})
         axes.axhline(uniform[name], label="uniform attention", **UNIFORM)
+        _stretched(axes, reference, [name], int(table["layer"].max()))
         axes.set(xlabel=LAYER, ylim=(0, 1.08 * uniform[name]))
         axes.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0), borderaxespad=0.2)
     grid[0].set_ylabel(NATS)
+    if reference is not None:
+        figure.legend(
+            handles=[Line2D([], [], color="0.4", **STRETCHED, label=REFERENCE)], loc="outside lower center"
+        )
     return titled(figure, title)
 
 
-def head_map(places: pd.DataFrame, behaviour: pd.Series, stress: float, title: str = "") -> Figure:
+def head_map(
+    places: pd.DataFrame, behaviour: pd.Series, linguistic: pd.DataFrame, stress: float, title: str = ""
+) -> Figure:
     """Heads in the plane (`embed`), by behaviour (left) and by layer (right); only distances mean anything.
 
-    Source: Clark 2019, figure 6.
+    Rings mark the heads of `quantities.linguistic_heads`, named layer-head. Source: Clark 2019, figure 6.
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(DOUBLE, 3.9), layout="compressed")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(DOUBLE, 4.1), layout="compressed")
     for name, look in BEHAVIOUR_LOOKS.items():
         chosen = places[(behaviour == name).to_numpy()]
         if len(chosen):
@@ -138,6 +169,11 @@ def head_map(places: pd.DataFrame, behaviour: pd.Series, stress: float, title: s
         right.scatter(
             part["x"], part["y"], s=26, color=shades(layer), edgecolor="0.3", linewidth=0.3, label=layer
         )
+    ringed = places.merge(linguistic, on=["layer", "head"])
+    left.scatter(ringed["x"], ringed["y"], label=f"finds a relation or antecedents ({len(ringed)})", **RING)
+    for row in ringed.itertuples():
+        left.annotate(f"{row.layer}-{row.head}", (row.x, row.y), xytext=(5, 3), textcoords="offset points",
+                      fontsize=7)  # fmt: skip
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "handletextpad": 0.2, "columnspacing": 0.8}
     left.legend(ncols=2, **below)
     right.legend(ncols=6, title=LAYER, **below)
@@ -145,6 +181,15 @@ def head_map(places: pd.DataFrame, behaviour: pd.Series, stress: float, title: s
         axes.set(xticks=[], yticks=[], aspect="equal", **_square(places))
     figure.supylabel(f"MDS of Jensen-Shannon distances (stress {stress:.2f})")
     return titled(figure, title)
+
+
+def _stretched(axes: Axes, reference: pd.DataFrame | None, names: Sequence[str], last: int) -> None:
+    """The published layer means of the columns `names`, the first and the last layer on those of this encoder."""
+    if reference is None:
+        return
+    across = reference["layer"] * last / reference["layer"].max()
+    for name in reference.columns.intersection(names):
+        axes.plot(across, reference[name], color=LOOKS[name]["color"], **STRETCHED)
 
 
 def _square(places: pd.DataFrame) -> dict[str, tuple[float, float]]:

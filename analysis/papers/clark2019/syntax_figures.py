@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from analysis.errors import InputError
 from analysis.figures.diagrams import attention_lines
 from analysis.figures.theme import BLACK, BLUE, BROWN, DOUBLE, GREEN, ORANGE, SKY, VERMILION, titled
-from analysis.papers.clark2019.attachment import DIRECTIONS, HeadExample
+from analysis.papers.clark2019.attachment import DIRECTIONS
+from analysis.papers.clark2019.illustrations import TO_ANTECEDENT, HeadExample
 from analysis.texts.chains import KINDS
 
 OFFSET = {"marker": "D", "markersize": 4, "color": VERMILION, "markerfacecolor": "white", "linestyle": ""}
@@ -20,8 +21,8 @@ BEYOND = {"marker": "o", "markersize": 4.5, "color": BLUE, "linestyle": ""}
 UNDECIDED = {**BEYOND, "markerfacecolor": "white"}
 SYSTEM_MARKS = ("v", "^", "s", "D", "P", "o", "X", "*")
 SYSTEM_COLOURS = ("0.75", "0.55", ORANGE, BROWN, BLACK, BLUE, SKY, GREEN)
-SEED = {"marker": "o", "markersize": 3, "color": BLUE, "linestyle": "", "alpha": 0.8}
-ARROWS = dict(zip(DIRECTIONS, ("dep→head", "head→dep"), strict=True))
+SEED = {"marker": "o", "markersize": 3, "color": BLUE, "linestyle": ""}
+ARROWS = dict(zip(DIRECTIONS, ("dep→head", "head→dep"), strict=True)) | {TO_ANTECEDENT: "mention→antecedent"}
 ALL = "all"
 
 
@@ -55,15 +56,15 @@ def dependency_accuracy(table: pd.DataFrame, alpha: float = 0.05, title: str = "
 
 
 def head_arcs(examples: Sequence[HeadExample], title: str = "") -> Figure:
-    """Attention of one head between the words of one sentence, a panel per relation; darker lines are more attention.
+    """Attention of one head between the words of one sentence or excerpt, a panel per relation.
 
-    Lines run from the attending word (left) to the attended (right); those of the words that attend in the arcs of
-    the relation are vermilion, and such an arc of the gold tree has a dotted black line. Raises InputError without an
-    example. Source: Clark 2019, Figure 5.
+    Lines run from the attending word (left) to the attended (right), the darker the more attention; those of the words
+    that attend in the arcs of the relation are vermilion, and such an arc of the gold annotation has a dotted black
+    line. Raises InputError without an example. Source: Clark 2019, Figure 5.
     """
     if not examples:
         raise InputError("no relation has an example: give more sentences or lower the minimum of arcs")
-    columns = min(len(examples), 4)
+    columns = min(len(examples), 3)
     rows = -(-len(examples) // columns)
     longest = max(len(example.forms) for example in examples)
     size = (DOUBLE, rows * (0.155 * longest + 0.5) + 0.3)
@@ -71,75 +72,66 @@ def head_arcs(examples: Sequence[HeadExample], title: str = "") -> Figure:
     for surplus in grid.flat[len(examples) :]:
         surplus.remove()
     for axes, example in zip(grid.flat, examples, strict=False):
-        attention_lines(axes, example.attention, example.forms, {start for start, _ in example.arcs}, longest)
+        asked = {start for start, _ in example.arcs}
+        attention_lines(axes, example.attention, example.forms, asked, longest)
         gold = [[(0, start), (1, end)] for start, end in example.arcs]
-        axes.add_collection(LineCollection(gold, colors=BLACK, linewidths=0.5, linestyles=":"))
+        axes.add_collection(LineCollection(gold, colors=BLACK, linewidths=0.8, linestyles=":", zorder=3))
         axes.set_title(f"{example.relation}: {example.layer}-{example.head}\n{ARROWS[example.direction]}")
-    figure.supxlabel("left: attending word; right: attended word; dotted: gold arc of the relation")
+    figure.supxlabel("left: attending word; right: attended word; dotted: gold arc; [CLS] and [SEP] masked")
     figure.supylabel("word of the sentence, from the first down")
     return titled(figure, title)
 
 
 def coreference_accuracy(table: pd.DataFrame, title: str = "") -> Figure:
-    """Accuracy of the rules and the best attention heads by kind of mention, with the interval of all anaphors.
+    """Accuracy of the rules and the best attention heads by kind of mention, with intervals.
 
     `table` is that of `antecedents.held_out_systems`.
     """
-    figure, axes = plt.subplots(figsize=(DOUBLE, 2.8), layout="constrained")
+    figure, axes = plt.subplots(figsize=(DOUBLE, 3.0), layout="constrained")
     places = np.arange(1 + len(KINDS))
     shifts = np.linspace(-0.32, 0.32, len(table))
     looks = zip(SYSTEM_MARKS, SYSTEM_COLOURS, strict=True)
     for row, shift, (marker, colour) in zip(table.to_dict("records"), shifts, looks, strict=False):
         head = "" if pd.isna(row["layer"]) else f" ({row['layer']}-{row['head']})"
         heights = [row[ALL], *(row[kind] for kind in KINDS)]
+        low, high = ([row[side], *(row[f"{side}_{kind}"] for kind in KINDS)] for side in ("low", "high"))
+        axes.vlines(places + shift, low, high, color=colour, linewidth=1.0)
         axes.plot(places + shift, heights, marker=marker, color=colour, linestyle="", markersize=5,
                   label=row["system"] + head)  # fmt: skip
-        axes.vlines(shift, row["low"], row["high"], color=colour, linewidth=0.9)
+    axes.vlines(places[1:] - 0.5, 0, 1, color="0.85", linewidth=0.6, zorder=0)
     axes.set_xticks(places, labels=[ALL, *KINDS])
-    axes.set(xlabel=f"kind of mention ({table['n'].max()} anaphors of the held-out half)", ylim=(0, 1))
+    axes.set(
+        xlabel=f"kind of mention ({table['n'].max()} anaphors; heads chosen on the other half)", ylim=(0, 1)
+    )
     axes.set_ylabel("antecedent found\n(proportion of anaphors)")
     figure.legend(ncols=2, loc="outside lower center", handletextpad=0.3)
     return titled(figure, title)
 
 
 def probe_scores(table: pd.DataFrame, summary: pd.DataFrame, title: str = "") -> Figure:
-    """Unlabelled attachment score without punctuation of each probe, with the mean over seeds written beside.
+    """Unlabelled attachment score without punctuation of each probe: seeds, their mean and its t interval.
 
-    Right: how far each seed is from its mean, and the t interval of the mean (bars), on a scale of its own. `table` is
-    that of `probing.probe_table`, `summary` that of `probing.over_seeds`.
+    The mean is written beside. `table` is that of `probing.probe_table`, `summary` that of `probing.over_seeds`.
     """
     keys = ["probe", "encoder"]
     ordered = summary.sort_values("mean", kind="stable").reset_index(drop=True)
-    figure, (scores, spread) = plt.subplots(
-        1,
-        2,
-        figsize=(DOUBLE, 0.29 * len(ordered) + 0.9),
-        sharey=True,
-        width_ratios=(3, 2),
-        layout="constrained",
-    )
+    figure, axes = plt.subplots(figsize=(DOUBLE, 0.29 * len(ordered) + 0.9), layout="constrained")
     down = np.arange(len(ordered))
-    seeds = table.merge(ordered[[*keys, "mean"]].assign(down=down), on=keys)
-    scores.plot(100 * seeds["uas_no_punct"], seeds["down"], label="a seed", **SEED)
-    highest = 100 * seeds.groupby("down")["uas_no_punct"].max()
-    beside = {"xytext": (5, 0), "textcoords": "offset points", "va": "center", "fontsize": 7}
-    for place, mean in zip(down, 100 * ordered["mean"], strict=True):
-        scores.annotate(f"{mean:.1f}", (highest[place], place), **beside)
-    reach = 100 * (ordered["high"] - ordered["mean"])
-    spread.barh(down, 2 * reach, left=-reach, height=0.5, color="0.85", label="t interval of the mean")
-    spread.use_sticky_edges = False
-    spread.axvline(0, color="0.6", linewidth=0.6)
-    spread.plot(100 * (seeds["uas_no_punct"] - seeds["mean"]), seeds["down"], **SEED)
+    seeds = table.merge(ordered[keys].assign(down=down), on=keys)
+    low, mean, high = (100 * ordered[name] for name in ("low", "mean", "high"))
+    axes.hlines(down, low, high, color="0.6", linewidth=3.5, label="t interval of the mean")
+    axes.plot(100 * seeds["uas_no_punct"], seeds["down"], label="a seed", **SEED)
+    for place, score in zip(down, mean, strict=True):
+        beside = max(score, high[place] if pd.notna(high[place]) else score)
+        axes.annotate(f"{score:.1f}", (beside, place), xytext=(6, 0), textcoords="offset points", va="center",
+                      fontsize=7.5)  # fmt: skip
     names = [
         row.probe if row.encoder == "none" else f"{row.probe}, {row.encoder}" for row in ordered.itertuples()
     ]
-    scores.set_yticks(down, labels=[textwrap.fill(name, 36) for name in names])
-    scores.set(
-        xlim=(0, 108),
-        ylim=(-0.6, len(ordered) - 0.4),
-        xlabel="unlabelled attachment score\nwithout punctuation (%)",
-    )
-    scores.set_ylabel("probe, encoder")
-    spread.set_xlabel("minus the mean (points)")
+    axes.set_yticks(down, labels=[textwrap.fill(name, 44) for name in names])
+    axes.set(xlim=(0, 100), ylim=(-0.6, len(ordered) - 0.4), ylabel="probe, encoder")
+    axes.set_xlabel("unlabelled attachment score without punctuation (%), mean over seeds beside")
+    axes.grid(axis="x", color="0.9", linewidth=0.5)
+    axes.set_axisbelow(True)
     figure.legend(ncols=2, loc="outside lower center", handletextpad=0.3)
     return titled(figure, title)

@@ -35,7 +35,11 @@ LOOKS = (
     {"color": VERMILION, "linestyle": "-.", "marker": "^"},
     {"color": GREY, "linestyle": ":", "marker": "D"},
 )
-TAU = "threshold τ"
+TAU = "threshold τ (score)"
+TAU_VALUES = {
+    "share": "proportion of heads\nwith the role",
+    "jaccard": "Jaccard index with\nthe heads at the default τ",
+}
 
 
 class Rule(NamedTuple):
@@ -67,25 +71,29 @@ THEORY = {"no correction": "-", "BY, one head of 144": "--"}  # dashes; Bonferro
 
 
 def tau_curves(sweep: pd.DataFrame, tau: float | int, title: str = "") -> Figure:
-    """Heads with each role over the threshold, a panel per role and a line per task; dashes mark `tau`.
+    """Heads with each role over the threshold (above), and how many are those of `tau` (below); a line per task.
 
-    The grey band is the range of the Jaccard index with the heads at `tau` over the tasks. `sweep` has columns
-    task, role, tau, testable, heads, jaccard.
+    A panel per role; dashes mark `tau`. Above the proportion of testable heads with the role, below the Jaccard index
+    of these heads with those at `tau`. `sweep` has columns task, role, tau, testable, heads, jaccard.
     """
     tasks, roles = _looks(sweep["task"]), in_order(sweep["role"])
-    figure, axes = panels(len(roles), 5, 1.35, TAU, "proportion of heads; Jaccard index")
     share = sweep.assign(share=sweep["heads"] / sweep["testable"])
-    for panel, role in zip(axes, roles, strict=True):
-        rows = share[share["role"] == role]
-        band = rows.groupby("tau")["jaccard"].agg(["min", "max"])
-        panel.fill_between(band.index, band["min"], band["max"], color="0.85", linewidth=0)
-        for task, look in tasks.items():
-            line = rows[rows["task"] == task]
-            panel.plot(line["tau"], line["share"], **_thin(look), markevery=4)
-        panel.axvline(tau, color="0.3", linestyle=(0, (2, 2)), linewidth=0.8)
-        panel.set(title=role, ylim=(-0.03, 1.03))
-    band = Line2D([], [], color="0.85", linewidth=6, label=f"Jaccard index with τ = {tau:g}: range")
-    _legend(figure, [*_handles(tasks), band])
+    columns = min(5, len(roles))
+    rows = -(-len(roles) // columns)
+    figure = plt.figure(figsize=(DOUBLE, 2 * (1.05 * rows + 0.3) + 0.3), layout="constrained")
+    for part, (value, name) in zip(figure.subfigures(2, 1, hspace=0.03), TAU_VALUES.items(), strict=True):
+        grid = part.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+        for surplus in grid.flat[len(roles) :]:
+            surplus.remove()
+        for panel, role in zip(grid.flat, roles, strict=False):
+            for task, look in tasks.items():
+                line = share[(share["role"] == role) & (share["task"] == task)]
+                panel.plot(line["tau"], line[value], **_thin(look), markevery=4)
+            panel.axvline(tau, color="0.3", linestyle=(0, (2, 2)), linewidth=0.8)
+            panel.set(title=role, ylim=(-0.03, 1.03))
+        part.supylabel(name)
+        part.supxlabel(TAU)
+    _legend(figure, _handles(tasks))
     return titled(figure, title)
 
 

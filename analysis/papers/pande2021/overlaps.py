@@ -3,19 +3,16 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from analysis.errors import InputError
 from analysis.figures.theme import DOUBLE, MISSING, canvas, colour, in_order, titled
 
-OVERLAPS = {
-    "jaccard": "Jaccard index\n(heads with both / heads with either)",
-    "share_of_a": "proportion of the row role's heads\nthat also have the column role",
-}
+SHARE = "proportion of the row role's heads\nthat also have the column role"
 
 
 def overlap_upset(memberships: pd.DataFrame, most: int = 25, title: str = "") -> Figure:
@@ -41,30 +38,29 @@ def overlap_upset(memberships: pd.DataFrame, most: int = 25, title: str = "") ->
     return titled(figure, title)
 
 
-def overlap_heatmap(
-    overlap: pd.DataFrame, axes: Axes | None = None, value: str = "jaccard", title: str = ""
-) -> Axes:
-    """Overlap of each two roles: the colour is `value`, the number is how many heads have both.
+def overlap_heatmap(overlap: pd.DataFrame, axes: Axes | None = None, title: str = "") -> Axes:
+    """Overlap of each two roles: the colour is the share of the row role's heads with the column role too.
 
-    `overlap` has a row per pair of roles, in one or both orders, with columns role_a, role_b, heads_a,
-    heads_b, both, jaccard, share_of_a, share_of_b. The diagonal gives the heads of the role itself.
-    Raises InputError when `value` is no key of OVERLAPS or a pair stands there twice. Source: Pande 2021, Q1.
+    The number is how many heads have both; the diagonal gives the heads of the role itself. One triangle: the row role
+    comes first in the order of the figures. `overlap` has a row per pair of roles, with columns role_a, role_b,
+    heads_a, heads_b, both. Raises InputError when a pair stands there twice.
+    Source: Pande 2021, Q1 (the share of local heads that are syntactic, claim C3).
     """
-    if value not in OVERLAPS:
-        raise InputError(f"value {value!r} is not an overlap; choose one of {', '.join(OVERLAPS)}")
     if overlap.duplicated(["role_a", "role_b"]).any():
         raise InputError(
             "the overlap table has a pair of roles more than once; select one task and state first"
         )
-    both_orders = pd.concat([overlap, overlap.rename(columns=_swapped)]).drop_duplicates(["role_a", "role_b"])
+    both_orders = pd.concat([overlap, overlap.rename(columns=_swapped)])
     roles = in_order(both_orders["role_a"])
-    wide = both_orders.pivot(index="role_a", columns="role_b").reindex(index=roles)
-    shares = wide[value].reindex(columns=roles).to_numpy(dtype=float, na_value=np.nan, copy=True)
-    numbers = wide["both"].reindex(columns=roles).to_numpy(dtype=float, na_value=np.nan, copy=True)
+    wide = both_orders.drop_duplicates(["role_a", "role_b"]).pivot(
+        index="role_a", columns="role_b", values="both"
+    )
+    numbers = wide.reindex(index=roles, columns=roles).to_numpy(dtype=float, na_value=np.nan, copy=True)
     own = both_orders.groupby("role_a")["heads_a"].first()[roles].to_numpy(dtype=float)
-    np.fill_diagonal(shares, np.where(own > 0, 1.0, np.nan))
     np.fill_diagonal(numbers, own)
-    return _annotated(canvas(axes, DOUBLE / 2 + 0.4, 3.4), shares, numbers, roles, OVERLAPS[value], title)
+    numbers[np.tril_indices(len(roles), -1)] = np.nan
+    shares = np.divide(numbers, own[:, None], out=np.full_like(numbers, np.nan), where=own[:, None] > 0)
+    return _annotated(canvas(axes, DOUBLE / 2 + 0.4, 3.2), shares, numbers, roles, title)
 
 
 def _swapped(column: str) -> str:
@@ -117,17 +113,22 @@ def _annotated(
     shares: Float[np.ndarray, "role role"],
     numbers: Float[np.ndarray, "role role"],
     roles: list[str],
-    label: str,
     title: str,
 ) -> Axes:
-    """The heat map of overlaps with a number in each cell; grey where neither role has a head."""
-    text = pd.DataFrame(numbers).map(lambda number: "" if np.isnan(number) else f"{number:.0f}")
-    axes.set_facecolor(MISSING)
-    bar = {"label": label, "shrink": 0.8}
-    sns.heatmap(
-        shares, vmin=0, vmax=1, cmap="mako_r", annot=text, fmt="", annot_kws={"fontsize": 7}, square=True,
-        linewidths=0.4, xticklabels=roles, yticklabels=roles, cbar_kws=bar, ax=axes,
-    )  # fmt: skip
-    axes.set(xlabel="role", ylabel="role", title=title)
+    """The heat map of shares with a number in each cell of the triangle; grey where the row role has no head."""
+    mesh = axes.imshow(np.ma.masked_invalid(shares), vmin=0, vmax=1, cmap="mako_r")
+    for row, column in zip(*np.triu_indices(len(roles)), strict=True):
+        empty = np.isnan(shares[row, column])
+        if empty:
+            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, color=MISSING, linewidth=0))
+        shade = "white" if not empty and shares[row, column] > 0.5 else "black"
+        axes.text(
+            column, row, f"{numbers[row, column]:.0f}", ha="center", va="center", fontsize=7, color=shade
+        )
+    axes.figure.colorbar(mesh, ax=axes, label=SHARE, shrink=0.8)
+    axes.set_xticks(range(len(roles)), labels=roles, rotation=90)
+    axes.set_yticks(range(len(roles)), labels=roles)
     axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set(xlabel="column role", ylabel="row role", title=title)
     return axes

@@ -101,6 +101,20 @@ def test_table(encoder, documents):
     assert again[["all", "low", "n"]].equals(shown[["all", "low", "n"]])
 
 
+def test_every_kind_has_an_interval_of_its_own(encoder, documents):
+    texts = fit(encoder, documents)
+    ruled = answers(texts.documents)
+    by_head = np.zeros((len(ruled), 2, 2), bool)
+    by_head[:, 0, 1] = (ruled["kind"] == "pronoun") & (np.arange(len(ruled)) % 3 > 0)
+    by_head[:, 1, 1] = False
+    table = antecedent_table(texts, by_head, resamples=199)
+    best = table[(table["scored_on"] == EVERYTHING) & (table["system"] == SAME_DATA)].iloc[0]
+    assert best["low_pronoun"] < best["pronoun"] < best["high_pronoun"]
+    assert best["pronoun"] == pytest.approx(by_head[(ruled["kind"] == "pronoun").to_numpy(), 0, 1].mean())
+    assert not best["low_nominal"] > 0  # all wrong: no spread
+    assert best["low"] < best["all"] < best["high"]
+
+
 def test_the_scored_half_has_no_say_in_the_choice(encoder, documents):
     """Head (0, 1) is right in one half alone, head (1, 0) in the other alone: each is chosen where it is right, and
     wrong where it is scored."""

@@ -6,7 +6,7 @@ import pytest
 
 from analysis.papers.clark2019 import published
 from analysis.papers.clark2019 import quantities as clark_summary
-from analysis.papers.clark2019.antecedents import AMONG
+from analysis.papers.clark2019.antecedents import AMONG, HALVES
 from analysis.papers.clark2019.coreference import SYSTEMS
 from analysis.papers.clark2019.probing import NO_ENCODER, ORIGINAL
 from analysis.papers.clark2019.quantities import COLUMNS, summary_table
@@ -133,6 +133,7 @@ def test_probes_are_means_over_seeds(table):
 def test_names_are_those_of_the_modules_that_make_the_tables():
     """They are not imported, since they need torch."""
     assert (clark_summary.ORIGINAL, clark_summary.NO_ENCODER) == (ORIGINAL, NO_ENCODER)
+    assert clark_summary.BOTH_HALVES == HALVES
     assert set(clark_summary.SYSTEMS) <= set(SYSTEMS)
     assert clark_summary.TARGETS.keys() <= SHARES.keys()
     assert all(f"best head among {words}".startswith(clark_summary.BEST_HEAD) for words in AMONG.values())
@@ -158,3 +159,22 @@ def test_probes_stand_beside_their_counterparts(probes):
     assert found.loc[("attention + words", "tiny, random layers"), "bert_base_published"] == 30
     assert found.loc[("attention + words" + ORIGINAL, "tiny"), "bert_base_published"] == 77
     assert np.isnan(found.loc[("attention", "tiny, random layers"), "bert_base_published"])
+
+
+def test_linguistic_heads_are_ahead_of_position_or_find_antecedents():
+    dependencies = pd.DataFrame(
+        {"relation": ["obj", "det", "case", "mark"], "layer": [1, 1, 0, 2], "head": [2, 2, 0, 1],
+         "accuracy": [0.8, 0.9, 0.3, 0.9],
+         "offset_accuracy": [0.4, 0.5, 0.6, 0.4], "p_adjusted": [0.01, 0.02, 0.01, 0.3]}
+    )  # fmt: skip
+    coreference = pd.DataFrame(
+        {
+            "scored_on": ["both halves in turn", "both halves in turn", "all documents"],
+            "layer": [None, 1.0, 2.0],
+            "head": [None, 2.0, 2.0],
+        }
+    )
+    found = clark_summary.linguistic_heads(dependencies, coreference)
+    assert found.to_dict("records") == [{"layer": 1, "head": 2, "finds": "obj, det, coreference"}]
+    wider = clark_summary.linguistic_heads(dependencies, coreference, alpha=0.5)
+    assert wider["finds"].tolist() == ["obj, det, coreference", "mark"]

@@ -175,13 +175,20 @@ def table() -> pd.DataFrame:
 
 
 def test_exemplars_are_the_highest_and_no_head_stands_twice(table):
-    assert exemplars(table) == {
+    assert exemplars(table.assign(cls=[0, 0.5, 0, 0.3, 0, 0])) == {
         "broad": (0, 0),
         "next token": (0, 1),
         "[CLS]": (1, 0),
-        "[SEP]": (1, 2),
-        "stops, commas": (1, 1),
+        "[SEP]": (1, 1),
+        "stops, commas": (1, 2),
     }
+
+
+def test_a_pattern_that_no_head_shows_most_has_no_exemplar(table):
+    weaker = table.assign(sep=0.05)  # [SEP] is never the most attended target
+    found = exemplars(weaker)
+    assert found["[SEP]"] is None
+    assert found["[CLS]"] is not None
 
 
 def test_specialists_are_counted_by_layer(table):

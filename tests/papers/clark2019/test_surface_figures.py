@@ -8,6 +8,7 @@ from matplotlib.collections import LineCollection
 
 from analysis.papers.clark2019.distances import BEHAVIOURS, OTHER
 from analysis.papers.clark2019.gradients import GROUPS
+from analysis.papers.clark2019.published import surface_layers
 from analysis.papers.clark2019.surface import COLUMNS
 from analysis.papers.clark2019.surface_figures import (
     BEHAVIOUR_LOOKS,
@@ -59,7 +60,7 @@ def test_entropies_stand_below_the_uniform_line(table):
     figure = entropy_layers(table, UNIFORM)
     for axes, name in zip(figure.axes, ("entropy", "entropy_cls"), strict=True):
         np.testing.assert_allclose(means(axes), [table.groupby("layer")[name].mean()])
-        assert [line.get_ydata()[0] for line in axes.lines if line.get_linestyle() == "--"] == [3.5]
+        assert [line.get_ydata()[0] for line in axes.lines if line.get_linestyle() == ":"] == [3.5]
         assert axes.get_ylim()[1] > 3.5
     assert unnamed(figure) == []
 
@@ -96,18 +97,45 @@ def test_sequences_shorter_than_the_excerpt():
     assert [text.get_text() for text in figure.axes[0].texts[::2]] == ["a", "b", "c"]
 
 
+def test_a_kind_without_a_head_says_so():
+    figure = example_heads({"a": np.full((3, 3), 1 / 3), "[SEP]": None}, ["a", "b", "c"])
+    _, axes = figure.axes
+    assert axes.get_title() == "[SEP]"
+    assert not axes.collections
+    assert ["no head" in text.get_text() for text in axes.texts] == [True]
+
+
+def test_published_layers_are_stretched_to_the_depth_of_the_encoder(table):
+    reference = surface_layers()
+    for figure, columns in (
+        (surface_patterns(table, UNIFORM, reference), [[], ["cls", "sep", "punct"], ["sep_sep", "rest_sep"]]),
+        (entropy_layers(table, UNIFORM, reference), [["entropy"], ["entropy_cls"]]),
+    ):
+        for axes, names in zip(figure.axes, columns, strict=True):
+            dashed = [line for line in axes.lines if line.get_linestyle() == "--"]
+            drawn = {tuple(line.get_ydata()) for line in dashed}
+            assert drawn == {tuple(reference[name]) for name in names}
+            assert all((line.get_xdata()[0], line.get_xdata()[-1]) == (0, LAYERS - 1) for line in dashed)
+        assert "BERT-base" in figure.legends[0].get_texts()[0].get_text()
+
+
 def test_head_map_draws_every_head_twice():
     rng = np.random.default_rng(2)
     heads = [(layer, head) for layer in range(LAYERS) for head in range(HEADS)]
     places = pd.DataFrame(heads, columns=["layer", "head"]).assign(x=rng.random(12), y=rng.random(12))
     behaviour = pd.Series(["other"] * 8 + ["[SEP]"] * 3 + ["broad"])
-    figure = head_map(places, behaviour, 0.123)
+    linguistic = pd.DataFrame({"layer": [1, 2], "head": [3, 0], "finds": ["nsubj", "coreference"]})
+    figure = head_map(places, behaviour, linguistic, 0.123)
     left, right = figure.axes[:2]
     assert {part.get_label(): len(part.get_offsets()) for part in left.collections} == {
         "other (8)": 8,
         "broad (1)": 1,
         "[SEP] (3)": 3,
+        "finds a relation or antecedents (2)": 2,
     }
+    ringed = places.set_index(["layer", "head"]).loc[[(1, 3), (2, 0)], ["x", "y"]]
+    np.testing.assert_allclose(left.collections[-1].get_offsets(), ringed)
+    assert [text.get_text() for text in left.texts] == ["1-3", "2-0"]
     assert {part.get_label(): len(part.get_offsets()) for part in right.collections} == {
         "0": 4,
         "1": 4,

@@ -40,25 +40,24 @@ def lines(axes) -> list[np.ndarray]:
     return [np.asarray(line.get_ydata(), float) for line in axes.get_lines() if len(line.get_ydata()) > 2]
 
 
-def test_tau_curves_draw_the_share_of_heads_of_each_task_and_the_default(sweep):
+def test_tau_curves_draw_one_quantity_an_axis(sweep):
     figure = curves.tau_curves(sweep, tau=3)
-    assert [axes.get_title() for axes in figure.axes] == ROLES
-    for axes, role in zip(figure.axes, ROLES, strict=True):
-        rows = sweep[sweep["role"] == role]
-        drawn = lines(axes)
-        expected = [(rows.loc[rows["task"] == task, "heads"] / 20).to_numpy() for task in TASKS]
-        for found, wanted in zip(drawn, [each for each in expected if len(each)], strict=False):
+    assert [axes.get_title() for axes in figure.axes] == 2 * ROLES
+    shares = sweep.assign(share=sweep["heads"] / 20)
+    for place, axes in enumerate(figure.axes):
+        value = "share" if place < len(ROLES) else "jaccard"
+        rows = shares[shares["role"] == axes.get_title()]
+        drawn = [line for line in lines(axes) if len(line)]
+        expected = [rows.loc[rows["task"] == task, value] for task in TASKS if (rows["task"] == task).any()]
+        for found, wanted in zip(drawn, expected, strict=True):
             np.testing.assert_allclose(found, wanted)
         assert [3, 3] in [list(line.get_xdata()) for line in axes.get_lines()]
-    assert unnamed(figure) == []
-
-
-def test_the_band_is_the_range_of_the_jaccard_index(sweep):
-    axes = curves.tau_curves(sweep, tau=3).axes[0]
-    rows = sweep[sweep["role"] == ROLES[0]].groupby("tau")["jaccard"]
-    (band,) = axes.collections
-    box = band.get_datalim(axes.transData)
-    assert (box.y0, box.y1) == pytest.approx((rows.min().min(), rows.max().max()))
+        assert not axes.collections
+    names = [(part.get_supxlabel(), part.get_supylabel().replace("\n", " ")) for part in figure.subfigs]
+    assert names == [
+        ("threshold τ (score)", "proportion of heads with the role"),
+        ("threshold τ (score)", "Jaccard index with the heads at the default τ"),
+    ]
 
 
 def test_layer_maps_show_the_mean_over_tasks(sweep):

@@ -1,0 +1,48 @@
+"""The course of fine-tuning runs: loss and scores over epochs."""
+
+import itertools
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from analysis.figures.theme import BLACK, BLUE, DOUBLE, GREEN, ORANGE, VERMILION, titled
+
+LOOKS = tuple(
+    zip((BLACK, BLUE, VERMILION, GREEN, ORANGE), "os^Dv", strict=True)
+)  # of the runs, again from the first
+
+
+def learnt(rows: pd.DataFrame) -> str:
+    """Whether the worst run is ahead of the baselines; columns metric, constant, bag_of_words, finetuned, dev."""
+    first, scores = rows.iloc[0], rows["finetuned"]
+    margin = first["dev"] ** -0.5
+    ahead = scores.min() - max(first["constant"], first["bag_of_words"]) > margin
+    reach = f"{scores.min():.3f}" + (f" to {scores.max():.3f}" if scores.max() > scores.min() else "")
+    return (
+        f"Fine-tuning reaches {reach} ({first['metric']}, {len(rows)} runs), "
+        f"a bag of words {first['bag_of_words']:.3f}, the constant answer {first['constant']:.3f}. That is "
+        f"{'' if ahead else 'not '}above both baselines by more than the margin of {margin:.3f}."
+    )
+
+
+def training_curves(history: pd.DataFrame, title: str = "") -> Figure:
+    """Every measure of the log over epochs, a panel per measure and a line per run.
+
+    `history` has columns seed, epoch, measure, value (loss in nats, scores as proportions or correlations).
+    """
+    measures, runs = list(dict.fromkeys(history["measure"])), list(dict.fromkeys(history["seed"]))
+    figure, grid = plt.subplots(
+        1, max(len(measures), 1), figsize=(DOUBLE, 1.7), squeeze=False, layout="constrained"
+    )
+    for axes, measure in zip(grid.flat, measures, strict=False):
+        for run, (colour, marker) in zip(runs, itertools.cycle(LOOKS), strict=False):
+            rows = history[(history["measure"] == measure) & (history["seed"] == run)]
+            axes.plot(rows["epoch"], rows["value"], color=colour, marker=marker, markersize=3.5, linewidth=1,
+                      markerfacecolor="white", label=f"seed {run}")  # fmt: skip
+        axes.set(xlabel="epoch", ylabel=measure)
+        axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+        axes.margins(0.1)
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), ncols=6, loc="outside upper center")
+    return titled(figure, title)

@@ -1,0 +1,90 @@
+"""Heads at work: masked special tokens, rows that sum to one, arcs of the gold annotation."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from treebanks import write
+
+from analysis.encoders.models import load_encoder
+from analysis.papers.clark2019.antecedents import fit
+from analysis.papers.clark2019.attachment import DIRECTIONS, attach, dependency_table, largest_gains
+from analysis.papers.clark2019.coreference import preceding, same_chain
+from analysis.papers.clark2019.dependencies import arcs
+from analysis.papers.clark2019.illustrations import coreference_examples, head_examples
+from analysis.scores.words import split_words, word_maps
+from analysis.texts.bundled.documents import generate_documents
+from analysis.texts.chains import read_documents
+from analysis.texts.treebank import read_treebank
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return load_encoder("tiny")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("documents"), generate_documents(4, "train", 0))
+
+
+def test_examples_show_the_first_suitable_sentence_without_special_tokens(encoder, path):
+    words = read_treebank(path).words
+    scored, attached = arcs(words), attach(encoder, words, progress=False)
+    table = dependency_table(attached, scored, minimum=20, resamples=99, permutations=99)
+    gains = largest_gains(table, 3)
+    for example in head_examples(encoder, attached, scored, gains, (4, 14)):
+        assert example.attention.shape == 2 * (len(example.forms),)
+        assert 4 <= len(example.forms) <= 14
+        [pieces] = split_words(encoder.tokenizer, [example.forms]).kept
+        inside = word_maps(encoder, pieces)[example.layer, example.head, 1:-1, 1:-1]
+        expected = inside / inside.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(example.attention, expected, rtol=1e-5)
+        sentence = words.groupby("sentence")["form"].agg(list)
+        number = next(index for index, forms in sentence.items() if forms == example.forms)
+        gold = scored[(scored["sentence"] == number) & (scored["relation"] == example.relation)]
+        pairs = {(row.word, row.head - 1) for row in gold.itertuples() if row.head > 0}
+        if example.direction == DIRECTIONS[1]:
+            pairs = {(head, dependent) for dependent, head in pairs}
+        assert {*example.arcs} == pairs
+    shortest = [len(each.forms) for each in head_examples(encoder, attached, scored, gains, (900, 901))]
+    lengths = scored[scored["head"] > 0].groupby("relation")["length"].min()
+    assert shortest == lengths[gains["relation"]].tolist()
+
+
+def systems(*heads: tuple[int, int]) -> pd.DataFrame:
+    rules = pd.DataFrame({"system": ["nearest"], "layer": [pd.NA], "head": [pd.NA]})
+    best = pd.DataFrame(heads, columns=["layer", "head"]).assign(system="best head")
+    return pd.concat([rules, best], ignore_index=True).astype({"layer": "Int64", "head": "Int64"})
+
+
+def test_coreference_shows_a_mention_and_its_nearest_antecedent(encoder, path):
+    texts = fit(encoder, read_documents(path).documents, limit=100)
+    found = coreference_examples(encoder, texts, systems((1, 2), (0, 3), (1, 2)), (2, 12))
+    assert [(each.layer, each.head) for each in found] == [(1, 2), (0, 3)]
+    for example in found:
+        np.testing.assert_allclose(example.attention.sum(axis=1), 1, rtol=1e-5)
+        [(mention, antecedent)] = example.arcs
+        assert 2 <= mention - antecedent <= 12
+        assert len(example.forms) <= mention - antecedent + 3
+        matching = [
+            (text, start)
+            for text in texts.documents
+            for start in range(len(text.words))
+            if text.words["form"].iloc[start : start + len(example.forms)].tolist() == example.forms
+        ]
+        assert any(is_antecedent(text, start + mention, start + antecedent) for text, start in matching)
+
+
+def is_antecedent(text, mention: int, antecedent: int) -> bool:
+    heads = text.mentions["head"].to_numpy()
+    pairs = preceding(text) & same_chain(text)
+    return any(
+        pairs[one, other]
+        for one in np.flatnonzero(heads == mention)
+        for other in np.flatnonzero(heads == antecedent)
+    )
+
+
+def test_no_mention_at_a_suitable_distance(encoder, path):
+    texts = fit(encoder, read_documents(path).documents, limit=100)
+    assert coreference_examples(encoder, texts, systems((0, 0)), (90, 91)) == []
