@@ -27,8 +27,8 @@ from analysis.encoders.models import load_encoder  # noqa: E402
 from analysis.explorer.packing import Sentence, illustrative, pack, packed_attention, unpacked_attention  # noqa: E402
 from analysis.explorer.view import HeadView, explorer  # noqa: E402
 from analysis.statistics.roles import RELATIONS, ROLES  # noqa: E402
+from analysis.texts.glue import load_examples  # noqa: E402
 from analysis.texts.syntax import parse  # noqa: E402
-from analysis.texts.tasks import load_examples  # noqa: E402
 from benchmarks.timing import report  # noqa: E402
 
 TASKS, STATES = ("mrpc", "qqp", "sst-2", "qnli"), ("pretrained", "finetuned")

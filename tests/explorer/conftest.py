@@ -12,8 +12,8 @@ from headtables import ROLES, TASKS, other_tables, role_tables
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.explorer.packing import Sentence, pack
 from analysis.explorer.view import explorer
+from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
-from analysis.texts.tasks import load_examples
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 BROWSER = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, NAMES)), None)

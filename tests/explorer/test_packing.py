@@ -18,8 +18,8 @@ from analysis.explorer.packing import (
 )
 from analysis.scores.extraction import extract, read_attention, read_sieves
 from analysis.texts.examples import Example, Relation
+from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
-from analysis.texts.tasks import load_examples
 
 LAYERS, HEADS = 3, 4
 ROLES = ("local", "nsubj", "block")
