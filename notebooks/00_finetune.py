@@ -37,7 +37,7 @@ training_precision = "float32"  # float32, bfloat16, or auto: bfloat16 where the
 import pandas as pd
 from IPython.display import Markdown
 
-from analysis.encoders import baselines, encoder_note, evaluate, finetune, training_history
+from analysis.encoders import baselines, encoder_note, evaluate, finetune, load_encoder, training_history
 from analysis.figures import finding, learnt, style, training_curves
 from analysis.study import Results, seeds_of
 from analysis.texts import TASKS, load_examples
