@@ -123,4 +123,14 @@ results.save_figure(mean_maps(table, tau), f"F3-means-{task}")
 finding(sentences.role_counts(table))
 
 # %% [markdown]
+# The same before fine-tuning.
+
+# %%
+before = published_table(compose(results.load_scores(task, None), *choices, weighted_block), tau)
+results.save_figure(mean_maps(before, tau), f"F3-means-{task}-pretrained")
+
+# %%
+finding(sentences.role_counts(before))
+
+# %% [markdown]
 # Dots mark heads whose mean passes the test of notebook 3.

@@ -20,9 +20,17 @@ readme = False  # write the claim table into README.md
 
 # %%
 import pandas as pd
+from IPython.display import Markdown
 
-from analysis.statistics import short_table
-from analysis.study import Results, papers, update_readme
+from analysis.files import ROOT, write_text
+from analysis.study import (
+    Results,
+    definitions_page,
+    findings_section,
+    papers,
+    update_readme,
+    verdicts_section,
+)
 from analysis.texts import TASKS
 
 results = Results(profile)
@@ -38,15 +46,17 @@ print(f"{len(claims)} claims of {claims['paper'].nunique()} of {len(found)} pape
 # %%
 pd.crosstab(claims["paper"], claims["verdict"])
 
+# %% [markdown]
+# ## One card per claim
+
 # %%
-shown = claims.reindex(columns=["paper", "claim", "ours", "verdict", "controlled", "control_value"]).fillna(
-    ""
-)
-shown.style.hide().set_properties(**{"text-align": "left", "vertical-align": "top"})
+encoder = claims["encoder"].iloc[0] if len(claims) else "this encoder"
+cards = definitions_page(found, encoder)
+Markdown(cards.split("\n", 1)[1])
 
 # %% [markdown]
-# *controlled* is the same under the label that asks heads to beat their role's control, *control_value* what the controls
-# give themselves: a claim that they fulfil too says nothing about heads.
+# "With heads that beat their control" is the same claim under the label that asks heads to beat their role's control;
+# "Controls" is what control heads give themselves. A claim that they fulfil too says nothing about heads.
 #
 # ## Heads worth knowing
 #
@@ -71,4 +81,12 @@ finetune.style.format(precision=3).hide()
 
 # %%
 if readme:
-    update_readme("claims", short_table(claims).to_markdown(index=False))
+    said = [
+        line
+        for module in papers().values()
+        if "highlights" in module.HOMES
+        for line in module.highlights(results)
+    ]
+    update_readme("findings", findings_section(said))
+    update_readme("claims", verdicts_section(found, claims["encoder"].iloc[0]))
+    write_text(ROOT / "docs" / "claims.md", cards)

@@ -14,6 +14,7 @@ LEVEL = 0.95
 RELATIONS = {">=": (operator.ge, np.argmin), ">": (operator.gt, np.argmin), "<=": (operator.le, np.argmax)}
 VERDICTS = {(True, True): "holds", (False, False): "does not hold"}
 UNTESTABLE, UNDECIDED = "untestable", "undecided"
+MARKS = {"holds": "✓", "does not hold": "✗", UNDECIDED: "?", UNTESTABLE: "–"}
 
 
 @runtime_checkable
@@ -77,7 +78,8 @@ class Claim:
     """One claim: as stated, its source, as computed, the article's figure, what is measured, and the bound.
 
     The claim is that the measures stand in `relation` (>=, > or <=) to `bound` in every unit. `by_label` says that
-    role labels enter, so that the claim can be judged under another label too.
+    role labels enter, so that the claim can be judged under another label too. `brief` says it in at most eight words, for
+    README, where measures are written as `shown` (a format).
     """
 
     id: str
@@ -89,6 +91,8 @@ class Claim:
     relation: str
     bound: float | int
     by_label: bool = field(default=False, kw_only=True)
+    brief: str = field(default="", kw_only=True)
+    shown: str = field(default="{:.0%}", kw_only=True)
 
     def find(self, evidence: Evidence) -> Finding:
         """What the evidence says."""
@@ -140,14 +144,31 @@ def seed_table(claims: Iterable[Claim], evidence: Mapping[int, Evidence]) -> pd.
 
 
 def short_table(claims: pd.DataFrame) -> pd.DataFrame:
-    """What README shows of a claim table: claim, published, ours, interval (in words), n, verdict, and, where the
-    table has it, controlled."""
-    known = claims["low"].notna()
-    interval = claims["low"].map("{:.2f}".format) + " to " + claims["high"].map("{:.2f}".format)
-    bound = claims["relation"] + " " + claims["bound"].map("{:g}".format)
-    shown = claims.assign(interval=(interval + ", bound " + bound).where(known, "none"))
-    columns = ["claim", "published", "ours", "interval", "n", "verdict", "controlled"]
-    return shown.reindex(columns=[name for name in columns if name in shown]).fillna({"controlled": ""})
+    """What README shows of a claim table: the claim in a few words, BERT-base as published or recomputed from released
+    maps, this encoder with the range over fine-tuning runs, and a mark for the verdict.
+
+    † says that the claim holds for control heads as well, and so says nothing about heads; ‡ that it does not hold when
+    heads must beat their role's control.
+    """
+    same = claims["verdict"].eq("holds") & claims["control_verdict"].eq("holds")
+    controlled = claims["controlled"].fillna("")
+    lost = claims["verdict"].eq("holds") & controlled.ne("") & ~controlled.str.endswith(": holds")
+    marks = (
+        claims["verdict"].map(MARKS) + same.map({True: " †", False: ""}) + lost.map({True: " ‡", False: ""})
+    )
+    published = claims["released"].fillna("").where(claims["released"].fillna("") != "", claims["published"])
+    columns = {
+        "claim": claims["brief"],
+        "BERT-base": published.map(_clipped),
+        "here": claims["found"].fillna(""),
+    }
+    return pd.DataFrame(columns | {"": marks})
+
+
+def _clipped(text: str, longest: int = 48) -> str:
+    """A published value without what stands behind it in brackets, cut where it is long."""
+    bare = text.split(" (article")[0].split(";")[0]
+    return bare if len(bare) <= longest else f"{bare[: longest - 2].rsplit(' ', 1)[0]} …"
 
 
 def _row(
@@ -170,7 +191,22 @@ def _row(
         **verdict._asdict(),
         "controlled": _in_words(claim, controlled) if controlled is not None and claim.by_label else "",
         "control_value": claim.find(control).value if control is not None else ours.control,
+        "brief": claim.brief,
+        "released": _shown(claim, published),
+        "found": _shown(claim, evidence),
+        "control_verdict": claim.judge(control)[1].verdict if control is not None and claim.by_label else "",
     }
+
+
+def _shown(claim: Claim, evidence: Evidence | None) -> str:
+    """A claim's measure in short, with the range of the runs where there are several; empty where it has none."""
+    verdict = claim.judge(evidence)[1] if evidence is not None else None
+    if verdict is None or verdict.verdict == UNTESTABLE:
+        return ""
+    text = claim.shown.format(verdict.estimate)
+    if np.isnan(verdict.lowest_run) or verdict.lowest_run == verdict.highest_run:
+        return text
+    return f"{text} ({claim.shown.format(verdict.lowest_run)} to {claim.shown.format(verdict.highest_run)})"
 
 
 def _spread(verdict: Verdict, runs: int) -> str:

@@ -5,6 +5,9 @@ from analysis.lazy import lazy_names
 HOMES = {
     "papers": "discovery",
     "Results": "results",
+    "definitions_page": "front_page",
+    "findings_section": "front_page",
+    "verdicts_section": "front_page",
     "STATES": "folders",
     "seeds_of": "results",
     "update_readme": "results",

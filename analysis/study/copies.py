@@ -4,7 +4,7 @@ import ast
 import json
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis.study.pictures import in_palette
@@ -60,6 +60,20 @@ def cleaned(notebook):
             for shown in (output.data for output in cell.outputs if "data" in output):
                 shown |= {kind: CHANCE.sub(str(number), shown[kind]) for kind in SHOWN & shown.keys()}
                 shown |= {kind: _compact(shown[kind]) for kind in {"image/png"} & shown.keys()}
+    return notebook
+
+
+def linked(notebook, name: str, order: Sequence[str]):
+    """The notebook with a last cell that links to the one before it, the index and the one after it in `order`."""
+    import nbformat
+
+    if name in order:
+        place = order.index(name)
+        before = [f"[← {other}]({other}.ipynb)" for other in order[max(place - 1, 0) : place]]
+        after = [f"[{other} →]({other}.ipynb)" for other in order[place + 1 : place + 2]]
+        cell = nbformat.v4.new_markdown_cell(" · ".join([*before, "[index](../README.md)", *after]))
+        cell.id = "links"
+        notebook.cells.append(cell)
     return notebook
 
 

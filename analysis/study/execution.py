@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +10,7 @@ from typing import Any
 
 from analysis.errors import InputError
 from analysis.files import ROOT, write_text
-from analysis.study.copies import cleaned, prepared
+from analysis.study.copies import cleaned, linked, prepared
 from analysis.study.folders import Folders, short
 from analysis.study.plan import plan
 from analysis.study.profiles import parameters, source
@@ -44,7 +44,7 @@ def run(notebook: str, profile: str, settings: Mapping[str, Any]) -> Path:
             _execute(source(notebook), unfinished, values, progress)
         except InputError as error:
             raise InputError(f"{this.name}: {error} (details: {short(log)})") from error
-        _finish(unfinished, target)
+        _finish(unfinished, target, [] if scratch else [other.name for other in plan(profile)])
     if not scratch:
         record_time(folders, this.name, time.monotonic() - start)
     return target
@@ -101,11 +101,12 @@ def _execute(script: Path, path: Path, values: Mapping[str, Any], progress: Prog
         raise InputError(f"{error}: is there enough memory?") from error
 
 
-def _finish(unfinished: Path, target: Path) -> None:
-    """Puts the executed copy in its place."""
+def _finish(unfinished: Path, target: Path, order: Sequence[str]) -> None:
+    """Puts the executed copy in its place, with links to its neighbours in the reading order."""
     import nbformat
 
-    write_text(target, nbformat.writes(cleaned(nbformat.read(unfinished, as_version=4))) + "\n")
+    notebook = cleaned(nbformat.read(unfinished, as_version=4))
+    write_text(target, nbformat.writes(linked(notebook, target.stem, order)) + "\n")
     unfinished.unlink()
 
 

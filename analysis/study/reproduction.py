@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from analysis.errors import InputError, exit_status
 from analysis.study.discovery import papers
 from analysis.study.folders import Folders, short
+from analysis.study.index import write_index
 from analysis.study.profiles import load_profile
 from analysis.study.progress import STARTED, TOTAL
 from analysis.study.results import Results
@@ -37,6 +38,7 @@ def reproduce(profile: str, command: Sequence[str]) -> int:
     if status:
         print(f"stopped in or after run {started} of {total}; the same command goes on from here", flush=True)
     else:
+        write_index(profile)
         print("\n".join(ending(profile)), flush=True)
     return status
 
@@ -86,7 +88,7 @@ def ending(profile: str) -> Iterator[str]:
         counts = claims["verdict"].value_counts() if len(claims) else {}
         yield f"{name}: " + (", ".join(f"{n} {verdict}" for verdict, n in counts.items()) or "no verdicts")
     folder = results.profile
-    yield f"open {short(folder.notebooks / '99_summary.ipynb')}"
+    yield f"open {short(folder.notebooks / '99_summary.ipynb')}; index of all: {short(folder.folder / 'README.md')}"
     yield f"figures in {short(folder.figures)}/, tables in {short(folder.tables)}/"
     yield f"make report PROFILE={profile} makes web pages of the notebooks"
 

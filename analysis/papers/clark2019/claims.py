@@ -28,6 +28,8 @@ def evidence_of(tables: Mapping[str, pd.DataFrame]) -> Tables:
 CLAIMS = (
     Claim(
         id="CL1",
+        brief="heads for the next and previous token",
+        shown="{:.0f} heads",
         statement="some heads attend mostly to the previous or to the next token",
         source="section 3.1",
         definition="Heads with more than half of their attention on the previous token, and on the next: at least one "
@@ -39,6 +41,7 @@ CLAIMS = (
     ),
     Claim(
         id="CL2",
+        brief="[SEP] takes half of middle layers' attention",
         statement="in the middle layers more than half of the attention goes to [SEP]",
         source="section 3.2, figure 2",
         definition="Mean share of attention on [SEP] in each layer of relative depth 5/12 to 10/12: above one half. "
@@ -50,6 +53,7 @@ CLAIMS = (
     ),
     Claim(
         id="CL3",
+        brief="there, [SEP] attends to [SEP]",
         statement="there, [SEP] attends to [SEP] nearly always",
         source="section 3.2, figure 2",
         definition="Mean share of the attention of [SEP] rows on [SEP] in each of the layers of CL2: above 90%. "
@@ -61,6 +65,8 @@ CLAIMS = (
     ),
     Claim(
         id="CL4",
+        brief="early [CLS] heads, deep punctuation heads",
+        shown="{:+.2f}",
         statement="early heads attend to [CLS], deep ones to full stops and commas",
         source="section 3.2",
         definition="Mean share on [CLS] in the first third of the layers minus that in the last third, and the reverse "
@@ -72,6 +78,8 @@ CLAIMS = (
     ),
     Claim(
         id="CL5",
+        brief="attention to [SEP] changes the output least",
+        shown="{:.2f}",
         statement="where [SEP] gets most attention, changing that attention changes the output least",
         source="section 3.2, figure 3",
         definition="Mean gradient of the loss with respect to attention on [SEP] over that on other words, in each "
@@ -83,6 +91,8 @@ CLAIMS = (
     ),
     Claim(
         id="CL6",
+        brief="heads of the first layers attend broadly",
+        shown="{:+.2f} nats",
         statement="heads of the first layers attend broadly",
         source="section 3.3, figure 4",
         definition="Mean entropy of the first sixth of the layers minus that of the middle layers (as CL2), nats: more "
@@ -94,6 +104,8 @@ CLAIMS = (
     ),
     Claim(
         id="CL7",
+        brief="single heads beat fixed offsets in syntax",
+        shown="{:+.2f}",
         statement="single heads find the syntactic head better than any fixed offset",
         source="section 4.2, Table 1 (relations in bold)",
         definition="Accuracy of the best head minus that of the best offset, cross-fitted, for direct objects, "
@@ -107,6 +119,7 @@ CLAIMS = (
     ),
     Claim(
         id="CL8",
+        brief="no single head knows all syntax",
         statement="no single head does well at syntax overall",
         source="section 4.2, Table 1",
         definition="Accuracy of the best head over all arcs: at most one half. n: arcs.",
@@ -117,6 +130,8 @@ CLAIMS = (
     ),
     Claim(
         id="CL9",
+        brief="one head beats head match in coreference",
+        shown="{:+.2f}",
         statement="one head resolves coreference better than the match of head words",
         source="section 4.3, Table 2",
         definition="Accuracy of the best head minus that of the head match, cross-fitted, in each reading of what it "
@@ -128,6 +143,8 @@ CLAIMS = (
     ),
     Claim(
         id="CL10",
+        brief="it comes close to the rules",
+        shown="{:+.2f}",
         statement="it comes close to a rule-based system",
         source="section 4.3, Table 2",
         definition="The same against the four sieves: not more than 5 points behind in each reading. n: anaphors.",
@@ -138,6 +155,8 @@ CLAIMS = (
     ),
     Claim(
         id="CL11",
+        brief="attention with words beats distances with words",
+        shown="{:+.2f}",
         statement="attention and words together know more of the tree than distances and words",
         source="section 5, Table 3",
         definition="Accuracy of the attention-and-words probe minus that of distances and words, without punctuation: "
@@ -149,6 +168,8 @@ CLAIMS = (
     ),
     Claim(
         id="CL12",
+        brief="an untrained encoder knows little of trees",
+        shown="{:+.2f}",
         statement="what the probe reads was learnt: an untrained encoder knows little",
         source="section 5, Table 3",
         definition="Accuracy of the attention-and-words probe on the encoder minus that on random layers: more than "
@@ -160,6 +181,8 @@ CLAIMS = (
     ),
     Claim(
         id="CL13",
+        brief="heads of one layer behave alike",
+        shown="{:+.3f}",
         statement="heads of one layer behave alike",
         source="section 6, figure 6",
         definition="Mean distance (Jensen-Shannon) between heads of different layers minus that within layers, over "

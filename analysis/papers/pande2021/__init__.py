@@ -46,5 +46,6 @@ HOMES = {
     "resampling_limit": "simulation",
     "size_table": "simulation",
     "t_test_size": "simulation",
+    "highlights": "front",
 }
 __getattr__, __all__ = lazy_names(__name__, HOMES)

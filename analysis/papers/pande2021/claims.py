@@ -49,6 +49,7 @@ COARSE_TESTABLE = ("local", "syntactic", "delimiter")  # block needs pairs of se
 CLAIMS = (
     RoleClaim(
         id="C1",
+        brief="many heads have several roles",
         statement="roles are not mutually exclusive; many heads are multi-functional",
         source="article, question 1",
         definition="Share of heads with at least two of the roles local, syntactic, delimiter and block "
@@ -62,6 +63,7 @@ CLAIMS = (
     ),
     RoleClaim(
         id="C1b",
+        brief="several roles also without delimiter roles",
         statement="many heads are multi-functional even without the delimiter roles",
         source="article, question 1; the split is this study's",
         definition="Share of heads with at least two of the roles local, syntactic (as C1) and block, tasks together: "
@@ -75,6 +77,7 @@ CLAIMS = (
     ),
     RoleClaim(
         id="C2a",
+        brief="half of the heads are delimiter heads",
         statement="delimiter heads are many",
         source="article",
         definition="Share of heads that the test labels delimiter, tasks together: at least half. "
@@ -88,6 +91,7 @@ CLAIMS = (
     ),
     RoleClaim(
         id="C2b",
+        brief="73 % of the heads are delimiter heads",
         statement="delimiter heads are as many as printed",
         source="article",
         definition="Share of heads that the test labels delimiter, tasks together: at least 73%, rounded. "
@@ -102,6 +106,7 @@ CLAIMS = (
     ),
     RoleClaim(
         id="C3",
+        brief="local heads are often syntactic too",
         statement="the overlap of local and syntactic heads is high",
         source="article; README of the released code",
         definition="Share of local heads that have the pooled syntactic role: at least 42%, rounded, in each "
@@ -116,6 +121,8 @@ CLAIMS = (
     ),
     RoleClaim(
         id="C4",
+        brief="several roles: mostly in middle layers",
+        shown="{:+.1f} heads a layer",
         statement="multi-functional heads are most frequent in middle layers, for QQP in initial layers",
         source="article, question 2",
         definition="Multi-functional heads (as C1) per layer inside the layers of relative depth 5/12 to 10/12 "
@@ -130,6 +137,8 @@ CLAIMS = (
     ),
     RoleClaim(
         id="C4b",
+        brief="the same without block heads",
+        shown="{:+.1f} heads a layer",
         statement="the same without block heads",
         source="article, question 2; the split is this study's",
         definition="As C4, with at least two of the roles local, syntactic and delimiter: block is tested in pairs of "
@@ -143,6 +152,7 @@ CLAIMS = (
     ),
     RoleClaim(
         id="C5",
+        brief="[SEP] heads sit late, [CLS] heads early",
         statement="heads attending to [SEP] sit in later layers, heads attending to [CLS] in initial layers",
         source="article",
         definition="Share of [SEP] heads in the later half of the layers and of [CLS] heads in the earlier "
@@ -157,6 +167,7 @@ CLAIMS = (
     ),
     RoleClaim(
         id="C6",
+        brief="most block heads sit in layer 0",
         statement="block heads are mostly in layer 0; their presence later varies by task",
         source="article",
         definition="Share of the block heads that lie in layer 0: above one half, in each task of sentence pairs with "
@@ -170,6 +181,7 @@ CLAIMS = (
     ),
     RoleClaim(
         id="C7",
+        brief="few layers lack 3 syntactic heads",
         statement="at least 3 syntactic heads in each layer, with very few exceptions",
         source="article",
         definition="Share of layers, each task apart, with fewer than 3 syntactic heads (the pooled role or "
@@ -183,6 +195,7 @@ CLAIMS = (
     ),
     RoleClaim(
         id="C8",
+        brief="few heads of several roles at top",
         statement="very few multi-functional heads in the last two layers, all tasks",
         source="article",
         definition="Share of heads in the last sixth of the layers, at least one layer, that are "
@@ -196,6 +209,8 @@ CLAIMS = (
     ),
     RoleClaim(
         id="C9a",
+        brief="fine-tuning changes the later layers most",
+        shown="{:+.2f}",
         statement="fine-tuning changes the later layers most",
         source="article, question 3; README of the released code",
         definition="Change of the layer that changes most in the last third of the layers (mean absolute difference of "
@@ -209,6 +224,8 @@ CLAIMS = (
     ),
     RoleClaim(
         id="C9b",
+        brief="attention to [SEP] falls in later layers",
+        shown="{:+.3f}",
         statement="attention to [SEP] falls in the later layers",
         source="article, question 3; README of the released code",
         definition="Mean attention mass that [SEP] loses in the last third of the layers: more than none in each task. "
@@ -221,6 +238,8 @@ CLAIMS = (
     ),
     RoleClaim(
         id="C9c",
+        brief="there it goes to other tokens",
+        shown="{:+.3f}",
         statement="there, attention goes to other tokens",
         source="article, question 3; README of the released code",
         definition="Mean attention mass that tokens other than [CLS] and [SEP] gain in the last third of the layers: "
@@ -233,6 +252,7 @@ CLAIMS = (
     ),
     RoleClaim(
         id="C10",
+        brief="p-values lie near 0 or 1",
         statement="almost all p-values lie near 0 or 1",
         source="README of the released code",
         definition="Share of p-values below 0.05 or above 0.95, fine-tuned models, all roles and heads: at "
@@ -245,6 +265,7 @@ CLAIMS = (
     ),
     RoleClaim(
         id="C11a",
+        brief="scores are distributed asymmetrically",
         statement="the scores are not distributed symmetrically over sentences",
         source="article",
         definition="Share of heads and roles of the fine-tuned models where D'Agostino's test rejects zero "
@@ -257,6 +278,7 @@ CLAIMS = (
     ),
     RoleClaim(
         id="C11b",
+        brief="so a bare average misleads",
         statement="so a bare average misleads",
         source="article",
         definition="Of the heads and roles whose mean is above tau, the share that fails the test: at least 10%. The "

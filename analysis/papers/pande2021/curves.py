@@ -20,6 +20,7 @@ from analysis.figures.theme import (
     GREY,
     LAYER,
     VERMILION,
+    WINE,
     colour,
     in_order,
     integer_ticks,
@@ -62,10 +63,11 @@ RULES = {
     "bootstrap_t": Rule("bootstrap-t", 1.06, OPEN | {"marker": "s", "linestyle": "--"}),
     "t_by": Rule("t test, BY", 0.95, {"color": colour("sep"), "marker": "D", "linestyle": "-."}),
     "audited": Rule("audited", 1.17, {"color": colour("delimiter"), "marker": "^", "linestyle": "-"}),
+    "controlled": Rule("controlled", 1.29, {"color": WINE, "marker": "v", "linestyle": "--"}),
 }
-SINGLE_HEADS = ("t", "t_published", "bootstrap_t", "audited")
-WHOLE_FAMILIES = ("bootstrap_t", "t_by", "audited")
-POWERS = ("t", "bootstrap_t", "audited")
+SINGLE_HEADS = ("t", "t_published", "bootstrap_t", "audited", "controlled")
+WHOLE_FAMILIES = ("bootstrap_t", "t_by", "audited", "controlled")
+POWERS = ("t", "bootstrap_t", "audited", "controlled")
 NOMINAL = {"color": "0.3", "linestyle": (0, (4, 2)), "linewidth": 0.8}
 THEORY = {"no correction": "-", "BY, one head of 144": "--"}  # dashes; Bonferroni would cover the second
 
@@ -181,7 +183,7 @@ def size_curves(rates: pd.DataFrame, alpha: float, title: str = "") -> Figure:
     grid[0, 0].set(ylabel="heads with a\nfalse label (proportion)", ylim=(-0.01, None))
     grid[1, 0].set(ylabel="families with any\nfalse label (proportion)", ylim=(-0.06, 1.06))
     keys = [*(rule.key() for rule in RULES.values()), Line2D([], [], label=f"nominal {alpha:g}", **NOMINAL)]
-    figure.legend(handles=keys, ncols=6, loc="outside lower center")
+    figure.legend(handles=keys, ncols=7, loc="outside lower center")
     return titled(figure, title)
 
 
@@ -211,7 +213,7 @@ def power_curves(rates: pd.DataFrame, alpha: float, title: str = "") -> Figure:
     theory = [Line2D([], [], color="0.6", linestyle=dash, label=name)
               for name, dash in zip(names, THEORY.values(), strict=True)]  # fmt: skip
     simulated = [RULES[rule].key(linestyle="") for rule in POWERS]
-    figure.legend(handles=[*theory, *simulated], ncols=5, loc="outside lower center")
+    figure.legend(handles=[*theory, *simulated], ncols=6, loc="outside lower center")
     return titled(figure, title)
 
 

@@ -12,7 +12,7 @@ from analysis.papers.pande2021.claims import (
     compare_maps,
 )
 from analysis.papers.pande2021.evidence import ARRAYS, Evidence, evidence_of_labels, samples
-from analysis.statistics.verdicts import Finding, claim_table, seed_table, short_table
+from analysis.statistics.verdicts import MARKS, Finding, claim_table, seed_table, short_table
 
 IDS = ["C1", "C1b", "C2a", "C2b", "C3", "C4", "C4b", "C5", "C6", "C7", "C8", "C9a", "C9b", "C9c", "C10"]
 IDS += ["C11a", "C11b"]
@@ -38,7 +38,8 @@ PUBLISHED_VERDICTS = {
 LABELLED = [name for name, verdict in PUBLISHED_VERDICTS.items() if verdict != "untestable"]
 COLUMNS = ["claim", "source", "definition", "published", "ours", "n", "relation", "bound"]
 COLUMNS += ["estimate", "low", "high", "p", "method", "verdict", "unit", "lowest_run", "highest_run"]
-COLUMNS += ["controlled", "control_value"]
+UNDER_CONTROL = ["controlled", "control_value", "control_verdict"]
+COLUMNS += ["controlled", "control_value", "brief", "released", "found", "control_verdict"]
 
 
 @pytest.fixture(scope="module")
@@ -190,13 +191,17 @@ def test_runs_are_judged_alone(released):
     assert delimiter[0] + delimiter[3] == pytest.approx(1)
 
 
-def test_short_table_has_the_interval_in_words(released):
-    table = short_table(claim_table(CLAIMS, released.followed_by(resampled(released))))
-    assert [*table.columns] == ["claim", "published", "ours", "interval", "n", "verdict", "controlled"]
-    assert table["interval"].str.fullmatch(r"-?\d\.\d\d to -?\d\.\d\d, bound (>=|>|<=) [\d.]+|none").all()
-    assert table.loc[3, "interval"].endswith(", bound >= 0.725")
-    assert (table.loc[table["verdict"] == "untestable", "interval"] == "none").all()
-    assert (short_table(claim_table(CLAIMS, released))["interval"] == "none").all()
+def test_short_table_marks_verdicts_and_what_controls_give(released):
+    claims = claim_table(CLAIMS, released, released)
+    table = short_table(claims)
+    assert [*table.columns] == ["claim", "BERT-base", "here", ""]
+    assert table["claim"].str.split().str.len().between(2, 8).all()
+    assert table["claim"].is_unique
+    assert table[""].tolist() == claims["verdict"].map(MARKS).tolist()
+    assert table.loc[3, "here"] == table.loc[3, "BERT-base"] == "67%"
+    named = claims.assign(control_verdict="holds", controlled="20% of heads: does not hold")
+    assert (short_table(named)[""].str.endswith("✓ † ‡") == (claims["verdict"] == "holds")).all()
+    assert not short_table(named.assign(verdict="does not hold"))[""].str.contains("[†‡]").any()
 
 
 def test_claim_judges_by_its_function(released):
@@ -228,10 +233,8 @@ def test_claims_under_control(released):
     nothing, every = (Evidence(labels=released.labels * 0 + label, above=released.above) for label in (0, 1))
     table = by_id(claim_table(CLAIMS, released, controlled=nothing, control=every))
     plain = by_id(claim_table(CLAIMS, released))
-    assert table[plain.columns.drop(["controlled", "control_value"])].equals(
-        plain[plain.columns.drop(["controlled", "control_value"])]
-    )
-    assert (plain[["controlled", "control_value"]] == "").all(axis=None)
+    assert table[plain.columns.drop(UNDER_CONTROL)].equals(plain[plain.columns.drop(UNDER_CONTROL)])
+    assert (plain[UNDER_CONTROL] == "").all(axis=None)
     assert table.loc["C2a", "controlled"] == (
         "0% of heads (mrpc 0%, qnli 0%, qqp 0%, sst-2 0%): does not hold"
     )

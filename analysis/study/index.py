@@ -1,0 +1,63 @@
+"""results/<profile>/README.md: every notebook and figure of a profile with a line each, and the verdicts."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import jupytext
+
+from analysis.files import write_text
+from analysis.study.discovery import papers
+from analysis.study.folders import Folders
+from analysis.study.plan import plan
+from analysis.study.profiles import source
+from analysis.study.results import Results
+
+HEADING = re.compile(r"^#{1,2} +(.+)$", re.MULTILINE)
+SAVED = re.compile(r'save_figure\((?:.|\n)*?f?"([\w-]+)', re.MULTILINE)
+
+
+def write_index(profile: str) -> Path:
+    """Writes the index of a profile's results; returns its path."""
+    folders = Folders(profile)
+    path = folders.folder / "README.md"
+    write_text(path, "\n".join(index_lines(profile, folders)) + "\n")
+    return path
+
+
+def index_lines(profile: str, folders: Folders) -> Iterator[str]:
+    """The lines of the index: verdicts, notebooks in reading order, and below each its figures."""
+    yield from (f"# Results of profile `{profile}`", "", "## Verdicts", "")
+    for name, paper in papers().items():
+        claims = paper.summary(Results(profile))
+        counts = ", ".join(
+            f"{count} {verdict}" for verdict, count in claims["verdict"].value_counts().items()
+        )
+        yield f"- {name}: {counts}"
+    yield from ("", "## Notebooks and figures", "")
+    for run in plan(profile):
+        if (folders.notebooks / f"{run.name}.ipynb").exists():
+            yield f"- [{run.name}](notebooks/{run.name}.ipynb): {titles(run.notebook)[0]}"
+            for stem, heading in figures(run.notebook, [value for _, value in run.settings], folders):
+                yield f"  - [{stem}](figures/{stem}.png): {heading}"
+
+
+def titles(notebook: str) -> list[str]:
+    """The headings of a notebook, its title first, without numbers."""
+    text = "\n".join(
+        cell.source for cell in jupytext.read(source(notebook)).cells if cell.cell_type == "markdown"
+    )
+    return [heading.strip() for heading in HEADING.findall(text)]
+
+
+def figures(notebook: str, values: list[str], folders: Folders) -> Iterator[tuple[str, str]]:
+    """The figures that a run has saved, each with the heading it stands under."""
+    heading = ""
+    for cell in jupytext.read(source(notebook)).cells:
+        if cell.cell_type == "markdown":
+            heading = ([heading] + HEADING.findall(cell.source))[-1]
+        else:
+            for prefix in SAVED.findall(cell.source):
+                stem = prefix + "".join(values) if prefix.endswith("-") else prefix
+                if (folders.figures / f"{stem}.png").exists():
+                    yield stem, heading.strip()
