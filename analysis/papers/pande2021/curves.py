@@ -17,8 +17,10 @@ from analysis.figures.theme import (
     BLACK,
     BLUE,
     DOUBLE,
+    GREEN,
     GREY,
     LAYER,
+    ORANGE,
     VERMILION,
     colour,
     in_order,
@@ -34,6 +36,8 @@ LOOKS = (
     {"color": BLUE, "linestyle": "--", "marker": "s"},
     {"color": VERMILION, "linestyle": "-.", "marker": "^"},
     {"color": GREY, "linestyle": ":", "marker": "D"},
+    {"color": GREEN, "linestyle": (0, (6, 1)), "marker": "v"},
+    {"color": ORANGE, "linestyle": (0, (3, 1, 1, 1, 1, 1)), "marker": "P"},
 )
 TAU = "threshold τ (score)"
 TAU_VALUES = {
