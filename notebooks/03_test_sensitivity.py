@@ -216,7 +216,7 @@ controls = pd.concat([heads, others])[
     ["task", "state", "control", *others.columns.drop(["task", "state", "control"])]
 ]
 results.save_table(controls, "controls")
-real = heads[(heads["task"] == task) & (heads["state"] == "finetuned")]
+real = heads[(heads["task"] == task) & (heads["state"] == "finetuned")].assign(control="fine-tuned")
 few = others[others["control"].isin(["uniform", "shuffled", "twin", "random weights"])]
 results.save_figure(control_counts(pd.concat([real, few])), "F12-controls")
 

@@ -40,6 +40,8 @@ from analysis.study import Results
 style()
 results = Results(profile)
 choices = (window, relations, direction, arithmetic, weighted_block)
+
+# %%
 audit = (tau, alpha, minimum, resamples, seed)
 tables = {
     (t, run): controlled_table(
@@ -52,9 +54,9 @@ tables = {
 }
 table = pd.concat([part.assign(task=t, seed=run) for (t, run), part in tables.items()], ignore_index=True)
 rules = ["assigned", "assigned_audited", "assigned_controlled"]
+kept = table[["task", "seed", "role", "layer", "head", *rules]]
 for t in tasks:
-    kept = table.loc[table["task"] == t, ["task", "seed", "role", "layer", "head", *rules]]
-    results.save_part(kept, "labels", t)
+    results.save_part(kept[kept["task"] == t], "labels", t)
 
 # %% [markdown]
 # ## Heads with each role

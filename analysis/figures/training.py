@@ -43,6 +43,7 @@ def training_curves(history: pd.DataFrame, title: str = "") -> Figure:
                       markerfacecolor="white", label=f"seed {run}")  # fmt: skip
         axes.set(xlabel="epoch", ylabel=measure)
         axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-        axes.margins(0.1)
+        axes.margins(y=0.1)
+        axes.set_xlim(0, 1.05 * history["epoch"].max())
     figure.legend(*grid[0, 0].get_legend_handles_labels(), ncols=6, loc="outside upper center")
     return titled(figure, title)

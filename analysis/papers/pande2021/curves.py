@@ -17,8 +17,10 @@ from analysis.figures.theme import (
     BLACK,
     BLUE,
     DOUBLE,
+    GREEN,
     GREY,
     LAYER,
+    ORANGE,
     VERMILION,
     WINE,
     colour,
@@ -35,6 +37,8 @@ LOOKS = (
     {"color": BLUE, "linestyle": "--", "marker": "s"},
     {"color": VERMILION, "linestyle": "-.", "marker": "^"},
     {"color": GREY, "linestyle": ":", "marker": "D"},
+    {"color": GREEN, "linestyle": (0, (6, 1)), "marker": "v"},
+    {"color": ORANGE, "linestyle": (0, (3, 1, 1, 1, 1, 1)), "marker": "P"},
 )
 TAU = "threshold τ (score)"
 TAU_VALUES = {
