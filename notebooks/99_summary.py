@@ -88,5 +88,5 @@ if readme:
         for line in module.highlights(results)
     ]
     update_readme("findings", findings_section(said))
-    update_readme("claims", verdicts_section(found, claims["encoder"].iloc[0]))
+    update_readme("claims", verdicts_section(found, encoder.split(":")[0]))
     write_text(ROOT / "docs" / "claims.md", cards)

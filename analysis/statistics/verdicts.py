@@ -78,8 +78,8 @@ class Claim:
     """One claim: as stated, its source, as computed, the article's figure, what is measured, and the bound.
 
     The claim is that the measures stand in `relation` (>=, > or <=) to `bound` in every unit. `by_label` says that
-    role labels enter, so that the claim can be judged under another label too. `brief` says it in at most eight words, for
-    README, where measures are written as `shown` (a format).
+    role labels enter, so that the claim can be judged under another label too. `brief` says it in at most eight words,
+    for README, where measures are written as `shown` (a format).
     """
 
     id: str

@@ -3,32 +3,40 @@
 import re
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
+from analysis.papers.pande2021 import highlights
 from analysis.scores.sieves import SIEVES
-from analysis.statistics.verdicts import short_table
-from analysis.study import profiles
+from analysis.study import Results, definitions_page, findings_section, papers, profiles, verdicts_section
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+def test_it_is_a_front_page() -> None:
+    lines = README.splitlines()
+    assert len(lines) <= 120
+    assert not [
+        line
+        for line in lines
+        if len(line) > 200 and not line.startswith(("- Before", "- Block", "- Layer", "|"))
+    ]
+
+
 def test_library_code_runs() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(blocks) == 2
+    (block,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     names: dict = {}
     try:
-        for block in blocks:
-            exec(block, names)  # noqa: S102
+        exec(block, names)  # noqa: S102
+        own = names["extract"](names["encoder"], names["examples"][:5], roles=["first_word"], progress=False)
     finally:
         SIEVES.pop("first_word", None)
     assert names["scores"].dims == ("sequence", "role", "layer", "head")
-    assert names["scores"].shape == (200, 5, 6, 12)
+    assert names["scores"].shape == (200, 4, 6, 12)
+    assert names["twins"].attrs["maps"] == "twin"
     shown = re.search(r"table = role_table.*  # (.*)", README).group(1)
     assert set(shown.split(", ")) - {"..."} < set(names["table"].columns)
-    assert names["syntax"].role.values.tolist() == ["nsubj", "dobj", "amod", "advmod", "syntactic"]
-    assert names["own"].notnull().all()
+    assert own.notnull().all()
 
 
 def test_linked_files_exist() -> None:
@@ -36,11 +44,22 @@ def test_linked_files_exist() -> None:
         assert (ROOT / target).is_file(), target
 
 
-def test_claims_are_those_of_the_committed_results() -> None:
-    claims = pd.read_csv(ROOT / "results" / "glue-minilm" / "tables" / "claims.csv")
-    shown = short_table(claims).to_markdown(index=False)
-    block = README.split("<!-- claims -->\n")[1].split("<!-- /claims -->")[0]
-    assert block.strip() == shown.strip()
+def section(name: str) -> str:
+    return README.split(f"<!-- {name} -->\n")[1].split(f"<!-- /{name} -->")[0].strip()
+
+
+def test_claims_are_those_of_the_committed_results(monkeypatch) -> None:
+    monkeypatch.delenv("RESULTS_DIR", raising=False)
+    results = Results("glue-minilm")
+    tables = {name: paper.summary(results) for name, paper in papers().items()}
+    encoder = tables["pande2021"]["encoder"].iloc[0]
+    assert section("claims") == verdicts_section(tables, encoder.split(":")[0])
+    assert (ROOT / "docs" / "claims.md").read_text(encoding="utf-8") == definitions_page(tables, encoder)
+
+
+def test_findings_are_those_of_the_committed_results(monkeypatch) -> None:
+    monkeypatch.delenv("RESULTS_DIR", raising=False)
+    assert section("findings") == findings_section(highlights(Results("glue-minilm")))
 
 
 def test_profiles_and_notebooks_named_are_those_there() -> None:
