@@ -1,5 +1,6 @@
 """What README and docs/claims.md say of the results: findings, verdicts in brief, and the claims with definitions."""
 
+import textwrap
 from collections.abc import Iterable, Mapping
 
 import pandas as pd
@@ -11,6 +12,7 @@ NOTES = (
     "✓ holds, ✗ does not hold, ? undecided, – cannot be tested. † Control heads fulfil the claim too, so that it says "
     "nothing about heads. ‡ It does not hold when heads must beat their role's control."
 )
+WIDTH = 180  # characters of a line
 WHERE = "Definitions, intervals and values of controls: [docs/claims.md](docs/claims.md)."
 
 
@@ -29,12 +31,14 @@ def verdicts_section(tables: Mapping[str, pd.DataFrame], encoder: str) -> str:
         if len(claims):
             shown = short_table(claims).rename(columns={"here": f"{encoder}, range over runs"})
             parts.append(f"**{title(paper)}**\n\n{shown.to_markdown(index=False)}")
-    return "\n\n".join([*parts, f"{NOTES} {WHERE}"])
+    return "\n\n".join([*parts, f"{NOTES}\n{WHERE}"])
 
 
 def findings_section(sentences: Iterable[str]) -> str:
     """Findings as a list, one sentence or two each."""
-    return "\n".join(f"- {sentence}" for sentence in sentences)
+    return "\n".join(
+        textwrap.fill(sentence, WIDTH, initial_indent="- ", subsequent_indent="  ") for sentence in sentences
+    )
 
 
 def definitions_page(tables: Mapping[str, pd.DataFrame], encoder: str) -> str:

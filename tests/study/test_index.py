@@ -5,7 +5,6 @@ import re
 import nbformat
 import pytest
 
-from analysis.files import ROOT
 from analysis.study import index
 from analysis.study.copies import linked
 from analysis.study.folders import Folders
