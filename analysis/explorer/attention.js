@@ -1,7 +1,9 @@
 // --- attention on a sentence --------------------------------------------------------------------------------------
 
 const DIRECTION_WORDS = { given: "Showing: attention given", received: "Showing: attention received" };
-const attentionState = (sentence) => (view.state in sentence.attention ? view.state : Object.keys(sentence.attention)[0]);
+const attentionState = (sentence) => (
+  view.state in sentence.attention ? view.state : Object.keys(sentence.attention)[0]
+);
 const stepColours = (T) => Array.from(WEIGHTS, (weight) => scoreColour(weight * T));
 let shownAttention = null; // what the last drawing was made of, for saving and pointing
 let requested = 0;
@@ -29,7 +31,9 @@ async function showAttention() {
 function withoutAttention(sentence) {
   shownAttention = null;
   byId("h-attention").textContent = "Attention";
-  const reason = sentence ? "This browser cannot unpack the attention of this page: it lacks DecompressionStream. Scores and labels still work; a newer browser shows attention too." : `No sentence${view.task ? ` of ${view.task}` : ""} is packed in this page.`;
+  const reason = sentence
+    ? "This browser cannot unpack the attention of this page: it lacks DecompressionStream. Scores and labels still work; a newer browser shows attention too."
+    : `No sentence${view.task ? ` of ${view.task}` : ""} is packed in this page.`;
   tell(byId("attention-warning"), reason);
   for (const part of ["tokens", "map", "words", "score", "about", "weight"]) replace(byId(part));
   document.body.dataset.drawn = "";
@@ -50,13 +54,21 @@ function stateWarning(sentence, state) {
 // --- tools --------------------------------------------------------------------------------------------------------
 
 function showTools() {
-  const toggle = (label, pressed, part) => make("button", { type: "button", "aria-pressed": String(pressed), click: () => change(part) }, label);
+  const toggle = (label, pressed, part) => make(
+    "button",
+    { type: "button", "aria-pressed": String(pressed), click: () => change(part) },
+    label,
+  );
   replace(
     byId("toggles"),
     ...Object.entries(VIEWS).map(([name, title]) => toggle(title, view.view === name, { view: name })),
     toggle("Hide special tokens", !view.special, { special: !view.special }),
     toggle("Outline the role's sieve", view.sieve, { sieve: !view.sieve }),
-    make("button", { type: "button", id: "direction", click: () => change({ dir: following(DIRECTIONS, view.dir) }) }, DIRECTION_WORDS[view.dir]),
+    make(
+      "button",
+      { type: "button", id: "direction", click: () => change({ dir: following(DIRECTIONS, view.dir) }) },
+      DIRECTION_WORDS[view.dir],
+    ),
   );
   byId("sentence").value = view.sentence;
 }
@@ -66,7 +78,10 @@ function fillSentences() {
   const option = (sentence) => make("option", { value: sentence.id }, title(sentence));
   const tasks = [...new Set(data.sentences.map((sentence) => sentence.task))];
   const group = (task) => data.sentences.filter((sentence) => sentence.task === task).map(option);
-  replace(byId("sentence"), ...tasks.flatMap((task) => (task ? [make("optgroup", { label: task }, ...group(task))] : group(task))));
+  replace(
+    byId("sentence"),
+    ...tasks.flatMap((task) => (task ? [make("optgroup", { label: task }, ...group(task))] : group(task))),
+  );
   byId("sentence").closest(".chips").hidden = data.sentences.length < 2;
 }
 
@@ -86,7 +101,16 @@ function showTokens(context) {
     const chosen = i === view.token;
     const token = make(
       "button",
-      { type: "button", class: sentence.text[i] < 0 ? "token special" : "token", "data-token": i, "aria-pressed": String(chosen), "aria-label": `${piece(sentence.tokens[i])}, ${percent(massOf(context, i))}`, tabindex: chosen || (view.token === null && i === shown[0]) ? 0 : -1, style: `background: ${css(colour)}; color: ${inkOn(colour)}`, click: () => change({ token: chosen ? null : i }) },
+      {
+        type: "button",
+        class: sentence.text[i] < 0 ? "token special" : "token",
+        "data-token": i,
+        "aria-pressed": String(chosen),
+        "aria-label": `${piece(sentence.tokens[i])}, ${percent(massOf(context, i))}`,
+        tabindex: chosen || (view.token === null && i === shown[0]) ? 0 : -1,
+        style: `background: ${css(colour)}; color: ${inkOn(colour)}`,
+        click: () => change({ token: chosen ? null : i }),
+      },
       piece(sentence.tokens[i]),
     );
     return lastOfFirstText(sentence, shown, i, end) ? [token, make("br")] : [token];
@@ -94,7 +118,9 @@ function showTokens(context) {
   replace(byId("tokens"), ...parts);
 }
 
-const lastOfFirstText = ({ text }, shown, i, end) => end >= 0 && (i === end || (!shown.includes(end) && text[i] === 0 && i === shown.findLast((j) => text[j] === 0)));
+const lastOfFirstText = ({ text }, shown, i, end) => end >= 0 && (
+  i === end || (!shown.includes(end) && text[i] === 0 && i === shown.findLast((j) => text[j] === 0))
+);
 
 function inWords(context) {
   const { sentence, shown } = context;
@@ -109,7 +135,15 @@ function showScore(sentence) {
   const scores = sentence.scores[view.role];
   const own = scores?.[view.state] ?? scores?.[attentionState(sentence)];
   const mean = entryOf()?.mean[view.head] ?? null;
-  const parts = scores ? ["Role ", make("strong", {}, view.role), " on this sentence: score ", make("strong", {}, exact(own?.[view.head])), mean === null ? "." : `; mean over the ${view.task} sample ${exact(mean)}.`] : [`This sentence does not have the role ${view.role}.`];
+  const parts = scores
+    ? [
+      "Role ",
+      make("strong", {}, view.role),
+      " on this sentence: score ",
+      make("strong", {}, exact(own?.[view.head])),
+      mean === null ? "." : `; mean over the ${view.task} sample ${exact(mean)}.`,
+    ]
+    : [`This sentence does not have the role ${view.role}.`];
   replace(byId("score"), ...(view.role ? parts : []));
   const { about } = data.roles.find((role) => role.name === view.role) ?? { about: "" };
   const outlined = view.sieve && scores ? " Outlined: the cells that the sieve names." : "";

@@ -32,17 +32,33 @@ function matrixOf(context) {
   const { cell, margin } = frame(context);
   const side = cell * shown.length;
   const offset = view.head * T * T;
-  const canvas = pixels(make("canvas", { "aria-hidden": "true" }), shown.length, shown.length, (x, y) => colours[steps[offset + shown[y] * T + shown[x]]]);
+  const canvas = pixels(
+    make("canvas", { "aria-hidden": "true" }),
+    shown.length,
+    shown.length,
+    (x, y) => colours[steps[offset + shown[y] * T + shown[x]]],
+  );
   canvas.style.cssText = `left: ${margin}px; top: ${margin}px; width: ${side}px; height: ${side}px`;
   const label = `attention matrix of head ${nameOf(view.head)}: rows attend to columns`;
-  const svg = draw("svg", { width: margin + side + 2, height: margin + side + 2, role: "img", "aria-label": label, ...FONT });
+  const svg = draw(
+    "svg",
+    { width: margin + side + 2, height: margin + side + 2, role: "img", "aria-label": label, ...FONT },
+  );
   if (margin > 2) svg.append(...namesOf(sentence, shown, cell, margin));
   const { outline, ink } = look();
-  if (view.sieve && context.mask) svg.append(draw("path", { class: "sieve", d: outlineOf(context, cell, margin), fill: "none", stroke: outline, "stroke-width": 1.5 }));
+  if (view.sieve && context.mask) svg.append(
+    draw(
+      "path",
+      { class: "sieve", d: outlineOf(context, cell, margin), fill: "none", stroke: outline, "stroke-width": 1.5 },
+    ),
+  );
   svg.append(...chosenBand(shown, cell, margin, ink));
   const pointed = (event) => {
     const box = svg.getBoundingClientRect();
-    const [j, i] = [event.clientX - box.left, event.clientY - box.top].map((at) => shown[Math.floor((at - margin) / cell)]);
+    const [j, i] = [
+      event.clientX - box.left,
+      event.clientY - box.top,
+    ].map((at) => shown[Math.floor((at - margin) / cell)]);
     return event.clientX - box.left < margin || event.clientY - box.top < margin ? [] : [i, j];
   };
   svg.addEventListener("pointermove", (event) => tellWeight(context, ...pointed(event)));
@@ -65,8 +81,15 @@ function namesOf(sentence, shown, cell, margin) {
   return shown.flatMap((i, place) => {
     const middle = margin + (place + 0.5) * cell;
     const size = Math.min(11, cell + 1);
-    const text = (attributes) => draw("text", { fill: ink, "font-size": size, ...attributes }, named(sentence.tokens[i]));
-    return [text({ x: margin - 4, y: middle + 3.5, "text-anchor": "end" }), text({ transform: `translate(${middle + 3.5} ${margin - 4}) rotate(-90)` })];
+    const text = (attributes) => draw(
+      "text",
+      { fill: ink, "font-size": size, ...attributes },
+      named(sentence.tokens[i]),
+    );
+    return [
+      text({ x: margin - 4, y: middle + 3.5, "text-anchor": "end" }),
+      text({ transform: `translate(${middle + 3.5} ${margin - 4}) rotate(-90)` }),
+    ];
   });
 }
 
@@ -90,7 +113,12 @@ function chosenBand(shown, cell, margin, ink) {
   const [along, across] = [cell * shown.length, margin + place * cell];
   const row = { x: margin, y: across, width: along, height: cell };
   const column = { x: across, y: margin, width: cell, height: along };
-  return [draw("rect", { class: "band", fill: "none", stroke: ink, "stroke-width": 1.5, ...(view.dir === "given" ? row : column) })];
+  return [
+    draw(
+      "rect",
+      { class: "band", fill: "none", stroke: ink, "stroke-width": 1.5, ...(view.dir === "given" ? row : column) },
+    ),
+  ];
 }
 
 function linesOf(context) {
@@ -102,20 +130,51 @@ function linesOf(context) {
   const at = (place) => 20 + (place + 0.5) * LINES.row;
   const { ink, line, outline, quiet } = look();
   const wanted = (i, j) => view.token === null || (view.dir === "given" ? i : j) === view.token;
-  const all = shown.flatMap((i, y) => shown.map((j, x) => [weight(i, j), i, j, y, x])).filter(([share, i, j]) => share >= LINES.least && wanted(i, j));
+  const all = shown.flatMap(
+    (i, y) => shown.map((j, x) => [weight(i, j), i, j, y, x]),
+  ).filter(([share, i, j]) => share >= LINES.least && wanted(i, j));
   const kept = all.sort((a, b) => b[0] - a[0]).slice(0, LINES.most);
-  const svg = draw("svg", { width: right + longest + 8, height, role: "img", "aria-label": `lines of attention of head ${nameOf(view.head)}, left attends to right`, ...FONT });
+  const svg = draw(
+    "svg",
+    {
+      width: right + longest + 8,
+      height,
+      role: "img",
+      "aria-label": `lines of attention of head ${nameOf(view.head)}, left attends to right`,
+      ...FONT,
+    },
+  );
   for (const [share, i, j, y, x] of kept) {
     const named = view.sieve && mask?.(i, j);
-    svg.append(draw("line", { x1: left, y1: at(y), x2: right, y2: at(x), stroke: named ? outline : line, "stroke-width": (0.5 + 5 * share).toFixed(2), "stroke-opacity": Math.min(1, 0.25 + share).toFixed(2) }));
+    svg.append(
+      draw(
+        "line",
+        {
+          x1: left,
+          y1: at(y),
+          x2: right,
+          y2: at(x),
+          stroke: named ? outline : line,
+          "stroke-width": (0.5 + 5 * share).toFixed(2),
+          "stroke-opacity": Math.min(1, 0.25 + share).toFixed(2),
+        },
+      ),
+    );
   }
   const heading = (x, anchor, text) => draw("text", { x, y: 12, fill: quiet, "text-anchor": anchor }, text);
   svg.append(heading(left - 4, "end", "from"), heading(right + 4, "start", "to"));
   shown.forEach((i, place) => {
     const bold = (chosen) => (i === view.token && chosen ? "bold" : "normal");
-    const text = (x, anchor, chosen) => draw("text", { x, y: at(place) + 4, fill: ink, "text-anchor": anchor, "font-weight": bold(chosen) }, named(sentence.tokens[i]));
+    const text = (x, anchor, chosen) => draw(
+      "text",
+      { x, y: at(place) + 4, fill: ink, "text-anchor": anchor, "font-weight": bold(chosen) },
+      named(sentence.tokens[i]),
+    );
     svg.append(text(left - 4, "end", view.dir === "given"), text(right + 4, "start", view.dir === "received"));
   });
   const more = all.length > kept.length ? `, the ${kept.length} largest of ${all.length}` : "";
-  return { svg, note: `Lines: weights of at least ${100 * LINES.least} %${more}; wider is more.${view.sieve && mask ? " Orange: named by the sieve." : ""}` };
+  return {
+    svg,
+    note: `Lines: weights of at least ${100 * LINES.least} %${more}; wider is more.${view.sieve && mask ? " Orange: named by the sieve." : ""}`,
+  };
 }

@@ -11,7 +11,19 @@ from analysis.errors import InputError
 from analysis.explorer.payload import compact_json
 
 FOLDER = Path(__file__).parent
-SCRIPTS = ("data", "view", "colours", "heads", "card", "tables", "attention", "drawing", "save", "start")
+SCRIPTS = (
+    "data",
+    "view",
+    "colours",
+    "modes",
+    "heads",
+    "card",
+    "tables",
+    "attention",
+    "drawing",
+    "save",
+    "start",
+)
 PLACE = re.compile(r"\{\{(\w+)\}\}")
 LOG = logging.getLogger(__name__)
 

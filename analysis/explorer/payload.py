@@ -99,8 +99,9 @@ def _entry(rows: pd.DataFrame, shape: Shape) -> dict[str, Any]:
     status = wide["status"].fillna(TESTED).tolist() if "status" in wide else []
     if any(text != TESTED for text in status):
         entry["status"] = status
-    if "control" in wide:
-        entry["control"] = str(rows["control"].iloc[0])
+    control = rows["control"].dropna().unique() if "control" in rows else []
+    if len(control):
+        entry["control"] = ", ".join(map(str, control))
     return entry
 
 

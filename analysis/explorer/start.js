@@ -18,7 +18,9 @@ const PARTS = [
 ];
 
 function show(changed) {
-  return Promise.all(PARTS.filter(([, needs]) => needs.some((name) => changed.includes(name))).map(([part]) => part()));
+  return Promise.all(
+    PARTS.filter(([, needs]) => needs.some((name) => changed.includes(name))).map(([part]) => part()),
+  );
 }
 const showAll = () => show(Object.keys(view));
 
@@ -41,7 +43,9 @@ function showChoices() {
 function announce() {
   const entry = entryOf();
   const mean = entry?.mean[view.head] ?? null;
-  const words = entry ? `, ${view.role} ${mean === null ? "" : short(mean)} ${verdictOf(entry, view.head).words}` : "";
+  const words = entry
+    ? `, ${view.role} ${mean === null ? "" : short(mean)} ${verdictOf(entry, view.head).words}`
+    : "";
   byId("live").textContent = `Head ${nameOf(view.head)}${words}`;
 }
 
@@ -83,7 +87,9 @@ const MOVES = {
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
 function pressed(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("select, input, textarea, dialog")) return;
+  if (
+    event.ctrlKey || event.metaKey || event.altKey || event.target.closest("select, input, textarea, dialog")
+  ) return;
   const action = KEYBOARD[event.key];
   if (!action) return;
   event.preventDefault();
@@ -95,7 +101,9 @@ function moveInGrid(event) {
   if (!move || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
   const [layer, head] = move(...nameOf(view.head).split("-").map(Number));
-  if (layer >= 0 && layer < data.layers && head >= 0 && head < data.heads) change({ head: layer * data.heads + head });
+  if (
+    layer >= 0 && layer < data.layers && head >= 0 && head < data.heads
+  ) change({ head: layer * data.heads + head });
   cellOf(view.head).focus();
 }
 
@@ -131,8 +139,21 @@ function tellFor(button, text) {
 }
 
 function listen() {
-  for (const name of ["task", "state", "by", "sentence"]) byId(name).addEventListener("change", (event) => change({ [name]: event.target.value }));
-  const clicks = { link: copyLink, help: () => byId("keys").showModal(), skip: () => cellOf(view.head).focus(), next: () => anotherSentence(1), previous: () => anotherSentence(-1), "heads-csv": saveHeadsTable, "heads-svg": saveHeadsPicture, "attention-csv": () => shownAttention && saveAttentionTable(), "attention-svg": () => shownAttention && saveAttentionPicture() };
+  for (const name of ["task", "state", "by", "sentence"]) byId(name).addEventListener(
+    "change",
+    (event) => change({ [name]: event.target.value }),
+  );
+  const clicks = {
+    link: copyLink,
+    help: () => byId("keys").showModal(),
+    skip: () => cellOf(view.head).focus(),
+    next: () => anotherSentence(1),
+    previous: () => anotherSentence(-1),
+    "heads-csv": saveHeadsTable,
+    "heads-svg": saveHeadsPicture,
+    "attention-csv": () => shownAttention && saveAttentionTable(),
+    "attention-svg": () => shownAttention && saveAttentionPicture(),
+  };
   for (const [name, action] of Object.entries(clicks)) byId(name).addEventListener("click", action);
   const moves = { grid: moveInGrid, roles: moveInRoles, tokens: moveInTokens };
   for (const [name, action] of Object.entries(moves)) byId(name).addEventListener("keydown", action);
@@ -159,9 +180,18 @@ function build() {
   byId("state-field").hidden = data.states.filter(Boolean).length < 2;
   byId("link").hidden = FRAMED;
   byId("provenance").textContent = data.provenance;
-  replace(byId("keys-list"), ...[["arrows, Home, End, Page Up, Page Down", ["move in the heads"]], ...Object.entries(KEYBOARD)].flatMap(([key, [words]]) => [make("dt", {}, key), make("dd", {}, words)]));
+  replace(
+    byId("keys-list"),
+    ...[
+      ["arrows, Home, End, Page Up, Page Down", ["move in the heads"]],
+      ...Object.entries(KEYBOARD),
+    ].flatMap(([key, [words]]) => [make("dt", {}, key), make("dd", {}, words)]),
+  );
   const left = data.left_out.map(({ id, tokens }) => `${id} (${tokens} tokens)`).join(", ");
-  const notes = [left && `Left out, since the page would be too large: ${left}.`, "Nothing on this page is loaded from the network."];
+  const notes = [
+    left && `Left out, since the page would be too large: ${left}.`,
+    "Nothing on this page is loaded from the network.",
+  ];
   byId("footer").textContent = notes.filter(Boolean).join(" ");
   buildGrid();
   fillSentences();

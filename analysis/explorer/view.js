@@ -2,7 +2,19 @@
 
 const VIEWS = { matrix: "Matrix", lines: "Lines" };
 const DIRECTIONS = ["given", "received"];
-const view = { task: "", state: "", role: "", by: "", head: 0, sentence: "", view: "matrix", token: null, special: true, sieve: true, dir: "given" };
+const view = {
+  task: "",
+  state: "",
+  role: "",
+  by: "",
+  head: 0,
+  sentence: "",
+  view: "matrix",
+  token: null,
+  special: true,
+  sieve: true,
+  dir: "given",
+};
 
 const numbered = (text, pattern) => (pattern.exec(text) ?? []).slice(1).map(Number);
 const among = (options) => (text) => (options().includes(text) ? text : undefined);
@@ -32,7 +44,12 @@ const READ = {
   sieve: onOff,
   dir: among(() => DIRECTIONS),
 };
-const WRITTEN = { head: nameOf, token: String, special: (on) => (on ? "on" : "off"), sieve: (on) => (on ? "on" : "off") };
+const WRITTEN = {
+  head: nameOf,
+  token: String,
+  special: (on) => (on ? "on" : "off"),
+  sieve: (on) => (on ? "on" : "off"),
+};
 
 function begin() {
   view.task = data.tasks[0] ?? "";
@@ -49,7 +66,10 @@ function readAddress() {
     if (!parts.has(name)) continue;
     const value = read(parts.get(name));
     if (value === undefined) continue;
-    if (name === "task" && value !== view.task) Object.assign(view, { task: value, sentence: sentencesOf(value)[0]?.id ?? "", token: null });
+    if (name === "task" && value !== view.task) Object.assign(
+      view,
+      { task: value, sentence: sentencesOf(value)[0]?.id ?? "", token: null },
+    );
     else if (name === "sentence" && value !== view.sentence) Object.assign(view, { sentence: value, token: null });
     else view[name] = value;
   }
@@ -87,4 +107,6 @@ function change(part) {
 }
 
 // The next of several values, the first after the last.
-const following = (options, value, step = 1) => options[(options.indexOf(value) + step + options.length) % options.length];
+const following = (options, value, step = 1) => options[
+  (options.indexOf(value) + step + options.length) % options.length
+];

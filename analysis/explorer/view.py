@@ -84,9 +84,7 @@ def explorer(
     table = None if tables is None else grouped(tables)
     layers, heads = _shape(table, sentences)
     scores = {} if table is None else scores_of(table, (layers, heads))
-    tasks = [*dict.fromkeys([*scores, *(sentence["task"] for sentence in sentences)])]
-    scored = [state for states in scores.values() for state in states]
-    states = [*dict.fromkeys([*scored, *(state for s in sentences for state in s["attention"])])]
+    tasks, states = _names(scores, sentences)
     roles = [*([] if table is None else table["role"]), *(role for s in sentences for role in s["scores"])]
     payload = {
         "format": FORMAT,
@@ -142,6 +140,16 @@ def about(role: str) -> str:
     if role in SIEVES:
         return "A registered sieve without a docstring."
     return f"The syntactic head of each dependent in the relation {role}."
+
+
+def _names(
+    scores: Mapping[str, Mapping[str, Any]], sentences: Sequence[Sentence]
+) -> tuple[list[str], list[str]]:
+    """The tasks and states of scores and sentences, each in the order they come in."""
+    tasks = [*scores, *(sentence["task"] for sentence in sentences)]
+    scored = [state for states in scores.values() for state in states]
+    states = [*scored, *(state for sentence in sentences for state in sentence["attention"])]
+    return [*dict.fromkeys(tasks)], [*dict.fromkeys(states)]
 
 
 def _in_order(roles: Iterable[Any]) -> list[str]:
