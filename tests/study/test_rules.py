@@ -51,13 +51,13 @@ def test_rules(written, study: Study):
     assert values == profiles.parameters("01_first", "quick")
     assert lines == [
         "$(STAMPS)/01_first-qnli: $(FILES_01_first)",
-        "\t$(RUN) 01_first --set task=qnli",
+        "\t@$(RUN) 01_first --set task=qnli",
         "\t$(stamp)",
         "$(STAMPS)/01_first-sst-2: $(FILES_01_first)",
-        "\t$(RUN) 01_first --set task=sst-2",
+        "\t@$(RUN) 01_first --set task=sst-2",
         "\t$(stamp)",
         "$(STAMPS)/03_second: $(FILES_03_second) $(STAMPS)/01_first-sst-2 $(STAMPS)/01_first-qnli",
-        "\t$(RUN) 03_second",
+        "\t@$(RUN) 03_second",
         "\t$(stamp)",
     ]
 
