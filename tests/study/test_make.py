@@ -358,7 +358,7 @@ def test_reproduce_counts_its_runs_and_ends_with_the_verdicts(stubs_made: Tree, 
     again = tree.make("reproduce")
     assert started(again) == {"99_last"}
     assert "[1/1] 99_last started" in again.stdout.splitlines()
-    assert "pande2021: 2 holds, 1 undecided" in again.stdout.splitlines()
+    assert "pande2021: 2 hold, 1 undecided" in again.stdout.splitlines()
     assert started(tree.make("reproduce")) == set()
 
 
