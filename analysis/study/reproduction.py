@@ -92,7 +92,7 @@ def ending(profile: str) -> Iterator[str]:
     results = Results(profile)
     for name, paper in papers().items():
         claims = paper.summary(results)
-        counts = Counter(claims["verdict"]) if len(claims) else {}
+        counts = Counter(claims["verdict"])
         words = [f"{counts[verdict]} {word}" for verdict, word in COUNTED.items() if verdict in counts]
         yield f"{name}: {', '.join(words) or 'no verdicts'}"
     folder = results.profile
