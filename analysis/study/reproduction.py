@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -16,6 +17,12 @@ from analysis.study.profiles import load_profile
 from analysis.study.progress import STARTED, TOTAL
 from analysis.study.results import Results
 
+COUNTED = {  # verdicts, as several of them are spoken of
+    "holds": "hold",
+    "does not hold": "do not hold",
+    "undecided": "undecided",
+    "untestable": "untestable",
+}
 STAMP = " && touch "  # in the command that ends every run
 
 
@@ -85,8 +92,9 @@ def ending(profile: str) -> Iterator[str]:
     results = Results(profile)
     for name, paper in papers().items():
         claims = paper.summary(results)
-        counts = claims["verdict"].value_counts() if len(claims) else {}
-        yield f"{name}: " + (", ".join(f"{n} {verdict}" for verdict, n in counts.items()) or "no verdicts")
+        counts = Counter(claims["verdict"])
+        words = [f"{counts[verdict]} {word}" for verdict, word in COUNTED.items() if verdict in counts]
+        yield f"{name}: {', '.join(words) or 'no verdicts'}"
     folder = results.profile
     yield f"open {short(folder.notebooks / '99_summary.ipynb')}; index of all: {short(folder.folder / 'README.md')}"
     yield f"figures in {short(folder.figures)}/, tables in {short(folder.tables)}/"

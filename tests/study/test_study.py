@@ -38,7 +38,8 @@ lower_bootstrap_t effect effect_low effect_high above skewness p_holm p_bh p_by 
 control control_mean control_share control_assigned beyond_p_by controlled_p_by assigned_controlled""".split()
 DEPENDENCY_COLUMNS = """relation n layer head direction accuracy low high offset offset_accuracy
 p_adjusted""".split()
-READINGS_COLUMNS = """candidates system scored_on all pronoun proper nominal low high n layer head""".split()
+READINGS_COLUMNS = """candidates system scored_on all pronoun proper nominal low high low_pronoun high_pronoun
+low_proper high_proper low_nominal high_nominal n layer head""".split()
 OVERLAP_COLUMNS = ["state", "role_a", "role_b", "heads_a", "heads_b", "both", "jaccard"]
 OVERLAP_COLUMNS += ["share_of_a", "share_of_b"]
 CHANGE_COLUMNS = """layer head role n pretrained finetuned difference low high p p_sign_flip p_by p_equivalence
@@ -86,7 +87,7 @@ differ width_ratio""".split(),
     "clark_gradients": ["layer", "group", "importance"],
     "clark_gradients_heads": ["layer", "head", "group", "importance"],
     "clark_distances": ["layer", "head", "other_layer", "other_head", "distance"],
-    "clark_clusters": ["layer", "head", "x", "y", "behaviour"],
+    "clark_clusters": ["layer", "head", "x", "y", "behaviour", "stress"],
 }
 
 
@@ -220,9 +221,8 @@ def test_provenance_of_every_table(study: Ran):
     runs = {f"{TASKS[0]}-pretrained", f"{TASKS[0]}-finetuned-{SEEDS[0]}"}
     assert runs <= set(known[f"roles-{TASKS[0]}-finetuned"]["weights"])
     assert runs <= set(known["layers"]["weights"])
-    assert {f"{task}-finetuned-{seed}" for task in TASKS for seed in SEEDS} == set(
-        known["finetune"]["weights"]
-    )
+    tuned = {f"{task}-finetuned-{seed}" for task in TASKS for seed in SEEDS}
+    assert tuned <= set(known["finetune"]["weights"])
 
 
 def test_times_of_every_notebook(study: Ran):
