@@ -122,7 +122,7 @@ CLAIMS = (
     RoleClaim(
         id="C4",
         brief="several roles: mostly in middle layers",
-        shown="{:+.1f} heads a layer",
+        shown="{:+.1f}",
         statement="multi-functional heads are most frequent in middle layers, for QQP in initial layers",
         source="article, question 2",
         definition="Multi-functional heads (as C1) per layer inside the layers of relative depth 5/12 to 10/12 "
@@ -138,7 +138,7 @@ CLAIMS = (
     RoleClaim(
         id="C4b",
         brief="the same without block heads",
-        shown="{:+.1f} heads a layer",
+        shown="{:+.1f}",
         statement="the same without block heads",
         source="article, question 2; the split is this study's",
         definition="As C4, with at least two of the roles local, syntactic and delimiter: block is tested in pairs of "
