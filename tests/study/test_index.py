@@ -44,6 +44,4 @@ def test_figures_stand_under_their_headings(monkeypatch):
     monkeypatch.delenv("RESULTS_DIR", raising=False)
     found = dict(index.figures("03_test", ["mrpc"], Folders("glue-minilm")))
     assert found["F4-assignment-mrpc"] == "F4. Heads and roles"
-    assert (ROOT / "results" / "glue-minilm" / "figures" / "F9-p-values-mrpc.png").exists() == (
-        "F9-p-values-mrpc" in found
-    )
+    assert found["F9-p-values-mrpc"].startswith("F9")
