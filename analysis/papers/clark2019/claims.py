@@ -29,7 +29,7 @@ CLAIMS = (
     Claim(
         id="CL1",
         brief="heads for the next and previous token",
-        shown="{:.0f} heads",
+        shown="{:.0f}",
         statement="some heads attend mostly to the previous or to the next token",
         source="section 3.1",
         definition="Heads with more than half of their attention on the previous token, and on the next: at least one "

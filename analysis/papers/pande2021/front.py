@@ -28,7 +28,7 @@ def highlights(results: Tables) -> list[str]:
     tasks = masses["task"].unique()
     changes = pd.concat([results.load_table(f"change-{task}").assign(task=task) for task in tasks])
     return [
-        f"{resting_attention(masses, encoder)} {SINK}",
+        f"{resting_attention(masses, _described(encoder))} {SINK}",
         block_under_control(results.load_table("controls"), tasks),
         changed_most(changes),
     ]
@@ -44,8 +44,14 @@ def block_under_control(controls: pd.DataFrame, tasks: Sequence[str]) -> str:
     published, audited, controlled = heads[RULES].sum().astype(int)
     others = block[block["control"].isin(CONTROLS)].replace({"control": CONTROLS}).set_index("control")
     given = listed(f"{int(row['published'])} of {name}" for name, row in others.iterrows())
+    left = f"only {controlled} beat" if controlled else "none beats"
     return (
         f"Block fails its control: over the tasks the published rule labels {published} heads and the audit {audited}, "
-        f"but only {controlled} beat a head that spreads rows of the same entropy evenly. On "
-        f"{others['task'].iloc[0]} alone the published rule labels {given}."
+        f"but {left} a head that spreads rows of the same entropy evenly. On {others['task'].iloc[0]} alone the "
+        f"published rule labels {given}."
     )
+
+
+def _described(encoder: str) -> str:
+    """What an encoder is, without the name it is loaded by and what follows from it."""
+    return encoder.split(": ")[1] if ": " in encoder else encoder

@@ -26,6 +26,8 @@ def test_block_under_control():
         "On mrpc alone the published rule labels 71 of the heads with uniform attention and 69 of those"
         in said
     )
+    none = CONTROLS.assign(controlled=0)
+    assert "but none beats a head" in block_under_control(none, ["mrpc", "qnli"])
     assert "labels 5 heads and the audit 4, but only 2" in block_under_control(CONTROLS, ["qnli"])
 
 
@@ -48,6 +50,6 @@ def test_one_highlight_each():
     claims = pd.DataFrame({"encoder": ["tiny: a test"]})
     said = highlights(Tables(masses=masses, controls=CONTROLS, change_mrpc=changes, claims=claims))
     assert [line.split(" ")[0] for line in said] == ["Before", "Block", "Layer"]
-    assert "tiny: a test" in said[0]
+    assert "(a test)" in said[0]
     assert "[CLS] up to 20% (layer 2, mrpc)" in said[0]
     assert said[2].startswith("Layer 1 changes most")
