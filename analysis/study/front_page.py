@@ -31,7 +31,7 @@ def verdicts_section(tables: Mapping[str, pd.DataFrame], encoder: str) -> str:
         if len(claims):
             shown = short_table(claims).rename(columns={"here": f"{encoder}, range over runs"})
             parts.append(f"**{title(paper)}**\n\n{shown.to_markdown(index=False)}")
-    return "\n\n".join([*parts, f"{NOTES}\n{WHERE}"])
+    return "\n\n".join([*parts, textwrap.fill(f"{NOTES} {WHERE}", WIDTH)])
 
 
 def findings_section(sentences: Iterable[str]) -> str:

@@ -1,10 +1,12 @@
 """results/<profile>/README.md: every notebook and figure of a profile with a line each, and the verdicts."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import jupytext
+import pandas as pd
 
 from analysis.files import write_text
 from analysis.study.discovery import papers
@@ -12,9 +14,27 @@ from analysis.study.folders import Folders
 from analysis.study.plan import plan
 from analysis.study.profiles import source
 from analysis.study.results import Results
+from analysis.study.runs import Run
 
 HEADING = re.compile(r"^#{1,2} +(.+)$", re.MULTILINE)
-SAVED = re.compile(r'save_figure\((?:.|\n)*?f?"([\w-]+)', re.MULTILINE)
+SAVED = re.compile(r'save_figure\((?:.|\n)*?f?"([\w{}-]+)"\)')
+
+
+COUNTED = {  # verdicts, as several of them are spoken of
+    "holds": "hold",
+    "does not hold": "do not hold",
+    "undecided": "undecided",
+    "untestable": "untestable",
+}
+
+
+def counted(claims: pd.DataFrame) -> str:
+    """How many claims have each verdict, in words; `claims` is a claim table."""
+    counts = Counter(claims["verdict"])
+    return (
+        ", ".join(f"{counts[name]} {word}" for name, word in COUNTED.items() if name in counts)
+        or "no verdicts"
+    )
 
 
 def write_index(profile: str) -> Path:
@@ -29,16 +49,12 @@ def index_lines(profile: str, folders: Folders) -> Iterator[str]:
     """The lines of the index: verdicts, notebooks in reading order, and below each its figures."""
     yield from (f"# Results of profile `{profile}`", "", "## Verdicts", "")
     for name, paper in papers().items():
-        claims = paper.summary(Results(profile))
-        counts = ", ".join(
-            f"{count} {verdict}" for verdict, count in claims["verdict"].value_counts().items()
-        )
-        yield f"- {name}: {counts}"
+        yield f"- {name}: {counted(paper.summary(Results(profile)))}"
     yield from ("", "## Notebooks and figures", "")
     for run in plan(profile):
         if (folders.notebooks / f"{run.name}.ipynb").exists():
             yield f"- [{run.name}](notebooks/{run.name}.ipynb): {titles(run.notebook)[0]}"
-            for stem, heading in figures(run.notebook, [value for _, value in run.settings], folders):
+            for stem, heading in figures(run, folders):
                 yield f"  - [{stem}](figures/{stem}.png): {heading}"
 
 
@@ -50,14 +66,14 @@ def titles(notebook: str) -> list[str]:
     return [heading.strip() for heading in HEADING.findall(text)]
 
 
-def figures(notebook: str, values: list[str], folders: Folders) -> Iterator[tuple[str, str]]:
+def figures(run: Run, folders: Folders) -> Iterator[tuple[str, str]]:
     """The figures that a run has saved, each with the heading it stands under."""
     heading = ""
-    for cell in jupytext.read(source(notebook)).cells:
+    for cell in jupytext.read(source(run.notebook)).cells:
         if cell.cell_type == "markdown":
             heading = ([heading] + HEADING.findall(cell.source))[-1]
         else:
-            for prefix in SAVED.findall(cell.source):
-                stem = prefix + "".join(values) if prefix.endswith("-") else prefix
+            for name in SAVED.findall(cell.source):
+                stem = name.format(**dict(run.settings))
                 if (folders.figures / f"{stem}.png").exists():
                     yield stem, heading.strip()

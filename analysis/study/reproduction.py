@@ -5,24 +5,17 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from analysis.errors import InputError, exit_status
 from analysis.study.discovery import papers
 from analysis.study.folders import Folders, short
-from analysis.study.index import write_index
+from analysis.study.index import counted, write_index
 from analysis.study.profiles import load_profile
 from analysis.study.progress import STARTED, TOTAL
 from analysis.study.results import Results
 
-COUNTED = {  # verdicts, as several of them are spoken of
-    "holds": "hold",
-    "does not hold": "do not hold",
-    "undecided": "undecided",
-    "untestable": "untestable",
-}
 STAMP = " && touch "  # in the command that ends every run
 
 
@@ -91,10 +84,7 @@ def ending(profile: str) -> Iterator[str]:
     """What a reader wants at the end: the verdicts of each paper, and the files to open."""
     results = Results(profile)
     for name, paper in papers().items():
-        claims = paper.summary(results)
-        counts = Counter(claims["verdict"])
-        words = [f"{counts[verdict]} {word}" for verdict, word in COUNTED.items() if verdict in counts]
-        yield f"{name}: {', '.join(words) or 'no verdicts'}"
+        yield f"{name}: {counted(paper.summary(results))}"
     folder = results.profile
     yield f"open {short(folder.notebooks / '99_summary.ipynb')}; index of all: {short(folder.folder / 'README.md')}"
     yield f"figures in {short(folder.figures)}/, tables in {short(folder.tables)}/"

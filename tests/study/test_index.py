@@ -8,6 +8,7 @@ import pytest
 from analysis.study import index
 from analysis.study.copies import linked
 from analysis.study.folders import Folders
+from analysis.study.runs import Run
 
 ORDER = ["01_first-mrpc", "02_second", "99_last"]
 
@@ -42,6 +43,6 @@ def test_committed_index_is_complete(profile: str, monkeypatch):
 
 def test_figures_stand_under_their_headings(monkeypatch):
     monkeypatch.delenv("RESULTS_DIR", raising=False)
-    found = dict(index.figures("03_test", ["mrpc"], Folders("glue-minilm")))
+    found = dict(index.figures(Run("03_test", (("task", "mrpc"),)), Folders("glue-minilm")))
     assert found["F4-assignment-mrpc"] == "F4. Heads and roles"
     assert found["F9-p-values-mrpc"].startswith("F9")
