@@ -1,8 +1,9 @@
 """results/<profile>/README.md: every notebook and figure of a profile with a line each, and the verdicts."""
 
+import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import jupytext
@@ -17,7 +18,6 @@ from analysis.study.results import Results
 from analysis.study.runs import Run
 
 HEADING = re.compile(r"^#{1,2} +(.+)$", re.MULTILINE)
-SAVED = re.compile(r'save_figure\((?:.|\n)*?f?"([\w{}-]+)"\)')
 
 
 COUNTED = {  # verdicts, as several of them are spoken of
@@ -73,7 +73,17 @@ def figures(run: Run, folders: Folders) -> Iterator[tuple[str, str]]:
         if cell.cell_type == "markdown":
             heading = ([heading] + HEADING.findall(cell.source))[-1]
         else:
-            for name in SAVED.findall(cell.source):
-                stem = name.format(**dict(run.settings))
-                if (folders.figures / f"{stem}.png").exists():
-                    yield stem, heading.strip()
+            for pattern in _saved(cell.source, dict(run.settings)):
+                yield from ((path.stem, heading) for path in sorted(folders.figures.glob(f"{pattern}.png")))
+
+
+def _saved(code: str, values: Mapping[str, str]) -> Iterator[str]:
+    """The names under which a cell saves figures, `*` for what only the notebook knows."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "results.save_figure":
+            name = node.args[1]
+            parts = name.values if isinstance(name, ast.JoinedStr) else [name]
+            yield "".join(
+                part.value if isinstance(part, ast.Constant) else values.get(ast.unparse(part.value), "*")
+                for part in parts
+            )
