@@ -101,7 +101,11 @@ def main(arguments: list[str] | None = None) -> int:
     if "--jobserver" not in os.environ.get("MAKEFLAGS", ""):
         options.command.insert(1, f"--jobs={options.jobs}")
     found: list[int] = []
-    wrong = exit_status(lambda: found.append(reproduce(options.profile, options.command)))
+    try:
+        wrong = exit_status(lambda: found.append(reproduce(options.profile, options.command)))
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on from here", flush=True)
+        return 130  # as a shell counts it
     return wrong or found[0]
 
 

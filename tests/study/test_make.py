@@ -396,6 +396,23 @@ def test_second_reproduction_of_a_profile_is_refused(stubs: Tree):
     assert stubs.make("reproduce").returncode == 0
 
 
+def test_interrupted_reproduction_is_no_traceback(stubs: Tree):
+    """As by Ctrl-C, which reaches Make and all of its children."""
+    path = stubs.repository / "profiles/smoke.yaml"
+    path.write_text("common: {tasks: [mrpc, sst-2], level: 3, seconds: 30}\n")
+    running = stubs.start("reproduce", "JOBS=1")
+    log = stubs.folder / "cache/logs/00_train-mrpc.log"
+    log.unlink()
+    deadline = time.monotonic() + MINUTE
+    while not log.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(running.pid, signal.SIGINT)
+    out, err = running.communicate(timeout=MINUTE)
+    assert running.returncode != 0
+    assert out.splitlines()[-1] == "stopped; the same command goes on from here"
+    assert "reproduction.py" not in err
+
+
 def test_reproduce_asks_nothing_under_n(stubs: Tree):
     (stubs.folder / "cache/stamps/99_last").unlink()
     assert started(stubs.make("-n", "reproduce")) == {"99_last"}
