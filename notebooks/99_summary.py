@@ -22,12 +22,12 @@ readme = False  # write the claim table into README.md
 import pandas as pd
 from IPython.display import Markdown
 
-from analysis.files import ROOT, write_text
 from analysis.study import (
     Results,
     definitions_page,
     findings_section,
     papers,
+    save_claims_page,
     update_readme,
     verdicts_section,
 )
@@ -89,4 +89,4 @@ if readme:
     ]
     update_readme("findings", findings_section(said))
     update_readme("claims", verdicts_section(found, encoder.split(":")[0]))
-    write_text(ROOT / "docs" / "claims.md", cards)
+    save_claims_page(cards)

@@ -7,6 +7,7 @@ HOMES = {
     "Results": "results",
     "definitions_page": "front_page",
     "findings_section": "front_page",
+    "save_claims_page": "front_page",
     "verdicts_section": "front_page",
     "STATES": "folders",
     "seeds_of": "results",

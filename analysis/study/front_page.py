@@ -2,9 +2,11 @@
 
 import textwrap
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import pandas as pd
 
+from analysis.files import ROOT, write_text
 from analysis.statistics.verdicts import short_table
 from analysis.study.discovery import papers
 
@@ -50,6 +52,13 @@ def definitions_page(tables: Mapping[str, pd.DataFrame], encoder: str) -> str:
         for claim in claims.fillna("").to_dict("records"):
             lines += ["", *_definition(claim)]
     return "\n".join(lines) + "\n"
+
+
+def save_claims_page(page: str) -> Path:
+    """Writes docs/claims.md; returns its path."""
+    path = ROOT / "docs" / "claims.md"
+    write_text(path, page)
+    return path
 
 
 def _definition(claim: Mapping[str, object]) -> list[str]:
