@@ -37,8 +37,8 @@ def expected(rates: pd.DataFrame, shape: str, effect: float, rule: str) -> np.nd
 @pytest.mark.parametrize(
     ("row", "rules", "suffix"),
     [
-        (0, ["t", "t_published", "bootstrap_t", "audited"], ""),
-        (1, ["bootstrap_t", "t_by", "audited"], "_family"),
+        (0, ["t", "t_published", "bootstrap_t", "audited", "controlled"], ""),
+        (1, ["bootstrap_t", "t_by", "audited", "controlled"], "_family"),
     ],
 )
 def test_size_shows_every_rate_with_its_interval(rates, row, rules, suffix):
@@ -65,7 +65,7 @@ def test_size_marks_the_level_and_names_the_shapes(rates):
 def test_power_shows_every_rate_with_its_interval(rates):
     panels = np.reshape(power_curves(rates, alpha=0.05).axes, (2, len(SHAPES)))
     for (row, column), axes in np.ndenumerate(panels):
-        for rule in ("t", "bootstrap_t", "audited"):
+        for rule in ("t", "bootstrap_t", "audited", "controlled"):
             wanted = expected(rates, [*SHAPES][column], EFFECTS[row + 1], rule)
             np.testing.assert_allclose(drawn(bars(axes)[RULES[rule].name]), wanted, atol=1e-12)
         assert axes.get_ylabel() == ("" if column else f"effect {EFFECTS[row + 1]:g} sd")
