@@ -63,9 +63,8 @@ endef
 
 study: $(GOALS)
 
-report: reproduce  ## the executed notebooks of PROFILE as web pages
-	$(PYTHON) -m nbconvert --to html --output-dir $(CACHE)/report $(RESULTS_DIR)/$(PROFILE)/notebooks/*.ipynb
-	@echo "open $(CACHE)/report/"
+report: reproduce  ## a static site of PROFILE: its notebooks, figures and head explorer as web pages
+	$(PYTHON) -m analysis.study.report --profile $(PROFILE)
 
 verify: $(ENVIRONMENT)  ## is what this machine made for PROFILE what was committed?
 	@$(PYTHON) -m analysis.study.verification --profile $(PROFILE)

@@ -11,7 +11,7 @@ from architectures import byte_level_tokenizer
 from analysis.encoders.layout import Layout, layouts, piece_ranges, token_pairs
 from analysis.encoders.models import load_tokenizer
 from analysis.errors import InputError
-from analysis.texts import pipelines
+from analysis.texts import pipelines, syntax
 from analysis.texts.bundled.corpus import generate
 from analysis.texts.examples import Example, Relation
 from analysis.texts.syntax import canonical, parse, read_conllu, sentence_text, surface, tags

@@ -12,8 +12,8 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
+from analysis import files
 from analysis.errors import InputError
-from analysis.study import results as store
 from analysis.texts.bundled import corpus
 from analysis.texts.bundled.corpus import DRAFTS, generate, labelled_drafts, to_conllu, to_jsonl
 from analysis.texts.bundled.lexicon import read
@@ -280,7 +280,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(store.os, "replace", fail)
+    monkeypatch.setattr(files.os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
         to_jsonl(generate("sst-2", 2, 0), path)
     assert path.read_text() == "old"
