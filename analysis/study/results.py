@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 
 from analysis.errors import InputError
 from analysis.files import ROOT, replacing, versions, write_text
-from analysis.statistics.controls import UNIFORM, control_bank
-from analysis.statistics.roles import CONTROLS
+from analysis.statistics.controls import UNIFORM, control_bank, control_sieves
 from analysis.study import pictures
 from analysis.study.folders import STATES, Folders, short
 from analysis.study.provenance import provenance, record_table
@@ -139,9 +138,9 @@ class Results(Folders):
 
         Raises InputError as `load_scores` does.
         """
-        sources = [source for source in dict.fromkeys(CONTROLS.values()) if source != UNIFORM]
-        controls = {source: self.load_scores(task, seed, maps=source) for source in sources}
-        return control_bank(self.load_scores(task, seed), controls)
+        bank = self.load_scores(task, seed)
+        sources = [source for source in control_sieves(bank["role"].values.tolist()) if source != UNIFORM]
+        return control_bank(bank, {source: self.load_scores(task, seed, maps=source) for source in sources})
 
     def save_table(self, table: pd.DataFrame, name: str) -> Path:
         """Writes a table as CSV, numbers to six significant digits, and its provenance; returns the path."""

@@ -13,8 +13,8 @@ from analysis.papers.pande2021.controls import (
 from analysis.scores.extraction import extract
 from analysis.statistics.controls import control_bank, controlled_table
 from analysis.statistics.roles import compose
+from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
-from analysis.texts.tasks import load_examples
 
 
 @pytest.fixture(scope="module")

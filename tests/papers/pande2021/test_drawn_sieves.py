@@ -8,8 +8,8 @@ from analysis.errors import InputError
 from analysis.papers.pande2021.drawn_sieves import role_sieves
 from analysis.scores.extraction import read_sieves
 from analysis.statistics.roles import RELATIONS, ROLES
+from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
-from analysis.texts.tasks import load_examples
 
 
 @pytest.fixture(scope="module")
