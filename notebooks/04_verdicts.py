@@ -114,9 +114,9 @@ results.save_table(known, "ranking")
 known.style.format(precision=2).hide()
 
 # %%
-best = known[known["role"] == "syntactic"].iloc[0]
+best = known.loc[known["role"].eq("syntactic").idxmax()]  # the first row where no sequence has relations
 card = head_card(
-    {"roles": roles[roles["role"] == "syntactic"]}, tasks[0], int(best["layer"]), int(best["head"])
+    {"roles": roles[roles["role"] == best["role"]]}, tasks[0], int(best["layer"]), int(best["head"])
 )
 wanted = ["mean", "control_mean", "assigned", "assigned_audited", "assigned_controlled"]
 card[card["quantity"].isin(wanted)].drop(columns="table").style.hide()
