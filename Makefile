@@ -78,10 +78,12 @@ notebook: $(ENVIRONMENT)  ## JupyterLab; the scripts in notebooks/ open as noteb
 test: $(ENVIRONMENT)  ## all tests (DATA_DIR and PARSER add those on real data)
 	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile
 
-bench: $(ENVIRONMENT)  ## what scoring, testing and the companion analyses cost, as ratios, and large corpora
+bench: $(ENVIRONMENT)  ## what scoring, testing, the companion analyses and the head explorer cost, and large corpora
 	$(PYTHON) benchmarks/extraction.py
 	$(PYTHON) benchmarks/significance.py
 	$(PYTHON) benchmarks/companions.py
+	$(PYTHON) benchmarks/interventions.py
+	$(PYTHON) benchmarks/explorer.py
 	$(PYTHON) benchmarks/scale.py
 
 lint: $(ENVIRONMENT)  ## check style and formatting

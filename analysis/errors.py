@@ -5,18 +5,18 @@ import re
 import sys
 from collections.abc import Callable
 
-# What a disk answers that is full, read-only or not ours.
+# The errors of a disk that is full or read-only, or belongs to another user.
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG}
 
 
 class InputError(ValueError):
-    """Wrong input: one line that names the file, row or parameter and the remedy."""
+    """Wrong input, as one line that names the file, row or parameter and the remedy."""
 
 
 def unwritable(error: OSError) -> str:
-    """Why the disk does not take a file, empty where the error means something else.
+    """The reason why a file cannot be written; empty for errors of another kind.
 
-    HDF5 gives the number of the error in its text alone.
+    HDF5 gives the number of the error only in its text.
     """
     within = re.search(r"errno = (\d+), error message = '([^']*)'", str(error))
     number, reason = (int(within[1]), within[2]) if within else (error.errno, error.strerror)
@@ -24,7 +24,7 @@ def unwritable(error: OSError) -> str:
 
 
 def exit_status(command: Callable[[], object]) -> int:
-    """Runs a command; 0, or 1 after an InputError or where the disk takes no file, which is printed as one line."""
+    """Runs a command; returns 0, or 1 after an InputError or a failed write, which it prints as one line."""
     try:
         command()
     except InputError as error:

@@ -1,9 +1,9 @@
 """Scores of a corpus of any size, shard by shard: `python -m analysis.extract_corpus INPUT OUTPUT --shards N`.
 
-Every shard writes one Parquet file into OUTPUT, whole or not at all, and is skipped where that file stands. --shards N
+Every shard is one Parquet file in OUTPUT, written as a whole or not at all; finished shards are skipped. --shards N
 makes all of them, one after the other or, with --engine ray, on a cluster; --shard i/N makes one; --merge makes
 OUTPUT/roles.csv, the role table of all sequences. OUTPUT belongs to one run: run.json holds its encoder, parameters
-and inputs, and any other run is refused.
+and inputs, and other runs are refused.
 """
 
 import argparse
@@ -65,20 +65,16 @@ def _run(options: argparse.Namespace) -> None:
         raise InputError(f"{output} is a file: name a folder")
     if output.resolve().is_relative_to(expand(options.input).resolve()):
         raise InputError(f"{output} lies in the input: name a folder outside of {options.input}")
-    if str(options.parser).endswith(GOLD):  # it would have to be in memory whole
+    if str(options.parser).endswith(GOLD):  # the whole file would have to be in memory
         raise InputError(f"parser is {options.parser}: give the CoNLL-U file as INPUT, or a spaCy pipeline")
     if options.engine == "ray" and (options.merge or options.shard):
         raise InputError("--engine ray makes all shards: give --shards N alone, and merge them without it")
     first, shards = options.shard or (0, read_run(output)["shards"] if options.merge else options.shards)
-    corpus.examples(first, shards)  # a shard out of range shows before the encoder is loaded
-    settings = Settings(
-        shards,
-        tuple(options.roles),
-        options.arithmetic,
-        options.max_tokens,
-        options.parser or ("gold" if corpus.gold else None),
-        "moments" if options.moments else "scores",
-    )
+    corpus.examples(first, shards)  # raises for a shard out of range before the encoder is loaded
+    parser = options.parser or ("gold" if corpus.gold else None)
+    keep = "moments" if options.moments else "scores"
+    roles = tuple(options.roles)
+    settings = Settings(shards, roles, options.arithmetic, options.max_tokens, parser, keep)
     if options.engine == "ray":
         from analysis.scale.ray import extract_shards  # Ray is an optional extra
 
@@ -101,6 +97,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    # What Slurm sends at the time limit: end as after an error, so that no unfinished file stays.
+    # Slurm sends SIGTERM at the time limit. This ends as after an error, so that no unfinished file stays.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""The root of the checkout, paths with variables, versions, and files written whole or not at all."""
+"""The root of the checkout, paths with variables, versions, and atomic writes of files."""
 
 import importlib.metadata
 import os
@@ -11,23 +11,11 @@ from pathlib import Path
 from analysis.errors import InputError, unwritable
 
 ROOT = Path(__file__).resolve().parents[1]
-VERSIONED = (
-    "torch",
-    "transformers",
-    "datasets",
-    "scipy",
-    "statsmodels",
-    "numpy",
-    "numba",
-    "pandas",
-    "xarray",
-    "spacy",
-)
+VERSIONED = "torch transformers datasets scipy statsmodels numpy numba pandas xarray spacy".split()
 
 
 def expand(path: str | Path) -> Path:
-    """A path with its environment variables filled in; raises InputError naming a variable that is not set, and for
-    a URL."""
+    """A path with its environment variables replaced; raises InputError for an unset variable and for a URL."""
     if "://" in str(path):
         raise InputError(f"{path} is a URL: mount what it names and give the path there")
     expanded = os.path.expandvars(os.path.expanduser(str(path)))
@@ -41,10 +29,10 @@ def expand(path: str | Path) -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that becomes `path` when the context ends well and vanishes otherwise.
+    """A temporary path beside `path`, which is renamed to `path` if the context ends well, and deleted otherwise.
 
-    Raises InputError where the disk does not take the file: it is full, read-only or another user's. What stood at
-    `path` before stays.
+    Raises InputError if the file cannot be written (a full or read-only disk, a folder of another user); an earlier
+    file at `path` then stays.
     """
     temporary = None
     try:
@@ -66,23 +54,27 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def _is_beside(name: str | None, path: Path) -> bool:
-    """Whether an error speaks of a file where `path` is written, rather than of one that is read meanwhile."""
+    """Whether an error is about a file in the folder of `path`, and not about one that is read meanwhile."""
     absolute = path.absolute()
     return name is None or Path(name).absolute().parent == absolute.parent or Path(name) in absolute.parents
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a text file, whole or not at all."""
+    """Writes a text file, as a whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
-def versions() -> str:
-    """Installed versions of the packages that results depend on, and the commit of the code."""
-    installed = [f"{name} {importlib.metadata.version(name)}" for name in VERSIONED]
-    command = ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"]
+def git(*arguments: str, root: Path = ROOT) -> bytes | None:
+    """What git prints for a checkout; None if the command fails or git is not installed."""
     try:
-        commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
-        commit = "unknown"
-    return ", ".join([*installed, f"commit {commit}"])
+        return None
+
+
+def versions() -> str:
+    """The installed versions of the packages on which results depend, and the commit of the code."""
+    installed = [f"{name} {importlib.metadata.version(name)}" for name in VERSIONED]
+    commit = git("rev-parse", "--short=12", "HEAD") or b"unknown"
+    return ", ".join([*installed, f"commit {commit.decode().strip()}"])

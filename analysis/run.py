@@ -1,8 +1,8 @@
 """Runs one notebook with a profile's parameters: `python -m analysis.run NOTEBOOK --profile P --set name=value`.
 
-Every notebook is a jupytext percent script; papermill executes it with the values of the profile's sections
-`common` and of the notebook's own name. Names that no parameters cell knows are errors. The executed notebook
-reaches results/<profile>/notebooks/ only when every cell has run.
+Every notebook is a jupytext percent script. papermill executes it with the values of two sections of the profile: the
+section `common` and the one with the notebook's name. Unknown parameters are errors. The executed notebook moves to
+results/<profile>/notebooks/ when every cell has run.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import yaml
 
 from analysis.errors import exit_status
 from analysis.study.execution import run
-from analysis.study.profiles import notebook_names
+from analysis.study.profiles import command_line, notebook_names
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -29,9 +29,8 @@ def _setting(text: str) -> tuple[str, Any]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line; prints one line for wrong input and returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m analysis.run", description=__doc__.splitlines()[0])
+    parser = command_line("analysis.run", __doc__)
     parser.add_argument("notebook", help=f"one of {', '.join(notebook_names())}")
-    parser.add_argument("--profile", default="offline")
     parser.add_argument(
         "--set", dest="settings", type=_setting, action="append", default=[], metavar="name=value"
     )

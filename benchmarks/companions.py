@@ -1,9 +1,9 @@
-"""What the analyses of Clark et al. 2019 cost, on trees of UD English EWT or of the bundled documents.
+"""The cost of the analyses of Clark et al. 2019, on trees of UD English EWT or of the bundled documents.
 
     python benchmarks/companions.py [--repeats 5] [--threads 2]
 
-DATA_DIR names the folder that holds ud_english_ewt/; without it the bundled documents are read. Scoring heads as
-parsers is compared with the bare forward pass over the same batches (competitors take turns, see `timing`); head
+DATA_DIR names the folder that contains ud_english_ewt/; without it, the bundled documents are read. Scoring heads as
+parsers is compared with the forward pass alone on the same batches (competitors take turns, see `timing`). Head
 distances and one attention-only probe are timed once. Results go to benchmarks/results/ and, as a table, to the screen.
 """
 
@@ -38,21 +38,21 @@ from benchmarks.timing import Values, medians, report  # noqa: E402
 
 
 def treebank(split: str, folder: Path) -> Treebank:
-    """EWT's trees where DATA_DIR is set, else those of 200 bundled documents."""
+    """EWT's trees if DATA_DIR is set, otherwise those of 200 bundled documents."""
     data = os.environ.get("DATA_DIR")
     given = [f"{data}/ud_english_ewt/en_ewt-ud-{split}.conllu"] if data else []
     return read_trees(conllu_files(given, folder=folder, n=200, split=split, seed=0))
 
 
 def seconds(run: Callable[[], object]) -> float:
-    """How long one call takes."""
+    """The duration of one call."""
     start = time.perf_counter()
     run()
     return time.perf_counter() - start
 
 
 def parsing(dev: Treebank, repeats: int) -> Values:
-    """Every head in both directions as a parser, beside the bare forward pass over the same batches."""
+    """Every head in both directions as a parser, compared with the forward pass alone on the same batches."""
     encoder = load_encoder("minilm")
     forms = [part.tolist() for _, part in dev.words.groupby("sentence", sort=False)["form"]]
     kept = split_words(encoder.tokenizer, forms).kept
@@ -77,7 +77,7 @@ def distances(count: int = 100) -> Values:
 
 
 def probe(training: Treebank, dev: Treebank) -> Values:
-    """One attention-only probe: one pass over the training sentences, features made batch by batch."""
+    """One attention-only probe: one pass over the training sentences, with features computed batch by batch."""
     encoder = load_encoder("minilm")
     vectors = word_vectors(encoder, [*training.words["form"], *dev.words["form"]]).values
     data = parses(encoder, training.words, vectors[: len(training.words)])

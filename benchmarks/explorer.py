@@ -1,14 +1,15 @@
-"""How large the head explorer is and how fast it answers, in the system's Chromium.
+"""The size of the head explorer, and how fast it responds in the system's Chromium.
 
     python benchmarks/explorer.py [--repeats 5] [--sentences 3]
 
-Pages as the study makes them: role tables of four tasks and two states with chance numbers, and all-MiniLM-L6-v2's
-attention on bundled sentences, for its 6 x 12 heads and for 12 x 12 (its maps twice, the second time with noise), in
-one state and in two. Times are milliseconds in the browser: until the page is ready, and from a click or a choice until
-the change is painted. Results go to benchmarks/results/ and, as a table, to the screen.
+Pages have the same content as in the study: role tables of four tasks and two states, with random numbers, and
+attention of all-MiniLM-L6-v2 on bundled sentences, for its 6 x 12 heads and for 12 x 12 (its maps twice, the second
+time with noise), in one state and in two. Times are milliseconds in the browser: until the page is ready, and from a
+click or a choice until the change is painted. Results go to benchmarks/results/ and, as a table, to the screen.
 """
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -31,6 +32,7 @@ from analysis.texts.glue import load_examples  # noqa: E402
 from analysis.texts.syntax import parse  # noqa: E402
 from benchmarks.timing import report  # noqa: E402
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 TASKS, STATES = ("mrpc", "qqp", "sst-2", "qnli"), ("pretrained", "finetuned")
 PAINTED = """(change) => new Promise((resolve) => {
   const started = performance.now();
@@ -56,7 +58,7 @@ def sentences_of(count: int) -> list[Sentence]:
 
 
 def doubled(sentence: Sentence) -> Sentence:
-    """The same with twice as many layers, which attend alike but for noise of 10 % of each weight."""
+    """The sentence with twice as many layers; the new ones attend alike, with noise of 10 % of each weight."""
     length, shape = len(sentence["tokens"]), (sentence["layers"], sentence["heads"])
     maps = unpacked_attention(sentence["attention"][STATES[0]], (*shape, length, length))
     noisy = maps * np.random.default_rng(0).uniform(0.9, 1.1, maps.shape)
@@ -73,13 +75,13 @@ def in_state(sentence: Sentence, state: str) -> Sentence:
 
 
 def page_of(sentences: list[Sentence], states: Iterable[str]) -> HeadView:
-    """The page of these sentences in some states, beside role tables of all of them."""
+    """The page of these sentences in the given states, with role tables for all of them."""
     tables = role_tables(sentences[0]["layers"], sentences[0]["heads"], TASKS, STATES, ROLES)
     return explorer(tables, [in_state(sentence, state) for state in states for sentence in sentences])
 
 
 def measured(browser, path: Path, repeats: int, heads: int) -> dict[str, float]:
-    """Medians over visits of a page; each visit changes the head and the sentence several times."""
+    """Medians over visits to a page; each visit changes the head and the sentence several times."""
     times: dict[str, list[float]] = {"ready, ms": [], **{name: [] for name in CHANGES}}
     for _ in range(repeats):
         context = browser.new_context(viewport={"width": 1440, "height": 900}, offline=True)
@@ -102,11 +104,15 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--sentences", type=int, default=3)
     options = parser.parse_args()
+    executable = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if executable is None:
+        print("no Chromium found: install it or set BROWSER_PATH to time the head explorer", file=sys.stderr)
+        return
     from playwright.sync_api import sync_playwright
 
     small = sentences_of(options.sentences)
     sizes = {"72 heads": small, "144 heads": [doubled(sentence) for sentence in small]}
-    results, executable = {}, shutil.which("chromium") or shutil.which("google-chrome")
+    results = {}
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         version = browser.version

@@ -1,10 +1,10 @@
-"""What scoring costs beside the bare forward pass of the same encoder, as ratios of medians from one run.
+"""The cost of scoring compared with the forward pass of the same encoder alone, as ratios of medians from one run.
 
     python benchmarks/extraction.py [--device cuda] [--repeats 5] [--threads 2] [--agreement 1000]
 
-Competitors take turns (see `timing`). `minilm` is all-MiniLM-L6-v2, `bert-base` an encoder of BERT-base's size
-with random weights; both read the bundled paraphrase pairs, on a GPU filled up to 128 tokens. Memory is measured
-on `analysis.extract_corpus`, one process for each corpus. Results go to benchmarks/results/ and, as a table, to the
+Competitors take turns (see `timing`). `minilm` is all-MiniLM-L6-v2, `bert-base` an encoder of BERT-base's size with
+random weights; both read the bundled paraphrase pairs, joined to 128 tokens on a GPU. Memory is measured for
+`analysis.extract_corpus`, in one process for each corpus. Results go to benchmarks/results/ and, as a table, to the
 screen.
 """
 
@@ -36,7 +36,7 @@ from analysis.encoders.tap import (
     tap,
 )
 from analysis.scores import extraction
-from analysis.scores.contraction import contract
+from analysis.scores.contraction import Contraction, contract
 from analysis.scores.extraction import Scored, extract, stack
 from analysis.scores.sieves import resolve
 from analysis.statistics.roles import ROLES
@@ -50,7 +50,7 @@ from benchmarks.timing import Values, medians, report, speeds
 
 PUBLISHED = ["local", "cls", "sep", "delimiter", "block"]
 SEQUENCES = {"minilm": 400, "bert-base": 64}
-PADDED = 128  # tokens of the maps whose size the scores are compared with
+PADDED = 128  # tokens of the maps to whose size the scores are compared
 BARE = "bare forward pass (sdpa)"
 
 
@@ -64,21 +64,21 @@ def load(name: str, device: str, precision: str = "float32") -> Encoder:
 
 
 def sequences(name: str, device: str) -> list[Example]:
-    """Paraphrase pairs; for a GPU more and longer ones."""
+    """Paraphrase pairs; on a GPU there are more, and they are longer."""
     if device == "cpu":
         return load_examples("mrpc", "bundled", "dev", SEQUENCES[name])
     return [replace(long, id=f"{long.id}-{copy}") for long in long_sequences(name) for copy in range(8)]
 
 
 def long_sequences(name: str) -> list[Example]:
-    """Pairs of texts of more than 128 tokens, which extraction cuts: each is the words of several."""
+    """Pairs of texts of more than 128 tokens, made of the words of several pairs; extraction truncates them."""
     texts = [text for pair in load_examples("mrpc", "bundled", "dev", SEQUENCES[name]) for text in pair.texts]
     joined = [" ".join(texts[start : start + 5]) for start in range(len(texts))]
     return [Example(f"{name}-{number}", text, text) for number, text in enumerate(joined)]
 
 
 def throughput(name: str, repeats: int, device: str) -> Values:
-    """Sequences per second of the bare forward pass and of extraction, and what the stages cost."""
+    """Sequences per second of the forward pass alone and of extraction, and the cost of the stages."""
     encoder, half = load(name, device), load(name, device, "bfloat16")
     examples = sequences(name, device)
     budget = 2048 if device == "cpu" else 32768
@@ -94,7 +94,7 @@ def throughput(name: str, repeats: int, device: str) -> Values:
     bank = resolve(None, {label for s in scored for label in s.pairs}, "corrected")
 
     def forward(encoder: Encoder = encoder) -> None:
-        with torch.no_grad(), encoder.autocast():  # casts of weights are kept through all batches
+        with torch.no_grad(), encoder.autocast():  # cast weights are kept over all batches
             for batch in inputs:
                 encoder.model(**batch)
 
@@ -153,7 +153,7 @@ def throughput(name: str, repeats: int, device: str) -> Values:
 
 
 def agreement(count: int) -> Values:
-    """Labels of the published roles that change with bfloat16, and their distance from the threshold."""
+    """Labels of the published roles that change with bfloat16, and how far these heads are from the threshold."""
     examples = [e for task in ("mrpc", "qnli") for e in load_examples(task, "bundled", "dev", count // 2)]
     relations = parse(examples)
     full, half = (
@@ -175,10 +175,10 @@ def agreement(count: int) -> Values:
 
 
 def kernel(examples: Sequence[Example], repeats: int, budget: int = 2048, passes: int = 100) -> Values:
-    """The contraction of the five published roles against loops over tokens, on the maps of one batch.
+    """The contraction of the five published roles compared with loops over tokens, on the maps of one batch.
 
-    A pass of the contraction takes a millisecond or two, too short to be timed alone: each round makes several of
-    every layer, whose maps are in the cache as they are when the encoder has just made them.
+    A pass of the contraction takes a millisecond or two, which is too short to time alone. So each round runs several
+    passes over every layer; its maps are in the cache, as they are right after the encoder has computed them.
     """
     encoder = load("minilm", "cpu")
     found = layouts(encoder.tokenizer, examples)
@@ -191,7 +191,7 @@ def kernel(examples: Sequence[Example], repeats: int, budget: int = 2048, passes
     def arrays(layer: torch.Tensor) -> None:
         contract(layer, contraction.tensors, layer.new_zeros(*contraction.shape, layer.shape[1]))
 
-    plain = [  # the maps of each sequence, without padding
+    plain = [  # the maps of each sequence without padding
         (
             Oracle(layout.tokens, {}),
             torch.stack(maps, 1)[i, ..., : len(layout), : len(layout)].double().numpy(),
@@ -219,8 +219,29 @@ def kernel(examples: Sequence[Example], repeats: int, budget: int = 2048, passes
     }
 
 
+def compiled(examples: Sequence[Example], repeats: int) -> Values:
+    """What numba buys: CPU time of `extract` with array operations over that with the compiled kernel, whole bank."""
+    encoder = load("minilm", "cpu")
+    relations = None if examples[0].relations is None else parse(examples)
+
+    def arrays(own: Contraction, maps: torch.Tensor, entropies: torch.Tensor | None = None) -> torch.Tensor:
+        scores = maps.new_zeros(*own.shape, maps.shape[1])
+        contract(maps, own.tensors, scores, entropies)
+        return scores
+
+    def scored() -> None:
+        extract(encoder, examples, relations, progress=False)
+
+    def scored_without() -> None:
+        with mock.patch.object(Contraction, "__call__", arrays):
+            scored()
+
+    [ratio] = speeds(scored_without, {"": scored}, repeats, clock=time.process_time).values()
+    return {"sequences": len(examples), "extract, with the kernel / with array operations": ratio}
+
+
 def memory(few: int = 800, factor: int = 10) -> Values:
-    """Peak resident memory (MB, read from Linux) of extracting a small corpus and one `factor` times as large."""
+    """Peak resident memory (MB, on Linux) for extracting a small corpus and one that is `factor` times as large."""
     texts = [e.text_a for e in load_examples("sst-2", "bundled", "train", few)]
     peaks = []
     with tempfile.TemporaryDirectory() as work:
@@ -239,7 +260,7 @@ def memory(few: int = 800, factor: int = 10) -> Values:
 
 
 def reading(repeats: int, rows: int = 200_000) -> Values:
-    """How fast a shard passes over the rows of other shards."""
+    """How fast a shard skips the rows of other shards."""
     texts = [e.text_a for e in load_examples("sst-2", "bundled", "train", 100)]
     with tempfile.TemporaryDirectory() as work:
         path = Path(work) / "corpus.txt"
@@ -249,7 +270,7 @@ def reading(repeats: int, rows: int = 200_000) -> Values:
     return {"rows passed over, rows/s": rows / seconds["pass"]}
 
 
-# Not getrusage: a new process inherits the peak of the one that started it.
+# Not getrusage: a new process inherits the peak memory of its parent.
 CHILD = """
 import sys
 from analysis.extract_corpus import main
@@ -260,10 +281,10 @@ print(peak)
 
 
 def pipeline(repeats: int) -> Values:
-    """What 01_extract does around the model, with the parses in the cache: share of the whole, in time.
+    """The share of time that 01_extract spends outside the model, with the parses in the cache.
 
-    Outside of the model is all but the forward passes and the contraction in them. `files` reads MRPC and parses of
-    spaCy, where DATA_DIR and PARSER are set; `bundled` writes its texts anew each time, with gold relations.
+    Outside the model is everything except the forward passes and the contraction in them. `files` reads MRPC and parses
+    by spaCy if DATA_DIR and PARSER are set; `bundled` generates its texts each time, with gold relations.
     """
     sources = {"bundled": ("bundled", "gold")}
     if {"DATA_DIR", "PARSER"} <= {*os.environ}:
@@ -280,7 +301,7 @@ def pipeline(repeats: int) -> Values:
 
 
 def _outside(encoder: Encoder, source: str, parser: str, results: Results) -> float:
-    """The share of time of one run of the pipeline that is not spent in `score_batch`."""
+    """The share of time in one run of the pipeline that is not spent in `score_batch`."""
     inside = 0.0
     score_batch = extraction.score_batch
 
@@ -305,7 +326,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--agreement", type=int, default=1000, help="sequences that bfloat16 is tried on")
+    parser.add_argument("--agreement", type=int, default=1000, help="sequences for testing bfloat16")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     results = {name: throughput(name, options.repeats, options.device) for name in SEQUENCES}
@@ -314,6 +335,8 @@ def main() -> None:
             "bfloat16": agreement(options.agreement),
             "kernel": kernel(sequences("minilm", "cpu"), options.repeats),
             "kernel, long sequences": kernel(long_sequences("minilm"), options.repeats),
+            "numba": compiled(sequences("minilm", "cpu"), options.repeats),
+            "numba, long sequences": compiled(long_sequences("minilm")[:64], options.repeats),
             "memory": memory(),
             "corpus": reading(options.repeats),
             "pipeline": pipeline(options.repeats),

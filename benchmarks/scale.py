@@ -1,9 +1,9 @@
-"""Time, cost and storage of scoring 1e3 to 1e9 sequences, computed from what extraction.py measured.
+"""Time, cost and storage for scoring 1e3 to 1e9 sequences, computed from the measurements of extraction.py.
 
     python benchmarks/scale.py [--cpu-price 0.04] [--gpu-price 2.5]
 
-Reads results/extraction-cpu.json and, where there is one, results/extraction-cuda.json; without it the GPU is an
-estimate and is called so. Prices are assumptions. The tables go between the marks in docs/scale.md.
+Reads results/extraction-cpu.json and, if it exists, results/extraction-cuda.json; without it, the values for a GPU are
+an estimate and are marked as such. Prices are assumptions. The tables go between the marks in docs/scale.md.
 """
 
 import argparse
@@ -27,28 +27,28 @@ from benchmarks.timing import RESULTS  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "scale.md"
 SEQUENCES = [10**power for power in range(3, 10)]
-SHARD = 10**5  # sequences of a shard
+SHARD = 10**5  # sequences per shard
 GPUS = 64
-ACTORS = (1, 4)  # that share a GPU
-PADDED = 128  # tokens of the attention maps that are not stored
+ACTORS = (1, 4)  # number of actors that share a GPU
+PADDED = 128  # tokens of attention maps, for the size of maps that are not stored
 BERT_HEADS = 12 * 12
-CPU_PRICE, GPU_PRICE = 0.04, 2.5  # dollars an hour of a core, of a GPU; assumed in November 2026, no offer
+CPU_PRICE, GPU_PRICE = 0.04, 2.5  # dollars per hour of a core and a GPU; assumed in November 2026
 # Estimate: BERT-base over 128 tokens is 22 GFLOP; GPUs sustain 25 (float32) to 150 (bfloat16) TFLOP/s.
 FLOP_PER_TOKEN, SUSTAINED = 22e9 / 128, (25e12, 150e12)
-RATE = "extract, whole bank, sequences/s"  # all sieves and relations; fewer roles take less
+RATE = "extract, whole bank, sequences/s"  # with all sieves and relations; fewer roles take less time
 
 Results = Mapping[str, Mapping[str, float]]
 
 
 class Range(NamedTuple):
-    """From the least to the most; both the same where something is measured."""
+    """From the least to the most; both are equal for a measured value."""
 
     low: float
     high: float
 
 
 class Rates(NamedTuple):
-    """Sequences a second of a CPU and of a GPU (by the actors that share it), of `tokens` tokens each."""
+    """Sequences per second on a CPU and on a GPU (by the number of actors that share it), with `tokens` tokens each."""
 
     tokens: float
     cores: int
@@ -59,7 +59,7 @@ class Rates(NamedTuple):
 
 
 def load(name: str) -> dict | None:
-    """A report of the benchmarks, or None where there is none; raises InputError for a damaged one."""
+    """A report of the benchmarks, None if there is none; raises InputError for a damaged one."""
     path = RESULTS / f"{name}.json"
     if not path.exists():
         return None
@@ -70,7 +70,7 @@ def load(name: str) -> dict | None:
 
 
 def rates(cpu: dict, cuda: dict | None) -> Rates:
-    """What was measured, and the estimate for a GPU where none was."""
+    """The measured rates; for a GPU without measurements, an estimate."""
     bert = cpu["results"]["bert-base"]
     tokens, cores = bert["tokens per sequence"], cpu["threads"]
     source = f"extraction-cpu.json: {cores} threads, {cpu['versions'].split(', ')[-1]}"
@@ -123,7 +123,7 @@ def rates(cpu: dict, cuda: dict | None) -> Rates:
 
 
 def between(values: Range, shown: Callable[[float], str]) -> str:
-    """A range as text; one number where both ends look the same."""
+    """A range as text; a single number if both ends look the same."""
     low, high = shown(values.low), shown(values.high)
     return low if low == high else f"{low} to {high}"
 
@@ -134,7 +134,7 @@ def number(value: float) -> str:
 
 
 def in_units(value: float, units: Mapping[str, float]) -> str:
-    """Two significant digits, in the largest of the units (in ascending order) that the value fills."""
+    """Two significant digits, in the largest unit (units are in ascending order) that gives at least 1."""
     unit, size = [(unit, size) for unit, size in units.items() if value >= size or unit == next(iter(units))][
         -1
     ]
@@ -156,12 +156,12 @@ def storage(size: float) -> str:
 
 
 def dollars(value: float) -> str:
-    """Two significant digits, a cent at least."""
+    """Two significant digits, at least one cent."""
     return f"${number(value)}" if value >= 10 else f"${max(value, 0.01):.2f}"
 
 
 def score_bytes(roles: int = len(ROLES), heads: int = BERT_HEADS) -> int:
-    """Bytes of a sequence's scores before compression: a number per role and head, units, tokens and [SEP]."""
+    """Bytes of a sequence's scores before compression: a number per role and head, and its units, tokens and [SEP]."""
     return 4 * (roles * heads + roles + 2)
 
 
@@ -195,7 +195,7 @@ def table(found: Rates, cpu_price: float, gpu_price: float) -> pd.DataFrame:
 
 
 def hour(found: Rates, gpu_price: float) -> pd.DataFrame:
-    """What an hour of one GPU buys, by the actors that share it."""
+    """What one hour of a GPU buys, by the number of actors that share it."""
     rows = []
     for actors, rate in found.gpu.items():
         sequences = Range(rate.low * 3600, rate.high * 3600)
@@ -249,8 +249,8 @@ def _run(options: argparse.Namespace) -> None:
 def main() -> int:
     """Prints the tables and writes them into docs/scale.md."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cpu-price", type=float, default=CPU_PRICE, help="dollars an hour of a core")
-    parser.add_argument("--gpu-price", type=float, default=GPU_PRICE, help="dollars an hour of a GPU")
+    parser.add_argument("--cpu-price", type=float, default=CPU_PRICE, help="dollars per hour of a core")
+    parser.add_argument("--gpu-price", type=float, default=GPU_PRICE, help="dollars per hour of a GPU")
     options = parser.parse_args()
     return exit_status(lambda: _run(options))
 

@@ -1,11 +1,11 @@
-"""What the audited role table costs beside the plain t tests, as ratios of medians from one run.
+"""The cost of the audited role table compared with the plain t tests, as ratios of medians from one run.
 
     python benchmarks/significance.py [--repeats 5] [--sequences 1000] [--resamples 999]
 
-Synthetic scores of one task and state: ten roles, 12 x 12 heads, sequences that lack some relations, pairs of
-sequences that share a text. Every repetition runs all competitors in turn; the first warms up and does not
-count. Memory is the peak of what the table allocates, above the scores. Results go to benchmarks/results/ and,
-as a table, to the screen.
+Synthetic scores of one task and state: ten roles, 12 x 12 heads, sequences without some relations, and pairs of
+sequences that share a text. In every repetition all competitors take turns; the first warms up and does not count.
+Memory is the peak that the table allocates in addition to the scores. Results go to benchmarks/results/ and, as a
+table, to the screen.
 """
 
 import argparse
@@ -29,7 +29,7 @@ PLAIN = "published_table (t tests)"
 
 
 def scores(sequences: int) -> xr.DataArray:
-    """Skewed scores of one task and state; a quarter of the sequences lacks each relation."""
+    """Skewed scores of one task and state; each relation is absent from a quarter of the sequences."""
     rng = np.random.default_rng(0)
     values = rng.gamma(2, 2, size=(sequences, len(ROLES), LAYERS, HEADS)).astype(np.float32)
     for relation in RELATIONS:
@@ -44,7 +44,7 @@ def scores(sequences: int) -> xr.DataArray:
 
 
 def peak_memory(run: Callable[[], object]) -> int:
-    """Most bytes allocated at once while it runs."""
+    """Most bytes allocated at once during a call."""
     tracemalloc.start()
     try:
         run()

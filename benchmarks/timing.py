@@ -1,4 +1,4 @@
-"""Timing for the benchmarks: competitors take turns, medians count, results go to a table and a JSON file."""
+"""Timing for the benchmarks: competitors take turns; medians go to a table and a JSON file."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def medians(
 ) -> dict[str, float]:
     """Median seconds of each competitor over rounds in which all take turns; the first round warms up.
 
-    A machine that slows down slows them alike. `finish` waits for a device that works asynchronously.
+    If the machine slows down, it slows all competitors alike. `finish` waits for a device that works asynchronously.
     """
     seconds: dict[str, list[float]] = {name: [] for name in competitors}
     for _ in range(repeats + 1):
@@ -40,18 +40,20 @@ def speeds(
     competitors: Mapping[str, Callable[[], object]],
     repeats: int,
     finish: Callable[[], object] = lambda: None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
-    """How many times as fast as the reference each competitor is: the median of the ratios of all rounds.
+    """How many times as fast as the reference each competitor is: the median over rounds of the ratio.
 
-    In every round the reference runs right before the competitor, so that a machine that slows down slows both; the
-    first round warms up. `finish` waits for a device that works asynchronously.
+    In every round the reference runs right before the competitor, so that a slower machine slows both; the first round
+    warms up. `finish` waits for a device that works asynchronously. `clock` is `time.process_time` if other programs
+    use the same cores.
     """
 
     def seconds(run: Callable[[], object]) -> float:
-        start = time.perf_counter()
+        start = clock()
         run()
         finish()
-        return time.perf_counter() - start
+        return clock() - start
 
     ratios: dict[str, list[float]] = {name: [] for name in competitors}
     for _ in range(repeats + 1):
@@ -70,7 +72,7 @@ def report(name: str, settings: Mapping[str, object], results: Mapping[str, Valu
 
 
 def table(found: Mapping[str, Any]) -> str:
-    """The contents of a results file as a table for people."""
+    """The contents of a results file as a readable table."""
     rows = [
         (subject, what, _rounded(value))
         for subject, values in found["results"].items()

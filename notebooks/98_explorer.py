@@ -35,7 +35,7 @@ limit = 6000000  # bytes of the page: over it, the longest sentences are left ou
 from analysis.encoders import load_encoder
 from analysis.explorer import explorer, head_view, illustrative, pack, role_tables
 from analysis.statistics import ROLES
-from analysis.study import STATES, Results
+from analysis.study import STATES, Results, paper_titles
 from analysis.texts import load_examples, parse
 
 results = Results(profile)
@@ -68,9 +68,8 @@ for task, run in [*((task, None) for task in tasks), *((task, seeds[0]) for task
 # %%
 model = load_encoder(encoder, device)
 origin = f"{model.name}, results/{profile}"
-page = explorer(
-    roles, packed, others=tables, tau=tau, alpha=alpha, provenance=origin, limit=limit, title="Head explorer"
-)
+about = {"title": "Head explorer", "provenance": origin, "papers": paper_titles()}
+page = explorer(roles, packed, others=tables, tau=tau, alpha=alpha, limit=limit, **about)
 saved = page.save(results.folder / "explorer.html")
 print(
     f"{page.described}; {len(page.page) / 1e6:.1f} MB; attention of fine-tuned encoders: {', '.join(trained) or 'none'}"

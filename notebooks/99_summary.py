@@ -24,6 +24,7 @@ from IPython.display import Markdown
 
 from analysis.study import (
     Results,
+    all_highlights,
     definitions_page,
     findings_section,
     papers,
@@ -31,12 +32,22 @@ from analysis.study import (
     update_readme,
     verdicts_section,
 )
+from analysis.synthesis import overview
 from analysis.texts import TASKS
 
 results = Results(profile)
 found = {paper: module.summary(results) for paper, module in papers().items()}
 claims = pd.concat([table.assign(paper=paper) for paper, table in found.items()], ignore_index=True)
+encoder = claims["encoder"].iloc[0] if len(claims) else "this encoder"
 print(f"{len(claims)} claims of {claims['paper'].nunique()} of {len(found)} papers have a verdict here")
+
+# %% [markdown]
+# ## In five sentences
+#
+# What the whole study found for this encoder, and how far it carries.
+
+# %%
+Markdown("\n".join(f"{number}. {said}" for number, said in enumerate(overview(results, found, encoder), 1)))
 
 # %% [markdown]
 # ## Verdicts
@@ -50,7 +61,6 @@ pd.crosstab(claims["paper"], claims["verdict"])
 # ## One card per claim
 
 # %%
-encoder = claims["encoder"].iloc[0] if len(claims) else "this encoder"
 cards = definitions_page(found, encoder)
 Markdown(cards.split("\n", 1)[1])
 
@@ -81,12 +91,6 @@ finetune.style.format(precision=3).hide()
 
 # %%
 if readme:
-    said = [
-        line
-        for module in papers().values()
-        if "highlights" in module.HOMES
-        for line in module.highlights(results)
-    ]
-    update_readme("findings", findings_section(said))
+    update_readme("findings", findings_section(all_highlights(results)))
     update_readme("claims", verdicts_section(found, encoder.split(":")[0]))
     save_claims_page(cards)

@@ -1,30 +1,61 @@
 """Checks the array shapes written in signatures while the tests run, and finds the optional data."""
 
+import gc
 import os
+import sys
 from collections.abc import Iterator
+from functools import partial
+from importlib.abc import MetaPathFinder
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import ModuleType
 
 from jaxtyping import install_import_hook
 
-# Workers share the cores; it counts before torch is imported, here and in the processes that tests start.
+# Workers share the cores. This must be set before torch is imported, here and in processes that tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import analysis.scores.kernel  # noqa: E402, F401  (compiled functions cannot be wrapped by the hook)
 
-# Where shapes matter; wrapping every module would cost more than half of the time of the tests.
-install_import_hook(["analysis.encoders", "analysis.scores", "analysis.statistics"], "beartype.beartype")
+# Check shapes in these modules only; wrapping every module would take more than half of the tests' time.
+CHECKED = ["analysis.encoders", "analysis.scores", "analysis.statistics"]
 
-# The hook must stand before the first import of the package.
+
+class Apart(MetaPathFinder):
+    """Finds the checked modules, compiled as jaxtyping does.
+
+    While its own loader runs a module, Python takes no library that the module imports from its compiled files: torch,
+    transformers and others would be compiled again in every process, which takes 8 seconds.
+    """
+
+    def __init__(self, hook: MetaPathFinder):
+        self.hook = hook
+
+    def find_spec(self, fullname, path=None, target=None):
+        """The module with a loader that compiles it first, and then runs it."""
+        if spec := self.hook.find_spec(fullname, path, target):
+            spec.loader.exec_module = partial(self.run, spec.loader)
+        return spec
+
+    @staticmethod
+    def run(loader: SourceFileLoader, module: ModuleType) -> None:
+        """Runs a module in its namespace."""
+        exec(loader.source_to_code(loader.get_data(loader.path), loader.path), vars(module))
+
+
+sys.meta_path.insert(0, Apart(install_import_hook(CHECKED, "beartype.beartype").hook))
+
+# Install the hook before the first import of the package.
 import matplotlib.pyplot as plt  # noqa: E402
 import pytest  # noqa: E402
 from studies import Study  # noqa: E402
 
-# The upper floors, whose tests run whole notebooks, clusters and papers, so that their files take the longest.
+# The upper floors, whose files take longest: their tests run whole notebooks, clusters and papers.
 FIRST = ("study", "scale", "papers")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Workers take files in the order below, not those with most tests first, which are the quickest."""
+    """Workers take files in the order below; by default, files with most tests (the fastest) would come first."""
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
 
@@ -38,7 +69,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The folder DATA_DIR names; tests that need it are skipped where it is unset."""
+    """The folder that DATA_DIR names; tests that need it are skipped if it is not set."""
     folder = os.environ.get("DATA_DIR")
     if not folder:
         pytest.skip("DATA_DIR is not set: it names the folder that holds glue/, ud_english_ewt/ and ontogum/")
@@ -47,7 +78,7 @@ def data_dir() -> Path:
 
 @pytest.fixture(scope="session")
 def spacy_parser() -> str:
-    """The spaCy pipeline PARSER names; tests that need it are skipped where it is unset."""
+    """The spaCy pipeline that PARSER names; tests that need it are skipped if it is not set."""
     parser = os.environ.get("PARSER")
     if not parser:
         pytest.skip("PARSER is not set: it names a spaCy pipeline (a package or a folder)")
@@ -56,8 +87,18 @@ def spacy_parser() -> str:
 
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch) -> Study:
-    """An empty study with one profile, `quick`, that the runner takes for its own."""
+    """An empty study with one profile, `quick`, which the runner treats as its own."""
     return Study(tmp_path, monkeypatch)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _frozen_heap() -> None:
+    """Later garbage collections skip what is in memory now, most of it modules.
+
+    accelerate, for one, collects after every training, which takes a third of a second with all modules loaded.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

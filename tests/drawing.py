@@ -23,7 +23,7 @@ def role_table(roles: list[str] = ROLES, seed: int = 0) -> pd.DataFrame:
 
 
 def unnamed(drawn: Axes | Figure) -> list[str]:
-    """The directions, across and upwards, that no axes and no common label of a figure names."""
+    """The directions ("across", "upwards") that no axes and no common label of a figure names."""
     figure = drawn.figure if isinstance(drawn, Axes) else drawn
     across = [figure.get_supxlabel(), *(axes.get_xlabel() for axes in figure.axes)]
     upwards = [figure.get_supylabel(), *(axes.get_ylabel() for axes in figure.axes)]

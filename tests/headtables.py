@@ -1,4 +1,4 @@
-"""Tables of heads as a study leaves them, with chance numbers."""
+"""Tables of heads in the form of a study, with random numbers."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ def role_tables(
     roles: Sequence[str] = ROLES,
     controlled: bool = False,
 ) -> pd.DataFrame:
-    """Role tables of chance numbers with every kind of label; block is untestable in the last task."""
+    """Role tables of random numbers with every kind of label; block is untestable in the last task."""
     keys = ["task", "state", "role", "layer", "head"]
     index = pd.MultiIndex.from_product([tasks, states, roles, range(layers), range(heads)], names=keys)
     table = index.to_frame(index=False)
@@ -38,7 +38,7 @@ def role_tables(
 
 
 def other_tables() -> dict[str, pd.DataFrame]:
-    """Tables as a study leaves them: of heads by task and state, of heads alone, of pairs of heads, of claims."""
+    """Tables in the form of a study: heads by task and state, heads alone, pairs of heads, and claims."""
     index = pd.MultiIndex.from_product([range(LAYERS), range(HEADS)], names=["layer", "head"])
     heads = index.to_frame(index=False)
     number = heads["layer"] * HEADS + heads["head"]
@@ -51,3 +51,48 @@ def other_tables() -> dict[str, pd.DataFrame]:
         "layers": pd.DataFrame({"layer": [0], "heads": [3]}),
         "claims": pd.DataFrame(verdicts | {"estimate": [0.5, np.nan], "verdict": ["holds", "undecided"]}),
     }
+
+
+def _heads_by(**keys: Sequence) -> pd.DataFrame:
+    index = pd.MultiIndex.from_product(
+        [*keys.values(), range(LAYERS), range(HEADS)], names=[*keys, "layer", "head"]
+    )
+    return index.to_frame(index=False)
+
+
+def measure_tables() -> dict[str, pd.DataFrame]:
+    """Tables of heads in the form of the papers on pruning, patterns and attribution, and an atlas of heads."""
+    rng = np.random.default_rng(1)
+    task, seeds = TASKS[:1], (0, 1, 2)
+    off = _heads_by(task=task, seed=seeds, metric=("accuracy", "loss"))
+    even = _heads_by(task=task, seed=(0,), unit=("head",), metric=("accuracy",))
+    layer = even[even["head"] == 0].assign(unit="layer", head=np.nan)
+    importance = _heads_by(task=task, seed=(0,), granularity=("head",), normalised=(True, False))
+    patterns = _heads_by(task=task, state=STATES, pattern=("vertical", "diagonal", "block"))
+    atlas = _heads_by(task=task, seed=seeds)
+    numbers = {f"measure_{number}": rng.random(len(atlas)) for number in range(13)}
+    statuses = ["untestable: no classifier", *["tested"] * (len(atlas) - 1)]
+    gates = {"gate": [None, *range(1, len(atlas))], "gate_status": statuses}
+    maps = {
+        f"roles-{name}-{TASKS[0]}-{state}": role_tables(
+            tasks=TASKS[:1], states=[state], controlled=True
+        ).drop(columns=["task", "state"])
+        for name in ("attribution", "effective")
+        for state in STATES
+    }
+    return {
+        "michel_ablation": _changed(off, rng),
+        "michel_importance": importance.assign(importance=rng.random(len(importance))),
+        "kovaleva_disable": pd.concat([_changed(even, rng), _changed(layer, rng)], ignore_index=True),
+        "kovaleva_pattern_heads": patterns.assign(share=np.tile([0.1, 0.6, 0.0], 2).repeat(LAYERS * HEADS)),
+        "atlas": atlas.assign(**numbers, **gates),
+        **maps,
+    }
+
+
+def _changed(rows: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    change = rng.normal(0, 0.02, len(rows))
+    interval = {"low": change - 0.01, "high": change + 0.01}
+    return rows.assign(
+        baseline=0.8, change=change, **interval, p=rng.random(len(rows)), p_by=rng.random(len(rows)) / 8
+    )

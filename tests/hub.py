@@ -44,7 +44,7 @@ FILE = re.compile(r"/(?P<kind>datasets/)?(?P<name>[^/]+/[^/]+)/resolve/(?P<revis
 
 
 class Missing(Exception):
-    """What the Hub does not hold, by the code its clients understand."""
+    """What the Hub does not have, with the error code that its clients understand."""
 
 
 def entry_facts(repository: Path, path: Path) -> dict:
@@ -66,7 +66,7 @@ def repository_facts(repository: Path) -> dict:
 
 
 class HubRequest(BaseHTTPRequestHandler):
-    """Answers one request out of the folder of its server."""
+    """Answers one request from the folder of its server."""
 
     protocol_version = "HTTP/1.1"
 

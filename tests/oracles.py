@@ -1,6 +1,6 @@
 """Sieve bias scores by loops, straight from the formulas of the paper, token by token and pair by pair.
 
-They share nothing with the package but the tokens: special tokens are recognised by their spelling.
+They share only the tokens with the package: special tokens are recognised by their spelling.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ MARKS = set(".,;:!?'\"()-")
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean, or NaN of nothing."""
+    """The mean, or NaN if there are no values."""
     return sum(values) / len(values) if values else nan
 
 

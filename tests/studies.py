@@ -1,4 +1,4 @@
-"""Small studies of their own for tests: a folder that the runner takes for its own, and a copy that Make works in."""
+"""Small studies for tests: a folder that the runner treats as its own, and a copy in which Make works."""
 
 import ast
 import os
@@ -70,9 +70,19 @@ class Study:
         return {str(path.relative_to(results)) for path in results.rglob("*") if path.is_file()}
 
 
+def copy_parts(folder: Path, *parts: str) -> None:
+    """Copies parts of the checkout with their compiled files, which a fresh copy would take seconds to make again.
+
+    Python and numba take a compiled file only if the size and the time of its source are the same.
+    """
+    for name in parts:
+        unfinished = shutil.ignore_patterns("*.pyc.*", "*.tmp.*")  # another process is writing them
+        shutil.copytree(ROOT / name, folder / name, ignore=unfinished)
+
+
 @dataclass(frozen=True)
 class Tree:
-    """A copy of what the study is made of, in which Make works, and the folder with its results."""
+    """A copy of the parts of the study, in which Make works, and the folder with its results."""
 
     repository: Path
     results: Path
@@ -82,15 +92,13 @@ class Tree:
     @classmethod
     def new(cls, folder: Path, *parts: str, **fields) -> "Tree":
         """A copy of the parts of the checkout that are named, beside the package and the Makefile."""
-        for name in ("analysis", *parts):
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / name, folder / "repository" / name, ignore=ignored)
+        copy_parts(folder / "repository", "analysis", *parts)
         for name in ("Makefile", "pyproject.toml", "requirements.lock"):
             shutil.copy2(ROOT / name, folder / "repository")
         return cls(folder / "repository", folder / "results", **fields)
 
     def copied(self, folder: Path) -> "Tree":
-        """The same at another place, as far as it has run, for a test that spoils it."""
+        """A copy of this study in another place, with its results so far, for a test that damages it."""
         shutil.copytree(self.repository.parent, folder)
         return Tree(folder / "repository", folder / "results", self.profile, self.variables)
 

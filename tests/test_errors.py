@@ -57,7 +57,7 @@ def test_read_only_folder_ends_a_command_with_one_line(capsys):
 
 
 def full(path: Path, name: str | None = None, number: int = errno.ENOSPC) -> None:
-    """Writes some bytes of a file before its disk is full."""
+    """Writes some bytes of a file, then its disk is full."""
     with replacing(path) as temporary:
         temporary.write_text("half")
         raise disk(number, name)

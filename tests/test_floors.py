@@ -83,7 +83,7 @@ def test_a_reach_upwards_would_be_seen():
 
 
 def test_no_circle():
-    """Every module can be imported after those it imports: repeatedly taking away what needs nothing empties all."""
+    """Every module can be imported after the modules it imports: there is no cycle."""
     needs = {name: own_imports(name) - {name} for name in MODULES}
     while ready := {name for name, targets in needs.items() if not targets}:
         needs = {name: targets - ready for name, targets in needs.items() if name not in ready}
@@ -91,7 +91,7 @@ def test_no_circle():
 
 
 def reached(name: str) -> set[str]:
-    """All that is loaded with a module: its imports at the top level, those of its own modules, and so on."""
+    """All modules that are loaded with a module: its top-level imports, their imports, and so on."""
     found, waiting = set(), {name}
     while waiting:
         found |= waiting
@@ -109,6 +109,14 @@ def test_light_floors_do_not_load_torch_through_others():
     """What the statements cannot show: libraries that load torch themselves."""
     code = f"import sys, importlib\nfor name in {LIGHT}: importlib.import_module(name)\n"
     code += "found = {'torch', 'matplotlib'} & sys.modules.keys()\nassert not found, found"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
+
+
+def test_claims_are_judged_without_torch():
+    """The summary and the end of `make reproduce` read the claims of every paper."""
+    code = "import sys\nfrom analysis.study import papers\n"
+    code += "assert all(paper.CLAIMS and paper.summary for paper in papers().values())\n"
+    code += "assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
 
 

@@ -1,4 +1,4 @@
-"""Bad inputs to the library, as a new user makes them: each ends in one clear line that names what is wrong.
+"""Bad inputs to the library, like those of a new user: each ends in one clear line that names the fault.
 
 One row per input: its name, a call with the test's material, and words of the line.
 """
@@ -28,13 +28,13 @@ from analysis.scores.sieves import SIEVES, sieve
 from analysis.scores.words import split_words
 from analysis.statistics.comparison import compare
 from analysis.statistics.resampling import bootstrap
-from analysis.statistics.roles import attention_mass, compose, transitions
+from analysis.statistics.roles import compose, transitions
 from analysis.statistics.significance import adjust, clusters_of, published_table, role_table
 from analysis.study.execution import run as execute
 from analysis.study.profiles import load_profile, parameters
 from analysis.study.reference import committed
 from analysis.study.results import Results, seeds_of, update_readme
-from analysis.study.verification import verify
+from analysis.study.verification import report
 from analysis.texts.bundled.documents import generate_documents
 from analysis.texts.chains import read_chains
 from analysis.texts.corpora import open_corpus
@@ -49,7 +49,7 @@ WORD = "1\tHe\the\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\tran\trun\tVERB\t_\t_\t0\troot\
 
 
 class Given:
-    """What the calls are made with: a folder of their own, the tiny encoder, examples and scores."""
+    """The material of the calls: a folder, the tiny encoder, examples and scores."""
 
     encoder: Encoder
 
@@ -334,7 +334,6 @@ STATISTICS = {
     ),
     "window that was not stored": (lambda g: compose(g.scores), "extract"),
     "direction that is none": (lambda g: compose(g.scores, direction="up"), "direction"),
-    "mass on a comma": (lambda g: attention_mass(g.scores, "comma"), "comma"),
     "states of other sequences": (
         lambda g: compare(g.scores, g.scores.assign_coords(sequence=list("abce")), g.table, g.table),
         "sequence",
@@ -377,7 +376,7 @@ STUDY = {
         lambda g: update_readme("claims", "text", g.file("README.md", "text")),
         "has no section between",
     ),
-    "nothing committed": (lambda g: [*verify("none")], "nothing to compare with"),
+    "nothing committed": (lambda g: report("none"), "nothing to compare with"),
     "packed copy cut short": (
         lambda g: committed("none", root=g.file("results/none/reference.tar.xz", b"\xfd7z").parents[2]),
         "is damaged",

@@ -1,8 +1,8 @@
-"""Writes requirements.lock from an environment, and checks that every pin has a wheel wherever the study runs.
+"""Writes requirements.lock from an environment, and checks that every pin has a wheel on all supported systems.
 
-`python tools/lock.py write` pins what is installed, and what other systems and Pythons need besides; `python
+`python tools/lock.py write` pins the installed packages, and those that other systems and Pythons also need; `python
 tools/lock.py check` asks pip for every system and Python. pip evaluates conditions ("; sys_platform == ...") for the
-Python it runs with, so that they are evaluated here.
+Python that runs it, so this script evaluates them itself.
 """
 
 import argparse
@@ -28,7 +28,7 @@ HEADER = """\
 LEFT_OUT = {"heads-hypothesis-study", "pip"}
 CUDA = re.compile(r"(nvidia|cuda|triton)\b.*")
 
-PYTHONS = ("3.11", "3.12", "3.13", "3.14")  # the least one as its first release, 3.11.0
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")  # the lowest is checked as its first release, 3.11.0
 MANYLINUX = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_26", "manylinux_2_17", "manylinux2014")
 LINUX = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"}
 DARWIN = {"sys_platform": "darwin", "platform_system": "Darwin", "os_name": "posix"}
@@ -44,7 +44,7 @@ Place = tuple[str, str]  # a system and a Python
 
 
 def applies(requirement: Requirement, place: Place) -> bool:
-    """Whether a requirement counts on a system with a Python."""
+    """Whether a requirement applies to a system with a Python."""
     system, python = place
     versions = {"python_version": python, "python_full_version": f"{python}.0"}
     names = {"implementation_name": "cpython", "platform_python_implementation": "CPython", "extra": ""}
@@ -52,14 +52,14 @@ def applies(requirement: Requirement, place: Place) -> bool:
 
 
 def condition(places: Iterable[Place]) -> str:
-    """The marker that holds on these systems and Pythons alone; raises ValueError where none is that simple."""
+    """The marker that holds for exactly these systems and Pythons; raises ValueError if there is no simple one."""
     systems, pythons = ({*names} for names in zip(*places, strict=True))
     if {*itertools.product(systems, pythons)} != {*places}:
-        raise ValueError(f"no simple condition holds on {sorted(places)} alone: pin it by hand")
+        raise ValueError(f"no simple condition holds for exactly {sorted(places)}: pin it by hand")
     platforms = {SYSTEMS[system][0]["sys_platform"] for system in systems}
     meant = {system for system, (names, _) in SYSTEMS.items() if names["sys_platform"] in platforms}
     if meant != systems:
-        raise ValueError(f"no condition on sys_platform holds on {sorted(systems)} alone: pin it by hand")
+        raise ValueError(f"no condition on sys_platform holds for exactly {sorted(systems)}: pin it by hand")
     parts = [("sys_platform", platforms, 3), ("python_version", pythons, len(PYTHONS))]
     chosen = [
         " or ".join(f"{name} == '{value}'" for value in sorted(values))
@@ -70,7 +70,7 @@ def condition(places: Iterable[Place]) -> str:
 
 
 def installed() -> dict[str, str]:
-    """Name and version of every package of this environment that is pinned, without that of a local build."""
+    """Name and version of every pinned package of this environment, without the suffix of a local build."""
     found = {canonicalize_name(d.metadata["Name"]): d.version for d in importlib.metadata.distributions()}
     return {
         name: version.partition("+")[0]
@@ -80,7 +80,7 @@ def installed() -> dict[str, str]:
 
 
 def elsewhere(known: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    """Name, version and condition of what the packages need on other systems or Pythons only."""
+    """Name, version and condition of packages that only other systems or Pythons need."""
     missing: dict[str, set[Place]] = {}
     for text in itertools.chain.from_iterable(importlib.metadata.requires(name) or [] for name in known):
         requirement = Requirement(text)
@@ -100,7 +100,7 @@ def elsewhere(known: Iterable[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def resolved(name: str, place: Place) -> list[tuple[str, str]]:
-    """Name and version of a package and of all that it needs on a system with a Python."""
+    """Name and version of a package and of everything that it needs on a system with a Python."""
     done = pip([name], place, "--quiet", "--report", "-")
     done.check_returncode()
     found = [entry["metadata"] for entry in json.loads(done.stdout)["install"]]
@@ -108,7 +108,7 @@ def resolved(name: str, place: Place) -> list[tuple[str, str]]:
 
 
 def pip(requirements: Iterable[str], place: Place, *options: str) -> subprocess.CompletedProcess:
-    """What pip would install on a system with a Python: wheels alone, and nothing is installed."""
+    """The answer of pip for a system with a Python, with wheels only; installs nothing."""
     system, python = place
     full = f"{python}.0" if python == PYTHONS[0] else python
     platforms = itertools.chain.from_iterable(("--platform", tag) for tag in SYSTEMS[system][1])
@@ -121,7 +121,7 @@ def pip(requirements: Iterable[str], place: Place, *options: str) -> subprocess.
 
 
 def write() -> None:
-    """Pins what is installed in this environment, and what other systems need besides."""
+    """Pins the packages installed in this environment, and those that other systems also need."""
     known = installed()
     lines = [f"{name}=={version}" for name, version in known.items()]
     lines += [f"{name}=={version} ; {marker}" for name, version, marker in elsewhere(known)]
@@ -139,7 +139,7 @@ def pinned() -> list[Requirement]:
 
 
 def check() -> bool:
-    """Prints one line for every system and Python; whether all pins have wheels everywhere."""
+    """Prints one line for every system and Python; returns whether all pins have wheels everywhere."""
     answers = []
     for place in PLACES:
         pins = [f"{pin.name}{pin.specifier}" for pin in pinned() if applies(pin, place)]

@@ -1,4 +1,4 @@
-"""Devices and precisions: which are there, and which of them train fast."""
+"""Devices and precisions: which are available, and which precision trains fast."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -8,15 +8,15 @@ import torch
 from analysis.errors import InputError
 
 PRECISIONS = ("float32", "bfloat16")
-TILES = ("amx_tile", "amx_bf16")  # what a processor needs: without its tiles, bfloat16 is slower than float32
-CAPABILITY = (8, 0)  # of the first CUDA devices with units for bfloat16 (Ampere)
+TILES = ("amx_tile", "amx_bf16")  # without these instructions bfloat16 is slower than float32 on a processor
+CAPABILITY = (8, 0)  # CUDA devices from Ampere on have units for bfloat16
 
 
 def training_precision(device: str, precision: str = "auto") -> str:
-    """The precision to train with: `auto` is bfloat16 where the device computes it faster, else float32.
+    """The precision of training: `auto` is bfloat16 if the device computes it faster, else float32.
 
-    Fast are CUDA devices of capability 8 or more and x86 processors with AMX tiles. Raises InputError for an
-    unknown precision.
+    bfloat16 is faster on CUDA devices of capability 8 or more and on x86 processors with AMX tiles. Raises InputError
+    for an unknown precision.
     """
     check_precision(precision, ("auto", *PRECISIONS))
     if precision != "auto":
@@ -30,18 +30,18 @@ def training_precision(device: str, precision: str = "auto") -> str:
 
 
 def current(device: str) -> AbstractContextManager:
-    """The context in which the CUDA device named is the current one; nothing for other devices."""
+    """A context in which this CUDA device is the current one; an empty context for other devices."""
     return torch.cuda.device(device) if device.startswith("cuda:") else nullcontext()
 
 
 def check_precision(precision: str, choices: Sequence[str] = PRECISIONS) -> None:
-    """Raises InputError for a precision that is none of the choices."""
+    """Raises InputError for a precision that is not one of the choices."""
     if precision not in choices:
         raise InputError(f"precision is {precision!r}: choose from {', '.join(choices)}")
 
 
 def check_device(device: str) -> None:
-    """Raises InputError for a device that this machine lacks."""
+    """Raises InputError for a device that is not available on this machine."""
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:

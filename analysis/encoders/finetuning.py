@@ -4,11 +4,10 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import torch
 import transformers
 from torch.nn.functional import cross_entropy
@@ -21,15 +20,17 @@ from transformers import (
     PrinterCallback,
     ProgressCallback,
     Trainer,
+    TrainerCallback,
     TrainingArguments,
     set_seed,
 )
+from transformers.trainer_pt_utils import LengthGroupedSampler
 from transformers.utils.notebook import NotebookProgressCallback
 
+from analysis.encoders.checkpoints import OPTIONS, keep, record_of
 from analysis.encoders.devices import current, training_precision
 from analysis.encoders.measures import check_labels, decide, measure
 from analysis.encoders.models import load_classifier, load_encoder, load_tokenizer
-from analysis.files import write_text
 from analysis.texts.examples import Example, as_sequences
 from analysis.texts.tasks import CHOICE, Task, task_named
 
@@ -42,8 +43,6 @@ BEST_EPOCH = {
     "save_total_limit": 1,
     "load_best_model_at_end": True,
 }
-RECIPE = "recipe.json"
-UNLOGGED = ("_loss", "_runtime", "_per_second", "_time")  # ends of what the log says of a score beside it
 
 
 class OneDevice(TrainingArguments):
@@ -75,6 +74,24 @@ class Bar(ProgressCallback):
         """Shows nothing."""
 
 
+class Stops(TrainerCallback):
+    """Keeps the classifier as it is after shares of the training steps, each in a folder below `folder`.
+
+    A folder is called after its share in percent and the name of `folder`: `10-mrpc-0`. A share is at least one step.
+    """
+
+    def __init__(self, folder: Path, shares: Sequence[float], tokenizer: PreTrainedTokenizerBase):
+        self.folders = {share: folder / f"{100 * share:g}-{folder.name}" for share in shares}
+        self.tokenizer = tokenizer
+
+    def on_step_end(self, arguments, state, control, model=None, **_: Any) -> None:
+        """Saves the model where a share of the steps has been made."""
+        for share, folder in self.folders.items():
+            if state.global_step == max(1, round(share * state.max_steps)):
+                model.save_pretrained(folder)
+                self.tokenizer.save_pretrained(folder)
+
+
 class ChoiceTrainer(Trainer):
     """Trains a classifier of one output to give the right one of several choices the largest logit."""
 
@@ -85,6 +102,12 @@ class ChoiceTrainer(Trainer):
         logits = model(**read).logits.view(len(labels), -1)
         loss = cross_entropy(logits, labels)
         return (loss, {"logits": logits}) if return_outputs else loss
+
+    def _get_train_sampler(self, train_dataset=None) -> LengthGroupedSampler:
+        """Examples of similar length together, by their longest sequence: the Trainer would count the choices."""
+        examples = self.train_dataset if train_dataset is None else train_dataset
+        lengths = [max(map(len, example["input_ids"])) for example in examples]
+        return LengthGroupedSampler(self.args.train_batch_size, lengths=lengths)
 
 
 def finetune(
@@ -101,6 +124,7 @@ def finetune(
     max_tokens: int = 128,
     device: str = "cpu",
     precision: str = "auto",
+    callbacks: Sequence[TrainerCallback] = (),
 ) -> dict[str, float]:
     """Fine-tunes an encoder, keeps the epoch with the best dev score in `folder`, returns that epoch's scores.
 
@@ -111,63 +135,73 @@ def finetune(
     and the recipe says which. The scores are those of the kept epoch in float32; because the dev set chooses the
     epoch, they are slightly optimistic. The checkpoint is written as safetensors when training has ended, or not at
     all. One that stands in `folder` and was made by the same recipe (weights, examples, options and versions) is not
-    made again. Raises InputError for unlabelled examples, an unknown precision and a head of another task.
+    made again. `callbacks` watch the training, as `Stops` does. Raises InputError for unlabelled examples, an unknown
+    precision and a head of another task.
     """
     task, precision = task_named(task), training_precision(device, precision)
-    options = [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision]
-    recipe = _recipe(name, task, train, dev, options)
-    if (scores := _kept_scores(folder, recipe)) is not None:
-        return scores
+    chosen = [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision]
+    recipe = _recipe(name, task, train, dev, chosen)
+    made = record_of(folder)
+    if made.get("recipe") == recipe:
+        return made["scores"]
+    options = dict(zip(OPTIONS, chosen, strict=True))
     set_seed(seed)
-    tokenizer = load_tokenizer(name)
-    model = load_classifier(name, task.outputs)
+    tokenizer, model = load_tokenizer(name), load_classifier(name, task.outputs)
     encoded = [_encode(task, examples, tokenizer, max_tokens) for examples in (train, dev)]
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    for killed in folder.parent.glob(f".{folder.name}-*"):  # what an earlier run left when it was killed
-        shutil.rmtree(killed)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work:
-        arguments = OneDevice(
-            work,
-            device,
-            num_train_epochs=epochs,
-            per_device_train_batch_size=batch_size,
-            learning_rate=learning_rate,
-            warmup_steps=warmup,
-            metric_for_best_model=task.metrics[0],
-            seed=seed,
-            bf16=precision == "bfloat16",
-            **TRAINING | (BEST_EPOCH if epochs > 1 else {}),  # a single epoch is scored once, below
-            **QUIET,
-        )
-        with current(device):
-            trainer = _trainer(model, tokenizer, task, arguments, *encoded)
-            for shown in (PrinterCallback, ProgressCallback, NotebookProgressCallback):
-                trainer.remove_callback(shown)
-            trainer.add_callback(Bar)
-            trainer.train()
-        model = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
-        scores = _scores(model, tokenizer, task, encoded[1], device)
-        keep(model, tokenizer, folder, {"recipe": recipe, "scores": scores, "log": trainer.state.log_history})
+    model, log = _trained(model, tokenizer, task, encoded, folder, options, callbacks)
+    scores = _scores(model, tokenizer, task, encoded[1], device)
+    keep(model, tokenizer, folder, {"recipe": recipe, "scores": scores, "log": log})
     return scores
 
 
-def training_history(folder: Path) -> pd.DataFrame:
-    """The log of the training that made a checkpoint: epoch, measure and value, a row per epoch and measure.
+def _trained(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    task: Task,
+    encoded: Sequence[list[dict]],
+    folder: Path,
+    options: Mapping[str, Any],
+    callbacks: Sequence[TrainerCallback],
+) -> tuple[PreTrainedModel, list[dict[str, float]]]:
+    """The model of the best epoch, trained on the encoded train and dev examples, and the log of the training.
 
-    The measures are "training loss" and the metrics on the dev examples, where training scored every epoch. A
-    checkpoint that was made elsewhere has no rows.
+    The Trainer works in a folder beside `folder`.
     """
-    try:
-        log = json.loads((folder / RECIPE).read_text(encoding="utf-8"))["log"]
-    except (OSError, ValueError, KeyError, TypeError):
-        log = []
-    rows = [
-        (entry["epoch"], "training loss" if name == "loss" else name.removeprefix("eval_"), value)
-        for entry in log
-        for name, value in entry.items()
-        if name == "loss" or (name.startswith("eval_") and not name.endswith(UNLOGGED))
-    ]
-    return pd.DataFrame(rows, columns=["epoch", "measure", "value"])
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for killed in folder.parent.glob(f".{folder.name}-*"):  # what an earlier run left when it was killed
+        shutil.rmtree(killed)
+    with (
+        tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work,
+        current(options["device"]),
+    ):
+        trainer = _trainer(model, tokenizer, task, _arguments(work, task, options), *encoded)
+        for shown in (PrinterCallback, ProgressCallback, NotebookProgressCallback):
+            trainer.remove_callback(shown)
+        for callback in (Bar, *callbacks):
+            trainer.add_callback(callback)
+        trainer.train()
+    best = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
+    return best, trainer.state.log_history
+
+
+def _arguments(work: str, task: Task, options: Mapping[str, Any]) -> OneDevice:
+    """The Trainer's arguments for these options of `finetune`."""
+    strategy = TRAINING | (
+        BEST_EPOCH if options["epochs"] > 1 else {}
+    )  # a single epoch is scored once, at the end
+    return OneDevice(
+        work,
+        options["device"],
+        num_train_epochs=options["epochs"],
+        per_device_train_batch_size=options["batch_size"],
+        learning_rate=options["learning_rate"],
+        warmup_steps=options["warmup"],
+        metric_for_best_model=task.metrics[0],
+        seed=options["seed"],
+        bf16=options["precision"] == "bfloat16",
+        **strategy,
+        **QUIET,
+    )
 
 
 def _recipe(
@@ -183,32 +217,6 @@ def _recipe(
         "options": options,
         "versions": [torch.__version__, transformers.__version__],
     }
-
-
-def _kept_scores(folder: Path, recipe: dict[str, Any]) -> dict[str, float] | None:
-    """The dev scores of the checkpoint in `folder`, None unless it was made by this recipe."""
-    try:
-        made = json.loads((folder / RECIPE).read_text(encoding="utf-8"))
-        return made["scores"] if made["recipe"] == recipe else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def keep(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    folder: Path,
-    made: dict[str, Any],
-) -> None:
-    """Saves a checkpoint folder and how it was made, whole or not at all; an earlier one is replaced."""
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work:
-        work_folder = Path(work) / folder.name
-        model.save_pretrained(work_folder)
-        tokenizer.save_pretrained(work_folder)
-        write_text(work_folder / RECIPE, json.dumps(made, indent=1))
-        if folder.exists():
-            folder.rename(Path(work) / "earlier")
-        work_folder.rename(folder)
 
 
 def evaluate(

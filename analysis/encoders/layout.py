@@ -18,12 +18,12 @@ from analysis.errors import InputError
 from analysis.texts.examples import Example, Relation, as_sequences
 
 SEGMENT_IDS = ("pair", "zeros")
-FAR = 2**40  # more than any text has characters
+FAR = 2**40  # more characters than any text has
 
 
 @runtime_checkable
 class Pieces(Protocol):
-    """What an encoder reads of a sequence: ids and segments of its T word pieces."""
+    """The input of an encoder: ids and segments of the T word pieces of a sequence."""
 
     input_ids: Int[np.ndarray, " token"]
     type_ids: Int[np.ndarray, " token"]
@@ -33,10 +33,10 @@ class Pieces(Protocol):
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything stands in one tokenised sequence of T tokens, special tokens included, no padding.
+    """The positions of everything in one tokenised sequence of T tokens, with special tokens, without padding.
 
-    `text` is 0 or 1 for word pieces of `text_a` or `text_b` and -1 for special tokens; `spans` are
-    character offsets in that text (0, 0 for special tokens); `cut` counts the word pieces that truncation took.
+    `text` is 0 or 1 for word pieces of `text_a` or `text_b` and -1 for special tokens; `spans` are character offsets in
+    that text (0, 0 for special tokens); `cut` is the number of word pieces that truncation removed.
     """
 
     id: str
@@ -55,22 +55,21 @@ class Layout:
 
     @cached_property
     def places(self) -> Int[np.ndarray, "token 2"]:
-        """The spans with the texts far behind one another, so that neither column ever falls; a special token
-        stands where the next text starts."""
+        """The spans, with a large offset between the two texts, so that both columns are non-decreasing; a special
+        token lies at the start of the next text."""
         return self.spans + FAR * (np.maximum.accumulate(self.text) + (self.text < 0))[:, None]
 
     @cached_property
     def sentence(self) -> Int[np.ndarray, " token"]:
-        """The text each position belongs to: [CLS] to the first, everything from the first [SEP] on to the
-        second (Pande 2021, block role)."""
+        """The text of each position: [CLS] is part of the first, every [SEP] of the second (Pande 2021, block)."""
         after = np.cumsum(self.sep) > 0
         return np.where(self.text < 0, after.astype(int), self.text)
 
 
 def same_tokenizers(tokenizers: Sequence[PreTrainedTokenizerBase]) -> bool:
-    """Whether all have the same vocabulary and rules, so that they give the same layouts.
+    """Whether all tokenizers have the same vocabulary and rules, and so give the same layouts.
 
-    How a tokenizer was last told to truncate and pad, which it remembers among its rules, makes no difference.
+    The last settings of truncation and padding, which tokenizers store among their rules, do not count.
     """
     if len(tokenizers) == 1:
         return True
@@ -89,13 +88,12 @@ def layouts(
     max_tokens: int = 128,
     segment_ids: str = "pair",
 ) -> list[Layout]:
-    """Tokenised sequences of at most `max_tokens` tokens; what is too long loses pieces of its longer text.
+    """Tokenised sequences of at most `max_tokens` tokens; if one is too long, its longer text loses pieces.
 
-    An example with choices becomes several sequences, `<id>#0`, `<id>#1` and on (see `as_sequences`). The final [SEP]
-    always stays. `segment_ids="pair"` numbers the texts of a pair as the tokenizer does, `zeros`
-    gives both the number 0 (the released code of Clark 2019). Raises InputError for repeated ids, a text that
-    is no string or has no word piece, a tokenizer that sets no [CLS] or [SEP], a limit that the encoder cannot hold,
-    or another kind of segment ids.
+    An example with choices becomes several sequences, `<id>#0`, `<id>#1` and so on (see `as_sequences`). Truncation
+    keeps the final [SEP]. Segment ids are those of the tokenizer ("pair"), or all 0 ("zeros", as in the released code
+    of Clark 2019). Raises InputError for repeated ids, a text that is not a string or has no word piece, a tokenizer
+    without [CLS] or [SEP], a limit above that of the encoder, or unknown `segment_ids`.
     """
     if segment_ids not in SEGMENT_IDS:
         raise InputError(f"segment_ids is {segment_ids!r}: choose {' or '.join(SEGMENT_IDS)}")
@@ -120,7 +118,7 @@ def layouts(
 def _encode(
     tokenizer: PreTrainedTokenizerBase, examples: Sequence[Example], **options: bool | int
 ) -> dict[str, Encoding]:
-    """The encoding of every example by id: a call for all is several times faster than one for each."""
+    """The encoding of every example by id; one call for all is several times faster than one for each."""
     found: dict[str, Encoding] = {}
     for pairs in (False, True):
         if alike := [example for example in examples if (example.text_b is not None) == pairs]:
@@ -135,16 +133,16 @@ def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, encoding: Enco
     numbers = [-1 if index is None else index for index in encoding.sequence_ids]
     for index, name in enumerate(("text_a", "text_b")[: len(example.texts)]):
         if index not in numbers:
-            raise InputError(f"{example.id}: {name} holds no word piece: remove the row or mend its text")
+            raise InputError(f"{example.id}: {name} has no word piece: remove the row or correct its text")
     text = np.array(numbers)
     special = text < 0
     cls, sep = (special & (ids == number) for number in (tokenizer.cls_token_id, tokenizer.sep_token_id))
     if not (cls.any() and sep.any()):
         raise InputError(
-            f"{tokenizer.name_or_path or type(tokenizer).__name__} sets no [CLS] or no [SEP] around a text: give the "
+            f"{tokenizer.name_or_path or type(tokenizer).__name__} puts no [CLS] or no [SEP] around a text: give the "
             "tokenizer of a BERT-like encoder"
         )
-    # By the characters a token stands for: byte-level vocabularies spell ` ,` as `Ġ,`.
+    # Read the characters from the text: byte-level vocabularies spell ` ,` as `Ġ,`.
     written = [
         "" if index < 0 else example.texts[index][start:end]
         for index, (start, end) in zip(numbers, offsets, strict=True)
@@ -165,14 +163,14 @@ def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, encoding: Enco
 
 @lru_cache(maxsize=65536)
 def is_punctuation(characters: str) -> bool:
-    """Whether there are characters and all are punctuation by Unicode (category P)."""
+    """Whether there is at least one character and all are punctuation in Unicode (category P)."""
     return characters != "" and all(unicodedata.category(one).startswith("P") for one in characters)
 
 
 def batches(sequences: Sequence[Pieces], budget: int = 2048, most: int = 32) -> Iterator[list[int]]:
-    """Indices of sequences of similar length, longest batches last: at most `budget` padded tokens each.
+    """Batches of indices of sequences of similar length, the longest last, with at most `budget` padded tokens each.
 
-    `most` limits the sequences of one batch. A sequence longer than the budget stands alone.
+    A batch has at most `most` sequences. A sequence longer than the budget is a batch of its own.
     """
     batch: list[int] = []
     for index in sorted(range(len(sequences)), key=lambda i: (len(sequences[i]), i)):
@@ -185,7 +183,7 @@ def batches(sequences: Sequence[Pieces], budget: int = 2048, most: int = 32) -> 
 
 
 class Pairs(Sequence):
-    """The word pairs of one relation as pieces (dependent, head), kept as ranges of token positions."""
+    """The word pieces (dependent, head) of the word pairs of one relation, stored as ranges of positions."""
 
     def __init__(self, ranges: Int[np.ndarray, "pair 4"]):
         self.ranges = ranges
@@ -202,7 +200,7 @@ WordPairs = Mapping[str, Pairs]
 
 
 def token_pairs(layout: Layout, relations: Sequence[Relation]) -> dict[str, Pairs]:
-    """The word pieces (dependent, head) of every relation, by label; pairs that truncation cut are left out."""
+    """The word pieces (dependent, head) of every relation, by label; leaves out pairs that truncation cuts off."""
     if not relations:
         return {}
     numbers = chain.from_iterable((*relation.dependent, *relation.head) for relation in relations)
@@ -220,11 +218,11 @@ def token_pairs(layout: Layout, relations: Sequence[Relation]) -> dict[str, Pair
 def piece_ranges(
     layout: Layout, text: int | Int[np.ndarray, " span"], spans: Int[np.ndarray, "span 2"]
 ) -> Int[np.ndarray, "span 2"]:
-    """First position, and the one after the last, of the tokens that overlap each character span of a text.
+    """The first position, and the one after the last, of the tokens that overlap each character span of a text.
 
-    The first is not below the other where no token does.
+    If no token overlaps the span, the first is not less than the second.
     """
-    starts, ends = layout.places.T  # both never fall, so that the tokens of a span are neighbours
+    starts, ends = layout.places.T  # both are non-decreasing, so the tokens of a span are neighbours
     behind = FAR * np.asarray(text)
     first = np.searchsorted(ends, spans[:, 0] + behind, side="right")
     last = np.searchsorted(starts, spans[:, 1] + behind, side="left")

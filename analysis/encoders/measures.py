@@ -1,4 +1,4 @@
-"""How answers to a task are scored, and what answers give that need no encoder: a constant, and bags of words."""
+"""Scores of answers to a task, and two baselines without an encoder: a constant answer and a bag of words."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ Answers = Num[np.ndarray, " example"]
 
 
 def _correlation(function: Callable) -> Callable[[Answers, Answers], float]:
-    """The correlation of `function`; 0 for answers that are all the same, as Matthews' is: they order nothing."""
+    """The correlation of `function`; 0 for constant answers, as in Matthews' correlation."""
 
     def correlation(labels: Answers, predictions: Answers) -> float:
         with warnings.catch_warnings():
@@ -41,9 +41,9 @@ METRICS: Mapping[str, Callable[[Answers, Answers], float]] = {
 
 
 class Kind(NamedTuple):
-    """What a kind of task makes of logits (example, output), its constant predictor, and a model of word counts.
+    """How a kind of task decides from logits (example, output), its constant predictor, and its model of word counts.
 
-    The models learn from the marked words (see `marked`) of a sequence and its label.
+    Both models learn from the marked words of a sequence (see `marked`) and its label.
     """
 
     decide: Callable[[Num[np.ndarray, "example output"]], Answers]
@@ -72,12 +72,12 @@ def measure(task: str | Task, labels: Answers, predictions: Answers) -> dict[str
 
 
 def decide(task: str | Task, logits: Num[np.ndarray, "example output"]) -> Answers:
-    """The answer that logits give: the class or choice with the largest one, or the number itself."""
+    """The answer to logits: the class or choice with the largest logit, or for regression the number itself."""
     return KINDS[task_named(task).kind].decide(logits)
 
 
 def check_labels(task: str | Task, examples: Sequence[Example]) -> None:
-    """Raises InputError for no examples, an unlabelled one, and numbers of choices that do not fit the task."""
+    """Raises InputError if there are no examples, one has no label, or numbers of choices do not fit the task."""
     if not examples:
         raise InputError("the split has no examples: use a labelled split")
     several = task_named(task).kind == CHOICE
@@ -94,18 +94,18 @@ def check_labels(task: str | Task, examples: Sequence[Example]) -> None:
 def baselines(
     task: str | Task, train: Sequence[Example], dev: Sequence[Example]
 ) -> dict[str, dict[str, float]]:
-    """Dev scores of a constant answer, and of a linear model of bags of words.
+    """Dev scores of a constant answer, and of a linear model on bags of words.
 
-    The constant is the majority class, the mean (regression) or the first choice; the linear model a logistic or a
-    ridge regression. The words of the texts of a pair are counted apart; of several choices the one is taken whose
-    words speak most for it. Raises InputError when all training examples have one label.
+    The constant is the majority class, the mean (regression) or the first choice. The linear model is a logistic or a
+    ridge regression; it counts the words of each text of a pair separately. For multiple choice it takes the choice
+    with the highest probability. Raises InputError if all training examples have one label.
     """
     if len({example.label for example in train}) < 2:
         raise InputError(f"all {len(train)} training examples have one label: take more examples")
     check_labels(task, dev)
     kind = KINDS[task_named(task).kind]
     given = [example.label for example in train]
-    # The constant looks at labels alone.
+    # The constant depends only on the labels.
     constant = kind.constant().fit(np.zeros((len(train), 1)), given).predict(np.zeros((len(dev), 1)))
     labels = np.array([example.label for example in dev])
     found = {"constant": constant, "bag_of_words": _answers_by_words(task_named(task), train, dev)}

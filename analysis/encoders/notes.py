@@ -1,4 +1,4 @@
-"""What an encoder was before the study touched it: what "pre-trained" means in its tables."""
+"""How each encoder was trained before the study: what "pre-trained" means in its tables."""
 
 PLAIN = "as loaded"
 NOTES = {
@@ -10,5 +10,5 @@ NOTES = {
 
 
 def encoder_note(name: str) -> str:
-    """One line on what an encoder is, to stand beside every verdict on it; its name alone where nothing is known."""
+    """One line on an encoder, shown beside every verdict on it."""
     return f"{name}: {NOTES[name]}" if name in NOTES else f"{name}: {PLAIN}"

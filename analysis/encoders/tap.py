@@ -1,4 +1,4 @@
-"""The one place that touches attention inside a model: read it, replace it, scale what heads give."""
+"""The one place that touches attention inside a model: it reads attention, replaces it and scales head outputs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
-from torch import Tensor
+from jaxtyping import Bool, Float, Shaped
+from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import eager_mask
 
@@ -17,12 +17,13 @@ from analysis.errors import InputError
 
 Attention = Float[Tensor, "batch head token token"]
 Read = Callable[[int, Attention], None]
-Replace = Callable[[int, Attention, Bool[Tensor, "batch token"]], Attention]
+Rows = Float[Tensor, "batch head query token"]  # attention of the query tokens
+Replace = Callable[[int, Rows, Bool[Tensor, "batch token"]], Rows]
 NAME = "tapped"
 
 
 class Reading(NamedTuple):
-    """What the heads of one layer do: where they attend, what they find there, and what they give."""
+    """What the heads of one layer do: where they attend, the value vectors there, and the output."""
 
     weights: Attention  # before any replacement
     values: Float[Tensor, "batch head token size"]
@@ -31,7 +32,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class ValueReader:
-    """A `read` that sees more than attention: it is called as `read(layer, reading)` with a `Reading`."""
+    """A `read` that sees more than attention: `tap` calls `read(layer, reading)` with a `Reading`."""
 
     read: Callable[[int, Reading], None]
 
@@ -39,9 +40,49 @@ class ValueReader:
         self.read(layer, reading)
 
 
+class Projections(NamedTuple):
+    """The linear layers of one layer's attention; each head has rows of the first three and columns of the last."""
+
+    query: nn.Linear
+    key: nn.Linear
+    value: nn.Linear
+    output: nn.Linear
+
+
+PROJECTIONS = (  # their names in a layer
+    ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"),
+    ("attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin"),  # DistilBERT
+)
+
+
+def projections(layer: nn.Module, name: str) -> Projections:
+    """The projections of a layer of the encoder called `name`; raises InputError if their names are unknown."""
+    modules = dict(layer.named_modules())
+    for paths in PROJECTIONS:
+        if modules.keys() >= {*paths}:
+            return Projections(*(modules[path] for path in paths))
+    raise InputError(
+        f"{name}: the attention of {type(layer).__name__} has none of the known names: use BERT, RoBERTa, ELECTRA or "
+        "DistilBERT"
+    )
+
+
+@contextmanager
+def unprojected(layer: nn.Module, name: str) -> Iterator[None]:
+    """Within the context, the layer computes no queries, keys and values: with `kept` ones it does not need them."""
+    linears = projections(layer, name)[:3]
+    for linear in linears:
+        linear.forward = lambda hidden: hidden  # has the right shape; nothing reads it
+    try:
+        yield
+    finally:
+        for linear in linears:
+            del linear.forward
+
+
 @dataclass
 class Tap:
-    """What is done at every attention of a tapped model."""
+    """What to do at every attention of a tapped model."""
 
     read: Read | ValueReader | None
     gate: Float[Tensor, "layer head"] | Float[Tensor, "sequence layer head"] | None
@@ -49,25 +90,40 @@ class Tap:
     layer: int = -1
 
     def resume(self, layer: int) -> None:
-        """Says that the next attention is that of `layer`, where layers are called one by one."""
+        """Sets the layer of the next attention, for layers that are called one by one."""
         self.layer = layer - 1
 
     def start(self, *_: object) -> None:
-        """Counts layers anew: a forward pass begins."""
+        """Starts counting layers again: a forward pass begins."""
         self.resume(0)
 
-    def attend(self, module, query, key, value, attention_mask, scaling=None, dropout=0.0, **_):
-        """Attention as transformers asks for it: the output of all heads, and their weights."""
+    def attend(
+        self,
+        module,
+        query,
+        key,
+        value,
+        attention_mask,
+        scaling=None,
+        dropout=0.0,
+        others=None,
+        kept=None,
+        **_,
+    ):
+        """The output of all heads and their weights, with the signature that transformers expects.
+
+        With `others=hidden`, the queries are the layer's own input, and keys and values come from `hidden`, to which
+        the mask belongs. With `kept=(weights, values)` from a `Reading`, the layer uses these instead of its own (see
+        `unprojected`).
+        """
         # DistilBERT's attention modules carry no layer_idx, so layers are counted in calling order.
         self.layer += 1
-        scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-        # At least float32 at once: mixed types would be cast back and forth. In place: two passes over the maps less,
-        # and to the bit what eager attention gives.
-        logits = _at_least_float32(torch.matmul(query, key.transpose(2, 3)))
-        logits *= scaling
-        if attention_mask is not None:
-            logits += attention_mask
-        weights = torch.softmax(logits, dim=-1)
+        if kept is not None:
+            weights, value = kept
+        else:
+            if others is not None:
+                key, value = _keys_and_values(module, others)
+            weights = _weights(query, key, attention_mask, scaling)
         whole = isinstance(self.read, ValueReader)
         if self.read is not None and not whole:
             self.read(self.layer, weights)
@@ -75,12 +131,12 @@ class Tap:
         dropped = torch.dropout(used.to(value.dtype), dropout, module.training)
         context = torch.matmul(dropped, value)
         if self.gate is not None:
-            context = context * self._gate(len(context))
+            context = context * self._gate(*context.shape[:2])
         if whole:
             self.read(self.layer, Reading(weights, _at_least_float32(value), _at_least_float32(context)))
         return context.transpose(1, 2).contiguous(), used
 
-    def _replaced(self, weights: Attention, mask: Tensor | None) -> Attention:
+    def _replaced(self, weights: Rows, mask: Tensor | None) -> Rows:
         shape = weights.shape[0], weights.shape[-1]
         real = (
             weights.new_ones(shape, dtype=torch.bool) if mask is None else (mask[:, 0, 0] == 0).expand(shape)
@@ -92,17 +148,48 @@ class Tap:
             )
         return found
 
-    def _gate(self, sequences: int) -> Float[Tensor, "*sequence head 1 1"]:
+    def _gate(self, sequences: int, heads: int) -> Float[Tensor, "*sequence head 1 1"]:
         if self.gate.ndim == 3 and len(self.gate) != sequences:
             raise InputError(f"the gate is for {len(self.gate)} sequences: the batch has {sequences}")
-        return self.gate[..., self.layer, :, None, None]
+        return _of_layer(self.gate, self.layer, heads)
+
+
+def _of_layer(
+    gate: Shaped[Tensor, "*sequence layer head"], layer: int, heads: int
+) -> Shaped[Tensor, "*sequence head 1 1"]:
+    """The gate of one layer; raises InputError if the layer has another number of heads, as in a pruned encoder."""
+    if gate.shape[-1] != heads:
+        raise InputError(
+            f"the gate is for {gate.shape[-1]} heads: layer {layer} of the pruned encoder has {heads}"
+        )
+    return gate[..., layer, :, None, None]
+
+
+def _weights(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float | None) -> Rows:
+    # Convert to float32 once: mixed types would be converted back and forth. Work in place: this saves two passes over
+    # the maps and gives the same bits as eager attention.
+    logits = _at_least_float32(torch.matmul(query, key.transpose(2, 3)))
+    logits *= query.shape[-1] ** -0.5 if scaling is None else scaling
+    if mask is not None:
+        logits += mask
+    return torch.softmax(logits, dim=-1)
+
+
+def _keys_and_values(
+    module: nn.Module, hidden: Float[Tensor, "batch token width"]
+) -> list[Float[Tensor, "batch head token size"]]:
+    names = ("key", "value") if hasattr(module, "key") else ("k_lin", "v_lin")
+    return [
+        getattr(module, name)(hidden).unflatten(-1, (-1, module.attention_head_size)).transpose(1, 2)
+        for name in names
+    ]
 
 
 def _at_least_float32(values: Tensor) -> Tensor:
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
-# Keyed by the identity of the configuration that a model shares with all its attention modules.
+# By the identity of the configuration, which a model shares with all its attention modules.
 _active: dict[int, Tap] = {}
 
 
@@ -110,7 +197,7 @@ def _attention(module, *arguments, **options):
     return _active[id(module.config)].attend(module, *arguments, **options)
 
 
-# An attention function without a mask builder of the same name is handed no mask: padding would be attended to.
+# Without a mask builder of the same name, transformers passes no mask, and heads would attend to padding.
 AttentionInterface.register(NAME, _attention)
 AttentionMaskInterface.register(NAME, eager_mask)
 
@@ -122,16 +209,16 @@ def tap(
     gate: Float[Tensor, "layer head"] | Float[Tensor, "sequence layer head"] | None = None,
     replace: Replace | None = None,
 ) -> Iterator[Tap]:
-    """Within the context, heads are read, scaled or given other attention, layer by layer.
+    """Within the context, reads, scales or replaces the attention of heads, layer by layer.
 
     `read(layer, weights)` sees the heads' own attention: the probabilities after softmax, at least float32, rows =
     queries; padded columns hold 0 and padded rows are meaningless. A `ValueReader` also sees value vectors and head
-    outputs. `gate` scales head outputs, for all sequences alike or for each on its own; ones change nothing, 0
-    removes a head (Michel 2019, mask variable xi). `replace(layer, weights, real)` gives the attention that weighs the
-    values in place of `weights`; `real` marks the tokens that are no padding (see `uniform_heads`).
-    The model is as before when the context ends, also after an exception. Raises InputError for a gate or a
-    replacement of the wrong shape, a model that is tapped already, or one that does not dispatch its attention through
-    transformers' AttentionInterface.
+    outputs. `gate` scales head outputs, with one gate for all sequences or one for each; 1 changes nothing, 0 removes
+    a head (Michel 2019, mask variable xi). `replace(layer, weights, real)` returns the attention that the model uses
+    in place of `weights`; `real` marks the tokens that are not padding (see `uniform_heads`). The model is unchanged
+    when the context ends, also after an exception. Raises InputError for a gate or a replacement of the wrong shape, a
+    model that is already tapped, or one that does not dispatch its attention through transformers'
+    AttentionInterface.
     """
     shape = (model.config.num_hidden_layers, model.config.num_attention_heads)
     if gate is not None and (gate.ndim not in (2, 3) or tuple(gate.shape[-2:]) != shape):
@@ -141,7 +228,7 @@ def tap(
         )
     key = id(model.config)
     if key in _active:
-        raise InputError(f"{type(model).__name__} is tapped already: leave the inner tap() context first")
+        raise InputError(f"{type(model).__name__} is already tapped: leave the inner tap() context first")
     before = model.config._attn_implementation
     state = _active[key] = Tap(read, gate, replace)
     hook = model.register_forward_pre_hook(state.start)
@@ -158,11 +245,23 @@ def tap(
         del _active[key]
 
 
-def uniform_heads(chosen: Bool[Tensor, "layer head"] | Bool[Tensor, "sequence layer head"]) -> Replace:
-    """A `replace` of `tap`: the chosen heads attend to all real tokens alike (Kovaleva 2019, section 4.6)."""
+def uniform_heads(
+    chosen: Bool[Tensor, "layer head"]
+    | Bool[Tensor, "sequence layer head"]
+    | Float[Tensor, "layer head"]
+    | Float[Tensor, "sequence layer head"],
+) -> Replace:
+    """A `replace` for `tap`: the chosen heads attend equally to all real tokens (Kovaleva 2019, section 4.6).
 
-    def replace(layer: int, weights: Attention, real: Bool[Tensor, "batch token"]) -> Attention:
-        return torch.where(chosen[..., layer, :, None, None], uniform_rows(real), weights)
+    A number between 0 and 1 mixes uniform attention with the head's own.
+    """
+    touched = (chosen != 0).any(-1).reshape(-1, chosen.shape[-2]).any(0).tolist()
+
+    def replace(layer: int, weights: Rows, real: Bool[Tensor, "batch token"]) -> Rows:
+        if not touched[layer]:
+            return weights
+        share = _of_layer(chosen, layer, weights.shape[1]).to(weights.dtype)
+        return torch.lerp(weights, uniform_rows(real).to(weights.dtype), share)
 
     return replace
 
@@ -172,8 +271,8 @@ def uniform_rows(real: Bool[Tensor, "batch token"]) -> Float[Tensor, "batch 1 1 
     return (real / real.sum(dim=1, keepdim=True))[:, None, None]
 
 
-class _AllRead(Exception):
-    """The attention of the last layer was read: what the encoder would still do is not needed."""
+class AllRead(Exception):
+    """What was to be read has been read: the rest of the encoder, or of the layer, need not run."""
 
 
 def read_layers(
@@ -181,8 +280,8 @@ def read_layers(
 ) -> None:
     """Runs one padded batch until `read(layer, attention)` has seen every layer's attention (see `tap`).
 
-    The encoder stops there: the rest of its last layer gives no attention. What `read` computes is float32 at every
-    precision. `check` guards the attention (see `guard`). Raises RuntimeError where a layer was not read.
+    The encoder stops there, since the rest of its last layer holds no attention. What `read` computes is float32 at
+    every precision. `check` guards the attention (see `guard`). Raises RuntimeError if a layer was not read.
     """
     inputs = encoder.inputs(batch)
     whole = isinstance(read, ValueReader)
@@ -193,22 +292,22 @@ def read_layers(
         with torch.autocast(encoder.device.type, enabled=False):
             read(layer, found)
         if layer == encoder.layers - 1:
-            raise _AllRead
+            raise AllRead
 
     reader = ValueReader(read_until_last) if whole else read_until_last
-    # Not inference_mode: autocast keeps no casts of weights in it (see `models.kept_casts`).
-    with suppress(_AllRead), tap(encoder.model, reader), torch.no_grad(), encoder.autocast():
+    # Not inference_mode: autocast does not cache cast weights in it (see `models.kept_casts`).
+    with suppress(AllRead), tap(encoder.model, reader), torch.no_grad(), encoder.autocast():
         encoder.model(**inputs)
-        raise RuntimeError(f"read the attention of less than {encoder.layers} layers")
+        raise RuntimeError(f"read the attention of fewer than {encoder.layers} layers")
 
 
 def guard(attention: Float[Tensor, "batch head token token"], encoder: Encoder, mask: Tensor) -> None:
-    """Stops a run whose attention is silently missing, unnormalised or spilt on padding."""
+    """Raises RuntimeError if attention is missing, not normalised or falls on padding."""
     batch, length = mask.shape
     expected = (batch, encoder.heads, length, length)
     if tuple(attention.shape) != expected:
         raise RuntimeError(f"attention has shape {tuple(attention.shape)}, expected {expected}")
-    if not ((attention.sum(-1) - 1).abs() <= 1e-4).all():  # also where they are NaN
+    if not ((attention.sum(-1) - 1).abs() <= 1e-4).all():  # True for NaN too
         raise RuntimeError("attention rows do not sum to 1: the weights read are not those after softmax")
     if (attention.sum((1, 2)) * (mask == 0)).any():
         raise RuntimeError("attention falls on padding: the attention function received no mask")

@@ -1,4 +1,4 @@
-"""The head explorer: one page to browse every head, and the same view of a text in a notebook cell."""
+"""The head explorer: a page to browse every head, and the same view of one text in a notebook cell."""
 
 from analysis.lazy import lazy_names
 

@@ -1,6 +1,6 @@
 // --- the card of a head -------------------------------------------------------------------------------------------
 
-const AXIS = { width: 150, height: 16, low: 0.25 };
+const AXIS = { width: 124, height: 16, low: 0.25 };
 const shareHere = () => Object.values(scoresIn(view.task, view.state) ?? {}).some((entry) => "share" in entry);
 
 function axis() {

@@ -1,11 +1,16 @@
 // --- the map of a head: as a matrix, and as lines -----------------------------------------------------------------
 
 const FONT = { "font-family": 'system-ui, "DejaVu Sans", sans-serif', "font-size": 11 };
-const CELL = { least: 3, most: 18, named: 8 }; // pixels; names stand beside cells that are large enough
-const LINES = { least: 0.02, most: 1500, row: 17, between: 180 };
-const LONGEST = 14; // characters of a token's name
+const CELL = { least: 3, most: 18, named: 10 }; // pixels; names stand beside cells that are large enough
+const SCROLLED = 1.6; // times its room: a wider map has no names, a narrower one scrolls
+const LINES = { least: 0.02, most: 1500, row: 17, between: 320 };
+const NARROW = 480; // pixels: names are shorter on a narrower map
+const longestName = () => (byId("map").clientWidth < NARROW ? 9 : 14); // characters
 
-const named = (token) => (piece(token).length > LONGEST ? `${piece(token).slice(0, LONGEST - 1)}…` : piece(token));
+function named(token) {
+  const longest = longestName();
+  return piece(token).length > longest ? `${piece(token).slice(0, longest - 1)}…` : piece(token);
+}
 
 function showMap(context) {
   const drawn = view.view === "lines" ? linesOf(context) : matrixOf(context);
@@ -21,10 +26,13 @@ function frame({ sentence, shown }) {
   const margin = 8 + 6.8 * longest;
   const beside = getComputedStyle(byId("attention")).position === "sticky";
   const height = beside ? innerHeight - map.offsetTop - 60 : Infinity;
-  const fit = (room, around) => Math.floor((room - around) / shown.length);
-  const across = Math.min(CELL.most, fit(map.clientWidth || 480, margin + 4));
-  if (across >= CELL.named) return { cell: Math.min(across, Math.max(CELL.named + 1, fit(height, margin))), margin };
-  return { cell: Math.max(CELL.least, Math.min(CELL.named - 1, fit(map.clientWidth, 4))), margin: 2 };
+  const room = map.clientWidth || NARROW;
+  const fit = (space, around) => Math.floor((space - around) / shown.length);
+  const across = Math.min(CELL.most, fit(room, margin + 4));
+  if (across >= CELL.named || margin + CELL.named * shown.length <= SCROLLED * room) {
+    return { cell: Math.max(CELL.named, Math.min(across, fit(height, margin))), margin };
+  }
+  return { cell: Math.max(CELL.least, Math.min(CELL.named - 1, fit(room, 4))), margin: 2 };
 }
 
 function matrixOf(context) {
@@ -49,7 +57,7 @@ function matrixOf(context) {
   if (view.sieve && context.mask) svg.append(
     draw(
       "path",
-      { class: "sieve", d: outlineOf(context, cell, margin), fill: "none", stroke: outline, "stroke-width": 1.5 },
+      { class: "sieve", d: outlineOf(context, cell, margin), fill: "none", stroke: outline, "stroke-width": 2 },
     ),
   );
   svg.append(...chosenBand(shown, cell, margin, ink));
@@ -80,7 +88,7 @@ function namesOf(sentence, shown, cell, margin) {
   const { ink } = look();
   return shown.flatMap((i, place) => {
     const middle = margin + (place + 0.5) * cell;
-    const size = Math.min(11, cell + 1);
+    const size = Math.min(11, cell);
     const text = (attributes) => draw(
       "text",
       { fill: ink, "font-size": size, ...attributes },
@@ -124,7 +132,7 @@ function chosenBand(shown, cell, margin, ink) {
 function linesOf(context) {
   const { sentence, shown, weight, mask } = context;
   const longest = Math.max(...shown.map((i) => named(sentence.tokens[i]).length), 1) * 6.8;
-  const between = Math.max(60, Math.min(LINES.between, (byId("map").clientWidth || 480) - 2 * longest - 24));
+  const between = Math.max(60, Math.min(LINES.between, (byId("map").clientWidth || NARROW) - 2 * longest - 24));
   const [left, right] = [longest + 6, longest + 6 + between];
   const height = 20 + shown.length * LINES.row;
   const at = (place) => 20 + (place + 0.5) * LINES.row;
@@ -144,8 +152,9 @@ function linesOf(context) {
       ...FONT,
     },
   );
-  for (const [share, i, j, y, x] of kept) {
-    const named = view.sieve && mask?.(i, j);
+  const inSieve = ([, i, j]) => Boolean(view.sieve && mask?.(i, j));
+  for (const [share, i, j, y, x] of [...kept].sort((a, b) => inSieve(a) - inSieve(b))) { // the sieve's on top
+    const chosen = inSieve([share, i, j]);
     svg.append(
       draw(
         "line",
@@ -154,9 +163,9 @@ function linesOf(context) {
           y1: at(y),
           x2: right,
           y2: at(x),
-          stroke: named ? outline : line,
+          stroke: chosen ? outline : line,
           "stroke-width": (0.5 + 5 * share).toFixed(2),
-          "stroke-opacity": Math.min(1, 0.25 + share).toFixed(2),
+          "stroke-opacity": chosen ? 0.9 : Math.min(1, 0.25 + share).toFixed(2),
         },
       ),
     );

@@ -1,4 +1,4 @@
-"""Sentences for the page: what every head attends to, in eight bits a weight, and what each sieve names."""
+"""Sentences for the page: the attention of every head in eight bits per weight, and the cells of each sieve."""
 
 import zlib
 from base64 import b64decode, b64encode
@@ -19,7 +19,7 @@ from analysis.texts.syntax import Relations
 
 Sentence = dict[str, Any]
 STEPS = 255
-RELATION_WORTH = 8  # words that a sentence may be longer for one more relation
+RELATION_WORTH = 8  # extra words that a sentence may have for each further relation
 
 
 def pack(
@@ -31,10 +31,10 @@ def pack(
     task: str = "",
     max_tokens: int = 128,
 ) -> list[Sentence]:
-    """The examples as the page keeps them: tokens, sieves, scores and attention of one state of the encoder.
+    """The examples in the form of the page: tokens, sieves, scores and attention of one state of the encoder.
 
-    Scores are those of `extract`; a role that a sentence lacks has neither score nor sieve there. Raises InputError as
-    `extract` does.
+    Scores are those of `extract`; if a role is absent from a sentence, it has no score and no sieve there. Raises
+    InputError as `extract` does.
     """
     known = {example.id: () for example in examples} if relations is None else relations
     scores = extract(encoder, examples, known, [*roles], max_tokens=max_tokens, progress=False)
@@ -74,22 +74,22 @@ def _sentence(
 
 
 def quantised(attention: Float[np.ndarray, "..."]) -> UInt8[np.ndarray, "..."]:
-    """Weights from 0 to 1 as 255 times their square root: small weights keep their ratios."""
+    """Weights from 0 to 1 as 255 times their square root, so that small weights keep their ratios."""
     return np.round(STEPS * np.sqrt(np.clip(attention, 0, 1))).astype(np.uint8)
 
 
 def restored(steps: UInt8[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    """The weights that `quantised` made steps of; at most 0.004 away from the true ones."""
+    """The weights from which `quantised` made the steps, with an error of at most 0.004."""
     return (steps.astype(np.float32) / STEPS) ** 2
 
 
 def packed_attention(attention: Float[np.ndarray, "layer head token token"]) -> str:
-    """Base64 of the deflated steps of every head, heads of layer 0 first."""
+    """Base64 of the compressed steps of every head, heads of layer 0 first."""
     return b64encode(zlib.compress(quantised(attention).tobytes(), 9)).decode()
 
 
 def unpacked_attention(text: str, shape: Sequence[int]) -> Float[np.ndarray, "layer head token token"]:
-    """What the page shows of packed attention; `shape` is that of the maps."""
+    """The weights that the page shows for packed attention; `shape` is that of the maps."""
     steps = np.frombuffer(zlib.decompress(b64decode(text)), np.uint8)
     return restored(steps.reshape(shape))
 
@@ -100,15 +100,15 @@ def packed_mask(mask: Bool[np.ndarray, "token token"]) -> str:
 
 
 def unpacked_mask(text: str, length: int) -> Bool[np.ndarray, "token token"]:
-    """The mask of a sequence of `length` tokens that `packed_mask` made text of."""
+    """The mask of a sequence of `length` tokens from the text that `packed_mask` made."""
     bits = np.unpackbits(np.frombuffer(b64decode(text), np.uint8), count=length * length)
     return bits.reshape(length, length).astype(bool)
 
 
 def merged(sentences: Iterable[Sentence]) -> list[Sentence]:
-    """One entry for each sentence, with the scores and the attention of all states it was packed in.
+    """One entry per sentence, with the scores and the attention of all states in which it was packed.
 
-    Raises InputError where two different texts have the same id.
+    Raises InputError if two different texts have the same id.
     """
     found: dict[str, Sentence] = {}
     for sentence in sentences:
@@ -128,7 +128,7 @@ def merged(sentences: Iterable[Sentence]) -> list[Sentence]:
 def illustrative(
     examples: Sequence[Example], relations: Relations, labels: Sequence[str], count: int
 ) -> list[Example]:
-    """The `count` examples that show most of the relations `labels` in few words, in their order."""
+    """The `count` examples that show most of the relations `labels` in few words, in their original order."""
 
     def worth(example: Example) -> int:
         shown = {relation.label for relation in relations[example.id]} & {*labels}

@@ -1,4 +1,4 @@
-"""The page as one file: its template, style and scripts filled with the data, within a limit of bytes."""
+"""The page as one file: template, style and scripts filled with the data, at most `limit` bytes."""
 
 import html
 import logging
@@ -19,6 +19,7 @@ SCRIPTS = (
     "heads",
     "card",
     "tables",
+    "measures",
     "attention",
     "drawing",
     "save",
@@ -29,7 +30,7 @@ LOG = logging.getLogger(__name__)
 
 
 def rendered(payload: Mapping[str, Any]) -> str:
-    """The page that shows a payload. Texts of the payload stay texts: none of them can end the script."""
+    """The page that shows a payload. No text of the payload can end the script."""
     scripts = [_file(f"{name}.js") for name in SCRIPTS]
     parts = {
         "title": html.escape(payload["title"]),
@@ -45,10 +46,10 @@ def _file(name: str) -> str:
 
 
 def fitted(payload: Mapping[str, Any], limit: int) -> dict[str, Any]:
-    """The payload with as many sentences as fit into a page of `limit` bytes: the longest are left out first.
+    """The payload with as many sentences as fit into a page of `limit` bytes; the longest are left out first.
 
-    What is left out is named under `left_out` and in the log. Raises InputError where not even the shortest sentence
-    fits, or the page without sentences.
+    `left_out` and the log name the sentences left out. Raises InputError if the shortest sentence or the page without
+    sentences does not fit.
     """
     kept = sorted(payload["sentences"], key=lambda sentence: len(sentence["tokens"]))
     named = [{"id": sentence["id"], "tokens": len(sentence["tokens"])} for sentence in kept]

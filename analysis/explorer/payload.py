@@ -1,6 +1,7 @@
-"""What the page knows of heads: role tables, other head tables and claims as plain lists and numbers."""
+"""The data of the page about heads: role tables, other head tables and claims as plain lists and numbers."""
 
 import json
+import re
 import zlib
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from analysis.errors import InputError
 
 HEAD = ["layer", "head"]
 ROLE_COLUMNS = (*HEAD, "role", "n", "mean", "assigned")
-# What the page calls a column of a role table.
+# The page's names for columns of a role table.
 NUMBERS = {
     "mean": "mean",
     "low": "low",
@@ -28,35 +29,38 @@ LABELS = {
     "control_assigned": "control_assigned",
 }
 TESTED = "tested"
+YES_NO = {True: "yes", False: "no"}
 YES, NO, UNTESTABLE, ABSENT = "1", "0", "?", "-"
 PAIRED = "other_layer"  # a table with this column is about pairs of heads
-CLAIMS = "claims"
+ROLES = "roles"  # the role tables of attention; those of another map are named roles-<map>
+KEPT = (*HEAD, "role", "n", *NUMBERS.values(), *LABELS.values(), "status")  # for role tables of other maps
+CLAIM_TABLE = re.compile(r"claims(?P<kind>_\w+)?(?:-(?P<paper>.+))?")
 
 Shape = tuple[int, int]
 
 
 def digits(values: Iterable[float]) -> list[float | None]:
-    """Numbers with four significant digits; None where one is missing or infinite."""
+    """Numbers with four significant digits; None if one is missing or infinite."""
     return [float(f"{value:.4g}") if np.isfinite(value) else None for value in values]
 
 
 def role_tables(
     tables: Mapping[str, pd.DataFrame], tasks: Sequence[str], states: Sequence[str]
 ) -> pd.DataFrame | None:
-    """The role tables among a study's tables, called <name>-<task>-<state>, as one table; None without any."""
+    """The role tables of attention in a study, roles-<task>-<state>, as one table; None if there are none."""
     parts = []
     for stem, table in tables.items():
-        _, origin = _origin(stem, tasks, states)
-        if {*ROLE_COLUMNS} <= {*table} and "state" in origin:
+        name, origin = _origin(stem, tasks, states)
+        if name == ROLES and {*ROLE_COLUMNS} <= {*table} and "state" in origin:
             parts.append((tasks.index(origin["task"]), states.index(origin["state"]), table.assign(**origin)))
     ordered = [table for *_, table in sorted(parts, key=lambda part: part[:2])]
     return pd.concat(ordered, ignore_index=True) if ordered else None
 
 
 def grouped(tables: pd.DataFrame) -> pd.DataFrame:
-    """Role tables with columns task and state, empty texts where the tables are of one.
+    """Role tables with columns task and state; both are empty texts if the tables have no such columns.
 
-    Raises InputError for a missing column and a head that has a role twice.
+    Raises InputError for a missing column, and for a head that has a role twice.
     """
     missing = [column for column in ROLE_COLUMNS if column not in tables]
     if missing:
@@ -75,12 +79,12 @@ def grouped(tables: pd.DataFrame) -> pd.DataFrame:
 
 
 def shape_of(tables: pd.DataFrame) -> Shape:
-    """Layers and heads of role tables."""
+    """The numbers of layers and heads in role tables."""
     return int(tables["layer"].max()) + 1, int(tables["head"].max()) + 1
 
 
 def scores_of(tables: pd.DataFrame, shape: Shape) -> dict[str, dict[str, dict[str, dict[str, Any]]]]:
-    """Every role's numbers and labels by task, state and role: lists over heads, those of layer 0 first."""
+    """The numbers and labels of every role by task, state and role: lists over heads, those of layer 0 first."""
     found: dict[str, dict] = {}
     for (task, state, role), rows in tables.groupby(["task", "state", "role"], sort=False):
         found.setdefault(task, {}).setdefault(state, {})[role] = _entry(rows, shape)
@@ -113,15 +117,18 @@ def _labels(column: pd.Series, there: np.ndarray) -> str:
 def head_tables(
     tables: Mapping[str, pd.DataFrame], tasks: Sequence[str], states: Sequence[str]
 ) -> dict[str, dict[str, list]]:
-    """All tables with columns layer and head but role tables and tables of pairs of heads, as rows of cells.
+    """All tables with columns layer and head as rows of cells, except pairs of heads and the page's own role tables.
 
-    Tables called <name>-<task> or <name>-<task>-<state> become one, with columns task and state.
+    Tables named <name>-<task> or <name>-<task>-<state> become one table with columns task and state. Role tables of
+    other maps keep only the columns that the page shows.
     """
     parts: dict[str, list[pd.DataFrame]] = {}
     for stem, table in tables.items():
-        if {*HEAD} <= {*table} and PAIRED not in table and not {*ROLE_COLUMNS} <= {*table}:
-            name, origin = _origin(stem, tasks, states)
-            known = table.dropna(subset=HEAD).assign(**origin)
+        name, origin = _origin(stem, tasks, states)
+        of_roles = {*ROLE_COLUMNS} <= {*table}
+        if {*HEAD} <= {*table} and PAIRED not in table and not (of_roles and name == ROLES):
+            kept = table[[column for column in KEPT if column in table]] if of_roles else table
+            known = kept.dropna(subset=HEAD).assign(**origin)
             parts.setdefault(name, []).append(
                 known[[*origin, *known.columns.drop([*origin])]].astype(dict.fromkeys(HEAD, int))
             )
@@ -129,7 +136,7 @@ def head_tables(
 
 
 def _origin(stem: str, tasks: Sequence[str], states: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """The name of a table and the task and state that end its file's name."""
+    """The name of a table, and the task and state at the end of its file name."""
     endings = [(f"-{task}", {"task": task}) for task in tasks]
     endings += [
         (f"-{task}-{state}", {"task": task, "state": state}) for task in tasks for state in states if state
@@ -140,31 +147,46 @@ def _origin(stem: str, tasks: Sequence[str], states: Sequence[str]) -> tuple[str
     return stem, {}
 
 
-def claim_tables(tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, list]]:
-    """The tables of claims, as rows of cells."""
-    return {
-        stem: listed(table) for stem, table in tables.items() if stem.startswith(CLAIMS) and "claim" in table
+def claim_tables(
+    tables: Mapping[str, pd.DataFrame], papers: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """The claim tables of each paper as rows of cells: claims-<paper>, claims_<kind>-<paper>.
+
+    `papers` gives the papers in order; a table without a paper in its name belongs to the first. Without `papers`, the
+    groups have the names that the table names contain.
+    """
+    titles = dict(papers or {})
+    first = next(iter(titles), "")
+    groups: dict[str, dict[str, Any]] = {
+        paper: {"title": title, "tables": {}} for paper, title in titles.items()
     }
+    for stem, table in tables.items():
+        found = CLAIM_TABLE.fullmatch(stem)
+        if found and "claim" in table:
+            paper = found["paper"] or first
+            group = groups.setdefault(paper, {"title": paper.replace("_", " "), "tables": {}})
+            group["tables"][f"claims{found['kind'] or ''}"] = listed(table)
+    return [group for group in groups.values() if group["tables"]]
 
 
 def listed(table: pd.DataFrame) -> dict[str, list]:
-    """A table as its column names and its rows: numbers with four digits, texts, None where a cell is empty."""
+    """A table as column names and rows: numbers with four digits, texts, and None for an empty cell."""
     columns = [_cells(table[column]) for column in table]
     return {"columns": [*map(str, table.columns)], "rows": [list(row) for row in zip(*columns, strict=True)]}
 
 
 def _cells(column: pd.Series) -> list:
     if pd.api.types.is_bool_dtype(column):
-        return [None if pd.isna(value) else ("yes" if value else "no") for value in column]
+        column = column.astype(object)
     if pd.api.types.is_integer_dtype(column) and not column.isna().any():
         return column.astype(int).tolist()
     if pd.api.types.is_numeric_dtype(column):
         return digits(column.astype(float))
-    return [None if pd.isna(value) else str(value) for value in column]
+    return [None if pd.isna(value) else YES_NO.get(value, str(value)) for value in column]
 
 
 def deflated(value: Any) -> str:
-    """Base64 of deflated JSON, for what the page reads after it is ready."""
+    """Base64 of compressed JSON, for data that the page reads once it is ready."""
     return b64encode(zlib.compress(compact_json(value).encode(), 9)).decode()
 
 

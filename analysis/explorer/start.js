@@ -11,7 +11,7 @@ const PARTS = [
   [showHead, ["head"]],
   [showTop, [...SCORES, "role", ...(hasScores ? [] : ["sentence"])]],
   [showCard, [...SCORES, "role", "head"]],
-  [showTables, [...SCORES, "head"]],
+  [showTables, [...SCORES, "role", "head"]],
   [announce, ["head", "role", "task", "state"]],
   [showAttention, [...SCORES, "role", "head", "sentence", "view", "token", "special", "sieve", "dir"]],
   [writeAddress, Object.keys(READ)],
@@ -32,7 +32,16 @@ function markRole() {
 }
 
 function fillModes() {
-  replace(byId("by"), ...modesHere().map(([name, mode]) => make("option", { value: name }, mode.title)));
+  const modes = modesHere();
+  const option = ([name, mode]) => make("option", { value: name }, mode.title);
+  const groups = [...new Set(modes.map(([, { group }]) => group).filter(Boolean))];
+  replace(
+    byId("by"),
+    ...modes.filter(([, { group }]) => !group).map(option),
+    ...groups.map(
+      (group) => make("optgroup", { label: group }, ...modes.filter(([, mode]) => mode.group === group).map(option)),
+    ),
+  );
   byId("by").value = view.by;
 }
 

@@ -1,4 +1,4 @@
-"""The head explorer as a page of a study, and of one text in a notebook cell."""
+"""The head explorer as the page of a study, and as a view of one text in a notebook cell."""
 
 import hashlib
 import html
@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
+from analysis.explorer.measures import measures_of
 from analysis.explorer.packing import Sentence, merged, pack
 from analysis.explorer.page import fitted, rendered
 from analysis.explorer.payload import (
@@ -36,21 +37,21 @@ OWN = "own text"
 
 @dataclass(frozen=True)
 class HeadView:
-    """A head explorer page that a notebook shows inline and that `save` writes as a file of its own."""
+    """A head explorer page: a notebook shows it inline, and `save` writes it as a file."""
 
     page: str = field(repr=False)
     described: str
-    height: int = 760  # pixels, of the view in a notebook
+    height: int = 760  # pixels of the view in a notebook
 
     def save(self, path: str | Path) -> Path:
-        """Writes the page, whole or not at all; it opens from the disk, without a network. Returns the path."""
+        """Writes the whole page or nothing; it opens from disk without a network. Returns the path."""
         write_text(Path(path), self.page)
         return Path(path)
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own: nothing of it reaches the notebook, nor other views.
+        """The page in a frame of its own, so that it affects neither the notebook nor other views.
 
-        JupyterLab takes frame and style away from a notebook that is not trusted; the text then stays.
+        JupyterLab removes frame and style from a notebook that is not trusted; only the text remains.
         """
         name = f"head-view-{hashlib.sha256(self.page.encode()).hexdigest()[:12]}"
         return (
@@ -66,6 +67,7 @@ def explorer(
     attention: Iterable[Sentence] = (),
     *,
     others: Mapping[str, pd.DataFrame] | None = None,
+    papers: Mapping[str, str] | None = None,
     tau: float = 3.0,
     alpha: float = 0.05,
     title: str = "",
@@ -75,37 +77,45 @@ def explorer(
 ) -> HeadView:
     """The page of role tables (as `Results.role_tables` gives them) and packed sentences (see `pack`).
 
-    `others` are the study's tables by name: those of claims and those with columns layer and head are shown too. `tau`
-    is the threshold of the labels. The page takes at most `limit` bytes: over it, the longest sentences are left out
-    and named. Raises InputError for tables that are not role tables, for tables and sentences of different encoders,
-    and where nothing fits.
+    `others` are the study's tables by name. The page also shows those of claims, under the titles that `papers` gives
+    by name, and those with columns layer and head. `tau` is the threshold of the labels. The page has at most `limit`
+    bytes: if it is larger, the longest sentences are left out and named. Raises InputError for tables that are not role
+    tables, for tables and sentences of different encoders, and if nothing fits.
     """
-    sentences = merged(attention)
+    content = _content(tables, merged(attention), others or {}, papers or {})
+    texts = {"title": title or "Head explorer", "provenance": provenance}
+    numbers = {"format": FORMAT, "version": VERSION, "tau": tau, "alpha": alpha}
+    kept = fitted(content | texts | numbers, limit)
+    shape = f"{kept['layers']} layers x {kept['heads']} heads"
+    described = f"Head explorer, {shape}, sentences: {len(kept['sentences'])}"
+    return HeadView(rendered(kept), described, height)
+
+
+def _content(
+    tables: pd.DataFrame | None,
+    sentences: Sequence[Sentence],
+    others: Mapping[str, pd.DataFrame],
+    papers: Mapping[str, str],
+) -> dict[str, Any]:
+    """The data of the page, as plain lists, numbers and texts."""
     table = None if tables is None else grouped(tables)
     layers, heads = _shape(table, sentences)
     scores = {} if table is None else scores_of(table, (layers, heads))
     tasks, states = _names(scores, sentences)
     roles = [*([] if table is None else table["role"]), *(role for s in sentences for role in s["scores"])]
-    payload = {
-        "format": FORMAT,
-        "version": VERSION,
-        "title": title or "Head explorer",
-        "provenance": provenance,
+    of_heads = head_tables(others, tasks, states)
+    return {
         "layers": layers,
         "heads": heads,
-        "tau": tau,
-        "alpha": alpha,
         "tasks": tasks,
         "states": states,
         "roles": [{"name": role, "about": about(role)} for role in _in_order(roles)],
         "scores": scores,
         "sentences": [{key: s[key] for key in s.keys() - {"layers", "heads"}} for s in sentences],
-        "tables": deflated(head_tables(others or {}, tasks, states)),
-        "claims": claim_tables(others or {}),
+        "tables": deflated(of_heads),
+        "measures": measures_of(of_heads),
+        "claims": claim_tables(others, papers),
     }
-    kept = fitted(payload, limit)
-    described = f"Head explorer, {layers} layers x {heads} heads, sentences: {len(kept['sentences'])}"
-    return HeadView(rendered(kept), described, height)
 
 
 def head_view(
@@ -119,11 +129,11 @@ def head_view(
     max_tokens: int = 128,
     height: int = 760,
 ) -> HeadView:
-    """What every head of an encoder attends to on one or two texts, to be shown as the last value of a cell.
+    """What every head of an encoder attends to in one or two texts; a notebook shows it as the last value of a cell.
 
-    `roles` are registered sieves, own ones too, or relations, which need `relations` of these texts. `table` is a role
-    table of the same encoder; without it the page has the scores on this text alone. Raises InputError as `pack` and
-    `explorer` do.
+    `roles` are registered sieves, also your own, or relations, which need the `relations` of these texts. `table` is a
+    role table of the same encoder; without it, the page has only the scores on this text. Raises InputError as `pack`
+    and `explorer` do.
     """
     example = Example(OWN, text_a, text_b)
     known = None if table is None else grouped(table)
@@ -133,7 +143,7 @@ def head_view(
 
 
 def about(role: str) -> str:
-    """What a role's sieve names, in a sentence; of a registered sieve the first line of its docstring."""
+    """One sentence on the tokens that a role's sieve marks; for a registered sieve, the first line of its docstring."""
     documented = SIEVES[role].function.__doc__ if role in SIEVES else None
     if role in ABOUT or documented:
         return ABOUT.get(role) or documented.strip().split("\n")[0]
@@ -145,7 +155,7 @@ def about(role: str) -> str:
 def _names(
     scores: Mapping[str, Mapping[str, Any]], sentences: Sequence[Sentence]
 ) -> tuple[list[str], list[str]]:
-    """The tasks and states of scores and sentences, each in the order they come in."""
+    """The tasks and states of scores and sentences, each in order of appearance."""
     tasks = [*scores, *(sentence["task"] for sentence in sentences)]
     scored = [state for states in scores.values() for state in states]
     states = [*scored, *(state for sentence in sentences for state in sentence["attention"])]
@@ -153,13 +163,13 @@ def _names(
 
 
 def _in_order(roles: Iterable[Any]) -> list[str]:
-    """The distinct roles, the published ones first and in their order."""
+    """The distinct roles: first the published ones, in their order."""
     found = [*dict.fromkeys(roles)]
     return sorted(found, key=lambda role: ROLES.index(role) if role in ROLES else len(ROLES))
 
 
 def _shape(table: pd.DataFrame | None, sentences: Sequence[Sentence]) -> tuple[int, int]:
-    """Layers and heads that the table and the sentences agree on."""
+    """Layers and heads, which must be the same in the table and the sentences."""
     shapes = {(sentence["layers"], sentence["heads"]) for sentence in sentences}
     shapes |= set() if table is None else {shape_of(table)}
     if not shapes:

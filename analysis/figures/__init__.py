@@ -15,7 +15,6 @@ HOMES = {
     "LABELS": "labels",
     "differing_labels": "labels",
     "label_differences": "labels",
-    "small_role_map": "small_map",
     "style": "theme",
     "finding": "words",
     "learnt": "training",

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Collection, Sequence
 
-import matplotlib.pyplot as plt
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
@@ -15,7 +14,8 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 from matplotlib.textpath import TextPath, text_to_path
 
-from analysis.figures.theme import BLACK, BLUE, DOUBLE, VERMILION, canvas, in_order, ink
+from analysis.figures.colours import BLACK, BLUE, VERMILION, ink
+from analysis.figures.theme import in_order, rows_of_axes
 
 FONT_SIZE = 8.0  # points
 PADDING, GAP = 3.0, 4.0  # points: inside a box, between boxes
@@ -25,18 +25,12 @@ CURRENT = "tokens of the sequence, in order (thick outline: the current token; a
 
 
 def sieve_diagram(
-    tokens: list[str],
-    sieve: Float[np.ndarray, "token token"],
-    query: int,
-    axes: Axes | None = None,
-    role: str = "",
-    title: str = "",
-) -> Axes:
+    axes: Axes, tokens: list[str], sieve: Float[np.ndarray, "token token"], query: int, role: str = ""
+) -> None:
     """One sequence as boxes, with arrows from token `query` to the tokens in its row of the sieve.
 
     The opacity of an arrow is its weight relative to the largest of the row. Source: Pande 2021, sieves.
     """
-    axes = canvas(axes, width=DOUBLE, height=1.0)
     left, right = _box_edges(tokens)
     centres = (left + right) / 2
     weights = sieve[query] / (sieve[query].max() or 1.0)
@@ -46,10 +40,9 @@ def sieve_diagram(
         _draw_token(axes, token, box, float(weights[position]), position == query, ink(role), text_size)
     for target in np.flatnonzero(weights):
         _draw_arrow(axes, centres, query, int(target), 0.25 + 0.75 * float(weights[target]), ink(role))
-    axes.set(xlim=(-2, right[-1] + 2), ylim=(-0.48, 1.3), xticks=[], yticks=[], xlabel=CURRENT, title=title)
+    axes.set(xlim=(-2, right[-1] + 2), ylim=(-0.48, 1.3), xticks=[], yticks=[], xlabel=CURRENT)
     axes.set_ylabel(role or "sieve", rotation=0, ha="right", va="center", y=0.17)
     axes.spines[:].set_visible(False)
-    return axes
 
 
 def sieve_diagrams(
@@ -57,24 +50,21 @@ def sieve_diagrams(
 ) -> Figure:
     """One sieve diagram per role, stacked; `queries` names the current token of each role."""
     roles = in_order(sieves)
-    figure, column = plt.subplots(
-        len(roles), 1, figsize=(DOUBLE, 0.62 * len(roles) + 0.3), squeeze=False, layout="constrained"
-    )
-    for axes, role in zip(column.flat, roles, strict=True):
-        sieve_diagram(tokens, sieves[role], queries[role], axes, role)
+    figure, column = rows_of_axes(len(roles), 1, 0.62, 0.3)
+    for axes, role in zip(column, roles, strict=True):
+        sieve_diagram(axes, tokens, sieves[role], queries[role], role)
         axes.set_xlabel("")
-    column[-1, 0].set_xlabel(CURRENT)
+    column[-1].set_xlabel(CURRENT)
     return figure
 
 
 def attention_map(
-    attention: Float[np.ndarray, "token token"], tokens: list[str], axes: Axes | None = None, title: str = ""
-) -> Axes:
+    axes: Axes, attention: Float[np.ndarray, "token token"], tokens: list[str], title: str = ""
+) -> None:
     """Heat map of one head's attention: a row per current token, dark = much attention, with its colour bar.
 
     Labels are thinned out when the tokens are too many to be read.
     """
-    axes = canvas(axes, width=DOUBLE / 2, height=3.0)
     image = axes.imshow(attention, cmap="mako_r", vmin=0, interpolation="nearest", aspect="equal")
     axes.figure.colorbar(image, ax=axes, label="attention (a row sums to 1)", shrink=0.8, pad=0.02)
     room = 72 * min(axes.get_window_extent().size) / axes.figure.dpi / len(tokens)  # points per token
@@ -85,19 +75,13 @@ def attention_map(
     axes.set_yticks(shown, **text)
     axes.tick_params(length=0, pad=2)
     axes.set(xlabel="attended token", ylabel="current token", title=title)
-    return axes
 
 
 def attention_maps(maps: dict[str, tuple[Float[np.ndarray, "token token"], list[str]]]) -> Figure:
     """One attention map per title, two in a row, each with its own colour scale. Source: Pande 2021."""
-    rows = math.ceil(len(maps) / 2)
-    figure, grid = plt.subplots(
-        rows, min(2, len(maps)), figsize=(DOUBLE, 3.1 * rows), squeeze=False, layout="constrained"
-    )
-    for axes, (title, (attention, tokens)) in zip(grid.flat, maps.items(), strict=False):
-        attention_map(attention, tokens, axes, title)
-    for surplus in grid.flat[len(maps) :]:
-        surplus.remove()
+    figure, grid = rows_of_axes(len(maps), 2, 3.1)
+    for axes, (title, (attention, tokens)) in zip(grid, maps.items(), strict=True):
+        attention_map(axes, attention, tokens, title)
     return figure
 
 

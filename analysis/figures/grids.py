@@ -10,21 +10,21 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from analysis.figures.colours import colour, ink
 from analysis.figures.theme import (
     DOUBLE,
     HEAD,
+    HEADS_BY_LAYER,
     ROLE_MARKERS,
     canvas,
-    colour,
     fill,
     grid_size,
+    heads_by_layer,
     in_order,
-    ink,
     integer_ticks,
     layer_head,
     layer_head_mesh,
     panels,
-    titled,
 )
 
 SCALE_ENDS = (3.0, 10.0, 30.0, 100.0)  # of the mean scores, and their reciprocals
@@ -41,17 +41,16 @@ CROSS = {"marker": "x", "color": "0.7", "linewidth": 0.5}
 LAYER_UPWARDS = "layer (0-based, layer 0 at the bottom)"
 
 
-def mean_maps(table: pd.DataFrame, tau: float, cap: float | None = None, title: str = "") -> Figure:
+def mean_maps(table: pd.DataFrame, tau: float) -> Figure:
     """Mean score of every head, a layer x head map per role; a dot marks heads with the role.
 
-    The scale is logarithmic and centred at 1, the score of uniform attention. It ends at `cap` and 1 / `cap`, by
-    default at the first of SCALE_ENDS that holds 98 % of the means; means beyond share the last colour. Grey cells
-    have no mean.
+    The scale is logarithmic and centred at 1, the score of uniform attention. It ends at the first of SCALE_ENDS, and
+    its reciprocal, that holds 98 % of the means; means beyond share the last colour. Grey cells have no mean.
     Source: Pande 2021, mean-score heat maps.
     """
     roles = in_order(table["role"])
     figure, axes = panels(len(roles), 5, _row_height(table, 5), HEAD, LAYER_UPWARDS)
-    cap = _scale_end(table["mean"]) if cap is None else cap
+    cap = _scale_end(table["mean"])
     for panel, role in zip(axes, roles, strict=True):
         means = np.maximum(layer_head(table, role, "mean"), 1 / cap)  # zero has no logarithm
         mesh = layer_head_mesh(panel, means, cmap="vlag", norm=LogNorm(1 / cap, cap))
@@ -65,24 +64,20 @@ def mean_maps(table: pd.DataFrame, tau: float, cap: float | None = None, title: 
     bar.set_ticks([*ticks], labels=[*ticks.values()], minor=False)
     bar.ax.minorticks_off()
     bar.ax.text(-0.4, tau, "τ", transform=bar.ax.get_yaxis_transform(), ha="right", va="center")
-    return titled(figure, title)
+    return figure
 
 
-def change_map(
-    change: pd.DataFrame, value: str = "difference", cap: float | None = None, title: str = ""
-) -> Figure:
+def change_map(change: pd.DataFrame) -> Figure:
     """Change of every head's mean score from pre-trained to fine-tuned, a layer x head map per role.
 
-    `change` has columns layer, head, role and `value`. The scale ends at plus and minus `cap`, by default
-    the 98th percentile of the sizes; cells beyond a third of it carry their sign. Source: Pande 2021, Q3.
+    `change` has columns layer, head, role and difference. The scale ends at plus and minus the 98th percentile of the
+    sizes; cells beyond a third of it carry their sign. Source: Pande 2021, Q3.
     """
     roles = in_order(change["role"])
     figure, axes = panels(len(roles), 5, _row_height(change, 5), HEAD, LAYER_UPWARDS)
-    sizes = change[value].abs().dropna()
-    cap = float(sizes.quantile(0.98)) if cap is None else cap
-    cap = cap or 1.0  # nothing changed anywhere
+    cap = float(change["difference"].abs().dropna().quantile(0.98)) or 1.0  # 1 if nothing changed anywhere
     for panel, role in zip(axes, roles, strict=True):
-        difference = layer_head(change, role, value)
+        difference = layer_head(change, role, "difference")
         mesh = layer_head_mesh(panel, difference, cmap="vlag", vmin=-cap, vmax=cap)
         for sign, marker in {1: "+", -1: "_"}.items():  # the two ends of the scale look alike in grey
             layers, heads = np.nonzero(np.nan_to_num(difference) * sign > cap / 3)
@@ -90,34 +85,31 @@ def change_map(
         panel.set_title(role)
     label = "change of the mean sieve bias score\n(fine-tuned minus pre-trained)"
     figure.colorbar(mesh, ax=axes, extend="both", aspect=40, pad=0.02, label=label)
-    return titled(figure, title)
+    return figure
 
 
-def assignment(table: pd.DataFrame, axes: Axes | None = None, title: str = "") -> Axes:
-    """Heads (grouped by layer) x roles: a full bar where a head has the role, a line where it has not.
+def assignment(table: pd.DataFrame) -> Axes:
+    """Heads (grouped by layer) x roles: a full bar if a head has the role, a line if it has not.
 
     Untestable roles are hatched at half height. Source: Pande 2021, functional-role assignment.
     """
     roles = in_order(table["role"])
-    axes = canvas(axes, width=DOUBLE, height=0.21 * len(roles) + 0.9)
+    axes = canvas(width=DOUBLE, height=0.21 * len(roles) + 0.9)
     layers, heads = grid_size(table)
     for row, role in enumerate(roles):
         verdict = layer_head(table, role, "assigned").ravel()
         looks = ((verdict == 1, fill(role)), (verdict == 0, NOT_REJECTED), (np.isnan(verdict), HATCHED))
         for chosen, look in looks:
             _verdict_bars(axes, np.flatnonzero(chosen), row, **look)
-    borders = np.arange(1, layers) * heads - 0.5
-    axes.vlines(borders, -0.5, len(roles) - 0.5, color="0.75", linewidth=0.5, zorder=0)
-    axes.set(xlim=(-0.5, layers * heads - 0.5), ylim=(len(roles) - 0.5, -0.5), title=title)
-    axes.set_xticks((np.arange(layers) + 0.5) * heads - 0.5, labels=[str(layer) for layer in range(layers)])
+    heads_by_layer(axes, layers, heads)
     axes.set_yticks(range(len(roles)), labels=roles)
     axes.tick_params(length=0)
-    axes.set(xlabel="layer (0-based; heads in order within each layer)", ylabel="role")
+    axes.set(ylim=(len(roles) - 0.5, -0.5), xlabel=HEADS_BY_LAYER, ylabel="role")
     _legend_verdicts(axes)
     return axes
 
 
-def role_map(tables: dict[str, pd.DataFrame], title: str = "") -> Figure:
+def role_map(tables: dict[str, pd.DataFrame]) -> Figure:
     """The role map: per task a grid of layers x heads, in each cell one mark per role the head has.
 
     Every role has its own place in the cell, which the legend repeats; a grey cross there means untestable.
@@ -135,7 +127,7 @@ def role_map(tables: dict[str, pd.DataFrame], title: str = "") -> Figure:
         panel.set_title(task)
     key = "Place of each role within the cell of a head (grey × there: untestable)"
     figure.legend(handles=_role_key(), ncols=4, loc="outside lower center", frameon=True, title=key)
-    return titled(figure, title)
+    return figure
 
 
 def _scale_end(means: pd.Series) -> float:
@@ -152,7 +144,7 @@ def _row_height(table: pd.DataFrame, columns: int) -> float:
 
 
 def _dots(axes: Axes, marked: np.ndarray, light: np.ndarray) -> None:
-    """A dot in every marked cell, white where the cell is dark."""
+    """A dot in every marked cell, white in dark cells."""
     layers, heads = np.nonzero(marked)
     size = min(4.0, (20 / marked.shape[1]) ** 2)  # points squared; smaller in narrow cells
     axes.scatter(heads, layers, s=size, c=np.where(light[marked], "white", "black"), linewidth=0)
@@ -176,7 +168,7 @@ def _legend_verdicts(axes: Axes) -> None:
 
 
 def _role_marks(axes: Axes, table: pd.DataFrame, roles: set[str], size: float) -> None:
-    """The marks of one task's role map; a role of the study that the task lacks is untestable there."""
+    """The marks of one task's role map; a role that is missing for the task is untestable there."""
     for row, names in enumerate(ROLE_MAP_ROWS):
         for column, role in enumerate(names):
             label = layer_head(table, role, "assigned") if role in roles else np.zeros((0, 0))

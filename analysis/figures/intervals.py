@@ -1,8 +1,7 @@
-"""Figures with intervals: what every head's estimate leaves open."""
+"""Figures with intervals: the uncertainty of the estimates of heads and claims."""
 
 import textwrap
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
@@ -13,18 +12,17 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from analysis.errors import InputError
+from analysis.figures.colours import BLUE, BROWN, MISSING, VERMILION
 from analysis.figures.labels import head_names
 from analysis.figures.theme import (
-    BLUE,
-    BROWN,
     DOUBLE,
-    MISSING,
-    VERMILION,
+    HEADS_BY_LAYER,
     canvas,
     grid_size,
+    heads_by_layer,
     in_order,
     panels,
-    titled,
+    rows_of_axes,
 )
 from analysis.statistics.significance import (
     AUDITED_ONLY,
@@ -35,7 +33,6 @@ from analysis.statistics.significance import (
     label_comparison,
 )
 
-LAYER_ACROSS = "layer (0-based; heads in order within each layer)"
 MEAN_ACROSS = "mean sieve bias score with its interval (1 = uniform attention; each panel has its own scale)"
 THRESHOLD = {"color": "black", "linestyle": "--", "linewidth": 0.8}
 CHANGE_UPWARDS = (
@@ -61,20 +58,15 @@ CHANGE_LOOKS = {
 BAND = {"color": "0.92", "linewidth": 0}
 
 
-def forest(table: pd.DataFrame, tau: float | int, nearest: int = 10, title: str = "") -> Figure:
+def forest(table: pd.DataFrame, tau: float | int, nearest: int = 10) -> Figure:
     """Mean score of the heads nearest to `tau` with their two-sided t intervals, a panel per role; a line at `tau`.
 
     `table` is that of `role_table`, one task and state. Heads are named layer-head and sorted by their mean; each panel
     has its own scale. Colour and mark tell the published from the audited label. A head without spread has no bar.
     """
     roles = in_order(table["role"])
-    columns = min(5, len(roles))
-    rows = -(-len(roles) // columns)
-    size = (DOUBLE, rows * (0.145 * nearest + 0.35) + 0.6)
-    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
-    for surplus in grid.flat[len(roles) :]:
-        surplus.remove()
-    for axes, role in zip(grid.flat, roles, strict=False):
+    figure, grid = rows_of_axes(len(roles), 5, 0.145 * nearest + 0.35, 0.6)
+    for axes, role in zip(grid, roles, strict=True):
         _forest_panel(axes, table[table["role"] == role].dropna(subset="mean"), tau, nearest)
         axes.set_title(role)
     figure.supxlabel(MEAN_ACROSS)
@@ -82,7 +74,7 @@ def forest(table: pd.DataFrame, tau: float | int, nearest: int = 10, title: str 
     marks = [Line2D([], [], linestyle="", label=name, **look) for name, look in LABEL_LOOKS.items()]
     figure.legend(handles=[Line2D([], [], label=f"τ = {tau:g}", **THRESHOLD), *marks], ncols=len(marks) + 1,
                   loc="outside upper center", columnspacing=1, handletextpad=0.3)  # fmt: skip
-    return titled(figure, title)
+    return figure
 
 
 def _forest_panel(axes: Axes, rows: pd.DataFrame, tau: float | int, nearest: int) -> None:
@@ -105,7 +97,7 @@ def _forest_panel(axes: Axes, rows: pd.DataFrame, tau: float | int, nearest: int
     axes.xaxis.set_major_locator(MaxNLocator(3))
 
 
-def change_intervals(table: pd.DataFrame, role: str, margin: float | int, title: str = "") -> Figure:
+def change_intervals(table: pd.DataFrame, role: str, margin: float | int) -> Figure:
     """Change of every head's mean score for one role with its interval, heads grouped by layer, a row per task.
 
     `table` is that of `compare`, with or without a column task. Colour and mark tell the class of change; the
@@ -115,14 +107,15 @@ def change_intervals(table: pd.DataFrame, role: str, margin: float | int, title:
     shown = _rows_of(table, role)
     layers, heads = grid_size(table)
     tasks = dict(iter(shown.groupby("task", sort=False))) if "task" in shown else {"": shown}
-    figure, axes = panels(len(tasks), 1, 1.3, LAYER_ACROSS, CHANGE_UPWARDS)
+    figure, axes = panels(len(tasks), 1, 1.3, HEADS_BY_LAYER, CHANGE_UPWARDS)
     for panel, (task, rows) in zip(axes, tasks.items(), strict=True):
         _changes(panel, rows, heads)
-        _heads_by_layer(panel, layers, heads)
+        heads_by_layer(panel, layers, heads)
         _margin(panel, margin)
         panel.set_title(task)
     figure.legend(handles=_change_key(), ncols=len(CHANGE_LOOKS) + 1, loc="outside lower center")
-    return titled(figure, title or f"role {role}")
+    figure.suptitle(f"role {role}")
+    return figure
 
 
 def _rows_of(table: pd.DataFrame, role: str) -> pd.DataFrame:
@@ -131,15 +124,6 @@ def _rows_of(table: pd.DataFrame, role: str) -> pd.DataFrame:
         known = ", ".join(table["role"].unique())
         raise InputError(f"role {role!r} is not in the table: choose from {known}")
     return rows
-
-
-def _heads_by_layer(axes: Axes, layers: int, heads: int) -> None:
-    """The axis of all heads: a tick in the middle of each layer, pale lines between layers."""
-    axes.vlines(np.arange(1, layers) * heads - 0.5, 0, 1, transform=axes.get_xaxis_transform(),
-                color="0.75", linewidth=0.5, zorder=0)  # fmt: skip
-    axes.set_xlim(-0.5, layers * heads - 0.5)
-    axes.set_xticks((np.arange(layers) + 0.5) * heads - 0.5, labels=map(str, range(layers)))
-    axes.tick_params(axis="x", length=0)
 
 
 def _changes(axes: Axes, rows: pd.DataFrame, heads: int) -> None:
@@ -177,7 +161,7 @@ POINT = {"marker": "o", "markersize": 5, "markeredgecolor": "black", "linestyle"
 RUN = {"marker": "|", "markersize": 9, "color": VERMILION, "linestyle": "", "markeredgewidth": 1.2}
 
 
-def claim_intervals(claims: pd.DataFrame, seeds: pd.DataFrame, title: str = "") -> Figure:
+def claim_intervals(claims: pd.DataFrame, seeds: pd.DataFrame) -> Figure:
     """Estimate and interval of every claim beside its bound (line); ticks: the estimates of single runs.
 
     `claims` as `claim_table` gives it, `seeds` as `seed_table`. The claims stand in words. They measure different
@@ -187,7 +171,7 @@ def claim_intervals(claims: pd.DataFrame, seeds: pd.DataFrame, title: str = "") 
     ids, statements = zip(*claims["claim"].str.split(": ", n=1), strict=True)
     names = [textwrap.fill(f"{words} ({name})", 44) for name, words in zip(ids, statements, strict=True)]
     lines = max(2, *(name.count("\n") + 1 for name in names))
-    axes = canvas(None, DOUBLE, 0.135 * lines * len(claims) + 0.9)
+    axes = canvas(DOUBLE, 0.135 * lines * len(claims) + 0.9)
     axes.axvspan(0, 1.1, color=MISSING, alpha=0.5, linewidth=0)
     axes.axvline(0, color="black", linewidth=0.8)
     for height, (name, row) in enumerate(zip(ids, claims.itertuples(), strict=True)):
@@ -201,7 +185,7 @@ def claim_intervals(claims: pd.DataFrame, seeds: pd.DataFrame, title: str = "") 
     axes.tick_params(axis="y", length=0)
     axes.set_xticks([0], labels=["bound"])
     axes.figure.legend(handles=_key(), ncols=4, loc="outside lower center")
-    return titled(axes.figure, title)
+    return axes.figure
 
 
 def _draw(axes: Axes, height: int, row: tuple, runs: np.ndarray) -> None:

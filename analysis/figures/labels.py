@@ -5,9 +5,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.theme import BLACK, DOUBLE, canvas, in_order, titled
+from analysis.figures.colours import BLACK
+from analysis.figures.theme import DOUBLE, canvas, in_order
+from analysis.statistics.roles import LABELS
 
-LABELS = {"assigned": "published", "assigned_audited": "audited", "assigned_controlled": "controlled"}
 MARKS = {
     True: {"marker": "o", "s": 26, "facecolor": BLACK, "edgecolor": BLACK, "linewidth": 0.8},
     False: {"marker": "o", "s": 26, "facecolor": "white", "edgecolor": BLACK, "linewidth": 0.8},
@@ -43,7 +44,7 @@ def head_names(table: pd.DataFrame) -> pd.Series:
     return table["layer"].astype(str) + "-" + table["head"].astype(str)
 
 
-def label_differences(table: pd.DataFrame, title: str = "") -> Figure:
+def label_differences(table: pd.DataFrame) -> Figure:
     """The heads whose labels differ, as a small table: a row per role and combination of labels, a column per task.
 
     `table` is that of `differing_labels`. A full circle is the label, an empty one none, a cross untestable. Few heads
@@ -52,7 +53,7 @@ def label_differences(table: pd.DataFrame, title: str = "") -> Figure:
     labels, tasks = list(table.index.names[1:]), list(table.columns)
     start = ROLE_WIDTH + LABEL_WIDTH * len(labels)
     places = start + (DOUBLE - start) / len(tasks) * np.arange(len(tasks))
-    axes = canvas(None, DOUBLE, ROW * max(len(table), 1) + HEADING)
+    axes = canvas(DOUBLE, ROW * max(len(table), 1) + HEADING)
     axes.set(xlim=(0, DOUBLE), ylim=(ROW * max(len(table), 1), -HEADING))
     axes.axis("off")
     _headings(axes, labels, tasks, places)
@@ -69,7 +70,7 @@ def label_differences(table: pd.DataFrame, title: str = "") -> Figure:
             axes.text(place, height, shortened(names), va="center", fontsize=7.5)
     if table.empty:
         axes.text(0, ROW / 2, "the labels are the same everywhere", va="center")
-    return titled(axes.figure, title)
+    return axes.figure
 
 
 def shortened(names: str) -> str:

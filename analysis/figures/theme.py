@@ -16,27 +16,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from analysis.errors import InputError
+from analysis.figures.colours import MISSING, ROLE_COLOURS, colour, ink
 
 SINGLE, DOUBLE = 3.3, 6.9  # inches: one and two columns of a printed page
 
-# The palette of Okabe and Ito, which every figure takes its colours from; brown and wine complete the ten, and differ
-# from their neighbours in lightness too.
-BLACK, ORANGE, SKY, GREEN, YELLOW = "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442"
-BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
-BROWN, WINE = "#8C510A", "#882255"
-GREY = "#777777"
-ROLE_COLOURS = {
-    "local": BLUE,
-    "syntactic": GREEN,
-    "delimiter": VERMILION,
-    "nsubj": YELLOW,
-    "dobj": PURPLE,
-    "amod": ORANGE,
-    "advmod": BROWN,
-    "block": BLACK,
-    "cls": SKY,
-    "sep": WINE,
-}
 ROLE_MARKERS = {
     "local": "s",
     "syntactic": "o",
@@ -49,10 +32,8 @@ ROLE_MARKERS = {
     "cls": "*",
     "sep": "d",
 }
-OTHER_COLOUR, OTHER_MARKER = "0.45", "o"
-MISSING = "0.85"
 LAYER, HEAD = "layer (0-based)", "head (0-based)"
-SCORE = "sieve bias score (1 = uniform attention)"
+HEADS_BY_LAYER = "layer (0-based; heads in order within each layer)"
 
 
 def style() -> None:
@@ -89,33 +70,14 @@ def in_order(roles: Iterable[str]) -> list[str]:
     return known + [role for role in found if role not in known]
 
 
-def colour(role: str) -> str:
-    """The colour of a role, grey for one without a colour of its own."""
-    return ROLE_COLOURS.get(role, OTHER_COLOUR)
-
-
-def ink(role: str) -> tuple[float, ...]:
-    """The colour of a role for lines and outlines: light colours are darkened so that they show on white."""
-    red_green_blue = np.array(mpl.colors.to_rgb(colour(role)))
-    light = red_green_blue @ [0.2126, 0.7152, 0.0722] > 0.7  # Rec. 709: how light it prints in grey
-    return tuple((0.6 if light else 1.0) * red_green_blue)
-
-
 def fill(role: str) -> dict[str, object]:
     """Colours of a role's bars and marks, with a thin outline."""
     return {"facecolor": colour(role), "edgecolor": ink(role), "linewidth": 0.4}
 
 
-def titled(figure: Figure, title: str) -> Figure:
-    """The figure with a title, where there is one."""
-    if title:
-        figure.suptitle(title)
-    return figure
-
-
-def canvas(axes: Axes | None, width: float = SINGLE, height: float = 2.4) -> Axes:
-    """The axes given, else those of a new figure (inches)."""
-    return plt.subplots(figsize=(width, height), layout="constrained")[1] if axes is None else axes
+def canvas(width: float, height: float) -> Axes:
+    """The axes of a new figure (inches)."""
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
 def panels(count: int, columns: int, height: float, across: str, upwards: str) -> tuple[Figure, list[Axes]]:
@@ -123,19 +85,37 @@ def panels(count: int, columns: int, height: float, across: str, upwards: str) -
 
     `height` is that of a row (inches); `across` and `upwards` name the axes.
     """
-    columns = min(columns, count)
-    rows = math.ceil(count / columns)
-    figure, grid = plt.subplots(
-        rows, columns, figsize=(DOUBLE, rows * height + 0.6), sharex=True, sharey=True, squeeze=False,
-        layout="constrained",
-    )  # fmt: skip
-    for surplus in grid.flat[count:]:
-        surplus.remove()
-    for lowest in grid.flat[max(count - columns, 0) : count]:
+    figure, axes = rows_of_axes(count, columns, height, 0.6, sharex=True, sharey=True)
+    for lowest in axes[-columns:]:
         lowest.tick_params(labelbottom=True)
         lowest.set_xlabel(across)
     figure.supylabel(upwards)
+    return figure, axes
+
+
+def rows_of_axes(
+    count: int, columns: int, height: float, rest: float = 0.0, **options: object
+) -> tuple[Figure, list[Axes]]:
+    """A double-column figure of `count` axes, filled row by row; the options are those of `plt.subplots`.
+
+    `height` is that of a row, `rest` the height of all else (inches).
+    """
+    columns = min(columns, count)
+    rows = math.ceil(count / columns)
+    size = (DOUBLE, rows * height + rest)
+    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **options)
+    for surplus in grid.flat[count:]:
+        surplus.remove()
     return figure, list(grid.flat[:count])
+
+
+def heads_by_layer(axes: Axes, layers: int, heads: int) -> None:
+    """The horizontal axis of all heads: a tick in the middle of each layer, pale lines between layers."""
+    axes.vlines(np.arange(1, layers) * heads - 0.5, 0, 1, transform=axes.get_xaxis_transform(),
+                color="0.75", linewidth=0.5, zorder=0)  # fmt: skip
+    axes.set_xlim(-0.5, layers * heads - 0.5)
+    axes.set_xticks((np.arange(layers) + 0.5) * heads - 0.5, labels=map(str, range(layers)))
+    axes.tick_params(axis="x", length=0)
 
 
 def grid_size(table: pd.DataFrame) -> tuple[int, int]:
@@ -144,7 +124,7 @@ def grid_size(table: pd.DataFrame) -> tuple[int, int]:
 
 
 def layer_head(table: pd.DataFrame, role: str, value: str) -> Float[np.ndarray, "layer head"]:
-    """Column `value` of one role as layers x heads; NaN where it is missing.
+    """Column `value` of one role as layers x heads; NaN if it is missing.
 
     Raises InputError when the table holds a head more than once (several tasks or states).
     """

@@ -2,16 +2,15 @@
 
 import itertools
 
-import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from analysis.figures.theme import BLACK, BLUE, DOUBLE, GREEN, ORANGE, VERMILION, titled
+from analysis.figures.colours import BLACK, BLUE, GREEN, ORANGE, VERMILION
+from analysis.figures.theme import rows_of_axes
 
-LOOKS = tuple(
-    zip((BLACK, BLUE, VERMILION, GREEN, ORANGE), "os^Dv", strict=True)
-)  # of the runs, again from the first
+# Colour and marker of the first run, the second and on; then again from the first.
+LOOKS = tuple(zip((BLACK, BLUE, VERMILION, GREEN, ORANGE), "os^Dv", strict=True))
 
 
 def learnt(rows: pd.DataFrame) -> str:
@@ -27,16 +26,14 @@ def learnt(rows: pd.DataFrame) -> str:
     )
 
 
-def training_curves(history: pd.DataFrame, title: str = "") -> Figure:
+def training_curves(history: pd.DataFrame) -> Figure:
     """Every measure of the log over epochs, a panel per measure and a line per run.
 
     `history` has columns seed, epoch, measure, value (loss in nats, scores as proportions or correlations).
     """
     measures, runs = list(dict.fromkeys(history["measure"])), list(dict.fromkeys(history["seed"]))
-    figure, grid = plt.subplots(
-        1, max(len(measures), 1), figsize=(DOUBLE, 1.7), squeeze=False, layout="constrained"
-    )
-    for axes, measure in zip(grid.flat, measures, strict=False):
+    figure, grid = rows_of_axes(len(measures), len(measures), 1.7)
+    for axes, measure in zip(grid, measures, strict=True):
         for run, (colour, marker) in zip(runs, itertools.cycle(LOOKS), strict=False):
             rows = history[(history["measure"] == measure) & (history["seed"] == run)]
             axes.plot(rows["epoch"], rows["value"], color=colour, marker=marker, markersize=3.5, linewidth=1,
@@ -45,5 +42,5 @@ def training_curves(history: pd.DataFrame, title: str = "") -> Figure:
         axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
         axes.margins(y=0.1)
         axes.set_xlim(0, 1.05 * history["epoch"].max())
-    figure.legend(*grid[0, 0].get_legend_handles_labels(), ncols=6, loc="outside upper center")
-    return titled(figure, title)
+    figure.legend(*grid[0].get_legend_handles_labels(), ncols=6, loc="outside upper center")
+    return figure

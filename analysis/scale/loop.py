@@ -31,7 +31,7 @@ CHUNK = 256  # sequences of a part
 class Settings:
     """What the scores of a run depend on besides the encoder and the inputs.
 
-    `roles` names sieves or relations, "bank" all elementary sieves and the relations of Universal Dependencies;
+    `roles` names sieves or relations; "bank" names all elementary sieves and all relations of Universal Dependencies.
     `parser` is "gold", a spaCy pipeline, or None (no relations); `keep` is "scores" or "moments".
     """
 
@@ -44,7 +44,7 @@ class Settings:
 
     @property
     def named(self) -> list[str]:
-        """The roles one by one, the same whatever relations the data show; raises InputError if unknown."""
+        """The names of the roles, which do not depend on the data; raises InputError for an unknown one."""
         roles = None if self.roles == (BANK,) else self.roles
         return list(resolve(roles, set(UNIVERSAL), self.arithmetic))
 
@@ -60,16 +60,15 @@ def extract_shard(
 ) -> Path:
     """Writes one shard (0-based) of a run unless its file is there already; returns the file's path.
 
-    All its rows are read once before the first is scored, so that a bad one costs no time. A killed shard
-    leaves nothing under that name. Raises InputError for bad input, a shard out of range, an output folder of
-    another run and a full disk.
+    All rows are read before the first is scored, so that a bad row costs little time. A process that is killed leaves
+    no file under that name. Raises InputError for bad input, a shard out of range, an output folder of another run and
+    a full disk.
     """
     examples = corpus.examples(shard, settings.shards)
     run = identity(corpus, encoder, settings)
     check_output(output, run)
     path = shard_path(output, shard, settings.shards)
-    if path.exists():
-        read_provenance(path)
+    if is_finished(path):
         return path
     total = sum(1 for _ in examples)
     claim(output, run)
@@ -87,26 +86,25 @@ def write_scores(
     budget: int,
     total: int | None = None,
 ) -> None:
-    """Scores the parts of a shard into its file; `total` sequences show a progress bar.
+    """Scores the parts of a shard into its file; with `total` sequences given, a progress bar shows.
 
-    Raises InputError as `extract` and `write_shard` do, and where a file cannot be read.
+    Raises InputError as `extract` and `write_shard` do, and for a file that cannot be read.
     """
     remove_unfinished(path)
     about = about | {"device": encoder.provenance["device"], "versions": versions()}
-    with closing(
-        _scores(parts, encoder, settings, budget, total)
-    ) as scores:  # its bar ends before an error shows
+    # Closing ends the progress bar before an error is printed.
+    with closing(_scores(parts, encoder, settings, budget, total)) as scores:
         write_shard(path, scores, about)
 
 
 def parsed(examples: Iterator[Example], parser: str | None) -> Iterator[Part]:
-    """The examples in parts of CHUNK, with their relations where a parser is named (see `parse`)."""
+    """The examples in parts of CHUNK, with their relations if a parser is named (see `parse`)."""
     for chunk in chunks(examples, CHUNK):
         yield chunk, None if parser is None else parse(chunk, parser)
 
 
 def remove_unfinished(path: Path) -> None:
-    """Removes what a killed process left of a shard's file."""
+    """Removes the unfinished file of a shard that a killed process left."""
     for unfinished in path.parent.glob(f".{path.stem}-*"):
         unfinished.unlink(missing_ok=True)
 
@@ -134,8 +132,13 @@ def shard_path(output: Path, shard: int, shards: int) -> Path:
     return output / f"shard-{shard:05d}-of-{shards:05d}.parquet"
 
 
+def is_finished(path: Path) -> bool:
+    """Whether the file of a shard is there; raises InputError if it is damaged."""
+    return path.exists() and bool(read_provenance(path))
+
+
 def identity(corpus: Corpus, encoder: Encoder, settings: Settings) -> dict[str, Any]:
-    """What makes a run that run: encoder, parameters, and the names and sizes (bytes) of its inputs."""
+    """What identifies a run: encoder, parameters, and the names and sizes (bytes) of its inputs."""
     about = {name: value for name, value in encoder.provenance.items() if name != "device"}
     heads = {"layers": encoder.layers, "heads": encoder.heads, "roles": settings.named}
     inputs = {"columns": [*corpus.columns], "inputs": corpus.sizes}
@@ -143,7 +146,7 @@ def identity(corpus: Corpus, encoder: Encoder, settings: Settings) -> dict[str, 
 
 
 def check_output(output: Path, run: dict[str, Any]) -> None:
-    """Raises InputError where the output folder belongs to another run."""
+    """Raises InputError if the output folder belongs to another run."""
     path = output / "run.json"
     if path.exists():
         _same(path, read_run(output), run)
@@ -152,7 +155,7 @@ def check_output(output: Path, run: dict[str, Any]) -> None:
 
 
 def claim(output: Path, run: dict[str, Any]) -> None:
-    """Records in the output folder which run it belongs to; raises InputError where that cannot be written."""
+    """Records in the output folder which run it belongs to; raises InputError if that cannot be written."""
     path = output / "run.json"
     if path.exists():
         return
@@ -163,7 +166,7 @@ def claim(output: Path, run: dict[str, Any]) -> None:
 
 
 def read_run(output: Path) -> dict[str, Any]:
-    """The run an output folder belongs to; raises InputError where that is not recorded."""
+    """The run an output folder belongs to; raises InputError if none is recorded."""
     path = output / "run.json"
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -186,15 +189,16 @@ def _shown(value: Any) -> str:
 def _scores(
     parts: Iterable[Part], encoder: Encoder, settings: Settings, budget: int, total: int | None
 ) -> Iterator[xr.DataArray]:
-    options = settings.named, settings.arithmetic, settings.max_tokens, budget
+    reading = {"arithmetic": settings.arithmetic, "max_tokens": settings.max_tokens, "budget": budget}
+    roles = settings.named
     with tqdm(total=total, desc="attention", unit="sequence", disable=total is None) as bar:
         try:
             for examples, relations in parts:
-                # Without a parser no relation is known: such roles are absent, and every shard has the same roles.
+                # Without a parser there are no relations: the roles of relations are absent, but every shard has them.
                 known = {each.id: () for each in examples} if relations is None else relations
-                yield extract(encoder, examples, known, *options, progress=False)
+                yield extract(encoder, examples, known, roles, progress=False, **reading)
                 bar.update(len(examples))
-        except OSError as error:  # of what is read or computed: what fails at writing does not pass here
+        except OSError as error:  # of reading; errors of writing do not pass here
             reason = error.strerror or " ".join(str(error).split())
             name = f"{error.filename}: " if error.filename else ""
             raise InputError(

@@ -1,8 +1,8 @@
 """The Parquet file of one shard: scores sequence by sequence, or their moments alone, with their provenance.
 
 A file of scores has one row per sequence: its id, tokens, separators, units (one number per role), and a column
-per role with the scores of all heads, layer by layer (NaN where the sequence lacks the role). A file of moments
-has one row per role, layer and head (see `moments`). The metadata hold, as JSON, what makes a run that run.
+per role with the scores of all heads, layer by layer (NaN if the role is absent). A file of moments has one row per
+role, layer and head (see `moments`). The metadata hold, as JSON, what identifies a run.
 """
 
 import json
@@ -26,8 +26,7 @@ Provenance = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Kind:
-    """What a shard keeps: the columns of its file, the tables it writes of scores that stream in, and how
-    moments are read back."""
+    """What a shard keeps: the columns of its file, how scores become tables, and how moments are read back."""
 
     schema: Callable[[Provenance], pa.Schema]
     tables: Callable[[Iterable[xr.DataArray], Provenance], Iterator[pa.Table]]
@@ -37,7 +36,8 @@ class Kind:
 def write_shard(path: Path, scores: Iterable[xr.DataArray], provenance: Provenance) -> None:
     """Writes the scores of a shard, part by part, or their moments, as `provenance["keep"]` says.
 
-    Whole or not at all; no more than one part is in memory. Raises InputError where the disk does not take it.
+    The file is written whole or not at all; no more than one part is in memory. Raises InputError if it cannot be
+    written.
     """
     kind = KINDS[provenance["keep"]]
     schema = kind.schema(provenance).with_metadata({"provenance": json.dumps(provenance)})
@@ -51,7 +51,7 @@ def write_shard(path: Path, scores: Iterable[xr.DataArray], provenance: Provenan
 
 
 def read_provenance(path: Path) -> dict[str, Any]:
-    """What was extracted, and with what; raises InputError for a file that is damaged or not of a shard."""
+    """The metadata of a shard; raises InputError for a file that is damaged or no shard."""
     try:
         return json.loads(pq.read_metadata(path).metadata[b"provenance"])
     except (OSError, pa.lib.ArrowException, KeyError, TypeError, ValueError) as error:
@@ -71,7 +71,7 @@ def read_scores(path: Path) -> Iterator[xr.DataArray]:
 
 
 def read_moments(path: Path) -> xr.Dataset:
-    """The moments of a shard, read, or made of its scores part by part; raises InputError for a damaged file."""
+    """The moments of a shard, or of its scores part by part; raises InputError for a damaged file."""
     provenance = read_provenance(path)
     try:
         with pq.ParquetFile(path) as file:
@@ -81,7 +81,7 @@ def read_moments(path: Path) -> xr.Dataset:
 
 
 def merged(parts: Iterable[xr.Dataset], provenance: Provenance) -> xr.Dataset:
-    """The moments of all parts together; of no part, those of no sequence."""
+    """The moments of all parts together; without a part, those of no sequence."""
     shape = (0, len(provenance["roles"]), provenance["layers"], provenance["heads"])
     nothing = xr.DataArray(
         np.zeros(shape),

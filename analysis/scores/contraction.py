@@ -17,17 +17,17 @@ from analysis.scores.forms import Band, Columns, Form, Full, Ranges, Rectangles,
 Attention = Float[Tensor, "batch head token token"]
 Scores = Float[Tensor, "batch role head"]
 Forms = Sequence[Mapping[int, Form]]
-Placed = Sequence[tuple[int, int, Form]]  # sequence and role that a form belongs to, in this order
+Placed = Sequence[tuple[int, int, Form]]  # sequence, role, and the form that belongs to them
 NO_ENTROPIES = np.zeros((0, 0, 0), np.float32)
 
 
 class Packed(NamedTuple):
-    """The sieves of a padded batch as arrays, form by form; the axis `role` has the roles with such a form.
+    """The sieves of a padded batch as arrays, one group per form; the axis `role` holds the roles of that form.
 
-    Columns: what every token receives from the `rows` of a group (all rows, say, or those of one text), which are
-    multiplied by their entropy first where `weighed`; a role sums its `columns` over the groups. Bands: the diagonals
-    `steps` positions after the main one, with the same weights for all sequences of a kind. Rectangles: cells
-    (row, column), those of sequence b from `starts[b]` on. Full: any weights.
+    Columns: the attention to every token from the `rows` of a group (all rows, or those of one text); `weighed` groups
+    first multiply rows by their entropy; a role sums its `columns` over the groups. Bands: the diagonals `steps`
+    positions after the main one; sequences of the same kind share their weights. Rectangles: cells (row, column); the
+    cells of sequence b start at `starts[b]`. Full: any weights.
     """
 
     entropy: bool  # whether any form needs the entropies of rows
@@ -49,13 +49,12 @@ class Packed(NamedTuple):
 
 
 class Contraction:
-    """The sieves of one padded batch, ready to be summed against any layer's attention.
+    """The sieves of one padded batch; called with the attention of a layer, it gives sum(sieve * map).
 
-    `forms[i][j]` is the sieve of sequence i and role j, left out where absent; `ranges[j]` are the sieves of a role on
-    word pairs, for all sequences together. Roles marked in `entropy` see every row of a map multiplied by the row's
-    entropy (nats). Called with attention, it gives sum(sieve * map) for every sequence, role and head; padding and
-    absent roles give 0. `entropies` are taken in the place of the rows' own where given. Attention in float32 on a CPU
-    is summed by `kernel`.
+    The result has every sequence, role and head; padding and absent roles give 0. `forms[i][j]` is the sieve of
+    sequence i and role j, if the role is present; `ranges[j]` are the word pairs of a role in all sequences. For roles
+    marked in `entropy`, every row of a map is multiplied by its entropy (nats), or by `entropies` if they are given.
+    `kernel` computes the sums of float32 attention on a CPU.
     """
 
     def __init__(
@@ -108,10 +107,10 @@ class Contraction:
 
 
 def _share_threads() -> None:
-    """Compiled code uses as many threads as torch does."""
+    """Lets compiled code use as many threads as torch."""
     threads = torch.get_num_threads()
     numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-    if torch.get_num_threads() != threads:  # numba's start sets the threads of an OpenMP that both may share
+    if torch.get_num_threads() != threads:  # numba's start sets the threads of a shared OpenMP
         torch.set_num_threads(threads)
 
 
@@ -130,7 +129,7 @@ def contract(
     result: Scores,
     entropies: Float[Tensor, "batch head row"] | None = None,
 ) -> None:
-    """Adds sum(sieve * map) of every sequence, role and head to `result`: what `kernel` does, on any device."""
+    """Adds sum(sieve * map) of every sequence, role and head to `result`, as `kernel` does, on any device."""
     batch, _, tokens, _ = attention.shape
     if entropies is None:
         entropies = row_entropies(attention) if sieves.entropy else attention.new_ones(1)
@@ -162,19 +161,19 @@ def _add(result: Scores, roles: Tensor, weights: Tensor, found: Float[Tensor, "b
 
 
 def _compatible(form: Form, entropy: bool) -> Form:
-    """Rows weighed by their entropy are worked out for columns and full matrices only."""
+    """The form itself; a full matrix for other forms than columns if rows are multiplied by their entropy."""
     return Full(form.matrix()) if entropy and isinstance(form, Band | Rectangles) else form
 
 
 def _places(placed: Placed) -> tuple[Int[np.ndarray, " role"], dict[int, int]]:
-    """The roles that have some form, and the place of each among them."""
+    """The roles among the placed forms, and the position of each."""
     roles = sorted({role for _, role, _ in placed})
     return np.array(roles, int), {role: place for place, role in enumerate(roles)}
 
 
 def _columns(placed: Placed, batch: int, length: int, entropy: Sequence[bool]) -> tuple[np.ndarray, ...]:
     roles, places = _places(placed)
-    # Most roles of a sequence share their rows; those weighed by entropy have numbers of their own.
+    # Most roles of a sequence share their rows. Rows with entropies are counted apart.
     known: dict[tuple[int, bool, bytes], int] = {}
     counts = [[0, 0] for _ in range(batch)]
     entries = []
@@ -201,7 +200,7 @@ def _bands(placed: Placed, batch: int, length: int) -> tuple[np.ndarray, ...]:
     own: list[list[tuple[int, Band]]] = [[] for _ in range(batch)]
     for sequence, role, form in placed:
         own[sequence].append((places[role], form))
-    # Sequences of one length share their bands, which are made once for it.
+    # Sequences of the same length share their bands.
     kinds: dict[tuple[tuple[int, int], ...], int] = {}
     kind_of = [
         kinds.setdefault(tuple((place, id(form)) for place, form in bands), len(kinds)) for bands in own
@@ -223,7 +222,7 @@ def _cells(placed: Placed, ranges: Mapping[int, Ranges], batch: int, roles: int)
     role = np.repeat(np.array([role for _, role, _ in parts], int), [len(own) for *_, own in parts])
     corners = np.concatenate([np.zeros((0, 4), int), *(own for *_, own in parts)])
     place = sequence * roles + role
-    weights = 1 / np.bincount(place)[place]  # the rectangles of a role in a sequence weigh the same
+    weights = 1 / np.bincount(place)[place]  # equal for the rectangles of a role in a sequence
     order = np.argsort(sequence, kind="stable")
     rectangle, rows, columns, shares = cells(corners[order])
     of_cells = order[rectangle]

@@ -1,8 +1,8 @@
 """One streaming pass: sieve bias scores of every head, layer by layer; attention itself is never stored."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.scores.contraction import Contraction
 from analysis.scores.forms import Form, Full
-from analysis.scores.maps import ReadMaps, Source, find_source
+from analysis.scores.maps import ENTROPIES, ReadMaps, Source, find_source
 from analysis.scores.sieves import Sieve, by_label, resolve
 from analysis.texts.examples import Example, as_sequences, clusters
 from analysis.texts.syntax import Relations
@@ -29,10 +29,25 @@ ABSENT = Sieve(lambda layout, pairs: None)
 
 @dataclass(frozen=True)
 class Scored:
-    """What is scored of one sequence: its layout and its word pairs."""
+    """The layout and the word pairs of one sequence."""
 
     layout: Layout
     pairs: WordPairs
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How `extract` reads sequences and scores them."""
+
+    arithmetic: str = "corrected"  # "published": the local band as the released code of Pande 2021 divides it
+    max_tokens: int = 128
+    budget: int = 2048  # padded tokens of a batch; the result does not depend on it (1e-5)
+    progress: bool = True
+    maps: str | ReadMaps = "attention"  # a source of maps (see `maps`) or its name
+    statistics: Mapping[str, Statistic] = field(
+        default_factory=dict
+    )  # scores after those of the sieves; their units are tokens
+    segment_ids: str = "pair"  # as in `layouts`
 
 
 def extract(
@@ -40,29 +55,19 @@ def extract(
     examples: Sequence[Example],
     relations: Relations | None = None,
     roles: Sequence[str] | None = None,
-    arithmetic: str = "corrected",
-    max_tokens: int = 128,
-    budget: int = 2048,
-    progress: bool = True,
-    maps: str | ReadMaps = "attention",
-    statistics: Mapping[str, Statistic] | None = None,
-    segment_ids: str = "pair",
+    **reading: Any,
 ) -> xr.DataArray:
-    """Sieve bias scores of every sequence, role, layer and head (Pande 2021); NaN where a role is absent.
+    """Sieve bias scores of every sequence, role, layer and head (Pande 2021); NaN if a role is absent.
 
-    A head that attends uniformly scores 1, block (its rows are weighed by their entropy in nats) about ln T.
-    `relations` maps Example.id to its grammatical relations (see `parse`); `roles` names registered sieves or
-    relations, by default the whole bank of elementary sieves; `arithmetic="published"` takes the local band
-    as the released code divides it. Coordinates `tokens` (T), `separators` (number of [SEP]), `cluster` (equal for
-    sequences that share a text) and `units` (tokens or word pairs a role averages over) go with the scores.
-    `budget` is the padded tokens of one batch and does not change the result (1e-5). `maps` names a registered
-    source of the maps that are scored, or is one (see `maps`); roles that weigh rows by their entropy are absent
-    where the rows are no distributions. `statistics` are measured of the same maps and stand after the sieves, under
-    their names, with the tokens as units (see `all_rows`). `segment_ids` are those of `layouts`. Raises InputError
-    for unknown roles or maps, relations that are named but not given, and examples without relations.
+    A head with uniform attention scores 1, or about ln T for block, whose rows are weighted by their entropy (nats).
+    `relations` maps Example.id to its grammatical relations (see `parse`). `roles` names registered sieves or
+    relations, by default the whole bank of elementary sieves. `reading` sets fields of `ReadingOptions`. If the rows of
+    the maps do not sum to 1, entropies and roles that weight rows by them are absent; the attribute `undefined` names
+    them. The scores have the coordinates `tokens` (T), `separators` (number of [SEP]), `cluster` (equal for sequences
+    that share a text) and `units` (the tokens or word pairs over which a role is a mean). Raises InputError for unknown
+    roles or maps, for a relation among the roles if `relations` is missing, and for an example without relations.
     """
-    options = (arithmetic, max_tokens, budget, progress, maps, statistics, segment_ids)
-    return extract_states({"": encoder}, examples, relations, roles, *options)[""]
+    return extract_states({"": encoder}, examples, relations, roles, **reading)[""]
 
 
 def extract_states(
@@ -70,51 +75,32 @@ def extract_states(
     examples: Sequence[Example],
     relations: Relations | None = None,
     roles: Sequence[str] | None = None,
-    arithmetic: str = "corrected",
-    max_tokens: int = 128,
-    budget: int = 2048,
-    progress: bool = True,
-    maps: str | ReadMaps = "attention",
-    statistics: Mapping[str, Statistic] | None = None,
-    segment_ids: str = "pair",
+    **reading: Any,
 ) -> dict[State, xr.DataArray]:
-    """Scores of several states of one model on the same sequences, each under its name as `extract` gives them.
+    """The scores of several states of one model on the same sequences, as `extract` gives them, by name.
 
-    Sequences are tokenised, sieves built and batches made once for all of them. Raises InputError as `extract`
-    does, and for encoders that do not share a tokenizer.
+    All states share tokens, sieves and batches. Raises InputError as `extract` does, and for encoders with different
+    tokenizers.
     """
-    examples = as_sequences(examples)
-    models = [*encoders.values()]
+    options, examples, models = ReadingOptions(**reading), as_sequences(examples), [*encoders.values()]
     if not same_tokenizers([model.tokenizer for model in models]):
         raise InputError(
             f"{', '.join(model.name for model in models)} have different tokenizers: extract each alone"
         )
-    source, statistics = find_source(maps), statistics or {}
-    sequences = _prepare(models, examples, relations, max_tokens, segment_ids)
-    sieves = _sieves(sequences, roles, arithmetic, source, relations is not None)
+    source, statistics = find_source(options.maps), dict(options.statistics)
+    sequences = _prepare(models, examples, relations, options)
+    sieves, undefined = _sieves(sequences, roles, options.arithmetic, source, relations is not None)
+    for name in [name for name, each in statistics.items() if each in ENTROPIES and not source.distributions]:
+        statistics[name] = _nothing
+        undefined.append(name)
     names = [*sieves, *statistics]
-    shape = len(sequences), len(names)
-    scores = [np.full((*shape, model.layers, model.heads), np.nan, np.float32) for model in models]
-    units = np.repeat([[len(sequence.layout)] for sequence in sequences], len(names), axis=1).astype(np.int32)
-    found = [sequence.layout for sequence in sequences]
-    plan = list(batches(found, budget))
-    sources = [source.prepared(model, found, budget, progress) for model in models]
-    total = len(sequences) * len(models)
-    with (
-        kept_casts(*models),
-        tqdm(total=total, desc="attention", unit="sequence", disable=not progress) as bar,
-    ):
-        for number, indices in enumerate(plan):
-            batch = [sequences[index] for index in indices]
-            contraction, units[indices, : len(sieves)] = stack(batch, sieves, models[0].device)
-            check = number in (0, len(plan) - 1)  # the shortest sequences may need no padding
-            for model, read, own in zip(models, sources, scores, strict=True):
-                biases = score_batch(
-                    model, [s.layout for s in batch], contraction, check, read, [*statistics.values()]
-                )
-                own[indices] = np.where(units[indices][:, :, None, None] > 0, biases, np.nan)
-                bar.update(len(indices))
-    about = {"arithmetic": arithmetic, "maps": source.name, "max_tokens": max_tokens}
+    scores, units = _scored(models, sequences, sieves, statistics, source, options)
+    absent = [name in undefined for name in names]
+    units[:, absent] = 0
+    for own in scores:
+        own[:, absent] = np.nan
+    about = {"arithmetic": options.arithmetic, "maps": source.name, "max_tokens": options.max_tokens}
+    about |= {"undefined": ", ".join(undefined)} if undefined else {}
     cluster = ("sequence", clusters(examples))
     return {
         state: _labelled(model, sequences, names, own, units, about).assign_coords(cluster=cluster)
@@ -122,35 +108,74 @@ def extract_states(
     }
 
 
+def _scored(
+    models: Sequence[Encoder],
+    sequences: Sequence[Scored],
+    sieves: Mapping[str, Sieve],
+    statistics: Mapping[str, Statistic],
+    source: Source,
+    options: ReadingOptions,
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """The scores of each model (sequence, role, layer, head), and the units of the roles (sequence, role)."""
+    found, count = [sequence.layout for sequence in sequences], len(sieves) + len(statistics)
+    scores = [np.full((len(found), count, model.layers, model.heads), np.nan, np.float32) for model in models]
+    units = np.repeat([[len(layout)] for layout in found], count, axis=1).astype(np.int32)
+    plan = list(batches(found, options.budget))
+    sources = [source.prepared(model, found, options.budget, options.progress) for model in models]
+    total = len(found) * len(models)
+    with (
+        kept_casts(*models),
+        tqdm(total=total, desc=source.name, unit="sequence", disable=not options.progress) as bar,
+    ):
+        for number, indices in enumerate(plan):
+            batch = [found[index] for index in indices]
+            contraction, units[indices, : len(sieves)] = stack(
+                [sequences[index] for index in indices], sieves, models[0].device
+            )
+            check = number in (0, len(plan) - 1)  # the shortest sequences may need no padding
+            for model, read, own in zip(models, sources, scores, strict=True):
+                biases = score_batch(model, batch, contraction, check, read, [*statistics.values()])
+                own[indices] = np.where(units[indices][:, :, None, None] > 0, biases, np.nan)
+                bar.update(len(indices))
+    return scores, units
+
+
 def _sieves(
     sequences: Sequence[Scored], roles: Sequence[str] | None, arithmetic: str, source: Source, related: bool
-) -> dict[str, Sieve]:
-    """The sieves of the roles; `related` says whether relations were given."""
+) -> tuple[dict[str, Sieve], list[str]]:
+    """The sieves of the roles, and the roles that these maps do not define; `related`: relations are given."""
     sieves = resolve(roles, {label for sequence in sequences for label in sequence.pairs}, arithmetic)
     for role, entry in sieves.items():
         if entry.pooled and not related:
             raise InputError(f"role {role!r} needs relations: give relations=parse(examples)")
-        if entry.entropy and not source.distributions:  # a logarithm of such rows means nothing
-            sieves[role] = ABSENT
-    return sieves
+    # Rows that do not sum to 1 have no entropy.
+    undefined = [role for role, entry in sieves.items() if entry.entropy and not source.distributions]
+    return sieves | dict.fromkeys(undefined, ABSENT), undefined
+
+
+def _nothing(
+    attention: Float[Tensor, "batch head token token"], _: Sequence[Layout]
+) -> Float[Tensor, "batch head"]:
+    """Zeros instead of a statistic that is undefined for the maps."""
+    return attention.new_zeros(attention.shape[:2])
 
 
 def _prepare(
     encoders: Sequence[Encoder],
     examples: Sequence[Example],
     relations: Relations | None,
-    max_tokens: int,
-    segment_ids: str = "pair",
+    options: ReadingOptions,
 ) -> list[Scored]:
+    longest = options.max_tokens
     for encoder in encoders:
-        if max_tokens > encoder.positions:
-            raise InputError(f"max_tokens is {max_tokens}: {encoder.name} has {encoder.positions} positions")
+        if longest > encoder.positions:
+            raise InputError(f"max_tokens is {longest}: {encoder.name} has {encoder.positions} positions")
     missing = [example.id for example in examples if relations is not None and example.id not in relations]
     if missing:
         raise InputError(f"{missing[0]} has no relations: parse the same examples that are extracted")
     return [
         Scored(layout, token_pairs(layout, relations[layout.id] if relations is not None else ()))
-        for layout in layouts(encoders[0].tokenizer, examples, max_tokens, segment_ids)
+        for layout in layouts(encoders[0].tokenizer, examples, longest, options.segment_ids)
     ]
 
 
@@ -161,7 +186,7 @@ def read_attention(
     segment_ids: str = "pair",
     maps: str | ReadMaps = "attention",
 ) -> tuple[Layout, Float[np.ndarray, "layer head token token"]]:
-    """One sequence's layout and the map of every head, for figures; rows are query tokens, `maps` as in `extract`."""
+    """The layout of one sequence and the map of every head; rows are query tokens (see `ReadingOptions` for `maps`)."""
     [layout] = layouts(encoder.tokenizer, [example], max_tokens, segment_ids)
     read = find_source(maps).prepared(encoder, [layout], len(layout), progress=False)
     found: list[np.ndarray] = []
@@ -172,8 +197,8 @@ def read_attention(
 def read_sieves(
     encoder: Encoder, example: Example, relations: Relations, roles: Sequence[str], max_tokens: int = 128
 ) -> dict[str, Float[np.ndarray, "token token"]]:
-    """One sequence's sieves for figures: a matrix for every named role that the sequence has."""
-    [sequence] = _prepare([encoder], [example], relations, max_tokens)
+    """The sieves of one sequence: a matrix for every role that the sequence has."""
+    [sequence] = _prepare([encoder], [example], relations, ReadingOptions(max_tokens=max_tokens))
     entries = resolve(roles, set(sequence.pairs), "corrected")
     matrices = {role: entry.matrix(sequence.layout, sequence.pairs) for role, entry in entries.items()}
     return {role: matrix for role, matrix in matrices.items() if matrix is not None}
@@ -182,7 +207,7 @@ def read_sieves(
 def stack(
     batch: Sequence[Scored], sieves: Mapping[str, Sieve], device: torch.device | str = "cpu"
 ) -> tuple[Contraction, np.ndarray]:
-    """The batch's sieves, and over how many tokens or word pairs each is a mean (sequence, role), 0 where absent."""
+    """The sieves of a batch, and the number of tokens or word pairs of each (sequence, role), 0 if it is absent."""
     entries = list(sieves.values())
     pairs = by_label([sequence.pairs for sequence in batch])
     ranges = {j: entry.pooled(pairs) for j, entry in enumerate(entries) if entry.pooled and not entry.entropy}
@@ -197,7 +222,7 @@ def stack(
         forms.append(by_length[length] | _forms(sequence, own))
     units = np.zeros((len(batch), len(entries)), np.int32)
     for i, row in enumerate(forms):
-        units[i, list(row)] = [form.tokens for form in row.values()]
+        units[i, list(row)] = [form.units for form in row.values()]
     for j, (sequences, _) in ranges.items():
         units[:, j] = np.bincount(sequences, minlength=len(batch))
     longest = max(len(sequence.layout) for sequence in batch)
@@ -205,7 +230,7 @@ def stack(
 
 
 def _forms(sequence: Scored, entries: Sequence[tuple[int, str, Sieve]]) -> dict[int, Form]:
-    """The forms of the roles that a sequence has, by number; roles that share a function share its form."""
+    """The forms of the roles that a sequence has, by number; roles with the same function share a form."""
     known: dict[Callable, Form | None] = {}
     found = {}
     for number, role, entry in entries:
@@ -219,7 +244,7 @@ def _forms(sequence: Scored, entries: Sequence[tuple[int, str, Sieve]]) -> dict[
 
 
 def check_sieve(role: str, matrix: np.ndarray, length: int) -> None:
-    """Stops a registered function whose matrix is no sieve: T x T weights from 0 up that sum to 1 at most."""
+    """Raises InputError unless the matrix is a sieve: T x T weights whose sum is at most 1."""
     if matrix.shape != (length, length):
         raise InputError(f"sieve {role!r} has shape {matrix.shape}: it must be {(length, length)}")
     total = float(matrix.sum())
@@ -235,9 +260,9 @@ def score_batch(
     source: ReadMaps = read_layers,
     statistics: Sequence[Statistic] = (),
 ) -> Float[np.ndarray, "sequence role layer head"]:
-    """Scores of one padded batch, layer by layer as `source` gives its maps; `check` guards the attention read.
+    """Scores of one padded batch, of the sieves and then of the statistics.
 
-    The statistics stand after the sieves.
+    `source` reads the maps layer by layer; with `check` it checks them (see `read_layers`).
     """
     lengths = torch.tensor([len(layout) for layout in batch], device=encoder.device)
     collected: list[Tensor] = []
@@ -253,8 +278,10 @@ def score_batch(
 
     source(encoder, batch, read, check)
     scores = torch.stack(collected, dim=2).cpu().numpy()
-    if not np.isfinite(scores).all():  # NaN would pass for a role that is absent
-        raise InputError(f"{encoder.name} attends with NaN or infinity: its weights are damaged, give others")
+    if not np.isfinite(scores).all():  # NaN would look like an absent role
+        raise InputError(
+            f"{encoder.name}: attention has NaN or infinity, the weights are damaged: give others"
+        )
     return scores
 
 

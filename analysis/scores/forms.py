@@ -1,7 +1,7 @@
-"""Compact forms of sieves: most of their T x T weights are zero or repeat, so they are never written out.
+"""Compact forms of sieves, since most of the T x T weights are zero or repeat.
 
-A head's score is the sum of weights times attention. `Columns` needs the attention that falls on marked
-tokens, `Band` a few diagonals, `Rectangles` the cells of word pairs; whatever else a sieve may be is a full matrix.
+A head's score is the sum of weights times attention. `Columns` needs the attention to marked tokens, `Band` a few
+diagonals, `Rectangles` the cells of word pairs; any other sieve is a full matrix.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Matrix = Float[np.ndarray, "token token"]
 
 
 class Cells(NamedTuple):
-    """Single cells: the rectangle that each belongs to, its row and column, and its share of the rectangle."""
+    """Single cells: the rectangle of each, its row and column, and its weight."""
 
     rectangle: Int[np.ndarray, " cell"]
     rows: Int[np.ndarray, " cell"]
@@ -24,7 +24,7 @@ class Cells(NamedTuple):
 
 
 def cells(ranges: Int[np.ndarray, "rectangle 4"]) -> Cells:
-    """All cells of some rectangles, each rectangle sharing the weight 1."""
+    """All cells of some rectangles; the cells of each rectangle have equal weights with the sum 1."""
     row, row_end, column, column_end = ranges.T
     widths = column_end - column
     sizes = (row_end - row) * widths
@@ -42,24 +42,24 @@ class Columns:
     columns: Float[np.ndarray, "group token"]
 
     def matrix(self) -> Matrix:
-        """The sieve written out."""
+        """The full T x T weights."""
         return (self.rows.T @ self.columns).astype(np.float32)
 
     @cached_property
-    def tokens(self) -> int:
-        """Number of tokens that have a sieve."""
+    def units(self) -> int:
+        """The number of tokens whose row has weights."""
         return int(np.count_nonzero(self.rows[0] if len(self.rows) == 1 else self.rows.any(axis=0)))
 
 
 @dataclass(frozen=True)
 class Band:
-    """Neighbours: `weights[t, k]` belongs to token t and the one `steps[k]` positions after it, 0 where none is."""
+    """Neighbours: `weights[t, k]` is for token t and the one `steps[k]` positions after it, 0 if there is none."""
 
     weights: Float[np.ndarray, "token diagonal"]
     steps: tuple[int, ...]
 
     def matrix(self) -> Matrix:
-        """The sieve written out."""
+        """The full T x T weights."""
         length = len(self.weights)
         full = np.zeros((length, length), np.float32)
         rows, diagonals = np.nonzero(self.weights)
@@ -67,36 +67,36 @@ class Band:
         return full
 
     @cached_property
-    def tokens(self) -> int:
-        """Number of tokens that have a sieve."""
+    def units(self) -> int:
+        """The number of tokens whose row has weights."""
         return int(np.count_nonzero(self.weights.any(axis=1)))
 
 
 @dataclass(frozen=True)
 class Rectangles:
-    """Pairs of words: `ranges[k]` holds the first row and the one after the last, then the columns alike.
+    """Pairs of words: `ranges[k]` holds the first row, the one after the last, and the same of the columns.
 
-    Every rectangle weighs the same, and so do the cells of one; `length` is the sequence's number of tokens.
+    All rectangles have equal weights, and so have the cells of each; `length` is the number of tokens.
     """
 
     ranges: Int[np.ndarray, "rectangle 4"]
     length: int
 
     def matrix(self) -> Matrix:
-        """The sieve written out."""
+        """The full T x T weights."""
         full = np.zeros((self.length, self.length), np.float32)
         rectangle, rows, columns, weights = cells(self.ranges)
         np.add.at(full, (rows, columns), weights / len(self.ranges))
         return full
 
     @cached_property
-    def tokens(self) -> int:
-        """Number of tokens that have a sieve."""
+    def units(self) -> int:
+        """The number of tokens whose row has weights."""
         return len(np.unique(cells(self.ranges).rows))
 
 
 class Ranges(NamedTuple):
-    """The rectangles of one role in many sequences (see `Rectangles`), and the sequence that each belongs to."""
+    """The rectangles of one role in many sequences (see `Rectangles`), and the sequence of each."""
 
     sequences: Int[np.ndarray, " rectangle"]
     ranges: Int[np.ndarray, "rectangle 4"]
@@ -109,12 +109,12 @@ class Full:
     weights: np.ndarray
 
     def matrix(self) -> Matrix:
-        """The sieve written out."""
+        """The full T x T weights."""
         return self.weights
 
     @cached_property
-    def tokens(self) -> int:
-        """Number of tokens that have a sieve."""
+    def units(self) -> int:
+        """The number of tokens whose row has weights."""
         return int(np.count_nonzero(self.weights.any(axis=1)))
 
 

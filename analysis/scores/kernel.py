@@ -1,8 +1,7 @@
-"""What the contraction does on a CPU, compiled: every map is read while it is in the cache of its core.
+"""The sums of `contraction` as compiled code for a CPU, which reads every map while it is in the cache of its core.
 
-The same sums as in `contraction`, which are array operations for any device; numba compiles them at the first call
-and keeps the machine code for later ones: beside this module, else in the user's cache folder, else nowhere.
-NUMBA_CACHE_DIR names another folder.
+numba compiles them at the first call. It stores the machine code next to this module; if it cannot write there, in
+the user's cache folder; if it cannot write there either, nowhere. NUMBA_CACHE_DIR names another folder.
 """
 
 from collections.abc import Callable
@@ -15,14 +14,14 @@ from numpy.polynomial import Chebyshev, Polynomial
 # Sums may change their order and use fused products; NaN stays NaN, so that damaged weights are found.
 FLAGS = {"reassoc", "contract"}
 
-# log2 x = exponent + log2(1 + m), where 1 + m lies between the roots of 1/2 and 2: log2(1 + m) / m as a polynomial
-# is about as exact as float32 is, and has no branch, so that sixteen cells are done at a time.
+# log2 x = exponent + log2(1 + m), where 1 + m lies between the roots of 1/2 and 2. A polynomial for log2(1 + m) / m is
+# about as exact as float32. It has no branch, so that sixteen cells are computed at a time.
 LOWEST = np.float32(np.sqrt(0.5))
 SERIES = Chebyshev.interpolate(lambda m: np.log1p(m) / m / np.log(2), 6, [LOWEST - 1, 2 * LOWEST - 1])
 C0, C1, C2, C3, C4, C5, C6 = SERIES.convert(kind=Polynomial).coef.astype(np.float32)
 NATS = np.float32(np.log(2))  # of a bit
 ONE = np.float32(1)
-ROWS = 32  # of a map whose logarithms are taken at once, in the fastest cache
+ROWS = 32  # of a map whose logarithms fit in the fastest cache
 LOWEST_BITS, MANTISSA_BITS = LOWEST.view(np.int32), np.int32(23)
 
 
@@ -50,7 +49,7 @@ def row_entropies(attention):
     tokens = len(attention)
     values, products = attention.reshape(-1), np.empty((ROWS, tokens), np.float32)
     entropies = np.empty(tokens, np.float32)
-    # Several rows in one go: each alone would end in a few cells that do not fill a vector.
+    # Several rows at a time, since the last cells of a single row would not fill a vector.
     for first in range(0, tokens, ROWS):
         count = min(ROWS, tokens - first)
         multiply_logarithms(values[first * tokens :][: count * tokens], products.reshape(-1))
@@ -64,7 +63,7 @@ def row_entropies(attention):
 
 @njit(fastmath=FLAGS)
 def diagonals(attention, steps, found):
-    """Copies the diagonals of one map: `found[k, t]` is the attention of token t to the one `steps[k]` after it."""
+    """Copies the diagonals of one map: `found[k, t]` is the attention of token t to token t + `steps[k]`."""
     tokens = len(attention)
     flat = attention.reshape(-1)
     for k in range(len(steps)):
@@ -75,14 +74,14 @@ def diagonals(attention, steps, found):
 
 @njit
 def add(result, roles, weights, found):
-    """Adds the sums of weights (role, ...) times what was found (head, ...) to the scores of the roles."""
+    """Adds the sums of weights (role, ...) times values (head, ...) to the scores of the roles."""
     scores = np.dot(weights.reshape(len(weights), -1), found.reshape(len(found), -1).T)
     for r in range(len(roles)):
         result[roles[r]] += scores[r]
 
 
 def compiled(function: Callable) -> Callable:
-    """A parallel function whose machine code is kept for later processes, where a folder takes it."""
+    """A parallel function whose machine code is stored for later processes if a folder can be written."""
     try:
         fast = njit(function, parallel=True, fastmath=FLAGS, cache=True)
     except RuntimeError:  # every folder is read-only
@@ -92,7 +91,7 @@ def compiled(function: Callable) -> Callable:
     def call(*arguments):
         try:
             return fast(*arguments)
-        except OSError:  # a full disk, when the machine code was compiled and nothing computed yet
+        except OSError:  # the disk is full: the machine code is compiled, but not stored, and did not run yet
             return fast(*arguments)
 
     return call
@@ -102,7 +101,7 @@ def compiled(function: Callable) -> Callable:
 def contract(attention, sieves, result, given):
     """Adds sum(sieve * map) of every sequence, role and head to `result` (see `contraction.Packed`).
 
-    `given` are entropies (batch, head, row) to be taken in the place of the rows' own, or holds nothing.
+    `given` holds entropies (batch, head, row) to use instead of those of the rows, or is empty.
     """
     batch, heads, tokens, _ = attention.shape
     groups, steps = len(sieves.weighed), len(sieves.steps)

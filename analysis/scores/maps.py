@@ -1,4 +1,4 @@
-"""Maps: where they come from (attention, and controls made of it or of nothing), and the entropies of their rows."""
+"""Sources of maps (attention, maps made from it, and controls), and the entropies of the maps' rows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -9,14 +9,17 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from analysis.encoders.derivatives import LAYERS, POST_LN
 from analysis.encoders.layout import Layout
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import Attention, Read, read_layers, uniform_rows
 from analysis.errors import InputError
+from analysis.scores.attribution import PROBES, attributions
 from analysis.scores.contraction import row_entropies
+from analysis.scores.effective import effective
 from analysis.scores.twins import profile
 
-SMOOTHING = 1e-4  # the part of every row that is spread evenly, so that zeros have a logarithm
+SMOOTHING = 1e-4  # the share of every row that is spread evenly: zeros have no logarithm
 
 ReadMaps = Callable[..., None]  # (encoder, batch, read, check), as `read_layers`
 Prepare = Callable[[Encoder, Sequence[Layout], int, bool], ReadMaps]
@@ -25,13 +28,14 @@ Change = Callable[[int, Attention, Sequence[Layout]], Attention]
 
 @dataclass(frozen=True)
 class Source:
-    """Where maps come from: `maps` of `extract`.
+    """A source of maps, for the argument `maps` of `extract`.
 
-    `read(encoder, batch, read, check)` calls `read(layer, maps)` for every layer in order, as `read_layers` does, and
-    with `check` guards the attention that the maps are made of. `prepare(encoder, sequences, budget, progress)` gives
-    such a function to a source that has to see all sequences of an encoder first, in batches of `budget` padded
-    tokens. `distributions` says whether the rows of the maps are distributions. A third argument of `read` are
-    entropies (batch, head, row; nats) that roles such as block take in the place of the rows' own (see `spread`).
+    `read(encoder, batch, read, check)` calls `read(layer, maps)` for every layer in order, as `read_layers` does; with
+    `check` it guards the attention that the maps are made of. If a source has to see all sequences of an encoder
+    first, `prepare(encoder, sequences, budget, progress)` returns such a function; it reads the sequences in batches of
+    `budget` padded tokens. `distributions` says whether the rows of the maps are distributions. `read` may receive a
+    third argument: entropies (batch, head, row; nats) that replace those of the rows in roles such as block (see
+    `spread`).
     """
 
     name: str
@@ -45,7 +49,7 @@ class Source:
     def prepared(
         self, encoder: Encoder, sequences: Sequence[Layout], budget: int = 2048, progress: bool = True
     ) -> "Source":
-        """The source that is ready to read batches of these sequences."""
+        """The source, prepared to read batches of these sequences."""
         if self.prepare is None:
             return self
         return replace(self, read=self.prepare(encoder, sequences, budget, progress), prepare=None)
@@ -67,7 +71,7 @@ def map_source(
 
 
 def find_source(maps: str | ReadMaps) -> Source:
-    """The source of that name; a function with the signature of `read_layers` is a source under its own name.
+    """The source with this name; a function with the signature of `read_layers` becomes a source with its own name.
 
     Raises InputError for an unknown name.
     """
@@ -85,7 +89,7 @@ def find_source(maps: str | ReadMaps) -> Source:
 def changed(function: Change, of: str | ReadMaps = "attention", name: str = "") -> Source:
     """The maps of another source, changed layer by layer by `function(layer, attention, batch)`.
 
-    Its name is that of the function where none is given.
+    Without a `name`, the source has the name of the function.
     """
     source = find_source(of)
 
@@ -101,7 +105,7 @@ def changed(function: Change, of: str | ReadMaps = "attention", name: str = "") 
 
 @map_source("uniform")
 def uniform(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
-    """Heads that attend to all tokens of their sequence alike; no model runs."""
+    """Heads that attend equally to all tokens of their sequence; no model runs."""
     maps = _even(batch, encoder.heads, encoder.device)
     for layer in range(encoder.layers):
         read(layer, maps)
@@ -119,9 +123,9 @@ def _even(
 def shuffled(seed: int = 0, of: str | ReadMaps = "attention") -> Source:
     """Each head's own maps with the word pieces of a sequence in random order.
 
-    Rows and columns take the same order in all layers and heads, special tokens stay where they are. Scores
-    of cls, sep and delimiter remain, those that rest on which word stands where do not. The order depends on `seed`
-    and the id of the sequence.
+    Rows and columns take the same order in all layers and heads; special tokens stay where they are. Scores of cls, sep
+    and delimiter do not change; scores that depend on the position of words do. The order depends on `seed` and the id
+    of the sequence.
     """
 
     def shuffle(_: int, attention: Attention, batch: Sequence[Layout]) -> Attention:
@@ -141,31 +145,32 @@ def _order(layout: Layout, size: int, seed: int) -> Int[np.ndarray, "token"]:
 
 
 def twin(of: str | ReadMaps = "attention") -> Source:
-    """For each head the map that depends on relative position alone.
+    """For each head, the map that depends on relative position alone.
 
-    Its profile is the head's mean attention at each offset between word pieces, to [CLS] and to [SEP], over all
-    sequences given; rows of [CLS] and [SEP] have profiles of their own (see `twins.Places`). The map of a sequence has
-    these values, every row normalised; a row of zeros is spread evenly. The first pass reads the maps `of` another
-    source, the second needs no model.
+    The profile of a head is its mean attention, over all given sequences, at each offset between word pieces, to [CLS]
+    and to [SEP]. Rows of [CLS] and [SEP] have their own profiles (see `twins.Places`). The map of a sequence takes its
+    values from the profile; every row is normalised, and a row of zeros is spread evenly. If the maps are not
+    distributions, twins keep the values as they are. The first pass reads the maps `of` another source; the second
+    needs no model.
     """
     source = find_source(of)
 
     def prepare(encoder: Encoder, sequences: Sequence[Layout], budget: int, progress: bool) -> ReadMaps:
         ready = source.prepared(encoder, sequences, budget, progress)
-        return profile(encoder, sequences, ready, budget, progress).read
+        return profile(encoder, sequences, ready, budget, progress, source.distributions).read
 
     return Source("twin", _unprepared, prepare, source.distributions)
 
 
 def _unprepared(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
-    raise InputError("a twin is made of all sequences: call `prepared` with them first, or `extract`")
+    raise InputError("a twin needs all sequences: call `prepared` with them first, or use `extract`")
 
 
 def spread(of: str | ReadMaps = "attention") -> Source:
-    """Heads whose rows have the entropies of each head's own rows, and are spread evenly over the sequence.
+    """Heads with even rows that have the entropies of each head's own rows.
 
-    Such rows exist in the arithmetic of block alone, which multiplies every row by its entropy: even rows of each
-    head's own entropies. Roles without entropies see uniform heads.
+    No real row is like this: such rows exist only in the arithmetic of block, which multiplies every row by its
+    entropy. Roles without entropies get uniform heads.
     """
     source = find_source(of)
 
@@ -185,27 +190,68 @@ def spread(of: str | ReadMaps = "attention") -> Source:
     return Source("spread", spreading(source), prepare, source.distributions)
 
 
-MAPS |= {"shuffled": shuffled(), "twin": twin(), "spread": spread()}
+def attribution(probes: int | None = PROBES, seed: int = 0, input_point: str = POST_LN) -> Source:
+    """Maps of how much each head's output depends on each input token (see `attribution.attributions`).
+
+    `probes` random directions estimate each entry; None computes it exactly. `input_point` is post_ln or pre_ln: the
+    sum of the embeddings after or before its normalisation. The name of the source lists other values than
+    the defaults.
+    """
+    changes = {"input_point": input_point} if input_point != POST_LN else {}
+    return _attribution("attribution", probes, seed, input_point, changes)
 
 
-def all_rows(
+def local_attribution(probes: int | None = PROBES, seed: int = 0) -> Source:
+    """The same with respect to each layer's own input: what a head does with it, without the mixing in lower layers."""
+    return _attribution("local_attribution", probes, seed, LAYERS, {})
+
+
+def _attribution(
+    name: str, probes: int | None, seed: int, start: str, changes: dict[str, str | int]
+) -> Source:
+    changes |= {"probes": probes or "all"} if probes != PROBES else {}
+    changes |= {"seed": seed} if seed else {}
+    described = ", ".join(f"{key}={value}" for key, value in changes.items())
+
+    def prepare(encoder: Encoder, sequences: Sequence[Layout], budget: int, progress: bool) -> ReadMaps:
+        return attributions(probes, seed, start, progress)
+
+    read = attributions(probes, seed, start, progress=False)
+    return Source(f"{name}({described})" if described else name, read, prepare)
+
+
+MAPS |= {
+    "shuffled": shuffled(),
+    "twin": twin(),
+    "spread": spread(),
+    "effective": Source("effective", effective(), distributions=False),
+    "effective_sum": Source("effective_sum", effective(sums=True), distributions=False),
+    "attribution": attribution(),
+    "local_attribution": local_attribution(),
+}
+
+
+def mean_row_entropy(
     attention: Float[Tensor, "batch head token token"], batch: Sequence[Layout]
 ) -> Float[Tensor, "batch head"]:
     """Mean entropy (nats) of the rows of every map; ln T for uniform attention.
 
-    Rows are smoothed to 0.9999 A + 0.0001 / T first (Clark 2019, section 3.3, as the released code computes).
+    Rows are first smoothed to 0.9999 A + 0.0001 / T (Clark 2019, section 3.3, as in the released code).
     """
     real = _real_tokens(attention.shape[-1], batch, attention.device)
     entropies = _smoothed_entropies(attention, real)  # batch, head, token
     return (entropies * real[:, None]).sum(-1) / real.sum(-1)[:, None]
 
 
-def first_row(
+def cls_row_entropy(
     attention: Float[Tensor, "batch head token token"], batch: Sequence[Layout]
 ) -> Float[Tensor, "batch head"]:
-    """Entropy (nats) of the row of [CLS], smoothed as in `all_rows` (Clark 2019, section 3.3)."""
+    """Entropy (nats) of the row of [CLS], smoothed as in `mean_row_entropy` (Clark 2019, section 3.3)."""
     real = _real_tokens(attention.shape[-1], batch, attention.device)
     return _smoothed_entropies(attention[:, :, :1], real)[:, :, 0]
+
+
+ENTROPIES = (mean_row_entropy, cls_row_entropy)  # statistics that are defined for distributions only
 
 
 def _real_tokens(longest: int, batch: Sequence[Layout], device: torch.device) -> Bool[Tensor, "batch token"]:

@@ -1,9 +1,9 @@
 """Attention sieves: which token pairs count for a role, as T x T weights that sum to 1.
 
-A sieve is a function of one sequence's layout and word pairs. Its matrix W weighs the rows (query tokens)
-that have a sieve equally, and equally the positions inside a row, so that the sieve bias score of a map A
-is T * sum(W * A) and a head that attends uniformly scores exactly 1 (Pande 2021). Where the role is
-absent from a sequence the function returns None. A new role is a new function with the decorator `sieve`.
+A sieve is a function of the layout and the word pairs of one sequence. In its matrix W, all rows (query tokens) with a
+sieve have the same weight, and so have the positions within a row. The sieve bias score of a map A is T * sum(W * A),
+and a head with uniform attention scores exactly 1 (Pande 2021). If the role is absent from a sequence, the function
+returns None. A new role is a new function with the decorator `sieve`.
 """
 
 from collections import defaultdict
@@ -17,12 +17,10 @@ from jaxtyping import Bool
 from analysis.encoders.layout import Layout, WordPairs
 from analysis.errors import InputError
 from analysis.scores.forms import Band, Columns, Form, Full, Matrix, Ranges, Rectangles
-from analysis.texts.syntax import UNIVERSAL
+from analysis.texts.syntax import RELATIONS, REVERSED, UNIVERSAL
 
 Function = Callable[[Layout, WordPairs], Form | np.ndarray | None]
 
-RELATIONS = ("nsubj", "dobj", "amod", "advmod")
-REVERSED = "_reversed"
 PUBLISHED = "_published"
 TEXTS = np.array([[0], [1]])
 EXCHANGED = np.array([2, 3, 0, 1])  # dependent and head, as ranges
@@ -31,12 +29,12 @@ NO_RANGES = Ranges(np.zeros(0, int), np.zeros((0, 4), int))
 
 @dataclass(frozen=True)
 class Sieve:
-    """A role: its function, and how its score is read.
+    """A role: its function and the kind of its score.
 
-    The function returns a T x T array or one of the compact forms of `forms`, or None where the role is absent.
-    `entropy` multiplies each row of a map by the row's entropy (nats); `bank` marks the elementary sieves;
-    `by_length` those that see no more of a sequence than its length. `pooled` gives the word pairs that the score of
-    a relation is a mean over, for many sequences at once.
+    The function returns a T x T array or one of the compact forms of `forms`, or None if the role is absent.
+    `entropy` multiplies each row of a map by the row's entropy (nats). `bank` marks the elementary sieves, `by_length`
+    those that depend only on the length of the sequence. `pooled` gives the word pairs over which the score of a
+    relation is a mean, for many sequences at once.
     """
 
     function: Function
@@ -46,12 +44,12 @@ class Sieve:
     pooled: Callable[[Mapping[str, Ranges]], Ranges] | None = None
 
     def form(self, layout: Layout, pairs: WordPairs) -> Form | None:
-        """The role's weights on one sequence."""
+        """The weights of the role for one sequence."""
         found = self.function(layout, pairs)
         return Full(found) if isinstance(found, np.ndarray) else found
 
     def matrix(self, layout: Layout, pairs: WordPairs) -> Matrix | None:
-        """The role's weights on one sequence, written out."""
+        """The full T x T weights of the role for one sequence."""
         form = self.form(layout, pairs)
         return None if form is None else form.matrix()
 
@@ -62,11 +60,11 @@ SIEVES: dict[str, Sieve] = {}
 def sieve(
     name: str, entropy: bool = False, bank: bool = False, by_length: bool = False
 ) -> Callable[[Function], Function]:
-    """Decorator that registers a sieve under a role name, replacing an earlier one of that name.
+    """A decorator that registers a sieve under the name of a role and replaces an earlier one of that name.
 
-    `bank` adds it to the elementary sieves that `extract` scores when no roles are named; `by_length` is for
-    functions of nothing but the sequence's length, which are called once for all sequences of a length. Raises
-    InputError for the name of a relation of Universal Dependencies, which is a role already.
+    `bank` adds it to the elementary sieves, which `extract` scores by default; `by_length` says that the sieve depends
+    only on the length of the sequence, which saves calls. Raises InputError for the name of a relation of Universal
+    Dependencies, which is a role already.
     """
     if name.removesuffix(REVERSED) in UNIVERSAL:
         raise InputError(f"{name!r} is a relation of Universal Dependencies: give the sieve another name")
@@ -79,7 +77,7 @@ def sieve(
 
 
 def rows(mask: Bool[np.ndarray, "token token"]) -> Matrix | None:
-    """A 0/1 mask as a sieve: every row that holds a mark weighs the same, every mark in a row the same."""
+    """A 0/1 mask as a sieve: all rows with a mark have the same weight, and so have all marks in a row."""
     counts = mask.sum(axis=1)
     used = counts > 0
     if not used.any():
@@ -99,7 +97,7 @@ def _every_row(length: int) -> np.ndarray:
 
 
 def grouped(rows: Bool[np.ndarray, "group token"], marks: Bool[np.ndarray, "group token"]) -> Columns | None:
-    """Marked tokens for marked rows, group by group; rows without any token to look at have no sieve."""
+    """Marked tokens for marked rows, group by group; the rows of a group without marked tokens have no sieve."""
     kept = rows.any(axis=1) & marks.any(axis=1)
     if not kept.any():
         return None
@@ -117,8 +115,8 @@ def window(length: int, width: int) -> Band:
 
 @lru_cache(maxsize=4096)
 def window_published(length: int, width: int) -> Band:
-    """The window as the released code divides it: the band of the last `width` tokens counts one position
-    past the end of the sequence, so that such a row sums to less than the others."""
+    """The window with the divisor of the released code, which counts one position past the end of the sequence for the
+    last `width` tokens: their rows sum to less than the others."""
     steps = tuple(range(-width, width + 1))
     mask = neighbours(length, steps)
     sizes = mask.sum(axis=1) + (np.arange(length) >= length - width)
@@ -133,7 +131,7 @@ def offset(length: int, step: int) -> Band | None:
 
 
 def neighbours(length: int, steps: Sequence[int]) -> Bool[np.ndarray, "token diagonal"]:
-    """Whether the neighbour at each step of each token lies inside the sequence (see `forms.Band`)."""
+    """Whether the neighbour of each token at each step lies inside the sequence (see `forms.Band`)."""
     positions = np.arange(length)[:, None] + np.array(steps)
     return (positions >= 0) & (positions < length)
 
@@ -177,7 +175,7 @@ def sep_first(layout: Layout, pairs: WordPairs) -> Columns | None:
 
 @sieve("sep_last", bank=True)
 def sep_last(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """The [SEP] that ends a pair; absent from single texts, where the first [SEP] is the last."""
+    """The [SEP] that ends a pair; absent from single texts, which have only one [SEP]."""
     return (
         None if layout.text.max() == 0 else columns(layout.sep & (np.cumsum(layout.sep) == layout.sep.sum()))
     )
@@ -197,7 +195,7 @@ def punctuation(layout: Layout, pairs: WordPairs) -> Columns | None:
 
 @sieve("stops")
 def stops(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """Every full stop and comma (Clark 2019, section 3.2); named in roles, not in the bank."""
+    """Every full stop and comma (Clark 2019, section 3.2); not part of the bank."""
     return columns(_stops(layout))
 
 
@@ -220,7 +218,7 @@ def rest_to_sep(layout: Layout, pairs: WordPairs) -> Columns | None:
 
 
 def _stops(layout: Layout) -> Bool[np.ndarray, " token"]:
-    # Byte-level vocabularies mark the blank before a token, sentence pieces too.
+    # Byte-level vocabularies and sentence pieces mark the blank before a token.
     return np.isin([token.lstrip("Ġ▁") for token in layout.tokens], [".", ","])
 
 
@@ -232,9 +230,9 @@ def _sentence(layout: Layout, same: bool) -> Columns | None:
 
 @sieve("own_sentence", bank=True)
 def own_sentence(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """The word pieces of the token's own text; [CLS] counts with the first text, every [SEP] with the second.
+    """The word pieces of the token's own text; [CLS] counts as part of the first text, every [SEP] of the second.
 
-    Pairs only. Departure from the released code: special tokens are found by what they are, not by position.
+    Pairs only. Departure from the released code: special tokens are found by their ids, not by position.
     """
     return _sentence(layout, same=True)
 
@@ -250,10 +248,10 @@ SIEVES["block"] = Sieve(own_sentence, entropy=True, bank=True)
 
 @lru_cache(maxsize=4096)
 def relation(*labels: str, backward: bool = False) -> Sieve:
-    """Sieve of the pooled pairs of grammatical relations: the head's word pieces for each dependent.
+    """The sieve of the pooled word pairs of grammatical relations: the word pieces of the head for each dependent.
 
-    Mean over the pieces of the word looked at and of the word looking, then over the word pairs. `backward`
-    exchanges dependent and head (the released code has that direction but never runs it).
+    It is the mean over the pieces of both words, then over the word pairs. `backward` exchanges dependent and head (the
+    released code has that direction but never runs it).
     """
 
     def pooled(pairs: Mapping[str, Ranges]) -> Ranges:
@@ -269,7 +267,7 @@ def relation(*labels: str, backward: bool = False) -> Sieve:
 
 
 def by_label(batch: Sequence[WordPairs]) -> dict[str, Ranges]:
-    """The word pairs of several sequences, relation by relation."""
+    """The word pairs of several sequences, by relation."""
     found = defaultdict(list)
     for sequence, pairs in enumerate(batch):
         for label, own in pairs.items():
@@ -287,11 +285,11 @@ SIEVES["syntactic"] = relation(*RELATIONS)
 
 
 def resolve(roles: Sequence[str] | None, labels: set[str], arithmetic: str) -> dict[str, Sieve]:
-    """The sieves of the named roles; without names the whole bank and both directions of every label.
+    """The sieves of the named roles, by default those of the whole bank and of both directions of every label.
 
-    `labels` are the relations found in the data; any relation of Universal Dependencies may be named. With
-    `published` arithmetic a role takes the sieve that the released code would have built, where that differs.
-    Raises InputError for an unknown role, and for a relation that has the name of a registered sieve.
+    `labels` are the relations in the data; roles may also name other relations of Universal Dependencies. With
+    `published` arithmetic, a role has the sieve of the released code where it differs. Raises InputError for an unknown
+    role, and for a relation with the name of a registered sieve.
     """
     if arithmetic not in ("corrected", "published"):
         raise InputError(f"arithmetic is {arithmetic!r}: choose corrected or published")

@@ -1,4 +1,4 @@
-"""Twins of heads: maps that depend on relative position alone, made of a head's mean attention at each offset."""
+"""Twins of heads: maps that depend on relative position alone, made from a head's mean attention at each offset."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,23 +19,23 @@ PADDING = KINDS
 
 @dataclass(frozen=True)
 class Places:
-    """The cells of maps that share one value of a profile, numbered.
+    """Numbers the cells of maps: cells with the same number share one value of a profile.
 
-    Rows of word pieces, of [CLS] and of [SEP] are kept apart. In each, word pieces have a place for every offset from
-    the row's position that sequences of up to `longest` tokens have; [CLS] has one place and [SEP] another, at any
-    offset. The last place takes padding and longer offsets.
+    Rows of word pieces, of [CLS] and of [SEP] are separate. In each, word pieces have one place for every offset that
+    occurs in sequences of up to `longest` tokens; [CLS] has one place and [SEP] another, whatever the offset. The last
+    place holds padding and longer offsets.
     """
 
     longest: int
 
     @property
     def offsets(self) -> int:
-        """How many offsets word pieces can have."""
+        """Number of possible offsets between word pieces."""
         return 2 * self.longest - 1
 
     @property
     def row(self) -> int:
-        """How many places the row of one kind of token has."""
+        """Number of places in the row of one kind of token."""
         return self.offsets + KINDS - 1
 
     @property
@@ -61,7 +61,7 @@ class Places:
 
 
 def _kinds(batch: Sequence[Layout]) -> Int[Tensor, "batch token"]:
-    """0 for word pieces, 1 for [CLS], 2 for [SEP] and any other special token, PADDING behind the sequence."""
+    """0 for word pieces, 1 for [CLS], 2 for [SEP] and any other special token, PADDING after the sequence."""
     kinds = np.full((len(batch), max(map(len, batch))), PADDING)
     for row, layout in zip(kinds, batch, strict=True):
         row[: len(layout)] = np.where(layout.text >= 0, 0, np.where(layout.cls, 1, 2))
@@ -74,18 +74,21 @@ class Profile:
 
     places: Places
     means: Float[Tensor, "layer head place"]
+    distributions: bool = True  # whether rows must sum to 1
 
     def read(self, encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
-        """Calls `read(layer, maps)` with the twin maps of every layer: no model runs, and no more than one layer's
-        maps are held."""
+        """Calls `read(layer, maps)` with the twin maps of every layer; no model runs, and only the maps of one layer
+        are in memory."""
         place = self.places.of(batch, self.means.device).flatten(1)
         real = _kinds(batch).to(place.device) != PADDING
         even, tokens, heads = uniform_rows(real), real.shape[1], self.means.shape[1]
         for layer, means in enumerate(self.means):
             cells = place[:, None].expand(-1, heads, -1)
             found = means.expand(len(batch), -1, -1).gather(2, cells).unflatten(2, (tokens, tokens))
-            total = found.sum(-1, keepdim=True)
-            read(layer, torch.where(total > 0, found / total.clamp_min(1e-30), even))
+            if self.distributions:
+                total = found.sum(-1, keepdim=True)
+                found = torch.where(total > 0, found / total.clamp_min(1e-30), even)
+            read(layer, found)
 
 
 def profile(
@@ -94,13 +97,15 @@ def profile(
     maps: Callable[..., None],
     budget: int = 2048,
     progress: bool = True,
+    distributions: bool = True,
 ) -> Profile:
     """Each head's mean attention at every place, over all sequences, in one streaming pass over `maps`.
 
-    `maps` is a source that is ready to read these sequences, in batches of `budget` padded tokens.
+    `maps` is a source that is ready to read these sequences in batches of `budget` padded tokens; `distributions` says
+    whether its rows are distributions.
     """
     places = Places(max(map(len, sequences)))
-    sums = np.zeros((encoder.layers, encoder.heads, len(places)))  # float64: sums of all sequences
+    sums = np.zeros((encoder.layers, encoder.heads, len(places)))  # float64: sums over all sequences
     counts = np.zeros(len(places))
     plan = list(batches(sequences, budget))
     with (
@@ -115,7 +120,7 @@ def profile(
             bar.update(len(batch))
     sums[..., places.outside] = 0
     means = torch.from_numpy((sums / np.maximum(counts, 1)).astype(np.float32))
-    return Profile(places, means.to(encoder.device))
+    return Profile(places, means.to(encoder.device), distributions)
 
 
 def _sums(
@@ -126,9 +131,9 @@ def _sums(
     count: int,
     check: bool,
 ) -> Float[np.ndarray, "layer head place"]:
-    """The attention of one padded batch, added up place by place."""
+    """The attention of one padded batch, summed by place."""
     heads = torch.arange(encoder.heads, device=place.device)[:, None, None]
-    cells = (place[:, None] + heads * count).flatten()  # the places of one head after those of another
+    cells = (place[:, None] + heads * count).flatten()  # places of one head after another
     found = torch.zeros(encoder.layers, encoder.heads * count, device=place.device)
 
     def read(layer: int, attention: Float[Tensor, "batch head token token"], *_: Tensor) -> None:

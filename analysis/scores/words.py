@@ -1,7 +1,8 @@
-"""From words to word pieces and back: inputs made of given words, and attention between words instead of pieces."""
+"""From words to word pieces and back: inputs made from given words, and attention between words instead of pieces."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from analysis.encoders.models import Encoder, kept_casts
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 
-LIMIT = 128  # word pieces of a sequence, [CLS] and [SEP] among them
+LIMIT = 128  # word pieces of a sequence, with [CLS] and [SEP]
 ROWS = ("mean", "first", "max")
 TOO_LONG, NO_PIECES, NO_WORDS = "too long", "a word without word pieces", "no words"
 
@@ -25,10 +26,10 @@ WordMaps = Float[Tensor, "batch head word word"]
 
 @dataclass(frozen=True)
 class Words:
-    """A sentence or document that was given as words, as the T word pieces that an encoder reads.
+    """A sentence or document given as words, in the T word pieces that an encoder reads.
 
-    `word` is the word of each piece: [CLS] is 0, the words are 1 to `words`, [SEP] is the last. `number` is its
-    place among the sequences given. Segment ids are all 0 (Clark 2019, released code).
+    `word` is the word of each piece: [CLS] is 0, the words are 1 to `words`, [SEP] is the last. `number` is the index
+    of the sequence among those given. Segment ids are all 0 (Clark 2019, released code).
     """
 
     number: int
@@ -39,18 +40,23 @@ class Words:
         return len(self.input_ids)
 
     @property
+    def id(self) -> str:
+        """The number of the sequence, as text."""
+        return str(self.number)
+
+    @property
     def words(self) -> int:
-        """How many words there are, [CLS] and [SEP] left out."""
+        """Number of words, without [CLS] and [SEP]."""
         return int(self.word[-1]) - 1
 
     @property
     def type_ids(self) -> Int[np.ndarray, " token"]:
-        """The segment of each piece."""
+        """The segment id of each piece."""
         return np.zeros_like(self.input_ids)
 
 
 class Split(NamedTuple):
-    """The sequences that an encoder can read, and why and how many others were left out."""
+    """The sequences that an encoder can read, and the number of others by the reason for leaving them out."""
 
     kept: list[Words]
     left_out: dict[str, int]
@@ -59,13 +65,12 @@ class Split(NamedTuple):
 def split_words(
     tokenizer: PreTrainedTokenizerBase, sequences: Sequence[Sequence[str]], max_tokens: int = LIMIT
 ) -> Split:
-    """Each sequence of words as word pieces with [CLS] and [SEP], the places of words never shifted.
+    """Each sequence of words as word pieces with [CLS] and [SEP]; the numbers of words never shift.
 
-    Left out, and counted, are sequences of more than `max_tokens` pieces (dropped whole, as in Clark 2019),
-    those with a word that has no piece (the tokenizer deletes its characters), and those without words.
-    Byte-level tokenizers (RoBERTa's) see a blank before every word, as most words in running text have one. Raises
-    InputError for a limit that the encoder cannot hold, when nothing is left, and for a tokenizer without [CLS]
-    first and [SEP] last.
+    It leaves out, and counts, sequences of more than `max_tokens` pieces (dropped whole, as in Clark 2019), sequences
+    with a word that has no piece (the tokenizer deletes its characters), and sequences without words. Byte-level
+    tokenizers (RoBERTa's) see a blank before every word, as in running text. Raises InputError for a limit that the
+    encoder cannot hold, if no sequence is left, and for a tokenizer that does not put [CLS] first and [SEP] last.
     """
     if not 3 <= max_tokens <= tokenizer.model_max_length:
         raise InputError(f"max_tokens is {max_tokens}: choose 3 to {tokenizer.model_max_length}")
@@ -84,7 +89,7 @@ def split_words(
 
 
 def _reason(words: Sequence[str], found: Words, max_tokens: int) -> str:
-    """Why a sequence is left out, or nothing."""
+    """The reason for leaving a sequence out; empty if there is none."""
     if not words:
         return NO_WORDS
     if len(np.unique(found.word)) < len(words) + 2:
@@ -95,10 +100,10 @@ def _reason(words: Sequence[str], found: Words, max_tokens: int) -> str:
 def _pieces(
     tokenizer: PreTrainedTokenizerBase, sequences: Sequence[Sequence[str]]
 ) -> Iterator[tuple[Int[np.ndarray, " token"], Int[np.ndarray, " token"]]]:
-    """Ids and words, counted as in `Words`, of each sequence's pieces."""
+    """The ids of each sequence's pieces, and their words, numbered as in `Words`."""
     if not len(sequences):
         return
-    # Byte-level vocabularies spell a word with the blank before it, which a list of words lacks.
+    # Byte-level vocabularies spell a word with the blank before it; the words of a list have no blank.
     blank = "" if tokenizer.tokenize("a") == tokenizer.tokenize(" a") else " "
     given = [[word and blank + word for word in words] for words in sequences]
     encoding = tokenizer(given, is_split_into_words=True, verbose=False)
@@ -108,7 +113,7 @@ def _pieces(
         word[-1] = last
         if word[0] != 0 or 0 in word[1:]:
             raise InputError(
-                f"{type(tokenizer).__name__} puts no [CLS] first and [SEP] last: use a BERT-like encoder"
+                f"{type(tokenizer).__name__} does not put [CLS] first and [SEP] last: use a BERT-like encoder"
             )
         yield np.array(ids), np.array(word)
 
@@ -122,10 +127,10 @@ def piece_counts(tokenizer: PreTrainedTokenizerBase, words: Sequence[str]) -> In
 class WordMerge:
     """Turns the attention between the pieces of a padded batch into attention between its words: W = R A C.
 
-    Attention to a word is the sum over its pieces (C); attention from a word is, by `rows`, the mean over its pieces
-    (`mean`, Clark 2019, 4.1), that of its first piece (`first`, what the released code does), or the maximum
-    (`max`, whose rows do not sum to 1). Word 0 is [CLS] and the one after the last [SEP]; padding holds 0. Without
-    `special` [CLS] and [SEP] are dropped, so that word 0 is the first word.
+    Attention to a word is the sum over its pieces (C). `rows` says what attention from a word is: the mean over its
+    pieces (`mean`, Clark 2019, 4.1), that of its first piece (`first`, the released code), or the maximum (`max`, whose
+    rows do not sum to 1). Word 0 is [CLS], and [SEP] comes after the last word; padding is 0. Without `special`, [CLS]
+    and [SEP] are dropped, and word 0 is the first word.
     """
 
     def __init__(
@@ -170,13 +175,15 @@ def read_batch(
     rows: str = "mean",
     special: bool = True,
     check: bool = False,
+    maps: Callable[..., None] = read_layers,
 ) -> None:
-    """Runs one padded batch; `read(layer, maps)` sees the word maps of every layer, which nothing keeps.
+    """Runs one padded batch; `read(layer, maps)` receives the word maps of every layer, which are not stored.
 
-    `check` stops a run whose attention is missing, unnormalised or spilt on padding.
+    `check` stops a run whose attention is missing, not normalised or falls on padding. `maps` is a source of maps (see
+    `maps.Source`) that needs only the pieces of a sequence.
     """
     merge = WordMerge(batch, rows, encoder.device, special)
-    read_layers(encoder, batch, lambda layer, attention: read(layer, merge(attention)), check)
+    maps(encoder, batch, lambda layer, found: read(layer, merge(found)), check)
 
 
 def read_word_maps(
@@ -187,12 +194,13 @@ def read_word_maps(
     special: bool = True,
     budget: int = 2048,
     progress: bool = True,
+    maps: Callable[..., None] = read_layers,
 ) -> None:
     """Streams the word maps of all sequences through `read(indices, layer, maps)`, batch by batch, layer by layer.
 
-    `indices` are those of the batch's sequences in `sequences`, in batches of similar length of at most `budget`
-    padded pieces. Maps are padded to the longest sequence of a batch with zeros (see `WordMerge`).
-    Raises InputError for an unknown `rows` (see `WordMerge`) and for more pieces than the encoder has positions.
+    `indices` are positions in `sequences`. A batch holds sequences of similar length, at most `budget` padded pieces;
+    its maps are padded with zeros to the longest sequence (see `WordMerge`). `maps` is as in `read_batch`. Raises
+    InputError for no sequences, an unknown `rows`, and more pieces than the encoder has positions.
     """
     if not len(sequences):
         raise InputError("there are no sequences of words: check the input")
@@ -207,16 +215,15 @@ def read_word_maps(
         for number, indices in enumerate(plan):
             batch = [sequences[index] for index in indices]
             check = number in (0, len(plan) - 1)
-            read_batch(
-                encoder, batch, lambda layer, maps, of=indices: read(of, layer, maps), rows, special, check
-            )
+            read_of = partial(read, indices)
+            read_batch(encoder, batch, read_of, rows, special, check, maps)
             bar.update(len(indices))
 
 
 def word_maps(
     encoder: Encoder, sequence: Words, rows: str = "mean"
 ) -> Float[np.ndarray, "layer head word word"]:
-    """All word maps of one sequence, [CLS] and [SEP] included, for figures."""
+    """All word maps of one sequence, with [CLS] and [SEP], for figures."""
     maps: list[np.ndarray] = []
     read_batch(encoder, [sequence], lambda _, found: maps.append(found[0].cpu().numpy()), rows, check=True)
     return np.stack(maps)

@@ -3,6 +3,10 @@
 from analysis.lazy import lazy_names
 
 HOMES = {
+    "by_head": "changes",
+    "change_table": "changes",
+    "metrics_of": "answers",
+    "rises": "changes",
     "CHANGES": "comparison",
     "compare": "comparison",
     "partial_conjunction": "comparison",

@@ -1,24 +1,26 @@
-"""Single heads: all that tables say of one, and which heads show a role most, whatever the threshold."""
+"""Single heads: the values of one head in all tables, and the heads that show a role most, without a threshold."""
 
 from collections.abc import Mapping
 
 import pandas as pd
 
 from analysis.errors import InputError
+from analysis.statistics.roles import HEAD, LABELS
 
-HEAD = ["layer", "head"]
+STATUS = "_status"
 CARD = ["table", "about", "quantity", "value", "rank", "heads"]
-RULES = {"published": "assigned", "audited": "assigned_audited", "controlled": "assigned_controlled"}
+RULES = {name: label for label, name in LABELS.items()}
 RANKING = ["role", "rank", *HEAD, "tasks", "mean", "control_mean", "beyond", *RULES]
 
 
 def head_card(tables: Mapping[str, pd.DataFrame], task: str, layer: int, head: int) -> pd.DataFrame:
-    """Everything that the tables say of one head: table, about, quantity, value, rank, heads; a row per value.
+    """Every value of one head in the tables: table, about, quantity, value, rank, heads; a row per value.
 
-    `tables` maps names to tables with columns layer and head; where one has a column `task`, the rows of `task` count,
-    and tables without layer and head are passed over. `about` is what the row is of: its text columns, such as state
-    and role. `rank` is the place of a number among the `heads` that have one in the same column and about the same, 1
-    for the highest. Raises InputError where no table has the head.
+    `tables` maps names to tables; tables without the columns layer and head do not count, and of a table with a column
+    `task` only the rows of `task` do. `about` joins the text columns of a row, such as state and role. A table with
+    columns <quantity>_status, such as the atlas of heads, is about its seeds and gives the status in the place of a
+    missing value. `rank` is the place of a number in its column among the `heads` with the same `about`, 1 for the
+    highest. Raises InputError if no table has the head.
     """
     parts = [_of_table(table, task, layer, head).assign(table=name) for name, table in tables.items()]
     card = pd.concat([part for part in parts if len(part)] or [pd.DataFrame(columns=CARD)], ignore_index=True)
@@ -28,17 +30,14 @@ def head_card(tables: Mapping[str, pd.DataFrame], task: str, layer: int, head: i
 
 
 def _of_table(table: pd.DataFrame, task: str, layer: int, head: int) -> pd.DataFrame:
-    """The card's rows of one table, without its name."""
+    """The rows of one table on the card, without its name."""
     if not {*HEAD} <= {*table.columns}:
         return pd.DataFrame(columns=CARD)
     chosen = table[table["task"] == task] if "task" in table else table
-    keys = [
-        name
-        for name in chosen
-        if _is_text(chosen[name]) and name not in ("task", "control", "status", "change")
-    ]
+    statuses = [name for name in chosen if name.endswith(STATUS)]
+    keys = _keys(chosen) if not statuses else [name for name in ("seed",) if name in chosen]
     about = chosen[keys].astype(str).agg(", ".join, axis=1) if keys else pd.Series("", chosen.index)
-    values = chosen.drop(columns=[*keys, *HEAD, "task"], errors="ignore")
+    values = chosen.drop(columns=[*keys, *statuses, *HEAD, "task"], errors="ignore")
     own = (chosen["layer"] == layer) & (chosen["head"] == head)
     if not own.any():
         return pd.DataFrame(columns=CARD)
@@ -46,11 +45,26 @@ def _of_table(table: pd.DataFrame, task: str, layer: int, head: int) -> pd.DataF
     for quantity, column in values.items():
         number = pd.to_numeric(column, errors="coerce") if _is_number(column) else None
         groups = None if number is None else number.groupby(about)
-        rows = pd.DataFrame({"about": about[own], "quantity": quantity, "value": column[own].astype(object)})
+        value = column[own].astype(object)
+        for status in _status_of(quantity, statuses):
+            value = value.where(value.notna(), chosen.loc[own, status])
+        rows = pd.DataFrame({"about": about[own], "quantity": quantity, "value": value})
         rows["rank"] = groups.rank(ascending=False, method="min")[own] if groups is not None else pd.NA
         rows["heads"] = groups.transform("count")[own] if groups is not None else pd.NA
         parts.append(rows.assign(place=range(len(rows))))
     return pd.concat(parts).sort_values("place", kind="stable").astype({"rank": "Int64", "heads": "Int64"})
+
+
+def _keys(table: pd.DataFrame) -> list[str]:
+    """The columns that say what a row is about."""
+    others = ("task", "control", "status", "change")
+    return [name for name in table if _is_text(table[name]) and name not in others]
+
+
+def _status_of(quantity: str, statuses: list[str]) -> list[str]:
+    """The column that says why a quantity is missing: of those whose names it begins with, the longest."""
+    found = [name for name in statuses if f"{quantity}_".startswith(name.removesuffix("status"))]
+    return sorted(found, key=len)[-1:]
 
 
 def _is_text(column: pd.Series) -> bool:
@@ -62,12 +76,12 @@ def _is_number(column: pd.Series) -> bool:
 
 
 def ranking(table: pd.DataFrame, top: int = 3) -> pd.DataFrame:
-    """The heads that show each role most, without a threshold: RANKING, the `top` of every role.
+    """The `top` heads of each role by their distance from the control, without a threshold: the columns RANKING.
 
-    `table` is that of `controlled_table`, of one task, or of several with a column task. Heads are ranked by `beyond`,
-    the mean score minus the control's mean, over the tasks where they can be tested; `published`, `audited` and
-    `controlled` count the tasks in which the head has the label. Raises InputError for a table without control columns,
-    or of several states.
+    `table` is that of `controlled_table`, for one task or with a column task. The rank is that of `beyond`, the mean
+    score minus the mean of the control over the tasks in which the head can be tested; `published`, `audited` and
+    `controlled` count the tasks in which the head has the label. Raises InputError for a table without control columns
+    or with several states.
     """
     if "control_mean" not in table:
         raise InputError("the role table has no column control_mean: make it with controlled_table")
@@ -75,11 +89,8 @@ def ranking(table: pd.DataFrame, top: int = 3) -> pd.DataFrame:
         raise InputError("the role table is of several states: choose one")
     tested = table[table["assigned"].notna()]
     labels = tested.assign(**{name: tested[label].fillna(False).astype(int) for name, label in RULES.items()})
-    summaries = {
-        "tasks": ("assigned", "size"),
-        "mean": ("mean", "mean"),
-        "control_mean": ("control_mean", "mean"),
-    }
+    summaries = {"tasks": ("assigned", "size")}
+    summaries |= {name: (name, "mean") for name in ("mean", "control_mean")}
     summaries |= {name: (name, "sum") for name in RULES}
     heads = labels.groupby(["role", *HEAD], sort=False).agg(**summaries).reset_index()
     heads["beyond"] = heads["mean"] - heads["control_mean"]

@@ -1,4 +1,4 @@
-"""What fine-tuning changes: the scores of the same sequences before and after, head by head."""
+"""Changes by fine-tuning: the scores of every head on the same sequences before and after."""
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ KEYS = ["layer", "head", "role"]
 TESTS = ["low", "high", "p", "p_sign_flip", "p_by", "p_equivalence"]
 COLUMNS = [*KEYS, "n", "pretrained", "finetuned", "difference", *TESTS, "change"]
 CHANGES = ("gained", "lost", "kept", "equivalent", "undecided")
-BATCH = 500  # sign flips drawn at a time: bounds the memory
+BATCH = 500  # sign flips in memory at a time
 
 
 def compare(
@@ -30,21 +30,20 @@ def compare(
     seed: int = 0,
     unit: str = "sequence",
 ) -> pd.DataFrame:
-    """Scores of fine-tuned minus pre-trained over the same sequences: one row per role, layer and head.
+    """Fine-tuned minus pre-trained scores on the same sequences: one row per role, layer and head.
 
-    Columns layer, head, role; n (sequences); pretrained, finetuned (mean scores); difference, low, high
-    (BCa interval at level 1 - `alpha`); p (paired t test); p_sign_flip; p_by (p_sign_flip after Benjamini and
-    Yekutieli over the heads of the role); p_equivalence (two one-sided t tests of a difference within
-    +- `margin`, score units); change, where label is `assigned_audited` of the role tables `before` and `after`:
-    gained: label after only, p_by < alpha, difference > 0. lost: label before only, p_by < alpha,
-    difference < 0. kept: label in both. equivalent: label in neither, p_equivalence < alpha.
-    undecided: all else. <NA>: untestable before or after.
+    Columns: layer, head, role; n (sequences); pretrained, finetuned (mean scores); difference, low, high (BCa interval
+    at level 1 - `alpha`); p (paired t test); p_sign_flip; p_by (p_sign_flip corrected by Benjamini and Yekutieli over
+    the heads of the role); p_equivalence (two one-sided t tests of a difference within +- `margin`, score units); and
+    change, which depends on the labels `assigned_audited` of the role tables `before` and `after`. gained: label only
+    after, p_by < alpha, difference > 0. lost: label only before, p_by < alpha, difference < 0. kept: label in both.
+    equivalent: label in neither, p_equivalence < alpha. undecided: all others. <NA>: untestable before or after.
 
-    A difference that is the same in every unit is taken as exact: low = high, and the t tests have p 0 or 1.
-    Fewer than two units: no tests (NaN). `unit` "cluster" resamples and flips whole clusters of sequences
-    (coordinate `cluster`) and takes the cluster-robust error in the t tests. Raises InputError where states or
-    tables differ in sequences, roles or heads, and for parameters out of range.
-    Source: Pande 2021, question 3; departure: the article compares labels and means without a test.
+    A difference that is equal in all units is exact: low = high, and the t tests have p 0 or 1. With fewer than two
+    units there are no tests (NaN). `unit` "cluster" resamples and flips whole clusters of sequences (coordinate
+    `cluster`) and takes the cluster-robust error in the t tests. Raises InputError if states or tables differ in
+    sequences, roles or heads, and for parameters out of range. Source: Pande 2021, question 3; departure: the article
+    compares labels and means without a test.
     """
     _check(margin, alpha, permutations)
     first, second = _paired(pretrained, finetuned)
@@ -70,12 +69,12 @@ def sign_flip(
     permutations: int = 9999,
     seed: int = 0,
 ) -> Float[np.ndarray, "column"]:
-    """Two-sided sign-flip p of mean difference = 0 in each column; NaN where fewer than two units have a value.
+    """Two-sided sign-flip p of mean difference = 0 in each column; NaN if fewer than two units have a value.
 
-    The same flips serve all columns, of sequences or of whole clusters; a missing difference adds nothing. All
-    flips are tried where `permutations` suffice; else no p is below 2 / (1 + permutations), and Benjamini and
-    Yekutieli over m heads then reject only when about 2 m (1 + 1/2 + ... + 1/m) / (1 + permutations) / alpha of
-    them or more lie there. Assumes differences that are symmetric about their mean.
+    All columns share the flips of sequences or of whole clusters; a missing difference counts as 0. If there are more
+    flips than `permutations`, a random sample is tried, and no p is below 2 / (1 + permutations). Benjamini and
+    Yekutieli over m heads then reject only if about 2 m (1 + 1/2 + ... + 1/m) / (1 + permutations) / alpha of them have
+    this least p. Assumes differences that are symmetric about their mean.
     """
     frame = pd.DataFrame(difference)
     totals = frame.groupby(frame.index if clusters is None else clusters).sum(min_count=1)
@@ -94,9 +93,9 @@ def sign_flip(
 
 
 def partial_conjunction(p: Float[np.ndarray, "*test task"]) -> Float[np.ndarray, "*test"]:
-    """The p-value of an effect in all tasks, the largest over tasks; NaN if any is missing.
+    """The p-value of an effect in all tasks: the largest p over the tasks; NaN if one is missing.
 
-    Valid however the tasks depend on one another. Source: Dror et al. 2017, with as many effects as tasks.
+    It is valid for any dependence between tasks. Source: Dror et al. 2017, with as many effects as tasks.
     """
     return np.asarray(p.max(axis=-1))
 
@@ -109,7 +108,7 @@ def _tests(
     resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    """n, difference, low, high, p, p_equivalence of every column; no difference is missing."""
+    """n, difference, low, high, p and p_equivalence of every column of differences without NaN."""
     mean = difference.mean(axis=0) if len(difference) else np.full(difference.shape[1], np.nan)
     table = pd.DataFrame({"n": len(difference), "difference": mean})
     values = _by_unit(difference, clusters) if len(difference) else difference
@@ -130,16 +129,16 @@ def _tests(
 def _by_unit(
     difference: Float[np.ndarray, "sequence column"], clusters: Shaped[np.ndarray, "sequence"] | None
 ) -> Float[np.ndarray, "unit column"]:
-    """One value per unit with the mean over sequences, whose standard error is the (cluster-robust) one of it.
+    """One value per unit; their mean is the mean over sequences, and their standard error is the cluster-robust one.
 
-    Without clusters these are the differences; with them, the totals of clusters about the mean, linearised.
+    Without clusters these are the differences themselves; with clusters, their linearised totals.
     """
     sums = Clusters.of(difference, clusters)
     return sums.centre + sums.totals * (len(sums.sizes) / sums.sizes.sum())
 
 
 def _change(table: pd.DataFrame, before: pd.Series, after: pd.Series, alpha: float) -> pd.Series:
-    """The class of every row, by the rule that `compare` states."""
+    """The class of every row (see `compare`)."""
     had, has = (label.fillna(False).astype(bool) for label in (before, after))
     changed = table["p_by"] < alpha
     rules = {

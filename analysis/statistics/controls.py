@@ -23,18 +23,18 @@ from analysis.statistics.significance import (
     quiet,
     role_table,
 )
+from analysis.texts.syntax import REVERSED
 
 UNIFORM = "uniform"
-UNIFORM_SCORE = 1.0  # of a uniform head, exactly: what the margin tau - 1 is counted from
-REVERSED = "_reversed"
+UNIFORM_SCORE = 1.0  # of a uniform head; the margin is tau - 1
 CONTROLLED = ["control", "control_mean", "control_share", "control_assigned"]
 CONTROLLED += ["beyond_p_by", "controlled_p_by", "assigned_controlled"]
 
 
 def control_sieves(sieves: Sequence[str]) -> dict[str, list[str]]:
-    """The elementary sieves that roles are composed of, by the map source of their control (CONTROLS).
+    """The elementary sieves of the roles, by the map source of their control (CONTROLS).
 
-    Sieves of no role are left out. A relation is a sieve that has a reversed one.
+    Sieves that are part of no role are left out. Relations are the sieves with a reversed counterpart.
     """
     relations = {name for name in sieves if f"{name}{REVERSED}" in sieves}
     made_of = {
@@ -50,11 +50,11 @@ def control_sieves(sieves: Sequence[str]) -> dict[str, list[str]]:
 
 
 def control_bank(bank: xr.DataArray, controls: Mapping[str, xr.DataArray]) -> xr.DataArray:
-    """Elementary sieves scored each on the map of its control, to be composed like the `bank` of attention.
+    """The scores of elementary sieves on their control maps, which `compose` takes like the `bank` of attention.
 
-    `controls` maps a map source to what `extract` gives for it; those of `uniform` need no pass, as the score is 1.
-    Sieves that no role needs are left out. Raises InputError for a source that is missing, and where sequences, heads
-    or the presence of roles differ from those of the bank.
+    `controls` maps a map source to its scores by `extract`; scores of `uniform` are 1 and need none. Sieves that are
+    part of no role are left out. Raises InputError for a missing source, and if sequences, heads or the presence of
+    roles differ from those of the bank.
     """
     parts = []
     for source, names in control_sieves(bank["role"].values.tolist()).items():
@@ -73,18 +73,18 @@ def controlled_table(
     seed: int = 0,
     unit: str = "sequence",
 ) -> pd.DataFrame:
-    """Role table with three labels per head: the columns of `role_table`, then those that a control gives.
+    """Role table with three labels per head: the columns of `role_table`, then those of the control.
 
-    `scores` are composed roles, `control` those of each role's control on the same sequences. The published rule asks
+    `scores` are composed roles, `control` the scores of their controls on the same sequences. The published rule asks
     whether a head beats a uniform head, whose score is 1, by more than `tau` - 1. The controlled label keeps this
-    margin and puts the role's control in the place of the uniform head: assigned_controlled rejects
-    mean(score - control's score, paired by sequence) <= tau - 1 as assigned_audited rejects mean(score) <= tau, by
-    controlled_p_by (t test, Benjamini and Yekutieli over the heads of the role) and the lower bound of the
-    bootstrap-t. Where the control is uniform it is the audited label.
+    margin and replaces the uniform head by the role's control: assigned_controlled rejects mean(score - score of the
+    control) <= tau - 1, paired by sequence, as assigned_audited rejects mean(score) <= tau: by controlled_p_by (t test,
+    Benjamini and Yekutieli over the heads of the role) and the lower bound of the bootstrap-t. For a uniform control
+    it is the audited label.
 
-    control (map source), control_mean (mean score), control_share (control_mean / mean), control_assigned (published
-    rule on the control's scores), beyond_p_by (difference above 0, corrected likewise). Labels are <NA> and p-values
-    NaN where the head is untestable, or the difference is constant. Raises InputError as `role_table` does, and where
+    The other columns are control (map source), control_mean (mean score), control_share (control_mean / mean),
+    control_assigned (published rule for the control) and beyond_p_by (difference above 0, also corrected). Labels are
+    <NA> and p-values NaN for untestable heads and constant differences. Raises InputError as `role_table` does, and if
     control and scores differ in sequences, roles or heads. Departure from Pande 2021: all of it.
     """
     table = role_table(scores, tau, alpha, minimum, resamples, seed, unit)
@@ -118,7 +118,7 @@ def _paired_tests(
     resamples: int,
     seed: int,
 ) -> dict[str, np.ndarray]:
-    """One-sided p of mean difference > 0 and > `margin`, and the lower bound of the bootstrap-t; NaN untestable."""
+    """One-sided p of mean difference > 0 and > `margin`, and the lower bound of the bootstrap-t; NaN if untestable."""
     if not len(difference):
         return dict.fromkeys(("p_beyond", "p_controlled", "lower"), np.full(difference.shape[1], np.nan))
     sums = Clusters.of(difference, clusters)
@@ -135,7 +135,7 @@ def _paired_tests(
 
 
 def _uniform(scores: xr.DataArray) -> xr.DataArray:
-    """What a uniform head scores: 1 where the sieve is present."""
+    """The scores of a uniform head: 1 if the sieve is present, else NaN."""
     return xr.where(scores.isnull(), scores, np.array(UNIFORM_SCORE, scores.dtype), keep_attrs=True)
 
 
@@ -153,7 +153,7 @@ def _of_source(own: xr.DataArray, controls: Mapping[str, xr.DataArray], source: 
 
 
 def _same(scores: xr.DataArray, control: xr.DataArray, what: str) -> xr.DataArray:
-    """Control scores in the order and with the coordinates of `scores`; raises InputError where they differ."""
+    """Control scores in the order and with the coordinates of `scores`; raises InputError if these differ."""
     for name in DIMENSIONS:
         if not set(scores[name].values) <= set(control[name].values):
             raise InputError(f"{what} differ from the scores in {name}: extract both from the same sequences")

@@ -1,4 +1,4 @@
-"""Moments of scores that can be merged: the role table of any number of sequences in constant memory.
+"""Moments of scores, which can be merged: the role table of any number of sequences in constant memory.
 
 Source: Chan, Golub and LeVeque 1983 (mean and sum of squares of two merged samples); Pebay 2008, Sandia report
 SAND2008-6212 (third central sums).
@@ -12,16 +12,16 @@ from scipy import stats
 from analysis.errors import InputError
 from analysis.statistics.significance import DDOF, DIMENSIONS, HeadTest, labelled
 
-# What is kept of the scores of one head and role. `mean` is 0 where n is 0, so that merging needs no exception;
-# `lowest` and `highest` tell constant scores, which rounding of m2 would blur.
+# Kept for each head and role. `mean` is 0 if n is 0, so that `merge` needs no special case. `lowest` and `highest`
+# show constant scores, for which rounding may give m2 > 0.
 FIELDS = ("n", "mean", "m2", "m3", "lowest", "highest")
 
 
 def moments(scores: xr.DataArray) -> xr.Dataset:
-    """The moments of scores over their sequences, NaN left out: FIELDS, each (role, layer, head), float64.
+    """The moments of scores over their sequences without NaN: FIELDS, each (role, layer, head), float64.
 
-    `m2` and `m3` are the sums of the squares and cubes of the deviations from the mean. The attribute
-    `arithmetic` of the scores is kept. No sequence at all gives the neutral element of `merge`.
+    `m2` and `m3` are the sums of the squares and cubes of the deviations from the mean. The attribute `arithmetic` of
+    the scores is kept. Scores of no sequence give the neutral element of `merge`.
     """
     values = scores.transpose(*DIMENSIONS).values.astype(np.float64)
     present = ~np.isnan(values)
@@ -45,12 +45,12 @@ def moments(scores: xr.DataArray) -> xr.Dataset:
 
 
 def merge(first: xr.Dataset, second: xr.Dataset) -> xr.Dataset:
-    """The moments of two sets of sequences together.
+    """The moments of the union of two sets of sequences.
 
     With d the difference of the means (second - first), a and b the numbers of scores and n = a + b:
     mean = mean_1 + d b / n; m2 = m2_1 + m2_2 + d^2 a b / n;
     m3 = m3_1 + m3_2 + d^3 a b (a - b) / n^2 + 3 d (a m2_2 - b m2_1) / n.
-    Raises InputError for other roles, layers or heads, or another arithmetic.
+    Raises InputError if roles, layers, heads or arithmetic differ.
     """
     if not first.coords.equals(second.coords) or first.attrs != second.attrs:
         raise InputError("moments of other roles, heads or arithmetic cannot be merged: extract them alike")
@@ -73,8 +73,8 @@ def merge(first: xr.Dataset, second: xr.Dataset) -> xr.Dataset:
     )
 
 
-def head_test(found: xr.Dataset, tau: float | int) -> HeadTest:
-    """The t test of every head from its moments, as `significance.head_test` makes it from the scores."""
+def test_from_moments(found: xr.Dataset, tau: float | int) -> HeadTest:
+    """The t test of every head from its moments; the result of `significance.head_test` for the scores."""
     n, mean, m2, _, lowest, highest = (found[field].values for field in FIELDS)
     ddof = DDOF[found.attrs["arithmetic"]]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -92,9 +92,9 @@ def skewness(found: xr.Dataset) -> np.ndarray:
 def moments_table(
     found: xr.Dataset, tau: float | int = 3.0, alpha: float = 0.05, minimum: int = 2
 ) -> pd.DataFrame:
-    """The columns of `published_table` of all sequences, from their moments, then skewness.
+    """The columns of `published_table` from the moments of all sequences, then skewness.
 
     Raises InputError for `alpha` outside (0, 1), `minimum` < 2.
     """
-    table = labelled(head_test(found, tau), found, tau, alpha, minimum)
+    table = labelled(test_from_moments(found, tau), found, tau, alpha, minimum)
     return table.assign(skewness=skewness(found).ravel())

@@ -1,9 +1,10 @@
 """The bootstrap of means over sequences, or over clusters of sequences: every head in one matrix product."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -11,8 +12,8 @@ from scipy import sparse, stats
 
 from analysis.errors import InputError
 
-ROUNDING = 1e-12  # a sum of squares this much smaller than what it is the difference of is zero
-BATCH = 4_000_000  # entries of the largest matrix of resamples held at once (32 MB)
+ROUNDING = 1e-12  # a difference of sums of squares counts as zero below this share of the minuend
+BATCH = 4_000_000  # entries of the largest matrix of resamples in memory (32 MB)
 
 
 class Moments(NamedTuple):
@@ -25,9 +26,9 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True)
 class Clusters:
-    """Scores of many heads as sums over clusters of sequences, about the mean of each column (head).
+    """Scores of many heads (columns), centred, as sums over clusters of sequences.
 
-    Resampling needs no more: a resample is how often each cluster is drawn.
+    These sums suffice for resampling: a resample is a number of draws for each cluster.
     """
 
     centre: Float[np.ndarray, "column"]
@@ -41,7 +42,7 @@ class Clusters:
         values: Float[np.ndarray, "sequence column"],
         clusters: Shaped[np.ndarray, "sequence"] | None = None,
     ) -> "Clusters":
-        """The sums of scores without NaN; every sequence is a cluster of its own where `clusters` is None."""
+        """The sums of scores without NaN; without `clusters`, every sequence is a cluster of its own."""
         values = values.astype(np.float64)
         centre = values.mean(axis=0)
         centred = values - centre
@@ -53,11 +54,11 @@ class Clusters:
         return cls(centre, member.sum(axis=1), member @ centred, member @ centred**2)
 
     def moments(self, counts: Shaped[np.ndarray, "*draw cluster"] | None = None) -> Moments:
-        """Mean, standard error and standard deviation when each cluster counts so often; once by default.
+        """Mean, standard error and standard deviation with `counts` draws of each cluster, one by default.
 
-        The error is that of a ratio of sums over clusters, with the factor clusters / (clusters - 1);
-        where clusters are single sequences it is the usual sd / sqrt(n). Error and sd are exactly zero
-        for equal scores, the error also for equal cluster means; they are NaN for one sequence or cluster.
+        The error is that of a ratio of sums over clusters, with the factor clusters / (clusters - 1); for clusters of
+        single sequences it is sd / sqrt(n). Error and sd are exactly zero for equal scores, the error also for equal
+        means of clusters; they are NaN for one sequence or cluster.
         """
         counts = np.ones(len(self.sizes)) if counts is None else counts.astype(np.float64)
         drawn, n = counts.sum(axis=-1)[..., None], (counts @ self.sizes)[..., None]
@@ -75,12 +76,12 @@ class Clusters:
 
 
 class Bootstrap(NamedTuple):
-    """Intervals and the test of the mean of every column; NaN where scores are constant or fewer than two.
+    """Intervals and the test of the mean of every column; NaN for constant scores and for fewer than two.
 
-    `low`, `high`: two-sided BCa interval of the mean; `lower`: its one-sided lower bound;
-    `p_bootstrap_t`, `lower_bootstrap_t`: one-sided bootstrap-t test of mean > tau and its lower bound;
-    `effect_low`, `effect_high`: two-sided BCa interval of (mean - tau) / sd, NaN also where all scores but
-    one are equal, because leaving that one out leaves no sd.
+    `low`, `high`: two-sided BCa interval of the mean; `lower`: its one-sided lower bound; `p_bootstrap_t`,
+    `lower_bootstrap_t`: one-sided bootstrap-t test of mean > tau and its lower bound; `effect_low`, `effect_high`:
+    two-sided BCa interval of (mean - tau) / sd, also NaN if all scores but one are equal, since the jackknife of BCa
+    then meets an sd of zero.
     """
 
     low: Float[np.ndarray, "column"]
@@ -102,42 +103,65 @@ def bootstrap(
 ) -> Bootstrap:
     """BCa intervals at level 1 - `alpha` and the bootstrap-t test of mean > `tau`, for scores without NaN.
 
-    All columns share the same resamples, drawn by `scipy.stats.bootstrap`, which also makes the BCa
-    intervals. Whole clusters are drawn where `clusters` names one per sequence. The bootstrap-t p is
-    (1 + resamples at least as extreme) / (1 + resamples); its lower bound is above `tau` exactly where
-    p <= `alpha`. Raises InputError for fewer than 99 resamples, or fewer than 1 / `alpha` - 1.
-    Source: Davison and Hinkley 1997, chapters 4 and 5.
+    `scipy.stats.bootstrap` draws the resamples, which all columns share, and makes the BCa intervals. With `clusters`,
+    one per sequence, whole clusters are drawn. The bootstrap-t p is (1 + resamples at least as extreme) /
+    (1 + resamples); its lower bound is above `tau` exactly if p <= `alpha`. Raises InputError for fewer than 99
+    resamples, or fewer than 1 / `alpha` - 1. Source: Davison and Hinkley 1997, chapters 4 and 5.
     """
     _check_resamples(resamples, alpha)
     sums = Clusters.of(values, clusters) if len(values) else None
     if sums is None or len(sums.sizes) < 2:
         return Bootstrap(*np.full((len(Bootstrap._fields), values.shape[1]), np.nan))
-    observed = sums.moments()
-    units = len(sums.sizes)
+    observed, units = sums.moments(), len(sums.sizes)
 
-    def statistic(drawn: np.ndarray, axis: int) -> np.ndarray:
-        found = sums.moments(counted(drawn, units))
+    def statistic(counts: np.ndarray) -> np.ndarray:
+        found = sums.moments(counts)
         effect = _ratio(found.mean - tau, found.sd)
         return np.moveaxis(np.stack([found.mean, effect, found.error]), -1, 1)
 
     options = {
-        "data": (np.arange(units),),
         "statistic": statistic,
-        "vectorized": True,
-        "axis": -1,
-        "confidence_level": 1 - alpha,
-        "batch": max(1, BATCH // max(values.shape)),
+        "units": units,
+        "size": max(values.shape),
+        "alpha": alpha,
+        "seed": seed,
     }
-    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
-        warnings.simplefilter("ignore")  # columns without an interval: their bounds are NaN
-        drawn = stats.bootstrap(**options, n_resamples=resamples, rng=seed)
-        again = {"n_resamples": 0, "bootstrap_result": drawn, "alternative": "greater"}
-        lower = stats.bootstrap(**options, **again).confidence_interval.low
+    drawn = bca(**options, resamples=resamples)
+    lower = bca(**options, bootstrap_result=drawn, alternative="greater").confidence_interval.low
     low, high = drawn.confidence_interval
     means, _, errors = np.moveaxis(drawn.bootstrap_distribution, -1, 1)
     p, lower_t = bootstrap_t(observed, means, errors, tau, alpha)
     found = Bootstrap(low[0], high[0], lower[0], p, lower_t, low[1], high[1])
     return Bootstrap(*(np.where(observed.error > 0, column, np.nan) for column in found))
+
+
+def bca(
+    statistic: Callable[[Int[np.ndarray, "*draw unit"]], Float[np.ndarray, "..."]],
+    units: int,
+    size: int,
+    alpha: float = 0.05,
+    resamples: int = 0,
+    seed: int = 0,
+    **again: Any,
+) -> Any:
+    """The BCa bootstrap of scipy for a statistic of the number of draws of each of `units`; its last axis is the draw.
+
+    `size`, the number of values of one draw, limits the draws in memory. `again` are further options of
+    `scipy.stats.bootstrap`, such as an earlier result to use instead of new draws. Bounds are NaN for a constant
+    statistic. Raises InputError for too few resamples.
+    """
+    if "bootstrap_result" not in again:
+        _check_resamples(resamples, alpha)
+
+    def of_drawn(drawn: np.ndarray, axis: int) -> np.ndarray:
+        return statistic(counted(drawn, units))
+
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore")  # about columns without an interval, whose bounds are NaN
+        return stats.bootstrap(
+            (np.arange(units),), of_drawn, vectorized=True, axis=-1, confidence_level=1 - alpha,
+            batch=max(1, BATCH // size), n_resamples=resamples, rng=seed, **again,
+        )  # fmt: skip
 
 
 def bootstrap_t(
@@ -147,16 +171,16 @@ def bootstrap_t(
     tau: float | int,
     alpha: float,
 ) -> tuple[Float[np.ndarray, "column"], Float[np.ndarray, "column"]]:
-    """p of the one-sided bootstrap-t test of mean > `tau`, and the lower bound, above `tau` where p <= `alpha`.
+    """p of the one-sided bootstrap-t test of mean > `tau`, and the lower bound, above `tau` exactly if p <= `alpha`.
 
-    `means` and `errors` are those of the resamples; raises InputError for too few. Source: Davison and
+    `means` and `errors` are those of the resamples. Raises InputError for too few of them. Source: Davison and
     Hinkley 1997, chapter 5.
     """
     _check_resamples(len(means), alpha)
     studentised = _ratio(means - observed.mean, errors)
     t = _ratio(observed.mean - tau, observed.error)
     p = (1 + (studentised >= t).sum(axis=0)) / (1 + len(means))
-    # The largest of the resampled t that alpha allows beyond the observed one: bound and p then agree.
+    # With this rank of the resampled t, the bound exceeds tau exactly if p <= alpha.
     rank = len(means) - int(alpha * (1 + len(means)))
     extreme = np.partition(studentised, rank, axis=0)[rank]
     with np.errstate(invalid="ignore"):
@@ -166,10 +190,10 @@ def bootstrap_t(
 def lower_bound(
     sums: Clusters, alpha: float = 0.05, resamples: int = 999, seed: int = 0
 ) -> Float[np.ndarray, "column"]:
-    """The lower bound of the mean by the bootstrap-t alone, from the same resamples as `bootstrap` with this seed.
+    """The lower bound of the mean by the bootstrap-t alone, from the resamples of `bootstrap` with this seed.
 
-    It serves every threshold, as it rises with the scores. NaN where scores are constant or of one unit. Raises
-    InputError for too few resamples.
+    It does not depend on a threshold. NaN for constant scores and for a single unit. Raises InputError for too few
+    resamples.
     """
     observed, units = sums.moments(), len(sums.sizes)
     rng = np.random.default_rng(seed)
@@ -184,7 +208,7 @@ def lower_bound(
 
 
 def counted(drawn: Int[np.ndarray, "*draw n"], units: int) -> Int[np.ndarray, "*draw unit"]:
-    """How often each of `units` was drawn."""
+    """The number of draws of each of `units`."""
     rows = drawn.reshape(-1, drawn.shape[-1])
     offsets = units * np.arange(len(rows))[:, None]
     counts = np.bincount((rows + offsets).ravel(), minlength=units * len(rows))
@@ -192,12 +216,12 @@ def counted(drawn: Int[np.ndarray, "*draw n"], units: int) -> Int[np.ndarray, "*
 
 
 def _clean(difference: np.ndarray, minuend: np.ndarray) -> np.ndarray:
-    """A difference of sums of squares, exactly zero where only rounding is left of it."""
+    """A difference of sums of squares; exactly zero if it is no larger than rounding errors."""
     return np.where(difference > ROUNDING * minuend, difference, 0)
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    """The quotient; 0 / 0 is 0, so that a resample of equal scores at the mean counts as unremarkable."""
+    """The quotient, with 0 / 0 = 0: a resample of equal scores at the mean has t = 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where((numerator == 0) & (denominator == 0), 0.0, numerator / denominator)
 

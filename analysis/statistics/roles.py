@@ -1,4 +1,4 @@
-"""What roles heads have: roles made from elementary sieves, and what a role table says."""
+"""The roles of heads: roles made from elementary sieves, and summaries of role tables."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
@@ -11,8 +11,8 @@ import pandas as pd
 import xarray as xr
 
 from analysis.errors import InputError
+from analysis.texts.syntax import RELATIONS
 
-RELATIONS = ("nsubj", "dobj", "amod", "advmod")
 COARSE = ("local", "syntactic", "delimiter", "block")
 ROLES = ("local", "syntactic", "delimiter", *RELATIONS, "block", "cls", "sep")
 # A head has a coarse role when it has that role or one of its finer roles.
@@ -22,9 +22,9 @@ FAMILIES = {
     "delimiter": ("delimiter", "cls", "sep"),
     "block": ("block",),
 }
-# The map that each role is held against: attention that could not know what the role asks for. Shuffled: the head's
-# own, its word pieces in random order. Twin: the head's own as far as it depends on position alone. Spread: rows of
-# the same entropies, spread evenly. Uniform: all tokens alike, which scores 1.
+# The control map of each role, which cannot know what the role needs. Shuffled: the head's attention with its word
+# pieces in random order. Twin: the part of the head's attention that depends only on position. Spread: rows with the
+# head's entropies, spread evenly. Uniform: all tokens alike, which scores 1.
 CONTROLS = {
     "local": "shuffled",
     **dict.fromkeys(("syntactic", *RELATIONS), "twin"),
@@ -38,7 +38,9 @@ DIRECTIONS = {
 }
 WINDOWS = {"corrected": "window_{}", "published": "window_{}_published"}
 GROUP = ["task", "state"]
+MASSES = ("sep", "cls", "other")  # targets of attention
 HEAD = ["layer", "head"]
+LABELS = {"assigned": "published", "assigned_audited": "audited", "assigned_controlled": "controlled"}
 Heads = TypeVar("Heads", pd.Series, xr.DataArray)  # booleans, one for each head
 
 
@@ -52,11 +54,11 @@ def compose(
 ) -> xr.DataArray:
     """The ten published roles, in the order of ROLES, from the scores of the elementary sieves.
 
-    `relations` are pooled, each word pair counting once, into the role `syntactic`; "both" directions
-    are averaged. `weighted_block` multiplies each row of `block` by its entropy (nats), as published.
-    A relation that the data never show gives a role of NaN and 0 units. Raises InputError for an
-    unknown direction or arithmetic, and for an elementary sieve that was not stored.
-    Source: Pande 2021 (window 2, dependent to head); departure: the true size of a window at the edges.
+    The role `syntactic` pools `relations`, and each word pair counts once; direction "both" is the mean of the two.
+    `weighted_block` multiplies each row of `block` by its entropy (nats), as published. A relation that is not in the
+    data gives NaN and 0 units. Raises InputError for an unknown direction or arithmetic, and for an elementary sieve
+    that was not stored. Source: Pande 2021 (window 2, dependent to head); departure: the true size of a window at the
+    edges.
     """
     sources = {
         "local": _option(WINDOWS, "arithmetic", arithmetic).format(window),
@@ -86,7 +88,7 @@ def _stored(scores: xr.DataArray, sieve: str) -> xr.DataArray:
 
 
 def _relation(scores: xr.DataArray, label: str, names: tuple[str, ...]) -> xr.DataArray:
-    """Mean of one relation over the named directions, which have the same word pairs."""
+    """The mean scores of one relation over the named directions."""
     if label not in scores["role"].values:
         empty = xr.full_like(scores.isel(role=0, drop=True), np.nan)
         return empty.assign_coords(units=xr.zeros_like(empty["units"]))
@@ -95,7 +97,7 @@ def _relation(scores: xr.DataArray, label: str, names: tuple[str, ...]) -> xr.Da
 
 
 def _pooled(parts: list[xr.DataArray]) -> xr.DataArray:
-    """Mean over all word pairs of several relations: each is weighted by its number of pairs."""
+    """The mean over all word pairs of several relations."""
     if not parts:
         raise InputError("relations is empty; name at least one relation to pool, such as nsubj")
     pairs = sum(part["units"] for part in parts)
@@ -105,9 +107,9 @@ def _pooled(parts: list[xr.DataArray]) -> xr.DataArray:
 
 
 def memberships(table: pd.DataFrame) -> pd.DataFrame:
-    """Which head has which role: a boolean frame, (task, state, layer, head) x roles; untestable is False.
+    """The roles of each head: a boolean frame, (task, state, layer, head) x roles; untestable is False.
 
-    Task and state are levels of the index only where the table has these columns.
+    The index has the levels task and state if the table has these columns.
     """
     labels = table.assign(assigned=table["assigned"].fillna(False).astype(bool))
     index = [*_group(table), *HEAD]
@@ -115,7 +117,7 @@ def memberships(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def coarse_memberships(table: pd.DataFrame) -> pd.DataFrame:
-    """Which head has which coarse role, itself or one of its finer roles (FAMILIES)."""
+    """The coarse roles of each head (see `coarsened`); indexed as `memberships`."""
     return pd.DataFrame(coarsened(dict(memberships(table).items())))
 
 
@@ -125,28 +127,24 @@ def multifunctional(table: pd.DataFrame) -> pd.Series:
 
 
 def coarsened(held: Mapping[str, Heads]) -> dict[str, Heads]:
-    """Which heads have each coarse role, itself or one of its finer roles (FAMILIES).
-
-    `held` maps every role to the heads that have it.
-    """
+    """The heads that have each coarse role or one of its finer roles (FAMILIES); `held` maps roles to their heads."""
     found = {coarse: [held[role] for role in roles if role in held] for coarse, roles in FAMILIES.items()}
     return {coarse: reduce(or_, heads, False) for coarse, heads in found.items()}
 
 
 def has_several(coarse: Mapping[str, Heads]) -> Heads:
-    """Which heads are multi-functional: those with at least two coarse roles, as `coarsened` gives them.
+    """The multi-functional heads: those with at least two coarse roles of `coarsened`.
 
-    Counting a head with any of the four relations as syntactic, and one with [CLS] or [SEP] as
-    delimiter, is what makes the released maps agree with the article on the middle layers.
+    With coarse roles, in which any of the four relations counts as syntactic and [CLS] or [SEP] as delimiter, the
+    released maps agree with the article on the middle layers.
     """
     return sum(coarse.values()) >= 2
 
 
 def overlap(table: pd.DataFrame) -> pd.DataFrame:
-    """Heads that two roles share, one row per unordered pair of roles (and task, state).
+    """The heads that two roles share, one row per unordered pair of roles (and task, state).
 
-    Columns role_a, role_b, heads_a, heads_b, both (heads); jaccard, share_of_a, share_of_b
-    (proportions, NaN where nothing divides them).
+    Columns: role_a, role_b; heads_a, heads_b, both (heads); jaccard, share_of_a, share_of_b (NaN for 0 / 0).
     """
     return _each(table, lambda part: _overlaps(memberships(part)))
 
@@ -165,8 +163,8 @@ def _overlaps(members: pd.DataFrame) -> pd.DataFrame:
 def layer_counts(table: pd.DataFrame) -> pd.DataFrame:
     """Heads per layer: (task, state,) layer, role, heads.
 
-    Besides the roles stand "multi-functional" (at least two coarse roles) and "none" (no role). A role that
-    no head can be tested for has missing counts, not zeros.
+    Further rows count "multi-functional" heads (at least two coarse roles) and "none" (no role). The counts of a role
+    that is untestable for all heads are missing.
     """
     return _each(table, _layer_counts)
 
@@ -185,7 +183,7 @@ def _layer_counts(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _untestable(table: pd.DataFrame) -> list[str]:
-    """The roles that no head of the table can be tested for."""
+    """The roles that are untestable for all heads of the table."""
     tested = table["assigned"].notna().groupby(table["role"], sort=False).any()
     return tested.index[~tested].tolist()
 
@@ -193,8 +191,8 @@ def _untestable(table: pd.DataFrame) -> list[str]:
 def transitions(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -> pd.DataFrame:
     """Heads per layer that gained, lost or kept a role: (task,) layer, role, gained, lost, kept.
 
-    An untestable head counts as not having the role; a role untestable for all heads of a task is left out.
-    Raises InputError where the tables are not about the same heads and roles.
+    An untestable head counts as without the role; a role that is untestable for all heads of a task is left out.
+    Raises InputError if the tables differ in heads or roles.
     """
     both = _paired({"before": pretrained_table, "after": finetuned_table}, "assigned")
     group = [*both.columns.intersection(["task"]), "role"]
@@ -209,12 +207,12 @@ def transitions(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -
 
 
 def label_agreement(table: pd.DataFrame) -> pd.DataFrame:
-    """How far fine-tuning runs give a role to the same heads: one row per task and role.
+    """The agreement of fine-tuning runs on the heads of a role: one row per task and role.
 
-    `table` holds published labels of the pre-trained encoder (`seed` missing) and of every run (`seed`).
-    Columns task, role, runs; between_runs, with_pretrained: mean Jaccard similarity of the sets of heads over
-    pairs of runs, and of each run with the pre-trained encoder (proportions, NaN where both sets are empty
-    or there is no pair); always, ever: heads with the role in every run, in at least one.
+    `table` holds published labels of the pre-trained encoder (`seed` missing) and of every run (`seed`). Columns: task,
+    role, runs; between_runs, with_pretrained: mean Jaccard similarity of the sets of heads over pairs of runs, and of
+    each run with the pre-trained encoder (proportions, NaN if both sets are empty or there is no pair); always, ever:
+    heads with the role in every run, and in at least one.
     """
     rows = []
     for (task, role), part in table.groupby(["task", "role"], sort=False):
@@ -241,9 +239,9 @@ def _mean_jaccard(pairs: Iterable[tuple[pd.Series, pd.Series]]) -> float:
 
 
 def arithmetic_differences(corrected_table: pd.DataFrame, published_table: pd.DataFrame) -> pd.DataFrame:
-    """Labels (assigned, not assigned, untestable) that the published arithmetic changes: role, heads.
+    """The number of heads whose label (assigned, not assigned, untestable) the published arithmetic changes, by role.
 
-    Raises InputError where the tables are not about the same heads and roles.
+    Raises InputError if the tables differ in heads or roles.
     """
     both = _paired({"corrected": corrected_table, "published": published_table}, "assigned")
     labels = both[["corrected", "published"]].astype(object).fillna("untestable")
@@ -252,7 +250,7 @@ def arithmetic_differences(corrected_table: pd.DataFrame, published_table: pd.Da
 
 
 def _paired(tables: dict[str, pd.DataFrame], column: str) -> pd.DataFrame:
-    """One column of two role tables side by side, under the names given, for each head and role."""
+    """One column of two role tables side by side, under their names in `tables`, for each head and role."""
     first, second = tables.values()
     keys = [*first.columns.intersection(["task"]), *HEAD, "role"]
     parts = [table[[*keys, column]].rename(columns={column: name}) for name, table in tables.items()]
@@ -262,34 +260,24 @@ def _paired(tables: dict[str, pd.DataFrame], column: str) -> pd.DataFrame:
     return both
 
 
-def attention_mass(scores: xr.DataArray, role: str) -> xr.DataArray:
-    """Mean proportion of a token's attention that goes to `role`, one of cls, sep, other: (layer, head).
+def attention_masses(scores: xr.DataArray) -> dict[str, xr.DataArray]:
+    """The proportion of a token's attention to [SEP], [CLS] and all other tokens (MASSES), in every sequence.
 
-    A sieve of k columns scores T / k times the mass it receives, so the mass is score * k / T, with k
-    the [SEP] of the sequence (one [CLS]). Raises InputError for another role or missing scores.
+    The score of a sieve with k columns is T / k times their attention, so the proportion is score * k / T; k is the
+    number of [SEP], or 1 for [CLS]. Raises InputError for missing scores.
     """
-    return _option(MASSES, "role", role)(scores).mean("sequence")
-
-
-def _mass_on_separators(scores: xr.DataArray) -> xr.DataArray:
-    return _stored(scores, "sep") * scores["separators"] / scores["tokens"]
-
-
-def _mass_on_classifier(scores: xr.DataArray) -> xr.DataArray:
-    return _stored(scores, "cls") / scores["tokens"]
-
-
-def _mass_elsewhere(scores: xr.DataArray) -> xr.DataArray:
-    return 1 - _mass_on_classifier(scores) - _mass_on_separators(scores)
-
-
-MASSES = {"sep": _mass_on_separators, "cls": _mass_on_classifier, "other": _mass_elsewhere}
+    sep = _stored(scores, "sep") * scores["separators"] / scores["tokens"]
+    cls = _stored(scores, "cls") / scores["tokens"]
+    return dict(zip(MASSES, (sep, cls, 1 - cls - sep), strict=True))
 
 
 def mass_table(scores: xr.DataArray) -> pd.DataFrame:
-    """Mean attention mass of each head on [SEP], [CLS] and all other tokens: layer, head, sep, cls, other."""
-    masses = {role: attention_mass(scores, role).transpose(*HEAD).reset_coords(drop=True) for role in MASSES}
-    return xr.Dataset(masses).to_dataframe().reset_index()
+    """The mean attention of each head to [SEP], [CLS] and all other tokens: layer, head, sep, cls, other."""
+    means = {
+        target: mass.mean("sequence").transpose(*HEAD).reset_coords(drop=True)
+        for target, mass in attention_masses(scores).items()
+    }
+    return xr.Dataset(means).to_dataframe().reset_index()
 
 
 def _group(table: pd.DataFrame) -> list[str]:
@@ -297,7 +285,7 @@ def _group(table: pd.DataFrame) -> list[str]:
 
 
 def _each(table: pd.DataFrame, summary: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
-    """The summary of each task and state, with their columns in front, as far as the table has them."""
+    """The summaries of all tasks and states of the table, with these columns in front."""
     group = _group(table)
     if not group:
         return summary(table)

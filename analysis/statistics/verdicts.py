@@ -1,4 +1,4 @@
-"""Claims: what evidence says of each, the interval against the bound, the verdict, and the table of them."""
+"""Claims: what the evidence says of each, its interval and the bound, the verdict, and the table of claims."""
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
@@ -10,8 +10,8 @@ import pandas as pd
 import xarray as xr
 
 LEVEL = 0.95
-# How a measure compares with the bound, and which of several units is then the least favourable.
-RELATIONS = {">=": (operator.ge, np.argmin), ">": (operator.gt, np.argmin), "<=": (operator.le, np.argmax)}
+# How a measure compares with the bound, and the position of the least favourable of several units.
+COMPARISONS = {">=": (operator.ge, np.argmin), ">": (operator.gt, np.argmin), "<=": (operator.le, np.argmax)}
 VERDICTS = {(True, True): "holds", (False, False): "does not hold"}
 UNTESTABLE, UNDECIDED = "untestable", "undecided"
 MARKS = {"holds": "✓", "does not hold": "✗", UNDECIDED: "?", UNTESTABLE: "–"}
@@ -19,29 +19,29 @@ MARKS = {"holds": "✓", "does not hold": "✗", UNDECIDED: "?", UNTESTABLE: "�
 
 @runtime_checkable
 class Evidence(Protocol):
-    """What the claims of a paper are judged on; `drawn` says in words what a replicate draws.
+    """What the claims of a paper are judged on; `drawn` describes what a replicate draws.
 
-    An attribute `runs` tells how many fine-tuning runs the sample has (1 where it is missing): the first so many
-    replicates are the sample of each run, those behind them are draws.
+    The first `runs` replicates are the samples of the fine-tuning runs, the others are draws. Without an attribute
+    `runs` there is one run.
     """
 
     drawn: str
 
 
 class ClaimTables(Protocol):
-    """Where the claim tables of a run are kept: what the `summary` of a paper reads."""
+    """The claim tables of a run, which the `summary` of a paper reads."""
 
     def claims(self, name: str) -> pd.DataFrame:
-        """A saved claim table; no rows where it has not been made."""
+        """A saved claim table; without rows if there is none."""
 
 
 class Finding(NamedTuple):
-    """What the evidence says of a claim: the sample's value in words, how many cases, and what is compared.
+    """What the evidence says of a claim: the value of the sample in words, the number of cases, and the measures.
 
-    `n` is one number, or one for each unit by name. `measures` (unit, replicate), the sample of every run first: the
-    claim holds where they lie on its side of its bound in every unit; NaN where a replicate has nothing to measure.
-    None: the evidence has nothing to measure. `limits` (unit, end) is an interval that a table already has, in the
-    place of draws. `control` is in words what a control gives, where the finding knows it.
+    `n` is one number, or a number for each unit by name. `measures` (unit, replicate) are compared with the bound of
+    the claim (see `judge`). A replicate is NaN, or all measures are None, if the evidence has nothing to measure.
+    `limits` (unit, end) are intervals from a table, in the place of draws. `control` is the value of a control in
+    words, if the finding knows it.
     """
 
     value: str
@@ -57,9 +57,9 @@ def untestable(reason: str) -> Finding:
 
 
 class Verdict(NamedTuple):
-    """The estimate of the least favourable unit, its interval, its p, how they were made, and the verdict.
+    """The estimate of the least favourable unit, its interval, p, the method, and the verdict.
 
-    `unit` names that unit; `lowest_run`, `highest_run` are its measures of single runs (NaN for one run).
+    `unit` names this unit; `lowest_run` and `highest_run` are the range of its runs (NaN for a single run).
     """
 
     estimate: float
@@ -75,11 +75,11 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim: as stated, its source, as computed, the article's figure, what is measured, and the bound.
+    """One claim: its statement and source, its definition here, the published figure, the function that measures it.
 
-    The claim is that the measures stand in `relation` (>=, > or <=) to `bound` in every unit. `by_label` says that
-    role labels enter, so that the claim can be judged under another label too. `brief` says it in at most eight words,
-    for README, where measures are written as `shown` (a format).
+    It claims that the measures are in `relation` (>=, > or <=) to `bound` in every unit. `by_label` says that it
+    depends on role labels, so that it can also be judged under another label. `brief` is the claim in at most eight
+    words for README, where measures have the format `shown`.
     """
 
     id: str
@@ -102,11 +102,11 @@ class Claim:
         """What the evidence says, and whether the claim holds."""
         found = self.find(evidence)
         options = (evidence.drawn, runs_of(evidence), found.limits)
-        return found, judged(found.measures, self.relation, self.bound, *options)
+        return found, judge(found.measures, self.relation, self.bound, *options)
 
 
 def runs_of(evidence: Evidence) -> int:
-    """How many of the first replicates are samples of runs."""
+    """The number of fine-tuning runs of the evidence."""
     return getattr(evidence, "runs", 1)
 
 
@@ -119,22 +119,21 @@ def claim_table(
 ) -> pd.DataFrame:
     """One row per claim: claim, source, definition, published, ours, n, the bound, the interval and the verdict.
 
-    `ours` and `estimate` are the median over the sample's fine-tuning runs, in words and in the unit of the
-    definition, to compare with `relation` and `bound`; `lowest_run` and `highest_run` are the range of the runs.
-    `n` is that of the sample, or of the unit that decides; `low`, `high`, `p`, `method` and `unit` as in `judged`.
-    Without replicates in the evidence there is no interval, and the estimate is judged. The verdict is one of holds,
-    does not hold, undecided, untestable.
+    `ours` and `estimate` are the median over the fine-tuning runs of the sample, in words and in the unit of `bound`;
+    `lowest_run` and `highest_run` are the range of the runs. `n` is that of the sample, or of the unit that decides;
+    `low`, `high`, `p`, `method`, `unit` and the verdict (holds, does not hold, undecided or untestable) are those of
+    `judge`.
 
-    `published` is the evidence of the released figures: what it gives stands beside the article's own figure.
-    `controlled` is the same evidence under the controlled label: its value and verdict stand in the column of that
-    name, in claims that role labels enter. `control` is the evidence of the control heads themselves: `control_value`
-    is what the claim's measure is for them. Both columns are empty where nothing is given.
+    `published` is the evidence of the released maps; its value follows the figure of the article. `controlled` is the
+    evidence under the controlled label; its value and verdict are in the column of this name, for claims about role
+    labels. `control` is the evidence of the control heads; `control_value` is their measure. Without this evidence the
+    columns are empty.
     """
     return pd.DataFrame([_row(claim, evidence, published, controlled, control) for claim in claims])
 
 
 def seed_table(claims: Iterable[Claim], evidence: Mapping[int, Evidence]) -> pd.DataFrame:
-    """Every claim judged by the estimate of each fine-tuning run alone: claim, seed, estimate, verdict."""
+    """The verdict of every claim for each single fine-tuning run: claim, seed, estimate, verdict."""
     return pd.DataFrame(
         {"claim": claim.id, "seed": seed, "estimate": verdict.estimate, "verdict": verdict.verdict}
         for claim in claims
@@ -144,11 +143,11 @@ def seed_table(claims: Iterable[Claim], evidence: Mapping[int, Evidence]) -> pd.
 
 
 def short_table(claims: pd.DataFrame) -> pd.DataFrame:
-    """What README shows of a claim table: the claim in a few words, BERT-base as published or recomputed from released
-    maps, this encoder with the range over fine-tuning runs, and a mark for the verdict.
+    """A claim table for README: the claim in a few words, BERT-base as published or recomputed from the released maps,
+    this encoder with the range over fine-tuning runs, and a mark for the verdict.
 
-    † says that the claim holds for control heads as well, and so says nothing about heads; ‡ that it does not hold when
-    heads must beat their role's control.
+    † marks claims that also hold for control heads, and so say nothing about heads; ‡ marks claims that do not hold
+    when heads must beat their role's control.
     """
     same = claims["verdict"].eq("holds") & claims["control_verdict"].eq("holds")
     controlled = claims["controlled"].fillna("")
@@ -156,17 +155,18 @@ def short_table(claims: pd.DataFrame) -> pd.DataFrame:
     marks = (
         claims["verdict"].map(MARKS) + same.map({True: " †", False: ""}) + lost.map({True: " ‡", False: ""})
     )
-    published = claims["released"].fillna("").where(claims["released"].fillna("") != "", claims["published"])
+    released = claims["released"].fillna("")
+    published = released.where(released != "", claims["published"].fillna(""))
     columns = {
         "claim": claims["brief"],
         "BERT-base": published.map(_clipped),
         "here": claims["found"].fillna(""),
     }
-    return pd.DataFrame(columns | {"": marks})
+    return pd.DataFrame(columns | {"mark": marks})
 
 
 def _clipped(text: str, longest: int = 48) -> str:
-    """A published value without what stands behind it in brackets, cut where it is long."""
+    """A published value without the remarks behind it, cut to `longest` characters."""
     bare = text.split(" (article")[0].split(";")[0]
     return bare if len(bare) <= longest else f"{bare[: longest - 2].rsplit(' ', 1)[0]} …"
 
@@ -199,7 +199,7 @@ def _row(
 
 
 def _shown(claim: Claim, evidence: Evidence | None) -> str:
-    """A claim's measure in short, with the range of the runs where there are several; empty where it has none."""
+    """The measure of a claim with the range of several runs, in short; empty if there is none."""
     verdict = claim.judge(evidence)[1] if evidence is not None else None
     if verdict is None or verdict.verdict == UNTESTABLE:
         return ""
@@ -210,7 +210,7 @@ def _shown(claim: Claim, evidence: Evidence | None) -> str:
 
 
 def _spread(verdict: Verdict, runs: int) -> str:
-    """The range of the runs in words, to follow the median; nothing for one run."""
+    """The range of the runs in words, which follows the median; empty for one run."""
     if runs == 1 or verdict.verdict == UNTESTABLE:
         return ""
     unit = f" for {verdict.unit}" if verdict.unit else ""
@@ -223,7 +223,7 @@ def _in_words(claim: Claim, evidence: Evidence) -> str:
 
 
 def _recomputed(claim: Claim, published: Evidence | None) -> str:
-    """What the released figures give for the claim, as a sentence to follow the article's own."""
+    """What the released maps give for the claim, in words that follow the figure of the article."""
     if published is None:
         return " (article)"
     found, verdict = claim.judge(published)
@@ -232,7 +232,7 @@ def _recomputed(claim: Claim, published: Evidence | None) -> str:
     return f" (article); {found.value} recomputed from the released maps: {verdict.verdict}"
 
 
-def judged(
+def judge(
     measures: xr.DataArray | None,
     relation: str,
     bound: float | int,
@@ -242,60 +242,58 @@ def judged(
 ) -> Verdict:
     """Whether measures (unit, replicate) lie on the claim's side of the bound in every unit.
 
-    The first `runs` replicates are the samples of fine-tuning runs, whose median is the estimate; the others are
-    draws, named by `drawn`. holds: the whole 95 % percentile interval of every unit lies on the claim's side. does not
-    hold: that of some unit lies on the other side, at the level .05 / units, so that many units do not refute a claim
-    by chance; holding in every unit needs no such correction. Else undecided. Estimate and limits are the least
-    favourable unit's, at 95 %; `p` is the partial conjunction, the largest of the units' one-sided bootstrap p,
-    (1 + replicates on the wrong side) / (1 + replicates). A replicate without a measure counts as 0: only
-    claims of more than some share can lack one. Without draws there is no interval and the estimate is judged, unless
-    `limits` are given, which then count as the interval of every unit. No measures are untestable. The percentile
-    interval keeps the bias of resampling: shares of test decisions may lie outside their own interval, which `method`
-    tells. Source: Dror 2017 (partial conjunction).
+    The first `runs` replicates are the samples of the fine-tuning runs, and their median is the estimate; the others
+    are draws, which `drawn` describes. A draw without a measure counts as 0. The claim holds if the 95 % percentile
+    interval of every unit lies on its side. It does not hold if some unit's interval lies on the other side at the
+    level 1 - 0.05 / units, so that many units do not refute a claim by chance. Otherwise it is undecided. Estimate and
+    interval are those of the least favourable unit; `p` is the largest of the units' one-sided bootstrap p, (1 + draws
+    on the wrong side) / (1 + draws) (partial conjunction, Dror 2017). `limits` (unit, end) are ready intervals.
+    Without draws and limits the estimate decides, and without measures the claim is untestable. Percentile intervals
+    keep the bias of resampling; `method` tells if the estimate lies outside its own interval.
     """
     if measures is None:
         return Verdict(np.nan, np.nan, np.nan, np.nan, "", UNTESTABLE)
-    on_side, worst = RELATIONS[relation]
+    compare, worst = COMPARISONS[relation]
     values = measures.transpose("unit", "replicate").values.astype(np.float64)
     estimates, draws = np.median(values[:, :runs], axis=1), np.nan_to_num(values[:, runs:])
     unit = worst(estimates)
-    estimate = float(estimates[unit])
-    several = len(estimates) > 1
-    ends = {"unit": str(measures["unit"].values[unit]) if several else ""}
+    estimate, of_runs = float(estimates[unit]), values[unit, :runs]
+    names = {"unit": str(measures["unit"].values[unit])} if len(estimates) > 1 else {}
     if runs > 1:
-        of_runs = values[unit, :runs]
-        ends |= {"lowest_run": float(of_runs.min()), "highest_run": float(of_runs.max())}
+        names |= {"lowest_run": float(of_runs.min()), "highest_run": float(of_runs.max())}
     if limits is not None:
-        low, high = (limits.sel(end=end).values for end in ("low", "high"))
-        inside, outside = (
-            (on_side(low, bound) & on_side(high, bound)).all(),
-            ~on_side(low, bound) & ~on_side(high, bound),
-        )
-        verdict = VERDICTS.get((bool(inside), not outside.any()), UNDECIDED)
-        ends_of = float(low[unit]), float(high[unit])
-        return Verdict(estimate, *ends_of, np.nan, "interval of the table that was judged", verdict, **ends)
+        ends = limits.sel(end=["low", "high"]).transpose("end", "unit").values
+        verdict, method = _decided(compare(ends, bound)), "interval of the table that was judged"
+        return Verdict(estimate, *ends[:, unit].tolist(), np.nan, method, verdict, **names)
     if not draws.size:
-        verdict = VERDICTS[(bool(on_side(estimate, bound)),) * 2]
-        method = "estimate of the sample"
-        return Verdict(estimate, np.nan, np.nan, np.nan, method, verdict, **ends)
-    limits, refuting = (_limits(draws, level) for level in (1 - LEVEL, (1 - LEVEL) / len(estimates)))
-    low, high = (float(limit[worst(limit)]) for limit in limits)
-    holds = all(on_side(limit, bound).all() for limit in limits)
-    fails = (~on_side(refuting[0], bound) & ~on_side(refuting[1], bound)).any()
-    p = (1 + (~on_side(draws, bound)).sum(axis=1).max()) / (1 + draws.shape[1])
-    method = _method(measures, unit, drawn, runs)
-    if not low <= estimate <= high:
-        method += "; the estimate lies outside"
-    return Verdict(estimate, low, high, float(p), method, VERDICTS.get((holds, not fails), UNDECIDED), **ends)
+        verdict, method = _decided(compare(estimates[[[unit]]], bound)), "estimate of the sample"
+        return Verdict(estimate, np.nan, np.nan, np.nan, method, verdict, **names)
+    ends, wide = (_limits(draws, level) for level in (1 - LEVEL, (1 - LEVEL) / len(estimates)))
+    low, high = (float(limit[worst(limit)]) for limit in ends)
+    p = (1 + (~compare(draws, bound)).sum(axis=1).max()) / (1 + draws.shape[1])
+    outside = "" if low <= estimate <= high else "; the estimate lies outside"
+    method = _method(measures, unit, drawn, runs) + outside
+    return Verdict(
+        estimate, low, high, float(p), method, _decided(compare(ends, bound), compare(wide, bound)), **names
+    )
+
+
+def _decided(on_side: np.ndarray, refuting: np.ndarray | None = None) -> str:
+    """The verdict of intervals (end, unit), from whether each end lies on the claim's side.
+
+    The intervals `refuting`, by default the same ones, decide whether the claim does not hold.
+    """
+    refuting = on_side if refuting is None else refuting
+    return VERDICTS.get((bool(on_side.all()), bool(refuting.any(axis=0).all())), UNDECIDED)
 
 
 def _limits(draws: np.ndarray, level: float) -> np.ndarray:
-    """Both ends of every unit's percentile interval, which leaves out the share `level` of the draws."""
+    """The percentile interval (end, unit) that leaves out the share `level` of the draws."""
     return np.quantile(draws, [level / 2, 1 - level / 2], axis=1)
 
 
 def _method(measures: xr.DataArray, unit: np.integer, drawn: str, runs: int) -> str:
-    """In words how an interval was made."""
+    """How an interval is made, in words."""
     parts = [f"{LEVEL:.0%} percentile interval, {measures.sizes['replicate'] - runs} replicates, {drawn}"]
     if measures.sizes["unit"] > 1:
         parts.append(f"worst of {measures.sizes['unit']}: {measures['unit'].values[unit]}")

@@ -1,4 +1,4 @@
-"""Executed copies of notebooks: parameters as they ran, set-up folded away, and nothing that differs by chance."""
+"""Executed copies of notebooks: with the parameters of the run, set-up folded, and the same bytes for every run."""
 
 import ast
 import json
@@ -11,13 +11,14 @@ from analysis.study.pictures import in_palette
 
 PARAMETERS = "parameters"  # the tag of the cell
 SHOWN = {"text/html", "text/plain"}
-CHANCE = re.compile(r"(?<=\bT_)[0-9a-f]{5}(?=_|\b)|(?<= at )0x[0-9a-f]+")  # pandas' names of styled tables
-# What JupyterLab, Jupyter Book, and nbconvert with nbviewer read; output below the folded code stays.
+# Random names: those that pandas gives to styled tables, and addresses of objects.
+CHANCE = re.compile(r"(?<=\bT_)[0-9a-f]{5}(?=_|\b)|(?<= at )0x[0-9a-f]+")
+# For JupyterLab, Jupyter Book, and nbconvert with nbviewer. The output of folded code stays visible.
 FOLDED = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"], "transient": {"remove_source": True}}
 
 
 def with_values(code: str, values: Mapping[str, Any]) -> str:
-    """A parameters cell with these values in the place of its own; what does not change stays as it is written."""
+    """A parameters cell with these values; lines whose value does not change stay as they are written."""
     lines = [line.encode() for line in code.split("\n")]
     for statement in reversed(ast.parse(code).body):
         name, value = statement.targets[0].id, statement.value
@@ -36,7 +37,7 @@ def _literal(value: Any) -> str:
 
 
 def prepared(notebook, values: Mapping[str, Any]):
-    """A notebook with its parameters set, and the cell after them, which imports and sets up, folded."""
+    """A notebook with its parameters set and the set-up cell below them folded."""
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     place = next(number for number, cell in enumerate(code) if PARAMETERS in cell.metadata.get("tags", []))
     code[place].source = with_values(code[place].source, values)
@@ -46,9 +47,9 @@ def prepared(notebook, values: Mapping[str, Any]):
 
 
 def cleaned(notebook):
-    """The executed notebook without times, chance names, paths and progress bars, its pictures made small.
+    """The executed notebook with small pictures, without times, random names, paths and progress bars.
 
-    It differs when results do.
+    Two copies with the same results are equal.
     """
     notebook.metadata.pop("papermill", None)
     for number, cell in enumerate(notebook.cells):
@@ -59,12 +60,13 @@ def cleaned(notebook):
             cell.outputs = [output for output in cell.outputs if not _is_noise(output)]
             for shown in (output.data for output in cell.outputs if "data" in output):
                 shown |= {kind: CHANCE.sub(str(number), shown[kind]) for kind in SHOWN & shown.keys()}
-                shown |= {kind: _compact(shown[kind]) for kind in {"image/png"} & shown.keys()}
+                if "image/png" in shown:
+                    shown["image/png"] = b64encode(in_palette(b64decode(shown["image/png"]))).decode()
     return notebook
 
 
 def linked(notebook, name: str, order: Sequence[str]):
-    """The notebook with a last cell that links to the one before it, the index and the one after it in `order`."""
+    """The notebook with a last cell that links to the previous one in `order`, the index and the next one."""
     import nbformat
 
     if name in order:
@@ -77,12 +79,7 @@ def linked(notebook, name: str, order: Sequence[str]):
     return notebook
 
 
-def _compact(image: str) -> str:
-    """A picture in base64 as a smaller one."""
-    return b64encode(in_palette(b64decode(image))).decode()
-
-
 def _is_noise(output: Mapping[str, Any]) -> bool:
-    """Whether an output is a warning, a progress bar, or the path that saving a figure returns."""
+    """Whether an output is a warning, a progress bar, or a path."""
     shown = output.get("data", {}).get("text/plain", "")
     return output.get("name") == "stderr" or shown.startswith(("PosixPath(", "WindowsPath("))

@@ -1,8 +1,7 @@
-"""What is there to run: the papers, by their folders, and what the header of each notebook says."""
+"""The papers and the synthesis, found by their folders, and the header of each notebook."""
 
 from collections.abc import Mapping
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
@@ -13,15 +12,17 @@ from analysis.files import ROOT
 from analysis.study.profiles import notebook_names, source
 
 PAPERS = ROOT / "analysis" / "papers"
+# The questions across papers: this folder stands beside theirs, and the synthesis counts as one of them.
+SYNTHESIS = "synthesis"
 ALL = "all"
 FORM = "write study: {paper: NAME, after: [NOTEBOOK, ...]} below 'jupyter:'"
 
 
 class Header(NamedTuple):
-    """What a notebook says of itself: its paper, and the notebooks it comes after.
+    """The paper of a notebook, and the notebooks it needs.
 
-    `after` maps each of them to the values of `task` or `state` between which the order holds, mostly none. `last`:
-    it comes after every notebook that stands before it in the reading order.
+    `after` maps each of them to the values of `task` or `state` for which it is needed; without values, it is needed
+    for all. A notebook that is `last` needs every notebook before it in the reading order.
     """
 
     paper: str | None = None
@@ -30,7 +31,7 @@ class Header(NamedTuple):
 
 
 def header(notebook: str) -> Header:
-    """What the header of a notebook says; raises InputError when it is not of the form or names what is not there."""
+    """The header of a notebook; raises InputError if it has another form or names a later notebook."""
     path = source(notebook)
     lines = path.read_text(encoding="utf-8").split("# ---\n", 2)[1:2]
     text = "\n".join(line.removeprefix("#").removeprefix(" ") for part in lines for line in part.split("\n"))
@@ -46,17 +47,13 @@ def header(notebook: str) -> Header:
         found = Header(paper, {name: values for pair in pairs for name, values in pair})
     except (yaml.YAMLError, AttributeError, TypeError) as error:
         raise InputError(f"{path}: the header cannot be read: {FORM}") from error
-    _check(notebook, path, found)
-    return found
-
-
-def _check(notebook: str, path: Path, found: Header) -> None:
-    names = notebook_names()
+    before = [name for name in notebook_names() if name < notebook]
     for other in found.after:
-        if other not in names[: names.index(notebook)]:
+        if other not in before:
             raise InputError(
                 f"{path}: the header names {other!r} in after: choose from the notebooks before this one"
             )
+    return found
 
 
 def headers() -> dict[str, Header]:
@@ -64,12 +61,19 @@ def headers() -> dict[str, Header]:
     return {notebook: header(notebook) for notebook in notebook_names()}
 
 
-def paper_names() -> list[str]:
-    """The papers: the folders of `analysis.papers`, in the order of their first notebooks.
+def packages() -> dict[str, str]:
+    """The package of every paper, and of the synthesis, by the name of its folder."""
+    there = sorted(PAPERS.glob("*/__init__.py"))
+    found = {path.parent.name: f"{PAPERS.parent.name}.{PAPERS.name}.{path.parent.name}" for path in there}
+    return found | {SYNTHESIS: f"{PAPERS.parent.name}.{SYNTHESIS}"}
 
-    Raises InputError when a notebook names a paper that has no folder.
+
+def paper_names() -> list[str]:
+    """The folders of `analysis.papers`, and the synthesis, in the order of their first notebooks.
+
+    Raises InputError if a notebook names a paper without a folder.
     """
-    folders = sorted(path.parent.name for path in PAPERS.glob("*/__init__.py"))
+    folders = packages()
     found = {name: each.paper for name, each in headers().items() if each.paper}
     for notebook, paper in found.items():
         if paper not in folders:
@@ -78,5 +82,6 @@ def paper_names() -> list[str]:
 
 
 def papers() -> dict[str, ModuleType]:
-    """The package of every paper, by name: each offers `CLAIMS` and `summary(results)`, its claim table."""
-    return {name: import_module(f"{PAPERS.parent.name}.{PAPERS.name}.{name}") for name in paper_names()}
+    """The package of every paper by its name; each offers `CLAIMS` and `summary(results)`, its claim table."""
+    homes = packages()
+    return {name: import_module(homes[name]) for name in paper_names()}

@@ -7,32 +7,30 @@ from analysis.errors import InputError
 from analysis.files import ROOT, write_text
 
 STATES = ("pretrained", "finetuned")
-SCRATCH = "scratch"
-FORM = "2"  # of what the cache holds; another number where files of an earlier form cannot be read any more
-
-
-def results_folder() -> Path:
-    """The folder of all results: RESULTS_DIR, or results/ of the checkout."""
-    return Path(os.environ.get("RESULTS_DIR", ROOT / "results"))
+FORM = "2"  # of the files in the cache; it changes when files of an earlier form can no longer be read
 
 
 def short(path: Path) -> str:
-    """A path as a person types it: from the root of the checkout where it lies there."""
+    """A path as a person types it: relative to the root of the checkout if it lies there."""
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
 class Folders:
-    """The folders of one profile under results/<profile>/, or of a run under results/scratch/<scratch>/."""
+    """The folders of one profile under results/<profile>/, or of a run under results/scratch/<scratch>/.
+
+    The environment variable RESULTS_DIR names another place for results/.
+    """
 
     def __init__(self, profile: str, scratch: str | None = None):
-        self.folder = results_folder() / SCRATCH / scratch if scratch else results_folder() / profile
+        results = Path(os.environ.get("RESULTS_DIR", ROOT / "results"))
+        self.folder = results / "scratch" / scratch if scratch else results / profile
         self.notebooks = self.folder / "notebooks"
         self.figures = self.folder / "figures"
         self.tables = self.folder / "tables"
         self.cache = self.folder / "cache"
 
     def prepare(self) -> None:
-        """Makes the cache where it is missing; raises InputError for one of another version of the study."""
+        """Makes the cache if it is missing; raises InputError for the cache of another version of the study."""
         mark = self.cache / "form"
         there = self.cache.is_dir() and any(not path.name.startswith(".") for path in self.cache.iterdir())
         if there and (not mark.exists() or mark.read_text(encoding="utf-8").strip() != FORM):

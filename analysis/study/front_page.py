@@ -1,4 +1,4 @@
-"""What README and docs/claims.md say of the results: findings, verdicts in brief, and the claims with definitions."""
+"""The results in README and docs/claims.md: findings, short verdicts, and the claims with their definitions."""
 
 import textwrap
 from collections.abc import Iterable, Mapping
@@ -9,6 +9,7 @@ import pandas as pd
 from analysis.files import ROOT, write_text
 from analysis.statistics.verdicts import short_table
 from analysis.study.discovery import papers
+from analysis.study.results import Results
 
 NOTES = (
     "✓ holds, ✗ does not hold, ? undecided, – cannot be tested. † Control heads fulfil the claim too, so that it says "
@@ -18,22 +19,40 @@ WIDTH = 180  # characters of a line
 WHERE = "Definitions, intervals and values of controls: [docs/claims.md](docs/claims.md)."
 
 
-def title(paper: str) -> str:
-    """How a paper is called: the first sentence of its package."""
-    return (papers()[paper].__doc__ or paper).strip().split("\n")[0].rstrip(".")
+def paper_titles() -> dict[str, str]:
+    """The title of every paper, the first sentence of its package, by the name of its folder."""
+    return {
+        name: (paper.__doc__ or name).strip().split("\n")[0].rstrip(".") for name, paper in papers().items()
+    }
 
 
 def verdicts_section(tables: Mapping[str, pd.DataFrame], encoder: str) -> str:
-    """The verdicts of every paper in four short columns; `tables` holds the claim table of each paper by its name.
+    """The verdicts of every paper, a line for each claim; `tables` holds the claim table of each paper by its name.
 
-    Papers without claims are left out.
+    The lines of one paper are one paragraph, so that the page stays short. Papers without claims are left out.
     """
-    parts = []
-    for paper, claims in tables.items():
-        if len(claims):
-            shown = short_table(claims).rename(columns={"here": f"{encoder}, range over runs"})
-            parts.append(f"**{title(paper)}**\n\n{shown.to_markdown(index=False)}")
-    return "\n\n".join([*parts, textwrap.fill(f"{NOTES} {WHERE}", WIDTH)])
+    titles = paper_titles()
+    parts = [
+        "<br>".join([f"**{titles[paper]}**", *short_table(claims).apply(_line, axis=1)])
+        for paper, claims in tables.items()
+        if len(claims)
+    ]
+    said = (
+        f"A line gives the value for {encoder}, with the range over runs, and in italics that for BERT-base."
+    )
+    return "\n\n".join([*parts, textwrap.fill(f"{NOTES} {said} {WHERE}", WIDTH)])
+
+
+def _line(claim: pd.Series) -> str:
+    found = f": {claim['here']}" if claim["here"] else ""
+    published = f", *{claim['BERT-base']}*" if claim["BERT-base"] else ""
+    return f"{claim['mark']} {claim['claim']}{found}{published}"
+
+
+def all_highlights(results: Results) -> list[str]:
+    """What every paper has to say on the front page, in the order of the papers."""
+    told = [module.highlights for module in papers().values() if "highlights" in module.HOMES]
+    return [line for highlights in told for line in highlights(results)]
 
 
 def findings_section(sentences: Iterable[str]) -> str:
@@ -48,7 +67,7 @@ def definitions_page(tables: Mapping[str, pd.DataFrame], encoder: str) -> str:
     lines = ["# Claims", "", f"Values found are those of {encoder}, the median over fine-tuning runs."]
     for paper, claims in tables.items():
         if len(claims):
-            lines += ["", f"## {title(paper)}"]
+            lines += ["", f"## {paper_titles()[paper]}"]
         for claim in claims.fillna("").to_dict("records"):
             lines += ["", *_definition(claim)]
     return "\n".join(lines) + "\n"
@@ -62,7 +81,7 @@ def save_claims_page(page: str) -> Path:
 
 
 def _definition(claim: Mapping[str, object]) -> list[str]:
-    """One claim, a fact a line."""
+    """One claim, one fact a line."""
     interval = "no interval"
     if claim["low"] != "":
         limits = f"{claim['low']:.3g} to {claim['high']:.3g}"

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import jupytext
-import pandas as pd
 
 from analysis.files import write_text
 from analysis.study.discovery import papers
@@ -18,9 +17,7 @@ from analysis.study.results import Results
 from analysis.study.runs import Run
 
 HEADING = re.compile(r"^#{1,2} +(.+)$", re.MULTILINE)
-
-
-COUNTED = {  # verdicts, as several of them are spoken of
+PLURALS = {
     "holds": "hold",
     "does not hold": "do not hold",
     "undecided": "undecided",
@@ -28,46 +25,44 @@ COUNTED = {  # verdicts, as several of them are spoken of
 }
 
 
-def counted(claims: pd.DataFrame) -> str:
-    """How many claims have each verdict, in words; `claims` is a claim table."""
-    counts = Counter(claims["verdict"])
-    return (
-        ", ".join(f"{counts[name]} {word}" for name, word in COUNTED.items() if name in counts)
-        or "no verdicts"
-    )
+def verdicts(profile: str) -> Iterator[str]:
+    """A line for every paper: how many of its claims have each verdict."""
+    results = Results(profile)
+    for name, paper in papers().items():
+        counts = Counter(paper.summary(results)["verdict"])
+        words = [
+            f"{counts[verdict]} {verdict if counts[verdict] == 1 else several}"
+            for verdict, several in PLURALS.items()
+            if verdict in counts
+        ]
+        yield f"{name}: {', '.join(words) or 'no verdicts'}"
 
 
 def write_index(profile: str) -> Path:
-    """Writes the index of a profile's results; returns its path."""
+    """Writes the index: verdicts, and the notebooks in reading order with their figures; returns its path."""
     folders = Folders(profile)
+    lines = [f"# Results of profile `{profile}`", "", "## Verdicts", ""]
+    lines += [f"- {line}" for line in verdicts(profile)]
+    lines += ["", "## Notebooks and figures", ""]
+    for run in plan(profile):
+        if (folders.notebooks / f"{run.name}.ipynb").exists():
+            lines.append(f"- [{run.name}](notebooks/{run.name}.ipynb): {title(run.notebook)}")
+            lines += [
+                f"  - [{stem}](figures/{stem}.png): {heading}" for stem, heading in figures(run, folders)
+            ]
     path = folders.folder / "README.md"
-    write_text(path, "\n".join(index_lines(profile, folders)) + "\n")
+    write_text(path, "\n".join(lines) + "\n")
     return path
 
 
-def index_lines(profile: str, folders: Folders) -> Iterator[str]:
-    """The lines of the index: verdicts, notebooks in reading order, and below each its figures."""
-    yield from (f"# Results of profile `{profile}`", "", "## Verdicts", "")
-    for name, paper in papers().items():
-        yield f"- {name}: {counted(paper.summary(Results(profile)))}"
-    yield from ("", "## Notebooks and figures", "")
-    for run in plan(profile):
-        if (folders.notebooks / f"{run.name}.ipynb").exists():
-            yield f"- [{run.name}](notebooks/{run.name}.ipynb): {titles(run.notebook)[0]}"
-            for stem, heading in figures(run, folders):
-                yield f"  - [{stem}](figures/{stem}.png): {heading}"
-
-
-def titles(notebook: str) -> list[str]:
-    """The headings of a notebook, its title first, without numbers."""
-    text = "\n".join(
-        cell.source for cell in jupytext.read(source(notebook)).cells if cell.cell_type == "markdown"
-    )
-    return [heading.strip() for heading in HEADING.findall(text)]
+def title(notebook: str) -> str:
+    """The first heading of a notebook."""
+    cells = jupytext.read(source(notebook)).cells
+    return next(found[1] for cell in cells if (found := HEADING.search(cell.source))).strip()
 
 
 def figures(run: Run, folders: Folders) -> Iterator[tuple[str, str]]:
-    """The figures that a run has saved, each with the heading it stands under."""
+    """The figures that a run has saved, each with the heading above it."""
     heading = ""
     for cell in jupytext.read(source(run.notebook)).cells:
         if cell.cell_type == "markdown":
@@ -78,7 +73,7 @@ def figures(run: Run, folders: Folders) -> Iterator[tuple[str, str]]:
 
 
 def _saved(code: str, values: Mapping[str, str]) -> Iterator[str]:
-    """The names under which a cell saves figures, `*` for what only the notebook knows."""
+    """The names under which a cell saves figures; `*` stands for parts that only the notebook knows."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "results.save_figure":
             name = node.args[1]

@@ -1,4 +1,4 @@
-"""Which notebooks a profile runs, with which values of their parameters `task` and `state`, and in which order."""
+"""Which notebooks a profile runs, with which values of `task` and `state`, and in which order."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
@@ -15,9 +15,9 @@ from analysis.texts.tasks import TASKS
 def plan(profile: str, chosen: Sequence[str] = ()) -> dict[Run, list[Run]]:
     """Every run of a profile, in reading order, with the runs that it needs.
 
-    With `chosen`, only the notebooks of these papers, those that they need, and those that come last. A notebook of a
-    paper runs for the `tasks` of all the paper's notebooks; one without a paper for those that others ask for. Raises
-    InputError for an unknown paper or task.
+    `chosen` limits the plan to the notebooks of some papers, those that they need, and those that come last. A notebook
+    of a paper runs for the `tasks` of all the paper's notebooks, one without a paper for the tasks that others need.
+    Raises InputError for an unknown paper or task.
     """
     known, found = paper_names(), headers()
     for paper in chosen:
@@ -31,19 +31,16 @@ def plan(profile: str, chosen: Sequence[str] = ()) -> dict[Run, list[Run]]:
         if run not in needs:
             needs[run] = _needed(run, found[run.notebook], values)
             waiting += needs[run]
-    ordered = sorted(needs)
-    return {
-        run: [other for other in ordered if other.notebook < run.notebook]
-        if found[run.notebook].last
-        else needs[run]
-        for run in ordered
-    }
+    for run in needs:
+        if found[run.notebook].last:
+            needs[run] = sorted(other for other in needs if other.notebook < run.notebook)
+    return dict(sorted(needs.items()))
 
 
 def _starts(
     notebook: str, found: Mapping[str, Header], values: Mapping[str, Mapping[str, Any]], chosen: Sequence[str]
 ) -> list[Run]:
-    """The runs of a notebook that no other has to ask for."""
+    """The runs of a notebook that are part of the plan whether or not another run needs them."""
     paper, last = found[notebook].paper, found[notebook].last
     if chosen and paper not in chosen and not last:
         return []
@@ -53,7 +50,7 @@ def _starts(
 
 
 def _needed(run: Run, header: Header, values: Mapping[str, Mapping[str, Any]]) -> list[Run]:
-    """The runs of other notebooks that one needs: those with the same task and state, or with any where it has none."""
+    """The runs of other notebooks that a run needs: those with its task and state, or all of them if it has none."""
     own, found = dict(run.settings), []
     asked = {"task": _tasks(run.notebook, values[run.notebook]), "state": STATES}
     for other, limits in header.after.items():
@@ -75,7 +72,7 @@ def _runs(notebook: str, values: Mapping[str, Any], choices: Mapping[str, Iterab
 
 
 def _tasks(notebook: str, values: Mapping[str, Any]) -> list[str]:
-    """The tasks that a notebook reads; raises InputError when there is none or one is unknown."""
+    """The `tasks` of a notebook; raises InputError if the list is empty or a task is unknown."""
     tasks = values.get("tasks")
     unknown = [task for task in tasks or [] if task not in TASKS]
     if unknown or tasks == []:

@@ -1,7 +1,9 @@
-"""Profiles: the parameters of every notebook, from the notebook's own cell, a YAML file and the command line."""
+"""Profiles: the parameters of every notebook, from its own cell, a YAML file and the command line."""
 
+import argparse
 import ast
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from analysis.files import ROOT
 NOTEBOOKS = ROOT / "notebooks"
 PROFILES = ROOT / "profiles"
 NUMBER = ("a number (1e-4 is written 1.0e-4)", (int, float, type(None)))
-KINDS = {  # of a parameter's default: what its values are
+KINDS = {  # the values of a parameter, by the type of its default
     bool: ("true or false", (bool,)),
     int: NUMBER,
     float: NUMBER,
@@ -29,29 +31,39 @@ def notebook_names() -> list[str]:
 
 
 def source(notebook: str) -> Path:
-    """The script of a notebook; raises InputError naming those that exist."""
+    """The script of a notebook; raises InputError for an unknown notebook."""
     if notebook not in notebook_names():
         raise InputError(f"unknown notebook {notebook!r}: choose from {', '.join(notebook_names())}")
     return NOTEBOOKS / f"{notebook}.py"
 
 
 def declared(notebook: str) -> dict[str, Any]:
-    """The names and defaults in a notebook's parameters cell; raises InputError when it is not plain values."""
+    """The names and defaults in a notebook's parameters cell; raises InputError if they are not plain values."""
     path = source(notebook)
     _, *cells = path.read_text(encoding="utf-8").split('# %% tags=["parameters"]')
     if len(cells) != 1:
         raise InputError(f"{path} has {len(cells)} cells tagged parameters: there must be one")
     try:
-        return {
-            statement.targets[0].id: ast.literal_eval(statement.value)
-            for statement in ast.parse(cells[0].split("\n# %%", 1)[0]).body
-            if isinstance(statement, ast.Assign)
-        }
+        return dict(_assigned(cells[0].split("\n# %%", 1)[0]))
     except (SyntaxError, ValueError, AttributeError) as error:
         reason = str(error).split(" (")[0].split(" on line")[0]
         raise InputError(
             f"{path}: write name = value in the parameters cell, no expressions ({reason})"
         ) from error
+
+
+@cache  # a plan asks for the parameters of every notebook, and each time all are checked
+def _assigned(code: str) -> dict[str, Any]:
+    return {
+        statement.targets[0].id: ast.literal_eval(statement.value)
+        for statement in ast.parse(code).body
+        if isinstance(statement, ast.Assign)
+    }
+
+
+@cache
+def _read(text: bytes) -> Any:
+    return yaml.safe_load(text)
 
 
 def load_profile(profile: str) -> dict[str, dict[str, Any]]:
@@ -61,7 +73,7 @@ def load_profile(profile: str) -> dict[str, dict[str, Any]]:
         raise InputError(f"unknown profile {profile!r}: choose from {', '.join(known)}")
     path = PROFILES / f"{profile}.yaml"
     try:
-        sections = yaml.safe_load(path.read_bytes()) or {}
+        sections = _read(path.read_bytes()) or {}
     except yaml.YAMLError as error:
         raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(sections, dict):
@@ -70,7 +82,7 @@ def load_profile(profile: str) -> dict[str, dict[str, Any]]:
     known_keys["common"] = set().union(*known_keys.values())
     for section, values in sections.items():
         _check_section(path, section, values or {}, known_keys)
-    return {section: values or {} for section, values in sections.items()}
+    return {section: dict(values or {}) for section, values in sections.items()}
 
 
 def _check_section(path: Path, section: str, values: Any, known_keys: Mapping[str, set[str]]) -> None:
@@ -87,9 +99,9 @@ def _check_section(path: Path, section: str, values: Any, known_keys: Mapping[st
 
 
 def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) -> dict[str, Any]:
-    """Every parameter of a notebook: its defaults, the profile's values, then `settings`.
+    """Every parameter of a notebook: its default, or the profile's value, or the value in `settings`.
 
-    Raises InputError for names that the notebook does not know and values of another kind than the default.
+    Raises InputError for an unknown parameter and a value of another kind than the default.
     """
     defaults, sections = declared(notebook), load_profile(profile)
     choices = [name for name in defaults if name != "profile"]
@@ -103,3 +115,10 @@ def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) ->
         if type(value) not in types:
             raise InputError(f"{notebook}: parameter {name} is {value!r}: give {wanted}")
     return defaults | {"profile": profile} | chosen
+
+
+def command_line(module: str, text: str) -> argparse.ArgumentParser:
+    """A parser for the command of a module with the option --profile; the text's first line describes it."""
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=text.splitlines()[0])
+    parser.add_argument("--profile", default="offline")
+    return parser

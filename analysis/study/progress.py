@@ -1,4 +1,4 @@
-"""What a run shows: a line at its start and at its end, a live bar on a terminal, and a log file with the rest."""
+"""The output of a run: a line at its start and its end, a live bar on a terminal, and a log file."""
 
 import os
 import sys
@@ -10,15 +10,13 @@ from shutil import get_terminal_size
 
 from analysis.study.runs import Run
 
-TOTAL, STARTED = (
-    "STUDY_TOTAL",
-    "STUDY_STARTED",
-)  # what `reproduction` tells: how many runs, and where they count
-CLEAR = "\r\033[K"  # the line that shows the bar
+# Environment variables that `reproduction` sets: the number of runs, and the folder in which they count themselves.
+TOTAL, STARTED = "STUDY_TOTAL", "STUDY_STARTED"
+CLEAR = "\r\033[K"  # clears the line of the bar
 
 
 class Progress:
-    """The log of one run, which also takes what its notebook prints; on a terminal its bar is shown live."""
+    """The log of one run, which takes what its notebook prints; a terminal shows the bar live."""
 
     def __init__(self, run: Run, log: Path):
         self.title = " ".join([run.notebook, *(value for _, value in run.settings)])
@@ -29,9 +27,8 @@ class Progress:
         self.file = log.open("a", encoding="utf-8")  # the kernel appends to it too
 
     def say(self, text: str) -> None:
-        """Prints one whole line in the place of the bar."""
-        sys.stdout.write(f"{CLEAR if self.live else ''}{text}\n")  # at once, or lines of two runs would mix
-        sys.stdout.flush()
+        """Prints one line in the place of the bar, in one piece, so that lines of two runs do not mix."""
+        print(f"{CLEAR if self.live else ''}{text}\n", end="", flush=True)
 
     def write(self, text: str) -> None:
         """Takes what the notebook prints."""
@@ -39,21 +36,20 @@ class Progress:
         bar = text.replace("\r", "\n").strip().split("\n")[-1]
         if self.live and "%|" in bar:
             width = get_terminal_size().columns - 1
-            sys.stderr.write(CLEAR + f"{self.title}: {bar}"[:width])
-            sys.stderr.flush()
+            print(CLEAR + f"{self.title}: {bar}"[:width], end="", file=sys.stderr, flush=True)
 
     def flush(self) -> None:
-        """Puts what was taken into the file."""
+        """Flushes the log file."""
         self.file.flush()
 
     def fileno(self) -> int:
-        """The open file, for a process that writes to it by itself."""
+        """The number of the open file, for a process that writes to it itself."""
         return self.file.fileno()
 
 
 @contextmanager
 def shown(run: Run, log: Path) -> Iterator[Progress]:
-    """Says that a run starts, and how many seconds it took, unless it fails."""
+    """Prints that a run starts, and how many seconds it took if it does not fail."""
     progress, start = Progress(run, log), time.monotonic()
     progress.say(f"{progress.label} started")
     try:
@@ -66,13 +62,13 @@ def shown(run: Run, log: Path) -> Iterator[Progress]:
 
 
 def _number() -> str:
-    """The place of this run among those that Make starts, `[12/28] `; nothing for a run by itself."""
+    """The number of this run among those that Make starts, such as `[12/28] `; empty for a single run."""
     if TOTAL not in os.environ:
         return ""
     total, folder = int(os.environ[TOTAL]), Path(os.environ[STARTED])
     for number in range(1, total + 1):
         try:
-            (folder / str(number)).touch(exist_ok=False)  # the one that makes the file has the number
+            (folder / str(number)).touch(exist_ok=False)  # the run that makes this file has this number
         except FileExistsError:
             continue
         return f"[{number:{len(str(total))}}/{total}] "

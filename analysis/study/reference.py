@@ -1,32 +1,32 @@
-"""The tables that were committed: what `make verify` compares with, from git or from a packed copy.
+"""The committed tables, with which `make verify` compares: from git or from a packed copy.
 
-The packed copy, results/<profile>/reference.tar.xz, serves a downloaded archive, where a run replaces the tables.
+The packed copy, results/<profile>/reference.tar.xz, is for downloaded archives, in which a run replaces the tables.
 """
 
 import io
-import subprocess
 import tarfile
 from pathlib import Path
 
 from analysis.errors import InputError
-from analysis.files import ROOT, replacing
+from analysis.files import ROOT, git, replacing
 from analysis.study.provenance import PROVENANCE, TIMES
 
 PACK = "reference.tar.xz"
+SPEED = "_speed.csv"  # how tables of measured times end
 
 
 def is_table(name: str) -> bool:
-    """Whether a file of tables/ is compared: not one of times, which differ with every run."""
-    return name.endswith(".csv") and not name.startswith(TIMES)
+    """Whether a file of tables/ is compared; times differ with every run and are not."""
+    return name.endswith(".csv") and not name.startswith(TIMES) and not name.endswith(SPEED)
 
 
 def committed(profile: str, commit: str = "HEAD", root: Path = ROOT) -> tuple[dict[str, bytes], str]:
-    """The committed tables of a profile with their provenance by file name, and where they are from.
+    """The committed tables of a profile and their provenance by file name, and where they are from.
 
-    Raises InputError where neither git nor the packed copy knows any.
+    Raises InputError if there are none, neither in git nor in a packed copy.
     """
     path = f"results/{profile}/tables"
-    tree = _git(root, "archive", commit, path) if _is_clone(root) else None
+    tree = git("archive", commit, path, root=root) if _is_clone(root) else None
     pack = root / "results" / profile / PACK
     if tree is not None:
         found, source = _unpacked(tree), f"commit {commit}"
@@ -42,7 +42,7 @@ def committed(profile: str, commit: str = "HEAD", root: Path = ROOT) -> tuple[di
 
 
 def pack(profile: str, root: Path = ROOT) -> Path:
-    """Packs the tables of a profile into its packed copy, the same bytes for the same tables; returns its path."""
+    """Writes the packed copy of a profile's tables, the same bytes for the same tables; returns its path."""
     folder = root / "results" / profile
     names = sorted(path.name for path in (folder / "tables").glob("*.csv") if is_table(path.name))
     if not names:
@@ -66,13 +66,6 @@ def _unpacked(archive: bytes) -> dict[str, bytes]:
 
 
 def _is_clone(root: Path) -> bool:
-    """Whether the root is a working tree of its own, not a folder in that of another project."""
-    found = _git(root, "rev-parse", "--show-toplevel")
+    """Whether the root is a clone, not a folder inside the clone of another project."""
+    found = git("rev-parse", "--show-toplevel", root=root)
     return found is not None and Path(found.decode().strip()).resolve() == root.resolve()
-
-
-def _git(root: Path, *arguments: str) -> bytes | None:
-    try:
-        return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return None

@@ -1,6 +1,5 @@
 """The results of a profile as a small static site; `python -m analysis.study.report --profile P` writes it."""
 
-import argparse
 import os
 import re
 import shutil
@@ -16,7 +15,8 @@ from tqdm import tqdm
 
 from analysis.errors import InputError, exit_status
 from analysis.files import write_text
-from analysis.study.results import Results
+from analysis.study.folders import Folders
+from analysis.study.profiles import command_line
 
 TEMPLATE = Path(__file__).with_name("report.html")
 EXPLORER = "explorer.html"
@@ -26,7 +26,7 @@ MARKUP = re.compile(r"[*`$\\]")
 
 
 class Entry(NamedTuple):
-    """An executed notebook in the index: the name of its file, its title and its question, without markup."""
+    """An executed notebook in the index: the name of its file, its title and its question."""
 
     name: str
     title: str
@@ -36,25 +36,24 @@ class Entry(NamedTuple):
 def write_site(profile: str) -> Path:
     """Writes the site of a profile to its cache and returns the path of the index.
 
-    The site holds the executed notebooks as web pages, copies of the figures and of the head explorer, and an index
-    that links them; it opens from the disk and can be moved as a folder. Formulas need MathJax, which a browser fetches
-    from the network; without it they stand in TeX. Raises InputError where no notebook has run.
+    The site holds the executed notebooks as web pages, the figures, the head explorer, and an index with links to them.
+    It opens from the disk, and its folder can be moved. Formulas need MathJax, which a browser fetches from the net;
+    without it they show as TeX. Raises InputError if no notebook has run.
     """
-    results = Results(profile)
-    executed = sorted(results.notebooks.glob("*.ipynb"))
+    folders = Folders(profile)
+    executed = sorted(folders.notebooks.glob("*.ipynb"))
     if not executed:
         raise InputError(
-            f"{results.notebooks} holds no executed notebook: run make reproduce for this profile"
+            f"{folders.notebooks} holds no executed notebook: run make reproduce for this profile"
         )
-    site = results.cache / "report"
-    shutil.rmtree(site, ignore_errors=True)  # what a later run no longer makes must not stay
+    site = folders.cache / "report"
+    shutil.rmtree(site, ignore_errors=True)  # it may hold files that the present notebooks no longer make
     entries = [_write_notebook(path, site) for path in tqdm(executed, desc="web pages", unit="notebook")]
-    figures = sorted(results.figures.glob("*.png"))
-    for path in [*results.figures.glob("*.*"), *results.folder.glob(EXPLORER)]:
-        target = site / path.relative_to(results.folder)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
-    write_text(site / "index.html", _index(profile, entries, figures, (site / EXPLORER).exists()))
+    if folders.figures.exists():
+        shutil.copytree(folders.figures, site / "figures")
+    for path in folders.folder.glob(EXPLORER):
+        shutil.copyfile(path, site / EXPLORER)
+    write_text(site / "index.html", _index(profile, entries, site))
     return site / "index.html"
 
 
@@ -65,8 +64,7 @@ def _write_notebook(path: Path, site: Path) -> Entry:
 
     notebook = nbformat.read(path, as_version=4)
     entry = _entry(path.stem, [cell.source for cell in notebook.cells if cell.cell_type == "markdown"])
-    # Nothing here needs require.js, which the page would fetch from the network.
-    exporter = HTMLExporter(require_js_url="")
+    exporter = HTMLExporter(require_js_url="")  # require.js would come from the network, and nothing needs it
     page, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": entry.title}})
     back = '<p style="margin: 12px"><a href="../index.html">Index</a></p>'
     write_text(
@@ -82,14 +80,15 @@ def _entry(name: str, texts: Sequence[str]) -> Entry:
     return Entry(name, plain[0] or name, plain[1])
 
 
-def _index(profile: str, entries: Sequence[Entry], figures: Sequence[Path], explorer: bool) -> str:
+def _index(profile: str, entries: Sequence[Entry], site: Path) -> str:
+    """The index of the notebooks, and of the figures and the head explorer that the site holds."""
     link = f'<p><a href="{EXPLORER}">Head explorer</a>: browse every head, its roles and its attention.</p>'
     rows = [_row([*runs]) for _, runs in groupby(entries, lambda entry: entry.name.split("-")[0])]
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
         title=f"Attention heads: results of the profile {escape(profile)}",
-        explorer=link if explorer else "",
+        explorer=link if (site / EXPLORER).exists() else "",
         notebooks="\n".join(rows),
-        figures="\n".join(_picture(path) for path in figures),
+        figures="\n".join(_picture(path) for path in sorted(site.glob("figures/*.png"))),
     )
 
 
@@ -103,7 +102,7 @@ def _row(runs: Sequence[Entry]) -> str:
 
 
 def _picture(path: Path) -> str:
-    """A figure of the index: a small picture that leads to the drawing, or to the picture where there is none."""
+    """A figure of the index: a small picture with a link to the SVG drawing, or to the picture if there is none."""
     name = escape(path.stem)
     target = f"figures/{name}.svg" if path.with_suffix(".svg").exists() else f"figures/{name}.png"
     return (
@@ -113,12 +112,8 @@ def _picture(path: Path) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; prints where the site is, or one line for wrong input, and returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m analysis.study.report", description=__doc__.splitlines()[0]
-    )
-    parser.add_argument("--profile", default="offline")
-    profile = parser.parse_args(arguments).profile
+    """Command line; prints the path of the site, or one line for wrong input, and returns the exit status."""
+    profile = command_line("analysis.study.report", __doc__).parse_args(arguments).profile
     return exit_status(lambda: print(f"open {os.path.relpath(write_site(profile))}"))
 
 

@@ -1,4 +1,4 @@
-"""`make reproduce`: one at a time for a profile, the runs counted, and the verdicts at the end."""
+"""`make reproduce`: locks the profile, counts the runs, and prints the verdicts at the end."""
 
 import argparse
 import os
@@ -9,25 +9,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from analysis.errors import InputError, exit_status
-from analysis.study.discovery import papers
 from analysis.study.folders import Folders, short
-from analysis.study.index import counted, write_index
-from analysis.study.profiles import load_profile
+from analysis.study.profiles import command_line, load_profile
 from analysis.study.progress import STARTED, TOTAL
-from analysis.study.results import Results
 
-STAMP = " && touch "  # in the command that ends every run
+STAMP = " && touch "  # part of the last command of every run
 
 
 def reproduce(profile: str, command: Sequence[str]) -> int:
-    """Runs Make with `command` on a profile that nobody else is at, and says what came out; returns its status.
+    """Runs Make with `command` for a profile and prints the verdicts; returns the exit status.
 
-    Raises InputError where another reproduction of the profile is at work.
+    Raises InputError while another process reproduces the profile.
     """
-    load_profile(profile)  # no folder for one that is not there
+    load_profile(profile)  # raises for an unknown profile before a folder is made
     if _only_asks():
         return _call(command)
-    with _alone(Folders(profile)):
+    with _lock(Folders(profile)):
         asked = subprocess.run([*command, "-n"], stdout=subprocess.PIPE, text=True, close_fds=False)
         if asked.returncode:
             return asked.returncode
@@ -38,28 +35,39 @@ def reproduce(profile: str, command: Sequence[str]) -> int:
     if status:
         print(f"stopped in or after run {started} of {total}; the same command goes on from here", flush=True)
     else:
-        write_index(profile)
-        print("\n".join(ending(profile)), flush=True)
+        _finish(profile)
     return status
 
 
+def _finish(profile: str) -> None:
+    """Writes the index, and prints the verdicts of each paper and the files to open."""
+    from analysis.study.index import verdicts, write_index  # loads pandas, which nothing before the end needs
+
+    folders, index = Folders(profile), write_index(profile)
+    for line in verdicts(profile):
+        print(line)
+    print(f"open {short(folders.notebooks / '99_summary.ipynb')}; index of all: {short(index)}")
+    print(f"figures in {short(folders.figures)}/, tables in {short(folders.tables)}/")
+    print(f"make report PROFILE={profile} makes web pages of the notebooks", flush=True)
+
+
 def _call(command: Sequence[str], variables: Mapping[str, str] = {}) -> int:
-    # Make shares its jobs by open files; the lock is shared in the same way (see `_alone`).
+    # Open files pass to the child: Make's own, which share out its jobs, and that of the lock (see `_lock`).
     return subprocess.run(command, env=os.environ | dict(variables), close_fds=False).returncode
 
 
 def _only_asks() -> bool:
-    """Whether Make is asked what it would do (-n, -q) or told to touch (-t)."""
+    """Whether Make runs nothing: it shows what it would do (-n), asks (-q) or touches (-t)."""
     flags = os.environ.get("MAKEFLAGS", "").split(" ")[0]
     return not flags.startswith("-") and bool({*"nqt"} & {*flags})
 
 
 @contextmanager
-def _alone(folders: Folders) -> Iterator[None]:
-    """Holds a profile's lock while Make and its children live, however they end: the system frees the lock.
+def _lock(folders: Folders) -> Iterator[None]:
+    """Locks a profile as long as this process or one of its children runs.
 
-    The lock is of the open file, which the children share, so that it outlives this process if they do. The number of
-    the process stands in the file.
+    The lock belongs to the open file, which the children inherit; the system releases it when the last of them ends.
+    The file holds the number of this process.
     """
     import fcntl
 
@@ -80,33 +88,19 @@ def _alone(folders: Folders) -> Iterator[None]:
         yield
 
 
-def ending(profile: str) -> Iterator[str]:
-    """What a reader wants at the end: the verdicts of each paper, and the files to open."""
-    results = Results(profile)
-    for name, paper in papers().items():
-        yield f"{name}: {counted(paper.summary(results))}"
-    folder = results.profile
-    yield f"open {short(folder.notebooks / '99_summary.ipynb')}; index of all: {short(folder.folder / 'README.md')}"
-    yield f"figures in {short(folder.figures)}/, tables in {short(folder.tables)}/"
-    yield f"make report PROFILE={profile} makes web pages of the notebooks"
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Command line; prints one line for wrong input and returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--profile", default="offline")
+    parser = command_line("analysis.study.reproduction", __doc__)
     parser.add_argument("--jobs", default="1", help="how many runs at a time, unless Make has said so itself")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="Make, and what it is to do")
     options = parser.parse_args(arguments)
     if "--jobserver" not in os.environ.get("MAKEFLAGS", ""):
         options.command.insert(1, f"--jobs={options.jobs}")
-    found: list[int] = []
     try:
-        wrong = exit_status(lambda: found.append(reproduce(options.profile, options.command)))
+        return exit_status(lambda: sys.exit(reproduce(options.profile, options.command)))
     except KeyboardInterrupt:
         print("stopped; the same command goes on from here", flush=True)
         return 130  # as a shell counts it
-    return wrong or found[0]
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from analysis.errors import InputError
 from analysis.files import ROOT, replacing, versions, write_text
 from analysis.statistics.controls import UNIFORM, control_bank, control_sieves
+from analysis.statistics.roles import LABELS
 from analysis.study import pictures
 from analysis.study.folders import STATES, Folders, short
 from analysis.study.provenance import provenance, record_table
@@ -18,14 +19,13 @@ from analysis.study.reference import is_table
 from analysis.study.runs import context, in_jupyter
 
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
-# Columns of booleans with missing values.
-LABELS = ("assigned", "assigned_audited", "control_assigned", "assigned_controlled")
+BOOLEAN = (*LABELS, "control_assigned")  # columns with missing values
 
 
 def update_readme(section: str, text: str, path: Path = ROOT / "README.md") -> None:
-    """Replaces what stands in README, or another document, between the comments `section` and `/section`.
+    """Replaces the text between the comments `section` and `/section` of README or another document.
 
-    Raises InputError when the comments are not there.
+    Raises InputError if these comments are missing.
     """
     start, end = f"<!-- {section} -->\n", f"<!-- /{section} -->"
     readme = path.read_text(encoding="utf-8")
@@ -36,10 +36,10 @@ def update_readme(section: str, text: str, path: Path = ROOT / "README.md") -> N
 
 
 def seeds_of(state: str, seeds: Sequence, checkpoint: str | None = None) -> list[int | None]:
-    """The fine-tuning runs of a state: one per seed, or the single one without a seed (None) of pre-trained.
+    """The fine-tuning seeds of a state; the pre-trained state has the single seed None.
 
-    Raises InputError for another state, for seeds that are not different whole numbers from 0 up, and for
-    several seeds of ready checkpoints whose name does not tell them apart.
+    Raises InputError for another state, for seeds that are not different whole numbers from 0 up, and for several seeds
+    with a `checkpoint` whose name does not hold {seed}.
     """
     if state not in STATES:
         raise InputError(f"state is {state!r}: choose from {', '.join(STATES)}")
@@ -56,15 +56,16 @@ def seeds_of(state: str, seeds: Sequence, checkpoint: str | None = None) -> list
 class Results(Folders):
     """The scores, tables and figures that a notebook reads and writes.
 
-    A run with a profile's own values writes to the profile's folder. Any other run, and any in Jupyter, writes to a
-    folder of its own under results/scratch/, and reads what it has not written itself from the profile's.
+    A run with a profile's own values uses the profile's folder. Any other run, and every run in Jupyter, writes to a
+    folder of its own under results/scratch/; it reads there what it has written, and all else in the profile's folder.
     """
 
     def __init__(self, profile: str):
         self.run = context(profile)
         super().__init__(profile, self.run.scratch)
         self.profile = Folders(profile)
-        self.parses = self.profile.cache / "parses"  # named after their content: every run may use them
+        # Files are named after their content, so all runs share them.
+        self.parses, self.logits = (self.profile.cache / name for name in ("parses", "logits"))
         self._written: set[Path] = set()
         self._weights: dict[str, str] = {}
         if in_jupyter():
@@ -75,28 +76,27 @@ class Results(Folders):
         return path
 
     def _to_read(self, path: Path) -> Path:
-        """What this run wrote itself, or else the profile's file in its place."""
+        """The path itself if this run wrote the file, else the path in the profile's folder."""
         return path if path in self._written else self.profile.folder / path.relative_to(self.folder)
 
     def checkpoint(self, task: str, seed: int, new: bool = False) -> Path:
-        """Where the encoder fine-tuned on a task with a seed is kept, or where this run keeps a `new` one."""
+        """The folder of the encoder fine-tuned on a task with a seed; `new`: the folder in which to save it."""
         path = self.cache / "checkpoints" / f"{task}-{seed}"
         return self._to_write(path) if new else self._to_read(path)
 
     def weights(
         self, task: str, seed: int | None, encoder: str, checkpoint: str | None = None, new: bool = False
     ) -> str | Path:
-        """What to load: the encoder fine-tuned on the task with a seed, or the encoder itself for no seed.
+        """The weights to load: the encoder fine-tuned on the task with a seed; without a seed, the encoder itself.
 
-        `checkpoint` names ready fine-tuned ones instead of ours; {task} and {seed} are filled in. `new`: where this
-        run keeps one that it trains.
+        `checkpoint` names other fine-tuned encoders, with {task} and {seed} in it; `new` as in `checkpoint`.
         """
         if seed is None:
             return encoder
         return checkpoint.format(task=task, seed=seed) if checkpoint else self.checkpoint(task, seed, new)
 
     def record_weights(self, name: str, digest: str) -> None:
-        """Notes weights that the tables of this run are made with, for their provenance."""
+        """Adds weights to the provenance of the tables that this run saves."""
         self._weights[name] = digest
 
     def _scores(self, task: str, seed: int | None, maps: str) -> Path:
@@ -105,22 +105,19 @@ class Results(Folders):
         return self.cache / "scores" / f"{task}-{run}{suffix}.nc"
 
     def save_scores(self, scores: xr.DataArray, task: str, seed: int | None, maps: str = ATTENTION) -> Path:
-        """Writes the scores of one task, pre-trained (no seed) or fine-tuned with a seed, as NetCDF with their
-        provenance; returns the path. `maps` names the map source that was scored."""
+        """Writes the scores of a task, a seed (None: pre-trained) and a map source as NetCDF; returns the path."""
         path = self._to_write(self._scores(task, seed, maps))
         run = {"state": STATES[0]} if seed is None else {"state": STATES[1], "finetuning_seed": seed}
         labelled = scores.assign_attrs(task=task, **run, versions=versions()).rename("score")
         with replacing(path) as temporary:
-            # By way of memory: HDF5 does not survive a disk that is full. Not compressed: deflating took four times
-            # as long for little more than half of the bytes.
+            # As bytes from memory, since HDF5 crashes when the disk is full. Without compression, which takes four
+            # times as long and halves the size.
             temporary.write_bytes(labelled.to_netcdf(engine="h5netcdf"))
         return path
 
     def load_scores(self, task: str, seed: int | None, maps: str = ATTENTION) -> xr.DataArray:
-        """The scores of one task, pre-trained (no seed) or fine-tuned with a seed, of a map source.
-
-        Raises InputError when they are missing or not readable.
-        """
+        """The scores of a task, a seed (None: pre-trained) and a map source; raises InputError if they are missing or
+        damaged."""
         path = self._to_read(self._scores(task, seed, maps))
         again = f"run 01_extract for task {task}, state {path.stem.removeprefix(f'{task}-').split('-')[0]}"
         if not path.exists():
@@ -133,8 +130,7 @@ class Results(Folders):
         return scores
 
     def load_controls(self, task: str, seed: int | None) -> xr.DataArray:
-        """The elementary sieves of one task and run, each scored on its role's control map, to be composed as those
-        of `load_scores` are.
+        """The scores of the elementary sieves of a task and a seed on the control maps of their roles.
 
         Raises InputError as `load_scores` does.
         """
@@ -150,7 +146,7 @@ class Results(Folders):
         return path
 
     def load_table(self, name: str) -> pd.DataFrame:
-        """A table saved before; raises InputError when it is missing or empty."""
+        """A saved table; raises InputError if it is missing or damaged."""
         path = self._to_read(self.tables / f"{name}.csv")
         try:
             table = pd.read_csv(path)
@@ -159,26 +155,24 @@ class Results(Folders):
                 f"{path} is missing or damaged: delete it and run make reproduce again"
             ) from error
         self._weights |= provenance(self.profile).get(name, {}).get("weights", {})
-        return table.astype({label: "boolean" for label in LABELS if label in table})
+        return table.astype({label: "boolean" for label in BOOLEAN if label in table})
 
     def table_names(self) -> list[str]:
-        """The tables that can be loaded, but for those of times, which differ with every run."""
-        found = {path.name for path in self.profile.tables.glob("*.csv")} | {
-            path.name for path in self._written if path.parent == self.tables
-        }
-        return sorted(Path(name).stem for name in found if is_table(name))
+        """The names of the tables that can be loaded, without tables of times."""
+        paths = [*self.profile.tables.glob("*.csv"), *self._written]
+        return sorted({path.stem for path in paths if path.parent.name == "tables" and is_table(path.name)})
 
     def save_part(self, table: pd.DataFrame, name: str, task: str) -> Path:
-        """Keeps one task's rows of a table that is joined over the tasks later; returns the path."""
+        """Writes the rows of one task for a table that `join_parts` joins later; returns the path."""
         path = self._to_write(self.cache / "parts" / f"{name}-{task}.csv")
         write_text(path.with_suffix(".json"), json.dumps(self._weights))
         write_text(path, table.to_csv(index=False, lineterminator="\n"))
         return path
 
     def join_parts(self, name: str, tasks: Iterable[str], every: bool = True) -> pd.DataFrame:
-        """The rows that tasks kept of a table, in the order of the tasks.
+        """The rows that `save_part` wrote for a table, in the order of the tasks.
 
-        Raises InputError when a task kept none, unless not `every` task has to.
+        Raises InputError if a task is missing, unless `every` is False.
         """
         paths = [self._to_read(self.cache / "parts" / f"{name}-{task}.csv") for task in tasks]
         there = [path for path in paths if path.exists()]
@@ -191,7 +185,7 @@ class Results(Folders):
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     def claims(self, name: str) -> pd.DataFrame:
-        """The claim table that a paper's notebook saved; no rows where it has not run."""
+        """The claim table that a paper's notebook saved; without rows if the notebook has not run."""
         there = self._to_read(self.tables / f"{name}.csv").exists()
         return self.load_table(name) if there else pd.DataFrame(columns=["claim", "verdict"])
 
@@ -208,6 +202,6 @@ class Results(Folders):
     def save_figure(self, figure: Figure, name: str) -> None:
         """Writes a figure as PNG and SVG, the same bytes for the same figure.
 
-        Returns nothing, so that a notebook cell that ends with it shows the figure alone.
+        Returns None, so that a notebook cell that ends with it shows the figure alone.
         """
         pictures.save_figure(figure, self.figures / name)

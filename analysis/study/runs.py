@@ -1,4 +1,4 @@
-"""One execution of a notebook: its name, the values that it changes, and what a notebook knows of the run it is in."""
+"""One execution of a notebook: its name, its changed parameters, and how the notebook learns of them."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from analysis.study.profiles import notebook_names, parameters
 
 RUNS_PER = ("task", "state")  # a notebook with these parameters is executed once for each of their values
-VARIABLE = "STUDY_RUN"  # of the environment: what `execution` tells the notebook it executes
+VARIABLE = "STUDY_RUN"  # the environment variable with the context of the run
 LONGEST = 100  # characters of a folder's name
 
 
@@ -24,12 +24,12 @@ class Run(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The notebook and its values, as the executed copy is called."""
+        """The name of the executed copy: the notebook and its values."""
         return "-".join([self.notebook, *(value for _, value in self.settings)])
 
 
 class Context(NamedTuple):
-    """What a notebook knows of the run it is in; `scratch` names a folder unless the run is the profile's own."""
+    """The notebook and the parameters of a run; `scratch` names its folder unless the run is the profile's own."""
 
     notebook: str
     parameters: Mapping[str, Any]
@@ -37,18 +37,18 @@ class Context(NamedTuple):
 
 
 def run_of(notebook: str, values: Mapping[str, Any]) -> Run:
-    """The run that these parameters make."""
+    """The run of a notebook with these parameters."""
     return Run(notebook, tuple((key, values[key]) for key in RUNS_PER if key in values))
 
 
 def changes(notebook: str, profile: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that are not the profile's, without those that tell its own runs apart."""
+    """The values that differ from the profile's; those of RUNS_PER do not count."""
     own = parameters(notebook, profile)
     return {key: values[key] for key in own if key not in RUNS_PER and values[key] != own[key]}
 
 
 def scratch_name(run: Run, changed: Mapping[str, Any]) -> str:
-    """The folder of a run with changed values, another one for other values: `03_test-mrpc-tau=2.5`."""
+    """The name of the folder of a run with changed values, such as `03_test-mrpc-tau=2.5`."""
     name = "-".join([run.name, *(f"{key}={_plain(value)}" for key, value in changed.items())])
     kept = re.sub(r"[^\w.+=-]", "_", name)
     if kept == name and len(name) <= LONGEST:
@@ -61,10 +61,10 @@ def _plain(value: Any) -> str:
 
 
 def context(profile: str) -> Context:
-    """The run that this process is in: the one that `execution` announces, else one of Jupyter or of a script.
+    """The run of this process: the one that `execution` announces, else a session in Jupyter or a script.
 
-    In Jupyter the notebook is the one that the session is named after, where the server tells, and its parameters are
-    the values that stand in the kernel at this moment.
+    In Jupyter the name of the session gives the notebook if the server tells it, and the parameters have the values of
+    the variables in the kernel.
     """
     if VARIABLE in os.environ:
         return Context(**json.loads(os.environ[VARIABLE]))
@@ -79,11 +79,11 @@ def context(profile: str) -> Context:
 
 
 def announced(found: Context) -> dict[str, str]:
-    """The environment variable that tells a notebook its run."""
+    """The environment variable that tells a notebook the context of its run."""
     return {VARIABLE: json.dumps(found._asdict())}
 
 
 def in_jupyter() -> bool:
-    """Whether this process is a kernel that a person works in."""
+    """Whether this process is a kernel in which a person works."""
     interactive = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return VARIABLE not in os.environ and hasattr(interactive, "kernel")

@@ -1,7 +1,7 @@
 """Documents with their coreferent mentions, from the `Entity` brackets of CoNLL-U files."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,8 +33,8 @@ PERSONS = {
     **dict.fromkeys("i me my mine we us our ours myself ourselves".split(), 1),
     **dict.fromkeys("you your yours yourself".split(), 2),
 }
-# One bracket of `Entity`: an opening, a closing or a mention of one word. What follows the first hyphen
-# (type, information status ...) describes the mention and is no part of the chain's name.
+# One bracket of `Entity`: an opening, a closing or a mention of one word. The name of the chain ends at the first
+# hyphen; the rest (type, information status and others) describes the mention.
 BRACKET = re.compile(
     r"(?P<opens>\()(?P<opened>[^()\[\]-]+)(?:-[^()\[\]]*)?(?P<both>\))?|(?P<closed>[^()\[\]-]+)\)"
 )
@@ -63,38 +63,42 @@ class Document:
     mentions: pd.DataFrame
 
 
-class Corpus(NamedTuple):
-    """Documents, and the counts of what was left out: multiword tokens, empty nodes, duplicate mentions."""
+class Chains(NamedTuple):
+    """Documents, and how many multiword tokens, empty nodes and duplicate mentions were left out."""
 
     documents: list[Document]
     left_out: dict[str, int]
 
 
-def read_documents(path: str | Path) -> Corpus:
-    """The documents of a CoNLL-U file, or of a folder of them, with the mentions of their `Entity` fields.
+def read_documents(path: str | Path) -> Chains:
+    """The documents of a CoNLL-U file with the mentions of their `Entity` fields.
 
-    Raises InputError as `treebank.read_treebank` does, for a folder without such a file, and with file and
-    line for brackets that are not balanced within a sentence or are not of the form `(3`, `3)`, `(3)`.
+    Raises InputError as `treebank.read_treebank` does, and with file and line for brackets that are not balanced within
+    a sentence or are not of the form `(3`, `3)`, `(3)`.
     """
     path = expand(path)
-    files = sorted(path.glob("*.conllu")) if path.is_dir() else [path]
-    if not files:
-        raise InputError(f"{path} holds no .conllu file: name a CoNLL-U file or a folder of them")
-    documents, left_out = [], defaultdict(int)
+    words, left_out = read_treebank(path)
+    documents, duplicates = [], 0
+    for name, part in words.groupby("document", sort=False):
+        part = part.reset_index(drop=True)
+        spans = list(_spans(part, path))
+        documents.append(document(str(name), part, spans))
+        duplicates += len(spans) - len(documents[-1].mentions)
+    return Chains(documents, {"duplicate mentions": duplicates, **left_out})
+
+
+def read_chains(files: Sequence[Path]) -> Chains:
+    """The documents of several files (see `read_documents`) as those of one."""
+    documents, left_out = [], Counter()
     for file in files:
-        words, lines_left_out = read_treebank(file)
-        for name, part in words.groupby("document", sort=False):
-            part = part.reset_index(drop=True)
-            spans = list(_spans(part, file))
-            documents.append(document(str(name), part, spans))
-            left_out["duplicate mentions"] += len(spans) - len(documents[-1].mentions)
-        for kind, count in lines_left_out.items():
-            left_out[kind] += count
-    return Corpus(documents, dict(left_out))
+        found = read_documents(file)
+        documents += found.documents
+        left_out.update(found.left_out)
+    return Chains(documents, dict(left_out))
 
 
 def _spans(words: pd.DataFrame, file: Path) -> Iterator[Span]:
-    """The mentions that the `Entity` brackets of one document mark; a chain's inner bracket closes first."""
+    """The mentions that the `Entity` brackets of one document mark; the inner mention of a chain closes first."""
     marked = words[words["entity"] != ""]
     for _, sentence in marked.groupby("sentence", sort=False):
         lines = dict(zip(sentence.index.tolist(), sentence["line"].tolist(), strict=True))
@@ -132,8 +136,8 @@ def _brackets(entity: str, file: Path, line: int) -> list[re.Match]:
 def document(name: str, words: pd.DataFrame, spans: Sequence[Span]) -> Document:
     """A document with the mentions at these spans; the same span of the same chain counts once.
 
-    `words` needs the columns word, form, upos, xpos and head of `treebank.read_treebank`. The head word of a
-    mention is its first word whose syntactic head lies outside it: every part of a tree has one.
+    `words` needs the columns word, form, upos, xpos and head of `treebank.read_treebank`. The head word of a mention is
+    its first word whose syntactic head lies outside the mention.
     """
     mentions = pd.DataFrame(sorted(set(spans)), columns=Span._fields)
     extents = mentions[["start", "end"]].to_numpy(dtype=int)
@@ -174,7 +178,7 @@ def truncated(whole: Document, limit: int = LIMIT) -> Document:
 
 
 def by_sentence(whole: Document) -> list[Document]:
-    """Every sentence of a document as a document: the reading in which a model sees one sentence at a time."""
+    """Every sentence of a document as a document of its own, for a model that reads one sentence at a time."""
     parts = []
     for number, words in whole.words.groupby("sentence", sort=False):
         first = words.index[0]
@@ -186,15 +190,8 @@ def by_sentence(whole: Document) -> list[Document]:
 
 
 def words_that_fit(pieces: Int[np.ndarray, " word"], tokens: int = LIMIT, special: int = 2) -> int:
-    """How many first words fit in `tokens` word pieces, `special` of them [CLS] and [SEP]: a limit for `truncated`.
+    """The number of first words that fit in `tokens` word pieces, `special` of which are [CLS] and [SEP].
 
-    `pieces` is the number of word pieces of each word.
+    `pieces` is the number of word pieces of each word; the result is a limit for `truncated`.
     """
     return int(np.searchsorted(np.cumsum(pieces), tokens - special, side="right"))
-
-
-def read_chains(files: Sequence[Path]) -> Corpus:
-    """The documents of several files with their mentions, and the sums of what is left out."""
-    found = [read_documents(file) for file in files]
-    left_out = pd.DataFrame([each.left_out for each in found]).sum()
-    return Corpus([text for each in found for text in each.documents], left_out.astype(int).to_dict())

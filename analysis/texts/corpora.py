@@ -1,7 +1,7 @@
 """Corpora of any size as a stream of examples in constant memory: text, JSONL, Parquet and CoNLL-U files.
 
-A file is read row by row, so that a shard holds no more than one row of it: a row is a line of text (.txt), an
-object on a line (.jsonl), a row of a table (.parquet) or a sentence with its gold relations (.conllu).
+A row is a line of text (.txt), an object on a line (.jsonl), a row of a table (.parquet) or a sentence with its gold
+relations (.conllu). Only one row of a file is in memory at a time.
 """
 
 import json
@@ -17,14 +17,14 @@ from analysis.files import expand
 from analysis.texts.examples import Example, Relation
 from analysis.texts.syntax import canonical, parse_conllu, sentence_arcs, sentence_text
 
-Content = tuple[Sequence[Any], tuple[Relation, ...] | None]  # texts, unchecked, and gold relations
-LONGEST = 2**20  # bytes of a line; more is no text, and would not be read in constant memory
+Content = tuple[Sequence[Any], tuple[Relation, ...] | None]  # texts, not yet checked, and gold relations
+LONGEST = 2**20  # bytes of a line, which is in memory as a whole
 GOLD = ".conllu"
 
 
 @dataclass(frozen=True)
-class Row:
-    """One row as its file holds it, not yet decoded; `place` says where it stands."""
+class FileRow:
+    """One row, not yet decoded; `place` names its file and line."""
 
     path: Path
     place: str
@@ -33,20 +33,20 @@ class Row:
 
 @dataclass(frozen=True)
 class Format:
-    """How a kind of file is checked before it is read, divided into rows, and how a row is decoded.
+    """How to check a kind of file, divide it into rows, and decode a row.
 
-    Rows come as their place, a number of `unit`, and what they hold.
+    `rows` gives the number of each row, counted in `unit`, and its content.
     """
 
     unit: str
     check: Callable[[Path, Sequence[str]], None]
     rows: Callable[[Path, Sequence[str]], Iterator[tuple[int, Any]]]
-    content: Callable[[Row, Sequence[str]], Content]
+    content: Callable[[FileRow, Sequence[str]], Content]
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """The files of a corpus by their names, in order, and the columns that hold the one or two texts of a row."""
+    """The files of a corpus by their names, in order, and the columns with the one or two texts of a row."""
 
     files: Mapping[str, Path]
     columns: tuple[str, ...] = ("text",)
@@ -58,15 +58,15 @@ class Corpus:
 
     @property
     def gold(self) -> bool:
-        """Whether every file brings gold relations."""
+        """Whether every file has gold relations."""
         return all(path.suffix == GOLD for path in self.files.values())
 
     def examples(self, shard: int = 0, shards: int = 1) -> Iterator[Example]:
         """Every `shards`-th example from number `shard` (0-based) on, over all files in order.
 
-        The id of an example is its file's name and its row, 0-based, whatever the shard. Rows of other shards
-        are passed over undecoded. Raises InputError for a shard out of range and, when it comes to it, for a
-        row that cannot be read or has no text.
+        The id of an example is the name of its file and its row (0-based), which do not depend on the shard. Rows of
+        other shards are skipped without decoding. Raises InputError for a shard out of range and, while it reads, for
+        a row that cannot be read or has no text.
         """
         if not 0 <= shard < shards:
             raise InputError(f"shard is {shard}/{shards}: the shards of {shards} are 0 to {shards - 1}")
@@ -77,13 +77,11 @@ class Corpus:
         for name, path in self.files.items():
             form, counted = FORMATS[path.suffix], count()
             rows = zip(counted, form.rows(path, self.columns), strict=False)
-            own = islice(
-                rows, (shard - before) % shards, None, shards
-            )  # passes over others as fast as can be
+            own = islice(rows, (shard - before) % shards, None, shards)  # the fastest way to skip rows
             for number, (place, content) in _readable(path, own):
-                row = Row(path, f"{path}, {form.unit} {place}", content)
+                row = FileRow(path, f"{path}, {form.unit} {place}", content)
                 yield _example(f"{name}-{number}", row, form, self.columns)
-            before += next(counted) - 1  # one was drawn for the row that was not there
+            before += next(counted) - 1  # zip has drawn one number more than there are rows
 
 
 def open_corpus(path: str | Path, columns: Sequence[str] = ("text",)) -> Corpus:
@@ -124,7 +122,7 @@ def _check(path: Path, columns: Sequence[str]) -> None:
 
 
 def _readable(path: Path, rows: Iterator) -> Iterator:
-    """The same rows; a file that fails while it is read is named."""
+    """The same rows; raises InputError if the file fails while it is read."""
     try:
         yield from rows
     except OSError as error:
@@ -132,12 +130,11 @@ def _readable(path: Path, rows: Iterator) -> Iterator:
 
 
 def _unreadable(path: Path, error: OSError) -> InputError:
-    """pyarrow's errors are OSError or ValueError without `strerror` and may take several lines."""
-    reason = error.strerror or " ".join(str(error).split())
+    reason = error.strerror or " ".join(str(error).split())  # pyarrow's errors are of several lines
     return InputError(f"{path} cannot be read: {reason}: mend the path or the file")
 
 
-def _example(name: str, row: Row, form: Format, columns: Sequence[str]) -> Example:
+def _example(name: str, row: FileRow, form: Format, columns: Sequence[str]) -> Example:
     texts, relations = form.content(row, columns)
     if not all(isinstance(text, str) and text.strip() for text in texts):
         raise InputError(f"{row.place}: a text is missing or empty: fill it in or remove the row")
@@ -159,7 +156,7 @@ def _line_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, bytes]
     return enumerate(_lines(path), start=1)
 
 
-def _decode(row: Row) -> str:
+def _decode(row: FileRow) -> str:
     if len(row.content) > LONGEST:
         raise InputError(f"{row.place}: longer than {LONGEST} bytes: give one text a line")
     if b"\0" in row.content:
@@ -170,11 +167,11 @@ def _decode(row: Row) -> str:
         raise InputError(f"{row.place}: not UTF-8, or cut short: save the file in UTF-8") from None
 
 
-def _line_content(row: Row, columns: Sequence[str]) -> Content:
+def _line_content(row: FileRow, columns: Sequence[str]) -> Content:
     return [_decode(row)], None
 
 
-def _json_content(row: Row, columns: Sequence[str]) -> Content:
+def _json_content(row: FileRow, columns: Sequence[str]) -> Content:
     text = _decode(row)
     try:
         entry = json.loads(text)
@@ -216,13 +213,13 @@ def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, Any
         raise InputError(f"{path}: damaged after row {number}: write it again") from error
 
 
-def _parquet_content(row: Row, columns: Sequence[str]) -> Content:
+def _parquet_content(row: FileRow, columns: Sequence[str]) -> Content:
     batch, position = row.content
     return [batch.column(column)[position].as_py() for column in columns], None
 
 
 def _conllu_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, bytes]]:
-    """The sentences, which an empty line ends; a file that does not end so was cut."""
+    """The sentences, each up to an empty line; without one at its end, the file was cut."""
     block: list[bytes] = []
     start = found = 0
     for number, line in enumerate(_lines(path), start=1):
@@ -238,7 +235,7 @@ def _conllu_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, byte
         raise InputError(f"{path} holds no sentence: give a CoNLL-U file")
 
 
-def _conllu_content(row: Row, columns: Sequence[str]) -> Content:
+def _conllu_content(row: FileRow, columns: Sequence[str]) -> Content:
     sentence = parse_conllu(_decode(row), row.place)[0]
     arcs = sentence_arcs(sentence, row.path)
     relations = tuple(Relation(canonical(label), 0, dependent, head) for label, dependent, head in arcs)

@@ -39,10 +39,10 @@ class Tag(NamedTuple):
 
 @dataclass(frozen=True)
 class Example:
-    """One sequence, a text or a pair of texts; its label, gold relations and gold word tags where known.
+    """One text or pair of texts; its label, gold relations and gold word tags if they are known.
 
-    `label` is a class index, a number (regression), or the number of the right one of several `choices`. An example
-    with choices is read as several sequences (see `as_sequences`).
+    `label` is a class index, a number (regression), or the index of the right one of several `choices`. An example
+    with choices becomes several sequences (see `as_sequences`).
     """
 
     id: str
@@ -55,16 +55,16 @@ class Example:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The texts in order: one, two, or the shared one before all choices."""
+        """The texts in order: one, two, or the shared one and all choices."""
         shared = (self.text_a,) if self.text_a or not self.choices else ()
         return (*shared, *(() if self.text_b is None else (self.text_b,)), *self.choices)
 
 
 def as_sequences(examples: Sequence[Example]) -> list[Example]:
-    """What an encoder reads of the examples: each of them, or `<id>#0`, `<id>#1` and on for one with choices.
+    """The sequences that an encoder reads: the examples themselves; for choices, `<id>#0`, `<id>#1` and on.
 
-    A choice is the second text of its sequence, or stands alone where `text_a` is empty. Raises InputError for a text
-    that is no string, and for an example that has both choices and a second text, or a single choice.
+    A choice is the second text of its sequence, or the only one if `text_a` is empty. Raises InputError for a text that
+    is no string, and for an example that has both choices and a second text, or a single choice.
     """
     return [sequence for example in examples for sequence in _sequences(example)]
 
@@ -82,15 +82,15 @@ def _sequences(example: Example) -> list[Example]:
 
 
 def clusters(examples: Sequence[Example]) -> list[str]:
-    """The cluster of each example: one name for those that share a text, directly or through others.
+    """The cluster of each example: one name for examples that share a text, directly or through others.
 
-    Scores of a question that is asked of several sentences are not independent; whole clusters are. Case is
-    ignored. A cluster is called after the least id in it, whatever the order of the examples.
+    Scores of one question with several sentences are not independent, but those of different clusters are. Case does
+    not count. The name of a cluster is the least id in it, in any order of the examples.
     """
     texts = [text.casefold() for example in examples for text in example.texts]
     rows = np.repeat(np.arange(len(examples)), [len(example.texts) for example in examples])
     names, columns = np.unique(np.array(texts, dtype=object), return_inverse=True)
-    nodes = len(examples) + len(names)  # every example is linked with its texts
+    nodes = len(examples) + len(names)  # a graph that links every example with its texts
     links = csr_array((np.ones(len(rows)), (rows, columns + len(examples))), shape=(nodes, nodes))
     _, component = connected_components(links, directed=False)
     ids = pd.Series([example.id for example in examples])

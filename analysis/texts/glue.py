@@ -16,13 +16,13 @@ from analysis.texts.tasks import Task, task_named
 
 HUB_DATASET = "nyu-mll/glue"
 HUB_TIMEOUT = 10.0  # seconds
-BUNDLED_SIZE = 400  # examples of the bundled corpus where no number is asked for
+BUNDLED_SIZE = 400  # examples of the bundled corpus if no number is given
 
 
-class Row(NamedTuple):
-    """One row as its source gives it, unchecked; `place` says where it stands.
+class TaskRow(NamedTuple):
+    """One row, not yet checked; `place` names its file and line.
 
-    `label` is a class index or a number, None where the split has no labels, or whatever else the source holds.
+    `label` is a class index or a number, None if the split has no labels, or any other content of the source.
     """
 
     id: str
@@ -36,22 +36,20 @@ def load_examples(
 ) -> list[Example]:
     """Examples of a task, all of them or a seeded sample of `n`, in the order of the source.
 
-    `source` is "bundled", "hub" or the folder that holds `<TASK>/<split>.tsv` as GLUE ships them (with
-    environment variables, as in "$DATA_DIR/glue"). All examples come where `n` is None or more than there are.
-    A sample depends on the seed and the number of rows only, and a larger one contains the smaller; every row of
-    a file is checked, drawn or not. Ids are `<task>-<split>-<row>`, 0-based, whatever the sample.
+    `source` is "bundled", "hub" or the folder that holds `<TASK>/<split>.tsv` as GLUE ships them (with environment
+    variables, as in "$DATA_DIR/glue"). A sample depends only on the seed and the number of rows, and a larger sample
+    contains the smaller. Every row of a file is checked, also those outside the sample. Ids are `<task>-<split>-<row>`,
+    with the row of the file (0-based).
 
-    Of the bundled corpus, `n` examples (`BUNDLED_SIZE` where None) are written anew for each `n` and seed: a larger
-    number does not contain the smaller. A digest of the texts ends their ids, `<task>-<split>-<row>-<digest>`, so
-    that equal ids mean equal texts.
+    The bundled corpus is generated anew for each `n` (default BUNDLED_SIZE) and seed: a larger number does not contain
+    the smaller. Its ids end in a digest of the texts, `<task>-<split>-<row>-<digest>`: equal ids mean equal texts.
 
-    Raises InputError where the request, a file or a row is wrong, or the Hub does not answer.
+    Raises InputError for a wrong argument, file or row, and if the Hub does not answer.
     """
     described = task_named(task)
     check_request(described, split, n, seed)
     if source == "bundled":
-        # Here, since the other sources do not need the grammar.
-        from analysis.texts.bundled.corpus import generate
+        from analysis.texts.bundled.corpus import generate  # other sources do not need the grammar
 
         return generate(task, BUNDLED_SIZE if n is None else n, seed, split)
     if not described.folder:
@@ -61,7 +59,7 @@ def load_examples(
 
 
 def check_request(task: Task, split: str, n: int | None, seed: int) -> None:
-    """Raises InputError where an argument of `load_examples` is outside its domain."""
+    """Raises InputError for an argument of `load_examples` outside its domain."""
     if split not in task.splits:
         raise InputError(f"split {split!r} is unknown; choose one of {', '.join(task.splits)}")
     if n is not None and n < 1:
@@ -71,32 +69,28 @@ def check_request(task: Task, split: str, n: int | None, seed: int) -> None:
 
 
 def sample(examples: list[Example], n: int | None, seed: int) -> list[Example]:
-    """The examples of `n` rows drawn without replacement, in their order; all where there are no more."""
+    """The examples of `n` rows drawn without replacement, in their order; all if there are no more."""
     if n is None or n >= len(examples):
         return examples
-    # The head of one permutation, so that asking for more examples keeps those there were.
+    # The beginning of one permutation, so that a larger sample contains the smaller.
     drawn = np.random.default_rng(seed).permutation(len(examples))[:n]
     return [examples[row] for row in sorted(drawn)]
 
 
-def validated(rows: Iterable[Row], task: Task) -> list[Example]:
+def validated(rows: Iterable[TaskRow], task: Task) -> list[Example]:
     """The rows as examples, without white space around the texts.
 
     Raises InputError for an empty text and for a label outside the task.
     """
-    return [validated_row(row, task) for row in rows]
+    return [_validated(row, task) for row in rows]
 
 
-def validated_row(row: Row, task: Task) -> Example:
-    """One row as an example. Raises InputError as `validated` does."""
+def _validated(row: TaskRow, task: Task) -> Example:
     if not all(isinstance(text, str) and text.strip() for text in row.texts):
         raise InputError(f"{row.place}: a text is empty; fill it in or remove the row")
     if row.label is not None and not permitted(row.label, task):
-        wanted = (
-            f"one of {', '.join(task.labels)}"
-            if task.limits is None
-            else "a number from {:g} to {:g}".format(*task.limits)
-        )
+        limits = task.limits and "a number from {:g} to {:g}".format(*task.limits)
+        wanted = limits or f"one of {', '.join(task.labels)}"
         raise InputError(f"{row.place}: label {row.label!r} is not {wanted}; correct it or remove the row")
     text_a, text_b = (*(text.strip() for text in row.texts), None)[:2]
     return Example(row.id, text_a, text_b, row.label)
@@ -109,7 +103,7 @@ def permitted(label: Any, task: Task) -> bool:
     return isinstance(label, int | float) and task.limits[0] <= label <= task.limits[1]
 
 
-def folder_rows(task: Task, folder: Path, split: str) -> list[Row]:
+def folder_rows(task: Task, folder: Path, split: str) -> list[TaskRow]:
     """The rows of a split's file in `<folder>/<TASK>/`; a test file may come without labels, as in GLUE."""
     name = f"{task.splits[split].file}.tsv"
     path = folder / task.folder / name
@@ -131,7 +125,7 @@ def folder_rows(task: Task, folder: Path, split: str) -> list[Row]:
 
 
 def read_label(cell: str, task: Task) -> Any:
-    """The class index, or the number, that a cell names; the cell itself where it names none."""
+    """The class index or the number in a cell; the cell itself if it holds neither."""
     if task.limits is None:
         return task.labels.index(cell) if cell in task.labels else cell
     try:
@@ -141,9 +135,9 @@ def read_label(cell: str, task: Task) -> Any:
 
 
 def read_table(path: Path, header: Sequence[str] = ()) -> pd.DataFrame:
-    """A tab-separated file with a header line, or with the columns that `header` names; every cell as it stands.
+    """A tab-separated file with a header line, or with the columns in `header`; every cell is text.
 
-    Raises InputError for bytes that are not UTF-8, for no rows and for a wrong number of fields.
+    Raises InputError for bytes that are not UTF-8, a file without rows and a wrong number of fields.
     """
     text = "\t".join(header) + "\n" * bool(header) + read_text(path).rstrip("\n")
     if not text.partition("\n")[2]:
@@ -169,10 +163,10 @@ def read_text(path: Path) -> str:
 
 
 def check_fields(path: Path, lines: list[str], named: bool = False) -> None:
-    """Raises InputError for the first line with other than the header's number of fields.
+    """Raises InputError for the first line whose number of fields is not that of the header.
 
-    `named` says that the file lacks the header, the first of the lines. pandas fills short rows up with empty cells
-    and takes a long first row for an index, silently.
+    `named` says that the header, the first of the lines, is not in the file. pandas itself would fill short rows with
+    empty cells and take a long first row for an index, without an error.
     """
     expected = lines[0].count("\t") + 1
     for number, line in enumerate(lines, start=0 if named else 1):
@@ -184,32 +178,30 @@ def check_fields(path: Path, lines: list[str], named: bool = False) -> None:
             )
 
 
-def hub_rows(task: Task, split: str) -> list[Row]:
-    """The rows of a split of the Hub's dataset, where the label -1 means unlabelled."""
-    name = task.splits[split].hub
+def hub_rows(task: Task, split: str) -> list[TaskRow]:
+    """The rows of a split of the Hub's dataset, in which the label -1 means unlabelled."""
+    name, columns = task.splits[split].hub, task.hub_columns or task.columns
     table = download(task, name)
     place = f"{HUB_DATASET} {task.config}, split {name}"
-    require_columns(table, (*task.hub_columns, "label"), place)
+    require_columns(table, (*columns, "label"), place)
     labels = [None if label == -1 else label for label in table["label"].tolist()]
-    return table_rows(
-        table[list(task.hub_columns)], labels, f"{task.name}-{split}", lambda row: f"{place}, row {row}"
-    )
+    return table_rows(table[list(columns)], labels, f"{task.name}-{split}", lambda row: f"{place}, row {row}")
 
 
 def download(task: Task, split: str) -> pd.DataFrame:
-    """A split of the Hub's dataset, found and cached as HF_ENDPOINT, HF_HOME and HF_HUB_OFFLINE say.
+    """A split of the Hub's dataset, from the server or the cache that HF_ENDPOINT, HF_HOME and HF_HUB_OFFLINE name.
 
-    Raises InputError where the Hub does not answer or does not hold the dataset.
+    Raises InputError if the Hub does not answer or does not hold the dataset.
     """
-    import datasets  # here, since importing it takes longer than reading a file
+    import datasets  # slow to import, and only the Hub needs it
     import huggingface_hub
 
     try:
         if not huggingface_hub.is_offline_mode():
-            # load_dataset tries a dead address six times, half a minute in all; this asks once.
+            # load_dataset would try a dead address for half a minute; this asks once.
             huggingface_hub.HfApi().dataset_info(HUB_DATASET, timeout=HUB_TIMEOUT)
         return datasets.load_dataset(HUB_DATASET, task.config, split=split).to_pandas()
-    except Exception as error:  # the clients pass on what their HTTP library and their file readers raise
+    except Exception as error:  # of any type, from the HTTP library or a reader of files
         reason = str(error).strip().split("\n")[0]
         raise InputError(
             f"Hugging Face dataset {HUB_DATASET}, {task.config}: {reason}; check the network or HF_ENDPOINT, "
@@ -218,7 +210,7 @@ def download(task: Task, split: str) -> pd.DataFrame:
 
 
 def require_columns(table: pd.DataFrame, columns: Iterable[str], place: str) -> None:
-    """Raises InputError where a column is missing from the table."""
+    """Raises InputError if a column is missing from the table."""
     if missing := [column for column in columns if column not in table.columns]:
         raise InputError(
             f"{place}: no column {', '.join(missing)} among {', '.join(table.columns)}; "
@@ -228,8 +220,8 @@ def require_columns(table: pd.DataFrame, columns: Iterable[str], place: str) -> 
 
 def table_rows(
     texts: pd.DataFrame, labels: list[Any] | None, prefix: str, place: Callable[[int], str]
-) -> list[Row]:
-    """Rows out of the columns with the texts; `place` tells where the row of a 0-based number stands."""
+) -> list[TaskRow]:
+    """The rows of a table whose columns are the texts; `place` gives the place of a row (0-based)."""
     columns = (texts[column].tolist() for column in texts.columns)
     labelled = zip(zip(*columns, strict=True), labels or [None] * len(texts), strict=True)
-    return [Row(f"{prefix}-{row}", place(row), pair, label) for row, (pair, label) in enumerate(labelled)]
+    return [TaskRow(f"{prefix}-{row}", place(row), pair, label) for row, (pair, label) in enumerate(labelled)]

@@ -1,4 +1,4 @@
-"""The parse of one text: its arcs and its word tags, kept as few objects."""
+"""The parse of one text: its arcs and its word tags, stored in few objects."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -9,9 +9,9 @@ Arc = tuple[str, Span, Span]  # the relation, the span of the dependent, the spa
 
 
 class Parse(NamedTuple):
-    """Arcs and word tags of a text, names divided by tabs and spans one number after another.
+    """Arcs and word tags of a text: names joined by tabs, and the numbers of all spans in one list.
 
-    Python's objects are slow to make and to keep, so that arcs and tags are made when they are asked for.
+    Millions of small objects would be slow to make and to keep, so `arcs` and `tags` make theirs on demand.
     """
 
     relations: str

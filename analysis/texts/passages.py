@@ -1,11 +1,11 @@
 """Two-paragraph inputs from running text, [CLS] paragraph-1 [SEP] paragraph-2 [SEP] (Clark 2019, section 3).
 
-A document is a list of paragraphs, a paragraph a list of sentences. Consecutive units of a document, paragraphs or
-sentences, are gathered until they fill the budget of word pieces, divided in two at random, and cut at either end
-where they are too long. As in the released code, a first text may end in the middle of a paragraph and a passage at
-the end of a document may be short. Departures: a passage has two texts (the released code leaves the second one
-empty, and the rest of the document unread, where one sentence fills the budget); words are cut whole, so that the
-texts keep their word pieces when they are tokenised again; passages are drawn from all documents, not the first.
+A document is a list of paragraphs, a paragraph a list of sentences. Consecutive units (paragraphs or sentences) of a
+document are collected until they fill the budget of word pieces, divided in two at random, and cut at either end if
+they are too long. As in the released code, the first text may end in the middle of a paragraph, and the last passage of
+a document may be short. Departures: a passage always has two texts (if one sentence fills the budget, the released code
+leaves the second text empty and skips the rest of the document); words are cut as a whole, so that the texts keep their
+word pieces when they are tokenised again; passages are drawn from all documents, not from the first ones.
 """
 
 import re
@@ -21,17 +21,17 @@ from analysis.files import expand
 from analysis.texts.examples import Example
 from analysis.texts.syntax import parse_conllu, read_conllu, sentence_text
 
-if TYPE_CHECKING:  # loading it takes seconds and brings torch, which texts do without
+if TYPE_CHECKING:  # importing it takes seconds and imports torch
     from transformers import PreTrainedTokenizerBase
 
 UNITS = ("paragraph", "sentence")
-BUNDLED_SIZE = 200  # documents, where all are asked for
+BUNDLED_SIZE = 200  # documents, if no number is given
 HUB_DATASET, HUB_DUMP = "wikimedia/wikipedia", "20231101.en"
-HUB_BUFFER = 1000  # articles that a shuffled stream holds
+HUB_BUFFER = 1000  # articles among which a shuffled stream chooses the next
 TITLE = re.compile(r"= [^=].* =")
 ENDED = re.compile(r"[.!?][\"')\]]*$")
 HEADING = re.compile(r"(= )+[^=].*( =)+")
-WRITTEN = (  # how WikiText spaces its text, and how it was written
+WRITTEN = (  # the spacing of WikiText, and of the original text
     (re.compile(r" @([-,.])@ "), r"\1"),
     (re.compile(r'" ([^"]*) "'), r'"\1"'),
     (re.compile(r" ([,.;:!?%)\]])"), r"\1"),
@@ -40,10 +40,10 @@ WRITTEN = (  # how WikiText spaces its text, and how it was written
 )
 
 
-class TextDocument(NamedTuple):
+class Article(NamedTuple):
     """A document of running text: its name and its paragraphs, each a list of sentences.
 
-    `divided` is false where nobody has told the sentences of a paragraph apart yet: it is then a single text.
+    If it is not `divided` into sentences, each paragraph is a list of a single text.
     """
 
     name: str
@@ -52,7 +52,7 @@ class TextDocument(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Consecutive units of a document, which become a passage of its name."""
+    """Consecutive units of a document, which become the passage `name`."""
 
     name: str
     units: list[str]
@@ -67,13 +67,13 @@ def load_passages(
     unit: str = "paragraph",
     split: str = "dev",
 ) -> list[Example]:
-    """`n` passages of two texts each in random order, drawn from the documents of a source; all if there are no more.
+    """`n` passages of two texts each in random order from the documents of a source; all if there are no more.
 
     `source` is `bundled` (generated documents of the `split`), `hub` (Wikipedia of the Hugging Face Hub, streamed,
-    one passage an article), a CoNLL-U file (`# newdoc` and `# newpar`), or a text file in the form of WikiText. With
-    `max_tokens` (special tokens included) and the same tokenizer, no passage is truncated. `unit` is what is
-    gathered and divided: paragraphs, as the article says, or sentences, as the released code does.
-    Raises InputError for sources that cannot be read or hold no passage, and values out of range.
+    one passage an article), a CoNLL-U file (`# newdoc` and `# newpar`), or a text file in the form of WikiText. No
+    passage has more than `max_tokens` tokens of this tokenizer (special tokens included). `unit` is "paragraph", as in
+    the article, or "sentence", as in the released code. Raises InputError for sources that cannot be read or hold no
+    passage, and values out of range.
     """
     if unit not in UNITS:
         raise InputError(f"unit is {unit!r}: choose {' or '.join(UNITS)}")
@@ -96,12 +96,10 @@ def load_passages(
     return kept
 
 
-def documents(source: str | Path, n: int | None, seed: int, split: str = "dev") -> Iterable[TextDocument]:
-    """The documents of a source of `load_passages`; `n` is the number of passages wanted of them."""
+def documents(source: str | Path, n: int | None, seed: int, split: str = "dev") -> Iterable[Article]:
+    """The documents of a source of `load_passages`, for `n` passages."""
     if source == "bundled":
-        from analysis.texts.bundled.documents import (
-            generate_documents,
-        )  # here, since the other sources do not need the grammar
+        from analysis.texts.bundled.documents import generate_documents  # other sources do not need it
 
         text = generate_documents(BUNDLED_SIZE if n is None else n, split, seed)
         return conllu_documents(parse_conllu(text, "bundled documents"), "bundled")
@@ -117,10 +115,8 @@ def documents(source: str | Path, n: int | None, seed: int, split: str = "dev") 
     return wikitext_documents(path)
 
 
-def chunks(
-    document: TextDocument, tokenizer: "PreTrainedTokenizerBase", budget: int, unit: str
-) -> list[Chunk]:
-    """Consecutive units of a document, at least two, that fill the budget; fewer pieces at the document's end."""
+def chunks(document: Article, tokenizer: "PreTrainedTokenizerBase", budget: int, unit: str) -> list[Chunk]:
+    """Consecutive units of a document, at least two, that fill the budget; the last chunk may be shorter."""
     units = [" ".join(paragraph) for paragraph in document.paragraphs]
     if unit == "sentence":
         pieces = [piece for paragraph in document.paragraphs for piece in paragraph]
@@ -139,7 +135,7 @@ def chunks(
 
 
 def passage(chunk: Chunk, tokenizer: "PreTrainedTokenizerBase", budget: int, rng: Random) -> Example | None:
-    """A chunk divided in two at random and cut to `budget` word pieces; None where no whole word is left of a text."""
+    """A chunk divided in two at random and cut to `budget` word pieces; None if no whole word of a text remains."""
     middle = rng.randint(1, len(chunk.units) - 1)
     texts = " ".join(chunk.units[:middle]), " ".join(chunk.units[middle:])
     shortened = _shortened(texts, tokenizer, budget, rng)
@@ -149,8 +145,11 @@ def passage(chunk: Chunk, tokenizer: "PreTrainedTokenizerBase", budget: int, rng
 def _shortened(
     texts: tuple[str, str], tokenizer: "PreTrainedTokenizerBase", budget: int, rng: Random
 ) -> tuple[str, str]:
-    """The two texts without the word pieces that are too many: one after another, the first or the last of the
-    longer text (of the second one when they are equal) goes, and with it the rest of its word."""
+    """The two texts, cut to `budget` word pieces in all.
+
+    Step by step, the longer text (the second one if both are equal) loses its first or its last piece, and with it the
+    rest of the word.
+    """
     encodings = [
         tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         for text in texts
@@ -167,13 +166,13 @@ def _shortened(
         _whole_words(text, encoding, *window)
         for text, encoding, window in zip(texts, encodings, windows, strict=True)
     ]
-    # Byte-level vocabularies spell the first word of a text otherwise: it may take more pieces than before.
+    # With byte-level vocabularies, a word at the beginning of a text may take more pieces than elsewhere.
     fits = sum(len(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in kept) <= budget
     return (kept[0], kept[1]) if fits else _shortened((kept[0], kept[1]), tokenizer, budget - 1, rng)
 
 
 def _whole_words(text: str, encoding, start: int, end: int) -> str:
-    """The characters of the pieces from `start` to before `end`, without words that lie there in part."""
+    """The characters of the pieces `start` to `end` (exclusive), without words that are cut."""
     words, spans = encoding.word_ids(), encoding["offset_mapping"]
     while 0 < start < end and words[start] == words[start - 1]:
         start += 1
@@ -182,10 +181,10 @@ def _whole_words(text: str, encoding, start: int, end: int) -> str:
     return text[spans[start][0] : spans[end - 1][1]].strip() if start < end else ""
 
 
-def wikitext_documents(path: Path) -> Iterator[TextDocument]:
-    """The articles of a file in the form of WikiText: a paragraph a line, ` = Title = ` before each article.
+def wikitext_documents(path: Path) -> Iterator[Article]:
+    """The articles of a file in the form of WikiText: one paragraph a line, ` = Title = ` before each article.
 
-    Headings are skipped; spaced punctuation and the escapes `@-@`, `@,@`, `@.@` are undone. A file without
+    Headings are skipped; spaces around punctuation and the escapes `@-@`, `@,@`, `@.@` are removed. A file without
     titles is one document. Raises InputError for a file that is not UTF-8.
     """
     try:
@@ -196,16 +195,16 @@ def wikitext_documents(path: Path) -> Iterator[TextDocument]:
     for line in map(str.strip, lines):
         if TITLE.fullmatch(line):
             if paragraphs:
-                yield TextDocument(f"{name}-{number}", paragraphs, divided=False)
+                yield Article(f"{name}-{number}", paragraphs, divided=False)
             paragraphs, number = [], number + 1
         elif line and not HEADING.fullmatch(line):
             paragraphs.append([as_written(line)])
     if paragraphs:
-        yield TextDocument(f"{name}-{number}", paragraphs, divided=False)
+        yield Article(f"{name}-{number}", paragraphs, divided=False)
 
 
 def as_written(line: str) -> str:
-    """A line of WikiText without the blanks and escapes that its tokenisation put in."""
+    """A line of WikiText without the blanks and escapes of its tokenisation."""
     for spaced, written in WRITTEN:
         line = spaced.sub(written, line)
     return line
@@ -218,14 +217,14 @@ def sentences(paragraph: str) -> list[str]:
 
 @cache
 def _sentencizer():
-    import spacy  # here, since sources that divide their sentences do not need it
+    import spacy  # slow to import, and sources with sentences do not need it
 
     pipeline = spacy.blank("en")
     pipeline.add_pipe("sentencizer")
     return pipeline
 
 
-def conllu_documents(parsed: Iterable, name: str) -> Iterator[TextDocument]:
+def conllu_documents(parsed: Iterable, name: str) -> Iterator[Article]:
     """The documents of parsed CoNLL-U sentences; `# newpar` begins a paragraph, `# newdoc` a document.
 
     A file without `# newdoc` is one document, called `name`; `# newdoc id` names one.
@@ -236,7 +235,7 @@ def conllu_documents(parsed: Iterable, name: str) -> Iterator[TextDocument]:
         begins = {key.split()[0] for key in sentence.metadata}
         if "newdoc" in begins:
             if paragraphs:
-                yield TextDocument(name, paragraphs)
+                yield Article(name, paragraphs)
             number += 1
             name = sentence.metadata.get("newdoc id") or f"document-{number}"
             paragraphs = []
@@ -244,24 +243,24 @@ def conllu_documents(parsed: Iterable, name: str) -> Iterator[TextDocument]:
             paragraphs.append([])
         paragraphs[-1].append(sentence_text(sentence))
     if paragraphs:
-        yield TextDocument(name, paragraphs)
+        yield Article(name, paragraphs)
 
 
-def hub_documents(seed: int) -> Iterator[TextDocument]:
+def hub_documents(seed: int) -> Iterator[Article]:
     """Articles of Wikipedia in a seeded order, streamed from the Hugging Face Hub; nothing is kept on disk.
 
-    A line that does not end as a sentence does is a heading or an item of a list and is skipped. Raises InputError
-    where the Hub does not answer.
+    A line without the final punctuation of a sentence is a heading or an item of a list and is skipped. Raises
+    InputError if the Hub does not answer.
     """
-    import datasets  # here, since importing it takes longer than reading a file
+    import datasets  # slow to import, and other sources do not need it
 
     try:
         stream = datasets.load_dataset(HUB_DATASET, HUB_DUMP, split="train", streaming=True)
         for article in stream.shuffle(seed=seed, buffer_size=HUB_BUFFER):
             lines = [line.strip() for line in article["text"].splitlines()]
             kept = [[line] for line in lines if ENDED.search(line)]
-            yield TextDocument(f"wikipedia-{article['id']}", kept, divided=False)
-    except Exception as error:  # the clients pass on what their HTTP library and their file readers raise
+            yield Article(f"wikipedia-{article['id']}", kept, divided=False)
+    except Exception as error:  # of any type, from the HTTP library or a reader of files
         reason = " ".join(str(error).split())[:200]
         raise InputError(
             f"Hugging Face dataset {HUB_DATASET}, {HUB_DUMP}: {reason}: check the network or HF_ENDPOINT, or give "

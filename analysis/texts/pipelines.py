@@ -1,4 +1,4 @@
-"""Parses of texts by spaCy pipelines, each set of texts once where there is a cache."""
+"""Parses of texts by spaCy pipelines; with a cache, each set of texts is parsed once."""
 
 import hashlib
 import json
@@ -13,10 +13,10 @@ from analysis.errors import InputError
 from analysis.files import write_text
 from analysis.texts.parses import Parse, Span
 
-FORMAT = "labels, numbers, tags, words"  # of the cache: files of another format have other names
+FORMAT = "labels, numbers, tags, words"  # of the cache; files of another format have other names
 AUXILIARY = frozenset({"aux", "aux:pass", "auxpass", "cop"})  # relations of auxiliaries
 NEGATIONS = frozenset({"not", "n't", "nt", "n’t"})
-# The universal part of speech of Penn Treebank tags, for pipelines that tag words by these alone.
+# The universal part of speech of Penn Treebank tags, for pipelines that give no other.
 UPOS = {
     **dict.fromkeys("NN NNS".split(), "NOUN"),
     **dict.fromkeys("NNP NNPS".split(), "PROPN"),
@@ -35,7 +35,7 @@ UPOS = {
 
 
 def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | None) -> Callable[[str], Parse]:
-    """What gives the parse of each of the texts by a spaCy pipeline (package or folder).
+    """A function from each of the texts to its parse by a spaCy pipeline (package or folder).
 
     Raises InputError for a pipeline that cannot be loaded and a damaged file in the folder `cache`.
     """
@@ -55,7 +55,7 @@ def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | Non
 
 @lru_cache(maxsize=1)
 def _meta(pipeline: str) -> dict[str, Any]:
-    """What a pipeline says of itself, without loading it."""
+    """The description of a pipeline, which is not loaded for it."""
     import spacy
 
     folder = Path(pipeline)
@@ -95,7 +95,7 @@ def _parse(document) -> Parse:
 
 
 def _upos(word) -> str:
-    """The universal part of speech of a word, from its Penn tag and its relation where the pipeline gives none."""
+    """The universal part of speech of a word; if the pipeline gives none, from its Penn tag and its relation."""
     if word.pos_:
         return word.pos_
     if word.tag_.startswith("VB") and word.dep_ in AUXILIARY:

@@ -12,10 +12,11 @@ from analysis.texts.parses import Arc, Parse, Span
 from analysis.texts.pipelines import pipeline_parses
 
 Relations = Mapping[str, Sequence[Relation]]
-UNTAGGED = ("", "_")  # what stands for an unknown part of speech
-# Stanford and ClearNLP names on the left are what spaCy's own English models print; UD's `obj` is the
-# direct object that the paper calls dobj.
+UNTAGGED = ("", "_")  # marks of an unknown part of speech
+# The paper calls UD's `obj` dobj; the other names on the left are those of spaCy's English models.
 SAME_RELATION = {"obj": "dobj", "nsubjpass": "nsubj:pass", "csubjpass": "csubj:pass", "auxpass": "aux:pass"}
+REVERSED = "_reversed"  # the end of the name of a relation from head to dependent
+RELATIONS = ("nsubj", "dobj", "amod", "advmod")  # the syntactic roles of Pande 2021
 # Universal Dependencies v2, with `dobj` for `obj`.
 UNIVERSAL = frozenset(
     """acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated dobj
@@ -34,24 +35,16 @@ def parse(
 ) -> dict[str, tuple[Relation, ...]]:
     """The grammatical relations of every example, by its id.
 
-    `parser` is `gold` (relations that came with the examples), a CoNLL-U file whose sentences' texts are the
-    examples' texts, or a spaCy pipeline (package or folder). With a folder as `cache`, spaCy parses each set
-    of texts once. An example with choices has the relations of each of its sequences (see `as_sequences`). Raises
-    InputError for missing gold relations, a text that the file lacks, broken CoNLL-U or a parser that is not
-    installed.
+    `parser` is `gold` (the relations of the examples themselves), a CoNLL-U file with sentences of the same texts, or a
+    spaCy pipeline (package or folder). With a folder as `cache`, spaCy parses each set of texts once. An example with
+    choices has the relations of each of its sequences (see `as_sequences`). Raises InputError for missing gold
+    relations, a text that is not in the file, broken CoNLL-U or a parser that is not installed.
     """
-    read = as_sequences(examples)
-    if str(parser) == "gold":
-        return {example.id: _gold(example, "relations") for example in read}
-    parses = _parses(read, parser, cache)
-    return {
-        example.id: tuple(
-            Relation(canonical(label), index, dependent, head)
-            for index, text in enumerate(example.texts)
-            for label, dependent, head in parses(text).arcs
-        )
-        for example in read
-    }
+
+    def relations(index: int, found: Parse) -> list[Relation]:
+        return [Relation(canonical(label), index, dependent, head) for label, dependent, head in found.arcs]
+
+    return _of_texts(examples, parser, cache, "relations", relations)
 
 
 def tags(
@@ -59,47 +52,52 @@ def tags(
 ) -> dict[str, tuple[Tag, ...]]:
     """The universal part of speech of every word of every example, by its id, from the same parse as `parse`.
 
-    Raises InputError as `parse` does, and for a parser that does not tell a word's part of speech.
+    Raises InputError as `parse` does, and for a parser that gives a word no part of speech.
     """
-    read = as_sequences(examples)
+
+    def words(index: int, found: Parse) -> list[Tag]:
+        return [Tag(upos, index, word) for upos, word in found.tags]
+
+    found = _of_texts(examples, parser, cache, "tags", words)
+    if str(parser) != "gold":
+        for name, words_of in found.items():
+            if any(tag.upos in UNTAGGED for tag in words_of):
+                raise InputError(f"{parser} gives no part of speech of a word of {name}: name another parser")
+    return found
+
+
+def _of_texts(
+    examples: Sequence[Example],
+    parser: str | Path,
+    cache: str | Path | None,
+    kind: str,
+    read: Callable[[int, Parse], list],
+) -> dict[str, tuple]:
+    """The gold attribute `kind` of every example, or what `read` makes of the number and the parse of each text."""
+    sequences = as_sequences(examples)
     if str(parser) == "gold":
-        return {example.id: _gold(example, "tags") for example in read}
-    parses = _parses(read, parser, cache)
-    found = {
-        example.id: tuple(
-            Tag(upos, index, word)
-            for index, text in enumerate(example.texts)
-            for upos, word in parses(text).tags
-        )
-        for example in read
-    }
-    if untagged := [name for name, words in found.items() if any(tag.upos in UNTAGGED for tag in words)]:
-        raise InputError(f"{parser} gives no part of speech of a word of {untagged[0]}: name another parser")
-    return found
-
-
-def _gold(example: Example, kind: str) -> tuple:
-    found = getattr(example, kind)
-    if found is None:
-        raise InputError(
-            f"{example.id} has no gold {kind}: name a spaCy pipeline or a CoNLL-U file as parser"
-        )
-    return found
-
-
-def _parses(
-    examples: Sequence[Example], parser: str | Path, cache: str | Path | None
-) -> Callable[[str], Parse]:
-    """What gives the parse of every text of the examples."""
+        for example in sequences:
+            if getattr(example, kind) is None:
+                raise InputError(
+                    f"{example.id} has no gold {kind}: name a spaCy pipeline or a CoNLL-U file as parser"
+                )
+        return {example.id: getattr(example, kind) for example in sequences}
     path = expand(parser)
     if path.suffix == ".conllu":
-        return _conllu_parses(path)
-    texts = sorted({text for example in examples for text in example.texts})
-    return pipeline_parses(str(path), texts, cache)
+        parses = _conllu_parses(path)
+    else:
+        texts = sorted({text for example in sequences for text in example.texts})
+        parses = pipeline_parses(str(path), texts, cache)
+    return {
+        example.id: tuple(
+            item for index, text in enumerate(example.texts) for item in read(index, parses(text))
+        )
+        for example in sequences
+    }
 
 
 def read_conllu(path: Path) -> list[conllu.TokenList]:
-    """The sentences of a CoNLL-U file; raises InputError naming the file and, where known, the sentence."""
+    """The sentences of a CoNLL-U file; raises InputError naming the file and, if it is known, the sentence."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -165,7 +163,7 @@ def surface(sentence: conllu.TokenList) -> list[conllu.Token]:
 
 
 def sentence_arcs(sentence: conllu.TokenList, path: Path) -> list[Arc]:
-    """The arcs of one sentence by character span; words inside a multiword token share or divide its span."""
+    """The arcs of one sentence by character span (see `_word_spans` for multiword tokens)."""
     name = _sentence_name(sentence, path)
     spans = _word_spans(sentence, name)
     arcs = []
@@ -181,7 +179,7 @@ def sentence_arcs(sentence: conllu.TokenList, path: Path) -> list[Arc]:
 
 
 def sentence_tags(sentence: conllu.TokenList, path: Path) -> list[tuple[str, Span]]:
-    """The universal part of speech of every word of one sentence and its character span; "" where it has none."""
+    """The universal part of speech ("" if there is none) and the character span of every word of one sentence."""
     spans = _word_spans(sentence, _sentence_name(sentence, path))
     words = {word["id"]: word["upos"] or "" for word in sentence if isinstance(word["id"], int)}
     return [(words[number], span) for number, span in spans.items()]
@@ -203,7 +201,7 @@ def _word_spans(sentence: conllu.TokenList, name: str) -> dict[int, tuple[int, i
             spans[token["id"]] = (start, position)
             continue
         members = range(token["id"][0], token["id"][2] + 1)
-        # `don't` = do + n't divides its span; where the words are not what is written, they share it.
+        # `don't` = do + n't: each word has its part of the span. Words that are spelled otherwise share the span.
         divides = "".join(words[member] for member in members) == token["form"]
         for member in members:
             end = start + len(words[member]) if divides else position

@@ -1,4 +1,4 @@
-"""The tasks as data: what is asked, how answers are scored, and where GLUE files and the Hub keep the examples.
+"""The tasks as data: their kinds, labels and metrics, and where GLUE files and the Hub keep the examples.
 
 Source: GLUE (Wang et al. 2019); Pande 2021 takes four of its tasks (MRPC, QQP, SST-2, QNLI).
 """
@@ -10,10 +10,12 @@ from typing import NamedTuple
 from analysis.errors import InputError
 
 CLASSIFICATION, REGRESSION, CHOICE = "classification", "regression", "multiple choice"
+BINARY, ENTAILMENT = ("0", "1"), ("entailment", "not_entailment")  # labels
+SENTENCES = ("sentence1", "sentence2")
 
 
 class Split(NamedTuple):
-    """Where a split is kept: the name of its GLUE file without `.tsv`, and the Hub's name."""
+    """The names of a split: of its GLUE file without `.tsv`, and on the Hub."""
 
     file: str
     hub: str
@@ -34,9 +36,9 @@ class Task:
     """One task: its kind, its labels in class order, its metrics, and where GLUE files and the Hub keep it.
 
     The first metric selects checkpoints. `labels` are empty for regression, whose values lie in `limits`, and for
-    multiple choice, whose label is the number of the right choice. `columns` and `hub_columns` name the one or two
-    texts. `header` names the columns of train and dev files that come without a header line. `folder` is empty
-    where GLUE does not hold the task.
+    multiple choice, whose label is the number of the right choice. `columns` names the one or two texts, `hub_columns`
+    those on the Hub if they have other names. `header` names the columns of train and dev files without a header line.
+    `folder` is empty for a task that is not part of GLUE.
     """
 
     name: str
@@ -47,10 +49,14 @@ class Task:
     folder: str = ""
     columns: tuple[str, ...] = ()
     label_column: str = "label"
-    config: str = ""
     hub_columns: tuple[str, ...] = ()
     splits: Mapping[str, Split] = field(default_factory=lambda: SPLITS)
     header: tuple[str, ...] = ()
+
+    @property
+    def config(self) -> str:
+        """The name of the task on the Hub."""
+        return self.name.replace("-", "")
 
     @property
     def pair(self) -> bool:
@@ -59,89 +65,57 @@ class Task:
 
     @property
     def outputs(self) -> int:
-        """How many logits a classifier gives for one sequence."""
+        """The number of logits of a classifier for one sequence."""
         return len(self.labels) if self.kind == CLASSIFICATION else 1
 
 
-TASKS: dict[str, Task] = {
+TASKS = {
     task.name: task
     for task in (
         Task(
-            name="mrpc",
-            metrics=("accuracy", "f1"),
-            labels=("0", "1"),
+            "mrpc",
+            ("accuracy", "f1"),
+            BINARY,
             folder="MRPC",
             columns=("#1 String", "#2 String"),
             label_column="Quality",
-            config="mrpc",
-            hub_columns=("sentence1", "sentence2"),
+            hub_columns=SENTENCES,
         ),
         Task(
-            name="qqp",
-            metrics=("accuracy", "f1"),
-            labels=("0", "1"),
+            "qqp",
+            ("accuracy", "f1"),
+            BINARY,
             folder="QQP",
             columns=("question1", "question2"),
             label_column="is_duplicate",
-            config="qqp",
-            hub_columns=("question1", "question2"),
         ),
+        Task("sst-2", ("accuracy",), BINARY, folder="SST-2", columns=("sentence",)),
+        Task("qnli", ("accuracy",), ENTAILMENT, folder="QNLI", columns=("question", "sentence")),
+        Task("rte", ("accuracy",), ENTAILMENT, folder="RTE", columns=SENTENCES),
         Task(
-            name="sst-2",
-            metrics=("accuracy",),
-            labels=("0", "1"),
-            folder="SST-2",
-            columns=("sentence",),
-            config="sst2",
-            hub_columns=("sentence",),
-        ),
-        Task(
-            name="qnli",
-            metrics=("accuracy",),
-            labels=("entailment", "not_entailment"),
-            folder="QNLI",
-            columns=("question", "sentence"),
-            config="qnli",
-            hub_columns=("question", "sentence"),
-        ),
-        Task(
-            name="rte",
-            metrics=("accuracy",),
-            labels=("entailment", "not_entailment"),
-            folder="RTE",
-            columns=("sentence1", "sentence2"),
-            config="rte",
-            hub_columns=("sentence1", "sentence2"),
-        ),
-        Task(
-            name="cola",
-            metrics=("matthews", "accuracy"),
-            labels=("0", "1"),
+            "cola",
+            ("matthews", "accuracy"),
+            BINARY,
             folder="CoLA",
             columns=("sentence",),
-            config="cola",
-            hub_columns=("sentence",),
             header=("source", "label", "star", "sentence"),
         ),
         Task(
-            name="sts-b",
-            metrics=("pearson", "spearman"),
+            "sts-b",
+            ("pearson", "spearman"),
             kind=REGRESSION,
             limits=(0.0, 5.0),
             folder="STS-B",
-            columns=("sentence1", "sentence2"),
+            columns=SENTENCES,
             label_column="score",
-            config="stsb",
-            hub_columns=("sentence1", "sentence2"),
         ),
         Task(
-            name="mnli",
-            metrics=("accuracy",),
-            labels=("entailment", "neutral", "contradiction"),
+            "mnli",
+            ("accuracy",),
+            ("entailment", "neutral", "contradiction"),
             folder="MNLI",
-            columns=("sentence1", "sentence2"),
+            columns=SENTENCES,
             label_column="gold_label",
-            config="mnli",
             hub_columns=("premise", "hypothesis"),
             splits=MNLI_SPLITS,
         ),
@@ -150,7 +124,7 @@ TASKS: dict[str, Task] = {
 
 
 def task_named(task: str | Task) -> Task:
-    """The task of a name in TASKS; a Task stands for itself. Raises InputError for an unknown name."""
+    """The task with a name of TASKS, or the task itself; raises InputError for an unknown name."""
     if isinstance(task, Task):
         return task
     if task not in TASKS:

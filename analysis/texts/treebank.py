@@ -21,21 +21,20 @@ from analysis.texts.glue import sample
 from analysis.texts.syntax import parse, read_conllu, sentence_text, tags
 
 COLUMNS = "document sentence word length form upos xpos relation head entity line".split()
-# Where the conllu library divides a line: a form with two blanks in it would shift all later columns.
+# The conllu library splits a line here. A form with two blanks in it would shift all later columns.
 DIVISION = re.compile(r"\t| {2,}")
 ID, HEAD = (conllu.parser.DEFAULT_FIELDS.index(field) for field in ("id", "head"))
 LEFT_OUT = {"-": "multiword tokens", ".": "empty nodes"}
 
 
 class Treebank(NamedTuple):
-    """The words of a CoNLL-U file, and how many of its lines are no syntactic words.
+    """The syntactic words of a CoNLL-U file, and the counts of its other lines.
 
-    `words` has a row per syntactic word, in the order of the file: document (the name after `# newdoc id`, or
-    the number of a `# newdoc` without one; the name of the file before the first), sentence (from 0, in the
-    file), word (position in its sentence, from 0), length (words of the sentence), form, upos, xpos, relation,
-    head (0 is ROOT, else the head's position from 1, as in the file), entity (the field `Entity` of MISC, ""
-    where it has none) and line (in the file, from 1).
-    `left_out` counts multiword tokens (`3-4`) and empty nodes (`8.1`): trees have neither.
+    `words` has a row per syntactic word, in the order of the file: document (the name after `# newdoc id`, or the
+    number of a `# newdoc` without a name; the name of the file before the first), sentence (0-based, in the file),
+    word (0-based position in its sentence), length (words of the sentence), form, upos, xpos, relation, head (0 is
+    ROOT, else the 1-based position of the head, as in the file), entity (the field `Entity` of MISC, or "") and line
+    (1-based, in the file). `left_out` counts multiword tokens (`3-4`) and empty nodes (`8.1`), which are not in trees.
     """
 
     words: pd.DataFrame
@@ -45,9 +44,9 @@ class Treebank(NamedTuple):
 def read_treebank(path: str | Path) -> Treebank:
     """The words of a CoNLL-U file and the counts of the lines that are left out.
 
-    Raises InputError with the file and the line for a line without ten columns, words that are not numbered
-    1, 2, 3 ..., a head that is missing or no word of the sentence, heads that form a cycle, and an entity on
-    a line that is left out; with the file for two documents of one name and for what is not CoNLL-U at all.
+    Raises InputError naming the line for a line without ten columns, words that are not numbered 1, 2, 3 and on, a head
+    that is missing or no word of the sentence, heads that form a cycle, and an entity on a line that is left out.
+    Raises InputError naming the file for two documents of one name and for a file that is not CoNLL-U.
     """
     path = expand(path)
     lines = _token_lines(path)
@@ -69,7 +68,7 @@ def read_treebank(path: str | Path) -> Treebank:
 
 
 def _token_lines(path: Path) -> Iterator[int]:
-    """The numbers, from 1, of the lines that hold a token, each with what conllu reads without a line checked."""
+    """The numbers (1-based) of the lines with a token; checks what the conllu library reports without a line."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -141,7 +140,7 @@ def _check_tree(words: list[tuple[int, conllu.Token]], path: Path) -> None:
 
 
 def unrooted(heads: Int[np.ndarray, " word"]) -> Int[np.ndarray, " unrooted"]:
-    """The words, from 0, from which following the heads never ends at ROOT (0): those in and below a cycle."""
+    """The words (0-based) whose chain of heads does not end at ROOT (0): those in and below a cycle."""
     ancestor = np.concatenate([[0], heads])
     for _ in range(len(ancestor).bit_length()):  # each step doubles the height climbed
         ancestor = ancestor[ancestor]
@@ -149,7 +148,7 @@ def unrooted(heads: Int[np.ndarray, " word"]) -> Int[np.ndarray, " unrooted"]:
 
 
 def conllu_files(given: Sequence[str], folder: Path, n: int, split: str, seed: int) -> list[Path]:
-    """The files given, those of given folders in order of their names, or a new one of `n` bundled documents.
+    """The files that are `given`, by themselves or by their folders, or else a new file of `n` bundled documents.
 
     Raises InputError for a folder without .conllu files.
     """
@@ -157,30 +156,28 @@ def conllu_files(given: Sequence[str], folder: Path, n: int, split: str, seed: i
         path = folder / f"bundled-{split}.conllu"
         write_text(path, generate_documents(n, split, seed))
         return [path]
-    return [file for name in given for file in _files(expand(name))]
-
-
-def _files(path: Path) -> list[Path]:
-    files = sorted(path.glob("*.conllu")) if path.is_dir() else [path]
-    if not files:
-        raise InputError(f"{path} holds no .conllu file: name a CoNLL-U file or a folder of them")
+    files = []
+    for path in map(expand, given):
+        found = sorted(path.glob("*.conllu")) if path.is_dir() else [path]
+        if not found:
+            raise InputError(f"{path} holds no .conllu file: name a CoNLL-U file or a folder of them")
+        files += found
     return files
 
 
 def read_trees(files: Sequence[Path]) -> Treebank:
-    """The words of several files as those of one, their sentences numbered on, and the sums of what is left out."""
-    parts, left_out = [], pd.Series(dtype=int)
+    """The words of several files as those of one; the numbers of sentences go on from file to file."""
+    parts, left_out, sentences = [], Counter(), 0
     for file in files:
         words, counts = read_treebank(file)
-        parts.append(
-            words.assign(sentence=words["sentence"] + sum(part["sentence"].max() + 1 for part in parts))
-        )
-        left_out = left_out.add(pd.Series(counts), fill_value=0)
-    return Treebank(pd.concat(parts, ignore_index=True), left_out.astype(int).to_dict())
+        parts.append(words.assign(sentence=words["sentence"] + sentences))
+        left_out.update(counts)
+        sentences += words["sentence"].max() + 1
+    return Treebank(pd.concat(parts, ignore_index=True), dict(left_out))
 
 
 def treebank_examples(treebank: str | Path, n: int | None = None, seed: int = 0) -> list[Example]:
-    """Sentences of a CoNLL-U file with their gold relations and tags, all of different texts or a seeded sample of `n`.
+    """The sentences of different texts of a CoNLL-U file, or a seeded sample of `n`, with gold relations and tags.
 
     Raises InputError for a file that is missing or is no CoNLL-U.
     """

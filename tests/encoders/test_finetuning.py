@@ -13,11 +13,18 @@ import torch
 import transformers
 from scipy.stats import spearmanr
 from sklearn.metrics import accuracy_score, f1_score
+from studies import error_of
 from transformers import Trainer, TrainingArguments
 
 from analysis.encoders import finetuning
+from analysis.encoders.checkpoints import RECIPE, keep, recipe_of, training_history
 from analysis.encoders.devices import training_precision
-from analysis.encoders.finetuning import OneDevice, evaluate, finetune, keep, training_history
+from analysis.encoders.finetuning import (
+    OneDevice,
+    Stops,
+    evaluate,
+    finetune,
+)
 from analysis.encoders.layout import layouts
 from analysis.encoders.measures import baselines, measure
 from analysis.encoders.models import load_classifier, load_encoder, load_tokenizer
@@ -41,7 +48,7 @@ def pairs(count: int) -> list[Example]:
     ]
 
 
-def train(folder: Path, task: str = "sst-2", seed: int = 0, **options: int | str) -> dict[str, float]:
+def train(folder: Path, task: str = "sst-2", seed: int = 0, **options: int | str | list) -> dict[str, float]:
     """Scores after one short epoch of the tiny encoder."""
     examples = (pairs if TASKS[task].pair else reviews)(32)
     recipe = {"epochs": 1, "batch_size": 16, "learning_rate": 1e-3} | options
@@ -93,6 +100,23 @@ def test_history_is_the_log_of_every_epoch(trained, tmp_path: Path):
     assert training_history(tmp_path / "elsewhere").empty
 
 
+def test_stops_keep_the_classifier_on_the_way(tmp_path: Path):
+    """Of 4 steps: a share below one step gives the first step, and the last is the checkpoint of a single epoch."""
+    stops = Stops(tmp_path / "sst-2-0", [0.01, 0.5, 1.0], load_tokenizer("tiny"))
+    train(tmp_path / "last", batch_size=8, callbacks=[stops])
+    assert [folder.name for folder in stops.folders.values()] == ["1-sst-2-0", "50-sst-2-0", "100-sst-2-0"]
+    digests = [load_encoder(folder, task="sst-2").digest for folder in stops.folders.values()]
+    assert len({*digests}) == 3
+    assert digests[-1] == load_encoder(tmp_path / "last", task="sst-2").digest
+
+
+def test_recipe_is_told_by_the_checkpoint_alone(once, tmp_path: Path):
+    told = recipe_of(once["mrpc"][0])
+    assert (told["train_n"], told["dev_n"], told["epochs"], told["batch_size"]) == (32, 11, 1, 16)
+    assert told["learning_rate"] == 1e-3
+    assert "does not tell how it was fine-tuned" in error_of(recipe_of, tmp_path)
+
+
 def test_training_shows_no_lines_of_its_log(tmp_path: Path, capsys):
     train(tmp_path / "model", epochs=2)
     shown = capsys.readouterr()
@@ -138,7 +162,7 @@ def test_evaluation_agrees_with_predictions_one_by_one(trained):
 
 def test_same_seed_same_bytes_and_another_seed_others(tmp_path: Path, once):
     for name, seed in (("two", 0), ("other", 1)):
-        torch.manual_seed(len(name))  # what happened before must not matter
+        torch.manual_seed(len(name))  # the earlier state of the generator must not matter
         train(tmp_path / name, seed=seed)
     folders = (once["sst-2"][0], tmp_path / "two", tmp_path / "other")
     one, two, other = ((folder / "model.safetensors").read_bytes() for folder in folders)
@@ -152,7 +176,7 @@ def test_checkpoint_is_kept_and_scored_in_full_at_either_precision(tmp_path: Pat
     scores = train(folder, "mrpc", precision=precision)
     assert {value.dtype for value in load_encoder(folder).model.state_dict().values()} == {torch.float32}
     assert evaluate(folder, "mrpc", pairs(32)[:11]) == scores
-    made = json.loads((folder / finetuning.RECIPE).read_text())
+    made = json.loads((folder / RECIPE).read_text())
     assert made["recipe"]["options"][-1] == precision
 
 
@@ -229,7 +253,7 @@ def test_failed_saving_keeps_the_earlier_checkpoint(tmp_path: Path, monkeypatch,
 
 
 def test_same_recipe_is_not_trained_again(copied, monkeypatch):
-    """Not even the weights are touched; the scores are those of the first time."""
+    """The weights are not touched; the scores are those of the first run."""
     folder, scores = copied("mrpc")
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     monkeypatch.setattr(Trainer, "training_step", interrupt)
@@ -257,7 +281,7 @@ def test_other_examples_are_trained(copied, monkeypatch):
 @pytest.mark.parametrize("text", ["", "{", "{}", "[]", '{"recipe": {}, "scores": {}}'])
 def test_damaged_recipe_is_no_reason_to_stop(copied, text: str):
     folder, scores = copied("sst-2")
-    (folder / finetuning.RECIPE).write_text(text)
+    (folder / RECIPE).write_text(text)
     assert train(folder) == scores
 
 
@@ -293,7 +317,7 @@ def test_missing_checkpoint(tmp_path: Path):
 
 
 def test_metrics_by_hand():
-    """Two of three positives are found beside one false alarm: precision = recall = f1 = 2/3."""
+    """Two of three positives are found, with one false alarm: precision = recall = f1 = 2/3."""
     labels, predictions = np.array([1, 1, 1, 0, 0, 0, 0, 0]), np.array([1, 1, 0, 1, 0, 0, 0, 0])
     assert measure("mrpc", labels, predictions) == pytest.approx({"accuracy": 6 / 8, "f1": 2 / 3})
     assert measure("sst-2", labels, predictions) == pytest.approx({"accuracy": 6 / 8})
@@ -337,7 +361,7 @@ def test_bag_of_words_tells_the_texts_of_a_pair_apart():
 
 
 def test_bag_of_words_cannot_relate_the_texts_of_a_pair():
-    """Equal texts against different ones: no single word tells, and a linear model finds nothing."""
+    """Pairs of equal texts and of different texts: no single word decides, and a linear model learns nothing."""
     texts = [("yes", "yes"), ("yes", "no"), ("no", "no"), ("no", "yes")]
     examples = [Example(f"p-{i}", *texts[i % 4], i % 2) for i in range(80)]
     assert baselines("qnli", examples[:40], examples[40:])["bag_of_words"] == {"accuracy": 0.5}
@@ -391,7 +415,7 @@ def test_multiple_choice_learns_what_one_word_decides(tmp_path: Path):
     assert evaluate(folder, WARRANTS, arguments(7)) == scores
     swapped = [replace(example, label=1 - example.label) for example in arguments(7)]
     assert evaluate(folder, WARRANTS, swapped) == {"accuracy": 0.0}
-    made = json.loads((folder / finetuning.RECIPE).read_text())["recipe"]
+    made = json.loads((folder / RECIPE).read_text())["recipe"]
     assert made["task"] == "warrants"
     # One logit a sequence: the larger one of an example is that of its right choice.
     encoder = load_encoder(folder, task=WARRANTS)
@@ -424,8 +448,8 @@ def test_checkpoint_without_a_trained_head_is_not_scored(tmp_path: Path, trained
 
 
 def test_recipe_of_a_classification_task(trained):
-    """What stands here recognises checkpoints made earlier: a change trains all of them again."""
-    made = json.loads((trained[0] / finetuning.RECIPE).read_text())["recipe"]
+    """These values identify checkpoints made earlier: if they change, all checkpoints are trained again."""
+    made = json.loads((trained[0] / RECIPE).read_text())["recipe"]
     texts = [(e.id, e.texts, e.label) for e in (*pairs(32), *pairs(32)[:11])]
     assert made == {
         "encoder": load_encoder("tiny").digest,

@@ -1,4 +1,4 @@
-"""Models and examples come over the wire from a Hub, served on the loopback address."""
+"""Models and examples are downloaded from a Hub on the loopback address."""
 
 import json
 import subprocess
@@ -58,7 +58,7 @@ def hub(folder: Path) -> Iterator[HubServer]:
 
 
 def run(code: str, asked: list, environment: dict[str, str]) -> subprocess.CompletedProcess:
-    """Runs code in a fresh process, whose Hub clients see only the given environment."""
+    """Runs code in a new process, whose Hub clients see only the given environment."""
     command = [sys.executable, "-c", code, json.dumps(asked)]
     return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
 
@@ -84,7 +84,7 @@ def expected(task: str, split: str, served: pd.DataFrame) -> list[list]:
     """The examples of served rows, written out one by one."""
     rows = []
     for number, row in served.iterrows():
-        texts = [row[column] for column in TASKS[task].hub_columns]
+        texts = [row[column] for column in TASKS[task].hub_columns or TASKS[task].columns]
         label = None if row["label"] == -1 else row["label"]
         rows.append(
             [
@@ -149,7 +149,7 @@ def test_dead_hub_is_one_line_at_once(folder: Path, tmp_path: Path) -> None:
         pass
     start = time.monotonic()
     line = error_line(client_environment(endpoint, tmp_path))
-    # The clients alone try six times, which takes 23 seconds of waiting.
+    # The clients alone retry six times, which takes 23 seconds.
     assert time.monotonic() - start < 20
     assert "nyu-mll/glue, mrpc: " in line
     assert "check the network or HF_ENDPOINT" in line

@@ -43,7 +43,7 @@ def test_text_that_is_no_string_is_named(tokenizer, text):
 @pytest.mark.parametrize("text", ["", "  ", "\u200b", "\t\n"])
 def test_text_of_blanks_is_named(tokenizer, text):
     with pytest.raises(
-        InputError, match="^blank: text_b holds no word piece: remove the row or mend its text$"
+        InputError, match="^blank: text_b has no word piece: remove the row or correct its text$"
     ):
         layouts(tokenizer, [PAIR, Example("blank", "one", text)])
 
@@ -60,13 +60,13 @@ def test_tokenizer_without_special_tokens_is_refused(tokenizer):
     )
     bare.backend_tokenizer.post_processor = TemplateProcessing(single="$A", pair="$A $B")
     with pytest.raises(
-        InputError, match=r"sets no \[CLS\] or no \[SEP\] around a text: give the tokenizer of"
+        InputError, match=r"puts no \[CLS\] or no \[SEP\] around a text: give the tokenizer of"
     ):
         layouts(bare, [PAIR])
 
 
 def written(layout: Layout, *texts: str) -> list[str]:
-    """What every word piece stands for, by its text and span."""
+    """The characters of every word piece, from its text and span."""
     return [texts[t][a:b] for t, (a, b) in zip(layout.text, layout.spans, strict=True) if t >= 0]
 
 
@@ -207,12 +207,12 @@ def test_no_examples(tokenizer):
     ("texts", "name"), [((" ",), "text_a"), (("", "b"), "text_a"), (("a", "\t"), "text_b")]
 )
 def test_text_without_word_pieces(tokenizer, texts: tuple[str, ...], name: str):
-    with pytest.raises(InputError, match=f"^only: {name} holds no word piece.*$"):
+    with pytest.raises(InputError, match=f"^only: {name} has no word piece.*$"):
         one(tokenizer, *texts)
 
 
 def blank(length: int) -> Layout:
-    """A layout of which only the length matters."""
+    """A layout with only a length."""
     zeros = np.zeros(length, int)
     none = zeros.astype(bool)
     return Layout(

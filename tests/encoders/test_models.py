@@ -1,4 +1,4 @@
-"""Encoders load from every source with the weights that were asked for, or fail in one line."""
+"""Encoders load from every source with the right weights, or fail in one line."""
 
 import hashlib
 import json
@@ -210,7 +210,7 @@ def test_checkpoint_may_lack_a_pooler(checkpoint: Path):
     first, again = load_encoder(checkpoint), load_encoder(checkpoint)
     assert first.layers == 2
     assert first.absent == {"pooler.dense.weight", "pooler.dense.bias"}
-    # The pooler is random: two loads differ in it, and are the same encoder all the same.
+    # The pooler is random: two loads differ in it but count as the same encoder.
     assert not torch.equal(first.model.pooler.dense.weight, again.model.pooler.dense.weight)
     assert first.digest == again.digest
 

@@ -1,4 +1,4 @@
-"""Reading every layer's attention: all of it, no more of the pass than it needs, and never silently wrong."""
+"""Every layer's attention is read; the pass stops when it has all of it, and faulty attention raises an error."""
 
 from contextlib import nullcontext
 
@@ -73,7 +73,7 @@ def test_an_error_while_reading_is_not_swallowed(tiny, batch):
 def test_a_pass_that_skips_attention_is_told(tiny, batch, monkeypatch):
     last = tiny.model.encoder.layer[-1].attention
     monkeypatch.setattr(last, "forward", lambda states, *_, **__: (states, None))
-    with pytest.raises(RuntimeError, match="attention of less than 3 layers"):
+    with pytest.raises(RuntimeError, match="attention of fewer than 3 layers"):
         read_layers(tiny, batch, lambda *_: None)
 
 

@@ -1,5 +1,4 @@
-"""The tap computes what eager attention computes, reads what it would show, changes what it is told to, and leaves no
-trace."""
+"""The tap agrees with eager attention, reads its weights, applies changes, and leaves the model as it was."""
 
 from collections.abc import Callable
 
@@ -47,7 +46,7 @@ def eager(model: PreTrainedModel, inputs: dict[str, Tensor], **options):
 
 
 def state(model: PreTrainedModel) -> tuple:
-    """Everything that the tap may touch."""
+    """Everything that the tap may change."""
     hooks = [(name, len(m._forward_hooks), len(m._forward_pre_hooks)) for name, m in model.named_modules()]
     return model.config._attn_implementation, hooks, dict(tap_module._active), model.training
 
@@ -136,7 +135,7 @@ def test_layers_are_counted_anew_after_a_forward_pass_that_stopped_halfway():
 def test_nesting_is_refused_and_leaves_the_outer_tap_at_work():
     model, seen = build("bert"), []
     with tap(model, read=lambda layer, weights: seen.append(layer)):
-        with pytest.raises(InputError, match="tapped already"), tap(model):
+        with pytest.raises(InputError, match="already tapped"), tap(model):
             pass
         run(model, batch(model))
     assert seen == list(range(LAYERS))
@@ -263,7 +262,7 @@ def gated(model: PreTrainedModel, gate: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_sequence_may_have_its_own_gate(architecture: str):
-    """Sequences with a gate of their own answer as the batch does when all have that gate."""
+    """A sequence with its own gate gives the same answer as in a batch where all have that gate."""
     model = build(architecture)
     gates = torch.rand(len(LENGTHS), LAYERS, HEADS, generator=torch.Generator().manual_seed(2)).round()
     assert not torch.equal(gates[0], gates[1])
@@ -287,7 +286,7 @@ def test_its_own_attention_in_the_place_of_a_head_changes_nothing(architecture: 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("lengths", [LENGTHS, (7, 7)], ids=["padded", "no padding"])
 def test_uniform_heads_attend_to_real_tokens_alike(architecture: str, lengths: tuple[int, ...]):
-    """Rows sum to 1 with nothing on padding; other heads keep their attention; values are weighed by it."""
+    """Rows sum to 1, with nothing on padding; other heads keep their attention; the values are weighted by it."""
     model, used, readings = build(architecture), [], []
     inputs = batch(model, lengths)
     chosen = torch.tensor([[True, False, True], [False, True, False]])

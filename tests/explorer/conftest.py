@@ -15,6 +15,7 @@ from analysis.explorer.view import explorer
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
 
+PATIENCE = 60_000  # milliseconds that a busy machine may take to show something
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 BROWSER = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, NAMES)), None)
 
@@ -69,6 +70,7 @@ def browser() -> Iterator:
     )
     if BROWSER is None:
         pytest.skip("no Chromium found: apt-get install chromium, or set BROWSER_PATH")
+    api.expect.set_options(timeout=PATIENCE)
     with api.sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         yield started
@@ -76,13 +78,14 @@ def browser() -> Iterator:
 
 
 class Visit:
-    """A page in a browser without a network; what it asks for and which errors it raises are kept."""
+    """A page in a browser without a network; records its requests and errors."""
 
     def __init__(
         self, browser, path: Path, address: str = "", width: int = 1440, before: str = "", **options
     ):
         self.context = browser.new_context(viewport={"width": width, "height": 900}, **options)
         self.context.set_offline(True)
+        self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
         self.asked: list[str] = []
         self.errors: list[str] = []
@@ -93,11 +96,11 @@ class Visit:
         self.page.goto(path.as_uri() + address)
 
     def ready(self) -> "Visit":
-        self.page.wait_for_selector("body[data-tables]", timeout=20_000)
+        self.page.wait_for_selector("body[data-tables]", timeout=PATIENCE)
         return self
 
     def end(self) -> None:
-        """Closes the page; nothing went wrong in it, and nothing was asked of the network."""
+        """Closes the page and checks that it had no error and sent no request."""
         self.context.close()
         assert self.errors == []
         assert [url for url in self.asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
@@ -105,7 +108,7 @@ class Visit:
 
 @pytest.fixture
 def visit(browser) -> Iterator[Callable[..., Visit]]:
-    """Opens pages and checks, at the end, that each was quiet."""
+    """Opens pages and checks at the end that none had an error or sent a request."""
     opened: list[Visit] = []
 
     def start(*arguments, **options) -> Visit:

@@ -47,11 +47,11 @@ from analysis import head_view, load_encoder
 head_view(load_encoder("tiny"), "A dog sees a cat .")
 """
 SERVER = '{"ServerApp": {"allow_root": true, "open_browser": false}}'
-# Its questions about news would lie over the cells.
+# JupyterLab's questions about news would cover the cells.
 QUIET = '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}'
-START = 120  # seconds that JupyterLab may take on a busy machine
-ATTEMPTS = 6
-SLOW = 120_000  # milliseconds that a kernel may take to start and answer
+START = 300  # seconds that JupyterLab may take on a busy machine
+ATTEMPTS = 20
+SLOW = 300_000  # milliseconds that a kernel may take to start and answer
 
 
 def free_port() -> int:
@@ -95,7 +95,7 @@ def lab(tmp_path: Path, browser) -> Iterator[str]:
 
 
 def wait_for(address: str, server: subprocess.Popen, log: Path) -> None:
-    """Returns when the server answers; fails with what it wrote where it does not."""
+    """Returns when the server answers; fails with the server's output if it does not."""
     for _ in range(2 * START):
         if server.poll() is not None:
             break
@@ -107,8 +107,20 @@ def wait_for(address: str, server: subprocess.Popen, log: Path) -> None:
     pytest.fail(f"JupyterLab did not start: {log.read_text()[-2000:]}")
 
 
+def change(cell, text: str) -> None:
+    """Replaces the contents of a cell; repeats this if a busy JupyterLab loses the input."""
+    editor = cell.locator(".cm-content")
+    for _ in range(ATTEMPTS):
+        editor.click()
+        editor.fill(text)
+        with suppress(AssertionError):
+            expect(editor).to_have_text(text, timeout=5_000)
+            return
+    pytest.fail(f"the cell does not take {text!r}")
+
+
 def run(page, cell) -> None:
-    """Runs a cell by its keys, again while a busy JupyterLab takes no notice of them, and waits for its end."""
+    """Runs a cell by its keys and waits for its end; repeats the keys if a busy JupyterLab ignores them."""
     prompt = cell.locator(".jp-InputPrompt")
     for _ in range(ATTEMPTS):
         cell.locator(".cm-content").click()
@@ -121,20 +133,21 @@ def run(page, cell) -> None:
 
 def test_a_script_is_changed_and_run(lab: str, browser):
     context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    context.set_default_timeout(SLOW)
     page = context.new_page()
+    # JupyterLab asks which kernel to start if a cell runs too early; the test takes the kernel it proposes.
+    page.add_locator_handler(
+        page.locator(".jp-Dialog"), lambda dialog: dialog.locator(".jp-mod-accept").click()
+    )
     page.goto(f"{lab}/lab/tree/notebooks/01_figure.py?token=own")
     cells = page.locator(".jp-NotebookPanel:visible .jp-Cell")
     expect(cells).to_have_count(4, timeout=SLOW)
     expect(cells.nth(0)).to_contain_text("A figure")
-    expect(page.locator(".jp-NotebookPanel-toolbar:visible [data-status]")).to_have_attribute(
-        "data-status", "idle", timeout=SLOW
-    )
-    cells.nth(1).locator(".cm-content").click()
-    page.keyboard.press("Control+a")
-    page.keyboard.type("points = 7")
+    expect(page.locator(".jp-KernelName:visible")).to_contain_text("Python 3 (ipykernel)", timeout=SLOW)
+    change(cells.nth(1), "points = 7")
     for number in (1, 2, 3):
         run(page, cells.nth(number))
-    expect(cells.nth(2).locator(".jp-OutputArea-output img")).to_be_visible()
+    expect(cells.nth(2).locator(".jp-OutputArea-output img")).to_be_visible(timeout=SLOW)
     expect(cells.nth(2).locator(".jp-OutputArea")).to_contain_text("7 points")
     frame = cells.nth(3).frame_locator("iframe")
     expect(frame.locator("body[data-tables]")).to_have_count(1, timeout=SLOW)

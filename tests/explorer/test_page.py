@@ -1,4 +1,4 @@
-"""The page as a file: what it holds, what never gets out of a text, and how large it may be."""
+"""The page as a file: its contents, its limit of size, and texts that must not end its script."""
 
 import json
 import re
@@ -87,6 +87,6 @@ def test_a_limit_that_one_sentence_alone_exceeds(tables, sentences, view):
 
 
 def test_sizes_are_counted_as_written(view):
-    """What `fitted` adds up is what is written, to a few bytes a sentence."""
+    """The sizes that `fitted` adds up equal the written size, to a few bytes per sentence."""
     payload = payload_of(view.page)
     assert rendered(fitted(payload, len(view.page) + 600)) == view.page

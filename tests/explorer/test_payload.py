@@ -1,6 +1,7 @@
 """Role tables, other head tables and claims as the page keeps them."""
 
 import json
+import re
 import zlib
 from base64 import b64decode
 
@@ -21,6 +22,8 @@ from analysis.explorer.payload import (
     scores_of,
     shape_of,
 )
+from analysis.study import paper_titles
+from analysis.study.folders import Folders
 
 SHAPE = LAYERS, HEADS = 3, 4
 
@@ -135,11 +138,46 @@ def test_cells():
     }
 
 
-def test_claims():
-    found = claim_tables(
-        {"claims": pd.DataFrame({"claim": ["C1"]}), "claims_x": pd.DataFrame({"a": [1]}), "a": heads()}
-    )
-    assert found == {"claims": {"columns": ["claim"], "rows": [["C1"]]}}
+def test_role_tables_of_other_maps_are_tables_of_heads(tables):
+    one = tables.query("task == 'mrpc' and state == 'finetuned'").drop(columns=["task", "state"])
+    given = {"roles-mrpc-finetuned": one, "roles-attribution-mrpc-finetuned": one.assign(skewness=1.0)}
+    states = ["pretrained", "finetuned"]
+    assert len(role_tables(given, ["mrpc"], states)) == len(one)
+    found = head_tables(given, ["mrpc"], states)
+    assert found.keys() == {"roles-attribution"}
+    columns, rows = found["roles-attribution"]["columns"], found["roles-attribution"]["rows"]
+    assert columns[:4] == ["task", "state", "layer", "head"]
+    assert {"role", "mean", "assigned", "assigned_audited"} <= {*columns}
+    assert "skewness" not in columns
+    assert len(rows) == len(one)
+
+
+def test_yes_and_no_in_any_column():
+    mixed = pd.Series([True, "1", np.nan, False], dtype=object)
+    table = pd.DataFrame({"a": mixed, "b": [True, False, True, True]})
+    assert listed(table)["rows"] == [["yes", "yes"], ["1", "no"], [None, "yes"], ["no", "yes"]]
+
+
+def test_claims_are_grouped_by_paper():
+    claims = pd.DataFrame({"claim": ["C1"]})
+    given = {
+        "claims_seeds": claims,
+        "claims": claims,
+        "claims-niven2019": claims,
+        "claims_seeds-clark2019": claims,
+        "claims_x": pd.DataFrame({"a": [1]}),
+        "claimsmade": claims,
+        "heads": heads(),
+    }
+    papers = {"pande2021": "The Heads Hypothesis", "clark2019": "What Does BERT Look At?", "none2020": "None"}
+    found = claim_tables(given, papers)
+    assert [(group["title"], [*group["tables"]]) for group in found] == [
+        ("The Heads Hypothesis", ["claims_seeds", "claims"]),
+        ("What Does BERT Look At?", ["claims_seeds"]),
+        ("niven2019", ["claims"]),
+    ]
+    assert found[0]["tables"]["claims"] == {"columns": ["claim"], "rows": [["C1"]]}
+    assert len(claim_tables(given)) == 3
 
 
 def test_deflated_json_is_read_back():
@@ -150,3 +188,15 @@ def test_deflated_json_is_read_back():
 def test_no_number_that_json_lacks():
     with pytest.raises(ValueError, match="JSON"):
         compact_json({"mean": float("nan")})
+
+
+@pytest.mark.parametrize("profile", ["glue-minilm", "offline"])
+def test_committed_page_shows_the_committed_claims(profile: str, monkeypatch):
+    monkeypatch.delenv("RESULTS_DIR", raising=False)
+    folder = Folders(profile).folder
+    shown = re.search(
+        r'id="data">(.*?)</script>', (folder / "explorer.html").read_text(encoding="utf-8"), re.DOTALL
+    )
+    tables = {path.stem: pd.read_csv(path) for path in folder.glob("tables/claims*.csv")}
+    there = {group["title"]: group["tables"] for group in claim_tables(tables, paper_titles())}
+    assert {group["title"]: group["tables"] for group in json.loads(shown[1])["claims"]} == there

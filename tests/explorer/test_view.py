@@ -126,7 +126,7 @@ def test_public_name():
 
 
 def test_sentences_of_the_study_are_bundled_ones():
-    """The notebook that builds the page takes its sentences from the bundled corpus, whatever the scores are of."""
+    """The notebook that builds the page takes sentences from the bundled corpus, whatever data the scores come from."""
     from analysis.study.profiles import source
 
     text = source("98_explorer").read_text(encoding="utf-8")

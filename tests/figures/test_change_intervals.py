@@ -97,7 +97,6 @@ def test_legend_axes_and_title_are_named(table):
     assert unnamed(figure) == []
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [*CHANGE_LOOKS, "within the margin"]
     assert figure.get_suptitle() == "role local"
-    assert change_intervals(table, "local", MARGIN, "Other").get_suptitle() == "Other"
 
 
 def test_unknown_role_is_refused(table):

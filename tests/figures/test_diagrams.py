@@ -1,12 +1,14 @@
 import numpy as np
 import pytest
 from drawing import unnamed
+from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.pyplot import subplots
 
 from analysis.figures import diagrams
-from analysis.figures.theme import BLUE, VERMILION
+from analysis.figures.colours import BLUE, VERMILION
+from analysis.figures.theme import DOUBLE, canvas
 
 TOKENS = ["[CLS]", "old", "dogs", "sleep", ".", "[SEP]"]
 COUNT = len(TOKENS)
@@ -28,8 +30,20 @@ def boxes(axes) -> list[FancyBboxPatch]:
     return [patch for patch in axes.patches if isinstance(patch, FancyBboxPatch)]
 
 
+def sieve_diagram(*given, **options) -> Axes:
+    axes = canvas(DOUBLE, 1.0)
+    diagrams.sieve_diagram(axes, *given, **options)
+    return axes
+
+
+def attention_map(*given) -> Axes:
+    axes = canvas(DOUBLE / 2, 3.0)
+    diagrams.attention_map(axes, *given)
+    return axes
+
+
 def test_arrows_lead_from_the_current_token_to_its_sieve_with_the_weight_as_opacity(sieve):
-    axes = diagrams.sieve_diagram(TOKENS, sieve, query=2, role="local")
+    axes = sieve_diagram(TOKENS, sieve, query=2, role="local")
     centres = [box.get_x() + box.get_width() / 2 for box in boxes(axes)]
     drawn = {}
     for arrow in arrows(axes):
@@ -39,7 +53,7 @@ def test_arrows_lead_from_the_current_token_to_its_sieve_with_the_weight_as_opac
 
 
 def test_boxes_hold_the_tokens_do_not_overlap_and_the_current_one_is_outlined(sieve):
-    axes = diagrams.sieve_diagram(TOKENS, sieve, query=2)
+    axes = sieve_diagram(TOKENS, sieve, query=2)
     assert [text.get_text() for text in axes.texts] == TOKENS
     ends = [(box.get_x(), box.get_x() + box.get_width()) for box in boxes(axes)]
     assert all(left[1] < right[0] for left, right in zip(ends, ends[1:], strict=False))
@@ -48,12 +62,12 @@ def test_boxes_hold_the_tokens_do_not_overlap_and_the_current_one_is_outlined(si
 
 
 def test_a_token_without_a_sieve_has_no_arrow(sieve):
-    assert arrows(diagrams.sieve_diagram(TOKENS, sieve, query=COUNT - 1)) == []
+    assert arrows(sieve_diagram(TOKENS, sieve, query=COUNT - 1)) == []
 
 
 def test_a_long_sequence_gets_a_smaller_font_that_fits():
     tokens = ["internationalisation"] * 30
-    axes = diagrams.sieve_diagram(tokens, np.eye(30), query=0)
+    axes = sieve_diagram(tokens, np.eye(30), query=0)
     axes.figure.canvas.draw()
     renderer = axes.figure.canvas.get_renderer()
     for text, box in zip(axes.texts, boxes(axes), strict=True):
@@ -69,7 +83,7 @@ def test_diagrams_stack_one_row_per_role_in_the_order_of_the_figures(sieve):
 
 def test_attention_map_shows_the_matrix_with_rows_as_current_tokens():
     attention = np.random.default_rng(0).dirichlet(np.ones(COUNT), COUNT).astype(np.float32)
-    axes = diagrams.attention_map(attention, TOKENS, title="local")
+    axes = attention_map(attention, TOKENS, "local")
     np.testing.assert_array_equal(axes.images[0].get_array(), attention)
     assert axes.images[0].origin == "upper"
     assert [label.get_text() for label in axes.get_yticklabels()] == TOKENS
@@ -79,7 +93,7 @@ def test_attention_map_shows_the_matrix_with_rows_as_current_tokens():
 
 def test_attention_map_of_many_tokens_names_every_few():
     tokens = [str(position) for position in range(120)]
-    axes = diagrams.attention_map(np.full((120, 120), 1 / 120), tokens)
+    axes = attention_map(np.full((120, 120), 1 / 120), tokens)
     shown = [int(label.get_text()) for label in axes.get_yticklabels()]
     np.testing.assert_array_equal(shown, axes.get_yticks())
     assert 10 < len(shown) < 120
@@ -94,9 +108,9 @@ def test_attention_maps_draw_one_panel_per_title(count):
 
 
 def test_every_diagram_names_its_axes(sieve):
-    assert unnamed(diagrams.sieve_diagram(TOKENS, sieve, 0)) == []
+    assert unnamed(sieve_diagram(TOKENS, sieve, 0)) == []
     assert unnamed(diagrams.sieve_diagrams(TOKENS, {"local": sieve}, {"local": 0})) == []
-    assert unnamed(diagrams.attention_map(sieve, TOKENS)) == []
+    assert unnamed(attention_map(sieve, TOKENS)) == []
     assert unnamed(diagrams.attention_maps({"a": (sieve, TOKENS)})) == []
 
 

@@ -74,8 +74,7 @@ def test_looks_of_the_labels_differ_without_colour():
 
 def test_forest_of_heads_without_spread(table):
     constant = table.assign(low=np.nan, high=np.nan, assigned_audited=pd.NA)
-    figure = forest(constant, 3, LAYERS * HEADS, title="constant")
+    figure = forest(constant, 3, LAYERS * HEADS)
     axes = figure.axes[0]
     assert bars(axes) == []
     assert sum(np.isfinite(line.get_xdata()).sum() for line in axes.lines[1:]) == LAYERS * HEADS - 1
-    assert figure.get_suptitle() == "constant"

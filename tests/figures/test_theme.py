@@ -1,6 +1,3 @@
-import re
-from pathlib import Path
-
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -9,21 +6,13 @@ from drawing import HEADS, LAYERS, ROLES, role_table
 from matplotlib import pyplot as plt
 
 from analysis.errors import InputError
-from analysis.figures import theme
-from analysis.files import ROOT
+from analysis.figures import colours, theme
 
 
 def test_every_role_has_its_own_colour_and_marker():
-    assert list(theme.ROLE_COLOURS) == list(theme.ROLE_MARKERS) == ROLES
-    assert len(set(theme.ROLE_COLOURS.values())) == len(set(theme.ROLE_MARKERS.values())) == len(ROLES)
-    assert theme.colour("window_3") == theme.OTHER_COLOUR
-
-
-def test_lines_of_every_role_show_on_white():
-    for role in ROLES:
-        red, green, blue = theme.ink(role)
-        assert 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.7
-    assert theme.ink("local") == pytest.approx(mpl.colors.to_rgb(theme.ROLE_COLOURS["local"]))
+    assert list(colours.ROLE_COLOURS) == list(theme.ROLE_MARKERS) == ROLES
+    assert len(set(colours.ROLE_COLOURS.values())) == len(set(theme.ROLE_MARKERS.values())) == len(ROLES)
+    assert colours.colour("window_3") == colours.OTHER_COLOUR
 
 
 def test_known_roles_come_in_the_order_of_the_figures_and_others_last():
@@ -59,12 +48,6 @@ def test_layer_head_refuses_a_table_of_two_tasks():
         theme.layer_head(pd.concat([role_table(), role_table()]), "local", "mean")
 
 
-def test_canvas_keeps_the_axes_it_is_given():
-    _, axes = plt.subplots()
-    assert theme.canvas(axes) is axes
-    assert theme.canvas(None) is not axes
-
-
 @pytest.mark.parametrize(("count", "rows"), [(1, 1), (3, 2), (4, 2)])
 def test_panels_name_the_lowest_axes_and_remove_the_surplus(count, rows):
     figure, axes = theme.panels(count, 2, 1.0, "head", "layer")
@@ -86,20 +69,7 @@ def test_mesh_has_layer_zero_at_the_bottom_and_hides_missing_cells():
     assert all(tick == round(tick) for tick in [*axes.get_xticks(), *axes.get_yticks()])
 
 
-def test_titled_adds_a_title_only_when_there_is_one():
-    assert theme.titled(plt.figure(), "").get_suptitle() == ""
-    assert theme.titled(plt.figure(), "mrpc").get_suptitle() == "mrpc"
-
-
 @pytest.fixture(autouse=True)
 def _close():
     yield
     plt.close("all")
-
-
-def test_colours_are_written_out_in_the_theme_alone():
-    modules = [path for path in (ROOT / "analysis").rglob("*.py") if path != Path(theme.__file__)]
-    written = {
-        path.name: re.findall(r'"#[0-9A-Fa-f]{6}"', path.read_text(encoding="utf-8")) for path in modules
-    }
-    assert {name: colours for name, colours in written.items() if colours} == {}

@@ -17,13 +17,12 @@ def history() -> pd.DataFrame:
 
 
 def test_a_panel_per_measure_and_a_line_per_run(history):
-    figure = training_curves(history, title="mrpc")
+    figure = training_curves(history)
     assert [axes.get_ylabel() for axes in figure.axes] == ["training loss", "accuracy"]
     for axes in figure.axes:
         drawn = [(line.get_label(), list(line.get_ydata())) for line in axes.lines]
         assert drawn == [(f"seed {seed}", [seed + 0.1, seed + 0.2]) for seed in range(7)]
     assert len({(line.get_color(), line.get_marker()) for line in figure.axes[0].lines[:5]}) == 5
-    assert figure.get_suptitle() == "mrpc"
     assert unnamed(figure) == []
 
 

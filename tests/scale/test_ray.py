@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -27,10 +27,10 @@ from analysis.errors import InputError
 from analysis.extract_corpus import main
 from analysis.scale import ray as ray_engine
 from analysis.scale import shards
-from analysis.scale.attempts import Attempts
+from analysis.scale.cluster import cluster, plan
 from analysis.scale.loop import Settings, identity
-from analysis.scale.ray import ATTEMPTS, EXAMPLE, Job, Scorer, cluster, decoded, encoded, plan, read_shard
-from analysis.texts.corpora import open_corpus
+from analysis.scale.ray import Job, Scorer, decoded, encoded, read_shard
+from analysis.texts.corpora import Corpus, open_corpus
 from analysis.texts.examples import Example, Relation
 
 WORDS = "the old dog saw a red cat , and it ran away from there".split()
@@ -153,8 +153,13 @@ def test_what_a_worker_refuses_is_one_line_and_the_finished_shards_stay(
     assert files(output) == before
 
 
-def test_a_cluster_that_fails_is_one_line(tmp_path: Path, monkeypatch, capsys):
-    def fail(*_):
+@pytest.mark.parametrize("deaths", [0, ray_engine.RETRIES, ray_engine.RETRIES + 1])
+def test_a_cluster_that_fails_is_one_line_which_names_a_deadly_shard(
+    tmp_path: Path, monkeypatch, capsys, deaths: int
+):
+    def fail(job: Job, *_):
+        for number in range(deaths):  # a worker that dies in the middle of its work leaves such a file
+            (job.output / f".attempt-0-{number}").touch()
         raise ray.exceptions.RaySystemError("no node\nis left")
         yield
 
@@ -163,9 +168,9 @@ def test_a_cluster_that_fails_is_one_line(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setattr(ray_engine, "cluster", lambda: nullcontext([{"CPU": 1.0}]))
     monkeypatch.setattr(ray_engine, "_run", fail)
     assert run(path, tmp_path / "o", "--engine", "ray") == 1
-    assert re.search(
-        r"^error: Ray ended the run, see its logs: .*no node is left.*$", capsys.readouterr().err, re.M
-    )
+    where = " at shard 0/1, whose workers keep dying" if deaths > ray_engine.RETRIES else ""
+    says = rf"^error: Ray ended the run{where}, see its logs: .*no node is left.*$"
+    assert re.search(says, capsys.readouterr().err, re.M)
     assert [*files(tmp_path / "o")] == ["run.json"]
 
 
@@ -261,12 +266,6 @@ def test_no_more_actors_than_shards():
 
 
 @pytest.fixture
-def counter(one_cpu):
-    """Where the attempts of a run are counted."""
-    return ray.remote(Attempts).options(num_cpus=0).remote()
-
-
-@pytest.fixture
 def job(lines: Path, tmp_path: Path) -> Job:
     """A run of two shards whose output folder is there."""
     corpus, settings = open_corpus(lines), Settings(2)
@@ -275,34 +274,67 @@ def job(lines: Path, tmp_path: Path) -> Job:
     return Job(corpus, tmp_path / "o", TINY, settings, run, 2048, os.getcwd())
 
 
-def test_a_full_disk_is_an_answer_and_leaves_nothing(job: Job, counter, monkeypatch):
+def test_a_full_disk_is_an_answer_and_leaves_nothing(job: Job, monkeypatch):
 
     class Full(pq.ParquetWriter):
         def write_table(self, *_, **__):
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(shards.pq, "ParquetWriter", Full)
-    answer = Scorer(job, counter, 1)(read_shard(ray_shard(1), job, counter)).to_pylist()
+    answer = Scorer(job, 1)(read_shard(ray_shard(1), job)).to_pylist()
     assert answer[0]["shard"] == 1
     assert "shard-00001-of-00002.parquet cannot be written: No space left on device" in answer[0]["error"]
     assert not files(job.output)
 
 
-def test_a_shard_that_processes_die_of_is_given_up(job: Job, counter):
-    for _ in range(ATTEMPTS):
-        ray.get(counter.begin.remote("read", 1))
-    [given_up] = read_shard(ray_shard(1), job, counter).to_pylist()
-    assert given_up["error"].startswith(f"{ATTEMPTS} processes died of the attempt to read shard 1/2: give")
-    [other] = read_shard(ray_shard(0), job, counter).to_pylist()
-    assert other["error"] is None
-    assert len(other["examples"]) == 3
+@pytest.mark.usefixtures("one_cpu")
+@pytest.mark.parametrize("stage", ["reading", "scoring"])
+def test_a_shard_whose_workers_keep_dying_is_named_and_ends_the_run(
+    lines: Path, tmp_path: Path, monkeypatch, capsys, stage: str
+):
+    died, here = tmp_path / "died", os.getpid()
+
+    def die() -> None:
+        if os.getpid() != here:
+            with died.open("a") as file:
+                file.write("x")
+            os._exit(1)
+
+    @dataclass(frozen=True)
+    class Unreadable(Corpus):
+        def examples(self, shard: int = 0, shards: int = 1) -> Iterator[Example]:
+            if shard == 1:
+                die()
+            return Corpus.examples(self, shard, shards)
+
+    @dataclass(frozen=True)
+    class Deadly(Settings):
+        @property
+        def named(self) -> list[str]:  # the roles, which workers ask for when they score
+            die()
+            return Settings.named.fget(self)
+
+    whole = open_corpus(lines)
+    if stage == "reading":
+        monkeypatch.setattr(command, "open_corpus", lambda *_: Unreadable(whole.files))
+    else:
+        monkeypatch.setattr(command, "Settings", Deadly)
+    monkeypatch.setattr(ray_engine, "RETRIES", 1)
+    shards, deadly = ("2", "1/2") if stage == "reading" else ("1", "0/1")
+    assert run(lines, tmp_path / "o", "--shards", shards, "--engine", "ray") == 1
+    line = capsys.readouterr().err.splitlines()[-1]
+    says = f"error: Ray ended the run at shard {deadly}, whose workers keep dying, see its logs: "
+    assert line.startswith(says)
+    assert line.endswith("give them more memory, smaller shards, or a smaller --budget")
+    assert died.read_text() == "xx"
+    assert {*files(tmp_path / "o")} <= {"run.json", "shard-00000-of-00002.parquet"}
 
 
-def test_other_folders_and_other_weights_on_a_node_are_named(job: Job, counter):
-    [answer] = read_shard(ray_shard(0), replace(job, folder="/nowhere"), counter).to_pylist()
+def test_other_folders_and_other_weights_on_a_node_are_named(job: Job):
+    [answer] = read_shard(ray_shard(0), replace(job, folder="/nowhere")).to_pylist()
     assert answer["error"].startswith("/nowhere is not on ")
     other = replace(job, run={**job.run, "weights_sha256": "of others"})
-    [answer] = Scorer(other, counter, 1)(read_shard(ray_shard(0), job, counter)).to_pylist()
+    [answer] = Scorer(other, 1)(read_shard(ray_shard(0), job)).to_pylist()
     assert "encoder tiny has other weights on" in answer["error"]
 
 
@@ -311,12 +343,27 @@ def ray_shard(number: int):
     return ray_engine.pa.table({"shard": [number]})
 
 
-def test_examples_come_through_arrow_as_they_were():
+def test_examples_come_through_json_as_they_were():
     relations = (Relation("nsubj", 0, (0, 3), (4, 7)), Relation("dobj", 1, (1, 2), (3, 4)))
     examples = [Example("a", "one"), Example("b", "one", "two"), Example("c", "x", "y", relations=relations)]
     examples.append(Example("d", "none", relations=()))
-    rows = ray_engine.pa.array([encoded(example) for example in examples], EXAMPLE)
-    assert [decoded(row) for row in rows] == examples
+    assert [decoded(encoded(example)) for example in examples] == examples
+
+
+def test_a_node_that_starts_too_slowly_is_one_line(monkeypatch):
+    def init(*_, **__):
+        raise Exception("The current node timed out\nduring startup.")
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with (
+        pytest.raises(
+            InputError, match="^a local cluster: Ray does not start: The current node timed out during"
+        ),
+        cluster(),
+    ):
+        pass
 
 
 def test_an_address_that_does_not_answer_is_named(monkeypatch):

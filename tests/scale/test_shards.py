@@ -1,4 +1,4 @@
-"""What a shard's file holds comes back as it was, and no more than one part of it is ever in memory."""
+"""The file of a shard gives back its content unchanged, and only one part of it is ever in memory."""
 
 from collections.abc import Iterator
 from functools import reduce

@@ -15,7 +15,7 @@ LENGTHS, HEADS = (7, 4, 1), 3
 
 @pytest.fixture(autouse=True)
 def _two_threads() -> Iterator[None]:
-    """The other tests run on one thread; sums of several must not get into each other's way."""
+    """The other tests run on one thread; here, sums on several threads must not disturb each other."""
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     yield

@@ -29,8 +29,9 @@ from analysis.texts.examples import Example, Relation, clusters
 from analysis.texts.syntax import parse
 
 DIRECTIONS = [label + suffix for suffix in ("", "_reversed") for label in RELATIONS]
-BANK = [name for name, entry in SIEVES.items() if entry.bank]
-COMPOSED = [name for name, entry in SIEVES.items() if not entry.bank]
+OWN = [name for name, entry in SIEVES.items() if entry.function.__module__ == sieve.__module__]  # no paper's
+BANK = [name for name in OWN if SIEVES[name].bank]
+COMPOSED = [name for name in OWN if not SIEVES[name].bank]
 ROLES = [*BANK, *COMPOSED, *DIRECTIONS]
 
 
@@ -132,7 +133,7 @@ def test_contraction_equals_loops_on_random_maps(tiny, members: list[int]):
     sieves = resolve(ROLES, {"nsubj", "case"}, "corrected")
     contraction, units = stack(batch, sieves)
     longest, heads = max(len(sequence.layout) for sequence in batch), 5
-    # Rows of padding hold what they will: random weights on every position.
+    # Give the rows of padding random weights on every position.
     attention = random_maps(longest, heads * len(batch)).reshape(len(batch), heads, longest, longest)
     for index, sequence in enumerate(batch):
         size = len(sequence.layout)
@@ -421,7 +422,7 @@ def test_damaged_weights_are_not_taken_for_absent_roles(tiny):
     damaged = Encoder("damaged", model, tiny.tokenizer)
     layout = layouts(tiny.tokenizer, EXAMPLES[:1])
     contraction, _ = stack([Scored(layout[0], {})], {"cls": SIEVES["cls"]})
-    with pytest.raises(InputError, match="^damaged attends with NaN"):
+    with pytest.raises(InputError, match="^damaged: attention has NaN"):
         score_batch(damaged, layout, contraction)
     with pytest.raises(RuntimeError, match="do not sum to 1"):
         run(damaged, EXAMPLES, roles=["cls"])
@@ -491,7 +492,7 @@ def test_half_precision_scores_are_close_and_kept_in_full(tiny, scores):
     difference = np.abs(half - scores)
     assert 1e-5 < difference.max() < 2
     assert difference.mean() < 0.05
-    # Sums are float32: values of a map in float32 do not land on the grid of bfloat16.
+    # Sums are float32: the float32 values of a map are not on the grid of bfloat16.
     values = torch.from_numpy(half.sel(role="local").values)
     assert not torch.equal(values, values.bfloat16().float())
 
@@ -527,7 +528,7 @@ def test_a_limit_beyond_the_position_embeddings_is_refused():
 
 
 def test_statistics_stand_after_the_sieves(tiny, scores):
-    """They see each layer's attention once, in the order of the sequences whatever the batches."""
+    """Statistics get each layer's attention once; results have the order of the sequences, whatever the batches."""
     statistics = {
         "first": lambda attention, batch: attention[:, :, 0, 0],
         "tokens": lambda attention, batch: attention.new_tensor([[len(layout)] * 4 for layout in batch]),

@@ -36,7 +36,7 @@ def test_logarithm_is_about_as_exact_as_float32():
 
 
 def test_entropy_of_one_token_alone_is_zero():
-    """Zeros, which have no logarithm, and numbers so small that float32 hardly holds them, add nothing."""
+    """Zeros, which have no logarithm, and the smallest numbers of float32 add nothing."""
     row = np.zeros((1, 20), np.float32)
     row[0, 3], row[0, 5] = 1, 1e-44
     np.testing.assert_allclose(kernel.row_entropies(row), [0], atol=1e-30)
@@ -60,7 +60,7 @@ print(numba.get_num_threads(), torch.get_num_threads())
 
 
 def test_as_many_threads_as_torch_uses():
-    """In a process of its own: numba's start would give torch, too, a thread for every core."""
+    """In a separate process: numba's start would also give torch a thread for every core."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "2"}
     command = [sys.executable, "-c", THREADS]
     run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
@@ -73,7 +73,7 @@ def double(values):
 
 
 def test_read_only_folders_take_no_machine_code(monkeypatch: pytest.MonkeyPatch):
-    """The source tree and the user's cache folder, say."""
+    """For example the source tree and the user's cache folder."""
     monkeypatch.setattr(caching._CacheLocator, "ensure_cache_path", refuse(errno.EROFS))
     with pytest.raises(RuntimeError, match="cannot cache"):
         numba.njit(double, cache=True)
@@ -94,7 +94,7 @@ def test_full_disk_takes_no_machine_code(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def refuse(number: int, tries: list | None = None) -> Callable:
-    """What the system answers to every try to write a file."""
+    """The system's answer to every attempt to write a file."""
 
     def fail(*_: object) -> None:
         if tries is not None:

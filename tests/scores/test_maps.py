@@ -1,4 +1,4 @@
-"""Sources of maps on a tiny encoder: what shuffling and uniform attention leave of every score, and others."""
+"""Sources of maps on a tiny encoder: what shuffling and uniform attention leave of each score, and other sources."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -175,7 +175,9 @@ def test_a_registered_source_is_named(tiny, examples):
 
 
 def test_unknown_maps(tiny, examples):
-    known = "attention, uniform, shuffled, twin, spread"
+    known = (
+        "attention, uniform, shuffled, twin, spread, effective, effective_sum, attribution, local_attribution"
+    )
     message = f"^unknown maps 'unifrom': choose from {known}, or register with @map_source$"
     with pytest.raises(InputError, match=message):
         run(tiny, examples, maps="unifrom")
@@ -199,7 +201,7 @@ def mean_map(encoder, sequences, budget, progress) -> Callable:
 
 
 def test_a_source_may_see_all_sequences_of_each_encoder_first(tiny, examples):
-    """As one that needs means over them does; a change of such a source waits for it too."""
+    """Some sources need means over all sequences first; a changed source waits for them too."""
     source = Source("mean", read_layers, mean_map, distributions=False)
     encoders = {"tiny": tiny, "other": random_encoder("tiny", seed=5)}
     real = extract_states(encoders, examples, roles=["cls"], progress=False)
@@ -212,7 +214,7 @@ def test_a_source_may_see_all_sequences_of_each_encoder_first(tiny, examples):
 
 
 def test_maps_that_are_no_distributions_have_no_entropies(tiny, examples):
-    """The logarithm of a negative entry means nothing; sums of sieve and map do."""
+    """The logarithm of a negative entry is undefined; sums of sieve and map are defined."""
     negative = Source("negative", changed(lambda layer, attention, batch: -attention), distributions=False)
     roles = ["block", "own_sentence"]
     real, found = (run(tiny, examples, roles=roles, maps=maps) for maps in ("attention", negative))
@@ -273,7 +275,7 @@ def test_spread_of_uniform_heads_are_uniform_heads(tiny, examples):
 
 
 def test_spread_of_other_sources(tiny, examples):
-    """Shuffled heads have the same entropies in another order, twins must be made first."""
+    """Shuffled heads have the same entropies in another order; twins must be prepared first."""
     found = [run(tiny, examples, maps=spread(of=of), roles=["block"]) for of in ("twin", "attention")]
     assert np.isfinite(found[0]).all()
     assert not np.allclose(*found, rtol=1e-3)

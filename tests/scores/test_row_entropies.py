@@ -7,7 +7,7 @@ from oracles import random_maps
 
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import load_tokenizer
-from analysis.scores.maps import SMOOTHING, all_rows, first_row
+from analysis.scores.maps import SMOOTHING, cls_row_entropy, mean_row_entropy
 from analysis.texts.examples import Example
 
 TEXTS = {"short": ("It ran .",), "pair": ("The cat , she said , ran .", "It did not see the old dog .")}
@@ -34,12 +34,12 @@ def padded(maps: list[np.ndarray]) -> torch.Tensor:
 def test_equal_loops_whatever_the_padding():
     maps = [random_maps(len(layout), heads=3, seed=seed) for seed, layout in enumerate(BATCH)]
     expected = [[np.mean([entropy(row) for row in attention]) for attention in found] for found in maps]
-    np.testing.assert_allclose(all_rows(padded(maps), BATCH), expected, rtol=1e-9)
+    np.testing.assert_allclose(mean_row_entropy(padded(maps), BATCH), expected, rtol=1e-9)
     expected = [[entropy(attention[0]) for attention in found] for found in maps]
-    np.testing.assert_allclose(first_row(padded(maps), BATCH), expected, rtol=1e-9)
+    np.testing.assert_allclose(cls_row_entropy(padded(maps), BATCH), expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("statistic", [all_rows, first_row])
+@pytest.mark.parametrize("statistic", [mean_row_entropy, cls_row_entropy])
 def test_uniform_attention_has_the_logarithm_of_the_length(statistic):
     maps = [np.full((1, len(layout), len(layout)), 1 / len(layout)) for layout in BATCH]
     expected = [[np.log(len(layout))] for layout in BATCH]
@@ -47,6 +47,6 @@ def test_uniform_attention_has_the_logarithm_of_the_length(statistic):
 
 
 def test_attention_to_one_token_has_hardly_any():
-    found = all_rows(padded([np.eye(len(layout))[None] for layout in BATCH]), BATCH)
+    found = mean_row_entropy(padded([np.eye(len(layout))[None] for layout in BATCH]), BATCH)
     assert (found > 0).all()
     assert (found < 20 * SMOOTHING).all()

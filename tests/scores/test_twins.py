@@ -39,7 +39,7 @@ def examples(singles):
 
 
 def planted(head: Head) -> Source:
-    """Heads that all attend as `head` says of a sequence; no model runs."""
+    """Heads that all attend as `head` says for a sequence; no model runs."""
 
     def read_planted(encoder, batch, read, check=False):
         longest = max(map(len, batch))
@@ -156,7 +156,7 @@ def previous(layout: Layout) -> np.ndarray:
 
 
 def test_the_first_word_leaves_its_mark_on_a_previous_token_head(tiny, singles):
-    """Its first word attends to [CLS], so that all words of the twin attend there a little."""
+    """Its first word attends to [CLS], so that all words of the twin attend to it a little."""
     real, control = (
         extract(tiny, singles, roles=["offset_-1"], maps=of, progress=False)
         for of in (planted(previous), twin(planted(previous)))
@@ -235,7 +235,7 @@ def test_twins_of_random_weights(examples):
 
 
 def test_a_twin_that_has_seen_nothing(tiny, examples):
-    with pytest.raises(InputError, match="^a twin is made of all sequences: call `prepared` with them first"):
+    with pytest.raises(InputError, match="^a twin needs all sequences: call `prepared` with them first"):
         twin()(tiny, layouts(tiny.tokenizer, examples), lambda layer, maps: None)
 
 

@@ -24,6 +24,22 @@ def roles(task: str, seed: int = 0, state: str = "finetuned") -> pd.DataFrame:
     return table.assign(control=np.where(table["role"] == "local", "shuffled", "uniform"))
 
 
+def test_an_atlas_says_why_a_value_is_missing():
+    places = pd.MultiIndex.from_product([["mrpc"], [0, 1], range(LAYERS), range(HEADS)],
+                                        names=["task", "seed", "layer", "head"])  # fmt: skip
+    table = places.to_frame(index=False).assign(
+        pattern="block", pattern_status="measured", pattern_share=np.arange(12.0), pattern_share_status="measured",
+        attention_local_mean=np.nan, attention_local_control_share=0.5, attention_local_status="no table",
+    )  # fmt: skip
+    table.loc[3, ["pattern_share", "pattern_share_status"]] = [np.nan, "not in patterns"]
+    card = head_card({"atlas": table}, "mrpc", 1, 0).set_index(["about", "quantity"])["value"]
+    assert card.loc["0"].to_dict() == {
+        "pattern": "block", "pattern_share": "not in patterns", "attention_local_mean": "no table",
+        "attention_local_control_share": 0.5,
+    }  # fmt: skip
+    assert card.loc[("1", "pattern_share")] == 9.0
+
+
 def test_card_says_what_every_table_says():
     tables = {
         "roles": pd.concat([roles("mrpc"), roles("qqp", 1)]),

@@ -291,7 +291,7 @@ def test_clusters_must_be_known(states):
 
 
 def test_bundled_samples_of_two_seeds_are_not_paired(states):
-    """Rows of one number hold other texts; tests of their differences would be meaningless."""
+    """Rows with the same number have different texts; tests of their differences would be meaningless."""
     before, after = states
     size = before.sizes["sequence"]
     names = [[example.id for example in generate("sst-2", size, seed)] for seed in (0, 1)]

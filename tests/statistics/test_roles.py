@@ -13,7 +13,7 @@ from analysis.statistics.roles import (
     RELATIONS,
     ROLES,
     arithmetic_differences,
-    attention_mass,
+    attention_masses,
     coarse_memberships,
     compose,
     label_agreement,
@@ -308,8 +308,10 @@ def attention_with_scores(sequences: int = 6) -> tuple[xr.DataArray, dict[str, n
 
 def test_attention_mass_comes_back_from_the_scores():
     scores, masses = attention_with_scores()
+    found = attention_masses(scores)
+    assert found.keys() == masses.keys()
     for role, expected in masses.items():
-        mass = attention_mass(scores, role)
+        mass = found[role].mean("sequence")
         assert mass.dims == ("layer", "head")
         np.testing.assert_allclose(mass, expected)
     table = mass_table(scores)
@@ -320,12 +322,10 @@ def test_attention_mass_comes_back_from_the_scores():
     np.testing.assert_allclose(table[[*MASSES]].sum(axis=1), 1)
 
 
-def test_attention_mass_of_another_role_is_refused():
+def test_attention_mass_needs_the_scores_of_separators():
     scores, _ = attention_with_scores()
-    with pytest.raises(InputError, match="'local'.*sep, cls, other"):
-        attention_mass(scores, "local")
     with pytest.raises(InputError, match="'sep'"):
-        attention_mass(scores.sel(role=["cls"]), "other")
+        attention_masses(scores.sel(role=["cls"]))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 import xarray as xr
+from jaxtyping import TypeCheckError
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
@@ -52,6 +53,11 @@ def test_hand_worked_case():
     assert test.sd == pytest.approx(np.sqrt(2.5))
     assert test.t == pytest.approx(np.sqrt(8))
     assert test.p == pytest.approx(stats.t(df=4).sf(np.sqrt(8)))
+
+
+def test_shapes_in_signatures_are_checked_during_tests():
+    with pytest.raises(TypeCheckError):
+        head_test(np.array(["no", "number"]), 3.0)
 
 
 def test_published_arithmetic_divides_by_n():
@@ -273,7 +279,7 @@ def test_audited_label_needs_the_corrected_p_and_the_bound():
     assert 40 < table["assigned_audited"].sum() < table["assigned"].sum() < 200
     assert table["assigned_audited"][table["head"] >= 160].all()
     assert table["assigned"][table["assigned_audited"]].all()
-    # Neither condition can stand for the other.
+    # Each condition is needed: neither implies the other.
     at_ceiling = role_table(one_role(np.array([[4.0]] * 19 + [[0.0]])), resamples=199)
     assert at_ceiling["assigned"].all()
     assert at_ceiling["p_by"][0] < 0.001
@@ -423,7 +429,7 @@ def test_audit_refuses_impossible_parameters(scores, change, message):
 @pytest.mark.parametrize("tau", [float("nan"), float("inf")])
 @pytest.mark.parametrize("table", [role_table, published_table])
 def test_threshold_that_is_no_number(scores, table, tau):
-    """NaN gave no label and no word."""
+    """Without this check, NaN gave no label and no message."""
     with pytest.raises(InputError, match=f"^tau is {tau}; it must be a finite number, such as 3$"):
         table(scores, tau)
 

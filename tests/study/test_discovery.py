@@ -53,21 +53,24 @@ def test_papers_stand_in_the_order_of_their_notebooks(study: Study, tmp_path: Pa
     for name in ("arendt1951", "berg2003", "clay1988"):
         (tmp_path / "papers" / name).mkdir(parents=True)
         (tmp_path / "papers" / name / "__init__.py").touch()
+    (tmp_path / "synthesis").mkdir()
+    (tmp_path / "synthesis" / "__init__.py").touch()
     monkeypatch.setattr(discovery, "PAPERS", tmp_path / "papers")
     study.notebook("01_first", study="{paper: clay1988}")
     study.notebook("02_second", study="{paper: arendt1951}")
-    assert paper_names() == ["clay1988", "arendt1951", "berg2003"]
+    assert paper_names() == ["clay1988", "arendt1951", "berg2003", "synthesis"]
     study.notebook("03_third", study="{paper: dorn1970}")
-    assert error_of(paper_names) == (
-        f"{study.notebooks}/03_third.py: unknown paper 'dorn1970': choose from arendt1951, berg2003, clay1988"
-    )
+    known = "arendt1951, berg2003, clay1988, synthesis"
+    path = study.notebooks / "03_third.py"
+    assert error_of(paper_names) == f"{path}: unknown paper 'dorn1970': choose from {known}"
 
 
 def test_real_papers():
     """Every paper offers what the summary needs, and has a notebook."""
     found = papers()
     assert [*found][:2] == ["pande2021", "clark2019"]
-    assert {path.parent.name for path in (ROOT / "analysis/papers").glob("*/__init__.py")} == {*found}
+    folders = {path.parent.name for path in (ROOT / "analysis/papers").glob("*/__init__.py")}
+    assert folders | {discovery.SYNTHESIS} == {*found}
     assert {each.paper for each in headers().values()} - {None} == {*found}
     for paper in found.values():
         assert isinstance(paper.CLAIMS, tuple)
@@ -154,7 +157,7 @@ def test_a_paper_is_added_without_any_list(with_toy: Tree):
     done = with_toy.make("reproduce", "PAPERS=toy2030")
     assert done.returncode == 0, done.stderr[-3000:]
     shown = (with_toy.folder / "notebooks/99_summary.ipynb").read_text()
-    assert "1 claims of 1 of 3 papers have a verdict here" in shown
+    assert f"1 claims of 1 of {len(papers()) + 1} papers have a verdict here" in shown
     assert "T1: numbers are large" in shown
     assert "mean 3" in shown
 

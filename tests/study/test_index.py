@@ -1,6 +1,7 @@
 """The index of a profile's results, and the links between executed notebooks."""
 
 import re
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -39,6 +40,19 @@ def test_committed_index_is_complete(profile: str, monkeypatch):
     assert all((folders.folder / link).is_file() for link in links)
     there = {*folders.notebooks.glob("*.ipynb"), *folders.figures.glob("*.png")}
     assert {str(path.relative_to(folders.folder)) for path in there} == {*links}
+
+
+@pytest.mark.parametrize("profile", ["glue-minilm", "offline"])
+def test_committed_verdicts_are_those_of_the_tables(profile: str, monkeypatch):
+    monkeypatch.delenv("RESULTS_DIR", raising=False)
+    text = (Folders(profile).folder / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"^- (\w+: \d.*)$", text, re.MULTILINE) == [*index.verdicts(profile)]
+
+
+def test_one_claim_is_told_in_the_singular(monkeypatch):
+    paper = SimpleNamespace(summary=lambda results: {"verdict": ["holds", "undecided", "undecided"]})
+    monkeypatch.setattr(index, "papers", lambda: {"toy": paper})
+    assert [*index.verdicts("offline")] == ["toy: 1 holds, 2 undecided"]
 
 
 def test_figures_stand_under_their_headings(monkeypatch):

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from studies import Study
 
-from analysis.figures import theme
+from analysis.figures import colours
 from analysis.files import ROOT
 from analysis.study.execution import run
 from analysis.study.pictures import exact_colours, in_palette, save_figure
@@ -39,8 +39,8 @@ def crowded() -> Figure:
     axes = figure.subplots()
     noise = np.random.default_rng(0).random((30, 40))
     axes.imshow(noise, cmap="turbo", interpolation="bilinear", aspect="auto", alpha=0.8)
-    for place, role in enumerate(theme.ROLE_COLOURS):
-        for shade, shift in ((theme.colour(role), 0.5), (theme.ink(role), 1.8)):
+    for place, role in enumerate(colours.ROLE_COLOURS):
+        for shade, shift in ((colours.colour(role), 0.5), (colours.ink(role), 1.8)):
             axes.axhline(2.9 * place + shift, color=shade, linewidth=1.0)
             axes.plot([0, 39], [2.9 * place, 29 - 2.9 * place], color=shade, linewidth=0.5)
     return figure
@@ -60,8 +60,8 @@ def test_thin_lines_keep_the_colours_of_the_roles(tmp_path: Path):
     save_figure(drawn, tmp_path / "F1")
     after = pixels(tmp_path / "F1.png")
     assert after.shape == before.shape
-    for role in theme.ROLE_COLOURS:
-        for shade in (theme.colour(role), theme.ink(role)):
+    for role in colours.ROLE_COLOURS:
+        for shade in (colours.colour(role), colours.ink(role)):
             exact = (before == red_green_blue(shade)).all(axis=-1)
             assert exact.sum() > 30, role
             assert (after[exact] == red_green_blue(shade)).all(), role
@@ -70,7 +70,7 @@ def test_thin_lines_keep_the_colours_of_the_roles(tmp_path: Path):
 
 def test_a_few_pixels_of_a_role_survive_among_thousands_of_colours():
     """A palette chosen by area loses them."""
-    shades = np.array([red_green_blue(colour) for colour in theme.ROLE_COLOURS.values()], np.uint8)
+    shades = np.array([red_green_blue(colour) for colour in colours.ROLE_COLOURS.values()], np.uint8)
     picture = np.random.default_rng(0).integers(0, 256, (200, 200, 3), np.uint8)
     picture[50, :30] = np.repeat(shades, 3, axis=0)
     buffer = BytesIO()
@@ -100,9 +100,9 @@ def test_transparent_pixels_show_white():
 
 def test_exact_colours_are_those_matplotlib_paints():
     known = {tuple(colour) for colour in exact_colours().tolist()}
-    for role in theme.ROLE_COLOURS:
-        assert {red_green_blue(theme.colour(role)), red_green_blue(theme.ink(role))} <= known
-    assert {(0, 0, 0), (255, 255, 255), red_green_blue(theme.OTHER_COLOUR)} <= known
+    for role in colours.ROLE_COLOURS:
+        assert {red_green_blue(colours.colour(role)), red_green_blue(colours.ink(role))} <= known
+    assert {(0, 0, 0), (255, 255, 255), red_green_blue(colours.OTHER_COLOUR)} <= known
     assert len(known) < 64  # a small part of the palette
 
 
@@ -138,12 +138,12 @@ def test_drawings_keep_their_text_and_name_no_date(tmp_path: Path):
     assert (tmp_path / "F1.png").stat().st_size < 0.5 * len(raw(figure()))
 
 
-NOTEBOOK = """from analysis.figures import theme
+NOTEBOOK = """from analysis.figures import colours, theme
 
 theme.style()
 figure, axes = theme.plt.subplots(figsize=(3, 2))
 axes.imshow(theme.np.random.default_rng(0).random((30, 40)), cmap="turbo", interpolation="bilinear")
-for place, colour in enumerate(theme.ROLE_COLOURS.values()):
+for place, colour in enumerate(colours.ROLE_COLOURS.values()):
     axes.axhline(2.8 * place, color=colour, linewidth=2.5)"""
 
 
@@ -155,7 +155,7 @@ def test_figures_of_an_executed_notebook(study: Study):
     size = output.metadata["image/png"]
     assert (2 * size["height"], 2 * size["width"]) == pytest.approx(shown.shape[:2], abs=1)
     assert size["width"] > 200
-    for role, colour in theme.ROLE_COLOURS.items():
+    for role, colour in colours.ROLE_COLOURS.items():
         assert count(shown, colour) > 100, role
 
 
@@ -170,9 +170,9 @@ def committed(*patterns: str) -> list[Path]:
 
 def test_committed_results_stay_small():
     sizes = {path: path.stat().st_size for path in committed("results")}
-    assert sum(sizes.values()) < 25e6
+    assert sum(sizes.values()) < 60e6
     for path, size in sizes.items():
-        assert size < (6e6 if path.name == "explorer.html" else 1e6), path
+        assert size < (6e6 if path.name == "explorer.html" else 3e6), path
 
 
 def test_drawings_are_not_committed():

@@ -3,6 +3,7 @@
 import pytest
 from studies import Study, error_of
 
+from analysis.study.discovery import paper_names
 from analysis.study.plan import plan
 
 PROFILE = '# %% tags=["parameters"]\nprofile = "quick"\n'
@@ -79,9 +80,8 @@ def test_wrong_tasks(shaped: Study, tasks: str, wrong: str):
 
 
 def test_unknown_paper(shaped: Study):
-    assert error_of(plan, "quick", ["clark1999"]) == (
-        "unknown paper 'clark1999': choose from pande2021, clark2019"
-    )
+    known = ", ".join(paper_names())
+    assert error_of(plan, "quick", ["clark1999"]) == f"unknown paper 'clark1999': choose from {known}"
 
 
 def test_notebook_that_cannot_say_for_which_tasks(shaped: Study):

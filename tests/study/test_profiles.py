@@ -49,7 +49,7 @@ def test_notebooks_in_reading_order(study: Study):
 
 
 def test_precedence(study: Study):
-    """Each layer wins over those before it, and leaves alone what it does not name."""
+    """Each layer overrides those before it and leaves values alone that it does not name."""
     study.notebook("01_first")
     study.notebook("02_second", parameters=PARAMETERS + "elsewhere = 0\n")
     study.profile("quick", "common: {n: 10, rate: 0.5, elsewhere: 9}\n01_first: {n: 20, flag: true}\n")

@@ -9,17 +9,17 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from PIL import Image
 from studies import error_of
 
+from analysis.study.folders import Folders
 from analysis.study.report import main, write_site
-from analysis.study.results import Results
 
 TITLE = "# 1. Roles & <heads>\n\n**Question.** Which *heads*\nhave `roles`?\n\nMore prose."
 
 
 @pytest.fixture
-def results(tmp_path, monkeypatch) -> Results:
+def results(tmp_path, monkeypatch) -> Folders:
     """Two executed notebooks, two figures and an explorer."""
     monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
-    found = Results("quick")
+    found = Folders("quick")
     found.notebooks.mkdir(parents=True)
     found.figures.mkdir()
     shown = new_output("display_data", {"text/html": "<b>shown</b>"})

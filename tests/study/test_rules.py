@@ -92,8 +92,3 @@ def test_wrong_input_is_one_line(written, study: Study, capsys):
     study.profile("quick", "common: {tasks: []}")
     assert rules.main(["--profile", "quick"]) == 1
     assert capsys.readouterr().err.startswith("error: 03_second: tasks is empty: choose from mrpc, qqp")
-
-
-def test_rules_of_an_unknown_profile(capsys):
-    assert rules.main(["--profile", "absent"]) == 1
-    assert capsys.readouterr().err.startswith("error: unknown profile 'absent': choose from ")

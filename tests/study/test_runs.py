@@ -27,7 +27,7 @@ def test_folder_of_a_scratch_run(changed: dict, name: str):
 
 
 def test_other_values_have_other_folders():
-    """Signs that a folder's name cannot have, and long lists, are told apart by a digest."""
+    """A digest distinguishes runs with long lists or with characters that a folder's name cannot have."""
     names = {
         scratch_name(RUN, {"source": value})
         for value in ("a/b", "a_b", "a b", ["a b"], "x" * 200, "x" * 201, "../../etc")

@@ -17,6 +17,7 @@ from analysis.encoders.models import load_encoder
 from analysis.files import ROOT
 from analysis.papers.pande2021.claims import CLAIMS
 from analysis.statistics.roles import ROLES
+from analysis.study.discovery import paper_names
 from analysis.study.plan import plan
 from analysis.study.profiles import notebook_names, parameters
 from analysis.study.results import STATES
@@ -106,7 +107,7 @@ def study(tmp_path_factory) -> Ran:
     done = tree.make("reproduce", "JOBS=2")
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stderr == ""
-    assert len(done.stdout.splitlines()) == 2 * len(NOTEBOOKS) + 5
+    assert len(done.stdout.splitlines()) == 2 * len(NOTEBOOKS) + len(paper_names()) + 3
     assert started(done) == set(NOTEBOOKS)
     return tree
 
@@ -116,7 +117,7 @@ def study(tmp_path_factory) -> Ran:
 
 @pytest.mark.parametrize(("kind", "suffixes"), [("table", ["csv"]), ("figure", ["png", "svg"])])
 def test_tables_and_figures_are_those_that_notebooks_save(study: Ran, kind: str, suffixes: list[str]):
-    """Each that is saved whatever happens is there, and nothing that no notebook saves."""
+    """Every file that notebooks always save is there, and no file that no notebook saves."""
     found = [saved(notebook, kind) for notebook in notebook_names()]
     always, sometimes = ({name for each in found for name in each[place]} for place in range(2))
     for suffix in suffixes:
@@ -129,20 +130,23 @@ def test_tables_and_figures_are_those_that_notebooks_save(study: Ran, kind: str,
 
 
 def test_files_of_a_run(study: Ran):
-    """Everything else that a run makes, nothing half-written beside it."""
+    """Everything else that a run makes is there, and nothing is half-written."""
     for folder, names in (
         ("notebooks", {f"{name}.ipynb" for name in NOTEBOOKS}),
         ("cache/stamps", set(NOTEBOOKS)),
         ("cache/failed", set()),
         ("cache/checkpoints", {f"{task}-{seed}" for task in TASKS for seed in SEEDS}),
-        ("cache/scores", {f"{task}-{run}{maps}.nc" for task in TASKS for run in RUNS for maps in MAPS}),
     ):
         assert {path.name for path in (study.folder / folder).iterdir()} == names, folder
+    scores = {path.stem for path in (study.folder / "cache/scores").iterdir()}
+    assert scores >= {f"{task}-{run}{maps}" for task in TASKS for run in RUNS for maps in MAPS}
+    # A paper may score other maps of the same runs.
+    assert all(name.startswith(tuple(f"{task}-{run}" for task in TASKS for run in RUNS)) for name in scores)
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_executed_notebook(study: Ran, name: str):
-    """All cells were executed in order, none failed, and nothing tells on which machine or when."""
+    """All cells ran in order without failures, and nothing reveals the machine or the time."""
     path = study.folder / "notebooks" / f"{name}.ipynb"
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
@@ -210,12 +214,16 @@ def test_provenance_of_every_table(study: Ran):
     """Each table names its notebook, its parameters, its bytes and the weights that it comes from."""
     known = json.loads((study.folder / "tables/provenance.json").read_text(encoding="utf-8"))
     assert set(known) == {path.stem for path in (study.folder / "tables").glob("*.csv")} - {"times"}
+    notebooks = {run.notebook for run in plan(PROFILE)}
     for name, entry in known.items():
         content = (study.folder / f"tables/{name}.csv").read_bytes()
         assert entry["sha256"] == hashlib.sha256(content).hexdigest()
         assert entry["parameters"]["profile"] == PROFILE
-        assert entry["notebook"] in {run.notebook for run in plan(PROFILE)}
-    without = {name for name, entry in known.items() if not entry["weights"]}
+        assert entry["notebook"] in notebooks
+    texts_alone = {"09_niven_cues"}  # a notebook that reads arguments without a model
+    without = {
+        name for name, entry in known.items() if not entry["weights"] and entry["notebook"] not in texts_alone
+    }
     assert without == {"calibration", "power", "clark_offsets"} & without  # no model is involved
     assert {"calibration", "power"} <= without
     runs = {f"{TASKS[0]}-pretrained", f"{TASKS[0]}-finetuned-{SEEDS[0]}"}

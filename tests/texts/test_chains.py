@@ -160,17 +160,6 @@ def test_documents_of_one_file_share_no_chain(tmp_path: Path):
     assert corpus.documents[1].mentions["start"].tolist() == [0, 2]
 
 
-def test_a_folder_is_read_in_order(tmp_path: Path):
-    for name in ("b.conllu", "a.conllu"):
-        write(tmp_path, conllu(*SENTENCES), name)
-    assert [text.name for text in read_documents(tmp_path).documents] == ["a", "b"]
-
-
-def test_a_folder_without_files(tmp_path: Path):
-    with pytest.raises(InputError, match="holds no .conllu file"):
-        read_documents(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("entities", "message"),
     [

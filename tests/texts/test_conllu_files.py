@@ -1,4 +1,4 @@
-"""Files that are given, folders of them, and bundled documents in their stead."""
+"""Given files, folders of them, and bundled documents by default."""
 
 from pathlib import Path
 

@@ -11,8 +11,8 @@ from studies import error_of
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import load_tokenizer
 from analysis.texts.passages import (
+    Article,
     Chunk,
-    TextDocument,
     as_written,
     chunks,
     documents,
@@ -36,9 +36,9 @@ def text(words: int, seed: int = 0) -> str:
     return " ".join(Random(seed).choices(WORDS, k=words)) + "."
 
 
-def document(*lengths: int) -> TextDocument:
+def document(*lengths: int) -> Article:
     """A document with paragraphs of so many words, in one sentence each."""
-    return TextDocument("doc", [[text(length, seed)] for seed, length in enumerate(lengths)])
+    return Article("doc", [[text(length, seed)] for seed, length in enumerate(lengths)])
 
 
 def pieces(one: str, tokenizer=TOKENIZER) -> list[str]:
@@ -68,14 +68,14 @@ def test_chunks_fill_the_budget_with_consecutive_paragraphs():
 
 
 def test_a_long_paragraph_still_gets_a_second_one():
-    """The released code would leave the second text empty and the rest of the document unread."""
+    """The released code would leave the second text empty and skip the rest of the document."""
     found = chunks(document(60, 60, 60, 60, 60), TOKENIZER, 40, "paragraph")
     assert [len(chunk.units) for chunk in found] == [2, 2]
 
 
 def test_documents_of_one_paragraph_have_no_chunk():
     assert chunks(document(60), TOKENIZER, 40, "paragraph") == []
-    assert chunks(TextDocument("empty", []), TOKENIZER, 40, "paragraph") == []
+    assert chunks(Article("empty", []), TOKENIZER, 40, "paragraph") == []
     assert (
         len(chunks(document(60)._replace(paragraphs=[["A cat.", "A dog."]]), TOKENIZER, 40, "sentence")) == 1
     )
@@ -185,8 +185,8 @@ def test_conllu(tmp_path: Path):
     path = tmp_path / "text.conllu"
     path.write_text(CONLLU, encoding="utf-8")
     assert list(documents(path, None, 0)) == [
-        TextDocument("a", [["The cat ran.", "It did."], ["He saw."]]),
-        TextDocument("document-2", [["No."]]),
+        Article("a", [["The cat ran.", "It did."], ["He saw."]]),
+        Article("document-2", [["No."]]),
     ]
     (only,) = load_passages(path, None, 0, TOKENIZER)
     assert (only.id, *only.texts) == ("a-0", "The cat ran. It did.", "He saw.")

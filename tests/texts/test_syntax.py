@@ -393,7 +393,7 @@ def test_spacy_tags_come_from_the_cached_parse(spacy_parser: str, tmp_path: Path
 
 
 def test_cache_of_a_format_without_tags_is_not_read(spacy_parser: str, tmp_path: Path, monkeypatch):
-    """A file of arcs alone, as earlier versions wrote, has another name."""
+    """A file with only arcs, as earlier versions wrote it, has another name."""
     monkeypatch.setattr(pipelines, "FORMAT", "labels, numbers")
     parse(SPACY_EXAMPLES, spacy_parser, tmp_path)
     (old,) = tmp_path.iterdir()

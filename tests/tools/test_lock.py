@@ -1,4 +1,4 @@
-"""The lock counts on every system and Python: conditions, what pip is asked, and what the documents promise."""
+"""The lock holds for every system and Python: conditions, questions to pip, and promises in the documents."""
 
 import importlib.util
 import re
@@ -32,7 +32,7 @@ LINUX, ARM, MAC, WINDOWS = lock.SYSTEMS
     ],
 )
 def test_condition_of_a_requirement(text: str, places: set):
-    """A condition holds where it should, and the condition written for these places holds there alone."""
+    """A condition holds where it should; the condition written for some places holds only there."""
     assert {place for place in lock.PLACES if lock.applies(Requirement(text), place)} == places
     if places and places != set(lock.PLACES):
         again = Requirement(f"a; {lock.condition(places)}")
@@ -52,7 +52,7 @@ def test_two_systems_of_one_python():
 
 
 def test_every_place_is_asked(monkeypatch: pytest.MonkeyPatch, capsys):
-    """One line each, which names what lacks a wheel; the least Python is asked for as its first release."""
+    """One line each, naming packages without a wheel; the lowest Python is checked as its first release."""
     asked = []
 
     def pip(command: list[str], **_: object) -> subprocess.CompletedProcess:

@@ -1,4 +1,4 @@
-"""Attention heads that find antecedents: documents cut to fit an encoder, and each head's answers beside the rules."""
+"""Attention heads that find antecedents: documents cut to fit an encoder, and each head's answers next to the rules."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -19,20 +19,20 @@ UNITS = ("pieces", "words")
 INPUTS = ("document", "sentence")
 HELD_OUT, SAME_DATA = "best head, chosen on the other half", "best head, chosen on the same documents"
 HALVES, EVERYTHING = "both halves in turn", "all documents"
-# What the readings of `coreference.CANDIDATES` let a head choose among, as the table of systems says it.
+# The words among which a head chooses, for each reading of `coreference.CANDIDATES`, as the table of systems says it.
 AMONG = {
     "all_words": "all words",
     "mention_heads": "heads of mentions",
     "preceding_mention_heads": "heads of preceding mentions",
 }
 SYSTEM_COLUMNS = ["system", "all", *KINDS, "n"]
-BOUNDS = [f"{side}_{kind}" for kind in KINDS for side in ("low", "high")]  # of the interval of each kind
+BOUNDS = [f"{side}_{kind}" for kind in KINDS for side in ("low", "high")]  # of the interval for each kind
 
 
 class Texts(NamedTuple):
-    """Texts with their word pieces, side by side, and why and how many were left out.
+    """Texts with their word pieces, and the number of texts left out, by reason.
 
-    `origins` names the document that each text is, or is a sentence of.
+    `origins` names the document that each text is, or comes from.
     """
 
     documents: list[Document]
@@ -51,10 +51,10 @@ def fit(
 ) -> Texts:
     """The beginnings of documents, cut to `limit` word pieces (special tokens among them) or words.
 
-    The encoder sees a document whole, or one sentence at a time (`seen` is one of INPUTS). What has more than
-    `max_tokens` pieces (None: more than the encoder can hold), or a word without pieces, is left out and counted; so
-    is, under "no anaphor", a text in which nothing is asked for. Raises InputError for another unit or input and
-    when nothing is left. Source: Clark 2019, 4.3, which does not say what the 128 "tokens" are.
+    The encoder sees a whole document, or one sentence at a time (`seen` is one of INPUTS). A text is left out and
+    counted if it has more than `max_tokens` pieces (None: more than the encoder can hold), a word without pieces, or,
+    under "no anaphor", nothing to ask for. Raises InputError for another unit or input, and if nothing is left. Source:
+    Clark 2019, 4.3, which does not say what the 128 "tokens" are.
     """
     for name, value, choices in (("unit", unit, UNITS), ("seen", seen, INPUTS)):
         if value not in choices:
@@ -76,7 +76,7 @@ def fit(
 
 
 def _words(encoder: Encoder, whole: Document, limit: int) -> int:
-    # No word has less than a piece, so that later words cannot fit.
+    # Every word has at least one piece, so words after `limit` cannot fit.
     return words_that_fit(piece_counts(encoder.tokenizer, whole.words["form"][:limit].tolist()), limit)
 
 
@@ -90,8 +90,8 @@ def attended_antecedents(
 ) -> Bool[np.ndarray, "anaphor layer head"]:
     """Whether each attention head finds an antecedent of each anaphor, in the order of `coreference.answers`.
 
-    The head word of the anaphor must attend most, among `candidates`, to that of an antecedent (see
-    `coreference.attended`). Maps are reduced batch by batch. Source: Clark 2019, 4.3.
+    The head is right if, among `candidates`, the anaphor's head word attends most to the head word of an antecedent
+    (see `coreference.attended`). Maps are reduced batch by batch. Source: Clark 2019, 4.3.
     """
     found = [
         np.zeros((encoder.layers, encoder.heads, anaphors(text).sum()), bool) for text in texts.documents
@@ -117,10 +117,11 @@ def antecedent_table(
     """Accuracy of the rules and of the best attention head, chosen on the same documents and on the other half.
 
     Columns system, scored_on, all, pronoun, proper, nominal, low, high, BOUNDS, n, layer, head. Accuracies are
-    proportions of the n anaphors; low and high are the BCa bootstrap interval, over documents, of `all`, and with the
-    name of a kind that of the kind. Row HELD_OUT is cross-fitted: each half of the documents (drawn by `seed`) is
-    scored by the head that the other half chose, and the rules stand there again for comparison; that of SAME_DATA is
-    chosen and scored on all, as in Clark 2019, 4.3, and so optimistic. layer and head are the best of all documents.
+    proportions of the n anaphors. low and high are the BCa bootstrap interval of `all` over documents; with the name of
+    a kind, that of the kind. Row HELD_OUT is cross-fitted: in each half of the documents (drawn by `seed`), the score
+    is that of the head that the other half chose; the rules occur again for comparison. The head of row SAME_DATA is
+    chosen and scored on all documents, as in Clark 2019, 4.3, and so is optimistic. layer and head are the best over
+    all documents.
     """
     ruled = answers(texts.documents)
     owners = dict(zip([text.name for text in texts.documents], texts.origins, strict=True))
@@ -148,7 +149,7 @@ def antecedent_table(
 def _intervals(
     shown: pd.DataFrame, documents: pd.Series, options: tuple[float, int, int]
 ) -> dict[str, Float[np.ndarray, "system"]]:
-    """Bounds of the accuracy of each system, over all anaphors and those of each kind."""
+    """Bounds of the accuracy of each system, over all anaphors and over those of each kind."""
     found = {}
     for kind in ("", *KINDS):
         rows = (shown["kind"] == kind).to_numpy() if kind else np.full(len(shown), True)
@@ -162,8 +163,8 @@ def _intervals(
 def held_out_systems(readings: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The systems of each reading of the candidates: the rules once, then the best heads, cross-fitted.
 
-    `readings` maps keys of `coreference.CANDIDATES` to an `antecedent_table` each, made of the same texts. The columns
-    are those of SYSTEM_COLUMNS, then low, high, BOUNDS, layer, head; a best head is named by what it chooses among.
+    `readings` maps keys of `coreference.CANDIDATES` to an `antecedent_table` each, all from the same texts. The columns
+    are SYSTEM_COLUMNS, then low, high, BOUNDS, layer, head; the name of a best head says what it chooses among.
     """
     halved = {reading: table[table["scored_on"] == HALVES] for reading, table in readings.items()}
     rules = [table[table["system"] != HELD_OUT] for table in halved.values()][:1]

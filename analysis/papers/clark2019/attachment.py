@@ -1,6 +1,6 @@
-"""Attention heads as parsers: the head that every attention head would give each word, and how often it is right."""
+"""Attention heads as parsers: the syntactic head that every attention head gives each word, and its accuracy."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ from jaxtyping import Bool, Int16
 from torch import Tensor
 
 from analysis.encoders.models import Encoder
+from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.papers.clark2019.dependencies import OFFSETS, STANFORD, best_offsets, fixed_offset, offset_table
 from analysis.papers.clark2019.published import clark
@@ -18,16 +19,16 @@ from analysis.statistics.comparison import sign_flip
 from analysis.statistics.resampling import bootstrap
 from analysis.statistics.significance import adjust
 
-# How a map is read: the word that the dependent attends to most, or the word that attends most to the dependent.
+# Two ways to read a map: the word to which the dependent attends most, or the word that attends most to the dependent.
 DIRECTIONS = ("dependent to head", "head to dependent")
-MINIMUM = 100  # arcs of a relation (Clark 2019, released code)
+MINIMUM = 100  # arcs per relation (Clark 2019, released code)
 
 
 class Attachment(NamedTuple):
-    """What every attention head takes for the head of each word.
+    """The syntactic head of each word, according to every attention head.
 
-    `words` are the rows of a treebank whose sentences the encoder could read, `predicted` the places (from 1) of
-    the heads of these words, and `left_out` says why and how many sentences were left out.
+    `words` are the rows of a treebank for sentences that the encoder can read. `predicted` are the positions (from 1)
+    of the predicted heads of these words. `left_out` counts the other sentences, by reason.
     """
 
     words: pd.DataFrame
@@ -42,13 +43,14 @@ def attach(
     rows: str = "mean",
     budget: int = 2048,
     progress: bool = True,
+    maps: Callable[..., None] = read_layers,
 ) -> Attachment:
     """The head of every word by every layer, attention head and direction (see DIRECTIONS).
 
-    `words` is that of `treebank.read_treebank`. The diagonal is set to zero, [CLS] and [SEP] are dropped and the
-    largest entry is taken, the first of equal ones; so ROOT is never predicted. Sentences that the encoder cannot
-    read are left out whole and counted. The maps of a batch are reduced on the device, layer by layer.
-    Source: Clark 2019, 4.2; `rows` as in `words.WordMerge`.
+    `words` is that of `treebank.read_treebank`. The diagonal is set to zero, [CLS] and [SEP] are dropped, and the
+    largest entry is taken, the first if several are equal; so ROOT is never predicted. Sentences that the encoder
+    cannot read are left out whole and counted. The maps of a batch are reduced on the device, layer by layer. Source:
+    Clark 2019, 4.2; `rows` as in `words.WordMerge`, `maps` as in `words.read_batch`.
     """
     forms = [part.tolist() for _, part in words.groupby("sentence", sort=False)["form"]]
     split = split_words(encoder.tokenizer, forms, max_tokens)
@@ -57,13 +59,13 @@ def attach(
     kept = np.isin(np.repeat(np.arange(len(forms)), lengths), [each.number for each in split.kept])
     predicted = np.zeros((len(words), encoder.layers, len(DIRECTIONS), encoder.heads), np.int16)
 
-    def read(indices: list[int], layer: int, maps: WordMaps) -> None:
+    def read(indices: list[int], layer: int, found: WordMaps) -> None:
         batch = [split.kept[index] for index in indices]
-        inside = np.arange(maps.shape[-1]) < np.array([[each.words] for each in batch])
+        inside = np.arange(found.shape[-1]) < np.array([[each.words] for each in batch])
         places = np.concatenate([starts[each.number] + np.arange(each.words) for each in batch])
-        predicted[places, layer] = _attended(maps).movedim(-1, 1).cpu().numpy()[inside] + 1
+        predicted[places, layer] = _attended(found).movedim(-1, 1).cpu().numpy()[inside] + 1
 
-    read_word_maps(encoder, split.kept, read, rows, special=False, budget=budget, progress=progress)
+    read_word_maps(encoder, split.kept, read, rows, False, budget, progress, maps)
     return Attachment(words[kept].reset_index(drop=True), predicted[kept], split.left_out)
 
 
@@ -81,15 +83,13 @@ def right(attachment: Attachment, scored: pd.DataFrame) -> Bool[np.ndarray, "arc
 
 
 def halves(units: pd.Series, seed: int = 0) -> Bool[np.ndarray, " row"]:
-    """True for the rows of a random half of the units: each half chooses what the other is scored by.
+    """True for the rows of a random half of the units; each half chooses a head for scoring the other.
 
     Raises InputError for fewer than two units.
     """
     names = units.unique()
     if len(names) < 2:
-        raise InputError(
-            "one half must choose and the other be scored: give at least two sentences or documents"
-        )
+        raise InputError("one half chooses and the other is scored: give at least two sentences or documents")
     chosen = np.random.default_rng(seed).permutation(names)[: len(names) // 2]
     return units.isin(chosen).to_numpy()
 
@@ -97,9 +97,9 @@ def halves(units: pd.Series, seed: int = 0) -> Bool[np.ndarray, " row"]:
 def cross_fitted(
     correct: Bool[np.ndarray, "case *place"], chooses: Bool[np.ndarray, " case"]
 ) -> Bool[np.ndarray, " case"]:
-    """Whether each case is right by the place (a head) that is best in the half that the case is not in.
+    """Whether each case is right at the place (a head) that is best in the half without the case.
 
-    `chooses` marks one half; each half chooses for the other, the first of equally good places.
+    `chooses` marks one half. Each half chooses for the other; of equally good places it takes the first.
     """
     found = np.zeros(len(correct), bool)
     for chosen_on in (chooses, ~chooses):
@@ -110,10 +110,10 @@ def cross_fitted(
 
 
 def best_heads(attachment: Attachment, scored: pd.DataFrame, minimum: int = MINIMUM) -> pd.DataFrame:
-    """The best attention head of each relation on the very arcs that chose it: an optimistic accuracy.
+    """The best attention head of each relation, scored on the same arcs that chose it: an optimistic accuracy.
 
     Columns relation, n, layer, head, direction, accuracy; `scored` is that of `dependencies.arcs`. Relations with
-    fewer than `minimum` arcs are left out. Source: Clark 2019, 4.2 (Table 1 chooses and scores so).
+    fewer than `minimum` arcs are left out. Source: Clark 2019, 4.2 (Table 1 chooses and scores in this way).
     """
     return pd.DataFrame(
         [
@@ -134,15 +134,15 @@ def dependency_table(
     permutations: int = 9999,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The best attention head and fixed offset, each half of the sentences scored by those that the other half chose.
+    """The best attention head and fixed offset; in each half of the sentences, the other half chooses them.
 
     Columns relation, n (arcs), layer, head, direction, accuracy, low, high, offset, offset_accuracy, p_adjusted.
-    layer, head, direction and offset are the best of all sentences; the accuracies are cross-fitted over two folds,
-    proportions of all arcs; low and high their BCa bootstrap interval over sentences, NaN where all arcs are right or
-    all wrong. p_adjusted is of the two-sided sign-flip test of attention head minus offset, whole sentences flipped,
-    corrected over the relations by Benjamini and Yekutieli. `scored` is that of `dependencies.arcs`; relations with
-    fewer than `minimum` arcs, or without arcs in one of the halves, are left out. Source: Clark 2019, 4.2; departures:
-    the paper chooses and scores on the same sentences and tests nothing.
+    layer, head, direction and offset are the best over all sentences. The accuracies are cross-fitted over two folds,
+    as proportions of all arcs; low and high are their BCa bootstrap interval over sentences, NaN if all arcs are right
+    or all are wrong. p_adjusted is from the two-sided sign-flip test of attention head minus offset, which flips whole
+    sentences, corrected over the relations by Benjamini and Yekutieli. `scored` is that of `dependencies.arcs`;
+    relations with fewer than `minimum` arcs, or without arcs in one of the halves, are left out. Source: Clark 2019,
+    4.2; departures: the paper chooses and scores on the same sentences and has no test.
     """
     selecting = pd.Series(halves(scored["sentence"], seed), index=scored.index)
     rows, differences = [], {}
@@ -161,7 +161,7 @@ def dependency_table(
 
 
 def _relations(scored: pd.DataFrame, minimum: int) -> dict[str, pd.DataFrame]:
-    """The arcs of each relation that has enough, the most frequent relation first."""
+    """The arcs of each relation with at least `minimum` arcs, the most frequent relation first."""
     counts = scored["relation"].value_counts(sort=True)
     groups = dict(iter(scored.groupby("relation", sort=False)))
     return {relation: groups[relation] for relation in counts.index[counts >= minimum]}
@@ -181,7 +181,7 @@ def _held_out(
     offsets: Sequence[int],
     options: tuple[float, int, int],
 ) -> tuple[dict[str, object], pd.Series]:
-    """One relation's row, and by sentence how many more arcs the attention head has right than the offset."""
+    """One relation's row, and how many more arcs the attention head has right than the offset, by sentence."""
     by_head = cross_fitted(right(attachment, part), chooses)
     by_offset = np.zeros(len(part), bool)
     for chosen_on in (chooses, ~chooses):
@@ -201,10 +201,10 @@ def _best_offset(part: pd.DataFrame, offsets: Sequence[int]) -> int:
 
 
 def beside_published(table: pd.DataFrame, optimistic: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies in percent: held out, on the data that chose the head, of the offset, and those of Clark 2019.
+    """Accuracies in percent: held out, on the data that chose the head, for the offset, and those of Clark 2019.
 
-    `table` is that of `dependency_table`, `optimistic` that of `best_heads`; columns that begin with `BERT-base` are
-    what the authors' notebook prints for the Penn Treebank, NaN where a relation has no counterpart there.
+    `table` is that of `dependency_table`, `optimistic` that of `best_heads`; columns that start with `BERT-base` hold
+    the output of the authors' notebook for the Penn Treebank, NaN if a relation has no counterpart there.
     """
     theirs = clark("dependencies").set_index("relation")[["head", "accuracy", "offset_accuracy"]]
     same_data = optimistic.set_index("relation")["accuracy"].reindex(table["relation"]).to_numpy()
@@ -219,7 +219,7 @@ def beside_published(table: pd.DataFrame, optimistic: pd.DataFrame) -> pd.DataFr
 
 
 def largest_gains(table: pd.DataFrame, count: int = 4) -> pd.DataFrame:
-    """The relations of `dependency_table` whose attention head exceeds the offset most, sums of relations left out."""
+    """The relations in `dependency_table` whose attention head exceeds the offset most, without sums of relations."""
     own = table[~table["relation"].str.contains(r"all|\+")]
     gain = own["accuracy"] - own["offset_accuracy"]
     return own.loc[gain.sort_values(ascending=False, kind="stable").index[:count]]

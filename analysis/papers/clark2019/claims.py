@@ -20,7 +20,7 @@ TABLES = {
 
 
 def evidence_of(tables: Mapping[str, pd.DataFrame]) -> Tables:
-    """The evidence of the claims from saved tables, by their names in TABLES; what is not there is untestable."""
+    """The evidence for the claims, from the saved tables named in TABLES; a claim without its table is untestable."""
     there = {name: tables[file] for name, file in TABLES.items() if file in tables}
     return Tables(**{name: table for name, table in there.items() if len(table)})
 
@@ -196,5 +196,5 @@ CLAIMS = (
 
 
 def summary(results: ClaimTables) -> pd.DataFrame:
-    """The claim table of this paper, as its notebook of verdicts saves it."""
+    """The claim table of this paper, as its notebook of verdicts saved it."""
     return results.claims("claims-clark2019")

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from analysis.errors import InputError
 from analysis.texts.chains import ANY, KINDS, Document
 
-Pairs = Bool[np.ndarray, "mention mention"]  # row: the mention that is asked for; column: a candidate
+Pairs = Bool[np.ndarray, "mention mention"]  # row: the mention to resolve; column: a candidate
 Condition = Callable[[Document], Pairs]
 
 NOTHING = -1  # the choice of a system without a candidate
@@ -18,38 +18,38 @@ KEYS = ["document", "start", "end", "kind"]
 
 
 def preceding(text: Document) -> Pairs:
-    """Mentions that sort before the one asked for by (start, end) and have another head word."""
+    """Mentions that sort before the mention to resolve by (start, end) and have another head word."""
     order = np.arange(len(text.mentions))
     return (order < order[:, None]) & either_side(text)
 
 
 def either_side(text: Document) -> Pairs:
-    """All mentions with another head word than the one asked for, before or after it."""
+    """All mentions, before or after, whose head word differs from that of the mention to resolve."""
     return ~_same(text, "head")
 
 
 def anything(text: Document) -> Pairs:
-    """Every mention: the sieve that lets all candidates through."""
+    """Every mention; this sieve removes no candidate."""
     return np.full((len(text.mentions), len(text.mentions)), True)
 
 
 def same_string(text: Document) -> Pairs:
-    """Mentions of the same words, case ignored."""
+    """Mentions with the same words, ignoring case."""
     return _same(text, "string")
 
 
 def same_head_form(text: Document) -> Pairs:
-    """Mentions with the same head word, case ignored."""
+    """Mentions with the same head word, ignoring case."""
     return _same(text, "form")
 
 
 def same_features(text: Document) -> Pairs:
-    """Mentions that agree in number, gender and person; an open number or gender agrees with any."""
+    """Mentions that agree in number, gender and person; an unknown number or gender agrees with any."""
     return _compatible(text, "number") & _compatible(text, "gender") & _same(text, "person")
 
 
 def same_chain(text: Document) -> Pairs:
-    """Mentions of one chain: what gold coreference says."""
+    """Mentions of the same chain in the gold coreference."""
     return _same(text, "chain")
 
 
@@ -64,18 +64,18 @@ def _compatible(text: Document, feature: str) -> Pairs:
 
 
 class System(NamedTuple):
-    """A rule that chooses, of the candidates that pass the first sieve that any passes, the nearest.
+    """A rule: the first sieve that any candidate passes selects candidates, and the rule chooses the nearest of them.
 
-    Nearness is between head words; the mention that sorts first wins a tie. The choice is right if it is of
-    the chain of the mention asked for. Where no sieve lets a candidate through, the answer counts as wrong.
+    Distance is between head words; of equally near mentions, the one that sorts first wins. The choice is right if it
+    is in the same chain. If no candidate passes any sieve, the answer counts as wrong.
     """
 
     sieves: tuple[Condition, ...]
     candidates: Condition = preceding
 
 
-# Clark 2019, Table 2, has `nearest`, `head match` and `rule-based`. It leaves open whether the nearest mention
-# may follow and whether head match backs off; its values are nearer those of `either side` and of no back-off.
+# Clark 2019, Table 2, has `nearest`, `head match` and `rule-based`. It does not say whether the nearest mention may
+# follow, nor whether head match backs off; its values are closer to `either side` and to no back-off.
 SYSTEMS: dict[str, System] = {
     "nearest": System((anything,)),
     "nearest, either side": System((anything,), either_side),
@@ -102,7 +102,7 @@ def _nearest(text: Document, passing: Pairs) -> Int[np.ndarray, " mention"]:
 
 
 def anaphors(text: Document) -> Bool[np.ndarray, " mention"]:
-    """The mentions that are asked for: those with a mention of their own chain among the preceding ones."""
+    """The mentions to resolve: those with a mention of their own chain among the preceding ones."""
     return (preceding(text) & same_chain(text)).any(axis=1)
 
 
@@ -128,8 +128,8 @@ def answers(documents: Sequence[Document], systems: Mapping[str, System] = SYSTE
 def coreference_table(answers: pd.DataFrame) -> pd.DataFrame:
     """Accuracy of each system, as a proportion of anaphors: system, all, pronoun, proper, nominal, n.
 
-    `answers` as above; each of its columns after KEYS is a system. `n` counts all anaphors; NaN stands where
-    there is none of a kind. Source: Clark 2019, Table 2.
+    `answers` is that of `answers`; each of its columns after KEYS is a system. `n` counts all anaphors; NaN if there is
+    none of a kind. Source: Clark 2019, Table 2.
     """
     right = answers.drop(columns=KEYS).astype(float)
     table = right.groupby(answers["kind"]).mean().reindex(KINDS).T.rename_axis(index="system", columns=None)
@@ -137,13 +137,8 @@ def coreference_table(answers: pd.DataFrame) -> pd.DataFrame:
     return table.assign(n=len(answers)).reset_index()
 
 
-def anaphor_counts(answers: pd.DataFrame) -> dict[str, int]:
-    """How many anaphors there are: all and of each kind."""
-    return {"all": len(answers)} | {kind: int((answers["kind"] == kind).sum()) for kind in KINDS}
-
-
-# The words among which an attention head's choice is looked for; the paper does not say. `all_words` is its
-# literal wording, `preceding_mention_heads` compares fairly with the systems. A mention's own head is in none.
+# The words among which an attention head chooses; the paper does not define them. `all_words` is its literal wording;
+# `preceding_mention_heads` gives a fair comparison with the systems. None contains the mention's own head word.
 CANDIDATES: dict[str, Callable[[Document], Bool[np.ndarray, "mention word"]]] = {
     "all_words": lambda text: np.arange(len(text.words)) != text.mentions["head"].to_numpy()[:, None],
     "mention_heads": lambda text: _at_heads(text, either_side(text)),
@@ -156,11 +151,11 @@ def attended(
 ) -> Bool[np.ndarray, "*heads anaphor"]:
     """Whether the head word of each anaphor attends most, among `candidates`, to the head word of an antecedent.
 
-    `attention` is from (row) word to (column) word of the document. The lowest place wins a tie. Raises
-    InputError for a reading that is no key of CANDIDATES. Source: Clark 2019, 4.3.
+    `attention` is from (row) word to (column) word of the document. Of equal words, the first one wins. Raises
+    InputError if `candidates` is not a key of CANDIDATES. Source: Clark 2019, 4.3.
     """
     if candidates not in CANDIDATES:
-        raise InputError(f"candidates {candidates!r} is no reading; choose one of {', '.join(CANDIDATES)}")
+        raise InputError(f"candidates {candidates!r} is unknown; choose one of {', '.join(CANDIDATES)}")
     asked = anaphors(text)
     allowed = CANDIDATES[candidates](text)[asked]
     gold = _at_heads(text, preceding(text) & same_chain(text))[asked]

@@ -1,4 +1,4 @@
-"""Dependencies as a head's argmax is scored on them: Stanford-like relations and fixed-offset baselines."""
+"""Dependencies for scoring the argmax of a head: Stanford-like relations and fixed-offset baselines."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Int
 
-# Clark 2019 never tries +3; SYMMETRIC does. An offset of 0 names the word itself.
+# Clark 2019 does not try +3; SYMMETRIC does. An offset of 0 gives the word itself.
 OFFSETS = (-3, -2, -1, 0, 1, 2)
 SYMMETRIC = (-3, -2, -1, 0, 1, 2, 3)
 RIGHT_BRANCHING = 1
 ROOT = 0
-NOWHERE = -1  # a prediction that no gold head equals
+NOWHERE = -1  # a prediction that differs from every gold head
 
 POSSESSIVE_MARKS = frozenset({"'s", "’s", "'", "’", "s'", "s’"})
 
@@ -19,7 +19,7 @@ Condition = Callable[[pd.DataFrame], pd.Series]
 
 
 def relation_is(*relations: str) -> Condition:
-    """Words whose relation is one of these, exactly: `nsubj` leaves `nsubj:pass` out."""
+    """Words with exactly one of these relations: `nsubj` does not include `nsubj:pass`."""
     return lambda words: words["relation"].isin(relations)
 
 
@@ -28,8 +28,8 @@ def _infinitival(words: pd.DataFrame) -> pd.Series:
     return relation_is("mark")(words) & (words["xpos"] == "TO")
 
 
-# The words that count for a relation. Those whose name is a UD relation alone are that relation without its
-# subtypes. `prep` and `pobj`, whose arcs are not UD's, are rebuilt from adpositions.
+# The words that count for a relation. A name that is also a UD relation means that relation without its subtypes.
+# `prep` and `pobj` have arcs that UD does not have; they are rebuilt from adpositions.
 CONDITIONS: dict[str, Condition] = {
     "all": lambda words: words["relation"].notna(),
     "all but punct": lambda words: words["relation"] != "punct",
@@ -49,7 +49,7 @@ CONDITIONS: dict[str, Condition] = {
     },
 }
 
-# The name in Table 1 of Clark 2019, where the relation has a counterpart there.
+# The name in Table 1 of Clark 2019, if the relation has a counterpart there.
 STANFORD = {
     "all": "all", "prep": "prep", "pobj": "pobj", "det": "det", "compound": "nn", "nsubj": "nsubj",
     "nsubj:pass": "nsubjpass", "amod": "amod", "obj": "dobj", "iobj": "iobj", "advmod": "advmod", "aux": "aux",
@@ -61,15 +61,15 @@ STANFORD = {
 
 
 def arcs(words: pd.DataFrame, possessive: bool = True) -> pd.DataFrame:
-    """The arcs that each relation is scored on: relation, sentence, word, head, length.
+    """The arcs on which each relation is scored: relation, sentence, word, head, length.
 
-    `words` is that of `treebank.read_treebank`. An arc is right where the head predicted for `word` (from 0)
-    equals `head` (0 is ROOT, else from 1). A word has an arc per relation that it counts for, `all` included.
-    `possessive`: where `'s` follows a possessor (nmod:poss), the prediction for `'s` is scored against the
-    possessor's head, since attention takes the clitic for the dependent. Applied at the end of a sentence
-    and to `'` as well, where the released code fails. `prep` and `pobj` are rebuilt, one of each for a word
-    with adpositions, from the first: pobj from the word to the adposition, prep from that to the word's head.
-    Source: Clark 2019, 4.2; the relations of Universal Dependencies that stand for Stanford's are CONDITIONS.
+    `words` is that of `treebank.read_treebank`. An arc is right if the head predicted for `word` (from 0) equals `head`
+    (0 is ROOT, else from 1). A word has an arc for every relation that it counts for, including `all`. With
+    `possessive`, if `'s` follows a possessor (nmod:poss), the prediction for `'s` is scored against the possessor's
+    head, since attention treats the clitic as the dependent. This also holds at the end of a sentence and for `'`,
+    where the released code fails. `prep` and `pobj` are rebuilt, one each for a word with adpositions, from its first
+    one: pobj from the word to the adposition, prep from the adposition to the word's head. Source: Clark 2019, 4.2;
+    CONDITIONS lists the relations of Universal Dependencies that replace Stanford's.
     """
     parts = {relation: words[condition(words)] for relation, condition in CONDITIONS.items()}
     if possessive:
@@ -81,7 +81,7 @@ def arcs(words: pd.DataFrame, possessive: bool = True) -> pd.DataFrame:
 
 
 def _at_the_mark(possessors: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
-    """The possessors, with the place of the mark instead of their own where one follows."""
+    """The possessors; if a possessive mark follows, its position replaces that of the possessor."""
     following = words.groupby("sentence")["form"].shift(-1)
     marked = following[possessors.index].isin(POSSESSIVE_MARKS)
     return possessors.assign(word=possessors["word"] + marked)
@@ -100,8 +100,8 @@ def _prepositions(words: pd.DataFrame) -> dict[str, pd.DataFrame]:
 def fixed_offset(words: pd.DataFrame, offset: int, clamp: bool = True) -> Int[np.ndarray, " word"]:
     """The head (0 is ROOT, else from 1) that lies `offset` words after each word; `words` may be arcs.
 
-    `clamp` moves what lies outside the sentence to ROOT or the last word, as the released code of Clark 2019
-    does; otherwise it is NOWHERE, and ROOT is never predicted, as attention heads cannot predict it.
+    `clamp` moves a head outside the sentence to ROOT or the last word, as in the released code of Clark 2019. Otherwise
+    it is NOWHERE and ROOT is never predicted, since attention heads cannot predict ROOT.
     """
     target = (words["word"] + 1 + offset).to_numpy()
     length = words["length"].to_numpy()
@@ -125,7 +125,7 @@ def offset_table(arcs: pd.DataFrame, offsets: Sequence[int] = OFFSETS, clamp: bo
 
 
 def best_offsets(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `offset_table` with each relation's best offset; the larger one where two are as good."""
+    """The rows of `offset_table` with each relation's best offset; of equal offsets, the larger one."""
     ranked = table.sort_values(["accuracy", "offset"], kind="stable").drop_duplicates("relation", keep="last")
     return ranked.sort_index().reset_index(drop=True)
 
@@ -142,5 +142,5 @@ def uas(predicted: Int[np.ndarray, " word"], gold: pd.DataFrame, punctuation: bo
 
 
 def right_branching(words: pd.DataFrame) -> Int[np.ndarray, " word"]:
-    """The head of every word is the next one; that of the last word, itself. Source: Clark 2019, 5."""
+    """The head of every word is the next word; that of the last word is itself. Source: Clark 2019, 5."""
     return fixed_offset(words, RIGHT_BRANCHING)

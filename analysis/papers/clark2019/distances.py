@@ -1,6 +1,6 @@
-"""How alike heads attend: Jensen-Shannon distances between all heads, their map, and what explains it (Clark 2019, 6).
+"""How alike heads attend: Jensen-Shannon distances between all heads, their map, and its explanation (Clark 2019, 6).
 
-Distances are summed up while the documents stream by; attention maps are never stored.
+Distances are summed while documents are streamed; attention maps are never stored.
 """
 
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.texts.examples import Example
 
-SMOOTHING = 1e-3  # the part of every row that is spread evenly, so that zeros have a logarithm
-CACHED = 2**18  # numbers of two maps' sum that are worked on at a time: they stay in a core's cache
-# What a head is called, and from which column and value on; a later rule overrides an earlier one.
+SMOOTHING = 1e-3  # the share of every row that is spread evenly: zeros have no logarithm
+CACHED = 2**18  # numbers in the sum of two maps that are processed at a time: they fit in a core's cache
+# The name of a head's behaviour, its column, and the value from which it applies; later rules override earlier ones.
 OTHER = "other"
 BEHAVIOURS = {
     "next token": ("next", 0.5),
@@ -49,11 +49,11 @@ def head_distances(
 ) -> xr.DataArray:
     """Distance between any two heads: (layer, head, other_layer, other_head), in nats.
 
-    The Jensen-Shannon divergence between the two heads' rows, natural logarithm, summed over the tokens of all
-    sequences; a row is first smoothed to 0.999 P + 0.001 / T. At most ln 2 times the attribute `tokens`. `budget`
-    is the padded tokens of one batch and does not change the result (1e-4). Source: Clark 2019, section 6, with
-    segment ids of 0; departure: float32 with sums in float64 (the released code computes in float16).
-    Raises InputError as `layouts` does.
+    The Jensen-Shannon divergence between the rows of two heads, natural logarithm, summed over the tokens of all
+    sequences; a row is first smoothed to 0.999 P + 0.001 / T. The maximum is ln 2 times the attribute `tokens`.
+    `budget` is the padded tokens per batch and does not change the result (1e-4). Source: Clark 2019, section 6, with
+    segment ids of 0; departure: float32 with sums in float64 (the released code computes in float16). Raises InputError
+    as `layouts` does.
     """
     found = layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
     heads = encoder.layers * encoder.heads
@@ -81,7 +81,7 @@ def head_distances(
 def pairwise(maps: Float[Tensor, "map row token"]) -> Float[Tensor, "map map"]:
     """Jensen-Shannon divergence (nats) between the smoothed rows of any two maps, summed over the rows.
 
-    With S = P + Q the divergence of two rows is ln 2 + sum(P ln P + Q ln Q - S ln S) / 2: one logarithm a pair.
+    With S = P + Q, the divergence of two rows is ln 2 + sum(P ln P + Q ln Q - S ln S) / 2: one logarithm per pair.
     """
     count, rows, tokens = maps.shape
     smoothed = (maps * (1 - SMOOTHING) + SMOOTHING / tokens).flatten(1)
@@ -93,7 +93,7 @@ def pairwise(maps: Float[Tensor, "map row token"]) -> Float[Tensor, "map map"]:
             others = slice(first, first + step)
             mixed = _product_logarithms(smoothed[others] + smoothed[one])
             result[one, others] = rows * np.log(2) + (own[one] + own[others] - mixed) / 2
-    return (result + result.T).clamp(min=0)  # rounding may leave equal maps a little below
+    return (result + result.T).clamp(min=0)  # rounding may leave equal maps slightly below 0
 
 
 def _product_logarithms(values: Float[Tensor, "map cell"]) -> Float[Tensor, " map"]:
@@ -118,18 +118,17 @@ def _head_layers(distances: xr.DataArray) -> Int[np.ndarray, " head"]:
 
 
 def embed(distances: xr.DataArray, seed: int = 0, starts: int = 5) -> tuple[pd.DataFrame, float]:
-    """Heads in the plane by metric multidimensional scaling, and how badly the plane fits (Kruskal's stress-1).
+    """Heads in the plane by metric multidimensional scaling, and the misfit of the plane (Kruskal's stress-1).
 
-    Columns layer, head, x, y: only distances between points mean anything, and of `starts` random beginnings the
-    best counts. Stress is 0 where the plane shows all distances exactly; above 0.2 it shows them poorly.
-    Source: Clark 2019, section 6 (n_init 5, eps 1e-10, 1000 iterations); departure: a fixed seed.
+    Columns layer, head, x, y. Only distances between points are meaningful. The best of `starts` random starts is kept.
+    Stress is 0 if the plane shows all distances exactly; above 0.2 it shows them poorly.
     """
     square = _square(distances)
     scaling = MDS(
         n_components=2, metric_mds=True, metric="precomputed", n_init=starts, init="random", max_iter=1000,
         eps=1e-10, random_state=seed, normalized_stress=False,
     )  # fmt: skip
-    places = scaling.fit_transform(square / square.mean())  # the scale of the distances must not matter
+    places = scaling.fit_transform(square / square.mean())  # removes the scale of the distances
     stress = stress_1(square, places)
     keys = pd.MultiIndex.from_product([distances["layer"].values, distances["head"].values])
     frame = keys.to_frame(index=False).set_axis(["layer", "head"], axis=1)
@@ -137,9 +136,9 @@ def embed(distances: xr.DataArray, seed: int = 0, starts: int = 5) -> tuple[pd.D
 
 
 def stress_1(distances: Distances, places: Float[np.ndarray, "one 2"]) -> float:
-    """Kruskal's stress-1 of points in the plane: root of the squared errors over the squared distances drawn.
+    """Kruskal's stress-1 of points in the plane: the root of squared errors over squared distances in the plane.
 
-    The points are rescaled to fit the distances best first.
+    The points are first rescaled to fit the distances best.
     """
     wanted = distances[np.triu_indices(len(distances), 1)]
     drawn = pdist(places)
@@ -148,10 +147,10 @@ def stress_1(distances: Distances, places: Float[np.ndarray, "one 2"]) -> float:
 
 
 def behaviours(table: pd.DataFrame) -> pd.Series:
-    """What each head of a `surface_table` is called by BEHAVIOURS, in the order of its rows (Clark 2019, figure 6).
+    """The name in BEHAVIOURS for each head of a `surface_table`, in the order of its rows (Clark 2019, figure 6).
 
-    The threshold of broad heads (3.8 nats) is the published one, for sequences of about 120 tokens. The six heads
-    that the article names for their syntax are BERT-base's and have no rule.
+    The threshold of broad heads (3.8 nats) is the published one, for sequences of about 120 tokens. The article
+    names six heads of BERT-base for their syntax; they have no rule here.
     """
     names = pd.Series(OTHER, index=table.index, name="behaviour")
     for name, (column, threshold) in BEHAVIOURS.items():
@@ -160,7 +159,7 @@ def behaviours(table: pd.DataFrame) -> pd.Series:
 
 
 class LayerTest(NamedTuple):
-    """Mean distance of heads of one layer and of heads of two layers, and the p-value of their difference."""
+    """Mean distance of heads in the same layer and in different layers, and the p-value of the difference."""
 
     within: float
     between: float
@@ -169,13 +168,13 @@ class LayerTest(NamedTuple):
 
 
 def layer_test(distances: xr.DataArray, resamples: int = 9999, seed: int = 0) -> LayerTest:
-    """Whether heads of one layer attend more alike than heads of two: a permutation test over the layer labels.
+    """Whether heads of one layer attend more alike than heads of two layers: a permutation test over layer labels.
 
-    One-sided; the heads are exchangeable under the null hypothesis, their distances stay as they are. Raises
-    InputError for fewer than two layers or a single head in each.
+    One-sided; under the null hypothesis the heads are exchangeable, and their distances do not change. Raises
+    InputError for fewer than two layers, or a single head in each.
     """
     if distances.sizes["layer"] < 2 or distances.sizes["head"] < 2:
-        raise InputError("distances of heads need two layers of two heads at least: give a larger encoder")
+        raise InputError("distances of heads need at least two layers of two heads: give a larger encoder")
     square, labels = _square(distances), _head_layers(distances)
     pairs = np.triu_indices(len(labels), 1)
     apart = square[pairs]

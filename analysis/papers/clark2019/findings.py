@@ -1,4 +1,4 @@
-"""Findings on the claims of Clark 2019, from the tables of the notebooks; intervals draw heads, or are the tables'."""
+"""Findings on the claims of Clark 2019, from the notebooks' tables; intervals resample heads or are those of tables."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,21 +9,22 @@ import xarray as xr
 from jaxtyping import Float
 from scipy import stats
 
+from analysis.papers.clark2019.quantities import UNTRAINED
+from analysis.papers.pande2021.findings import MIDDLE, layers_within
+from analysis.statistics.measures import drawn_measures, with_limits
 from analysis.statistics.verdicts import Finding, untestable
 
-MIDDLE = (Fraction(5, 12), Fraction(10, 12))
 FROM_MIDDLE = (Fraction(5, 12), Fraction(1))
 FIRST_SIXTH = (Fraction(0), Fraction(1, 6))
 FIRST_THIRD, LAST_THIRD = (Fraction(0), Fraction(1, 3)), (Fraction(2, 3), Fraction(1))
 DRAWS = 499
-# The relations in bold of Table 1 whose heads the article shows, as the treebank calls them.
+# The relations in bold in Table 1 whose heads the article shows, with their names in the treebank.
 SPECIALISED = ("obj", "det", "nmod:poss", "aux:pass", "pobj")
-UNTRAINED = "random layers"  # how the names of untrained encoders end
 
 
 @dataclass(frozen=True)
 class Tables:
-    """The evidence: saved tables of the notebooks, None where one is not there."""
+    """The evidence: saved tables of the notebooks, None if one is missing."""
 
     surface: pd.DataFrame | None = None
     gradients: pd.DataFrame | None = None
@@ -39,7 +40,7 @@ def neighbour_heads(tables: Tables) -> Finding:
     if tables.surface is None:
         return untestable("no surface patterns")
     counts = {place: int((tables.surface[place] > 0.5).sum()) for place in ("previous", "next")}
-    measures = _measures({place: np.array([count]) for place, count in counts.items()})
+    measures = drawn_measures({place: np.array([count]) for place, count in counts.items()})
     value = f"{counts['previous']} and {counts['next']} of {len(tables.surface)} heads"
     return Finding(value, len(tables.surface), measures, control="uniform heads: none")
 
@@ -48,22 +49,22 @@ def layer_means(tables: Tables, column: str) -> Finding:
     """CL2, CL3: the mean share of each middle layer."""
     if tables.surface is None:
         return untestable("no surface patterns")
-    grid = _grid(tables.surface, column)
-    means = _drawn_means(grid)
-    units = {f"layer {layer}": means[:, layer] for layer in _band(len(grid), MIDDLE)}
+    grid = head_grid(tables.surface, column)
+    means = drawn_layer_means(grid)
+    units = {f"layer {layer}": means[:, layer] for layer in layers_within(len(grid), MIDDLE)}
     value = ", ".join(f"{name} {draws[0]:.0%}" for name, draws in units.items())
     return Finding(
-        value, grid.shape[1], _measures(units), control="chance, as the article puts it: about 1 of 64"
+        value, grid.shape[1], drawn_measures(units), control="chance, as the article puts it: about 1 of 64"
     )
 
 
 def first_and_last_targets(tables: Tables) -> Finding:
-    """CL4: more [CLS] in the first third than in the last, and the reverse for full stops and commas."""
+    """CL4: attention to [CLS] in the first third minus the last, and the reverse for full stops and commas."""
     if tables.surface is None:
         return untestable("no surface patterns")
     depth = tables.surface["layer"].nunique()
-    first, last = _band(depth, FIRST_THIRD), _band(depth, LAST_THIRD)
-    means = {column: _drawn_means(_grid(tables.surface, column)) for column in ("cls", "punct")}
+    first, last = layers_within(depth, FIRST_THIRD), layers_within(depth, LAST_THIRD)
+    means = {column: drawn_layer_means(head_grid(tables.surface, column)) for column in ("cls", "punct")}
     early, late = (
         {name: each[:, band].mean(axis=1) for name, each in means.items()} for band in (first, last)
     )
@@ -73,22 +74,22 @@ def first_and_last_targets(tables: Tables) -> Finding:
         for name, column in (("[CLS]", "cls"), ("stops and commas", "punct"))
     )
     heads = len(tables.surface) * (len(first) + len(last)) // depth
-    return Finding(value, heads, _measures(units), control="uniform heads: no difference")
+    return Finding(value, heads, drawn_measures(units), control="uniform heads: no difference")
 
 
 def separator_gradients(tables: Tables) -> Finding:
-    """CL5: gradients on [SEP] over those on other words, layer by layer."""
+    """CL5: gradients on [SEP] divided by those on other words, by layer."""
     if tables.gradients is None:
         return untestable("no gradients")
-    groups = {name: _grid(part, "importance") for name, part in tables.gradients.groupby("group")}
-    seps, others = (_drawn_means(groups[name]) for name in ("sep", "other"))  # the same draws of heads
+    groups = {name: head_grid(part, "importance") for name, part in tables.gradients.groupby("group")}
+    seps, others = (drawn_layer_means(groups[name]) for name in ("sep", "other"))  # with the same draws
     units = {
         f"layer {layer}": seps[:, layer] / others[:, layer]
-        for layer in _band(len(groups["sep"]), FROM_MIDDLE)
+        for layer in layers_within(len(groups["sep"]), FROM_MIDDLE)
     }
     value = ", ".join(f"{name} {draws[0]:.2f}" for name, draws in units.items())
     return Finding(
-        f"[SEP] over other words: {value}", groups["sep"].shape[1], _measures(units), control="alike: 1"
+        f"[SEP] over other words: {value}", groups["sep"].shape[1], drawn_measures(units), control="alike: 1"
     )
 
 
@@ -96,19 +97,19 @@ def broad_heads(tables: Tables) -> Finding:
     """CL6: how much higher the entropy of the first layers is than that of the middle ones."""
     if tables.surface is None:
         return untestable("no surface patterns")
-    grid = _grid(tables.surface, "entropy")
-    means = _drawn_means(grid)
-    bands = [_band(len(grid), region) for region in (FIRST_SIXTH, MIDDLE)]
+    grid = head_grid(tables.surface, "entropy")
+    means = drawn_layer_means(grid)
+    bands = [layers_within(len(grid), region) for region in (FIRST_SIXTH, MIDDLE)]
     first, middle = (means[:, band].mean(axis=1) for band in bands)
     value = f"{first[0]:.2f} nats in the first, {middle[0]:.2f} in the middle layers"
-    measures = _measures({"": first - middle})
+    measures = drawn_measures({"": first - middle})
     return Finding(
         value, sum(map(len, bands)) * grid.shape[1], measures, control="uniform heads: no difference"
     )
 
 
 def heads_beat_offsets(tables: Tables) -> Finding:
-    """CL7: accuracy of the best head minus that of the best offset, relation by relation."""
+    """CL7: accuracy of the best head minus that of the best offset, by relation."""
     if tables.dependencies is None:
         return untestable("no dependencies")
     rows = tables.dependencies.set_index("relation").reindex(SPECIALISED).dropna(subset="accuracy")
@@ -150,7 +151,7 @@ def antecedents(tables: Tables, rule: str) -> Finding:
 
 
 def probes_differ(tables: Tables, first: str, second: str) -> Finding:
-    """CL11, CL12: accuracy of one probe minus that of another, or of the same on untrained layers (no second).
+    """CL11, CL12: accuracy of one probe minus that of another, or (without a second) minus its own on untrained layers.
 
     The interval is that of the paired t test over seeds.
     """
@@ -166,54 +167,40 @@ def probes_differ(tables: Tables, first: str, second: str) -> Finding:
     value = f"{one.mean():.1%} against {other.mean():.1%} ({len(difference)} seeds)"
     mean = pd.Series({"": difference.mean()})
     if len(difference) < 2:
-        return Finding(value, 1, _measures({"": difference.to_numpy()}))
+        return Finding(value, 1, drawn_measures({"": difference.to_numpy()}))
     low, high = stats.t.interval(0.95, len(difference) - 1, difference.mean(), stats.sem(difference))
     found = _against(mean, pd.Series({"": low}), pd.Series({"": high}), 0 * mean)
     return Finding(value, len(difference), *found, control=f"{second or UNTRAINED}: {other.mean():.1%}")
 
 
 def layers_cluster(tables: Tables) -> Finding:
-    """CL13: how much farther apart heads of different layers are than those of one layer, as a share."""
+    """CL13: the distance between heads of different layers relative to that within a layer, minus 1."""
     if tables.distances is None:
         return untestable("no distances")
     same = tables.distances["layer"] == tables.distances["other_layer"]
     within, between = (tables.distances.loc[rows, "distance"].mean() for rows in (same, ~same))
     heads = len(set(map(tuple, tables.distances[["other_layer", "other_head"]].to_numpy()))) + 1
     value = f"{within:.0f} within, {between:.0f} between layers (nats)"
-    measures = _measures({"": np.array([(between - within) / between])})
+    measures = drawn_measures({"": np.array([(between - within) / between])})
     return Finding(value, heads, measures, control="heads dealt to layers at random: none on average")
 
 
-def _band(depth: int, region: tuple[Fraction, Fraction]) -> list[int]:
-    """The layers whose relative depth lies in [start, stop), at least one."""
-    start, stop = (bound * depth for bound in region)
-    return [layer for layer in range(depth) if start <= layer < stop] or [int(start)]
-
-
-def _grid(table: pd.DataFrame, column: str) -> Float[np.ndarray, "layer head"]:
+def head_grid(table: pd.DataFrame, column: str) -> Float[np.ndarray, "layer head"]:
+    """A column of a table with one row per head, as layers x heads."""
     return table.pivot(index="layer", columns="head", values=column).to_numpy()
 
 
-def _drawn_means(grid: Float[np.ndarray, "layer head"]) -> Float[np.ndarray, "draw layer"]:
-    """Mean of every layer, first as it is, then of heads drawn with replacement within each layer."""
+def drawn_layer_means(grid: Float[np.ndarray, "layer head"]) -> Float[np.ndarray, "draw layer"]:
+    """Mean of every layer: first over all heads, then over heads drawn with replacement within each layer."""
     layers, heads = grid.shape
     drawn = np.random.default_rng(0).integers(heads, size=(DRAWS, layers, heads))
     means = np.take_along_axis(grid[None], drawn, axis=2).mean(axis=2)
     return np.concatenate([grid.mean(axis=1)[None], means])
 
 
-def _measures(units: dict[str, Float[np.ndarray, " replicate"]]) -> xr.DataArray:
-    return xr.DataArray(np.stack([*units.values()]), {"unit": [*units]}, ("unit", "replicate"))
-
-
 def _against(
     values: pd.Series, low: pd.Series, high: pd.Series, other: pd.Series
-) -> tuple[xr.DataArray, xr.DataArray | None]:
-    """Measures and limits of values minus others that are taken as known; no limits where the table has none."""
-    measures = _measures({str(name): np.array([value]) for name, value in (values - other).items()})
-    ends = pd.concat([low - other, high - other], axis=1)
-    known = ends.fillna({column: (values - other) for column in ends})  # all right or all wrong: no spread
-    limits = xr.DataArray(
-        known.to_numpy(float), {"unit": measures["unit"].values, "end": ["low", "high"]}, ("unit", "end")
-    )
-    return measures, limits
+) -> tuple[xr.DataArray, xr.DataArray]:
+    """Measures and limits of values minus others, which count as known."""
+    value, ends = values - other, ((end - other).fillna(values - other) for end in (low, high))
+    return with_limits(map(str, values.index), value, *ends)  # all right or all wrong: no spread

@@ -1,6 +1,6 @@
 """How much attention weights matter to masked-language modelling: gradients of its loss (Clark 2019, figure 3).
 
-The article released no code for this; what its text leaves open is settled as `gradient_importance` says.
+The article released no code for this; `gradient_importance` says how this study settles what the text leaves open.
 """
 
 from collections.abc import Sequence
@@ -28,19 +28,19 @@ from analysis.texts.examples import Example
 
 # The groups of attended tokens and the sieves that mark them.
 GROUPS = {"cls": "cls", "sep": "sep", "punct": "stops", "other": "content"}
-MASKED, RANDOM = 0.8, 0.1  # of the chosen tokens; the rest stay as they are (BERT)
+MASKED, RANDOM = 0.8, 0.1  # of the chosen tokens; the rest do not change (BERT)
 UNLABELLED = -100
 LOSSES = ("mean", "sum")
-HIDDEN = 0.15  # of the word pieces, while a head is trained (BERT)
-LEARNING_RATE, BATCH_SIZE = 3e-3, 128  # of training a head: hidden tokens in a step
+HIDDEN = 0.15  # of the word pieces, for training a head (BERT)
+LEARNING_RATE, BATCH_SIZE = 3e-3, 128  # for training a head; the batch counts hidden tokens
 OWN, TRAINED = "head of the checkpoint", "head trained here, encoder frozen"
 
 
 class Head(torch.nn.Module):
-    """A masked-language head as BERT's: a transform, then the word embeddings as decoder, which stay as they are.
+    """A masked-language head like BERT's: a transform, then the frozen word embeddings as decoder.
 
-    It decodes into `vocabulary`, the ids of the word pieces that its text holds; its bias begins as the logarithm
-    of their `frequencies`.
+    It decodes into `vocabulary`, the ids of the word pieces in its text; its bias starts as the logarithm of their
+    `frequencies`.
     """
 
     def __init__(
@@ -64,11 +64,9 @@ class Head(torch.nn.Module):
         return linear(self.transform(hidden), self.decoder, self.bias)
 
     def targets(self, ids: Int[Tensor, " position"]) -> Int[Tensor, " position"]:
-        """Places of token ids in the vocabulary; raises InputError for one that it lacks."""
+        """Positions of token ids in the vocabulary; raises InputError for an id that is not in it."""
         if not torch.isin(ids, self.vocabulary).all():
-            raise InputError(
-                "the text holds word pieces that the head has not seen: train it on the same text"
-            )
+            raise InputError("the text has word pieces that the head has not seen: train it on the same text")
         return torch.searchsorted(self.vocabulary, ids)
 
 
@@ -84,7 +82,7 @@ class LanguageModel:
 
     @property
     def origin(self) -> str:
-        """Where the head is from, as tables and figures say it."""
+        """Where the head comes from, in the words of tables and figures."""
         return OWN if self.head is None else TRAINED
 
     def predict(
@@ -108,11 +106,11 @@ def language_model(
     device: str = "cpu",
     progress: bool = True,
 ) -> LanguageModel:
-    """An encoder with the masked-language head of its checkpoint; one that has none gets a head trained here.
+    """An encoder with the masked-language head of its checkpoint; if it has none, a head is trained here.
 
-    Such a head is trained on the examples, 15 % of whose tokens are hidden, while the encoder and its word
-    embeddings, which decode, stay as they are; it knows the word pieces of the examples only. Raises InputError for
-    an encoder without a mask token, and where a head must be trained without examples or epochs.
+    Training hides 15 % of the tokens of the examples. The encoder and its word embeddings, which serve as decoder, are
+    frozen; the head knows only the word pieces of the examples. Raises InputError for an encoder without a mask token,
+    and if a head must be trained without examples or epochs.
     """
     found = load_language_model(name, device)
     encoder = load_encoder(name, device) if found is None else found
@@ -131,10 +129,10 @@ def language_model(
 def trained_head(
     encoder: Encoder, sequences: Sequence[Layout], epochs: int, seed: int, progress: bool = True
 ) -> Head:
-    """A masked-language head for a frozen encoder, the same for the same seed (AdamW, falling learning rate)."""
+    """A masked-language head for a frozen encoder; the same seed gives the same head (AdamW, falling learning rate)."""
     hidden = [
         masked(layout, encoder, HIDDEN, seed - 1) for layout in sequences
-    ]  # not the masks analysed later
+    ]  # differ from the masks of the analysis
     pieces = np.concatenate([layout.input_ids[layout.text >= 0] for layout in sequences])
     known = torch.from_numpy(pieces).unique(return_counts=True)
     states, labels = _states(encoder, hidden, progress)
@@ -158,7 +156,7 @@ def trained_head(
 def _states(
     encoder: Encoder, hidden: Sequence[Masked], progress: bool
 ) -> tuple[Float[Tensor, "position hidden"], Int[Tensor, " position"]]:
-    """The encoder's last hidden states at all hidden tokens, and the tokens."""
+    """The encoder's last hidden states at all hidden tokens, and these tokens."""
     states, labels = [], []
     with tqdm(total=len(hidden), desc="hidden states", unit="sequence", disable=not progress) as bar:
         for indices in batches([layout for layout, _ in hidden]):
@@ -174,11 +172,11 @@ def _states(
 def masked(
     layout: Layout, encoder: Encoder, probability: float | int, seed: int
 ) -> tuple[Layout, Int[np.ndarray, " token"]]:
-    """A sequence with some of its tokens hidden, and the labels: the hidden token's id there, -100 elsewhere.
+    """A sequence with some hidden tokens, and the labels: the id of a hidden token, -100 elsewhere.
 
-    A proportion `probability` of the word pieces, at least one, is chosen, never a special token; 80 % of them
-    become [MASK], 10 % a random token, 10 % stay (BERT). With probability 0 nothing is hidden and every word piece
-    has its label. The choice depends on the seed and the sequence's id alone.
+    A proportion `probability` of the word pieces is chosen, at least one and never a special token. Of these, 80 %
+    become [MASK], 10 % a random token, and 10 % do not change (BERT). With probability 0, nothing is hidden and every
+    word piece has its label. The choice depends only on the seed and the sequence's id.
     """
     candidates = np.flatnonzero(layout.text >= 0)
     labels = np.full(len(layout), UNLABELLED)
@@ -221,14 +219,14 @@ def gradient_importance(
 ) -> xr.DataArray:
     """|dL/d attention| of every sequence, group of attended tokens, layer and head (Clark 2019, figure 3).
 
-    L is the cross-entropy (nats) of one sequence's hidden tokens, their mean or their `sum`; the value is the mean
-    over rows (all tokens) and the columns of a group: `cls`, `sep`, `punct` (full stops and commas) and `other` (none
-    of them), as the model sees them, hidden tokens as [MASK]. `mask_probability=0` hides nothing and takes the loss
-    at every word piece. `times_attention` multiplies each gradient by its weight. Every sequence has its own
-    gradient, whatever the batch. NaN where a group is absent. Coordinates `loss` (nats, mean) and `accuracy`
-    (proportion of the hidden tokens that are guessed) go with the values. Settled here, since the article says only
-    "magnitude": the absolute value, the groups' means, and [CLS] apart from the other tokens. Raises InputError for
-    values out of range.
+    L is the cross-entropy (nats) of the hidden tokens of one sequence, their mean or their `sum`. The value is the mean
+    over rows (all tokens) and over the columns of a group: `cls`, `sep`, `punct` (full stops and commas) and `other`
+    (the rest), as the model sees them, with hidden tokens as [MASK]. `mask_probability=0` hides nothing and takes the
+    loss at every word piece. `times_attention` multiplies each gradient by its weight. Every sequence has its own
+    gradient, whatever the batch. NaN if a group is absent. The coordinates `loss` (nats, mean) and `accuracy`
+    (proportion of hidden tokens that the model guesses) belong to the values. The article says only "magnitude"; this
+    study takes the absolute value and the groups' means, and keeps [CLS] apart from the other tokens. Raises InputError
+    for values out of range.
     """
     if not 0 <= mask_probability < 1:
         raise InputError(f"mask_probability is {mask_probability}: give a proportion from 0 to below 1")
@@ -267,7 +265,7 @@ def _attention_gradients(
     owner = chosen.nonzero()[:, 0]
     counts = chosen.sum(1)
     weights = 1 / counts[owner] if loss == "mean" else torch.ones_like(entropies)
-    # The sum over sequences: a mean would divide each one's gradient by the size of its batch.
+    # Take the sum over sequences: a mean would divide each sequence's gradient by the size of its batch.
     gradients = torch.autograd.grad((entropies * weights).sum(), maps)
     right = (logits.argmax(1) == targets).float()
     fit = torch.zeros(len(batch), 2, device=logits.device)
@@ -280,7 +278,7 @@ def _attention_gradients(
 def _group_means(
     gradients: Sequence[Float[Tensor, "batch head token token"]], batch: Sequence[Layout]
 ) -> Float[np.ndarray, "batch group layer head"]:
-    """Mean over the pairs that each group's sieve marks; the sieves leave padding out."""
+    """Mean over the pairs that each group's sieve marks; the sieves do not mark padding."""
     sieves = {group: SIEVES[sieve] for group, sieve in GROUPS.items()}
     contraction, units = stack([Scored(layout, {}) for layout in batch], sieves, gradients[0].device)
     means = torch.stack([contraction(layer) for layer in gradients], dim=2).cpu().numpy()

@@ -19,8 +19,8 @@ COREFERENCE, TO_ANTECEDENT = "coreference", "mention to antecedent"
 class HeadExample(NamedTuple):
     """Words, the attention of one head between them (each row sums to 1), and the arcs of one relation.
 
-    `arcs` has rows of (word that attends, word attended to), both from 0, as the gold annotation and the head's
-    direction have them.
+    `arcs` has rows of (attending word, attended word), both from 0, according to the gold annotation and the direction
+    of the head.
     """
 
     relation: str
@@ -42,9 +42,9 @@ def head_examples(
 ) -> list[HeadExample]:
     """For each row of a `dependency_table`, its head on the first sentence of a suitable length with the relation.
 
-    The first, not the best: whether the head is right there plays no part. `lengths` are the fewest and most words;
-    where no sentence is suitable, the shortest is taken. Source: Clark 2019, Figure 5; departure: [CLS] and [SEP] are
-    masked, as they are for the accuracy.
+    It takes the first sentence, not the best: whether the head is right does not count. `lengths` are the fewest and
+    most words; if no sentence is suitable, the shortest is taken. Source: Clark 2019, Figure 5; departure: [CLS] and
+    [SEP] are masked, as for the accuracy.
     """
     found = []
     for row in table.itertuples():
@@ -70,10 +70,11 @@ def coreference_examples(
     distances: tuple[int, int] = (4, 10),
     rows: str = "mean",
 ) -> list[HeadExample]:
-    """For each head of `held_out_systems`, the first excerpt whose mention has its antecedent a few words before.
+    """For each head of `held_out_systems`, the first excerpt in which a mention has its antecedent a few words before.
 
-    The first, not the best. `distances` are the fewest and most words between both head words; where no text has such a
-    mention there is no example. The excerpt reaches one word beyond both. Rows are divided by their sum over it.
+    It takes the first excerpt, not the best. `distances` are the fewest and most words between both head words; if no
+    text has such a mention, there is no example. The excerpt extends one word beyond both. Each row is divided by its
+    sum over the excerpt.
     """
     place = next(_antecedents(texts, distances), None)
     if place is None:
@@ -94,7 +95,7 @@ def coreference_examples(
 def between_words(
     attention: Float[np.ndarray, "position position"],
 ) -> Float[np.ndarray, "word word"]:
-    """Attention without that to and from [CLS] (first) and [SEP] (last), each row divided by its sum."""
+    """Attention without [CLS] (first) and [SEP] (last) as rows and columns; each row is divided by its sum."""
     return rescaled(attention[1:-1, 1:-1])
 
 
@@ -104,7 +105,7 @@ def rescaled(attention: Float[np.ndarray, "word word"]) -> Float[np.ndarray, "wo
 
 
 def _antecedents(texts: Texts, distances: tuple[int, int]) -> Iterator[tuple[int, int, int]]:
-    """Text, head word of a mention and head word of its nearest antecedent, for those at a suitable distance."""
+    """Text, head word of a mention and head word of its nearest antecedent, at a suitable distance."""
     for number, text in enumerate(texts.documents):
         heads = text.mentions["head"].to_numpy()
         gold = preceding(text) & same_chain(text)

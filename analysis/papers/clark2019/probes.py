@@ -20,16 +20,16 @@ ALIGNMENTS = ("fixed", "original")
 LEARNING_RATE = 0.002
 HIDDEN = 256  # units of the distance probe
 NEAR = (0, -1, 1, -2, 2)  # offsets that the distance probe has an indicator of
-POOL = 512  # sentences, in the order of the file, that batches of similar length are made of
+POOL = 512  # consecutive sentences of the file from which batches of similar length are made
 PADDED = -1  # the gold head of a place that no word fills
 
 Logits = Float[Tensor, "seed batch word candidate"]
 
 
 class Parses(NamedTuple):
-    """Sentences with their gold heads (0 is ROOT, else from 1) and word vectors; what was left out is counted.
+    """Sentences with their gold heads (0 is ROOT, words count from 1), word vectors, and counts of what is left out.
 
-    `words` are the rows of the treebank that the sentences kept are made of, in their order.
+    `words` are the rows of the treebank for these sentences, in their order.
     """
 
     pieces: list[Words]
@@ -54,10 +54,10 @@ def parses(
 
 
 class Features(NamedTuple):
-    """What probes see of a batch: vectors of the words, zero where there is none, and attention between words.
+    """What probes see of a batch: vectors of the words (zero after the last word) and attention between words.
 
-    `attention` has at place (i, j) what word i pays to word j by every head, then what j pays to i; word 0 is [CLS],
-    the one after a sentence's last is [SEP]. It is None for probes that see none.
+    At (i, j), `attention` holds the attention from word i to word j of every head, then the attention from j to i.
+    Position 0 is [CLS]; the position after a sentence's last word is [SEP]. It is None for probes without attention.
     """
 
     lengths: Int[Tensor, " batch"]
@@ -70,7 +70,7 @@ class Features(NamedTuple):
         return torch.arange(self.vectors.shape[1] + 1, device=self.lengths.device) <= self.lengths[:, None]
 
     def part(self, chosen: slice) -> "Features":
-        """Some sentences of the batch, padded no more than they need."""
+        """Some sentences of the batch, padded to the longest of them."""
         longest = int(self.lengths[chosen].max())
         attention = self.attention
         if attention is not None:
@@ -79,10 +79,10 @@ class Features(NamedTuple):
 
 
 class Probe(nn.Module):
-    """A classifier of each word's head among ROOT and the words of its sentence, several seeds side by side.
+    """A classifier of each word's head among ROOT and the words of its sentence, for several seeds at once.
 
-    Seeds differ in the initial weights alone: all see the same sentences in the same order, and since their losses
-    are added and Adam treats every weight by itself, they are trained as if each were alone.
+    Seeds differ only in their initial weights: all see the same sentences in the same order. The losses of the seeds
+    are added, and Adam treats every weight by itself, so each seed trains as if it were alone.
     """
 
     def __init__(self, seeds: Sequence[int]):
@@ -90,7 +90,7 @@ class Probe(nn.Module):
         self.generators = [torch.Generator().manual_seed(seed) for seed in seeds]
 
     def glorot(self, *shape: int) -> nn.Parameter:
-        """Weights for every seed, uniform as Glorot and Bengio (2010) have it (the last two sizes are the fans)."""
+        """Uniform random weights for every seed, after Glorot and Bengio 2010; the last two sizes are the fans."""
         fan_in, fan_out = (shape[-1], shape[-1]) if len(shape) < 2 else shape[-2:]
         bound = (6 / (fan_in + fan_out)) ** 0.5
         drawn = [torch.rand(shape, generator=generator) * 2 * bound - bound for generator in self.generators]
@@ -119,9 +119,9 @@ class AttentionProbe(Probe):
 class AttentionWordsProbe(Probe):
     """The same, but the weights of a pair are an affine function of the two words' vectors.
 
-    The pair of a word with ROOT has the bias alone. The released code appends that pair last where ROOT comes
-    first: with `alignment` "original" a candidate has the vector of the word after it, ROOT that of the first word,
-    and the last word the bias. Source: Clark 2019, 5; departure: alignment "fixed".
+    The pair of a word with ROOT has only the bias. The released code puts this pair last, though ROOT is the first
+    candidate. With `alignment` "original", each candidate therefore has the vector of the word after it, ROOT has the
+    vector of the first word, and the last word has only the bias. Source: Clark 2019, 5; departure: alignment "fixed".
     """
 
     def __init__(self, features: int, dimension: int, seeds: Sequence[int], alignment: str = "fixed"):
@@ -136,11 +136,12 @@ class AttentionWordsProbe(Probe):
         dependent, candidate = self.of_pair[:, :dimension], self.of_pair[:, dimension:]
         own = nn.functional.pad(seen.vectors, (0, 0, 1, 1))
         paired, other = candidates_of_pairs(seen, self.alignment)
-        # Attention of a pair read from the candidate's side has the two directions exchanged.
+        # Seen from the candidate, the two directions of a pair are exchanged.
         exchanged = torch.cat(candidate.chunk(2, dim=-1)[::-1], dim=-1)
         weights = [self.bias[:, None, None].expand(-1, *own.shape[:2], -1), own @ dependent[:, None]]
         weights.append(other @ exchanged[:, None])
-        # Every place's weights, of all seeds, times the attention of its pairs: (batch, position, position, 3 seeds).
+        # The weights of every position, for all seeds, times the attention of its pairs:
+        # (batch, position, position, 3 times seeds).
         bias, of_dependent, of_candidate = (seen.attention @ torch.cat(weights).movedim(0, -1)).chunk(
             3, dim=-1
         )
@@ -166,7 +167,7 @@ def candidates_of_pairs(
 def with_root(
     logits: Float[Tensor, "seed batch position position"], root: Float[Tensor, "seed two one"], seen: Features
 ) -> Logits:
-    """Logits of all words' candidates, that of ROOT made of those of [CLS] and [SEP]; -inf where there is no word."""
+    """Logits of all candidates of every word, -inf after the last word; ROOT's come from [CLS] and [SEP]."""
     rows = logits[:, :, 1:-1]
     last = (seen.lengths + 1)[None, :, None, None].expand(*rows.shape[:3], 1)
     of_root = root[:, None, :1] * rows[..., :1] + root[:, None, 1:] * rows.gather(-1, last)
@@ -230,10 +231,10 @@ def batches_of(
     seed: int | None = None,
     shown: str = "",
 ) -> Iterator[tuple[list[int], Features, Int[Tensor, "batch word"]]]:
-    """Indices of sentences of similar length, their features and gold heads; maps live as long as their batch.
+    """Indices of sentences of similar length, their features and gold heads; one batch of maps is in memory at a time.
 
-    Sentences come in the order of the file but for pools of POOL, whose batches come in random order with a `seed`.
-    A progress bar called `shown` counts them, if it has a name.
+    Pools of POOL sentences follow the order of the file. With a `seed`, the batches of a pool come in random order.
+    A progress bar named `shown` counts the sentences; an empty name hides it.
     """
     rng = np.random.default_rng(seed)
     with tqdm(total=len(data.pieces), desc=shown, unit="sentence", disable=not shown) as bar:
@@ -261,7 +262,7 @@ def _features(
 
 
 def _attention(encoder: Encoder, batch: Sequence[Words]) -> Float[Tensor, "batch position position feature"]:
-    """Word maps of all heads, both directions, heads last (see `Features`)."""
+    """Attention between words in both directions, heads last (see `Features`)."""
     layers: list[Tensor] = []
     read_batch(encoder, batch, lambda _, maps: layers.append(maps))
     maps = torch.cat(layers, dim=1).permute(0, 2, 3, 1)
@@ -279,16 +280,15 @@ def train(
     seed: int = 0,
     progress: bool = True,
 ) -> None:
-    """Trains all probes side by side in one pass: each batch's attention is computed once, and forgotten.
+    """Trains all probes in one pass; the attention of each batch is computed once and not kept.
 
     Adam, the summed cross-entropy over ROOT and the words of a sentence, one epoch. The encoder reads `batch`
     sentences of similar length at a time, each update of the probes `step` of them. Source: Clark 2019, 5 (`step` 1,
     sentences in the order of the file).
     """
-    # One optimiser per probe would do the same: Adam looks at each weight by itself.
-    optimiser = torch.optim.Adam(
-        [weight for probe in probes.values() for weight in probe.parameters()], learning_rate
-    )
+    # One optimiser per probe would give the same: Adam treats every weight by itself.
+    weights = [weight for probe in probes.values() for weight in probe.parameters()]
+    optimiser = torch.optim.Adam(weights, learning_rate)
     for indices, features, heads in batches_of(
         encoder, data, batch, attention, seed, "probes" if progress else ""
     ):

@@ -1,4 +1,4 @@
-"""The probing experiment: every probe trained on one treebank and scored on another, beside what needs no training."""
+"""The probing experiment: every probe is trained on one treebank and scored on another, next to untrained baselines."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -21,18 +21,17 @@ from analysis.papers.clark2019.probes import (
     predict,
     train,
 )
+from analysis.papers.clark2019.quantities import NO_ENCODER, ORIGINAL
 from analysis.papers.clark2019.vectors import word_vectors
 from analysis.scores.words import LIMIT
 
 ATTENTION, ATTENTION_WORDS = "attention", "attention + words"
 DISTANCES_WORDS, RIGHT_BRANCHING = "distances + words", "right-branching"
-NO_ENCODER = "none"
-ORIGINAL = ", original ROOT alignment"  # in the name of a probe that pairs words as the released code does
 COLUMNS = ["probe", "encoder", "seed", "uas", "uas_no_punct"]
 
 
 class Probing(NamedTuple):
-    """The table of all probes; sentences left out of training and scoring; what the word vectors are."""
+    """The table of all probes; the sentences left out of training and scoring; a description of the word vectors."""
 
     table: pd.DataFrame
     left_out: dict[str, dict[str, int]]
@@ -52,11 +51,11 @@ def probe_table(
 ) -> Probing:
     """Unlabelled attachment score of every probe, encoder and seed: the columns COLUMNS, a row for each.
 
-    `encoders` are read in turn, the first gives the word vectors where there is no `glove` file; the two treebanks
-    are those of `treebank.read_treebank`. uas counts all words, uas_no_punct those whose relation is not `punct`, as
-    proportions. Where a row has no seed or encoder, the probe knows none; names that end in ORIGINAL tell the alignment
-    of the released code. Source: Clark 2019, 5 and Table 3; `alignments` as in `probes.AttentionWordsProbe`, `step` as
-    in `probes.train`. Raises InputError for no encoder or seed, and for encoders that do not share a tokenizer.
+    `encoders` are read one after the other; the first gives the word vectors if there is no `glove` file. The two
+    treebanks are those of `treebank.read_treebank`. uas counts all words, uas_no_punct those whose relation is not
+    `punct`, as proportions. A row has no seed or encoder if its probe uses none; names that end in ORIGINAL mean the
+    alignment of the released code. Source: Clark 2019, 5 and Table 3; `alignments` as in `probes.AttentionWordsProbe`,
+    `step` as in `probes.train`. Raises InputError for no encoder or seed, and for encoders with different tokenizers.
     """
     if not encoders or not len(seeds):
         raise InputError("probes need an encoder and a seed: name at least one of each")
@@ -112,9 +111,9 @@ def _scores(
 
 
 def over_seeds(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
-    """Mean uas_no_punct of each probe with its two-sided t interval over seeds: what initial weights leave open.
+    """Mean uas_no_punct of each probe with its two-sided t interval over seeds, the uncertainty from initial weights.
 
-    Columns probe, encoder, seeds, mean, low, high; low and high are NaN for a single seed. The interval says nothing of
+    Columns probe, encoder, seeds, mean, low, high; low and high are NaN for a single seed. The interval does not cover
     other sentences.
     """
     found = (

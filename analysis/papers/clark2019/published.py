@@ -25,7 +25,7 @@ def surface_layers() -> pd.DataFrame:
     """Mean over the heads of each layer of BERT-base (Clark 2019, figures 2 and 4), read off the figures.
 
     Columns layer, the proportions cls, sep, punct, rest_sep, sep_sep (within 0.015), and entropy, entropy_cls
-    (nats, within 0.08), as `surface_table` calls them.
+    (nats, within 0.08), with the names in `surface_table`.
     """
     return pd.read_csv(FOLDER / "published_layers.csv")
 
@@ -33,7 +33,7 @@ def surface_layers() -> pd.DataFrame:
 def specialists() -> pd.DataFrame:
     """How many heads of BERT-base have more than half of their attention on the previous or next token (3.1).
 
-    Columns statistic, heads and layers (once for each head, separated by blanks) as the article's text has them,
-    figure_heads and figure_layers as the figure of the authors' notebook shows them, of (all heads of the encoder).
+    Columns statistic, heads and layers (once for each head, separated by blanks) from the text of the article,
+    figure_heads and figure_layers from the figure in the authors' notebook, of (all heads of the encoder).
     """
     return pd.read_csv(FOLDER / "published_specialists.csv")

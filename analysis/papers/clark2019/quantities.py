@@ -1,4 +1,4 @@
-"""What the companion study found beside what Clark 2019 published for BERT-base: another model on other data."""
+"""The results of this study next to those that Clark 2019 published for BERT-base: another model on other data."""
 
 from collections.abc import Iterator
 
@@ -12,26 +12,26 @@ from analysis.texts.chains import KINDS
 COLUMNS = ["part", "quantity", "bert_base_published", "this_encoder", "unit"]
 TARGETS = {"sep": "[SEP]", "cls": "[CLS]", "punct": "full stops and commas"}
 PERCENT, DEPTH = "% of attention", "% of depth"
-# Our systems that Table 2 has; its nearest mention is, by its values, the nearest on either side.
+# Our systems that Table 2 has too; by its values, its nearest mention is the nearest on either side.
 SYSTEMS = {"nearest, either side": "Nearest", "head match": "Head match", "rule-based": "Rule-based"}
-BEST_HEAD = "best head among"  # the beginning of the names of several: the article does not say what its head is among
+BEST_HEAD = "best head among"  # starts several names; the article does not say among what its head chooses
 THEIR_HEAD = "BERT head 4-3"
-WORDS, GLOVE = "words", "GloVe"  # what the names of probes call word vectors, here and in Table 3
-ORIGINAL = ", original ROOT alignment"  # of the published probes too
+WORDS, GLOVE = "words", "GloVe"  # word vectors in the names of probes, here and in Table 3
+ORIGINAL = ", original ROOT alignment"  # ends the names of probes that pair words as the released code does
 NO_ENCODER = "none"
-BOTH_HALVES = "both halves in turn"  # where the cross-fitted heads are scored
-UNTRAINED = "random layers"  # how the names of untrained encoders end
+BOTH_HALVES = "both halves in turn"  # value of `scored_on` for cross-fitted heads
+UNTRAINED = "random layers"  # the end of the names of untrained encoders
 Row = tuple[str, float, float, str]
 
 
 def summary_table(
     surface: pd.DataFrame, dependencies: pd.DataFrame, coreference: pd.DataFrame, probes: pd.DataFrame
 ) -> pd.DataFrame:
-    """Quantities of Clark 2019 as published and as found here, one a row: the columns COLUMNS.
+    """Quantities of Clark 2019 as published and as found here, a row each: the columns COLUMNS.
 
     The tables are the saved ones: `surface.surface_table`, `attachment.dependency_table`,
-    `antecedents.held_out_systems` and `probing.probe_table`. NaN stands where one side has no such value. Heads are
-    chosen on other data than they are scored on here, and on the same in the article.
+    `antecedents.held_out_systems` and `probing.probe_table`. NaN if one side has no such value. Here, heads are chosen
+    and scored on different data; the article uses the same data for both.
     """
     parts = {
         "heads on neighbours": _specialists(surface),
@@ -47,8 +47,8 @@ def summary_table(
 def systems_beside_published(systems: pd.DataFrame) -> pd.DataFrame:
     """Table 2: our accuracies in percent, then BERT-base's on CoNLL-2012 (columns BERT-base ...), by kind of mention.
 
-    `systems` is that of `antecedents.held_out_systems`. NaN where the article has no such system; its head, which does
-    not say what it chooses among, stands beside every reading of ours.
+    `systems` is that of `antecedents.held_out_systems`. NaN if the article has no such system. The article does not say
+    what its head chooses among, so its value stands next to every reading of ours.
     """
     theirs = published.clark("coreference").set_index("system")[["all", *KINDS]].add_prefix("BERT-base ")
     names = [THEIR_HEAD if name.startswith(BEST_HEAD) else SYSTEMS.get(name) for name in systems["system"]]
@@ -59,8 +59,8 @@ def systems_beside_published(systems: pd.DataFrame) -> pd.DataFrame:
 def probes_beside_published(probes: pd.DataFrame) -> pd.DataFrame:
     """Table 3: our accuracies without punctuation in percent (mean over seeds), then BERT-base's with GloVe vectors.
 
-    Columns probe, encoder, seeds, this_encoder, bert_base_published; `probes` is that of `probing.probe_table`. NaN
-    where the article has no such probe.
+    Columns probe, encoder, seeds, this_encoder, bert_base_published; `probes` is that of `probing.probe_table`. NaN if
+    the article has no such probe.
     """
     theirs = published.clark("probes").set_index(["probe", "encoder"])["uas"]
     scores = probes.groupby(["probe", "encoder"], sort=False)["uas_no_punct"]
@@ -78,9 +78,8 @@ def linguistic_heads(
 ) -> pd.DataFrame:
     """The heads that find a relation better than position does, or antecedents best: layer, head, what they find.
 
-    `dependencies` is that of `attachment.dependency_table`: relations with p_adjusted < `alpha` and a head ahead of the
-    offset count. `coreference` holds the saved readings of `antecedents.antecedent_table`, of which the
-    cross-fitted heads count.
+    From `attachment.dependency_table`, relations count if p_adjusted < `alpha` and the head exceeds the offset.
+    `coreference` holds the saved readings of `antecedents.antecedent_table`; only the cross-fitted heads count.
     """
     ahead = (dependencies["p_adjusted"] < alpha) & (
         dependencies["accuracy"] > dependencies["offset_accuracy"]
@@ -111,7 +110,7 @@ def _specialists(surface: pd.DataFrame) -> Iterator[Row]:
 
 
 def _layers(surface: pd.DataFrame) -> Iterator[Row]:
-    """Extremes of layer means (sections 3.2 and 3.3), and how deep the layers lie."""
+    """Extremes of layer means (sections 3.2 and 3.3), and the depth of their layers."""
     theirs = published.surface_layers().set_index("layer")
     ours = surface.drop(columns="head").groupby("layer").mean()
     for statistic, target in TARGETS.items():
@@ -131,7 +130,7 @@ def _depth(means: pd.Series, layer: int) -> float:
 def _dependencies(dependencies: pd.DataFrame) -> Iterator[Row]:
     """The relations of Table 1: accuracies of the best head and of the best offset, in percent of the arcs.
 
-    Where the authors' notebook prints another value than the article, both stand there.
+    If the authors' notebook prints another value than the article, both are given.
     """
     ours = dependencies.set_index("relation")
     counterparts = {theirs: name for name, theirs in STANFORD.items()}
@@ -168,7 +167,7 @@ def _probes(probes: pd.DataFrame) -> Iterator[Row]:
 
 
 def _kind(encoder: str) -> str:
-    """What Table 3 has in the place of an encoder of ours."""
+    """The counterpart in Table 3 of an encoder of ours."""
     if encoder == NO_ENCODER:
         return NO_ENCODER
     return UNTRAINED if encoder.endswith(UNTRAINED) else "BERT-base"

@@ -1,4 +1,4 @@
-"""What the figures show, in one or two sentences each, made from the numbers of their tables."""
+"""What the figures show, in one or two sentences each, computed from their tables."""
 
 import pandas as pd
 
@@ -10,7 +10,7 @@ NEIGHBOURS = ("previous", "next")
 
 
 def most_attended(table: pd.DataFrame, reference: pd.DataFrame) -> str:
-    """Which of [CLS], [SEP] and punctuation has most attention, and in which layer, beside BERT-base.
+    """Which of [CLS], [SEP] and punctuation has most attention, in which layer, next to BERT-base.
 
     `table` is that of `surface_table`, `reference` that of `published.surface_layers`.
     """
@@ -26,7 +26,7 @@ def most_attended(table: pd.DataFrame, reference: pd.DataFrame) -> str:
 
 
 def neighbour_heads(table: pd.DataFrame, majority: float, published: pd.DataFrame) -> str:
-    """How many heads specialise in a neighbour; that of `surface_table` and of `published.specialists`."""
+    """How many heads specialise in a neighbour; from the tables of `surface_table` and `published.specialists`."""
     theirs = published.set_index("statistic")["heads"]
     parts = [
         f"{counted(int((table[column] > majority).sum()), 'head')} for the {column} token (BERT-base: {theirs[column]})"
@@ -36,7 +36,7 @@ def neighbour_heads(table: pd.DataFrame, majority: float, published: pd.DataFram
 
 
 def missing_kinds(exemplars: dict[str, tuple[int, int] | None]) -> str:
-    """Which patterns have a head and which have none; that of `exemplars`."""
+    """Which patterns have a head and which have none; from `exemplars`."""
     shown = [f"{kind} ({at[0]}-{at[1]})" for kind, at in exemplars.items() if at is not None]
     none = [kind for kind, at in exemplars.items() if at is None]
     text = f"The strongest heads (layer-head) are those for {listed(shown)}."
@@ -44,7 +44,7 @@ def missing_kinds(exemplars: dict[str, tuple[int, int] | None]) -> str:
 
 
 def broadest_layer(table: pd.DataFrame, uniform: float) -> str:
-    """Where attention is broad and where narrow; that of `surface_table`, entropy of uniform attention (nats)."""
+    """Where attention is broad and where narrow; from `surface_table` and the entropy of uniform attention (nats)."""
     means = table.groupby("layer")["entropy"].mean()
     return (
         f"Attention is broadest in layer {means.idxmax()} ({means.max():.1f} of at most {uniform:.1f} nats) and "
@@ -53,7 +53,7 @@ def broadest_layer(table: pd.DataFrame, uniform: float) -> str:
 
 
 def gradient_ratios(slopes: pd.DataFrame) -> str:
-    """How much attention to special tokens matters; columns layer, group, importance, as of `gradient_table`."""
+    """How much attention to special tokens matters; `slopes` has the columns of `gradient_table`."""
     wide = slopes.pivot(index="layer", columns="group", values="importance")
     ratios = wide[[*GROUPS]].div(wide["other"], axis=0)
     parts = [
@@ -64,7 +64,7 @@ def gradient_ratios(slopes: pd.DataFrame) -> str:
 
 
 def layers_alike(within: float, between: float, p: float, alpha: float = 0.05) -> str:
-    """Whether heads of one layer attend more alike; mean distances as shares of the largest possible."""
+    """Whether heads of one layer attend more alike; mean distances are shares of the largest possible distance."""
     verdict = "are more alike than" if p < alpha else "are not shown to be more alike than"
     return (
         f"Heads of one layer {verdict} heads of two: mean distance {within:.3f} within, {between:.3f} between layers "
@@ -73,7 +73,7 @@ def layers_alike(within: float, between: float, p: float, alpha: float = 0.05) -
 
 
 def heads_against_offsets(table: pd.DataFrame, alpha: float) -> str:
-    """In how many relations the best head beats the best offset; that of `dependency_table`."""
+    """In how many relations the best head beats the best offset; from the table of `dependency_table`."""
     decided = table["p_adjusted"] < alpha
     gain = table["accuracy"] - table["offset_accuracy"]
     ahead, behind = decided & (gain > 0), decided & (gain < 0)
@@ -86,7 +86,7 @@ def heads_against_offsets(table: pd.DataFrame, alpha: float) -> str:
 
 
 def linguistic_layers(linguistic: pd.DataFrame, clusters: pd.DataFrame) -> str:
-    """How many heads find relations or antecedents, and where; that of `linguistic_heads`, all heads with layers."""
+    """How many heads find relations or antecedents, and where; from `linguistic_heads` and all heads with layers."""
     if linguistic.empty:
         return f"None of {len(clusters)} heads finds a relation better than position does, or antecedents."
     layers = sorted(linguistic["layer"].unique())
@@ -99,7 +99,7 @@ def linguistic_layers(linguistic: pd.DataFrame, clusters: pd.DataFrame) -> str:
 
 
 def best_offset(offsets: pd.DataFrame) -> str:
-    """The relation that position alone predicts best; that of `best_offsets`, frequent relations."""
+    """The relation that position alone predicts best; from `best_offsets` for frequent relations."""
     best = offsets.loc[offsets["accuracy"].idxmax()]
     over_half = (offsets["accuracy"] > 0.5).sum()
     side = "right" if best["offset"] > 0 else "left"
@@ -110,7 +110,7 @@ def best_offset(offsets: pd.DataFrame) -> str:
 
 
 def optimism(compared: pd.DataFrame) -> str:
-    """How much choosing and scoring on the same sentences adds; that of `beside_published`."""
+    """How much accuracy rises by choosing and scoring on the same sentences; from `beside_published`."""
     points = (compared["same_data"] - compared["held_out"]).dropna()
     return (
         f"Choosing the head on the sentences that are scored changes the accuracy by {signed(points.median())} points "
@@ -119,7 +119,7 @@ def optimism(compared: pd.DataFrame) -> str:
 
 
 def antecedents_found(systems: pd.DataFrame) -> str:
-    """The best rule and the best head; that of `held_out_systems`."""
+    """The best rule and the best head; from the table of `held_out_systems`."""
     heads = systems["layer"].notna()
     rule, head = (part.loc[part["all"].idxmax()] for part in (systems[~heads], systems[heads]))
     overlap = head["low"] <= rule["high"] and rule["low"] <= head["high"]
@@ -131,7 +131,7 @@ def antecedents_found(systems: pd.DataFrame) -> str:
 
 
 def probes_compared(summary: pd.DataFrame) -> str:
-    """The best probe, and what untrained layers and position alone reach; that of `over_seeds`."""
+    """The best probe, and the scores of untrained layers and of position alone; from the table of `over_seeds`."""
     best = summary.loc[summary["mean"].idxmax()]
     chain = summary.loc[summary["probe"] == "right-branching", "mean"].max()
     text = (

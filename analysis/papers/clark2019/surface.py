@@ -1,7 +1,7 @@
-"""Surface patterns of heads (Clark 2019, section 3): where attention goes, read off sieve bias scores.
+"""Surface patterns of heads (Clark 2019, section 3): where attention goes, computed from sieve bias scores.
 
-The score of a sieve whose cells all weigh the same is T / cells times the attention that falls on them, so that
-every share of the article follows from a stored score exactly, without another look at the attention.
+If all cells of a sieve have the same weight, its score is T / cells times the attention on these cells. So every share
+in the article follows exactly from a stored score, without reading attention again.
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.clark2019 import published
 from analysis.scores.extraction import extract
-from analysis.scores.maps import all_rows, first_row
+from analysis.scores.maps import cls_row_entropy, mean_row_entropy
 from analysis.scores.sieves import SIEVES
 from analysis.texts.examples import Example
 
-# Column of the table: the sieve that it is read off, and the rows that the article divides by.
+# Column of the table: its sieve, and the rows by which the article divides.
 SHARES = {
     "next": ("offset_+1", "all"),
     "previous": ("offset_-1", "all"),
@@ -31,10 +31,10 @@ SHARES = {
     "sep_sep": ("sep_to_sep", "sep"),
     "rest_sep": ("rest_to_sep", "rest"),
 }
-TARGETS = ["previous", "next", "self", "cls", "sep", "punct"]  # what all rows may attend to
-ENTROPIES = {"entropy": all_rows, "entropy_cls": first_row}
+TARGETS = ["previous", "next", "self", "cls", "sep", "punct"]  # possible targets of all rows
+ENTROPIES = {"entropy": mean_row_entropy, "entropy_cls": cls_row_entropy}
 COLUMNS = [*SHARES, *ENTROPIES]
-# What a head must be to stand for a pattern in a figure: the highest value of a column.
+# The condition for a head to show a pattern in a figure: the highest value of a column.
 EXEMPLARS = {
     "broad": "entropy",
     "next token": "next",
@@ -51,7 +51,7 @@ def surface_scores(
     segment_ids: str = "zeros",
     progress: bool = True,
 ) -> xr.DataArray:
-    """Sieve bias scores of the sieves that the surface patterns are read off, and both entropies (nats).
+    """Sieve bias scores for the surface patterns, and both entropies (nats).
 
     As `extract` gives them, with a coordinate `cells` (sequence, role): the token pairs that a sieve marks. Raises
     InputError as `extract` does. Source: Clark 2019, section 3, in whose released code all segment ids are 0.
@@ -76,12 +76,12 @@ def cells(layout: Layout) -> Int[np.ndarray, " role"]:
 def surface_shares(scores: xr.DataArray) -> xr.DataArray:
     """The shares and entropies of every sequence and head, from `surface_scores`; `statistic` names COLUMNS.
 
-    A share is the attention on the pairs of its sieve over the number of rows that the article divides by:
-    T; for sep_sep the [SEP] tokens, for rest_sep all others. `next` and `previous` are (T - 1) / T at most.
-    Where a sequence has no such pair the share is 0. Raises InputError for scores without coordinate cells.
+    A share is the attention on the pairs of its sieve, divided by the number of rows that the article counts: T; for
+    sep_sep the [SEP] tokens, for rest_sep all others. `next` and `previous` are at most (T - 1) / T. If a sequence has
+    no such pair, the share is 0. Raises InputError for scores without the coordinate cells.
     """
     if "cells" not in scores.coords:
-        raise InputError("the scores do not tell the cells of their sieves: make them with surface_scores")
+        raise InputError("the scores have no coordinate 'cells': compute them with surface_scores")
     parts = [_share(scores, sieve, rows) for sieve, rows in SHARES.values()]
     parts += [scores.sel(role=name, drop=True).reset_coords(drop=True) for name in ENTROPIES]
     joined = xr.concat(parts, xr.Variable("statistic", COLUMNS))
@@ -106,9 +106,9 @@ def surface_table(scores: xr.DataArray) -> pd.DataFrame:
 
 
 def uniform_values(scores: xr.DataArray) -> pd.Series:
-    """What a head that attends uniformly would have in each of COLUMNS, on the same sequences.
+    """The value of each of COLUMNS for a head that attends uniformly, on the same sequences.
 
-    Every such score is 1; the entropy is the mean of ln T.
+    Its scores are all 1; its entropy is the mean of ln T.
     """
     uniform = xr.ones_like(scores.isel(layer=0, head=0, drop=True)).where(scores["cells"] > 0)
     entropies = np.log(scores["tokens"]).expand_dims(role=[*ENTROPIES])
@@ -122,9 +122,9 @@ def layer_means(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def layers_beside_published(table: pd.DataFrame) -> pd.DataFrame:
-    """Layer means beside those that the article's figures show for BERT-base: another model on other text.
+    """Layer means next to those in the article's figures for BERT-base: another model on other text.
 
-    Columns layer, statistic, bert_base_published, this_encoder; missing where an encoder has no such layer. `table` is
+    Columns layer, statistic, bert_base_published, this_encoder; missing if an encoder has no such layer. `table` is
     that of `surface_table`.
     """
     theirs = published.surface_layers().set_index("layer")
@@ -134,10 +134,10 @@ def layers_beside_published(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def exemplars(table: pd.DataFrame) -> dict[str, tuple[int, int] | None]:
-    """The head, (layer, head), that shows each pattern of EXEMPLARS most (Clark 2019, figure 1); None without one.
+    """The head, (layer, head), that shows each pattern of EXEMPLARS most (Clark 2019, figure 1); None if there is none.
 
-    A head shows a target only where it attends to no other of TARGETS more; one that stands for an earlier pattern is
-    passed over.
+    A head shows a target only if it attends to no other of TARGETS more. A head that shows an earlier pattern is
+    skipped.
     """
     heads = table.set_index(["layer", "head"])
     most = heads[TARGETS].idxmax(axis=1)
@@ -163,8 +163,8 @@ def specialists(table: pd.DataFrame, threshold: float = 0.5) -> pd.DataFrame:
 
 
 def specialist_counts(table: pd.DataFrame, uniform: pd.Series, threshold: float = 0.5) -> pd.DataFrame:
-    """The specialists of each share: statistic, heads (how many), layers (where, once for each head), highest
-    (share of any head) and uniform (share of a head that attends uniformly).
+    """The specialists of each share: statistic, heads (how many), layers (of each head), highest (share of any head)
+    and uniform (share of a head that attends uniformly).
     """
     layers = {
         name: sorted(part["layer"]) for name, part in specialists(table, threshold).groupby("statistic")

@@ -1,6 +1,5 @@
 """Figures of surface patterns, gradients, entropies and head distances, after those of Clark 2019 (1 to 4 and 6)."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
@@ -13,12 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from analysis.figures.colours import BLUE, GREEN, ORANGE, SKY, VERMILION, WINE
 from analysis.figures.diagrams import attention_lines
-from analysis.figures.theme import BLUE, DOUBLE, GREEN, LAYER, ORANGE, SKY, VERMILION, WINE, titled
+from analysis.figures.theme import DOUBLE, LAYER, rows_of_axes
 
 SHARE = "proportion of attention"
 NATS = "entropy (nats)"
-# Columns of the surface table, panel by panel, and how each is drawn; marks differ so that they tell apart in grey.
+# Columns of the surface table by panel, and how they are drawn; the marks differ, so that they are distinct in grey.
 LOOKS = {
     "previous": {"label": "previous token", "color": BLUE, "marker": "<"},
     "next": {"label": "next token", "color": VERMILION, "marker": ">"},
@@ -53,23 +53,19 @@ def example_heads(
     maps: Mapping[str, Float[np.ndarray, "token token"] | None],
     tokens: Sequence[str],
     last: int = 14,
-    title: str = "",
 ) -> Figure:
-    """What heads attend to in one sequence: lines from each token (left) to those it attends to (right).
+    """Attention of heads in one sequence: lines from each token (left) to the tokens it attends to (right).
 
-    A panel per title, three in a row; one without a map says that no head is of that kind. Shown are the first token
+    A panel per title, three in a row; a panel without a map says that there is no such head. It shows the first token
     and the `last` ones; each row of attention is divided by its sum over them, and a line is as opaque as its weight.
     Source: Clark 2019, figure 1; departure: with [CLS].
     """
     shown = np.unique([0, *range(max(0, len(tokens) - last), len(tokens))])
     names = [tokens[position] for position in shown]
     if len(shown) < len(tokens):
-        names[0] += " …"  # what is left out
-    columns = min(len(maps), 3)
-    rows = math.ceil(len(maps) / columns)
-    size = (DOUBLE, rows * (0.135 * len(shown) + 0.45) + 0.3)
-    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
-    for axes, (name, attention) in zip(grid.flat, maps.items(), strict=False):
+        names[0] += " …"  # marks the tokens left out
+    figure, grid = rows_of_axes(len(maps), 3, 0.135 * len(shown) + 0.45, 0.3)
+    for axes, (name, attention) in zip(grid, maps.items(), strict=True):
         axes.set_title(name)
         if attention is None:
             axes.text(
@@ -79,22 +75,20 @@ def example_heads(
             continue
         cells = attention[np.ix_(shown, shown)]
         attention_lines(axes, cells / cells.sum(axis=1, keepdims=True), names)
-    for surplus in grid.flat[len(maps) :]:
-        surplus.remove()
     figure.supxlabel("attending token (left), attended token (right)")
     figure.supylabel("tokens of the sequence, in order")
-    return titled(figure, title)
+    return figure
 
 
 def surface_patterns(
-    table: pd.DataFrame, uniform: pd.Series, reference: pd.DataFrame | None = None, title: str = ""
+    table: pd.DataFrame, uniform: pd.Series, reference: pd.DataFrame | None = None
 ) -> Figure:
     """Shares of attention of every head by layer (marks) and their mean over a layer's heads (lines).
 
-    Three panels, each with a scale of its own: neighbours and the token itself; special tokens and punctuation; [SEP]
-    by who attends. Dots at the right edge: a head that attends uniformly. `table` and `uniform` are those of
-    `surface_table` and `uniform_values`; `reference` that of `published.surface_layers`, whose layers are stretched to
-    the depth of this encoder (dashed). Source: Clark 2019, section 3.1 and figure 2.
+    Three panels with separate scales: neighbours and the token itself; special tokens and punctuation; [SEP] by
+    attending token. Dots at the right edge: a head that attends uniformly. `table` and `uniform` are those of
+    `surface_table` and `uniform_values`. `reference` is that of `published.surface_layers`, with its layers stretched
+    to the depth of this encoder (dashed). Source: Clark 2019, section 3.1 and figure 2.
     """
     figure, grid = plt.subplots(1, 3, figsize=(DOUBLE, 2.9), layout="constrained")
     for axes, names in zip(grid, PANELS, strict=True):
@@ -110,10 +104,10 @@ def surface_patterns(
         figure.legend(
             handles=[Line2D([], [], color="0.4", **STRETCHED, label=REFERENCE)], loc="outside lower center"
         )
-    return titled(figure, title)
+    return figure
 
 
-def gradient_layers(heads: pd.DataFrame, title: str = "") -> Figure:
+def gradient_layers(heads: pd.DataFrame, title: str) -> Figure:
     """Mean |gradient| of the masked-language loss by layer (lines) and head (marks), for attention to each group.
 
     The scale is logarithmic; heads are those of `gradient_heads`. Source: Clark 2019, figure 3.
@@ -125,15 +119,14 @@ def gradient_layers(heads: pd.DataFrame, title: str = "") -> Figure:
     figure.legend(
         *axes.get_legend_handles_labels(), ncols=4, loc="outside lower center", title="attention to"
     )
-    return titled(figure, title)
+    figure.suptitle(title)
+    return figure
 
 
-def entropy_layers(
-    table: pd.DataFrame, uniform: pd.Series, reference: pd.DataFrame | None = None, title: str = ""
-) -> Figure:
+def entropy_layers(table: pd.DataFrame, uniform: pd.Series, reference: pd.DataFrame | None = None) -> Figure:
     """Entropy of attention of every head by layer (marks) and the layer's mean (line); dotted: uniform attention.
 
-    Left the mean over all rows, right the row of [CLS]; `reference` as in `surface_patterns` (dashed).
+    Left: the mean over all rows, right: the row of [CLS]; `reference` as in `surface_patterns` (dashed).
     Source: Clark 2019, figure 4.
     """
     figure, grid = plt.subplots(1, 2, figsize=(DOUBLE, 2.6), sharey=True, layout="constrained")
@@ -148,13 +141,11 @@ def entropy_layers(
         figure.legend(
             handles=[Line2D([], [], color="0.4", **STRETCHED, label=REFERENCE)], loc="outside lower center"
         )
-    return titled(figure, title)
+    return figure
 
 
-def head_map(
-    places: pd.DataFrame, behaviour: pd.Series, linguistic: pd.DataFrame, stress: float, title: str = ""
-) -> Figure:
-    """Heads in the plane (`embed`), by behaviour (left) and by layer (right); only distances mean anything.
+def head_map(places: pd.DataFrame, behaviour: pd.Series, linguistic: pd.DataFrame, stress: float) -> Figure:
+    """Heads in the plane (`embed`), by behaviour (left) and by layer (right); only distances are meaningful.
 
     Rings mark the heads of `quantities.linguistic_heads`, named layer-head. Source: Clark 2019, figure 6.
     """
@@ -180,11 +171,11 @@ def head_map(
     for axes in (left, right):
         axes.set(xticks=[], yticks=[], aspect="equal", **_square(places))
     figure.supylabel(f"MDS of Jensen-Shannon distances (stress {stress:.2f})")
-    return titled(figure, title)
+    return figure
 
 
 def _stretched(axes: Axes, reference: pd.DataFrame | None, names: Sequence[str], last: int) -> None:
-    """The published layer means of the columns `names`, the first and the last layer on those of this encoder."""
+    """The published layer means of the columns `names`, stretched to the depth of this encoder."""
     if reference is None:
         return
     across = reference["layer"] * last / reference["layer"].max()
@@ -193,14 +184,14 @@ def _stretched(axes: Axes, reference: pd.DataFrame | None, names: Sequence[str],
 
 
 def _square(places: pd.DataFrame) -> dict[str, tuple[float, float]]:
-    """Limits of both axes that hold all places in a square, with a margin."""
+    """Limits of both axes for a square that contains all places, with a margin."""
     reach = 0.55 * max(np.ptp(places["x"]), np.ptp(places["y"]))
     middles = {axis: (places[axis].min() + places[axis].max()) / 2 for axis in ("x", "y")}
     return {f"{axis}lim": (middle - reach, middle + reach) for axis, middle in middles.items()}
 
 
 def _by_layer(axes: Axes, parts: Mapping[str, pd.DataFrame]) -> None:
-    """Marks of heads side by side within their layer, and lines through the layers' means.
+    """Marks for heads side by side within their layer, and lines through the layers' means.
 
     `parts` maps a key of LOOKS to a frame with columns layer and value, a row per head.
     """

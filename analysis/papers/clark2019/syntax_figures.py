@@ -10,8 +10,9 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from analysis.errors import InputError
+from analysis.figures.colours import BLACK, BLUE, BROWN, GREEN, ORANGE, SKY, VERMILION
 from analysis.figures.diagrams import attention_lines
-from analysis.figures.theme import BLACK, BLUE, BROWN, DOUBLE, GREEN, ORANGE, SKY, VERMILION, titled
+from analysis.figures.theme import DOUBLE, rows_of_axes
 from analysis.papers.clark2019.attachment import DIRECTIONS
 from analysis.papers.clark2019.illustrations import TO_ANTECEDENT, HeadExample
 from analysis.texts.chains import KINDS
@@ -26,11 +27,11 @@ ARROWS = dict(zip(DIRECTIONS, ("dep→head", "head→dep"), strict=True)) | {TO_
 ALL = "all"
 
 
-def dependency_accuracy(table: pd.DataFrame, alpha: float = 0.05, title: str = "") -> Figure:
+def dependency_accuracy(table: pd.DataFrame, alpha: float = 0.05) -> Figure:
     """Accuracy of the best attention head (with interval) and the best fixed offset, a row per relation.
 
-    `table` is that of `attachment.dependency_table`. Filled marks: p_adjusted < `alpha`. Beside each relation stand
-    its arcs, the head (layer-head, 0-based) and its direction.
+    `table` is that of `attachment.dependency_table`. Filled marks: p_adjusted < `alpha`. Next to each relation are its
+    arcs, the head (layer-head, 0-based) and its direction.
     """
     figure, axes = plt.subplots(figsize=(DOUBLE, 0.19 * len(table) + 0.9), layout="constrained")
     down = np.arange(len(table))
@@ -52,26 +53,21 @@ def dependency_accuracy(table: pd.DataFrame, alpha: float = 0.05, title: str = "
     axes.grid(axis="x", color="0.9", linewidth=0.5)
     axes.set_axisbelow(True)
     figure.legend(ncols=3, loc="outside lower center", handletextpad=0.3)
-    return titled(figure, title)
+    return figure
 
 
-def head_arcs(examples: Sequence[HeadExample], title: str = "") -> Figure:
+def head_arcs(examples: Sequence[HeadExample]) -> Figure:
     """Attention of one head between the words of one sentence or excerpt, a panel per relation.
 
-    Lines run from the attending word (left) to the attended (right), the darker the more attention; those of the words
-    that attend in the arcs of the relation are vermilion, and such an arc of the gold annotation has a dotted black
-    line. Raises InputError without an example. Source: Clark 2019, Figure 5.
+    Lines run from the attending word (left) to the attended word (right); darker lines mean more attention. Lines from
+    words that attend in the arcs of the relation are vermilion; arcs of the gold annotation have a dotted black line.
+    Raises InputError without an example. Source: Clark 2019, Figure 5.
     """
     if not examples:
         raise InputError("no relation has an example: give more sentences or lower the minimum of arcs")
-    columns = min(len(examples), 3)
-    rows = -(-len(examples) // columns)
     longest = max(len(example.forms) for example in examples)
-    size = (DOUBLE, rows * (0.155 * longest + 0.5) + 0.3)
-    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
-    for surplus in grid.flat[len(examples) :]:
-        surplus.remove()
-    for axes, example in zip(grid.flat, examples, strict=False):
+    figure, grid = rows_of_axes(len(examples), 3, 0.155 * longest + 0.5, 0.3)
+    for axes, example in zip(grid, examples, strict=True):
         asked = {start for start, _ in example.arcs}
         attention_lines(axes, example.attention, example.forms, asked, longest)
         gold = [[(0, start), (1, end)] for start, end in example.arcs]
@@ -79,10 +75,10 @@ def head_arcs(examples: Sequence[HeadExample], title: str = "") -> Figure:
         axes.set_title(f"{example.relation}: {example.layer}-{example.head}\n{ARROWS[example.direction]}")
     figure.supxlabel("left: attending word; right: attended word; dotted: gold arc; [CLS] and [SEP] masked")
     figure.supylabel("word of the sentence, from the first down")
-    return titled(figure, title)
+    return figure
 
 
-def coreference_accuracy(table: pd.DataFrame, title: str = "") -> Figure:
+def coreference_accuracy(table: pd.DataFrame) -> Figure:
     """Accuracy of the rules and the best attention heads by kind of mention, with intervals.
 
     `table` is that of `antecedents.held_out_systems`.
@@ -105,13 +101,13 @@ def coreference_accuracy(table: pd.DataFrame, title: str = "") -> Figure:
     )
     axes.set_ylabel("antecedent found\n(proportion of anaphors)")
     figure.legend(ncols=2, loc="outside lower center", handletextpad=0.3)
-    return titled(figure, title)
+    return figure
 
 
-def probe_scores(table: pd.DataFrame, summary: pd.DataFrame, title: str = "") -> Figure:
+def probe_scores(table: pd.DataFrame, summary: pd.DataFrame) -> Figure:
     """Unlabelled attachment score without punctuation of each probe: seeds, their mean and its t interval.
 
-    The mean is written beside. `table` is that of `probing.probe_table`, `summary` that of `probing.over_seeds`.
+    The figure states the mean. `table` is that of `probing.probe_table`, `summary` that of `probing.over_seeds`.
     """
     keys = ["probe", "encoder"]
     ordered = summary.sort_values("mean", kind="stable").reset_index(drop=True)
@@ -134,4 +130,4 @@ def probe_scores(table: pd.DataFrame, summary: pd.DataFrame, title: str = "") ->
     axes.grid(axis="x", color="0.9", linewidth=0.5)
     axes.set_axisbelow(True)
     figure.legend(ncols=2, loc="outside lower center", handletextpad=0.3)
-    return titled(figure, title)
+    return figure

@@ -1,4 +1,4 @@
-"""Vectors of words out of context: GloVe from a text file, or what an encoder's embeddings say of them."""
+"""Vectors of words without context: GloVe from a text file, or vectors from an encoder's embeddings."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,12 +16,12 @@ from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.files import expand
 
-DIMENSION = 100  # of the vectors of Clark 2019
-FIRST = 1000  # lines of a file that tell how many numbers a word has
+DIMENSION = 100  # of the vectors in Clark 2019
+FIRST = 1000  # lines of a file from which the number of dimensions is read
 
 
 class WordVectors(NamedTuple):
-    """A vector for each of a list of words, 0 for an unknown one, and what the vectors are."""
+    """A vector for each of a list of words, 0 for unknown words, and a description of the vectors."""
 
     values: Float32[np.ndarray, "word dimension"]
     label: str
@@ -33,9 +33,9 @@ def word_vectors(
 ) -> WordVectors:
     """Vectors of words: those of a GloVe file, or else principal components of the encoder's word embeddings.
 
-    A word is looked up in GloVe in lower case; the file's own words may contain blanks. The components, `dimension`
-    at most, are of the means of the embeddings of each word's pieces, over the different words given, and divided by
-    one number so that their mean square is 1; they are no substitute for GloVe where numbers are compared.
+    A word is looked up in GloVe in lower case; words in the file may contain blanks. The components (at most
+    `dimension`) are those of the mean embeddings of each word's pieces, over the different words given. They are
+    divided by one number, so that their mean square is 1. They do not replace GloVe for a comparison of numbers.
     Source: Clark 2019, 5 (GloVe).
     """
     if glove is not None:
@@ -72,7 +72,7 @@ def _glove(forms: Sequence[str], glove: str | Path) -> WordVectors:
                     found[wanted[word]] = _vector(numbers, place)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"{path} is not readable as GloVe vectors (a word and its numbers a line): {error}"
+            f"{path} is not readable as GloVe vectors (each line a word and its numbers): {error}"
         ) from error
     if not found:
         raise InputError(f"{path} has none of the words: give GloVe vectors in text form")
@@ -84,10 +84,10 @@ def _glove(forms: Sequence[str], glove: str | Path) -> WordVectors:
 
 
 def _entries(lines: Iterator[str], path: Path) -> Iterator[tuple[str, str, list[str]]]:
-    """The place, the word and the numbers of every line.
+    """The position, the word and the numbers of every line.
 
-    A word may contain blanks (`. . .` in GloVe 840B), so a line is divided from its end: into as many numbers as
-    most of the first lines have.
+    A word may contain blanks (`. . .` in GloVe 840B). So a line is split from its end, into as many numbers as most of
+    the first lines have.
     """
     first = list(islice(lines, FIRST))
     if not first:
@@ -97,7 +97,7 @@ def _entries(lines: Iterator[str], path: Path) -> Iterator[tuple[str, str, list[
         word, *numbers = line.rstrip("\r\n ").rsplit(" ", size)
         if len(numbers) != size or " " in word and _is_number(word.rpartition(" ")[2]):
             given = line.rstrip().count(" ")
-            raise InputError(f"{path}, line {number}: {given} numbers where others have {size}: mend it")
+            raise InputError(f"{path}, line {number}: {given} numbers where others have {size}: correct it")
         yield f"{path}, line {number}", word, numbers
 
 
@@ -113,4 +113,6 @@ def _vector(numbers: list[str], place: str) -> Float32[np.ndarray, " dimension"]
     try:
         return np.array(numbers, dtype=np.float32)
     except ValueError as error:
-        raise InputError(f"{place}: {error}: give a word and its numbers a line, as GloVe does") from error
+        raise InputError(
+            f"{place}: {error}: give a word and its numbers in each line, as in GloVe"
+        ) from error

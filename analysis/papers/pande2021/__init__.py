@@ -7,7 +7,7 @@ HOMES = {
     "length_table": "ceilings",
     "uniform_head": "ceilings",
     "CLAIMS": "claims",
-    "compare_maps": "claims",
+    "compare_maps": "published",
     "role_sieves": "drawn_sieves",
     "summary": "claims",
     "control_counts": "curves",

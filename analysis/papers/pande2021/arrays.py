@@ -1,4 +1,4 @@
-"""Composed scores as the arrays that evidence is made of: states paired, roles and masses as matrices."""
+"""Composed scores as arrays for the evidence: paired states, and roles and masses as matrices."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -8,14 +8,14 @@ import xarray as xr
 from jaxtyping import Float, Int
 
 from analysis.errors import InputError
-from analysis.statistics.roles import MASSES, ROLES
+from analysis.statistics.roles import MASSES, ROLES, attention_masses
 from analysis.statistics.significance import DIMENSIONS
 
 
 def paired(
     pretrained: Mapping[str, xr.DataArray], finetuned: Mapping[str, xr.DataArray]
 ) -> tuple[dict[str, xr.DataArray], dict[str, xr.DataArray]]:
-    """Both states' scores in double precision, tasks by name and sequences in the same order."""
+    """The scores of both states in double precision, tasks by name, and sequences in the same order."""
     if pretrained.keys() != finetuned.keys():
         raise InputError(
             f"pre-trained scores are of {', '.join(pretrained)}, fine-tuned ones of {', '.join(finetuned)}: "
@@ -24,7 +24,7 @@ def paired(
     for task, before in pretrained.items():
         if set(before["sequence"].values) != set(finetuned[task]["sequence"].values):
             raise InputError(
-                f"task {task}: pre-trained and fine-tuned scores are of other sequences; extract both again"
+                f"task {task}: pre-trained and fine-tuned scores are of different sequences; extract both again"
             )
     tasks = sorted(pretrained)
     before = {task: _numbered(ordered(pretrained[task])) for task in tasks}
@@ -38,25 +38,26 @@ def ordered(scores: xr.DataArray) -> xr.DataArray:
     """The ten roles in double precision, in the usual order of dimensions."""
     if not {*ROLES}.issubset(scores["role"].values):
         raise InputError(
-            f"the scores lack roles of {', '.join(ROLES)}; make them with analysis.statistics.roles.compose"
+            f"the scores need the roles {', '.join(ROLES)}; compute them with analysis.statistics.roles.compose"
         )
     return scores.transpose(*DIMENSIONS).sel(role=[*ROLES]).astype(np.float64)
 
 
 def _numbered(scores: xr.DataArray) -> xr.DataArray:
-    """The scores with clusters numbered from 0; every sequence is a cluster of its own where none is known."""
+    """The scores with clusters numbered from 0; without clusters, every sequence is a cluster of its own."""
     names = scores["cluster"] if "cluster" in scores.coords else scores["sequence"]
     return scores.assign_coords(cluster=("sequence", np.unique(names.values, return_inverse=True)[1]))
 
 
 def mass_steps(before: xr.DataArray, after: xr.DataArray) -> xr.DataArray:
-    """Fine-tuned minus pre-trained proportion of attention: (sequence, target, layer, head)."""
-    steps = [(mass(after) - mass(before)).reset_coords(drop=True) for mass in MASSES.values()]
+    """The change of the proportion of attention by fine-tuning: (sequence, target, layer, head)."""
+    old, new = attention_masses(before), attention_masses(after)
+    steps = [(new[target] - old[target]).reset_coords(drop=True) for target in MASSES]
     return xr.concat(steps, pd.Index([*MASSES], name="target")).transpose("sequence", ...)
 
 
 def matrices(scores: xr.DataArray, dimension: str) -> Iterable[Float[np.ndarray, "sequence column"]]:
-    """The scores of every role or target in turn, one column per head."""
+    """The scores of each role or target, one after the other, with one column per head."""
     return (part.reshape(len(part), -1) for part in scores.transpose(dimension, "sequence", ...).values)
 
 
@@ -71,7 +72,7 @@ def labelled(
 
 
 def by_task(arrays: Mapping[str, xr.DataArray]) -> xr.DataArray:
-    """The arrays of all tasks along a dimension `task` in front."""
+    """The arrays of all tasks, with `task` as the first dimension."""
     tasks = pd.Index([*arrays], name="task")
     return xr.concat([array.reset_coords(drop=True) for array in arrays.values()], tasks)
 
@@ -83,7 +84,7 @@ def present(
 ) -> tuple[
     Float[np.ndarray, "present column"], Int[np.ndarray, "present"], Int[np.ndarray, "replicate kept"]
 ]:
-    """The sequences that have scores, the clusters they belong to, and how often each of those was drawn."""
+    """The sequences that have scores, their clusters, and how often each of these clusters was drawn."""
     complete = ~np.isnan(scores).any(axis=1)
     kept, codes = np.unique(clusters[complete], return_inverse=True)
     return scores[complete], codes, counts[:, kept]

@@ -1,4 +1,4 @@
-"""How high a sieve bias score can be on a sequence, and what the length of sequences does to roles."""
+"""The highest possible sieve bias score of a sequence, and the effect of sequence length on roles."""
 
 import numpy as np
 import pandas as pd
@@ -13,12 +13,12 @@ STRATA = ("short", "middle", "long")
 
 
 def ceilings(scores: xr.DataArray, window: int = 2, weighted_block: bool = True) -> xr.DataArray:
-    """The highest score that a head can have: (sequence, role), NaN where a sequence lacks the role.
+    """The highest score that a head can have: (sequence, role), NaN if a sequence does not have the role.
 
-    `scores` are composed roles. A head that looks at nothing but the sieve S of every token scores the mean of
-    T / |S|: exact for local, cls, sep and delimiter. Of block it is the ceiling of two texts of equal length, about
-    2 for all but texts of a word or two, times the highest entropy, ln T, if `weighted_block`; of relations
-    the ceiling of a word that is one piece, T. Raises InputError where `tokens` or `separators` are missing.
+    `scores` are composed roles. A head that attends only to the sieve S of every token scores the mean of T / |S|; this
+    is exact for local, cls, sep and delimiter. For block, the ceiling is that of two texts of equal length, about 2
+    unless texts have only a word or two, times the highest entropy, ln T, if `weighted_block`. For relations, it is
+    that of a word with a single piece, T. Raises InputError if `tokens` or `separators` are missing.
     """
     tokens, separators = (_counts(scores, name) for name in ("tokens", "separators"))
     published = scores.attrs.get("arithmetic") == "published"
@@ -38,10 +38,10 @@ def ceilings(scores: xr.DataArray, window: int = 2, weighted_block: bool = True)
 
 
 def uniform_head(scores: xr.DataArray, window: int = 2, weighted_block: bool = True) -> xr.DataArray:
-    """The scores of heads that attend to all T tokens alike, in the shape of composed `scores`.
+    """The scores of heads that attend equally to all T tokens, in the shape of composed `scores`.
 
-    1 wherever the role is present; ln T for block if `weighted_block`; below 1 for the local band of the
-    published arithmetic. Raises InputError where `tokens` are missing.
+    The score is 1 wherever the role is present; for block it is ln T if `weighted_block`, and for the local band of the
+    published arithmetic it is below 1. Raises InputError if `tokens` are missing.
     """
     tokens = _counts(scores, "tokens")
     published = scores.attrs.get("arithmetic") == "published"
@@ -61,13 +61,13 @@ def length_table(
     window: int = 2,
     weighted_block: bool = True,
 ) -> pd.DataFrame:
-    """Roles in all sequences and in the thirds of them by length, one row per stratum and role.
+    """Roles in all sequences and in thirds of the sequences by length, one row per stratum and role.
 
-    Columns stratum, role, shortest, longest (tokens), n (sequences with the role), ceiling (mean), below
-    (proportion of sequences whose ceiling does not exceed `tau`), mass_at_tau (mean proportion of its ceiling
-    that a score of `tau` is), heads (published labels within the stratum), and of the heads labelled on all sequences
-    the mean score and mass (mean proportion of the ceiling: for cls, sep and delimiter the attention mass
-    itself). A role without any sequence in a stratum is left out.
+    Columns stratum, role, shortest, longest (tokens), n (sequences with the role), ceiling (mean), below (proportion of
+    sequences whose ceiling is at most `tau`), mass_at_tau (mean of `tau` as a proportion of the ceiling), heads
+    (published labels within the stratum). For the heads labelled on all sequences: the mean score, and mass (mean
+    proportion of the ceiling; for cls, sep and delimiter it is the attention mass itself). A role that is absent from
+    all sequences of a stratum is left out.
     """
     labelled = _labels(scores, tau, alpha)
     strata = {"all": np.ones(scores.sizes["sequence"], bool)} | _thirds(_counts(scores, "tokens"))
@@ -88,7 +88,7 @@ def _stratum(
     window: int,
     weighted_block: bool,
 ) -> pd.DataFrame:
-    """The rows of one stratum; `labelled` are the heads that have each role on all sequences."""
+    """The rows of one stratum; `labelled` says which heads have each role on all sequences."""
     tokens, ceiling = _counts(scores, "tokens"), ceilings(scores, window, weighted_block)
     chosen = scores.where(labelled)
     columns = {
@@ -108,7 +108,7 @@ def _stratum(
 
 
 def _labels(scores: xr.DataArray, tau: float | int, alpha: float) -> xr.DataArray:
-    """Published labels as (role, layer, head); untestable heads have none."""
+    """Published labels as (role, layer, head); untestable heads have no label."""
     members = memberships(published_table(scores, tau, alpha))
     names = {name: scores[name].values for name in ("role", "layer", "head")}
     values = members.T.to_numpy().reshape([len(labels) for labels in names.values()])
@@ -116,7 +116,7 @@ def _labels(scores: xr.DataArray, tau: float | int, alpha: float) -> xr.DataArra
 
 
 def _thirds(tokens: Int[np.ndarray, "sequence"]) -> dict[str, np.ndarray]:
-    """Which sequences are short, middle and long; equal lengths stay together, empty thirds are left out."""
+    """Which sequences are short, middle and long; equal lengths stay together, and empty thirds are left out."""
     third = np.digitize(tokens, np.quantile(tokens, [1 / 3, 2 / 3]), right=True)
     return {name: third == index for index, name in enumerate(STRATA) if (third == index).any()}
 
@@ -128,13 +128,13 @@ def _counts(scores: xr.DataArray, name: str) -> Int[np.ndarray, "sequence"]:
 
 
 def _window_sizes(length: int, width: int) -> Int[np.ndarray, "token"]:
-    """How many tokens each token's window holds inside a sequence."""
+    """How many tokens of the sequence are in each token's window."""
     position = np.arange(length)
     return np.minimum(position + width, length - 1) - np.maximum(position - width, 0) + 1
 
 
 def _inverse_sizes(length: int, width: int, published: bool) -> Float[np.ndarray, "token"]:
-    """What a token's window divides by: its size, of which the released code has one too many at the end."""
+    """The inverse size of each token's window; in the released code, windows at the end are one too large."""
     surplus = published * (np.arange(length) >= length - width)
     return 1 / (_window_sizes(length, width) + surplus)
 

@@ -5,12 +5,10 @@ from functools import partial
 
 import pandas as pd
 
-from analysis.errors import InputError
 from analysis.papers.pande2021 import findings
 from analysis.papers.pande2021.evidence import Evidence
 from analysis.statistics.verdicts import Claim, ClaimTables, Finding, untestable
 
-PUBLISHED_LAYERS = {"0-11": range(12), "0-5": range(6), "6-11": range(6, 12)}
 NEEDS = {
     "labels": "roles of a fine-tuned model",
     "p": "testable p-values of a fine-tuned model",
@@ -296,41 +294,3 @@ CLAIMS = (
 def summary(results: ClaimTables) -> pd.DataFrame:
     """The claim table of this paper, as its notebook of verdicts saved it."""
     return results.claims("claims")
-
-
-def compare_maps(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """Our mean scores of BERT-base against the published ones, over the heads of all, lower and upper layers.
-
-    `ours` is a role table with a column task, `published` comes from `published.scores()`. Columns task,
-    role, layers, heads, correlation (Spearman), deviation (largest absolute, in units of the score), and
-    the layer and head where it is. Raises InputError unless our model has 12 layers of 12 heads.
-    """
-    for name in ("layer", "head"):
-        if {*ours[name]} != {*range(12)}:
-            raise InputError(
-                f"the role table does not have 12 {name}s; the published maps are of BERT-base, 12 x 12"
-            )
-    keys = ["task", "role", "layer", "head"]
-    both = ours.merge(published[[*keys, "mean"]], on=keys, suffixes=("", "_published")).dropna(
-        subset=["mean"]
-    )
-    groups = both.groupby(["task", "role"], sort=False)
-    rows = [
-        {"task": task, "role": role, "layers": name} | _agreement(part[part["layer"].isin(layers)])
-        for (task, role), part in groups
-        for name, layers in PUBLISHED_LAYERS.items()
-    ]
-    columns = ["task", "role", "layers", "heads", "correlation", "deviation", "layer", "head"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _agreement(part: pd.DataFrame) -> dict[str, float | int]:
-    deviation = (part["mean"] - part["mean_published"]).abs()
-    worst = part.loc[deviation.idxmax()]
-    return {
-        "heads": len(part),
-        "correlation": part["mean"].corr(part["mean_published"], method="spearman"),
-        "deviation": deviation.max(),
-        "layer": int(worst["layer"]),
-        "head": int(worst["head"]),
-    }

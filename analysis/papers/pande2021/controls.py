@@ -1,4 +1,4 @@
-"""Controls: scores on the map that each role is held against, heads of a known pattern, and what rules call them."""
+"""Controls: scores on the control map of each role, heads with a known pattern, and the labels that rules give them."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TypeVar
@@ -28,9 +28,9 @@ def extract_controls(
     of: str | Source = "attention",
     max_tokens: int = 128,
 ) -> dict[str, dict[State, xr.DataArray]]:
-    """Scores on the control maps of each role, by map source and state, of those `sieves` that roles are made of.
+    """Scores of the elementary `sieves` that roles consist of, on each role's control maps, by map source and state.
 
-    `of` names the maps that the controls are made from, or is their source. Uniform controls need no pass. Raises
+    `of` names the maps from which the controls are made, or is their source. Uniform controls need no pass. Raises
     InputError as `extract_states` does.
     """
     needed = {source: names for source, names in control_sieves(sieves).items() if source != UNIFORM}
@@ -49,7 +49,7 @@ def scored_with_controls(
     maps: str | Source = "attention",
     max_tokens: int = 128,
 ) -> tuple[xr.DataArray, xr.DataArray]:
-    """Elementary sieves scored on a source of maps, and each on the control made of these maps, both to be composed.
+    """Scores of elementary sieves on a source of maps, and of each sieve on its control; both are to be composed.
 
     Raises InputError as `extract` does.
     """
@@ -61,7 +61,7 @@ def scored_with_controls(
 
 
 def offset_head(step: int) -> Source:
-    """Ideal heads, all alike: every token attends to the one `step` positions on, or to itself where there is none."""
+    """Ideal heads, all alike: every token attends to the token `step` positions on, or to itself if there is none."""
 
     def read(encoder: Encoder, batch: Sequence[Layout], read: Callable, check: bool = False) -> None:
         maps = _at_offset(step, [len(layout) for layout in batch]).to(encoder.device)
@@ -87,10 +87,10 @@ def control_table(
     resamples: int = 999,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Labels of encoders and of controls by the three rules, one row for each and for each role that they have.
+    """Labels of encoders and of controls by the three rules: a row for each, and for each of its roles.
 
-    `scores` maps the name of heads, or of a control that stands for heads, to its composed scores and to those of its
-    own controls. Columns as in `control_counts_of`.
+    `scores` maps the name of some heads, or of a control that replaces heads, to their composed scores and to the
+    scores of their own controls. Columns as in `control_counts_of`.
     """
     options = {"alpha": alpha, "minimum": minimum, "resamples": resamples, "seed": seed}
     tables = [controlled_table(*each, tau, **options).assign(control=name) for name, each in scores.items()]
@@ -98,10 +98,10 @@ def control_table(
 
 
 def control_counts_of(tables: pd.DataFrame) -> pd.DataFrame:
-    """What role tables (column control: whose heads they are of) count by each rule, for every role that they have.
+    """The counts of each rule in role tables, for every role; the column control says whose heads they are.
 
     Columns (task, state,) control, role, n (sequences), mean (score over all heads), highest (mean score of a head),
-    published, audited, controlled (heads). Untestable heads, such as those of constant scores, have no label.
+    published, audited, controlled (heads). Untestable heads, such as heads with constant scores, have no label.
     """
     summaries: dict[str, tuple[str, str | Callable]] = {
         "n": ("n", "max"),

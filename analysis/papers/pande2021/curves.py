@@ -1,4 +1,4 @@
-"""Curves: how labels change with the threshold, the number of sequences, and in controls (F11, F12)."""
+"""Curves: how labels change with the threshold and the number of sequences, and labels of controls (F11, F12)."""
 
 import itertools
 from collections.abc import Iterable
@@ -13,22 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from analysis.errors import InputError
-from analysis.figures.theme import (
-    BLACK,
-    BLUE,
-    DOUBLE,
-    GREEN,
-    GREY,
-    LAYER,
-    ORANGE,
-    VERMILION,
-    WINE,
-    colour,
-    in_order,
-    integer_ticks,
-    panels,
-    titled,
-)
+from analysis.figures.colours import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION, WINE, colour
+from analysis.figures.theme import DOUBLE, LAYER, in_order, integer_ticks, panels
 from analysis.papers.pande2021.simulation import DIVISORS, analytic_power
 
 # Colour, dash and mark of the first, second, ... task or control; they differ in grey too.
@@ -48,7 +34,7 @@ TAU_VALUES = {
 
 
 class Rule(NamedTuple):
-    """How a rule is drawn: its name, how far beside n its marks stand (a factor), its colour, mark and line."""
+    """The look of a rule: its name, the position of its marks next to n (a factor), its colour, mark and line."""
 
     name: str
     beside: float
@@ -73,13 +59,13 @@ SINGLE_HEADS = ("t", "t_published", "bootstrap_t", "audited", "controlled")
 WHOLE_FAMILIES = ("bootstrap_t", "t_by", "audited", "controlled")
 POWERS = ("t", "bootstrap_t", "audited", "controlled")
 NOMINAL = {"color": "0.3", "linestyle": (0, (4, 2)), "linewidth": 0.8}
-THEORY = {"no correction": "-", "BY, one head of 144": "--"}  # dashes; Bonferroni would cover the second
+THEORY = {"no correction": "-", "BY, one head of 144": "--"}  # dashes; Bonferroni would hide the second
 
 
-def tau_curves(sweep: pd.DataFrame, tau: float | int, title: str = "") -> Figure:
-    """Heads with each role over the threshold (above), and how many are those of `tau` (below); a line per task.
+def tau_curves(sweep: pd.DataFrame, tau: float | int) -> Figure:
+    """Heads with each role over the threshold (top), and their overlap with those at `tau` (bottom); a line per task.
 
-    A panel per role; dashes mark `tau`. Above the proportion of testable heads with the role, below the Jaccard index
+    A panel per role; dashes mark `tau`. Top: the proportion of testable heads with the role. Bottom: the Jaccard index
     of these heads with those at `tau`. `sweep` has columns task, role, tau, testable, heads, jaccard.
     """
     tasks, roles = _looks(sweep["task"]), in_order(sweep["role"])
@@ -100,11 +86,11 @@ def tau_curves(sweep: pd.DataFrame, tau: float | int, title: str = "") -> Figure
         part.supylabel(name)
         part.supxlabel(TAU)
     _legend(figure, _handles(tasks))
-    return titled(figure, title)
+    return figure
 
 
-def tau_layer_maps(layers: pd.DataFrame, tau: float | int, title: str = "") -> Figure:
-    """Heads with each role per layer (upwards) over the threshold (across), mean over tasks; dashes mark `tau`.
+def tau_layer_maps(layers: pd.DataFrame, tau: float | int) -> Figure:
+    """Heads with each role by layer (y) and threshold (x), mean over tasks; dashes mark `tau`.
 
     `layers` has columns task, role, layer, tau, heads.
     """
@@ -120,13 +106,13 @@ def tau_layer_maps(layers: pd.DataFrame, tau: float | int, title: str = "") -> F
         integer_ticks(panel, bins=5)
         panel.set_title(role)
     figure.colorbar(mesh, ax=axes, aspect=40, pad=0.02, label="heads with the role (mean over tasks)")
-    return titled(figure, title)
+    return figure
 
 
-def stability_curves(stability: pd.DataFrame, title: str = "") -> Figure:
+def stability_curves(stability: pd.DataFrame) -> Figure:
     """Jaccard index of the heads labelled on a sample and on all sequences, a panel per role and a line per task.
 
-    Bars: one standard deviation over samples on either side. `stability` has columns task, role, size, jaccard,
+    Bars: one standard deviation over samples on each side. `stability` has columns task, role, size, jaccard,
     jaccard_sd.
     """
     tasks, roles = _looks(stability["task"]), in_order(stability["role"])
@@ -141,10 +127,10 @@ def stability_curves(stability: pd.DataFrame, title: str = "") -> Figure:
         panel.xaxis.set_minor_locator(NullLocator())
         panel.set_xticks(sizes, labels=[f"{size:d}" for size in sizes], rotation=90)
     _legend(figure, _handles(tasks))
-    return titled(figure, title)
+    return figure
 
 
-def control_counts(controls: pd.DataFrame, title: str = "") -> Figure:
+def control_counts(controls: pd.DataFrame) -> Figure:
     """Heads with each role (published label) in an encoder and in controls, a panel per task, a mark for each.
 
     `controls` has columns task, control, role, published.
@@ -164,15 +150,15 @@ def control_counts(controls: pd.DataFrame, title: str = "") -> Figure:
         panel.grid(axis="y", which="minor", color="0.85", linewidth=0.5)
         panel.tick_params(axis="y", which="both", length=0)
     _legend(figure, [Line2D([], [], label=control, **_mark(look)) for control, look in looks.items()])
-    return titled(figure, title)
+    return figure
 
 
-def size_curves(rates: pd.DataFrame, alpha: float, title: str = "") -> Figure:
-    """How often a true mean of tau is labelled, over n: a column per shape of the scores, a line per rule.
+def size_curves(rates: pd.DataFrame, alpha: float) -> Figure:
+    """How often a true mean of tau gets a label, over n: a column per shape of the scores, a line per rule.
 
-    Above, rates of single heads; below, of families of 144 heads with any label. Dashes mark `alpha`, bars
-    are 95 % Monte-Carlo intervals. `rates` is a table of `simulation.size_table`; its rows at effect 0 count.
-    Raises InputError when there are none.
+    Top: rates of single heads. Bottom: rates of families of 144 heads with any label. Dashes mark `alpha`; bars are
+    95 % Monte-Carlo intervals. `rates` is a table of `simulation.size_table`; only its rows at effect 0 count. Raises
+    InputError if there are none.
     """
     null = rates[rates["effect"] == 0]
     if null.empty:
@@ -188,15 +174,15 @@ def size_curves(rates: pd.DataFrame, alpha: float, title: str = "") -> Figure:
     grid[1, 0].set(ylabel="families with any\nfalse label (proportion)", ylim=(-0.06, 1.06))
     keys = [*(rule.key() for rule in RULES.values()), Line2D([], [], label=f"nominal {alpha:g}", **NOMINAL)]
     figure.legend(handles=keys, ncols=7, loc="outside lower center")
-    return titled(figure, title)
+    return figure
 
 
-def power_curves(rates: pd.DataFrame, alpha: float, title: str = "") -> Figure:
-    """How often a true mean above tau is labelled, over n: a row per effect, a column per shape of the scores.
+def power_curves(rates: pd.DataFrame, alpha: float) -> Figure:
+    """How often a true mean above tau gets a label, over n: a row per effect, a column per shape of the scores.
 
-    Marks with 95 % Monte-Carlo intervals are simulated (a table of `simulation.size_table`, its rows with an
-    effect); every head of a family has the effect. Lines are the t test on normal scores at level `alpha`, and
-    at the level that BY leaves a head which has the effect alone. Raises InputError for no effect.
+    Marks with 95 % Monte-Carlo intervals are simulated (a table of `simulation.size_table`, its rows with an effect);
+    every head of a family has the effect. Lines are the t test on normal scores, at level `alpha` and at the level that
+    BY gives a head if it alone has the effect. Raises InputError if there is no effect.
     """
     shifted = rates[rates["effect"] > 0]
     if shifted.empty:
@@ -218,7 +204,7 @@ def power_curves(rates: pd.DataFrame, alpha: float, title: str = "") -> Figure:
               for name, dash in zip(names, THEORY.values(), strict=True)]  # fmt: skip
     simulated = [RULES[rule].key(linestyle="") for rule in POWERS]
     figure.legend(handles=[*theory, *simulated], ncols=6, loc="outside lower center")
-    return titled(figure, title)
+    return figure
 
 
 def _looks(names: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -227,7 +213,7 @@ def _looks(names: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def _thin(look: dict[str, str]) -> dict[str, object]:
-    """A line with open marks, thin enough for small panels."""
+    """A line with open marks that is thin enough for small panels."""
     return look | {"linewidth": 1.0, "markersize": 2.8, "markerfacecolor": "white", "markeredgewidth": 0.8}
 
 
@@ -247,7 +233,7 @@ def _legend(figure: Figure, handles: list[Line2D]) -> None:
 
 
 def _over_n(rows: int, rates: pd.DataFrame) -> tuple[Figure, np.ndarray]:
-    """Panels with a column per shape over a common logarithmic axis of n; the panels of a row share a scale."""
+    """Panels with a column per shape and a common logarithmic axis of n; panels in a row share a scale."""
     shapes, sizes = rates["shape"].unique(), rates["n"].unique()
     figure, grid = plt.subplots(
         rows, len(shapes), figsize=(DOUBLE, 1.35 * rows + 0.9), sharex=True, sharey="row", squeeze=False,

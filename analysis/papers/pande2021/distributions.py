@@ -1,4 +1,4 @@
-"""Distributions: the scores of single sequences, the p-values of heads (F3, F9)."""
+"""Distributions of the scores of single sequences and of the p-values of heads (F3, F9)."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,7 +11,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from analysis.figures.theme import BLACK, BLUE, DOUBLE, MISSING, VERMILION, in_order, ink, titled
+from analysis.figures.colours import BLACK, BLUE, MISSING, VERMILION, ink
+from analysis.figures.theme import DOUBLE, in_order, rows_of_axes
 
 POOLED = {"color": MISSING, "label": "all heads"}
 NEAREST = {"color": BLUE, "alpha": 0.65, "label": "head with the mean nearest to τ (named above)"}
@@ -19,25 +20,19 @@ MEAN = {"color": BLACK, "linewidth": 1.2, "label": "its mean"}
 MEDIAN = {"color": VERMILION, "linewidth": 1.2, "linestyle": "-.", "label": "its median"}
 THRESHOLD = {"color": "0.35", "linewidth": 0.9, "linestyle": "--"}
 BINS = 30
-SMALLEST = -20  # log10 of the least p-value that has a place of its own
+SMALLEST = -20  # log10 of the smallest p-value on the axis
 
 
-def score_distributions(scores: xr.DataArray, tau: float | int, title: str = "") -> Figure:
-    """Scores of single sequences, a panel per role on its own linear scale: all heads, and the head nearest to `tau`.
+def score_distributions(scores: xr.DataArray, tau: float | int) -> Figure:
+    """Scores of single sequences, a panel per role with its own linear scale: all heads, and the head nearest to `tau`.
 
-    That is the head with the mean nearest to `tau` (dashes), where the label is decided; lines mark its mean and its
-    median. Each histogram is scaled to its highest bin and ends at the 99th percentile of the head's scores.
-    Source: Pande 2021, a bare average misleads.
+    Labels are decided near `tau` (dashes), so the second histogram shows the head whose mean is nearest to it; lines
+    mark its mean and its median. Each histogram is scaled to its highest bin and ends at the 99th percentile of the
+    head's scores. Source: Pande 2021, a bare average misleads.
     """
     roles = in_order(scores["role"].values.tolist())
-    columns = min(5, len(roles))
-    rows = -(-len(roles) // columns)
-    figure, grid = plt.subplots(
-        rows, columns, figsize=(DOUBLE, 1.25 * rows + 0.7), squeeze=False, layout="constrained"
-    )
-    for surplus in grid.flat[len(roles) :]:
-        surplus.remove()
-    for axes, role in zip(grid.flat, roles, strict=False):
+    figure, grid = rows_of_axes(len(roles), 5, 1.25, 0.7)
+    for axes, role in zip(grid, roles, strict=True):
         _histograms(axes, scores.sel(role=role).transpose("sequence", "layer", "head"), role, tau)
     figure.supxlabel("sieve bias score of one sequence (1 = uniform attention; each panel has its own scale)")
     figure.supylabel("frequency (highest bin = 1)")
@@ -46,13 +41,13 @@ def score_distributions(scores: xr.DataArray, tau: float | int, title: str = "")
         handles=[Patch(**POOLED), Patch(**NEAREST), *lines], ncols=5, loc="outside upper center",
         columnspacing=1, handlelength=1.5,
     )  # fmt: skip
-    return titled(figure, title)
+    return figure
 
 
-def p_values(table: pd.DataFrame, alpha: float, title: str = "") -> Figure:
+def p_values(table: pd.DataFrame, alpha: float) -> Figure:
     """The histogram of all p-values (left) and log10 p of every head, a row per role (right); dashes at `alpha`.
 
-    Untestable heads have no p-value and are left out. Values below 1e-20 stand at the edge.
+    Untestable heads have no p-value and are left out. Values below 1e-20 are drawn at the edge.
     Source: Pande 2021, released notebooks.
     """
     tested, roles = table.dropna(subset="p"), in_order(table["role"])
@@ -74,7 +69,7 @@ def p_values(table: pd.DataFrame, alpha: float, title: str = "") -> Figure:
     right.tick_params(axis="y", length=0)
     key = Line2D([], [], label=f"level {alpha:g}", **THRESHOLD)
     figure.legend(handles=[key], loc="outside upper center")
-    return titled(figure, title)
+    return figure
 
 
 def _histograms(
@@ -106,5 +101,5 @@ def _log10(p: Float[np.ndarray, "head"]) -> Float[np.ndarray, "head"]:
 
 
 def _spread(count: int) -> Float[np.ndarray, "head"]:
-    """Heights within a row, from top to bottom again and again, so that equal values do not hide each other."""
+    """Heights within a row, repeated from top to bottom, so that equal values do not hide each other."""
     return np.linspace(-0.3, 0.3, 7)[np.arange(count) % 7]

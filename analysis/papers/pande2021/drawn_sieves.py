@@ -1,6 +1,7 @@
-"""The sieves of one sequence behind the roles, with the choices that the roles are made with, for figures."""
+"""The sieves of one sequence behind the roles, with the same choices as the roles, for figures."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 from jaxtyping import Float
@@ -23,10 +24,10 @@ def role_sieves(
     arithmetic: str = "corrected",
     max_tokens: int = 128,
 ) -> dict[str, Float[np.ndarray, "token token"]]:
-    """The matrix of every role that a sequence has, as `compose` makes the roles: window, relations, direction.
+    """The matrix of every role in a sequence, with the choices of `compose`: window, relations, direction.
 
-    `syntactic` pools the word pairs of `relations`, each pair counting once. The entropy factor of `block` belongs to
-    a head, not to the sieve. Raises InputError for an unknown direction or arithmetic, or without relations.
+    `syntactic` pools the word pairs of `relations`; each pair counts once. The entropy factor of `block` belongs to a
+    head, not to the sieve. Raises InputError for an unknown direction or arithmetic, and without relations.
     """
     for name, value, known in (("direction", direction, DIRECTIONS), ("arithmetic", arithmetic, WINDOWS)):
         if value not in known:
@@ -37,14 +38,7 @@ def role_sieves(
     pairs = {
         label: [form.format(label) for form in DIRECTIONS[direction]] for label in {*RELATIONS, *relations}
     }
-    wanted = [
-        local,
-        "delimiter",
-        "block",
-        "cls",
-        "sep",
-        *(name for names in pairs.values() for name in names),
-    ]
+    wanted = [local, "delimiter", "block", "cls", "sep", *chain.from_iterable(pairs.values())]
     found = read_sieves(encoder, example, parses, wanted, max_tokens)
     made = {
         label: np.mean([found[n] for n in names], axis=0)

@@ -1,4 +1,4 @@
-"""What the claims are judged on: labelled arrays of the sample, of the released maps, and of bootstrap replicates."""
+"""The evidence for the claims: labelled arrays of the sample, of the released maps, and of bootstrap replicates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,13 +18,13 @@ HEADS = ("role", "layer", "head")
 
 @dataclass(frozen=True)
 class Evidence:
-    """Arrays (replicate, task, role, layer, head), the sample of every run first, then draws; None: not known.
+    """Arrays (replicate, task, role, layer, head): first the sample of every run, then draws; None means not known.
 
-    Of the fine-tuned models: `labels` of the published rule (1, 0, NaN untestable), `p` of their tests, `above`
+    For the fine-tuned models: `labels` of the published rule (1, 0, NaN untestable), `p` of their tests, `above`
     (whether the mean exceeds tau), `controlled` (labels of the third rule) and `skewed` (whether D'Agostino's test
-    rejects zero skewness: 1, 0, NaN untestable; fewer draws). Fine-tuned minus pre-trained: `change` of the mean
-    scores, and `mass` (target in place of role: sep, cls, other), change of the mean proportion of attention. `drawn`
-    says in words what a replicate draws, `runs` how many fine-tuning runs stand in front.
+    rejects zero skewness: 1, 0, NaN untestable; fewer draws). For fine-tuned minus pre-trained: `change` of the mean
+    scores, and `mass` (with target instead of role: sep, cls, other), the change of the mean proportion of attention.
+    `drawn` says in words what a replicate draws; `runs` says how many fine-tuning runs come first.
     """
 
     labels: xr.DataArray | None = None
@@ -39,37 +39,37 @@ class Evidence:
 
     @property
     def arrays(self) -> dict[str, xr.DataArray]:
-        """What is known, by name."""
+        """The known arrays, by name."""
         return {name: array for name in ARRAYS if (array := getattr(self, name)) is not None}
 
     def with_testable(self, roles: Sequence[str]) -> "Evidence":
-        """The labels of those tasks where each of the roles has a testable head in the sample."""
+        """The labels of the tasks in which each of the roles has a testable head in the sample."""
         tested = self.labels.isel(replicate=0).sel(role=[*roles]).notnull().any(["layer", "head"])
         return replace(self, labels=self.labels.sel(task=tested.all("role")))
 
     def followed_by(self, draws: "Evidence") -> "Evidence":
-        """These samples with the draws behind them."""
+        """These samples, followed by the draws."""
         return replace(self, **_stacked([self, draws]), drawn=draws.drawn)
 
     def under_control(self) -> "Evidence":
-        """The same evidence with the controlled labels in the place of the published ones."""
+        """The same evidence with the controlled labels instead of the published ones."""
         return replace(self, labels=self.controlled)
 
     def with_controlled(self, table: pd.DataFrame) -> "Evidence":
         """This sample with the labels `assigned_controlled` of role tables (task, role, layer, head)."""
-        labels = table["assigned_controlled"].astype("boolean")  # read from a file they may be objects
+        labels = table["assigned_controlled"].astype("boolean")  # objects, if read from a file
         return replace(
             self, controlled=_array(table.assign(assigned_controlled=labels), "assigned_controlled")
         )
 
 
 def samples(evidence: Sequence[Evidence]) -> Evidence:
-    """The samples of several fine-tuning runs as one evidence, whose findings are medians over the runs."""
+    """The samples of several fine-tuning runs as one evidence; its findings are medians over the runs."""
     return replace(evidence[0], **_stacked(evidence), runs=len(evidence))
 
 
 def _stacked(parts: Sequence[Evidence]) -> dict[str, xr.DataArray]:
-    """What all parts know, one behind the other."""
+    """The arrays that all parts have, concatenated."""
     names = [name for name in ARRAYS if all(name in part.arrays for part in parts)]
     return {
         name: xr.concat([getattr(part, name) for part in parts], "replicate", join="exact") for name in names
@@ -78,7 +78,7 @@ def _stacked(parts: Sequence[Evidence]) -> dict[str, xr.DataArray]:
 
 def evidence_of_labels(table: pd.DataFrame, tau: float | int = 3.0) -> Evidence:
     """The labels of a role table with the columns task, role, layer, head, mean and assigned, and which means exceed
-    `tau`; nothing else is known."""
+    `tau`; the rest is not known."""
     above = (table["mean"] > tau).astype("boolean").mask(table["assigned"].isna())
     return Evidence(labels=_array(table, "assigned"), above=_array(table.assign(above=above), "above"))
 
@@ -91,7 +91,7 @@ def evidence_of(
 ) -> Evidence:
     """The sample's evidence from the composed scores of every task in both states.
 
-    Raises InputError where the states hold other tasks or sequences.
+    Raises InputError if the states have different tasks or sequences.
     """
     before, after = paired(pretrained, finetuned)
     tables = [published_table(scores, tau, alpha).assign(task=task) for task, scores in after.items()]
@@ -118,10 +118,10 @@ def evidence_of_controls(
     tau: float | int = 3.0,
     alpha: float = 0.05,
 ) -> Evidence:
-    """The evidence of control heads, from their composed scores in both states, as `evidence_of` makes that of heads.
+    """The evidence for control heads, from their composed scores in both states; `evidence_of` does the same for heads.
 
-    A control whose scores are constant, as those of a uniform head are, has no role where the heads of `like` can be
-    tested. Raises InputError as `evidence_of` does.
+    If the heads of `like` can be tested, a control with constant scores, such as a uniform head, has no role. Raises
+    InputError as `evidence_of` does.
     """
     found = evidence_of(pretrained, finetuned, tau, alpha)
     known = like.labels.isel(replicate=[0]).notnull()
@@ -129,6 +129,6 @@ def evidence_of_controls(
 
 
 def _array(table: pd.DataFrame, column: str) -> xr.DataArray:
-    """A column of a long table as an array of one replicate; what the table lacks is NaN."""
+    """A column of a long table as an array of one replicate; values that are not in the table are NaN."""
     rows = table.set_index(["task", *HEADS])[column].astype("Float64").astype(np.float64)
     return rows.to_xarray().reindex(role=[*ROLES]).rename(None).expand_dims("replicate")

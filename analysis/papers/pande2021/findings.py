@@ -1,4 +1,4 @@
-"""Findings on the claims of Pande 2021: functions from the evidence to what a claim compares.
+"""Findings on the claims of Pande 2021: functions from the evidence to the values that a claim compares.
 
 Numbers in words are medians over the fine-tuning runs of the evidence.
 """
@@ -21,27 +21,27 @@ LAST_HALF = (Fraction(1, 2), Fraction(1))
 LAST_THIRD = (Fraction(2, 3), Fraction(1))
 LAST_SIXTH = (Fraction(5, 6), Fraction(1))  # the last two layers of 12
 MULTIFUNCTIONAL_REGIONS = {"mrpc": MIDDLE, "qnli": MIDDLE, "sst-2": MIDDLE, "qqp": INITIAL}
-NEAR = 0.05  # how near to 0 or 1 a p-value counts as near
+NEAR = 0.05  # a p-value within this distance of 0 or 1 counts as near
 HEADS = ["layer", "head"]
-LEAST_HEADS = 5  # of a kind, for a share of them to say where they sit
+LEAST_HEADS = 5  # of a kind, for the share of them in a region to be meaningful
 WORDS_ALONE = " without special tokens"
-# What is left out of a mean over roles: delimiter would count [CLS] and [SEP] twice.
+# Roles left out of a mean over roles: delimiter would count [CLS] and [SEP] twice.
 COUNTED_ONCE = {"": ("delimiter",), WORDS_ALONE: ("delimiter", "cls", "sep")}
 
 
-def band(depth: int, region: tuple[Fraction, Fraction]) -> list[int]:
-    """The layers of `depth` whose relative depth lies in [start, stop), at least one whatever the depth."""
+def layers_within(depth: int, region: tuple[Fraction, Fraction]) -> list[int]:
+    """The layers whose relative depth lies in [start, stop); always at least one."""
     start, stop = (bound * depth for bound in region)
     return [layer for layer in range(depth) if start <= layer < stop] or [int(start)]
 
 
 def sample(array: xr.DataArray, runs: int = 1) -> xr.DataArray:
-    """The median over the runs of the sample itself, without its replicates."""
+    """The median over the runs of the sample, without its replicates."""
     return array.isel(replicate=slice(runs)).median("replicate")
 
 
 def many_multifunctional(evidence: Evidence, without: Sequence[str] = ()) -> Finding:
-    """C1: share of heads with at least two coarse roles, of those that are not left out."""
+    """C1: share of heads with at least two coarse roles, not counting roles in `without`."""
     return _share(_multifunctional(evidence, without), "heads", evidence.runs)
 
 
@@ -51,7 +51,7 @@ def many_delimiter(evidence: Evidence) -> Finding:
 
 
 def local_is_syntactic(evidence: Evidence) -> Finding:
-    """C3: share of local heads that are syntactic too, in each task with local heads."""
+    """C3: share of local heads that are also syntactic, in each task with local heads."""
     local, syntactic = _with_role(evidence, "local"), _with_role(evidence, "syntactic")
     shares = _known(syntactic.where(local).mean(HEADS), evidence.runs)
     if not shares.sizes["task"]:
@@ -62,12 +62,12 @@ def local_is_syntactic(evidence: Evidence) -> Finding:
 
 
 def multifunctional_layers(evidence: Evidence, without: Sequence[str] = ()) -> Finding:
-    """C4: multi-functional heads per layer inside, minus outside, the region named for the task."""
+    """C4: multi-functional heads per layer inside the region that the paper names for the task, minus those outside."""
     heads = _multifunctional(evidence, without).sum("head")
     tasks = [task for task in heads["task"].values if task in MULTIFUNCTIONAL_REGIONS]
     if not tasks:
         return untestable(f"none of the tasks {', '.join(MULTIFUNCTIONAL_REGIONS)}")
-    regions = {task: band(heads.sizes["layer"], MULTIFUNCTIONAL_REGIONS[task]) for task in tasks}
+    regions = {task: layers_within(heads.sizes["layer"], MULTIFUNCTIONAL_REGIONS[task]) for task in tasks}
     inside = xr.concat([heads["layer"].isin(regions[task]) for task in tasks], pd.Index(tasks, name="task"))
     heads = heads.sel(task=tasks)
     within, elsewhere = heads.where(inside).mean("layer"), heads.where(~inside).mean("layer")
@@ -81,9 +81,9 @@ def multifunctional_layers(evidence: Evidence, without: Sequence[str] = ()) -> F
 
 
 def delimiter_layers(evidence: Evidence) -> Finding:
-    """C5: shares of [SEP] and [CLS] heads in the halves where the article sees them, in each task.
+    """C5: shares of [SEP] and [CLS] heads in the halves in which the article sees them, in each task.
 
-    Untestable where a task has fewer than LEAST_HEADS heads of either kind: a share of so few says nothing.
+    Untestable if a task has fewer than LEAST_HEADS heads of either kind: a share of so few is not meaningful.
     """
     heads = xr.concat(
         [_with_role(evidence, role) for role in ("sep", "cls")], pd.Index(["[SEP]", "[CLS]"], name="target")
@@ -94,7 +94,7 @@ def delimiter_layers(evidence: Evidence) -> Finding:
         listed = ", ".join(f"{count:.0f} {target} heads in {task}" for (target, task), count in few.items())
         return untestable(f"fewer than {LEAST_HEADS}: {listed}")
     depth = heads.sizes["layer"]
-    halves = [heads["layer"].isin(band(depth, half)) for half in (LAST_HALF, FIRST_HALF)]
+    halves = [heads["layer"].isin(layers_within(depth, half)) for half in (LAST_HALF, FIRST_HALF)]
     shares = xr.concat(halves, heads["target"]).where(heads).mean(HEADS)
     value = "; ".join(
         f"{task} {late:.0%} and {early:.0%}"
@@ -126,7 +126,7 @@ def block_layers(evidence: Evidence) -> Finding:
 
 
 def syntactic_layers(evidence: Evidence) -> Finding:
-    """C7: share of layers, each task apart, with fewer than three syntactic heads."""
+    """C7: share of layers with fewer than three syntactic heads, in each task separately."""
     syntactic = coarsened(_by_role(evidence))["syntactic"]
     few = syntactic.sum("head") < 3
     enough = sample((~few).sum(["task", "layer"]), evidence.runs)
@@ -142,7 +142,7 @@ def syntactic_layers(evidence: Evidence) -> Finding:
 def last_layers(evidence: Evidence) -> Finding:
     """C8: share of heads in the last layers that are multi-functional."""
     multi = _multifunctional(evidence)
-    last = multi.sel(layer=band(multi.sizes["layer"], LAST_SIXTH))
+    last = multi.sel(layer=layers_within(multi.sizes["layer"], LAST_SIXTH))
     heads = sample(last.sum(HEADS), evidence.runs)
     size = last.sizes["layer"] * last.sizes["head"]
     value = "; ".join(f"{task} {count:.0f} of {size}" for task, count in heads.to_series().items())
@@ -150,15 +150,15 @@ def last_layers(evidence: Evidence) -> Finding:
 
 
 def later_layers_change(evidence: Evidence) -> Finding:
-    """C9a: how much more the most changed late layer changes than any other, with and without special tokens.
+    """C9a: the change of the late layer that changes most, minus that of any other, with and without special tokens.
 
-    Delimiter is left out, as it is [CLS] and [SEP] again.
+    Delimiter is left out because it repeats [CLS] and [SEP].
     """
     size = {
         name: np.abs(evidence.change.drop_sel(role=[*left_out])).mean(["role", "head"])
         for name, left_out in COUNTED_ONCE.items()
     }
-    late = evidence.change["layer"].isin(band(evidence.change.sizes["layer"], LAST_THIRD))
+    late = evidence.change["layer"].isin(layers_within(evidence.change.sizes["layer"], LAST_THIRD))
     most = {name: sample(each, evidence.runs).idxmax("layer").to_series() for name, each in size.items()}
     value = "; ".join(
         f"{task} layer {most[''][task]:.0f}, without special tokens {most[WORDS_ALONE][task]:.0f}"
@@ -183,7 +183,7 @@ def others_gain(evidence: Evidence) -> Finding:
 def _late_mass(evidence: Evidence, target: str, sign: int, what: str) -> Finding:
     """The change of the mean mass on a target in the last third, in each task; measured times `sign`."""
     mass = evidence.mass.sel(target=target, drop=True)
-    late = mass["layer"].isin(band(mass.sizes["layer"], LAST_THIRD))
+    late = mass["layer"].isin(layers_within(mass.sizes["layer"], LAST_THIRD))
     moved = _known(mass.where(late).mean(HEADS), evidence.runs)
     if not moved.sizes["task"]:
         return untestable("no task with attention masses before and after fine-tuning")
@@ -204,7 +204,7 @@ def asymmetric_scores(evidence: Evidence) -> Finding:
 
 
 def misleading_means(evidence: Evidence) -> Finding:
-    """C11b: of the heads and roles whose mean is above tau, the share that fails the test."""
+    """C11b: the share of heads and roles that fail the test, among those with a mean above tau."""
     failing = (evidence.labels == 0).where((evidence.above == 1) & evidence.labels.notnull())
     if not float(sample(failing.notnull().sum(["task", "role", *HEADS]), evidence.runs)):
         return untestable("no head with a mean above tau")
@@ -219,7 +219,7 @@ def _by_role(evidence: Evidence) -> dict[str, xr.DataArray]:
 
 
 def _with_role(evidence: Evidence, role: str) -> xr.DataArray:
-    """Which heads have the role; untestable ones do not."""
+    """Which heads have the role; untestable heads do not."""
     return evidence.labels.sel(role=role, drop=True) == 1
 
 
@@ -229,7 +229,7 @@ def _multifunctional(evidence: Evidence, without: Sequence[str] = ()) -> xr.Data
 
 
 def _share(cases: xr.DataArray, of: str, runs: int) -> Finding:
-    """The share of 1 among the cases that are not NaN: of all tasks together, and in words of each."""
+    """The share of 1 among the cases that are not NaN: measured over all tasks, and for each task in words."""
     within = [name for name in cases.dims if name not in ("replicate", "task")]
     share = cases.mean(["task", *within])
     value = f"{float(sample(share, runs)):.0%} of {of} ({_percentages(sample(cases.mean(within), runs))})"
@@ -242,7 +242,7 @@ def _count(counts: xr.DataArray, evidence: Evidence) -> int:
 
 
 def _known(quantities: xr.DataArray, runs: int) -> xr.DataArray:
-    """The tasks where nothing of the sample is NaN, in any run."""
+    """The tasks in which no value of the sample is NaN, in any run."""
     others = [name for name in quantities.dims if name != "task"]
     return quantities.sel(task=quantities.isel(replicate=slice(runs)).notnull().all(others))
 
@@ -253,7 +253,7 @@ def _together(quantity: xr.DataArray) -> xr.DataArray:
 
 
 def _units(quantities: dict[str, xr.DataArray]) -> xr.DataArray:
-    """Measures with one unit per task and quantity, named by both."""
+    """Measures with one unit per task and quantity; both are in the unit's name."""
     named = [
         quantity.rename(task="unit").assign_coords(unit=[f"{task}{name}" for task in quantity["task"].values])
         for name, quantity in quantities.items()

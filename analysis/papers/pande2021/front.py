@@ -1,4 +1,4 @@
-"""What this paper's notebooks found, in three sentences for README, each with its control."""
+"""The results of this paper's notebooks in three sentences for the README, each with its control."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -16,14 +16,14 @@ CONTROLS = {
 
 
 class Tables(Protocol):
-    """Where tables are: the results of a profile."""
+    """Where the tables are: the results of a profile."""
 
     def load_table(self, name: str) -> pd.DataFrame:
-        """A table by its name."""
+        """A table by name."""
 
 
 def highlights(results: Tables) -> list[str]:
-    """Where attention rests, what a control leaves of the block role, and which layer fine-tuning changes."""
+    """Where attention rests, how much of the block role is left under control, and which layer fine-tuning changes."""
     masses, encoder = results.load_table("masses"), results.load_table("claims")["encoder"].iloc[0]
     tasks = masses["task"].unique()
     changes = pd.concat([results.load_table(f"change-{task}").assign(task=task) for task in tasks])
@@ -38,7 +38,7 @@ SINK = "BERT-base parks it on [SEP], more than half of a middle layer's attentio
 
 
 def block_under_control(controls: pd.DataFrame, tasks: Sequence[str]) -> str:
-    """How many heads have the block role by each rule, and how many of control heads; that of `control_table`."""
+    """How many heads, and how many control heads, have the block role by each rule; from `control_table`."""
     block = controls[controls["role"] == "block"]
     heads = block[(block["control"] == "heads") & (block["state"] == "finetuned") & block["task"].isin(tasks)]
     published, audited, controlled = heads[RULES].sum().astype(int)
@@ -53,5 +53,5 @@ def block_under_control(controls: pd.DataFrame, tasks: Sequence[str]) -> str:
 
 
 def _described(encoder: str) -> str:
-    """What an encoder is, without the name it is loaded by and what follows from it."""
+    """What an encoder is, without the name for loading it and the rest of the note."""
     return encoder.split(": ")[1] if ": " in encoder else encoder

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -10,16 +9,17 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from analysis.figures.theme import DOUBLE, LAYER, MISSING, in_order, titled
+from analysis.figures.colours import MISSING
+from analysis.figures.theme import LAYER, in_order, rows_of_axes
 
 STATE_NAMES = {"pretrained": "pre-trained", "finetuned": "fine-tuned"}
 MOVES = {"gained": "gained by fine-tuning", "lost": "lost by fine-tuning"}
-ROW = 0.15  # inches: of a role
-FEW_LAYERS = 8  # up to which four panels stand in a row, with their numbers readable
+ROW = 0.15  # inches per role
+FEW_LAYERS = 8  # with up to this many layers, four panels in a row still have readable numbers
 
 
-def layer_profile(counts: pd.DataFrame, title: str = "") -> Figure:
-    """Heads with each role per layer, a map of roles x layers per task and state, the number of heads in each cell.
+def layer_profile(counts: pd.DataFrame) -> Figure:
+    """Heads with each role per layer: a map of roles x layers per task and state, with the number of heads in cells.
 
     `counts` has columns task, state, layer, role, heads; role may also be `multi-functional` or `none`. Grey: the role
     is untestable. Source: Pande 2021, Q2.
@@ -31,11 +31,11 @@ def layer_profile(counts: pd.DataFrame, title: str = "") -> Figure:
         for state in states
         for task in dict.fromkeys(counts.loc[counts["state"] == state, "task"])
     }
-    return titled(_role_layer_maps(maps, "heads", in_order(counts["role"])), title)
+    return _role_layer_maps(maps, "heads", in_order(counts["role"]))
 
 
-def transitions_plot(transitions: pd.DataFrame, title: str = "") -> Figure:
-    """Heads that gain (above) and lose (below) each role by fine-tuning per layer, a map of roles x layers per task.
+def transitions_plot(transitions: pd.DataFrame) -> Figure:
+    """Heads that gain (top) and lose (bottom) each role by fine-tuning per layer: a map of roles x layers per task.
 
     `transitions` has columns task, layer, role, gained, lost. Grey: the role is untestable. Source: Pande 2021, Q3.
     """
@@ -45,21 +45,17 @@ def transitions_plot(transitions: pd.DataFrame, title: str = "") -> Figure:
         for task, rows in transitions.groupby("task", sort=False)
     }
     label = "heads that gain or lose the role by fine-tuning"
-    return titled(_role_layer_maps(maps, label, in_order(transitions["role"])), title)
+    return _role_layer_maps(maps, label, in_order(transitions["role"]))
 
 
 def _role_layer_maps(maps: Mapping[str, pd.DataFrame], label: str, roles: list[str]) -> Figure:
-    """A map of roles x layers for each title, from columns role, layer, heads, on one scale of colour."""
+    """A map of roles x layers for each title, from columns role, layer, heads, on one colour scale."""
     layers = 1 + max(int(rows["layer"].max()) for rows in maps.values())
-    columns = min(len(maps), 4 if layers <= FEW_LAYERS else 2)
-    rows = -(-len(maps) // columns)
-    size = (DOUBLE, rows * (ROW * len(roles) + 0.25) + 0.35)
-    figure, grid = plt.subplots(rows, columns, figsize=size, sharex=True, sharey=True, squeeze=False,
-                                layout="constrained")  # fmt: skip
-    for surplus in grid.flat[len(maps) :]:
-        surplus.remove()
+    columns = 4 if layers <= FEW_LAYERS else 2
+    height = ROW * len(roles) + 0.25
+    figure, grid = rows_of_axes(len(maps), columns, height, 0.35, sharex=True, sharey=True)
     most = max(1.0, max(float(part["heads"].max()) for part in maps.values()))
-    for axes, (name, part) in zip(grid.flat, maps.items(), strict=False):
+    for axes, (name, part) in zip(grid, maps.items(), strict=True):
         heads = pd.to_numeric(part["heads"]).astype("Float64").to_numpy(dtype=float, na_value=np.nan)
         wide = part.assign(heads=heads).pivot(index="role", columns="layer", values="heads")
         _role_layer_map(axes, wide.reindex(index=roles, columns=range(layers)), most)
@@ -72,7 +68,7 @@ def _role_layer_maps(maps: Mapping[str, pd.DataFrame], label: str, roles: list[s
 
 
 def _role_layer_map(axes: Axes, heads: pd.DataFrame, most: float) -> None:
-    """One map; a number in each cell that has heads."""
+    """One map, with a number in each cell that has heads."""
     values = heads.to_numpy()
     axes.set_facecolor(MISSING)
     axes.imshow(np.ma.masked_invalid(values), cmap="mako_r", vmin=0, vmax=most, aspect="auto")

@@ -1,4 +1,4 @@
-"""Figures of shared heads: UpSet of the roles' sets of heads, overlap of each two roles (F5)."""
+"""Figures of shared heads: UpSet diagram of the heads of each role, and overlap of each two roles (F5)."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,17 +10,18 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from analysis.errors import InputError
-from analysis.figures.theme import DOUBLE, MISSING, canvas, colour, in_order, titled
+from analysis.figures.colours import MISSING, colour
+from analysis.figures.theme import DOUBLE, canvas, in_order
 
 SHARE = "proportion of the row role's heads\nthat also have the column role"
 
 
-def overlap_upset(memberships: pd.DataFrame, most: int = 25, title: str = "") -> Figure:
+def overlap_upset(memberships: pd.DataFrame, most: int = 25) -> Figure:
     """UpSet diagram: how many heads have exactly each combination of roles, and how many have each role.
 
-    `memberships` is boolean, a row per head (layer, head), a column per role; a missing value counts as no.
+    `memberships` is boolean, with a row per head (layer, head) and a column per role; a missing value counts as no.
     The `most` largest combinations are drawn; the figure says how many are left out.
-    Source: Pande 2021, Q1. (upsetplot 0.9 fails under pandas 3, hence drawn here.)
+    Source: Pande 2021, Q1. (Drawn here because upsetplot 0.9 fails under pandas 3.)
     """
     roles = in_order(memberships.columns)
     members = memberships[roles].astype("boolean").fillna(False).astype(bool)
@@ -35,16 +36,16 @@ def overlap_upset(memberships: pd.DataFrame, most: int = 25, title: str = "") ->
     _combination_bars(grid[0, 1], shown, sizes.iloc[most:])
     _role_bars(grid[1, 0], members.sum(), roles)
     _dot_matrix(grid[1, 1], pattern, roles)
-    return titled(figure, title)
+    return figure
 
 
-def overlap_heatmap(overlap: pd.DataFrame, axes: Axes | None = None, title: str = "") -> Axes:
-    """Overlap of each two roles: the colour is the share of the row role's heads with the column role too.
+def overlap_heatmap(overlap: pd.DataFrame) -> Axes:
+    """Overlap of each two roles: the colour is the share of the row role's heads that also have the column role.
 
-    The number is how many heads have both; the diagonal gives the heads of the role itself. One triangle: the row role
-    comes first in the order of the figures. `overlap` has a row per pair of roles, with columns role_a, role_b,
-    heads_a, heads_b, both. Raises InputError when a pair stands there twice.
-    Source: Pande 2021, Q1 (the share of local heads that are syntactic, claim C3).
+    The number is how many heads have both; on the diagonal, the heads of the role itself. Only one triangle is drawn,
+    in which the row role comes first in the order of the figures. `overlap` has a row per pair of roles, with columns
+    role_a, role_b, heads_a, heads_b, both. Raises InputError if a pair occurs twice. Source: Pande 2021, Q1 (the share
+    of local heads that are syntactic, claim C3).
     """
     if overlap.duplicated(["role_a", "role_b"]).any():
         raise InputError(
@@ -60,11 +61,11 @@ def overlap_heatmap(overlap: pd.DataFrame, axes: Axes | None = None, title: str 
     np.fill_diagonal(numbers, own)
     numbers[np.tril_indices(len(roles), -1)] = np.nan
     shares = np.divide(numbers, own[:, None], out=np.full_like(numbers, np.nan), where=own[:, None] > 0)
-    return _annotated(canvas(axes, DOUBLE / 2 + 0.4, 3.2), shares, numbers, roles, title)
+    return _annotated(canvas(DOUBLE / 2 + 0.4, 3.2), shares, numbers, roles)
 
 
 def _swapped(column: str) -> str:
-    """The column of the overlap table that says the same of the pair in the other order."""
+    """The column of the overlap table for the same pair in reverse order."""
     stem, _, side = column.rpartition("_")
     return f"{stem}_{ {'a': 'b', 'b': 'a'}[side] }" if side in {"a", "b"} else column
 
@@ -83,7 +84,7 @@ def _combination_bars(axes: Axes, sizes: pd.Series, left_out: pd.Series) -> None
 
 
 def _role_bars(axes: Axes, sizes: pd.Series, roles: list[str]) -> None:
-    """Heads per role, growing to the left."""
+    """Heads per role, as bars to the left."""
     axes.set(xlim=(1.4 * max(sizes.max(), 1), 0), ylim=(len(roles) - 0.5, -0.5), xlabel="heads with the role")
     bars = axes.barh(range(len(roles)), sizes[roles], height=0.6, color=[colour(role) for role in roles])
     axes.bar_label(bars, fontsize=7, padding=1)
@@ -93,7 +94,7 @@ def _role_bars(axes: Axes, sizes: pd.Series, roles: list[str]) -> None:
 
 
 def _dot_matrix(axes: Axes, pattern: Bool[np.ndarray, "combination role"], roles: list[str]) -> None:
-    """Which roles each combination holds: filled dots joined by a line, pale dots for the others."""
+    """The roles in each combination: filled dots joined by a line; pale dots for the other roles."""
     combinations, rows = np.nonzero(~pattern)
     axes.scatter(combinations, rows, s=14, color=MISSING, linewidth=0)
     combinations, rows = np.nonzero(pattern)
@@ -113,9 +114,8 @@ def _annotated(
     shares: Float[np.ndarray, "role role"],
     numbers: Float[np.ndarray, "role role"],
     roles: list[str],
-    title: str,
 ) -> Axes:
-    """The heat map of shares with a number in each cell of the triangle; grey where the row role has no head."""
+    """The heat map of shares with a number in each cell of the triangle; grey if the row role has no head."""
     mesh = axes.imshow(np.ma.masked_invalid(shares), vmin=0, vmax=1, cmap="mako_r")
     for row, column in zip(*np.triu_indices(len(roles)), strict=True):
         empty = np.isnan(shares[row, column])
@@ -130,5 +130,5 @@ def _annotated(
     axes.set_yticks(range(len(roles)), labels=roles)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.set(xlabel="column role", ylabel="row role", title=title)
+    axes.set(xlabel="column role", ylabel="row role")
     return axes

@@ -5,7 +5,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from analysis.figures.theme import BLUE, LAYER, VERMILION, colour, in_order, panels, titled
+from analysis.figures.colours import BLUE, VERMILION, colour
+from analysis.figures.theme import LAYER, in_order, panels
 from analysis.papers.pande2021.layer_maps import STATE_NAMES
 
 MASSES = {
@@ -13,7 +14,7 @@ MASSES = {
     "cls": {"label": "[CLS]", "color": colour("cls"), "marker": "^", "markersize": 3.5, "linewidth": 1.0},
     "other": {"label": "other tokens", "color": "0.2", "marker": "o", "markersize": 3, "linewidth": 1.0},
 }
-RULE_MARKS = {  # how far below the line of a role its runs are drawn, and how
+RULE_MARKS = {  # how far below the line of a role the marks of its runs are, and their look
     "published": (
         -0.15,
         {"marker": "o", "markersize": 3.5, "color": BLUE, "label": "published label, a run"},
@@ -35,11 +36,11 @@ PRETRAINED_MARK = {
 STATE_LINES = {"pretrained": "--", "finetuned": "-"}
 
 
-def counts_over_seeds(counts: pd.DataFrame, title: str = "") -> Figure:
+def counts_over_seeds(counts: pd.DataFrame) -> Figure:
     """Heads with each role, one panel per task: a mark per fine-tuning run, published and audited labels.
 
-    `counts` has the columns task, seed (missing: the pre-trained encoder, drawn as a line), role, published
-    and audited (heads).
+    `counts` has the columns task, seed (missing: the pre-trained encoder, drawn as a line), role, published and audited
+    (heads).
     """
     tasks, roles = counts["task"].unique(), in_order(counts["role"].unique())
     figure, grid = panels(len(tasks), 4, 0.22 * len(roles) + 0.5, "heads", "role")
@@ -56,10 +57,10 @@ def counts_over_seeds(counts: pd.DataFrame, title: str = "") -> Figure:
         axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     handles, _ = grid[0].get_legend_handles_labels()
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
-    return titled(figure, title)
+    return figure
 
 
-def mass_change(masses: pd.DataFrame, title: str = "") -> Figure:
+def mass_change(masses: pd.DataFrame) -> Figure:
     """Share of attention to [SEP], to [CLS] and to other tokens, mean over the heads of a layer, per task.
 
     `masses` has columns task, state, layer, head, sep, cls, other (proportions). Solid with filled marks:
@@ -79,7 +80,7 @@ def mass_change(masses: pd.DataFrame, title: str = "") -> Figure:
         panel.set_ylim(0, 1)
         panel.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     figure.legend(handles=_mass_key(), ncols=5, loc="outside lower center")
-    return titled(figure, title)
+    return figure
 
 
 def _mass_key() -> list[Line2D]:

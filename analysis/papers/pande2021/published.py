@@ -9,12 +9,13 @@ from analysis.errors import InputError
 FOLDER = Path(__file__).parent
 TASKS = ("mrpc", "qqp", "sst-2", "qnli")
 KEYS = ["task", "layer", "head", "role"]
+LAYERS = {"0-11": range(12), "0-5": range(6), "6-11": range(6, 12)}
 
 
 def scores(task: str | None = None) -> pd.DataFrame:
     """Published mean sieve bias scores: task, role, layer, head, mean, printed, lower, upper.
 
-    `mean` is the midpoint of what the printed value and the colour (`lower` to `upper`) allow.
+    `mean` is the midpoint of the interval (`lower` to `upper`) that the printed value and the colour allow.
     Raises InputError for a task that was not published.
     """
     names = {"refined": "mean", "colour_lo": "lower", "colour_hi": "upper"}
@@ -25,14 +26,51 @@ def scores(task: str | None = None) -> pd.DataFrame:
 def roles(task: str | None = None) -> pd.DataFrame:
     """Published role map at tau = 3, a long table: task, state, layer, head, role, mean, assigned, basis.
 
-    `assigned` is <NA> where a mark may be hidden (`block` under `sep`) and where the role is not
-    defined (`block` of a single sentence). Raises InputError for a task that was not published.
+    `assigned` is <NA> if a mark may be hidden (`block` under `sep`) or the role is not defined (`block` for a single
+    sentence). Raises InputError for a task that was not published.
     """
     table = _read("published_roles.csv", task).assign(state="finetuned")
     table = table.merge(scores(task)[[*KEYS, "mean"]], on=KEYS, how="left", validate="one_to_one")
     defined = ~table["basis"].str.startswith("not_defined")
     table["assigned"] = table["assigned_filled"].where(defined).astype("boolean")
     return table[["task", "state", "layer", "head", "role", "mean", "assigned", "basis"]]
+
+
+def compare_maps(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+    """Our mean scores of BERT-base against the published ones, over the heads of all, lower and upper layers.
+
+    `ours` is a role table with a column task, `published` comes from `scores`. Columns task,
+    role, layers, heads, correlation (Spearman), deviation (largest absolute, in units of the score), and
+    the layer and head where it is. Raises InputError unless our model has 12 layers of 12 heads.
+    """
+    for name in ("layer", "head"):
+        if {*ours[name]} != {*range(12)}:
+            raise InputError(
+                f"the role table does not have 12 {name}s; the published maps are of BERT-base, 12 x 12"
+            )
+    both = ours.merge(published[[*KEYS, "mean"]], on=KEYS, suffixes=("", "_published")).dropna(
+        subset=["mean"]
+    )
+    groups = both.groupby(["task", "role"], sort=False)
+    rows = [
+        {"task": task, "role": role, "layers": name} | _agreement(part[part["layer"].isin(layers)])
+        for (task, role), part in groups
+        for name, layers in LAYERS.items()
+    ]
+    columns = ["task", "role", "layers", "heads", "correlation", "deviation", "layer", "head"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _agreement(part: pd.DataFrame) -> dict[str, float | int]:
+    deviation = (part["mean"] - part["mean_published"]).abs()
+    worst = part.loc[deviation.idxmax()]
+    return {
+        "heads": len(part),
+        "correlation": part["mean"].corr(part["mean_published"], method="spearman"),
+        "deviation": deviation.max(),
+        "layer": int(worst["layer"]),
+        "head": int(worst["head"]),
+    }
 
 
 def _read(name: str, task: str | None) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Bootstrap replicates of the evidence: other runs, other clusters of sequences, every head labelled anew."""
+"""Bootstrap replicates of the evidence: other runs and other clusters of sequences, with every head labelled again."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,7 +23,7 @@ from analysis.statistics.controls import UNIFORM_SCORE
 from analysis.statistics.resampling import Clusters, counted
 from analysis.statistics.significance import DDOF
 
-# scipy's test of skewness needs the resampled scores themselves: a hundredfold the time of the other arrays.
+# scipy's test of skewness needs the resampled scores themselves and takes a hundred times as long as the other arrays.
 SKEWNESS_REPLICATES = 99
 
 
@@ -37,16 +37,15 @@ def replicates(
     controls: Mapping[int, Mapping[str, xr.DataArray]] | None = None,
     minimum: int = 20,
 ) -> Evidence:
-    """The evidence of a `number` of bootstrap replicates, each of another run and other clusters of sequences.
+    """The evidence of `number` bootstrap replicates, each from a drawn run and drawn clusters of sequences.
 
-    `finetuned` maps the seed of every run to its scores by task. A replicate draws, for each task apart, one
-    run at random, and as many clusters (coordinate `cluster`; sequences where it is absent) as there are, with
-    replacement, the same for both states. What varies over replicates is therefore what a new run on new
-    sequences would vary; the spread over few runs understates it. `skewed` has SKEWNESS_REPLICATES draws at
-    most. `controls` are the composed control scores of every run: with them `controlled` is known, by the corrected t
-    test of the paired difference and the least number of sequences alone, as a bootstrap inside the bootstrap
-    would take hours. Raises InputError where states or runs hold other tasks or sequences, and for fewer than 99
-    replicates.
+    `finetuned` maps the seed of every run to its scores by task. For each task separately, a replicate draws one run at
+    random, and as many clusters as there are (coordinate `cluster`, or sequences without it), with replacement, the
+    same for both states. So the replicates vary as a new run on new sequences would; with few runs, the spread is
+    underestimated. `skewed` has at most SKEWNESS_REPLICATES draws. With `controls`, the composed control scores of
+    every run, `controlled` is known too. It uses only the corrected t test of the paired difference and the minimum
+    number of sequences, since a bootstrap inside the bootstrap would take hours. Raises InputError if states or runs
+    have different tasks or sequences, and for fewer than 99 replicates.
     """
     if number < 99:
         raise InputError(f"replicates is {number}: take at least 99, better 499")
@@ -68,7 +67,7 @@ def replicates(
 
 
 def _what_is_drawn(scores: Mapping[str, xr.DataArray], runs: int) -> str:
-    """In words what a replicate draws."""
+    """What a replicate draws, in words."""
     apart = all(len(np.unique(array["cluster"])) == len(array) for array in scores.values())
     units = "sequences" if apart else "clusters of sequences"
     return f"{units}, {runs} fine-tuning seed{'' if runs == 1 else 's'}"
@@ -83,7 +82,7 @@ def _redrawn(
     alpha: float,
     minimum: int,
 ) -> dict[str, xr.DataArray]:
-    """The arrays of Evidence for one task, when replicate i takes run `chosen[i]`: its scores and its control's."""
+    """The arrays of Evidence for one task; replicate i uses the scores and control scores of run `chosen[i]`."""
     parts = []
     for run in np.unique(chosen):
         rows = np.flatnonzero(chosen == run)
@@ -106,9 +105,9 @@ def resampled(
     tau: float | int,
     alpha: float,
 ) -> dict[str, xr.DataArray]:
-    """labels, p, above, change and mass of one task (replicate first) when every cluster counts so often.
+    """labels, p, above, change and mass of one task (replicate first), with every cluster counted as in `counts`.
 
-    Both states are in the same order of sequences; the columns of `counts` are the clusters in ascending order.
+    Both states have their sequences in the same order; the columns of `counts` are the clusters in ascending order.
     """
     clusters = after["cluster"].values
     ddof = DDOF[after.attrs.get("arithmetic", "corrected")]
@@ -134,10 +133,10 @@ def resampled_control(
     alpha: float,
     minimum: int,
 ) -> xr.DataArray:
-    """Controlled labels of one task (replicate first) when every cluster counts so often, columns as in `resampled`.
+    """Controlled labels of one task (replicate first), with every cluster counted as in `counts` (see `resampled`).
 
-    The t test of score - control's score > `tau` - 1, corrected after Benjamini and Yekutieli over the heads of the
-    role; NaN below `minimum` sequences of the sample and for constant differences.
+    The t test is that of score - control's score > `tau` - 1, corrected by Benjamini and Yekutieli over the heads of
+    the role. NaN for fewer than `minimum` sequences in the sample, and for constant differences.
     """
     difference, clusters = after - control, after["cluster"].values
     found = []
@@ -150,7 +149,7 @@ def resampled_control(
 
 
 def _like(control: Mapping[str, xr.DataArray], scores: Mapping[str, xr.DataArray]) -> dict[str, xr.DataArray]:
-    """Control scores in double precision and in the order of the sequences of `scores`."""
+    """Control scores in double precision, with sequences in the order of `scores`."""
     return {task: ordered(control[task]).sel(sequence=array["sequence"]) for task, array in scores.items()}
 
 
@@ -162,7 +161,7 @@ def _tests(
     alpha: float,
     ddof: int,
 ) -> tuple[Float[np.ndarray, "replicate column"], ...]:
-    """Published labels, p, and whether the mean is above tau; NaN below two sequences and for constant scores."""
+    """Published labels, p, and whether the mean is above tau; NaN for fewer than two sequences or constant scores."""
     values, codes, drawn = present(scores, clusters, counts)
     if not len(values):
         untestable = np.full((len(counts), scores.shape[1]), np.nan)
@@ -182,7 +181,7 @@ def _means(
     clusters: Int[np.ndarray, "sequence"],
     counts: Int[np.ndarray, "replicate cluster"],
 ) -> Float[np.ndarray, "replicate column"]:
-    """Means over the drawn sequences that have scores, NaN where none has."""
+    """Means over the drawn sequences that have scores; NaN if none has."""
     values, codes, drawn = present(scores, clusters, counts)
     if not len(values):
         return np.full((len(counts), scores.shape[1]), np.nan)

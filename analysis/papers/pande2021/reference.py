@@ -1,4 +1,4 @@
-"""An earlier simulation of the tests by other code, beside ours.
+"""An earlier simulation of the tests with other code, compared with ours.
 
 REFERENCE holds its rates (November 2026, scipy 1.17.1, rounded to 0.1 %): the t test on 40,000 data sets, the
 bootstrap-t on 1,500.
@@ -33,14 +33,14 @@ REFERENCE = pd.DataFrame(
     ],
     columns=["shape", "n", "rule", "reference", "reference_runs"],
 )
-ROUNDING = 0.0005  # of the rates in REFERENCE
+ROUNDING = 0.0005  # largest rounding error of the rates in REFERENCE
 
 
 def compared(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of REFERENCE beside ours: shape, n, rule, reference, reference_runs, rate, difference, allowed, agrees.
+    """The rows of REFERENCE next to ours: shape, n, rule, reference, reference_runs, rate, difference, allowed, agrees.
 
-    `allowed` is the joint Monte-Carlo error (half a 95 % interval of the difference) and the rounding of the
-    reference. Sizes that `table` lacks are left out.
+    `allowed` is the joint Monte-Carlo error (half a 95 % interval of the difference) plus the rounding of the
+    reference. Sizes that are not in `table` are left out.
     """
     ours = table[table["effect"] == 0]
     both = REFERENCE.merge(ours[["shape", "n", "rule", "rate", "low", "high"]])

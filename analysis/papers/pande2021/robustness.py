@@ -6,7 +6,7 @@ from analysis.figures.words import counted, listed
 
 
 def spread_of_runs(counts: pd.DataFrame) -> str:
-    """How far the counts of heads differ from run to run; columns task, seed, role, published."""
+    """How far the counts of heads differ between runs; columns task, seed, role, published."""
     runs = counts.dropna(subset="seed").groupby(["role", "task"])["published"].agg(["min", "max", "count"])
     spread = (runs["max"] - runs["min"]).astype(float)
     role, task = spread.idxmax()
@@ -19,7 +19,7 @@ def spread_of_runs(counts: pd.DataFrame) -> str:
 
 
 def shared_by_runs(agreement: pd.DataFrame) -> str:
-    """Whether runs agree more with each other than with the pre-trained encoder; that of `label_agreement`."""
+    """Whether runs agree more with each other than with the pre-trained encoder; from `label_agreement`."""
     rows = agreement.dropna(subset=["between_runs", "with_pretrained"])
     between, before = rows["between_runs"].mean(), rows["with_pretrained"].mean()
     return (
@@ -40,7 +40,7 @@ def threshold_choice(sweep: pd.DataFrame, tau: float | int, reach: float = 0.5) 
 
 
 def small_samples(stability: pd.DataFrame) -> str:
-    """How well labels of the smallest sample agree with those of all sequences; that of `label_stability`."""
+    """How well labels on the smallest sample agree with those on all sequences; from `label_stability`."""
     rows = stability[stability["size"] == stability["size"].min()]
     least = rows.groupby("role")["jaccard"].mean()
     return (
@@ -51,7 +51,7 @@ def small_samples(stability: pd.DataFrame) -> str:
 
 
 def labelled_controls(controls: pd.DataFrame) -> str:
-    """Which roles a control is labelled with as often as the encoder; the first control is the encoder."""
+    """Which roles a control gets as often as the encoder; the first control is the encoder itself."""
     wide = controls.pivot(index="role", columns="control", values="published").astype("Float64").fillna(0)
     wide = wide.loc[controls["role"].unique(), controls["control"].unique()].astype(float)
     encoder, others = wide.iloc[:, 0], wide.iloc[:, 1:]
@@ -68,7 +68,7 @@ def labelled_controls(controls: pd.DataFrame) -> str:
 
 
 def false_labels(rates: pd.DataFrame, alpha: float) -> str:
-    """The rule and the shape of scores with the highest rate of false labels; that of `size_table`."""
+    """The rule and the shape of scores with the highest rate of false labels; from `size_table`."""
     null = rates[(rates["effect"] == 0) & ~rates["rule"].str.endswith("_family")]
     worst = null.loc[null.groupby("rule", sort=False)["rate"].idxmax()].set_index("rule")
     t, audited = worst.loc["t"], worst.loc["audited"]
@@ -79,7 +79,7 @@ def false_labels(rates: pd.DataFrame, alpha: float) -> str:
 
 
 def needed_sequences(power: pd.DataFrame) -> str:
-    """How many sequences find an effect; that of `needed`."""
+    """How many sequences are needed to detect an effect; from `needed`."""
     least = power["effect"].min()
     rows = power[power["effect"] == least].set_index("correction")["n"]
     parts = [f"{n:,} sequences ({name})" for name, n in rows.items()]

@@ -18,7 +18,7 @@ from analysis.statistics.significance import DDOF, adjust, published_table, role
 from analysis.texts.examples import Relation
 
 TAUS = tuple(np.linspace(1, 5, 17).tolist())
-# Other values of a parameter of `roles.compose`, and the roles that they change.
+# Other values of a parameter of `roles.compose`, and the roles that depend on it.
 VARIANTS: dict[str, tuple[tuple, tuple[str, ...]]] = {
     "window": ((1, 2, 3, 4, 5), ("local",)),
     "direction": (tuple(DIRECTIONS), ("syntactic", *RELATIONS)),
@@ -33,8 +33,8 @@ def tau_sweep(
     """Labels at other thresholds, one row per role and threshold; roles without a testable head are left out.
 
     Columns role, tau, testable (heads), heads (published rule), heads_by (BY over the heads of the role, sample
-    standard deviation), jaccard (with the published labels at `tau`; NaN where neither has a head), mean_layer
-    (of the labelled heads, NaN without any).
+    standard deviation), jaccard (with the published labels at `tau`; NaN if neither has a head), mean_layer (of the
+    labelled heads, NaN if there are none).
     """
     table = _testable(published_table(scores, tau, alpha))
     labels = _labels_over(table, taus, alpha)
@@ -65,7 +65,7 @@ def _labels_over(table: pd.DataFrame, taus: Sequence[float | int], alpha: float)
 
 
 def _p_over(table: pd.DataFrame, taus: Sequence[float | int]) -> pd.DataFrame:
-    """p of the one-sided t test of every row of a role table at every threshold: neither needs the scores."""
+    """p of the one-sided t test for every row of a role table at every threshold; it does not need the scores."""
     if not len(taus):
         raise InputError("taus is empty; name at least one threshold, such as 3")
     n, mean, sd = (table[name].to_numpy()[:, None] for name in ("n", "mean", "sd"))
@@ -98,14 +98,14 @@ def label_stability(
     tau: float | int = 3.0,
     alpha: float = 0.05,
 ) -> pd.DataFrame:
-    """Published labels on samples of the sequences against those on all, one row per role and size.
+    """Published labels on samples of the sequences compared with those on all, one row per role and size.
 
-    Samples are drawn without replacement from the sequences that have the role; sizes beyond their number are
-    left out, and so are roles and heads that cannot be tested. Columns role, size, sequences (all that there
-    are), testable and heads_full (heads, all sequences); means over the draws, each with its standard deviation
-    (`_sd`): agreement (proportion of heads with the label that they have on all sequences), jaccard (of the
-    two sets of labelled heads, NaN where none is labelled on all sequences), heads. Raises InputError for sizes
-    below 2, for no draws and where no size fits.
+    Samples are drawn without replacement from the sequences that have the role. Sizes beyond their number are left out,
+    and so are roles and heads that cannot be tested. Columns role, size, sequences (all with the role), testable and
+    heads_full (heads, all sequences). The other columns are means over the draws, each with its standard deviation
+    (`_sd`): agreement (proportion of heads with the same label as on all sequences), jaccard (of the two sets of
+    labelled heads, NaN if none is labelled on all sequences), heads. Raises InputError for sizes below 2, for no draws
+    and if no size fits.
     """
     if min(sizes, default=0) < 2 or draws < 1:
         raise InputError(
@@ -139,7 +139,7 @@ def _sampled_labels(
     size = int(chosen[0].sum())
     sums = Clusters.of(values)
     found = sums.moments(chosen)
-    varies = found.sd > 1e-6 * sums.moments(np.ones(len(values))).sd  # what rounding leaves is far less
+    varies = found.sd > 1e-6 * sums.moments(np.ones(len(values))).sd  # rounding errors are far smaller
     with np.errstate(divide="ignore", invalid="ignore"):
         p = _p(found.mean, found.error * np.sqrt((size - 1) / (size - ddof)), size, tau)
     return varies & (p < alpha) & (found.mean > tau)
@@ -161,10 +161,10 @@ def _spread(labels: np.ndarray, full: np.ndarray) -> dict[str, float]:
 def variants(
     bank: xr.DataArray, tau: float | int = 3.0, alpha: float = 0.05, **defaults: Any
 ) -> pd.DataFrame:
-    """Published labels under other definitions of the roles (VARIANTS), each against the default definition.
+    """Published labels under other definitions of the roles (VARIANTS), each compared with the default definition.
 
-    `bank` holds elementary sieves, `defaults` are the arguments of `roles.compose` that the study takes. Columns
-    variant, value, role (those that the variant changes and that can be tested), heads, jaccard, gained, lost.
+    `bank` holds elementary sieves; `defaults` are the arguments of `roles.compose` in the study. Columns variant,
+    value, role (testable roles that depend on the variant), heads, jaccard, gained, lost.
     """
     default = published_table(compose(bank, **defaults), tau, alpha)
     parts = []
@@ -182,8 +182,8 @@ def variants(
 def agreement(first: pd.DataFrame, second: pd.DataFrame, column: str = "assigned") -> pd.DataFrame:
     """Labels of two role tables compared, one row per role that has a testable head in both.
 
-    Columns role, heads_first, heads_second, gained (by the second), lost, agreement (proportion of heads with
-    the same label, untestable ones counting as without), jaccard (NaN where neither has a head).
+    Columns role, heads_first, heads_second, gained (in the second), lost, agreement (proportion of heads with the same
+    label; untestable heads count as without), jaccard (NaN if neither has a head).
     """
     tested = [set(table.loc[table[column].notna(), "role"]) for table in (first, second)]
     keys = ["role", *HEAD]
@@ -214,10 +214,10 @@ def dependence(
 ) -> pd.DataFrame:
     """Audited labels with sequences and with clusters of sequences as the unit, one row per role.
 
-    Sequences that share a text form a cluster (coordinate `cluster`); published labels know no clusters. Columns
-    role, sequences, clusters, cluster_size (mean, sequences), published, audited_sequence, audited_cluster
-    (heads), differ (audited labels), width_ratio (median over heads of the width of the BCa interval, clusters
-    over sequences). Roles without an audited label are left out. Raises InputError where `cluster` is missing.
+    Sequences that share a text form a cluster (coordinate `cluster`); published labels ignore clusters. Columns role,
+    sequences, clusters, cluster_size (mean, sequences), published, audited_sequence, audited_cluster (heads), differ
+    (audited labels), width_ratio (median over heads of the width of the BCa interval over clusters divided by that over
+    sequences). Roles without an audited label are left out. Raises InputError if `cluster` is missing.
     """
     options = {"alpha": alpha, "minimum": minimum, "resamples": resamples, "seed": seed}
     tables = {unit: role_table(scores, tau, unit=unit, **options) for unit in ("sequence", "cluster")}
@@ -236,7 +236,7 @@ def dependence(
 
 
 def _cluster_counts(scores: xr.DataArray) -> pd.DataFrame:
-    """Sequences with each role, clusters that they form, and the mean size of these."""
+    """Sequences with each role, the clusters that they form, and the mean size of these clusters."""
     if "cluster" not in scores.coords:
         raise InputError("the scores have no coordinate 'cluster'; extract them again")
     present = scores.notnull().any(["layer", "head"]).to_pandas().groupby(scores["cluster"].values).sum()
@@ -250,11 +250,13 @@ def parser_noise(
     """Published labels of the syntactic roles from gold and from predicted parses of the same sentences.
 
     Columns role, n_gold, n_predicted (sentences with the relation), heads_gold, heads_predicted, agreement (proportion
-    of heads), jaccard, correlation (Pearson, of the heads' mean scores). Raises InputError where the scores are not
-    of the same sentences.
+    of heads), jaccard, correlation (Pearson, of the heads' mean scores). Raises InputError if the scores are of
+    different sentences.
     """
     if gold["sequence"].values.tolist() != predicted["sequence"].values.tolist():
-        raise InputError("gold and predicted parses are of other sentences; score the same examples twice")
+        raise InputError(
+            "gold and predicted parses are of different sentences; score the same examples twice"
+        )
     syntactic = [role for role in ROLES if role in ("syntactic", *RELATIONS)]
     tables = [published_table(scores.sel(role=syntactic), tau, alpha) for scores in (gold, predicted)]
     means = pd.concat([table.set_index(["role", *HEAD])["mean"] for table in tables], axis=1)
@@ -271,7 +273,7 @@ def parser_accuracy(
 ) -> pd.DataFrame:
     """Precision and recall of a parser on the four relations: role, gold, predicted, both, precision, recall.
 
-    A predicted relation is right where label, text and the character spans of both words are those of a gold one.
+    A predicted relation is right if label, text and the character spans of both words equal those of a gold relation.
     """
     rows = []
     for label in RELATIONS:

@@ -1,4 +1,4 @@
-"""What the figures show, in one or two sentences each, made from the numbers of their tables."""
+"""What the figures show, in one or two sentences each, computed from their tables."""
 
 import pandas as pd
 
@@ -7,7 +7,7 @@ from analysis.statistics.roles import COARSE
 
 STATES = ["pretrained", "finetuned"]
 TARGETS = {"sep": "[SEP]", "cls": "[CLS]", "other": "other tokens"}
-NEAR = 0.05  # how close to 0 or 1 a p-value decides plainly
+NEAR = 0.05  # a p-value this close to 0 or 1 is clear
 
 
 def strongest_heads(table: pd.DataFrame) -> str:
@@ -33,7 +33,7 @@ def skewed_scores(skewness: pd.Series, sequences: int) -> str:
 
 
 def uniform_block(block: float, tau: float | int) -> str:
-    """What a head without any pattern scores on the role block, whose rows are multiplied by their entropy."""
+    """The score of a head without any pattern on the role block, whose rows are multiplied by their entropy."""
     side = "above" if block > tau else "not above"
     warning = (
         "A label of block says nothing without this control." if block > tau else "The control has no label."
@@ -72,7 +72,7 @@ def several_roles(members: pd.DataFrame) -> str:
 
 
 def local_and_syntactic(overlap: pd.DataFrame) -> str:
-    """How many local heads are syntactic, and the other way round; `overlap` is of one task and state."""
+    """How many local heads are syntactic, and how many syntactic heads are local; `overlap` has one task and state."""
     row = overlap.set_index(["role_a", "role_b"]).loc[("local", "syntactic")]
     local, syntactic, both = (int(row[name]) for name in ("heads_a", "heads_b", "both"))
     if not local or not syntactic:
@@ -84,7 +84,7 @@ def local_and_syntactic(overlap: pd.DataFrame) -> str:
 
 
 def decided(table: pd.DataFrame, tau: float | int) -> str:
-    """How many p-values decide plainly, and how many means above tau do not suffice; `table` is a role table."""
+    """How many p-values are clear, and how many means above tau are not significant; `table` is a role table."""
     p = table["p"].dropna()
     plain = ((p < NEAR) | (p > 1 - NEAR)).mean()
     failing = ((table["mean"] > tau) & ~table["assigned"].fillna(False).astype(bool)).sum()
@@ -144,7 +144,7 @@ def fullest_layers(counts: pd.DataFrame) -> str:
 
 
 def removed_labels(table: pd.DataFrame, labels: dict[str, str]) -> str:
-    """How many published labels each stricter rule takes away; `labels` maps columns to names, published first."""
+    """How many published labels each stricter rule removes; `labels` maps columns to names, published first."""
     first, *stricter = [label for label in labels if label in table]
     published = table[first].fillna(False).astype(bool)
     parts = []
@@ -159,7 +159,7 @@ def removed_labels(table: pd.DataFrame, labels: dict[str, str]) -> str:
 
 
 def kept_under_control(table: pd.DataFrame) -> str:
-    """Which syntactic labels are left under control; `table` holds the rows of these roles of a role table."""
+    """Which syntactic labels remain under control; `table` holds the rows of these roles in a role table."""
     kept = table[table["assigned_controlled"].fillna(False).astype(bool)]
     heads = kept.groupby("role", sort=False).apply(
         lambda rows: listed(rows.apply(_head, axis=1)), include_groups=False
@@ -172,7 +172,7 @@ def kept_under_control(table: pd.DataFrame) -> str:
 
 
 def released_arithmetic(differences: pd.DataFrame, tested: int) -> str:
-    """How many labels the released arithmetic changes; columns role, heads, as of `arithmetic_differences`."""
+    """How many labels the released arithmetic changes; columns role, heads, as in `arithmetic_differences`."""
     heads = differences.groupby("role", sort=False)["heads"].sum()
     changed = int(heads.sum())
     if not changed:
@@ -196,7 +196,7 @@ def changed_most(changes: pd.DataFrame) -> str:
 
 
 def gains_and_losses(transitions: pd.DataFrame) -> str:
-    """How many labels fine-tuning gives and takes; `transitions` has columns role, gained, lost."""
+    """How many labels fine-tuning adds and removes; `transitions` has columns role, gained, lost."""
     moves = transitions.groupby("role")[["gained", "lost"]].sum().astype(int)
     gained, lost = moves["gained"], moves["lost"]
     if not gained.sum() and not lost.sum():
@@ -208,7 +208,7 @@ def gains_and_losses(transitions: pd.DataFrame) -> str:
 
 
 def classes_of_change(changes: pd.DataFrame, margin: float | int) -> str:
-    """How many heads gain, lose, keep a role or stay equal; `changes` is that of `compare`."""
+    """How many heads gain, lose or keep a role, or stay equal; `changes` is that of `compare`."""
     counts = changes["change"].value_counts()
     number = {
         name: int(counts.get(name, 0)) for name in ("gained", "lost", "kept", "equivalent", "undecided")
@@ -221,7 +221,7 @@ def classes_of_change(changes: pd.DataFrame, margin: float | int) -> str:
 
 
 def resting_attention(masses: pd.DataFrame, note: str) -> str:
-    """Where an encoder rests before fine-tuning, on [CLS] or [SEP]; `masses` as below, `note` says which encoder."""
+    """Whether attention rests on [CLS] or [SEP] before fine-tuning; `masses` as below, `note` describes the encoder."""
     rows = masses[masses["state"] == "pretrained"].groupby(["task", "layer"])[["cls", "sep"]].mean()
     target = rows.max().idxmax()
     parts = [
@@ -249,7 +249,7 @@ def moved_attention(masses: pd.DataFrame) -> str:
 
 
 def verdicts(claims: pd.DataFrame) -> str:
-    """How many claims hold; that of `claim_table`."""
+    """How many claims hold; from `claim_table`."""
     counts = claims["verdict"].value_counts()
     parts = [f"{count} {'is' if count == 1 else 'are'} {name}" if name in ("undecided", "untestable") else
              f"{count} {name if count == 1 else name.replace('holds', 'hold').replace('does', 'do')}"
@@ -258,7 +258,7 @@ def verdicts(claims: pd.DataFrame) -> str:
 
 
 def _short(number: float) -> str:
-    """One decimal, or one significant digit where that would be 0.0."""
+    """One decimal, or one significant digit if that would be 0.0."""
     return f"{number:.1f}" if abs(number) >= 0.1 else f"{number:.1g}"
 
 

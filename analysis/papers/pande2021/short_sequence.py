@@ -1,4 +1,4 @@
-"""The short sequence that figures F1 and F2 show: it has every role, and its tokens are readable in print."""
+"""The short sequence in figures F1 and F2: it has every role, and its tokens are readable in print."""
 
 from analysis.texts.examples import Example, Relation
 
@@ -26,6 +26,6 @@ def illustration(pair: bool = True) -> Example:
 
 
 def _span(word: str, text: str) -> tuple[int, int]:
-    """Where a word stands in a text, in characters."""
+    """The position of a word in a text, in characters."""
     start = text.index(word)
     return start, start + len(word)

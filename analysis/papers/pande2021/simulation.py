@@ -1,4 +1,4 @@
-"""Can the tests be trusted? How often every rule labels simulated heads whose mean score is known."""
+"""Can the tests be trusted? How often each rule labels simulated heads with a known mean score."""
 
 import itertools
 from collections import Counter
@@ -20,14 +20,14 @@ from analysis.statistics.resampling import Clusters, lower_bound
 from analysis.statistics.significance import adjust, head_test
 
 LOGNORMAL = stats.lognorm(s=1.0)
-NONZERO = 0.2  # share of the zero-inflated scores that are exponential, with mean 1
-HEADS = 144  # of a family, that is of one role, task and state: 12 layers x 12 heads
-CONTROL_SD = 0.5  # of a control's scores, where the head's own have 1
-BLOCK = 250_000  # scores drawn at once: 2 MB, of which a test makes several copies; larger blocks are slower
+NONZERO = 0.2  # share of exponential scores (mean 1) among the zero-inflated ones
+HEADS = 144  # of a family: one role, task and state, 12 layers x 12 heads
+CONTROL_SD = 0.5  # standard deviation of a control's scores; a head's own scores have 1
+BLOCK = 250_000  # scores per draw: 2 MB, of which a test makes several copies; larger blocks are slower
 T_RULES = {"t": "corrected", "t_published": "published"}
 FAMILY_RULES = ("bootstrap_t", "t_by", "audited")
-BY_ALONE = HEADS * float(np.sum(1 / np.arange(1, HEADS + 1)))  # BY on the smallest p-value, and no other
-# What the level of one test is divided by; 1,152 tests are 144 heads of 4 tasks and 2 states.
+BY_ALONE = HEADS * float(np.sum(1 / np.arange(1, HEADS + 1)))  # BY's factor for the smallest p-value
+# Divisors of the level of one test; 1,152 tests are 144 heads of 4 tasks and 2 states.
 DIVISORS = {"no correction": 1.0, "BY, one head of 144": BY_ALONE, "Bonferroni, 1,152 tests": 1152.0}
 
 
@@ -37,30 +37,30 @@ def symmetric(rng: np.random.Generator, size: tuple[int, ...]) -> Float[np.ndarr
 
 
 def right_skewed(rng: np.random.Generator, size: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-    """Lognormal scores, whose logarithm has standard deviation 1 (skewness 6.2)."""
+    """Lognormal scores whose logarithm has standard deviation 1 (skewness 6.2)."""
     return (rng.lognormal(0.0, 1.0, size) - LOGNORMAL.mean()) / LOGNORMAL.std()
 
 
 def left_skewed(rng: np.random.Generator, size: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-    """The right-skewed scores reflected, as of heads close to their ceiling."""
+    """The right-skewed scores reflected, like those of heads close to their ceiling."""
     return -right_skewed(rng, size)
 
 
 def zero_inflated(rng: np.random.Generator, size: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-    """Four scores of five equal the lowest, the others are exponential."""
+    """Four of five scores equal the lowest value; the others are exponential."""
     scores = rng.exponential(size=size) * (rng.random(size) < NONZERO)
     return (scores - NONZERO) / np.sqrt(2 * NONZERO - NONZERO**2)
 
 
-# Every shape has mean 0 and standard deviation 1, exactly: tau is 0 here, as all rules see only score - tau.
+# Every shape has exactly mean 0 and standard deviation 1. tau is 0 here, since all rules use only score - tau.
 SHAPES = {shape.__name__: shape for shape in (symmetric, right_skewed, left_skewed, zero_inflated)}
 
 
 class Limit(NamedTuple):
-    """How far a resampled p-value can fall, and what that leaves of it after BY over a family.
+    """How small a resampled p-value can be, and what it becomes after BY over a family.
 
-    `p`: the smallest possible; `alone`: adjusted, when one head of the family has it; `heads`: how many
-    must share it before they pass, None if all are too few; `resamples`: the draws that one head alone needs.
+    `p`: the smallest possible value; `alone`: the adjusted value if one head of the family has it; `heads`: how many
+    heads must share it to pass, None if all together do not; `resamples`: the draws that one head alone needs.
     """
 
     p: float
@@ -79,10 +79,10 @@ def t_test_size(
 ) -> pd.DataFrame:
     """Rejection rate of the one-sided t test: effect, rule, rate, low, high, runs; one row per effect and rule.
 
-    `runs` independent data sets of `n` scores whose true mean is tau plus an effect (in standard deviations);
-    the effects share their draws. Rules: t (sample standard deviation) and t_published (population standard
-    deviation). low, high: exact 95 % Monte-Carlo interval (Clopper-Pearson). Raises InputError for an
-    unknown shape, and for `n` or `runs` too small.
+    `runs` independent data sets of `n` scores have a true mean of tau plus an effect (in standard deviations); all
+    effects use the same draws. Rules: t (sample standard deviation) and t_published (population standard deviation).
+    low, high: exact 95 % Monte-Carlo interval (Clopper-Pearson). Raises InputError for an unknown shape, and if `n` or
+    `runs` is too small.
     """
     _check(shape, n, runs=runs)
     rng = _generator(seed, shape, n, stream=0)
@@ -109,13 +109,13 @@ def audited_size(
     resamples: int = 999,
     minimum: int = 20,
 ) -> pd.DataFrame:
-    """Label rate of the rules that look at a whole family: columns as in `t_test_size`.
+    """Label rate of the rules that use a whole family: columns as in `t_test_size`.
 
-    Each of `families` has 144 independent heads with one shape and one effect, which is where BY is at its
-    most powerful. Rules: bootstrap_t (its lower bound above tau), t_by (BY-adjusted t p below `alpha`), audited
-    (both, and n at or above `minimum`); at effect 0 also each with the suffix _family: any false label in a family.
-    The bound, unlike the bootstrap-t p-value with which it agrees, serves all effects. low, high: 95 %
-    interval over families, as heads of a family share their resamples, and no narrower than that of
+    Each of `families` has 144 independent heads with one shape and one effect; in this case BY has most power. Rules:
+    bootstrap_t (its lower bound is above tau), t_by (the BY-adjusted p of the t test is below `alpha`), audited (both,
+    and n is at least `minimum`). At effect 0 each rule also has a row with the suffix _family: any false label in a
+    family. The rule uses the bound because one bound serves all effects; it agrees with the bootstrap-t p-value. low,
+    high: 95 % interval over families, since heads of a family share their resamples, and at least as wide as that of
     independent heads. Raises InputError as `t_test_size` does.
     """
     _check(shape, n, families=families)
@@ -135,9 +135,9 @@ def controlled_size(
 ) -> pd.DataFrame:
     """Label rate of the controlled rule: columns, families and effects as in `audited_size`.
 
-    A head's score and its control's have the same shape, the control half the standard deviation; they vary
+    A head's score and its control's score have the same shape; the control has half the standard deviation. They vary
     independently, which is the least favourable pairing. The mean difference is the margin plus an effect, in standard
-    deviations of the difference. Rules: controlled, at effect 0 also controlled_family. Raises InputError as
+    deviations of the difference. Rules: controlled, and at effect 0 also controlled_family. Raises InputError as
     `t_test_size` does.
     """
     _check(shape, n, families=families)
@@ -150,7 +150,7 @@ def controlled_size(
 def _paired(
     shape: Callable[..., np.ndarray], rng: np.random.Generator, size: tuple[int, ...]
 ) -> Float[np.ndarray, "..."]:
-    """Differences between a head's score and its control's, of mean 0 and standard deviation 1."""
+    """Differences between a head's score and its control's score, with mean 0 and standard deviation 1."""
     head, control = shape(rng, size), CONTROL_SD * shape(rng, size)
     return (head - control) / np.hypot(1, CONTROL_SD)
 
@@ -163,7 +163,7 @@ def _family_rates(
     rules: Sequence[str],
     options: tuple[Sequence[float | int], float, int, int],
 ) -> pd.DataFrame:
-    """Label rates of the rules over families of drawn scores; `options` as the last arguments of `_family`."""
+    """Label rates of the rules over families of drawn scores; `options` are the last arguments of `_family`."""
     labels = np.stack(
         [_family(draw(rng, (n, HEADS)), *options, int(draws)) for draws in rng.integers(2**32, size=families)]
     )
@@ -192,7 +192,7 @@ def size_table(
     """Size (effect 0) and power of every rule: shape, n, effect, rule, rate, low, high, runs.
 
     The rules are those of `t_test_size`, `audited_size` and `controlled_size`, on separate draws. Every shape and n has
-    its own random stream, so that a row does not depend on which others are asked for. Raises InputError as those do.
+    its own random stream, so that a row does not depend on the other rows. Raises InputError as those functions do.
     """
     for shape, n in itertools.product(shapes, sizes):
         _check(shape, n, runs=runs, families=families)
@@ -220,10 +220,10 @@ def analytic_power(
 def needed(
     effects: Sequence[float | int] = (0.2, 0.5, 0.8), alpha: float = 0.05, power: float = 0.8
 ) -> pd.DataFrame:
-    """Sequences the one-sided t test needs for a power on normal scores: effect, correction, level, solution, n.
+    """Sequences that the one-sided t test needs for a given power on normal scores; one row per effect and correction.
 
-    One row per effect and entry of DIVISORS. `level` is that of the single test, `n` the `solution` of the
-    power equation rounded up. Source: `statsmodels.stats.power.TTestPower`.
+    Columns effect, correction (an entry of DIVISORS), level (of the single test), solution (of the power equation), n
+    (the solution rounded up). Source: `statsmodels.stats.power.TTestPower`.
     """
     rows = []
     for effect, (correction, divisor) in itertools.product(effects, DIVISORS.items()):
@@ -234,7 +234,7 @@ def needed(
 
 
 def resampling_limit(resamples: int = 999, alpha: float = 0.05) -> Limit:
-    """What BY over a family of 144 heads leaves of a resampled p-value: see `Limit`."""
+    """How small a resampled p-value can be after BY over a family of 144 heads: see `Limit`."""
     smallest = 1 / (1 + resamples)
     best = [
         adjust(np.repeat([smallest, 1.0], [heads, HEADS - heads]), "fdr_by")[0]
@@ -248,7 +248,7 @@ def resampling_limit(resamples: int = 999, alpha: float = 0.05) -> Limit:
 def _lower_bound(
     scores: Float[np.ndarray, "n column"], alpha: float, arithmetic: str
 ) -> Float[np.ndarray, "column"]:
-    """One-sided lower bound of the mean: above a tau exactly where the head test rejects it, so one does for all."""
+    """One-sided lower bound of the mean. It is above tau exactly if the head test rejects tau; one serves all tau."""
     test = head_test(scores, 0.0, arithmetic)
     bound = test.mean - stats.t.isf(alpha, len(scores) - 1) * test.sd / np.sqrt(len(scores))
     return np.where(np.isnan(test.p), np.nan, bound)
@@ -262,7 +262,7 @@ def _family(
     minimum: int,
     seed: int,
 ) -> Bool[np.ndarray, "effect rule head"]:
-    """Which heads of one family the rules in FAMILY_RULES label, the scores shifted up by each effect."""
+    """Which heads of one family get a label from the rules in FAMILY_RULES, with scores shifted up by each effect."""
     lower, n = lower_bound(Clusters.of(scores), alpha, resamples, seed), len(scores)
     labels = []
     for effect in effects:
@@ -286,7 +286,7 @@ def _blocks(runs: int, n: int) -> Iterator[int]:
 
 
 def _generator(seed: int, shape: str, n: int, stream: int) -> np.random.Generator:
-    """A random stream of its own for every shape, n and simulation."""
+    """A separate random stream for every shape, n and simulation."""
     return np.random.default_rng([seed, [*SHAPES].index(shape), n, stream])
 
 

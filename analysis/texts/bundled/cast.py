@@ -14,14 +14,14 @@ Drawn = TypeVar("Drawn")
 
 GENDERS = ("feminine", "masculine")
 NAMED_SHARE = 0.7
-# How often the second of two people of one calling has the noun of the first, so that its head word names both.
+# How often the second of two people with one calling has the noun of the first, so that both have the same head word.
 SAME_NOUN_SHARE = 0.3
 OWNED_SHARE = 0.6
 
 
 @dataclass(frozen=True)
 class Member:
-    """Whom or what a story is about.
+    """A person, thing or place that a story is about.
 
     `kind` names its wordings in `stories.yaml`, `pronoun` the row of its pronouns, `calling` its class of nouns;
     `content` holds the words by the slots of the wordings.
@@ -37,24 +37,24 @@ class Member:
 
 @cache
 def said_of(gender: str) -> frozenset[str]:
-    """The words that are said of one gender only."""
+    """The words that describe only this gender."""
     return frozenset(read("lexicon")["gendered"][gender].split())
 
 
 def suits(meaning: Meaning, gender: str) -> Meaning | None:
-    """The meaning without the words that are said of the other gender, if it has any others."""
+    """The meaning without the words for the other gender; None if no other words are left."""
     others = said_of(GENDERS[1 - GENDERS.index(gender)])
     options = tuple(word for word in meaning.options if word not in others)
     return replace(meaning, options=options, chosen=0) if options else None
 
 
 def draw_until(draw: Callable[[], Drawn], fits: Callable[[Drawn], object]) -> Drawn:
-    """The first draw that fits."""
+    """The first draw that satisfies `fits`."""
     return next(drawn for drawn in (draw() for _ in count()) if fits(drawn))
 
 
 def draw_other(kind: str, rng: Random, taken: Collection[str], gender: str | None = None) -> Meaning:
-    """A word of a list that suits the gender, none of whose synonyms is taken."""
+    """A word of a list that suits the gender; none of its synonyms is taken."""
 
     def draw() -> Meaning | None:
         meaning = draw_word(kind, rng)
@@ -69,7 +69,7 @@ def words_of(members: Collection[Member]) -> set[str]:
 
 
 def person(name: str, calling: str, others: Collection[Member], rng: Random) -> Member:
-    """A woman or a man of a calling, told apart from the others by adjective and name."""
+    """A woman or a man with a calling, who differs from the others in adjective and name."""
     gender, taken = rng.choice(GENDERS), words_of(others)
     noun = _noun(calling, gender, others, rng)
     adjectives = read("lexicon")["nouns"][calling]["adjectives"]
@@ -97,7 +97,7 @@ def _noun(calling: str, gender: str, others: Collection[Member], rng: Random) ->
 def other_member(
     name: str, kind: str, others: Collection[Member], rng: Random, owner: Member | None = None
 ) -> Member:
-    """A member that is no person, of a class of nouns that none of the others is of or is called by."""
+    """A member that is not a person, from a class of nouns; none of its nouns names another member."""
     traits, taken = read("lexicon")["nouns"][kind], words_of(others)
     noun, mark = draw_until(lambda: draw_noun(kind, rng), lambda drawn: not set(drawn[0].options) & taken)
     content = {"noun": noun, "adjective": draw_other(f"{traits['adjectives']} adjective", rng, taken)}

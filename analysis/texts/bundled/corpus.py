@@ -1,33 +1,26 @@
 """The bundled corpus: examples of four tasks with gold Universal Dependencies, written by a seeded grammar."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
-from json import dumps
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from random import Random
 
-from conllu.models import Metadata, TokenList
-
 from analysis.errors import InputError
-from analysis.files import write_text
 from analysis.texts.bundled.drafts import Draft
 from analysis.texts.bundled.events import mrpc, qnli
 from analysis.texts.bundled.grammar import Sentence
 from analysis.texts.bundled.questions import qqp
 from analysis.texts.bundled.reviews import sst2
 from analysis.texts.bundled.splits import belongs, check_split
-from analysis.texts.bundled.trees import rows
 from analysis.texts.examples import Example, Relation, Tag
 
 DRAFTS: dict[str, Callable[[int, Random], Draft]] = {"mrpc": mrpc, "qqp": qqp, "sst-2": sst2, "qnli": qnli}
-# The least and most words of a text, punctuation included.
+# The least and most words in a text, with punctuation.
 LENGTHS = range(6, 42)
 PAPER_LABELS = {"obj": "dobj"}
 
 
 def key(draft: Draft) -> str:
-    """What makes two drafts the same: their lower-cased texts, in whichever order."""
+    """The key of a draft: its lower-cased texts in any order; drafts with the same key are duplicates."""
     return "\n".join(sorted(sentence.text.lower() for sentence in draft.sentences))
 
 
@@ -40,7 +33,7 @@ def suits(draft: Draft) -> bool:
 
 
 def fresh(task: str, label: int, split: str, seen: set[str], rng: Random) -> Draft:
-    """A draft of the split that is not among `seen`, to which it is added."""
+    """A draft of the split that is not in `seen`; adds it to `seen`."""
     while True:
         draft = DRAFTS[task](label, rng)
         text = key(draft)
@@ -50,7 +43,7 @@ def fresh(task: str, label: int, split: str, seen: set[str], rng: Random) -> Dra
 
 
 def check(task: str, n: int, split: str) -> None:
-    """Raise `InputError` for an unknown task or split or a negative count."""
+    """Raises `InputError` for an unknown task or split or a negative count."""
     if task not in DRAFTS:
         raise InputError(f"the bundled corpus has no task {task!r}: choose one of {', '.join(DRAFTS)}")
     check_split(split)
@@ -59,7 +52,7 @@ def check(task: str, n: int, split: str) -> None:
 
 
 def labelled_drafts(task: str, n: int, seed: int, split: str = "train") -> Iterator[Draft]:
-    """`n` labelled sentences or sentence pairs, labels balanced; the same arguments always give the same ones."""
+    """`n` labelled sentences or sentence pairs with balanced labels; the same arguments always give the same ones."""
     check(task, n, split)
     rng = Random(f"{task} {split} {seed}")
     labels = [index % 2 for index in range(n)]
@@ -69,15 +62,9 @@ def labelled_drafts(task: str, n: int, seed: int, split: str = "train") -> Itera
 
 
 def identifier(task: str, split: str, row: int, draft: Draft) -> str:
-    """The id of an example: its row, which another seed or number fills otherwise, and a digest of its texts."""
+    """The id of an example: its row, and a digest of its texts, since another seed or n puts other texts in the row."""
     texts = "\n".join(sentence.text for sentence in draft.sentences)
     return f"{task}-{split}-{row:04d}-{hashlib.sha256(texts.encode()).hexdigest()[:8]}"
-
-
-def identified(task: str, n: int, seed: int, split: str) -> Iterator[tuple[str, Draft]]:
-    """The drafts of `labelled_drafts`, each with its id."""
-    for row, draft in enumerate(labelled_drafts(task, n, seed, split)):
-        yield identifier(task, split, row, draft), draft
 
 
 def relations(sentence: Sentence, text: int) -> Iterator[Relation]:
@@ -103,22 +90,5 @@ def generate(task: str, n: int, seed: int, split: str = "train") -> list[Example
     Labels: mrpc and qqp 1 = same meaning, sst-2 1 = positive, qnli 0 = answered. The splits train, dev
     and test share no texts, whatever the seeds. Raises `InputError` for an unknown task or split.
     """
-    return [example(name, draft) for name, draft in identified(task, n, seed, split)]
-
-
-def to_jsonl(examples: Sequence[Example], path: Path | str) -> None:
-    """Write examples as one JSON object a line, with the fields of `Example`."""
-    write_text(Path(path), "".join(dumps(asdict(example), ensure_ascii=False) + "\n" for example in examples))
-
-
-def to_conllu(task: str, n: int, seed: int, split: str, path: Path | str) -> None:
-    """Write the gold trees of `generate(task, n, seed, split)` in CoNLL-U, with `obj` for the paper's `dobj`.
-
-    The texts of example X are the sentences X/a and X/b. Raises `InputError` like `generate`.
-    """
-    trees = [
-        TokenList(list(rows(sentence)), Metadata({"sent_id": f"{name}/{side}", "text": sentence.text}))
-        for name, draft in identified(task, n, seed, split)
-        for side, sentence in zip("ab", draft.sentences, strict=False)
-    ]
-    write_text(Path(path), "".join(tree.serialize() for tree in trees))
+    drafts = enumerate(labelled_drafts(task, n, seed, split))
+    return [example(identifier(task, split, row, draft), draft) for row, draft in drafts]

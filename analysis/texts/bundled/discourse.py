@@ -1,4 +1,4 @@
-"""How a text mentions its cast: in full, by name, by a noun or by a pronoun that can only mean the one it means."""
+"""How a text mentions its cast: in full, by name, by a noun, or by a pronoun if it is unambiguous."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -8,32 +8,24 @@ from random import Random
 from typing import NamedTuple
 
 from analysis.texts.bundled.cast import Member
-from analysis.texts.bundled.grammar import (
-    Group,
-    Leaf,
-    Phrase,
-    build,
-    in_order,
-    parse_frame,
-    slots,
-    word_phrase,
-)
+from analysis.texts.bundled.grammar import Phrase, build, in_order, word_phrase
 from analysis.texts.bundled.lexicon import read
 from analysis.texts.bundled.meanings import draw, express
+from analysis.texts.bundled.notation import Group, Leaf, parse_frame, slots
 
 CLAUSES = frozenset({"ccomp", "xcomp", "advcl", "acl", "acl:relcl", "conj"})
 POSSESSIVE = "nmod:poss"
 # Relations in which a long mention would read badly.
 TIGHT = frozenset({POSSESSIVE, "conj", "iobj"})
-# How often a mention is a pronoun where it may be one, and a noun is exchanged for its synonym.
+# How often a mention is a pronoun if it can be one, and how often a synonym replaces a noun.
 PRONOUN_SHARES = {"subject": 0.85, "object": 0.75, "possessive": 0.9}
-# The same where the sentence has already mentioned the member itself, or another with the same pronoun.
+# The same if the sentence has already mentioned the member itself, or another member with the same pronoun.
 REPEATED_SHARE, CONTESTED_FACTOR = 1.0, 0.4
 SYNONYM_RATE = 0.25
 
 
 class Slot(NamedTuple):
-    """A slot of a frame: its relation to the word above and the clause that it stands in (0 is the main one)."""
+    """A slot of a frame: its relation to the word above, and its clause (0 is the main clause)."""
 
     name: str
     feature: str
@@ -42,7 +34,7 @@ class Slot(NamedTuple):
 
     @property
     def case(self) -> str:
-        """The form of a pronoun there."""
+        """The form of a pronoun in this slot."""
         if self.feature == "self":
             return "reflexive"
         if self.label == POSSESSIVE:
@@ -69,9 +61,9 @@ def find_slots(notation: str) -> tuple[Slot, ...]:
 class Discourse:
     """What a text has said so far.
 
-    `known` holds the slots of each member's wordings that the reader has met, `called` whom a wording names,
-    `previous` the members that the sentence before mentions (of the same paragraph), the most salient first, and
-    `current` those that the sentence mentions so far, in order.
+    `known` holds the slots of each member's wordings that the reader has seen. `called` says whom a wording names.
+    `previous` holds the members in the previous sentence of the paragraph, the most salient first, and `current` those
+    in the current sentence so far, in order.
     """
 
     rng: Random
@@ -81,7 +73,7 @@ class Discourse:
     current: list[tuple[Member, Slot]] = field(default_factory=list)
 
     def end_sentence(self) -> None:
-        """The subject of the main clause is the most salient; then the order of mention counts."""
+        """Ends a sentence: the subject of its main clause becomes most salient, then the order of mention counts."""
         ranked = sorted(
             self.current, key=lambda mention: (mention[1].clause, mention[1].case) != (0, "subject")
         )
@@ -89,14 +81,15 @@ class Discourse:
         self.current = []
 
     def end_paragraph(self) -> None:
-        """A new paragraph names its people again."""
+        """Ends a paragraph: the next one names its people again."""
         self.previous = []
 
     def salient(self, member: Member, slot: Slot) -> bool:
-        """Whether a reader takes the member's pronoun for the member.
+        """Whether a reader understands the member's pronoun as the member.
 
-        Within a sentence it means the first that it can mean. From the sentence before it means the most salient
-        that it can mean, unless this sentence has named another; an object cannot mean its own subject.
+        Within a sentence, a pronoun means the first member that it can mean. Otherwise it means the most salient member
+        of the previous sentence that it can mean, unless this sentence has named another; an object cannot mean its own
+        subject.
         """
         here = [(other, place) for other, place in self.current if other.pronoun == member.pronoun]
         if any(other is member for other, _ in here):
@@ -140,7 +133,7 @@ class Discourse:
         forms = [form for form in self._forms(member, slot) if self._owned(form, member, slot)]
         self.rng.shuffle(forms)
         if self._repeated(member):
-            forms.sort(key=len)  # a second mention in one sentence is as short as may be
+            forms.sort(key=len)  # a second mention in one sentence is as short as possible
         built = ((form, self._build(form, member, slot)) for form in forms)
         form, phrase = next(
             pair for pair in built if self.called.get(words(pair[1]), member.name) == member.name
@@ -150,14 +143,14 @@ class Discourse:
         return possessive(phrase) if slot.label == POSSESSIVE else phrase
 
     def _forms(self, member: Member, slot: Slot) -> list[str]:
-        """The wordings that fit: full ones for whom the reader does not know, else such as use known words."""
+        """The wordings that fit: full ones for a member that is new to the reader, otherwise those with known words."""
         wordings = read("stories")["mentions"][member.kind]
         if member.name in self.known:
             return [form for form in wordings["again"] if set(slots(form)) <= self.known[member.name]]
         return wordings["short" if slot.label in TIGHT or slot.feature == "named" else "first"]
 
     def _owned(self, form: str, member: Member, slot: Slot) -> bool:
-        """Whether a wording without an owner is meant, or the owner is known and can be named before the thing."""
+        """Whether the wording has no owner, or the owner is known and can be named before the thing."""
         if "owner" not in slots(form):
             return True
         owner, place = member.owner, slot._replace(name="owner", label=POSSESSIVE, feature="")

@@ -17,12 +17,12 @@ from analysis.texts.bundled.meanings import Meaning, draw, express
 from analysis.texts.bundled.splits import belongs, check_split
 from analysis.texts.bundled.trees import entity_rows
 
-# The least and most words of a document, punctuation included, and the sentences of a paragraph.
+# The least and most words in a document, with punctuation, and sentences in a paragraph.
 LENGTHS = range(60, 201)
 SENTENCES = range(3, 7)
-# Which parts of a plot are told in that many paragraphs.
+# The parts of a plot that a story with this number of paragraphs tells.
 PARTS = {2: (1, 3), 3: (0, 1, 3), 4: (0, 1, 2, 3)}
-# Of the sentences within a paragraph: how many belong to its plot, and are an event of `frames.yaml`.
+# Of the sentences within a paragraph: the share from its plot, and the share of events from `frames.yaml`.
 PLOT_SHARE, EVENT_SHARE = 0.55, 0.2
 MOMENT_SHARE = 0.7
 EVENT_PARTS = {
@@ -33,7 +33,7 @@ EVENT_PARTS = {
     "reason": 0.25,
     "aftermath": 0.0,
 }
-# Words around a mention that its head word governs but that are no part of it.
+# Words around a mention that depend on its head word but do not belong to it.
 AROUND = frozenset({"case", "cc", "conj", "punct", "mark"})
 
 Text = list[list[Sentence]]
@@ -41,7 +41,7 @@ Casting = Mapping[str, Member]
 
 
 class Story(NamedTuple):
-    """A story that is being told: its cast, the frames that are told, and what the text has said."""
+    """A story in progress: its cast, the frames told so far, and what the text has said."""
 
     cast: Mapping[str, list[Member]]
     told: set[str]
@@ -50,7 +50,7 @@ class Story(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """A mention in a sentence: its first and last word (0-based) and whom it mentions."""
+    """A mention in a sentence: its first and last word (0-based), and the member that it mentions."""
 
     start: int
     end: int
@@ -58,7 +58,7 @@ class Extent(NamedTuple):
 
 
 def tell(frame: str, casting: Casting, parts: Mapping[str, Meaning | None], story: Story) -> Sentence:
-    """The sentence of a frame about members of the cast; other slots take their content from `parts` or chance."""
+    """The sentence of a frame about members of the cast; other slots get their content from `parts` or at random."""
     story.told.add(frame)
     fillings = {}
     for slot in find_slots(frame):
@@ -73,7 +73,7 @@ def tell(frame: str, casting: Casting, parts: Mapping[str, Meaning | None], stor
 
 
 def main_roles(story: Story) -> Casting:
-    """The casting of the plot: the first two people, the first thing."""
+    """The casting of the plot: the first two people and the first thing."""
     first, second, *_ = story.cast["person"]
     return {"who": first, "whom": second} | {
         role: story.cast[role][0] for role in ("group", "thing", "place")
@@ -81,7 +81,7 @@ def main_roles(story: Story) -> Casting:
 
 
 def any_roles(story: Story) -> Casting:
-    """The casting of what is told besides: any two people, anything."""
+    """The casting of sentences outside the plot: any two people, anything."""
     who, whom = story.rng.sample(story.cast["person"], 2)
     return {"who": who, "whom": whom} | {
         role: story.rng.choice(story.cast[role]) for role in ("group", "thing", "place")
@@ -89,7 +89,7 @@ def any_roles(story: Story) -> Casting:
 
 
 def draw_frame(frames: Collection[str], story: Story) -> str | None:
-    """One of the frames that the story has not told."""
+    """A frame that the story has not told yet."""
     left = [frame for frame in frames if ended(frame) not in story.told]
     return ended(story.rng.choice(left)) if left else None
 
@@ -101,7 +101,7 @@ def ended(frame: str) -> str:
 
 @cache
 def events_between(subject: str, object_: str) -> tuple[int, ...]:
-    """The events of `frames.yaml` that one class of people brings on another."""
+    """The events of `frames.yaml` in which one class of people acts on another."""
     events = read("frames")["events"]
     return tuple(
         index
@@ -111,7 +111,7 @@ def events_between(subject: str, object_: str) -> tuple[int, ...]:
 
 
 def tell_event(story: Story) -> Sentence | None:
-    """What one of the people did to another, if their callings have such events."""
+    """An event in which one of the people acts on another, if their callings have such events."""
     subject, object_ = story.rng.sample(story.cast["person"], 2)
     indices = events_between(subject.calling, object_.calling)
     if not indices:
@@ -122,7 +122,7 @@ def tell_event(story: Story) -> Sentence | None:
 
 
 def tell_middle(part: Mapping[str, list[str]], story: Story) -> Sentence:
-    """A sentence within a paragraph: of its part of the plot, an event, or a remark."""
+    """A sentence within a paragraph: from its part of the plot, an event, or a remark."""
     chance = story.rng.random()
     plotted = draw_frame(part["middle"], story)
     if plotted and chance < PLOT_SHARE:
@@ -165,7 +165,7 @@ def draw_text(split: str, rng: Random) -> Text | None:
 
 
 def key(text: Text) -> str:
-    """What makes two documents the same: their lower-cased texts."""
+    """The key of a document: its lower-cased texts; documents with the same key are duplicates."""
     return "\n".join(said.text.lower() for paragraph in text for said in paragraph)
 
 
@@ -187,7 +187,7 @@ def draw_texts(n: int, split: str, rng: Random) -> Iterator[Text]:
 
 
 def below(words: Sequence[Word], position: int) -> list[int]:
-    """The words (0-based) of a mention, given its head word: the subtree without what only joins it to others."""
+    """The words (0-based) of a mention, given its head word: its subtree, without words that only join it to others."""
     children = [
         index
         for index, word in enumerate(words)
@@ -201,7 +201,7 @@ def below(words: Sequence[Word], position: int) -> list[int]:
 
 
 def extents(said: Sentence) -> list[Extent]:
-    """The mentions of a sentence, without marks at their ends."""
+    """The mentions of a sentence, without punctuation at their ends."""
     found = []
     for position, word in enumerate(said.words):
         if word.entity:
@@ -212,7 +212,7 @@ def extents(said: Sentence) -> list[Extent]:
 
 
 def brackets(mentions: Sequence[Extent]) -> dict[int, str]:
-    """The `Entity` field of each word at the ends of mentions; of several, the outer opens first and closes last."""
+    """The `Entity` field of each word at the end of a mention; the outer of two opens first and closes last."""
     opens = sorted((m for m in mentions if m.start < m.end), key=lambda m: (m.start, -m.end))
     closes = sorted((m for m in mentions if m.start < m.end), key=lambda m: (m.end, -m.start))
     marks = [(m.start, f"({m.entity}") for m in opens]
@@ -225,7 +225,7 @@ def brackets(mentions: Sequence[Extent]) -> dict[int, str]:
 
 
 def chains(text: Text) -> dict[str, str]:
-    """The number of the chain of everyone who is mentioned more than once, in order of mention."""
+    """The chain number of each member with more than one mention, in order of mention."""
     mentioned = [mention.entity for paragraph in text for said in paragraph for mention in extents(said)]
     again = [entity for entity in dict.fromkeys(mentioned) if mentioned.count(entity) > 1]
     return {entity: str(number) for number, entity in enumerate(again, start=1)}
@@ -247,9 +247,9 @@ def trees(name: str, text: Text) -> Iterator[TokenList]:
 def generate_documents(n: int, split: str, seed: int) -> str:
     """CoNLL-U of `n` documents with gold trees (UD v2) and gold coreference in `Entity` brackets, no singletons.
 
-    A document has two to four paragraphs of three to six sentences, 60 to 200 words. The splits train, dev and
-    test share no document, whatever the seeds: the digest of its first sentence decides where it belongs. The same
-    arguments always give the same text. Raises `InputError` for an unknown split or `n` < 1.
+    A document has two to four paragraphs of three to six sentences, 60 to 200 words. The splits train, dev and test
+    share no document, whatever the seed: a digest of the first sentence decides the split. The same arguments always
+    give the same text. Raises `InputError` for an unknown split or `n` < 1.
     """
     check_split(split)
     if n < 1:

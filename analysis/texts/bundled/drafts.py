@@ -1,4 +1,4 @@
-"""Labelled sentences and sentence pairs with their gold parses, and what the tasks share in making them."""
+"""Labelled sentences and sentence pairs with their gold parses, and helpers for all tasks."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,22 +8,22 @@ from typing import NamedTuple
 from analysis.texts.bundled.grammar import Sentence, sentence
 from analysis.texts.bundled.meanings import Meaning, express
 
-# Share of pairs whose negatives are made of the same words with two participants swapped.
+# Share of negative pairs with the same words and two participants swapped.
 HARD_SHARE = 0.1
-# How often each synonym is changed in the second text. Texts with changed slots already differ in their words,
-# so fewer synonyms there keep the word overlap of both labels alike.
+# How often a synonym replaces a word in the second text. Texts with changed slots already differ in words; fewer
+# synonyms there keep the word overlap of both labels similar.
 SYNONYM_RATE, SYNONYM_RATE_WHEN_CHANGED = 0.55, 0.2
 
 
 class Draft(NamedTuple):
-    """A label and the one or two sentences it is about."""
+    """A label, and the one or two sentences that it describes."""
 
     label: int
     sentences: tuple[Sentence, ...]
 
 
 def with_parts(meaning: Meaning, changes: Mapping[str, Meaning | None]) -> Meaning:
-    """The same meaning with some slots filled otherwise."""
+    """The same meaning with other content in some slots."""
     return replace(meaning, parts={**meaning.parts, **changes})
 
 

@@ -18,10 +18,10 @@ from analysis.texts.bundled.lexicon import read
 from analysis.texts.bundled.meanings import Meaning, draw, draw_word, express, rival, says
 
 NEGATION_SHARE = 0.08
-# The slots that negatives change, and how often they change one, two or three of them.
+# The slots that negatives change; the weights say how often they change one, two or three of them.
 TELLING = ("subject", "object", "verb", "time", "place")
 CHANGED_SHARES = (0.3, 0.3, 0.4)
-# How often each optional part of an event is told.
+# How often a sentence tells each optional part of an event.
 ADJUNCT_SHARES = {
     "manner": 0.6,
     "time": 0.55,
@@ -31,11 +31,11 @@ ADJUNCT_SHARES = {
     "aftermath": 0.2,
 }
 REPORT_SHARE = 0.2
-# The slots that a question may ask about.
+# The slots that a question can ask about.
 ASKED = ("time", "place", "reason")
-# Share of unanswering sentences that leave out the asked slot of the very event; most others are about other people.
+# Share of non-answers about the same event without the asked slot; most other non-answers are about other people.
 ABSENT_SHARE = 0.35
-# How often the sentence tells each slot that is not asked about.
+# How often a sentence tells each slot that the question does not ask about.
 TOLD_SHARE = 0.4
 AFFIRMED = "{manner}/advmod {verb.past}", "be.past/aux:pass {manner}/advmod"
 NEGATED = "do.past/aux n't/advmod {verb.base}", "be.past/aux:pass n't/advmod"
@@ -43,7 +43,7 @@ NEGATED = "do.past/aux n't/advmod {verb.base}", "be.past/aux:pass n't/advmod"
 
 @cache
 def statement_frames() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Frames of a statement: as it stands, and reported by a speaker."""
+    """Frames of a statement: direct, and reported by a speaker."""
     clauses = read("frames")["clauses"]
     plain = tuple(f"{clause} {{aftermath}}/= ./punct" for clause in (*clauses["plain"], *clauses["fronted"]))
     reported = tuple(
@@ -62,7 +62,7 @@ def negate(event: Meaning) -> Meaning:
 
 @cache
 def reversible() -> tuple[int, ...]:
-    """The events whose two participants may change places."""
+    """The events whose two participants can change places."""
     events = read("frames")["events"]
     return tuple(index for index, event in enumerate(events) if event["subject"] == event["object"])
 
@@ -74,7 +74,7 @@ def alike(first: Meaning, second: Meaning) -> bool:
 
 
 def draw_event(index: int, shares: Mapping[str, float], rng: Random) -> Meaning:
-    """An event of one kind with the optional parts that chance tells."""
+    """An event of one kind, with optional parts at random."""
     event = read("frames")["events"][index]
     domain = event["domain"]
     makers: dict[str, Callable[[], Meaning]] = {
@@ -94,7 +94,7 @@ def draw_event(index: int, shares: Mapping[str, float], rng: Random) -> Meaning:
 
 
 def mrpc(label: int, rng: Random) -> Draft:
-    """Two news sentences that say the same (1), or differ in some slots, in a denial, or in who did it to whom (0)."""
+    """Two news sentences that say the same (1), or that differ in slots, by negation or by swapped participants (0)."""
     contrast = rng.choices(
         ["swap", "negation", "slots"], [HARD_SHARE, NEGATION_SHARE, 1 - HARD_SHARE - NEGATION_SHARE]
     )[0]
@@ -118,7 +118,7 @@ def mrpc(label: int, rng: Random) -> Draft:
 
 
 def keep(event: Meaning, names: tuple[str, ...]) -> Meaning:
-    """The event with only the named ones of its time, place and reason."""
+    """The event, which keeps its time, place and reason only if they are in `names`."""
     return with_parts(event, {name: None for name in ASKED if name not in names})
 
 
@@ -129,7 +129,7 @@ def question_about(event: Meaning, asked: str, rng: Random) -> Meaning:
 
 
 def qnli(label: int, rng: Random) -> Draft:
-    """A question and a sentence that answers it (0) or does not (1): the answer is left out, or it is about others."""
+    """A question and a sentence that answers it (0) or not (1): the answer is left out, or it is about others."""
     contrast = rng.choices(
         ["absent", "participant", "swap"], [ABSENT_SHARE, 1 - ABSENT_SHARE - HARD_SHARE, HARD_SHARE]
     )[0]
@@ -137,7 +137,7 @@ def qnli(label: int, rng: Random) -> Draft:
     event = draw_event(rng.choice(indices), ADJUNCT_SHARES | dict.fromkeys(ASKED, 1.0), rng)
     asked, *others = rng.sample(ASKED, len(ASKED))
     if asked == "time":
-        # A circumstance such as `during the night` would answer it too.
+        # Otherwise a circumstance such as `during the night` would answer the question.
         event = with_parts(event, {"circumstance": None})
     answered = label == 0 or contrast != "absent"
     told = [name for name in others if rng.random() < TOLD_SHARE]

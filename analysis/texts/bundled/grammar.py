@@ -1,17 +1,14 @@
-"""Sentence frames in bracket notation -> words with dependency relations (the notation: see `frames.yaml`)."""
+"""Turns sentence frames into words with dependency relations."""
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import accumulate
 from typing import NamedTuple
 
-from analysis.errors import InputError
 from analysis.texts.bundled.lexicon import article, inflect
+from analysis.texts.bundled.notation import VERBAL, Group, Leaf, parse_frame
 from analysis.texts.bundled.tags import penn_tag
 
-VERBAL = frozenset({"base", "present", "past", "participle", "gerund"})
 NO_SPACE_BEFORE = frozenset({",", ".", "?", "!", ";", ":", "n't", "'s", "'"})
 # The part of speech of closed-class words, whatever their relation.
 CLOSED = {
@@ -59,29 +56,8 @@ LEMMAS = {
 PLURAL_SUBJECTS = frozenset({"I", "you", "we", "they", "people"})
 
 
-class Leaf(NamedTuple):
-    """A word or a `{slot}` of a frame, with its feature or part of speech and its label, if any."""
-
-    text: str
-    feature: str
-    label: str
-    slot: bool
-
-
-class Group(NamedTuple):
-    """A subtree of a frame: a label and items, exactly one of which is the head.
-
-    Its verbs agree with `subject`, or with what those above agree with where there is none.
-    """
-
-    label: str
-    items: tuple["Leaf | Group", ...]
-    head: int
-    subject: "Leaf | Group | None"
-
-
 class Phrase(NamedTuple):
-    """A word with its dependents in order; `label` is its relation to the word above, `entity` whom it mentions."""
+    """A word with its dependents, in order; `label` is its relation to its head, `entity` names what it mentions."""
 
     form: str
     lemma: str
@@ -100,7 +76,7 @@ Arc = tuple[Phrase, Phrase | None]
 class Word(NamedTuple):
     """A word of a sentence: `head` is the 1-based position of its head (0: root), `span` its characters.
 
-    `xpos` is its Penn Treebank tag; `entity` names whom the phrase that it heads mentions, if that is traced.
+    `xpos` is its Penn Treebank tag. `entity` names what its phrase mentions, where the corpus tells.
     """
 
     form: str
@@ -115,7 +91,7 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True)
 class Sentence:
-    """A text, and the tree that spells it: its words from left to right, each with the one it depends on."""
+    """A text and its dependency tree: the words from left to right, each with its head."""
 
     text: str
     arcs: Sequence[Arc]
@@ -123,7 +99,7 @@ class Sentence:
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
-        """The words; worked out when asked for, since most texts that are drawn are not kept."""
+        """The words; computed on first use, because most drawn texts are not kept."""
         position = {id(word): index for index, (word, _) in enumerate(self.arcs, start=1)}
         return tuple(
             Word(
@@ -145,57 +121,6 @@ class Sentence:
 
 
 Fillings = Mapping[str, Phrase | str | None]
-
-
-def leaf(token: str) -> Leaf:
-    """One word or slot of the notation."""
-    text, _, label = token.partition("/") if token != "/" else (token, "", "")
-    text, _, feature = text.partition(".") if text != "." else (text, "", "")
-    slot = text.startswith("{")
-    return Leaf(text.strip("{}"), feature.strip("}"), label, slot)
-
-
-def group(label: str, tokens: Iterator[str]) -> Group:
-    """The subtree whose items `tokens` spell, up to its closing bracket."""
-    items = []
-    for token in tokens:
-        if token == ")":
-            break
-        items.append(group(next(tokens), tokens) if token == "(" else leaf(token))
-    heads = [position for position, item in enumerate(items) if isinstance(item, Leaf) and not item.label]
-    if len(heads) != 1:
-        words = " ".join(item.text if isinstance(item, Leaf) else f"({item.label} ...)" for item in items)
-        raise InputError(
-            f"frame ({label} {words}) has {len(heads)} items without a label: leave exactly one, the head"
-        )
-    return Group(label, tuple(items), heads[0], subject(items, items[heads[0]]))
-
-
-def subject(items: Sequence[Leaf | Group], head: Leaf) -> Leaf | Group | None:
-    """What the verbs among the items agree with: their subject, else the head itself if it is a noun."""
-    nominal = head.feature not in VERBAL and not head.feature.isupper()
-    return next((item for item in items if item.label.startswith("nsubj")), head if nominal else None)
-
-
-def closing(tokens: list[str]) -> int:
-    """The position of the bracket that closes the first one."""
-    depths = accumulate({"(": 1, ")": -1}.get(token, 0) for token in tokens)
-    return next(position for position, depth in enumerate(depths) if depth == 0)
-
-
-@cache
-def parse_frame(notation: str) -> Group:
-    """The tree that a notation spells."""
-    tokens = re.findall(r"\{[^}]*\}[^\s()]*|[()]|[^\s()]+", notation)
-    if tokens[0] == "(" and closing(tokens) == len(tokens) - 1:
-        return group(tokens[1], iter(tokens[2:]))
-    return group("root", iter(tokens))
-
-
-@cache
-def slots(notation: str) -> tuple[str, ...]:
-    """The names of the slots of a frame, in order of first use."""
-    return tuple(dict.fromkeys(re.findall(r"\{([^}.]+)", notation)))
 
 
 def part_of_speech(word: str, feature: str, label: str) -> str:
@@ -249,7 +174,7 @@ def number_of(item: Leaf | Group, fillings: Fillings) -> str | None:
 
 
 def grow_leaf(item: Leaf, fillings: Fillings, number: str, label: str) -> Phrase | None:
-    """The phrase of a word or slot; None where nothing fills the slot."""
+    """The phrase of a word or slot; None if nothing fills the slot."""
     if not item.slot:
         return word_phrase(item.text, item.feature, label, number)
     filling = fillings[item.text]
@@ -261,7 +186,7 @@ def grow_leaf(item: Leaf, fillings: Fillings, number: str, label: str) -> Phrase
 
 
 def grow(items: Sequence[Leaf | Group], fillings: Fillings, number: str) -> list[Phrase]:
-    """The phrases of items that are not the head of their bracket, less those of empty slots."""
+    """The phrases of the items beside the head of a bracket, without empty slots."""
     grown = [
         grow_leaf(item, fillings, number, item.label)
         if isinstance(item, Leaf)
@@ -272,7 +197,7 @@ def grow(items: Sequence[Leaf | Group], fillings: Fillings, number: str) -> list
 
 
 def grow_group(frame: Group, fillings: Fillings, inherited: str) -> Phrase | None:
-    """The phrase of a subtree; None where its head is an empty slot."""
+    """The phrase of a subtree; None if its head is an empty slot."""
     number = (number_of(frame.subject, fillings) if frame.subject else None) or inherited
     head = grow_leaf(frame.items[frame.head], fillings, number, frame.label)
     if head is None:
@@ -289,7 +214,7 @@ def build(notation: str, fillings: Fillings) -> Phrase:
 
 
 def in_order(phrase: Phrase, above: Phrase | None = None) -> list[Arc]:
-    """The words of a tree from left to right, each with the one it depends on."""
+    """The words of a tree from left to right, each with its head."""
     arcs: list[Arc] = []
     for child in phrase.left:
         arcs += in_order(child, phrase)
@@ -300,7 +225,7 @@ def in_order(phrase: Phrase, above: Phrase | None = None) -> list[Arc]:
 
 
 def single_punctuation(arcs: list[Arc]) -> list[Arc]:
-    """The words without commas that would stand first or directly before another mark."""
+    """The words without a comma at the start or directly before other punctuation."""
     following = [word.upos for word, _ in arcs[1:]] + [""]
     return [
         arc
@@ -327,7 +252,7 @@ def spans(forms: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def sentence(phrase: Phrase) -> Sentence:
-    """The sentence that a tree spells."""
+    """The sentence of a tree."""
     arcs = single_punctuation(in_order(phrase))
     forms = surface([word.form for word, _ in arcs])
     text = "".join(form if form in NO_SPACE_BEFORE else f" {form}" for form in forms).removeprefix(" ")

@@ -101,5 +101,5 @@ def inflect(lemma: str, feature: str, number: str = "singular") -> str:
 
 
 def article(following: str) -> str:
-    """`a` or `an`, by the sound that the following word begins with."""
+    """`a` or `an`, depending on the first sound of the following word."""
     return "an" if VOWEL_SOUND.match(following) else "a"

@@ -1,4 +1,4 @@
-"""What a sentence says, apart from how it says it: slots drawn from the lexicon, each with its synonyms."""
+"""What a sentence says, independent of how it says it: slots drawn from the lexicon, each with its synonyms."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,18 +6,19 @@ from functools import cache
 from itertools import count
 from random import Random
 
-from analysis.texts.bundled.grammar import Phrase, build, slots
+from analysis.texts.bundled.grammar import Phrase, build
 from analysis.texts.bundled.lexicon import read, synonym_sets
+from analysis.texts.bundled.notation import slots
 
 NAME_SHARE = 0.35
 PLAIN_NOUN = {"+": "things", "~": "stuff"}
-# The parts of a noun phrase that say whom or what it is about.
+# The parts of a noun phrase that identify a person or thing.
 IDENTITY = ("noun", "name", "given", "surname")
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """One slot's content: `options` are words (`parts` None) or frames over `parts` that all mean the same."""
+    """The content of a slot: `options` are words (`parts` None) or frames over `parts`, all with the same meaning."""
 
     kind: str
     options: tuple[str, ...]
@@ -64,7 +65,7 @@ def draw_word(kind: str, rng: Random) -> Meaning:
 
 
 def draw_noun(kind: str, rng: Random) -> tuple[Meaning, str]:
-    """A noun of a class, and the mark (`~` mass, `+` plural only) of its entry."""
+    """A noun of a class, and the mark of its entry (`~` mass, `+` plural only)."""
     entry = rng.choice(nouns(kind))
     mark = entry[0][-1] if entry[0][-1] in PLAIN_NOUN else ""
     options = tuple(noun.rstrip("~+") for noun in entry)
@@ -72,7 +73,7 @@ def draw_noun(kind: str, rng: Random) -> tuple[Meaning, str]:
 
 
 def shape(traits: Mapping, mark: str, rng: Random) -> str:
-    """The list of noun-phrase frames that suits a noun."""
+    """The name of the list of noun-phrase frames that suits a noun."""
     if traits.get("person"):
         return "people" if traits.get("plural") else "person"
     if mark:
@@ -100,7 +101,7 @@ def draw_noun_phrase(kind: str, rng: Random) -> Meaning:
 
 @cache
 def frame_lists() -> dict[str, list[str]]:
-    """Lists of frames that mean different things, by name; those of a domain as in `politics reasons`."""
+    """Lists of frames with different meanings, by name; those of a domain have names such as `politics reasons`."""
     frames = read("frames")
     domains = {
         f"{domain} {name}": listed
@@ -111,13 +112,13 @@ def frame_lists() -> dict[str, list[str]]:
 
 
 def draw_frame(kind: str, rng: Random) -> Meaning:
-    """One of several frames that mean different things, its slots filled."""
+    """One of several frames with different meanings, with its slots filled."""
     frame = rng.choice(frame_lists()[kind])
     return Meaning(kind, (frame,), {name: draw(name, rng) for name in slots(frame)})
 
 
 def draw(name: str, rng: Random) -> Meaning:
-    """The content of a slot: its name, less a final digit, is a noun class, a list of frames or a word list."""
+    """The content of a slot; its name without a final digit is a noun class, a list of frames or a word list."""
     kind = name.rstrip("0123456789")
     if kind in read("lexicon")["nouns"]:
         return draw_noun_phrase(kind, rng)
@@ -129,14 +130,14 @@ def draw(name: str, rng: Random) -> Meaning:
 
 
 def says(meaning: Meaning) -> tuple:
-    """A comparable account of what a meaning says, whichever synonyms were chosen."""
+    """A comparable form of what a meaning says, independent of the choice of synonyms."""
     if meaning.parts is None:
         return meaning.options
     return (meaning.options, *(says(part) for part in meaning.parts.values() if part))
 
 
 def rival(meaning: Meaning, rng: Random) -> Meaning:
-    """A meaning drawn like `meaning` that says something else; a noun phrase keeps its frame and adjectives."""
+    """A meaning of the same kind that says something else; a noun phrase keeps its frame and adjectives."""
     while True:
         other = redraw(meaning, rng)
         if says(other) != says(meaning):
@@ -144,7 +145,7 @@ def rival(meaning: Meaning, rng: Random) -> Meaning:
 
 
 def redraw(meaning: Meaning, rng: Random) -> Meaning:
-    """One fresh draw of the same kind."""
+    """A new draw of the same kind."""
     kind, noun, mark = meaning.kind.partition(" noun")
     if noun:
         return next(other for other, own in (draw_noun(kind, rng) for _ in count()) if own == mark)
@@ -155,7 +156,7 @@ def redraw(meaning: Meaning, rng: Random) -> Meaning:
 
 
 def express(meaning: Meaning | None, rng: Random, rate: float = 0.0) -> Phrase | str | None:
-    """The phrase or word that says it; each choice among synonyms is changed with probability `rate`."""
+    """The phrase or word that expresses a meaning; each choice among synonyms changes with probability `rate`."""
     if meaning is None:
         return None
     chosen = meaning.chosen

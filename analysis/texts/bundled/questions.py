@@ -1,4 +1,4 @@
-"""Pairs of questions that are duplicates or not (qqp)."""
+"""Pairs of questions, duplicates or not (qqp)."""
 
 import re
 from collections.abc import Mapping
@@ -6,17 +6,17 @@ from dataclasses import replace
 from random import Random
 
 from analysis.texts.bundled.drafts import HARD_SHARE, Draft, pair, swapped, with_parts
-from analysis.texts.bundled.grammar import slots
 from analysis.texts.bundled.lexicon import read
 from analysis.texts.bundled.meanings import Meaning, draw, rival, says
+from analysis.texts.bundled.notation import slots
 
 CONDITION_SHARE = 0.4
-# Intents about people at large, which no condition of the one who asks fits.
+# Intents about people in general; a condition of the person who asks does not fit them.
 GENERAL = ("motive", "risk")
 
 
 def question_frames(intent: str, activity: Mapping, condition: bool) -> tuple[str, ...]:
-    """The wordings of a question: those of its intent times those of the activity, the condition first or last."""
+    """The wordings of a question: all combinations of intent and activity, with the condition first or last."""
     asked = [
         re.sub(r"ACT\.(\w+)", lambda act, say=say: say.replace(".V", f".{act[1]}"), frame)
         for frame in read("frames")["intents"][intent]
@@ -30,13 +30,13 @@ def question_frames(intent: str, activity: Mapping, condition: bool) -> tuple[st
 
 
 def swappable(activity: Mapping) -> list[str]:
-    """The slots of an activity that have a numbered counterpart, such as `city` beside `city2`."""
+    """The slots of an activity with a numbered counterpart, such as `city` with `city2`."""
     names = slots(activity["say"][0])
     return [name for name in names if f"{name}2" in names]
 
 
 def topic(activity: Mapping, rng: Random) -> dict[str, Meaning]:
-    """The slots of an activity, numbered counterparts differing from each other."""
+    """The slots of an activity; numbered counterparts differ from each other."""
     parts = {name: draw(name, rng) for name in slots(activity["say"][0])}
     counterparts = {f"{name}2": rival(parts[name], rng) for name in swappable(activity)}
     return parts | counterparts
@@ -52,19 +52,19 @@ def draw_question(activity: Mapping, intent: str, condition: bool, rng: Random) 
 
 
 def personal(activity: Mapping) -> list[str]:
-    """The intents of an activity that concern the one who asks."""
+    """The intents of an activity that concern the person who asks."""
     return [intent for intent in activity["asks"] if intent not in GENERAL]
 
 
 def other_intent(question: Meaning, activity: Mapping, intent: str, rng: Random) -> Meaning:
-    """The question about the same activity with another intent, which suits a condition if there is one."""
+    """The question about the same activity with another intent, which fits the condition if there is one."""
     fitting = personal(activity) if "condition" in question.parts else activity["asks"]
     intent = rng.choice([other for other in fitting if other != intent])
     return replace(question, options=question_frames(intent, activity, "condition" in question.parts))
 
 
 def other_topic(question: Meaning, activity: Mapping, rng: Random) -> Meaning:
-    """The question about the same kind of activity with every slot changed."""
+    """The question about the same kind of activity with other content in every slot."""
     while True:
         parts = topic(activity, rng)
         if all(says(parts[name]) != says(question.parts[name]) for name in parts):
@@ -72,7 +72,7 @@ def other_topic(question: Meaning, activity: Mapping, rng: Random) -> Meaning:
 
 
 def qqp(label: int, rng: Random) -> Draft:
-    """Two questions that ask the same (1), or differ in the intent, the topic or a direction (0)."""
+    """Two questions that ask the same (1), or that differ in intent, topic or a direction (0)."""
     contrast = rng.choices(["swap", "intent", "topic", "condition"], [HARD_SHARE, 0.4, 0.4, 0.1])[0]
     activities = read("frames")["activities"]
     if contrast == "swap":

@@ -1,6 +1,6 @@
 """The Penn Treebank tag of a word from its universal part of speech, its form and its inflection."""
 
-# Tags of the forms of verbs, whether main verb or auxiliary; the present tense depends on the number.
+# Tags of verb forms, for main verbs and auxiliaries; the tag of the present tense depends on the number.
 VERB_FORMS = {"base": "VB", "past": "VBD", "participle": "VBN", "gerund": "VBG"}
 PRESENT = {"singular": "VBZ", "plural": "VBP"}
 # Words whose tag does not follow from their part of speech.
@@ -26,7 +26,7 @@ COMPARISON = {
 
 
 def penn_tag(word: str, upos: str, feature: str, label: str, number: str) -> str:
-    """The Penn Treebank tag of a word; `number` is a noun's own and that of a verb's subject."""
+    """The Penn Treebank tag of a word; `number` is that of the noun itself, or that of a verb's subject."""
     if feature == "present" and upos in {"AUX", "VERB"}:
         return PRESENT[number]
     if feature in VERB_FORMS and upos in {"AUX", "VERB"}:

@@ -42,12 +42,12 @@ def word_row(number: int, word: Word, misc: Mapping[str, str]) -> Token:
 
 
 def spacing(sentence: Sentence, word: Word) -> dict[str, str]:
-    """What MISC says about the space after a word."""
+    """The content of MISC about the space after a word."""
     return {} if sentence.text[word.span[1] : word.span[1] + 1] in {" ", ""} else {"SpaceAfter": "No"}
 
 
 def rows(sentence: Sentence) -> Iterator[Token]:
-    """The lines of a sentence: its words, each run written together preceded by its range line."""
+    """The lines of a sentence: its words; a range line precedes each run of words written together."""
     words = sentence.words
     ranges = dict(fused(words))
     inside = {index for first, last in ranges.items() for index in range(first, last + 1)}
@@ -56,12 +56,12 @@ def rows(sentence: Sentence) -> Iterator[Token]:
             last = ranges[index]
             form = sentence.text[word.span[0] : words[last].span[1]]
             yield row((index + 1, "-", last + 1), form, spacing(sentence, words[last]))
-        # Inside a range, the range line alone says whether a space follows.
+        # Within a range, only the range line says whether a space follows.
         yield word_row(index + 1, word, {} if index in inside else spacing(sentence, word))
 
 
 def entity_rows(sentence: Sentence, entities: Mapping[int, str]) -> Iterator[Token]:
-    """The lines of a sentence, a line a word, with the `Entity` brackets by the word's position (0-based)."""
+    """The lines of a sentence, one per word, with the `Entity` brackets by the word's position (0-based)."""
     for index, word in enumerate(sentence.words):
         brackets = {"Entity": entities[index]} if index in entities else {}
         yield word_row(index + 1, word, brackets | spacing(sentence, word))

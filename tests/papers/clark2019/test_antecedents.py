@@ -1,6 +1,4 @@
-"""Heads that find antecedents, against one map at a time; cut documents; the table's halves."""
-
-from pathlib import Path
+"""Heads that find antecedents, compared with one map at a time; truncated documents; the halves of the table."""
 
 import numpy as np
 import pytest
@@ -116,8 +114,8 @@ def test_every_kind_has_an_interval_of_its_own(encoder, documents):
 
 
 def test_the_scored_half_has_no_say_in_the_choice(encoder, documents):
-    """Head (0, 1) is right in one half alone, head (1, 0) in the other alone: each is chosen where it is right, and
-    wrong where it is scored."""
+    """Head (0, 1) is right only in one half, head (1, 0) only in the other: each is chosen where it is right and
+    scored where it is wrong."""
     texts = fit(encoder, documents)
     ruled = answers(texts.documents)
     chooses = halves(ruled["document"], 5)
@@ -151,12 +149,9 @@ def test_every_reading_has_a_name():
     assert AMONG.keys() == CANDIDATES.keys()
 
 
-def test_baselines_of_real_documents(data_dir: Path, encoder):
-    """Cut by words, the rules answer as they do without an encoder, but for texts that are left out."""
-    whole = [
-        text for part in ("dev", "test") for text in read_documents(data_dir / "ontogum" / part).documents
-    ]
-    texts = fit(encoder, whole, unit="words")
+def test_baselines_of_real_documents(ontogum, encoder):
+    """Truncated by words, documents give the same answers by the rules as without an encoder, except those left out."""
+    texts = fit(encoder, ontogum, unit="words")
     ruled = coreference_table(answers(texts.documents)).set_index("system")
     if sum(texts.left_out.values()) == texts.left_out["no anaphor"]:
         assert round(100 * ruled.loc["rule-based", "all"], 1) == 76.9

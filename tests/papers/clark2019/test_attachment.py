@@ -52,7 +52,7 @@ def planted(words: pd.DataFrame, layer: int, direction: int, head: int) -> Attac
 
 
 def own_arcs(words: pd.DataFrame) -> pd.DataFrame:
-    """Arcs from words to their own heads, as prepositions rebuilt and marks for possessors are not."""
+    """Arcs from words to their own heads; arcs of rebuilt prepositions and of possessive marks are different."""
     scored = arcs(words, possessive=False)
     return scored[~scored["relation"].isin(["prep", "pobj"])].reset_index(drop=True)
 
@@ -139,12 +139,12 @@ def test_halves_part_whole_sentences(words):
 
 
 def test_the_scored_half_has_no_say_in_the_choice(words):
-    """A head that is right in one half alone: it is chosen there, and its answers in the other half count."""
+    """A head that is right only in one half: it is chosen there, and its answers in the other half count."""
     scored = arcs(words)
     chooses = halves(scored["sentence"], 0)
     attached = planted(words, 1, 0, 2)
     held_out = ~words["sentence"].isin(scored["sentence"][chooses]).to_numpy()
-    attached.predicted[held_out] = -2  # nobody is right there, so that the first head is chosen there
+    attached.predicted[held_out] = -2  # no head is right there, so the first head is chosen
     table = dependency_table(attached, scored, minimum=20, resamples=99, permutations=99).set_index(
         "relation"
     )

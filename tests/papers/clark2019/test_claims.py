@@ -1,4 +1,4 @@
-"""Clark's claims on small tables whose answers are plain."""
+"""Clark's claims on small tables with obvious answers."""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ LAYERS, HEADS = 6, 4
 
 
 def surface(**columns: list[float]) -> pd.DataFrame:
-    """A table of heads; a column is given layer by layer, the heads of a layer alike but for a little."""
+    """A table of heads; a column is given by layer, and the heads of a layer differ only slightly."""
     keys = pd.MultiIndex.from_product([range(LAYERS), range(HEADS)], names=["layer", "head"])
     table = keys.to_frame(index=False)
     plain = dict.fromkeys(
@@ -61,7 +61,7 @@ def test_separators_in_the_middle_layers():
 
 def test_interval_draws_the_heads_of_the_layer():
     values = np.random.default_rng(1).uniform(0.3, 0.7, (1, 200))
-    draws = findings._drawn_means(values)
+    draws = findings.drawn_layer_means(values)
     assert draws[0] == pytest.approx(values.mean())
     assert draws[1:].std() == pytest.approx(values.std() / np.sqrt(200), rel=0.15)
 

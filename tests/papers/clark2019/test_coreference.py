@@ -12,7 +12,6 @@ from analysis.papers.clark2019.coreference import (
     CANDIDATES,
     NOTHING,
     SYSTEMS,
-    anaphor_counts,
     anaphors,
     answers,
     attended,
@@ -115,7 +114,7 @@ def test_the_string_sieve_comes_before_the_head_sieve(tmp_path: Path):
     ],
 )
 def test_the_feature_sieve(tmp_path: Path, first: str, second: str, agree: bool):
-    """Between two mentions stands a nearer one that never agrees with the second, for it is plural first person."""
+    """A mention between the two is nearer but never agrees with the second: it is plural and first person."""
     text = read(tmp_path, f"{first} 0 root (1)\nours PRON PRP 1 dep (2)\n{second} 1 dep (1)")
     text.mentions.loc[1, "number"] = "another"
     assert choices(SYSTEMS["rule-based"], text)[2] == (0 if agree else 1)
@@ -127,7 +126,7 @@ def test_answers_and_table(tmp_path: Path):
     assert right["start"].tolist() == [8, 11, 13, 15]
     assert right["nearest"].tolist() == [False, False, True, False]
     assert right["head match"].tolist() == [True, False, True, False]
-    assert anaphor_counts(right) == {"all": 4, "pronoun": 2, "proper": 1, "nominal": 1}
+    assert right["kind"].value_counts().to_dict() == {"pronoun": 2, "proper": 1, "nominal": 1}
     table = coreference_table(right)
     assert table.columns.tolist() == ["system", "all", "pronoun", "proper", "nominal", "n"]
     assert table["system"].tolist() == list(SYSTEMS)
@@ -194,18 +193,10 @@ TARGETS = {
 }
 
 
-@pytest.fixture(scope="module")
-def documents(data_dir: Path) -> list[Document]:
-    """OntoGUM's development and test documents."""
-    return [
-        text for split in ("dev", "test") for text in read_documents(data_dir / "ontogum" / split).documents
-    ]
-
-
-def test_counts_of_the_documents(documents: list[Document]):
-    assert len(documents) == 60
-    assert sum(len(text.words) for text in documents) == 28119 + 28397
-    assert sum(len(text.mentions) for text in documents) == 3818 + 3581
+def test_counts_of_the_documents(ontogum: list[Document]):
+    assert len(ontogum) == 60
+    assert sum(len(text.words) for text in ontogum) == 28119 + 28397
+    assert sum(len(text.mentions) for text in ontogum) == 3818 + 3581
 
 
 def percentages(documents: list[Document], limit: int) -> pd.DataFrame:
@@ -214,12 +205,12 @@ def percentages(documents: list[Document], limit: int) -> pd.DataFrame:
     return (100 * table.drop(columns="n")).round(1)
 
 
-def test_baselines_of_the_documents(documents: list[Document]):
-    right = answers([truncated(text) for text in documents])
-    assert anaphor_counts(right) == {"all": 580, "pronoun": 376, "proper": 107, "nominal": 97}
-    assert percentages(documents, 128).T.to_dict("list") == TARGETS
+def test_baselines_of_the_documents(ontogum: list[Document]):
+    right = answers([truncated(text) for text in ontogum])
+    assert right["kind"].value_counts().to_dict() == {"pronoun": 376, "proper": 107, "nominal": 97}
+    assert percentages(ontogum, 128).T.to_dict("list") == TARGETS
 
 
-def test_baselines_of_the_first_110_words(documents: list[Document]):
-    assert len(answers([truncated(text, 110) for text in documents])) == 486
-    assert percentages(documents, 110)["all"].tolist() == [37.2, 29.2, 50.6, 70.4, 76.7]
+def test_baselines_of_the_first_110_words(ontogum: list[Document]):
+    assert len(answers([truncated(text, 110) for text in ontogum])) == 486
+    assert percentages(ontogum, 110)["all"].tolist() == [37.2, 29.2, 50.6, 70.4, 76.7]

@@ -103,7 +103,7 @@ def test_equal_gradients_of_eager_attention_one_sequence_at_a_time(model, probab
 
 
 def test_finite_differences(model):
-    """The loss changes by the gradient when one weight does."""
+    """If one weight changes, the loss changes as the gradient says."""
     one = EXAMPLES[0]
     (layout,) = layouts(model.encoder.tokenizer, [one], segment_ids="zeros")
     hidden = masked(layout, model.encoder, 0.15, 0)

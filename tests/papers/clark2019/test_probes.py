@@ -77,7 +77,7 @@ def test_attention_probe_against_a_loop():
 
 @pytest.mark.parametrize("alignment", ["fixed", "original"])
 def test_probe_with_words_against_a_loop(alignment: str):
-    """The pair of zeros stands at ROOT, or, as released, last, so that pairs are one place off."""
+    """The pair of zeros stands for ROOT; in the released alignment it is last, so that pairs are shifted by one."""
     probe, seen = AttentionWordsProbe(6, DIMENSION, SEEDS, alignment), seen_of()
     torch.nn.init.normal_(probe.bias)
 

@@ -1,4 +1,4 @@
-"""The companion's quantities beside the published ones: small tables whose answers are plain."""
+"""Our quantities next to the published ones: small tables with obvious answers."""
 
 import numpy as np
 import pandas as pd

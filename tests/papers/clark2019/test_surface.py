@@ -158,7 +158,7 @@ def test_random_maps_keep_their_sums(tiny):
 
 
 def test_scores_without_cells(scores):
-    assert "make them with surface_scores" in error_of(surface_shares, scores.drop_vars("cells"))
+    assert "compute them with surface_scores" in error_of(surface_shares, scores.drop_vars("cells"))
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def test_a_file_as_glove_is_distributed(encoder, tmp_path: Path):
 
 
 def test_a_line_of_another_dimension_is_named(encoder, tmp_path: Path):
-    """Also where the word is not asked for: the file is damaged."""
+    """An error also for a word that nobody asks for, since the file is damaged."""
     path = glove(tmp_path, "the 1 2 3\nother 1 2\n")
     assert error_of(word_vectors, encoder, FORMS, path).startswith(
         f"{path}, line 2: 2 numbers where others have 3"

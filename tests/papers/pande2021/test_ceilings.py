@@ -1,4 +1,4 @@
-"""Ceilings against the sieves' own matrices, and what length does to planted heads."""
+"""Ceilings against the sieves' own matrices, and the effect of length on planted heads."""
 
 import numpy as np
 import pytest

@@ -9,7 +9,6 @@ from analysis.papers.pande2021.claims import (
     CLAIMS,
     NEEDS,
     RoleClaim,
-    compare_maps,
 )
 from analysis.papers.pande2021.evidence import ARRAYS, Evidence, evidence_of_labels, samples
 from analysis.statistics.verdicts import MARKS, Finding, claim_table, seed_table, short_table
@@ -48,7 +47,7 @@ def released() -> Evidence:
 
 
 def resampled(evidence: Evidence, replicates: int = 99, flipped: float = 0.02) -> Evidence:
-    """Replicates in which a small share of the labels, drawn anew in each, has changed its side."""
+    """Replicates in which a small share of the labels, drawn separately for each, is inverted."""
     labels = evidence.labels.isel(replicate=np.zeros(replicates, dtype=int))
     flips = np.random.default_rng(0).random(labels.shape) < flipped
     above = evidence.above.isel(replicate=np.zeros(replicates, dtype=int))
@@ -124,7 +123,7 @@ def test_local_heads_with_any_relation(released):
 
 
 def test_middle_layers_need_the_relations_as_syntactic_roles(released):
-    """Counting the pooled role alone, MRPC has fewer multi-functional heads in its middle layers."""
+    """If only the pooled role counts, MRPC has fewer multi-functional heads in its middle layers."""
     claim = next(claim for claim in CLAIMS if claim.id == "C4")
     finer = ["nsubj", "dobj", "amod", "advmod", "cls", "sep"]
     pooled = released.labels.where(~released.labels["role"].isin(finer))
@@ -194,14 +193,14 @@ def test_runs_are_judged_alone(released):
 def test_short_table_marks_verdicts_and_what_controls_give(released):
     claims = claim_table(CLAIMS, released, released)
     table = short_table(claims)
-    assert [*table.columns] == ["claim", "BERT-base", "here", ""]
+    assert [*table.columns] == ["claim", "BERT-base", "here", "mark"]
     assert table["claim"].str.split().str.len().between(2, 8).all()
     assert table["claim"].is_unique
-    assert table[""].tolist() == claims["verdict"].map(MARKS).tolist()
+    assert table["mark"].tolist() == claims["verdict"].map(MARKS).tolist()
     assert table.loc[3, "here"] == table.loc[3, "BERT-base"] == "67%"
     named = claims.assign(control_verdict="holds", controlled="20% of heads: does not hold")
-    assert (short_table(named)[""].str.endswith("✓ † ‡") == (claims["verdict"] == "holds")).all()
-    assert not short_table(named.assign(verdict="does not hold"))[""].str.contains("[†‡]").any()
+    assert (short_table(named)["mark"].str.endswith("✓ † ‡") == (claims["verdict"] == "holds")).all()
+    assert not short_table(named.assign(verdict="does not hold"))["mark"].str.contains("[†‡]").any()
 
 
 def test_claim_judges_by_its_function(released):
@@ -214,7 +213,7 @@ def test_claim_judges_by_its_function(released):
 
 
 def test_median_and_range_of_the_runs(released):
-    """Three runs of which one lacks all delimiter heads and one has nothing else."""
+    """Three runs; one has no delimiter heads, and one has only delimiter heads."""
     extremes = [released.labels.where(released.labels["role"] != "delimiter", label) for label in (0, 1)]
     runs = [released, *(Evidence(labels=each, above=released.above) for each in extremes)]
     row = by_id(claim_table(CLAIMS, samples(runs))).loc["C2a"]
@@ -229,7 +228,7 @@ def test_median_and_range_of_the_runs(released):
 
 
 def test_claims_under_control(released):
-    """Controls without any head leave no head multi-functional; claims without a label say nothing."""
+    """Controls without heads give no multi-functional heads; claims without a label have no value."""
     nothing, every = (Evidence(labels=released.labels * 0 + label, above=released.above) for label in (0, 1))
     table = by_id(claim_table(CLAIMS, released, controlled=nothing, control=every))
     plain = by_id(claim_table(CLAIMS, released))
@@ -247,7 +246,7 @@ def test_claims_under_control(released):
 
 
 def test_maps_equal_to_the_published_agree_perfectly():
-    result = compare_maps(published.roles(), published.scores())
+    result = published.compare_maps(published.roles(), published.scores())
     assert len(result) == 39 * 3
     assert (result["deviation"] == 0).all()
     np.testing.assert_allclose(result["correlation"], 1)
@@ -258,7 +257,7 @@ def test_maps_are_compared_role_by_role_and_by_layers():
     ours = published.roles("qqp").assign(mean=lambda table: 2 * table["mean"] + 0.01 * table["head"])
     shifted = (ours["role"] == "local") & (ours["layer"] == 8) & (ours["head"] == 3)
     ours.loc[shifted, "mean"] += 50
-    result = compare_maps(ours, published.scores()).set_index(["role", "layers"])
+    result = published.compare_maps(ours, published.scores()).set_index(["role", "layers"])
     reference = published.scores("qqp").set_index(["role", "layer", "head"])["mean"]
     local = ours[ours["role"] == "local"].set_index(["layer", "head"])["mean"]
     whole, lower, upper = (result.loc[("local", name)] for name in ("0-11", "0-5", "6-11"))
@@ -276,12 +275,12 @@ def test_maps_are_compared_role_by_role_and_by_layers():
 def test_roles_without_scores_are_left_out():
     ours = published.roles("mrpc")
     ours.loc[ours["role"] == "nsubj", "mean"] = np.nan
-    assert "nsubj" not in set(compare_maps(ours, published.scores())["role"])
+    assert "nsubj" not in set(published.compare_maps(ours, published.scores())["role"])
 
 
 def test_other_models_cannot_be_compared_with_the_published_maps():
     table = published.roles("qqp")
     with pytest.raises(InputError, match="12 layers"):
-        compare_maps(table[table["layer"] < 6], published.scores())
+        published.compare_maps(table[table["layer"] < 6], published.scores())
     with pytest.raises(InputError, match="12 heads"):
-        compare_maps(table[table["head"] < 8], published.scores())
+        published.compare_maps(table[table["head"] < 8], published.scores())

@@ -36,7 +36,7 @@ def test_ideal_heads_attend_at_their_offset(tiny, examples, step):
         scores = found.sel(role=role).values
         if role == f"offset_{step:+d}":  # T times the mean over the T - |step| rows that have the offset
             np.testing.assert_allclose(scores, np.broadcast_to(lengths, scores.shape), rtol=1e-5)
-        elif role == "offset_+0":  # the rows at the end look at themselves
+        elif role == "offset_+0":  # the rows at the end attend to themselves
             np.testing.assert_allclose(scores, abs(step), rtol=1e-5)
         else:
             np.testing.assert_allclose(scores, 0, atol=1e-6)
@@ -57,7 +57,7 @@ def test_controls_of_all_sources_make_a_control_bank(tiny, examples):
 
 
 def test_an_ideal_head_is_local_and_no_more_than_its_position(tiny, examples):
-    """The next token's head beats shuffled words by the margin; of relations its twin knows as much as it does."""
+    """The next token's head beats shuffled words by the margin; for relations, its twin scores as much as the head."""
     relations = parse(examples)
     head = offset_head(1)
     bank = extract(tiny, examples, relations, maps=head, progress=False)

@@ -18,7 +18,7 @@ def scores() -> xr.DataArray:
 
 
 def test_a_panel_per_role_marks_mean_and_median_of_the_head_nearest_to_tau(scores):
-    figure = score_distributions(scores, tau=2.0, title="scores")
+    figure = score_distributions(scores, tau=2.0)
     for axes, role in zip(figure.axes, ROLES, strict=True):
         values = scores.sel(role=role).values.astype(float).reshape(30, -1)
         if role == "block":
@@ -30,7 +30,6 @@ def test_a_panel_per_role_marks_mean_and_median_of_the_head_nearest_to_tau(score
         own = values[:, head][np.isfinite(values[:, head])]
         assert (tau, mean, median) == pytest.approx((2, own.mean(), np.median(own)), rel=1e-5)
         assert axes.get_xscale() == "linear"
-    assert figure.get_suptitle() == "scores"
     assert unnamed(figure) == []
 
 

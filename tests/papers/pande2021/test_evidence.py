@@ -16,7 +16,7 @@ from analysis.papers.pande2021.evidence import (
 from analysis.papers.pande2021.redraws import replicates, resampled, resampled_control
 from analysis.papers.pande2021.skewness import resampled_skewness
 from analysis.statistics.controls import controlled_table
-from analysis.statistics.roles import MASSES, ROLES, attention_mass
+from analysis.statistics.roles import MASSES, ROLES, attention_masses
 from analysis.statistics.significance import published_table
 
 N, LAYERS, HEADS = 24, 2, 3
@@ -92,7 +92,8 @@ def test_sample_has_the_differences_of_means():
     expected = (after.mean("sequence") - before.mean("sequence")).values
     np.testing.assert_allclose(found.change.sel(task="mrpc")[0], expected)
     for target in MASSES:
-        expected = attention_mass(after, target) - attention_mass(before, target)
+        old, new = (attention_masses(scores)[target].mean("sequence") for scores in (before, after))
+        expected = new - old
         np.testing.assert_allclose(found.mass.sel(task="mrpc", target=target)[0], expected, atol=1e-12)
 
 
@@ -138,7 +139,8 @@ def test_replicate_is_the_evidence_of_the_drawn_sequences(arithmetic):
         step = (new.mean("sequence") - old.mean("sequence")).values
         np.testing.assert_allclose(found["change"][number], step, atol=1e-12)
         for target in MASSES:
-            mass = (attention_mass(new, target) - attention_mass(old, target)).values
+            later, earlier = (attention_masses(state)[target].mean("sequence") for state in (new, old))
+            mass = (later - earlier).values
             np.testing.assert_allclose(found["mass"].sel(target=target)[number], mass, atol=1e-12)
         nsubj = new.sel(role="nsubj", layer=1, head=2).dropna("sequence")
         skewed = found["skewed"].sel(role="nsubj", layer=1, head=2)[number]

@@ -8,7 +8,7 @@ import xarray as xr
 from analysis.papers.pande2021 import findings
 from analysis.papers.pande2021.claims import CLAIMS
 from analysis.papers.pande2021.evidence import Evidence, samples
-from analysis.papers.pande2021.findings import band
+from analysis.papers.pande2021.findings import layers_within
 from analysis.statistics.roles import MASSES, ROLES
 from analysis.statistics.verdicts import Finding, claim_table
 
@@ -41,7 +41,7 @@ def roles(marks: dict[tuple[str, str], set[tuple[int, int]]], layers: int = 12) 
 
 
 def block(layers, heads) -> set[tuple[int, int]]:
-    """Every head of the product of layers and heads."""
+    """All combinations of the layers and heads."""
     return {(layer, head) for layer in layers for head in heads}
 
 
@@ -66,13 +66,13 @@ def verdict(function: Callable[[Evidence], Finding], evidence: Evidence) -> str:
     ],
 )
 def test_band_is_relative_depth(depth, region, layers):
-    assert band(depth, region) == layers
+    assert layers_within(depth, region) == layers
 
 
 @pytest.mark.parametrize("depth", range(1, 30))
 def test_bands_split_the_layers(depth):
     cuts = [Fraction(part, 3) for part in range(4)]
-    thirds = [set(band(depth, region)) for region in zip(cuts, cuts[1:], strict=False)]
+    thirds = [set(layers_within(depth, region)) for region in zip(cuts, cuts[1:], strict=False)]
     assert set().union(*thirds) == set(range(depth))
     assert all(thirds)
 
@@ -266,7 +266,7 @@ def test_later_layers_change():
 
 
 def test_special_tokens_count_once_or_not_at_all():
-    """Attention to [CLS] changes most in layer 10, all else in layer 2: the claim needs both views."""
+    """Attention to [CLS] changes most in layer 10, the rest in layer 2: the claim must hold in both."""
     change = np.zeros((1, len(ROLES), 12, HEADS))
     change[0, ROLES.index("local"), 2] = 1.0
     change[0, [ROLES.index("cls"), ROLES.index("delimiter")], 10] = 3.0
@@ -301,7 +301,7 @@ def test_change_needs_attention_masses():
 
 
 def test_misleading_means():
-    """Of 20 heads with a high mean 3 fail; 2 of the others pass; one is untestable."""
+    """Of 20 heads with a high mean, 3 fail; 2 of the others pass; one is untestable."""
     known = labels({("qqp", "local"): block([0, 1], range(HEADS))}, layers=2)
     above = known.copy()
     known.loc[{"role": "local", "layer": 0, "head": [0, 1, 2]}] = 0

@@ -44,7 +44,7 @@ def expected(rows: pd.DataFrame, roles: list[str], value: str) -> np.ndarray:
 
 
 def test_profile_maps_every_task_in_both_states(counts):
-    figure = layer_profile(counts, title="one")
+    figure = layer_profile(counts)
     roles = [*ROLES, "multi-functional", "none"]
     found = drawn(figure)
     assert list(found) == ["mrpc, pre-trained", "sst-2, pre-trained", "mrpc, fine-tuned", "sst-2, fine-tuned"]
@@ -53,7 +53,6 @@ def test_profile_maps_every_task_in_both_states(counts):
         rows = counts[(counts["task"] == task) & (counts["state"] == state.replace("-", ""))]
         np.testing.assert_array_equal(values, expected(rows, roles, "heads"))
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == roles
-    assert figure.get_suptitle() == "one"
     assert unnamed(figure) == []
 
 

@@ -1,7 +1,7 @@
-"""Profile `paper` end to end for one task, its encoder and data served by a Hub on the loopback address.
+"""The first paper in the profile `paper`, for one task; a Hub on the loopback address serves its encoder and data.
 
 The encoder has BERT-base's 12 layers of 12 heads, so that the comparison with the released maps runs too; spaCy's
-pipeline is an empty one of the test's own, whose parses hold no relations.
+pipeline is an empty one made by the test, whose parses contain no relations.
 """
 
 import re
@@ -14,10 +14,15 @@ import pandas as pd
 import pytest
 import spacy
 from hub import HubServer, client_environment, write_glue, write_tiny_bert
+from studies import copy_parts
 
 from analysis.files import ROOT
 
 ENCODER = "test/bert-of-144-heads"
+SMALL = """
+03_test_calibration: {runs: 500, families: 2, simulated_n: [20, 30]}
+03_test_sensitivity: {sizes: [10, 20], draws: 4, control_n: 10}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -27,25 +32,24 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_tiny_bert(folder / "served" / "models" / ENCODER, layers=12, heads=12)
     write_glue(folder / "served" / "datasets" / "nyu-mll" / "glue")
     spacy.blank("en").to_disk(folder / "pipeline")
-    for name in ("analysis", "notebooks", "profiles"):
-        shutil.copytree(ROOT / name, folder / "study" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    copy_parts(folder / "study", "analysis", "notebooks", "profiles")
     shutil.copy2(ROOT / "Makefile", folder / "study")
     profile = folder / "study" / "profiles" / "paper.yaml"
     text, encoders = re.subn("encoder: bert-base-uncased", f"encoder: {ENCODER}", profile.read_text())
     text, parsers = re.subn("parser: en_core_web_sm", f"parser: {folder / 'pipeline'}\n  tasks: [mrpc]", text)
-    text, runs = re.subn(r"seeds: \[.*\]", "seeds: [0, 1]", text)
+    text, runs = re.subn(r"(?m)^  seeds: \[.*\]", "  seeds: [0, 1]", text)
     assert encoders == parsers == runs == 1
-    small = "03_test_calibration: {runs: 500, families: 2, simulated_n: [20, 30]}\n"
-    text, passages = re.subn(r"05_clark_surface:\n(  .*\n)+", "", text)  # those of Wikipedia
-    assert passages == 1
-    small += "05_clark_surface: {passages: 8, gradient_passages: 2, distance_passages: 2, head_epochs: 1}\n"
-    small += "05_clark_syntax: {documents_n: 4, arcs_minimum: 10, probe_seeds: [0]}\n"
-    profile.write_text(text + small)
+    text, common = re.subn(r"(?m)^common:$", "common:\n  resamples: 99\n  permutations: 99", text)
+    text, drawn = re.subn("04_verdicts:", "04_verdicts:\n  replicates: 99", text)
+    assert common == drawn == 1
+    profile.write_text(text + SMALL)
     with HubServer(folder / "served") as endpoint:
+        environment = client_environment(endpoint, folder / "home")
+        environment.pop("PYTHONPATH", None)  # it would name another package
+        variables = [f"PYTHON={sys.executable}", f"RESULTS_DIR={folder / 'results'}"]
         done = subprocess.run(
-            ["make", "reproduce", "PROFILE=paper", f"PYTHON={sys.executable}", f"RESULTS_DIR={folder / 'results'}"],
-            cwd=folder / "study", env=client_environment(endpoint, folder / "home"), capture_output=True, text=True,
-            timeout=600,
+            ["make", "reproduce", "PROFILE=paper", "PAPERS=pande2021", *variables],
+            cwd=folder / "study", env=environment, capture_output=True, text=True, timeout=600,
         )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     return folder / "results" / "paper"

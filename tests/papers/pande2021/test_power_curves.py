@@ -52,8 +52,7 @@ def test_size_shows_every_rate_with_its_interval(rates, row, rules, suffix):
 
 
 def test_size_marks_the_level_and_names_the_shapes(rates):
-    figure = size_curves(rates, alpha=0.1, title="size")
-    assert figure.get_suptitle() == "size"
+    figure = size_curves(rates, alpha=0.1)
     assert [axes.get_title() for axes in figure.axes[:4]] == [
         "symmetric scores", "right-skewed scores", "left-skewed scores", "zero-inflated scores"
     ]  # fmt: skip

@@ -141,7 +141,7 @@ def test_blocks_neither_lose_nor_repeat_data_sets(monkeypatch):
 
 
 def test_labels_are_those_of_the_role_table():
-    """The role table is what the study uses: on the same scores it must give the same audited labels."""
+    """The role table is what the study uses: it must give the same audited labels on the same scores."""
     scores = SHAPES["left_skewed"](np.random.default_rng(11), (25, HEADS))
     effects = (0.0, 0.5)
     labels = simulation._family(scores, effects, 0.05, 199, 20, seed=3)
@@ -177,7 +177,7 @@ def test_the_audited_rule_labels_less_than_either_part(families):
 def test_audited_size_lies_below_that_of_the_t_test(families):
     for shape, table in families.items():
         assert rate(table, "audited") < rate(t_test_size(shape, 20, 5000), "t", value="low")
-    assert rate(families["left_skewed"], "audited") > 0.005  # BY does not mend left-skewed scores
+    assert rate(families["left_skewed"], "audited") > 0.005  # BY does not correct for left-skewed scores
 
 
 def test_bootstrap_t_mends_a_part(families):

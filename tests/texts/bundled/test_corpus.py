@@ -1,21 +1,18 @@
 """The generated corpus: deterministic, balanced, with complete gold trees, and not solvable from words alone."""
 
-import json
 import os
 import subprocess
 import sys
 from functools import cache
 
-import conllu
 import numpy as np
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from analysis import files
 from analysis.errors import InputError
 from analysis.texts.bundled import corpus
-from analysis.texts.bundled.corpus import DRAFTS, generate, labelled_drafts, to_conllu, to_jsonl
+from analysis.texts.bundled.corpus import DRAFTS, generate, labelled_drafts
 from analysis.texts.bundled.lexicon import read
 
 TASKS = tuple(DRAFTS)
@@ -216,72 +213,3 @@ def test_labels_cannot_be_read_off_words(task, ceiling):
 @pytest.mark.parametrize("task", PAIR_TASKS)
 def test_labels_cannot_be_read_off_overlap(task):
     assert accuracy(task, lambda examples: np.array([overlap(example) for example in examples])) < 0.75
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_conllu_reads_back(task, tmp_path):
-    path = tmp_path / "trees.conllu"
-    to_conllu(task, 20, 7, "train", path)
-    trees = conllu.parse(path.read_text(encoding="utf-8"))
-    named = [
-        (f"{example.id}/{side}", sentence)
-        for example, draft in zip(generate(task, 20, 7), labelled_drafts(task, 20, 7, "train"), strict=True)
-        for side, sentence in zip("ab", draft.sentences, strict=False)
-    ]
-    assert len(trees) == len(named)
-    for tree, (identifier, sentence) in zip(trees, named, strict=True):
-        assert tree.metadata == {"sent_id": identifier, "text": sentence.text}
-        words = [token for token in tree if isinstance(token["id"], int)]
-        read_back = [
-            (word["form"], word["lemma"], word["upos"], word["head"], word["deprel"]) for word in words
-        ]
-        assert read_back == [tuple(word[:5]) for word in sentence.words]
-        assert spelled(tree) == sentence.text
-
-
-def spelled(tree):
-    """The text of a tree from its forms, range lines and SpaceAfter alone."""
-    text, inside = "", set()
-    for token in tree:
-        if isinstance(token["id"], tuple):
-            inside = set(range(token["id"][0], token["id"][2] + 1))
-        elif token["id"] in inside:
-            continue
-        text += token["form"] + ("" if (token["misc"] or {}).get("SpaceAfter") == "No" else " ")
-    return text.strip()
-
-
-def test_contractions_have_range_lines(tmp_path):
-    path = tmp_path / "trees.conllu"
-    to_conllu("mrpc", 60, 0, "train", path)
-    ranges = [
-        line.split("\t")[1]
-        for line in path.read_text().splitlines()
-        if "-" in line.split("\t")[0][:5] and line[0] != "#"
-    ]
-    assert any(form.endswith("n't") for form in ranges)
-    assert any(form.endswith("'s") for form in ranges)
-
-
-def test_jsonl_reads_back(tmp_path):
-    examples = generate("qnli", 5, 0)
-    to_jsonl(examples, tmp_path / "qnli.jsonl")
-    rows = [json.loads(line) for line in (tmp_path / "qnli.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [row["id"] for row in rows] == [example.id for example in examples]
-    assert [row["text_b"] for row in rows] == [example.text_b for example in examples]
-    first = rows[0]["relations"][0]
-    assert first == [list(part) if isinstance(part, tuple) else part for part in examples[0].relations[0]]
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "old.jsonl"
-    path.write_text("old")
-
-    def fail(*_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(files.os, "replace", fail)
-    with pytest.raises(OSError, match="disk full"):
-        to_jsonl(generate("sst-2", 2, 0), path)
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]

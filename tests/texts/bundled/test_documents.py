@@ -17,10 +17,11 @@ from analysis.papers.clark2019.dependencies import arcs
 from analysis.texts.bundled.cast import draw_cast, said_of, words_of
 from analysis.texts.bundled.discourse import find_slots
 from analysis.texts.bundled.documents import brackets, extents, generate_documents
-from analysis.texts.bundled.grammar import build, sentence, slots
+from analysis.texts.bundled.grammar import build, sentence
 from analysis.texts.bundled.lexicon import read
+from analysis.texts.bundled.notation import slots
 from analysis.texts.bundled.splits import belongs
-from analysis.texts.chains import ANY, Corpus, read_documents
+from analysis.texts.chains import ANY, Chains, read_documents
 from analysis.texts.syntax import UNIVERSAL, canonical
 from analysis.texts.treebank import Treebank, read_treebank
 
@@ -41,7 +42,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def corpus(path: Path) -> Corpus:
+def corpus(path: Path) -> Chains:
     return read_documents(path)
 
 
@@ -51,7 +52,7 @@ def treebank(path: Path) -> Treebank:
 
 
 def texts(split: str, seed: int, n: int) -> set[str]:
-    """Every document of a call as the text of its sentences."""
+    """Every document of a call, as the text of its sentences."""
     found: list[list[str]] = []
     for line in generated(split, seed, n).splitlines():
         if line.startswith("# newdoc"):
@@ -88,7 +89,7 @@ def test_wrong_arguments_are_named(arguments, named):
     assert "\n" not in str(raised.value)
 
 
-def test_size_of_documents(corpus: Corpus):
+def test_size_of_documents(corpus: Chains):
     for text in corpus.documents:
         assert 60 <= len(text.words) <= 200
     assert len(corpus.documents) == N
@@ -124,7 +125,7 @@ def test_trees_are_universal(treebank: Treebank):
 
 
 def test_function_words_have_no_dependents_of_content(treebank: Treebank):
-    """UD attaches content words to content words: nothing hangs on an article, a mark, a conjunction or a comma."""
+    """UD attaches content words to content words: no word depends on an article, a mark, a conjunction or a comma."""
     words = treebank.words
     heads = words.set_index(["sentence", "word"])["relation"]
     dependents = words[words["head"] > 0]
@@ -159,7 +160,7 @@ def test_text_is_spelled_by_forms_and_spaces():
         assert spelled.strip() == tree.metadata["text"]
 
 
-def test_chains_agree_and_have_two_mentions(corpus: Corpus):
+def test_chains_agree_and_have_two_mentions(corpus: Chains):
     for text in corpus.documents:
         for _, chain in text.mentions.groupby("chain"):
             assert len(chain) >= 2
@@ -167,7 +168,7 @@ def test_chains_agree_and_have_two_mentions(corpus: Corpus):
             assert len(set(chain["gender"]) - {ANY}) <= 1, chain
 
 
-def test_proper_names_have_the_gender_of_their_pronouns(corpus: Corpus):
+def test_proper_names_have_the_gender_of_their_pronouns(corpus: Chains):
     for text in corpus.documents:
         for _, chain in text.mentions.groupby("chain"):
             genders = set(chain["gender"]) & {"masculine", "feminine"}
@@ -177,13 +178,13 @@ def test_proper_names_have_the_gender_of_their_pronouns(corpus: Corpus):
                     assert not said & {word.lower() for word in said_of(other)}
 
 
-def test_mentions_hold_no_preposition_and_no_comma_at_their_ends(corpus: Corpus):
+def test_mentions_hold_no_preposition_and_no_comma_at_their_ends(corpus: Chains):
     for text in corpus.documents:
         ends = text.words.iloc[[*text.mentions["start"], *text.mentions["end"]]]
         assert not set(ends["upos"]) & {"ADP", "PUNCT", "CCONJ", "SCONJ", "AUX"}
 
 
-def test_no_rule_finds_all_antecedents_or_none(corpus: Corpus):
+def test_no_rule_finds_all_antecedents_or_none(corpus: Chains):
     table = coreference_table(answers(corpus.documents)).set_index("system")
     kinds = table[["all", "pronoun", "proper", "nominal"]]
     assert ((kinds > 0.02) & (kinds < 0.98)).all(axis=None)

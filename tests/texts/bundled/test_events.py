@@ -1,4 +1,4 @@
-"""Paraphrases and answers: what makes their labels."""
+"""Paraphrases and answers: the differences behind their labels."""
 
 from collections import Counter
 from random import Random

@@ -3,7 +3,8 @@
 import pytest
 
 from analysis.errors import InputError
-from analysis.texts.bundled.grammar import build, parse_frame, sentence, slots
+from analysis.texts.bundled.grammar import build, sentence
+from analysis.texts.bundled.notation import parse_frame, slots
 
 
 def parsed(notation, **fillings):

@@ -58,6 +58,6 @@ def test_rival_noun_phrases_keep_their_shape():
 
 
 def test_no_slot_names_two_lists():
-    """A slot is looked up among noun classes, then frames, then words: a name of two would change its texts."""
+    """A slot is looked up among noun classes, then frames, then words; a name in two of them would change its texts."""
     lists = [*read("lexicon")["nouns"], *frame_lists(), *word_lists()]
     assert [name for name, times in Counter(lists).items() if times > 1] == []

@@ -3,8 +3,8 @@
 import re
 from random import Random
 
-from analysis.texts.bundled.grammar import parse_frame, slots
 from analysis.texts.bundled.lexicon import read
+from analysis.texts.bundled.notation import parse_frame, slots
 from analysis.texts.bundled.questions import qqp, question_frames
 
 

@@ -1,6 +1,6 @@
 """Reviews: the label turns every judgement and no word decides it."""
 
-from analysis.texts.bundled.grammar import slots
+from analysis.texts.bundled.notation import slots
 from analysis.texts.bundled.reviews import review_frames
 
 

@@ -1,0 +1,72 @@
+"""Checkpoint folders and the record of how each was made, which lies beside the weights."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from analysis.errors import InputError
+from analysis.files import write_text
+
+RECIPE = "recipe.json"
+OPTIONS = ("epochs", "batch_size", "learning_rate", "warmup", "seed", "max_tokens", "device", "precision")
+UNLOGGED = ("_loss", "_runtime", "_per_second", "_time")  # ends of what the log says of a score beside it
+
+
+def keep(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    folder: Path,
+    made: dict[str, Any],
+) -> None:
+    """Saves a checkpoint folder and how it was made, whole or not at all; an earlier one is replaced."""
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work:
+        work_folder = Path(work) / folder.name
+        model.save_pretrained(work_folder)
+        tokenizer.save_pretrained(work_folder)
+        write_text(work_folder / RECIPE, json.dumps(made, indent=1))
+        if folder.exists():
+            folder.rename(Path(work) / "earlier")
+        work_folder.rename(folder)
+
+
+def record_of(folder: Path) -> dict[str, Any]:
+    """What `keep` recorded of how a checkpoint was made; empty if the file is missing or damaged."""
+    try:
+        record = json.loads((folder / RECIPE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def recipe_of(folder: Path) -> dict[str, Any]:
+    """The options of `finetune` that made a checkpoint, by name, with the numbers of examples train_n and dev_n.
+
+    Raises InputError for a checkpoint that `finetune` did not make.
+    """
+    try:
+        recipe = record_of(folder)["recipe"]
+        sizes = dict(zip(("train_n", "dev_n"), recipe["sizes"], strict=True))
+        return sizes | dict(zip(OPTIONS, recipe["options"], strict=True))
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{folder} does not tell how it was fine-tuned: take one that 00_finetune made"
+        ) from error
+
+
+def training_history(folder: Path) -> pd.DataFrame:
+    """The log of the training that made a checkpoint: epoch, measure and value, a row per epoch and measure.
+
+    The measures are "training loss" and the metrics on the dev examples, where training scored every epoch. A
+    checkpoint that was made elsewhere has no rows.
+    """
+    rows = [
+        (entry["epoch"], "training loss" if name == "loss" else name.removeprefix("eval_"), value)
+        for entry in record_of(folder).get("log", [])
+        for name, value in entry.items()
+        if name == "loss" or (name.startswith("eval_") and not name.endswith(UNLOGGED))
+    ]
+    return pd.DataFrame(rows, columns=["epoch", "measure", "value"])

@@ -1,0 +1,115 @@
+"""The head outputs of an encoder as a differentiable function of hidden states."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from analysis.encoders.layout import Pieces
+from analysis.encoders.models import Encoder
+from analysis.encoders.prefixes import body
+from analysis.encoders.tap import AllRead, Reading, ValueReader, read_layers, tap
+from analysis.errors import InputError
+
+# Where hidden states enter: after the normalisation of the embeddings, before it, or before every layer.
+POST_LN, PRE_LN, LAYERS = STARTS = ("post_ln", "pre_ln", "layers")
+
+Hidden = Float[Tensor, "part batch token width"]
+Outputs = Float[Tensor, "layer batch head token size"]
+
+
+class HeadOutputs(NamedTuple):
+    """The outputs of all heads (attention times values, before the output projection) as a function of hidden states.
+
+    `hidden` are the hidden states of the batch itself. `function` may be called under `torch.func.jvp` and `vmap`: it
+    stores nothing that it computes. It computes in float32 at every precision; the outputs of padded tokens are
+    meaningless.
+    """
+
+    hidden: Hidden
+    function: Callable[[Hidden], Outputs]
+
+
+class Call(NamedTuple):
+    """A module of an encoder, and the arguments of its call in a pass."""
+
+    module: nn.Module
+    given: tuple[Any, ...]
+    options: dict[str, Any]
+
+
+def head_outputs(encoder: Encoder, batch: Sequence[Pieces], start: str = POST_LN) -> HeadOutputs:
+    """The heads' outputs on a padded batch, as a function of the hidden states at `start`.
+
+    `post_ln` and `pre_ln` have one part, the sum of the embeddings after or before its normalisation; all layers depend
+    on it. `layers` has a part for every layer: the layer's own input, on which that layer alone depends. Raises
+    InputError for another start, and for an encoder without the modules of that start.
+    """
+    if start not in STARTS:
+        raise InputError(f"the start of a derivative is {start!r}: choose from {', '.join(STARTS)}")
+    exact = replace(encoder, precision="float32")
+    modules = _normalisation(encoder) if start == PRE_LN else body(encoder)[1]
+    calls = _calls(exact, batch, modules if start == LAYERS else modules[:1])
+    hidden = torch.stack([call.given[0] for call in calls])
+    if start == LAYERS:
+        return HeadOutputs(hidden, lambda hidden: _layer_by_layer(exact, calls, hidden))
+    return HeadOutputs(hidden, lambda hidden: _whole_pass(exact, batch, calls[0].module, hidden[0]))
+
+
+def _whole_pass(
+    encoder: Encoder, batch: Sequence[Pieces], module: nn.Module, hidden: Float[Tensor, "batch token width"]
+) -> Outputs:
+    """The outputs of a pass in which `hidden` enters the module."""
+    found: list[Tensor] = []
+    hook = module.register_forward_pre_hook(lambda _, given: (hidden, *given[1:]))
+    try:
+        read_layers(encoder, batch, ValueReader(lambda _, reading: found.append(reading.context)))
+    finally:
+        hook.remove()
+    return torch.stack(found)
+
+
+def _layer_by_layer(encoder: Encoder, calls: Sequence[Call], hidden: Hidden) -> Outputs:
+    """The outputs of every layer for its own `hidden`; no layer runs further than its heads."""
+    found: list[Tensor] = []
+
+    def read(_: int, reading: Reading) -> None:
+        found.append(reading.context)
+        raise AllRead
+
+    with tap(encoder.model, ValueReader(read)) as tapped, torch.no_grad(), encoder.autocast():
+        for layer, (call, own) in enumerate(zip(calls, hidden, strict=True)):
+            tapped.resume(layer)
+            with suppress(AllRead):
+                call.module(own, *call.given[1:], **call.options)
+    return torch.stack(found)
+
+
+def _calls(encoder: Encoder, batch: Sequence[Pieces], modules: Sequence[nn.Module]) -> list[Call]:
+    """The arguments with which a pass over the batch calls each of the modules, in calling order."""
+    found: list[Call] = []
+
+    def record(module: nn.Module, given: tuple[Any, ...], options: dict[str, Any]) -> None:
+        found.append(Call(module, given, options))
+
+    with ExitStack() as hooks:
+        for module in modules:
+            hook = module.register_forward_pre_hook(record, with_kwargs=True)
+            hooks.callback(hook.remove)
+        read_layers(encoder, batch, lambda *_: None)
+    return found
+
+
+def _normalisation(encoder: Encoder) -> list[nn.Module]:
+    """The normalisation of the embeddings."""
+    embeddings = getattr(encoder.model.base_model, "embeddings", None)
+    found = getattr(embeddings, "LayerNorm", None)
+    if found is None:
+        raise InputError(
+            f"{encoder.name}: {type(encoder.model).__name__} does not normalise its embeddings: start at {POST_LN}"
+        )
+    return [found]

@@ -1,0 +1,121 @@
+"""How much the loss of a classifier depends on each of its heads (Michel 2019, section 4.2), from one backward pass."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Float, Num
+from torch import Tensor
+from torch.nn.functional import cross_entropy, mse_loss
+from tqdm import tqdm
+
+from analysis.encoders.classifiers import about_texts, check_examples
+from analysis.encoders.interventions import check_gate
+from analysis.encoders.layout import Layout, batches, layouts
+from analysis.encoders.models import Encoder
+from analysis.encoders.tap import ValueReader, tap
+from analysis.texts.examples import Example
+
+GRANULARITIES = ("example", "token", "batch")
+
+
+def importance(
+    encoder: Encoder,
+    examples: Sequence[Example],
+    *,
+    gate: Num[np.ndarray, "..."] | None = None,
+    batch_size: int = 32,
+    max_tokens: int = 128,
+    budget: int = 2048,
+    progress: bool = True,
+) -> xr.DataArray:
+    """The mean over examples of |d loss / d gate| (granularity, layer, head) for the labels of the examples.
+
+    The granularity says where the absolute value is taken. `example`: for each example (Michel 2019, equation 2).
+    `token`: for each token, then summed over the example (the released code of Michel 2019). `batch`: for the sum over
+    `batch_size` consecutive examples. The loss is cross entropy in nats; for regression it is the squared error.
+    Nothing is normalised (see `normalised`). `gate` switches heads off (0) while the others are measured; these heads
+    get 0. `budget` is the number of padded tokens in one pass and does not change the result. Gradients are float32 at
+    every precision. Raises InputError for a checkpoint without a classification head, labels that are missing or
+    unknown to it, and a gate of the wrong shape.
+    """
+    check_examples(encoder, examples, max_tokens, labelled=True)
+    gate = check_gate(encoder, np.ones((encoder.layers, encoder.heads)) if gate is None else gate)
+    found = layouts(encoder.tokenizer, examples, max_tokens)
+    width = max(1, len(examples[0].choices))  # sequences per example
+    own = [found[start : start + width] for start in range(0, len(found), width)]
+    labels = np.array([example.label for example in examples])
+    signed, absolute = np.empty((2, len(examples), encoder.layers, encoder.heads), np.float32)
+    longest = [max(sequences, key=len) for sequences in own]
+    with tqdm(total=len(examples), desc="importance", unit="example", disable=not progress) as bar:
+        for indices in batches(longest, max(1, budget // width)):
+            batch = [layout for index in indices for layout in own[index]]
+            products = gate_gradients(encoder, batch, labels[indices], gate)
+            products = products.unflatten(1, (-1, width)).flatten(2, 3)  # layer, example, token, head
+            signed[indices] = products.sum(2).transpose(0, 1).cpu()
+            absolute[indices] = products.abs().sum(2).transpose(0, 1).cpu()
+            bar.update(len(indices))
+    by_batch = np.add.reduceat(signed, range(0, len(examples), batch_size))
+    parts = {"example": abs(signed), "token": absolute, "batch": abs(by_batch)}
+    values = np.stack([parts[granularity].sum(0) for granularity in GRANULARITIES]) / len(examples)
+    return _labelled(encoder, found, values, {"max_tokens": max_tokens, "batch_size": batch_size})
+
+
+def gate_gradients(
+    encoder: Encoder,
+    batch: Sequence[Layout],
+    labels: Num[np.ndarray, " example"],
+    gate: Float[np.ndarray, "layer head"],
+) -> Float[Tensor, "layer sequence token head"]:
+    """Each token's part of d loss / d gate of each head: the head's output times the gradient of the loss in it.
+
+    The loss is summed over examples. They do not depend on each other, so one backward pass gives each its own
+    gradient. The output is taken after the gate; the product is the derivative where the gate is 1.
+    """
+    contexts: list[Tensor] = []
+    reader = ValueReader(lambda _, reading: contexts.append(reading.context))
+    # If the weights are frozen, the gate is all that needs a gradient in the first layer.
+    gates = torch.from_numpy(gate).to(encoder.device).requires_grad_()
+    with torch.enable_grad(), tap(encoder.model, reader, gates):
+        logits = encoder.model(**encoder.inputs(batch)).logits
+        loss = summed_loss(logits, torch.from_numpy(labels).to(encoder.device))
+    gradients = torch.autograd.grad(loss, contexts)
+    products = [
+        (context.detach() * gradient).sum(-1) for context, gradient in zip(contexts, gradients, strict=True)
+    ]
+    return torch.stack(products).transpose(2, 3)
+
+
+def summed_loss(
+    logits: Float[Tensor, "sequence class"], labels: Num[Tensor, " example"]
+) -> Float[Tensor, ""]:
+    """The loss summed over examples: cross entropy of classes or choices, or the squared error of a number."""
+    if logits.shape[-1] > 1 or len(logits) > len(labels):
+        return cross_entropy(logits.reshape(len(labels), -1), labels.long(), reduction="sum")
+    return mse_loss(logits[:, 0], labels.to(logits.dtype), reduction="sum")
+
+
+def normalised(importance: xr.DataArray) -> xr.DataArray:
+    """Importance divided by its L2 norm over the heads of a layer (Molchanov 2017); a layer of zeros stays zero."""
+    norm = np.sqrt((importance**2).sum("head"))
+    return (importance / norm.where(norm > 0, 1)).assign_attrs(importance.attrs)
+
+
+def _labelled(
+    encoder: Encoder,
+    found: Sequence[Layout],
+    values: Float[np.ndarray, "granularity layer head"],
+    about: dict[str, int],
+) -> xr.DataArray:
+    return xr.DataArray(
+        values,
+        dims=("granularity", "layer", "head"),
+        coords={
+            "granularity": list(GRANULARITIES),
+            "layer": range(encoder.layers),
+            "head": range(encoder.heads),
+        },
+        name="importance",
+        attrs={**encoder.provenance, "precision": "float32", **about_texts(found), **about},
+    )

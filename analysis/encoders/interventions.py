@@ -1,0 +1,288 @@
+"""Interventions switch heads off; `predict` gives a classifier's logits under each of them."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+import torch
+import transformers
+import xarray as xr
+from jaxtyping import Float, Num, Shaped
+from tqdm import tqdm
+
+from analysis.encoders.classifiers import about_texts, check_examples, texts_digest
+from analysis.encoders.layout import Layout, batches, layouts
+from analysis.encoders.models import Encoder, kept_casts
+from analysis.encoders.prefixes import OPERATORS, Prefix, ordinary_pass
+from analysis.errors import InputError
+from analysis.files import replacing
+from analysis.texts.examples import Example
+
+Head = tuple[int, int]  # layer, head
+NONE = "none"
+# Several variants run as one batch up to this many padded tokens: a CPU gains from few, a GPU from many.
+STACKED = {"cpu": 800, "cuda": 32768}
+FORMAT = 1  # of the cache files that `predict` writes
+
+
+@dataclass(frozen=True, eq=False)
+class Intervention:
+    """Heads to switch off: gate 1 leaves a head on, gate 0 switches it off, and `operator` says how.
+
+    `zero`: the head outputs zeros (Michel 2019). `uniform`: it attends equally to all real tokens (Kovaleva 2019).
+    Raises InputError for another operator, and unless the gate is a matrix of numbers from 0 to 1.
+    """
+
+    name: str
+    gate: Shaped[np.ndarray, "..."]  # (layer, head)
+    operator: str = "zero"
+
+    def __post_init__(self) -> None:
+        if self.operator not in OPERATORS:
+            raise InputError(f"operator {self.operator!r} is unknown: choose from {', '.join(OPERATORS)}")
+        object.__setattr__(self, "gate", np.asarray(self.gate, np.float32))
+        if self.gate.ndim != 2 or not ((self.gate >= 0) & (self.gate <= 1)).all():
+            raise InputError(
+                f"the gate of {self.name!r} is not a matrix (layers, heads) of numbers from 0 to 1"
+            )
+
+    @cached_property
+    def layer(self) -> int | None:
+        """The first layer that changes; None if no layer changes."""
+        changed = (self.gate != 1).any(axis=1)
+        return int(changed.argmax()) if changed.any() else None
+
+    @cached_property
+    def key(self) -> str:
+        """Identifies the operator and the gate, whatever the name."""
+        if self.layer is None:
+            return NONE
+        return f"{self.operator}-{hashlib.sha256(self.gate.tobytes()).hexdigest()[:32]}"
+
+
+def head_name(layer: int, head: int) -> str:
+    """The name of a head, "2-8" for head 8 of layer 2."""
+    return f"{layer}-{head}"
+
+
+def sets(encoder: Encoder, named: Mapping[str, Sequence[Head]], operator: str = "zero") -> list[Intervention]:
+    """An intervention for each named set of heads (layer, head); it switches them all off.
+
+    Raises InputError for a head that the encoder does not have.
+    """
+    return [Intervention(name, _without(encoder, heads), operator) for name, heads in named.items()]
+
+
+def single_heads(encoder: Encoder, operator: str = "zero") -> list[Intervention]:
+    """Each head off alone, named as "2-8"."""
+    return sets(encoder, {head_name(*head): [head] for head in _heads(encoder)}, operator)
+
+
+def whole_layers(encoder: Encoder, operator: str = "zero") -> list[Intervention]:
+    """All heads of a layer off, for every layer, named as "layer 2"."""
+    named = {f"layer {layer}": list(_row(encoder, layer)) for layer in range(encoder.layers)}
+    return sets(encoder, named, operator)
+
+
+def all_but_one(encoder: Encoder, operator: str = "zero") -> list[Intervention]:
+    """All heads of a layer but one off, for every head, named as "only 2-8"."""
+    named = {
+        f"only {head_name(*kept)}": [head for head in _row(encoder, kept[0]) if head != kept]
+        for kept in _heads(encoder)
+    }
+    return sets(encoder, named, operator)
+
+
+def cumulative(
+    encoder: Encoder, order: Sequence[Head], counts: Sequence[int], operator: str = "zero"
+) -> list[Intervention]:
+    """For each count, the first `count` heads of an order off, named as "36".
+
+    Raises InputError for a head that occurs twice or that the encoder does not have, and for a count above the length
+    of the order.
+    """
+    order = [(int(layer), int(head)) for layer, head in order]
+    if len({*order}) < len(order):
+        raise InputError("a head occurs twice in the order: list every head once")
+    for count in counts:
+        if not 0 <= count <= len(order):
+            raise InputError(f"{count} heads cannot be switched off: the order has {len(order)}")
+    return sets(encoder, {str(count): order[:count] for count in counts}, operator)
+
+
+def _heads(encoder: Encoder) -> Iterator[Head]:
+    return (head for layer in range(encoder.layers) for head in _row(encoder, layer))
+
+
+def _row(encoder: Encoder, layer: int) -> Iterator[Head]:
+    return ((layer, head) for head in range(encoder.heads))
+
+
+def _without(encoder: Encoder, heads: Sequence[Head]) -> Float[np.ndarray, "layer head"]:
+    gate = np.ones((encoder.layers, encoder.heads), np.float32)
+    for layer, head in heads:
+        if not (0 <= layer < encoder.layers and 0 <= head < encoder.heads):
+            raise InputError(
+                f"{encoder.name} has no head {head_name(layer, head)}: it has {encoder.layers} layers of "
+                f"{encoder.heads} heads, counted from 0"
+            )
+        gate[layer, head] = 0
+    return gate
+
+
+def predict(
+    encoder: Encoder,
+    examples: Sequence[Example],
+    interventions: Sequence[Intervention],
+    *,
+    batch_size: int = 32,
+    max_tokens: int = 128,
+    cache: Path | None = None,
+    progress: bool = True,
+) -> xr.DataArray:
+    """The logits (intervention, sequence, class) of a classifier: first the row "none" with all heads on, then a row
+    for each intervention.
+
+    Regression has one class. In multiple choice, a sequence is an example and its classes are the choices. Forward
+    passes share their common layers (see `prefixes`); the result equals that of separate passes with gates (1e-5),
+    whatever the batch size. `cache` is a folder for finished parts, named by a digest of weights and texts; a killed
+    run resumes from them. Raises InputError for a checkpoint without a classification head, labels unknown to it, a
+    gate whose shape is not (layers, heads), and two interventions with the same name.
+    """
+    check_examples(encoder, examples, max_tokens)
+    rows = [Intervention(NONE, np.ones((encoder.layers, encoder.heads))), *interventions]
+    _check_interventions(encoder, rows)
+    variants = {row.key: row for row in rows}
+    found = layouts(encoder.tokenizer, examples, max_tokens)
+    logits = np.empty((len(variants), len(found), encoder.model.config.num_labels), np.float32)
+    plan = list(batches(found, batch_size * max_tokens, batch_size))
+    total = len(variants) * len(found)
+    with (
+        kept_casts(encoder),
+        tqdm(total=total, desc="interventions", unit="sequence", disable=not progress) as bar,
+    ):
+        for indices in plan:
+            part = Part(encoder, [found[index] for index in indices], cache)
+            part.complete(variants, bar, check=indices is plan[0])
+            logits[:, indices] = np.stack([part.logits[key] for key in variants])
+    places = {key: place for place, key in enumerate(variants)}
+    return _labelled(encoder, examples, found, rows, logits[[places[row.key] for row in rows]], max_tokens)
+
+
+class Part:
+    """The logits of one batch under interventions, by their keys; saved in a file if there is a `folder`."""
+
+    def __init__(self, encoder: Encoder, batch: Sequence[Layout], folder: Path | None):
+        self.encoder, self.batch = encoder, batch
+        self.path = folder and folder / f"{_digest(encoder)[:24]}-{texts_digest(batch)[:24]}.npz"
+        self.logits: dict[str, Float[np.ndarray, "sequence class"]] = self._kept()
+
+    def complete(self, variants: Mapping[str, Intervention], bar: tqdm, check: bool) -> None:
+        """Runs the missing variants; writes the file after each group of variants that start at the same layer."""
+        missing = [variant for key, variant in variants.items() if key not in self.logits]
+        bar.update(len(self.batch) * (len(variants) - len(missing)))
+        if not missing:
+            return
+        prefix = ordinary_pass(self.encoder, self.batch)
+        if not torch.isfinite(prefix.logits).all():
+            raise InputError(
+                f"{self.encoder.name}: logits have NaN or infinity, the weights are damaged: give others"
+            )
+        if check:
+            prefix.check_first_token()
+        for group in _groups(missing):
+            for variant, logits in zip(group, _changed(prefix, group), strict=True):
+                self.logits[variant.key] = logits
+            self._keep()
+            bar.update(len(self.batch) * len(group))
+
+    def _kept(self) -> dict[str, Float[np.ndarray, "sequence class"]]:
+        if self.path is None or not self.path.exists():
+            return {}
+        try:
+            with np.load(self.path, allow_pickle=False) as kept:
+                return dict(zip(kept["keys"].tolist(), kept["logits"], strict=True))
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile):  # damaged: computed again
+            return {}
+
+    def _keep(self) -> None:
+        if self.path is not None:
+            with replacing(self.path) as temporary:
+                np.savez(temporary, keys=[*self.logits], logits=np.stack([*self.logits.values()]))
+
+
+def _groups(variants: Sequence[Intervention]) -> Iterator[list[Intervention]]:
+    """Groups of variants that can run as one batch: they share the operator and the first changed layer."""
+
+    def where(variant: Intervention) -> tuple[int, str]:
+        return (-1, "") if variant.layer is None else (variant.layer, variant.operator)
+
+    return (list(group) for _, group in groupby(sorted(variants, key=where), where))
+
+
+def _changed(prefix: Prefix, group: Sequence[Intervention]) -> Float[np.ndarray, "variant sequence class"]:
+    if group[0].layer is None:
+        return prefix.logits[None].cpu().numpy()
+    gates = torch.from_numpy(np.stack([variant.gate for variant in group]))
+    size = max(1, STACKED.get(prefix.encoder.device.type, 1) // prefix.tokens)
+    found = [prefix.resume(group[0].layer, some, group[0].operator) for some in gates.split(size)]
+    return torch.cat(found).cpu().numpy()
+
+
+def _check_interventions(encoder: Encoder, rows: Sequence[Intervention]) -> None:
+    names = set()
+    for row in rows:
+        _check_shape(encoder, row)
+        if row.name in names:
+            raise InputError(f"two interventions have the name {row.name!r}: give each its own name")
+        names.add(row.name)
+
+
+def check_gate(encoder: Encoder, gate: Num[np.ndarray, "..."]) -> Float[np.ndarray, "layer head"]:
+    """The gate as float32; raises InputError unless it is a matrix (layers, heads) of numbers from 0 to 1."""
+    row = Intervention(encoder.name, gate)
+    _check_shape(encoder, row)
+    return row.gate
+
+
+def _check_shape(encoder: Encoder, row: Intervention) -> None:
+    shape = (encoder.layers, encoder.heads)
+    if row.gate.shape != shape:
+        raise InputError(
+            f"the gate of {row.name!r} has shape {row.gate.shape}: it must be (layers, heads) = {shape}"
+        )
+
+
+def _digest(encoder: Encoder) -> str:
+    """A digest of everything that logits depend on, except texts and gates."""
+    parts = [FORMAT, encoder.digest, type(encoder.model).__name__, encoder.layers, encoder.heads]
+    parts += [encoder.precision, encoder.device.type]
+    return hashlib.sha256(repr([*parts, torch.__version__, transformers.__version__]).encode()).hexdigest()
+
+
+def _labelled(
+    encoder: Encoder,
+    examples: Sequence[Example],
+    found: Sequence[Layout],
+    rows: Sequence[Intervention],
+    logits: Float[np.ndarray, "intervention sequence class"],
+    max_tokens: int,
+) -> xr.DataArray:
+    if examples[0].choices:
+        logits = logits.reshape(len(rows), len(examples), -1)
+    return xr.DataArray(
+        logits,
+        dims=("intervention", "sequence", "class"),
+        coords={
+            "intervention": [row.name for row in rows],
+            "sequence": [example.id for example in examples],
+            "class": range(logits.shape[-1]),
+        },
+        name="logits",
+        attrs={**encoder.provenance, **about_texts(found), "max_tokens": max_tokens},
+    )

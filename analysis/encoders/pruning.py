@@ -1,0 +1,85 @@
+"""Removes heads from a model for good, which makes it smaller and faster (Michel 2019, section 5)."""
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Num
+from torch import Tensor, nn
+
+from analysis.encoders.checkpoints import RECIPE, keep, record_of
+from analysis.encoders.interventions import check_gate
+from analysis.encoders.models import Encoder, load_encoder
+from analysis.encoders.prefixes import body
+from analysis.encoders.tap import projections
+from analysis.errors import InputError
+from analysis.texts.tasks import Task
+
+
+def prune(encoder: Encoder, gate: Num[np.ndarray, "..."]) -> Encoder:
+    """A copy of the encoder without the heads whose gate is 0; it gives the same logits as the encoder with that gate.
+
+    A layer may lose all heads. The remaining heads get new numbers: use gates, `tap` and `predict` with interventions
+    on the original encoder. Raises InputError for a gate of the wrong shape or with numbers other than 0 and 1.
+    """
+    gate = _check_whole(encoder, gate)
+    model = copy.deepcopy(encoder.model)
+    name = f"{encoder.name}, {int(gate.sum())} of {gate.size} heads"
+    smaller = Encoder(name, model, encoder.tokenizer, encoder.precision, encoder.absent)
+    for layer, row in zip(body(smaller)[1], gate, strict=True):
+        query, key, value, output = projections(layer, name)
+        kept = torch.from_numpy(np.flatnonzero(row.repeat(query.out_features // len(row))))
+        for linear in (query, key, value):
+            _keep_rows(linear, kept.to(encoder.device))
+        _keep_columns(output, kept.to(encoder.device))
+    return smaller
+
+
+def _check_whole(encoder: Encoder, gate: Num[np.ndarray, "..."]) -> Float[np.ndarray, "layer head"]:
+    gate = check_gate(encoder, gate)
+    if not np.isin(gate, (0, 1)).all():
+        raise InputError("the gate has numbers between 0 and 1: a head is pruned (0) or kept (1)")
+    return gate
+
+
+def _keep_rows(linear: nn.Linear, kept: Int[Tensor, " row"]) -> None:
+    linear.weight = _parameter(linear.weight[kept], linear.weight)
+    if linear.bias is not None:
+        linear.bias = _parameter(linear.bias[kept], linear.bias)
+    linear.out_features = len(kept)
+
+
+def _keep_columns(linear: nn.Linear, kept: Int[Tensor, " column"]) -> None:
+    linear.weight = _parameter(linear.weight[:, kept].contiguous(), linear.weight)
+    linear.in_features = len(kept)
+
+
+def _parameter(values: Tensor, like: nn.Parameter) -> nn.Parameter:
+    return nn.Parameter(values.detach(), requires_grad=like.requires_grad)
+
+
+def save_pruned(encoder: Encoder, gate: Num[np.ndarray, "..."], folder: Path) -> None:
+    """Writes the weights of the whole encoder and the gate that prunes it to `folder`, all or nothing.
+
+    transformers cannot load a model whose layers have different numbers of heads. So the folder is an ordinary
+    checkpoint, from which `load_pruned` makes the smaller model. Raises InputError as `prune` does.
+    """
+    gate = _check_whole(encoder, gate)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = {"encoder": encoder.name, "weights_sha256": encoder.digest, "gate": gate.tolist()}
+    keep(encoder.model, encoder.tokenizer, folder, made)
+
+
+def load_pruned(
+    folder: Path, device: str = "cpu", precision: str = "float32", task: str | Task | None = None
+) -> Encoder:
+    """The pruned encoder that `save_pruned` wrote, with options as in `load_encoder`.
+
+    Raises InputError as `load_encoder` does, and for a folder without a gate.
+    """
+    encoder = load_encoder(folder, device, precision, task)
+    record = record_of(folder)
+    if "gate" not in record:
+        raise InputError(f"{folder / RECIPE} holds no gate: write the folder with save_pruned")
+    return prune(encoder, np.array(record["gate"]))

@@ -1,0 +1,36 @@
+"""Colours: a palette that colour-blind readers tell apart, and those of the roles."""
+
+import numpy as np
+from matplotlib.colors import to_rgb
+
+# The palette of Okabe and Ito, with brown and wine added; these also differ from similar colours in lightness.
+BLACK, ORANGE, SKY, GREEN, YELLOW = "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442"
+BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
+BROWN, WINE = "#8C510A", "#882255"
+GREY = "#777777"
+ROLE_COLOURS = {
+    "local": BLUE,
+    "syntactic": GREEN,
+    "delimiter": VERMILION,
+    "nsubj": YELLOW,
+    "dobj": PURPLE,
+    "amod": ORANGE,
+    "advmod": BROWN,
+    "block": BLACK,
+    "cls": SKY,
+    "sep": WINE,
+}
+OTHER_COLOUR = "0.45"
+MISSING = "0.85"
+
+
+def colour(role: str) -> str:
+    """The colour of a role, grey for one without a colour of its own."""
+    return ROLE_COLOURS.get(role, OTHER_COLOUR)
+
+
+def ink(role: str) -> tuple[float, ...]:
+    """The colour of a role for lines and outlines: light colours are darkened so that they show on white."""
+    red_green_blue = np.array(to_rgb(colour(role)))
+    light = red_green_blue @ [0.2126, 0.7152, 0.0722] > 0.7  # Rec. 709: how light it prints in grey
+    return tuple((0.6 if light else 1.0) * red_green_blue)

@@ -1,0 +1,169 @@
+"""The tables of the paper's figures, from the measures of each task and state."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from jaxtyping import Float
+
+from analysis.papers.kovaleva2019.names import PATTERNS
+from analysis.papers.kovaleva2019.reading import LINKS, NOT_LABELLED
+from analysis.statistics.comparison import sign_flip
+from analysis.statistics.resampling import bootstrap
+from analysis.statistics.significance import adjust, quiet
+
+# The measures of each task and run; the run of the pre-trained encoder is None, the others are seeds.
+Readings = Mapping[tuple[str, int | None], xr.Dataset]
+STATES = ("pretrained", "finetuned")
+PADDINGS = {"cosine": "cropped", "cosine_padded": "kept"}
+
+
+def by_state(
+    readings: Readings, value: Callable[[xr.Dataset], xr.DataArray]
+) -> Iterator[tuple[str, str, xr.DataArray]]:
+    """Task, state and a value of each; for the fine-tuned state the mean over the seeds."""
+    for task in dict.fromkeys(task for task, _ in readings):
+        runs = {run: value(found) for (name, run), found in readings.items() if name == task}
+        yield task, STATES[0], runs.pop(None)
+        if runs:
+            yield task, STATES[1], xr.concat(runs.values(), "seed").mean("seed", keep_attrs=True)
+
+
+def _patterns(found: xr.Dataset) -> xr.DataArray:
+    """1 if a map has a pattern, else 0, for the labelled sequences."""
+    labels = found["pattern"]
+    labels = labels.isel(sequence=(labels != NOT_LABELLED).all(("layer", "head")).values)
+    numbers = xr.DataArray(range(len(PATTERNS)), {"pattern_name": [*PATTERNS]}, "pattern_name")
+    return (labels == numbers).astype(float)
+
+
+def pattern_table(
+    readings: Readings, alpha: float = 0.05, resamples: int = 999, seed: int = 0
+) -> pd.DataFrame:
+    """The share of maps with each pattern: task, state, pattern, share, low, high, n.
+
+    low, high: BCa interval over n sequences, resampled in whole clusters. Source: Kovaleva 2019, figure 2.
+    """
+    parts = []
+    for task, state, found in by_state(readings, _patterns):
+        shares = found.mean(("layer", "head")).transpose("sequence", "pattern_name")
+        low, high = _interval(shares.values, shares["cluster"].values, alpha, resamples, seed)
+        columns = {"pattern": PATTERNS, "share": shares.mean("sequence").values, "low": low, "high": high}
+        parts.append(pd.DataFrame({"task": task, "state": state} | columns | {"n": len(shares)}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _interval(
+    values: Float[np.ndarray, "sequence column"],
+    clusters: np.ndarray,
+    alpha: float,
+    resamples: int,
+    seed: int,
+) -> tuple[Float[np.ndarray, " column"], Float[np.ndarray, " column"]]:
+    """The BCa interval of each mean; the mean itself if all values are equal."""
+    found, mean = bootstrap(values, 0.0, clusters, alpha, resamples, seed), values.mean(axis=0)
+    return tuple(np.where(np.isnan(end), mean, end) for end in (found.low, found.high))
+
+
+def pattern_heads(readings: Readings) -> pd.DataFrame:
+    """The share of sequences in which a head has each pattern: task, state, layer, head, pattern, share."""
+    parts = []
+    for task, state, found in by_state(readings, _patterns):
+        table = (
+            found.mean("sequence")
+            .to_dataframe("share", dim_order=["layer", "head", "pattern_name"])
+            .reset_index()
+        )
+        parts.append(table.rename(columns={"pattern_name": "pattern"}).assign(task=task, state=state))
+    return pd.concat(parts, ignore_index=True)[["task", "state", "layer", "head", "pattern", "share"]]
+
+
+def feature_table(readings: Readings) -> pd.DataFrame:
+    """Attention to each feature, and between subjects and verbs: task, state, feature, mode, layer, head, mean, n.
+
+    The value in a sequence is the mean over all tokens of their attention to the feature; among its word pieces the
+    largest value counts. n: sequences that count (see `targets.find_targets`). Source: Kovaleva 2019, figure 6 and
+    section 4.5.
+    """
+    links = {"link_name": "feature", "link_mode": "mode"}
+    found = [
+        *_means(readings, lambda each: each["received"], ("feature", "mode", "layer", "head")),
+        *_means(readings, lambda each: each["link"].rename(links), ("feature", "mode", "layer", "head")),
+    ]
+    table = pd.concat(found, ignore_index=True)
+    return table[["task", "state", "feature", "mode", "layer", "head", "mean", "n"]]
+
+
+def cls_table(readings: Readings) -> pd.DataFrame:
+    """Largest attention of [CLS] in the last layer to each feature: task, state, feature, head, mean, n.
+
+    Sequences without the feature are left out. Source: Kovaleva 2019, figure 7.
+    """
+    table = pd.concat(_means(readings, lambda each: each["cls_row"], ("feature", "head")), ignore_index=True)
+    return table[["task", "state", "feature", "head", "mean", "n"]]
+
+
+def _means(
+    readings: Readings, value: Callable[[xr.Dataset], xr.DataArray], order: Sequence[str]
+) -> Iterator[pd.DataFrame]:
+    for task, state, found in by_state(readings, value):
+        parts = xr.Dataset({"mean": found.mean("sequence"), "n": found.notnull().sum("sequence")})
+        table = parts.drop_vars("seed", errors="ignore").to_dataframe(dim_order=order).reset_index()
+        yield table.assign(task=task, state=state)
+
+
+def cosine_table(
+    readings: Readings, alpha: float = 0.05, resamples: int = 999, seed: int = 0
+) -> pd.DataFrame:
+    """Similarity of each head's maps before and after fine-tuning: task, seed, padding, layer, head, mean, low, high.
+
+    padding: maps cropped to the sequence, or (kept) padded to one length as in the released code, for fewer sequences.
+    low, high: BCa interval over sequences. Source: Kovaleva 2019, figure 5.
+    """
+    parts = []
+    for (task, run), found in readings.items():
+        for name, padding in PADDINGS.items():
+            if run is None or found[name].isnull().all():
+                continue
+            values = (
+                found[name].dropna("sequence").stack(place=("layer", "head")).transpose("sequence", "place")
+            )
+            ends = _interval(values.values.astype(float), values["cluster"].values, alpha, resamples, seed)
+            table = values.indexes["place"].to_frame(index=False)
+            table = table.assign(mean=values.values.mean(axis=0), low=ends[0], high=ends[1])
+            parts.append(table.assign(task=task, seed=run, padding=padding))
+    columns = ["task", "seed", "padding", "layer", "head", "mean", "low", "high"]
+    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def verb_table(
+    readings: Readings, alpha: float = 0.05, resamples: int = 999, permutations: int = 9999, seed: int = 0
+) -> pd.DataFrame:
+    """Attention between subjects and verbs, next to that at the same distance elsewhere in the text.
+
+    Columns task, state, link, layer, head, mean, control, low, high (of their difference, BCa over sequences), p
+    (sign flips of sequences), p_by (over the heads of a task, state and link), n. Source: Kovaleva 2019, 4.5; the
+    control is this study's.
+    """
+    parts = []
+    for task, state, found in by_state(readings, lambda each: each["link"]):
+        for link in LINKS:
+            both = found.sel(link_name=link).stack(place=("layer", "head"))
+            mean, control = (
+                both.sel(link_mode=mode).dropna("sequence") for mode in ("aligned", "same distance")
+            )
+            difference, clusters = (
+                (mean - control).transpose("sequence", "place").values,
+                mean["cluster"].values,
+            )
+            table = mean.indexes["place"].to_frame(index=False)
+            with quiet():
+                columns = {"mean": mean.mean("sequence").values, "control": control.mean("sequence").values}
+            if len(difference):
+                low, high = _interval(difference.astype(float), clusters, alpha, resamples, seed)
+                p = sign_flip(difference, clusters, permutations, seed)
+                columns |= {"low": low, "high": high, "p": p, "p_by": adjust(p, "fdr_by")}
+            parts.append(table.assign(task=task, state=state, link=link, n=len(difference), **columns))
+    order = "task state link layer head mean control low high p p_by n".split()
+    return pd.concat(parts, ignore_index=True).reindex(columns=order)

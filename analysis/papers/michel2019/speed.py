@@ -1,0 +1,108 @@
+"""How much faster a physically pruned classifier is, and the bound that its arithmetic sets."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import stats
+from tqdm import tqdm
+from transformers import AutoModelForSequenceClassification, BertConfig
+
+from analysis.encoders.models import Encoder, load_encoder
+from analysis.encoders.pruning import prune
+from analysis.errors import InputError
+from analysis.files import write_text
+from analysis.papers.michel2019.orders import digest
+
+SPEED = ["model", "batch", "heads", "speedup", "low", "high", "bound"]
+BASE = "BERT-base size"  # random weights: speed does not depend on them
+TOKENS = 128
+
+
+def timed_encoder(name: str) -> Encoder:
+    """The encoder to time: a name as `load_encoder` takes it, or BERT-base's size with random weights."""
+    if name != BASE:
+        return load_encoder(name)
+    whole = load_encoder("tiny")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = AutoModelForSequenceClassification.from_config(BertConfig())
+    return Encoder(name, model.eval(), whole.tokenizer)
+
+
+def kept_speed_table(
+    folder: Path, names: Sequence[str], batches: Sequence[int], rounds: int, **options: float
+) -> pd.DataFrame:
+    """`speed_table`, with its times saved in `folder`."""
+    path = folder / f"speed-{digest([[*names], [*batches], rounds, options])}.csv"
+    if not path.exists():
+        write_text(path, speed_table(names, batches, rounds, **options).to_csv(index=False))
+    return pd.read_csv(path)
+
+
+def speed_table(
+    names: Sequence[str], batches: Sequence[int], rounds: int, share: float = 0.5, seed: int = 0
+) -> pd.DataFrame:
+    """How many times as fast encoders are without a share of their heads, drawn at random: columns SPEED.
+
+    A round times the whole and the pruned encoder one after the other on `batch` sequences of 128 tokens; they take
+    turns in going first. Times are CPU time of one thread. `speedup` is the geometric mean of the ratios of the rounds,
+    `low`, `high` its 95 % t interval; `heads` counts the removed heads; for `bound` see `most_speedup`. Raises
+    InputError for fewer than two rounds. Source: Michel 2019, table 4.
+    """
+    if rounds < 2:
+        raise InputError(f"speed_rounds is {rounds}: an interval needs at least 2, better 5")
+    rows = []
+    for name in names:
+        whole = timed_encoder(name)
+        gate = np.ones(whole.layers * whole.heads, np.float32)
+        removed = round(share * gate.size)
+        gate[np.random.default_rng(seed).permutation(gate.size)[:removed]] = 0
+        pair = [whole, prune(whole, gate.reshape(whole.layers, whole.heads))]
+        for batch in tqdm(batches, desc=f"timing {name}", unit="batch size"):
+            ratios = np.log(_ratios([each.model for each in pair], batch, rounds))
+            low, high = stats.t.interval(0.95, rounds - 1, ratios.mean(), max(stats.sem(ratios), 1e-12))
+            ends = np.exp([ratios.mean(), low, high])
+            bound = most_speedup(whole.model.config.hidden_size, removed / gate.size)
+            rows.append([name, batch, removed, *ends, bound])
+    return pd.DataFrame(rows, columns=SPEED)
+
+
+def most_speedup(width: int, share: float, tokens: int = TOKENS) -> float:
+    """The ratio of the multiplications in all layers with and without a share of the heads.
+
+    Counts per token and layer, in units of the squared width: the feed-forward part has 8. Attention has 4 for its four
+    matrices and 2 T / width for products over T tokens; these shrink with the number of heads.
+    """
+    attention = 4 + 2 * tokens / width
+    return (8 + attention) / (8 + (1 - share) * attention)
+
+
+def _ratios(pair: Sequence[torch.nn.Module], batch: int, rounds: int) -> np.ndarray:
+    """Time of the first model over that of the second, round by round."""
+    ids = torch.randint(1000, 2000, (batch, TOKENS), generator=torch.Generator().manual_seed(0))
+    times = np.empty((rounds, 2))
+    with one_thread(), torch.no_grad():
+        for model in pair:
+            model(input_ids=ids)  # the first pass allocates memory
+        for turn in range(rounds):
+            for which in ((0, 1), (1, 0))[turn % 2]:
+                start = time.process_time()
+                pair[which](input_ids=ids)
+                times[turn, which] = time.process_time() - start
+    return times[:, 0] / times[:, 1]
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Within the context, torch uses one thread: the CPU time of several threads includes the time they wait."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

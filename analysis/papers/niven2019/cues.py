@@ -1,0 +1,179 @@
+"""Cues: words in the warrants that predict the right warrant without the claim or the reason."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+from scipy import sparse
+
+from analysis.errors import InputError
+from analysis.papers.niven2019.arguments import Argument
+
+NOT = "not"
+# Words that count as a negation in the fourth rule.
+NEGATIONS = frozenset("not no never none nothing nobody neither nor without".split())
+WARRANTS = 2
+SMOOTHING = 100  # of the PMI (Niven 2019, released code)
+
+
+def expanded(text: str) -> list[str]:
+    """Lower-case runs of letters, with contracted negations written out: cannot and can't are "can not"."""
+    text = text.lower().replace("’", "'")
+    text = re.sub(r"\b(can't|cannot)\b", "can not", text)
+    text = re.sub(r"\bwon't\b", "will not", text)
+    return re.findall(r"[a-z]+", re.sub(r"n't\b", " not", text))
+
+
+def treebank(text: str) -> list[str]:
+    """Lower-case tokens as in the Penn Treebank: n't and 's are tokens of their own, cannot is two tokens."""
+    text = re.sub(r"([^\w\s'.,])", r" \1 ", text.lower())
+    text = re.sub(r"\.(\s*)$", r" . ", re.sub(r",(?!\d)", " , ", text))
+    text = re.sub(r"\bcannot\b", "can not", re.sub(r"n't\b", " n't", text))
+    return re.sub(r"'(s|re|ve|ll|d|m)\b", r" '\1", text).split()
+
+
+def whitespace(text: str) -> list[str]:
+    """Lower-case words between blanks, with their punctuation."""
+    return text.lower().split()
+
+
+def any_negation(text: str) -> list[str]:
+    """The cue "not" if the text has any word of NEGATIONS, else nothing."""
+    return [NOT] if NEGATIONS.intersection(expanded(text)) else []
+
+
+RULES: Mapping[str, Callable[[str], list[str]]] = {
+    "expanded": expanded,
+    "treebank": treebank,
+    "whitespace": whitespace,
+    "any negation": any_negation,
+}
+
+
+def cue_table(
+    splits: Mapping[str, Sequence[Argument]], minimum: int = 30, resamples: int = 999, seed: int = 0
+) -> pd.DataFrame:
+    """Applicability, productivity and coverage of cues: unigrams (order 1) and bigrams (2).
+
+    Columns split, rule, cue, order; applicability (the number of points in which only one warrant has the cue),
+    productivity (the share of these in which it is the right one), coverage (their share of all points); low and high,
+    the 95 % percentile interval of the productivity over resampled points. Rule "expanded" has "not" and all cues that
+    apply to at least `minimum` points of all splits together; the other rules have "not" alone. Source: Niven 2019,
+    section 3.
+    """
+    pooled = [argument for arguments in splits.values() for argument in arguments]
+    parts = []
+    for rule, tokens in RULES.items():
+        cues = _frequent(pooled, tokens, minimum) if rule == "expanded" else [(NOT,)]
+        for split, arguments in {**splits, "all": pooled}.items():
+            table = _measured(sides(arguments, tokens, cues), resamples, seed)
+            names = {"cue": [" ".join(cue) for cue in cues], "order": [len(cue) for cue in cues]}
+            parts.append(table.assign(split=split, rule=rule, **names))
+    columns = ["split", "rule", "cue", "order", "applicability", "productivity", "coverage", "low", "high"]
+    return pd.concat(parts, ignore_index=True)[columns]
+
+
+def grams(tokens: Sequence[str]) -> set[tuple[str, ...]]:
+    """The unigrams and bigrams of a text."""
+    return {(token,) for token in tokens} | set(pairwise(tokens))
+
+
+def sides(
+    arguments: Sequence[Argument], tokens: Callable[[str], list[str]], cues: Sequence[tuple[str, ...]]
+) -> Int[np.ndarray, "point cue"]:
+    """For each point and cue: 1 if only the right warrant has the cue, -1 if only the wrong one has it, else 0."""
+    places = {cue: place for place, cue in enumerate(cues)}
+    found = np.zeros((len(arguments), len(cues)), int)
+    for row, argument in zip(found, arguments, strict=True):
+        own = [grams(tokens(warrant)) for warrant in argument.warrants]
+        for warrant, sign in ((argument.label, 1), (1 - argument.label, -1)):
+            row[[places[cue] for cue in own[warrant] - own[1 - warrant] if cue in places]] = sign
+    return found
+
+
+def _frequent(arguments: Sequence[Argument], tokens: Callable[[str], list[str]], minimum: int) -> list[tuple]:
+    """The cues that apply to at least `minimum` points, the most frequent first; always with "not"."""
+    counts: dict[tuple, int] = {}
+    for argument in arguments:
+        first, second = (grams(tokens(warrant)) for warrant in argument.warrants)
+        for cue in first ^ second:
+            counts[cue] = counts.get(cue, 0) + 1
+    kept = [cue for cue, count in counts.items() if count >= minimum and cue != (NOT,)]
+    return [(NOT,), *sorted(kept, key=lambda cue: (len(cue), -counts[cue], cue))]
+
+
+def _measured(found: Int[np.ndarray, "point cue"], resamples: int, seed: int) -> pd.DataFrame:
+    right, applies = sparse.csr_array(found > 0, dtype=float), sparse.csr_array(found != 0, dtype=float)
+    once = np.ones(len(found))
+    drawn = np.random.default_rng(seed).multinomial(len(found), once / len(found), size=resamples)
+    with np.errstate(invalid="ignore"):
+        productivity = (once @ right) / (once @ applies)
+        low, high = _limits((drawn @ right) / (drawn @ applies))
+    counts = (once @ applies).astype(int)
+    return pd.DataFrame(
+        {"applicability": counts, "productivity": productivity, "coverage": counts / len(found), "low": low,
+         "high": high}
+    )  # fmt: skip
+
+
+def _limits(drawn: Float[np.ndarray, "draw cue"]) -> Float[np.ndarray, "end cue"]:
+    """The 95 % percentile interval of each cue; NaN if it never applies."""
+    limits = np.full((2, drawn.shape[1]), np.nan)
+    there = ~np.isnan(drawn).all(axis=0)
+    limits[:, there] = np.nanquantile(drawn[:, there], [0.025, 0.975], axis=0)
+    return limits
+
+
+def pmi_table(sets: Mapping[str, Sequence[Argument]], minimum: int = 30) -> pd.DataFrame:
+    """How strongly a word predicts that its warrant is right: log((2 right + 100) / (warrants + 100)), in nats.
+
+    Columns set, token (rule "treebank"), warrants (with the token), right (of these), pmi; tokens in at least `minimum`
+    warrants of a set, the highest pmi first. Source: Niven 2019, released code.
+    """
+    parts = []
+    for name, arguments in sets.items():
+        right = _token_counts(each.warrants[each.label] for each in arguments)
+        wrong = _token_counts(each.warrants[1 - each.label] for each in arguments)
+        counts = pd.DataFrame({"right": right, "wrong": wrong}).fillna(0).astype(int)
+        table = counts.assign(warrants=counts["right"] + counts["wrong"]).rename_axis("token").reset_index()
+        table["pmi"] = np.log((2 * table["right"] + SMOOTHING) / (table["warrants"] + SMOOTHING))
+        table = table[table["warrants"] >= minimum].sort_values(["pmi", "token"], ascending=[False, True])
+        parts.append(table.assign(set=name)[["set", "token", "warrants", "right", "pmi"]])
+    return pd.concat(parts, ignore_index=True)
+
+
+def _token_counts(warrants: Iterable[str]) -> pd.Series:
+    return pd.Series([token for warrant in warrants for token in set(treebank(warrant))]).value_counts()
+
+
+def follows_cue(arguments: Sequence[Argument]) -> Int[np.ndarray, " point"]:
+    """1 if only the right warrant has "not" (rule "expanded"), -1 if only the wrong one has it, else 0."""
+    return sides(arguments, expanded, [(NOT,)])[:, 0]
+
+
+def longer_warrant(arguments: Sequence[Argument]) -> Int[np.ndarray, " point"]:
+    """1 if the right warrant has more words, -1 if the wrong one has, 0 if both have equally many."""
+    lengths = [[len(warrant.split()) for warrant in each.warrants] for each in arguments]
+    labels = [each.label for each in arguments]
+    return np.array([np.sign(pair[y] - pair[1 - y]) for pair, y in zip(lengths, labels, strict=True)], int)
+
+
+def baseline_table(splits: Mapping[str, Sequence[Argument]], draws: int = 999, seed: int = 0) -> pd.DataFrame:
+    """Accuracy of answers without a model: the warrant with "not" (ties count half), or the longer one (no ties).
+
+    Columns split, baseline, n (points), accuracy, low, high (95 % percentile interval over resampled points).
+    """
+    rows = []
+    for split, arguments in splits.items():
+        if not len(arguments):
+            raise InputError(f"split {split!r} has no arguments: take more")
+        longer = longer_warrant(arguments)
+        for baseline, signs in (("not", follows_cue(arguments)), ("longer warrant", longer[longer != 0])):
+            right = (1 + signs) / WARRANTS
+            drawn = np.random.default_rng(seed).choice(right, (draws, len(right))).mean(axis=1)
+            low, high = np.quantile(drawn, [0.025, 0.975])
+            rows.append((split, baseline, len(right), right.mean(), low, high))
+    return pd.DataFrame(rows, columns=["split", "baseline", "n", "accuracy", "low", "high"])

@@ -1,0 +1,206 @@
+"""Heads that attend to the cue: scored with a sieve, before and after fine-tuning, and switched off.
+
+Not in Niven 2019.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from jaxtyping import Bool, Int
+
+from analysis.encoders.interventions import Head, head_name, sets
+from analysis.encoders.interventions import predict as predicted
+from analysis.encoders.layout import Layout, WordPairs
+from analysis.encoders.models import Encoder
+from analysis.errors import InputError
+from analysis.papers.niven2019.arguments import Argument, as_examples
+from analysis.papers.niven2019.cues import NOT, follows_cue
+from analysis.papers.niven2019.reliance import SIGNS
+from analysis.papers.niven2019.runs import Run
+from analysis.scores.extraction import extract_states
+from analysis.scores.forms import Columns
+from analysis.scores.sieves import columns, sieve
+from analysis.statistics.changes import change_table
+from analysis.statistics.comparison import compare
+from analysis.statistics.significance import role_table
+
+CUE = "cue"
+BEFORE = "pretrained"
+CUE_HEADS = "cue heads"
+ALL_POINTS = "all"
+SCORED = ["setup", "seed", "layer", "head", "n", "pretrained", "finetuned", "difference", "low", "high", "p", "p_by",
+          "assigned_before", "assigned_after", "change"]  # fmt: skip
+
+
+@sieve(CUE)
+def cue(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """The pieces of "not" in the last text, the warrant: not, cannot, and the end of n't."""
+    return columns(cue_pieces(layout) & (layout.text == layout.text.max()))
+
+
+def cue_pieces(layout: Layout) -> Bool[np.ndarray, " token"]:
+    """The pieces of a negation with "not": the words not and cannot, and the apostrophe and t of n't."""
+    # Byte-level and sentence-piece vocabularies mark the blank before a token.
+    tokens = [token.lstrip("Ġ▁").lower() for token in layout.tokens]
+    marks = np.isin(tokens, [NOT, "cannot"])
+    for place in range(1, len(tokens) - 1):
+        if tokens[place] in ("'", "’") and tokens[place + 1] == "t":
+            marks[place : place + 2] = True
+    return marks
+
+
+def cue_scores(
+    states: Mapping[str | int, Encoder],
+    arguments: Sequence[Argument],
+    setup: str,
+    max_tokens: int = 80,
+    **reading,
+) -> dict[str | int, xr.DataArray]:
+    """Scores of the cue sieve for every state of an encoder, on the warrants as a set-up shows them."""
+    return extract_states(
+        states, as_examples(arguments, setup), roles=[CUE], max_tokens=max_tokens, **reading
+    )
+
+
+def head_table(
+    scores: Mapping[str | int, xr.DataArray],
+    setup: str,
+    tau: float | int = 3.0,
+    alpha: float = 0.05,
+    minimum: int = 20,
+    resamples: int = 999,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """How much each head attends to the cue before and after fine-tuning: the columns of SCORED.
+
+    `scores` are those of `cue_scores`: BEFORE, and one for each seed. The scores (1 for uniform attention) are compared
+    on the same warrants, in whole clusters that share a text; p_by corrects over the heads. assigned_before and
+    assigned_after are the audited labels at `tau`; change is the class of `comparison.compare`.
+    """
+    options = {"resamples": resamples, "seed": seed, "unit": "cluster"}
+    labels = {state: role_table(each, tau, alpha, minimum, **options) for state, each in scores.items()}
+    parts = []
+    for state in (state for state in scores if state != BEFORE):
+        found = compare(scores[BEFORE], scores[state], labels[BEFORE], labels[state], alpha=alpha, **options)
+        for column, name in ((BEFORE, "assigned_before"), (state, "assigned_after")):
+            own = labels[column].set_index(["layer", "head"])["assigned_audited"]
+            found[name] = own.reindex(pd.MultiIndex.from_frame(found[["layer", "head"]])).to_numpy()
+        parts.append(found.assign(setup=setup, seed=state)[SCORED])
+    return pd.concat(parts, ignore_index=True)
+
+
+def strongest(table: pd.DataFrame, setup: str, seed: int, count: int) -> list[Head]:
+    """The heads of a fine-tuned run that attend to the cue most, by mean score."""
+    rows = table[(table["setup"] == setup) & (table["seed"] == seed)].nlargest(count, "finetuned")
+    return [(int(layer), int(head)) for layer, head in zip(rows["layer"], rows["head"], strict=True)]
+
+
+def random_sets(heads: Sequence[Head], of_layer: int, count: int, seed: int = 0) -> dict[str, list[Head]]:
+    """Sets of as many heads of the same layers, drawn from the `of_layer` heads of each layer except the given heads.
+
+    If a layer has too few other heads, the given heads may be drawn too.
+    """
+    rng = np.random.default_rng(seed)
+    layers, wanted = np.unique([layer for layer, _ in heads], return_counts=True)
+    drawn: dict[str, list[Head]] = {}
+    for number in range(count):
+        chosen: list[Head] = []
+        for layer, size in zip(layers.tolist(), wanted.tolist(), strict=True):
+            others = [head for head in range(of_layer) if (layer, head) not in set(heads)]
+            pool = others if len(others) >= size else list(range(of_layer))
+            chosen += [(layer, int(head)) for head in rng.choice(pool, size, replace=False)]
+        drawn[f"random {number}"] = chosen
+    return drawn
+
+
+def switched_off(
+    encoder: Encoder,
+    arguments: Sequence[Argument],
+    setup: str,
+    heads: Sequence[Head],
+    controls: int = 19,
+    seed: int = 0,
+    max_tokens: int = 80,
+    **options,
+) -> xr.DataArray:
+    """Logits of a fine-tuned encoder with all heads on, with the heads off (CUE_HEADS), and with random sets off."""
+    named = {CUE_HEADS: list(heads)} | random_sets(heads, encoder.heads, controls, seed)
+    examples = as_examples(arguments, setup)
+    return predicted(encoder, examples, sets(encoder, named), max_tokens=max_tokens, **options)
+
+
+def off_table(
+    logits: xr.DataArray, arguments: Sequence[Argument], resamples: int = 999, seed: int = 0
+) -> pd.DataFrame:
+    """The change by switching heads off: where the cue is right, wrong or absent, and at all points.
+
+    Columns points, intervention, n, baseline, change (accuracy), low, high, p (exact McNemar), and p_random (for the
+    cue heads only): the share of random sets that change at least as much in size, with 1 added above and below.
+    """
+    labels, signs = np.array([each.label for each in arguments]), follows_cue(arguments)
+    parts = []
+    for points, chosen in _kinds(signs).items():
+        if not chosen.any():
+            continue
+        part = logits.isel(sequence=np.flatnonzero(chosen))
+        found = change_table(part, labels[chosen], ["accuracy"], resamples=resamples, seed=seed)
+        is_own = found["intervention"] == CUE_HEADS
+        size, others = found["change"].abs()[is_own].item(), found["change"].abs()[~is_own]
+        rank = (1 + (others >= size - 1e-9).sum()) / (1 + len(others))
+        parts.append(
+            found.assign(points=points, n=int(chosen.sum()), p_random=np.where(is_own, rank, np.nan))
+        )
+    order = ["points", "intervention", "n", "baseline", "change", "low", "high", "p", "p_random"]
+    return pd.concat(parts, ignore_index=True)[order]
+
+
+def _kinds(signs: Int[np.ndarray, " point"]) -> dict[str, Bool[np.ndarray, " point"]]:
+    """Which points are of each kind."""
+    return {**{kind: signs == sign for kind, sign in SIGNS.items()}, ALL_POINTS: np.full(len(signs), True)}
+
+
+def heads_by_setup(
+    model: Encoder, states: Mapping[Run, Encoder], arguments: Sequence[Argument], minimum: int = 20, **options
+) -> pd.DataFrame:
+    """The head tables of all set-ups: the pre-trained encoder and the fine-tuned ones of `runs.finetuned_states`.
+
+    Raises InputError without a fine-tuned encoder.
+    """
+    if not states:
+        raise InputError(
+            "there is no fine-tuned encoder: give encoder_seeds, and full or W as encoder_setups"
+        )
+    parts = []
+    for setup in dict.fromkeys(run.setup for run in states):
+        own = {run.seed: encoder for run, encoder in states.items() if run.setup == setup}
+        scores = cue_scores({BEFORE: model, **own}, arguments, setup)
+        parts.append(head_table(scores, setup, minimum=minimum, **options))
+    return pd.concat(parts, ignore_index=True)
+
+
+def off_by_setup(
+    states: Mapping[Run, Encoder],
+    table: pd.DataFrame,
+    arguments: Sequence[Argument],
+    count: int,
+    controls: int = 19,
+    cache: Path | None = None,
+    resamples: int = 999,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """The off tables of all fine-tuned encoders, with columns setup, seed and heads (layer-head); in each encoder, the
+    `count` heads that attend to the cue most are off."""
+    parts = []
+    for run, encoder in states.items():
+        heads = strongest(table, run.setup, run.seed, count)
+        logits = switched_off(
+            encoder, arguments, run.setup, heads, controls, seed, cache=cache, progress=False
+        )
+        names = " ".join(head_name(*head) for head in heads)
+        off = off_table(logits, arguments, resamples, seed)
+        parts.append(off.assign(setup=run.setup, seed=run.seed, heads=names))
+    found = pd.concat(parts, ignore_index=True)
+    return found[["setup", "seed", "heads", *found.columns.drop(["setup", "seed", "heads"])]]

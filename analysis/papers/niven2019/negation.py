@@ -1,0 +1,187 @@
+"""The negation of a claim: the opposite claim of its debate, a rule, or a correction by hand."""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+from analysis.errors import InputError
+from analysis.papers.niven2019.arguments import Argument
+from analysis.papers.niven2019.cues import expanded
+from analysis.texts.bundled.lexicon import present
+
+HERE = Path(__file__).parent
+DEBATE, RULE, MEND, GOLD, UNCHANGED = SOURCES = ("debate", "rule", "mend", "gold", "unchanged")
+ADVERSARIAL = "-adversarial"
+AUXILIARIES = frozenset(
+    "am is are was were has had can could will would shall should must may might do does did".split()
+)
+# Base forms of verbs of opinion and effect, for claims without an auxiliary.
+VERBS = (
+    "abolish allow ban become believe belong benefit bring build buy cause close cost create damage "
+    "defend deserve destroy deter drop encourage end enjoy exploit fail fix force gain get give go "
+    "harm have help hurt improve increase invade keep know lead learn legitimize let limit lose make "
+    "matter mean need offer open pay prevent promote protect provide raise reduce remain require "
+    "restrict ruin save serve show solve spoil stop succeed support take teach tell threaten "
+    "undermine want waste work"
+).split()  # fmt: skip
+# A written negation: a contraction, cannot, or "not", with the auxiliary before it if there is one.
+NEGATED = re.compile(
+    r"\b(?:(?P<contracted>\w+?)n['’]t|(?P<can>can)not|(?:(?P<apart>\w+) )?not)\b", re.IGNORECASE
+)
+PERFECT = re.compile(r"have (?=\w+(ed|en)\b)", re.IGNORECASE)  # "have" as an auxiliary
+IRREGULAR = {"ca": "can", "wo": "will", "sha": "shall"}
+SUPPORT = {"do": "plural", "does": "singular"}
+
+
+def digest(claim: str) -> str:
+    """The key of a claim in the list of mends."""
+    return hashlib.sha256(claim.encode()).hexdigest()[:16]
+
+
+@cache
+def mends() -> Mapping[str, Sequence[Sequence[str]]]:
+    """By the digest of a claim, the replacements that negate it, in order."""
+    return yaml.safe_load((HERE / "mends.yaml").read_text(encoding="utf-8"))
+
+
+@cache
+def _bases() -> Mapping[str, str]:
+    """The base form of each present-tense form of the verbs."""
+    return {form: verb for verb in VERBS for form in (verb, present(verb, "singular"))}
+
+
+def by_mend(claim: str) -> str | None:
+    """The claim with its mends; None if the list has none. Raises InputError for a mend that does not fit."""
+    replacements = mends().get(digest(claim))
+    for old, new in replacements or ():
+        if old not in claim:
+            raise InputError(
+                f"mends.yaml: {digest(claim)} has no {old!r} to replace: correct or remove the mend"
+            )
+        claim = claim.replace(old, new, 1)
+    return claim if replacements else None
+
+
+def by_rule(claim: str) -> str | None:
+    """The claim without its negation, or with one: after the first auxiliary, copula or modal, by do-support, or as a
+    negated imperative; None if the rule knows none of its words."""
+    if found := NEGATED.search(claim):
+        return _undone(claim, found)
+    words = list(re.finditer(r"[\w'’.-]+", claim))
+    for word in words:
+        if word[0].lower() in AUXILIARIES or PERFECT.match(claim, word.start()):
+            between = "" if word[0].lower() == "can" else " "
+            return f"{claim[: word.end()]}{between}not{claim[word.end() :]}"
+    if words and words[0][0].lower() in VERBS:
+        return f"Do not {claim[0].lower()}{claim[1:]}"
+    for word in words[1:]:
+        form = word[0].rstrip(".")
+        if base := _bases().get(form.lower()):
+            support = "do" if form.lower() == base else "does"
+            return f"{claim[: word.start()]}{support} not {base}{claim[word.start() + len(form) :]}"
+    return None
+
+
+def _undone(claim: str, found: re.Match) -> str:
+    """The claim without its first negation; after do-support, the verb is inflected again."""
+    stem = found["contracted"] or found["can"] or found["apart"] or ""
+    auxiliary = IRREGULAR.get(stem.lower(), stem)
+    before, after = claim[: found.start()], claim[found.end() :].lstrip()
+    if auxiliary.lower() in SUPPORT and (verb := re.match(r"\w+", after)):
+        after = present(verb[0], SUPPORT[auxiliary.lower()]) + after[verb.end() :]
+        auxiliary = ""
+    text = f"{before}{auxiliary}{' ' if auxiliary else ''}{after}"
+    return text[0].upper() + text[1:] if claim[0].isupper() else text
+
+
+def _core(claim: str) -> tuple[str, ...]:
+    """The words of a claim without negation, do-support and the endings that do-support changes."""
+    words = re.sub(r"\b(do|does) not\b", "not", " ".join(expanded(claim))).split()
+    return tuple(word.removesuffix("s") for word in words if word != "not")
+
+
+def is_negated(claim: str) -> bool:
+    """Whether a claim contains a negation."""
+    return NEGATED.search(claim) is not None
+
+
+def counterparts(arguments: Sequence[Argument]) -> dict[tuple[str, str], str]:
+    """By debate and claim, the other claim of the same debate if the two differ only in negation."""
+    known = dict.fromkeys((each.debate, each.claim) for each in arguments)
+    sides = {(debate, _core(claim), is_negated(claim)): claim for debate, claim in known}
+    others = {
+        (debate, claim): sides.get((debate, _core(claim), not is_negated(claim))) for debate, claim in known
+    }
+    return {key: other for key, other in others.items() if other}
+
+
+def negations(arguments: Sequence[Argument]) -> dict[str, tuple[str, str]]:
+    """By id, the negation of each argument's claim, and its source, one of SOURCES.
+
+    Sources in order: the argument itself, a mend, the other claim of the debate, the rule. Raises InputError, naming
+    the argument, for a claim that no source can negate.
+    """
+    others = counterparts(arguments)
+    found = {}
+    for each in arguments:
+        options = {
+            GOLD: each.negated,
+            MEND: by_mend(each.claim),
+            DEBATE: others.get((each.debate, each.claim)),
+            RULE: by_rule(each.claim),
+        }
+        source = next((name for name, text in options.items() if text), None)
+        if source is None:
+            raise InputError(
+                f"{each.id}: the rule cannot negate the claim {each.claim!r}: add a mend for {digest(each.claim)}"
+            )
+        text = options[source]
+        found[each.id] = (text, UNCHANGED if text.casefold() == each.claim.casefold() else source)
+    return found
+
+
+def adversarial(arguments: Sequence[Argument]) -> list[Argument]:
+    """The arguments, then a copy of each with the claim negated and the label reversed, `<id>-adversarial`.
+
+    Reason and warrants stay the same, so that no cue in them predicts the label. Raises InputError as `negations` does,
+    and for a claim that negation does not change. Source: Niven 2019, section 4; departure: training data are negated
+    in the same way as test data.
+    """
+    found = negations(arguments)
+    copies = []
+    for each in arguments:
+        claim, source = found[each.id]
+        if source == UNCHANGED:
+            raise InputError(f"{each.id}: negation does not change the claim {each.claim!r}: add a mend")
+        changed = {
+            "id": each.id + ADVERSARIAL,
+            "claim": claim,
+            "label": 1 - each.label,
+            "negated": each.claim,
+        }
+        copies.append(Argument(**vars(each) | changed))
+    return [*arguments, *copies]
+
+
+def adversarial_table(splits: Mapping[str, Sequence[Argument]]) -> pd.DataFrame:
+    """The sources of the negated claims: split, source (one of SOURCES), n (points)."""
+    rows = []
+    for split, arguments in splits.items():
+        made = [source for _, source in negations(arguments).values()]
+        rows += [(split, source, made.count(source)) for source in SOURCES]
+    return pd.DataFrame(rows, columns=["split", "source", "n"])
+
+
+def claim_sources(splits: Mapping[str, Sequence[Argument]]) -> dict[str, int]:
+    """How many different claims each source negates."""
+    found = {
+        (each.debate, each.claim): source
+        for arguments in splits.values()
+        for each, (_, source) in zip(arguments, negations(arguments).values(), strict=True)
+    }
+    return {source: [*found.values()].count(source) for source in SOURCES}

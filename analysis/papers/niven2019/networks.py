@@ -1,0 +1,176 @@
+"""The small models pool word vectors, either directly (bag of vectors) or after a BiLSTM."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float32, Int
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from analysis.encoders.models import Encoder
+from analysis.papers.clark2019.vectors import word_vectors
+from analysis.papers.niven2019.arguments import SETUPS, Argument
+from analysis.papers.niven2019.cues import expanded
+from analysis.papers.niven2019.published import BAG, BILSTM
+
+DIMENSION = 300  # of the word vectors
+PADDING = 0
+# Learning rates and dropout that the article's grid search chose, by set-up and training set.
+CHOSEN = {
+    BAG: {"full": (0.09, 0.0), "W": (0.08, 0.1), "RW": (0.1, 0.1), "CW": (0.2, 0.1), "adversarial": (0.1, 0.1)},
+    BILSTM: {"full": (0.06, 0.1), "W": (0.06, 0.1), "RW": (0.07, 0.1), "CW": (0.05, 0.1), "adversarial": (0.04, 0.1)},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a small model is trained; `hidden` is the size of the BiLSTM in each direction, None for a bag of vectors."""
+
+    learning_rate: float
+    dropout: float
+    epochs: int
+    batch_size: int = 32
+    hidden: int | None = None
+
+
+def recipe(model: str, setup: str, trained_on: str, epochs: int, hidden: int | None = None) -> Recipe:
+    """The article's recipe for a small model, with the given numbers of epochs and hidden units."""
+    rate, dropout = CHOSEN[model][trained_on if trained_on in CHOSEN[model] else setup]
+    batch = 16 if (model, trained_on) == (BAG, "adversarial") else 32
+    return Recipe(rate, dropout, epochs, batch, hidden if model == BILSTM else None)
+
+
+class Vocabulary(NamedTuple):
+    """Words with their vectors; the first row is for padding."""
+
+    words: dict[str, int]
+    vectors: Float32[np.ndarray, "word dimension"]
+    label: str
+
+
+def vocabulary(
+    encoder: Encoder, arguments: Sequence[Argument], glove: str | Path | None = None
+) -> Vocabulary:
+    """The words of arguments with GloVe vectors from a file, or with vectors from the encoder's embeddings.
+
+    Words that are not in the file get vectors drawn from N(0, 1) (Niven 2019). Departure: without a file, principal
+    components of the word embeddings replace GloVe.
+    """
+    texts = (text for each in arguments for text in (each.claim, each.reason, *each.warrants))
+    words = sorted(set(chain.from_iterable(map(expanded, texts))))
+    found = word_vectors(encoder, words, glove, DIMENSION)
+    values, unknown = found.values, ~found.values.any(axis=1)
+    values[unknown] = np.random.default_rng(0).normal(size=(unknown.sum(), values.shape[1]))
+    padding = np.zeros((1, values.shape[1]), np.float32)
+    places = {word: place for place, word in enumerate(words, start=1)}
+    return Vocabulary(places, np.concatenate([padding, values]).astype(np.float32), found.label)
+
+
+@dataclass(frozen=True)
+class Points:
+    """Arguments as padded word numbers: the texts before the warrants, and the warrants."""
+
+    shared: Int[Tensor, "point text word"]
+    warrants: Int[Tensor, "point warrant word"]
+    labels: Int[Tensor, " point"]
+    lengths: Int[np.ndarray, " point"] = field(repr=False)
+
+    def batch(self, rows: Int[np.ndarray, " row"]) -> tuple[Tensor, Tensor, Tensor]:
+        """The given rows, without columns that are empty in all of them."""
+        width = int(self.lengths[rows].max())
+        return self.shared[rows, :, :width], self.warrants[rows, :, :width], self.labels[rows]
+
+
+def points(arguments: Sequence[Argument], setup: str, words: dict[str, int], joined: bool) -> Points:
+    """The arguments as a set-up shows them; `joined` makes one text from claim and reason."""
+    parts = SETUPS[setup]
+    texts = [[getattr(each, part) for part in parts] for each in arguments]
+    if joined and parts:
+        texts = [[" ".join(each)] for each in texts]
+    rows = [
+        [[words[word] for word in expanded(text)] or [PADDING] for text in (*before, *each.warrants)]
+        for before, each in zip(texts, arguments, strict=True)
+    ]
+    lengths = np.array([max(map(len, row)) for row in rows])
+    padded = torch.tensor(
+        [[text + [PADDING] * (lengths.max() - len(text)) for text in row] for row in rows], dtype=torch.long
+    )
+    labels = torch.tensor([each.label for each in arguments])
+    return Points(padded[:, :-2], padded[:, -2:], labels, lengths)
+
+
+class PooledWords(nn.Module):
+    """One number for each warrant: a linear function of the maxima over the words of each text.
+
+    Words are vectors, trained with the rest, or outputs of a BiLSTM that all texts share. Source: Niven 2019, section 2
+    and released code.
+    """
+
+    def __init__(self, vectors: Float32[np.ndarray, "word dimension"], texts: int, made: Recipe):
+        super().__init__()
+        self.embedding = nn.Embedding.from_pretrained(
+            torch.tensor(vectors), freeze=False, padding_idx=PADDING
+        )
+        size = vectors.shape[1]
+        self.lstm = nn.LSTM(size, made.hidden, batch_first=True, bidirectional=True) if made.hidden else None
+        self.dropout = nn.Dropout(made.dropout)
+        self.linear = nn.Linear((texts + 1) * (2 * made.hidden if made.hidden else size), 1)
+
+    def forward(
+        self, shared: Int[Tensor, "point text word"], warrants: Int[Tensor, "point warrant word"]
+    ) -> Float[Tensor, "point warrant"]:
+        """The logits of the warrants."""
+        pooled = self._pooled(torch.cat([shared, warrants], dim=1))
+        before = pooled[:, : shared.shape[1]].flatten(1)[:, None].expand(-1, warrants.shape[1], -1)
+        return self.linear(self.dropout(torch.cat([before, pooled[:, shared.shape[1] :]], dim=-1)))[..., 0]
+
+    def _pooled(self, words: Int[Tensor, "point text word"]) -> Float[Tensor, "point text feature"]:
+        flat = words.flatten(0, 1)
+        inside = flat != PADDING
+        inside[:, 0] = True  # a text without words keeps one padding vector
+        read = self.embedding(flat)
+        if self.lstm is not None:
+            packed = pack_padded_sequence(read, inside.sum(1), batch_first=True, enforce_sorted=False)
+            read = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=flat.shape[1])[0]
+        return read.masked_fill(~inside[..., None], -torch.inf).amax(1).unflatten(0, words.shape[:2])
+
+
+def fit(train: Points, dev: Points, vectors: np.ndarray, made: Recipe, seed: int) -> PooledWords:
+    """A small model trained by Adam, with the weights of the epoch with the best dev accuracy."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = PooledWords(vectors, train.shared.shape[1], made)
+        optimiser = torch.optim.Adam(model.parameters(), lr=made.learning_rate, fused=True)
+        best, kept = -1.0, {}
+        for _ in range(made.epochs):
+            model.train()
+            for rows in _shuffled(len(train.labels), made.batch_size):
+                shared, warrants, labels = train.batch(rows)
+                optimiser.zero_grad()
+                cross_entropy(model(shared, warrants), labels).backward()
+                optimiser.step()
+            accuracy = float((answers(model, dev).argmax(1) == dev.labels.numpy()).mean())
+            if accuracy > best:
+                best, kept = accuracy, {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(kept)
+    return model.eval()
+
+
+def _shuffled(n: int, size: int) -> Iterator[Int[np.ndarray, " row"]]:
+    order = torch.randperm(n).numpy()
+    return (order[start : start + size] for start in range(0, n, size))
+
+
+def answers(model: PooledWords, given: Points, size: int = 256) -> Float32[np.ndarray, "point warrant"]:
+    """The logits of every point."""
+    model.eval()
+    with torch.no_grad():
+        starts = range(0, len(given.labels), size)
+        rows = [np.arange(start, min(start + size, len(given.labels))) for start in starts]
+        return np.concatenate([model(*given.batch(each)[:2]).numpy() for each in rows])

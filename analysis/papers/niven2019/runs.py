@@ -1,0 +1,256 @@
+"""Training runs: the list of runs, a file for each, and their answers on the test set."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+import xarray as xr
+from jaxtyping import Float32
+from tqdm import tqdm
+
+from analysis.encoders.finetuning import finetune
+from analysis.encoders.interventions import NONE, predict
+from analysis.encoders.models import Encoder, load_encoder
+from analysis.errors import InputError
+from analysis.files import replacing
+from analysis.papers.niven2019.arguments import SETUPS, TASK, Argument, as_examples
+from analysis.papers.niven2019.negation import ADVERSARIAL, adversarial
+from analysis.papers.niven2019.networks import Vocabulary, answers, fit, points, recipe
+from analysis.papers.niven2019.published import BAG, DOUBLED, ORIGINAL
+
+PROBED = (
+    "full",
+    "CW",
+)  # set-ups that see the claim: only these can tell the halves of the adversarial set apart
+KEPT = ("full", "W")  # set-ups whose fine-tuned encoders are kept, to look at their heads
+WARRANTS = ("warrant0", "warrant1")
+Logits = Float32[np.ndarray, "point warrant"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run: the model, what it sees, what it is trained on, and its seed."""
+
+    model: str
+    setup: str
+    trained_on: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """The name of the run in files."""
+        return f"{self.model.replace(' ', '_')}-{self.setup}-{self.trained_on}-{self.seed}"
+
+
+def plan(
+    model: str,
+    seeds: Iterable[int],
+    setups: Sequence[str] = tuple(SETUPS),
+    probed: Sequence[str] = PROBED,
+) -> list[Run]:
+    """The runs of a model: `setups` trained on the original arguments, `probed` on the adversarial set.
+
+    The order is by seed, so that an unfinished series has complete seeds. Raises InputError for an unknown set-up.
+    """
+    for setup in (*setups, *probed):
+        if setup not in SETUPS:
+            raise InputError(f"set-up {setup!r} is unknown; choose from {', '.join(SETUPS)}")
+    pairs = [(setup, ORIGINAL) for setup in setups] + [(setup, DOUBLED) for setup in probed]
+    return [Run(model, setup, trained_on, seed) for seed in seeds for setup, trained_on in pairs]
+
+
+@dataclass(frozen=True)
+class Sets:
+    """The original arguments by split, and the adversarial set of each."""
+
+    original: Mapping[str, Sequence[Argument]]
+    doubled: Mapping[str, Sequence[Argument]]
+
+    @classmethod
+    def of(cls, splits: Mapping[str, Sequence[Argument]]) -> "Sets":
+        """The splits, and the adversarial set that `negation.adversarial` makes from each."""
+        return cls(splits, {split: adversarial(arguments) for split, arguments in splits.items()})
+
+    def trained_on(self, run: Run) -> Mapping[str, Sequence[Argument]]:
+        """The splits for training and model selection of a run."""
+        return self.original if run.trained_on == ORIGINAL else self.doubled
+
+    @property
+    def test(self) -> Sequence[Argument]:
+        """The test set of every run: the test split, then its adversarial copies."""
+        return self.doubled["test"]
+
+
+Answer = Callable[[Sequence[Argument]], Logits]  # the logits of a trained model
+
+
+def collect(
+    runs: Sequence[Run], sets: Sets, folder: Path, train: "Trainer", progress: bool = True
+) -> xr.Dataset | None:
+    """The answers of every run on the test set: `logits` (run, point, warrant) and `train_accuracy` (run).
+
+    When a run ends, its answers are saved to a file of `folder` that is named after its recipe; a killed series resumes
+    with the next run. Coordinates: model, setup, trained_on, seed of a run; half (original or adversarial) and label of
+    a point. None without runs.
+    """
+    if not runs:
+        return None
+    bar = tqdm(runs, desc=f"training {runs[0].model}", unit="run", disable=not progress)
+    found = []
+    for run in bar:
+        bar.set_postfix_str(f"{run.setup}, {run.trained_on}, seed {run.seed}")
+        path = train.place(run, sets, folder)
+        found.append(_kept(path.with_suffix(".nc"), partial(_made, run, sets, train, path)))
+    runs_of = {
+        name: ("run", [getattr(run, name) for run in runs])
+        for name in ("model", "setup", "trained_on", "seed")
+    }
+    return xr.concat(found, "run").assign_coords(runs_of)
+
+
+def joined(parts: Sequence[xr.Dataset | None]) -> xr.Dataset:
+    """The answers of several series of runs. Raises InputError if there are no runs at all."""
+    there = [part for part in parts if part is not None]
+    if not there:
+        raise InputError("there is no run: give seeds to at least one model")
+    return xr.concat(there, "run")
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """How to make runs; `about` holds everything that they depend on except the run and the arguments.
+
+    `make` receives the folder in which a run may keep a checkpoint.
+    """
+
+    make: Callable[[Run, Sets, Path], Answer]
+    about: Mapping[str, Any]
+
+    def place(self, run: Run, sets: Sets, folder: Path) -> Path:
+        """The file of a run: its name, with a digest of everything that it depends on."""
+        texts = [list(map(vars, sets.trained_on(run)[split])) for split in ("train", "dev")]
+        given = [asdict(run), self.about, texts, list(map(vars, sets.test))]
+        return folder / f"{run.name}-{hashlib.sha256(json.dumps(given).encode()).hexdigest()[:12]}"
+
+
+def _made(run: Run, sets: Sets, train: Trainer, path: Path) -> xr.Dataset:
+    """Trains a run and collects its answers; a repeated input is computed once."""
+    answer = train.make(run, sets, path)
+    learnt = sets.trained_on(run)["train"]
+    right = _asked(answer, learnt, run.setup).argmax(1) == [each.label for each in learnt]
+    halves = [DOUBLED if each.id.endswith(ADVERSARIAL) else ORIGINAL for each in sets.test]
+    return xr.Dataset(
+        {
+            "logits": (("point", "warrant"), _asked(answer, sets.test, run.setup)),
+            "train_accuracy": float(right.mean()),
+        },
+        {
+            "point": [each.id for each in sets.test],
+            "half": ("point", halves),
+            "label": ("point", [each.label for each in sets.test]),
+        },
+    )
+
+
+def _asked(answer: Answer, arguments: Sequence[Argument], setup: str) -> Logits:
+    """The logits of arguments, computed once for those that look the same in the set-up."""
+    keys = [(*(getattr(each, part) for part in SETUPS[setup]), *each.warrants) for each in arguments]
+    first = {key: each for key, each in zip(reversed(keys), reversed(arguments), strict=True)}
+    logits = answer([*first.values()])
+    places = {key: place for place, key in enumerate(first)}
+    return logits[[places[key] for key in keys]]
+
+
+def _kept(path: Path, make: Callable[[], xr.Dataset]) -> xr.Dataset:
+    try:
+        return xr.load_dataset(path, engine="h5netcdf")
+    except (OSError, ValueError, KeyError):  # missing or damaged
+        made = make()
+    with replacing(path) as temporary:
+        temporary.write_bytes(made.to_netcdf(engine="h5netcdf"))
+    return made
+
+
+def small_trainer(words: Vocabulary, epochs: int, hidden: int | None = None) -> Trainer:
+    """Trains bags of vectors and BiLSTMs on word vectors."""
+    about = {
+        "words": hashlib.sha256(json.dumps([*words.words]).encode() + words.vectors.tobytes()).hexdigest(),
+        "epochs": epochs,
+        "hidden": hidden,
+        "versions": torch.__version__,
+    }
+
+    def make(run: Run, sets: Sets, folder: Path) -> Answer:
+        def read(arguments: Sequence[Argument]):
+            return points(arguments, run.setup, words.words, joined=run.model == BAG)
+
+        made = recipe(run.model, run.setup, run.trained_on, epochs, hidden)
+        splits = sets.trained_on(run)
+        model = fit(read(splits["train"]), read(splits["dev"]), words.vectors, made, run.seed)
+        return lambda arguments: answers(model, read(arguments))
+
+    return Trainer(make, about)
+
+
+def encoder_trainer(
+    name: str,
+    epochs: Mapping[str, int],
+    batch_size: int,
+    learning_rate: float,
+    max_tokens: int = 80,
+    device: str = "cpu",
+    precision: str = "float32",
+) -> Trainer:
+    """Fine-tunes an encoder with a multiple-choice head; `epochs` depends on the training set.
+
+    Checkpoints of the set-ups in KEPT that are trained on the original arguments are kept; the others are deleted after
+    they have answered.
+    """
+    options = {"batch_size": batch_size, "learning_rate": learning_rate, "max_tokens": max_tokens}
+    versions = [torch.__version__, transformers.__version__]
+    about = {**options, "weights": load_encoder(name).digest, "epochs": dict(epochs), "versions": versions,
+             "device": device, "precision": precision}  # fmt: skip
+
+    def make(run: Run, sets: Sets, folder: Path) -> Answer:
+        splits = sets.trained_on(run)
+        train, dev = (as_examples(splits[split], run.setup) for split in ("train", "dev"))
+        finetune(
+            name, TASK, train, dev, folder, epochs[run.trained_on], seed=run.seed, device=device,
+            precision=precision, **options,
+        )  # fmt: skip
+        encoder = load_encoder(folder, device, task=TASK)
+        if run.setup not in KEPT or run.trained_on != ORIGINAL:
+            shutil.rmtree(folder)
+
+        def answer(arguments: Sequence[Argument]) -> Logits:
+            examples = as_examples(arguments, run.setup)
+            return (
+                predict(encoder, examples, [], max_tokens=max_tokens, progress=False)
+                .sel(intervention=NONE)
+                .values
+            )
+
+        return answer
+
+    return Trainer(make, about)
+
+
+def finetuned_states(
+    sets: Sets, folder: Path, train: Trainer, runs: Sequence[Run], device: str = "cpu"
+) -> dict[Run, Encoder]:
+    """The fine-tuned encoders of the runs whose checkpoints are kept (see KEPT); a lost one is trained again."""
+    found = {}
+    for run in (run for run in runs if run.trained_on == ORIGINAL and run.setup in KEPT):
+        place = train.place(run, sets, folder)
+        if not place.is_dir():
+            train.make(run, sets, place)
+        found[run] = load_encoder(place, device, task=TASK)
+    return found

@@ -1,0 +1,56 @@
+"""Effective attention: the part of attention that can change a head's output (Brunner 2020)."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from analysis.encoders.layout import Pieces
+from analysis.encoders.models import Encoder
+from analysis.encoders.tap import Attention, Read, Reading, ValueReader, read_layers
+
+Values = Float[Tensor, "batch head token size"]
+
+
+def effective(sums: bool = False) -> Callable[..., None]:
+    """Reads the effective attention of every layer: attention minus its projection on the left null space of the
+    values.
+
+    The rest gives the same head output: A_eff V = A V. If a sequence has at most as many tokens as a value vector has
+    entries, there is no null space, and its attention is returned unchanged. With `sums`, a column of ones is appended
+    to the values, so that rows keep their sums. Entries may be negative, and without `sums` rows need not sum to 1:
+    they are not distributions. Source: Brunner 2020; departure: the basis of the values comes from a QR decomposition,
+    which needs no threshold for the rank.
+    """
+
+    def read_effective(encoder: Encoder, batch: Sequence[Pieces], read: Read, check: bool = False) -> None:
+        lengths = torch.tensor([len(each) for each in batch], device=encoder.device)
+
+        def project(layer: int, reading: Reading) -> None:
+            read(layer, _effective(reading.weights, reading.values, lengths, sums))
+
+        read_layers(encoder, batch, ValueReader(project), check)
+
+    return read_effective
+
+
+def _effective(weights: Attention, values: Values, lengths: Tensor, sums: bool) -> Attention:
+    """The effective part of the attention of one layer."""
+    # Compare the true length: a short sequence has no null space, however far the batch is padded.
+    long = lengths > values.shape[-1]
+    if long.all():
+        return _projected(weights, values, lengths, sums)
+    found = weights.clone()
+    if long.any():
+        found[long] = _projected(weights[long], values[long], lengths[long], sums)
+    return found
+
+
+def _projected(weights: Attention, values: Values, lengths: Tensor, sums: bool) -> Attention:
+    """Attention projected on the span of the values; with `sums`, on that of the values and a column of ones."""
+    if sums:
+        values = torch.cat([values, values.new_ones(*values.shape[:-1], 1)], dim=-1)
+    real = torch.arange(weights.shape[-1], device=weights.device) < lengths[:, None]
+    basis, _ = torch.linalg.qr(values * real[:, None, :, None])  # padding adds nothing to the span
+    return weights @ basis @ basis.mT

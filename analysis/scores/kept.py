@@ -1,0 +1,65 @@
+"""Keeps maps that are slow to compute in memory: each sequence's maps are computed once and read as often as needed."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from analysis.encoders.layout import Layout
+from analysis.encoders.models import Encoder
+from analysis.encoders.tap import Read
+from analysis.scores.maps import ReadMaps, Source, find_source
+
+Maps = Float[Tensor, "layer head token token"]
+
+
+class Kept:
+    """The maps of one source on one encoder, by the id of the sequence (4 bytes a layer, head and token pair).
+
+    `sequences` are those whose maps are kept, in the order in which they were computed.
+    """
+
+    def __init__(self, of: str | ReadMaps = "attention"):
+        self.of = find_source(of)
+        self.maps: dict[str, Maps] = {}
+        self.sequences: list[Layout] = []
+
+    @property
+    def source(self) -> Source:
+        """A source that reads kept maps, and computes and keeps missing ones."""
+        return replace(self.of, read=self.read, prepare=self._prepare)
+
+    def read(self, encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
+        """Calls `read(layer, maps)` for the padded batch, as the original source would."""
+        self._make(self.of, encoder, batch, check)
+        longest = max(map(len, batch))
+        found = [self.maps[layout.id] for layout in batch]
+        for layer in range(encoder.layers):
+            padded = torch.zeros(len(batch), encoder.heads, longest, longest, device=encoder.device)
+            for own, maps in zip(padded, found, strict=True):
+                own[:, : maps.shape[-1], : maps.shape[-1]] = maps[layer]
+            read(layer, padded)
+
+    def _prepare(
+        self, encoder: Encoder, sequences: Sequence[Layout], budget: int, progress: bool
+    ) -> ReadMaps:
+        ready = self.of.prepared(encoder, sequences, budget, progress)
+
+        def read(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
+            self._make(ready, encoder, batch, check)
+            self.read(encoder, batch, read)
+
+        return read
+
+    def _make(self, source: Source, encoder: Encoder, batch: Sequence[Layout], check: bool) -> None:
+        """Computes and keeps the maps of the sequences that have none yet."""
+        missing = [layout for layout in batch if layout.id not in self.maps]
+        layers: list[Tensor] = []
+        self.sequences += missing
+        if missing:
+            source(encoder, missing, lambda _, maps, *__: layers.append(maps), check)
+        for number, layout in enumerate(missing):
+            size = len(layout)
+            self.maps[layout.id] = torch.stack([maps[number, :, :size, :size] for maps in layers])

@@ -1,0 +1,224 @@
+"""All heads of a role switched off at once, compared with random sets of as many heads from the same layers."""
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from jaxtyping import Float, Int
+
+from analysis.errors import InputError
+from analysis.statistics.answers import METRICS
+from analysis.statistics.significance import TESTED, adjust
+
+Head = tuple[int, int]  # layer and head, both 0-based
+LABELS = {"audited": "assigned_audited", "controlled": "assigned_controlled"}
+SIGNS = {"loss": 1, "accuracy": -1}  # multiplied by its sign, a change is harm
+LEVEL = 0.95
+KEYS = ["task", "role", "label"]
+POOLED = "all tasks"
+COLUMNS = [*KEYS, "heads", "sets", "tasks", "metric", "change", "random", "random_low", "random_high"]
+COLUMNS += ["excess", "low", "high", "p", "p_holm", "status"]
+
+
+class RoleSet(NamedTuple):
+    """The heads that have a role by one label in one task, and whether random sets exist to compare them with."""
+
+    task: str
+    role: str
+    label: str
+    heads: tuple[Head, ...]
+    status: str
+
+    @property
+    def name(self) -> str:
+        """The heads of the set as layer-head: if several roles have the same set, it is one intervention."""
+        return named(self.heads)
+
+
+def named(heads: Iterable[Head]) -> str:
+    """A set of heads as text."""
+    return " ".join(f"{layer}-{head}" for layer, head in sorted(heads))
+
+
+def role_sets(table: pd.DataFrame, task: str) -> list[RoleSet]:
+    """The set of every role by its audited label, and by the controlled label if that leaves two heads or more.
+
+    `table` is a role table with the three labels, for one task and state. A set that is empty or consists of whole
+    layers is untestable: no other set has as many heads from the same layers.
+    """
+    width, found = table["head"].nunique(), []
+    for role, rows in table.groupby("role", sort=False):
+        for label, column in LABELS.items():
+            chosen = rows[rows[column].fillna(False).astype(bool)]
+            heads = tuple(sorted(zip(chosen["layer"].tolist(), chosen["head"].tolist(), strict=True)))
+            known = rows[column].notna().any()
+            if label == "audited" or len(heads) >= 2:
+                found.append(RoleSet(task, str(role), label, heads, _status(heads, width, known)))
+    return found
+
+
+def _status(heads: Sequence[Head], width: int, known: bool) -> str:
+    if not known:
+        return "untestable: the role itself cannot be tested"
+    if not heads:
+        return "untestable: no head has the role"
+    counts = np.bincount([layer for layer, _ in heads])
+    return "untestable: whole layers" if np.isin(counts, [0, width]).all() else TESTED
+
+
+def random_sets(heads: Sequence[Head], width: int, count: int, seed: int = 0) -> list[tuple[Head, ...]]:
+    """`count` sets of as many heads from the same layers; heads of a layer are drawn without replacement.
+
+    `width` is the number of heads in a layer. Sets with the same number of heads in every layer share their random
+    sets. Raises InputError if a layer has fewer heads than requested.
+    """
+    counts = np.bincount([layer for layer, _ in heads], minlength=1)
+    if counts.max() > width:
+        raise InputError(f"a set names {counts.max()} heads of one layer: a layer has {width}")
+    rng = np.random.default_rng([seed, *counts.tolist()])
+    return [
+        tuple(
+            (layer, int(head))
+            for layer, number in enumerate(counts)
+            for head in np.sort(rng.permutation(width)[:number])
+        )
+        for _ in range(count)
+    ]
+
+
+def interventions(found: Iterable[RoleSet], width: int, count: int, seed: int = 0) -> dict[str, list[Head]]:
+    """The heads of every tested set and of its random sets, by name; equal sets occur once."""
+    tested = [each for each in found if each.status == TESTED]
+    sets = [*(each.heads for each in tested)]
+    sets += [drawn for each in tested for drawn in random_sets(each.heads, width, count, seed)]
+    return {named(heads): [*heads] for heads in sets}
+
+
+def set_changes(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"]) -> pd.DataFrame:
+    """Changes of loss (nats) and correctness (0 or 1) under every intervention, (set, metric) x sequence.
+
+    `logits` (intervention, sequence, class) have the row "none"; changes are differences from it.
+    """
+    values = logits.transpose("intervention", "sequence", "class").values
+    names, parts = logits["intervention"].values.tolist(), {}
+    for metric in SIGNS:
+        found = METRICS[metric].columns(values, labels)[..., 0]
+        parts[metric] = pd.DataFrame(found - found[names.index("none")], names, logits["sequence"].values)
+    table = pd.concat(parts, names=["metric", "set"])
+    return table.swaplevel().sort_index()
+
+
+class Change(NamedTuple):
+    """The changes in every sequence of one task under one role's set and its random sets (unit of the metric)."""
+
+    own: Float[np.ndarray, " sequence"]
+    drawn: Float[np.ndarray, "set sequence"]
+
+    @property
+    def pool(self) -> Float[np.ndarray, "1+set sequence"]:
+        """The role's set, then the random sets: under the null, each is equally likely to be the role's."""
+        return np.concatenate([self.own[None], self.drawn])
+
+
+def pooled_p(means: Sequence[Float[np.ndarray, "1+set"]], combinations: int = 9999, seed: int = 0) -> float:
+    """One-sided p of the harm that the role's sets do together, from combinations of one set per task.
+
+    `means` holds the harm of the role's set and then of its random sets, for every task. A combination may also take
+    the role's own set: without it, a single task with 19 random sets could give p = 1 / (1 + `combinations`). If there
+    are at most `combinations` of them, all are tried; p is then exact, and at least 1 / their number.
+    """
+    observed = sum(each[0] for each in means)
+    if np.prod([float(len(each)) for each in means]) <= combinations:
+        sums = np.array([sum(chosen) for chosen in product(*means)])
+        return float((sums >= observed - 1e-12).mean())
+    rng = np.random.default_rng(seed)
+    sums = sum(each[rng.integers(len(each), size=combinations)] for each in means)
+    return float((1 + (sums >= observed - 1e-12).sum()) / (1 + combinations))
+
+
+def excess_draws(changes: Sequence[Change], draws: int = 999, seed: int = 0) -> Float[np.ndarray, " draw"]:
+    """Harm of the role's sets minus that of one random set per task, mean over tasks, with sequences resampled.
+
+    The interval of these draws covers other sequences, and also the chance that any set of heads stands out; comparing
+    with the mean of the random sets would miss the second. As in `pooled_p`, the role's own set counts as a random set.
+    """
+    rng, parts = np.random.default_rng(seed), []
+    for change in changes:
+        n = len(change.own)
+        counts = rng.multinomial(n, np.full(n, 1 / n), size=draws)
+        means = counts @ change.pool.T / n
+        chosen: Int[np.ndarray, " draw"] = rng.integers(len(change.pool), size=draws)
+        parts.append(means[:, 0] - means[np.arange(draws), chosen])
+    return np.mean(parts, axis=0)
+
+
+def sets_table(
+    found: Sequence[RoleSet],
+    changes: dict[str, pd.DataFrame],
+    width: int,
+    count: int,
+    combinations: int = 9999,
+    draws: int = 999,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """The effect of switching off each role's heads, beside random sets: COLUMNS, a row per task, role, label, metric.
+
+    `changes` holds a frame (set name, metric) x sequence for every task: changes from no intervention. `width`, `count`
+    and `seed` are those of `interventions`. change: mean over sequences (nats, or a share of right answers); random,
+    random_low, random_high: mean and 95 % range over the random sets; excess: change minus random; low, high: 95 %
+    interval from `excess_draws`; p: one-sided, more harm than random sets, from `pooled_p`. Rows of "all tasks" pool
+    the testable tasks; p_holm corrects them over the roles.
+    """
+    rows = []
+    for (role, label), group in _groups(found).items():
+        tested = [each for each in group if each.status == TESTED]
+        for metric in SIGNS:
+            per_task = {
+                each.task: _change(each, changes[each.task], metric, width, count, seed) for each in tested
+            }
+            parts = [(each, [per_task[each.task]] if each.task in per_task else []) for each in group]
+            pooled = RoleSet(POOLED, role, label, (), TESTED if tested else "untestable in every task")
+            for each, used in [*parts, (pooled, [*per_task.values()])]:
+                sizes = [len(one.heads) for one in (tested if each is pooled else [each])]
+                measured = _measured(used, metric, combinations, draws, seed)
+                facts = {"heads": sum(sizes), "sets": count, "tasks": len(used), "metric": metric}
+                rows.append(each._asdict() | facts | measured)
+    table = pd.DataFrame(rows).reindex(columns=COLUMNS)
+    of_all = table["task"] == POOLED
+    families = table[of_all].groupby(["label", "metric"])["p"]
+    return table.assign(p_holm=families.transform(adjust, "holm").reindex(table.index))
+
+
+def _groups(found: Iterable[RoleSet]) -> dict[tuple[str, str], list[RoleSet]]:
+    groups: dict[tuple[str, str], list[RoleSet]] = {}
+    for each in found:
+        groups.setdefault((each.role, each.label), []).append(each)
+    return groups
+
+
+def _change(each: RoleSet, changes: pd.DataFrame, metric: str, width: int, count: int, seed: int) -> Change:
+    names = [named(heads) for heads in random_sets(each.heads, width, count, seed)]
+    rows = changes.xs(metric, level="metric")
+    return Change(rows.loc[each.name].to_numpy(), rows.loc[names].to_numpy())
+
+
+def _measured(
+    changes: Sequence[Change], metric: str, combinations: int, draws: int, seed: int
+) -> dict[str, float]:
+    """The numbers of one row; all missing if no set can be tested."""
+    if not changes:
+        return {}
+    sign, ends = SIGNS[metric], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    own = np.mean([each.own.mean() for each in changes])
+    random = np.mean([each.drawn.mean(axis=1) for each in changes], axis=0)
+    low, high = np.quantile(excess_draws(changes, draws, seed), ends)
+    harm = [sign * each.pool.mean(axis=1) for each in changes]
+    return {
+        "change": own, "random": random.mean(),
+        **dict(zip(("random_low", "random_high"), np.quantile(random, ends), strict=True)),
+        "excess": own - random.mean(), "low": low, "high": high,
+        "p": pooled_p(harm, combinations, seed),
+    }  # fmt: skip

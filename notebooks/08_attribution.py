@@ -1,0 +1,156 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation: {extension: .py, format_name: percent}
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+#   study: {paper: pascual2021, after: [{00_finetune: {state: finetuned}}]}
+# ---
+
+# %% [markdown]
+# # 8. Attribute what heads give to the tokens that went in
+#
+# **Question.** Attention says where a head looks in its own layer. But what it finds there has been mixed by the layers
+# below. How much does the *output* of a head depend on each *input token*?
+#
+# Five maps are made for every head, and scored with the same sieves: *attention*; *local attribution*, the derivative of
+# the head's output with respect to the input of its layer; *attribution*, the same with respect to the input tokens;
+# *effective attention*, without the part that cannot change the head's output; and effective attention that *keeps the
+# sums* of its rows. Each attribution is the Frobenius norm of a block of the Jacobian, each row divided by its sum.
+#
+# *Source: Pascual et al. 2021 (attribution of heads), Brunner et al. 2020 (effective attention). Norm and estimator are
+# this study's own choice. No number of the articles is known to the study: everything below is computed.*
+
+# %% tags=["parameters"]
+profile = "offline"
+task = "mrpc"
+state = "pretrained"
+encoder = "minilm"
+checkpoint = None
+source = "bundled"
+split = "dev"
+n = 300  # sequences to choose from, None for all
+parser = "gold"
+max_tokens = 128
+seeds = [0, 1]  # of the fine-tuning runs: the first is taken
+seed = 0  # of the samples, the probes and the bootstrap
+attributed = 24  # sequences whose attribution is computed
+pieces = 24  # of them at most, [CLS] and [SEP] among them
+probes = 8  # random directions of a derivative, None for all (exact)
+projected = 100  # sequences whose effective attention is computed
+tau = 3.0
+alpha = 0.05
+minimum = 20
+resamples = 999
+device = "cpu"
+precision = "float32"  # of effective attention; derivatives are always float32
+
+# %%
+from analysis.encoders import load_encoder
+from analysis.papers.pascual2021 import (
+    ATTENTION,
+    EFFECTIVE,
+    EFFECTIVE_SUM,
+    GLOBAL,
+    LOCAL,
+    by_sequence,
+    discrepancy_table,
+    kept_maps,
+    offset_profiles,
+    pattern_table,
+    persistence_table,
+    scored,
+    short_examples,
+    sink_table,
+    survival_table,
+    with_patterns,
+)
+from analysis.statistics import compose, controlled_table
+from analysis.study import Results, seeds_of
+from analysis.texts import load_examples, parse, sample
+
+results = Results(profile)
+run = seeds_of(state, seeds, checkpoint)[0]
+model = load_encoder(results.weights(task, run, encoder, checkpoint), device, precision)
+results.record_weights(f"{task}-{state}", model.digest)
+examples = load_examples(task, source, split, n, seed)
+relations = parse(examples, parser, cache=results.parses)
+described = {"source": str(source), "split": split, "parser": str(parser), "seed": seed}
+part = f"{task}-{state}"
+
+# %% [markdown]
+# ## Effective attention
+#
+# A sequence of no more tokens than a value vector has entries has no null space: its effective attention is its
+# attention. Entries may be negative, so that the rows are no distributions: *block*, which weighs rows by their entropy,
+# is undefined. All else is scored as it is for attention, with the same audit and the same controls.
+
+# %%
+whole = sample(examples, projected, seed)
+sources = {name: name for name in (ATTENTION, EFFECTIVE, EFFECTIVE_SUM)}
+banks, controls = scored(model, whole, relations, sources, (EFFECTIVE, EFFECTIVE_SUM), max_tokens)
+full = {name: compose(bank) for name, bank in banks.items()}
+tested = {name: (full[name], compose(control)) for name, control in controls.items()}
+for name in controls:
+    results.save_scores(banks[name].assign_attrs(described), task, run, maps=name)
+print(f"{len(whole)} sequences of {banks[ATTENTION].tokens.mean().item():.0f} tokens on average")
+
+# %% [markdown]
+# ## Attribution
+#
+# The sequences are a sample of those that are short enough. The derivatives of one sequence take a few seconds, so that
+# its maps are made once and kept in memory for the scores, the controls and the comparison with attention.
+
+# %%
+short = short_examples(model, examples, pieces, attributed, seed)
+kept = kept_maps(probes, seed)
+sources = {name: each.source for name, each in kept.items()}
+sources |= {EFFECTIVE: EFFECTIVE, EFFECTIVE_SUM: EFFECTIVE_SUM}
+banks, controls = scored(model, short, relations, sources, (LOCAL, GLOBAL), max_tokens)
+scores = {name: with_patterns(bank) for name, bank in banks.items()}
+tested |= {name: (compose(banks[name]), compose(control)) for name, control in controls.items()}
+for name in controls:
+    results.save_scores(banks[name].assign_attrs(described), task, run, maps=name)
+print(
+    f"{len(short)} sequences of {banks[ATTENTION].tokens.mean().item():.0f} tokens on average, {probes} probes"
+)
+
+# %% [markdown]
+# ## Roles on every map
+#
+# The tables have the columns of those of attention (see notebook 3): published, audited and controlled labels.
+
+# %%
+audit = (tau, alpha, minimum, resamples, seed)
+for name, pair in tested.items():
+    results.save_table(controlled_table(*pair, *audit), f"roles-{name}-{part}")
+
+# %% [markdown]
+# ## What is compared
+#
+# Row by row, how far attention and attribution differ; which heads have which pattern on which map; how much of the maps
+# falls on the special tokens. `08_pascual` shows all of it.
+
+# %%
+sampling = (resamples, seed)
+discrepancy = by_sequence(kept)
+tables = {
+    "pascual_discrepancy": discrepancy_table(discrepancy, *sampling),
+    "pascual_patterns": pattern_table(scores),
+    "pascual_persistence": persistence_table(scores, tau, alpha, *sampling),
+    "pascual_survival": survival_table(
+        {name: compose(each) for name, each in banks.items()}, tau, alpha, *sampling
+    ),
+    "pascual_effective": survival_table(full, tau, alpha, *sampling),
+    "pascual_offsets": offset_profiles(kept),
+    "pascual_sinks": sink_table(full, *sampling),
+}
+for name, table in tables.items():
+    results.save_part(table.assign(task=task, state=state), name, part)
+
+# %%
+survival = tables["pascual_survival"]
+survival.pivot(index="role", columns="map", values="heads").reindex(survival["role"].unique())
+
+# %% [markdown]
+# *What to look at.* The number of heads with each role on each map, on the same sequences. Missing: the role is undefined
+# on the map, or no sequence shows it.

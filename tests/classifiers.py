@@ -1,0 +1,32 @@
+"""Tiny random classifiers of four architectures, and examples to ask them."""
+
+import torch
+from architectures import byte_level_tokenizer, config
+from transformers import AutoModelForSequenceClassification
+
+from analysis.encoders.models import Encoder, load_tokenizer
+from analysis.texts.examples import Example
+
+TEXTS = (
+    ("A cat sat on the mat , and a dog barked at the cat .", "The dog saw it ."),
+    ("She sees him .", None),
+    ("The quick brown fox didn't see the lazy dog , but the dog saw it .", "A fox ran ."),
+    ("He says that she likes the old red car !", None),
+    ("No .", None),
+)
+EXAMPLES = [Example(f"e{number}", *texts, label=number % 2) for number, texts in enumerate(TEXTS)]
+CHOICES = [
+    Example(f"c{number}", text, label=number % 2, choices=("It is so .", "The old dog did not see her ."))
+    for number, (text, _) in enumerate(TEXTS)
+]
+
+
+def classifier(architecture: str, outputs: int = 3, **options) -> Encoder:
+    """A tiny random encoder under a random classification head, the same at every call."""
+    tokenizer = byte_level_tokenizer() if architecture == "roberta" else load_tokenizer("tiny")
+    settings = config(architecture, len(tokenizer))
+    settings.update({"num_labels": outputs, **options})
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(2)
+        model = AutoModelForSequenceClassification.from_config(settings).eval()
+    return Encoder(architecture, model, tokenizer)

@@ -1,0 +1,135 @@
+"""Heads as a differentiable function: on four architectures against finite differences, without a trace left."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from architectures import ARCHITECTURES, HEADS, LAYERS, SENTENCES, save
+from torch.func import jvp, vmap
+from transformers import AlbertConfig, AlbertModel
+
+from analysis.encoders import tap as tap_module
+from analysis.encoders.derivatives import STARTS, head_outputs
+from analysis.encoders.layout import layouts
+from analysis.encoders.models import Encoder, load_encoder
+from analysis.encoders.tap import ValueReader, read_layers
+from analysis.errors import InputError
+from analysis.texts.examples import Example
+
+TEXTS = [Example(f"text {number}", sentence) for number, sentence in enumerate(SENTENCES)]
+
+
+@pytest.fixture(scope="module", params=ARCHITECTURES)
+def encoder(request, tmp_path_factory) -> Encoder:
+    return load_encoder(save(request.param, tmp_path_factory.mktemp("checkpoints")))
+
+
+@pytest.fixture
+def tiny() -> Encoder:
+    return load_encoder("tiny")
+
+
+def batch_of(encoder: Encoder) -> list:
+    """Two sequences, of which one needs padding."""
+    return layouts(encoder.tokenizer, TEXTS[:2])
+
+
+def state(encoder: Encoder) -> tuple:
+    """Everything that a derivative might change."""
+    modules = encoder.model.named_modules()
+    hooks = [(name, len(m._forward_hooks), len(m._forward_pre_hooks)) for name, m in modules]
+    return encoder.model.config._attn_implementation, hooks, dict(tap_module._active)
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_at_its_own_hidden_states_the_function_gives_what_the_heads_give(encoder: Encoder, start: str):
+    batch, expected = batch_of(encoder), []
+    read_layers(encoder, batch, ValueReader(lambda _, reading: expected.append(reading.context)))
+    hidden, function = head_outputs(encoder, batch, start)
+    assert len(hidden) == (LAYERS if start == "layers" else 1)
+    found = function(hidden)
+    assert found.shape[:3] == (LAYERS, 2, HEADS)
+    for number, sequence in enumerate(batch):
+        size = len(sequence)
+        torch.testing.assert_close(found[:, number, :, :size], torch.stack(expected)[:, number, :, :size])
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_derivatives_against_finite_differences(encoder: Encoder, start: str):
+    """In float64, in a padded batch; inputs of one sequence do not affect the heads of another."""
+    exact = Encoder(encoder.name, encoder.model.double(), encoder.tokenizer)
+    try:
+        hidden, function = head_outputs(exact, batch_of(encoder), start)
+        tangent = torch.randn(hidden.shape, generator=torch.Generator().manual_seed(0), dtype=hidden.dtype)
+        tangent[:, 1] = 0
+        found = vmap(lambda each: jvp(function, (hidden,), (each,))[1])(torch.stack([tangent, 2 * tangent]))
+        step = 1e-5
+        difference = (function(hidden + step * tangent) - function(hidden - step * tangent)) / (2 * step)
+    finally:
+        encoder.model.float()
+    assert (found[0] - difference).abs().max() < 1e-7 * difference.abs().max()
+    torch.testing.assert_close(found[1], 2 * found[0])
+    assert found[0][:, 1].abs().max() == 0 < found[0][:, 0].abs().max()
+
+
+def test_a_layer_depends_on_its_own_part_alone(encoder: Encoder):
+    hidden, function = head_outputs(encoder, batch_of(encoder), "layers")
+    tangent = torch.zeros_like(hidden)
+    tangent[1] = 1
+    found = jvp(function, (hidden,), (tangent,))[1]
+    assert found[0].abs().max() == 0 < found[1].abs().max()
+
+
+def test_modes_and_attention_implementations_make_no_difference(tiny: Encoder):
+    def derivative() -> torch.Tensor:
+        hidden, function = head_outputs(tiny, batch_of(tiny))
+        return jvp(function, (hidden,), (torch.ones_like(hidden),))[1]
+
+    tiny.model.set_attn_implementation("eager")
+    expected = derivative()
+    assert expected.abs().max() > 0
+    tiny.model.set_attn_implementation("sdpa")
+    for mode in (torch.enable_grad, torch.no_grad, torch.inference_mode):
+        with mode():
+            torch.testing.assert_close(derivative(), expected, rtol=0, atol=0)
+
+
+def test_always_float32(tiny: Encoder):
+    half = load_encoder("tiny", precision="bfloat16")
+    expected, found = (head_outputs(each, batch_of(tiny)) for each in (tiny, half))
+    with half.autocast():
+        assert torch.equal(found.function(found.hidden), expected.function(expected.hidden))
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_an_exception_leaves_no_trace(tiny: Encoder, start: str, monkeypatch):
+    batch, before = batch_of(tiny), state(tiny)
+    hidden, function = head_outputs(tiny, batch, start)
+    assert state(tiny) == before
+
+    def fail(*_: object, **__: object) -> None:
+        raise KeyError("of the softmax")
+
+    monkeypatch.setattr(tap_module.torch, "softmax", fail)
+    with pytest.raises(KeyError):
+        function(hidden)
+    assert state(tiny) == before
+    with pytest.raises(KeyError):
+        head_outputs(tiny, batch, start)
+    assert state(tiny) == before
+
+
+def test_another_start(tiny: Encoder):
+    with pytest.raises(InputError, match="'word': choose from post_ln, pre_ln, layers"):
+        head_outputs(tiny, batch_of(tiny), "word")
+
+
+def test_layers_that_share_weights(tiny: Encoder, tmp_path: Path):
+    sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 32}
+    model = AlbertModel(AlbertConfig(vocab_size=len(tiny.tokenizer), embedding_size=16, **sizes)).eval()
+    albert = Encoder("albert", model, tiny.tokenizer)
+    for start in ("post_ln", "layers"):
+        with pytest.raises(
+            InputError, match="^albert: AlbertModel has no list of its own 2 layers: use a BERT-like"
+        ):
+            head_outputs(albert, batch_of(tiny), start)

@@ -1,0 +1,181 @@
+"""Importance equals finite differences of the loss, for each granularity and kind of task."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from architectures import ARCHITECTURES, HEADS, LAYERS, projections
+from classifiers import CHOICES, EXAMPLES, classifier
+from torch.nn.functional import cross_entropy
+
+from analysis.encoders.importance import GRANULARITIES, gate_gradients, importance, normalised
+from analysis.encoders.layout import layouts
+from analysis.encoders.models import Encoder, load_encoder
+from analysis.encoders.tap import tap
+from analysis.errors import InputError
+from analysis.texts.examples import Example
+
+STEP = 1e-4
+Loss = Callable[[torch.Tensor, Example], torch.Tensor]  # of logits (sequence, output) of one example
+
+
+def class_loss(logits: torch.Tensor, example: Example) -> torch.Tensor:
+    return cross_entropy(logits.reshape(1, -1), torch.tensor([example.label]))
+
+
+def double(architecture: str, outputs: int = 3) -> Encoder:
+    encoder = classifier(architecture, outputs)
+    encoder.model.double()
+    return encoder
+
+
+def loss(encoder: Encoder, example: Example, gate: np.ndarray, loss: Loss) -> float:
+    with tap(encoder.model, gate=torch.from_numpy(gate)), torch.no_grad():
+        logits = encoder.model(**encoder.inputs(layouts(encoder.tokenizer, [example]))).logits
+    return float(loss(logits, example))
+
+
+def differences(
+    encoder: Encoder, examples: list[Example], of: Loss = class_loss, gate: np.ndarray | None = None
+) -> np.ndarray:
+    """Central differences (example, layer, head) of each example's loss, read by itself without padding."""
+    gate = np.ones((LAYERS, HEADS)) if gate is None else gate
+    found = np.empty((len(examples), LAYERS, HEADS))
+    for place in np.ndindex(found.shape):
+        step = np.zeros_like(gate)
+        step[place[1:]] = STEP
+        example = examples[place[0]]
+        up, down = (loss(encoder, example, gate + sign * step, of) for sign in (1, -1))
+        found[place] = (up - down) / (2 * STEP)
+    return found
+
+
+def token_difference(encoder: Encoder, example: Example, layer: int, token: int, head: int) -> float:
+    """The central difference of the loss where one head's output is scaled at one token."""
+    size = 24 // HEADS
+    losses = []
+    for scale in (1 + STEP, 1 - STEP):
+
+        def scaled(_, given: tuple, scale: float = scale) -> tuple:
+            context = given[0].clone()
+            context[:, token, head * size : (head + 1) * size] *= scale
+            return (context,)
+
+        with projections(encoder.model)[layer].register_forward_pre_hook(scaled):
+            losses.append(loss(encoder, example, np.ones((LAYERS, HEADS)), class_loss))
+    return (losses[0] - losses[1]) / (2 * STEP)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_gradients_are_finite_differences_for_every_token(architecture: str):
+    """In a padded batch: 0 at padding and, in the last layer, everywhere except at the first token."""
+    encoder = double(architecture)
+    examples = [EXAMPLES[0], EXAMPLES[4]]
+    found = layouts(encoder.tokenizer, examples)
+    labels = np.array([example.label for example in examples])
+    gradients = gate_gradients(encoder, found, labels, np.ones((LAYERS, HEADS), np.float32)).numpy()
+    assert gradients.shape == (LAYERS, 2, len(found[0]), HEADS)
+    assert len(found[1]) < len(found[0]) - 5
+    assert (gradients[:, 1, len(found[1]) :] == 0).all()
+    assert (gradients[-1, :, 1:] == 0).all()
+    assert (gradients[-1, :, 0] != 0).all()
+    for layer, token, head in np.ndindex(LAYERS, len(found[1]), HEADS):
+        expected = token_difference(encoder, examples[1], layer, token, head)
+        assert gradients[layer, 1, token, head] == pytest.approx(expected, rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_importance_is_that_of_finite_differences(architecture: str):
+    encoder = double(architecture)
+    slopes = differences(encoder, EXAMPLES)
+    found = importance(encoder, EXAMPLES, batch_size=2, progress=False)
+    assert found.dims == ("granularity", "layer", "head")
+    assert found.granularity.values.tolist() == list(GRANULARITIES)
+    np.testing.assert_allclose(found.sel(granularity="example"), abs(slopes).mean(0), rtol=1e-4, atol=1e-7)
+    batches = abs(np.array([slopes[:2].sum(0), slopes[2:4].sum(0), slopes[4]])).sum(0) / len(EXAMPLES)
+    np.testing.assert_allclose(found.sel(granularity="batch"), batches, rtol=1e-4, atol=1e-7)
+    assert not np.allclose(batches, abs(slopes).mean(0), rtol=1e-2)
+
+
+def test_token_importance_sums_absolute_values_of_tokens():
+    encoder = classifier("bert")
+    found = importance(encoder, EXAMPLES, progress=False).sel(granularity="token")
+    sums = []
+    for example in EXAMPLES:
+        own = layouts(encoder.tokenizer, [example])
+        ones = np.ones((LAYERS, HEADS), np.float32)
+        sums.append(gate_gradients(encoder, own, np.array([example.label]), ones).abs().sum((1, 2)).numpy())
+    np.testing.assert_allclose(found, np.mean(sums, axis=0), rtol=1e-4)
+
+
+def test_batches_of_one_example_and_any_budget_give_the_same():
+    encoder = classifier("electra")
+    found = importance(encoder, EXAMPLES, batch_size=1, progress=False)
+    np.testing.assert_allclose(found.sel(granularity="batch"), found.sel(granularity="example"), rtol=1e-6)
+    alone = importance(encoder, EXAMPLES, batch_size=1, budget=1, progress=False)
+    np.testing.assert_allclose(found, alone, rtol=1e-4, atol=1e-7)
+
+
+def test_the_loss_of_a_number_is_its_squared_error():
+    encoder = double("roberta", outputs=1)
+    examples = [Example(e.id, e.text_a, label=number - 1.5) for number, e in enumerate(EXAMPLES)]
+    slopes = differences(encoder, examples, lambda logits, example: (logits[0, 0] - example.label) ** 2)
+    found = importance(encoder, examples, progress=False).sel(granularity="example")
+    np.testing.assert_allclose(found, abs(slopes).mean(0), rtol=1e-4, atol=1e-7)
+
+
+def test_the_choices_of_an_example_share_its_loss():
+    encoder = double("bert", outputs=1)
+    slopes = differences(encoder, CHOICES)
+    found = importance(encoder, CHOICES, budget=80, progress=False).sel(granularity="example")
+    np.testing.assert_allclose(found, abs(slopes).mean(0), rtol=1e-4, atol=1e-7)
+
+
+def test_heads_that_are_off_have_no_importance_and_change_that_of_others():
+    encoder = double("distilbert")
+    gate = np.array([[1, 0, 1], [1, 1, 0]])
+    slopes = differences(encoder, EXAMPLES, gate=gate.astype(float))
+    found = importance(encoder, EXAMPLES, gate=gate, progress=False).sel(granularity="example")
+    np.testing.assert_allclose(found, abs(slopes).mean(0) * gate, rtol=1e-4, atol=1e-7)
+    whole = importance(encoder, EXAMPLES, progress=False).sel(granularity="example")
+    assert (abs(found - whole) > 1e-4).all()
+
+
+def test_frozen_weights_are_differentiated_as_others():
+    encoder = classifier("bert")
+    found = importance(encoder, EXAMPLES, progress=False)
+    assert all(weight.grad is None for weight in encoder.model.parameters())
+    encoder.model.requires_grad_(False)
+    np.testing.assert_allclose(importance(encoder, EXAMPLES, progress=False), found, rtol=1e-6)
+
+
+def test_normalised_importance_has_unit_norm_in_every_layer():
+    found = importance(classifier("bert"), EXAMPLES, progress=False)
+    found[:, 1] = 0
+    scaled = normalised(found)
+    assert scaled.dims == found.dims
+    assert scaled.attrs == found.attrs
+    np.testing.assert_allclose((scaled[:, 0] ** 2).sum("head"), 1, rtol=1e-6)
+    np.testing.assert_allclose(scaled[:, 0] / scaled[:, 0, 0], found[:, 0] / found[:, 0, 0], rtol=1e-5)
+    assert (scaled[:, 1] == 0).all()
+
+
+def test_attributes_say_what_was_measured():
+    encoder = classifier("bert")
+    found = importance(encoder, EXAMPLES, batch_size=4, progress=False)
+    assert found.dtype == np.float32
+    assert found.attrs["weights_sha256"] == encoder.digest
+    assert (found.attrs["sequences"], found.attrs["batch_size"], found.attrs["max_tokens"]) == (5, 4, 128)
+
+
+def test_what_cannot_be_measured_is_refused():
+    encoder = classifier("bert")
+    with pytest.raises(InputError, match="^odd has no label: use a labelled split$"):
+        importance(encoder, [*EXAMPLES, Example("odd", "A dog .")], progress=False)
+    with pytest.raises(InputError, match="^odd has label 3: bert knows 3 classes"):
+        importance(encoder, [Example("odd", "A dog .", label=3)], progress=False)
+    with pytest.raises(InputError, match=r"^the gate of 'bert' has shape \(3, 2\)"):
+        importance(encoder, EXAMPLES, gate=np.ones((HEADS, LAYERS)), progress=False)
+    with pytest.raises(InputError, match="^tiny has no classification head"):
+        importance(load_encoder("tiny"), EXAMPLES, progress=False)

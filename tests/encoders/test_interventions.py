@@ -1,0 +1,428 @@
+"""Logits under interventions equal those of gated forward passes, whatever is shared, kept or resumed."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+from architectures import ARCHITECTURES, HEADS, LAYERS
+from classifiers import CHOICES, EXAMPLES, classifier
+from transformers import AlbertConfig, AlbertForSequenceClassification
+
+from analysis.encoders import interventions as module
+from analysis.encoders.interventions import (
+    Intervention,
+    all_but_one,
+    cumulative,
+    predict,
+    sets,
+    single_heads,
+    whole_layers,
+)
+from analysis.encoders.layout import layouts
+from analysis.encoders.models import Encoder, load_encoder, load_tokenizer
+from analysis.encoders.prefixes import OPERATORS, Prefix, ordinary_pass
+from analysis.encoders.tap import tap
+from analysis.errors import InputError
+from analysis.texts.examples import Example
+
+
+def naive(encoder: Encoder, examples: list[Example], rows: list[Intervention]) -> np.ndarray:
+    """Logits (intervention, sequence, class), each of one gated forward pass over one sequence without padding."""
+    found = []
+    for row in rows:
+        gates = OPERATORS[row.operator](torch.from_numpy(row.gate)[None])
+        with tap(encoder.model, **gates), torch.no_grad():
+            found.append(
+                [
+                    encoder.model(**encoder.inputs([layout])).logits[0].numpy()
+                    for layout in layouts(encoder.tokenizer, examples)
+                ]
+            )
+    return np.array(found)
+
+
+def many(encoder: Encoder, operator: str) -> list[Intervention]:
+    """Every kind of intervention, and gates between 0 and 1."""
+    order = [(1, 2), (0, 1), (1, 0), (0, 0)]
+    gates = np.random.default_rng(0).random((LAYERS, HEADS))
+    return [
+        *single_heads(encoder, operator),
+        *whole_layers(encoder, operator),
+        *all_but_one(encoder, operator),
+        *cumulative(encoder, order, [0, 1, 3, 4], operator),
+        *sets(encoder, {"ends": [(0, 0), (1, 2)]}, operator),
+        Intervention("dimmed", gates, operator),
+    ]
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_logits_are_those_of_gated_forward_passes(architecture: str, operator: str, monkeypatch):
+    """Two variants at a time, so that later variants share the attention of the first."""
+    monkeypatch.setattr(module, "STACKED", {"cpu": 100})
+    encoder = classifier(architecture)
+    rows = many(encoder, operator)
+    found = predict(encoder, EXAMPLES, rows, batch_size=2, progress=False)
+    assert found.dims == ("intervention", "sequence", "class")
+    assert found.dtype == np.float32
+    assert found.intervention.values.tolist() == ["none", *(row.name for row in rows)]
+    assert found.sequence.values.tolist() == [example.id for example in EXAMPLES]
+    expected = naive(encoder, EXAMPLES, [Intervention("none", np.ones((LAYERS, HEADS))), *rows])
+    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
+    changes = abs(found - found.sel(intervention="none")).max(("sequence", "class"))
+    assert (changes.drop_sel(intervention=["none", "0"]) > 1e-4).all()
+    assert changes.sel(intervention="0") == 0
+
+
+def test_logits_do_not_depend_on_the_batch_size_or_the_order():
+    encoder = classifier("distilbert")
+    rows = single_heads(encoder, "uniform")
+    found = predict(encoder, EXAMPLES, rows, batch_size=2, progress=False)
+    whole = predict(encoder, EXAMPLES[::-1], rows, progress=False)
+    xr.testing.assert_allclose(found, whole.sel(sequence=found.sequence), atol=1e-5)
+
+
+def test_operators_may_stand_side_by_side():
+    encoder = classifier("bert")
+    rows = [
+        Intervention(f"{operator} {row.name}", row.gate, operator)
+        for operator in OPERATORS
+        for row in single_heads(encoder)
+    ]
+    found = predict(encoder, EXAMPLES, rows, progress=False)
+    np.testing.assert_allclose(found[1:], naive(encoder, EXAMPLES, rows), atol=1e-5, rtol=0)
+    assert abs(found.sel(intervention="zero 0-1") - found.sel(intervention="uniform 0-1")).max() > 1e-3
+
+
+@pytest.mark.parametrize("stacked", [1, 10**6])
+def test_stacked_variants_answer_as_single_ones(monkeypatch, stacked: int):
+    encoder, counts = classifier("bert"), []
+    resume = Prefix.resume
+
+    def counted(self, layer, gates, operator="zero"):
+        counts.append(len(gates))
+        return resume(self, layer, gates, operator)
+
+    monkeypatch.setattr(Prefix, "resume", counted)
+    monkeypatch.setattr(module, "STACKED", {"cpu": stacked})
+    rows = single_heads(encoder)
+    found = predict(encoder, EXAMPLES, rows, progress=False)
+    assert counts == [1] * (1 + LAYERS * HEADS) if stacked == 1 else [1, HEADS, HEADS]
+    np.testing.assert_allclose(found[1:], naive(encoder, EXAMPLES, rows), atol=1e-5, rtol=0)
+
+
+def test_passes_begin_at_the_first_changed_layer():
+    """Each layer runs for the ordinary pass, the check of the first token, and passes that begin below its end."""
+    encoder, calls = classifier("electra"), []
+    layers = encoder.model.base_model.encoder.layer
+    for number, layer in enumerate(layers):
+        layer.register_forward_pre_hook(
+            lambda _, given, number=number: calls.append((number, given[0].shape[1]))
+        )
+    rows = single_heads(encoder)
+    with torch.no_grad():
+        predict(encoder, EXAMPLES[:1], rows, batch_size=1, progress=False)
+    [layout] = layouts(encoder.tokenizer, EXAMPLES[:1])
+    whole = [number for number, tokens in calls if tokens == len(layout)]
+    assert whole == [0, 1, 0]  # the ordinary pass, then the heads of layer 0 stacked
+    assert [number for number, tokens in calls if tokens == 1] == [1, 1, 1]
+
+
+def test_variants_that_begin_at_a_layer_share_its_attention(monkeypatch):
+    """One variant at a time: the layer computes queries for the ordinary pass and the first variant only."""
+    encoder, made = classifier("bert"), []
+    queries = [layer.attention.self.query.weight for layer in encoder.model.base_model.encoder.layer]
+    linear = torch.nn.functional.linear
+
+    def counted(hidden, weight, bias=None):
+        made.extend(number for number, query in enumerate(queries) if query is weight)
+        return linear(hidden, weight, bias)
+
+    monkeypatch.setattr(torch.nn.functional, "linear", counted)
+    monkeypatch.setattr(module, "STACKED", {"cpu": 1})
+    rows = {layer: [row for row in single_heads(encoder) if row.layer == layer] for layer in range(LAYERS)}
+    predict(encoder, EXAMPLES, rows[0], progress=False)
+    assert made.count(0) == 2
+    assert made.count(1) == 2 + HEADS  # the ordinary pass, the check of the first token, and each variant
+    made.clear()
+    predict(encoder, EXAMPLES, rows[1], progress=False)
+    assert (made.count(0), made.count(1)) == (1, 2)
+
+
+def test_names_and_gates_of_the_constructors():
+    encoder = classifier("bert")
+    singles = {row.name: row for row in single_heads(encoder, "uniform")}
+    assert list(singles) == ["0-0", "0-1", "0-2", "1-0", "1-1", "1-2"]
+    assert singles["1-0"].gate.tolist() == [[1, 1, 1], [0, 1, 1]]
+    assert {row.operator for row in singles.values()} == {"uniform"}
+    layers = {row.name: row.gate.tolist() for row in whole_layers(encoder)}
+    assert layers == {"layer 0": [[0, 0, 0], [1, 1, 1]], "layer 1": [[1, 1, 1], [0, 0, 0]]}
+    only = {row.name: row.gate.tolist() for row in all_but_one(encoder)}
+    assert list(only) == [f"only {name}" for name in singles]
+    assert only["only 1-2"] == [[1, 1, 1], [0, 0, 1]]
+    steps = {row.name: row.gate.tolist() for row in cumulative(encoder, [(1, 1), (0, 2)], [2, 0, 1])}
+    assert steps == {
+        "2": [[1, 1, 0], [1, 0, 1]],
+        "0": [[1, 1, 1], [1, 1, 1]],
+        "1": [[1, 1, 1], [1, 0, 1]],
+    }
+    [pair] = sets(encoder, {"pair": [(0, 0), (1, 1)]})
+    assert (pair.name, pair.gate.tolist()) == ("pair", [[0, 1, 1], [1, 0, 1]])
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_without_any_head_the_answer_is_constant(architecture: str):
+    """With zeros from all heads nothing of the other tokens is left; with the mean of their values something is."""
+    encoder = classifier(architecture)
+    heads = [(layer, head) for layer in range(LAYERS) for head in range(HEADS)]
+    found = predict(encoder, EXAMPLES, sets(encoder, {"all": heads}), progress=False)
+    assert float(found.sel(intervention="all").std("sequence").max()) < 1e-6
+    assert float(found.sel(intervention="none").std("sequence").max()) > 1e-3
+    uniform = predict(encoder, EXAMPLES, sets(encoder, {"all": heads}, "uniform"), progress=False)
+    assert float(uniform.sel(intervention="all").std("sequence").max()) > 1e-3
+
+
+def test_all_heads_of_a_layer_uniform_are_the_layer_uniform():
+    encoder = classifier("bert")
+    names = {"by heads": [(1, head) for head in range(HEADS)]}
+    rows = [*whole_layers(encoder, "uniform"), *sets(encoder, names, "uniform")]
+    found = predict(encoder, EXAMPLES, rows, progress=False)
+    assert (found.sel(intervention="by heads") == found.sel(intervention="layer 1")).all()
+
+
+def test_one_output_is_a_number():
+    encoder = classifier("distilbert", outputs=1)
+    examples = [Example(example.id, example.text_a, label=2.5) for example in EXAMPLES]
+    rows = single_heads(encoder)
+    found = predict(encoder, examples, rows, progress=False)
+    assert found.sizes == {"intervention": 1 + len(rows), "sequence": len(examples), "class": 1}
+    np.testing.assert_allclose(found[1:], naive(encoder, examples, rows), atol=1e-5, rtol=0)
+
+
+def test_choices_are_the_classes_of_an_example():
+    encoder = classifier("bert", outputs=1)
+    rows = single_heads(encoder)
+    found = predict(encoder, CHOICES, rows, batch_size=3, progress=False)
+    assert found.sizes == {"intervention": 1 + len(rows), "sequence": len(CHOICES), "class": 2}
+    assert found.sequence.values.tolist() == [example.id for example in CHOICES]
+    expected = naive(encoder, CHOICES, rows).reshape(len(rows), len(CHOICES), 2)
+    np.testing.assert_allclose(found[1:], expected, atol=1e-5, rtol=0)
+
+
+def test_bfloat16_is_near():
+    encoder = classifier("bert")
+    half = Encoder("half", encoder.model, encoder.tokenizer, "bfloat16")
+    rows = single_heads(encoder)
+    found = predict(half, EXAMPLES, rows, progress=False)
+    np.testing.assert_allclose(found, predict(encoder, EXAMPLES, rows, progress=False), atol=0.1, rtol=0)
+    assert found.attrs["precision"] == "bfloat16"
+    assert found.dtype == np.float32
+
+
+def test_attributes_say_what_was_asked_of_what():
+    encoder = classifier("bert")
+    found = predict(encoder, EXAMPLES, [], max_tokens=16, progress=False).attrs
+    assert found.items() >= encoder.provenance.items()
+    assert (found["max_tokens"], found["sequences"], found["sequences_truncated"]) == (16, 5, 2)
+    other = predict(encoder, EXAMPLES[:-1], [], max_tokens=16, progress=False).attrs
+    assert other["texts_sha256"] != found["texts_sha256"]
+
+
+class Killed(Exception):
+    pass
+
+
+def passes(monkeypatch, stop_after: int | None = None) -> list[int]:
+    """The layers at which changed passes begin; the run is killed after a given number of them."""
+    begun, resume = [], Prefix.resume
+
+    def counted(self, layer, gates, operator="zero"):
+        if len(begun) == stop_after:
+            raise Killed
+        begun.append(layer)
+        return resume(self, layer, gates, operator)
+
+    monkeypatch.setattr(Prefix, "resume", counted)
+    return begun
+
+
+def test_a_killed_run_goes_on_from_what_it_kept(tmp_path: Path, monkeypatch):
+    encoder = classifier("roberta")
+    rows = single_heads(encoder)
+    expected = predict(encoder, EXAMPLES, rows, batch_size=2, progress=False)
+    with monkeypatch.context() as patch:
+        passes(patch, 4)  # the check, both layers of the first batch, and one of the second
+        with pytest.raises(Killed):
+            predict(encoder, EXAMPLES, rows, batch_size=2, cache=tmp_path, progress=False)
+    kept = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert len(kept) == 2
+    with monkeypatch.context() as patch:
+        begun = passes(patch)
+        found = predict(encoder, EXAMPLES, rows, batch_size=2, cache=tmp_path, progress=False)
+    assert begun == [1, 0, 1]  # the rest of the second batch, and the third, which is one sequence
+    xr.testing.assert_identical(found, expected)
+    assert sum(path.read_bytes() == content for path, content in kept.items()) == 1
+    with monkeypatch.context() as patch:
+        begun = passes(patch)
+        again = predict(encoder, EXAMPLES, rows, batch_size=2, cache=tmp_path, progress=False)
+    assert begun == []
+    xr.testing.assert_identical(again, expected)
+
+
+def test_more_interventions_run_what_is_new_alone(tmp_path: Path, monkeypatch):
+    encoder = classifier("bert")
+    predict(encoder, EXAMPLES, single_heads(encoder), cache=tmp_path, progress=False)
+    begun = passes(monkeypatch)
+    named = sets(encoder, {"one": [(0, 1)], "two": [(1, 1), (1, 2)]})
+    found = predict(encoder, EXAMPLES, named, cache=tmp_path, progress=False)
+    assert begun == [1, 1]  # the check and "two"
+    np.testing.assert_allclose(found[1:], naive(encoder, EXAMPLES, named), atol=1e-5, rtol=0)
+
+
+def test_other_weights_texts_and_operators_are_not_taken_from_the_cache(tmp_path: Path):
+    encoder, other = classifier("bert"), classifier("bert", hidden_act="relu")
+    other.model.classifier.bias.data += 1
+
+    def found(encoder: Encoder, examples: list[Example], operator: str) -> xr.DataArray:
+        rows = single_heads(encoder, operator)
+        kept = predict(encoder, examples, rows, cache=tmp_path, progress=False)
+        np.testing.assert_allclose(kept[1:], naive(encoder, examples, rows), atol=1e-5, rtol=0)
+        return kept
+
+    found(encoder, EXAMPLES, "zero")
+    found(encoder, EXAMPLES, "uniform")
+    found(other, EXAMPLES, "zero")
+    found(encoder, [Example("e0", "A dog .")], "zero")
+
+
+def test_a_damaged_part_is_made_again(tmp_path: Path):
+    encoder = classifier("bert")
+    expected = predict(encoder, EXAMPLES, single_heads(encoder), cache=tmp_path, progress=False)
+    [path] = tmp_path.iterdir()
+    path.write_bytes(path.read_bytes()[:200])
+    found = predict(encoder, EXAMPLES, single_heads(encoder), cache=tmp_path, progress=False)
+    xr.testing.assert_identical(found, expected)
+    path.write_bytes(b"")
+    found = predict(encoder, EXAMPLES, single_heads(encoder), cache=tmp_path, progress=False)
+    xr.testing.assert_identical(found, expected)
+
+
+def test_the_model_is_as_before(monkeypatch):
+    encoder = classifier("bert")
+    [layout] = layouts(encoder.tokenizer, EXAMPLES[:1])
+
+    def logits() -> torch.Tensor:
+        with torch.no_grad():
+            return encoder.model(**encoder.inputs([layout])).logits
+
+    before = logits()
+    predict(encoder, EXAMPLES, single_heads(encoder), progress=False)
+    assert torch.equal(logits(), before)
+    with monkeypatch.context() as patch:
+        passes(patch, 2)
+        with pytest.raises(Killed):
+            predict(encoder, EXAMPLES, single_heads(encoder), progress=False)
+    assert torch.equal(logits(), before)
+    assert not any(each._forward_pre_hooks or "forward" in vars(each) for each in encoder.model.modules())
+
+
+def test_layers_that_share_their_weights_are_refused():
+    sizes = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
+    tokenizer = load_tokenizer("tiny")
+    model = AlbertForSequenceClassification(
+        AlbertConfig(vocab_size=len(tokenizer), embedding_size=16, **sizes)
+    )
+    encoder = Encoder("albert", model.eval(), tokenizer)
+    message = r"^albert: AlbertForSequenceClassification has no list of its own 3 layers: use a BERT[^\n]*$"
+    with pytest.raises(InputError, match=message):
+        predict(encoder, EXAMPLES, single_heads(encoder), progress=False)
+
+
+def test_a_head_that_reads_other_tokens_is_refused():
+    encoder = classifier("electra")
+    head = encoder.model.classifier
+    read = head.forward
+    head.forward = lambda hidden, **options: read(hidden.mean(1, keepdim=True), **options)
+    with pytest.raises(InputError, match="^electra: its classification head reads more than the first token"):
+        predict(encoder, EXAMPLES, [], progress=False)
+
+
+def test_an_encoder_without_a_classification_head_is_refused():
+    encoder = load_encoder("tiny")
+    with pytest.raises(InputError, match="^tiny has no classification head: load a checkpoint"):
+        predict(encoder, EXAMPLES, [], progress=False)
+
+
+@pytest.mark.parametrize("label", [3, -1, 0.5])
+def test_labels_that_the_checkpoint_does_not_know_are_refused(label: float):
+    examples = [*EXAMPLES, Example("odd", "A dog .", label=label)]
+    with pytest.raises(InputError, match=f"^odd has label {label}: bert knows 3 classes, counted from 0"):
+        predict(classifier("bert"), examples, [], progress=False)
+
+
+def test_choices_that_do_not_fit_the_checkpoint_are_refused():
+    with pytest.raises(InputError, match="^c0 has 2 choices: give all examples the same number"):
+        predict(classifier("bert"), CHOICES, [], progress=False)
+    with pytest.raises(InputError, match="^e0 has 0 choices"):
+        predict(classifier("bert", outputs=1), [*CHOICES, EXAMPLES[0]], [], progress=False)
+    odd = Example("odd", "A dog .", label=2, choices=("It ran .", "It sat ."))
+    with pytest.raises(InputError, match="^odd has label 2: bert knows 2 classes"):
+        predict(classifier("bert", outputs=1), [*CHOICES, odd], [], progress=False)
+
+
+def test_gates_of_another_shape_are_refused():
+    row = Intervention("turned", np.ones((HEADS, LAYERS)))
+    message = r"^the gate of 'turned' has shape \(3, 2\): it must be \(layers, heads\) = \(2, 3\)$"
+    with pytest.raises(InputError, match=message):
+        predict(classifier("bert"), EXAMPLES, [row], progress=False)
+
+
+@pytest.mark.parametrize(
+    "gate", [np.ones(3), np.full((2, 3), 1.5), np.full((2, 3), np.nan), -np.ones((2, 3))]
+)
+def test_what_is_no_gate_is_refused(gate: np.ndarray):
+    with pytest.raises(InputError, match=r"^the gate of 'odd' is not a matrix \(layers, heads\)"):
+        Intervention("odd", gate)
+
+
+def test_other_wrong_interventions_are_refused():
+    encoder = classifier("bert")
+    with pytest.raises(InputError, match="^operator 'mean' is unknown: choose from zero, uniform$"):
+        single_heads(encoder, "mean")
+    with pytest.raises(
+        InputError, match="^bert has no head 2-0: it has 2 layers of 3 heads, counted from 0$"
+    ):
+        sets(encoder, {"odd": [(2, 0)]})
+    with pytest.raises(InputError, match="^bert has no head 0--1"):
+        sets(encoder, {"odd": [(0, -1)]})
+    with pytest.raises(InputError, match="^a head occurs twice in the order"):
+        cumulative(encoder, [(0, 0), (0, 0)], [1])
+    with pytest.raises(InputError, match="^3 heads cannot be switched off: the order has 2$"):
+        cumulative(encoder, [(0, 0), (0, 1)], [1, 3])
+    for name in ("none", "twice"):
+        rows = [Intervention(name, np.ones((LAYERS, HEADS)))] * 2
+        with pytest.raises(InputError, match=f"^two interventions have the name '{name}'"):
+            predict(encoder, EXAMPLES, rows, progress=False)
+    with pytest.raises(InputError, match="^max_tokens is 129: bert has 128 positions$"):
+        predict(encoder, EXAMPLES, [], max_tokens=129, progress=False)
+
+
+def test_damaged_weights_are_refused():
+    encoder = classifier("bert")
+    encoder.model.classifier.weight.data[:] = float("nan")
+    with pytest.raises(InputError, match="^bert: logits have NaN or infinity, the weights are damaged"):
+        predict(encoder, EXAMPLES, [], progress=False)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_resumed_pass_computes_the_very_same(architecture: str):
+    """Padded, with ones as gates, from any layer."""
+    encoder = classifier(architecture)
+    prefix = ordinary_pass(encoder, layouts(encoder.tokenizer, EXAMPLES))
+    ones = torch.ones(2, LAYERS, HEADS)
+    for layer in range(LAYERS):
+        for operator in OPERATORS:
+            found = prefix.resume(layer, ones, operator)
+            torch.testing.assert_close(found, prefix.logits.expand(2, -1, -1), atol=1e-5, rtol=0)

@@ -1,0 +1,77 @@
+"""Starts of training: untuned, random and pre-trained; what was trained is not trained again."""
+
+import pandas as pd
+import pytest
+from architectures import save
+from studies import error_of
+
+from analysis.papers.kovaleva2019 import initialisation as module
+from analysis.papers.kovaleva2019.initialisation import (
+    COLUMNS,
+    initialisation_table,
+    start_name,
+    tuned_scores,
+    untuned_scores,
+)
+from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM, UNTUNED
+from analysis.texts.glue import load_examples
+
+TRAIN, DEV = (load_examples("mrpc", "bundled", split, 16) for split in ("train", "dev"))
+
+
+def test_untuned_heads_are_those_of_a_seed(tmp_path):
+    folder = save("bert", tmp_path)
+    first, again = (untuned_scores(folder, "mrpc", DEV, seed) for seed in (0, 0))
+    assert first == again
+    assert {*first} == {"accuracy", "f1"}
+    assert any(untuned_scores(folder, "mrpc", DEV, seed) != first for seed in (1, 2, 3, 4))
+
+
+def test_scores_are_kept(tmp_path, monkeypatch):
+    recipe = {"epochs": 1, "batch_size": 8, "learning_rate": 1e-3, "precision": "float32"}
+    found = tuned_scores(tmp_path, RANDOM, "tiny", "mrpc", TRAIN, DEV, 0, **recipe)
+    assert 0 <= found["accuracy"] <= 1
+    assert [path.name for path in tmp_path.iterdir()] == ["random-mrpc-0.nc"]
+    monkeypatch.setattr(module, "finetune", lambda *_, **__: pytest.fail("trained again"))
+    assert tuned_scores(tmp_path, RANDOM, "tiny", "mrpc", TRAIN, DEV, 0, **recipe) == found
+    monkeypatch.setattr(module, "finetune", lambda *_, **__: {"accuracy": 0.5, "f1": 0.4})
+    changed = recipe | {"epochs": 2}
+    assert tuned_scores(tmp_path, RANDOM, "tiny", "mrpc", TRAIN, DEV, 0, **changed)["f1"] == 0.4
+
+
+def test_random_start_has_other_weights(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        module, "finetune", lambda name, *_, **__: seen.append(_digest(name)) or {"accuracy": 1.0}
+    )
+    for seed, start in enumerate((RANDOM, RANDOM, PRETRAINED), 1):  # tiny itself has the weights of seed 0
+        tuned_scores(tmp_path, start, "tiny", "mrpc", TRAIN, DEV, seed)
+    assert len({*seen}) == 3
+    assert seen[2] == _digest("tiny")
+
+
+def _digest(name) -> str:
+    return module.load_encoder(name).digest
+
+
+def test_another_start_is_refused(tmp_path):
+    assert "choose random or pretrained" in error_of(
+        tuned_scores, tmp_path, "zero", "tiny", "mrpc", TRAIN, DEV, 0
+    )
+
+
+def test_table_says_how_much_each_start_was_trained():
+    tuned = pd.DataFrame(
+        [("mrpc", 0, "f1", 0.8, 0.9, 3668), ("qqp", 0, "f1", 0.1, 0.2, 10)],
+        columns=["task", "seed", "metric", "constant", "finetuned", "train"],
+    )
+    scores = {("mrpc", UNTUNED, 0): {"f1": 0.3}, ("mrpc", start_name(RANDOM, 800, 2), 0): {"f1": 0.8}}
+    table = initialisation_table(scores, tuned, 1)
+    assert [*table.columns] == COLUMNS
+    found = table.set_index("start")["value"].to_dict()
+    assert found == {
+        "untuned": 0.3,
+        "random, 800 rows, 2 epochs": 0.8,
+        "pretrained, 3,668 rows, 1 epoch": 0.9,
+    }
+    assert (table["constant"] == 0.8).all()

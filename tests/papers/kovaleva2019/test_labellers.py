@@ -1,0 +1,152 @@
+"""Both labellers find the patterns of drawn maps; measures against loops; quality by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from layouts_by_hand import LAYOUTS, PAIR, SINGLE
+from studies import error_of
+
+from analysis.encoders.models import load_encoder
+from analysis.papers.kovaleva2019.drawn import LabelledMaps, draw_maps
+from analysis.papers.kovaleva2019.names import PATTERNS
+from analysis.papers.kovaleva2019.network import SMALLEST, NetworkLabeller, centred
+from analysis.papers.kovaleva2019.quality import (
+    FOLDER,
+    MACRO,
+    better,
+    eye_maps,
+    label_maps,
+    macro_f1,
+    quality_tables,
+)
+from analysis.papers.kovaleva2019.rules import MEASURES, RuleLabeller, measures
+
+
+@pytest.fixture(scope="module")
+def drawn() -> LabelledMaps:
+    return draw_maps(LAYOUTS, 150, 0)
+
+
+@pytest.fixture(scope="module")
+def rules(drawn) -> RuleLabeller:
+    return RuleLabeller.fitted(drawn)
+
+
+def padded(first: np.ndarray, second: np.ndarray) -> torch.Tensor:
+    """A batch of two sequences with one head; the first is as long as the batch, and padded rows hold random values."""
+    found = np.zeros((2, 1, len(first), len(first)), np.float32)
+    found[0, 0], found[1, 0, : len(second), : len(second)] = first, second
+    found[1, 0, len(second) :, : len(second)] = 1 / len(second)
+    return torch.from_numpy(found)
+
+
+def by_loops(one: np.ndarray, layout) -> list[float]:
+    """The measures from their definitions."""
+    size = len(one)
+    received = [sum(one[i][j] for i in range(size)) / size for j in range(size)]
+    special = sum(received[j] for j in range(size) if layout.cls[j] or layout.sep[j])
+    medians = [sorted(one[i][j] for i in range(size))[(size - 1) // 2] for j in range(size)]
+    beside = []
+    for offset in (-1, 0, 1):
+        pairs = [(i, i + offset) for i in range(size) if 0 <= i + offset < size]
+        beside.append(sum(one[i][j] - received[j] for i, j in pairs) / size)
+    same = [(i, j) for i in range(size) for j in range(size) if layout.sentence[i] == layout.sentence[j]]
+    inside = sum(one[i][j] - received[j] for i, j in same) / size if layout.sep.sum() > 1 else 0
+    entropy = np.mean([-sum(p * np.log(p) for p in row if p > 0) for row in one.tolist()]) / np.log(size)
+    return [special, np.log(max(max(medians) * size, 0.1)), sum(beside), max(beside), inside, entropy]
+
+
+def test_measures_equal_loops_whatever_the_padding():
+    rng = np.random.default_rng(0)
+    first, second = (
+        rng.dirichlet(np.full(len(each), 0.5), len(each)).astype(np.float32) for each in (PAIR, SINGLE)
+    )
+    found = measures(padded(first, second), [PAIR, SINGLE])
+    assert found.shape == (2, 1, len(MEASURES))
+    assert found[0, 0].tolist() == pytest.approx(by_loops(first, PAIR), abs=1e-5)
+    assert found[1, 0].tolist() == pytest.approx(by_loops(second, SINGLE), abs=1e-5)
+
+
+def test_rules_find_the_patterns_of_new_drawn_maps(rules):
+    new = draw_maps(LAYOUTS, 100, 1)
+    assert (label_maps(rules, new) == new.patterns).mean() > 0.75
+    assert all(name in rules.words() for name in ("class: vertical", "class: diagonal"))
+    assert rules.key != RuleLabeller.fitted(draw_maps(LAYOUTS, 60, 2)).key
+
+
+def test_network_learns_and_is_kept(drawn, tmp_path):
+    network = NetworkLabeller.kept(tmp_path / "network.safetensors", drawn, epochs=12)
+    found = label_maps(network, drawn)
+    assert (found == drawn.patterns).mean() > 0.5
+    again = NetworkLabeller.kept(tmp_path / "network.safetensors", drawn, epochs=12)
+    assert again.key == network.key
+    assert all(
+        torch.equal(*pair) for pair in zip(network.model.parameters(), again.model.parameters(), strict=True)
+    )
+    first, second = drawn.maps[0], drawn.maps[1]
+    longer, shorter = sorted(
+        [(first, drawn.layouts[0]), (second, drawn.layouts[1])], key=lambda each: -len(each[0])
+    )
+    batch = network(padded(longer[0], shorter[0]), [longer[1], shorter[1]])
+    alone = label_maps(
+        network, LabelledMaps([longer[0], shorter[0]], [longer[1], shorter[1]], np.zeros(2, int))
+    )
+    assert batch[:, 0].tolist() == alone.tolist()
+
+
+def test_maps_stand_in_the_middle():
+    one = torch.full((1, 4, 4), 0.25)
+    [found] = centred([one])
+    assert found.shape == (1, SMALLEST, SMALLEST)
+    assert torch.equal(found[0, 14:18, 14:18], torch.ones(4, 4))
+    assert found.sum() == 16
+
+
+def test_quality_by_hand():
+    """Three maps of two patterns, of which a labeller gets two right."""
+    given = LabelledMaps([np.eye(3, dtype=np.float32)] * 3, [SINGLE] * 3, np.array([0, 0, 1]))
+    answers = iter([0, 1, 1])
+    labeller = _Fixed("hand", answers)
+    quality, confusion = quality_tables([labeller], {"drawn": given})
+    rows = quality.set_index("pattern")
+    assert rows.loc[PATTERNS[0], ["precision", "recall", "n"]].tolist() == [1, 0.5, 2]
+    assert rows.loc[PATTERNS[1], ["precision", "recall", "n"]].tolist() == [0.5, 1, 1]
+    assert rows.loc[MACRO, "f1"] == pytest.approx(2 / 3)
+    assert confusion["n"].sum() == 3
+    assert confusion.set_index(["pattern", "found"]).loc[(PATTERNS[0], PATTERNS[1]), "n"] == 1
+
+
+class _Fixed:
+    def __init__(self, name: str, answers):
+        self.name, self.key, self.answers = name, name, answers
+
+    def __call__(self, attention, layouts):
+        return np.array([[next(self.answers)] for _ in layouts])
+
+
+def test_better_has_the_larger_mean_and_the_first_wins_ties():
+    rows = [
+        ("rules", "drawn", 0.9),
+        ("rules", "eye", 0.6),
+        ("network", "drawn", 0.904),
+        ("network", "eye", 0.602),
+    ]
+    table = pd.DataFrame(rows, columns=["labeller", "set", "f1"]).assign(pattern=MACRO)
+    labellers = [_Fixed("rules", None), _Fixed("network", None)]
+    assert macro_f1(table).loc["rules", "eye"] == 0.6
+    assert better(labellers, table).name == "rules"
+    table.loc[3, "f1"] = 0.7
+    assert better(labellers, table).name == "network"
+
+
+def test_labels_by_eye_fit_their_sentences():
+    labels, texts = pd.read_csv(FOLDER / "eye_labels.csv"), pd.read_csv(FOLDER / "eye_sentences.csv")
+    assert len(labels) == 300
+    assert not labels.duplicated(["sequence", "layer", "head"]).any()
+    assert {*labels["pattern"]} == {*PATTERNS}
+    assert {*labels["sequence"]} == {*texts["sequence"]}
+
+
+def test_maps_labelled_by_eye_are_those_of_their_encoder():
+    assert "its maps are those of minilm" in error_of(eye_maps, load_encoder("tiny"))

@@ -1,0 +1,146 @@
+"""One pass over a state against loops over single maps; cosines; what is kept."""
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+from analysis.encoders.models import Encoder, load_encoder, random_encoder
+from analysis.papers.kovaleva2019 import reading as module
+from analysis.papers.kovaleva2019.names import FEATURES
+from analysis.papers.kovaleva2019.reading import (
+    LINKS,
+    NOT_LABELLED,
+    PADDED,
+    Filler,
+    attention_of,
+    cosine,
+    padded_cosine,
+    read_kept,
+    read_state,
+)
+from analysis.papers.kovaleva2019.targets import MODES, Targets, find_targets
+from analysis.texts.glue import load_examples
+from analysis.texts.syntax import parse, tags
+
+
+class Labeller:
+    """Gives a map the number of its sequence's tokens, modulo five."""
+
+    name, key = "length", "1"
+
+    def __call__(self, attention, layouts):
+        assert attention.shape[-1] == max(map(len, layouts))
+        return np.array([[len(layout) % 5] * attention.shape[1] for layout in layouts])
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Encoder:
+    return load_encoder("tiny")
+
+
+@pytest.fixture(scope="module")
+def other() -> Encoder:
+    return random_encoder("tiny", seed=3)
+
+
+@pytest.fixture(scope="module")
+def targets(tiny) -> list[Targets]:
+    examples = load_examples("mrpc", "bundled", "dev", 3) + load_examples("sst-2", "bundled", "dev", 3)
+    return find_targets(tiny.tokenizer, examples, parse(examples), tags(examples))
+
+
+@pytest.fixture(scope="module")
+def found(tiny, other, targets) -> xr.Dataset:
+    return read_state(other, targets, Labeller(), 4, before=tiny, padded=2, budget=200, progress=False)
+
+
+def maps_of(encoder: Encoder, each: Targets) -> np.ndarray:
+    """All maps of one sequence, read without padding."""
+    return np.stack([maps[0].numpy() for maps in attention_of(encoder, [each.layout])])
+
+
+def test_received_attention_equals_loops(other, targets, found):
+    for each in targets:
+        maps = maps_of(other, each)
+        for m, mode in enumerate(MODES):
+            for f, feature in enumerate(FEATURES):
+                of = found["received"].sel(sequence=each.layout.id, mode=mode, feature=feature).values
+                marked = np.flatnonzero(each.marked[m, f])
+                if len(marked):
+                    expected = np.max([maps[:, :, :, t].mean(axis=-1) for t in marked], axis=0)
+                    assert of == pytest.approx(expected, abs=1e-5)
+                else:
+                    assert np.array_equal(of, np.full_like(of, each.absent[m, f]), equal_nan=True)
+
+
+def test_row_of_cls_is_that_of_the_last_layer(other, targets, found):
+    each = targets[0]
+    nouns = np.flatnonzero(each.marked[MODES.index("aligned"), FEATURES.index("noun")])
+    expected = maps_of(other, each)[-1, :, 0][:, nouns].max(axis=-1)
+    assert found["cls_row"].sel(sequence=each.layout.id, feature="noun").values == pytest.approx(
+        expected, abs=1e-5
+    )
+
+
+def test_links_of_verbs(other, targets, found):
+    each = next(each for each in targets if each.verbs)
+    maps = maps_of(other, each)
+    scores = []
+    for places in each.verbs:
+        pairs = zip(places.rows[places.own], places.columns[places.own], strict=True)
+        scores.append(np.max([maps[:, :, j, i] for i, j in pairs], axis=0))
+    of = found["link"].sel(sequence=each.layout.id, link_name=LINKS[1], link_mode="aligned").values
+    assert of == pytest.approx(np.mean(scores, axis=0), abs=1e-5)
+
+
+def test_only_the_first_sequences_are_labelled(targets, found):
+    labels = found["pattern"].values
+    assert (labels[4:] == NOT_LABELLED).all()
+    assert all((labels[k] == len(targets[k]) % 5).all() for k in range(4))
+
+
+def test_cosine_of_maps_with_themselves_is_one(tiny, targets):
+    again = read_state(tiny, targets, Labeller(), 0, before=tiny, padded=2, progress=False)
+    assert again["cosine"].values == pytest.approx(1, abs=1e-5)
+    assert again["cosine_padded"].values[:2] == pytest.approx(1, abs=1e-5)
+    assert np.isnan(again["cosine_padded"].values[2:]).all()
+
+
+def test_cosine_equals_a_loop(tiny, other, targets, found):
+    for each in targets:
+        first, second = (maps_of(encoder, each).astype(np.float64) for encoder in (tiny, other))
+        products = [(a * b).sum((2, 3)) for a, b in ((first, second), (first, first), (second, second))]
+        expected = products[0] / np.sqrt(products[1] * products[2])
+        assert found["cosine"].sel(sequence=each.layout.id).values == pytest.approx(expected, abs=1e-5)
+
+
+def test_padded_maps_hold_the_rows_of_padding(tiny, other, targets):
+    """As in the released code: all maps have one length, and padding attends to the real tokens."""
+    layouts = [each.layout for each in targets[:2]]
+    length = PADDED // 2
+    found = padded_cosine(tiny, other, layouts, length, progress=False)
+    filler = Filler(*np.zeros((2, length), int))
+    maps = [attention_of(encoder, [layouts[1], filler])[1][0] for encoder in (tiny, other)]
+    assert maps[0].shape == (tiny.heads, length, length)
+    assert (maps[0][:, len(layouts[1]) :].sum(-1) - 1).abs().max() < 1e-4  # rows of padding
+    flat = [each.flatten(1) for each in maps]
+    expected = torch.nn.functional.cosine_similarity(*flat)
+    assert found[1, 1] == pytest.approx(expected.numpy(), abs=1e-5)
+    cropped = cosine(*(each[None, :, : len(layouts[1]), : len(layouts[1])] for each in maps))
+    assert np.abs(found[1, 1] - cropped[0].numpy()).max() > 1e-3
+
+
+def test_kept_readings_are_not_made_again(tmp_path, monkeypatch, tiny, targets):
+    path = tmp_path / "reading.nc"
+    first = read_kept(path, tiny, targets, Labeller(), 2)
+    monkeypatch.setattr(module, "read_state", lambda *_: pytest.fail("made again"))
+    assert read_kept(path, tiny, targets, Labeller(), 2).identical(first)
+    assert first.attrs["weights"] == tiny.digest
+    monkeypatch.undo()
+    changed = Labeller()
+    changed.key = "2"
+    read_kept(path, tiny, targets, changed, 2)
+    assert xr.load_dataset(path).attrs["labeller"] == "length 2"
+    path.write_text("damaged")
+    assert read_kept(path, tiny, targets, Labeller(), 2).equals(first)

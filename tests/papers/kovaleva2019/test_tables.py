@@ -1,0 +1,115 @@
+"""Tables from readings that are made by hand."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from analysis.papers.kovaleva2019.names import FEATURES, PATTERNS
+from analysis.papers.kovaleva2019.reading import LINK_MODES, LINKS
+from analysis.papers.kovaleva2019.tables import (
+    cls_table,
+    cosine_table,
+    feature_table,
+    pattern_heads,
+    pattern_table,
+    verb_table,
+)
+from analysis.papers.kovaleva2019.targets import MODES
+
+N, LAYERS, HEADS = 12, 2, 3
+
+
+def reading(seed: int, tuned: bool = False) -> xr.Dataset:
+    rng = np.random.default_rng(seed)
+    heads = ("layer", "head")
+    labels = rng.integers(len(PATTERNS), size=(N, LAYERS, HEADS)).astype(np.int8)
+    labels[8:] = -1
+    received = rng.random((N, len(MODES), len(FEATURES), LAYERS, HEADS))
+    received[:5, 1, 0] = np.nan
+    link = rng.random((N, len(LINKS), len(LINK_MODES), LAYERS, HEADS))
+    link[:, 0, 1] = link[:, 0, 2] + 0.5 + 0.01 * rng.random((N, LAYERS, HEADS))
+    link[:2, :, 1:] = np.nan
+    variables = {
+        "received": (("sequence", "mode", "feature", *heads), received),
+        "cls_row": (("sequence", "feature", "head"), rng.random((N, len(FEATURES), HEADS))),
+        "link": (("sequence", "link_name", "link_mode", *heads), link),
+        "pattern": (("sequence", *heads), labels),
+    }
+    if tuned:
+        wide = rng.random((N, LAYERS, HEADS))
+        wide[4:] = np.nan
+        variables |= {
+            "cosine": (("sequence", *heads), rng.random((N, LAYERS, HEADS))),
+            "cosine_padded": (("sequence", *heads), wide),
+        }
+    coordinates = {
+        "sequence": [f"s{number}" for number in range(N)],
+        "cluster": ("sequence", [f"s{number}" for number in range(N)]),
+        "mode": [*MODES],
+        "feature": [*FEATURES],
+        "link_name": [*LINKS],
+        "link_mode": [*LINK_MODES],
+        "layer": range(LAYERS),
+        "head": range(HEADS),
+    }
+    return xr.Dataset(variables, coordinates)
+
+
+@pytest.fixture(scope="module")
+def readings() -> dict:
+    found = {("mrpc", None): reading(0), ("mrpc", 0): reading(1, True), ("mrpc", 1): reading(2, True)}
+    return found | {("qqp", None): reading(3), ("qqp", 0): reading(4, True), ("qqp", 1): reading(5, True)}
+
+
+def test_pattern_shares(readings):
+    table = pattern_table(readings)
+    assert [*table.columns] == ["task", "state", "pattern", "share", "low", "high", "n"]
+    sums = table.groupby(["task", "state"])["share"].sum()
+    assert sums.to_numpy() == pytest.approx(1)
+    assert (table["n"] == 8).all()
+    assert (table["low"] <= table["share"]).all()
+    assert (table["share"] <= table["high"]).all()
+    rows = table.set_index(["task", "state", "pattern"])["share"]
+    labels = [readings["mrpc", run]["pattern"].values[:8] for run in (0, 1)]
+    expected = np.mean([(each == 3).mean() for each in labels])
+    assert rows["mrpc", "finetuned", PATTERNS[3]] == pytest.approx(expected)
+
+
+def test_patterns_of_heads(readings):
+    table = pattern_heads(readings)
+    assert [*table.columns] == ["task", "state", "layer", "head", "pattern", "share"]
+    one = table.set_index(["task", "state", "layer", "head", "pattern"])["share"]
+    expected = (readings["qqp", None]["pattern"].values[:8, 1, 2] == 0).mean()
+    assert one["qqp", "pretrained", 1, 2, PATTERNS[0]] == pytest.approx(expected)
+
+
+def test_features_leave_out_what_is_absent(readings):
+    table = feature_table(readings)
+    assert [*table.columns] == ["task", "state", "feature", "mode", "layer", "head", "mean", "n"]
+    one = table.set_index(["task", "state", "feature", "mode", "layer", "head"])
+    row = one.loc[("mrpc", "pretrained", FEATURES[0], "aligned", 1, 2)]
+    assert row["n"] == N - 5
+    assert row["mean"] == pytest.approx(np.nanmean(readings["mrpc", None]["received"].values[:, 1, 0, 1, 2]))
+    assert one.loc[("qqp", "finetuned", LINKS[1], "same distance", 0, 0), "n"] == N - 2
+    assert len(cls_table(readings)) == 2 * 2 * len(FEATURES) * HEADS
+
+
+def test_cosines_by_seed_and_padding(readings):
+    table = cosine_table(readings)
+    assert [*table.columns] == ["task", "seed", "padding", "layer", "head", "mean", "low", "high"]
+    one = table.set_index(["task", "seed", "padding", "layer", "head"])
+    expected = readings["qqp", 1]["cosine_padded"].values[:4, 0, 1].mean()
+    assert one.loc[("qqp", 1, "kept", 0, 1), "mean"] == pytest.approx(expected)
+    assert len(table) == 2 * 2 * 2 * LAYERS * HEADS
+    assert cosine_table({("mrpc", None): reading(0)}).empty
+
+
+def test_links_of_verbs_beside_the_same_distance(readings):
+    table = verb_table(readings, permutations=999)
+    first = table[(table["link"] == LINKS[0]) & (table["state"] == "pretrained")]
+    assert (first["mean"] - first["control"]).to_numpy() == pytest.approx(0.505, abs=0.01)
+    assert (first["low"] > 0.49).all()
+    assert (first["p"] < 0.05).all()
+    assert (table["n"] == N - 2).all()
+    nothing = {("mrpc", None): reading(0).assign(link=readings["mrpc", None]["link"] * np.nan)}
+    assert (verb_table(nothing)["n"] == 0).all()

@@ -1,0 +1,156 @@
+"""Orders of pruning and what is made along them, with tiny classifiers and made-up answers."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from classifiers import EXAMPLES, classifier
+from removals import logits, wrong
+
+from analysis.encoders.importance import importance
+from analysis.encoders.interventions import predict
+from analysis.papers.michel2019 import orders
+from analysis.papers.michel2019.orders import (
+    anew,
+    by_importance,
+    by_score,
+    kept_importance,
+    orders_of,
+    step_counts,
+)
+from analysis.papers.michel2019.pruning import (
+    PRUNING,
+    agreement_table,
+    along,
+    importance_table,
+    prunable_table,
+    pruned_steps,
+    pruning_table,
+)
+from analysis.papers.michel2019.published import prunable
+from analysis.papers.michel2019.tables import AGAIN
+
+N = 40
+LABELS = np.arange(N) % 2
+FAST = {"resamples": 99, "permutations": 199}
+
+
+def test_counts_are_those_of_the_released_code():
+    assert step_counts(4) == [1, 2, 3, 4]
+    assert step_counts(144) == [14, 28, 43, 57, 72, 86, 100, 115, 129, 144]
+
+
+def test_importance_is_compared_across_layers_by_its_share_of_the_layer():
+    measured = xr.DataArray([[3.0, 4.0], [30.0, 1.0]], {"layer": [0, 1], "head": [0, 1]}, ("layer", "head"))
+    assert by_importance(measured) == [(1, 1), (0, 0), (0, 1), (1, 0)]
+
+
+def test_score_order_removes_what_hurts_least_and_breaks_ties_by_the_loss():
+    found = logits(wrong(LABELS, [4, 6, 1, 6, 4]), ["0-0", "0-1", "1-0", "1-1"])
+    found[dict(intervention=3)] = 3 * found[3].values  # head 1-0: wrong more surely, a higher loss
+    assert by_score(found, LABELS, "sst-2") == [(0, 1), (1, 1), (0, 0), (1, 0)]
+
+
+def test_importance_measured_again_looks_at_what_is_left(tmp_path: Path):
+    """By hand: in each step, the heads pruned so far are off while the others are measured."""
+    encoder = classifier("bert")
+    gate, expected = np.ones((encoder.layers, encoder.heads), np.float32), []
+    for count in step_counts(gate.size, 3):
+        values = importance(encoder, EXAMPLES, gate=gate, progress=False).sel(granularity="example").values
+        values = values / np.sqrt((values**2).sum(axis=1, keepdims=True)).clip(1e-30)
+        ranked = sorted(np.argwhere(gate > 0).tolist(), key=lambda head: values[tuple(head)])
+        for head in ranked[: count - len(expected)]:
+            expected.append(tuple(head))
+            gate[tuple(head)] = 0
+    assert anew(encoder, EXAMPLES, tmp_path, steps=3) == expected
+
+
+def test_importance_is_measured_once(tmp_path: Path, monkeypatch):
+    encoder = classifier("bert")
+    first = kept_importance(encoder, EXAMPLES, tmp_path)
+    monkeypatch.setattr(orders, "importance", None)  # a second call would fail
+    assert kept_importance(encoder, EXAMPLES, tmp_path).equals(first)
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(b"damaged")
+    with pytest.raises(TypeError):
+        kept_importance(encoder, EXAMPLES, tmp_path)
+
+
+def test_orders_hold_every_head_once_and_end_in_the_same_answers(tmp_path: Path):
+    encoder = classifier("bert")
+    heads = [(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]
+    single = logits(np.zeros((1 + len(heads), 4), int), [f"{layer}-{head}" for layer, head in heads])
+    found = orders_of(encoder, "sst-2", single, np.zeros(4, int), EXAMPLES, tmp_path, randoms=2, again_n=2)
+    assert [*found] == ["importance", "single-head score", AGAIN, "random 0", "random 1"]
+    assert all(sorted(order) == heads for order in found.values())
+    assert found["random 0"] != found["random 1"]
+    answers = predict(encoder, EXAMPLES, pruned_steps(encoder, found, steps=3), progress=False)
+    ends = answers.sel(intervention=[f"{name} {len(heads)}" for name in found]).values
+    assert (ends == ends[0]).all()
+    assert np.ptp(ends[0], axis=0).max() < 1e-5  # all heads off: a constant answer
+    assert along(answers, "random 1").intervention.values.tolist() == [
+        "none",
+        "random 1 2",
+        "random 1 4",
+        "random 1 6",
+    ]
+
+
+@pytest.fixture(scope="module")
+def curves() -> pd.DataFrame:
+    """Pruning of 4 heads in 4 steps, with 4 wrong answers when all are on."""
+    names = [f"{order} {count}" for order in ("importance", "random 0") for count in (1, 2, 3, 4)]
+    found = logits(wrong(LABELS, [4, 4, 5, 20, 5, 20, 4, 4, 20]), names)
+    return pruning_table({("sst-2", 0): found}, {"sst-2": LABELS}, **FAST)
+
+
+def test_pruning_table_starts_with_the_whole_classifier(curves):
+    assert "task seed order heads metric value low high p".split() == PRUNING
+    rows = curves[(curves["order"] == "importance") & (curves["metric"] == "accuracy")]
+    assert rows["heads"].tolist() == [0, 1, 2, 3, 4]
+    assert rows["value"].to_numpy() * N == pytest.approx([36, 36, 35, 20, 35])
+    assert rows.iloc[0][["low", "high", "p"]].tolist() == pytest.approx([0.9, 0.9, 1])
+    assert (rows["low"] <= rows["value"]).all()
+    assert (rows["value"] <= rows["high"]).all()
+
+
+def test_prunable_share_is_that_before_the_first_significant_loss(curves):
+    table = prunable_table(curves, {"sst-2": LABELS}, prunable()).set_index("order")
+    assert table.loc["importance", "share"] == 0.5
+    assert table.loc["random 0", "share"] == 0
+    assert table["bert_base_published"].eq(0.6).all()
+    assert table["least"].gt(5 / N).all()
+    level = curves.assign(value=curves["value"] - 0.35)  # no lead over the constant answer from the start
+    assert prunable_table(level, {"sst-2": LABELS}, prunable())["share"].isna().all()
+    blunt = curves.assign(p=1.0)  # a test without power: the share ends where the lead ends
+    assert (
+        prunable_table(blunt, {"sst-2": LABELS}, prunable()).set_index("order").loc["importance", "share"]
+        == 0.5
+    )
+
+
+def test_importance_table_has_unit_norm_where_it_is_normalised():
+    rng = np.random.default_rng(0)
+    coordinates = {"granularity": ["example", "token"], "layer": range(2), "head": range(3)}
+    found = xr.DataArray(rng.random((2, 2, 3)), coordinates, (*coordinates,))
+    table = importance_table({("mrpc", 0): found})
+    assert table.columns.tolist() == "task seed granularity normalised layer head importance".split()
+    norms = (
+        (table["importance"] ** 2).groupby([table["normalised"], table["granularity"], table["layer"]]).sum()
+    )
+    assert norms[True].to_numpy() == pytest.approx(1)
+    assert (norms[False] != 1).all()
+    keys = {"task": "mrpc", "seed": 0, "metric": "loss"}
+    heads = [(layer, head) for layer in range(2) for head in range(3)]
+    ablation = pd.DataFrame([{**keys, "layer": layer, "head": head} for layer, head in heads])
+    ablation["change"] = found.sel(granularity="example").values.ravel()
+    both = pd.concat([ablation, ablation.assign(metric="accuracy", change=-ablation["change"])])
+    agreement = agreement_table(table, both).set_index(["granularity", "normalised"])
+    assert agreement.loc[("example", False), ["with_example", "with_ablation", "with_accuracy"]].tolist() == [
+        1,
+        1,
+        1,
+    ]
+    assert agreement.loc[("token", False), "with_example"] < 1

@@ -1,0 +1,84 @@
+"""Tables of removed heads on made-up answers, where every change can be counted."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from removals import logits, wrong
+
+from analysis.papers.michel2019.tables import (
+    ABLATION,
+    ALL_BUT_ONE,
+    EVERY,
+    all_but_one_table,
+    all_changes,
+    best_heads,
+    overview,
+    rises_table,
+)
+
+N, LAYERS, HEADS = 40, 2, 3
+LABELS = np.arange(N) % 2
+NAMES = [f"{layer}-{head}" for layer in range(LAYERS) for head in range(HEADS)]
+ONLY = [f"only {name}" for name in NAMES]
+FAST = {"resamples": 99, "permutations": 199}
+
+
+@pytest.fixture(scope="module")
+def single():
+    """With 4 wrong answers: heads that lose 0, 1, 2 (layer 0), gain 3, lose 20 and 0 (layer 1)."""
+    return logits(wrong(LABELS, [4, 4, 5, 6, 1, 24, 4]), NAMES)
+
+
+def test_columns_are_those_of_the_issue(single):
+    table = all_changes(
+        {("cola", 0): single, ("sst-2", 1): single}, {"cola": LABELS, "sst-2": LABELS}, **FAST
+    )
+    assert "task seed layer head metric baseline change low high p p_by".split() == ABLATION
+    assert "task seed layer head chosen_on metric baseline change low high p p_by".split() == ALL_BUT_ONE
+    assert table.groupby("task", sort=False)["metric"].unique().map(list).to_dict() == {
+        "cola": ["matthews", "accuracy", "loss"],
+        "sst-2": ["accuracy", "loss"],
+    }
+    rows = table[(table["task"] == "sst-2") & (table["metric"] == "accuracy")]
+    assert rows["seed"].eq(1).all()
+    assert rows["baseline"].to_numpy() == pytest.approx(0.9)
+    assert rows["change"].to_numpy() * N == pytest.approx([0, -1, -2, 3, -20, 0])
+    assert rows[["layer", "head"]].to_numpy().tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+
+
+def test_overview_counts_losses_and_gains(single):
+    table = all_changes({("sst-2", 0): single}, {"sst-2": LABELS}, **FAST)
+    counts = overview(table).set_index("metric")
+    assert counts.loc["accuracy", ["heads", "lost", "gained", "lost_by"]].tolist() == [6, 1, 0, 1]
+    assert counts.loc["loss", "lost"] == 1  # a rise of the loss is a loss
+    assert counts.loc["accuracy", ["lowest", "highest"]].tolist() == pytest.approx([-0.5, 0.075])
+
+
+def test_best_head_of_a_layer_has_the_best_score_and_then_the_lowest_loss(single):
+    assert best_heads(single, LABELS, "sst-2") == ["0-0", "1-0"]
+    surer = single.copy()
+    surer[dict(intervention=2)] = 1.1 * single[1].values  # head 0-1: the same answers, with a lower loss
+    assert best_heads(surer, LABELS, "sst-2") == ["0-1", "1-0"]
+
+
+def test_all_but_one_keeps_every_head_the_best_and_the_chosen():
+    found = logits(wrong(LABELS, [4, 4, 5, 6, 1, 24, 4]), ONLY)
+    chosen = {("sst-2", 0): ["only 0-2", "only 1-1"]}
+    table = all_but_one_table({("sst-2", 0): found}, {"sst-2": LABELS}, chosen, **FAST)
+    shown = table[table["metric"] == "accuracy"].set_index("chosen_on")
+    assert shown.index.value_counts().to_dict() == {EVERY: 6, "dev": 2, "train": 2}
+    assert shown.loc["dev", "head"].tolist() == [0, 0]
+    assert shown.loc["train", "change"].to_numpy() * N == pytest.approx([-2, -20])
+    assert shown.loc["train", "p_by"].iloc[1] == pytest.approx(shown.loc["train", "p"].iloc[1] * 2 * 1.5)
+
+
+def test_rises_share_the_level_over_runs(single):
+    runs = {("sst-2", seed): single for seed in range(3)}
+    table = rises_table(runs, {"sst-2": LABELS}, permutations=499)
+    assert table[["task", "seed", "metric"]].to_numpy().tolist() == [
+        ["sst-2", seed, "accuracy"] for seed in range(3)
+    ]
+    alone = rises_table({("sst-2", 0): single}, {"sst-2": LABELS}, permutations=499)
+    assert (table["largest"] == "1-0").all()
+    assert table["low"].max() <= alone["low"].item() < 0.075 < alone["high"].item()
+    assert isinstance(table, pd.DataFrame)

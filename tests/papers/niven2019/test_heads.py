@@ -1,0 +1,126 @@
+"""Heads that attend to the cue: the sieve, the comparison, and the sets that are switched off."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from analysis.encoders.layout import layouts
+from analysis.errors import InputError
+from analysis.papers.niven2019.arguments import load_arguments
+from analysis.papers.niven2019.cues import follows_cue
+from analysis.papers.niven2019.heads import (
+    BEFORE,
+    cue,
+    cue_scores,
+    head_table,
+    heads_by_setup,
+    off_table,
+    random_sets,
+    strongest,
+)
+from analysis.texts.examples import Example
+
+ARGUMENTS = load_arguments("bundled", "test", 30)
+
+
+@pytest.mark.parametrize(
+    ("example", "marked"),
+    [
+        (Example("a", "it is not so", "they do not come, not ever"), ["not", "not"]),
+        (Example("b", "it is so", "we don't and cannot come"), ["'", "t", "cannot"]),
+        (Example("c", "it can't be"), ["'", "t"]),
+        (Example("d", "it is not so", "nothing to note"), []),
+        (Example("e", "it isn't so", "the dog's tail"), []),
+    ],
+)
+def test_cue_marks_the_negations_of_the_warrant_alone(tiny, example: Example, marked: list[str]):
+    (layout,) = layouts(tiny.tokenizer, [example])
+    found = cue(layout, {})
+    if not marked:
+        assert found is None
+        return
+    matrix = found.matrix()
+    assert matrix.sum() == pytest.approx(1)
+    places = np.flatnonzero(matrix.sum(axis=0))
+    assert [layout.tokens[place] for place in places] == marked
+    assert (layout.text[places] == layout.text.max()).all()
+
+
+def test_scores_are_of_the_warrants_that_have_the_cue(tiny):
+    scores = cue_scores({BEFORE: tiny}, ARGUMENTS, "W", progress=False)[BEFORE]
+    there = np.isfinite(scores.values[:, 0]).all(axis=(1, 2))
+    texts = [warrant for each in ARGUMENTS for warrant in each.warrants]
+    assert there.tolist() == [
+        any(word in f"{text} " for word in (" not ", "n't", "cannot")) for text in texts
+    ]
+
+
+def scores(shift: float, seed: int = 0) -> xr.DataArray:
+    """Scores of 40 sequences, 2 layers x 3 heads; head 1-2 gains the shift."""
+    values = np.random.default_rng(seed).gamma(4, 0.25, (40, 1, 2, 3)).astype(np.float32)
+    values[:, :, 1, 2] += shift
+    names = {
+        "sequence": [f"s{number}" for number in range(40)],
+        "role": ["cue"],
+        "layer": range(2),
+        "head": range(3),
+    }
+    found = xr.DataArray(values, names, dims=("sequence", "role", "layer", "head"))
+    return found.assign_coords(
+        units=(("sequence", "role"), np.full((40, 1), 9)), tokens=("sequence", np.full(40, 9)),
+        cluster=("sequence", [f"s{number // 2 * 2}" for number in range(40)]),
+    )  # fmt: skip
+
+
+def test_head_table_finds_the_head_that_gained():
+    table = head_table({BEFORE: scores(0), 5: scores(4, 1)}, "W", resamples=99).set_index(["layer", "head"])
+    assert len(table) == 6
+    assert set(table["seed"]) == {5}
+    assert table.loc[(1, 2), "difference"] == pytest.approx(4, abs=0.4)
+    assert table["p_by"].idxmin() == (1, 2)
+    assert table.loc[(1, 2), "assigned_after"]
+    assert not table.loc[(1, 2), "assigned_before"]
+    assert table.loc[(1, 2), "change"] == "gained"
+    assert strongest(table.reset_index(), "W", 5, 1) == [(1, 2)]
+
+
+def test_random_sets_have_as_many_heads_of_the_same_layers():
+    heads = [(0, 1), (0, 2), (3, 0)]
+    drawn = random_sets(heads, of_layer=6, count=5, seed=1)
+    assert len(drawn) == 5
+    for chosen in drawn.values():
+        assert sorted(layer for layer, _ in chosen) == [0, 0, 3]
+        assert len(set(chosen)) == 3
+        assert not set(chosen) & set(heads)
+    assert drawn == random_sets(heads, of_layer=6, count=5, seed=1)
+    assert all(len(set(chosen)) == 3 for chosen in random_sets([(0, 0), (0, 1), (0, 2)], 4, 3).values())
+
+
+def test_off_table_counts_answers_by_where_the_cue_stands():
+    signs, labels = follows_cue(ARGUMENTS), np.array([each.label for each in ARGUMENTS])
+    taken = np.where(signs >= 0, labels, 1 - labels)  # follows the cue, right where it is absent
+    off = np.where(signs == 0, labels, np.where(signs > 0, 1 - labels, labels))  # the reverse of the cue
+    logits = xr.DataArray(
+        np.eye(2)[np.stack([taken, off, taken])],
+        {"intervention": ["none", "cue heads", "random 0"], "sequence": [each.id for each in ARGUMENTS]},
+        dims=("intervention", "sequence", "class"),
+    )
+    table = off_table(logits, ARGUMENTS, 99).set_index(["points", "intervention"])
+    assert table["change"].xs("cue heads", level="intervention").to_dict() == {
+        "right": -1,
+        "wrong": 1,
+        "absent": 0,
+        "all": pytest.approx(((signs < 0).sum() - (signs > 0).sum()) / 30),
+    }
+    assert (table["change"].xs("random 0", level="intervention") == 0).all()
+    assert table["n"].xs("cue heads", level="intervention").to_dict() == {
+        "right": (signs > 0).sum(), "wrong": (signs < 0).sum(), "absent": (signs == 0).sum(), "all": 30
+    }  # fmt: skip
+    assert table.loc[("right", "cue heads"), "p"] == pytest.approx(2 * 0.5 ** (signs > 0).sum())
+    assert table.loc[("right", "cue heads"), "p_random"] == 0.5
+    assert table.loc[("absent", "cue heads"), "p_random"] == 1
+
+
+def test_no_fine_tuned_encoder(tiny):
+    with pytest.raises(InputError, match="there is no fine-tuned encoder"):
+        heads_by_setup(tiny, {}, ARGUMENTS)

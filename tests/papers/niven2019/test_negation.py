@@ -1,0 +1,110 @@
+"""Negated claims and the adversarial set."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from analysis.errors import InputError
+from analysis.papers.niven2019 import negation
+from analysis.papers.niven2019.arguments import SPLITS, Argument, load_arguments
+from analysis.papers.niven2019.negation import (
+    adversarial,
+    adversarial_table,
+    by_rule,
+    claim_sources,
+    digest,
+    negations,
+)
+
+ARCT = Path(os.environ.get("DATA_DIR", "nowhere")) / "arct"
+
+
+def argument(name: str, claim: str, debate: str = "d", label: int = 0) -> Argument:
+    return Argument(name, claim, "R", ("yes", "no"), label, debate)
+
+
+@pytest.mark.parametrize(
+    ("claim", "negated"),
+    [
+        ("Dogs should bark", "Dogs should not bark"),
+        ("Dogs are loud", "Dogs are not loud"),
+        ("Dogs can bark", "Dogs cannot bark"),
+        ("Dogs have barked", "Dogs have not barked"),
+        ("Dogs have a use", "Dogs do not have a use"),
+        ("A dog needs a walk", "A dog does not need a walk"),
+        ("Dogs need a walk", "Dogs do not need a walk"),
+        ("Keep the dog", "Do not keep the dog"),
+        ("Walks with a dog matter.", "Walks with a dog do not matter."),
+        ("Dogs do bark", "Dogs do not bark"),
+        ("Dogs should not bark", "Dogs should bark"),
+        ("Dogs shouldn't bark", "Dogs should bark"),
+        ("Dogs can't bark", "Dogs can bark"),
+        ("Dogs won't bark", "Dogs will bark"),
+        ("Dogs cannot bark", "Dogs can bark"),
+        ("A dog doesn't bark", "A dog barks"),
+        ("A dog does not carry bags", "A dog carries bags"),
+        ("Dogs don’t bark", "Dogs bark"),
+        ("Do not keep the dog", "Keep the dog"),
+        ("Not to bark", "To bark"),
+    ],
+)
+def test_rule(claim: str, negated: str):
+    assert by_rule(claim) == negated
+
+
+def test_rule_knows_its_limits():
+    assert by_rule("Dogs for all") is None
+    with pytest.raises(
+        InputError, match=f"^x: the rule cannot negate .*add a mend for {digest('Dogs for all')}"
+    ):
+        negations([argument("x", "Dogs for all")])
+
+
+def test_other_claim_of_the_same_debate_comes_first():
+    pair = [argument("a", "Iran needs it"), argument("b", "Iran doesn't need it")]
+    found = negations(
+        [*pair, argument("c", "Iran needs it", debate="e"), argument("d", "Iran needs it badly")]
+    )
+    assert found == {
+        "a": ("Iran doesn't need it", "debate"),
+        "b": ("Iran needs it", "debate"),
+        "c": ("Iran does not need it", "rule"),
+        "d": ("Iran does not need it badly", "rule"),
+    }
+
+
+def test_mends_replace_words_and_must_fit(monkeypatch: pytest.MonkeyPatch):
+    claim = "No, it will not do"
+    monkeypatch.setattr(negation, "mends", lambda: {digest(claim): [["No", "Yes"], ["not ", ""]]})
+    assert negations([argument("a", claim)]) == {"a": ("Yes, it will do", "mend")}
+    monkeypatch.setattr(negation, "mends", lambda: {digest(claim): [["absent", ""]]})
+    with pytest.raises(InputError, match="has no 'absent' to replace"):
+        negations([argument("a", claim)])
+
+
+def test_adversarial_copies():
+    first, second = adversarial([argument("a", "Dogs are loud", label=1)])
+    assert (first.id, first.label) == ("a", 1)
+    assert (second.id, second.label, second.claim) == ("a-adversarial", 0, "Dogs are not loud")
+    assert (second.reason, second.warrants, second.debate) == (first.reason, first.warrants, first.debate)
+    unchanged = Argument("u", "Dogs", "R", ("yes", "no"), 0, negated="dogs")
+    with pytest.raises(InputError, match="^u: negation does not change the claim 'Dogs': add"):
+        adversarial([unchanged])
+    assert adversarial_table({"dev": [unchanged]}).set_index("source")["n"].to_dict()["unchanged"] == 1
+
+
+@pytest.mark.skipif(not ARCT.is_dir(), reason="DATA_DIR holds no arct")
+def test_every_claim_of_arct_is_negated():
+    splits = {split: load_arguments(ARCT, split) for split in SPLITS}
+    table = adversarial_table(splits).pivot(index="split", columns="source", values="n")
+    assert table.sum(axis=1).to_dict() == {"train": 1210, "dev": 316, "test": 444}
+    assert table["unchanged"].sum() == table["gold"].sum() == 0
+    assert sum(claim_sources(splits).values()) == 264
+    # The article found the negation of 46% of the rows of dev and 75% of those of test in the data.
+    assert table["debate"].to_dict() == {"train": 696, "dev": 144, "test": 322}
+    used = {digest(each.claim) for arguments in splits.values() for each in arguments}
+    assert set(negation.mends()) <= used
+    for arguments in splits.values():
+        for each, (text, _) in zip(arguments, negations(arguments).values(), strict=True):
+            assert negation.is_negated(text) != negation.is_negated(each.claim) or "no longer" in text

@@ -1,0 +1,110 @@
+"""The small models: their input, their pooling, and that they learn from words that decide."""
+
+import numpy as np
+import pytest
+import torch
+
+from analysis.papers.niven2019.arguments import Argument, load_arguments
+from analysis.papers.niven2019.cues import expanded
+from analysis.papers.niven2019.networks import (
+    PooledWords,
+    Recipe,
+    answers,
+    fit,
+    points,
+    recipe,
+    vocabulary,
+)
+from analysis.papers.niven2019.published import BAG, BILSTM
+
+ARGUMENTS = [
+    Argument("a", "we need it", "it helps", ("help counts", "help does not count at all"), 0),
+    Argument("b", "we want it", "it helps more people", ("it costs", "it is free"), 1),
+]
+
+
+def numbered(arguments: list[Argument]) -> dict[str, int]:
+    """The words of arguments, numbered from 1."""
+    texts = [text for each in arguments for text in (each.claim, each.reason, *each.warrants)]
+    return {
+        word: place for place, word in enumerate(sorted({w for text in texts for w in expanded(text)}), 1)
+    }
+
+
+WORDS = numbered(ARGUMENTS)
+
+
+def vectors(size: int = 5) -> np.ndarray:
+    values = np.random.default_rng(0).normal(size=(len(WORDS) + 1, size)).astype(np.float32)
+    values[0] = 0
+    return values
+
+
+def by_hand(model: PooledWords, texts: list[str], values: np.ndarray) -> float:
+    """The score of one warrant: a linear function of the maxima over the words of each text, one text at a time."""
+    pooled = []
+    for text in texts:
+        read = torch.tensor(values[[WORDS[word] for word in expanded(text)]])
+        if model.lstm is not None:
+            read = model.lstm(read[None])[0][0]
+        pooled.append(read.max(dim=0).values)
+    return float(model.linear(torch.cat(pooled)))
+
+
+@pytest.mark.parametrize("hidden", [None, 3])
+@pytest.mark.parametrize(
+    ("setup", "shared"), [("full", ["{claim} {reason}"]), ("W", []), ("CW", ["{claim}"])]
+)
+def test_scores_are_those_of_single_texts(hidden: int | None, setup: str, shared: list[str]):
+    torch.manual_seed(0)
+    values = vectors()
+    model = PooledWords(values, len(shared), Recipe(0.1, 0.5, 1, hidden=hidden)).eval()
+    given = points(ARGUMENTS, setup, WORDS, joined=True)
+    with torch.no_grad():
+        before = [[text.format(**vars(each)) for text in shared] for each in ARGUMENTS]
+        known = [
+            [by_hand(model, [*texts, warrant], values) for warrant in each.warrants]
+            for texts, each in zip(before, ARGUMENTS, strict=True)
+        ]
+    np.testing.assert_allclose(answers(model, given), known, atol=1e-5)
+
+
+def test_claim_and_reason_are_pooled_apart_unless_joined():
+    assert points(ARGUMENTS, "full", WORDS, joined=False).shared.shape[1] == 2
+    assert points(ARGUMENTS, "full", WORDS, joined=True).shared.shape[1] == 1
+
+
+def test_a_bag_learns_a_planted_cue_and_repeats_itself():
+    train, dev = (
+        load_arguments("bundled", split, n, 0, 1.0, 1.0) for split, n in (("train", 200), ("dev", 60))
+    )
+    words = numbered([*train, *dev])
+    values = np.random.default_rng(0).normal(size=(len(words) + 1, 20)).astype(np.float32)
+    made = Recipe(0.05, 0.0, 2)
+    read = [points(part, "W", words, joined=True) for part in (train, dev)]
+    first, again = (fit(*read, values, made, seed=3) for _ in range(2))
+    logits = answers(first, read[1])
+    assert (logits.argmax(1) == read[1].labels.numpy()).mean() > 0.95
+    np.testing.assert_array_equal(logits, answers(again, read[1]))
+
+
+def test_recipes_of_the_article():
+    assert recipe(BAG, "CW", "original", 3) == Recipe(0.2, 0.1, 3, 32)
+    assert recipe(BAG, "CW", "adversarial", 3) == Recipe(0.1, 0.1, 3, 16)
+    assert recipe(BILSTM, "RW", "original", 5, 128) == Recipe(0.07, 0.1, 5, 32, 128)
+
+
+def test_vocabulary_of_the_encoder(tiny):
+    found = vocabulary(tiny, ARGUMENTS)
+    assert sorted(found.words) == sorted(WORDS)
+    assert len(found.vectors) == len(WORDS) + 1
+    assert not found.vectors[0].any()
+    assert "word embeddings of tiny" in found.label
+
+
+def test_words_that_a_file_lacks_are_drawn(tiny, tmp_path):
+    path = tmp_path / "glove.txt"
+    path.write_text("help 1.0 2.0 3.0\nnot 0.5 0.5 0.5\n", encoding="utf-8")
+    found = vocabulary(tiny, ARGUMENTS, path)
+    np.testing.assert_array_equal(found.vectors[found.words["help"]], [1, 2, 3])
+    assert found.vectors[1:].any(axis=1).all()

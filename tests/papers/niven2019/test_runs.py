@@ -1,0 +1,105 @@
+"""Training runs: the plan, the files that make a series resume, and an encoder under a multiple-choice head."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.errors import InputError
+from analysis.papers.niven2019.arguments import SPLITS, load_arguments
+from analysis.papers.niven2019.networks import vocabulary
+from analysis.papers.niven2019.published import BAG, ENCODER
+from analysis.papers.niven2019.runs import (
+    Run,
+    Sets,
+    Trainer,
+    collect,
+    encoder_trainer,
+    finetuned_states,
+    joined,
+    plan,
+    small_trainer,
+)
+
+
+@pytest.fixture(scope="module")
+def sets() -> Sets:
+    return Sets.of({split: load_arguments("bundled", split, 16) for split in SPLITS})
+
+
+def counting(made: list[Run], value: float = 1.0) -> Trainer:
+    """A trainer whose models always prefer the second warrant; it notes what it makes."""
+
+    def make(run: Run, sets: Sets, folder: Path):
+        made.append(run)
+        return lambda arguments: np.tile([[0.0, value]], (len(arguments), 1)).astype(np.float32)
+
+    return Trainer(make, {"value": value})
+
+
+def test_plan():
+    assert len(plan(BAG, range(3))) == 18
+    names = [run.name for run in plan(ENCODER, [2], ["W"], ["CW"])]
+    assert names == ["encoder-W-original-2", "encoder-CW-adversarial-2"]
+    with pytest.raises(InputError, match="set-up 'X' is unknown"):
+        plan(BAG, [0], ["X"])
+
+
+def test_a_run_is_made_once_and_another_recipe_anew(sets: Sets, tmp_path: Path):
+    made: list[Run] = []
+    runs = plan(BAG, [0, 1], ["W"], ["full"])
+    first = collect(runs[:3], sets, tmp_path, counting(made), progress=False)
+    assert made == runs[:3]
+    again = collect(runs, sets, tmp_path, counting(made), progress=False)
+    assert made == runs
+    assert again.isel(run=slice(3)).identical(first)
+    collect(runs[:1], sets, tmp_path, counting(made, 2.0), progress=False)
+    assert len(made) == 5
+    assert len(list(tmp_path.glob("*.nc"))) == 5
+
+
+def test_a_damaged_file_is_made_again(sets: Sets, tmp_path: Path):
+    made: list[Run] = []
+    runs = plan(BAG, [0], ["W"], [])
+    collect(runs, sets, tmp_path, counting(made), progress=False)
+    (file,) = tmp_path.glob("*.nc")
+    file.write_bytes(file.read_bytes()[:100])
+    collect(runs, sets, tmp_path, counting(made), progress=False)
+    assert len(made) == 2
+
+
+def test_answers_know_their_points(sets: Sets, tmp_path: Path):
+    answers = collect(plan(BAG, [0], ["W"], []), sets, tmp_path, counting([]), progress=False)
+    assert answers["point"].values.tolist() == [each.id for each in sets.test]
+    assert answers["label"].values.tolist() == [each.label for each in sets.test]
+    assert (answers["half"].values == "original").sum() == 16
+    labels = [each.label for each in sets.original["train"]]
+    assert answers["train_accuracy"].values.tolist() == [np.mean(labels)]
+
+
+def test_nothing_to_run(sets: Sets, tmp_path: Path):
+    assert collect([], sets, tmp_path, counting([])) is None
+    with pytest.raises(InputError, match="there is no run"):
+        joined([None, None])
+
+
+def test_bag_of_vectors_from_end_to_end(tiny, sets: Sets, tmp_path: Path):
+    words = vocabulary(tiny, [each for part in sets.doubled.values() for each in part])
+    answers = collect(
+        plan(BAG, [0], ["full"], ["CW"]), sets, tmp_path, small_trainer(words, 1), progress=False
+    )
+    right = (answers["logits"].argmax("warrant") == answers["label"]).groupby("half").mean()
+    # It adds one number for claim and reason to both warrants: its answers cannot depend on them.
+    np.testing.assert_allclose(right.sum("half"), 1)
+
+
+def test_encoder_answers_and_its_checkpoint_stays(sets: Sets, tmp_path: Path):
+    trainer = encoder_trainer("tiny", {"original": 1, "adversarial": 1}, 8, 1e-3, 64)
+    runs = plan(ENCODER, [0], ["W"], ["CW"])
+    answers = collect(runs, sets, tmp_path, trainer, progress=False)
+    warrants_alone = answers["logits"].isel(run=0).values
+    np.testing.assert_array_equal(warrants_alone[:16], warrants_alone[16:])
+    assert np.isfinite(answers["logits"].values).all()
+    assert sorted(path.is_dir() for path in tmp_path.iterdir()) == [False, False, True]
+    (state,) = finetuned_states(sets, tmp_path, trainer, runs).values()
+    assert state.layers == 3

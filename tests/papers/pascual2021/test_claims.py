@@ -1,0 +1,247 @@
+"""Claims, sentences and figures on small tables with obvious answers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from drawing import unnamed
+from matplotlib.figure import Figure
+
+from analysis.papers.pascual2021 import figures, sentences
+from analysis.papers.pascual2021.claims import CLAIMS, TABLES, evidence_of
+from analysis.papers.pascual2021.findings import Tables
+from analysis.papers.pascual2021.illustrations import exemplars, illustrated
+from analysis.papers.pascual2021.names import (
+    JSD,
+    MAPS,
+    MEASURES,
+    MIXING,
+    PEARSON,
+    SHARE,
+    SLOPE,
+    VALUES,
+    WHOLE,
+)
+from analysis.statistics.verdicts import claim_table
+
+BY_ID = {claim.id: claim for claim in CLAIMS}
+RUNS = [("mrpc", "pretrained"), ("mrpc", "finetuned")]
+LAYERS, HEADS = 3, 4
+
+
+def verdict(name: str, tables: Tables) -> str:
+    return BY_ID[name].judge(tables)[1].verdict
+
+
+def interval(value: float, half: float = 0.01) -> dict[str, float]:
+    return {"value": value, "low": value - half, "high": value + half}
+
+
+def discrepancy(
+    divergence: list[float] = (0.05, 0.3, 0.4), share: float = 0.8, slope: float = 0.1
+) -> pd.DataFrame:
+    """A table of discrepancy with these values in every run; without special tokens half of them."""
+    rows = []
+    for (task, state), (tokens, part) in (
+        (run, each) for run in RUNS for each in (("all", 1), ("text", 0.5))
+    ):
+        run = {"task": task, "state": state, "tokens": tokens, "n": 20}
+        rows.append(run | {"pair": WHOLE, "measure": SLOPE} | interval(part * slope))
+        for layer, value in enumerate(divergence):
+            at = run | {"layer": layer}
+            rows.append(at | {"pair": WHOLE, "measure": SHARE} | interval(part * share))
+            rows += [
+                at | {"pair": pair, "measure": measure} | interval(part * value)
+                for pair in (WHOLE, VALUES, MIXING)
+                for measure in MEASURES
+            ]
+            rows += [
+                at | {"pair": WHOLE, "measure": measure, "head": head} | interval(part * value)
+                for head in range(HEADS)
+                for measure in (JSD, PEARSON)
+            ]
+    return pd.DataFrame(rows)
+
+
+def persistence(weakest: int, low: int) -> pd.DataFrame:
+    best = {"pattern": "cls", "weakest": weakest, "low": low, "high": weakest + 1, "verdict": "in all layers"}
+    other = {"pattern": "sep", "weakest": 0, "low": 0, "high": 0, "verdict": "lost"}
+    return pd.DataFrame(
+        [
+            {"task": task, "state": state, "layer": layer} | each
+            for task, state in RUNS
+            for layer in range(LAYERS)
+            for each in (best, other)
+        ]
+    )
+
+
+def survival(role: str = "delimiter", effective: int = 0, kappa: float = 0.9) -> pd.DataFrame:
+    heads = dict.fromkeys(MAPS, 10) | {"effective": effective}
+    rows = [
+        {"task": task, "state": state, "role": role, "map": name, "heads": count, "heads_low": count}
+        | {"heads_high": count + 1, "n": 50, "kappa": kappa, "low": kappa - 0.1, "high": kappa + 0.05}
+        for task, state in RUNS
+        for name, count in heads.items()
+    ]
+    return pd.DataFrame(rows).astype({"heads": "Int64"})
+
+
+def sinks(changed: int = 1) -> pd.DataFrame:
+    return pd.DataFrame(
+        [{"task": task, "state": state, "map": "effective", "changed": changed} for task, state in RUNS]
+    )
+
+
+def patterns() -> pd.DataFrame:
+    keys = [RUNS, ["offset_-1", "offset_+1", "delimiter", "cls", "block"], range(LAYERS), range(HEADS)]
+    table = pd.DataFrame(
+        [(*run, *rest) for run, *rest in pd.MultiIndex.from_product(keys)],
+        columns=["task", "state", "pattern", "layer", "head"],
+    )
+    values = np.random.default_rng(0).gamma(1, 1, (len(table), len(MAPS)))
+    table[list(MAPS)] = values
+    table.loc[table["pattern"] == "block", list(MAPS)] = np.nan
+    return table
+
+
+def test_every_claim_is_complete():
+    assert [*BY_ID] == [f"P{number}" for number in range(1, 7)]
+    assert all(" n: " in claim.definition and claim.published and claim.source for claim in CLAIMS)
+    assert not any(character.isdigit() for claim in CLAIMS for character in claim.published)
+
+
+def test_without_tables_every_claim_is_untestable():
+    assert (claim_table(CLAIMS, evidence_of({}))["verdict"] == "untestable").all()
+    assert evidence_of({TABLES["survival"]: survival().iloc[:0]}).survival is None
+
+
+def test_discrepancy():
+    table = Tables(discrepancy=discrepancy())
+    assert verdict("P1", table) == verdict("P2", table) == verdict("P3", table) == "holds"
+    found = BY_ID["P1"].judge(table)[0]
+    assert found.control == "without special tokens 0.15 to 0.20"
+    assert BY_ID["P3"].judge(table)[0].control.endswith("; from layer 1 on +0.100 to +0.100")
+    assert verdict("P1", Tables(discrepancy=discrepancy([0.5, 0.105, 0.4]))) == "undecided"
+    assert verdict("P1", Tables(discrepancy=discrepancy([0.5, 0.3, 0.02]))) == "does not hold"
+    assert verdict("P2", Tables(discrepancy=discrepancy(share=0.4))) == "does not hold"
+    assert verdict("P3", Tables(discrepancy=discrepancy(slope=-0.1))) == "does not hold"
+
+
+def test_persistence_of_patterns():
+    assert verdict("P4", Tables(persistence=persistence(3, 2))) == "holds"
+    assert verdict("P4", Tables(persistence=persistence(2, 0))) == "undecided"
+    assert verdict("P4", Tables(persistence=persistence(0, 0).assign(high=0))) == "does not hold"
+    found = BY_ID["P4"].judge(Tables(persistence=persistence(3, 2)))[0]
+    assert found.value == "patterns in all layers (tasks and states): cls in 2 of 2"
+
+
+def test_delimiters():
+    gone = Tables(effective=survival(effective=0), sinks=sinks())
+    assert verdict("P5", gone) == "holds"  # the interval ends at the bound
+    found = BY_ID["P5"].judge(gone)[0]
+    assert found.value == "mrpc, finetuned 0 of 10; mrpc, pretrained 0 of 10"
+    assert found.control == "where rows keep their sums 100% are left"
+    assert verdict("P5", Tables(effective=survival(effective=5), sinks=sinks())) == "does not hold"
+    none = survival().assign(heads=0)
+    assert verdict("P5", Tables(effective=none, sinks=sinks())) == "untestable"
+    short = BY_ID["P5"].judge(Tables(effective=survival(effective=10), sinks=sinks(0)))[0]
+    assert short.value.endswith("effective attention is attention")
+
+
+def test_syntactic_roles():
+    for kappa, expected in (
+        (0.9, "holds"),
+        (0.62, "undecided"),
+        (0.3, "does not hold"),
+        (np.nan, "untestable"),
+    ):
+        table = survival("syntactic", 9, kappa)
+        assert verdict("P6", Tables(survival=table, sinks=sinks())) == expected
+    table = survival("syntactic", 9, 0.3)
+    table.loc[table["map"] == "attribution", ["kappa", "low", "high"]] = 0.9
+    assert (
+        verdict("P6", Tables(survival=table, sinks=sinks(0))) == "holds"
+    )  # effective attention tells nothing
+
+
+def test_sentences():
+    text = sentences.discrepancy(discrepancy())
+    assert "With all tokens attention and attribution differ least in layer 0 (0.05 bits)" in text
+    assert "most in layer 2 (0.40 bits)" in text
+    assert sentences.persistence(persistence(1, 1)).endswith("in all layers cls; lost sep.")
+    assert "delimiter (0.90)" in sentences.survival(survival())
+    assert "next token on attention" in sentences.strongest_patterns(patterns())
+    masses = [
+        {"map": name, "target": target, "layer": np.nan, "mass": mass}
+        for name, mass in (("attention", 0.3), ("effective", 0.02), ("effective_sum", 0.2))
+        for target in ("[CLS]", "[SEP]")
+    ]
+    assert sentences.sinks(pd.DataFrame(masses)).startswith(
+        "Over tasks and states [CLS] has 0.300 to 0.300 of the"
+    )
+
+
+def dependencies() -> pd.DataFrame:
+    table = pd.DataFrame({"relation": ["det", "obj"], "n": [90, 40], "offset_accuracy": [0.5, 0.3]})
+    values = {"attention": 0.8, "attribution_same_head": 0.6, "attribution": 0.7, "change": -0.2}
+    for name, value in values.items():
+        table[name], table[f"{name}_low"], table[f"{name}_high"] = value, value - 0.1, value + 0.1
+    return table
+
+
+def test_sentence_of_dependencies():
+    assert sentences.dependencies(dependencies()).startswith(
+        "Of 2 relations the best head on attention finds fewer arcs on attribution in 2, more in 0"
+    )
+
+
+@pytest.fixture(scope="module")
+def drawn(request) -> dict[str, Figure]:
+    offsets = pd.DataFrame(
+        [(name, layer, offset, 0.1) for name in MAPS for layer in range(LAYERS) for offset in range(-10, 11)],
+        columns=["map", "layer", "offset", "mass"],
+    )
+    both = pd.concat([survival("cls"), survival("sep", kappa=0.2)])
+    return {
+        "discrepancy": figures.discrepancy_by_layer(discrepancy()),
+        "heads": figures.discrepancy_heads(discrepancy()),
+        "patterns": figures.pattern_layers(patterns(), 3.0),
+        "scatter": figures.pattern_scatter(patterns(), 3.0),
+        "offsets": figures.offset_strips(offsets),
+        "kappa": figures.kappa_by_role(both),
+        "dependencies": figures.dependency_changes(dependencies()),
+    }
+
+
+def test_axes_have_names(drawn):
+    assert {name: unnamed(figure) for name, figure in drawn.items()} == dict.fromkeys(drawn, [])
+
+
+def test_figures_show_the_tables(drawn):
+    titles = [axes.get_title() for axes in drawn["patterns"].axes if axes.get_title()]
+    assert titles == ["delimiter", "cls", "offset_-1", "offset_+1"]  # block has no scores
+    line = drawn["discrepancy"].axes[0].lines[1]
+    np.testing.assert_allclose(line.get_ydata(), [0.05, 0.3, 0.4])
+    names = [label.get_text() for label in drawn["kappa"].axes[0].get_yticklabels()]
+    assert names == ["cls", "sep"]
+    assert len([axes for axes in drawn["kappa"].axes if axes.get_title()]) == len(MAPS) - 1
+    rows = [label.get_text() for label in drawn["dependencies"].axes[0].get_yticklabels()]
+    assert rows == ["det (90)", "obj (40)"]
+
+
+def test_illustration():
+    from analysis.encoders.models import load_encoder
+    from analysis.texts.examples import Example
+
+    table = patterns()[lambda each: each["state"] == "pretrained"]
+    heads = exemplars(table)
+    assert [layer for layer, _ in heads.values()] == [0, 1, 2]
+    first = table[(table["pattern"] == "offset_+1") & (table["layer"] == 0)]
+    assert heads["next token"][1] == first.set_index("head")["attention"].idxmax()
+    examples = [Example("short", "She ran ."), Example("long", "She ran and ran .")]
+    layout, maps = illustrated(load_encoder("tiny"), examples, 2)
+    assert layout.id == "long"
+    assert {found.shape for found in maps.values()} == {(3, 4, len(layout), len(layout))}
+    figure = figures.example_maps(maps, layout.tokens, heads)
+    assert [axes.get_title() for axes in figure.axes][:4] == [*maps]
+    assert unnamed(figure) == []

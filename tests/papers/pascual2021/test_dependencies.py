@@ -1,0 +1,68 @@
+"""Dependencies on two maps: the head is chosen on one and scored on the other, each half by the other's choice."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.encoders.models import load_encoder
+from analysis.errors import InputError
+from analysis.papers.clark2019.attachment import Attachment, attach
+from analysis.papers.pascual2021.dependencies import (
+    attachments,
+    chosen_elsewhere,
+    dependency_survival,
+    short_sentences,
+)
+from analysis.texts.treebank import conllu_files, read_trees
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory) -> pd.DataFrame:
+    return read_trees(conllu_files([], tmp_path_factory.mktemp("trees"), 6, "dev", 0)).words
+
+
+def test_chosen_on_one_map_and_scored_on_another():
+    choice = np.array([[1, 0], [1, 0], [0, 1], [0, 1]], bool)
+    scored = np.array([[0, 0], [1, 0], [1, 0], [0, 0]], bool)
+    chooses = np.array([True, True, False, False])
+    # The first half chooses place 0 for the second, the second place 1 for the first.
+    assert chosen_elsewhere(choice, scored, chooses).tolist() == [False, False, True, False]
+
+
+def planted(words: pd.DataFrame, right_head: int, seed: int) -> Attachment:
+    """Predictions of 2 layers x 3 heads: those of head (1, right_head) are right nine times in ten, others never."""
+    predicted = np.full((len(words), 2, 2, 3), -1, np.int16)
+    known = np.random.default_rng(seed).random(len(words)) < 0.9
+    predicted[known, 1, 0, right_head] = words["head"].to_numpy()[known]
+    return Attachment(words, predicted, {})
+
+
+def test_the_same_head_and_the_best_head(words):
+    found = {"attention": planted(words, 1, 0), "attribution": planted(words, 2, 1)}
+    table = dependency_survival(found, minimum=10, resamples=99).set_index("relation")
+    row = table.loc["all but punct"]
+    assert (row["layer"], row["head"], row["direction"]) == (1, 1, "dependent to head")
+    assert row["attribution_same_head"] == 0
+    assert row["attention"] == pytest.approx(0.9, abs=0.07)
+    assert row["attribution"] == pytest.approx(0.9, abs=0.07)
+    assert row["change"] == pytest.approx(-row["attention"])
+    assert row["change_high"] < 0
+    assert row["attention_low"] < row["attention"] < row["attention_high"]
+    same = dependency_survival({"attention": found["attention"], "attribution": found["attention"]}, 10, 99)
+    assert (same["change"] == 0).all()
+    with pytest.raises(InputError, match="no relation has 100000 arcs"):
+        dependency_survival(found, minimum=100000)
+
+
+def test_of_an_encoder(words):
+    tiny = load_encoder("tiny")
+    short = short_sentences(tiny, words, 16, 3)
+    assert short["sentence"].nunique() == 3
+    assert short_sentences(tiny, words, 16, 2)["sentence"].isin(short["sentence"]).all()
+    found = attachments(tiny, short, 2)
+    expected = attach(tiny, short, progress=False)
+    np.testing.assert_array_equal(found["attention"].predicted, expected.predicted)
+    assert found["attribution"].predicted.shape == expected.predicted.shape
+    assert (found["attribution"].predicted != expected.predicted).any()
+    with pytest.raises(InputError, match="no sequence of words is left"):
+        short_sentences(tiny, words, 3, 3)

@@ -1,0 +1,121 @@
+"""Discrepancy of maps against SciPy, row by row, and its table against the values of its input."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import stats
+from scipy.spatial.distance import jensenshannon
+
+from analysis.encoders.models import load_encoder
+from analysis.papers.pascual2021.discrepancy import (
+    PAIRS,
+    TOKENS,
+    by_sequence,
+    discrepancy_table,
+    measures,
+    restricted,
+)
+from analysis.papers.pascual2021.names import JSD, MEASURES, MIXING, SHARE, SLOPE, VALUES, WHOLE
+from analysis.papers.pascual2021.sources import kept_maps
+from analysis.scores.extraction import extract
+from analysis.texts.glue import load_examples
+
+LAYERS, HEADS = 3, 2
+
+
+def stochastic(*shape: int, seed: int = 0) -> np.ndarray:
+    maps = np.random.default_rng(seed).random(shape) ** 3
+    return maps / maps.sum(-1, keepdims=True)
+
+
+def test_measures_against_loops():
+    first, second = stochastic(2, 7, 7), stochastic(2, 7, 7, seed=1)
+    found = dict(zip(MEASURES, measures(first, second), strict=True))
+    for head in range(2):
+        rows = list(zip(first[head], second[head], strict=True))
+        few = [set(np.argsort(-a)[:5]) for a, _ in rows]
+        expected = {
+            "pearson": [stats.pearsonr(a, b).statistic for a, b in rows],
+            "spearman": [stats.spearmanr(a, b).statistic for a, b in rows],
+            "jensen_shannon": [jensenshannon(a, b, base=2) ** 2 for a, b in rows],
+            "total_variation": [max(a[s].sum() - b[s].sum() for s in [a > b]) for a, b in rows],
+            "top_1": [a.argmax() == b.argmax() for a, b in rows],
+            "top_5": [sum(a[i] for i in chosen) for (a, _), chosen in zip(rows, few, strict=True)],
+            "top_5_other": [sum(b[i] for i in chosen) for (_, b), chosen in zip(rows, few, strict=True)],
+        }
+        for name, values in expected.items():
+            assert found[name][head] == pytest.approx(np.mean(values)), name
+
+
+def test_equal_and_disjoint_maps():
+    eye, other = np.eye(6)[None], np.eye(6)[None, ::-1]
+    assert measures(eye, eye)[:5, 0] == pytest.approx([1, 1, 0, 0, 1])
+    assert dict(zip(MEASURES, measures(eye, other)[:, 0], strict=True))["jensen_shannon"] == pytest.approx(1)
+    even = np.full((1, 6, 6), 1 / 6)
+    assert np.isnan(measures(eye, even)[0])  # a constant row has no correlation
+
+
+def test_restricted_rows_sum_to_one():
+    maps = stochastic(2, 5, 5)
+    maps[0, 1] = [1, 0, 0, 0, 0]
+    found = restricted(maps, np.array([False, True, True, True, False]))
+    assert np.isnan(found[0, 0]).all()
+    np.testing.assert_allclose(found[1].sum(-1), 1)
+    np.testing.assert_allclose(found[1, 0], maps[1, 1, 1:4] / maps[1, 1, 1:4].sum())
+    assert np.isfinite(measures(found, found)).all()  # the row without mass is left out
+
+
+def per_sequence(**values: float) -> xr.DataArray:
+    """40 sequences whose divergence has these means by pair, times layer + 1, with noise; other measures 0."""
+    rng = np.random.default_rng(0)
+    shape = (40, len(PAIRS), len(TOKENS), len(MEASURES), LAYERS, HEADS)
+    dims = ("sequence", "pair", "tokens", "measure", "layer", "head")
+    found = xr.DataArray(
+        np.zeros(shape),
+        {"pair": [*PAIRS], "tokens": [*TOKENS], "measure": [*MEASURES], "layer": range(LAYERS)},
+        dims,
+    )
+    found["head"] = range(HEADS)
+    for pair, value in values.items():
+        noise = 0.01 * rng.standard_normal((40, len(TOKENS), LAYERS, HEADS))
+        found.loc[{"pair": pair.replace("_", " "), "measure": JSD}] = (
+            value * (1 + np.arange(LAYERS)[:, None]) + noise
+        )
+    return found
+
+
+def test_table():
+    found = per_sequence(**{WHOLE: 0.2, VALUES.replace(" ", "_"): 0.05, MIXING: 0.15})
+    table = discrepancy_table(found, resamples=99)
+    of_layers = table[table["head"].isna()].set_index(["pair", "tokens", "measure", "layer"]).sort_index()
+    row = of_layers.loc[(WHOLE, "all", JSD, 2.0)]
+    sample = found.sel(pair=WHOLE, tokens="all", measure=JSD, layer=2)
+    assert row["value"] == pytest.approx(sample.mean().item())
+    assert row["sd"] == pytest.approx(sample.mean("sequence").std("head", ddof=1).item())
+    assert row["low"] < row["value"] < row["high"]
+    assert row["n"] == 40
+    assert of_layers.loc[(WHOLE, "text", SHARE, 1.0), "value"] == pytest.approx(0.75, abs=0.01)
+    slope = table[table["measure"] == SLOPE].set_index("tokens").loc["all"]
+    assert slope["value"] == pytest.approx(0.2, abs=0.005)
+    assert slope["low"] < slope["value"] < slope["high"]
+    heads = table[table["head"].notna()]
+    assert set(heads["pair"]) == {WHOLE}
+    assert len(heads) == len(TOKENS) * len(MEASURES) * LAYERS * HEADS
+    one = heads[(heads["tokens"] == "all") & (heads["measure"] == JSD)].set_index(["layer", "head"])
+    assert one.loc[(1, 1), "value"] == pytest.approx(
+        found.sel(pair=WHOLE, tokens="all", measure=JSD, layer=1, head=1).mean().item()
+    )
+
+
+def test_of_an_encoder():
+    """In layer 0 there is no mixing; two of the same seed are the same."""
+    tiny, examples = load_encoder("tiny"), load_examples("sst-2", "bundled", "dev", 4)
+    kept = kept_maps(2)
+    for each in kept.values():
+        extract(tiny, examples, roles=["cls"], maps=each.source, progress=False)
+    found = by_sequence(kept, progress=False)
+    assert found.sizes["sequence"] == 4
+    assert abs(found.sel(pair=MIXING, measure=JSD)[..., 0, :]).max() < 1e-9
+    assert (found.sel(pair=MIXING, measure=JSD)[..., 1:, :] > 1e-4).all()
+    assert isinstance(discrepancy_table(found, resamples=99), pd.DataFrame)

@@ -1,0 +1,124 @@
+"""Labels on resamples, agreement, persistence and masses on small scores with obvious answers."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from sklearn.metrics import cohen_kappa_score
+
+from analysis.papers.pascual2021.names import ABSENT, LOST, PARTLY, PERSISTS, UNTESTABLE
+from analysis.papers.pascual2021.patterns import at_offsets, pattern_table, sink_table
+from analysis.papers.pascual2021.survival import kappa, labels, persistence_table, survival_table
+from analysis.statistics.significance import published_table
+
+LAYERS, HEADS, SEQUENCES = 3, 4, 30
+
+
+def scores(**means: float | list) -> xr.DataArray:
+    """Scores with these means by role: of all heads, of each layer, or of each layer and head; NaN is absent."""
+    rng = np.random.default_rng(0)
+    parts = []
+    for mean in means.values():
+        values = np.array(mean, float)
+        values = values[:, None] if values.ndim == 1 else values
+        parts.append(
+            np.broadcast_to(values, (LAYERS, HEADS)) + 0.2 * rng.standard_normal((SEQUENCES, LAYERS, HEADS))
+        )
+    coords = {"role": [*means], "layer": range(LAYERS), "head": range(HEADS)}
+    coords |= {
+        "tokens": ("sequence", np.full(SEQUENCES, 10)),
+        "separators": ("sequence", np.full(SEQUENCES, 2)),
+    }
+    return xr.DataArray(np.stack(parts, axis=1), coords, ("sequence", "role", "layer", "head"))
+
+
+def test_labels_are_those_of_the_published_rule():
+    array = scores(cls=np.linspace(2.8, 3.2, LAYERS * HEADS).reshape(LAYERS, HEADS).tolist())
+    expected = published_table(array, 3.0)["assigned"].to_numpy(bool)
+    found = labels(array.values.reshape(SEQUENCES, -1), 3.0, 0.05, 99, 0)
+    np.testing.assert_array_equal(found[0], expected)
+    assert 0 < expected.sum() < LAYERS * HEADS
+    assert found.shape == (100, LAYERS * HEADS)
+    again = labels(array.values.reshape(SEQUENCES, -1), 3.0, 0.05, 99, 0)
+    np.testing.assert_array_equal(found, again)
+    near = found[1:].mean(axis=0)
+    assert ((near > 0) & (near < 1)).any()
+
+
+def test_labels_of_too_few_sequences():
+    values = np.full((5, 3), np.nan)
+    values[0] = 9
+    assert not labels(values, 3.0, 0.05, 9, 0).any()
+
+
+def test_kappa_against_scikit_learn():
+    rng = np.random.default_rng(0)
+    first, second = rng.random((6, 40)) < 0.4, rng.random((6, 40)) < 0.5
+    expected = [cohen_kappa_score(a, b) for a, b in zip(first, second, strict=True)]
+    np.testing.assert_allclose(kappa(first, second), expected)
+    none, all_heads = np.zeros((1, 5), bool), np.ones((1, 5), bool)
+    assert np.isnan(kappa(none, none)[0])
+    assert kappa(none, all_heads)[0] == 0
+
+
+def test_survival():
+    first_layer = [5, 1, 1]
+    maps = {
+        "attention": scores(cls=first_layer, sep=first_layer, block=1.0),
+        "effective": scores(cls=first_layer, sep=1.0, block=np.nan),
+        "attribution": scores(cls=first_layer, sep=[5, 5, 1], block=1.0),
+    }
+    table = survival_table(maps, resamples=99).set_index(["role", "map"])
+    assert table.loc[("cls", "attention"), "heads"] == HEADS
+    assert np.isnan(table.loc[("cls", "attention"), "kappa"])
+    assert table.loc[("cls", "effective"), ["kappa", "low", "high"]].tolist() == [1, 1, 1]
+    assert table.loc[("sep", "effective"), ["heads", "kappa"]].tolist() == pytest.approx([0, 0])
+    assert table.loc[("sep", "attribution"), ["heads", "heads_low", "heads_high"]].tolist() == [8, 8, 8]
+    assert table.loc[("sep", "attribution"), "kappa"] == pytest.approx(
+        cohen_kappa_score([1, 0, 0], [1, 1, 0])
+    )
+    assert table.loc[("block", "attention"), "heads"] == 0
+    undefined = table.loc[("block", "effective")]
+    assert undefined["n"] == 0
+    assert undefined.drop("n").isna().all()
+
+
+def test_persistence():
+    on = {"cls": 5.0, "sep": 5.0, "local": 5.0, "nsubj": 1.0, "dobj": np.nan}
+    still = {"cls": 5.0, "sep": [5, 1, 5], "local": 1.0, "nsubj": 1.0, "dobj": np.nan}
+    table = persistence_table({"attention": scores(**on), "attribution": scores(**still)}, resamples=99)
+    verdicts = table.drop_duplicates("pattern").set_index("pattern")["verdict"].to_dict()
+    assert verdicts == {"cls": PERSISTS, "sep": PARTLY, "local": LOST, "nsubj": ABSENT, "dobj": UNTESTABLE}
+    seps = table[table["pattern"] == "sep"]
+    assert seps["kept"].tolist() == seps["attribution"].tolist() == [HEADS, 0, HEADS]
+    assert seps["attention"].tolist() == [HEADS] * LAYERS
+    assert set(seps["weakest"]) == {0}
+    assert set(table.loc[table["pattern"] == "cls", "low"]) == {HEADS}
+
+
+def test_patterns_and_masses():
+    array = scores(cls=[2, 4, 6], sep=1.0)
+    table = pattern_table({"attention": array, "attribution": array + 1})
+    row = table.set_index(["pattern", "layer", "head"]).loc[("cls", 1, 2)]
+    assert row["attribution"] == pytest.approx(row["attention"] + 1)
+    assert row["attention"] == pytest.approx(array.sel(role="cls", layer=1, head=2).mean().item())
+    masses = sink_table({"attention": array}, resamples=99).set_index(["target", "layer"])
+    assert masses.loc[("[CLS]", 2.0), "mass"] == pytest.approx(0.6, abs=0.02)  # a score of 6 over 10 tokens
+    assert masses.loc[("[CLS]", np.nan), "mass"].item() == pytest.approx(0.4, abs=0.02)
+    assert masses.loc[("[SEP]", 0.0), "mass"] == pytest.approx(0.2, abs=0.02)  # two of them
+    assert (masses["low"] < masses["mass"]).all()
+    assert set(masses["changed"]) == {0}
+    other = array.copy()
+    other[:6] += 1
+    changed = sink_table({"attention": array, "effective": other}, resamples=99).set_index("map")["changed"]
+    assert set(changed["effective"]) == {0.2}
+
+
+def test_offsets():
+    maps = np.zeros((2, 4, 4))
+    maps[0] = np.eye(4)
+    maps[1, :3, 1:] = np.eye(3)
+    maps[1, 3, 3] = 1
+    found = at_offsets(maps, 4)
+    np.testing.assert_allclose(found[0, 1:-1], [0, 0, 0, 1, 0, 0, 0])
+    np.testing.assert_allclose(found[1, 3:6], [0, 0.25, 1])
+    assert np.isnan(found[:, [0, -1]]).all()

@@ -1,0 +1,187 @@
+"""Attribution against its definition: exact, sampled, local, in batches of any size, and in cases with known values."""
+
+import numpy as np
+import pytest
+import torch
+from architectures import ARCHITECTURES, HEADS, LAYERS, SENTENCES, save
+from torch.func import vmap
+
+from analysis.encoders import tap as tap_module
+from analysis.encoders.derivatives import head_outputs
+from analysis.encoders.layout import Layout, layouts
+from analysis.encoders.models import Encoder, load_encoder
+from analysis.encoders.tap import read_layers
+from analysis.errors import InputError
+from analysis.scores import attribution as module
+from analysis.scores.attribution import attributed
+from analysis.scores.extraction import extract, read_attention
+from analysis.scores.maps import attribution, find_source, local_attribution
+from analysis.texts.examples import Example
+
+EXAMPLES = [Example("long", SENTENCES[0]), Example("short", "She ran .")]
+
+
+@pytest.fixture(scope="module", params=ARCHITECTURES)
+def encoder(request, tmp_path_factory) -> Encoder:
+    return load_encoder(save(request.param, tmp_path_factory.mktemp("checkpoints")))
+
+
+@pytest.fixture
+def tiny() -> Encoder:
+    return load_encoder("tiny")
+
+
+@pytest.fixture
+def sequence(tiny: Encoder) -> Layout:
+    return layouts(tiny.tokenizer, EXAMPLES)[1]
+
+
+def maps_of(encoder: Encoder, batch: list[Layout], source="attribution", **options) -> torch.Tensor:
+    """The maps of a padded batch: (layer, sequence, head, token, token)."""
+    found: list[torch.Tensor] = []
+    find_source(source)(encoder, batch, lambda _, maps: found.append(maps), **options)
+    return torch.stack(found)
+
+
+def attention_of(encoder: Encoder, batch: list[Layout]) -> torch.Tensor:
+    found: list[torch.Tensor] = []
+    read_layers(encoder, batch, lambda _, attention: found.append(attention))
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize("start", ["post_ln", "pre_ln", "layers"])
+def test_exact_attribution_is_the_norm_of_finite_differences(encoder: Encoder, start: str):
+    [short] = layouts(encoder.tokenizer, [Example("short", "She ran")])
+    exact = Encoder(encoder.name, encoder.model.double(), encoder.tokenizer)
+    try:
+        found = attributed(exact, short, None, start=start)
+        hidden, function = head_outputs(exact, [short], start)
+        parts, _, tokens, width = hidden.shape
+        places = torch.eye(tokens * width, dtype=hidden.dtype).view(-1, 1, 1, tokens, width)
+        steps = 1e-5 * places.expand(-1, parts, -1, -1, -1)  # one number of one token at a time
+        change = (vmap(function)(hidden + steps) - vmap(function)(hidden - steps)) / 2e-5
+    finally:
+        encoder.model.float()
+    squares = change.square().sum(-1)[:, :, 0].unflatten(0, (tokens, width)).sum(1)  # token, layer, head, row
+    norms = squares.movedim(0, -1).sqrt()
+    expected = norms / norms.sum(-1, keepdim=True)
+    assert found.shape == (LAYERS, HEADS, len(short), len(short))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-7)
+
+
+def test_rows_are_distributions_and_padding_has_nothing(encoder: Encoder):
+    batch = layouts(encoder.tokenizer, EXAMPLES)
+    for source in (attribution(2), local_attribution(2)):
+        maps = maps_of(encoder, batch, source, check=True)
+        size = len(batch[1])
+        assert maps.shape == (LAYERS, 2, HEADS, len(batch[0]), len(batch[0]))
+        assert (maps >= 0).all()
+        torch.testing.assert_close(maps[:, 0].sum(-1), torch.ones(LAYERS, HEADS, len(batch[0])))
+        torch.testing.assert_close(maps[:, 1, :, :size].sum(-1), torch.ones(LAYERS, HEADS, size))
+        assert maps[:, 1, :, :, size:].abs().max() == 0
+
+
+def test_a_sequence_alone_and_in_any_batch(tiny: Encoder):
+    batch = layouts(tiny.tokenizer, EXAMPLES)
+    together, backwards = maps_of(tiny, batch), maps_of(tiny, batch[::-1])
+    alone = maps_of(tiny, batch[1:])
+    size = len(batch[1])
+    torch.testing.assert_close(together[:, 1, :, :size, :size], alone[:, 0], rtol=0, atol=1e-6)
+    torch.testing.assert_close(backwards.flip(1), together, rtol=0, atol=1e-6)
+
+
+def detach(monkeypatch) -> None:
+    """Treats attention as a constant in derivatives."""
+    softmax = torch.softmax
+    monkeypatch.setattr(tap_module.torch, "softmax", lambda logits, dim: softmax(logits, dim=dim).detach())
+
+
+@pytest.mark.parametrize("probes", [1, None])
+def test_where_attention_is_constant_the_first_layer_has_attention(
+    tiny: Encoder, sequence, probes, monkeypatch
+):
+    """Then the derivative is A_ji W_V; with the same probes for all tokens, any number of probes gives exactly A."""
+    [attention] = attention_of(tiny, [sequence]).movedim(1, 0)
+    detach(monkeypatch)
+    found = attributed(tiny, sequence, probes)
+    assert (found[0] - attention[0]).abs().max() < 1e-6
+    assert (found[1:] - attention[1:]).abs().max() > 0.05  # the layers below mix
+    local = attributed(tiny, sequence, probes, start="layers")
+    assert (local - attention).abs().max() < 1e-6
+
+
+def test_local_attribution_is_attribution_in_the_first_layer_alone(tiny: Encoder, sequence):
+    found, local = (attributed(tiny, sequence, 4, start=start) for start in ("post_ln", "layers"))
+    torch.testing.assert_close(found[0], local[0], rtol=0, atol=1e-6)
+    assert (found[1:] - local[1:]).abs().max() > 0.01
+
+
+def test_more_probes_come_closer_to_exact(tiny: Encoder):
+    [sequence] = layouts(tiny.tokenizer, [Example("middle", "The dog saw the cat .")])
+    exact = attributed(tiny, sequence, None)
+    torch.testing.assert_close(attributed(tiny, sequence, 48, seed=3), exact, rtol=0, atol=1e-6)
+    errors = [
+        np.mean([(attributed(tiny, sequence, k, seed) - exact).abs().sum(-1).mean() / 2 for seed in range(3)])
+        for k in (1, 8, 32)
+    ]
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[1] < 0.06  # total variation
+
+
+def test_probes_are_those_of_the_sequence(tiny: Encoder, sequence):
+    first, again, other = (attributed(tiny, sequence, 2, seed) for seed in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.allclose(first, other, atol=1e-4)
+    [renamed] = layouts(tiny.tokenizer, [Example("another", EXAMPLES[1].text_a)])
+    assert not torch.allclose(first, attributed(tiny, renamed, 2), atol=1e-4)
+
+
+def test_memory_is_bounded_and_changes_nothing(tiny: Encoder, sequence, monkeypatch):
+    taken: list[int] = []
+    found = attributed(tiny, sequence, 3, done=taken.append)
+    assert taken == [3 * len(sequence)]
+    taken.clear()
+    one_by_one = attributed(tiny, sequence, 3, done=taken.append, memory=1)
+    assert taken == [1] * 3 * len(sequence)
+    torch.testing.assert_close(one_by_one, found, rtol=0, atol=1e-6)
+    for tokens in (8, 64, 512):
+        several = module._at_once(tiny, 48, tokens, 1e9)
+        needed = 4 * tokens * (48 * (tiny.layers + module.WIDTHS) + module.MAPS * tiny.heads * tokens)
+        assert needed * several <= 1e9 < needed * (several + 1)
+
+
+@pytest.mark.parametrize("source", ["attribution", "local_attribution", "effective", "effective_sum"])
+def test_scores_do_not_depend_on_the_size_of_batches(tiny: Encoder, source: str):
+    options = {"roles": ["window_2", "cls", "sep", "offset_+0"], "maps": source, "progress": False}
+    found, single = (extract(tiny, EXAMPLES, budget=budget, **options) for budget in (2048, 1))
+    np.testing.assert_allclose(found, single, atol=1e-5, rtol=1e-5)
+    assert found.attrs["maps"] == source
+
+
+def test_scores_are_those_of_the_maps(tiny: Encoder):
+    """The score of [CLS] is T times the mean share of the first column."""
+    found = extract(tiny, EXAMPLES, roles=["cls"], maps="attribution", progress=False)
+    for number, example in enumerate(EXAMPLES):
+        layout, maps = read_attention(tiny, example, maps="attribution")
+        expected = len(layout) * maps[..., 0].mean(-1)
+        np.testing.assert_allclose(found[number, 0], expected, rtol=1e-5)
+
+
+def test_names_of_sources():
+    assert attribution().name == "attribution"
+    assert attribution(16, seed=2).name == "attribution(probes=16, seed=2)"
+    assert attribution(None, input_point="pre_ln").name == "attribution(input_point=pre_ln, probes=all)"
+    assert local_attribution().name == "local_attribution"
+
+
+def test_progress_is_shown(tiny: Encoder, capsys):
+    extract(tiny, EXAMPLES[1:], roles=["cls"], maps="attribution")
+    assert "derivatives" in capsys.readouterr().err
+    extract(tiny, EXAMPLES[1:], roles=["cls"], maps="attribution", progress=False)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("probes", [0, 49])
+def test_a_wrong_number_of_probes(tiny: Encoder, sequence, probes: int):
+    with pytest.raises(InputError, match=f"^probes is {probes}: choose 1 to 48"):
+        attributed(tiny, sequence, probes)

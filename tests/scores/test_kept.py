@@ -1,0 +1,55 @@
+"""Kept maps equal those of the source and are computed only once, however often they are read."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from analysis.encoders.layout import layouts
+from analysis.encoders.models import Encoder, load_encoder
+from analysis.encoders.tap import read_layers
+from analysis.errors import InputError
+from analysis.scores.extraction import extract
+from analysis.scores.kept import Kept
+from analysis.scores.maps import Source, twin
+from analysis.texts.glue import load_examples
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Encoder:
+    return load_encoder("tiny")
+
+
+@pytest.fixture(scope="module")
+def examples():
+    return load_examples("mrpc", "bundled", "dev", 6)
+
+
+def test_scores_are_those_of_the_source_and_maps_are_made_once(tiny: Encoder, examples):
+    made: list[str] = []
+
+    def counted(encoder, batch, read, check=False):
+        made.extend(layout.id for layout in batch)
+        read_layers(encoder, batch, read, check)
+
+    kept = Kept(Source("counted", counted))
+    options = {"roles": ["window_2", "cls", "block"], "progress": False}
+    real = extract(tiny, examples, **options)
+    for budget in (2048, 100):
+        found = extract(tiny, examples, maps=kept.source, budget=budget, **options)
+        np.testing.assert_allclose(found, real, rtol=1e-4)
+    own, other = (extract(tiny, examples, maps=twin(of=of), **options) for of in (kept.source, "attention"))
+    np.testing.assert_allclose(own, other, rtol=1e-4)
+    assert sorted(made) == sorted(example.id for example in examples)
+    assert found.attrs["maps"] == "counted"
+
+
+def test_a_source_that_sees_all_sequences_first(tiny: Encoder, examples):
+    with pytest.raises(InputError, match="needs all sequences"):
+        Kept("twin").source(tiny, layouts(tiny.tokenizer, examples), lambda *_: None)
+    options = {"roles": ["window_2"], "progress": False}
+    found = extract(tiny, examples, maps=Kept("twin").source, **options)
+    xr.testing.assert_allclose(found, extract(tiny, examples, maps="twin", **options), rtol=1e-4)
+
+
+def test_rows_that_are_no_distributions_stay_so():
+    assert not Kept("effective").source.distributions

@@ -1,0 +1,216 @@
+"""Changes under interventions against sklearn, scipy and statsmodels, one intervention and one resample at a time."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import stats
+from sklearn.metrics import accuracy_score, f1_score, log_loss, matthews_corrcoef
+from statsmodels.stats.contingency_tables import mcnemar as mcnemar_of_statsmodels
+from statsmodels.stats.multitest import multipletests
+from studies import error_of
+
+from analysis.statistics.answers import METRICS, metrics_of
+from analysis.statistics.changes import BASELINE, COLUMNS, Compared, by_head, change_table, rises
+
+N, HEADS = 60, 5
+ORACLES = {
+    "accuracy": lambda labels, logits: accuracy_score(labels, logits.argmax(-1)),
+    "loss": lambda labels, logits: log_loss(labels, np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)),
+    "f1": lambda labels, logits: f1_score(labels, logits.argmax(-1), zero_division=0),
+    "matthews": lambda labels, logits: matthews_corrcoef(labels, logits.argmax(-1)),
+}
+FAST = {"resamples": 199, "permutations": 999}
+
+
+def array(values: np.ndarray, names: list[str]) -> xr.DataArray:
+    sequences = [f"dev-{number}" for number in range(values.shape[1])]
+    coordinates = {"intervention": names, "sequence": sequences, "class": range(values.shape[2])}
+    return xr.DataArray(values.astype(np.float32), coordinates, ("intervention", "sequence", "class"))
+
+
+@pytest.fixture(scope="module")
+def answers() -> tuple[xr.DataArray, np.ndarray]:
+    """Logits without and with interventions that add ever more noise; the first changes nothing."""
+    rng = np.random.default_rng(1)
+    labels = rng.integers(2, size=N)
+    base = rng.normal(0, 1, (N, 2)) + 1.5 * np.eye(2)[labels]
+    others = [base + scale * rng.normal(0, 1, (N, 2)) for scale in np.arange(HEADS)]
+    names = [BASELINE, *(f"{head // 2}-{head}" for head in range(HEADS))]
+    return array(np.stack([base, *others]), names), labels
+
+
+@pytest.mark.parametrize("metric", ORACLES)
+def test_baseline_and_change_are_those_of_sklearn(answers, metric: str):
+    logits, labels = answers
+    table = change_table(logits, labels, [metric], **FAST)
+    expected = [ORACLES[metric](labels, row.astype(float)) for row in logits.values]
+    assert list(table.columns) == COLUMNS
+    assert table["intervention"].tolist() == logits["intervention"].values.tolist()[1:]
+    assert table["baseline"].to_numpy() == pytest.approx(expected[0])
+    assert table["change"].to_numpy() == pytest.approx(np.subtract(expected[1:], expected[0]), abs=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["f1", "matthews"])
+def test_ratios_without_right_answers_are_zero(metric: str):
+    logits = np.stack([np.tile([1.0, 0.0], (6, 1)), np.tile([0.0, 1.0], (6, 1))])
+    columns = METRICS[metric].columns(logits, np.array([0, 0, 0, 1, 1, 1]))
+    found = METRICS[metric].value(columns.mean(axis=1))
+    assert found == pytest.approx([0, 2 / 3] if metric == "f1" else [0, 0])
+
+
+@pytest.mark.parametrize("metric", ORACLES)
+def test_interval_is_that_of_scipy_for_one_intervention(answers, metric: str):
+    """The paired BCa interval of scikit-learn's metric, resampled one draw after another."""
+    logits, labels = answers
+    base, other = logits.values[0].astype(float), logits.values[3].astype(float)
+
+    def change(rows: np.ndarray) -> float:
+        return round(
+            ORACLES[metric](labels[rows], other[rows]) - ORACLES[metric](labels[rows], base[rows]), 12
+        )
+
+    expected = stats.bootstrap((np.arange(N),), change, vectorized=False, n_resamples=99, rng=0)
+    row = change_table(logits, labels, [metric], resamples=99, permutations=99).iloc[2]
+    assert (row["low"], row["high"]) == pytest.approx(expected.confidence_interval, abs=1e-6)
+    assert row["low"] < row["change"] < row["high"]
+
+
+def test_accuracy_is_tested_by_exact_mcnemar(answers):
+    logits, labels = answers
+    table = change_table(logits, labels, ["accuracy"], **FAST)
+    right = logits.values.argmax(-1) == labels
+    tables = [np.histogram2d(right[0], other, bins=2)[0] for other in right[1:]]
+    expected = [mcnemar_of_statsmodels(counts, exact=True).pvalue for counts in tables]
+    assert table["p"].to_numpy() == pytest.approx(np.minimum(expected, 1))
+    assert table["p_by"].to_numpy() == pytest.approx(multipletests(table["p"], method="fdr_by")[1])
+
+
+def test_loss_is_tested_by_the_paired_t_test(answers):
+    logits, labels = answers
+    table = change_table(logits, labels, ["loss"], **FAST)
+    losses = METRICS["loss"].columns(logits.values, labels)[..., 0]
+    expected = [stats.ttest_rel(other, losses[0]).pvalue for other in losses[2:]]
+    assert table["p"].iloc[0] == 1  # changes nothing
+    assert table["p"].iloc[1:].to_numpy() == pytest.approx(expected)
+
+
+def test_swaps_of_a_mean_are_sign_flips(answers):
+    """For accuracy every swap can be tried, and the null distribution is that of the sign-flip test."""
+    logits, labels = answers
+    few = slice(0, 12)
+    compared = Compared.of("accuracy", logits.values[:1, few], logits.values[1:, few], labels[few])
+    difference = compared.difference[..., 0]
+    signs = np.array(np.meshgrid(*[[-1, 1]] * 12)).reshape(12, -1).T
+    every = np.abs(signs @ difference / 12) >= np.abs(difference.mean(0)) - 1e-12
+    null = compared.swapped(9999, 0)
+    found = (np.abs(null) >= np.abs(compared.change) - 1e-12).mean(axis=0)
+    assert found == pytest.approx(every.mean(axis=0), abs=0.02)
+
+
+@pytest.mark.parametrize("metric", ["f1", "matthews"])
+def test_swaps_trade_whole_answers(answers, metric: str):
+    logits, labels = answers
+    compared = Compared.of(metric, logits.values[:1], logits.values[1:], labels)
+    chosen = np.random.default_rng(4).integers(2, size=(3, N)) == 1  # the draws of seed 4
+    traded = [
+        [
+            ORACLES[metric](labels, np.where(draw[:, None], logits.values[0], other))
+            - ORACLES[metric](labels, np.where(draw[:, None], other, logits.values[0]))
+            for other in logits.values[1:]
+        ]
+        for draw in chosen
+    ]
+    assert compared.swapped(3, 4) == pytest.approx(np.array(traded), abs=1e-9)
+    assert compared.p(999, 0)[0] == 1  # changes nothing
+
+
+def test_no_change_has_no_interval_and_p_1(answers):
+    logits, labels = answers
+    same = change_table(logits, labels, METRICS, **FAST).groupby("metric").head(1)
+    assert (same[["change", "low", "high"]] == 0).all(axis=None)
+    assert (same["p"] == 1).all()
+    accuracy = same[same["metric"] == "accuracy"]
+    assert accuracy["least"].item() > 6 / N  # fewer than six wrong answers are never significant
+
+
+def test_a_constant_change_of_the_loss_is_exact():
+    base = np.tile([[3.0, 0.0]], (1, 8, 1))
+    table = change_table(
+        array(np.concatenate([base, base * 0]), [BASELINE, "0-0"]), np.zeros(8, int), ["loss"]
+    )
+    assert table["p"].item() == 0
+    assert table["low"].item() == table["high"].item() == pytest.approx(np.log(2) - np.log1p(np.exp(-3)))
+
+
+def test_rises_of_noise_are_within_chance_and_real_ones_are_beyond():
+    rng = np.random.default_rng(5)
+    n, heads = 300, 12
+    labels = rng.integers(2, size=n)
+    said = np.tile(labels, (1 + heads, 1))
+    said[0, :60] = 1 - said[0, :60]
+    said[1:, :60] = said[0, :60]
+    noise = rng.random((heads, n)) < 0.03
+    said[1:] = np.where(noise & (rng.random((heads, n)) < 0.5), labels, said[1:])
+    said[1:] = np.where(noise & (rng.random((heads, n)) < 0.1), 1 - labels, said[1:])
+    names = [BASELINE, *(f"0-{head}" for head in range(heads))]
+    plain = rises(array(np.eye(2)[said] * 2, names), labels, "accuracy", permutations=999)
+    assert (plain.variants, plain.beyond) == (heads, 0)
+    assert plain.low <= 0 < plain.rise < plain.high
+    said[5, :40] = labels[:40]
+    raised = rises(array(np.eye(2)[said] * 2, names), labels, "accuracy", permutations=999)
+    assert (raised.beyond, raised.largest, raised.p) == (1, "0-4", 1 / 1000)
+    assert rises(array(np.eye(2)[said] * 2, names), labels, "loss", permutations=999).largest == "0-4"
+
+
+@pytest.mark.parametrize("metric", ORACLES)
+def test_contributions_have_the_mean_and_error_of_the_change(answers, metric: str):
+    logits, labels = answers
+    compared = Compared.of(metric, logits.values[:1], logits.values[1:], labels)
+    rng = np.random.default_rng(2)
+    counts = rng.multinomial(N, np.full(N, 1 / N), 2000)
+    before, after = compared.drawn(counts)
+    assert compared.contributions.mean(axis=0) == pytest.approx(compared.change, abs=0.02)
+    error = compared.contributions.std(axis=0, ddof=1) / np.sqrt(N)
+    assert error == pytest.approx((after - before).std(axis=0), rel=0.2)
+
+
+def test_drawn_metrics_are_those_of_the_drawn_sequences(answers):
+    logits, labels = answers
+    compared = Compared.of("f1", logits.values[:1], logits.values[1:], labels)
+    rows = np.random.default_rng(3).integers(N, size=N)
+    expected = [ORACLES["f1"](labels[rows], each[rows]) for each in logits.values]
+    before, after = compared.drawn(np.bincount(rows, minlength=N))
+    assert before == pytest.approx(np.full(HEADS, expected[0]))
+    assert after == pytest.approx(expected[1:])
+
+
+def test_chance_raises_about_half_of_the_heads():
+    rng = np.random.default_rng(6)
+    labels = rng.integers(2, size=200)
+    logits = array(rng.normal(0, 1, (31, 200, 2)), [BASELINE, *(f"0-{head}" for head in range(30))])
+    found = rises(logits, labels, "accuracy", permutations=499)
+    assert 15 < found.raised_by_chance <= 30  # heads share their baseline, so that they rise together
+    assert found.p_raised > 0.01
+
+
+def test_heads_are_read_from_names():
+    table = by_head(pd.DataFrame({"intervention": ["2-11", "only 0-3"]}))
+    assert table[["layer", "head"]].to_numpy().tolist() == [[2, 11], [0, 3]]
+
+
+def test_metrics_of_tasks():
+    assert metrics_of("mrpc") == ("accuracy", "f1", "loss")
+    assert metrics_of("cola") == ("matthews", "accuracy", "loss")
+    assert "regression" in error_of(metrics_of, "sts-b")
+
+
+def test_wrong_input_ends_in_one_line(answers):
+    logits, labels = answers
+    assert "'none'" in error_of(change_table, logits[1:], labels, ["loss"])
+    assert "59 labels for 60" in error_of(change_table, logits, labels[1:], ["loss"])
+    assert "label 2 is unknown" in error_of(change_table, logits, labels + 1, ["loss"])
+    assert "'bleu'" in error_of(change_table, logits, labels, ["bleu"])
+    assert "resamples" in error_of(change_table, logits, labels, ["loss"], 0.05, 10)
+    three = array(np.zeros((2, N, 3)), [BASELINE, "0-0"])
+    assert "2 classes" in error_of(change_table, three, labels, ["f1"])

@@ -1,0 +1,120 @@
+"""Agreement against scipy and scikit-learn, and intervals that widen where runs disagree."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.metrics import cohen_kappa_score
+
+from analysis.synthesis.agreement import (
+    COLUMNS,
+    POOLED,
+    gate_agreement,
+    importance_agreement,
+    kappa,
+    kendall,
+    spearman,
+    survival_agreement,
+    within_layers,
+)
+
+LAYERS, HEADS = 3, 5
+
+
+@pytest.fixture
+def pair() -> np.ndarray:
+    """Two measures with ties, correlated."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(6, size=30)
+    return np.stack([first, first + rng.integers(5, size=30)]).astype(float)
+
+
+def test_rank_correlations_are_those_of_scipy(pair: np.ndarray):
+    assert spearman(*pair) == pytest.approx(stats.spearmanr(*pair).statistic)
+    assert kendall(*pair) == pytest.approx(stats.kendalltau(*pair).statistic)
+    stacked = np.stack([pair, pair[:, ::-1]], axis=1)
+    np.testing.assert_allclose(kendall(*stacked), [stats.kendalltau(*pair).statistic] * 2)
+    assert np.isnan(spearman(pair[0], np.ones(30)))
+    assert np.isnan(kendall(pair[0], np.ones(30)))
+
+
+def test_within_layers_ignores_what_layers_share(pair: np.ndarray):
+    first, second = pair.reshape(2, 3, 10)
+    shift = np.array([[0], [100], [50]])
+    assert within_layers(first + shift, second) == pytest.approx(within_layers(first, second - shift))
+    ranks = [np.concatenate([stats.rankdata(layer) for layer in each]) for each in (first, second)]
+    assert within_layers(first, second) == pytest.approx(stats.pearsonr(*ranks).statistic)
+
+
+def test_kappa_is_that_of_scikit_learn():
+    first, second = np.random.default_rng(0).integers(3, size=(2, 40))
+    assert kappa(first, second) == pytest.approx(cohen_kappa_score(first, second))
+    assert np.isnan(kappa(np.ones(5), np.ones(5)))
+    np.testing.assert_allclose(kappa(np.stack([first, second]), np.stack([second, second])),
+                               [cohen_kappa_score(first, second), 1])  # fmt: skip
+
+
+def heads(noise: float, tasks: int = 3) -> pd.DataFrame:
+    keys = ["task", "seed", "layer", "head"]
+    index = pd.MultiIndex.from_product([[f"task {i}" for i in range(tasks)], [0, 1], range(LAYERS), range(HEADS)],
+                                       names=keys)  # fmt: skip
+    table, rng = index.to_frame(index=False), np.random.default_rng(0)
+    first = rng.normal(size=len(table))
+    second = first + noise * rng.normal(size=len(table))
+    return table.assign(first=first, second=second, third=np.nan)
+
+
+NAMES = {"first": "ablation", "second": "importance", "third": "absent"}
+
+
+def test_importance_agreement_is_the_mean_over_runs():
+    table = heads(1.0)
+    table.loc[0, "second"] = np.nan  # one run lacks a head
+    found = importance_agreement(table, NAMES, draws=99)
+    assert list(found) == COLUMNS
+    assert set(found["second"]) == {"importance"}
+    assert found["runs"].eq(5).all()
+    assert found["heads"].eq(LAYERS * HEADS).all()
+    by_task = [
+        np.mean([stats.spearmanr(run["first"], run["second"]).statistic
+                 for _, run in task.groupby("seed") if run["second"].notna().all()])
+        for _, task in table.groupby("task")
+    ]  # fmt: skip
+    row = found.set_index("statistic").loc["spearman"]
+    assert row["value"] == pytest.approx(np.mean(by_task))
+    assert row["low"] < row["value"] < row["high"]
+
+
+def test_interval_covers_the_truth_and_narrows_with_tasks():
+    widths = {}
+    for tasks in (2, 8):
+        found = importance_agreement(heads(1.0, tasks), NAMES, draws=199).set_index("statistic")
+        assert (
+            found.loc["spearman", "low"] < 0.69 < found.loc["spearman", "high"]
+        )  # that of a normal pair with r = .71
+        widths[tasks] = found.loc["spearman", "high"] - found.loc["spearman", "low"]
+    assert widths[8] < widths[2]
+
+
+def test_survival_over_tasks():
+    survival = pd.DataFrame({"task": ["mrpc", "qqp", "qqp"], "state": ["finetuned", "finetuned", "pretrained"],
+                             "role": "local", "map": "attribution", "heads": 72, "kappa": [0.4, 0.6, 0.9],
+                             "low": [0.3, 0.5, 0.8], "high": [0.5, 0.7, 1.0]})  # fmt: skip
+    found = survival_agreement(survival, "finetuned").set_index("task")
+    assert found.loc["mrpc", "value"] == 0.4
+    pooled = found.loc[POOLED]
+    assert pooled["value"] == pytest.approx(0.5)
+    assert pooled["high"] - pooled["low"] == pytest.approx(0.2 / np.sqrt(2))
+    assert pooled["heads"] == 144
+
+
+def test_gates_of_two_seeds():
+    table = heads(0.3)
+    rng = np.random.default_rng(1)
+    classes = np.array(["facilitating", "irrelevant"])[rng.integers(2, size=len(table))]
+    parts = [table.assign(gate_seed=number, opened=table[column], closed=table[column], gate_class=classes)
+             for number, column in enumerate(("first", "second"))]  # fmt: skip
+    found = gate_agreement(pd.concat(parts), draws=99).set_index(["first", "statistic"])
+    assert found.loc[("gate class", "kappa of classes"), "value"] == pytest.approx(1)
+    assert 0.8 < found.loc[("opened", "spearman"), "value"] < 1
+    assert gate_agreement(parts[0], draws=9).empty

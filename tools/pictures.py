@@ -1,0 +1,170 @@
+"""Makes the pictures of docs/: `python tools/pictures.py explorer` or `architecture`.
+
+The first is a screenshot of the committed head explorer and needs Chromium and playwright. The second follows a bundled
+sentence through the study, with all-MiniLM-L6-v2.
+"""
+
+import argparse
+import io
+import os
+import shutil
+import sys
+import textwrap
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from analysis.encoders.models import Encoder, load_encoder  # noqa: E402
+from analysis.figures.theme import BLUE, DOUBLE, GREY, VERMILION, style  # noqa: E402
+from analysis.scores.extraction import extract, read_attention, read_sieves  # noqa: E402
+from analysis.statistics.controls import controlled_table  # noqa: E402
+from analysis.texts.examples import Example  # noqa: E402
+from analysis.texts.glue import load_examples  # noqa: E402
+from analysis.texts.syntax import Relations, parse  # noqa: E402
+
+PAGE = ROOT / "results" / "glue-minilm" / "explorer.html"
+VIEW = "#task=mrpc&state=finetuned&role=nsubj&head=3-8"
+ROLE, TAU = "dobj", 3.0
+LINE = 22  # characters
+TEXTS = 100  # sequences in the test
+LABELS = {"assigned": "published", "assigned_audited": "audited", "assigned_controlled": "controlled"}
+
+
+def explorer_picture(page: Path, width: int = 1440, height: int = 960) -> bytes:
+    """A screenshot of the head explorer as PNG, in 256 colours."""
+    from playwright.sync_api import sync_playwright
+
+    browser_path = os.environ.get("BROWSER_PATH") or shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
+        shown = browser.new_page(viewport={"width": width, "height": height}, color_scheme="light")
+        shown.goto(page.resolve().as_uri() + VIEW)
+        shown.wait_for_selector("body[data-tables]", timeout=60_000)
+        taken = shown.screenshot()
+        browser.close()
+    kept = io.BytesIO()
+    with Image.open(io.BytesIO(taken)) as image:
+        few = image.convert("RGB").quantize(
+            256, Image.Quantize.MAXCOVERAGE, kmeans=4, dither=Image.Dither.NONE
+        )
+        few.save(kept, "png", optimize=True)
+    return kept.getvalue()
+
+
+def architecture(encoder: Encoder) -> Figure:
+    """One sentence on its way from text to claim, a panel for each step, with numbers computed by the code.
+
+    The head is the one with the highest score in the role; the sentence is the short one with a score near the mean.
+    """
+    examples = load_examples("sst-2", "bundled", "dev", TEXTS, 0)
+    relations = parse(examples)
+    given = {"roles": [ROLE], "progress": False}
+    scores = extract(encoder, examples, relations, **given)
+    table = controlled_table(scores, extract(encoder, examples, relations, maps="twin", **given), TAU)
+    row = table.loc[table["mean"].idxmax()]
+    own = scores.sel(role=ROLE, layer=row["layer"], head=row["head"])
+    example = typical(examples, own)
+    layout, attention = read_attention(encoder, example)
+    sieve = read_sieves(encoder, example, relations, [ROLE])[ROLE]
+    head_map = attention[row["layer"], row["head"]]
+    style()
+    figure, panels = plt.subplots(2, 4, figsize=(DOUBLE, 3.9), layout="constrained")
+    text, tokens, sieved, mapped, score, test, label, claim = panels.flat
+    words(
+        text, "1 text", [*textwrap.wrap(f"“{example.text_a}”", LINE), "", *relation_words(example, relations)]
+    )
+    words(tokens, "2 layout", [f"{place:>2}  {token}" for place, token in enumerate(layout.tokens)])
+    matrix(sieved, f"3 sieve of {ROLE}", sieve, layout.tokens)
+    matrix(mapped, f"4 map of head {row['layer']}-{row['head']}", head_map, layout.tokens)
+    value = len(layout) * float((sieve * head_map).sum())
+    matrix(score, f"5 score = {value:.2f}", sieve * head_map, layout.tokens)
+    score.set_xlabel(f"{len(layout)} × sum of sieve × map", fontsize=6.5)
+    distribution(test, own)
+    words(label, "7 label", label_words(row))
+    counted(claim, table)
+    return figure
+
+
+def typical(examples: list[Example], scores: xr.DataArray) -> Example:
+    """From the shortest quarter of the examples with the role, the one whose score is closest to the mean of all."""
+    by_id = {example.id: example for example in examples}
+    found = scores.dropna("sequence")
+    shortest = sorted(found["sequence"].values, key=lambda name: len(by_id[name].text_a))[: len(found) // 4]
+    return by_id[min(shortest, key=lambda name: abs(float(found.sel(sequence=name)) - float(found.mean())))]
+
+
+def relation_words(example: Example, relations: Relations) -> list[str]:
+    """The relations in a text that belong to the picture's role, in words."""
+    named = [relation for relation in relations[example.id] if relation.label == ROLE]
+    spans = [(slice(*relation.dependent), slice(*relation.head)) for relation in named]
+    return [f"{example.text_a[dependent]} is {ROLE} of {example.text_a[head]}" for dependent, head in spans]
+
+
+def label_words(row: pd.Series) -> list[str]:
+    """The three labels of a head, with the numbers behind them."""
+    given = [f"{name}: {'yes' if row[column] else 'no'}" for column, name in LABELS.items()]
+    rests = [f"mean {row['mean']:.2f}, τ = {TAU:g}", f"control ({row['control']}): {row['control_mean']:.2f}"]
+    return [*given, "", *rests]
+
+
+def words(axes: Axes, title: str, lines: list[str]) -> None:
+    """A panel of text."""
+    axes.set_title(title, loc="left", fontweight="bold")
+    axes.axis("off")
+    axes.text(0, 1, "\n".join(lines), va="top", transform=axes.transAxes, fontsize=7)
+
+
+def matrix(axes: Axes, title: str, values: np.ndarray, tokens: tuple[str, ...]) -> None:
+    """A panel with a token x token matrix: rows attend to columns."""
+    axes.set_title(title, loc="left", fontweight="bold")
+    axes.imshow(values, cmap="mako_r", vmin=0, interpolation="nearest")
+    places = range(len(tokens))
+    axes.set_yticks(places, tokens, fontsize=5.5)
+    axes.set_xticks(places, tokens, fontsize=5.5, rotation=90)
+    axes.tick_params(length=0)
+
+
+def distribution(axes: Axes, scores: xr.DataArray) -> None:
+    """A panel with the scores of all sequences, their mean, a uniform head and the threshold."""
+    found = scores.values[np.isfinite(scores.values)]
+    axes.set_title("6 test", loc="left", fontweight="bold")
+    axes.hist(found, bins=15, color="0.8")
+    for place, colour, name in ((1, GREY, "uniform"), (TAU, VERMILION, "τ"), (found.mean(), BLUE, "mean")):
+        axes.axvline(place, color=colour, label=name)
+    axes.set(xlabel=f"scores of {len(found)} sequences", yticks=[])
+    axes.legend(fontsize=6)
+
+
+def counted(axes: Axes, table: pd.DataFrame) -> None:
+    """A panel with the heads that have the published label, which a claim counts."""
+    labels = table.pivot(index="layer", columns="head", values="assigned").astype(float)
+    axes.set_title("8 claim", loc="left", fontweight="bold")
+    axes.imshow(labels, cmap="mako_r", vmin=0, vmax=1, origin="lower", aspect="auto")
+    axes.set(xlabel=f"head ({int(labels.sum().sum())} of {labels.size} labelled)", ylabel="layer")
+
+
+def main() -> None:
+    """Writes the picture that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("picture", choices=["explorer", "architecture"])
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page of the head explorer")
+    options = parser.parse_args()
+    path = ROOT / "docs" / f"{options.picture}.png"
+    if options.picture == "explorer":
+        path.write_bytes(explorer_picture(options.page))
+    else:
+        architecture(load_encoder("minilm")).savefig(path, dpi=200, metadata={"Software": None})
+    print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1e3:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()
