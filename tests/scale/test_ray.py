@@ -45,6 +45,8 @@ def one_cpu() -> Iterator[None]:
     """A cluster of one CPU, the least there is: an actor that took all of it would wait for its input for ever."""
     with pytest.MonkeyPatch.context() as patched:
         patched.delenv("RAY_ADDRESS", raising=False)
+        # Ray's workers give way to all other processes (niceness 15): beside other tests they would take minutes.
+        patched.setenv("RAY_worker_niceness", "0")
         patched.setattr(ray, "init", partial(ray.init, num_cpus=1))
         with cluster() as nodes:
             assert [node["CPU"] for node in nodes] == [1]
