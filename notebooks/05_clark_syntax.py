@@ -234,6 +234,7 @@ probing = probe_table(
     [model, untrained], training, trees.words, probe_seeds, root_alignment, glove, max_tokens, probe_step
 )
 summary = over_seeds(probing.table, alpha)
+results.record_weights("probes", probing.weights)
 results.save_table(probing.table, "clark_probes")
 results.save_figure(probe_scores(probing.table, summary), "clark-T3-probes")
 

@@ -121,6 +121,8 @@ labellers = [
 ]
 sets = {"drawn": draw_maps(layouts, held_out_maps, seed + 1), "eye": eye_maps(load_encoder("minilm"))}
 quality, confusion = quality_tables(labellers, sets)
+for each in labellers:
+    results.record_weights(f"{each.name} of patterns", each.key)
 results.save_table(quality, "kovaleva_pattern_quality")
 results.save_table(confusion, "kovaleva_pattern_confusion")
 labeller = better(labellers, quality)

@@ -114,6 +114,7 @@ recipe = (batch_size, learning_rate, max_tokens, device, training_precision)
 trainer = encoder_trainer(encoder, epochs, *recipe)
 encoder_runs = plan(ENCODER, encoder_seeds, encoder_setups, encoder_probed)
 answers = joined([bags, lstms, collect(encoder_runs, sets, runs, trainer)])
+results.record_weights("niven", answers.attrs["weights"])
 Markdown(f"{answers.sizes['run']} runs; word vectors of the small models: {words.label}.")
 
 # %% [markdown]

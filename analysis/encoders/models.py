@@ -2,14 +2,14 @@
 
 import copy
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from transformers import (
     AutoModel,
@@ -28,6 +28,16 @@ from analysis.errors import InputError
 from analysis.texts.tasks import Task, task_named
 
 TINY = {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 48, "intermediate_size": 96}
+
+
+def weights_digest(model: nn.Module, absent: Collection[str] = ()) -> str:
+    """SHA-256 of all weights of a model, in order of their names, without those of the `absent` names."""
+    digest = hashlib.sha256()
+    for name, value in sorted(model.state_dict().items()):
+        if name not in absent:
+            weight = value.detach().cpu().contiguous().view(torch.uint8)
+            digest.update(name.encode() + weight.numpy().tobytes())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -69,12 +79,7 @@ class Encoder:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all weights of the checkpoint, in order of their names."""
-        digest = hashlib.sha256()
-        for name, value in sorted(self.model.state_dict().items()):
-            if name not in self.absent:
-                weight = value.detach().cpu().contiguous().view(torch.uint8)
-                digest.update(name.encode() + weight.numpy().tobytes())
-        return digest.hexdigest()
+        return weights_digest(self.model, self.absent)
 
     @property
     def provenance(self) -> dict[str, str]:

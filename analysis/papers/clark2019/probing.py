@@ -6,9 +6,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy import stats
+from torch import nn
 
 from analysis.encoders.layout import same_tokenizers
-from analysis.encoders.models import Encoder
+from analysis.encoders.models import Encoder, weights_digest
 from analysis.errors import InputError
 from analysis.papers.clark2019.dependencies import right_branching, uas
 from analysis.papers.clark2019.probes import (
@@ -31,11 +32,14 @@ COLUMNS = ["probe", "encoder", "seed", "uas", "uas_no_punct"]
 
 
 class Probing(NamedTuple):
-    """The table of all probes; the sentences left out of training and scoring; a description of the word vectors."""
+    """The table of all probes; the sentences left out of training and scoring; a description of the word vectors; a
+    digest of the weights of all probes.
+    """
 
     table: pd.DataFrame
     left_out: dict[str, dict[str, int]]
     vectors: str
+    weights: str
 
 
 def probe_table(
@@ -68,16 +72,20 @@ def probe_table(
     test = parses(encoders[0], scored, halves[1], max_tokens)
     dimension = vectors.values.shape[1]
     rows = [*_scores({RIGHT_BRANCHING: right_branching(test.words)[None]}, test, NO_ENCODER, [None])]
+    trained: list[Probe] = []
     for encoder in encoders:
         features = 2 * encoder.layers * encoder.heads
         probes: dict[str, Probe] = {ATTENTION: AttentionProbe(features, seeds)}
         for each in alignments:
             probes[_named(ATTENTION_WORDS, each)] = AttentionWordsProbe(features, dimension, seeds, each)
         rows += _trained(probes, encoder, data, test, seeds, step, progress)
+        trained += probes.values()
     probes = {_named(DISTANCES_WORDS, each): DistanceProbe(dimension, seeds, each) for each in alignments}
     rows += _trained(probes, encoders[0], data, test, seeds, step, progress, attention=False)
+    trained += probes.values()
     table = pd.DataFrame(rows, columns=COLUMNS).astype({"seed": "Int64"})
-    return Probing(table, {"training": data.left_out, "scored": test.left_out}, vectors.label)
+    left_out = {"training": data.left_out, "scored": test.left_out}
+    return Probing(table, left_out, vectors.label, weights_digest(nn.ModuleList(trained)))
 
 
 def _named(probe: str, alignment: str) -> str:

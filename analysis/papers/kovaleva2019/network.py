@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from analysis.encoders.layout import Layout
+from analysis.encoders.models import weights_digest
 from analysis.files import replacing
 from analysis.papers.kovaleva2019.drawn import LabelledMaps
 from analysis.papers.kovaleva2019.names import PATTERNS
@@ -63,8 +65,12 @@ class NetworkLabeller:
     """Labels maps with a trained network."""
 
     model: nn.Sequential
-    key: str
     name: str = "network"
+
+    @cached_property
+    def key(self) -> str:
+        """A digest of the weights, which tells networks apart."""
+        return weights_digest(self.model)
 
     @classmethod
     def fitted(
@@ -87,21 +93,21 @@ class NetworkLabeller:
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
-        return cls(model.eval(), _key(drawn, epochs, seed))
+        return cls(model.eval())
 
     @classmethod
     def kept(cls, path: Path, drawn: LabelledMaps, epochs: int = 10, seed: int = 0) -> "NetworkLabeller":
         """The network in a file if it was trained on these maps; otherwise a new one, which is saved there."""
-        key = _key(drawn, epochs, seed)
+        recipe = _recipe(drawn, epochs, seed)
         if path.exists():
             with safe_open(path, "pt") as file:
-                if (file.metadata() or {}).get("key") == key:
+                if (file.metadata() or {}).get("recipe") == recipe:
                     model = network()
                     model.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
-                    return cls(model.eval(), key)
+                    return cls(model.eval())
         found = cls.fitted(drawn, epochs, seed)
         with replacing(path) as temporary:
-            save_file(found.model.state_dict(), temporary, {"key": key})
+            save_file(found.model.state_dict(), temporary, {"recipe": recipe})
         return found
 
     def __call__(
@@ -125,7 +131,7 @@ def _batches(drawn: LabelledMaps, rng: np.random.Generator) -> Iterator[list[int
     yield from (parts[number] for number in rng.permutation(len(parts)))
 
 
-def _key(drawn: LabelledMaps, epochs: int, seed: int) -> str:
+def _recipe(drawn: LabelledMaps, epochs: int, seed: int) -> str:
     """A digest of everything that a network depends on."""
     digest = hashlib.sha256(repr((epochs, seed, drawn.patterns.tolist(), torch.__version__)).encode())
     for one in drawn.maps:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from analysis.encoders.finetuning import finetune
 from analysis.encoders.interventions import NONE, predict
-from analysis.encoders.models import Encoder, load_encoder
+from analysis.encoders.models import Encoder, load_encoder, weights_digest
 from analysis.errors import InputError
 from analysis.files import replacing
 from analysis.papers.niven2019.arguments import SETUPS, TASK, Argument, as_examples
@@ -89,13 +89,21 @@ class Sets:
         return self.doubled["test"]
 
 
-Answer = Callable[[Sequence[Argument]], Logits]  # the logits of a trained model
+Answer = Callable[[Sequence[Argument]], Logits]
+
+
+class Trained(NamedTuple):
+    """A trained model: the function that gives its logits for arguments, and the digest of its weights."""
+
+    answer: Answer
+    weights: str
 
 
 def collect(
     runs: Sequence[Run], sets: Sets, folder: Path, train: "Trainer", progress: bool = True
 ) -> xr.Dataset | None:
-    """The answers of every run on the test set: `logits` (run, point, warrant) and `train_accuracy` (run).
+    """The answers of every run on the test set: `logits` (run, point, warrant), and of each run its `train_accuracy`
+    and the digest of its `weights`.
 
     When a run ends, its answers are saved to a file of `folder` that is named after its recipe; a killed series resumes
     with the next run. Coordinates: model, setup, trained_on, seed of a run; half (original or adversarial) and label of
@@ -117,11 +125,16 @@ def collect(
 
 
 def joined(parts: Sequence[xr.Dataset | None]) -> xr.Dataset:
-    """The answers of several series of runs. Raises InputError if there are no runs at all."""
+    """The answers of several series of runs, with a digest of all their weights as an attribute.
+
+    Raises InputError if there are no runs at all.
+    """
     there = [part for part in parts if part is not None]
     if not there:
         raise InputError("there is no run: give seeds to at least one model")
-    return xr.concat(there, "run")
+    answers = xr.concat(there, "run")
+    weights = "".join(answers["weights"].values.tolist())
+    return answers.assign_attrs(weights=hashlib.sha256(weights.encode()).hexdigest())
 
 
 @dataclass(frozen=True)
@@ -131,7 +144,7 @@ class Trainer:
     `make` receives the folder in which a run may keep a checkpoint.
     """
 
-    make: Callable[[Run, Sets, Path], Answer]
+    make: Callable[[Run, Sets, Path], Trained]
     about: Mapping[str, Any]
 
     def place(self, run: Run, sets: Sets, folder: Path) -> Path:
@@ -143,7 +156,7 @@ class Trainer:
 
 def _made(run: Run, sets: Sets, train: Trainer, path: Path) -> xr.Dataset:
     """Trains a run and collects its answers; a repeated input is computed once."""
-    answer = train.make(run, sets, path)
+    answer, weights = train.make(run, sets, path)
     learnt = sets.trained_on(run)["train"]
     right = _asked(answer, learnt, run.setup).argmax(1) == [each.label for each in learnt]
     halves = [DOUBLED if each.id.endswith(ADVERSARIAL) else ORIGINAL for each in sets.test]
@@ -151,6 +164,7 @@ def _made(run: Run, sets: Sets, train: Trainer, path: Path) -> xr.Dataset:
         {
             "logits": (("point", "warrant"), _asked(answer, sets.test, run.setup)),
             "train_accuracy": float(right.mean()),
+            "weights": weights,
         },
         {
             "point": [each.id for each in sets.test],
@@ -171,8 +185,8 @@ def _asked(answer: Answer, arguments: Sequence[Argument], setup: str) -> Logits:
 
 def _kept(path: Path, make: Callable[[], xr.Dataset]) -> xr.Dataset:
     try:
-        return xr.load_dataset(path, engine="h5netcdf")
-    except (OSError, ValueError, KeyError):  # missing or damaged
+        return xr.load_dataset(path, engine="h5netcdf")[["logits", "train_accuracy", "weights"]]
+    except (OSError, ValueError, KeyError):  # missing, damaged, or of a time when weights were not kept
         made = make()
     with replacing(path) as temporary:
         temporary.write_bytes(made.to_netcdf(engine="h5netcdf"))
@@ -188,14 +202,14 @@ def small_trainer(words: Vocabulary, epochs: int, hidden: int | None = None) -> 
         "versions": torch.__version__,
     }
 
-    def make(run: Run, sets: Sets, folder: Path) -> Answer:
+    def make(run: Run, sets: Sets, folder: Path) -> Trained:
         def read(arguments: Sequence[Argument]):
             return points(arguments, run.setup, words.words, joined=run.model == BAG)
 
         made = recipe(run.model, run.setup, run.trained_on, epochs, hidden)
         splits = sets.trained_on(run)
         model = fit(read(splits["train"]), read(splits["dev"]), words.vectors, made, run.seed)
-        return lambda arguments: answers(model, read(arguments))
+        return Trained(lambda arguments: answers(model, read(arguments)), weights_digest(model))
 
     return Trainer(make, about)
 
@@ -219,7 +233,7 @@ def encoder_trainer(
     about = {**options, "weights": load_encoder(name).digest, "epochs": dict(epochs), "versions": versions,
              "device": device, "precision": precision}  # fmt: skip
 
-    def make(run: Run, sets: Sets, folder: Path) -> Answer:
+    def make(run: Run, sets: Sets, folder: Path) -> Trained:
         splits = sets.trained_on(run)
         train, dev = (as_examples(splits[split], run.setup) for split in ("train", "dev"))
         finetune(
@@ -238,7 +252,7 @@ def encoder_trainer(
                 .values
             )
 
-        return answer
+        return Trained(answer, encoder.digest)
 
     return Trainer(make, about)
 

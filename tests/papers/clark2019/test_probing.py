@@ -36,6 +36,9 @@ def test_table(words):
     assert found.left_out["scored"]["too long"] == 0
     again = probe_table([encoder], words["train"], words["dev"], **options)
     assert again.table.to_csv() == found.table.to_csv()
+    assert again.weights == found.weights
+    other = probe_table([encoder], words["train"], words["dev"], **options | {"seeds": [3, 5]})
+    assert other.weights != found.weights
 
 
 def test_nothing_to_train():

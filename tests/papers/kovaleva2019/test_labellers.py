@@ -81,6 +81,7 @@ def test_network_learns_and_is_kept(drawn, tmp_path):
     assert (found == drawn.patterns).mean() > 0.5
     again = NetworkLabeller.kept(tmp_path / "network.safetensors", drawn, epochs=12)
     assert again.key == network.key
+    assert NetworkLabeller.fitted(drawn, epochs=0).key != network.key
     assert all(
         torch.equal(*pair) for pair in zip(network.model.parameters(), again.model.parameters(), strict=True)
     )

@@ -12,6 +12,7 @@ from analysis.papers.niven2019.published import BAG, ENCODER
 from analysis.papers.niven2019.runs import (
     Run,
     Sets,
+    Trained,
     Trainer,
     collect,
     encoder_trainer,
@@ -32,7 +33,8 @@ def counting(made: list[Run], value: float = 1.0) -> Trainer:
 
     def make(run: Run, sets: Sets, folder: Path):
         made.append(run)
-        return lambda arguments: np.tile([[0.0, value]], (len(arguments), 1)).astype(np.float32)
+        logits = np.array([[0.0, value]], np.float32)
+        return Trained(lambda arguments: np.tile(logits, (len(arguments), 1)), f"{run.name} {value}")
 
     return Trainer(make, {"value": value})
 
@@ -75,6 +77,16 @@ def test_answers_know_their_points(sets: Sets, tmp_path: Path):
     assert (answers["half"].values == "original").sum() == 16
     labels = [each.label for each in sets.original["train"]]
     assert answers["train_accuracy"].values.tolist() == [np.mean(labels)]
+
+
+def test_all_weights_have_one_digest(sets: Sets, tmp_path: Path):
+    runs = plan(BAG, [0, 1], ["W"], [])
+    digests = [
+        joined([collect(some, sets, tmp_path, counting([], value), progress=False)]).attrs["weights"]
+        for some, value in ((runs, 1.0), (runs, 1.0), (runs, 2.0), (runs[:1], 1.0))
+    ]
+    assert digests[0] == digests[1]
+    assert len({*digests}) == 3
 
 
 def test_nothing_to_run(sets: Sets, tmp_path: Path):
