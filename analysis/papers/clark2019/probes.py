@@ -142,9 +142,8 @@ class AttentionWordsProbe(Probe):
         weights.append(other @ exchanged[:, None])
         # The weights of every position, for all seeds, times the attention of its pairs:
         # (batch, position, position, 3 times seeds).
-        bias, of_dependent, of_candidate = (seen.attention @ torch.cat(weights).movedim(0, -1)).chunk(
-            3, dim=-1
-        )
+        weighed = seen.attention @ torch.cat(weights).movedim(0, -1)
+        bias, of_dependent, of_candidate = weighed.chunk(3, dim=-1)
         logits = bias + of_dependent * paired[:, None, :, None] + of_candidate.transpose(1, 2)
         return with_root(logits.movedim(-1, 0), self.root, seen)
 
