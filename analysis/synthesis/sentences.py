@@ -63,11 +63,11 @@ def roles_against_random(table: pd.DataFrame, alpha: float = 0.05, label: str = 
     if tested.empty:
         return f"No role's set by the {label} label can be held against random sets."
     said = [f"{row.role} ({row.excess:+.2f} nats)" for row in more.itertuples()]
-    others = [row.role for row in tested[tested["p_holm"] >= alpha].itertuples()]
     tasks = counted(int(tested["tasks"].max()), "task")
-    text = f"Switching off all heads of a role ({label} label, up to {tasks}) costs more than random sets of as many "
-    text += f"heads of the same layers for {listed(said)} of {len(tested)} roles (Holm, level {alpha:g})"
-    return f"{text}; it does not, measurably, for {listed(others)}." if others else f"{text}."
+    return (
+        f"Switching off all heads of a role ({label} label, up to {tasks}) costs more than switching off random sets "
+        f"of as many heads of the same layers for {listed(said)} of {len(tested)} roles (Holm, level {alpha:g})."
+    )
 
 
 def foretold(table: pd.DataFrame) -> str:
@@ -81,11 +81,11 @@ def foretold(table: pd.DataFrame) -> str:
     first = alone.iloc[0]
     less = "more" if first["estimate"] > 0 else "less"
     return (
-        f"Together the role scores foretell {row['share']:.0%} of the variance between heads of a layer in what their "
-        f"removal costs; heads dealt anew within layers give {row['share_shuffled']:.0%} on average "
+        f"Heads of a layer differ in what their removal costs: all role scores together explain {row['share']:.0%} of "
+        f"this variance, scores shuffled within layers {row['share_shuffled']:.0%} on average "
         f"(p = {row['p_permutation']:.2g}). Alone, {listed(alone.loc[alone['p_holm'] < 0.05, 'term'])} of {len(alone)} "
-        f"roles foretell some of it (permutation, Holm); {first['term']} does most, {first['share']:.0%}: heads with "
-        f"higher scores cost {less}."
+        f"roles beat shuffled scores (permutation, Holm); {first['term']} explains most, {first['share']:.0%}: heads "
+        f"with higher scores cost {less}."
     )
 
 
@@ -198,8 +198,8 @@ def _answer(regression: pd.DataFrame, found: pd.DataFrame) -> str:
     share = "single heads were not switched off"
     if pd.notna(row["share"]):
         share = (
-            f"role scores foretell {row['share']:.0%} of the differences in cost between heads of a layer, "
-            f"where shuffled heads give {row['share_shuffled']:.0%} (p = {row['p_permutation']:.2g})"
+            f"role scores explain {row['share']:.0%} of the differences in cost between heads of a layer, "
+            f"shuffled scores {row['share_shuffled']:.0%} (p = {row['p_permutation']:.2g})"
         )
     more = listed(tested.loc[tested["p_holm"] < 0.05, "role"])
     return (
@@ -229,6 +229,6 @@ def _reach(table: pd.DataFrame, encoder: str) -> str:
         number = counted(table.groupby(["task", "seed"]).ngroups, "fine-tuned encoder")
         runs = f" of {len(table[HEAD].drop_duplicates())} heads, {number}"
     return (
-        f"All of this is about one encoder{runs}: {encoder}; intervals cover other sequences and fine-tuning runs of "
+        f"All of this is about one encoder{runs} ({encoder}); intervals cover other sequences and fine-tuning runs of "
         "the same recipe, not another encoder, other tasks or another language."
     )

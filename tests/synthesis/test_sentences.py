@@ -31,10 +31,10 @@ def test_overview_is_five_sentences_of_the_numbers():
     assert said[0].startswith(
         "Of 5 claims in two groups (papers and synthesis), 2 hold, 1 do not hold, 1 are undecided"
     )
-    assert "foretell 10% of the differences" in said[2]
+    assert "explain 10% of the differences" in said[2]
     assert "for local, syntactic" in said[2]
     assert "a median kappa of 0.80 (attribution)" in said[3]
-    assert "20 heads, 4 fine-tuned encoders: minilm: a sentence encoder" in said[4]
+    assert "20 heads, 4 fine-tuned encoders (minilm: a sentence encoder);" in said[4]
     assert all(text.count(". ") == 0 and text.endswith(".") for text in said)
 
 
@@ -47,8 +47,10 @@ def test_overview_where_the_synthesis_has_not_run():
 
 def test_highlights_answer_the_question():
     (line,) = sentences.highlights(EVERY)
-    assert line.startswith("Do roles foretell what matters? Together the role scores foretell 10%")
-    assert "heads dealt anew within layers give 4%" in line
+    assert line.startswith(
+        "Do roles foretell what matters? Heads of a layer differ in what their removal costs: all "
+    )
+    assert "together explain 10% of this variance, scores shuffled within layers 4% on average" in line
 
 
 def test_what_was_measured():
@@ -64,13 +66,13 @@ def test_sets_in_words():
     assert "of 9 roles" in said
     none = sentences.roles_against_random(made_sets(p=0.2))
     assert "for none of 9 roles" in none
-    assert "it does not, measurably, for local" in none
 
 
 def test_regression_in_words():
     said = sentences.foretold(made_regression())
     assert (
-        "Alone, local of 10 roles foretell some of it (permutation, Holm); local does most, 5%: heads" in said
+        "Alone, local of 10 roles beat shuffled scores (permutation, Holm); local explains most, 5%: heads"
+        in said
     )
     assert said.endswith("heads with higher scores cost more.")
     assert sentences.foretold(made_regression(float("nan"))).startswith("Heads were not removed one by one")
