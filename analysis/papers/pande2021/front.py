@@ -10,8 +10,8 @@ from analysis.papers.pande2021.sentences import changed_most, resting_attention
 
 RULES = ["published", "audited", "controlled"]
 CONTROLS = {
-    "uniform": "the heads with uniform attention",
-    "random weights": "those of an encoder with random weights",
+    "uniform": "heads with uniform attention",
+    "random weights": "heads of an encoder with random weights",
 }
 
 
@@ -43,12 +43,12 @@ def block_under_control(controls: pd.DataFrame, tasks: Sequence[str]) -> str:
     heads = block[(block["control"] == "heads") & (block["state"] == "finetuned") & block["task"].isin(tasks)]
     published, audited, controlled = heads[RULES].sum().astype(int)
     others = block[block["control"].isin(CONTROLS)].replace({"control": CONTROLS}).set_index("control")
-    given = listed(f"{int(row['published'])} of {name}" for name, row in others.iterrows())
+    given = listed(f"{int(row['published'])} {name}" for name, row in others.iterrows())
     left = f"only {controlled} beat" if controlled else "none beats"
     return (
-        f"Block fails its control: over the tasks the published rule labels {published} heads and the audit {audited}, "
-        f"but {left} a head that spreads rows of the same entropy evenly. On {others['task'].iloc[0]} alone the "
-        f"published rule labels {given}."
+        f"The block role fails its control: over all tasks the published rule labels {published} heads and the audited "
+        f"rule {audited}, but {left} a head that spreads rows of the same entropy evenly. On "
+        f"{others['task'].iloc[0]} alone the published rule also labels {given}."
     )
 
 

@@ -21,14 +21,13 @@ CONTROLS = pd.DataFrame(
 
 def test_block_under_control():
     said = block_under_control(CONTROLS, ["mrpc", "qnli"])
-    assert "labels 23 heads and the audit 20, but only 3 beat" in said
+    assert "labels 23 heads and the audited rule 20, but only 3 beat" in said
     assert (
-        "On mrpc alone the published rule labels 71 of the heads with uniform attention and 69 of those"
-        in said
+        "On mrpc alone the published rule also labels 71 heads with uniform attention and 69 heads of" in said
     )
     none = CONTROLS.assign(controlled=0)
     assert "but none beats a head" in block_under_control(none, ["mrpc", "qnli"])
-    assert "labels 5 heads and the audit 4, but only 2" in block_under_control(CONTROLS, ["qnli"])
+    assert "labels 5 heads and the audited rule 4, but only 2" in block_under_control(CONTROLS, ["qnli"])
 
 
 class Tables:
@@ -49,7 +48,7 @@ def test_one_highlight_each():
     changes = pd.DataFrame({"layer": [0, 1, 2], "difference": [0.1, -0.9, 0.2]})
     claims = pd.DataFrame({"encoder": ["tiny: a test"]})
     said = highlights(Tables(masses=masses, controls=CONTROLS, change_mrpc=changes, claims=claims))
-    assert [line.split(" ")[0] for line in said] == ["Before", "Block", "Layer"]
+    assert [line.split(" ")[0] for line in said] == ["Before", "The", "Layer"]
     assert "(a test)" in said[0]
     assert "[CLS] up to 20% (layer 2, mrpc)" in said[0]
     assert said[2].startswith("Layer 1 changes most")
