@@ -91,14 +91,15 @@ def made_regression(share: float = 0.1) -> pd.DataFrame:
     """A regression in which only the first role predicts something."""
     rows = [
         {"model": "alone", "term": role, "estimate": 0.1, "low": -0.1, "high": 0.3, "share": 0.05,
-         "p_holm": 0.01 if number == 0 else 0.5, "null_mixed": 0.03, "null_permutation": 0.05, "null_low": 0.03,
-         "null_high": 0.07}
+         "runs": 4, "p_holm": 0.01 if number == 0 else 0.5, "null_mixed": 0.03, "null_permutation": 0.05,
+         "null_low": 0.03, "null_high": 0.07}
         for number, role in enumerate(CONTROLS)
     ]  # fmt: skip
     local = {"model": "together", "term": "local", "estimate": 0.2, "low": 0.1, "high": 0.3}
     every = {
         "model": "together",
         "term": ALL_ROLES,
+        "runs": 3,
         "share": share,
         "share_shuffled": 0.04,
         "p_permutation": 0.002,

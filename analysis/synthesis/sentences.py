@@ -79,18 +79,27 @@ def foretold(table: pd.DataFrame) -> str:
         )
     alone = table[table["model"] == "alone"].dropna(subset="share").sort_values("share", ascending=False)
     first = alone.iloc[0]
-    less = "more" if first["estimate"] > 0 else "less"
+    direction = f": heads with higher scores cost {'more' if first['estimate'] > 0 else 'less'}"
     return (
-        f"Heads of a layer differ in what their removal costs: all role scores together explain {row['share']:.0%} of "
-        f"this variance, scores shuffled within layers {row['share_shuffled']:.0%} on average "
-        f"(p = {row['p_permutation']:.2g}). Alone, {listed(alone.loc[alone['p_holm'] < 0.05, 'term'])} of {len(alone)} "
-        f"roles beat shuffled scores (permutation, Holm); {first['term']} explains most, {first['share']:.0%}: heads "
-        f"with higher scores cost {less}."
+        f"Heads of a layer differ in what their removal costs. {_jointly(table, row)} of this variance, scores "
+        f"shuffled within layers {row['share_shuffled']:.0%} on average (p = {row['p_permutation']:.2g}). Alone, "
+        f"{listed(alone.loc[alone['p_holm'] < 0.05, 'term'])} of {len(alone)} roles beat shuffled scores (permutation, "
+        f"Holm); {first['term']} explains most, {first['share']:.0%}{direction if first['p_holm'] < 0.05 else ''}."
+    )
+
+
+def _jointly(table: pd.DataFrame, row: pd.Series) -> str:
+    """Which roles explain how much together, and in how many of the fine-tuned encoders that have any of them."""
+    terms = table.loc[(table["model"] == "together") & (table["term"] != ALL_ROLES), "term"]
+    runs = f"{row['runs']:.0f} of {table['runs'].max():.0f} fine-tuned encoders"
+    return (
+        f"The scores of {listed(terms)} together (in the {runs} whose texts have all of them) explain "
+        f"{row['share']:.0%}"
     )
 
 
 def nulls(table: pd.DataFrame) -> str:
-    """How often the tests reject shuffled scores."""
+    """How often the tests reject shuffled scores, and for which roles the mixed model does so too often."""
     rows = table.dropna(subset="null_mixed")
     if rows.empty:
         return "No role could be tested."
@@ -99,9 +108,15 @@ def nulls(table: pd.DataFrame) -> str:
         for name, column in (("the permutation test", "null_permutation"), ("the mixed model", "null_mixed"))
     ]
     low, high = rows["null_low"].min(), rows["null_high"].max()
+    bold = rows.loc[rows["null_mixed"] > rows["null_high"], "term"]
+    trust = (
+        f" The mixed model finds too many for {listed(bold)}: their intervals are too narrow, and the permutation test "
+        "decides."
+    )
     return (
-        f"Of scores that were dealt anew to the heads of each layer, {ranges[0]} and {ranges[1]} are found significant "
-        f"at 5 %, depending on the role; a test of that size gives {low:.1%} to {high:.1%} in so many shuffles."
+        f"Of scores that were shuffled within layers, {ranges[0]} and {ranges[1]} are found significant at 5 %, "
+        f"depending on the role; a test of that size finds {low:.1%} to {high:.1%} in so many shuffles."
+        f"{trust if len(bold) else ''}"
     )
 
 
@@ -148,7 +163,7 @@ def roles_survive(table: pd.DataFrame) -> str:
         kept = group[group["low"] > 0.6]["role"].tolist()
         lost = group[group["high"] < 0.2]["role"].tolist()
         clear = f"{listed(kept)} clearly keep their heads (kappa above .6), {listed(lost)} clearly do not (below .2)"
-        parts.append(f"on {other} {clear}")
+        parts.append(f"on {other.replace('_', ' ')} {clear}")
     return f"Of the roles found on attention, {'; '.join(parts)}."
 
 
@@ -163,12 +178,13 @@ def highlights(results: SavedTables) -> list[str]:
 
 
 def overview(results: SavedTables, claims: Mapping[str, pd.DataFrame], encoder: str) -> list[str]:
-    """What the whole study found for this encoder, and how far this generalises, in five sentences."""
+    """What the whole study found for this encoder, and how far this generalises, in five sentences.
+
+    Three if the synthesis has not run.
+    """
     names = ("atlas", "synthesis_sets", "synthesis_regression", "synthesis_agreement")
     table, found, regression, agreements = (results.claims(name) for name in names)
-    middle = (
-        [_labels(table), _answer(regression, found), _methods(agreements)] if len(found) else [NOT_RUN] * 3
-    )
+    middle = [_labels(table), _answer(regression, found), _methods(agreements)] if len(found) else [NOT_RUN]
     return [_verdicts(claims), *middle, _reach(table, encoder)]
 
 
@@ -197,9 +213,10 @@ def _answer(regression: pd.DataFrame, found: pd.DataFrame) -> str:
     ].dropna(subset="p")
     share = "single heads were not switched off"
     if pd.notna(row["share"]):
+        jointly = _jointly(regression, row)
         share = (
-            f"role scores explain {row['share']:.0%} of the differences in cost between heads of a layer, "
-            f"shuffled scores {row['share_shuffled']:.0%} (p = {row['p_permutation']:.2g})"
+            f"{jointly[0].lower()}{jointly[1:]} of the differences in cost between heads of a layer, shuffled scores "
+            f"{row['share_shuffled']:.0%} (p = {row['p_permutation']:.2g})"
         )
     more = listed(tested.loc[tested["p_holm"] < 0.05, "role"])
     return (
@@ -213,7 +230,8 @@ def _methods(agreements: pd.DataFrame) -> str:
     same = pairs.loc[pairs["statistic"] == "spearman", "value"]
     rows = agreements[(agreements["kind"] == ACROSS_MAPS) & (agreements["task"] == POOLED)]
     means = listed(
-        f"{value:.2f} ({other})" for other, value in rows.groupby("second")["value"].median().items()
+        f"{value:.2f} ({other.replace('_', ' ')})"
+        for other, value in rows.groupby("second")["value"].median().items()
     )
     orders = f"order heads with a rank correlation of {same.iloc[0]:.2f}" if len(same) else NOT_TOGETHER
     kept = f"agree with a median kappa of {means}" if len(rows) else "were not compared"
@@ -229,6 +247,6 @@ def _reach(table: pd.DataFrame, encoder: str) -> str:
         number = counted(table.groupby(["task", "seed"]).ngroups, "fine-tuned encoder")
         runs = f" of {len(table[HEAD].drop_duplicates())} heads, {number}"
     return (
-        f"All of this is about one encoder{runs} ({encoder}); intervals cover other sequences and fine-tuning runs of "
-        "the same recipe, not another encoder, other tasks or another language."
+        f"All of this is about one encoder{runs} ({encoder}); intervals cover other sequences and, where a claim "
+        "has several fine-tuning runs, other runs of the same recipe, but no other encoder, task or language."
     )

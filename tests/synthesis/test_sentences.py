@@ -31,6 +31,10 @@ def test_overview_is_five_sentences_of_the_numbers():
     assert said[0].startswith(
         "Of 5 claims in two groups (papers and synthesis), 2 hold, 1 do not hold, 1 are undecided"
     )
+    assert (
+        "the scores of local together (in the 3 of 4 fine-tuned encoders whose texts have all of them)"
+        in said[2]
+    )
     assert "explain 10% of the differences" in said[2]
     assert "for local, syntactic" in said[2]
     assert "a median kappa of 0.80 (attribution)" in said[3]
@@ -40,17 +44,17 @@ def test_overview_is_five_sentences_of_the_numbers():
 
 def test_overview_where_the_synthesis_has_not_run():
     said = sentences.overview(Saved(), CLAIMS, "minilm")
-    assert len(said) == 5
-    assert said[1:4] == [sentences.NOT_RUN] * 3
+    assert len(said) == 3
+    assert said[1] == sentences.NOT_RUN
     assert sentences.highlights(Saved()) == []
 
 
 def test_highlights_answer_the_question():
     (line,) = sentences.highlights(EVERY)
     assert line.startswith(
-        "Do roles foretell what matters? Heads of a layer differ in what their removal costs: all "
+        "Do roles foretell what matters? Heads of a layer differ in what their removal costs. The "
     )
-    assert "together explain 10% of this variance, scores shuffled within layers 4% on average" in line
+    assert "explain 10% of this variance, scores shuffled within layers 4% on average" in line
 
 
 def test_what_was_measured():
@@ -75,6 +79,15 @@ def test_regression_in_words():
         in said
     )
     assert said.endswith("heads with higher scores cost more.")
+    unsure = sentences.foretold(made_regression().assign(p_holm=0.5))
+    assert unsure.endswith(
+        "Alone, none of 10 roles beat shuffled scores (permutation, Holm); local explains most, 5%."
+    )
+    bold = made_regression().assign(
+        null_mixed=lambda table: table["null_mixed"].where(table["term"] != "block", 0.2)
+    )
+    assert "The mixed model finds too many for block: their intervals" in sentences.nulls(bold)
+    assert "too many" not in sentences.nulls(made_regression())
     assert sentences.foretold(made_regression(float("nan"))).startswith("Heads were not removed one by one")
     assert "the permutation test 5.0% to 5.0% and the mixed model 3.0% to 3.0%" in sentences.nulls(
         made_regression()
