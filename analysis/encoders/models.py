@@ -43,6 +43,7 @@ def weights_digest(model: nn.Module, absent: Collection[str] = ()) -> str:
 @dataclass(frozen=True)
 class Encoder:
     """A BERT-like encoder with its tokenizer.
+
     `model` is the encoder alone or with a head (see `load_encoder`). `absent` names weights that are missing from the
     checkpoint and random here; attention does not depend on them.
     """

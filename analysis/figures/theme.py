@@ -1,4 +1,4 @@
-"""The look of every figure: page widths, colours and marks of the roles, axes of layers and heads."""
+"""The look of every figure: page widths, marks of the roles, axes of layers and heads."""
 
 import math
 import sys

@@ -38,13 +38,13 @@ def attributions(
 ) -> Callable[..., None]:
     """Reads, layer by layer, maps of how much each head's output at a token depends on every input token.
 
-    Entry (j, i) is the Frobenius norm of the derivative of the head's output at token j, before the output
-    projection, with respect to the hidden state of token i at `start` (see `head_outputs`; `layers` gives local
-    attribution, with respect to each layer's own input); every row is divided by its sum. The norm is estimated from
-    derivatives in the direction of `probes` orthogonal random vectors, which are the same for all tokens of a sequence
-    and depend on `seed` and the id of the sequence. With as many probes as the width of the hidden states (or None) the
-    norm is exact. Each sequence runs alone, so that nothing depends on the batch. Computed in float32. Source: Pascual
-    2021 (gradient attribution of a head's output to the input tokens); norm and estimator are this study's own choice.
+    Entry (j, i) says how strongly the head's output at token j, before the output projection, changes when the hidden
+    state of token i at `start` changes: the Frobenius norm of the derivative, divided by the sum of its row. With
+    `start` `layers` it is the input of the layer itself (local attribution; see `head_outputs`). The norm is estimated
+    from `probes` orthogonal random directions, which are the same for all tokens of a sequence and depend on `seed` and
+    the id of the sequence. With as many probes as the width of the hidden states (or None) it is exact. Each sequence
+    runs alone, so that nothing depends on the batch. Computed in float32. Source: Pascual 2021 (gradient attribution of
+    a head's output to the input tokens); norm and estimator are this study's own choice.
     """
 
     def read_attribution(

@@ -22,12 +22,12 @@ NO_ENTROPIES = np.zeros((0, 0, 0), np.float32)
 
 
 class Packed(NamedTuple):
-    """The sieves of a padded batch as arrays, one group per form; the axis `role` holds the roles of that form.
+    """The sieves of a padded batch as arrays, one block of fields per form; the axis `role` holds the roles of a form.
 
-    Columns: the attention to every token from the `rows` of a group (all rows, or those of one text); `weighed` groups
-    first multiply rows by their entropy; a role sums its `columns` over the groups. Bands: the diagonals `steps`
-    positions after the main one; sequences of the same kind share their weights. Rectangles: cells (row, column); the
-    cells of sequence b start at `starts[b]`. Full: any weights.
+    Columns: a group adds up some `rows` of the attention (all, or those of one text); `weighed` groups first multiply
+    rows by their entropy; a role then adds up its `columns`. Bands: the diagonals `steps` positions after the main one;
+    sequences of one length share their weights. Rectangles: single cells (row, column) of word pairs; those of sequence
+    b start at `starts[b]`. Full: any weights.
     """
 
     entropy: bool  # whether any form needs the entropies of rows

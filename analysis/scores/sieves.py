@@ -1,8 +1,9 @@
 """Attention sieves: which token pairs count for a role, as T x T weights that sum to 1.
 
-A sieve is a function of the layout and the word pairs of one sequence. In its matrix W, all rows (query tokens) with a
-sieve have the same weight, and so have the positions within a row. The sieve bias score of a map A is T * sum(W * A),
-and a head with uniform attention scores exactly 1 (Pande 2021). If the role is absent from a sequence, the function
+A sieve is a function of the layout and the word pairs of one sequence. In its matrix W, every row (query token) that
+counts has the same weight, and so has every marked token of a row. The sieve bias score of a map A is T * sum(W * A)
+(Pande 2021). A head with uniform attention scores 1, except for block, whose rows are weighted by their entropy, and
+for the windows of the released code. If the role is absent from a sequence, the function
 returns None. A new role is a new function with the decorator `sieve`.
 """
 
@@ -57,9 +58,7 @@ class Sieve:
 SIEVES: dict[str, Sieve] = {}
 
 
-def sieve(
-    name: str, entropy: bool = False, bank: bool = False, by_length: bool = False
-) -> Callable[[Function], Function]:
+def sieve(name: str, bank: bool = False, by_length: bool = False) -> Callable[[Function], Function]:
     """A decorator that registers a sieve under the name of a role and replaces an earlier one of that name.
 
     `bank` adds it to the elementary sieves, which `extract` scores by default; `by_length` says that the sieve depends
@@ -70,7 +69,7 @@ def sieve(
         raise InputError(f"{name!r} is a relation of Universal Dependencies: give the sieve another name")
 
     def register(function: Function) -> Function:
-        SIEVES[name] = Sieve(function, entropy, bank, by_length)
+        SIEVES[name] = Sieve(function, bank=bank, by_length=by_length)
         return function
 
     return register

@@ -19,11 +19,11 @@ PADDING = KINDS
 
 @dataclass(frozen=True)
 class Places:
-    """Numbers the cells of maps: cells with the same number share one value of a profile.
+    """Gives every cell of a map a number; the cells with one number are averaged into one value of a profile.
 
-    Rows of word pieces, of [CLS] and of [SEP] are separate. In each, word pieces have one place for every offset that
-    occurs in sequences of up to `longest` tokens; [CLS] has one place and [SEP] another, whatever the offset. The last
-    place holds padding and longer offsets.
+    Rows of word pieces, of [CLS] and of [SEP] have numbers of their own. Within a row, word pieces are numbered by
+    their distance, for sequences of up to `longest` tokens; [CLS] has one number and [SEP] another, at any distance.
+    The last number is for padding and for longer distances.
     """
 
     longest: int

@@ -155,30 +155,30 @@ class Compared(NamedTuple):
         return np.concatenate(parts)
 
 
-def least_changes(
-    compared: Compared, alpha: float = 0.05, power: float = POWER
-) -> Float[np.ndarray, " variant"]:
-    """The least loss that the paired test at level `alpha` finds with this power in so many sequences.
+def least_changes(compared: Compared, alpha: float = 0.05) -> Float[np.ndarray, " variant"]:
+    """The least loss that the paired test at level `alpha` finds with power POWER in so many sequences.
 
-    For accuracy that of the exact McNemar test, where answers are put right as often as the rarer of the two ways they
-    changed here, and put wrong more often. For F1 and Matthews the same loss of right answers, of either class in its
-    share. For the loss (nats) that of the paired t test with the observed standard deviation.
+    For accuracy: of the answers that an intervention puts right and those that it puts wrong, take the smaller number,
+    and assume that so many are put right again; the result is the least loss that the exact McNemar test then finds.
+    For F1 and Matthews the same loss of right answers, of either class in its share. For the loss (nats) that of the
+    paired t test with the observed standard deviation.
     """
     n = len(compared.base)
     if compared.metric == LOSS:
-        return least_effect(n, alpha, power) * compared.difference[..., 0].std(axis=0, ddof=1)
+        return least_effect(n, alpha, POWER) * compared.difference[..., 0].std(axis=0, ddof=1)
     rarer = np.minimum(*compared.discordant())
-    found = np.array([least_accuracy(int(count), n, alpha, power) for count in rarer])
+    found = np.array([least_accuracy(int(count), n, alpha) for count in rarer])
     return found if compared.metric == "accuracy" else found * _per_right_answer(compared)
 
 
 class Rises(NamedTuple):
-    """How many removals raise the score, beside what swaps of answers give.
+    """How many removals raise the score, compared with swapped answers.
 
-    `raised`: interventions whose change is above 0; `raised_by_chance`: the 1 - alpha quantile of that number over
-    swaps; `p_raised`: the share of swaps with as many. `largest` names the intervention whose rise is largest over its
-    standard deviation in the swaps; `rise` is its change, `low` and `high` the ends of its simultaneous interval, `p`
-    the share of swaps that hold so large a rise anywhere. `beyond`: interventions whose interval lies above 0.
+    `raised`: removals whose change is above 0; `raised_by_chance`: the 1 - alpha quantile of that number over swaps;
+    `p_raised`: the share of swaps with at least as many. `largest` names the removal that stands out most from chance:
+    its rise, divided by the standard deviation of its changes over swaps, is the largest. `rise` is its change, `low`
+    and `high` are the ends of its simultaneous interval, `p` is its family-wise p. `beyond`: removals whose interval
+    lies above 0.
     """
 
     variants: int

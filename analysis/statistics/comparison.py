@@ -72,9 +72,10 @@ def sign_flip(
     """Two-sided sign-flip p of mean difference = 0 in each column; NaN if fewer than two units have a value.
 
     All columns share the flips of sequences or of whole clusters; a missing difference counts as 0. If there are more
-    flips than `permutations`, a random sample is tried, and no p is below 2 / (1 + permutations). Benjamini and
-    Yekutieli over m heads then reject only if about 2 m (1 + 1/2 + ... + 1/m) / (1 + permutations) / alpha of them have
-    this least p. Assumes differences that are symmetric about their mean.
+    flips than `permutations`, a random sample is tried, and no p is below 2 / (1 + permutations). After correction over
+    m heads (Benjamini and Yekutieli), heads can then be rejected only if many reach this lowest p: about
+    2 m (1 + 1/2 + ... + 1/m) / (1 + permutations) / alpha of them. Assumes differences that are
+    symmetric about their mean.
     """
     frame = pd.DataFrame(difference)
     totals = frame.groupby(frame.index if clusters is None else clusters).sum(min_count=1)

@@ -113,9 +113,10 @@ def role_table(
     BCa interval; above is the proportion of sequences with score > tau; p_holm, p_bh and p_by correct the t p over the
     heads of a role. status is "tested", or "untestable: " and the reason. All take the sample standard deviation.
 
-    assigned_audited is p_by < `alpha` and lower_bootstrap_t > `tau`, <NA> unless tested. It needs both: the t p is too
-    small for left-skewed scores, which the bootstrap-t corrects in part; but a resampled p is at least
-    1 / (1 + `resamples`), and BY requires p < `alpha` / (144 * 5.55) = 0.00006 of a single head among 144.
+    assigned_audited is p_by < `alpha` and lower_bootstrap_t > `tau`, <NA> unless tested. Neither condition is enough.
+    The t test is too generous for left-skewed scores; the bootstrap bound corrects a part of this. The bootstrap cannot
+    replace the t test: its p is never below 1 / (1 + `resamples`), and for a single head among 144 BY asks for
+    p < `alpha` / (144 * 5.55) = 0.00006.
 
     The bootstrap draws and `minimum` counts the `unit`: "sequence", or "cluster", the coordinate that is equal for
     sequences that share a text; t intervals and corrected p then take the cluster-robust error with clusters - 1

@@ -21,8 +21,8 @@ FORM = "write study: {paper: NAME, after: [NOTEBOOK, ...]} below 'jupyter:'"
 class Header(NamedTuple):
     """The paper of a notebook, and the notebooks it needs.
 
-    `after` maps each of them to the values of `task` or `state` for which it is needed; without values, it is needed
-    for all. A notebook that is `last` needs every notebook before it in the reading order.
+    `after` maps each of these to the runs that need it: {task: mrpc} means the runs with that task, nothing means all.
+    A notebook that is `last` needs every notebook before it in the reading order.
     """
 
     paper: str | None = None

@@ -189,9 +189,9 @@ def by_sentence(whole: Document) -> list[Document]:
     return parts
 
 
-def words_that_fit(pieces: Int[np.ndarray, " word"], tokens: int = LIMIT, special: int = 2) -> int:
-    """The number of first words that fit in `tokens` word pieces, `special` of which are [CLS] and [SEP].
+def words_that_fit(pieces: Int[np.ndarray, " word"], tokens: int = LIMIT) -> int:
+    """The number of first words that fit in `tokens` word pieces, two of which are [CLS] and [SEP].
 
     `pieces` is the number of word pieces of each word; the result is a limit for `truncated`.
     """
-    return int(np.searchsorted(np.cumsum(pieces), tokens - special, side="right"))
+    return int(np.searchsorted(np.cumsum(pieces), tokens - 2, side="right"))

@@ -81,7 +81,7 @@ class Corpus:
             for number, (place, content) in _readable(path, own):
                 row = FileRow(path, f"{path}, {form.unit} {place}", content)
                 yield _example(f"{name}-{number}", row, form, self.columns)
-            before += next(counted) - 1  # zip has drawn one number more than there are rows
+            before += next(counted) - 1  # zip took a number before it found that the rows had ended
 
 
 def open_corpus(path: str | Path, columns: Sequence[str] = ("text",)) -> Corpus:

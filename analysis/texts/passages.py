@@ -65,11 +65,10 @@ def load_passages(
     tokenizer: "PreTrainedTokenizerBase",
     max_tokens: int = 128,
     unit: str = "paragraph",
-    split: str = "dev",
 ) -> list[Example]:
     """`n` passages of two texts each in random order from the documents of a source; all if there are no more.
 
-    `source` is `bundled` (generated documents of the `split`), `hub` (Wikipedia of the Hugging Face Hub, streamed,
+    `source` is `bundled` (generated documents), `hub` (Wikipedia of the Hugging Face Hub, streamed,
     one passage an article), a CoNLL-U file (`# newdoc` and `# newpar`), or a text file in the form of WikiText. No
     passage has more than `max_tokens` tokens of this tokenizer (special tokens included). `unit` is "paragraph", as in
     the article, or "sentence", as in the released code. Raises InputError for sources that cannot be read or hold no
@@ -82,7 +81,7 @@ def load_passages(
     if n is not None and n < 1:
         raise InputError(f"n is {n}: ask for at least 1 passage, or for all with null")
     budget = max_tokens - tokenizer.num_special_tokens_to_add(pair=True)
-    found = (chunks(document, tokenizer, budget, unit) for document in documents(source, n, seed, split))
+    found = (chunks(document, tokenizer, budget, unit) for document in documents(source, n, seed))
     rng = Random(seed)
     if source == "hub":
         drawn = (rng.choice(part) for part in found if part)
@@ -96,12 +95,12 @@ def load_passages(
     return kept
 
 
-def documents(source: str | Path, n: int | None, seed: int, split: str = "dev") -> Iterable[Article]:
+def documents(source: str | Path, n: int | None, seed: int) -> Iterable[Article]:
     """The documents of a source of `load_passages`, for `n` passages."""
     if source == "bundled":
         from analysis.texts.bundled.documents import generate_documents  # other sources do not need it
 
-        text = generate_documents(BUNDLED_SIZE if n is None else n, split, seed)
+        text = generate_documents(BUNDLED_SIZE if n is None else n, "dev", seed)
         return conllu_documents(parse_conllu(text, "bundled documents"), "bundled")
     if source == "hub":
         if n is None:
