@@ -2,10 +2,11 @@
 
     python benchmarks/explorer.py [--repeats 5] [--sentences 3]
 
-Pages have the same content as in the study: role tables of four tasks and two states, with random numbers, and
-attention of all-MiniLM-L6-v2 on bundled sentences, for its 6 x 12 heads and for 12 x 12 (its maps twice, the second
-time with noise), in one state and in two. Times are milliseconds in the browser: until the page is ready, and from a
-click or a choice until the change is painted. Results go to benchmarks/results/ and, as a table, to the screen.
+Pages have what those of the study have: role tables of four tasks and two states, with random numbers, the other
+committed tables of glue-minilm, and attention of all-MiniLM-L6-v2 on bundled sentences. They are made for its 6 x 12
+heads and for 12 x 12 (its tables twice, and its maps twice, the second time with noise), in one state and in two. Times
+are milliseconds in the browser: until the page is ready, and from a click or a choice until the change is painted.
+Over 6 MB, the longest sentences are left out. Results go to benchmarks/results/ and, as a table, to the screen.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
@@ -28,11 +30,14 @@ from analysis.encoders.models import load_encoder  # noqa: E402
 from analysis.explorer.packing import Sentence, illustrative, pack, packed_attention, unpacked_attention  # noqa: E402
 from analysis.explorer.view import HeadView, explorer  # noqa: E402
 from analysis.statistics.roles import RELATIONS, ROLES  # noqa: E402
+from analysis.study.front_page import paper_titles  # noqa: E402
+from analysis.study.results import Results  # noqa: E402
 from analysis.texts.glue import load_examples  # noqa: E402
 from analysis.texts.syntax import parse  # noqa: E402
 from benchmarks.timing import report  # noqa: E402
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+PROFILE, LAYERS = "glue-minilm", 6
 TASKS, STATES = ("mrpc", "qqp", "sst-2", "qnli"), ("pretrained", "finetuned")
 PAINTED = """(change) => new Promise((resolve) => {
   const started = performance.now();
@@ -74,10 +79,23 @@ def in_state(sentence: Sentence, state: str) -> Sentence:
     return {**sentence, "scores": scores, "attention": {state: sentence["attention"][STATES[0]]}}
 
 
+def committed(copies: int) -> dict[str, pd.DataFrame]:
+    """The committed tables; those of heads `copies` times, for an encoder of as many times more layers."""
+    results = Results(PROFILE)
+    tables = {name: results.load_table(name) for name in results.table_names()}
+    for name, table in tables.items():
+        if "layer" in table and "head" in table:
+            parts = [table.assign(layer=table["layer"] + LAYERS * copy) for copy in range(copies)]
+            tables[name] = pd.concat(parts, ignore_index=True)
+    return tables
+
+
 def page_of(sentences: list[Sentence], states: Iterable[str]) -> HeadView:
-    """The page of these sentences in the given states, with role tables for all of them."""
-    tables = role_tables(sentences[0]["layers"], sentences[0]["heads"], TASKS, STATES, ROLES)
-    return explorer(tables, [in_state(sentence, state) for state in states for sentence in sentences])
+    """The page of these sentences in the given states, with role tables for all of them and the committed tables."""
+    layers, heads = sentences[0]["layers"], sentences[0]["heads"]
+    packed = [in_state(sentence, state) for state in states for sentence in sentences]
+    tables = role_tables(layers, heads, TASKS, STATES, ROLES)
+    return explorer(tables, packed, others=committed(layers // LAYERS), papers=paper_titles())
 
 
 def measured(browser, path: Path, repeats: int, heads: int) -> dict[str, float]:

@@ -45,6 +45,8 @@ device = "cpu"
 precision = "float32"
 
 # %%
+from pathlib import Path
+
 import pandas as pd
 from IPython.display import Markdown
 
@@ -201,7 +203,8 @@ finding(sentences.shares(shares))
 # The largest attention between a frame element and the word that evokes the frame, mean over sentences. The released code
 # lets the element attend to the target and pairs their pieces one by one; the text speaks of attention from the target to
 # the element. Both directions stand here, as released and with all pairs. The control moves the same arrangement of tokens
-# through the sentence; a dot marks heads that give the link more (permutation test, adjusted over heads).
+# through the sentence; a dot marks heads that give the link more (permutation test, adjusted over heads). With
+# `frames="bundled"` there are no frames: the links join the verbs of bundled sentences to their subjects and objects.
 
 # %%
 links = read_links(frames, frame_sentences, seed)
@@ -212,14 +215,14 @@ results.save_figure(link_maps(linked, kovaleva("heads"), alpha), "kovaleva-F3-li
 
 # %%
 finding(
-    f"{sentences.links(linked, alpha)} {len(links) - sum(left_out.values())} sentences from {frames.split('/')[-1]}."
+    f"{sentences.links(linked, alpha)} {len(links) - sum(left_out.values())} sentences from {Path(frames).name}."
 )
 
 # %% [markdown]
 # ## Figure 6. Attention to features
 #
 # The mean attention of all tokens to the most attended word piece of a feature. The released code counts a sequence
-# without the feature as 0 and finds words by their spelling; the table has that too (mode `faithful`).
+# without the feature as 0 (except negation) and finds words by their spelling; the table has that too (mode `faithful`).
 
 # %%
 features = feature_table(readings)

@@ -86,8 +86,8 @@ for name, table in (tables | {"survival": survival}).items():
 # ## One sentence on four maps
 #
 # Three heads of the pre-trained encoder: the strongest for the next token among the first layers, the strongest for special
-# tokens in the middle, and a broad one at the end. The sequence is the first of the bundled corpus with more tokens than a
-# value vector has entries: on shorter ones effective attention is attention.
+# tokens in the middle, and a broad one at the end. The sequence is the first of the bundled corpus with a few tokens more
+# than a value vector has entries, or else the longest: on shorter ones effective attention is attention.
 
 # %%
 heads = exemplars(tables["patterns"].query("state == 'pretrained' and task == @tasks[0]"))
@@ -195,7 +195,8 @@ delimiters.pivot(index=["task", "state", "role"], columns="map", values="heads")
 checked = short_layouts(
     model, load_examples("sst-2", "bundled", "dev", 60, seed), validated_pieces, validated, seed
 )
-validation = validation_table(model, checked, validated_probes, seed)
+counts = sorted({*validated_probes, probes} - {None})
+validation = validation_table(model, checked, counts, seed)
 results.save_table(validation, "pascual_validation")
 validation.groupby(["compared", "probes"], sort=False, dropna=False).mean().drop(
     columns=["layer"]

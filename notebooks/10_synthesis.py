@@ -21,7 +21,7 @@
 # %% tags=["parameters"]
 profile = "offline"
 tasks = ["mrpc", "qqp", "sst-2", "qnli"]  # that the atlas has rows of
-model_tasks = ["qqp"]  # that heads are switched off and gates are learnt on
+model_tasks = ["qqp"]  # whose heads are switched off and gates learnt; only those of `tasks` enter the atlas
 encoder = "minilm"
 checkpoint = None  # fine-tuned checkpoints instead of ours, {task} and {seed} are filled in
 source = "bundled"
@@ -123,7 +123,7 @@ needs().style.hide().set_properties(**{"text-align": "left", "vertical-align": "
 
 # %%
 dev = {t: load_examples(t, source, "dev", set_n, seed) for t in model_tasks}
-found = {t: role_sets(saved[f"roles-{t}-finetuned"], t) for t in model_tasks}
+found = {t: role_sets(results.load_table(f"roles-{t}-finetuned"), t) for t in model_tasks}
 width = {t: encoders[t].heads for t in model_tasks}
 off = {t: interventions(found[t], width[t], random_sets, seed) for t in model_tasks}
 told = {"batch_size": sequences_at_once, "max_tokens": max_tokens, "cache": kept}

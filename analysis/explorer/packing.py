@@ -99,12 +99,6 @@ def packed_mask(mask: Bool[np.ndarray, "token token"]) -> str:
     return b64encode(np.packbits(mask).tobytes()).decode()
 
 
-def unpacked_mask(text: str, length: int) -> Bool[np.ndarray, "token token"]:
-    """The mask of a sequence of `length` tokens from the text that `packed_mask` made."""
-    bits = np.unpackbits(np.frombuffer(b64decode(text), np.uint8), count=length * length)
-    return bits.reshape(length, length).astype(bool)
-
-
 def merged(sentences: Iterable[Sentence]) -> list[Sentence]:
     """One entry per sentence, with the scores and the attention of all states in which it was packed.
 

@@ -53,8 +53,9 @@ def fitted(payload: Mapping[str, Any], limit: int) -> dict[str, Any]:
     """
     kept = sorted(payload["sentences"], key=lambda sentence: len(sentence["tokens"]))
     named = [{"id": sentence["id"], "tokens": len(sentence["tokens"])} for sentence in kept]
-    empty = len(rendered({**payload, "sentences": [], "left_out": named}))
-    sizes = {sentence["id"]: len(compact_json(sentence).replace("<", r"\u003c")) + 1 for sentence in kept}
+    empty = len(rendered({**payload, "sentences": [], "left_out": named}).encode())
+    written = {sentence["id"]: compact_json(sentence).replace("<", r"\u003c") for sentence in kept}
+    sizes = {name: len(text.encode()) + 1 for name, text in written.items()}
     if empty > limit:
         raise InputError(f"the page takes {empty:,} bytes without any sentence: limit is {limit:,}, raise it")
     while kept and empty + sum(sizes[sentence["id"]] for sentence in kept) > limit:

@@ -73,6 +73,7 @@ function readAddress() {
     else if (name === "sentence" && value !== view.sentence) Object.assign(view, { sentence: value, token: null });
     else view[name] = value;
   }
+  view.token = tokenShown(view);
 }
 
 function writeAddress() {
@@ -84,7 +85,12 @@ function writeAddress() {
   history.replaceState(null, "", `#${parts}`);
 }
 
-// What hangs on a part: a task has its own sentences, a sentence its own tokens.
+// The token of a view that can be chosen: none if it is hidden.
+function tokenShown({ sentence, token, special }) {
+  return token !== null && !special && sentenceOf(sentence)?.text[token] < 0 ? null : token;
+}
+
+// What hangs on a part: a task has its own sentences, a sentence its own tokens; a hidden token is not chosen.
 function settled(part) {
   const next = { ...view, ...part };
   if (next.task !== view.task && !sentencesOf(next.task).some((sentence) => sentence.id === next.sentence)) {
@@ -95,6 +101,7 @@ function settled(part) {
     if (task in data.scores) next.task = task;
     next.token = null;
   }
+  next.token = tokenShown(next);
   return next;
 }
 

@@ -18,7 +18,7 @@ from analysis.encoders.tap import Read, read_layers
 from analysis.errors import InputError
 
 PROBES = 8
-MEMORY = 200e6  # bytes that the derivatives of one call may use
+MEMORY = 200e6  # bytes that the derivatives of one call may use; a single derivative may need more
 # Besides the output of every layer, a derivative holds this many numbers per token and unit of width (WIDTHS), and
 # per token, head and token attended to (MAPS). Measured on MiniLM at 16 to 53 tokens.
 WIDTHS, MAPS = 28, 16

@@ -57,9 +57,9 @@ class Kept:
         """Computes and keeps the maps of the sequences that have none yet."""
         missing = [layout for layout in batch if layout.id not in self.maps]
         layers: list[Tensor] = []
-        self.sequences += missing
         if missing:
             source(encoder, missing, lambda _, maps, *__: layers.append(maps), check)
         for number, layout in enumerate(missing):
             size = len(layout)
             self.maps[layout.id] = torch.stack([maps[number, :, :size, :size] for maps in layers])
+            self.sequences.append(layout)

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from analysis.encoders.derivatives import LAYERS, POST_LN
+from analysis.encoders.derivatives import LAYERS, POST_LN, PRE_LN
 from analysis.encoders.layout import Layout
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import Attention, Read, read_layers, uniform_rows
@@ -134,7 +134,14 @@ def shuffled(seed: int = 0, of: str | ReadMaps = "attention") -> Source:
         rows = attention.gather(2, order[:, None, :, None].expand_as(attention))
         return rows.gather(3, order[:, None, None, :].expand_as(attention))
 
-    return changed(shuffle, of, f"shuffled({seed})" if seed else "shuffled")
+    return changed(shuffle, of, _control_name("shuffled", of, [str(seed)] if seed else []))
+
+
+def _control_name(name: str, of: str | ReadMaps, given: Sequence[str] = ()) -> str:
+    """The name of a control with what was `given`, and with the maps it was made from unless they are attention."""
+    source = find_source(of).name
+    described = [*given, *([f"of={source}"] if source != "attention" else [])]
+    return f"{name}({', '.join(described)})" if described else name
 
 
 def _order(layout: Layout, size: int, seed: int) -> Int[np.ndarray, "token"]:
@@ -159,7 +166,7 @@ def twin(of: str | ReadMaps = "attention") -> Source:
         ready = source.prepared(encoder, sequences, budget, progress)
         return profile(encoder, sequences, ready, budget, progress, source.distributions).read
 
-    return Source("twin", _unprepared, prepare, source.distributions)
+    return Source(_control_name("twin", source), _unprepared, prepare, source.distributions)
 
 
 def _unprepared(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
@@ -187,7 +194,7 @@ def spread(of: str | ReadMaps = "attention") -> Source:
         return read_spread
 
     prepare = source.prepare and (lambda *sequences: spreading(source.prepared(*sequences)))
-    return Source("spread", spreading(source), prepare, source.distributions)
+    return Source(_control_name("spread", source), spreading(source), prepare, source.distributions)
 
 
 def attribution(probes: int | None = PROBES, seed: int = 0, input_point: str = POST_LN) -> Source:
@@ -195,8 +202,10 @@ def attribution(probes: int | None = PROBES, seed: int = 0, input_point: str = P
 
     `probes` random directions estimate each entry; None computes it exactly. `input_point` is post_ln or pre_ln: the
     sum of the embeddings after or before its normalisation. The name of the source lists other values than
-    the defaults.
+    the defaults. Raises InputError for another input point.
     """
+    if input_point not in (POST_LN, PRE_LN):
+        raise InputError(f"input_point is {input_point!r}: choose {POST_LN} or {PRE_LN}")
     changes = {"input_point": input_point} if input_point != POST_LN else {}
     return _attribution("attribution", probes, seed, input_point, changes)
 

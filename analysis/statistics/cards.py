@@ -1,6 +1,6 @@
 """Single heads: the values of one head in all tables, and the heads that show a role most, without a threshold."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
@@ -8,6 +8,8 @@ from analysis.errors import InputError
 from analysis.statistics.roles import HEAD, LABELS
 
 STATUS = "_status"
+BESIDE = ("seed", "gate_seed", "normalised")  # columns without text that a row is about too
+OUTCOMES = ("task", "control", "status", "change", "gate_class")  # columns of text that a row is not about
 CARD = ["table", "about", "quantity", "value", "rank", "heads"]
 RULES = {name: label for label, name in LABELS.items()}
 RANKING = ["role", "rank", *HEAD, "tasks", "mean", "control_mean", "beyond", *RULES]
@@ -17,16 +19,29 @@ def head_card(tables: Mapping[str, pd.DataFrame], task: str, layer: int, head: i
     """Every value of one head in the tables: table, about, quantity, value, rank, heads; a row per value.
 
     `tables` maps names to tables; tables without the columns layer and head do not count, and of a table with a column
-    `task` only the rows of `task` do. `about` joins the text columns of a row, such as state and role. A table with
-    columns <quantity>_status, such as the atlas of heads, is about its seeds and gives the status in the place of a
-    missing value. `rank` is the place of a number in its column among the `heads` with the same `about`, 1 for the
-    highest. Raises InputError if no table has the head.
+    `task` only the rows of `task` do. `about` joins the seeds and the text columns of a row, such as state and role. A
+    table with columns <quantity>_status, such as the atlas of heads, is about its seeds alone and gives the status in
+    the place of a missing value. `rank` is the place of a number in its column among the `heads` with the same `about`,
+    1 for the highest. Raises InputError if no table has the head.
     """
     parts = [_of_table(table, task, layer, head).assign(table=name) for name, table in tables.items()]
     card = pd.concat([part for part in parts if len(part)] or [pd.DataFrame(columns=CARD)], ignore_index=True)
     if card.empty:
-        raise InputError(f"no table has layer {layer}, head {head} of task {task!r}: see what they hold")
+        raise InputError(
+            f"no table has layer {layer}, head {head} of task {task!r}: choose from {_held(tables.values())}"
+        )
     return card[CARD]
+
+
+def _held(tables: Iterable[pd.DataFrame]) -> str:
+    """The layers, heads and tasks that tables of heads have, in words."""
+    of_heads = [table for table in tables if {*HEAD} <= {*table.columns}]
+    parts = []
+    for name in (*HEAD, "task"):
+        columns = [table[name].dropna().convert_dtypes() for table in of_heads if name in table]
+        found = sorted({value for column in columns for value in column})
+        parts.append(f"{name}s {', '.join(map(str, found)) or 'none'}")
+    return "; ".join(parts)
 
 
 def _of_table(table: pd.DataFrame, task: str, layer: int, head: int) -> pd.DataFrame:
@@ -35,8 +50,8 @@ def _of_table(table: pd.DataFrame, task: str, layer: int, head: int) -> pd.DataF
         return pd.DataFrame(columns=CARD)
     chosen = table[table["task"] == task] if "task" in table else table
     statuses = [name for name in chosen if name.endswith(STATUS)]
-    keys = _keys(chosen) if not statuses else [name for name in ("seed",) if name in chosen]
-    about = chosen[keys].astype(str).agg(", ".join, axis=1) if keys else pd.Series("", chosen.index)
+    keys = [name for name in chosen if name in BESIDE or (not statuses and _is_key(name, chosen[name]))]
+    about = chosen[keys].map(str).agg(", ".join, axis=1) if keys else pd.Series("", chosen.index)
     values = chosen.drop(columns=[*keys, *statuses, *HEAD, "task"], errors="ignore")
     own = (chosen["layer"] == layer) & (chosen["head"] == head)
     if not own.any():
@@ -55,10 +70,9 @@ def _of_table(table: pd.DataFrame, task: str, layer: int, head: int) -> pd.DataF
     return pd.concat(parts).sort_values("place", kind="stable").astype({"rank": "Int64", "heads": "Int64"})
 
 
-def _keys(table: pd.DataFrame) -> list[str]:
-    """The columns that say what a row is about."""
-    others = ("task", "control", "status", "change")
-    return [name for name in table if _is_text(table[name]) and name not in others]
+def _is_key(name: str, column: pd.Series) -> bool:
+    """Whether a column of text says what a row is about."""
+    return _is_text(column) and name not in OUTCOMES
 
 
 def _status_of(quantity: str, statuses: list[str]) -> list[str]:
@@ -68,11 +82,16 @@ def _status_of(quantity: str, statuses: list[str]) -> list[str]:
 
 
 def _is_text(column: pd.Series) -> bool:
-    return not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column))
+    return not (_is_label(column) or _is_number(column))
 
 
 def _is_number(column: pd.Series) -> bool:
-    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+    return pd.api.types.is_numeric_dtype(column) and not _is_label(column)
+
+
+def _is_label(column: pd.Series) -> bool:
+    """Whether a column has only True, False and missing values, whatever its type."""
+    return pd.api.types.infer_dtype(column, skipna=True) == "boolean" or pd.api.types.is_bool_dtype(column)
 
 
 def ranking(table: pd.DataFrame, top: int = 3) -> pd.DataFrame:

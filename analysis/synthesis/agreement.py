@@ -72,9 +72,9 @@ def importance_agreement(
 ) -> pd.DataFrame:
     """COLUMNS for each pair of `measures` (column of the atlas, its name) and each of STATISTICS, kind "importance".
 
-    value: mean over the runs (task and seed) in which both measures exist for all heads; low, high: 95 % interval from
-    resampling tasks, and within every task the heads of each layer. With one task, the interval does not cover other
-    tasks. Pairs that no run has are left out.
+    value: mean over tasks of the mean over a task's runs (its seeds) in which both measures exist for all heads; low,
+    high: 95 % interval from resampling tasks, and within every run the heads of each layer, anew for each run. With one
+    task, the interval does not cover other tasks. Pairs that no run has are left out.
     """
     grids = {column: _grids(table, column) for column in measures}
     rng, parts = np.random.default_rng(seed), []
@@ -122,7 +122,8 @@ def survival_agreement(survival: pd.DataFrame | None, state: str) -> pd.DataFram
     without a table.
 
     `survival` has task, state, role, map, heads, kappa, low, high, on the same sequences for both maps. Rows for the
-    mean over tasks follow; its interval treats the tasks as independent estimates with normal errors.
+    mean over tasks follow; its interval treats the tasks as independent estimates with normal errors. `heads` counts
+    the heads that have the role on the other map, over all tasks in the rows of the mean.
     """
     if survival is None:
         return pd.DataFrame(columns=COLUMNS)

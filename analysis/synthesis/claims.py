@@ -53,7 +53,8 @@ CLAIMS = (
         statement="roles found on attention hold on attribution",
         source=SOURCE,
         definition="Cohen's kappa of the labels on attention and on attribution over heads, mean over tasks, for each "
-        "coarse role that has one: at least .6 (substantial, after Landis and Koch 1977) for every role. n: heads.",
+        "coarse role that has one: at least .6 (substantial, after Landis and Koch 1977) for every role. n: heads that "
+        "have the role on attribution, in all tasks.",
         published="",
         function=partial(findings.survive, other="attribution"),
         relation=">=",
@@ -65,7 +66,9 @@ CLAIMS = (
         shown="{:.0f} layers without",
         statement="positional roles persist in all layers",
         source=SOURCE,
-        definition="Layers in which no head is local on attribution: none in any task. n: layers.",
+        definition="Layers in which no head is local on attribution: none in any task. The interval is "
+        "one-sided: drawing the heads of a layer anew can only lose labelled ones, so it never lies below the count. "
+        "n: layers.",
         published="",
         function=partial(findings.layers_without, role="local"),
         relation="<=",
@@ -78,7 +81,8 @@ CLAIMS = (
         shown="{:.0f} layers without",
         statement="syntactic roles do not persist in all layers",
         source=SOURCE,
-        definition="Layers in which no head is syntactic on attribution: at least one in every task. n: layers.",
+        definition="Layers in which no head is syntactic on attribution: at least one in every task. The interval is "
+        "one-sided, as that of S4a: one such layer in every task is enough. n: layers.",
         published="",
         function=partial(findings.layers_without, role="syntactic"),
         relation=">=",
@@ -104,7 +108,7 @@ CLAIMS = (
         statement="heads that interfere have no role",
         source=SOURCE,
         definition="Share of the heads that interfere in both gate seeds with a role other than a delimiter's: at most "
-        "10 %; at least 5 such heads are needed. n: heads of all tasks.",
+        "10 %, with an exact binomial interval; at least 5 such heads are needed. n: heads of all tasks.",
         published="",
         function=findings.interfering_with_role,
         relation="<=",

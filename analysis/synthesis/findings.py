@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy import stats
 
 from analysis.figures.words import counted
 from analysis.statistics.measures import drawn_measures, with_limits
@@ -77,7 +78,7 @@ def agree(tables: Tables, first: str, second: str) -> Finding:
 
 
 def survive(tables: Tables, other: str) -> Finding:
-    """S3: kappa of the labels of each coarse role between attention and another map."""
+    """S3: kappa of the labels of each coarse role between attention and another map; n: heads labelled on that map."""
     table = tables.agreement
     rows = None if table is None else table[(table["second"] == other) & table["role"].isin(COARSE)]
     rows = (
@@ -97,7 +98,7 @@ def survive(tables: Tables, other: str) -> Finding:
 
 
 def layers_without(tables: Tables, role: str, source: str = "attribution") -> Finding:
-    """S4: layers in which no head has a role on a map, in every task."""
+    """S4: layers in which no head has a role on a map, in every task; no limit lies below the count."""
     labels = {} if tables.atlas is None else _labels(tables, role, source)
     if not labels:
         return untestable(f"roles on {source} were not measured")
@@ -121,14 +122,17 @@ def _labels(tables: Tables, role: str, source: str) -> dict[str, np.ndarray]:
 
 
 def _lacking(grid: np.ndarray) -> np.ndarray:
-    """The number of layers without a labelled head: in the sample, then with the heads of every layer resampled."""
+    """The number of layers without a labelled head: in the sample, then with the heads of every layer resampled.
+
+    A layer without a labelled head stays without one, so no draw has fewer such layers than the sample.
+    """
     order = np.random.default_rng(0).integers(grid.shape[1], size=(DRAWS, *grid.shape))
     drawn = np.take_along_axis(grid[None], order, axis=2)
     return np.concatenate([[(~grid.any(axis=1)).sum()], (~drawn.any(axis=2)).sum(axis=1)]).astype(float)
 
 
 def interfering_with_role(tables: Tables) -> Finding:
-    """S6: the share of interfering heads that have a role other than a delimiter's."""
+    """S6: the share of interfering heads that have a role other than a delimiter's, with exact binomial limits."""
     classes = None if tables.atlas is None else tables.atlas.dropna(subset="gate_class")
     if classes is None or classes.empty:
         return untestable("no gates were learnt")
@@ -136,11 +140,11 @@ def interfering_with_role(tables: Tables) -> Finding:
     chosen = (classes["gate_class"] == "interfering").to_numpy()
     if chosen.sum() < LEAST:
         return untestable(f"{chosen.sum()} heads interfere in both gate seeds; at least {LEAST} are needed")
-    drawn = np.random.default_rng(0).binomial(chosen.sum(), held[chosen].mean(), DRAWS) / chosen.sum()
-    measures = drawn_measures({"": np.append(held[chosen].mean(), drawn)})
+    exact = stats.binomtest(int(held[chosen].sum()), int(chosen.sum())).proportion_ci()
+    known = with_limits([""], [held[chosen].mean()], [exact.low], [exact.high])
     value = f"{held[chosen].sum()} of {chosen.sum()} interfering heads"
     others = "no other heads" if chosen.all() else f"of all other heads {held[~chosen].mean():.0%}"
-    return Finding(value, int(chosen.sum()), measures, control=others)
+    return Finding(value, int(chosen.sum()), *known, control=others)
 
 
 def heads_with_role(table: pd.DataFrame, label: str = "audited") -> pd.Series:

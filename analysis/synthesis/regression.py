@@ -72,8 +72,9 @@ def mixed_model(table: pd.DataFrame, roles: Sequence[str]) -> pd.DataFrame:
 
     `table` is that of `standardised`. Layers are levels; random effects are the task, the run (task and seed) and the
     head. A head is the same in all runs: without its random effect, the model would reject shuffled scores far too
-    often. Estimates are standard deviations of the change per standard deviation of log(1 + score); intervals are at
-    95 %.
+    often. With it, the model still rejects them too often for several roles (`null_rates` tells which); the intervals
+    are too narrow there, and the permutation test decides. Estimates are standard deviations of the change per standard
+    deviation of log(1 + score); intervals are meant for 95 %.
     """
     data = table.rename(columns={role: f"role_{number}" for number, role in enumerate(roles)})
     names = [f"role_{number}" for number in range(len(roles))]

@@ -2,9 +2,11 @@
 
 import os
 import shutil
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from headtables import ROLES, TASKS, other_tables, role_tables
@@ -44,6 +46,17 @@ def sentences(tiny: Encoder) -> list[Sentence]:
         examples = load_examples(task, "bundled", "dev", 2, 0)
         found += pack(tiny, examples, parse(examples), ROLES, "pretrained", task)
     return found
+
+
+@pytest.fixture(scope="session")
+def unpacked_mask() -> Callable[[str, int], np.ndarray]:
+    """Reads the mask of a sequence of some length from the text that `packed_mask` made."""
+
+    def unpacked(text: str, length: int) -> np.ndarray:
+        bits = np.unpackbits(np.frombuffer(b64decode(text), np.uint8), count=length * length)
+        return bits.reshape(length, length).astype(bool)
+
+    return unpacked
 
 
 @pytest.fixture(scope="session")

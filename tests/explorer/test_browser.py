@@ -119,6 +119,16 @@ def test_tokens_by_keyboard(visit, study_page, sentences):
     assert text_of(page, "#words").startswith("On average")
 
 
+@pytest.mark.parametrize("address", ["token=0", "token=0&special=off"])
+def test_a_hidden_token_is_not_chosen(visit, study_page, address):
+    page = visit(study_page, f"#task=mrpc&state=pretrained&{address}").ready().page
+    if "special" not in address:
+        page.keyboard.press("h")
+    expect(page).to_have_url(re.compile("special=off"))
+    expect(page).not_to_have_url(re.compile("token="))
+    expect(page.locator("#words")).to_contain_text("On average")
+
+
 def test_everything_is_reached_by_tab(visit, study_page):
     page = visit(study_page).ready().page
     reached = set()

@@ -14,7 +14,6 @@ from analysis.explorer.packing import (
     quantised,
     restored,
     unpacked_attention,
-    unpacked_mask,
 )
 from analysis.scores.extraction import extract, read_attention, read_sieves
 from analysis.texts.examples import Example, Relation
@@ -57,7 +56,7 @@ def test_attention_is_that_of_the_encoder(tiny, examples, packed):
         assert [number < 0 for number in sentence["text"]] == (layout.cls | layout.sep).tolist()
 
 
-def test_masks_are_where_sieves_weigh(tiny, examples, packed):
+def test_masks_are_where_sieves_weigh(tiny, examples, packed, unpacked_mask):
     for example, sentence in zip(examples, packed, strict=True):
         sieves = read_sieves(tiny, example, parse([example]), ROLES)
         assert sentence["masks"].keys() == sieves.keys()

@@ -63,13 +63,21 @@ def test_the_same_page_again(tables, sentences, view):
 
 def test_a_page_keeps_its_limit(tables, sentences, view, caplog):
     longest = max(sentences, key=lambda sentence: len(sentence["tokens"]))
-    limit = len(view.page) - 10
+    limit = len(view.page.encode()) - 10
     small = explorer(tables, sentences, limit=limit)
     found = payload_of(small.page)
     assert len(small.page.encode()) <= limit
     assert [sentence["id"] for sentence in found["left_out"]] == [longest["id"]]
     assert [s["id"] for s in found["sentences"]] == [s["id"] for s in sentences if s["id"] != longest["id"]]
     assert longest["id"] in caplog.text
+
+
+def test_a_limit_counts_bytes(tables, sentences, view):
+    """The page has characters of several bytes, so that it has more bytes than characters."""
+    limit = len(view.page.encode()) - 1
+    small = explorer(tables, sentences, limit=limit)
+    assert len(small.page.encode()) <= limit
+    assert payload_of(small.page)["left_out"]
 
 
 def test_nothing_is_left_out_below_the_limit(view, sentences):
@@ -79,7 +87,7 @@ def test_nothing_is_left_out_below_the_limit(view, sentences):
 
 
 def test_a_limit_that_one_sentence_alone_exceeds(tables, sentences, view):
-    empty = len(explorer(tables).page)
+    empty = len(explorer(tables).page.encode())
     message = error_of(lambda: explorer(tables, sentences, limit=empty + 900))
     assert "raise it" in message
     assert min(sentences, key=lambda sentence: len(sentence["tokens"]))["id"] in message
@@ -89,4 +97,4 @@ def test_a_limit_that_one_sentence_alone_exceeds(tables, sentences, view):
 def test_sizes_are_counted_as_written(view):
     """The sizes that `fitted` adds up equal the written size, to a few bytes per sentence."""
     payload = payload_of(view.page)
-    assert rendered(fitted(payload, len(view.page) + 600)) == view.page
+    assert rendered(fitted(payload, len(view.page.encode()) + 600)) == view.page

@@ -9,7 +9,7 @@ import pytest
 from studies import error_of
 
 from analysis import head_view as public
-from analysis.explorer.packing import pack, unpacked_mask
+from analysis.explorer.packing import pack
 from analysis.explorer.view import HeadView, about, explorer, head_view
 from analysis.scores.sieves import SIEVES, rows, sieve
 from analysis.texts.bundled.corpus import generate
@@ -61,7 +61,7 @@ def test_text_of_a_cell(tiny):
     assert payload_of(view)["scores"] == {}
 
 
-def test_relations_of_a_text(tiny):
+def test_relations_of_a_text(tiny, unpacked_mask):
     relations = [Relation("nsubj", 0, (2, 5), (6, 10))]
     view = head_view(tiny, PAIR[0], relations=relations, roles=("nsubj",))
     [sentence] = payload_of(view)["sentences"]
@@ -70,7 +70,7 @@ def test_relations_of_a_text(tiny):
     assert mask[:, :2].sum() == 0
 
 
-def test_own_sieve_is_a_role(tiny, own_sieve):
+def test_own_sieve_is_a_role(tiny, own_sieve, unpacked_mask):
     found = payload_of(head_view(tiny, PAIR[0], roles=("previous", "local")))
     [sentence] = found["sentences"]
     mask = unpacked_mask(sentence["masks"]["previous"], len(sentence["tokens"]))

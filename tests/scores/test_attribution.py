@@ -174,6 +174,11 @@ def test_names_of_sources():
     assert local_attribution().name == "local_attribution"
 
 
+def test_another_input_point_is_refused():
+    with pytest.raises(InputError, match="^input_point is 'layers': choose post_ln or pre_ln$"):
+        attribution(input_point="layers")
+
+
 def test_progress_is_shown(tiny: Encoder, capsys):
     extract(tiny, EXAMPLES[1:], roles=["cls"], maps="attribution")
     assert "derivatives" in capsys.readouterr().err

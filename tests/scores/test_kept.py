@@ -43,6 +43,23 @@ def test_scores_are_those_of_the_source_and_maps_are_made_once(tiny: Encoder, ex
     assert found.attrs["maps"] == "counted"
 
 
+def test_an_interrupted_read_lists_each_sequence_once(tiny: Encoder, examples):
+    batches: list[int] = []
+
+    def interrupted(encoder, batch, read, check=False):
+        batches.append(len(batch))
+        if len(batches) == 1:
+            raise KeyboardInterrupt
+        read_layers(encoder, batch, read, check)
+
+    kept, sequences = Kept(Source("interrupted", interrupted)), layouts(tiny.tokenizer, examples)
+    with pytest.raises(KeyboardInterrupt):
+        kept.source(tiny, sequences, lambda *_: None)
+    assert kept.sequences == []
+    kept.source(tiny, sequences, lambda *_: None)
+    assert [layout.id for layout in kept.sequences] == [*kept.maps] == [example.id for example in examples]
+
+
 def test_a_source_that_sees_all_sequences_first(tiny: Encoder, examples):
     with pytest.raises(InputError, match="needs all sequences"):
         Kept("twin").source(tiny, layouts(tiny.tokenizer, examples), lambda *_: None)

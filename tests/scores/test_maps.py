@@ -16,7 +16,7 @@ from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.papers.pande2021.ceilings import uniform_head
 from analysis.scores.extraction import extract, extract_states, read_attention
-from analysis.scores.maps import MAPS, Source, changed, map_source, shuffled, spread, uniform
+from analysis.scores.maps import MAPS, Source, changed, map_source, shuffled, spread, twin, uniform
 from analysis.scores.sieves import SIEVES
 from analysis.statistics.roles import compose
 from analysis.texts.glue import load_examples
@@ -78,7 +78,7 @@ def test_shuffling_destroys_a_planted_head(tiny, examples):
     planted = changed(look_ahead)
     sources = planted, shuffled(of=planted)
     real, control = (run(tiny, examples, roles=["window_1", "cls"], maps=source) for source in sources)
-    assert control.attrs["maps"] == "shuffled"
+    assert control.attrs["maps"] == "shuffled(of=look_ahead)"
     assert (real.sel(role="window_1") > 3).all()
     assert (control.sel(role="window_1") < real.sel(role="window_1") / 2).all()
 
@@ -172,6 +172,15 @@ def test_a_registered_source_is_named(tiny, examples):
     assert (found.sel(role="offset_+1") == 0).all()
     assert found.attrs["maps"] == "diagonal"
     np.testing.assert_array_equal(maps, np.broadcast_to(np.eye(len(layout)), maps.shape))
+
+
+def test_controls_are_named_by_the_maps_they_are_made_from():
+    assert [make().name for make in (shuffled, twin, spread)] == ["shuffled", "twin", "spread"]
+    assert [make(of="effective").name for make in (twin, spread)] == [
+        "twin(of=effective)",
+        "spread(of=effective)",
+    ]
+    assert shuffled(1, "attribution").name == "shuffled(1, of=attribution)"
 
 
 def test_unknown_maps(tiny, examples):

@@ -77,8 +77,36 @@ def test_card_says_what_every_table_says():
     ]
 
 
+def test_every_run_is_a_block_of_its_own():
+    """Heads are ranked within a run, and the class of a gate is a value that divides no heads."""
+    keys = ["seed", "gate_seed", "layer", "head"]
+    places = pd.MultiIndex.from_product([[0, 1], [0, 1], range(LAYERS), range(HEADS)], names=keys)
+    table = places.to_frame(index=False).assign(
+        opened=np.arange(24.0), gate_class=["mixed", "irrelevant"] * 12
+    )
+    card = head_card({"gates": table}, "mrpc", 0, 1)
+    assert set(card["quantity"]) == {"opened", "gate_class"}
+    opened = card[card["quantity"] == "opened"].set_index("about")
+    assert opened["value"].to_dict() == {"0, 0": 1.0, "0, 1": 7.0, "1, 0": 13.0, "1, 1": 19.0}
+    assert opened["heads"].eq(LAYERS * HEADS).all()
+    assert opened["rank"].eq(5).all()
+    assert card.loc[card["quantity"] == "gate_class", "value"].tolist() == ["irrelevant"] * 4
+
+
+def test_labels_with_missing_values_are_values(tmp_path):
+    """A role table as pandas reads it: columns of True, False and nothing have the type object."""
+    table = roles("mrpc").assign(assigned=pd.array([pd.NA, *[True] * 11], "boolean"))
+    table.to_csv(tmp_path / "roles.csv", index=False)
+    card = head_card({"roles": pd.read_csv(tmp_path / "roles.csv")}, "mrpc", 0, 1)
+    assert set(card["about"]) == {"local, finetuned", "cls, finetuned"}
+    assert card.loc[card["quantity"] == "assigned", "value"].tolist() == [True, True]
+
+
 def test_card_of_a_head_that_is_nowhere():
-    with pytest.raises(InputError, match="no table has layer 5, head 0"):
+    message = (
+        "no table has layer 5, head 0 of task 'mrpc': choose from layers 0, 1; heads 0, 1, 2; tasks mrpc$"
+    )
+    with pytest.raises(InputError, match=message):
         head_card({"roles": roles("mrpc")}, "mrpc", 5, 0)
     with pytest.raises(InputError, match="of task 'rte'"):
         head_card({"roles": roles("mrpc")}, "rte", 0, 0)

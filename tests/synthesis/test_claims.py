@@ -82,6 +82,7 @@ def test_layers_without_a_role():
     found = findings.layers_without(Tables(atlas), "local")
     assert found.measures.sel(unit="sst-2")[0] == 1
     assert found.measures.sel(unit="mrpc")[0] == 0
+    assert (found.measures >= found.measures.isel(replicate=0)).all()  # draws only lose labelled heads
     assert verdict("S4a", Tables(atlas)) == "does not hold"
     atlas["attribution_syntactic_audited"] = atlas["layer"] < LAYERS - 1
     assert verdict("S4b", Tables(atlas)) == "holds"
@@ -100,7 +101,13 @@ def test_interfering_heads():
     found = findings.interfering_with_role(Tables(atlas))
     assert found.value == f"0 of {interfering.sum()} interfering heads"
     assert found.control == f"of all other heads {held[~interfering].mean():.0%}"
-    assert verdict("S6", Tables(atlas)) == "holds"
+    assert verdict("S6", Tables(atlas)) == "undecided"  # 0 of 20: the share can be 17 %
+    without = atlas.assign(**dict.fromkeys(labels, False))
+    assert verdict("S6", Tables(without.assign(gate_class="interfering"))) == "holds"
+    without.loc[without.index[interfering][5:], "gate_class"] = "mixed"
+    few = findings.interfering_with_role(Tables(without))
+    assert few.value == "0 of 5 interfering heads"
+    assert few.limits.values[0] == pytest.approx([0, 1 - 0.025 ** (1 / 5)])
     atlas.loc[interfering, "attention_local_audited"] = True
     assert verdict("S6", Tables(atlas)) == "does not hold"
     assert verdict("S6", replace(Tables(atlas), label="controlled")) != "holds"

@@ -120,7 +120,7 @@ def test_scores_that_are_all_the_same_are_no_fault():
 
 
 def test_shuffled_roles_are_rejected_at_the_nominal_rate():
-    """The simulation of nulls. Layers that matter more than others make the mixed model cautious, never bold."""
+    """The simulation of nulls. On these made-up heads the mixed model is cautious; on real ones it may be bold."""
     data = standardised(heads(layers=4, width=8), "response", ROLES)
     found = null_rates(data, "local", shuffles=400, permutations=99)
     assert found["null_low"] <= found["null_permutation"] <= found["null_high"]

@@ -45,8 +45,9 @@ CLAIMS = (
         shown="{:.1%}",
         statement="fine-tuning moves the shares of the patterns by at most 8 points",
         source="section 4.1 and later work of the same laboratory",
-        definition="Absolute change of the share of each pattern in each task: at most 8 points. n: sequences of a "
-        "task.",
+        definition="Absolute change of the share of each pattern in each task: at most 8 points. The interval treats "
+        "both states as independent samples, though they are of the same sequences, so it is too wide. n: sequences of "
+        "a task.",
         published="at most 7.3 points (heterogeneous in QNLI), by a later network of the same laboratory",
         function=findings.pattern_moves,
         relation="<=",
@@ -58,7 +59,8 @@ CLAIMS = (
         statement="few heads attend to frame elements more than at the same distance by chance",
         source="section 4.2, figure 3",
         definition="Share of heads that give the link more attention than the same arrangement elsewhere in the "
-        "sentence (adjusted p < .05), in each direction: at most 10%. n: sentences.",
+        "sentence (adjusted p < .05), in each direction: at most 10%. Links of the bundled grammar join "
+        "a verb to its subjects and objects, not a target to its frame elements. n: sentences.",
         published="2 of 144 heads beyond the 99th percentile; no control",
         function=findings.frame_heads,
         relation="<=",
@@ -122,8 +124,9 @@ CLAIMS = (
         shown="{:+.1%}",
         statement="in every task disabling some head raises the score",
         source="section 4.6, figure 8",
-        definition="Largest rise of the first metric when one head attends to all tokens alike, with its simultaneous "
-        "interval over all heads (swaps of answers), in each task: more than none. n: heads.",
+        definition="Rise of the first metric when one head attends to all tokens alike, for the head whose rise stands "
+        "out most from chance (in units of its standard deviation over swaps of answers), with its simultaneous "
+        "interval over all heads, in each task: more than none. n: heads.",
         published="+0.1 (STS-B) to +1.2 points (MRPC); no test",
         function=findings.some_head_helps,
         relation=">",
@@ -148,8 +151,8 @@ CLAIMS = (
         shown="{:+.2f}",
         statement="pre-training beats random initialisation",
         source="section 4.3, Table 1",
-        definition="Score from pre-trained weights minus that from random ones after the same training, t interval "
-        "over seeds, in each task: more than none. n: seeds.",
+        definition="First metric of the task from pre-trained weights minus that from random ones after the same "
+        "training, t interval over seeds, in each task: more than none. n: seeds.",
         published="MRPC 82.3 against 68.3, SST-2 92 against 80.5, RTE 64.6 against 52.7",
         function=findings.pretraining_helps,
         relation=">",

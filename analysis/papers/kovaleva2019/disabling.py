@@ -75,9 +75,9 @@ def rise_table(
     """Whether disabling raises a task's first metric beyond chance, in one row.
 
     Columns task, seed, unit, metric, baseline; those of `changes.Rises` (how many variants raise the metric, how many
-    do so by chance, how many rise beyond chance, the largest rise with its simultaneous interval); mean_change,
-    mean_low, mean_high: the mean over all variants with its BCa interval over sequences; least: the smallest loss that
-    the paired test detects at power .8, median over the variants.
+    do so by chance, how many rise beyond chance, and the rise that stands out most from chance, with its simultaneous
+    interval); mean_change, mean_low, mean_high: the mean over all variants with its BCa interval over sequences; least:
+    the smallest loss that the paired test detects at power .8, median over the variants.
     """
     metric = task_named(task).metrics[0]
     found = rises(logits, labels, metric, alpha, permutations, seed)

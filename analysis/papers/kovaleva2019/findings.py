@@ -22,6 +22,7 @@ from analysis.papers.kovaleva2019.names import CLS, HEAD, HETEROGENEOUS, LINGUIS
 from analysis.papers.pande2021.findings import layers_within
 from analysis.statistics.measures import drawn_measures, with_limits
 from analysis.statistics.verdicts import Finding, untestable
+from analysis.texts.tasks import task_named
 
 LEVEL = 0.05
 
@@ -48,7 +49,10 @@ class Limited(NamedTuple):
     high: float
 
     def minus(self, other: "Limited") -> "Limited":
-        """The difference of two independent values; its interval follows from theirs (Zou and Donner 2008, MOVER)."""
+        """The difference of two values; its interval follows from theirs (Zou and Donner 2008, MOVER).
+
+        The interval takes the values as independent: it is too wide if they rise and fall together.
+        """
         value = self.value - other.value
         below = np.hypot(self.value - self.low, other.high - other.value)
         above = np.hypot(self.high - self.value, other.value - other.low)
@@ -159,7 +163,7 @@ def early_and_late(tables: Tables) -> Finding:
 
 
 def small_gains(tables: Tables) -> Finding:
-    """K6: by task, the largest gain of a linguistic feature minus attention to [CLS] or [SEP], whichever is larger."""
+    """K6: by task, the largest gain of a linguistic feature divided by attention to [CLS] or [SEP], the larger."""
     if tables.features is None or "finetuned" not in set(tables.features["state"]):
         return untestable("no features of fine-tuned encoders")
     rows = tables.features[tables.features["mode"] == "aligned"]
@@ -182,7 +186,9 @@ def small_gains(tables: Tables) -> Finding:
 
 
 def adjacent_verbs(tables: Tables) -> Finding:
-    """K7: for the head with most attention between subject and verb, the excess over pairs at the same distance."""
+    """K7: of the head with most attention between subject and verb, what it gives to pairs at the same distance,
+    divided by what it gives to the link.
+    """
     if tables.verbs is None:
         return untestable("no subjects with verbs")
     rows = tables.verbs[(tables.verbs["state"] == "pretrained") & (tables.verbs["n"] > 1)]
@@ -207,7 +213,7 @@ def _of_heads(rises: pd.DataFrame, tasks: Iterable[str] | None = None) -> pd.Dat
 
 
 def some_head_helps(tables: Tables) -> Finding:
-    """K8: by task, the rise of the head whose disabling raises the score most, with its simultaneous interval."""
+    """K8: by task, the rise of the head that stands out most from chance, with its simultaneous interval."""
     if tables.rises is None:
         return untestable("no disabled heads")
     rows = _of_heads(tables.rises).drop_duplicates("task")
@@ -242,12 +248,12 @@ def random_head_helps(tables: Tables) -> Finding:
 
 
 def pretraining_helps(tables: Tables) -> Finding:
-    """K10: by task, the score from pre-trained weights minus that from random ones, after the same training."""
+    """K10: by task, the first metric from pre-trained weights minus that from random ones, after the same training."""
     if tables.initialisation is None:
         return untestable("no starts")
     units, told, constants = {}, [], []
     for task, part in tables.initialisation.groupby("task", sort=False):
-        metric = part["metric"].iloc[0]
+        metric = task_named(task).metrics[0]
         rows = part[part["metric"] == metric]
         scores = _matched(rows)
         if scores is None:

@@ -55,12 +55,16 @@ def row_link(line: str, place: str) -> Link:
     """The link of one row; raises InputError with `place` if a part is missing or is not in its sentence."""
     try:
         row = json.loads(line)
-        words, target = tuple(row["sentence"].split()), row["target"].split()
-        elements = [element.split() for element in row["frame_elements"]]
+        words, target, given = tuple(row["sentence"].split()), row["target"].split(), row["frame_elements"]
+        elements = [element.split() for element in given]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(
             f"{place}: no object with the texts sentence, target and frame_elements: correct the row"
         ) from None
+    if not isinstance(given, list) or not all((target, *elements)):
+        raise InputError(
+            f"{place}: give a target with words, and frame_elements as a list of texts with words"
+        )
     if not elements:
         raise InputError(f"{place}: no frame element: give one or remove the row")
     found = [_occurrence(words, part, place) for part in (target, *elements)]

@@ -12,5 +12,5 @@ ARGUMENTS = {  # relations of spaCy and of Universal Dependencies
 NEGATION = "negation"
 LINGUISTIC = (*PARTS_OF_SPEECH, *ARGUMENTS, NEGATION)
 FEATURES = (*LINGUISTIC, "punctuation", CLS, SEP)
-UNTUNED, RANDOM, PRETRAINED = "untuned", "random", "pretrained"
+RANDOM, PRETRAINED = "random", "pretrained"
 HEAD = "head"

@@ -45,7 +45,9 @@ def eye_maps(encoder: Encoder) -> LabelledMaps:
     """
     labels = pd.read_csv(FOLDER / "eye_labels.csv")
     if labels["layer"].max() >= encoder.layers or labels["head"].max() >= encoder.heads:
-        raise InputError(f"{encoder.name} has too few heads for eye_labels.csv: its maps are those of minilm")
+        raise InputError(
+            f"{encoder.name} has too few heads for eye_labels.csv: its maps are those of minilm: load minilm"
+        )
     texts = pd.read_csv(FOLDER / "eye_sentences.csv", keep_default_na=False).set_index("sequence")
     maps, layouts, patterns = [], [], []
     for name, rows in labels.groupby("sequence", sort=False):

@@ -11,6 +11,7 @@ from analysis.papers.kovaleva2019.names import (
     SEP,
 )
 from analysis.papers.kovaleva2019.quality import macro_f1
+from analysis.texts.tasks import task_named
 
 
 def labelling(quality: pd.DataFrame, chosen: str) -> str:
@@ -126,13 +127,14 @@ def similarity(table: pd.DataFrame) -> str:
 
 
 def starts(table: pd.DataFrame) -> str:
-    """The scores of each start by task, mean over the seeds."""
+    """The first metric of each task by start, mean over the seeds."""
     told = []
     for task, part in table.groupby("task", sort=False):
-        first = part[part["metric"] == part["metric"].iloc[0]]
+        metric = task_named(task).metrics[0]
+        first = part[part["metric"] == metric]
         means = first.groupby("start", sort=False)["value"].mean()
         scores = ", ".join(f"{value:.2f} {start}" for start, value in means.items())
-        told.append(f"{task} ({first['metric'].iloc[0]}; constant {first['constant'].iloc[0]:.2f}): {scores}")
+        told.append(f"{task} ({metric}; constant {first['constant'].iloc[0]:.2f}): {scores}")
     return f"{'. '.join(told)}."
 
 
@@ -141,13 +143,22 @@ def disabled(rises: pd.DataFrame) -> str:
     rows = rises[rises["unit"] == "head"].drop_duplicates("task")
     told = [
         f"in {row.task} {row.raised} of {row.variants} heads raise the {row.metric}, where chance gives up to "
-        f"{row.raised_by_chance:.0f}, and {row.beyond} raise it beyond chance (largest rise "
-        f"{100 * row.rise:+.1f} points, head {row.largest}; a loss of {100 * row.least:.1f} points is the least that a "
-        "single test could find)"
+        f"{row.raised_by_chance:.0f}, and {row.beyond} raise it beyond chance "
+        f"({_standing_out(row.raised, row.rise, row.largest)}a loss of {100 * row.least:.1f} points is the least that "
+        "a single test could find)"
         for row in rows.itertuples()
     ]
     text = f"{'; '.join(told)}."
     return text[0].upper() + text[1:]
+
+
+def _standing_out(raised: int, rise: float, head: str) -> str:
+    """The rise that stands out most from chance; nothing if no head raises the score."""
+    return (
+        f"the rise that stands out most from chance is {100 * rise:+.1f} points, head {head}; "
+        if raised
+        else ""
+    )
 
 
 def layers(table: pd.DataFrame) -> str:

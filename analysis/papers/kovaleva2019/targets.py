@@ -27,9 +27,9 @@ class Targets:
     """One sequence: its layout, the tokens of each feature, and its subjects and verbs.
 
     `cluster` is equal for sequences that share a text. `marked` says which tokens belong to a feature in a mode.
-    `absent` is the value if none does: NaN leaves the sequence out, 0 is the value in the released code. `verbs` are
-    the placements from a subject to its verb, for every relation; `zipped` are the pairs of the released code, None if
-    there are none.
+    `absent` is the value if none does: NaN leaves the sequence out, 0 is the value in the released code
+    (except for negation). `verbs` are the placements from a subject to its verb, for every relation; `zipped` are the
+    pairs of the released code, None if there are none.
     """
 
     layout: Layout
@@ -53,9 +53,9 @@ def find_targets(
     """The targets of every example, from its relations and word tags (see `syntax.parse`, `syntax.tags`).
 
     Mode aligned: the pieces of the words themselves. Mode faithful, as in the released code: every piece of the
-    sequence that is spelt like one of them, 0 if a feature is absent, and negation by strings within the text ("not" in
-    "another" counts). Departures: universal parts of speech and relations instead of spaCy's labels, so that
-    auxiliaries do not count as verbs.
+    sequence that is spelt like one of them, 0 if a feature is absent (except negation, whose absence leaves the
+    sequence out), and negation by strings within the text ("not" in "another" counts). Departures: universal parts of
+    speech and relations instead of spaCy's labels, so that auxiliaries do not count as verbs.
     """
     spelt = {word: tokenizer(word, add_special_tokens=False)["input_ids"] for word in NEGATIONS}
     found = layouts(tokenizer, examples, max_tokens)

@@ -125,9 +125,7 @@ def _rows(values: xr.DataArray, resamples: int, seed: int) -> pd.DataFrame:
         "sequence", "column"
     )
     data = flat.values
-    complete = np.where(
-        np.isnan(data), np.nanmean(data, axis=0), data
-    )  # a sequence without word pieces has no such rows
+    complete = _complete(data)
     interval = bootstrap(complete, 0.0, None, resamples=resamples, seed=seed)
     table = flat.indexes["column"].to_frame(index=False)
     return table.assign(
@@ -135,24 +133,30 @@ def _rows(values: xr.DataArray, resamples: int, seed: int) -> pd.DataFrame:
     )
 
 
+def _complete(values: Float[np.ndarray, "sequence *column"]) -> Float[np.ndarray, "sequence *column"]:
+    """The mean of the other sequences where a sequence has no value: one without word pieces has no rows of text."""
+    return np.where(np.isnan(values), np.nanmean(values, axis=0), values)
+
+
 def _slopes(whole: xr.DataArray) -> xr.DataArray:
     """The slope over layers of each sequence's divergence (mean over heads), bits per layer."""
     means = whole.sel(measure=[JSD]).mean("head")
     depth = means["layer"] - means["layer"].mean()
-    return ((means * depth).sum("layer") / (depth**2).sum()).assign_coords(measure=[SLOPE])
+    return ((means * depth).sum("layer", skipna=False) / (depth**2).sum()).assign_coords(measure=[SLOPE])
 
 
 def _shares(found: xr.DataArray, resamples: int, seed: int) -> pd.DataFrame:
     """The share of mixing in the divergence of each layer, with percentile intervals over sequences."""
     parts = found.sel(measure=JSD).mean("head").transpose("sequence", "pair", "tokens", "layer")
-    draws = np.nan_to_num(resampled_means(parts.values.reshape(len(parts), -1), resamples, seed))
-    draws = draws.reshape(-1, *parts.shape[1:])
+    complete = _complete(parts.values).reshape(len(parts), -1)
+    draws = resampled_means(complete, resamples, seed).reshape(-1, *parts.shape[1:])
     values, mixing = (draws[:, [*PAIRS].index(name)] for name in (VALUES, MIXING))
     share = mixing / (values + mixing)  # replicate, tokens, layer
     table = pd.MultiIndex.from_product([[WHOLE], TOKENS, [SHARE], parts["layer"].values])
     table = table.to_frame(index=False, name=["pair", "tokens", "measure", "layer"])
     low, high = np.quantile(share[1:], [0.025, 0.975], axis=0)
-    return table.assign(value=share[0].ravel(), low=low.ravel(), high=high.ravel(), n=len(parts))
+    n = np.isfinite(parts.values).all(axis=1).sum(axis=0)
+    return table.assign(value=share[0].ravel(), low=low.ravel(), high=high.ravel(), n=n.ravel())
 
 
 def resampled_means(

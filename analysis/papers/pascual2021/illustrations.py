@@ -19,7 +19,10 @@ SHOWN = {
     LOCAL: "local attribution",
     GLOBAL: "attribution",
 }
-LONG = (34, 40)  # tokens of the sequence shown: more tokens than a value vector of MiniLM has entries
+LONGER = (
+    2,
+    8,
+)  # how many more tokens than a value vector has entries the sequence shown has, at least and at most
 
 
 def exemplars(patterns: pd.DataFrame) -> dict[str, tuple[int, int]]:
@@ -43,9 +46,10 @@ def exemplars(patterns: pd.DataFrame) -> dict[str, tuple[int, int]]:
 def illustrated(
     encoder: Encoder, examples: Sequence[Example], probes: int | None, seed: int = 0
 ) -> tuple[Layout, dict[str, Float[np.ndarray, "layer head token token"]]]:
-    """The first example of a suitable length (LONG; else the longest) and its maps, by their names in SHOWN."""
+    """The first example of a suitable length (LONGER; else the longest) and its maps, by their names in SHOWN."""
     lengths = [len(layout) for layout in layouts(encoder.tokenizer, examples, encoder.positions)]
-    suitable = [number for number, length in enumerate(lengths) if LONG[0] <= length <= LONG[1]]
+    width = encoder.model.config.hidden_size // encoder.heads  # of a value vector
+    suitable = [number for number, length in enumerate(lengths) if LONGER[0] <= length - width <= LONGER[1]]
     example = examples[suitable[0] if suitable else int(np.argmax(lengths))]
     sources = dict.fromkeys(SHOWN) | {name: name for name in (ATTENTION, EFFECTIVE)}
     sources |= {LOCAL: local_attribution(probes, seed), GLOBAL: attribution(probes, seed)}

@@ -7,6 +7,13 @@ ATTENTION, EFFECTIVE, EFFECTIVE_SUM, LOCAL, GLOBAL = MAPS = (
     "local_attribution",
     "attribution",
 )
+IN_WORDS = {
+    ATTENTION: "attention",
+    EFFECTIVE: "effective attention",
+    EFFECTIVE_SUM: "effective attention with rows' sums kept",
+    LOCAL: "local attribution",
+    GLOBAL: "attribution",
+}
 # The difference between attention and attribution, and its two parts: what the head does with its input, and what the
 # layers below mix into that input.
 WHOLE, VALUES, MIXING = "whole", "values and softmax", "mixing"

@@ -9,6 +9,7 @@ from analysis.papers.pascual2021.names import (
     EFFECTIVE,
     EFFECTIVE_SUM,
     GLOBAL,
+    IN_WORDS,
     JSD,
     LOST,
     MIXING,
@@ -18,6 +19,15 @@ from analysis.papers.pascual2021.names import (
     VALUES,
     WHOLE,
 )
+
+TOTALS = ("all", "all but punct")  # of the relations
+# What the verdict on a pattern says, in the order in which it is told.
+CLAUSES = {
+    PERSISTS: "In every layer some head shows {} on attribution",
+    PARTLY: "In some layers only, a head shows {} on attribution",
+    LOST: "Heads show {} on attention alone",
+    ABSENT: "Missing on both maps: {}",
+}
 
 
 def discrepancy(table: pd.DataFrame) -> str:
@@ -42,15 +52,15 @@ def discrepancy(table: pd.DataFrame) -> str:
 
 
 def persistence(table: pd.DataFrame) -> str:
-    """Which patterns persist on attribution, according to the verdict in most tasks and states."""
+    """Which patterns persist on attribution, according to the most frequent verdict over tasks and states."""
     runs = table.drop_duplicates(["task", "state", "pattern"])
     of_pattern = runs.groupby("pattern", sort=False)["verdict"].agg(lambda each: each.mode().iloc[0])
     parts = [
-        f"{verdict} {listed(names)}"
-        for verdict in (PERSISTS, PARTLY, LOST, ABSENT)
+        clause.format(listed(names))
+        for verdict, clause in CLAUSES.items()
         if len(names := of_pattern.index[of_pattern == verdict].tolist())
     ]
-    return f"Heads that show a pattern on attribution exist, in most tasks and states: {'; '.join(parts)}."
+    return f"{'. '.join(parts)}. The verdict on a pattern is the most frequent over tasks and states."
 
 
 def strongest_patterns(table: pd.DataFrame) -> str:
@@ -70,6 +80,7 @@ def strongest_patterns(table: pd.DataFrame) -> str:
 
 def dependencies(table: pd.DataFrame) -> str:
     """In how many relations the same head finds fewer arcs on attribution, and whether other heads compensate."""
+    table = table[[_is_counted(relation, {*table["relation"]}) for relation in table["relation"]]]
     worse, better = (table["change_high"] < 0).sum(), (table["change_low"] > 0).sum()
     loss = table.loc[table["change"].idxmin()]
     ahead = (table["attribution"] > table["attention"]).sum()
@@ -79,6 +90,12 @@ def dependencies(table: pd.DataFrame) -> str:
         f"{loss['attention']:.0%} to {loss['attribution_same_head']:.0%}. The best head on attribution is ahead of the "
         f"best on attention in {ahead}."
     )
+
+
+def _is_counted(relation: str, relations: set[str]) -> bool:
+    """Whether a relation is neither a total nor contains another of the relations, as det+det:predet contains det."""
+    parts = relation.split("+")
+    return relation not in TOTALS and (len(parts) == 1 or relations.isdisjoint(parts))
 
 
 def sinks(table: pd.DataFrame) -> str:
@@ -102,13 +119,18 @@ def survival(table: pd.DataFrame) -> str:
     parts = []
     for name in medians.index.unique("map"):
         of_map = medians[name]
-        best, worst = of_map.idxmax(), of_map.idxmin()
-        parts.append(f"{name} {best} ({of_map[best]:.2f}) and {worst} ({of_map[worst]:.2f})")
-    return f"Median kappa with the labels on attention is highest and lowest for, on {'; on '.join(parts)}."
+        most, least = (f"({value:.2f})" for value in (of_map.max(), of_map.min()))
+        told = f"highest {of_map.idxmax()} {most}, lowest {of_map.idxmin()} {least}"
+        told = told if most != least else f"all roles alike {most}"
+        parts.append(f"on {IN_WORDS[name]}: {told}")
+    return f"Median kappa with the labels on attention, over tasks and states: {'; '.join(parts)}."
 
 
-def validation(table: pd.DataFrame, probes: int) -> str:
-    """How close sampled attribution is to exact, and attribution with one input point to that with the other."""
+def validation(table: pd.DataFrame, probes: int | None) -> str:
+    """How close sampled attribution is to exact, and attribution with one input point to that with the other.
+
+    With all probes (None) attribution is exact, and the first is left out.
+    """
     own = table[(table["compared"] == "sampled") & (table["probes"] == probes)]
     other = table[table["compared"] != "sampled"]
     parts = [
@@ -118,5 +140,6 @@ def validation(table: pd.DataFrame, probes: int) -> str:
             (f"{probes} probes against all", own),
             ("input before normalisation against after", other),
         )
+        if len(part)
     ]
     return f"{'; '.join(parts)} (means over layers)."

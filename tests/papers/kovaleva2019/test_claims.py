@@ -150,7 +150,7 @@ def starts(random: list[float], pretrained: list[float]) -> pd.DataFrame:
     named = {"random, 800 rows, 2 epochs": random, "pretrained, 800 rows, 2 epochs": pretrained}
     named["pretrained, 4,000 rows, 2 epochs"] = [0.9] * 3
     rows = [
-        ("mrpc", start, seed, "f1", value, 0.8)
+        ("mrpc", start, seed, "accuracy", value, 0.8)
         for start, values in named.items()
         for seed, value in enumerate(values)
     ]
@@ -163,3 +163,14 @@ def test_starts_are_compared_after_the_same_training():
     assert verdict("K10", initialisation=starts([0.5, 0.6, 0.7], [0.5, 0.65, 0.8])) == "undecided"
     found = findings.pretraining_helps(Tables(initialisation=starts([0.5] * 3, [0.6] * 3)))
     assert found.measures.values == pytest.approx(0.1)
+
+
+def test_starts_are_compared_by_the_first_metric_of_the_task():
+    accuracy, matthews = (
+        starts([0.6, 0.7, 0.8], [0.6, 0.7, 0.8]),
+        starts([-0.1, 0, 0.1], [0.1, 0.2, 0.3]).assign(metric="matthews"),
+    )
+    found = findings.pretraining_helps(
+        Tables(initialisation=pd.concat([accuracy, matthews]).assign(task="cola"))
+    )
+    assert found.value == "cola 0.20 against 0.00 (matthews)"

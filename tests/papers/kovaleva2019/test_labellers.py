@@ -150,4 +150,4 @@ def test_labels_by_eye_fit_their_sentences():
 
 
 def test_maps_labelled_by_eye_are_those_of_their_encoder():
-    assert "its maps are those of minilm" in error_of(eye_maps, load_encoder("tiny"))
+    assert "its maps are those of minilm: load minilm" in error_of(eye_maps, load_encoder("tiny"))

@@ -27,6 +27,9 @@ def test_row_takes_first_occurrences():
         ({"target": "agit"}, "'agit' is not in its sentence"),
         ({"frame_elements": []}, "no frame element"),
         ({"sentence": 3}, "no object with the texts"),
+        ({"frame_elements": "he"}, "frame_elements as a list of texts"),
+        ({"frame_elements": ["he", " "]}, "frame_elements as a list of texts"),
+        ({"target": ""}, "give a target with words"),
     ],
 )
 def test_wrong_row_is_named(tmp_path, change, said):

@@ -45,7 +45,9 @@ def test_disabled():
     assert text.startswith(
         "In mrpc 10 of 72 heads raise the accuracy, where chance gives up to 16, and 1 raise it"
     )
-    assert "largest rise +2.1 points, head 1-3; a loss of 5.0 points" in text
+    assert "(the rise that stands out most from chance is +2.1 points, head 1-3; a loss of 5.0 points" in text
+    none = sentences.disabled(pd.DataFrame([row | {"raised": 0, "beyond": 0, "rise": 0.0, "largest": "0-0"}]))
+    assert "0 raise it beyond chance (a loss of 5.0 points is" in none
 
 
 def test_layers_and_starts():
@@ -57,6 +59,8 @@ def test_layers_and_starts():
     rows = [("rte", "untuned", 0, "accuracy", 0.5, 0.53), ("rte", "untuned", 1, "accuracy", 0.6, 0.53)]
     starts = pd.DataFrame(rows, columns=["task", "start", "seed", "metric", "value", "constant"])
     assert sentences.starts(starts) == "rte (accuracy; constant 0.53): 0.55 untuned."
+    both = pd.concat([starts, starts.assign(metric="matthews", value=0.2)]).assign(task="cola")
+    assert "cola (matthews; constant 0.53): 0.20" in sentences.starts(both)
 
 
 def test_similarity():

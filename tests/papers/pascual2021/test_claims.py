@@ -168,8 +168,11 @@ def test_sentences():
     text = sentences.discrepancy(discrepancy())
     assert "With all tokens attention and attribution differ least in layer 0 (0.05 bits)" in text
     assert "most in layer 2 (0.40 bits)" in text
-    assert sentences.persistence(persistence(1, 1)).endswith("in all layers cls; lost sep.")
-    assert "delimiter (0.90)" in sentences.survival(survival())
+    text = sentences.persistence(persistence(1, 1))
+    assert text.startswith(
+        "In every layer some head shows cls on attribution. Heads show sep on attention alone."
+    )
+    assert text.endswith("is the most frequent over tasks and states.")
     assert "next token on attention" in sentences.strongest_patterns(patterns())
     masses = [
         {"map": name, "target": target, "layer": np.nan, "mass": mass}
@@ -181,6 +184,24 @@ def test_sentences():
     )
 
 
+def test_sentence_of_survival():
+    table = pd.concat([survival("cls"), survival("sep", kappa=0.2)])
+    table.loc[table["map"] == "effective_sum", "kappa"] = 0.5
+    text = sentences.survival(table)
+    assert "on local attribution: highest cls (0.90), lowest sep (0.20);" in text
+    assert "on effective attention with rows' sums kept: all roles alike (0.50)" in text
+
+
+def test_sentence_of_validation():
+    rows = [("sampled", 8.0, 0.1), ("input before normalisation", np.nan, 0.2)]
+    table = pd.DataFrame(rows, columns=["compared", "probes", "total_variation"])
+    table = table.assign(spearman=0.9, score_error=0.01)
+    assert "8 probes against all: total variation of rows 0.100" in sentences.validation(table, 8)
+    text = sentences.validation(table, None)
+    assert text.startswith("input before normalisation against after: total variation of rows 0.200")
+    assert "nan" not in text
+
+
 def dependencies() -> pd.DataFrame:
     table = pd.DataFrame({"relation": ["det", "obj"], "n": [90, 40], "offset_accuracy": [0.5, 0.3]})
     values = {"attention": 0.8, "attribution_same_head": 0.6, "attribution": 0.7, "change": -0.2}
@@ -190,6 +211,13 @@ def dependencies() -> pd.DataFrame:
 
 
 def test_sentence_of_dependencies():
+    more = dependencies()
+    names = ["all", "all but punct", "compound+flat", "det+det:predet"]
+    more = pd.concat(
+        [more, *(more.iloc[[0]].assign(relation=name, change=-0.5) for name in names)], ignore_index=True
+    )
+    # Without compound in the table, compound+flat is the relation itself.
+    assert sentences.dependencies(more).startswith("Of 3 relations the")
     assert sentences.dependencies(dependencies()).startswith(
         "Of 2 relations the best head on attention finds fewer arcs on attribution in 2, more in 0"
     )
@@ -238,8 +266,12 @@ def test_illustration():
     assert [layer for layer, _ in heads.values()] == [0, 1, 2]
     first = table[(table["pattern"] == "offset_+1") & (table["layer"] == 0)]
     assert heads["next token"][1] == first.set_index("head")["attention"].idxmax()
+    tiny = load_encoder("tiny")
     examples = [Example("short", "She ran ."), Example("long", "She ran and ran .")]
-    layout, maps = illustrated(load_encoder("tiny"), examples, 2)
+    # A value vector of this encoder has 12 entries.
+    suitable = [*examples, Example("suitable", "She ran" + " and ran" * 6), Example("longest", "ran " * 40)]
+    assert illustrated(tiny, suitable, 2)[0].id == "suitable"
+    layout, maps = illustrated(tiny, examples, 2)
     assert layout.id == "long"
     assert {found.shape for found in maps.values()} == {(3, 4, len(layout), len(layout))}
     figure = figures.example_maps(maps, layout.tokens, heads)

@@ -108,6 +108,19 @@ def test_table():
     )
 
 
+def test_a_sequence_without_word_pieces():
+    """It has no rows of text; the others alone make the values of text, and it counts among all tokens."""
+    found = per_sequence(**{WHOLE: 0.2, VALUES.replace(" ", "_"): 0.05, MIXING: 0.15})
+    missing = found.copy()
+    missing[0].loc[{"tokens": "text"}] = np.nan
+    whole, table, others = (discrepancy_table(each, resamples=99) for each in (found, missing, found[1:]))
+    text = table["tokens"] == "text"
+    pd.testing.assert_frame_equal(table[~text], whole[~text])
+    np.testing.assert_allclose(table.loc[text, "value"], others.loc[text, "value"], atol=1e-9)
+    assert set(table.loc[text, "n"]) == {39}
+    assert table["low"].isna().equals(whole["low"].isna())
+
+
 def test_of_an_encoder():
     """In layer 0 there is no mixing; two of the same seed are the same."""
     tiny, examples = load_encoder("tiny"), load_examples("sst-2", "bundled", "dev", 4)
