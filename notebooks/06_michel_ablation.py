@@ -107,7 +107,7 @@ for (task, run), found in single.items():
 # %%
 changes = all_changes(single, labels, alpha=alpha, resamples=resamples, permutations=permutations, seed=seed)
 results.save_table(changes[ABLATION], "michel_ablation")
-results.save_figure(head_maps(changes[changes["seed"] == seeds[0]]), "michel-F1-heads")
+results.save_figure(head_maps(changes[changes["seed"] == seeds[0]], alpha), "michel-F1-heads")
 
 # %%
 summary = overview(changes, alpha)
@@ -115,7 +115,7 @@ results.save_table(summary, "michel_ablation_overview")
 main_metric(summary).style.format(precision=3).hide()
 
 # %%
-finding(sentences.single_heads(summary))
+finding(sentences.single_heads(summary, alpha))
 
 # %% [markdown]
 # `lost` and `gained` count heads with p below the level, `lost_by` and `gained_by` those that remain when p is corrected
@@ -141,7 +141,7 @@ results.save_table(tested, "michel_rises")
 tested.style.format(precision=3).hide()
 
 # %%
-finding(sentences.raised_scores(tested))
+finding(sentences.raised_scores(tested, alpha))
 
 # %% [markdown]
 # ## One head left
@@ -166,8 +166,8 @@ results.save_figure(one_head_layers(left), "michel-F2-one-head")
 finding(sentences.one_head_left(left, alpha))
 
 # %% [markdown]
-# Published changes of BERT-base with one head left in a layer (points; **another model on another data set**), by the
-# relative depth of the layer. `replication` is an independent one.
+# Published changes of BERT-base with one head left in a layer (points; **another model on another data set**), by
+# layer. `replication` is an independent one.
 
 # %%
 beside = published.all_but_one()

@@ -108,7 +108,8 @@ finding(sentences.baselines_compared(baselines))
 #
 # Each point once more with its claim negated and its label turned, warrants and reason as they are: every warrant is then
 # right as often as wrong, and whoever looks at warrants and reason alone is right in exactly half of the points. The negated
-# claim is the other claim of the same debate where the two differ in negation alone, else a rule makes it, or a mend of ours.
+# claim is that of the source where it gives one, else a mend of ours where the list has one, else the other claim of the
+# same debate where the two differ in negation alone, else a rule makes it.
 
 # %%
 made = adversarial_table(splits)

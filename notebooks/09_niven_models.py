@@ -191,7 +191,7 @@ niven("reliance").style.format(precision=3).hide()
 
 # %%
 states = finetuned_states(sets, runs, trainer, encoder_runs, device)
-heads = heads_by_setup(model, states, splits["test"], minimum, resamples=resamples, seed=seed)
+heads = heads_by_setup(model, states, splits["test"], minimum, max_tokens, resamples=resamples, seed=seed)
 results.save_table(heads, "niven_heads")
 results.save_figure(cue_heads(heads), "niven-F4-heads")
 
@@ -202,11 +202,13 @@ finding(sentences.heads_changed(heads))
 # ## F5. Without these heads
 #
 # The heads that look at the cue most are switched off together. If they carried the cue to the answer, accuracy would fall
-# where the cue is right and rise where it is wrong. Random sets have as many heads of the same layers.
+# where the cue is right and rise where it is wrong. Random sets have as many heads of the same layers; they differ from
+# each other and from the heads that look at the cue.
 
 # %%
 kept = results.profile.cache / "predictions"
-off = off_by_setup(states, heads, splits["test"], cue_heads_n, random_sets, kept, resamples, seed)
+chosen = (cue_heads_n, random_sets, kept, resamples, seed, max_tokens)
+off = off_by_setup(states, heads, splits["test"], *chosen)
 results.save_table(off, "niven_interventions")
 results.save_figure(switched_off_heads(off), "niven-F5-without-heads")
 

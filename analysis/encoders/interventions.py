@@ -111,7 +111,7 @@ def cumulative(
         raise InputError("a head occurs twice in the order: list every head once")
     for count in counts:
         if not 0 <= count <= len(order):
-            raise InputError(f"{count} heads cannot be switched off: the order has {len(order)}")
+            raise InputError(f"{count} heads cannot be switched off: give counts from 0 to {len(order)}")
     return sets(encoder, {str(count): order[:count] for count in counts}, operator)
 
 

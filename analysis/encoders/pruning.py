@@ -21,7 +21,8 @@ def prune(encoder: Encoder, gate: Num[np.ndarray, "..."]) -> Encoder:
     """A copy of the encoder without the heads whose gate is 0; it gives the same logits as the encoder with that gate.
 
     A layer may lose all heads. The remaining heads get new numbers: use gates, `tap` and `predict` with interventions
-    on the original encoder. Raises InputError for a gate of the wrong shape or with numbers other than 0 and 1.
+    on the original encoder. Raises InputError for a gate of the wrong shape or with numbers other than 0 and 1, and for
+    an encoder that is already pruned.
     """
     gate = _check_whole(encoder, gate)
     model = copy.deepcopy(encoder.model)
@@ -40,6 +41,11 @@ def _check_whole(encoder: Encoder, gate: Num[np.ndarray, "..."]) -> Float[np.nda
     gate = check_gate(encoder, gate)
     if not np.isin(gate, (0, 1)).all():
         raise InputError("the gate has numbers between 0 and 1: a head is pruned (0) or kept (1)")
+    queries = [projections(layer, encoder.name)[0] for layer in body(encoder)[1]]
+    if any(each.out_features != encoder.heads * (each.in_features // encoder.heads) for each in queries):
+        raise InputError(
+            f"{encoder.name!r} is already pruned: prune the whole encoder, with one gate for all heads"
+        )
     return gate
 
 

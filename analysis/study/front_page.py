@@ -64,7 +64,11 @@ def findings_section(sentences: Iterable[str]) -> str:
 
 def definitions_page(tables: Mapping[str, pd.DataFrame], encoder: str) -> str:
     """Every claim with its source, definition, values, interval, verdict and controls, as a page of Markdown."""
-    lines = ["# Claims", "", f"Values found are those of {encoder}; the median where a claim has several runs."]
+    lines = [
+        "# Claims",
+        "",
+        f"Values found are those of {encoder}; the median where a claim has several runs.",
+    ]
     for paper, claims in tables.items():
         if len(claims):
             lines += ["", f"## {paper_titles()[paper]}"]

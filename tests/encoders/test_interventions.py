@@ -399,7 +399,7 @@ def test_other_wrong_interventions_are_refused():
         sets(encoder, {"odd": [(0, -1)]})
     with pytest.raises(InputError, match="^a head occurs twice in the order"):
         cumulative(encoder, [(0, 0), (0, 0)], [1])
-    with pytest.raises(InputError, match="^3 heads cannot be switched off: the order has 2$"):
+    with pytest.raises(InputError, match="^3 heads cannot be switched off: give counts from 0 to 2$"):
         cumulative(encoder, [(0, 0), (0, 1)], [1, 3])
     for name in ("none", "twice"):
         rows = [Intervention(name, np.ones((LAYERS, HEADS)))] * 2

@@ -34,13 +34,13 @@ def constants(labels: Labels) -> dict[str, float]:
 
 
 def floor(metric: str, labels: Int[np.ndarray, " sequence"]) -> float:
-    """The score of a constant answer: for accuracy the share of the most frequent label, for Matthews and F1 0."""
+    """The score of a constant answer: for accuracy the share of the most frequent label, for a correlation 0."""
     return constants({"": labels})[""] if metric == "accuracy" else 0.0
 
 
-def margin(n: int) -> float:
-    """The largest 95 % margin of a proportion of n sequences; for Matthews' correlation, about two standard errors."""
-    return n**-0.5
+def margin(n: int, metric: str = "accuracy") -> float:
+    """The largest 95 % margin of a proportion of n sequences; for a correlation, two standard errors of one of 0."""
+    return n**-0.5 if metric == "accuracy" else 2 * n**-0.5
 
 
 def has_lead(found: Compared, constant: float) -> bool:
@@ -84,10 +84,10 @@ def share_without_loss(found: Compared, counts: Counts, _: float = 0) -> Float[n
 def prunable(found: Compared, counts: Counts, constant: float) -> Float[np.ndarray, " draw"]:
     """The largest share of heads that can be pruned in an order, in equal steps, before there is a loss.
 
-    There is a loss at the first significant loss, or if no lead is left: a test with few sequences would miss even
-    that.
+    Steps are tenths of the heads (see `orders.step_counts`), and so are the shares. There is a loss at the first
+    significant loss, or if no lead is left: a test with few sequences would miss even that.
     """
-    gone = found.drawn(counts)[1] - constant <= margin(len(found.base))
+    gone = found.drawn(counts)[1] - constant <= margin(len(found.base), found.metric)
     lost = np.concatenate([losing(found, counts) | gone, np.ones((len(counts), 1), bool)], axis=1)
     return lost.argmax(axis=1) / found.others.shape[0]
 
@@ -163,4 +163,4 @@ def later_gain(
         if first is not None and leads[-1]:
             values = np.subtract(*(retained(stages[at], counts, least[task]) for at in (-1, first)))
         parts.append(rows(claim, task, len(stages[0].others), values))
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat([pd.DataFrame(columns=COLUMNS), *parts], ignore_index=True)

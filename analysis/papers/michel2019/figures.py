@@ -1,4 +1,4 @@
-"""Figures of removed heads, after those of Michel 2019 (1, 2, 3, 5 and table 4)."""
+"""Figures of removed heads, after figures 1 and 2 and tables 3 and 6 of Michel 2019."""
 
 from collections.abc import Sequence
 
@@ -25,10 +25,11 @@ CHOSEN_LOOKS = {
 RUN_COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY)
 
 
-def head_maps(changes: pd.DataFrame) -> Figure:
+def head_maps(changes: pd.DataFrame, alpha: float = 0.05) -> Figure:
     """Change of the task's metric when each head is removed: a layer x head map per task (points).
 
-    `changes` has columns task, metric, layer, head, change, p, p_by, one seed. A dot marks p < .05, a ring p_by < .05.
+    `changes` has columns task, metric, layer, head, change, p, p_by, one seed. A dot marks p < `alpha`, a ring
+    p_by < `alpha`.
     """
     shown = main_metric(changes)
     tasks = [*shown["task"].unique()]
@@ -39,12 +40,17 @@ def head_maps(changes: pd.DataFrame) -> Figure:
         wide = rows.pivot(index="layer", columns="head", values="change")
         mesh = layer_head_mesh(axes, 100 * wide.to_numpy(), cmap="vlag_r", vmin=-cap, vmax=cap)
         for column, look in (("p", {"s": 5, "color": "black"}), ("p_by", {"s": 34, **RING})):
-            marked = rows[rows[column] < 0.05]
+            marked = rows[rows[column] < alpha]
             axes.scatter(marked["head"], marked["layer"], **look)
         axes.set_title(f"{task}: {rows['metric'].iloc[0]} {100 * rows['baseline'].iloc[0]:.1f}")
-    label = "change without the head (points)\ndot: p < .05; ring: corrected"
+    label = f"change without the head (points)\ndot: p < {level(alpha)}; ring: corrected"
     figure.colorbar(mesh, ax=grid, aspect=30, pad=0.02, label=label)
     return figure
+
+
+def level(alpha: float) -> str:
+    """A level of significance in print, such as .05."""
+    return f"{alpha:g}".removeprefix("0")
 
 
 RING = {"facecolor": "none", "edgecolor": "black", "linewidth": 0.8}

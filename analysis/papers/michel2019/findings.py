@@ -31,7 +31,10 @@ class Evidence:
 
 
 def shares(found: Evidence, claim: str) -> Finding:
-    """M1, M3, M5: a share in every unit; untestable if the smallest loss that the test detects is large."""
+    """M1, M3, M5: a share in every unit; untestable if the smallest loss that the test detects is large.
+
+    The shares of M5 are steps of a tenth of the heads.
+    """
     measures = _measures(found, claim)
     if measures is None:
         return untestable("no fine-tuned classifiers")
@@ -39,8 +42,9 @@ def shares(found: Evidence, claim: str) -> Finding:
         return untestable(f"the tests find only losses from {found.least[claim]:.1f} points on")
     sample = measures.isel(replicate=0).to_series()
     value = ", ".join(f"{unit} {share:.0%}" for unit, share in sample.items())
+    steps = " (steps of a tenth of the heads)" if claim == "M5" else ""
     return Finding(
-        f"{value}; losses below {found.least[claim]:.1f} points pass unseen",
+        f"{value}{steps}; losses below {found.least[claim]:.1f} points pass unseen",
         _numbers(found, claim),
         measures,
         control=_beside(found, claim),
@@ -130,7 +134,8 @@ def _limited(value: str, n: int, rows: dict[str, pd.Series], column: str, contro
 def least_losses(single: pd.DataFrame, one_head: pd.DataFrame, pruned: pd.DataFrame) -> pd.Series:
     """The smallest loss that a test detects (points, median over tasks with a lead and runs), by claim of no loss.
 
-    From `overview` of single heads and of one head left, and from `prunable_table`, which has no share without a lead.
+    From `overview` of single heads and of one head left, and from `prunable_table`, which has no share for tasks that
+    `draws.with_a_lead` leaves out.
     """
     able = pruned.dropna(subset="share")
     single, one_head = (part[part["task"].isin(able["task"])] for part in (single, one_head))

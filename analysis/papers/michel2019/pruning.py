@@ -1,6 +1,6 @@
 """Heads pruned step by step: scores along an order, the share that can be pruned, and importance next to ablation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -20,7 +20,6 @@ from analysis.papers.michel2019.draws import (
     mean_value,
     over_tasks,
     prunable,
-    with_a_lead,
 )
 from analysis.papers.michel2019.orders import Head, step_counts
 from analysis.papers.michel2019.tables import IMPORTANCE, RANDOM, SCORE, Labels, Run
@@ -72,23 +71,27 @@ def pruning_table(logits: Mapping[Run, xr.DataArray], labels: Labels, **options:
 
 
 def prunable_table(
-    table: pd.DataFrame, labels: Labels, reference: pd.DataFrame, alpha: float = 0.05
+    table: pd.DataFrame,
+    labels: Labels,
+    leading: Collection[Run],
+    reference: pd.DataFrame,
+    alpha: float = 0.05,
 ) -> pd.DataFrame:
     """The share of heads that each order prunes before the first significant loss, in the task's metric.
 
-    The share also ends where the score has no lead over the constant answer, since a test on a small sample would miss
-    even that; NaN if there is no lead from the start. Columns task, seed, order, metric, share, least (the smallest
-    loss that the test detects at that step, power .8) and bert_base_published (`published.prunable`: without noticeable
-    loss).
+    Shares are steps of a tenth of the heads. The share also ends where the score has no lead over the constant answer,
+    since a test on a small sample would miss even that; NaN for runs that are not in `leading`, those of
+    `draws.with_a_lead`. Columns task, seed, order, metric, share, least (the smallest loss that the test detects at
+    that step, power .8) and bert_base_published (`published.prunable`: without noticeable loss).
     """
     main = table[table["metric"] == table["task"].map(lambda task: task_named(task).metrics[0])]
     theirs = reference.set_index("task")["share"]
     rows = []
     for (task, seed, order, metric), steps in main.groupby(["task", "seed", "order", "metric"], sort=False):
-        gone = steps["value"] - floor(metric, labels[task]) <= margin(len(labels[task]))
+        gone = steps["value"] - floor(metric, labels[task]) <= margin(len(labels[task]), metric)
         lost = (gone | (steps["p"] < alpha) & (steps["change"] < 0)).to_numpy()
         last = steps.iloc[max(lost.argmax() - 1, 0) if lost.any() else -1]
-        share = np.nan if gone.iloc[0] else last["heads"] / steps["heads"].max()
+        share = last["heads"] / steps["heads"].max() if (task, seed) in leading else np.nan
         rows.append([task, seed, order, metric, share, last["least"], theirs.get(task, np.nan)])
     columns = ["task", "seed", "order", "metric", "share", "least", "bert_base_published"]
     return pd.DataFrame(rows, columns=columns)
@@ -124,10 +127,9 @@ def agreement_table(importances: pd.DataFrame, ablation: pd.DataFrame) -> pd.Dat
 
 
 def pruning_evidence(
-    pruned: Mapping[Run, xr.DataArray], courses: Mapping[str, xr.DataArray], labels: Labels
+    leading: Mapping[Run, xr.DataArray], courses: Mapping[str, xr.DataArray], labels: Labels
 ) -> pd.DataFrame:
-    """The evidence for M5, M6 and M8, from the runs with a lead: rows of `draws.evidence`."""
-    leading = with_a_lead(pruned, labels)
+    """The evidence for M5, M6 and M8, from the pruned runs with a lead (`draws.with_a_lead`): rows of `evidence`."""
     names = {name.rsplit(" ", 1)[0] for found in leading.values() for name in found["intervention"].values}
     ordered = {
         name: {key: along(found, name) for key, found in leading.items()}

@@ -56,6 +56,8 @@ def course_curves(table: pd.DataFrame, constants: Mapping[str, float]) -> Figure
     Bars: the paired interval of the change. Dashed: the constant answer. `table` is that of `dynamics_table`. Source:
     Michel 2019, figure 5; departure: an encoder is fine-tuned; the article trains a translation model.
     """
+    if table.empty:
+        return no_panels("no task was fine-tuned again")
     shown = _shares(table[table["metric"] == "accuracy"])
     tasks, fractions = [*shown["task"].unique()], sorted(shown["fraction"].unique())
     figure, grid = panels(len(tasks), 2, 2.1, PRUNED, "accuracy on the dev sequences")
@@ -112,6 +114,14 @@ def speedups(table: pd.DataFrame, reference: pd.DataFrame) -> Figure:
     axes.set_xticks(reference["batch"], labels=reference["batch"].astype(str))
     axes.set(xlabel="sequences at once (128 tokens each)", ylabel="speed-up (dashed: bound)")
     figure.legend(loc="outside upper center", ncols=1)
+    return figure
+
+
+def no_panels(reason: str) -> Figure:
+    """A figure that says why there is nothing to draw."""
+    figure, axes = plt.subplots(figsize=(SINGLE, 1), layout="constrained")
+    axes.text(0.5, 0.5, reason, ha="center", va="center")
+    axes.axis("off")
     return figure
 
 

@@ -1,16 +1,16 @@
 """What the figures show, in one or two sentences each, computed from their tables."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import pandas as pd
 from scipy import stats
 
 from analysis.figures.words import listed, signed
-from analysis.papers.michel2019.figures import main_metric
+from analysis.papers.michel2019.figures import level, main_metric
 from analysis.papers.michel2019.tables import AGAIN, EVERY, IMPORTANCE, RANDOM, SCORE, Run
 
 
-def single_heads(summary: pd.DataFrame) -> str:
+def single_heads(summary: pd.DataFrame, alpha: float = 0.05) -> str:
     """How many heads can be removed one at a time, and the smallest detectable loss; from the table of `overview`."""
     shown = main_metric(summary)
     tasks = [
@@ -18,9 +18,9 @@ def single_heads(summary: pd.DataFrame) -> str:
         for task, rows in shown.groupby("task", sort=False)
     ]
     return (
-        f"Heads whose removal loses significantly (p < .05, all runs): {listed(tasks)}; in brackets the least loss "
-        f"that the test finds with power .8. After correction {_lost(shown, 'lost_by')} remain. The largest single "
-        f"loss is {signed(100 * shown['lowest'].min())} points."
+        f"Heads whose removal loses significantly (p < {level(alpha)}, all runs): {listed(tasks)}; in brackets the "
+        f"least loss that the test finds with power .8. After correction {_lost(shown, 'lost_by')} remain. The largest "
+        f"single loss is {signed(100 * shown['lowest'].min())} points."
     )
 
 
@@ -29,13 +29,13 @@ def _lost(rows: pd.DataFrame, column: str = "lost") -> int:
     return int(rows[column].sum())
 
 
-def raised_scores(tested: pd.DataFrame) -> str:
+def raised_scores(tested: pd.DataFrame, alpha: float = 0.05) -> str:
     """Whether removals raise the score beyond chance; from the table of `rises_table`."""
     best = tested.loc[tested["p"].idxmin()]
     low, high = signed(100 * best["low"]), signed(100 * best["high"])
     return (
         f"{tested['beyond'].sum()} of {tested['variants'].sum()} removals raise the score beyond chance (family-wise); "
-        f"in {(tested['p_raised'] < 0.05).sum()} of {len(tested)} runs more heads rise than swapped answers give. The "
+        f"in {(tested['p_raised'] < alpha).sum()} of {len(tested)} runs more heads rise than swapped answers give. The "
         f"rise farthest from chance is that of head {best['largest']} in {best['task']}: "
         f"{signed(100 * best['rise'])} points, simultaneous interval {low} to {high}."
     )
@@ -124,9 +124,15 @@ def prunable_heads(shares: pd.DataFrame) -> str:
     )
 
 
-def beside_published_curves(curves: pd.DataFrame, reference: pd.DataFrame) -> str:
-    """How much of the score is left with half of the heads, next to BERT-base; `pruning_table`, `published.pruning`."""
+def beside_published_curves(curves: pd.DataFrame, leading: Collection[Run], reference: pd.DataFrame) -> str:
+    """How much of the score is left with half of the heads, next to BERT-base; `pruning_table`, `published.pruning`.
+
+    Only the runs `leading`, those of `with_a_lead`, count.
+    """
     main = main_metric(curves)
+    main = main[[run in leading for run in zip(main["task"], main["seed"], strict=True)]]
+    if main.empty:
+        return "No classifier is ahead of the constant answer: there is nothing to lose."
     half = main[main["heads"] == main["heads"].max() // 2].set_index(["order", "task"])
     ours = half["value"] / (half["value"] - half["change"])
     theirs = reference.set_index(["task", "order", "heads"])["value"]
@@ -141,8 +147,8 @@ def beside_published_curves(curves: pd.DataFrame, reference: pd.DataFrame) -> st
     ]
     return (
         f"With half of the heads pruned by importance {ours[IMPORTANCE].mean():.0%} of the score is left here (mean "
-        f"over tasks), by single-head scores {ours[SCORE].mean():.0%}. BERT-base in a replication (another model on "
-        f"other data): {listed(parts)}."
+        f"over tasks with a lead), by single-head scores {ours[SCORE].mean():.0%}. BERT-base in a replication (another "
+        f"model on other data): {listed(parts)}."
     )
 
 
@@ -187,5 +193,5 @@ def left_out(runs: Iterable[Run], leading: Iterable[Run]) -> str:
         )
     return (
         f"Not ahead of the constant answer by more than the 95 % margin of a proportion: {listed(lacking)}. These have "
-        "nothing to lose, and the claims leave them out."
+        "nothing to lose, and the claims about losses leave them out."
     )

@@ -96,8 +96,8 @@ def rises_table(
 def overview(changes: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     """How many removals lose or gain significantly, by run and metric, and the smallest loss that the test detects.
 
-    `changes` as `all_changes` or `all_but_one_table` gives them. Columns heads; lost, gained (p < `alpha`);
-    lost_by, gained_by (p_by); worst, best (changes); least (median, power .8), p without correction.
+    `changes` as `all_changes` or `all_but_one_table` gives them. Columns heads; baseline; lost, gained (p < `alpha`);
+    lost_by, gained_by (p_by); lowest, highest (changes); least (median, power .8), p without correction.
     """
     better = np.where(changes["metric"] == LOSS, -1, 1) * changes["change"]
     marked = changes.assign(

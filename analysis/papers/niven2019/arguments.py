@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pandas as pd
-
 from analysis.errors import InputError
 from analysis.files import expand
 from analysis.texts.bundled.arguments import generate_arguments
@@ -168,8 +166,3 @@ def _shared(argument: Argument, parts: tuple[str, ...]) -> str:
 def all_splits(splits: Mapping[str, list[Argument]]) -> dict[str, list[Argument]]:
     """The splits, and all of them together as one more."""
     return {**splits, "all": [argument for arguments in splits.values() for argument in arguments]}
-
-
-def labels_of(arguments: list[Argument]) -> pd.Series:
-    """The labels by id of the argument."""
-    return pd.Series({argument.id: argument.label for argument in arguments})

@@ -13,6 +13,7 @@ from analysis.figures.theme import rows_of_axes
 from analysis.papers.niven2019.arguments import SETUPS
 from analysis.papers.niven2019.cues import NOT, WARRANTS
 from analysis.papers.niven2019.published import DOUBLED, ENCODER, ORIGINAL
+from analysis.papers.niven2019.reliance import CUE_HEADS
 
 CHANCE = {"color": "black", "linestyle": "--", "linewidth": 0.8}
 OURS = {"marker": "o", "markersize": 3.5, "linestyle": "", "color": BLUE}
@@ -207,7 +208,7 @@ def switched_off_heads(table: pd.DataFrame) -> Figure:
             zip(seeds, np.linspace(-0.25, 0.25, len(seeds)) if len(seeds) > 1 else [0.0], strict=True)
         )
         across = rows["points"].map(kinds.index) + rows["seed"].map(shifts)
-        own = rows["p_random"].notna()
+        own = rows["intervention"] == CUE_HEADS
         axes.plot(across[~own], 100 * rows["change"][~own], label="a random set of the same layers", **RANDOM)
         axes.vlines(
             across[own], 100 * rows["low"][own], 100 * rows["high"][own], color=VERMILION, linewidth=1

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from analysis.papers.niven2019.accuracy import (
     ALL,
     CHANCE,
+    LEARNT,
     difference_draws,
     drawn_means,
     of_runs,
@@ -57,15 +58,22 @@ def _accuracy(evidence: Answers, setup: str, trained_on: str, half: str) -> Draw
     return drawn_means(right.values, pairs_of(right), *evidence.options)
 
 
+def _degenerate(evidence: Answers, *setups: str) -> str:
+    """How many runs of the encoder in these set-ups did not learn their training set, in words after a value."""
+    answers = evidence.answers
+    own = (answers["model"] == ENCODER) & (answers["trained_on"] == ORIGINAL) & answers["setup"].isin(setups)
+    learnt = answers["train_accuracy"].values[own.values]
+    return f"; encoder: {(learnt < LEARNT).sum()} of {learnt.size} runs degenerate"
+
+
 def beats_chance(evidence: Answers) -> Finding:
     """N1: accuracy of the encoder with the full input, on the original test set."""
     draws = _accuracy(evidence, "full", ORIGINAL, ORIGINAL)
     if draws is None:
         return untestable("no run of the encoder")
     cue = baseline_table({"test": evidence.test}, 99).set_index("baseline").loc[NOT, "accuracy"]
-    return _judged_on(
-        {"full": draws}, f"{draws[0]:.3f}", len(evidence.test), f'always the warrant with "not": {cue:.3f}'
-    )
+    value = f"{draws[0]:.3f}{_degenerate(evidence, 'full')}"
+    return _judged_on({"full": draws}, value, len(evidence.test), f'always the warrant with "not": {cue:.3f}')
 
 
 def differences(evidence: Answers, pairs: Sequence[tuple[str, str]]) -> Finding:
@@ -81,7 +89,9 @@ def differences(evidence: Answers, pairs: Sequence[tuple[str, str]]) -> Finding:
         ", ".join(f"{name} {number:+.3f}" for name, number in zip(found, numbers, strict=True))
         for numbers in ([draws[0] for draws in found.values()], beside)
     )
-    return _judged_on(found, value, len(evidence.test), f"bag of vectors: {control}")
+    value += _degenerate(evidence, *{setup for pair in pairs for setup in pair})
+    control = "" if np.isnan(beside).any() else f"bag of vectors: {control}"
+    return _judged_on(found, value, len(evidence.test), control)
 
 
 def productive_cue(evidence: Answers) -> Finding:
@@ -111,6 +121,7 @@ def relies_less(evidence: Answers) -> Finding:
     }
     follows = {model: draws[FOLLOWS] for model, draws in found.items() if FOLLOWS in draws}
     value = ", ".join(f"{model} {draws[0]:.3f}" for model, draws in follows.items())
+    value += _degenerate(evidence, "full")
     if ENCODER not in follows:
         return untestable("no run of the encoder, or no cue")
     more = {model: draws - follows[ENCODER] for model, draws in follows.items() if model != ENCODER}
@@ -126,5 +137,6 @@ def moves_with_cue(evidence: Answers) -> Finding:
     bag = reliance_draws(evidence.answers, BAG, "full", evidence.test, *evidence.options)
     control = f"bag of vectors: {bag[RIGHT][0]:.3f} and {bag[WRONG][0]:.3f}" if bag else ""
     value = f"{draws[RIGHT][0]:.3f} where it is right, {draws[WRONG][0]:.3f} where it is wrong"
+    value += _degenerate(evidence, "full")
     n = int((follows_cue(evidence.test) != 0).sum())
     return _judged_on({"full": draws[RIGHT] - draws[WRONG]}, value, n, control)

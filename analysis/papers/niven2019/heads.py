@@ -3,6 +3,7 @@
 Not in Niven 2019.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.niven2019.arguments import Argument, as_examples
 from analysis.papers.niven2019.cues import NOT, follows_cue
-from analysis.papers.niven2019.reliance import SIGNS
+from analysis.papers.niven2019.reliance import CUE_HEADS, SIGNS
 from analysis.papers.niven2019.runs import Run
 from analysis.scores.extraction import extract_states
 from analysis.scores.forms import Columns
@@ -29,7 +30,6 @@ from analysis.statistics.significance import role_table
 
 CUE = "cue"
 BEFORE = "pretrained"
-CUE_HEADS = "cue heads"
 ALL_POINTS = "all"
 SCORED = ["setup", "seed", "layer", "head", "n", "pretrained", "finetuned", "difference", "low", "high", "p", "p_by",
           "assigned_before", "assigned_after", "change"]  # fmt: skip
@@ -43,12 +43,14 @@ def cue(layout: Layout, pairs: WordPairs) -> Columns | None:
 
 def cue_pieces(layout: Layout) -> Bool[np.ndarray, " token"]:
     """The pieces of a negation with "not": the words not and cannot, and the apostrophe and t of n't."""
-    # Byte-level and sentence-piece vocabularies mark the blank before a token.
-    tokens = [token.lstrip("Ġ▁").lower() for token in layout.tokens]
+    # Byte-level and sentence-piece vocabularies mark the blank before a token; âĢĻ are the bytes of a curly apostrophe.
+    tokens = [token.lstrip("Ġ▁").replace("âĢĻ", "’").lower() for token in layout.tokens]
     marks = np.isin(tokens, [NOT, "cannot"])
     for place in range(1, len(tokens) - 1):
         if tokens[place] in ("'", "’") and tokens[place + 1] == "t":
             marks[place : place + 2] = True
+        if layout.tokens[place] in ("'t", "’t", "âĢĻt") and tokens[place - 1][-1:].isalpha():
+            marks[place] = True
     return marks
 
 
@@ -99,21 +101,28 @@ def strongest(table: pd.DataFrame, setup: str, seed: int, count: int) -> list[He
 
 
 def random_sets(heads: Sequence[Head], of_layer: int, count: int, seed: int = 0) -> dict[str, list[Head]]:
-    """Sets of as many heads of the same layers, drawn from the `of_layer` heads of each layer except the given heads.
+    """Different sets of as many heads of the same layers, drawn from the `of_layer` heads of each layer.
 
-    If a layer has too few other heads, the given heads may be drawn too.
+    Sets have none of the given heads; if there are fewer than `count` such sets, they may have some, but not all. If
+    there are fewer than `count` even so, all of them are given.
     """
     rng = np.random.default_rng(seed)
     layers, wanted = np.unique([layer for layer, _ in heads], return_counts=True)
-    drawn: dict[str, list[Head]] = {}
-    for number in range(count):
-        chosen: list[Head] = []
-        for layer, size in zip(layers.tolist(), wanted.tolist(), strict=True):
-            others = [head for head in range(of_layer) if (layer, head) not in set(heads)]
-            pool = others if len(others) >= size else list(range(of_layer))
-            chosen += [(layer, int(head)) for head in rng.choice(pool, size, replace=False)]
-        drawn[f"random {number}"] = chosen
-    return drawn
+    sizes = dict(zip(layers.tolist(), wanted.tolist(), strict=True))
+    pools = {layer: [head for head in range(of_layer) if (layer, head) not in {*heads}] for layer in sizes}
+    if math.prod(math.comb(len(pools[layer]), size) for layer, size in sizes.items()) < count:
+        pools = dict.fromkeys(sizes, [*range(of_layer)])
+        count = min(count, math.prod(math.comb(of_layer, size) for size in sizes.values()) - 1)
+    found: dict[frozenset[Head], list[Head]] = {}
+    while len(found) < count:
+        chosen = [
+            (layer, int(head))
+            for layer, size in sizes.items()
+            for head in rng.choice(pools[layer], size, replace=False)
+        ]
+        if {*chosen} != {*heads}:
+            found.setdefault(frozenset(chosen), chosen)
+    return {f"random {number}": chosen for number, chosen in enumerate(found.values())}
 
 
 def switched_off(
@@ -138,7 +147,8 @@ def off_table(
     """The change by switching heads off: where the cue is right, wrong or absent, and at all points.
 
     Columns points, intervention, n, baseline, change (accuracy), low, high, p (exact McNemar), and p_random (for the
-    cue heads only): the share of random sets that change at least as much in size, with 1 added above and below.
+    cue heads only): the share of random sets that change at least as much in size, with 1 added above and below; NaN
+    without random sets.
     """
     labels, signs = np.array([each.label for each in arguments]), follows_cue(arguments)
     parts = []
@@ -149,7 +159,7 @@ def off_table(
         found = change_table(part, labels[chosen], ["accuracy"], resamples=resamples, seed=seed)
         is_own = found["intervention"] == CUE_HEADS
         size, others = found["change"].abs()[is_own].item(), found["change"].abs()[~is_own]
-        rank = (1 + (others >= size - 1e-9).sum()) / (1 + len(others))
+        rank = (1 + (others >= size - 1e-9).sum()) / (1 + len(others)) if len(others) else np.nan
         parts.append(
             found.assign(points=points, n=int(chosen.sum()), p_random=np.where(is_own, rank, np.nan))
         )
@@ -163,7 +173,12 @@ def _kinds(signs: Int[np.ndarray, " point"]) -> dict[str, Bool[np.ndarray, " poi
 
 
 def heads_by_setup(
-    model: Encoder, states: Mapping[Run, Encoder], arguments: Sequence[Argument], minimum: int = 20, **options
+    model: Encoder,
+    states: Mapping[Run, Encoder],
+    arguments: Sequence[Argument],
+    minimum: int = 20,
+    max_tokens: int = 80,
+    **options,
 ) -> pd.DataFrame:
     """The head tables of all set-ups: the pre-trained encoder and the fine-tuned ones of `runs.finetuned_states`.
 
@@ -176,7 +191,7 @@ def heads_by_setup(
     parts = []
     for setup in dict.fromkeys(run.setup for run in states):
         own = {run.seed: encoder for run, encoder in states.items() if run.setup == setup}
-        scores = cue_scores({BEFORE: model, **own}, arguments, setup)
+        scores = cue_scores({BEFORE: model, **own}, arguments, setup, max_tokens)
         parts.append(head_table(scores, setup, minimum=minimum, **options))
     return pd.concat(parts, ignore_index=True)
 
@@ -190,6 +205,7 @@ def off_by_setup(
     cache: Path | None = None,
     resamples: int = 999,
     seed: int = 0,
+    max_tokens: int = 80,
 ) -> pd.DataFrame:
     """The off tables of all fine-tuned encoders, with columns setup, seed and heads (layer-head); in each encoder, the
     `count` heads that attend to the cue most are off."""
@@ -197,7 +213,7 @@ def off_by_setup(
     for run, encoder in states.items():
         heads = strongest(table, run.setup, run.seed, count)
         logits = switched_off(
-            encoder, arguments, run.setup, heads, controls, seed, cache=cache, progress=False
+            encoder, arguments, run.setup, heads, controls, seed, max_tokens, cache=cache, progress=False
         )
         names = " ".join(head_name(*head) for head in heads)
         off = off_table(logits, arguments, resamples, seed)

@@ -138,7 +138,8 @@ def negations(arguments: Sequence[Argument]) -> dict[str, tuple[str, str]]:
         source = next((name for name, text in options.items() if text), None)
         if source is None:
             raise InputError(
-                f"{each.id}: the rule cannot negate the claim {each.claim!r}: add a mend for {digest(each.claim)}"
+                f"{each.id}: the rule cannot negate the claim {each.claim!r}: add a mend for {digest(each.claim)} "
+                "to mends.yaml"
             )
         text = options[source]
         found[each.id] = (text, UNCHANGED if text.casefold() == each.claim.casefold() else source)
@@ -157,7 +158,10 @@ def adversarial(arguments: Sequence[Argument]) -> list[Argument]:
     for each in arguments:
         claim, source = found[each.id]
         if source == UNCHANGED:
-            raise InputError(f"{each.id}: negation does not change the claim {each.claim!r}: add a mend")
+            raise InputError(
+                f"{each.id}: negation does not change the claim {each.claim!r}: add a mend for "
+                f"{digest(each.claim)} to mends.yaml"
+            )
         changed = {
             "id": each.id + ADVERSARIAL,
             "claim": claim,

@@ -15,6 +15,7 @@ from analysis.papers.niven2019.published import ORIGINAL
 RIGHT, WRONG, ABSENT = "right", "wrong", "absent"
 SIGNS = {RIGHT: 1, WRONG: -1, ABSENT: 0}
 FOLLOWS = "follows"
+CUE_HEADS = "cue heads"  # the name of the intervention that switches them off
 
 
 def following(

@@ -9,7 +9,7 @@ from analysis.figures.words import counted, listed
 from analysis.papers.niven2019.accuracy import ALL
 from analysis.papers.niven2019.cues import NOT
 from analysis.papers.niven2019.negation import DEBATE, GOLD, MEND, RULE, UNCHANGED
-from analysis.papers.niven2019.reliance import RIGHT, WRONG
+from analysis.papers.niven2019.reliance import CUE_HEADS, RIGHT, WRONG
 
 SOURCES_IN_WORDS = {
     DEBATE: "another claim of the debate for",
@@ -157,15 +157,16 @@ def heads_changed(table: pd.DataFrame) -> str:
 
 def heads_off(table: pd.DataFrame) -> str:
     """The loss of accuracy without the heads that attend to the cue."""
-    own = table[table["p_random"].notna()]
+    own = table[table["intervention"] == CUE_HEADS]
     parts = []
     for setup, rows in own.groupby("setup", sort=False):
         changes = 100 * rows.groupby("points")["change"].mean()
         cued = rows[rows["points"].isin([RIGHT, WRONG])]
         parts.append(
-            f"set-up {setup}: {changes.get(RIGHT, np.nan):+.1f} percentage points where the cue is right, "
-            f"{changes.get(WRONG, np.nan):+.1f} where it is wrong, {changes[ALL]:+.1f} at all points; of these "
-            f"{len(cued)} changes with the cue, {int((cued['p'] < 0.05).sum())} have p < 0.05 (McNemar) and "
-            f"{int((cued['p_random'] <= 0.1).sum())} are larger than nearly all of random sets"
+            f"Set-up {setup}: {changes.get(RIGHT, np.nan):+.1f} percentage points where the cue is right, "
+            f"{changes.get(WRONG, np.nan):+.1f} where it is wrong, {changes[ALL]:+.1f} at all points. In "
+            f"{counted(rows['seed'].nunique(), 'run')}, on points where the cue is right and on points where it is "
+            f"wrong: {int((cued['p'] < 0.05).sum())} of {len(cued)} changes have p < 0.05 (McNemar), and "
+            f"{int((cued['p_random'] <= 0.1).sum())} are larger than those of nearly all random sets"
         )
-    return f"Without the heads that look at the cue most, mean over runs. {'; '.join(parts)}."
+    return f"Without the heads that look at the cue most, mean over runs. {'. '.join(parts)}."

@@ -44,7 +44,7 @@ def test_shares_must_hold_in_every_unit():
     assert verdict("M1", evidence(M1={"mrpc, seed 0": high, "qqp, seed 0": low})) == "does not hold"
     assert verdict("M5", evidence(M5={"mrpc": [0.5, *[0.3, 0.5] * 20]})) == "undecided"
     found = BY_ID["M5"].find(evidence(M5={"mrpc": high}, **{"M5 at random": {"mrpc": [0.1]}}))
-    assert found.value == "mrpc 90%; losses below 3.0 points pass unseen"
+    assert found.value == "mrpc 90% (steps of a tenth of the heads); losses below 3.0 points pass unseen"
     assert found.control == "random orders: mrpc 10%"
 
 

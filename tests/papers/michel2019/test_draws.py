@@ -66,6 +66,8 @@ def test_prunable_share_ends_at_the_first_significant_loss():
     level = compared(steps(25, 25, 25, 25, 25), LABELS, "accuracy")
     assert prunable(level, counts, 0.4).item() == 1
     assert prunable(level, counts, 0.5).item() == 0  # the lead is within its margin
+    slight = compared(steps(24, 24, 24, 24, 24), LABELS, "matthews")  # .2: one standard error is .13
+    assert prunable(slight, counts, 0).item() == 0
 
 
 def test_share_without_loss():
@@ -119,3 +121,4 @@ def test_runs_without_a_lead_have_nothing_to_lose():
     assert [*with_a_lead(runs, {"sst-2": LABELS})] == [("sst-2", 0)]
     assert evidence("M1", {}, {"sst-2": LABELS}, prunable).empty
     assert over_tasks("M3", evidence("M3", {}, {}, prunable)).empty
+    assert later_gain("M8", {}, {"sst-2": LABELS}).empty

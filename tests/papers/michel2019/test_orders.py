@@ -12,6 +12,7 @@ from removals import logits, wrong
 from analysis.encoders.importance import importance
 from analysis.encoders.interventions import predict
 from analysis.papers.michel2019 import orders
+from analysis.papers.michel2019.draws import with_a_lead
 from analysis.papers.michel2019.orders import (
     anew,
     by_importance,
@@ -117,18 +118,31 @@ def test_pruning_table_starts_with_the_whole_classifier(curves):
 
 
 def test_prunable_share_is_that_before_the_first_significant_loss(curves):
-    table = prunable_table(curves, {"sst-2": LABELS}, prunable()).set_index("order")
+    given = ({"sst-2": LABELS}, [("sst-2", 0)], prunable())
+    table = prunable_table(curves, *given).set_index("order")
     assert table.loc["importance", "share"] == 0.5
     assert table.loc["random 0", "share"] == 0
     assert table["bert_base_published"].eq(0.6).all()
     assert table["least"].gt(5 / N).all()
     level = curves.assign(value=curves["value"] - 0.35)  # no lead over the constant answer from the start
-    assert prunable_table(level, {"sst-2": LABELS}, prunable())["share"].isna().all()
+    assert prunable_table(level, *given)["share"].eq(0).all()
     blunt = curves.assign(p=1.0)  # a test without power: the share ends where the lead ends
-    assert (
-        prunable_table(blunt, {"sst-2": LABELS}, prunable()).set_index("order").loc["importance", "share"]
-        == 0.5
-    )
+    assert prunable_table(blunt, *given).set_index("order").loc["importance", "share"] == 0.5
+    assert prunable_table(curves, given[0], [("sst-2", 1)], prunable())["share"].isna().all()
+
+
+def test_finding_and_claims_leave_out_the_same_runs():
+    """The correlation of the first classifier is above its margin, its accuracy not above the constant answer."""
+    labels = (np.arange(200) < 160).astype(int)
+    said = np.tile((np.arange(200) < 140) | (np.arange(200) >= 180), (3, 1)).astype(int)
+    runs = {("cola", 0): logits(said, ["importance 1", "importance 2"]),
+            ("cola", 1): logits(np.tile(labels, (3, 1)), ["importance 1", "importance 2"])}  # fmt: skip
+    curves = pruning_table(runs, {"cola": labels}, **FAST)
+    assert curves.loc[(curves["seed"] == 0) & (curves["metric"] == "matthews"), "value"].min() > 0.2
+    leading = with_a_lead(runs, {"cola": labels})
+    shares = prunable_table(curves, {"cola": labels}, leading, prunable()).set_index("seed")["share"]
+    assert [*leading] == [("cola", 1)]
+    assert shares.isna().to_dict() == {0: True, 1: False}
 
 
 def test_importance_table_has_unit_norm_where_it_is_normalised():

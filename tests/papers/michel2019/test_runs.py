@@ -1,10 +1,13 @@
 """Transfer, speed and the course of fine-tuning, on tiny encoders; figures and sentences of their tables."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+import transformers
 from drawing import unnamed
 from removals import logits
 from scipy import stats
@@ -13,7 +16,7 @@ from studies import error_of
 from analysis.encoders.finetuning import finetune
 from analysis.encoders.interventions import single_heads
 from analysis.encoders.models import load_encoder
-from analysis.papers.michel2019 import figures, predictions, pruning_figures, published, sentences
+from analysis.papers.michel2019 import dynamics, figures, predictions, pruning_figures, published, sentences
 from analysis.papers.michel2019.draws import constants
 from analysis.papers.michel2019.dynamics import DYNAMICS, course, dynamics_table
 from analysis.papers.michel2019.figures import by_label
@@ -26,6 +29,7 @@ from analysis.papers.michel2019.speed import (
     speed_table,
     timed_encoder,
 )
+from analysis.papers.michel2019.tables import overview
 from analysis.papers.michel2019.transfer import TRANSFER, effects, transfer_table
 from analysis.texts.glue import load_examples
 
@@ -116,7 +120,36 @@ def test_course_is_kept(run, monkeypatch):
 
 def test_course_needs_a_checkpoint_with_a_recipe(run, tmp_path: Path):
     _, given = run
-    assert "does not tell how it was fine-tuned" in error_of(course, *given[:2], tmp_path, *given[3:])
+    message = error_of(course, *given[:2], tmp_path, *given[3:])
+    assert "does not tell how it was fine-tuned" in message
+    assert message.endswith("or skip the course with course_tasks=[]")
+
+
+def test_course_is_kept_by_all_that_it_depends_on(run, monkeypatch):
+    _, (*before, scored, measured, fractions, folder) = run
+    monkeypatch.setattr(dynamics, "kept", lambda path, make: path.name)
+
+    def place(texts=scored, **options):
+        return course(*before, texts, measured, fractions, folder, **options)
+
+    other = [replace(scored[0], text_a="Other words."), *scored[1:]]
+    found = [place(), place(other), place(precision="bfloat16"), place(device="cuda")]
+    for module in (torch, transformers):
+        monkeypatch.setattr(module, "__version__", "0")
+        found.append(place())
+    assert len({*found}) == 6
+
+
+def test_course_loads_weights_as_it_is_told(run, tmp_path: Path):
+    _, given = run
+    assert course(*given[:-2], [1.0], tmp_path, precision="bfloat16").attrs["precision"] == "bfloat16"
+
+
+def test_without_courses_there_is_a_figure_and_a_sentence():
+    table = dynamics_table({}, {}, resamples=99)
+    assert [*table.columns] == DYNAMICS
+    assert pruning_figures.course_curves(table, {}).axes[0].texts
+    assert sentences.kept_on_the_way(table, {}) == "No task was fine-tuned again."
 
 
 def test_dynamics_table_and_figure(run):
@@ -154,7 +187,7 @@ def test_figures_of_removed_heads_name_their_axes_and_tasks():
     left = pd.concat(
         [changes(chosen_on="every head"), *(changes(chosen_on=name)[::4] for name in ("dev", "train"))]
     )
-    drawn = [figures.head_maps(table), figures.head_histograms(table), figures.one_head_layers(left)]
+    drawn = [figures.head_maps(table, 0.01), figures.head_histograms(table), figures.one_head_layers(left)]
     for figure in drawn:
         assert unnamed(figure) == []
         assert {axes.get_title().split()[0].strip(":") for axes in figure.axes[:2]} == {"mrpc", "cola"}
@@ -163,6 +196,7 @@ def test_figures_of_removed_heads_name_their_axes_and_tasks():
         "best on these sequences",
         "chosen on training examples",
     ]
+    assert "p < .01;" in drawn[0].axes[-1].get_ylabel()
     bins = drawn[1].axes[0].patches[-1].get_data().edges
     assert (bins[12] + bins[13]) / 2 == pytest.approx(0)
 
@@ -177,11 +211,15 @@ def test_curves_draw_orders_and_count_what_goes():
     figure = pruning_figures.pruning_curves(table, {"mrpc": 0.68})
     assert unnamed(figure) == []
     assert by_label(figure.axes)[1] == ["random orders", *pruning_figures.ORDER_LOOKS]
-    shares = prunable_table(table, {"mrpc": np.arange(400) % 3 == 0}, published.prunable())
+    given = ([("mrpc", 0)], published.prunable())
+    shares = prunable_table(table, {"mrpc": np.arange(400) % 3 == 0}, *given)
     assert shares["share"].eq(0.5).all()
     assert "mrpc 50%" in sentences.prunable_heads(shares)
     assert "nothing to lose" in sentences.prunable_heads(shares.assign(share=np.nan))
-    assert "99% of the score is left" in sentences.beside_published_curves(table, published.pruning())
+    lost = table.assign(task="qqp", value=0.1, change=-0.9)  # a run without a lead does not count
+    both, theirs = pd.concat([table, lost]), published.pruning()
+    assert "99% of the score is left" in sentences.beside_published_curves(both, given[0], theirs)
+    assert "nothing to lose" in sentences.beside_published_curves(table, [], theirs)
 
 
 def test_other_figures_and_sentences():
@@ -193,3 +231,12 @@ def test_other_figures_and_sentences():
     figure = pruning_figures.speedups(speed, published.speed())
     assert unnamed(figure) == []
     assert "tiny at 16: 1.20 [1.10, 1.30]" in sentences.gained_speed(speed)
+
+
+def test_sentences_name_the_level_that_was_used():
+    table = changes()
+    assert "(p < .01, all runs): mrpc 1 of 12" in sentences.single_heads(overview(table.assign(p=0.03).assign(
+        p=lambda rows: np.where(rows.index % 12 == 0, 0.001, rows["p"]), change=-0.1), 0.01), 0.01)  # fmt: skip
+    tested = pd.DataFrame({"beyond": [0], "variants": 12, "p_raised": 0.03, "p": 0.2, "largest": "0-1", "rise": 0.01,
+                           "low": -0.01, "high": 0.02, "task": "mrpc"})  # fmt: skip
+    assert "in 0 of 1 runs" in sentences.raised_scores(tested, 0.01)

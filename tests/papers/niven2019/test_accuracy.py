@@ -151,8 +151,24 @@ def test_claims_on_made_up_answers():
         "N6": "undecided",
         "N7": "undecided",
     }
+    ends = table.loc[["N1", "N2", "N6", "N7"], "ours"].str.split("; encoder: ").str[-1]
+    assert ends.tolist() == [f"0 of {runs} runs degenerate" for runs in (2, 4, 2, 2)]
     assert table.loc["N5", "estimate"] == 0
     assert table.loc["N7", "estimate"] == pytest.approx(0.5)
+
+
+def test_claims_count_degenerate_runs_and_need_no_bag():
+    runs = [
+        ("encoder", setup, "original", seed, RIGHT) for setup in ("full", "W", "RW", "CW") for seed in (0, 1)
+    ]
+    answers = made(runs)
+    answers["train_accuracy"][:3] = 0.6
+    table = claim_table(
+        CLAIMS, Answers(answers, TEST, cue_table({"dev": DEV, "test": TEST}, resamples=99), 99)
+    )
+    runs = table["ours"].str.extract(r"(\d of \d) runs degenerate$")[0].fillna("")
+    assert runs.tolist() == ["2 of 2", "3 of 4", "1 of 6", "", "", "", "2 of 2"]  # N6 has no small model
+    assert table["control_value"].iloc[[1, 2, 6]].eq("").all()
 
 
 def test_published_values_stand_beside_ours():

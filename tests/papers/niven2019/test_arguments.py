@@ -12,7 +12,6 @@ from analysis.papers.niven2019.arguments import (
     SPLITS,
     Argument,
     as_examples,
-    labels_of,
     load_arguments,
     read_arguments,
 )
@@ -38,7 +37,7 @@ def changed(**cells: str) -> tuple[str, ...]:
 )
 def test_released_files(split: str, n: int, ones: int, recwarn: pytest.WarningsRecorder):
     arguments = load_arguments(ARCT, split)
-    assert (len(arguments), sum(labels_of(arguments))) == (n, ones)
+    assert (len(arguments), sum(each.label for each in arguments)) == (n, ones)
     assert not recwarn.list
 
 

@@ -1,23 +1,32 @@
 """Heads that attend to the cue: the sieve, the comparison, and the sets that are switched off."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
 from analysis.encoders.layout import layouts
 from analysis.errors import InputError
+from analysis.papers.niven2019 import heads
 from analysis.papers.niven2019.arguments import load_arguments
 from analysis.papers.niven2019.cues import follows_cue
+from analysis.papers.niven2019.figures import switched_off_heads
 from analysis.papers.niven2019.heads import (
     BEFORE,
     cue,
+    cue_pieces,
     cue_scores,
     head_table,
     heads_by_setup,
+    off_by_setup,
     off_table,
     random_sets,
     strongest,
 )
+from analysis.papers.niven2019.runs import Run
+from analysis.papers.niven2019.sentences import heads_off
 from analysis.texts.examples import Example
 
 ARGUMENTS = load_arguments("bundled", "test", 30)
@@ -44,6 +53,21 @@ def test_cue_marks_the_negations_of_the_warrant_alone(tiny, example: Example, ma
     places = np.flatnonzero(matrix.sum(axis=0))
     assert [layout.tokens[place] for place in places] == marked
     assert (layout.text[places] == layout.text.max()).all()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "marked"),
+    [
+        (["<s>", "we", "Ġdon", "'t", "Ġgo"], [3]),
+        (["<s>", "we", "Ġdon", "’t", "Ġgo"], [3]),
+        (["<s>", "we", "Ġdon", "âĢĻt", "Ġgo"], [3]),
+        (["<s>", "we", "Ġdon", "âĢĻ", "t"], [3, 4]),
+        (["<s>", "'t", "Ġwas", "'s", "Ġnot"], [4]),
+    ],
+)
+def test_cue_in_other_vocabularies(tiny, tokens: list[str], marked: list[int]):
+    (layout,) = layouts(tiny.tokenizer, [Example("a", "it is so")])
+    assert np.flatnonzero(cue_pieces(replace(layout, tokens=tuple(tokens)))).tolist() == marked
 
 
 def test_scores_are_of_the_warrants_that_have_the_cue(tiny):
@@ -96,6 +120,21 @@ def test_random_sets_have_as_many_heads_of_the_same_layers():
     assert all(len(set(chosen)) == 3 for chosen in random_sets([(0, 0), (0, 1), (0, 2)], 4, 3).values())
 
 
+@pytest.mark.parametrize(
+    ("heads", "of_layer", "count", "there"),
+    [
+        ([(3, head) for head in range(6)], 12, 19, 19),  # only one set has none of these heads
+        ([(0, 0), (0, 1), (0, 2)], 4, 9, 3),
+        ([(0, 0), (1, 0)], 2, 9, 3),
+        ([(0, 0), (0, 1)], 2, 9, 0),
+    ],
+)
+def test_random_sets_differ(heads: list, of_layer: int, count: int, there: int):
+    drawn = [frozenset(chosen) for chosen in random_sets(heads, of_layer, count).values()]
+    assert len(drawn) == len({*drawn}) == there
+    assert frozenset(heads) not in drawn
+
+
 def test_off_table_counts_answers_by_where_the_cue_stands():
     signs, labels = follows_cue(ARGUMENTS), np.array([each.label for each in ARGUMENTS])
     taken = np.where(signs >= 0, labels, 1 - labels)  # follows the cue, right where it is absent
@@ -119,6 +158,25 @@ def test_off_table_counts_answers_by_where_the_cue_stands():
     assert table.loc[("right", "cue heads"), "p"] == pytest.approx(2 * 0.5 ** (signs > 0).sum())
     assert table.loc[("right", "cue heads"), "p_random"] == 0.5
     assert table.loc[("absent", "cue heads"), "p_random"] == 1
+    alone = off_table(logits[:2], ARGUMENTS, 99)
+    assert alone["p_random"].isna().all()
+    told = pd.concat([alone.assign(setup="W", seed=seed) for seed in range(3)])
+    where = "In 3 runs, on points where the cue is right and on points where it is wrong: 3 of 6 changes"
+    assert where in heads_off(told)
+    assert switched_off_heads(told).axes[0].lines[1].get_label() == "the heads that look at the cue most"
+
+
+def test_length_limit_reaches_scores_and_answers(tiny, monkeypatch):
+    asked = []
+    monkeypatch.setattr(heads, "cue_scores", lambda *given: asked.append(given[3]))
+    monkeypatch.setattr(heads, "head_table", lambda *given, **options: pd.DataFrame())
+    monkeypatch.setattr(heads, "off_table", lambda *given: pd.DataFrame({"n": [1]}))
+    monkeypatch.setattr(heads, "predicted", lambda *given, max_tokens, **options: asked.append(max_tokens))
+    states = {Run("encoder", "W", "original", 5): tiny}
+    heads_by_setup(tiny, states, ARGUMENTS, max_tokens=33)
+    table = pd.DataFrame({"setup": "W", "seed": 5, "layer": [0], "head": 1, "finetuned": 2.0})
+    off_by_setup(states, table, ARGUMENTS, 1, max_tokens=34)
+    assert asked == [33, 34]
 
 
 def test_no_fine_tuned_encoder(tiny):

@@ -56,7 +56,8 @@ def test_rule(claim: str, negated: str):
 def test_rule_knows_its_limits():
     assert by_rule("Dogs for all") is None
     with pytest.raises(
-        InputError, match=f"^x: the rule cannot negate .*add a mend for {digest('Dogs for all')}"
+        InputError,
+        match=f"^x: the rule cannot negate .*add a mend for {digest('Dogs for all')} to mends.yaml",
     ):
         negations([argument("x", "Dogs for all")])
 
@@ -89,7 +90,9 @@ def test_adversarial_copies():
     assert (second.id, second.label, second.claim) == ("a-adversarial", 0, "Dogs are not loud")
     assert (second.reason, second.warrants, second.debate) == (first.reason, first.warrants, first.debate)
     unchanged = Argument("u", "Dogs", "R", ("yes", "no"), 0, negated="dogs")
-    with pytest.raises(InputError, match="^u: negation does not change the claim 'Dogs': add"):
+    with pytest.raises(
+        InputError, match="^u: negation does not change the claim 'Dogs': add a mend for .* to mends.yaml"
+    ):
         adversarial([unchanged])
     assert adversarial_table({"dev": [unchanged]}).set_index("source")["n"].to_dict()["unchanged"] == 1
 
