@@ -80,20 +80,24 @@ def sets(encoder: Encoder, named: Mapping[str, Sequence[Head]], operator: str = 
 
 def single_heads(encoder: Encoder, operator: str = "zero") -> list[Intervention]:
     """Each head off alone, named as "2-8"."""
-    return sets(encoder, {head_name(*head): [head] for head in _heads(encoder)}, operator)
+    return sets(
+        encoder, {head_name(*head): [head] for head in np.ndindex(encoder.layers, encoder.heads)}, operator
+    )
 
 
 def whole_layers(encoder: Encoder, operator: str = "zero") -> list[Intervention]:
     """All heads of a layer off, for every layer, named as "layer 2"."""
-    named = {f"layer {layer}": list(_row(encoder, layer)) for layer in range(encoder.layers)}
+    named = {
+        f"layer {layer}": [(layer, head) for head in range(encoder.heads)] for layer in range(encoder.layers)
+    }
     return sets(encoder, named, operator)
 
 
 def all_but_one(encoder: Encoder, operator: str = "zero") -> list[Intervention]:
     """All heads of a layer but one off, for every head, named as "only 2-8"."""
     named = {
-        f"only {head_name(*kept)}": [head for head in _row(encoder, kept[0]) if head != kept]
-        for kept in _heads(encoder)
+        f"only {head_name(layer, kept)}": [(layer, head) for head in range(encoder.heads) if head != kept]
+        for layer, kept in np.ndindex(encoder.layers, encoder.heads)
     }
     return sets(encoder, named, operator)
 
@@ -113,14 +117,6 @@ def cumulative(
         if not 0 <= count <= len(order):
             raise InputError(f"{count} heads cannot be switched off: give counts from 0 to {len(order)}")
     return sets(encoder, {str(count): order[:count] for count in counts}, operator)
-
-
-def _heads(encoder: Encoder) -> Iterator[Head]:
-    return (head for layer in range(encoder.layers) for head in _row(encoder, layer))
-
-
-def _row(encoder: Encoder, layer: int) -> Iterator[Head]:
-    return ((layer, head) for head in range(encoder.heads))
 
 
 def _without(encoder: Encoder, heads: Sequence[Head]) -> Float[np.ndarray, "layer head"]:

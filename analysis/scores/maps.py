@@ -58,13 +58,11 @@ class Source:
 MAPS: dict[str, Source] = {"attention": Source("attention", read_layers)}
 
 
-def map_source(
-    name: str, prepare: Prepare | None = None, distributions: bool = True
-) -> Callable[[ReadMaps], Source]:
+def map_source(name: str) -> Callable[[ReadMaps], Source]:
     """Decorator that registers a function with the signature of `read_layers` as a source of maps (see `Source`)."""
 
     def register(function: ReadMaps) -> Source:
-        MAPS[name] = Source(name, function, prepare, distributions)
+        MAPS[name] = Source(name, function)
         return MAPS[name]
 
     return register
@@ -91,16 +89,20 @@ def changed(function: Change, of: str | ReadMaps = "attention", name: str = "") 
 
     Without a `name`, the source has the name of the function.
     """
-    source = find_source(of)
+    return _passed_on(lambda *given: (function(*given),), find_source(of), name or function.__name__)
+
+
+def _passed_on(change: Callable[..., tuple[Tensor, ...]], source: Source, name: str) -> Source:
+    """A source that passes on what `change(layer, maps, batch)` makes of another's: maps, and entropies if given."""
 
     def changing(maps: Source) -> ReadMaps:
         def read_changed(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
-            maps(encoder, batch, lambda layer, found, *_: read(layer, function(layer, found, batch)), check)
+            maps(encoder, batch, lambda layer, found, *_: read(layer, *change(layer, found, batch)), check)
 
         return read_changed
 
     prepare = source.prepare and (lambda *sequences: changing(source.prepared(*sequences)))
-    return replace(source, name=name or function.__name__, read=changing(source), prepare=prepare)
+    return replace(source, name=name, read=changing(source), prepare=prepare)
 
 
 @map_source("uniform")
@@ -181,20 +183,11 @@ def spread(of: str | ReadMaps = "attention") -> Source:
     """
     source = find_source(of)
 
-    def spreading(maps: Source) -> ReadMaps:
-        def read_spread(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
-            even = _even(batch, encoder.heads, encoder.device)
-            maps(
-                encoder,
-                batch,
-                lambda layer, found, *_: read(layer, even, row_entropies(found).to(even.dtype)),
-                check,
-            )
+    def even(_: int, found: Tensor, batch: Sequence[Layout]) -> tuple[Tensor, Tensor]:
+        maps = _even(batch, found.shape[1], found.device)
+        return maps, row_entropies(found).to(maps.dtype)
 
-        return read_spread
-
-    prepare = source.prepare and (lambda *sequences: spreading(source.prepared(*sequences)))
-    return Source(_control_name("spread", source), spreading(source), prepare, source.distributions)
+    return _passed_on(even, source, _control_name("spread", source))
 
 
 def attribution(probes: int | None = PROBES, seed: int = 0, input_point: str = POST_LN) -> Source:
