@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from analysis.errors import InputError, exit_status  # noqa: E402
+from analysis.scale.loop import BANK, Settings  # noqa: E402
 from analysis.statistics.moments import FIELDS  # noqa: E402
 from analysis.statistics.roles import ROLES  # noqa: E402
 from analysis.study.results import update_readme  # noqa: E402
@@ -35,6 +36,7 @@ BERT_HEADS = 12 * 12
 CPU_PRICE, GPU_PRICE = 0.04, 2.5  # dollars per hour of a core and a GPU; assumed in November 2026
 # Estimate: BERT-base over 128 tokens is 22 GFLOP; GPUs sustain 25 (float32) to 150 (bfloat16) TFLOP/s.
 FLOP_PER_TOKEN, SUSTAINED = 22e9 / 128, (25e12, 150e12)
+STORED = len(Settings(roles=(BANK,)).named)  # columns of scores that `--roles bank` writes
 RATE = "extract, whole bank, sequences/s"  # with all sieves and relations; fewer roles take less time
 
 Results = Mapping[str, Mapping[str, float]]
@@ -186,7 +188,7 @@ def table(found: Rates, cpu_price: float, gpu_price: float) -> pd.DataFrame:
                 "cost, CPU": dollars(count / cpu / 3600 * found.cores * cpu_price),
                 "cost, GPU": between(Range(*(value / 3600 * gpu_price for value in seconds)), dollars),
                 "scores, ten roles": storage(count * score_bytes()),
-                "scores, bank": storage(count * score_bytes(found.sieves)),
+                "scores, bank": storage(count * score_bytes(STORED)),
                 "moments": storage(-(-count // SHARD) * moment_bytes()),
                 "maps, not stored": storage(count * BERT_HEADS * PADDED**2 * 4),
             }
@@ -220,7 +222,8 @@ def section(cpu: dict, cuda: dict | None, cpu_price: float = CPU_PRICE, gpu_pric
     text = [
         constants.to_markdown(index=False),
         textwrap.fill(
-            f"Times are those of BERT-base and the whole bank of {found.sieves} sieves (fewer roles take less) on "
+            f"Times are those of BERT-base and the bank of {found.sieves} sieves that the texts have (fewer roles take "
+            f"less; files of the whole bank have {STORED} columns, one for every relation) on "
             f"sequences of {found.tokens:.0f} tokens; parsing them and starting processes are left out. 1 CPU is "
             f"{found.cores} cores; the GPU is {kind}, with one actor; {GPUS} GPUs take 1/{GPUS} of the time and cost "
             f"the same, since shards share nothing (there must be {GPUS} of them). Prices are assumed (November 2026, "
