@@ -10,7 +10,7 @@ from jaxtyping import Float
 from scipy import stats
 
 from analysis.papers.clark2019.quantities import UNTRAINED
-from analysis.papers.pande2021.findings import MIDDLE, layers_within
+from analysis.statistics.layers import MIDDLE, layers_within
 from analysis.statistics.measures import drawn_measures, with_limits
 from analysis.statistics.verdicts import Finding, untestable
 

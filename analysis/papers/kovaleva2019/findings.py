@@ -19,7 +19,7 @@ from analysis.papers.clark2019.findings import (
     head_grid,
 )
 from analysis.papers.kovaleva2019.names import CLS, HEAD, HETEROGENEOUS, LINGUISTIC, PRETRAINED, RANDOM, SEP
-from analysis.papers.pande2021.findings import layers_within
+from analysis.statistics.layers import layers_within
 from analysis.statistics.measures import drawn_measures, with_limits
 from analysis.statistics.verdicts import Finding, untestable
 from analysis.texts.tasks import task_named

@@ -10,7 +10,8 @@ from scipy import stats
 
 from analysis.papers.michel2019.tables import Labels, Run
 from analysis.statistics.answers import LOSS
-from analysis.statistics.changes import BASELINE, Compared
+from analysis.statistics.changes import Compared
+from analysis.statistics.leads import compared, constants, floor, has_lead, margin, with_a_lead  # noqa: F401
 from analysis.statistics.resampling import Clusters
 from analysis.texts.tasks import task_named
 
@@ -20,42 +21,6 @@ Counts = Int[np.ndarray, "draw sequence"]
 Measure = Callable[
     [Compared, Counts, float], Float[np.ndarray, " draw"]
 ]  # measures also receive the score of the constant answer
-
-
-def compared(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], metric: str) -> Compared:
-    """The comparison of the interventions in an array of logits with its row "none"."""
-    base, others = logits.sel(intervention=[BASELINE]), logits.drop_sel(intervention=BASELINE)
-    return Compared.of(metric, base.values, others.values, labels)
-
-
-def constants(labels: Labels) -> dict[str, float]:
-    """The accuracy of the most frequent answer, by task."""
-    return {task: float(np.bincount(each).max() / len(each)) for task, each in labels.items()}
-
-
-def floor(metric: str, labels: Int[np.ndarray, " sequence"]) -> float:
-    """The score of a constant answer: for accuracy the share of the most frequent label, for a correlation 0."""
-    return constants({"": labels})[""] if metric == "accuracy" else 0.0
-
-
-def margin(n: int, metric: str = "accuracy") -> float:
-    """The largest 95 % margin of a proportion of n sequences; for a correlation, two standard errors of one of 0."""
-    return n**-0.5 if metric == "accuracy" else 2 * n**-0.5
-
-
-def has_lead(found: Compared, constant: float) -> bool:
-    """Whether accuracy without intervention exceeds that of the constant answer by more than the margin."""
-    return found.baseline - constant > margin(len(found.base))
-
-
-def with_a_lead(logits: Mapping[Run, xr.DataArray], labels: Labels) -> dict[Run, xr.DataArray]:
-    """The runs whose classifiers have a lead (see `has_lead`); the others have nothing to lose."""
-    least = constants(labels)
-    return {
-        (task, seed): found
-        for (task, seed), found in logits.items()
-        if has_lead(compared(found, labels[task], "accuracy"), least[task])
-    }
 
 
 def counts_of(n: int, draws: int, seed: int = 0) -> Counts:

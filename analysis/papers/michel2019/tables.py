@@ -10,11 +10,9 @@ from tqdm import tqdm
 
 from analysis.statistics.answers import LOSS, METRICS, metrics_of
 from analysis.statistics.changes import BASELINE, by_head, change_table, rises
+from analysis.statistics.leads import Labels, Run
 from analysis.texts.examples import Example
 from analysis.texts.tasks import task_named
-
-Run = tuple[str, int | None]  # task, fine-tuning seed
-Labels = Mapping[str, Int[np.ndarray, " sequence"]]  # by task
 
 TESTS = ["metric", "baseline", "change", "low", "high", "p", "p_by"]
 ABLATION = ["task", "seed", "layer", "head", *TESTS]

@@ -9,9 +9,9 @@ import xarray as xr
 from jaxtyping import Float, Int
 from scipy import stats
 
-from analysis.papers.michel2019.draws import compared
 from analysis.papers.michel2019.tables import Labels
 from analysis.statistics.answers import LOSS
+from analysis.statistics.leads import compared
 
 TRANSFER = ["model", "data_a", "data_b", "r", "low", "high", "spearman"]
 HALVES = ("one half", "the other half")

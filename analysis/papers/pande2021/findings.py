@@ -4,22 +4,24 @@ Numbers in words are medians over the fine-tuning runs of the evidence.
 """
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from analysis.papers.pande2021.evidence import Evidence
+from analysis.statistics.layers import (
+    FIRST_HALF,
+    INITIAL,
+    LAST_HALF,
+    LAST_SIXTH,
+    LAST_THIRD,
+    MIDDLE,
+    layers_within,
+)
 from analysis.statistics.roles import coarsened, has_several
 from analysis.statistics.verdicts import Finding, untestable
 
-MIDDLE = (Fraction(5, 12), Fraction(10, 12))  # layers 5-9 of 12
-INITIAL = (Fraction(0), Fraction(1, 3))
-FIRST_HALF = (Fraction(0), Fraction(1, 2))
-LAST_HALF = (Fraction(1, 2), Fraction(1))
-LAST_THIRD = (Fraction(2, 3), Fraction(1))
-LAST_SIXTH = (Fraction(5, 6), Fraction(1))  # the last two layers of 12
 MULTIFUNCTIONAL_REGIONS = {"mrpc": MIDDLE, "qnli": MIDDLE, "sst-2": MIDDLE, "qqp": INITIAL}
 NEAR = 0.05  # a p-value within this distance of 0 or 1 counts as near
 HEADS = ["layer", "head"]
@@ -27,12 +29,6 @@ LEAST_HEADS = 5  # of a kind, for the share of them in a region to be meaningful
 WORDS_ALONE = " without special tokens"
 # Roles left out of a mean over roles: delimiter would count [CLS] and [SEP] twice.
 COUNTED_ONCE = {"": ("delimiter",), WORDS_ALONE: ("delimiter", "cls", "sep")}
-
-
-def layers_within(depth: int, region: tuple[Fraction, Fraction]) -> list[int]:
-    """The layers whose relative depth lies in [start, stop); always at least one."""
-    start, stop = (bound * depth for bound in region)
-    return [layer for layer in range(depth) if start <= layer < stop] or [int(start)]
 
 
 def sample(array: xr.DataArray, runs: int = 1) -> xr.DataArray:

@@ -12,7 +12,6 @@ from removals import logits, wrong
 from analysis.encoders.importance import importance
 from analysis.encoders.interventions import predict
 from analysis.papers.michel2019 import orders
-from analysis.papers.michel2019.draws import with_a_lead
 from analysis.papers.michel2019.orders import (
     anew,
     by_importance,
@@ -32,6 +31,7 @@ from analysis.papers.michel2019.pruning import (
 )
 from analysis.papers.michel2019.published import prunable
 from analysis.papers.michel2019.tables import AGAIN
+from analysis.statistics.leads import with_a_lead
 
 N = 40
 LABELS = np.arange(N) % 2

@@ -17,7 +17,6 @@ from analysis.encoders.finetuning import finetune
 from analysis.encoders.interventions import single_heads
 from analysis.encoders.models import load_encoder
 from analysis.papers.michel2019 import dynamics, figures, predictions, pruning_figures, published, sentences
-from analysis.papers.michel2019.draws import constants
 from analysis.papers.michel2019.dynamics import DYNAMICS, course, dynamics_table
 from analysis.papers.michel2019.figures import by_label
 from analysis.papers.michel2019.pruning import prunable_table
@@ -31,6 +30,7 @@ from analysis.papers.michel2019.speed import (
 )
 from analysis.papers.michel2019.tables import overview
 from analysis.papers.michel2019.transfer import TRANSFER, effects, transfer_table
+from analysis.statistics.leads import constants
 from analysis.texts.glue import load_examples
 
 N, HEADS = 80, 30

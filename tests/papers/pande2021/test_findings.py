@@ -8,7 +8,7 @@ import xarray as xr
 from analysis.papers.pande2021 import findings
 from analysis.papers.pande2021.claims import CLAIMS
 from analysis.papers.pande2021.evidence import Evidence, samples
-from analysis.papers.pande2021.findings import layers_within
+from analysis.statistics.layers import layers_within
 from analysis.statistics.roles import MASSES, ROLES
 from analysis.statistics.verdicts import Finding, claim_table
 

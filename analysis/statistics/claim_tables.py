@@ -1,0 +1,197 @@
+"""The table of claims: values, controls, intervals and verdicts in words, and the short table for README."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pandas as pd
+
+from analysis.statistics.claims import (
+    COMPARISONS,
+    EVERY,
+    FAILS,
+    HOLDS,
+    STUDY,
+    UNDECIDED,
+    UNTESTABLE,
+    Claim,
+    Verdict,
+    judge,
+    untestable,
+)
+
+MARKS = {HOLDS: "✓", FAILS: "✗", UNDECIDED: "?", UNTESTABLE: "–"}
+FEW = 6  # units that are told one by one
+
+
+def claim_table(
+    claims: Iterable[Claim],
+    measures: Mapping[str, pd.DataFrame],
+    drawn: str = "",
+    released: Mapping[str, pd.DataFrame] | None = None,
+    controlled: Mapping[str, pd.DataFrame] | None = None,
+    controls: Mapping[str, pd.DataFrame] | None = None,
+) -> pd.DataFrame:
+    """One row per claim: what is claimed, what is found, the control, the interval and the verdict (see `Verdict`).
+
+    `measures` are the frames of the sample by claim, `released` those of the released maps, `controlled` those under
+    the controlled label, and `controls` those of control heads; `drawn` says what a draw draws. A claim without a
+    frame is untestable. `control_verdict` says whether the control fulfils the claim too, by its estimate.
+    """
+    rows = []
+    for claim in claims:
+        frame = measures.get(claim.id, untestable("not measured"))
+        verdict = judge(frame, claim.relation, claim.bound, claim.units)
+        control = (controls or {}).get(claim.id, _of_control(frame))
+        method = verdict.method + (f", of {drawn}" if drawn and " draws" in verdict.method else "")
+        rows.append(
+            {
+                "claim": f"{claim.id}: {claim.statement}",
+                "origin": claim.origin,
+                "source": claim.source,
+                "definition": claim.definition,
+                "published": claim.published + _recomputed(claim, (released or {}).get(claim.id), released),
+                "ours": in_words(frame, claim.format),
+                "n": _cases(frame, verdict.unit),
+                "relation": claim.relation,
+                "bound": claim.bound,
+                **verdict._replace(method=method)._asdict(),
+                "controlled": _under(claim, (controlled or {}).get(claim.id)) if claim.by_label else "",
+                "control_value": _control_words(claim, control),
+                "brief": claim.brief,
+                "released": _short(claim, (released or {}).get(claim.id)),
+                "found": _short(claim, frame),
+                "control_verdict": control_verdict(control, claim),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def seed_table(claims: Iterable[Claim], measures: Mapping[int, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
+    """The verdict of every claim for each fine-tuning run alone: claim, seed, estimate, verdict."""
+    rows = []
+    for claim in claims:
+        for seed, frames in measures.items():
+            found = judge(frames.get(claim.id, untestable("")), claim.relation, claim.bound, claim.units)
+            rows.append(
+                {"claim": claim.id, "seed": seed, "estimate": found.estimate, "verdict": found.verdict}
+            )
+    return pd.DataFrame(rows)
+
+
+def single_runs(measures: Mapping[str, pd.DataFrame]) -> dict[int, dict[str, pd.DataFrame]]:
+    """The sample rows of each fine-tuning run, by run and claim, as `seed_table` takes them."""
+    runs = sorted(
+        {int(run) for frame in measures.values() if "run" in frame for run in frame["run"] if run >= 0}
+    )
+    return {
+        run: {
+            name: frame[frame["run"] == run] if "run" in frame else frame for name, frame in measures.items()
+        }
+        for run in runs or [0]
+    }
+
+
+def control_verdict(frame: pd.DataFrame | None, claim: Claim) -> str:
+    """Whether control heads fulfil a claim too, by the estimates of their units; "" without a control."""
+    sample = frame[frame["replicate"] == 0].dropna(subset="value") if frame is not None else pd.DataFrame()
+    if sample.empty:
+        return ""
+    estimates = sample.groupby("unit")["value"].median()
+    on_side = COMPARISONS[claim.relation](estimates, claim.bound)
+    return HOLDS if (on_side.all() if claim.units == EVERY else on_side.any()) else FAILS
+
+
+def in_words(frame: pd.DataFrame, form: str = "{:.0%}") -> str:
+    """The values of a frame in words: each of a few units, or the median and both ends of many, and the note."""
+    sample = frame[frame["replicate"] == 0]
+    notes = [note for note in sample.get("note", pd.Series(dtype=str)).dropna().unique() if note]
+    values = sample.dropna(subset="value").groupby("unit", sort=False)["value"].median()
+    if len(values) > FEW:
+        ends = ", ".join(f"{unit} {form.format(values[unit])}" for unit in (values.idxmin(), values.idxmax()))
+        told = [f"median {form.format(values.median())} of {len(values)} ({ends})"]
+    else:
+        told = [", ".join(f"{unit} {form.format(value)}".strip() for unit, value in values.items())]
+    runs = sample["run"].nunique() if "run" in sample else 1
+    if runs > 1 and len(values):
+        told.append(f"median of {runs} runs")
+    return "; ".join(filter(None, [*told, *notes]))
+
+
+def _of_control(frame: pd.DataFrame) -> pd.DataFrame | None:
+    """The frame of the control that stands beside the measures; None if there is none."""
+    if "control" not in frame or frame["control"].isna().all():
+        return None
+    return frame.assign(value=frame["control"], note="").drop(columns=["low", "high"], errors="ignore")
+
+
+def _control_words(claim: Claim, frame: pd.DataFrame | None) -> str:
+    words = in_words(frame, claim.format) if frame is not None else ""
+    return f"{claim.control}: {words}" if claim.control and words else words or claim.control
+
+
+def _cases(frame: pd.DataFrame, unit: str) -> int:
+    """n of the unit that decides, or of the whole frame."""
+    sample = frame[frame["replicate"] == 0]
+    rows = sample[sample["unit"] == unit] if unit else sample
+    return int(rows["n"].fillna(0).max())
+
+
+def _recomputed(claim: Claim, frame: pd.DataFrame | None, released: object) -> str:
+    """Whose figure the published one is, and what the released maps give for the claim."""
+    if released is None or claim.origin == STUDY:
+        return ""
+    verdict = judge(frame, claim.relation, claim.bound, claim.units) if frame is not None else Verdict()
+    if verdict.verdict == UNTESTABLE or frame is None:
+        return " (article); the released maps cannot tell"
+    return f" (article); {in_words(frame, claim.format)} recomputed from the released maps"
+
+
+def _under(claim: Claim, frame: pd.DataFrame | None) -> str:
+    if frame is None:
+        return ""
+    verdict = judge(frame, claim.relation, claim.bound, claim.units).verdict
+    return f"{in_words(frame, claim.format)}: {verdict}"
+
+
+def _short(claim: Claim, frame: pd.DataFrame | None) -> str:
+    """The estimate that decides with the range of the runs, in short; empty if there is none."""
+    if frame is None:
+        return ""
+    verdict = judge(frame, claim.relation, claim.bound, claim.units)
+    if verdict.verdict == UNTESTABLE:
+        return ""
+    text = claim.format.format(verdict.estimate)
+    if np.isnan(verdict.lowest_run) or verdict.lowest_run == verdict.highest_run:
+        return text
+    return f"{text} ({claim.format.format(verdict.lowest_run)} to {claim.format.format(verdict.highest_run)})"
+
+
+def short_table(claims: pd.DataFrame) -> pd.DataFrame:
+    """A claim table for README: the claim in a few words, BERT-base, this encoder, and a mark for the verdict.
+
+    † marks claims that their control fulfils too, and so say nothing about heads; ‡ marks claims that do not hold when
+    heads must beat their role's control; ° marks questions of this study, which the article does not claim.
+    """
+    controlled = claims["controlled"].fillna("")
+    marks = {
+        " †": claims["verdict"].eq(HOLDS) & claims["control_verdict"].eq(HOLDS),
+        " ‡": claims["verdict"].eq(HOLDS) & controlled.ne("") & ~controlled.str.endswith(f": {HOLDS}"),
+        " °": claims["origin"].eq(STUDY) if "origin" in claims else pd.Series(False, claims.index),
+    }
+    mark = claims["verdict"].map(MARKS)
+    for sign, rows in marks.items():
+        mark = mark + rows.map({True: sign, False: ""})
+    released = claims["released"].fillna("")
+    published = released.where(released != "", claims["published"].fillna(""))
+    columns = {
+        "claim": claims["brief"],
+        "BERT-base": published.map(_clipped),
+        "here": claims["found"].fillna(""),
+    }
+    return pd.DataFrame(columns | {"mark": mark})
+
+
+def _clipped(text: str, longest: int = 48) -> str:
+    """A published value without the remarks behind it, cut to `longest` characters."""
+    bare = text.split(" (article")[0].split(";")[0]
+    return bare if len(bare) <= longest else f"{bare[: longest - 2].rsplit(' ', 1)[0]} …"
