@@ -14,7 +14,6 @@ from analysis.statistics.resampling import Clusters, lower_bound
 from analysis.statistics.roles import CONTROLS
 from analysis.statistics.significance import (
     DIMENSIONS,
-    TESTED,
     adjust,
     clusters_of,
     ordered,
@@ -26,6 +25,7 @@ from analysis.statistics.significance import (
 from analysis.texts.syntax import REVERSED
 
 UNIFORM = "uniform"
+NEAR_ZERO = 0.01  # a mean score below this, a hundredth of a uniform head's, is no denominator
 UNIFORM_SCORE = 1.0  # of a uniform head; the margin is tau - 1
 CONTROLLED = ["control", "control_mean", "control_share", "control_assigned"]
 CONTROLLED += ["beyond_p_by", "controlled_p_by", "assigned_controlled"]
@@ -82,10 +82,11 @@ def controlled_table(
     Benjamini and Yekutieli over the heads of the role) and the lower bound of the bootstrap-t. For a uniform control
     it is the audited label.
 
-    The other columns are control (map source), control_mean (mean score), control_share (control_mean / mean),
-    control_assigned (published rule for the control) and beyond_p_by (difference above 0, also corrected). Labels are
-    <NA> and p-values NaN for untestable heads and constant differences. Raises InputError as `role_table` does, and if
-    control and scores differ in sequences, roles or heads. Departure from Pande 2021: all of it.
+    The other columns are control (map source), control_mean (mean score), control_share (control_mean / mean; NaN
+    where one of both is near 0), control_assigned (published rule for the control) and beyond_p_by (difference above
+    0, also corrected). Labels are <NA> for untestable heads. Differences without spread have no p: their mean alone
+    decides. Raises InputError as `role_table` does, and if control and scores differ in sequences, roles or heads.
+    Departure from Pande 2021: all of it.
     """
     table = role_table(scores, tau, alpha, minimum, resamples, seed, unit)
     array = ordered(scores)
@@ -93,17 +94,20 @@ def controlled_table(
     table["control"] = table["role"].map(CONTROLS)
     of_control = published_table(against, tau, alpha)
     table["control_mean"], table["control_assigned"] = of_control["mean"], of_control["assigned"]
-    table["control_share"] = table["control_mean"] / table["mean"]
+    known = table[["mean", "control_mean"]].abs().ge(NEAR_ZERO).all(axis=1)
+    table["control_share"] = (table["control_mean"] / table["mean"]).where(known)
     difference = array.values.astype(np.float64) - against.values
     margin = tau - UNIFORM_SCORE
     measure = partial(_paired_tests, margin=margin, alpha=alpha, resamples=resamples, seed=seed)
     tests = over_patterns(difference, clusters_of(array, unit), measure)
-    tested, by_role = table["status"] == TESTED, table["role"]
+    tested, by_role = table["assigned_audited"].notna(), table["role"]
     for name in ("beyond", "controlled"):
         families = tests[f"p_{name}"].where(tested).groupby(by_role, sort=False)
         table[f"{name}_p_by"] = families.transform(adjust, "fdr_by")
     label = (table["controlled_p_by"] < alpha) & (tests["lower"] > margin)
-    table["assigned_controlled"] = label.astype("boolean").mask(table["controlled_p_by"].isna())
+    by_mean = table["assigned_audited"].notna() & tests["p_controlled"].isna()
+    label = label.mask(by_mean, table["mean"] - table["control_mean"] > margin)
+    table["assigned_controlled"] = label.astype("boolean").mask(table["controlled_p_by"].isna() & ~by_mean)
     same = table["control"] == UNIFORM
     table.loc[same, "controlled_p_by"] = table["p_by"]
     table.loc[same, "assigned_controlled"] = table["assigned_audited"]
@@ -122,7 +126,7 @@ def _paired_tests(
     if not len(difference):
         return dict.fromkeys(("p_beyond", "p_controlled", "lower"), np.full(difference.shape[1], np.nan))
     sums = Clusters.of(difference, clusters)
-    mean, error, _ = sums.moments()
+    mean, error, _ = sums.of_scores()
     units = len(sums.sizes)
     with quiet():
         error = np.where(error > 0, error, np.nan)

@@ -10,11 +10,11 @@ import xarray as xr
 from scipy import stats
 
 from analysis.errors import InputError
+from analysis.statistics.resampling import has_spread
 from analysis.statistics.significance import DDOF, DIMENSIONS, HeadTest, labelled
 
-# Kept for each head and role. `mean` is 0 if n is 0, so that `merge` needs no special case. `lowest` and `highest`
-# show constant scores, for which rounding may give m2 > 0.
-FIELDS = ("n", "mean", "m2", "m3", "lowest", "highest")
+# Kept for each head and role. `mean` is 0 if n is 0, so that `merge` needs no special case.
+FIELDS = ("n", "mean", "m2", "m3")
 
 
 def moments(scores: xr.DataArray) -> xr.Dataset:
@@ -33,8 +33,6 @@ def moments(scores: xr.DataArray) -> xr.Dataset:
         "mean": mean,
         "m2": (deviations**2).sum(axis=0),
         "m3": (deviations**3).sum(axis=0),
-        "lowest": np.where(present, values, np.inf).min(axis=0, initial=np.inf),
-        "highest": np.where(present, values, -np.inf).max(axis=0, initial=-np.inf),
     }
     names = DIMENSIONS[1:]
     return xr.Dataset(
@@ -66,8 +64,6 @@ def merge(first: xr.Dataset, second: xr.Dataset) -> xr.Dataset:
             + second["m3"]
             + difference**3 * a * b * (a - b) / n**2
             + 3 * difference * (a * second["m2"] - b * first["m2"]) / n,
-            "lowest": np.minimum(first["lowest"], second["lowest"]),
-            "highest": np.maximum(first["highest"], second["highest"]),
         },
         attrs=first.attrs,
     )
@@ -75,18 +71,24 @@ def merge(first: xr.Dataset, second: xr.Dataset) -> xr.Dataset:
 
 def test_from_moments(found: xr.Dataset, tau: float | int) -> HeadTest:
     """The t test of every head from its moments; the result of `significance.head_test` for the scores."""
-    n, mean, m2, _, lowest, highest = (found[field].values for field in FIELDS)
-    ddof = DDOF[found.attrs["arithmetic"]]
+    n, mean, m2, _ = (found[field].values for field in FIELDS)
+    sd = _deviation(found, DDOF[found.attrs["arithmetic"]])
     with np.errstate(divide="ignore", invalid="ignore"):
-        sd = np.where(n > ddof, np.sqrt(m2 / (n - ddof)), np.nan)
-        t = np.where(highest > lowest, (mean - tau) / (sd / np.sqrt(n)), np.nan)
+        t = np.where(has_spread(mean, sd), (mean - tau) / (sd / np.sqrt(n)), np.nan)
     return HeadTest(n, np.where(n > 0, mean, np.nan), sd, t, stats.t.sf(t, n - 1))
 
 
 def skewness(found: xr.Dataset) -> np.ndarray:
-    """Skewness of the scores of every head (role, layer, head), sqrt(n) m3 / m2^1.5; NaN for constant scores."""
-    varies = found["highest"] > found["lowest"]
+    """Skewness of the scores of every head (role, layer, head), sqrt(n) m3 / m2^1.5; NaN without spread."""
+    varies = has_spread(found["mean"].values, _deviation(found, 1))
     return (np.sqrt(found["n"]) * found["m3"] / found["m2"].where(varies) ** 1.5).values
+
+
+def _deviation(found: xr.Dataset, ddof: int) -> np.ndarray:
+    """The standard deviation of every head; NaN for too few scores."""
+    n, m2 = found["n"].values, found["m2"].values
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(n > ddof, np.sqrt(m2 / (n - ddof)), np.nan)
 
 
 def moments_table(

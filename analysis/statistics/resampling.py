@@ -7,12 +7,15 @@ from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from scipy import sparse, stats
 
 from analysis.errors import InputError
 
 ROUNDING = 1e-12  # a difference of sums of squares counts as zero below this share of the minuend
+# A standard deviation of scores below this share of the mean, or of 1 (the score of a uniform head), is no spread.
+# Scores carry rounding errors of about 1e-7 (single precision), which would move it by more than a thousandth.
+SPREAD = 1e-4
 BATCH = 4_000_000  # entries of the largest matrix of resamples in memory (32 MB)
 
 
@@ -22,6 +25,13 @@ class Moments(NamedTuple):
     mean: Float[np.ndarray, "*draw column"]
     error: Float[np.ndarray, "*draw column"]
     sd: Float[np.ndarray, "*draw column"]
+
+
+def has_spread(
+    mean: Float[np.ndarray, "..."] | float, sd: Float[np.ndarray, "..."] | float
+) -> Bool[np.ndarray, "..."]:
+    """Whether scores vary by more than rounding (see SPREAD); False where `sd` is NaN."""
+    return np.asarray(sd > SPREAD * np.maximum(1, np.abs(mean)))
 
 
 @dataclass(frozen=True)
@@ -74,14 +84,21 @@ class Clusters:
             sd = np.sqrt(_clean(within, squares) / (n - 1))
         return Moments(mean + self.centre, error, sd)
 
+    def of_scores(self, counts: Shaped[np.ndarray, "*draw cluster"] | None = None) -> Moments:
+        """The moments of scores, with error and sd exactly zero where the scores have no spread (see SPREAD)."""
+        mean, error, sd = self.moments(counts)
+        same = ~has_spread(mean, sd) & ~np.isnan(sd)
+        return Moments(mean, np.where(same, 0, error), np.where(same, 0, sd))
+
 
 class Bootstrap(NamedTuple):
-    """Intervals and the test of the mean of every column; NaN for constant scores and for fewer than two.
+    """Intervals and the test of the mean of every column; NaN for scores without spread and for fewer than two.
 
     `low`, `high`: two-sided BCa interval of the mean; `lower`: its one-sided lower bound; `p_bootstrap_t`,
     `lower_bootstrap_t`: one-sided bootstrap-t test of mean > tau and its lower bound; `effect_low`, `effect_high`:
     two-sided BCa interval of (mean - tau) / sd, also NaN if all scores but one are equal, since the jackknife of BCa
-    then meets an sd of zero.
+    then meets an sd of zero, and where resamples without spread decide an end. Such resamples give `lower_bootstrap_t`
+    as minus infinity.
     """
 
     low: Float[np.ndarray, "column"]
@@ -112,12 +129,13 @@ def bootstrap(
     sums = Clusters.of(values, clusters) if len(values) else None
     if sums is None or len(sums.sizes) < 2:
         return Bootstrap(*np.full((len(Bootstrap._fields), values.shape[1]), np.nan))
-    observed, units = sums.moments(), len(sums.sizes)
+    observed, units = sums.of_scores(), len(sums.sizes)
 
     def statistic(counts: np.ndarray) -> np.ndarray:
-        found = sums.moments(counts)
+        found = sums.of_scores(counts)
         effect = _ratio(found.mean - tau, found.sd)
-        return np.moveaxis(np.stack([found.mean, effect, found.error]), -1, 1)
+        means = np.round(found.mean, 6)  # BCa counts equal means: rounding errors must not part them
+        return np.moveaxis(np.stack([means, effect, found.error]), -1, 1)
 
     options = {
         "statistic": statistic,
@@ -132,7 +150,8 @@ def bootstrap(
     means, _, errors = np.moveaxis(drawn.bootstrap_distribution, -1, 1)
     p, lower_t = bootstrap_t(observed, means, errors, tau, alpha)
     found = Bootstrap(low[0], high[0], lower[0], p, lower_t, low[1], high[1])
-    return Bootstrap(*(np.where(observed.error > 0, column, np.nan) for column in found))
+    finite = [np.where(np.isinf(end), np.nan, end) for end in found[-2:]]
+    return Bootstrap(*(np.where(observed.error > 0, column, np.nan) for column in (*found[:-2], *finite)))
 
 
 def bca(
@@ -192,16 +211,16 @@ def lower_bound(
 ) -> Float[np.ndarray, "column"]:
     """The lower bound of the mean by the bootstrap-t alone, from the resamples of `bootstrap` with this seed.
 
-    It does not depend on a threshold. NaN for constant scores and for a single unit. Raises InputError for too few
-    resamples.
+    It does not depend on a threshold. NaN for scores without spread and for a single unit. Raises InputError for
+    too few resamples.
     """
-    observed, units = sums.moments(), len(sums.sizes)
+    observed, units = sums.of_scores(), len(sums.sizes)
     rng = np.random.default_rng(seed)
     size = max(1, BATCH // max(sums.totals.shape))
     parts = []
     for start in range(0, resamples, size):
         drawn = rng.integers(units, size=(min(size, resamples - start), units))
-        parts.append(sums.moments(counted(drawn, units)))
+        parts.append(sums.of_scores(counted(drawn, units)))
     means, errors = (np.concatenate([getattr(part, name) for part in parts]) for name in ("mean", "error"))
     _, lower = bootstrap_t(observed, means, errors, 0.0, alpha)
     return np.where(observed.error > 0, lower, np.nan)

@@ -14,7 +14,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from analysis.errors import InputError
-from analysis.statistics.resampling import Clusters, bootstrap
+from analysis.statistics.resampling import Clusters, bootstrap, has_spread
 
 DIMENSIONS = ("sequence", "role", "layer", "head")
 # Degrees of freedom the standard deviation gives up; the released code divides by n.
@@ -23,6 +23,7 @@ DDOF = {"corrected": 1, "published": 0}
 CORRECTIONS = {"p_holm": "holm", "p_bh": "fdr_bh", "p_by": "fdr_by"}
 UNITS = ("sequence", "cluster")
 TESTED = "tested"
+BY_MEAN = "no spread: the mean alone decides"
 UNDEFINED = "undefined on this map"
 # What the two labels of a head say together: names of label_comparison.
 BOTH, PUBLISHED_ONLY, AUDITED_ONLY, NEITHER, UNTESTABLE = LABEL_COMPARISONS = (
@@ -49,8 +50,8 @@ def head_test(
 ) -> HeadTest:
     """One-sided one-sample t test of mean score > `tau` over sequences, NaN omitted.
 
-    Constant scores and fewer than two sequences are untestable: `t` and `p` are NaN. `published`
-    takes the population standard deviation as the released code does, still with n - 1 degrees of
+    Scores without spread (`resampling.SPREAD`) and fewer than two sequences have no test: `t` and `p` are NaN.
+    `published` takes the population standard deviation as the released code does, still with n - 1 degrees of
     freedom, which makes t larger by sqrt(n / (n - 1)). Raises InputError for another arithmetic.
     Source: Pande 2021; departure: `corrected` takes the sample standard deviation.
     """
@@ -61,7 +62,7 @@ def head_test(
     n = np.asarray(np.isfinite(values).sum(axis=0))
     with quiet():
         mean, sd = np.nanmean(values, axis=0), np.nanstd(values, axis=0, ddof=ddof)
-        t = np.where(_varies(values), (mean - tau) / (sd / np.sqrt(n)), np.nan)
+        t = np.where(has_spread(mean, sd), (mean - tau) / (sd / np.sqrt(n)), np.nan)
         p = stats.t.sf(t, n - 1)
     return HeadTest(n, np.asarray(mean), np.asarray(sd), np.asarray(t), np.asarray(p))
 
@@ -72,8 +73,8 @@ def published_table(
     """Role table of the article: layer, head, role, n, mean, sd, t, p, assigned; a row per role, layer, head.
 
     `assigned` is p < `alpha` and mean > `tau`, or <NA> (untestable) with fewer than `minimum`
-    sequences that have the role or with constant scores. The arithmetic is the one named in
-    `scores.attrs`. Raises InputError for other dimensions and for parameters out of range.
+    sequences that have the role. Scores without spread have no t and p: the mean alone decides. The arithmetic is the
+    one named in `scores.attrs`. Raises InputError for other dimensions and for parameters out of range.
     Source: Pande 2021 (tau = 3, alpha = 0.05, no correction for the number of tests).
     """
     array = ordered(scores)
@@ -92,8 +93,9 @@ def labelled(
     enough = test.n >= minimum
     columns = test._replace(t=np.where(enough, test.t, np.nan), p=np.where(enough, test.p, np.nan))
     table = _long(named, columns._asdict())
-    label = (table["p"] < alpha) & (table["mean"] > tau)
-    table["assigned"] = label.astype("boolean").mask(table["p"].isna())
+    by_mean = table["p"].isna() & (table["n"] >= minimum)
+    label = ((table["p"] < alpha) | by_mean) & (table["mean"] > tau)
+    table["assigned"] = label.astype("boolean").mask(table["n"] < minimum)
     return table[["layer", "head", "role", *HeadTest._fields, "assigned"]]
 
 
@@ -111,9 +113,10 @@ def role_table(
     For the mean, at level 1 - `alpha`: lower (one-sided bound), low, high by the t distribution, the same by BCa
     bootstrap (suffix _bca), p_bootstrap_t and lower_bootstrap_t by the bootstrap-t. effect is (mean - tau) / sd with a
     BCa interval; above is the proportion of sequences with score > tau; p_holm, p_bh and p_by correct the t p over the
-    heads of a role. status is "tested", or "untestable: " and the reason. All take the sample standard deviation.
+    heads of a role. status is "tested", or "untestable: " and the reason; scores without spread have no test, interval,
+    effect or skewness, and their mean alone decides (status BY_MEAN). All take the sample standard deviation.
 
-    assigned_audited is p_by < `alpha` and lower_bootstrap_t > `tau`, <NA> unless tested. Neither condition is enough.
+    assigned_audited is p_by < `alpha` and lower_bootstrap_t > `tau`, <NA> if untestable. Neither condition is enough.
     The t test is too generous for left-skewed scores; the bootstrap bound corrects a part of this. The bootstrap cannot
     replace the t test: its p is never below 1 / (1 + `resamples`), and for a single head among 144 BY asks for
     p < `alpha` / (144 * 5.55) = 0.00006.
@@ -137,7 +140,10 @@ def role_table(
     for name, method in CORRECTIONS.items():
         table[name] = families.transform(adjust, method)
     label = (table["p_by"] < alpha) & (table["lower_bootstrap_t"] > tau)
-    table["assigned_audited"] = label.astype("boolean").mask(~tested)
+    by_mean = table["status"] == BY_MEAN
+    table["assigned_audited"] = (
+        label.mask(by_mean, table["mean"] > tau).astype("boolean").mask(~tested & ~by_mean)
+    )
     shown = evidence.columns.drop(["units", "p_audited"])
     return table[[*published.columns, *shown, *CORRECTIONS, "status", "assigned_audited"]]
 
@@ -239,9 +245,9 @@ def _complete_evidence(
     resampled = bootstrap(values, tau, clusters, alpha, resamples, seed)
     with quiet():
         sums = Clusters.of(values, clusters)
-        mean, error, sd = sums.moments()
+        mean, error, sd = sums.of_scores()
         units = len(sums.sizes)
-        error = np.where(error > 0, error, np.nan)  # constant scores have no test and no interval
+        error = np.where(error > 0, error, np.nan)  # scores without spread have no test and no interval
         low, high = stats.t.interval(1 - alpha, units - 1, mean, error)
         return {
             "units": np.full(len(mean), units),
@@ -258,7 +264,7 @@ def _complete_evidence(
             "effect_low": resampled.effect_low,
             "effect_high": resampled.effect_high,
             "above": (values > tau).mean(axis=0),
-            "skewness": stats.skew(values, axis=0),
+            "skewness": np.where(sd > 0, stats.skew(values, axis=0), np.nan),
         }
 
 
@@ -267,17 +273,10 @@ def _status(table: pd.DataFrame, minimum: int, unit: str) -> np.ndarray:
     reasons = {
         "no sequence has the role": table["units"] == 0,
         f"one {unit}": table["units"] == 1,
-        "constant scores": table["p_audited"].isna(),
         f"fewer than {minimum} {unit}s": table["units"] < minimum,
     }
-    return np.select([*reasons.values()], [f"untestable: {reason}" for reason in reasons], TESTED)
-
-
-def _varies(values: Shaped[np.ndarray, "sequence ..."]) -> Shaped[np.ndarray, "..."]:
-    """Whether there are at least two different finite scores, from their range, which is exact."""
-    lowest = np.where(np.isnan(values), np.inf, values).min(axis=0)
-    highest = np.where(np.isnan(values), -np.inf, values).max(axis=0)
-    return np.asarray(highest > lowest)
+    found = np.select([*reasons.values()], [f"untestable: {reason}" for reason in reasons], TESTED)
+    return np.where((found == TESTED) & table["p_audited"].isna(), BY_MEAN, found)
 
 
 def _long(named: xr.DataArray | xr.Dataset, columns: dict[str, np.ndarray]) -> pd.DataFrame:

@@ -69,7 +69,7 @@ def test_uniform_controls_keep_the_audited_label():
     assert same["assigned_audited"].any()
     assert not same["assigned_audited"].all()
     assert (same["control_mean"] == 1).all()
-    assert same["control_assigned"].isna().all()
+    assert not same["control_assigned"].any()  # a uniform head has no spread: its mean decides
 
 
 def test_columns_follow_those_of_the_role_table():
@@ -100,7 +100,7 @@ def test_what_the_control_gives():
 
 
 def test_heads_without_a_test_have_no_third_label():
-    """No sequence, one sequence, too few of them; and a head that equals its control in every sequence."""
+    """No sequence, one sequence, too few of them; a head that equals its control goes by the mean difference, 0."""
     scores = scored(4)
     control = against(scores, 1.0)
     control.loc[{"role": "local", "layer": 0, "head": 1}] = scores.sel(role="local", layer=0, head=1)
@@ -112,7 +112,8 @@ def test_heads_without_a_test_have_no_third_label():
     assert table.loc["advmod", "assigned_controlled"].isna().all()
     assert table.loc["nsubj", "assigned_controlled"].isna().all()  # 26 sequences, 30 asked
     assert (table.loc["local", "status"] == TESTED).all()
-    assert table.loc["local", "assigned_controlled"].isna().to_numpy().tolist() == [False, True, *[False] * 4]
+    assert table.loc["local", "assigned_controlled"].notna().all()
+    assert not table.loc[("local", 0, 1), "assigned_controlled"]
     assert np.isnan(table.loc[("local", 0, 1), "controlled_p_by"])
 
 
@@ -180,3 +181,12 @@ def test_lower_bound_is_that_of_the_bootstrap(monkeypatch):
             patched.setattr("analysis.statistics.resampling.BATCH", 30 * 50)  # four batches, the same draws
             np.testing.assert_allclose(lower_bound(Clusters.of(values, clusters), 0.05, 199, 4), expected)
     assert np.isnan(found[3])
+
+
+def test_a_mean_near_zero_is_no_denominator():
+    scores = scored(6)
+    scores.loc[{"role": "local", "layer": 0, "head": 0}] *= 1e-5
+    table = controlled_table(scores, against(scores, 1.0), minimum=15, resamples=199)
+    local = table[table["role"] == "local"].set_index(["layer", "head"])
+    assert np.isnan(local.loc[(0, 0), "control_share"])
+    assert local["control_share"].drop((0, 0)).notna().all()

@@ -13,6 +13,7 @@ from statsmodels.stats.multitest import multipletests
 
 from analysis.errors import InputError
 from analysis.statistics.significance import (
+    BY_MEAN,
     LABEL_COMPARISONS,
     adjust,
     corrections,
@@ -151,7 +152,8 @@ def test_role_table_takes_the_arithmetic_of_the_scores(scores):
 def test_untestable_is_neither_true_nor_false(scores):
     scores[:, 0, 0, 0] = 9.0
     table = published_table(scores, tau=1.0)
-    assert row(table)["assigned"] is pd.NA
+    assert row(table)["assigned"]  # no spread: the mean alone decides
+    assert np.isnan(row(table)["p"])
     assert row(table, head=1)["assigned"]
     assert published_table(scores, tau=1.0, minimum=8).equals(table)
     few = published_table(scores, tau=1.0, minimum=9)
@@ -315,8 +317,10 @@ def test_t_intervals_of_normal_scores_cover_the_mean():
     [
         ([np.nan] * 6, "untestable: no sequence has the role", pd.NA),
         ([9.0, *[np.nan] * 5], "untestable: one sequence", pd.NA),
-        ([0.1] * 6, "untestable: constant scores", pd.NA),
-        ([3.0] * 3 + [np.nan] * 3, "untestable: constant scores", pd.NA),
+        ([0.1] * 6, BY_MEAN, False),
+        ([9.0] * 6, BY_MEAN, True),
+        ([9.0, 9.0, 9.0, 9.0, 9.0, 9.00001], BY_MEAN, True),  # rounding is no spread
+        ([3.0] * 3 + [np.nan] * 3, "untestable: fewer than 5 sequences", False),
         ([4.0, 4.1, 4.2, 4.3, np.nan, np.nan], "untestable: fewer than 5 sequences", True),
         ([4.0, 4.0, 4.0, 4.0, 5.0, np.nan], "tested", True),
         ([1.0, 2.0, 2.0, 1.0, 2.0, 2.0], "tested", False),
@@ -331,7 +335,10 @@ def test_status_says_why_a_head_is_untestable_and_poisons_no_other(column, statu
     last = row(table, head=3)
     assert (last["status"], last["assigned"]) == (status, assigned)
     tested = status == "tested"
-    assert pd.notna(last["assigned_audited"]) == tested
+    assert pd.notna(last["assigned_audited"]) == (status in ("tested", BY_MEAN))
+    if status == BY_MEAN:
+        assert last["assigned_audited"] == assigned
+        assert last[["t", "p", "effect", "effect_low", "lower_bootstrap_t", "skewness"]].isna().all()
     assert last[["p_holm", "p_bh", "p_by"]].notna().all() == tested
     assert last["above"] == pytest.approx(pd.Series(column).dropna().gt(3).mean(), nan_ok=True)
     assert (table["status"][:3] == "tested").all()

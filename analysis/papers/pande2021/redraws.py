@@ -161,19 +161,23 @@ def _tests(
     alpha: float,
     ddof: int,
 ) -> tuple[Float[np.ndarray, "replicate column"], ...]:
-    """Published labels, p, and whether the mean is above tau; NaN for fewer than two sequences or constant scores."""
+    """Published labels, p, and whether the mean is above tau; NaN for fewer than two sequences.
+
+    Scores without spread have no p, and their mean alone decides the label.
+    """
     values, codes, drawn = present(scores, clusters, counts)
     if not len(values):
         untestable = np.full((len(counts), scores.shape[1]), np.nan)
         return untestable, untestable, untestable
     sums = Clusters.of(values, codes)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = sums.moments(drawn)
+        found = sums.of_scores(drawn)
         n = (drawn @ sums.sizes)[:, None]
         t = (found.mean - tau) / (found.sd / np.sqrt(n)) * np.sqrt((n - ddof) / (n - 1))
     p = np.where(found.sd > 0, stats.t.sf(t, n - 1), np.nan)
     above = found.mean > tau
-    return (*(np.where(np.isnan(p), np.nan, each) for each in ((p < alpha) & above, p, above)),)
+    labels = np.where(n < 2, np.nan, ((p < alpha) | (found.sd == 0)) & above)
+    return labels, p, np.where(np.isnan(p), np.nan, above)
 
 
 def _means(

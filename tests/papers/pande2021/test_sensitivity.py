@@ -102,13 +102,16 @@ def test_jaccard_is_one_at_the_default_and_falls_with_the_distance(scores):
     assert tau_sweep(scores, [9], tau=9)["jaccard"].isna().all()
 
 
-def test_untestable_roles_are_left_out_and_untestable_heads_do_not_count(scores):
+def test_untestable_roles_are_left_out_and_heads_without_spread_count(scores):
     scores = scores.copy()
     scores.loc[{"role": "nsubj"}] = np.nan
     scores.loc[{"role": "local", "layer": 0, "head": 1}] = 6
     found = tau_sweep(scores)
     assert set(found["role"]) == {"local"}
-    assert set(found["testable"]) == {5}
+    assert set(found["testable"]) == {6}  # the head without spread goes by its mean
+    assert (
+        found.set_index("tau").loc[3.0, "heads"] == (np.where(np.arange(6) == 1, 6, MEANS.ravel()) > 3).sum()
+    )
 
 
 def test_no_threshold(scores):
@@ -150,13 +153,12 @@ def test_stability_equals_the_published_rule_on_each_sample(scores, arithmetic):
     assert found["jaccard"] == pytest.approx(np.mean(jaccard))
 
 
-def test_a_sample_of_equal_scores_has_no_label(scores):
+def test_a_sample_of_equal_scores_goes_by_its_mean(scores):
     values = np.full((40, 1, 1, 2), 5.0)
     values[0, ..., 0] = 4.9  # constant in every sample without the first sequence
-    values[:, ..., 1] += np.linspace(0, 1, 40)[:, None, None]
+    values[..., 1] = 2.0
     found = label_stability(labelled(values, ["local"]), [2], draws=10)
-    assert found["heads_full"].item() == 2
-    assert found["heads"].item() < 2
+    assert found["heads_full"].item() == found["heads"].item() == 1
 
 
 def test_same_seed_same_samples(scores):
