@@ -1,5 +1,6 @@
 """What the package offers by name is the same whatever was imported before."""
 
+import inspect
 import subprocess
 import sys
 from importlib import import_module
@@ -37,3 +38,12 @@ def test_unknown_name():
 def test_statistics_do_not_load_torch():
     code = "import sys; from analysis import role_table, Results; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
+
+
+def test_public_functions_name_all_their_options():
+    """No function of the public interface hides its options behind `**options`."""
+    functions = [each for name in analysis.__all__ if inspect.isfunction(each := getattr(analysis, name))]
+    assert len(functions) > 6
+    for function in functions:
+        kinds = {each.kind for each in inspect.signature(function).parameters.values()}
+        assert inspect.Parameter.VAR_KEYWORD not in kinds, function

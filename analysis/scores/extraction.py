@@ -1,8 +1,8 @@
 """One streaming pass: sieve bias scores of every head, layer by layer; attention itself is never stored."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -37,17 +37,14 @@ class Scored:
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How `extract` reads sequences and scores them."""
+    """How `extract` reads sequences and scores them; see there."""
 
-    arithmetic: str = "corrected"  # "published": the local band as the released code of Pande 2021 divides it
-    max_tokens: int = 128
-    budget: int = 2048  # padded tokens of a batch; the result does not depend on it (1e-5)
-    progress: bool = True
-    maps: str | ReadMaps = "attention"  # a source of maps (see `maps`) or its name
-    statistics: Mapping[str, Statistic] = field(
-        default_factory=dict
-    )  # scores after those of the sieves; their units are tokens
-    segment_ids: str = "pair"  # as in `layouts`
+    arithmetic: str
+    max_tokens: int
+    budget: int
+    progress: bool
+    maps: str | ReadMaps
+    segment_ids: str
 
 
 def extract(
@@ -55,19 +52,36 @@ def extract(
     examples: Sequence[Example],
     relations: Relations | None = None,
     roles: Sequence[str] | None = None,
-    **reading: Any,
+    *,
+    arithmetic: str = "corrected",
+    max_tokens: int = 128,
+    budget: int = 2048,
+    progress: bool = True,
+    maps: str | ReadMaps = "attention",
+    statistics: Mapping[str, Statistic] | None = None,
+    segment_ids: str = "pair",
 ) -> xr.DataArray:
     """Sieve bias scores of every sequence, role, layer and head (Pande 2021); NaN if a role is absent.
 
     A head with uniform attention scores 1, or about ln T for block, whose rows are weighted by their entropy (nats).
     `relations` maps Example.id to its grammatical relations (see `parse`). `roles` names registered sieves or
-    relations, by default the whole bank of elementary sieves. `reading` sets fields of `ReadingOptions`. If the rows of
-    the maps do not sum to 1, entropies and roles that weight rows by them are absent; the attribute `undefined` names
-    them. The scores have the coordinates `tokens` (T), `separators` (number of [SEP]), `cluster` (equal for sequences
-    that share a text) and `units` (the tokens or word pairs over which a role is a mean). Raises InputError for unknown
-    roles or maps, for a relation among the roles if `relations` is missing, and for an example without relations.
+    relations, by default the whole bank of elementary sieves.
+
+    `maps` is a source of maps or its name ("attention", "effective", "attribution", "uniform", "shuffled", "twin").
+    `max_tokens` cuts a sequence; `budget` limits the padded tokens of a batch and does not change the result (1e-5).
+    `arithmetic` "published" divides the local band as the released code does. `statistics` are further numbers for
+    every sequence and head, by name; their units are tokens. `segment_ids` as in `layouts`. `progress` shows a bar.
+
+    If the rows of the maps do not sum to 1, entropies and roles that weight rows by them are absent; the attribute
+    `undefined` names them. The scores have the coordinates `tokens` (T), `separators` (number of [SEP]), `cluster`
+    (equal for sequences that share a text) and `units` (the tokens or word pairs over which a role is a mean). Raises
+    InputError for unknown roles or maps, for a relation among the roles if `relations` is missing, and for an example
+    without relations.
     """
-    return extract_states({"": encoder}, examples, relations, roles, **reading)[""]
+    return extract_states(
+        {"": encoder}, examples, relations, roles, arithmetic=arithmetic, max_tokens=max_tokens, budget=budget,
+        progress=progress, maps=maps, statistics=statistics, segment_ids=segment_ids,
+    )[""]  # fmt: skip
 
 
 def extract_states(
@@ -75,21 +89,25 @@ def extract_states(
     examples: Sequence[Example],
     relations: Relations | None = None,
     roles: Sequence[str] | None = None,
-    **reading: Any,
+    *,
+    arithmetic: str = "corrected",
+    max_tokens: int = 128,
+    budget: int = 2048,
+    progress: bool = True,
+    maps: str | ReadMaps = "attention",
+    statistics: Mapping[str, Statistic] | None = None,
+    segment_ids: str = "pair",
 ) -> dict[State, xr.DataArray]:
     """The scores of several states of one model on the same sequences, as `extract` gives them, by name.
 
-    All states share tokens, sieves and batches. Raises InputError as `extract` does, and for encoders with different
-    tokenizers.
+    All states share tokens, sieves and batches; the other options are those of `extract`. Raises InputError as
+    `extract` does, and for encoders with different tokenizers.
     """
-    options, examples, models = ReadingOptions(**reading), as_sequences(examples), [*encoders.values()]
-    if not same_tokenizers([model.tokenizer for model in models]):
-        raise InputError(
-            f"{', '.join(model.name for model in models)} have different tokenizers: extract each alone"
-        )
-    source, statistics = find_source(options.maps), dict(options.statistics)
-    sequences = _prepare(models, examples, relations, options)
-    sieves, undefined = _sieves(sequences, roles, options.arithmetic, source, relations is not None)
+    options = ReadingOptions(arithmetic, max_tokens, budget, progress, maps, segment_ids)
+    statistics, examples, models = dict(statistics or {}), as_sequences(examples), [*encoders.values()]
+    source = find_source(maps)
+    sequences = _prepare(models, examples, relations, max_tokens, segment_ids)
+    sieves, undefined = _sieves(sequences, roles, arithmetic, source, relations is not None)
     for name in [name for name, each in statistics.items() if each in ENTROPIES and not source.distributions]:
         statistics[name] = _nothing
         undefined.append(name)
@@ -99,7 +117,7 @@ def extract_states(
     units[:, absent] = 0
     for own in scores:
         own[:, absent] = np.nan
-    about = {"arithmetic": options.arithmetic, "maps": source.name, "max_tokens": options.max_tokens}
+    about = {"arithmetic": arithmetic, "maps": source.name, "max_tokens": max_tokens}
     about |= {"undefined": ", ".join(undefined)} if undefined else {}
     cluster = ("sequence", clusters(examples))
     return {
@@ -164,18 +182,21 @@ def _prepare(
     encoders: Sequence[Encoder],
     examples: Sequence[Example],
     relations: Relations | None,
-    options: ReadingOptions,
+    max_tokens: int,
+    segment_ids: str = "pair",
 ) -> list[Scored]:
-    longest = options.max_tokens
+    if not same_tokenizers([encoder.tokenizer for encoder in encoders]):
+        names = ", ".join(encoder.name for encoder in encoders)
+        raise InputError(f"{names} have different tokenizers: extract each alone")
     for encoder in encoders:
-        if longest > encoder.positions:
-            raise InputError(f"max_tokens is {longest}: {encoder.name} has {encoder.positions} positions")
+        if max_tokens > encoder.positions:
+            raise InputError(f"max_tokens is {max_tokens}: {encoder.name} has {encoder.positions} positions")
     missing = [example.id for example in examples if relations is not None and example.id not in relations]
     if missing:
         raise InputError(f"{missing[0]} has no relations: parse the same examples that are extracted")
     return [
         Scored(layout, token_pairs(layout, relations[layout.id] if relations is not None else ()))
-        for layout in layouts(encoders[0].tokenizer, examples, longest, options.segment_ids)
+        for layout in layouts(encoders[0].tokenizer, examples, max_tokens, segment_ids)
     ]
 
 
@@ -198,7 +219,7 @@ def read_sieves(
     encoder: Encoder, example: Example, relations: Relations, roles: Sequence[str], max_tokens: int = 128
 ) -> dict[str, Float[np.ndarray, "token token"]]:
     """The sieves of one sequence: a matrix for every role that the sequence has."""
-    [sequence] = _prepare([encoder], [example], relations, ReadingOptions(max_tokens=max_tokens))
+    [sequence] = _prepare([encoder], [example], relations, max_tokens)
     entries = resolve(roles, set(sequence.pairs), "corrected")
     matrices = {role: entry.matrix(sequence.layout, sequence.pairs) for role, entry in entries.items()}
     return {role: matrix for role, matrix in matrices.items() if matrix is not None}
