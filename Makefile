@@ -7,7 +7,7 @@ JOBS ?= 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help reproduce study report verify pack notebook test lint bench lock clean
+.PHONY: help reproduce study report verify pack notebook test test-machines lint bench lock clean
 
 # An active conda environment is used with `make PYTHON=python ...`; otherwise .venv is built from the lock.
 ifdef PYTHON
@@ -77,6 +77,15 @@ notebook: $(ENVIRONMENT)  ## JupyterLab; the scripts in notebooks/ open as noteb
 
 test: $(ENVIRONMENT)  ## all tests (DATA_DIR and PARSER add those on real data)
 	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile
+
+# Other processors, as far as one can be asked to act like them: no wide vector instructions in PyTorch, oneDNN and MKL,
+# and the kernels of another processor in OpenBLAS. No result may hang on the last bits.
+OTHER_ARITHMETIC := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2
+test-machines: $(ENVIRONMENT)  ## the smoke study and the statistics tests under the arithmetic of other processors
+	$(OTHER_ARITHMETIC) OPENBLAS_CORETYPE=Haswell $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
+	  tests/study/test_study.py tests/statistics tests/synthesis
+	$(OTHER_ARITHMETIC) OPENBLAS_CORETYPE=Zen $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
+	  tests/statistics tests/synthesis
 
 bench: $(ENVIRONMENT)  ## what scoring, testing, the companion analyses and the head explorer cost, and large corpora
 	$(PYTHON) benchmarks/extraction.py
