@@ -11,7 +11,7 @@ from pathlib import Path
 from analysis.errors import InputError, unwritable
 
 ROOT = Path(__file__).resolve().parents[1]
-VERSIONED = "torch transformers datasets scipy statsmodels numpy numba pandas xarray spacy".split()
+VERSIONED = "torch transformers datasets scipy statsmodels numpy pandas xarray spacy".split()
 
 
 def expand(path: str | Path) -> Path:

@@ -36,7 +36,6 @@ from analysis.encoders.tap import (
     tap,
 )
 from analysis.scores import extraction
-from analysis.scores.contraction import Contraction, contract
 from analysis.scores.extraction import Scored, extract, stack
 from analysis.scores.sieves import resolve
 from analysis.statistics.roles import ROLES
@@ -188,9 +187,6 @@ def kernel(examples: Sequence[Example], repeats: int, budget: int = 2048, passes
     read_layers(encoder, batch, lambda _, attention: maps.append(attention))
     contraction, _ = stack([Scored(layout, {}) for layout in batch], resolve(PUBLISHED, set(), "corrected"))
 
-    def arrays(layer: torch.Tensor) -> None:
-        contract(layer, contraction.tensors, layer.new_zeros(*contraction.shape, layer.shape[1]))
-
     plain = [  # the maps of each sequence without padding
         (
             Oracle(layout.tokens, {}),
@@ -208,7 +204,6 @@ def kernel(examples: Sequence[Example], repeats: int, budget: int = 2048, passes
         loops,
         {
             "contraction": lambda: [contraction(layer) for layer in maps for _ in range(passes)],
-            "array operations": lambda: [arrays(layer) for layer in maps for _ in range(passes)],
         },
         repeats,
     )
@@ -217,27 +212,6 @@ def kernel(examples: Sequence[Example], repeats: int, budget: int = 2048, passes
         "tokens per sequence": float(np.mean([len(layout) for layout in batch])),
         **{f"loops / {name}, seconds": passes * ratio for name, ratio in ratios.items()},
     }
-
-
-def compiled(examples: Sequence[Example], repeats: int) -> Values:
-    """What numba buys: CPU time of `extract` with array operations over that with the compiled kernel, whole bank."""
-    encoder = load("minilm", "cpu")
-    relations = None if examples[0].relations is None else parse(examples)
-
-    def arrays(own: Contraction, maps: torch.Tensor, entropies: torch.Tensor | None = None) -> torch.Tensor:
-        scores = maps.new_zeros(*own.shape, maps.shape[1])
-        contract(maps, own.tensors, scores, entropies)
-        return scores
-
-    def scored() -> None:
-        extract(encoder, examples, relations, progress=False)
-
-    def scored_without() -> None:
-        with mock.patch.object(Contraction, "__call__", arrays):
-            scored()
-
-    [ratio] = speeds(scored_without, {"": scored}, repeats, clock=time.process_time).values()
-    return {"sequences": len(examples), "extract, with the kernel / with array operations": ratio}
 
 
 def memory(few: int = 800, factor: int = 10) -> Values:
@@ -335,8 +309,6 @@ def main() -> None:
             "bfloat16": agreement(options.agreement),
             "kernel": kernel(sequences("minilm", "cpu"), options.repeats),
             "kernel, long sequences": kernel(long_sequences("minilm"), options.repeats),
-            "numba": compiled(sequences("minilm", "cpu"), options.repeats),
-            "numba, long sequences": compiled(long_sequences("minilm")[:64], options.repeats),
             "memory": memory(),
             "corpus": reading(options.repeats),
             "pipeline": pipeline(options.repeats),

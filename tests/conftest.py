@@ -15,7 +15,6 @@ from jaxtyping import install_import_hook
 # Workers share the cores. This must be set before torch is imported, here and in processes that tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import analysis.scores.kernel  # noqa: E402, F401  (compiled functions cannot be wrapped by the hook)
 
 # Check shapes in these modules only; wrapping every module would take more than half of the tests' time.
 CHECKED = ["analysis.encoders", "analysis.scores", "analysis.statistics"]

@@ -73,7 +73,7 @@ class Study:
 def copy_parts(folder: Path, *parts: str) -> None:
     """Copies parts of the checkout with their compiled files, which a fresh copy would take seconds to make again.
 
-    Python and numba take a compiled file only if the size and the time of its source are the same.
+    Python takes a compiled file only if the size and the time of its source are the same.
     """
     for name in parts:
         unfinished = shutil.ignore_patterns("*.pyc.*", "*.tmp.*")  # another process is writing them

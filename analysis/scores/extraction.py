@@ -16,7 +16,7 @@ from analysis.encoders.models import Encoder, kept_casts
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.scores.contraction import Contraction
-from analysis.scores.forms import Form, Full
+from analysis.scores.forms import Cells, Form
 from analysis.scores.maps import ENTROPIES, ReadMaps, Source, find_source
 from analysis.scores.sieves import Sieve, by_label, resolve
 from analysis.texts.examples import Example, as_sequences, clusters
@@ -256,9 +256,11 @@ def _forms(sequence: Scored, entries: Sequence[tuple[int, str, Sieve]]) -> dict[
     found = {}
     for number, role, entry in entries:
         if entry.function not in known:
-            form = known[entry.function] = entry.form(sequence.layout, sequence.pairs)
-            if isinstance(form, Full):
-                check_sieve(role, form.weights, len(sequence.layout))
+            form = entry.function(sequence.layout, sequence.pairs)
+            if isinstance(form, np.ndarray):
+                check_sieve(role, form, len(sequence.layout))
+                form = Cells.of(form)
+            known[entry.function] = form
         if known[entry.function] is not None:
             found[number] = known[entry.function]
     return found

@@ -1,7 +1,7 @@
-"""Compact forms of sieves, since most of the T x T weights are zero or repeat.
+"""Two compact forms of sieves, since most of the T x T weights are zero or repeat.
 
-A head's score is the sum of weights times attention. `Columns` needs the attention to marked tokens, `Band` a few
-diagonals, `Rectangles` the cells of word pairs; any other sieve is a full matrix.
+A head's score is the sum of weights times attention. `Columns` needs the attention that groups of rows give to marked
+tokens; any other sieve is a list of `Cells`.
 """
 
 from dataclasses import dataclass
@@ -12,26 +12,6 @@ import numpy as np
 from jaxtyping import Float, Int
 
 Matrix = Float[np.ndarray, "token token"]
-
-
-class Cells(NamedTuple):
-    """Single cells: the rectangle of each, its row and column, and its weight."""
-
-    rectangle: Int[np.ndarray, " cell"]
-    rows: Int[np.ndarray, " cell"]
-    columns: Int[np.ndarray, " cell"]
-    weights: Float[np.ndarray, " cell"]
-
-
-def cells(ranges: Int[np.ndarray, "rectangle 4"]) -> Cells:
-    """All cells of some rectangles; the cells of each rectangle have equal weights with the sum 1."""
-    row, row_end, column, column_end = ranges.T
-    widths = column_end - column
-    sizes = (row_end - row) * widths
-    rectangle = np.repeat(np.arange(len(ranges)), sizes)
-    place = np.arange(len(rectangle)) - (np.cumsum(sizes) - sizes)[rectangle]
-    down, across = np.divmod(place, widths[rectangle])
-    return Cells(rectangle, row[rectangle] + down, column[rectangle] + across, 1 / sizes[rectangle])
 
 
 @dataclass(frozen=True)
@@ -52,70 +32,59 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Band:
-    """Neighbours: `weights[t, k]` is for token t and the one `steps[k]` positions after it, 0 if there is none."""
+class Cells:
+    """Single cells of the T x T weights by row and column; a cell that is named twice counts twice."""
 
-    weights: Float[np.ndarray, "token diagonal"]
-    steps: tuple[int, ...]
-
-    def matrix(self) -> Matrix:
-        """The full T x T weights."""
-        length = len(self.weights)
-        full = np.zeros((length, length), np.float32)
-        rows, diagonals = np.nonzero(self.weights)
-        full[rows, rows + np.array(self.steps)[diagonals]] = self.weights[rows, diagonals]
-        return full
-
-    @cached_property
-    def units(self) -> int:
-        """The number of tokens whose row has weights."""
-        return int(np.count_nonzero(self.weights.any(axis=1)))
-
-
-@dataclass(frozen=True)
-class Rectangles:
-    """Pairs of words: `ranges[k]` holds the first row, the one after the last, and the same of the columns.
-
-    All rectangles have equal weights, and so have the cells of each; `length` is the number of tokens.
-    """
-
-    ranges: Int[np.ndarray, "rectangle 4"]
+    rows: Int[np.ndarray, " cell"]
+    columns: Int[np.ndarray, " cell"]
+    weights: Float[np.ndarray, " cell"]
     length: int
+
+    @classmethod
+    def of(cls, matrix: Float[np.ndarray, "token token"]) -> "Cells":
+        """The weights of a matrix that are not 0."""
+        rows, columns = np.nonzero(matrix)
+        return cls(rows, columns, matrix[rows, columns].astype(np.float32), len(matrix))
 
     def matrix(self) -> Matrix:
         """The full T x T weights."""
         full = np.zeros((self.length, self.length), np.float32)
-        rectangle, rows, columns, weights = cells(self.ranges)
-        np.add.at(full, (rows, columns), weights / len(self.ranges))
+        np.add.at(full, (self.rows, self.columns), self.weights)
         return full
 
     @cached_property
     def units(self) -> int:
         """The number of tokens whose row has weights."""
-        return len(np.unique(cells(self.ranges).rows))
+        return len(np.unique(self.rows))
+
+
+Form = Columns | Cells
 
 
 class Ranges(NamedTuple):
-    """The rectangles of one role in many sequences (see `Rectangles`), and the sequence of each."""
+    """Pairs of words of one role in many sequences: the sequence of each, its first row, the one after the last, and
+    the same of the columns."""
 
     sequences: Int[np.ndarray, " rectangle"]
     ranges: Int[np.ndarray, "rectangle 4"]
 
+    def cells(
+        self,
+    ) -> tuple[
+        Int[np.ndarray, " cell"],
+        Int[np.ndarray, " cell"],
+        Int[np.ndarray, " cell"],
+        Float[np.ndarray, " cell"],
+    ]:
+        """Sequence, row, column and weight of every cell; the weights of each sequence have the sum 1.
 
-@dataclass(frozen=True)
-class Full:
-    """Any weights."""
-
-    weights: np.ndarray
-
-    def matrix(self) -> Matrix:
-        """The full T x T weights."""
-        return self.weights
-
-    @cached_property
-    def units(self) -> int:
-        """The number of tokens whose row has weights."""
-        return int(np.count_nonzero(self.weights.any(axis=1)))
-
-
-Form = Columns | Band | Rectangles | Full
+        All pairs of a sequence have equal weights, and so have the cells of each pair.
+        """
+        row, row_end, column, column_end = self.ranges.T
+        widths = column_end - column
+        sizes = (row_end - row) * widths
+        pair = np.repeat(np.arange(len(sizes)), sizes)
+        place = np.arange(len(pair)) - (np.cumsum(sizes) - sizes)[pair]
+        down, across = np.divmod(place, widths[pair])
+        weights = 1 / (sizes * np.bincount(self.sequences)[self.sequences])
+        return self.sequences[pair], row[pair] + down, column[pair] + across, weights[pair].astype(np.float32)

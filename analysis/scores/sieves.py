@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float, Int
 
 from analysis.encoders.layout import Layout, WordPairs
 from analysis.errors import InputError
-from analysis.scores.forms import Band, Columns, Form, Full, Matrix, Ranges, Rectangles
+from analysis.scores.forms import Cells, Columns, Form, Matrix, Ranges
 from analysis.texts.syntax import RELATIONS, REVERSED, UNIVERSAL
 
 Function = Callable[[Layout, WordPairs], Form | np.ndarray | None]
@@ -47,7 +47,7 @@ class Sieve:
     def form(self, layout: Layout, pairs: WordPairs) -> Form | None:
         """The weights of the role for one sequence."""
         found = self.function(layout, pairs)
-        return Full(found) if isinstance(found, np.ndarray) else found
+        return Cells.of(found) if isinstance(found, np.ndarray) else found
 
     def matrix(self, layout: Layout, pairs: WordPairs) -> Matrix | None:
         """The full T x T weights of the role for one sequence."""
@@ -105,33 +105,40 @@ def grouped(rows: Bool[np.ndarray, "group token"], marks: Bool[np.ndarray, "grou
 
 
 @lru_cache(maxsize=4096)
-def window(length: int, width: int) -> Band:
+def window(length: int, width: int) -> Cells:
     """Tokens at most `width` positions away, the token itself included (Pande 2021, local role: width 2)."""
-    steps = tuple(range(-width, width + 1))
+    steps = np.arange(-width, width + 1)
     mask = neighbours(length, steps)
-    return Band((mask / mask.sum(axis=1, keepdims=True) / length).astype(np.float32), steps)
+    return _band(mask / mask.sum(axis=1, keepdims=True) / length, steps)
 
 
 @lru_cache(maxsize=4096)
-def window_published(length: int, width: int) -> Band:
+def window_published(length: int, width: int) -> Cells:
     """The window with the divisor of the released code, which counts one position past the end of the sequence for the
     last `width` tokens: their rows sum to less than the others."""
-    steps = tuple(range(-width, width + 1))
+    steps = np.arange(-width, width + 1)
     mask = neighbours(length, steps)
     sizes = mask.sum(axis=1) + (np.arange(length) >= length - width)
-    return Band((mask / sizes[:, None] / length).astype(np.float32), steps)
+    return _band(mask / sizes[:, None] / length, steps)
 
 
 @lru_cache(maxsize=4096)
-def offset(length: int, step: int) -> Band | None:
+def offset(length: int, step: int) -> Cells | None:
     """The token `step` positions after (before, if negative) the current one (Clark 2019, section 3.1)."""
-    mask = neighbours(length, (step,))
-    return Band((mask / mask.sum()).astype(np.float32), (step,)) if mask.any() else None
+    steps = np.array([step])
+    mask = neighbours(length, steps)
+    return _band(mask / mask.sum(), steps) if mask.any() else None
 
 
-def neighbours(length: int, steps: Sequence[int]) -> Bool[np.ndarray, "token diagonal"]:
-    """Whether the neighbour of each token at each step lies inside the sequence (see `forms.Band`)."""
-    positions = np.arange(length)[:, None] + np.array(steps)
+def _band(weights: Float[np.ndarray, "token diagonal"], steps: Int[np.ndarray, " diagonal"]) -> Cells:
+    """The weights of every token for the neighbours that lie inside the sequence."""
+    rows, diagonals = np.nonzero(weights)
+    return Cells(rows, rows + steps[diagonals], weights[rows, diagonals].astype(np.float32), len(weights))
+
+
+def neighbours(length: int, steps: Int[np.ndarray, " diagonal"]) -> Bool[np.ndarray, "token diagonal"]:
+    """Whether the neighbour of each token at each step lies inside the sequence."""
+    positions = np.arange(length)[:, None] + steps
     return (positions >= 0) & (positions < length)
 
 
@@ -258,9 +265,9 @@ def relation(*labels: str, backward: bool = False) -> Sieve:
         sequences, ranges = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
         return Ranges(sequences, ranges.take(EXCHANGED, axis=1) if backward else ranges)
 
-    def function(layout: Layout, pairs: WordPairs) -> Rectangles | None:
-        ranges = pooled(by_label([pairs])).ranges
-        return Rectangles(ranges, len(layout)) if len(ranges) else None
+    def function(layout: Layout, pairs: WordPairs) -> Cells | None:
+        found = pooled(by_label([pairs]))
+        return Cells(*found.cells()[1:], len(layout)) if len(found.ranges) else None
 
     return Sieve(function, pooled=pooled)
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 from oracles import entropy, random_maps
+from scipy import special
 
-from analysis.scores.contraction import Contraction
-from analysis.scores.forms import Band, Columns, Form, Full, Ranges, Rectangles
+from analysis.scores.contraction import BAG, Contraction, row_entropies
+from analysis.scores.forms import Cells, Columns, Form, Ranges
 
 LENGTHS, HEADS = (7, 4, 1), 3
 
@@ -27,24 +28,22 @@ def columns(length: int, random: np.random.Generator) -> Columns:
     return Columns(*random.random((2, groups, length), np.float32))
 
 
-def band(length: int, random: np.random.Generator) -> Band:
-    steps = tuple(range(-9, 10, random.integers(1, 4)))
-    positions = np.arange(length)[:, None] + np.array(steps)
-    inside = (positions >= 0) & (positions < length)
-    return Band(random.random(inside.shape, np.float32) * inside, steps)
+def cells(length: int, random: np.random.Generator) -> Cells:
+    count = random.integers(1, 3 * BAG)  # more than one bag, and cells that are named twice
+    return Cells(*random.integers(0, length, (2, count)), random.random(count, np.float32), length)
 
 
-def rectangles(length: int, random: np.random.Generator) -> Rectangles:
+def full(length: int, random: np.random.Generator) -> Cells:
+    return Cells.of(random.random((length, length), np.float32))
+
+
+def ranges(length: int, random: np.random.Generator) -> np.ndarray:
     starts = random.integers(0, length, (4, 2))
     ends = np.minimum(starts + random.integers(1, 4, (4, 2)), length)
-    return Rectangles(np.stack([starts, ends], axis=2).reshape(4, 4), length)
+    return np.stack([starts, ends], axis=2).reshape(4, 4)
 
 
-def full(length: int, random: np.random.Generator) -> Full:
-    return Full(random.random((length, length), np.float32))
-
-
-KINDS = [columns, band, rectangles, full]
+KINDS = [columns, cells, full]
 
 
 def loops(forms: list[dict[int, Form]], weighs: list[bool], maps: np.ndarray) -> np.ndarray:
@@ -60,7 +59,7 @@ def loops(forms: list[dict[int, Form]], weighs: list[bool], maps: np.ndarray) ->
 
 @pytest.mark.parametrize("kinds", [*([kind] for kind in KINDS), KINDS, [*KINDS, *reversed(KINDS)]])
 @pytest.mark.parametrize("entropy_of", [(False,), (True,), (False, True, True)])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["compiled", "any device"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["single", "double"])
 def test_every_form_equals_loops(kinds: list, entropy_of: tuple[bool, ...], dtype: torch.dtype):
     random = np.random.default_rng(len(kinds))
     weighs = [entropy_of[j % len(entropy_of)] for j in range(len(kinds))]
@@ -76,27 +75,31 @@ def test_every_form_equals_loops(kinds: list, entropy_of: tuple[bool, ...], dtyp
     np.testing.assert_allclose(found, loops(forms, weighs, maps), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["compiled", "any device"])
-def test_rectangles_of_all_sequences_together_equal_those_of_each(dtype: torch.dtype):
+def test_word_pairs_of_all_sequences_together_equal_those_of_each():
     random = np.random.default_rng(0)
-    forms = [{0: columns(length, random), 1: rectangles(length, random)} for length in LENGTHS]
-    forms[1][2] = rectangles(LENGTHS[1], random)
-    together = {
-        role: Ranges(
-            np.repeat(range(len(forms)), [len(row[role].ranges) if role in row else 0 for row in forms]),
-            np.concatenate([row[role].ranges for row in forms if role in row]),
-        )
-        for role in (1, 2)
-    }
-    maps = torch.from_numpy(random_maps(max(LENGTHS), HEADS * len(LENGTHS))).to(dtype)
+    pairs = [ranges(length, random) for length in LENGTHS]
+    own = [Ranges(np.zeros(len(each), int), each) for each in pairs]
+    together = Ranges(np.repeat(range(len(pairs)), [len(each) for each in pairs]), np.concatenate(pairs))
+    maps = torch.from_numpy(random_maps(max(LENGTHS), HEADS * len(LENGTHS)))
     maps = maps.reshape(len(LENGTHS), HEADS, max(LENGTHS), -1)
-    alone = Contraction(forms, [False] * 3, max(LENGTHS))(maps)
+    forms = [
+        {0: columns(length, random), 1: Cells(*each.cells()[1:], length)}
+        for length, each in zip(LENGTHS, own, strict=True)
+    ]
+    alone = Contraction(forms, [False] * 2, max(LENGTHS))(maps)
     others = [{0: row[0]} for row in forms]
-    found = Contraction(others, [False] * 3, max(LENGTHS), ranges=together)(maps)
+    found = Contraction(others, [False] * 2, max(LENGTHS), ranges={1: together})(maps)
     np.testing.assert_allclose(found, alone, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["compiled", "any device"])
+def test_entropies_of_rows_equal_those_of_scipy():
+    maps = torch.from_numpy(random_maps(9, 6)).reshape(2, 3, 9, 9)
+    maps[0, 0, 0] = torch.eye(9)[0]
+    expected = special.entr(maps.double().numpy()).sum(-1)
+    np.testing.assert_allclose(row_entropies(maps), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["single", "double"])
 def test_entropies_that_are_given_take_the_place_of_the_rows_own(dtype: torch.dtype):
     """And touch no role that is not weighed by entropy."""
     random = np.random.default_rng(3)

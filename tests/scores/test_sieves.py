@@ -14,6 +14,7 @@ from analysis.scores.sieves import (
     RELATIONS,
     SIEVES,
     Sieve,
+    by_label,
     offset,
     relation,
     resolve,
@@ -100,7 +101,7 @@ def test_relations_equal_loops_over_pieces_and_pairs(name: str, role: str, suffi
         Oracle(layout.tokens, pairs).scores(role + suffix, maps),
         rtol=2e-6,
     )
-    assert len(sieves[role + suffix].form(layout, pairs).ranges) == len(pairs[role])
+    assert len(sieves[role + suffix].pooled(by_label([pairs])).ranges) == len(pairs[role])
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -217,7 +218,7 @@ def test_syntactic_is_the_mean_of_relations_weighted_by_their_pairs():
     total = sum(len(pairs.get(r, ())) for r in RELATIONS)
     matrix = SIEVES["syntactic"].matrix(layout, pairs)
     np.testing.assert_allclose(matrix, sum(parts) / total, rtol=1e-5)
-    assert len(SIEVES["syntactic"].form(layout, pairs).ranges) == total == 6
+    assert len(SIEVES["syntactic"].pooled(by_label([pairs])).ranges) == total == 6
 
 
 def test_syntactic_is_absent_without_its_four_relations():

@@ -58,7 +58,7 @@ def test_every_place_is_asked(monkeypatch: pytest.MonkeyPatch, capsys):
     def pip(command: list[str], **_: object) -> subprocess.CompletedProcess:
         asked.append(command)
         fails = "win_amd64" in command and "3.14" in command
-        error = "ERROR: No matching distribution found for numba==0.68.1\n" if fails else ""
+        error = "ERROR: No matching distribution found for scipy==1.18.0\n" if fails else ""
         return subprocess.CompletedProcess(command, int(fails), "", error)
 
     monkeypatch.setattr(subprocess, "run", pip)
@@ -66,7 +66,7 @@ def test_every_place_is_asked(monkeypatch: pytest.MonkeyPatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(asked) == 16
     assert [line for line in lines if "fails" in line] == [
-        "Windows x86-64  Python 3.14  fails: numba==0.68.1"
+        "Windows x86-64  Python 3.14  fails: scipy==1.18.0"
     ]
     assert all("--only-binary=:all:" in command and "--dry-run" in command for command in asked)
     assert {command[command.index("--python-version") + 1] for command in asked} == {
