@@ -173,7 +173,7 @@ def agreement(count: int) -> Values:
     }
 
 
-def kernel(examples: Sequence[Example], repeats: int, budget: int = 2048, passes: int = 100) -> Values:
+def contracted(examples: Sequence[Example], repeats: int, budget: int = 2048, passes: int = 100) -> Values:
     """The contraction of the five published roles compared with loops over tokens, on the maps of one batch.
 
     A pass of the contraction takes a millisecond or two, which is too short to time alone. So each round runs several
@@ -307,8 +307,8 @@ def main() -> None:
     if options.device == "cpu":
         results |= {
             "bfloat16": agreement(options.agreement),
-            "kernel": kernel(sequences("minilm", "cpu"), options.repeats),
-            "kernel, long sequences": kernel(long_sequences("minilm"), options.repeats),
+            "contraction": contracted(sequences("minilm", "cpu"), options.repeats),
+            "contraction, long sequences": contracted(long_sequences("minilm"), options.repeats),
             "memory": memory(),
             "corpus": reading(options.repeats),
             "pipeline": pipeline(options.repeats),
