@@ -18,6 +18,7 @@ from analysis.statistics.significance import adjust, quiet
 BASELINE = "none"  # the row of logits without an intervention
 COLUMNS = ["intervention", "metric", "baseline", "change", "low", "high", "p", "p_by", "least"]
 ROUNDING = 1e-12
+NEGLIGIBLE = 1e-6  # a change or a spread below this (proportion, nats) is rounding of single-precision logits
 FLIPS_AT_ONCE = 500  # bounds the memory
 
 
@@ -120,14 +121,15 @@ class Compared(NamedTuple):
         return n * self.change - (n - 1) * (value(without[1]) - value(without[0]))
 
     def p(self, permutations: int = 9999, seed: int = 0) -> Float[np.ndarray, " variant"]:
-        """Two-sided p of no change; 1 where no sequence differs."""
+        """Two-sided p of no change; 1 where no sequence differs by more than rounding."""
         if self.metric == "accuracy":
             return mcnemar(*self.discordant())
         if self.metric == LOSS:
             difference = self.difference[..., 0]
             with quiet():
                 p = stats.ttest_1samp(difference, 0).pvalue
-            return np.where(np.ptp(difference, axis=0) == 0, (difference[0] == 0).astype(float), p)
+            same = difference.std(axis=0) < NEGLIGIBLE  # no spread: the mean alone decides
+            return np.where(same, (np.abs(difference.mean(axis=0)) < NEGLIGIBLE).astype(float), p)
         null = self.swapped(permutations, seed)
         extreme = np.abs(null) >= np.abs(self.change) - ROUNDING
         return (1 + extreme.sum(axis=0)) / (1 + permutations)
@@ -212,16 +214,17 @@ def rises(
     sign = -1 if metric == LOSS else 1
     change, null = sign * compared.change, sign * compared.swapped(permutations, seed)
     spread = null.std(axis=0)
+    spread = np.where(spread > NEGLIGIBLE, spread, 0)  # a removal without effect stands out from nothing
     observed, largest = divided(change, spread), divided(null, spread).max(axis=1)
     reach = np.quantile(largest, 1 - alpha) * spread
-    raised, best = int((change > ROUNDING).sum()), int(observed.argmax())
-    by_chance = (null > ROUNDING).sum(axis=1)
+    raised, best = int((change > NEGLIGIBLE).sum()), int(observed.argmax())
+    by_chance = (null > NEGLIGIBLE).sum(axis=1)
     return Rises(
         variants=len(names),
         raised=raised,
         raised_by_chance=float(np.quantile(by_chance, 1 - alpha)),
         p_raised=_share(by_chance >= raised),
-        beyond=int((change > reach).sum()),
+        beyond=int((change > reach + NEGLIGIBLE).sum()),
         largest=names[best],
         rise=float(change[best]),
         low=float(change[best] - reach[best]),

@@ -214,3 +214,19 @@ def test_wrong_input_ends_in_one_line(answers):
     assert "resamples" in error_of(change_table, logits, labels, ["loss"], 0.05, 10)
     three = array(np.zeros((2, N, 3)), [BASELINE, "0-0"])
     assert "2 classes" in error_of(change_table, three, labels, ["f1"])
+
+
+def test_changes_of_the_size_of_rounding_are_no_changes():
+    """Two heads that do nothing: logits differ in their last bits, in one of them always the same way."""
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(40, 2))
+    noise = rng.normal(size=(2, 40, 2)) * 1e-8 + np.array([0, 3e-8])[:, None, None] * np.array([1, -1])
+    logits = xr.DataArray(
+        np.concatenate([base[None], base + noise]),
+        {"intervention": ["none", "off 0-0", "off 0-1"]},
+        ("intervention", "sequence", "class"),
+    )
+    labels = rng.integers(2, size=40)
+    assert (change_table(logits, labels, ["loss"], resamples=99)["p"] == 1).all()
+    found = rises(logits, labels, "loss", permutations=99)
+    assert (found.raised, found.beyond) == (0, 0)
