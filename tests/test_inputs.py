@@ -35,7 +35,7 @@ from analysis.study.profiles import load_profile, parameters
 from analysis.study.reference import committed
 from analysis.study.results import Results, seeds_of, update_readme
 from analysis.study.verification import report
-from analysis.texts.bundled.documents import generate_documents
+from analysis.texts.bundled import bundled_documents
 from analysis.texts.chains import read_chains
 from analysis.texts.corpora import open_corpus
 from analysis.texts.examples import Example
@@ -160,8 +160,14 @@ TEXTS = {
     ),
     "tab inside a text": (lambda g: g.glue(MRPC.replace("He ran.", "He\tran.")), "number of fields is 6"),
     "Latin-1": (lambda g: g.glue(MRPC.replace("He", "Zoë").encode("latin-1")), "line 2: not UTF-8"),
-    "no documents": (lambda g: generate_documents(0, "dev", 0), "n is 0: ask for 1 or more documents"),
-    "documents of no split": (lambda g: generate_documents(2, "day", 0), "unknown split 'day'"),
+    "no documents": (
+        lambda g: bundled_documents(-1, "dev", 0),
+        "n is -1: the bundled corpus has 200 dev documents",
+    ),
+    "documents of no split": (
+        lambda g: bundled_documents(2, "day", 0),
+        "split 'day' is unknown: choose one of train, dev, test",
+    ),
     "gold relations that are not there": (
         lambda g: parse([Example("a", "He ran.")]),
         "a has no gold relations: name a spaCy pipeline or a CoNLL-U file",

@@ -11,12 +11,12 @@ import pandas as pd
 
 from analysis.errors import InputError
 from analysis.files import expand
+from analysis.texts.bundled import bundled_examples
 from analysis.texts.examples import Example
 from analysis.texts.tasks import Task, task_named
 
 HUB_DATASET = "nyu-mll/glue"
 HUB_TIMEOUT = 10.0  # seconds
-BUNDLED_SIZE = 400  # examples of the bundled corpus if no number is given
 
 
 class TaskRow(NamedTuple):
@@ -41,17 +41,15 @@ def load_examples(
     contains the smaller. Every row of a file is checked, also those outside the sample. Ids are `<task>-<split>-<row>`,
     with the row of the file (0-based).
 
-    The bundled corpus is generated anew for each `n` (default BUNDLED_SIZE) and seed: a larger number does not contain
-    the smaller. Its ids end in a digest of the texts, `<task>-<split>-<row>-<digest>`: equal ids mean equal texts.
+    The bundled corpus is made up (see `bundled`). Its ids end in a digest of the texts,
+    `<task>-<split>-<row>-<digest>`.
 
     Raises InputError for a wrong argument, file or row, and if the Hub does not answer.
     """
     described = task_named(task)
     check_request(described, split, n, seed)
     if source == "bundled":
-        from analysis.texts.bundled.corpus import generate  # other sources do not need the grammar
-
-        return generate(task, BUNDLED_SIZE if n is None else n, seed, split)
+        return bundled_examples(task, n, seed, split)
     if not described.folder:
         raise InputError(f"task {described.name!r} is no task of GLUE: read its examples from its own files")
     rows = hub_rows(described, split) if source == "hub" else folder_rows(described, expand(source), split)

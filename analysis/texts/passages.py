@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.errors import InputError
 from analysis.files import expand
+from analysis.texts.bundled import bundled_documents
 from analysis.texts.examples import Example
 from analysis.texts.syntax import parse_conllu, read_conllu, sentence_text
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:  # importing it takes seconds and imports torch
     from transformers import PreTrainedTokenizerBase
 
 UNITS = ("paragraph", "sentence")
-BUNDLED_SIZE = 200  # documents, if no number is given
 HUB_DATASET, HUB_DUMP = "wikimedia/wikipedia", "20231101.en"
 HUB_BUFFER = 1000  # articles among which a shuffled stream chooses the next
 TITLE = re.compile(r"= [^=].* =")
@@ -98,9 +98,7 @@ def load_passages(
 def documents(source: str | Path, n: int | None, seed: int) -> Iterable[Article]:
     """The documents of a source of `load_passages`, for `n` passages."""
     if source == "bundled":
-        from analysis.texts.bundled.documents import generate_documents  # other sources do not need it
-
-        text = generate_documents(BUNDLED_SIZE if n is None else n, "dev", seed)
+        text = bundled_documents(n, "dev", seed)
         return conllu_documents(parse_conllu(text, "bundled documents"), "bundled")
     if source == "hub":
         if n is None:

@@ -15,7 +15,7 @@ from jaxtyping import Int
 
 from analysis.errors import InputError
 from analysis.files import expand, write_text
-from analysis.texts.bundled.documents import generate_documents
+from analysis.texts.bundled import bundled_documents
 from analysis.texts.examples import Example
 from analysis.texts.glue import sample
 from analysis.texts.syntax import parse, read_conllu, sentence_text, tags
@@ -154,7 +154,7 @@ def conllu_files(given: Sequence[str], folder: Path, n: int, split: str, seed: i
     """
     if not given:
         path = folder / f"bundled-{split}.conllu"
-        write_text(path, generate_documents(n, split, seed))
+        write_text(path, bundled_documents(n, split, seed))
         return [path]
     files = []
     for path in map(expand, given):

@@ -12,7 +12,7 @@ from analysis import head_view as public
 from analysis.explorer.packing import pack
 from analysis.explorer.view import HeadView, about, explorer, head_view
 from analysis.scores.sieves import SIEVES, rows, sieve
-from analysis.texts.bundled.corpus import generate
+from analysis.texts.bundled import bundled_examples
 from analysis.texts.examples import Example, Relation
 
 PAIR = "A dog sees the cat .", "The cat runs ."
@@ -135,6 +135,6 @@ def test_sentences_of_the_study_are_bundled_ones():
 
 
 def test_sentences_keep_their_text(tiny):
-    example = generate("mrpc", 1, 0, "dev")[0]
+    example = bundled_examples("mrpc", 1, 0, "dev")[0]
     [sentence] = pack(tiny, [Example("x", *example.texts)])
     assert (sentence["a"], sentence["b"]) == example.texts

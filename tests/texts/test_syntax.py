@@ -12,7 +12,7 @@ from analysis.encoders.layout import Layout, layouts, piece_ranges, token_pairs
 from analysis.encoders.models import load_tokenizer
 from analysis.errors import InputError
 from analysis.texts import pipelines, syntax
-from analysis.texts.bundled.corpus import generate
+from analysis.texts.bundled import bundled_examples
 from analysis.texts.examples import Example, Relation
 from analysis.texts.syntax import canonical, parse, read_conllu, sentence_text, surface, tags
 
@@ -350,7 +350,7 @@ def test_tags_of_conllu_words_and_of_those_within_a_multiword(tmp_path: Path):
 
 
 def test_gold_tags_of_the_bundled_corpus_cover_its_words():
-    [example] = generate("mrpc", 1, 0)
+    [example] = bundled_examples("mrpc", 1, 0)
     found = tags([example])[example.id]
     assert found == example.tags
     assert {tag.text for tag in found} == {0, 1}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from analysis.errors import InputError
 from analysis.files import expand
-from analysis.texts.bundled.arguments import generate_arguments
+from analysis.texts.bundled import bundled_arguments
 from analysis.texts.examples import Example
 from analysis.texts.glue import read_table, require_columns, sample
 from analysis.texts.tasks import CHOICE, Task
@@ -81,7 +81,7 @@ def load_arguments(
     """
     if source == "bundled":
         size = BUNDLED.get(split, 0) if n is None else n
-        table = generate_arguments(size, seed, split, productivity, coverage)
+        table = bundled_arguments(size, seed, split, productivity, coverage)
         return [
             _argument(row, f"{split}, row {number}") for number, row in enumerate(table.to_dict("records"))
         ]

@@ -12,7 +12,6 @@ import yaml
 from analysis.errors import InputError
 from analysis.papers.niven2019.arguments import Argument
 from analysis.papers.niven2019.cues import expanded
-from analysis.texts.bundled.lexicon import present
 
 HERE = Path(__file__).parent
 DEBATE, RULE, MEND, GOLD, UNCHANGED = SOURCES = ("debate", "rule", "mend", "gold", "unchanged")
@@ -36,6 +35,17 @@ NEGATED = re.compile(
 PERFECT = re.compile(r"have (?=\w+(ed|en)\b)", re.IGNORECASE)  # "have" as an auxiliary
 IRREGULAR = {"ca": "can", "wo": "will", "sha": "shall"}
 SUPPORT = {"do": "plural", "does": "singular"}
+
+
+def present(verb: str, number: str) -> str:
+    """The present tense of a verb other than `be`, singular or plural."""
+    if number == "plural":
+        return verb
+    if verb == "have":
+        return "has"
+    if re.search(r"[^aeiou]y$", verb):
+        return verb[:-1] + "ies"
+    return verb + ("es" if re.search(r"(s|x|z|ch|sh|[^aeiou]o)$", verb) else "s")
 
 
 def digest(claim: str) -> str:

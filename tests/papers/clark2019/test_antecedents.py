@@ -21,7 +21,7 @@ from analysis.papers.clark2019.antecedents import (
 from analysis.papers.clark2019.attachment import halves
 from analysis.papers.clark2019.coreference import CANDIDATES, SYSTEMS, answers, attended, coreference_table
 from analysis.scores.words import word_maps
-from analysis.texts.bundled.documents import generate_documents
+from analysis.texts.bundled import bundled_documents
 from analysis.texts.chains import read_documents
 
 
@@ -32,7 +32,7 @@ def encoder():
 
 @pytest.fixture(scope="module")
 def documents(tmp_path_factory):
-    path = write(tmp_path_factory.mktemp("documents"), generate_documents(4, "train", 0))
+    path = write(tmp_path_factory.mktemp("documents"), bundled_documents(4, "train", 0))
     return read_documents(path).documents
 
 

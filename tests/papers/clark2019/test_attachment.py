@@ -25,7 +25,7 @@ from analysis.papers.clark2019.attachment import (
 )
 from analysis.papers.clark2019.dependencies import arcs, fixed_offset
 from analysis.scores.words import split_words, word_maps
-from analysis.texts.bundled.documents import generate_documents
+from analysis.texts.bundled import bundled_documents
 from analysis.texts.treebank import read_treebank
 
 LAYERS, HEADS = 2, 3
@@ -39,7 +39,7 @@ def encoder():
 @pytest.fixture(scope="module")
 def words(tmp_path_factory) -> pd.DataFrame:
     """Sentences of the bundled documents."""
-    path = write(tmp_path_factory.mktemp("trees"), generate_documents(3, "train", 0))
+    path = write(tmp_path_factory.mktemp("trees"), bundled_documents(3, "train", 0))
     return read_treebank(path).words
 
 

@@ -12,7 +12,7 @@ from analysis.papers.clark2019.coreference import preceding, same_chain
 from analysis.papers.clark2019.dependencies import arcs
 from analysis.papers.clark2019.illustrations import coreference_examples, head_examples
 from analysis.scores.words import split_words, word_maps
-from analysis.texts.bundled.documents import generate_documents
+from analysis.texts.bundled import bundled_documents
 from analysis.texts.chains import read_documents
 from analysis.texts.treebank import read_treebank
 
@@ -24,7 +24,7 @@ def encoder():
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    return write(tmp_path_factory.mktemp("documents"), generate_documents(4, "train", 0))
+    return write(tmp_path_factory.mktemp("documents"), bundled_documents(4, "train", 0))
 
 
 def test_examples_show_the_first_suitable_sentence_without_special_tokens(encoder, path):

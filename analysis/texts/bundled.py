@@ -1,0 +1,120 @@
+"""The bundled corpus: made-up examples, documents and arguments with gold analyses, read from `data/bundled`.
+
+`data/README.md` tells how the texts were made. They show that the study runs; they are no GLUE, treebank or ARCT.
+"""
+
+import json
+import lzma
+from collections.abc import Iterable
+from functools import cache
+from random import Random
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.errors import InputError
+from analysis.files import ROOT
+from analysis.texts.examples import Example, Relation, Tag
+
+FOLDER = ROOT / "data" / "bundled"
+TASKS = ("mrpc", "qqp", "sst-2", "qnli")
+SPLITS = ("train", "dev", "test")
+ARGUMENT_COLUMNS = (
+    "#id", "warrant0", "warrant1", "correctLabelW0orW1", "reason", "claim", "debateTitle", "debateInfo",
+    "negatedClaim",
+)  # fmt: skip
+RIGHT, WRONG, ABSENT = "in the right warrant", "in the wrong warrant", "absent"  # where the only "not" is
+
+
+def bundled_examples(task: str, n: int | None, seed: int = 0, split: str = "train") -> list[Example]:
+    """`n` examples of a task (mrpc, qqp, sst-2, qnli) with gold relations and tags; all of them for None.
+
+    Labels: mrpc and qqp 1 = same meaning, sst-2 1 = positive, qnli 0 = answered; half of the examples have each. A
+    larger sample with the same seed contains the smaller. The splits train, dev and test share no texts. Raises
+    InputError for an unknown task or split, and for more examples than there are.
+    """
+    if task not in TASKS:
+        raise InputError(f"the bundled corpus has no task {task!r}: choose one of {', '.join(TASKS)}")
+    rows = _lines(f"{task}-{split}.jsonl")
+    return [_example(rows[place]) for place in _drawn(len(rows), n, seed, f"{split} examples of {task}")]
+
+
+def bundled_documents(n: int | None, split: str, seed: int = 0) -> str:
+    """CoNLL-U of `n` documents with gold trees (UD v2) and gold coreference in `Entity` brackets, no singletons.
+
+    A document has two to four paragraphs of three to six sentences, 60 to 200 words. The splits share no document.
+    Raises InputError for an unknown split and for more documents than there are.
+    """
+    start = "# newdoc id"
+    documents = [start + part for part in _text(f"documents-{split}.conllu").split(start)[1:]]
+    return "".join(documents[place] for place in _drawn(len(documents), n, seed, f"{split} documents"))
+
+
+def bundled_arguments(
+    n: int, seed: int = 0, split: str = "train", productivity: float = 0.7, coverage: float = 0.6
+) -> pd.DataFrame:
+    """`n` arguments in the columns of the ARCT files (Habernal 2018), then the claim's negation.
+
+    In a share `coverage` of the arguments, exactly one warrant contains a "not" (also n't and cannot); in a share
+    `productivity` of these, it is the right warrant. Both numbers are rounded to whole arguments. The cue is the only
+    information on the label in the warrants alone. Labels are balanced. Raises InputError for an unknown split, shares
+    outside 0 to 1, and more arguments than there are.
+    """
+    for name, share in (("productivity", productivity), ("coverage", coverage)):
+        if not 0 <= share <= 1:
+            raise InputError(f"{name} is {share}: give a share from 0 to 1")
+    applies = round(coverage * n)
+    right = round(productivity * applies)
+    rows, found = _lines(f"arguments-{split}.jsonl"), []
+    for cue, count in ((RIGHT, right), (WRONG, applies - right), (ABSENT, n - applies)):
+        own = [row for row in rows if row["cue"] == cue]
+        found += [
+            own[place] for place in _drawn(len(own), count, seed, f'{split} arguments with "not" {cue}')
+        ]
+    rng = Random(f"arguments {split} {seed}")
+    rng.shuffle(found)
+    labels = [number % 2 for number in range(n)]
+    rng.shuffle(labels)
+    made = [_argument(split, *each) for each in zip(range(n), labels, found, strict=True)]
+    return pd.DataFrame(made, columns=ARGUMENT_COLUMNS)
+
+
+def _example(row: dict[str, Any]) -> Example:
+    first, *rest = row["texts"]
+    arcs = tuple(Relation(label, text, (a, b), (c, d)) for label, text, a, b, c, d in row["relations"])
+    tags = tuple(Tag(upos, text, (a, b)) for upos, text, a, b in row["tags"])
+    return Example(row["id"], first, rest[0] if rest else None, row["label"], arcs, tags)
+
+
+def _argument(split: str, number: int, label: int, row: dict[str, str]) -> tuple:
+    warrants = [row["right"], row["wrong"]][:: -1 if label else 1]
+    name = f"argument-{split}-{number:04d}-{row['id']}"
+    return name, *warrants, label, row["reason"], row["claim"], row["title"], row["title"], row["negated"]
+
+
+def _drawn(there: int, n: int | None, seed: int, what: str) -> Iterable[int]:
+    """The places of `n` of so many rows, in their order: the beginning of one permutation, so that samples nest."""
+    if n is None:
+        return range(there)
+    if not 0 <= n <= there:
+        raise InputError(f"n is {n}: the bundled corpus has {there} {what}")
+    return sorted(np.random.default_rng(seed).permutation(there)[:n].tolist())
+
+
+@cache
+def _lines(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in _text(name).splitlines()]
+
+
+@cache
+def _text(name: str) -> str:
+    """The text of a file; raises InputError for an unknown split and for a missing or damaged file."""
+    split = name.rpartition(".")[0].rpartition("-")[2]
+    if split not in SPLITS:
+        raise InputError(f"split {split!r} is unknown: choose one of {', '.join(SPLITS)}")
+    path = FOLDER / f"{name}.xz"
+    try:
+        return lzma.decompress(path.read_bytes()).decode()
+    except (OSError, lzma.LZMAError) as error:
+        raise InputError(f"{path} is missing or damaged: check the repository out again") from error

@@ -1,0 +1,91 @@
+"""The bundled corpus: splits share nothing, samples nest, analyses fit the texts, wrong requests are one line."""
+
+import conllu
+import pytest
+
+from analysis.errors import InputError
+from analysis.texts import bundled
+from analysis.texts.bundled import (
+    ABSENT,
+    RIGHT,
+    SPLITS,
+    TASKS,
+    bundled_arguments,
+    bundled_documents,
+    bundled_examples,
+)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_splits_share_no_text_and_labels_are_balanced(task):
+    splits = {split: bundled_examples(task, None, split=split) for split in SPLITS}
+    texts = [text for examples in splits.values() for text in {"\n".join(each.texts) for each in examples}]
+    assert len(texts) == len(set(texts)) == sum(map(len, splits.values()))
+    for examples in splits.values():
+        assert sum(each.label for each in examples) == len(examples) // 2
+        assert len({each.id for each in examples}) == len(examples)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_spans_name_words_of_the_texts(task):
+    for example in bundled_examples(task, 50, split="dev"):
+        words = {(tag.text, tag.word) for tag in example.tags}
+        for text, (start, end) in words:
+            word = example.texts[text][start:end]
+            assert word
+            assert word == word.strip()
+        assert all({(arc.text, arc.dependent), (arc.text, arc.head)} <= words for arc in example.relations)
+
+
+def test_a_larger_sample_contains_the_smaller_and_keeps_the_order():
+    small, large = (bundled_examples("sst-2", n, seed=3) for n in (20, 50))
+    assert {each.id for each in small} < {each.id for each in large}
+    assert [each.id for each in large] == sorted(each.id for each in large)
+    assert small != bundled_examples("sst-2", 20, seed=4)
+
+
+def test_documents_are_trees_with_chains():
+    found = conllu.parse(bundled_documents(12, "dev"))
+    assert sum("newdoc id" in sentence.metadata for sentence in found) == 12
+    for sentence in found:
+        heads = {token["id"]: token["head"] for token in sentence}
+        assert sum(head == 0 for head in heads.values()) == 1
+        assert all(head in heads for head in heads.values() if head)
+    assert any("Entity" in (token["misc"] or {}) for sentence in found for token in sentence)
+
+
+def test_the_cue_is_planted_as_often_as_asked():
+    table = bundled_arguments(100, 1, "dev", productivity=0.7, coverage=0.6)
+    has = table[["warrant0", "warrant1"]].apply(lambda side: side.str.contains(r"\bnot\b|n't|cannot"))
+    one = has.sum(axis=1) == 1
+    assert one.sum() == 60
+    right = has.to_numpy()[range(100), table["correctLabelW0orW1"]]
+    assert right[one].sum() == 42
+    assert table["correctLabelW0orW1"].sum() == 50
+    assert not set(table["claim"] + table["reason"]) & set(
+        (other := bundled_arguments(100, 1, "train"))["claim"] + other["reason"] + other["warrant0"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bundled_examples("rte", 3), "no task 'rte'"),
+        (lambda: bundled_examples("mrpc", 3, split="validation"), "split 'validation'"),
+        (lambda: bundled_examples("mrpc", 9999, split="dev"), "has 500 dev examples of mrpc"),
+        (lambda: bundled_documents(999, "dev"), "has 200 dev documents"),
+        (lambda: bundled_arguments(900, coverage=0.0), f'arguments with "not" {ABSENT}'),
+        (lambda: bundled_arguments(2000, productivity=1, coverage=1), f'"not" {RIGHT}'),
+        (lambda: bundled_arguments(10, coverage=1.5), "coverage is 1.5"),
+    ],
+)
+def test_wrong_requests_are_one_line(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_a_missing_file_is_one_line(monkeypatch, tmp_path):
+    monkeypatch.setattr(bundled, "FOLDER", tmp_path)
+    bundled._text.cache_clear()
+    with pytest.raises(InputError, match="missing or damaged"):
+        bundled_documents(1, "test")
