@@ -10,11 +10,11 @@ from analysis.statistics.roles import CONTROLS
 from analysis.synthesis.agreement import ROLES as ACROSS_MAPS
 from analysis.synthesis.agreement import importance_agreement
 from analysis.synthesis.atlas import KEYS, MAPS, atlas_table
-from analysis.synthesis.findings import NAMES, measured
-from analysis.synthesis.regression import ALL_ROLES
+from analysis.synthesis.measures import NAMES, measured
+from analysis.synthesis.regression import ALL_ROLES, RAW
 from analysis.synthesis.regression import COLUMNS as REGRESSION
+from analysis.synthesis.sets import CHANGED, LABELS, POOLED
 from analysis.synthesis.sets import COLUMNS as SETS
-from analysis.synthesis.sets import LABELS, POOLED, SIGNS
 
 TASKS, SEEDS, LAYERS, HEADS = ("mrpc", "sst-2"), (0, 1), 4, 5
 CLASSES = ("facilitating", "interfering", "irrelevant", "mixed")
@@ -56,13 +56,15 @@ def made_sets(excess: float = 0.2, p: float = 0.01) -> pd.DataFrame:
     """A table of sets in which every role has the same excess."""
     rows = [
         {"task": task, "role": role, "label": label, "metric": metric, "heads": 7, "sets": 19, "tasks": 2,
-         "change": sign * 0.5, "random": sign * (0.5 - excess), "random_low": sign * 0.1, "random_high": sign * 0.4,
+         "change": sign * 0.5, "random": sign * (0.5 - excess), "least": 0.15,
+         "random_low": sign * 0.1, "random_high": sign * 0.4,
          "excess": sign * excess, "low": sign * excess - 0.1, "high": sign * excess + 0.1, "p": p,
          "p_holm": 4 * p if task == POOLED else np.nan, "status": "tested"}
-        for task in ("mrpc", POOLED) for role in CONTROLS for label in LABELS for metric, sign in SIGNS.items()
+        for task in ("mrpc", POOLED) for role in CONTROLS for label in LABELS
+        for metric, sign in zip(CHANGED, (1, -1), strict=True)
     ]  # fmt: skip
     table = pd.DataFrame(rows)[SETS]
-    table.loc[table["role"] == "sep", ["change", "excess", "low", "high", "p", "p_holm"]] = np.nan
+    table.loc[table["role"] == "sep", ["change", "excess", "low", "high", "least", "p", "p_holm"]] = np.nan
     return table
 
 
@@ -91,11 +93,17 @@ def made_regression(share: float = 0.1) -> pd.DataFrame:
     """A regression in which only the first role predicts something."""
     rows = [
         {"model": "alone", "term": role, "estimate": 0.1, "low": -0.1, "high": 0.3, "share": 0.05,
-         "runs": 4, "p_holm": 0.01 if number == 0 else 0.5, "null_mixed": 0.03, "null_permutation": 0.05,
-         "null_low": 0.03, "null_high": 0.07}
+         "runs": 4, "p_holm": 0.01 if number == 0 else 0.5, "status": "tested"}
         for number, role in enumerate(CONTROLS)
     ]  # fmt: skip
-    local = {"model": "together", "term": "local", "estimate": 0.2, "low": 0.1, "high": 0.3}
+    local = {
+        "model": "together",
+        "term": "local",
+        "estimate": 0.2,
+        "low": 0.1,
+        "high": 0.3,
+        "status": "tested",
+    }
     every = {
         "model": "together",
         "term": ALL_ROLES,
@@ -103,5 +111,8 @@ def made_regression(share: float = 0.1) -> pd.DataFrame:
         "share": share,
         "share_shuffled": 0.04,
         "p_permutation": 0.002,
+        "p_holm": 0.01,
+        "r2_left_out": -0.02,
+        "status": "tested",
     }
-    return pd.DataFrame([*rows, local, every]).reindex(columns=REGRESSION)
+    return pd.DataFrame([*rows, local, every]).assign(variant=RAW).reindex(columns=REGRESSION)

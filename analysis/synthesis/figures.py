@@ -11,6 +11,7 @@ from matplotlib.patches import Patch
 from analysis.figures.colours import BLUE, MISSING, ORANGE, SKY, VERMILION, colour, ink
 from analysis.figures.theme import DOUBLE, HEAD, LAYER, canvas, in_order, layer_head_mesh, panels
 from analysis.synthesis import agreement, sets
+from analysis.synthesis.regression import RAW
 
 GATE_COLOURS = {"facilitating": BLUE, "irrelevant": "white", "interfering": VERMILION, "mixed": "0.75"}
 UNITS = {"loss": "change of the loss (nats)", "accuracy": "change of the accuracy (share)"}
@@ -38,7 +39,7 @@ def sets_plot(table: pd.DataFrame) -> Figure:
     figure, grid = plt.subplots(
         1, 2, figsize=(DOUBLE, 0.26 * len(roles) + 1.1), sharey=True, layout="constrained"
     )
-    for axes, metric in zip(grid, sets.SIGNS, strict=True):
+    for axes, metric in zip(grid, sets.CHANGED, strict=True):
         axes.axvline(0, color="black", linewidth=0.6)
         for row in rows[rows["metric"] == metric].itertuples():
             height = roles.index(row.role) - LOOKS[row.label]["offset"]
@@ -71,7 +72,7 @@ def regression_plot(table: pd.DataFrame) -> Figure:
 
     `table` is that of `regression_table`. Filled marks: p < .05 after Holm in the permutation within layers.
     """
-    rows = table.dropna(subset="estimate")
+    rows = table[table["variant"] == RAW].dropna(subset="estimate")
     if rows.empty:
         return _nothing("no heads were removed one by one")
     roles = in_order(rows["term"])[::-1]
@@ -84,7 +85,10 @@ def regression_plot(table: pd.DataFrame) -> Figure:
         look = {"markerfacecolor": colour(row.term) if filled else "white", "markersize": 4.5}
         axes.plot(row.estimate, height, "o" if row.model == "alone" else "s", color=ink(row.term), **look)
     axes.set_yticks(range(len(roles)), labels=roles)
-    axes.set(ylabel="role", xlabel="coefficient: change of the loss (sd) for one sd of log(1 + score)")
+    axes.set(
+        ylabel="role",
+        xlabel="slope within layers: change of the loss (sd) for one sd of log(1 + score), 95 % over heads",
+    )
     point = {"color": "black", "linestyle": "", "markersize": 4.5}
     keys = [
         Line2D([], [], marker="o", **point, label="alone (filled: permutation p < .05, Holm)"),

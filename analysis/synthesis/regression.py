@@ -1,55 +1,49 @@
-"""Do role scores predict how much a head matters? A mixed model, and a test that permutes heads within layers."""
+"""Do role scores foretell how much a head matters? Slopes within layers, and a test that permutes heads there."""
 
-import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import statsmodels.formula.api as smf
-from jaxtyping import Float, Int
-from scipy import linalg, stats
-from statsmodels.regression.mixed_linear_model import MixedLMResults
-from tqdm.auto import tqdm
+from jaxtyping import Bool, Float, Int
+from scipy import linalg
 
 from analysis.errors import InputError
 from analysis.statistics.significance import adjust
 
 RUN, HEAD = ["task", "seed"], ["layer", "head"]
-EFFECTS = {"task": "0 + C(task)", "run": "0 + C(run)", "unit": "0 + C(unit)"}
 BATCH = 2000  # permutations at a time, to limit memory
-COLUMNS = [
-    "model",
-    "term",
-    "runs",
-    "heads",
-    "estimate",
-    "low",
-    "high",
-    "p",
-    "share",
-    "share_shuffled",
-    "p_permutation",
-]
-COLUMNS += ["p_holm", "null_mixed", "null_permutation", "null_low", "null_high", "status"]
+NO_SPREAD = 1e-9  # a standardised sum of squares below this share of the heads is rounding
 ALL_ROLES = "all roles"
-NOT_FITTED = "the mixed model cannot be fitted"
+RAW, RANKS, WITHOUT = VARIANTS = ("as measured", "ranks", "without the two costliest heads")
+COSTLIEST = 2
+COLUMNS = ["variant", "model", "term", "runs", "heads", "estimate", "low", "high", "share", "share_shuffled"]
+COLUMNS += ["p_permutation", "p_holm", "r2_left_out", "status"]
 LOST = "untestable: no run has the change and the scores of all heads"
+CONSTANT = "untestable: scores or changes are the same for all heads of each layer"
 
 
 class Grid(NamedTuple):
-    """Changes and role scores of all heads in every run, each centred within its layer and run."""
+    """Changes and role scores of all heads in every run, each centred within its layer and run.
+
+    `kept` marks the heads that take part; the others hold 0. `tasks` names the task of each run.
+    """
 
     change: Float[np.ndarray, "run layer head"]
     scores: Float[np.ndarray, "role run layer head"]
+    kept: Bool[np.ndarray, "layer head"]
+    tasks: tuple[str, ...]
 
 
-def standardised(table: pd.DataFrame, response: str, roles: Sequence[str]) -> pd.DataFrame:
+def standardised(
+    table: pd.DataFrame, response: str, roles: Sequence[str], ranks: bool = False
+) -> pd.DataFrame:
     """Rows of complete runs: the response in standard deviations of its run, role scores as z of log(1 + score).
 
     `table` has task, seed, layer, head, the response and a mean sieve bias score per role. A run is left out if some
     head has no response or no score. Standardising gives tasks equal weight, though single heads change some tasks far
-    more than others. Raises InputError if no run is complete.
+    more than others. With `ranks`, response and scores are ranks within the run. Raises InputError if no run is
+    complete.
     """
     whole = (
         table[[response, *roles]].notna().all(axis=1).groupby([table[key] for key in RUN]).transform("all")
@@ -59,71 +53,39 @@ def standardised(table: pd.DataFrame, response: str, roles: Sequence[str]) -> pd
         raise InputError(
             f"no run has {response} and the scores of {', '.join(roles)} for all heads: compute them first"
         )
-    runs = chosen.groupby(RUN, sort=False)
-    scale = runs[response].transform("std").replace(0, 1)
-    logs = np.log1p(chosen[[*roles]])
-    of_run = logs.groupby([chosen[key] for key in RUN])
-    scores = (logs - of_run.transform("mean")) / of_run.transform("std").replace(0, 1)
-    return chosen.assign(change=chosen[response] / scale, **scores)
+    keys = [chosen[key] for key in RUN]
+    values = pd.concat([chosen[response].rename("change"), np.log1p(chosen[[*roles]])], axis=1)
+    if ranks:
+        values = values.groupby(keys).rank()
+    of_run = values.groupby(keys)
+    z = (values - of_run.transform("mean")) / of_run.transform("std").replace(0, 1)
+    return chosen[[*RUN, *HEAD]].join(z)
 
 
-def mixed_model(table: pd.DataFrame, roles: Sequence[str]) -> pd.DataFrame:
-    """Coefficients of role scores in change ~ roles + layer: term, estimate, low, high, p, status; a row per role.
+def gridded(table: pd.DataFrame, roles: Sequence[str], without: int = 0) -> Grid:
+    """The table of `standardised` as arrays, without the heads that cost most in the mean of the runs.
 
-    `table` is that of `standardised`. Layers are levels; random effects are the task, the run (task and seed) and the
-    head. A head is the same in all runs: without its random effect, the model would reject shuffled scores far too
-    often. With it, the model still rejects them too often for several roles (`null_rates` tells which); the intervals
-    are too narrow there, and the permutation test decides. Estimates are standard deviations of the change per standard
-    deviation of log(1 + score); intervals are meant for 95 %.
+    Raises InputError if runs have different heads.
     """
-    data = table.rename(columns={role: f"role_{number}" for number, role in enumerate(roles)})
-    names = [f"role_{number}" for number in range(len(roles))]
-    try:
-        fit = _fitted(data, " + ".join(["change ~ C(layer)", *names]))
-    except (np.linalg.LinAlgError, ValueError):  # too few heads, or constant scores
-        return pd.DataFrame({"term": [*roles]}).assign(status=NOT_FITTED)
-    estimate, error = fit.fe_params[names].to_numpy(), fit.bse_fe[names].to_numpy()
-    reach = stats.norm.ppf(0.975) * error
-    found = {"term": [*roles], "estimate": estimate, "low": estimate - reach, "high": estimate + reach}
-    p = 2 * stats.norm.sf(np.abs(estimate / error))
-    return pd.DataFrame(found | {"p": p}).assign(status="fitted" if fit.converged else "did not converge")
-
-
-def _fitted(data: pd.DataFrame, formula: str) -> MixedLMResults:
-    """The fit of a mixed model with random effects of task, run and head, if they differ from each other."""
-    data = data.assign(run=_joined(data, RUN), unit=_joined(data, HEAD))
-    levels = {name: data[name].nunique() for name in EFFECTS}
-    effects = {name: term for name, term in EFFECTS.items() if 1 < levels[name] < len(data)}
-    if levels["run"] == levels["task"]:
-        effects.pop("run", None)  # with one run per task, task and run are the same
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a variance of zero lies on the boundary; this is not an error
-        model = smf.mixedlm(formula, data, groups=np.ones(len(data)), vc_formula=effects)
-        return model.fit(method=["powell", "lbfgs"])
-
-
-def _joined(table: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
-    return table[[*columns]].astype(str).agg("-".join, axis=1)
-
-
-def gridded(table: pd.DataFrame, roles: Sequence[str]) -> Grid:
-    """The table of `standardised` as arrays; raises InputError if runs have different heads."""
-    change, *scores = map(_centred, _arrays(table, ["change", *roles]))
-    return Grid(change, np.stack(scores))
-
-
-def _arrays(table: pd.DataFrame, columns: Sequence[str]) -> Float[np.ndarray, "column run layer head"]:
     shape = table.groupby(RUN).ngroups, table["layer"].nunique(), table["head"].nunique()
     if np.prod(shape) != len(table) or table.duplicated([*RUN, *HEAD]).any():
         raise InputError(
             "runs differ in their heads, or have a head twice: give one row for every run, layer and head"
         )
     ordered = table.sort_values([*RUN, *HEAD])
-    return ordered[[*columns]].to_numpy(float).T.reshape(len(columns), *shape)
+    change, *scores = ordered[["change", *roles]].to_numpy(float).T.reshape(1 + len(roles), *shape)
+    kept = np.ones(shape[1:], bool)
+    order = np.argsort(-change.mean(axis=0), axis=None, kind="stable")
+    kept.ravel()[order[:without]] = False
+    tasks = tuple(ordered["task"].to_numpy().reshape(shape)[:, 0, 0].astype(str))
+    return Grid(_centred(change, kept), np.stack([_centred(each, kept) for each in scores]), kept, tasks)
 
 
-def _centred(values: Float[np.ndarray, "... head"]) -> Float[np.ndarray, "... head"]:
-    return values - values.mean(axis=-1, keepdims=True)
+def _centred(
+    values: Float[np.ndarray, "... layer head"], kept: Bool[np.ndarray, "layer head"]
+) -> Float[np.ndarray, "... layer head"]:
+    held = np.where(kept, values, 0)
+    return np.where(kept, held - held.sum(-1, keepdims=True) / np.maximum(kept.sum(-1, keepdims=True), 1), 0)
 
 
 def products(
@@ -134,17 +96,24 @@ def products(
     A permutation moves a head's changes in all runs together, which keeps the similarity of its runs.
     """
     crossed = np.einsum("krlh,rlg->klhg", grid.scores, grid.change)  # scores of head h with changes of head g
-    _, layers, heads, _ = crossed.shape
-    observed = np.einsum("klhh->k", crossed)
+    layers, heads = grid.kept.shape
     rng, parts = np.random.default_rng(seed), []
     places = np.arange(layers)[:, None], np.arange(heads)[None]
     for start in range(0, permutations, BATCH):
-        size = min(BATCH, permutations - start), layers, heads
-        order: Int[np.ndarray, "draw layer head"] = rng.permuted(
-            np.broadcast_to(np.arange(heads), size), axis=-1
-        )
+        order = _dealt(grid.kept, min(BATCH, permutations - start), rng)
         parts.append(crossed[:, places[0], places[1], order].sum(axis=(-1, -2)).T)
-    return observed, np.concatenate(parts)
+    return np.einsum("klhh->k", crossed), np.concatenate(parts)
+
+
+def _dealt(
+    kept: Bool[np.ndarray, "layer head"], count: int, rng: np.random.Generator
+) -> Int[np.ndarray, "draw layer head"]:
+    """Heads dealt anew within their layers; heads that take no part stay."""
+    order = np.broadcast_to(np.arange(kept.shape[1]), (count, *kept.shape)).copy()
+    for layer, own in enumerate(kept):
+        heads = np.flatnonzero(own)
+        order[:, layer, heads] = rng.permuted(np.tile(heads, (count, 1)), axis=1)
+    return order
 
 
 def shares(
@@ -154,7 +123,7 @@ def shares(
     total = (grid.change**2).sum()
     gram = np.einsum("krlh,mrlh->km", grid.scores, grid.scores)
     if not together:
-        return sums**2 / np.maximum(np.diag(gram), 1e-12) / total
+        return sums**2 / np.diag(gram) / total
     return np.einsum("...k,km,...m->...", sums, linalg.pinvh(gram), sums) / total
 
 
@@ -172,59 +141,44 @@ def permutation_test(grid: Grid, permutations: int = 9999, seed: int = 0) -> pd.
     return pd.DataFrame({"share": own, "share_shuffled": others.mean(axis=0), "p_permutation": p})
 
 
-def null_rates(
-    table: pd.DataFrame,
-    role: str,
-    shuffles: int = 999,
-    permutations: int = 199,
-    alpha: float = 0.05,
-    seed: int = 0,
-) -> dict[str, float]:
-    """How often each test rejects when a role's scores are permuted among the heads of a layer, alike in all runs.
+def slopes(grid: Grid) -> Float[np.ndarray, " role"]:
+    """The slopes of the change on all role scores together, within layers (standard deviations of both)."""
+    gram = np.einsum("krlh,mrlh->km", grid.scores, grid.scores)
+    return linalg.pinvh(gram) @ np.einsum("krlh,rlh->k", grid.scores, grid.change)
 
-    null_mixed, null_permutation: shares of the shuffles with p < `alpha`; null_low, null_high: the 95 % range of such a
-    share for a test of exactly this size (binomial). The mixed model is fitted once, without the role; all shuffles use
-    its variances (generalised least squares), which saves one fit per shuffle.
-    """
-    change, scores = _arrays(table, ["change", role])
-    _, layers, heads = change.shape
-    drawn = np.broadcast_to(np.arange(heads), (shuffles, layers, heads))
-    order = np.random.default_rng(seed).permuted(drawn, axis=-1)
-    shuffled = scores[:, np.arange(layers)[:, None], order].transpose(1, 0, 2, 3)
-    tests = [
-        permutation_test(Grid(_centred(change), _centred(each)[None]), permutations, seed + number)
-        for number, each in enumerate(
-            tqdm(shuffled, desc=f"shuffled scores of {role}", unit="shuffle"), start=1
+
+def slope_interval(
+    grid: Grid, draws: int = 999, seed: int = 0
+) -> tuple[Float[np.ndarray, " role"], Float[np.ndarray, " role"]]:
+    """The 95 % percentile interval of `slopes` when the heads of each layer are drawn with replacement."""
+    rng, found = np.random.default_rng(seed), []
+    for _ in range(draws):
+        change, scores = grid.change.copy(), grid.scores.copy()
+        for layer, own in enumerate(grid.kept):
+            heads = np.flatnonzero(own)
+            drawn = rng.choice(heads, len(heads))
+            change[:, layer, heads], scores[..., layer, heads] = (
+                change[:, layer, drawn],
+                scores[..., layer, drawn],
+            )
+        found.append(
+            slopes(Grid(_centred(change, grid.kept), _centred(scores, grid.kept), grid.kept, grid.tasks))
         )
-    ]
-    p = [_held_variances(table, shuffled), np.array([test["p_permutation"][0] for test in tests])]
-    low, high = stats.binom.ppf([0.025, 0.975], shuffles, alpha) / shuffles
-    rates = [float((each < alpha).mean()) for each in p]
-    return dict(
-        zip(("null_mixed", "null_permutation", "null_low", "null_high"), (*rates, low, high), strict=True)
-    )
+    low, high = np.quantile(found, [0.025, 0.975], axis=0)
+    return low, high
 
 
-def _held_variances(
-    table: pd.DataFrame, scores: Float[np.ndarray, "shuffle run layer head"]
-) -> Float[np.ndarray, " shuffle"]:
-    """Wald p of each array of scores in change ~ score + layer, with the variances of the model without scores."""
-    data = table.sort_values([*RUN, *HEAD])
-    fit = _fitted(data, "change ~ C(layer)")
-    covariance = fit.scale * np.eye(len(data))
-    known = data.assign(run=_joined(data, RUN), unit=_joined(data, HEAD))
-    for name, variance in zip(fit.model.exog_vc.names, fit.vcomp, strict=True):
-        codes = known[name].astype("category").cat.codes.to_numpy()
-        covariance += variance * (codes[:, None] == codes[None])
-    factor = linalg.cholesky(covariance, lower=True)
-    columns = np.column_stack([data["change"], fit.model.exog, scores.reshape(len(scores), -1).T])
-    white = linalg.solve_triangular(factor, columns, lower=True)
-    count = fit.model.exog.shape[1]
-    basis = np.linalg.qr(white[:, 1 : 1 + count])[0]
-    rest = white - basis @ (basis.T @ white)
-    change, others = rest[:, 0], rest[:, 1 + count :]
-    z = change @ others / np.sqrt((others**2).sum(axis=0))
-    return 2 * stats.norm.sf(np.abs(z))
+def left_out_r2(grid: Grid) -> float:
+    """R2 within layers on each task, with slopes of the other tasks; NaN with one task. Below 0: worse than nothing."""
+    tasks = np.array(grid.tasks)
+    if len(set(tasks)) < 2:
+        return np.nan
+    error = 0.0
+    for task in dict.fromkeys(grid.tasks):
+        others, own = tasks != task, tasks == task
+        known = slopes(grid._replace(change=grid.change[others], scores=grid.scores[:, others]))
+        error += ((grid.change[own] - np.tensordot(known, grid.scores[:, own], 1)) ** 2).sum()
+    return float(1 - error / (grid.change**2).sum())
 
 
 def regression_table(
@@ -232,42 +186,44 @@ def regression_table(
     roles: Sequence[str],
     together: Sequence[str],
     permutations: int = 9999,
-    shuffles: int = 999,
+    resamples: int = 499,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """COLUMNS: each role alone (model "alone"), then the roles `together` in one model, then all these as one term.
+    """COLUMNS: each role alone (model "alone"), the roles `together` in one model, and all these as one term.
 
-    `table` is the atlas with a column `response` and a column of mean scores per role. A role without a score in any
-    complete run is untestable. p_holm corrects p_permutation over the roles alone.
+    `table` is the atlas with a column `response` and a column of mean scores per role. Every row stands once for each
+    of VARIANTS. A role without a score in any complete run, or without spread, is untestable. p_holm corrects
+    p_permutation over all tests of a variant: the roles alone and all roles together.
     """
-    rows = [_alone(table, role, permutations, shuffles, seed) for role in roles]
-    joint = _together(table, together, permutations, seed)
-    found = pd.concat([pd.DataFrame(rows), joint], ignore_index=True).reindex(columns=COLUMNS)
-    alone = found["model"] == "alone"
-    return found.assign(
-        p_holm=pd.Series(adjust(found.loc[alone, "p_permutation"], "holm"), found.index[alone])
-    )
+    parts = []
+    for variant in VARIANTS:
+        options = {"permutations": permutations, "resamples": resamples, "seed": seed}
+        rows = [_model(table, [role], variant, **options).assign(model="alone").head(1) for role in roles]
+        tested = [role for role in together if table[role].notna().any()]
+        rows.append(_model(table, tested or [*together], variant, **options).assign(model="together"))
+        found = pd.concat(rows, ignore_index=True).assign(variant=variant)
+        parts.append(found.assign(p_holm=adjust(found["p_permutation"], "holm")))
+    return pd.concat(parts, ignore_index=True).reindex(columns=COLUMNS)
 
 
-def _alone(table: pd.DataFrame, role: str, permutations: int, shuffles: int, seed: int) -> dict:
+def _model(
+    table: pd.DataFrame, roles: Sequence[str], variant: str, permutations: int, resamples: int, seed: int
+) -> pd.DataFrame:
+    """A row per role with its slope and, with several roles, a last row for all; a single role is tested itself."""
+    empty = {"term": [*roles, ALL_ROLES] if len(roles) > 1 else [*roles], "p_permutation": np.nan}
     try:
-        data = standardised(table, "response", [role])
+        data = standardised(table, "response", roles, ranks=variant == RANKS)
     except InputError:
-        return {"model": "alone", "term": role, "status": LOST}
-    tested = permutation_test(gridded(data, [role]), permutations, seed).iloc[0].to_dict()
-    counts = {"runs": data.groupby(RUN).ngroups, "heads": len(data[HEAD].drop_duplicates())}
-    fitted = mixed_model(data, [role]).iloc[0].to_dict()
-    checked = {} if fitted["status"] == NOT_FITTED else null_rates(data, role, shuffles, seed=seed)
-    return {"model": "alone"} | counts | fitted | tested | checked
-
-
-def _together(table: pd.DataFrame, roles: Sequence[str], permutations: int, seed: int) -> pd.DataFrame:
-    tested = [role for role in roles if table[role].notna().any()]
-    try:
-        data = standardised(table, "response", tested)
-    except InputError:
-        return pd.DataFrame([{"model": "together", "term": ALL_ROLES, "status": LOST}])
-    every = permutation_test(gridded(data, tested), permutations, seed).iloc[[-1]].assign(term=ALL_ROLES)
-    joint = pd.concat([mixed_model(data, tested), every.assign(status="tested")], ignore_index=True)
-    counts = {"runs": data.groupby(RUN).ngroups, "heads": len(data[HEAD].drop_duplicates())}
-    return joint.assign(model="together", **counts)
+        return pd.DataFrame(empty | {"status": LOST})
+    grid = gridded(data, roles, without=COSTLIEST if variant == WITHOUT else 0)
+    least = NO_SPREAD * grid.change.size
+    if (grid.change**2).sum() < least or ((grid.scores**2).sum(axis=(1, 2, 3)) < least).any():
+        return pd.DataFrame(empty | {"status": CONSTANT})
+    low, high = slope_interval(grid, resamples, seed)
+    found = pd.DataFrame({"term": [*roles], "estimate": slopes(grid), "low": low, "high": high})
+    tested = permutation_test(grid, permutations, seed).iloc[[-1]].assign(r2_left_out=left_out_r2(grid))
+    if len(roles) > 1:
+        found = pd.concat([found, tested.assign(term=ALL_ROLES)], ignore_index=True)
+    else:
+        found = found.join(tested.reset_index(drop=True))
+    return found.assign(runs=len(grid.tasks), heads=int(grid.kept.sum()), status="tested")

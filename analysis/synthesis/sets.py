@@ -1,7 +1,9 @@
 """All heads of a role switched off at once, compared with random sets of as many heads from the same layers."""
 
 from collections.abc import Iterable, Sequence
-from itertools import product
+from itertools import chain, product
+from itertools import combinations as choices
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -15,12 +17,14 @@ from analysis.statistics.significance import TESTED, adjust
 
 Head = tuple[int, int]  # layer and head, both 0-based
 LABELS = {"audited": "assigned_audited", "controlled": "assigned_controlled"}
-SIGNS = {"loss": 1, "accuracy": -1}  # multiplied by its sign, a change is harm
+LEAST_SETS = 3  # random sets, without which a role's set cannot be tested
+FEW, TRIES = 20, 50  # times the number of sets: so many combinations are listed; so many draws are tried
+CHANGED = ("loss", "accuracy")
 LEVEL = 0.95
 KEYS = ["task", "role", "label"]
 POOLED = "all tasks"
 COLUMNS = [*KEYS, "heads", "sets", "tasks", "metric", "change", "random", "random_low", "random_high"]
-COLUMNS += ["excess", "low", "high", "p", "p_holm", "status"]
+COLUMNS += ["excess", "low", "high", "least", "p", "p_holm", "status"]
 
 
 class RoleSet(NamedTuple):
@@ -46,8 +50,8 @@ def named(heads: Iterable[Head]) -> str:
 def role_sets(table: pd.DataFrame, task: str) -> list[RoleSet]:
     """The set of every role by its audited label, and by the controlled label if that leaves two heads or more.
 
-    `table` is a role table with the three labels, for one task and state. A set that is empty or consists of whole
-    layers is untestable: no other set has as many heads from the same layers.
+    `table` is a role table with the three labels, for one task and state. A set that is empty or nearly all heads of
+    its layers is untestable: fewer than LEAST_SETS sets of as many heads share at most half of it.
     """
     width, found = table["head"].nunique(), []
     for role, rows in table.groupby("role", sort=False):
@@ -65,28 +69,40 @@ def _status(heads: Sequence[Head], width: int, known: bool) -> str:
         return "untestable: the role itself cannot be tested"
     if not heads:
         return "untestable: no head has the role"
-    counts = np.bincount([layer for layer, _ in heads])
-    return "untestable: whole layers" if np.isin(counts, [0, width]).all() else TESTED
+    if len(random_sets(heads, width, LEAST_SETS)) < LEAST_SETS:
+        return "untestable: nearly all heads of its layers"
+    return TESTED
 
 
 def random_sets(heads: Sequence[Head], width: int, count: int, seed: int = 0) -> list[tuple[Head, ...]]:
-    """`count` sets of as many heads from the same layers; heads of a layer are drawn without replacement.
+    """At most `count` different sets of as many heads from the same layers that share at most half of these heads.
 
-    `width` is the number of heads in a layer. Sets with the same number of heads in every layer share their random
-    sets. Raises InputError if a layer has fewer heads than requested.
+    `width` is the number of heads in a layer. If there are hardly more such sets than asked for, they are chosen from
+    all of them; else they are drawn, all alike likely. Raises InputError if a layer has fewer heads than requested.
     """
-    counts = np.bincount([layer for layer, _ in heads], minlength=1)
+    own, counts = set(heads), np.bincount([layer for layer, _ in heads], minlength=1)
     if counts.max() > width:
         raise InputError(f"a set names {counts.max()} heads of one layer: a layer has {width}")
+    layers = [(layer, int(number)) for layer, number in enumerate(counts) if number]
     rng = np.random.default_rng([seed, *counts.tolist()])
-    return [
-        tuple(
+    if np.prod([float(comb(width, number)) for _, number in layers]) <= FEW * count:
+        parts = [[[(layer, head) for head in chosen] for chosen in choices(range(width), number)]
+                 for layer, number in layers]  # fmt: skip
+        every = [tuple(chain.from_iterable(chosen)) for chosen in product(*parts)]
+        apart = [each for each in every if 2 * len(own & set(each)) <= len(own)]
+        return [apart[place] for place in sorted(rng.permutation(len(apart))[:count])]
+    found: dict[tuple[Head, ...], None] = {}
+    for _ in range(TRIES * count):
+        drawn = tuple(
             (layer, int(head))
-            for layer, number in enumerate(counts)
+            for layer, number in layers
             for head in np.sort(rng.permutation(width)[:number])
         )
-        for _ in range(count)
-    ]
+        if 2 * len(own & set(drawn)) <= len(own):
+            found[drawn] = None
+        if len(found) == count:
+            break
+    return [*found]
 
 
 def interventions(found: Iterable[RoleSet], width: int, count: int, seed: int = 0) -> dict[str, list[Head]]:
@@ -104,7 +120,7 @@ def set_changes(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"]) -> p
     """
     values = logits.transpose("intervention", "sequence", "class").values
     names, parts = logits["intervention"].values.tolist(), {}
-    for metric in SIGNS:
+    for metric in CHANGED:
         found = METRICS[metric].columns(values, labels)[..., 0]
         parts[metric] = pd.DataFrame(found - found[names.index("none")], names, logits["sequence"].values)
     table = pd.concat(parts, names=["metric", "set"])
@@ -124,18 +140,20 @@ class Change(NamedTuple):
 
 
 def pooled_p(means: Sequence[Float[np.ndarray, "1+set"]], combinations: int = 9999, seed: int = 0) -> float:
-    """One-sided p of the harm that the role's sets do together, from combinations of one set per task.
+    """Two-sided p of what the role's sets do together, from combinations of one set per task.
 
-    `means` holds the harm of the role's set and then of its random sets, for every task. A combination may also take
+    `means` holds the change under the role's set and then under its random sets, for every task; far from the mean of
+    the sets counts, on either side. A combination may also take
     the role's own set: without it, a single task with 19 random sets could give p = 1 / (1 + `combinations`). If there
     are at most `combinations` of them, all are tried; p is then exact, and at least 1 / their number.
     """
-    observed = sum(each[0] for each in means)
+    means = [np.asarray(each) - np.mean(each) for each in means]
+    observed = abs(sum(each[0] for each in means))
     if np.prod([float(len(each)) for each in means]) <= combinations:
-        sums = np.array([sum(chosen) for chosen in product(*means)])
+        sums = np.abs([sum(chosen) for chosen in product(*means)])
         return float((sums >= observed - 1e-12).mean())
     rng = np.random.default_rng(seed)
-    sums = sum(each[rng.integers(len(each), size=combinations)] for each in means)
+    sums = np.abs(sum(each[rng.integers(len(each), size=combinations)] for each in means))
     return float((1 + (sums >= observed - 1e-12).sum()) / (1 + combinations))
 
 
@@ -169,13 +187,14 @@ def sets_table(
     `changes` holds a frame (set name, metric) x sequence for every task: changes from no intervention. `width`, `count`
     and `seed` are those of `interventions`. change: mean over sequences (nats, or a share of right answers); random,
     random_low, random_high: mean and 95 % range over the random sets; excess: change minus random; low, high: 95 %
-    interval from `excess_draws`; p: one-sided, more harm than random sets, from `pooled_p`. Rows of "all tasks" pool
-    the testable tasks; p_holm corrects them over the roles.
+    interval from `excess_draws`; least: half of the 95 % range of the random sets, the least excess that stands out
+    from them; p: two-sided, from `pooled_p`. Rows of "all tasks" pool the testable tasks; p_holm corrects them over the
+    roles.
     """
     rows = []
     for (role, label), group in _groups(found).items():
         tested = [each for each in group if each.status == TESTED]
-        for metric in SIGNS:
+        for metric in CHANGED:
             per_task = {
                 each.task: _change(each, changes[each.task], metric, width, count, seed) for each in tested
             }
@@ -211,14 +230,16 @@ def _measured(
     """The numbers of one row; all missing if no set can be tested."""
     if not changes:
         return {}
-    sign, ends = SIGNS[metric], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     own = np.mean([each.own.mean() for each in changes])
-    random = np.mean([each.drawn.mean(axis=1) for each in changes], axis=0)
+    fewest = min(len(each.drawn) for each in changes)
+    random = np.mean([each.drawn[:fewest].mean(axis=1) for each in changes], axis=0)
+    spread = np.quantile(random, ends)
     low, high = np.quantile(excess_draws(changes, draws, seed), ends)
-    harm = [sign * each.pool.mean(axis=1) for each in changes]
+    means = [each.pool.mean(axis=1) for each in changes]
     return {
         "change": own, "random": random.mean(),
-        **dict(zip(("random_low", "random_high"), np.quantile(random, ends), strict=True)),
+        "random_low": spread[0], "random_high": spread[1], "least": (spread[1] - spread[0]) / 2,
         "excess": own - random.mean(), "low": low, "high": high,
-        "p": pooled_p(harm, combinations, seed),
+        "p": pooled_p(means, combinations, seed),
     }  # fmt: skip

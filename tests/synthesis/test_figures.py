@@ -6,7 +6,7 @@ from drawing import unnamed
 from syntheses import TASKS, made_agreement, made_atlas, made_regression, made_sets
 
 from analysis.synthesis import figures
-from analysis.synthesis.findings import heads_with_role
+from analysis.synthesis.measures import heads_with_role
 
 
 def test_sets_and_random_sets():

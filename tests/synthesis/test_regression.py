@@ -4,20 +4,25 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 from studies import error_of
 
 from analysis.synthesis.regression import (
     ALL_ROLES,
-    NOT_FITTED,
+    CONSTANT,
+    COSTLIEST,
+    RANKS,
+    RAW,
+    WITHOUT,
     Grid,
-    _held_variances,
     gridded,
-    mixed_model,
-    null_rates,
+    left_out_r2,
     permutation_test,
     products,
     regression_table,
     shares,
+    slope_interval,
+    slopes,
     standardised,
 )
 
@@ -66,7 +71,8 @@ def test_sums_are_those_of_dealing_heads_one_by_one():
     grid = gridded(standardised(heads(), "response", ROLES), ROLES)
     observed, drawn = products(grid, 4, seed=3)
     np.testing.assert_allclose(observed, (grid.scores * grid.change).sum(axis=(1, 2, 3)))
-    order = np.random.default_rng(3).permuted(np.broadcast_to(np.arange(HEADS), (4, LAYERS, HEADS)), axis=-1)
+    rng = np.random.default_rng(3)
+    order = np.stack([rng.permuted(np.tile(np.arange(HEADS), (4, 1)), axis=1) for _ in range(LAYERS)], axis=1)
     for number in range(4):
         dealt = np.stack([grid.change[:, layer, order[number, layer]] for layer in range(LAYERS)], axis=1)
         np.testing.assert_allclose(drawn[number], (grid.scores * dealt).sum(axis=(1, 2, 3)))
@@ -82,85 +88,103 @@ def test_shares_are_those_of_least_squares():
     np.testing.assert_allclose(shares(grid, observed, together=True), 1 - rest / (change**2).sum())
 
 
-def test_an_effect_is_found_by_both_tests():
-    table = regression_table(heads(1.5), ROLES, ROLES, permutations=499, shuffles=19)
-    rows = table.set_index(["model", "term"])
+def rows_of(table: pd.DataFrame, variant: str = RAW) -> pd.DataFrame:
+    return table[table["variant"] == variant].set_index(["model", "term"])
+
+
+def test_slopes_are_those_of_least_squares_with_a_level_for_every_layer_and_run():
+    data = standardised(heads(1.0), "response", ROLES)
+    levels = pd.get_dummies(data[["task", "seed", "layer"]].astype(str).agg("-".join, axis=1)).to_numpy(float)
+    design = np.column_stack([data[[*ROLES]], levels])
+    expected = np.linalg.lstsq(design, data["change"], rcond=None)[0][: len(ROLES)]
+    np.testing.assert_allclose(slopes(gridded(data, ROLES)), expected)
+
+
+def test_an_effect_is_found_with_its_sign_and_an_interval():
+    rows = rows_of(regression_table(heads(1.5), ROLES, ROLES, permutations=499, resamples=99))
     local, block = rows.loc[("alone", "local")], rows.loc[("alone", "block")]
-    assert local["low"] < 1.5 / heads(1.5).groupby(["task", "seed"])["response"].std().mean() < local["high"]
-    assert local["p"] < 1e-4
+    assert 0 < local["low"] < local["estimate"] < local["high"]
     assert local["p_permutation"] < 0.01 < block["p_permutation"]
     assert local["share"] > 0.5 > rows.loc[("together", ALL_ROLES), "share_shuffled"]
     assert rows.loc[("together", ALL_ROLES), "share"] >= local["share"]
-    assert rows.loc[("together", "local"), "runs"] == len(TASKS) * len(SEEDS)
-    assert (table["status"].isin(["fitted", "tested"])).all()
+    assert rows.loc[("together", ALL_ROLES), "r2_left_out"] > 0.3
+    assert local["runs"] == len(TASKS) * len(SEEDS)
+    against = rows_of(regression_table(heads(-1.5), ROLES, ROLES, permutations=99, resamples=99))
+    assert against.loc[("alone", "local"), "high"] < 0
 
 
-def test_one_run_a_task():
-    """With one run per task, both are the same, and two effects of the same thing cannot be fitted."""
-    once = heads(1.0, layers=4, width=8).query("seed == 0")
-    fitted = mixed_model(standardised(once, "response", ROLES), ["local"]).iloc[0]
-    assert fitted["status"] == "fitted"
-    assert fitted["low"] > 0
+def test_one_correction_holds_for_the_roles_alone_and_the_joint_model():
+    rows = rows_of(regression_table(heads(0.5), ROLES, ROLES, permutations=199, resamples=9))
+    tested = rows["p_permutation"].dropna()
+    assert [*tested.index] == [("alone", "local"), ("alone", "block"), ("together", ALL_ROLES)]
+    expected = multipletests(tested, method="holm")[1]
+    np.testing.assert_allclose(rows.loc[tested.index, "p_holm"], expected)
+
+
+def test_ranks_do_not_hang_on_one_costly_head():
+    table = heads(1.5)
+    table.loc[(table["layer"] == 0) & (table["head"] == 0), "response"] += 1000
+    found = regression_table(table, ROLES, ROLES, permutations=99, resamples=9)
+    share = {
+        variant: rows_of(found, variant).loc[("alone", "local"), "share"] for variant in (RAW, RANKS, WITHOUT)
+    }
+    assert share[RAW] < 0.3 < share[RANKS]
+    assert share[RAW] < share[WITHOUT]
+
+
+def test_without_the_costliest_heads_nothing_of_them_counts():
+    data = standardised(heads(1.0), "response", ROLES)
+    grid = gridded(data, ROLES, without=COSTLIEST)
+    left_out = data.groupby(["layer", "head"])["change"].mean().nlargest(COSTLIEST).index
+    assert {*zip(*np.nonzero(~grid.kept), strict=True)} == {*left_out}
+    assert (grid.change[:, ~grid.kept] == 0).all()
+    np.testing.assert_allclose(grid.change.sum(axis=-1), 0, atol=1e-9)
+    kept = data.set_index(["layer", "head"]).drop(left_out).reset_index()
+    levels = pd.get_dummies(kept[["task", "seed", "layer"]].astype(str).agg("-".join, axis=1)).to_numpy(float)
+    expected = np.linalg.lstsq(np.column_stack([kept[[*ROLES]], levels]), kept["change"], rcond=None)[0]
+    np.testing.assert_allclose(slopes(grid), expected[: len(ROLES)])
+
+
+def test_a_task_left_out_tells_what_the_slopes_are_worth_elsewhere():
+    noise = gridded(standardised(heads(0.0, layers=6, width=8), "response", ROLES), ROLES)
+    assert left_out_r2(noise) < 0.2
+    one_task = heads(1.0).query("task == 'mrpc'")
+    assert np.isnan(left_out_r2(gridded(standardised(one_task, "response", ROLES), ROLES)))
+
+
+def test_the_interval_of_a_slope_draws_heads_of_layers():
+    grid = gridded(standardised(heads(1.0, layers=4, width=12), "response", ROLES), ROLES)
+    low, high = slope_interval(grid, draws=199)
+    assert (low < slopes(grid)).all()
+    assert (slopes(grid) < high).all()
 
 
 def test_a_role_without_scores_is_untestable():
-    table = regression_table(heads().assign(block=np.nan), ROLES, ROLES, permutations=99, shuffles=9)
-    block = table.set_index(["model", "term"]).loc[("alone", "block")]
-    assert block["status"].startswith("untestable")
-    assert np.isnan(block["p_permutation"])
-    assert "block" not in set(table.loc[table["model"] == "together", "term"])
+    rows = rows_of(regression_table(heads().assign(block=np.nan), ROLES, ROLES, permutations=99, resamples=9))
+    assert rows.loc[("alone", "block"), "status"].startswith("untestable")
+    assert np.isnan(rows.loc[("alone", "block"), "p_permutation"])
+    assert ("together", "block") not in rows.index
 
 
-def test_scores_that_are_all_the_same_are_no_fault():
-    table = regression_table(heads().assign(block=1.0), ROLES, ROLES, permutations=99, shuffles=9)
-    block = table.set_index(["model", "term"]).loc[("alone", "block")]
-    assert block["status"] == NOT_FITTED
-    assert block["p_permutation"] == 1
-    assert np.isnan(block["null_mixed"])
+@pytest.mark.parametrize("spread", [0.0, 1e-13])
+def test_scores_that_are_all_the_same_are_untestable(spread: float):
+    table = heads()
+    table["block"] = 1 + spread * np.random.default_rng(0).normal(size=len(table))
+    if not spread:
+        rows = rows_of(regression_table(table, ROLES, ["local"], permutations=99, resamples=9))
+        assert rows.loc[("alone", "block"), "status"] == CONSTANT
+    assert regression_table(table.assign(response=2.0), ROLES, ROLES, 99, 9)["status"].eq(CONSTANT).all()
 
 
 def test_shuffled_roles_are_rejected_at_the_nominal_rate():
-    """The simulation of nulls. On these made-up heads the mixed model is cautious; on real ones it may be bold."""
     data = standardised(heads(layers=4, width=8), "response", ROLES)
-    found = null_rates(data, "local", shuffles=400, permutations=99)
-    assert found["null_low"] <= found["null_permutation"] <= found["null_high"]
-    assert found["null_mixed"] <= found["null_high"]
-
-
-@pytest.mark.parametrize("runs", [1, len(TASKS) * len(SEEDS)], ids=["a score a head", "a score a run"])
-def test_new_scores_are_rejected_at_the_nominal_rate_by_the_mixed_model(runs: int):
-    scores = np.random.default_rng(1).normal(size=(1000, runs, 4, 8))
-    data = standardised(heads(layers=4, width=8), "response", ROLES)
-    p = _held_variances(data, np.broadcast_to(scores, (1000, len(TASKS) * len(SEEDS), 4, 8)))
-    low, high = stats.binom.ppf([0.005, 0.995], 1000, 0.05) / 1000
-    assert low <= (p < 0.05).mean() <= high
-
-
-def test_new_heads_without_an_effect_are_rejected_at_the_nominal_rate():
-    """The same with heads, runs and scores drawn anew each time, as studies would be: the permutation test."""
-    rng, p = np.random.default_rng(0), []
-    for seed in range(300):
-        own = rng.normal(size=(2, 1, LAYERS, HEADS))  # of a head, in all runs
-        change, score = own + 0.5 * rng.normal(size=(2, 4, LAYERS, HEADS))
-        grid = Grid(change - change.mean(-1, keepdims=True), (score - score.mean(-1, keepdims=True))[None])
-        p.append(permutation_test(grid, 99, seed)["p_permutation"][0])
+    grid, rng = gridded(data, ["local"]), np.random.default_rng(0)
+    p = []
+    for number in range(300):
+        order = rng.permuted(np.broadcast_to(np.arange(8), (4, 8)), axis=-1)
+        dealt = grid.scores[:, :, np.arange(4)[:, None], order]
+        p.append(
+            permutation_test(Grid(grid.change, dealt, grid.kept, grid.tasks), 99, number)["p_permutation"][0]
+        )
     low, high = stats.binom.ppf([0.005, 0.995], 300, 0.05) / 300
-    assert low <= (np.array(p) <= 0.05).mean() <= high
-
-
-def test_without_the_effect_of_heads_shuffled_roles_are_rejected_too_often(monkeypatch):
-    """Heads are a random effect because a head has the same change in all runs: runs are not independent."""
-    data = standardised(heads(layers=4, width=8), "response", ROLES)
-    monkeypatch.setattr("analysis.synthesis.regression.EFFECTS", {"task": "0 + C(task)", "run": "0 + C(run)"})
-    found = null_rates(data, "local", shuffles=300, permutations=9)
-    assert found["null_mixed"] > 2 * found["null_high"]
-
-
-def test_held_variances_give_the_p_of_the_fit():
-    """For a role without an effect, where the variances are those of the fit with it."""
-    data = standardised(heads(layers=4, width=8), "response", ROLES)
-    scores = data.sort_values(["task", "seed", "layer", "head"])["block"].to_numpy()
-    held = _held_variances(data, scores.reshape(1, len(TASKS) * len(SEEDS), 4, 8))
-    fitted = mixed_model(data, ["block"]).iloc[0]
-    assert fitted["low"] < fitted["estimate"] < fitted["high"]
-    assert held[0] == pytest.approx(fitted["p"], abs=0.03)
+    assert low <= np.mean(np.array(p) <= 0.05) <= high

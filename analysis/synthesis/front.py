@@ -1,0 +1,96 @@
+"""What the synthesis says on the front page and on the first screen of the summary, in sentences from its tables."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from analysis.figures.words import counted, listed
+from analysis.statistics.claims import FAILS, HOLDS, UNDECIDED, UNTESTABLE
+from analysis.statistics.roles import ROLES
+from analysis.synthesis.agreement import ROLES as ACROSS_MAPS
+from analysis.synthesis.measures import DELIMITERS, SavedTables, chosen
+from analysis.synthesis.regression import ALL_ROLES, RAW
+from analysis.synthesis.sets import POOLED
+
+WORDS = {HOLDS: "hold", FAILS: "do not hold", UNDECIDED: "are undecided", UNTESTABLE: "cannot be tested"}
+
+
+def foretold(regression: pd.DataFrame) -> str:
+    """How well role scores foretell what single heads matter, beside shuffled scores and a task that is left out."""
+    rows = regression[regression["variant"] == RAW]
+    joint = rows[rows["term"] == ALL_ROLES].dropna(subset="share")
+    if joint.empty:
+        return "Heads were not removed one by one, so that no role can foretell what that costs."
+    row = joint.iloc[0]
+    alone = rows[rows["model"] == "alone"].dropna(subset="share").sort_values("share", ascending=False)
+    beating = [
+        f"{each.term} ({'more' if each.estimate > 0 else 'less'})"
+        for each in alone[alone["p_holm"] < 0.05].itertuples()
+    ]
+    return (
+        f"Role scores together explain {row['share']:.0%} of what the removal of heads of a layer costs, shuffled "
+        f"scores {row['share_shuffled']:.0%} (p = {row['p_holm']:.2g}, Holm); on a task that is left out R2 is "
+        f"{row['r2_left_out']:.2f}. Alone, {listed(beating) or 'no role'} of {len(alone)} beat shuffled scores."
+    )
+
+
+def roles_against_random(table: pd.DataFrame, alpha: float = 0.05) -> str:
+    """Which roles' heads matter more, or less, than random heads of their layers, over all tasks."""
+    tested = chosen(table, task=POOLED, metric="loss", label="audited").dropna(subset="p")
+    if tested.empty:
+        return "No role's set can be held against random sets."
+    beyond = [f"{row.role} ({row.excess:+.2f} nats)" for row in tested[tested["p_holm"] < alpha].itertuples()]
+    return (
+        f"Switching off all heads of a role costs other than random sets of as many heads of the same layers for "
+        f"{listed(beyond) or 'none'} of {len(tested)} roles (two-sided, Holm); the median least excess that the test "
+        f"finds is {tested['least'].median():.3f} nats."
+    )
+
+
+def highlights(results: SavedTables) -> list[str]:
+    """The answer of the synthesis, for the README; empty if the synthesis has not run."""
+    found, regression = results.claims("synthesis_sets"), results.claims("synthesis_regression")
+    if found.empty or "variant" not in regression:
+        return []
+    return [f"Do roles foretell what matters? {foretold(regression)} {roles_against_random(found)}"]
+
+
+def overview(results: SavedTables, claims: Mapping[str, pd.DataFrame], encoder: str) -> list[str]:
+    """What the whole study found for this encoder, and how far this generalises; shorter without the synthesis."""
+    verdicts = pd.concat(
+        [pd.Series(dtype=str), *(table["verdict"] for table in claims.values() if len(table))]
+    )
+    counts = verdicts.value_counts()
+    said = listed(f"{counts.get(name, 0)} {word}" for name, word in WORDS.items())
+    first = f"Of {len(verdicts)} claims and questions of the papers and the synthesis, {said}."
+    last = (
+        f"All of this is about one encoder ({encoder}); intervals cover other sequences and, where a claim has several "
+        "fine-tuning runs, other runs of the same recipe, but no other encoder, task or language."
+    )
+    atlas, agreements = results.claims("atlas"), results.claims("synthesis_agreement")
+    if atlas.empty:
+        return [first, "The synthesis has not run in this profile.", last]
+    return [first, _labels(atlas), *highlights(results), _methods(agreements), last]
+
+
+def _labels(atlas: pd.DataFrame) -> str:
+    audited, controlled = (
+        sum(atlas[f"attention_{role}_{label}"].eq(True).sum() for role in ROLES if role not in DELIMITERS)
+        for label in ("audited", "controlled")
+    )
+    heads = counted(atlas.groupby(["task", "seed"]).ngroups, "fine-tuned encoder")
+    return (
+        f"Of {audited:,} audited labels (role and head in {heads}, delimiter roles aside), "
+        f"{controlled / max(audited, 1):.0%} remain when heads must beat a control that cannot know the role."
+    )
+
+
+def _methods(agreements: pd.DataFrame) -> str:
+    same = chosen(agreements, first=ABLATION, second=IMPORTANCE, statistic="spearman")["value"]
+    kappas = chosen(agreements, kind=ACROSS_MAPS, task=POOLED).groupby("second")["value"].median()
+    order = f"order heads with a rank correlation of {same.iloc[0]:.2f}" if len(same) else "were not compared"
+    kept = listed(f"{value:.2f} ({other.replace('_', ' ')})" for other, value in kappas.items())
+    return (
+        f"Gradient importance and the removal of single heads {order}; labels on attention and on other maps agree "
+        f"with a median kappa of {kept or 'no map that was measured'}."
+    )
