@@ -64,7 +64,6 @@ from analysis.papers.pande2021 import (
     parser_accuracy,
     parser_noise,
     robustness,
-    scored_with_controls,
     stability_curves,
     tau_curves,
     tau_layer_maps,
@@ -74,6 +73,7 @@ from analysis.papers.pande2021 import (
     variants,
 )
 from analysis.scores import extract
+from analysis.scores.controls import scored_with_controls
 from analysis.statistics import compose
 from analysis.study import Results
 from analysis.texts import load_examples, parse, sample, treebank_examples
