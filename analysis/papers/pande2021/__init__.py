@@ -40,6 +40,7 @@ HOMES = {
     "T_RULES": "simulation",
     "analytic_power": "simulation",
     "compared": "reference",
+    "least_sequences": "simulation",
     "needed": "simulation",
     "resampling_limit": "simulation",
     "size_table": "simulation",
