@@ -133,7 +133,9 @@ results.save_figure(mean_maps(table, tau), f"F3-means-{task}")
 
 # %%
 held = table.groupby("role", sort=False)["assigned"].sum(min_count=1).dropna()
-finding(f"Heads of {len(table) // table['role'].nunique()} with each role: {held.to_dict()}.")
+finding(
+    f"Of {len(table) // table['role'].nunique()} heads most have the role {held.astype(int).idxmax()} ({held.max()})."
+)
 
 # %% [markdown]
 # The same before fine-tuning.
@@ -144,7 +146,7 @@ results.save_figure(mean_maps(before, tau), f"F3-means-{task}-pretrained")
 
 # %%
 held = before.groupby("role", sort=False)["assigned"].sum(min_count=1).dropna()
-finding(f"Before fine-tuning: {held.to_dict()}.")
+finding(f"Before fine-tuning most have the role {held.astype(int).idxmax()} ({held.max()}).")
 
 # %% [markdown]
 # Dots mark heads whose mean passes the test of notebook 3.
