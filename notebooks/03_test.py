@@ -75,7 +75,7 @@ results.save_figure(assignment(table).figure, f"F4-assignment-{task}")
 held = table.groupby("role", sort=False)["assigned"].sum(min_count=1)
 finding(
     f"Most heads have the role {held.dropna().astype(int).idxmax()} ({held.max()} of "
-    f"{len(table) // table['role'].nunique()}). No sequence can show {listed(held.index[held.isna()])}."
+    f"{len(table) // table['role'].nunique()}). Roles that no sequence can show: {listed(held.index[held.isna()])}."
 )
 
 # %% [markdown]

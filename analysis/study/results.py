@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from analysis.errors import InputError
 from analysis.files import ROOT, replacing, versions, write_text
-from analysis.scores.banks import UNIFORM, control_bank, control_sieves
+from analysis.statistics.controls import UNIFORM, control_bank, control_sieves
 from analysis.statistics.roles import LABELS
 from analysis.study import pictures
 from analysis.study.folders import STATES, Folders, short
