@@ -39,8 +39,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.encoders import load_encoder
-from analysis.papers.pande2021 import extract_controls
 from analysis.scores import extract_states
+from analysis.scores.controls import extract_controls
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples, parse
 

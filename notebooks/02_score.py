@@ -34,7 +34,7 @@ import numpy as np
 
 from analysis.encoders import load_encoder
 from analysis.figures import attention_maps, finding, mean_maps, sieve_diagrams, style
-from analysis.papers.pande2021 import illustration, role_sieves, score_distributions, sentences
+from analysis.papers.pande2021 import illustration, role_sieves, score_distributions
 from analysis.scores import read_attention
 from analysis.statistics import COARSE, compose, published_table
 from analysis.study import Results
@@ -84,7 +84,12 @@ panels = {
 results.save_figure(attention_maps(panels), f"F2-attention-{task}")
 
 # %%
-finding(sentences.strongest_heads(table))
+tops = table.loc[table.dropna(subset="mean").groupby("role", sort=False)["mean"].idxmax()].sort_values("mean")
+low, high = tops.iloc[0], tops.iloc[-1]
+finding(
+    f"The highest mean score is {high['mean']:.1f}, of head {high['layer']}-{high['head']} for {high['role']}. For "
+    f"{low['role']} no head exceeds {low['mean']:.1f}."
+)
 
 # %% [markdown]
 # One sequence is an illustration, not evidence. A head with a high mean need not show its pattern on every sequence.
@@ -100,7 +105,11 @@ results.save_figure(score_distributions(scores, tau), f"F3-distributions-{task}"
 
 # %%
 skewness = scores.to_series().groupby(["role", "layer", "head"]).skew()
-finding(sentences.skewed_scores(skewness, len(bank.sequence)))
+finding(
+    f"Over {len(bank.sequence):,} sequences the scores of {(skewness.dropna().abs() > 1).mean():.0%} of "
+    f"{skewness.count():,} heads and roles are strongly skewed (skewness beyond 1), {(skewness > 1).sum():,} to the right "
+    f"and {(skewness < -1).sum():,} to the left. Their mean is not the score of a typical sequence."
+)
 
 # %% [markdown]
 # The block role multiplies every row by its entropy, as published. So even a head without any pattern scores about
@@ -108,7 +117,10 @@ finding(sentences.skewed_scores(skewness, len(bank.sequence)))
 
 # %%
 block = np.log(bank.tokens).mean().item() if weighted_block else 1.0
-finding(sentences.uniform_block(block, tau))
+finding(
+    f"A head that attends uniformly scores {block:.2f} on block and 1 on every other role; τ is {tau:g}. A label of block "
+    f"{'says nothing without this control' if block > tau else 'needs more than this control'}."
+)
 
 # %% [markdown]
 # ## Mean scores of every head
@@ -120,7 +132,10 @@ finding(sentences.uniform_block(block, tau))
 results.save_figure(mean_maps(table, tau), f"F3-means-{task}")
 
 # %%
-finding(sentences.role_counts(table))
+held = table.groupby("role", sort=False)["assigned"].sum(min_count=1).dropna()
+finding(
+    f"Of {len(table) // table['role'].nunique()} heads most have the role {held.astype(int).idxmax()} ({held.max()})."
+)
 
 # %% [markdown]
 # The same before fine-tuning.
@@ -130,7 +145,8 @@ before = published_table(compose(results.load_scores(task, None), *choices, weig
 results.save_figure(mean_maps(before, tau), f"F3-means-{task}-pretrained")
 
 # %%
-finding(sentences.role_counts(before))
+held = before.groupby("role", sort=False)["assigned"].sum(min_count=1).dropna()
+finding(f"Before fine-tuning most have the role {held.astype(int).idxmax()} ({held.max()}).")
 
 # %% [markdown]
 # Dots mark heads whose mean passes the test of notebook 3.

@@ -21,6 +21,7 @@ task = "mrpc"
 tau = 3.0  # the score above which a head has a role
 alpha = 0.05  # level of each test; as published, not corrected for the number of tests
 minimum = 20  # sequences with the role that an audited label needs
+enough = 1000  # sequences at which its false labels are rare for any simulated shape (03_test_calibration)
 resamples = 999  # of the bootstrap
 seed = 0  # of the bootstrap
 seeds = [0, 1]  # of the fine-tuning runs: the first is tested here, all in 04_compare_seeds
@@ -35,7 +36,8 @@ import pandas as pd
 from IPython.display import Markdown
 
 from analysis.figures import assignment, finding, forest, style
-from analysis.papers.pande2021 import overlap_heatmap, overlap_upset, p_values, sentences
+from analysis.figures.words import listed
+from analysis.papers.pande2021 import overlap_heatmap, overlap_upset, p_values
 from analysis.statistics import (
     arithmetic_differences,
     coarse_memberships,
@@ -70,7 +72,11 @@ table = tables["finetuned"]
 results.save_figure(assignment(table).figure, f"F4-assignment-{task}")
 
 # %%
-finding(sentences.role_counts(table))
+held = table.groupby("role", sort=False)["assigned"].sum(min_count=1)
+finding(
+    f"Most heads have the role {held.dropna().astype(int).idxmax()} ({held.max()} of "
+    f"{len(table) // table['role'].nunique()}). Roles that no sequence can show: {listed(held.index[held.isna()])}."
+)
 
 # %% [markdown]
 # The heads with each role before and after fine-tuning, and how many sequences can show the role:
@@ -95,7 +101,10 @@ members = coarse_memberships(table)
 results.save_figure(overlap_upset(members), f"F5-sets-{task}")
 
 # %%
-finding(sentences.several_roles(members))
+several = members.sum(axis=1) >= 2
+finding(
+    f"{several.sum()} of {len(members)} heads ({several.mean():.0%}) have at least two of the coarse roles."
+)
 
 # %% [markdown]
 # The overlap of each two roles: of the heads with the role of the row, the share with the role of the column. The
@@ -106,7 +115,10 @@ tuned = shared[shared["state"] == "finetuned"]
 results.save_figure(overlap_heatmap(tuned).figure, f"F5-overlap-{task}")
 
 # %%
-finding(sentences.local_and_syntactic(tuned))
+pair = tuned.set_index(["role_a", "role_b"]).loc[("local", "syntactic")]
+finding(
+    f"{pair['both']} heads are both local and syntactic, of {pair['heads_a']} local and {pair['heads_b']} syntactic heads."
+)
 
 # %% [markdown]
 # ## F9. How close are the decisions?
@@ -118,7 +130,12 @@ finding(sentences.local_and_syntactic(tuned))
 results.save_figure(p_values(table, alpha), f"F9-p-values-{task}")
 
 # %%
-finding(sentences.decided(table, tau))
+clear = (table["p"].dropna().sub(0.5).abs() > 0.45).mean()
+failing = (table["mean"] > tau) & ~table["assigned"].fillna(False).astype(bool)
+finding(
+    f"{clear:.1%} of {table['p'].count():,} p-values lie within 0.05 of 0 or 1; {failing.sum()} means above τ = {tau:g} "
+    "do not pass the test."
+)
 
 # %% [markdown]
 # ## F10. Which labels survive an audit?
@@ -132,7 +149,13 @@ finding(sentences.decided(table, tau))
 results.save_figure(forest(table, tau), f"F10-forest-{task}")
 
 # %%
-finding(sentences.near_threshold(table, tau))
+near = table[(table["low"] <= tau) & (table["high"] >= tau)]
+at_risk = (table["assigned_audited"].fillna(False) & (table["skewness"] < -1) & (table["n"] < enough)).sum()
+finding(
+    f"The intervals of {len(near)} of {table['low'].count():,} heads and roles contain τ = {tau:g}. Of "
+    f"{table['assigned_audited'].sum()} audited labels {at_risk} belong to strongly left-skewed scores on fewer than "
+    f"{enough:,} sequences, where the simulation finds too many false labels."
+)
 
 # %% [markdown]
 # How many heads have both labels or one, and the median effect (mean minus $\tau$ in standard deviations), share of
@@ -171,7 +194,13 @@ labelled = table[table["assigned"].fillna(False)].groupby("role")["control_share
 counts.assign(median_control_share=labelled).style.format(precision=2, na_rep="–")
 
 # %%
-finding(sentences.kept_under_control(table[table["role"].isin(["syntactic", *relations])]))
+syntactic = table[table["role"].isin(["syntactic", *relations])]
+kept = syntactic[syntactic["assigned_controlled"].fillna(False).astype(bool)]
+names = [f"{row.layer}-{row.head} ({row.role})" for row in kept.itertuples()]
+finding(
+    f"Of {syntactic['assigned'].sum()} published labels of syntactic roles {len(kept)} are left under control: "
+    f"{listed(names)}."
+)
 
 # %% [markdown]
 # ## Does the released arithmetic matter?
@@ -188,4 +217,6 @@ exact, released = (
 )
 differences = arithmetic_differences(exact, released).assign(task=task)[["task", "role", "heads"]]
 results.save_part(differences, "arithmetic", task)
-finding(sentences.released_arithmetic(differences, int(exact["assigned"].notna().sum())))
+finding(
+    f"The released arithmetic gives another label in {differences['heads'].sum()} of {exact['assigned'].count():,} cases."
+)

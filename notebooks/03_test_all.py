@@ -23,7 +23,7 @@ alpha = 0.05  # level of the tests
 import pandas as pd
 
 from analysis.figures import LABELS, differing_labels, finding, label_differences, role_map, style
-from analysis.papers.pande2021 import layer_profile, published, sentences
+from analysis.papers.pande2021 import layer_profile, published
 from analysis.statistics import corrections, label_comparison, layer_counts
 from analysis.study import Results
 
@@ -56,7 +56,14 @@ theirs = [t for t in tasks if t in set(released["task"])]
 results.save_figure(role_map({t: released[released["task"] == t] for t in theirs}), "F6-role-map-bert-base")
 
 # %%
-finding(sentences.frequent_roles(finetuned))
+held = (
+    finetuned.groupby(["role", "task"], sort=False)["assigned"].sum(min_count=1).unstack().astype("Float64")
+)
+means = held.dropna(how="all").mean(axis=1).sort_values()
+finding(
+    f"Most heads have the role {means.index[-1]} ({means.iloc[-1]:.0f} on average over tasks), then {means.index[-2]} "
+    f"({means.iloc[-2]:.0f}). The rarest role of those that can be tested is {means.index[0]} ({means.iloc[0]:.1f})."
+)
 
 # %%
 heads = finetuned.groupby(["role", "task"], sort=False)["assigned"].sum(min_count=1).unstack()
@@ -84,10 +91,14 @@ results.save_figure(
 )
 
 # %%
-finding(sentences.fullest_layers(counts))
+multi = counts[(counts["role"] == "multi-functional") & (counts["state"] == "finetuned")]
+heads = multi.pivot(index="task", columns="layer", values="heads").astype(float)
+finding(
+    f"Multi-functional heads are most frequent in layer {heads.mean().idxmax()} ({heads.mean().max():.1f} on average over "
+    f"tasks, {heads.mean(axis=None):.1f} in a layer); the last layer has {heads.iloc[:, -1].mean():.1f}."
+)
 
 # %%
-multi = counts[(counts["role"] == "multi-functional") & (counts["state"] == "finetuned")]
 share = multi.set_index(["task", "layer"])["heads"].unstack().div(finetuned["head"].nunique())
 share.loc[tasks].style.format("{:.0%}").set_caption(
     "proportion of each layer's heads that are multi-functional"
@@ -105,7 +116,11 @@ share.loc[tasks].style.format("{:.0%}").set_caption(
 results.save_figure(label_differences(differing_labels(finetuned)), "F10-labels")
 
 # %%
-finding(sentences.removed_labels(finetuned, LABELS))
+given = finetuned[[*LABELS]].fillna(False).astype(bool)
+left = given[given["assigned"]].sum()
+finding(
+    f"Labels by rule, of those published: {', '.join(f'{LABELS[rule]} {left[rule]:,}' for rule in LABELS)}."
+)
 
 # %%
 adjusted = corrections(table)
@@ -140,4 +155,7 @@ tests.groupby(["state", "role"], sort=False)[rules].sum(min_count=0).rename_axis
 # %%
 arithmetic = results.join_parts("arithmetic", tasks)
 results.save_table(arithmetic.rename(columns={"heads": "labels"}), "arithmetic")
-finding(sentences.released_arithmetic(arithmetic, int(finetuned["assigned"].notna().sum())))
+finding(
+    f"The released arithmetic gives another label in {arithmetic['heads'].sum()} of {finetuned['assigned'].count():,} "
+    "cases."
+)

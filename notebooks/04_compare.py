@@ -38,7 +38,9 @@ import pandas as pd
 
 from analysis.encoders import encoder_note
 from analysis.figures import change_intervals, change_map, finding, style
-from analysis.papers.pande2021 import mass_change, sentences, transitions_plot
+from analysis.figures.words import signed
+from analysis.papers.pande2021 import mass_change, transitions_plot
+from analysis.papers.pande2021.front import changed_most, resting_attention
 from analysis.statistics import (
     CHANGES,
     adjust,
@@ -48,6 +50,7 @@ from analysis.statistics import (
     partial_conjunction,
     transitions,
 )
+from analysis.statistics.layers import LAST_THIRD, layers_within
 from analysis.study import STATES, Results
 
 style()
@@ -74,7 +77,7 @@ average = changes.groupby(["role", "layer", "head"], sort=False).mean(numeric_on
 results.save_figure(change_map(average), "F8-change")
 
 # %%
-finding(sentences.changed_most(changes))
+finding(changed_most(changes))
 
 # %%
 by_layer = (
@@ -94,7 +97,11 @@ moves = transitions(before, after)
 results.save_figure(transitions_plot(moves), "F8-transitions")
 
 # %%
-finding(sentences.gains_and_losses(moves))
+gained, lost = (moves.groupby("role")[side].sum().astype(int) for side in ("gained", "lost"))
+finding(
+    f"Over all tasks fine-tuning gives {gained.sum()} labels (most of {gained.idxmax()}, {gained.max()}) and takes "
+    f"{lost.sum()} (most of {lost.idxmax()}, {lost.max()})."
+)
 
 # %% [markdown]
 # ## F8c. Which changes are more than chance?
@@ -115,7 +122,11 @@ role = classes.isin(["gained", "lost"]).groupby(changes["role"], sort=False).sum
 results.save_figure(change_intervals(changes, role, margin), "F8-intervals")
 
 # %%
-finding(sentences.classes_of_change(changes, margin))
+number = changes["change"].value_counts().reindex(CHANGES, fill_value=0)
+finding(
+    f"Of {number.sum():,} tested heads and roles {number['gained']} gain the role beyond chance and {number['lost']} lose "
+    f"it; {number['equivalent']:,} change by less than {margin:g}, and {number['undecided']:,} remain undecided."
+)
 
 # %%
 tested = changes.dropna(subset="p")
@@ -153,15 +164,20 @@ results.save_table(masses[["task", "state", "layer", "head", "sep", "cls", "othe
 results.save_figure(mass_change(masses), "F8-attention-mass")
 
 # %%
-note = encoder_note(banks[tasks[0]][0].attrs["encoder"])
-finding(sentences.resting_attention(masses, note))
+finding(resting_attention(masses, encoder_note(banks[tasks[0]][0].attrs["encoder"])))
 
 # %% [markdown]
-# BERT-base parks attention on [SEP]: in its middle layers more than half of it (Clark et al. 2019). An encoder that does
-# so on [CLS] has other delimiter heads, and claims about [SEP] have little to say about it.
+# An encoder that parks attention on [CLS] has other delimiter heads, and claims about [SEP] have little to say about it.
 
 # %%
-finding(sentences.moved_attention(masses))
+late = masses[masses["layer"].isin(layers_within(masses["layer"].nunique(), LAST_THIRD))]
+means = 100 * late.groupby(["state", "task"])[["sep", "cls", "other"]].mean()
+moved = means.loc["finetuned"] - means.loc["pretrained"]
+finding(
+    f"In layers {late['layer'].min()} to {late['layer'].max()} (the last third, as in claims C9b and C9c) fine-tuning "
+    f"changes the attention to [SEP] by {signed(moved['sep'].min())} to {signed(moved['sep'].max())} percentage points "
+    f"over tasks, to other tokens by {signed(moved['other'].min())} to {signed(moved['other'].max())}."
+)
 
 # %% [markdown]
 # ## In all tasks

@@ -3,6 +3,11 @@
 from analysis.lazy import lazy_names
 
 HOMES = {
+    "CONTROLS": "banks",
+    "control_bank": "banks",
+    "control_sieves": "banks",
+    "extract_controls": "controls",
+    "scored_with_controls": "controls",
     "MAPS": "maps",
     "extract": "extraction",
     "extract_states": "extraction",

@@ -1,6 +1,5 @@
 """The third label: does a head beat, by the margin of the published rule, a control that cannot know the role?"""
 
-from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -9,11 +8,11 @@ import xarray as xr
 from jaxtyping import Float, Shaped
 from scipy import stats
 
-from analysis.errors import InputError
+from analysis.scores.banks import CONTROLS, UNIFORM, UNIFORM_SCORE, same_cells
+from analysis.scores.banks import control_bank as control_bank
+from analysis.scores.banks import control_sieves as control_sieves
 from analysis.statistics.resampling import Clusters, lower_bound
-from analysis.statistics.roles import CONTROLS
 from analysis.statistics.significance import (
-    DIMENSIONS,
     adjust,
     clusters_of,
     ordered,
@@ -22,45 +21,10 @@ from analysis.statistics.significance import (
     quiet,
     role_table,
 )
-from analysis.texts.syntax import REVERSED
 
-UNIFORM = "uniform"
 NEAR_ZERO = 0.01  # a mean score below this, a hundredth of a uniform head's, is no denominator
-UNIFORM_SCORE = 1.0  # of a uniform head; the margin is tau - 1
 CONTROLLED = ["control", "control_mean", "control_share", "control_assigned"]
 CONTROLLED += ["beyond_p_by", "controlled_p_by", "assigned_controlled"]
-
-
-def control_sieves(sieves: Sequence[str]) -> dict[str, list[str]]:
-    """The elementary sieves of the roles, by the map source of their control (CONTROLS).
-
-    Sieves that are part of no role are left out. Relations are the sieves with a reversed counterpart.
-    """
-    relations = {name for name in sieves if f"{name}{REVERSED}" in sieves}
-    made_of = {
-        "local": [name for name in sieves if name.startswith("window_")],
-        "syntactic": [name for name in sieves if name.removesuffix(REVERSED) in relations],
-        "block": [name for name in sieves if name in ("block", "own_sentence")],
-        **{role: [role] for role in ("delimiter", "cls", "sep") if role in sieves},
-    }
-    found: dict[str, list[str]] = {}
-    for role, names in made_of.items():
-        found.setdefault(CONTROLS[role], []).extend(names)
-    return {source: names for source, names in found.items() if names}
-
-
-def control_bank(bank: xr.DataArray, controls: Mapping[str, xr.DataArray]) -> xr.DataArray:
-    """The scores of elementary sieves on their control maps, which `compose` takes like the `bank` of attention.
-
-    `controls` maps a map source to its scores by `extract`; scores of `uniform` are 1 and need none. Sieves that are
-    part of no role are left out. Raises InputError for a missing source, and if sequences, heads or the presence of
-    roles differ from those of the bank.
-    """
-    parts = []
-    for source, names in control_sieves(bank["role"].values.tolist()).items():
-        own = bank.sel(role=names)
-        parts.append(_uniform(own) if source == UNIFORM else _of_source(own, controls, source))
-    return xr.concat(parts, "role", combine_attrs="override")
 
 
 def controlled_table(
@@ -90,7 +54,7 @@ def controlled_table(
     """
     table = role_table(scores, tau, alpha, minimum, resamples, seed, unit)
     array = ordered(scores)
-    against = _same(array, ordered(control), "control scores")
+    against = same_cells(array, ordered(control), "control scores")
     table["control"] = table["role"].map(CONTROLS)
     of_control = published_table(against, tau, alpha)
     table["control_mean"], table["control_assigned"] = of_control["mean"], of_control["assigned"]
@@ -136,32 +100,3 @@ def _paired_tests(
         }
         lower = lower_bound(sums, alpha, resamples, seed) if units > 1 else np.full(len(mean), np.nan)
     return found | {"lower": lower}
-
-
-def _uniform(scores: xr.DataArray) -> xr.DataArray:
-    """The scores of a uniform head: 1 if the sieve is present, else NaN."""
-    return xr.where(scores.isnull(), scores, np.array(UNIFORM_SCORE, scores.dtype), keep_attrs=True)
-
-
-def _of_source(own: xr.DataArray, controls: Mapping[str, xr.DataArray], source: str) -> xr.DataArray:
-    """The scores of a source for the sieves of `own`, with the coordinates of `own`."""
-    if source not in controls:
-        raise InputError(f"control scores of maps {source!r} are missing: extract them with 01_extract")
-    missing = set(own["role"].values) - set(controls[source]["role"].values)
-    if missing:
-        raise InputError(
-            f"control scores of maps {source!r} lack the sieve {str(min(missing))!r}: extract it too"
-        )
-    found = _same(own.transpose(*DIMENSIONS), controls[source].transpose(*DIMENSIONS), f"maps {source!r}")
-    return found.transpose(*own.dims)
-
-
-def _same(scores: xr.DataArray, control: xr.DataArray, what: str) -> xr.DataArray:
-    """Control scores in the order and with the coordinates of `scores`; raises InputError if these differ."""
-    for name in DIMENSIONS:
-        if not set(scores[name].values) <= set(control[name].values):
-            raise InputError(f"{what} differ from the scores in {name}: extract both from the same sequences")
-    chosen = control.sel({name: scores[name].values for name in DIMENSIONS})
-    if not np.array_equal(np.isnan(chosen.values), np.isnan(scores.values)):
-        raise InputError(f"{what} differ from the scores in which sequence has which role: use one parse")
-    return scores.copy(data=chosen.values)

@@ -11,6 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from analysis.errors import InputError
+from analysis.scores.banks import CONTROLS as CONTROLS
 from analysis.texts.syntax import RELATIONS
 
 COARSE = ("local", "syntactic", "delimiter", "block")
@@ -21,15 +22,6 @@ FAMILIES = {
     "syntactic": ("syntactic", *RELATIONS),
     "delimiter": ("delimiter", "cls", "sep"),
     "block": ("block",),
-}
-# The control map of each role, which cannot know what the role needs. Shuffled: the head's attention with its word
-# pieces in random order. Twin: the part of the head's attention that depends only on position. Spread: rows with the
-# head's entropies, spread evenly. Uniform: all tokens alike, which scores 1.
-CONTROLS = {
-    "local": "shuffled",
-    **dict.fromkeys(("syntactic", *RELATIONS), "twin"),
-    "block": "spread",
-    **dict.fromkeys(("delimiter", "cls", "sep"), "uniform"),
 }
 DIRECTIONS = {
     "dependent_to_head": ("{}",),

@@ -14,9 +14,9 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from analysis.errors import InputError
+from analysis.scores.banks import DIMENSIONS as DIMENSIONS
 from analysis.statistics.resampling import Clusters, bootstrap, has_spread
 
-DIMENSIONS = ("sequence", "role", "layer", "head")
 # Degrees of freedom the standard deviation gives up; the released code divides by n.
 DDOF = {"corrected": 1, "published": 0}
 # Adjusted p-values of a table, and the method of `adjust` that gives them, with its name in statsmodels.

@@ -15,7 +15,7 @@ from studies import Tree, saved, started
 
 from analysis.encoders.models import load_encoder
 from analysis.files import ROOT
-from analysis.papers.pande2021.claims import CLAIMS
+from analysis.papers.pande2021.measures import CLAIMS
 from analysis.statistics.roles import ROLES
 from analysis.study.discovery import paper_names
 from analysis.study.plan import plan

@@ -1,15 +1,19 @@
-"""Composed scores as arrays for the evidence: paired states, and roles and masses as matrices."""
+"""Composed scores as arrays for the evidence: paired states, roles and masses as matrices, tests of skewness."""
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
+from scipy import stats
 
 from analysis.errors import InputError
 from analysis.statistics.roles import MASSES, ROLES, attention_masses
 from analysis.statistics.significance import DIMENSIONS
+
+SKEWNESS_LEVEL = 0.05
 
 
 def paired(
@@ -88,3 +92,29 @@ def present(
     complete = ~np.isnan(scores).any(axis=1)
     kept, codes = np.unique(clusters[complete], return_inverse=True)
     return scores[complete], codes, counts[:, kept]
+
+
+def skewness_tests(scores: xr.DataArray) -> xr.DataArray:
+    """`skewed` (role, layer, head) of the sample."""
+    once = np.ones((1, len(np.unique(scores["cluster"]))), dtype=int)
+    return resampled_skewness(scores, once).isel(replicate=0)
+
+
+def resampled_skewness(after: xr.DataArray, counts: Int[np.ndarray, "replicate cluster"]) -> xr.DataArray:
+    """`skewed` of one task (replicate first), with every cluster counted as in `counts` (see `resampled`)."""
+    clusters = after["cluster"].values
+    found = []
+    for scores in matrices(after, "role"):
+        values, codes, drawn = present(scores, clusters, counts)
+        rows = [np.repeat(np.arange(len(values)), often[codes]) for often in drawn]
+        found.append(np.array([_skewed(values[row]) for row in rows]).reshape(len(rows), scores.shape[1]))
+    return labelled(found, after, "role")
+
+
+def _skewed(values: Float[np.ndarray, "sequence column"]) -> Float[np.ndarray, "column"]:
+    """1 if D'Agostino's test rejects zero skewness, else 0; NaN for constant scores or fewer than 8."""
+    varies = values.max(axis=0, initial=-np.inf) > values.min(axis=0, initial=np.inf)
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)  # scipy's warnings on columns that become NaN here
+        p = stats.skewtest(values, axis=0).pvalue
+    return np.where(varies & ~np.isnan(p), p < SKEWNESS_LEVEL, np.nan)

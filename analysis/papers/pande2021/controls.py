@@ -1,7 +1,6 @@
-"""Controls: scores on the control map of each role, heads with a known pattern, and the labels that rules give them."""
+"""Heads with a known pattern, and the labels that the rules give to heads and to controls."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 import torch
@@ -10,54 +9,8 @@ from torch import Tensor
 
 from analysis.encoders.layout import Layout
 from analysis.encoders.models import Encoder
-from analysis.scores import maps as sources
-from analysis.scores.extraction import extract_states
 from analysis.scores.maps import Source
-from analysis.statistics.controls import UNIFORM, control_bank, control_sieves, controlled_table
-from analysis.texts.examples import Example
-from analysis.texts.syntax import Relations
-
-State = TypeVar("State", bound=Hashable)
-
-
-def extract_controls(
-    encoders: Mapping[State, Encoder],
-    examples: Sequence[Example],
-    relations: Relations,
-    sieves: Sequence[str],
-    of: str | Source = "attention",
-    max_tokens: int = 128,
-) -> dict[str, dict[State, xr.DataArray]]:
-    """Scores of the elementary `sieves` that roles consist of, on each role's control maps, by map source and state.
-
-    `of` names the maps from which the controls are made, or is their source. Uniform controls need no pass. Raises
-    InputError as `extract_states` does.
-    """
-    needed = {source: names for source, names in control_sieves(sieves).items() if source != UNIFORM}
-    return {
-        source: extract_states(
-            encoders, examples, relations, names, max_tokens=max_tokens, maps=getattr(sources, source)(of=of)
-        )
-        for source, names in needed.items()
-    }
-
-
-def scored_with_controls(
-    encoder: Encoder,
-    examples: Sequence[Example],
-    relations: Relations,
-    maps: str | Source = "attention",
-    max_tokens: int = 128,
-) -> tuple[xr.DataArray, xr.DataArray]:
-    """Scores of elementary sieves on a source of maps, and of each sieve on its control; both are to be composed.
-
-    Raises InputError as `extract` does.
-    """
-    bank = extract_states({"": encoder}, examples, relations, max_tokens=max_tokens, maps=maps)[""]
-    found = extract_controls(
-        {"": encoder}, examples, relations, bank["role"].values.tolist(), maps, max_tokens
-    )
-    return bank, control_bank(bank, {source: states[""] for source, states in found.items()})
+from analysis.statistics.controls import controlled_table
 
 
 def offset_head(step: int) -> Source:

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from analysis.papers.pande2021.arrays import by_task, mass_steps, paired
-from analysis.papers.pande2021.skewness import skewness_tests
+from analysis.papers.pande2021.arrays import by_task, mass_steps, paired, skewness_tests
 from analysis.statistics.roles import ROLES
 from analysis.statistics.significance import published_table
 

@@ -5,10 +5,12 @@ from typing import Protocol
 
 import pandas as pd
 
-from analysis.figures.words import listed
-from analysis.papers.pande2021.sentences import changed_most, resting_attention
+from analysis.figures.words import in_words, listed
 
 RULES = ["published", "audited", "controlled"]
+SPECIAL = {"cls": "[CLS]", "sep": "[SEP]"}
+BERT_BASE = "bert-base"
+SINK = "BERT-base parks it on [SEP], more than half of a middle layer's attention (Clark et al. 2019)."
 CONTROLS = {
     "uniform": "heads with uniform attention",
     "random weights": "heads of an encoder with random weights",
@@ -28,13 +30,42 @@ def highlights(results: Tables) -> list[str]:
     tasks = masses["task"].unique()
     changes = pd.concat([results.load_table(f"change-{task}").assign(task=task) for task in tasks])
     return [
-        f"{resting_attention(masses, _described(encoder))} {SINK}",
+        resting_attention(masses, encoder),
         block_under_control(results.load_table("controls"), tasks),
         changed_most(changes),
     ]
 
 
-SINK = "BERT-base parks it on [SEP], more than half of a middle layer's attention (Clark et al. 2019)."
+def resting_attention(masses: pd.DataFrame, encoder: str) -> str:
+    """Whether attention rests on [CLS] or [SEP] before fine-tuning, and where BERT-base's does if this is another one.
+
+    `masses` as saved by the notebook of changes; `encoder` is its name with or without a description.
+    """
+    rows = masses[masses["state"] == "pretrained"].groupby(["task", "layer"])[["cls", "sep"]].mean()
+    parts = [
+        f"{name} up to {rows[column].max():.0%} (layer {rows[column].idxmax()[1]}, {rows[column].idxmax()[0]})"
+        for column, name in SPECIAL.items()
+    ]
+    said = (
+        f"Before fine-tuning ({_described(encoder)}) heads park attention on {SPECIAL[rows.max().idxmax()]}: a layer "
+        f"gives {listed(parts)} on average."
+    )
+    name = encoder.split(":")[0].split("/")[-1].lower()
+    return said if name.startswith(BERT_BASE) else f"{said} {SINK}"
+
+
+def changed_most(changes: pd.DataFrame) -> str:
+    """Which layer changes most in how many tasks; `changes` has columns task, layer, difference."""
+    sizes = (
+        changes.assign(size=changes["difference"].abs()).groupby(["task", "layer"])["size"].mean().unstack()
+    )
+    tops = sizes.idxmax(axis=1)
+    layer = tops.value_counts().index[0]
+    there, elsewhere = sizes[layer].mean(), sizes.drop(columns=layer).mean(axis=None)
+    return (
+        f"Layer {layer} changes most in {in_words((tops == layer).sum())} of {in_words(len(tops))} tasks (mean change "
+        f"{there:.2g} against {elsewhere:.2g} in the other layers)."
+    )
 
 
 def block_under_control(controls: pd.DataFrame, tasks: Sequence[str]) -> str:

@@ -16,10 +16,10 @@ from analysis.papers.pande2021.arrays import (
     ordered,
     paired,
     present,
+    resampled_skewness,
 )
 from analysis.papers.pande2021.evidence import ARRAYS, Evidence
-from analysis.papers.pande2021.skewness import resampled_skewness
-from analysis.statistics.controls import UNIFORM_SCORE
+from analysis.scores.banks import UNIFORM_SCORE
 from analysis.statistics.resampling import Clusters, counted
 from analysis.statistics.significance import DDOF
 

@@ -207,6 +207,17 @@ def size_table(
     return table[["shape", "n", "effect", "rule", "rate", "low", "high", "runs"]]
 
 
+def least_sequences(sizes: pd.DataFrame, allowed: float = 0.1, rule: str = "audited_family") -> int | None:
+    """The least simulated n from which on `rule` errs in at most a share `allowed` of the samples, whatever the shape.
+
+    `sizes` as `size_table` gives it. The rate is that of true means of exactly tau. None if the largest n is too small.
+    """
+    null = sizes[(sizes["effect"] == 0) & (sizes["rule"] == rule)]
+    worst = null.groupby("n")["rate"].max().sort_index(ascending=False)
+    enough = worst.index[(worst <= allowed).cummin()]
+    return int(enough.min()) if len(enough) else None
+
+
 def analytic_power(
     n: Float[np.ndarray, "..."] | Sequence[int] | int, effect: float | int, alpha: float = 0.05
 ) -> Float[np.ndarray, "..."]:

@@ -7,8 +7,8 @@ import xarray as xr
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
-from analysis.papers.pande2021.controls import scored_with_controls
 from analysis.papers.pascual2021.names import ATTENTION, GLOBAL, LOCAL
+from analysis.scores.controls import scored_with_controls
 from analysis.scores.extraction import extract
 from analysis.scores.kept import Kept
 from analysis.scores.maps import Source, attribution, local_attribution

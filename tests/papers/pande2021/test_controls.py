@@ -7,9 +7,9 @@ from analysis.encoders.models import Encoder, load_encoder
 from analysis.papers.pande2021.controls import (
     control_counts_of,
     control_table,
-    extract_controls,
     offset_head,
 )
+from analysis.scores.controls import extract_controls
 from analysis.scores.extraction import extract
 from analysis.statistics.controls import control_bank, controlled_table
 from analysis.statistics.roles import compose

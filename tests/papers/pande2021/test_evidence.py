@@ -6,6 +6,7 @@ from scipy import stats
 from studies import error_of
 
 from analysis.papers.pande2021 import published, redraws
+from analysis.papers.pande2021.arrays import resampled_skewness
 from analysis.papers.pande2021.evidence import (
     Evidence,
     evidence_of,
@@ -14,7 +15,6 @@ from analysis.papers.pande2021.evidence import (
     samples,
 )
 from analysis.papers.pande2021.redraws import replicates, resampled, resampled_control
-from analysis.papers.pande2021.skewness import resampled_skewness
 from analysis.statistics.controls import controlled_table
 from analysis.statistics.roles import MASSES, ROLES, attention_masses
 from analysis.statistics.significance import published_table

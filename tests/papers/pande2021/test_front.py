@@ -1,8 +1,9 @@
 """The sentences of README follow the tables."""
 
 import pandas as pd
+import pytest
 
-from analysis.papers.pande2021.front import block_under_control, highlights
+from analysis.papers.pande2021.front import SINK, block_under_control, highlights, resting_attention
 
 COLUMNS = ["task", "state", "control", "role", "n", "published", "audited", "controlled"]
 CONTROLS = pd.DataFrame(
@@ -52,3 +53,20 @@ def test_one_highlight_each():
     assert "(a test)" in said[0]
     assert "[CLS] up to 20% (layer 2, mrpc)" in said[0]
     assert said[2].startswith("Layer 1 changes most")
+
+
+@pytest.mark.parametrize(
+    ("encoder", "compared"),
+    [
+        ("bert-base-uncased: a model", False),
+        ("google-bert/bert-base-cased", False),
+        ("minilm: another", True),
+    ],
+)
+def test_another_encoder_alone_is_compared_with_bert_base(encoder, compared):
+    masses = pd.DataFrame(
+        {"task": "mrpc", "layer": [0, 1], "state": "pretrained", "cls": [0.1, 0.2], "sep": [0.3, 0.6]}
+    )
+    said = resting_attention(masses, encoder)
+    assert "heads park attention on [SEP]" in said
+    assert said.endswith(SINK) == compared

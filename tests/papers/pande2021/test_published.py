@@ -1,5 +1,7 @@
+import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from analysis.errors import InputError
 from analysis.papers.pande2021 import published
@@ -70,3 +72,44 @@ def test_unknown_task_is_refused():
         published.scores("rte")
     with pytest.raises(InputError, match="'QQP'"):
         published.roles("QQP")
+
+
+def test_maps_equal_to_the_published_agree_perfectly():
+    result = published.compare_maps(published.roles(), published.scores())
+    assert len(result) == 39 * 3
+    assert (result["deviation"] == 0).all()
+    np.testing.assert_allclose(result["correlation"], 1)
+    assert (result.loc[result["layers"] == "0-11", "heads"] == 144).all()
+
+
+def test_maps_are_compared_role_by_role_and_by_layers():
+    ours = published.roles("qqp").assign(mean=lambda table: 2 * table["mean"] + 0.01 * table["head"])
+    shifted = (ours["role"] == "local") & (ours["layer"] == 8) & (ours["head"] == 3)
+    ours.loc[shifted, "mean"] += 50
+    result = published.compare_maps(ours, published.scores()).set_index(["role", "layers"])
+    reference = published.scores("qqp").set_index(["role", "layer", "head"])["mean"]
+    local = ours[ours["role"] == "local"].set_index(["layer", "head"])["mean"]
+    whole, lower, upper = (result.loc[("local", name)] for name in ("0-11", "0-5", "6-11"))
+    assert (whole["layer"], whole["head"]) == (upper["layer"], upper["head"]) == (8, 3)
+    assert (
+        whole["deviation"] == upper["deviation"] == pytest.approx(abs(local[8, 3] - reference["local", 8, 3]))
+    )
+    low = local[local.index.get_level_values("layer") < 6]
+    expected = stats.spearmanr(low, reference["local"].reindex(low.index)).statistic
+    assert lower["correlation"] == pytest.approx(expected)
+    assert lower["heads"] == upper["heads"] == 72
+    assert lower["deviation"] == pytest.approx((low - reference["local"].reindex(low.index)).abs().max())
+
+
+def test_roles_without_scores_are_left_out():
+    ours = published.roles("mrpc")
+    ours.loc[ours["role"] == "nsubj", "mean"] = np.nan
+    assert "nsubj" not in set(published.compare_maps(ours, published.scores())["role"])
+
+
+def test_other_models_cannot_be_compared_with_the_published_maps():
+    table = published.roles("qqp")
+    with pytest.raises(InputError, match="12 layers"):
+        published.compare_maps(table[table["layer"] < 6], published.scores())
+    with pytest.raises(InputError, match="12 heads"):
+        published.compare_maps(table[table["head"] < 8], published.scores())

@@ -14,6 +14,7 @@ from analysis.papers.pande2021.simulation import (
     analytic_power,
     audited_size,
     controlled_size,
+    least_sequences,
     needed,
     resampling_limit,
     size_table,
@@ -355,3 +356,28 @@ def test_resampled_p_cannot_survive_by_alone():
     assert resampling_limit(limit.resamples).heads == 1
     assert resampling_limit(limit.resamples - 1).heads == 2
     assert resampling_limit(99).heads is None
+
+
+def test_least_sequences_for_every_shape():
+    """The worst shape decides, and a larger n must not err more often again."""
+    rows = [
+        ("a", 20, 0.0),
+        ("b", 20, 0.9),
+        ("a", 100, 0.0),
+        ("b", 100, 0.05),
+        ("a", 500, 0.2),
+        ("b", 500, 0.0),
+    ]
+    rows += [("a", 1000, 0.1), ("b", 1000, 0.02)]
+    table = pd.DataFrame(rows, columns=["shape", "n", "rate"]).assign(effect=0.0, rule="audited_family")
+    other = table.assign(effect=0.5, rate=1.0)
+    assert least_sequences(pd.concat([table, other])) == 1000
+    assert least_sequences(table[table["n"] < 500]) == 100
+    assert least_sequences(table[table["n"] < 100]) is None
+    assert least_sequences(table, allowed=0.2) == 100
+
+
+def test_audited_rule_errs_for_scores_near_their_ceiling_on_few_sequences():
+    """The left-skewed shape at n = 20: nearly every family of 144 heads has a false label."""
+    rates = audited_size("left_skewed", 20, 6, resamples=199).set_index("rule")["rate"]
+    assert rates["audited_family"] > 0.5

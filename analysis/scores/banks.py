@@ -1,0 +1,85 @@
+"""The control of each role, and the scores on control maps as a bank that composes like that of attention."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+
+from analysis.errors import InputError
+from analysis.texts.syntax import RELATIONS, REVERSED
+
+DIMENSIONS = ("sequence", "role", "layer", "head")
+UNIFORM = "uniform"
+UNIFORM_SCORE = 1.0  # of a uniform head
+# The control map of each role, which cannot know what the role needs. Shuffled: the head's attention with its word
+# pieces in random order. Twin: the part of the head's attention that depends only on position. Spread: rows with the
+# head's entropies, spread evenly. Uniform: all tokens alike, which scores 1.
+CONTROLS = {
+    "local": "shuffled",
+    **dict.fromkeys(("syntactic", *RELATIONS), "twin"),
+    "block": "spread",
+    **dict.fromkeys(("delimiter", "cls", "sep"), "uniform"),
+}
+
+
+def control_sieves(sieves: Sequence[str]) -> dict[str, list[str]]:
+    """The elementary sieves of the roles, by the map source of their control (CONTROLS).
+
+    Sieves that are part of no role are left out. Relations are the sieves with a reversed counterpart.
+    """
+    relations = {name for name in sieves if f"{name}{REVERSED}" in sieves}
+    made_of = {
+        "local": [name for name in sieves if name.startswith("window_")],
+        "syntactic": [name for name in sieves if name.removesuffix(REVERSED) in relations],
+        "block": [name for name in sieves if name in ("block", "own_sentence")],
+        **{role: [role] for role in ("delimiter", "cls", "sep") if role in sieves},
+    }
+    found: dict[str, list[str]] = {}
+    for role, names in made_of.items():
+        found.setdefault(CONTROLS[role], []).extend(names)
+    return {source: names for source, names in found.items() if names}
+
+
+def control_bank(bank: xr.DataArray, controls: Mapping[str, xr.DataArray]) -> xr.DataArray:
+    """The scores of elementary sieves on their control maps, which `compose` takes like the `bank` of attention.
+
+    `controls` maps a map source to its scores by `extract`; scores of `uniform` are 1 and need none. Sieves that are
+    part of no role are left out. Raises InputError for a missing source, and if sequences, heads or the presence of
+    roles differ from those of the bank.
+    """
+    parts = []
+    for source, names in control_sieves(bank["role"].values.tolist()).items():
+        own = bank.sel(role=names)
+        parts.append(_uniform(own) if source == UNIFORM else _of_source(own, controls, source))
+    return xr.concat(parts, "role", combine_attrs="override")
+
+
+def _uniform(scores: xr.DataArray) -> xr.DataArray:
+    """The scores of a uniform head: 1 if the sieve is present, else NaN."""
+    return xr.where(scores.isnull(), scores, np.array(UNIFORM_SCORE, scores.dtype), keep_attrs=True)
+
+
+def _of_source(own: xr.DataArray, controls: Mapping[str, xr.DataArray], source: str) -> xr.DataArray:
+    """The scores of a source for the sieves of `own`, with the coordinates of `own`."""
+    if source not in controls:
+        raise InputError(f"control scores of maps {source!r} are missing: extract them with 01_extract")
+    missing = set(own["role"].values) - set(controls[source]["role"].values)
+    if missing:
+        raise InputError(
+            f"control scores of maps {source!r} lack the sieve {str(min(missing))!r}: extract it too"
+        )
+    found = same_cells(
+        own.transpose(*DIMENSIONS), controls[source].transpose(*DIMENSIONS), f"maps {source!r}"
+    )
+    return found.transpose(*own.dims)
+
+
+def same_cells(scores: xr.DataArray, control: xr.DataArray, what: str) -> xr.DataArray:
+    """Control scores in the order and with the coordinates of `scores`; raises InputError if these differ."""
+    for name in DIMENSIONS:
+        if not set(scores[name].values) <= set(control[name].values):
+            raise InputError(f"{what} differ from the scores in {name}: extract both from the same sequences")
+    chosen = control.sel({name: scores[name].values for name in DIMENSIONS})
+    if not np.array_equal(np.isnan(chosen.values), np.isnan(scores.values)):
+        raise InputError(f"{what} differ from the scores in which sequence has which role: use one parse")
+    return scores.copy(data=chosen.values)
