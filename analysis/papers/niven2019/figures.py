@@ -10,10 +10,10 @@ from matplotlib.lines import Line2D
 
 from analysis.figures.colours import BLACK, BLUE, GREEN, VERMILION
 from analysis.figures.theme import rows_of_axes
+from analysis.papers.niven2019.accuracy import CUE_HEADS
 from analysis.papers.niven2019.arguments import SETUPS
 from analysis.papers.niven2019.cues import NOT, WARRANTS
 from analysis.papers.niven2019.published import DOUBLED, ENCODER, ORIGINAL
-from analysis.papers.niven2019.reliance import CUE_HEADS
 
 CHANCE = {"color": "black", "linestyle": "--", "linewidth": 0.8}
 OURS = {"marker": "o", "markersize": 3.5, "linestyle": "", "color": BLUE}
@@ -21,6 +21,7 @@ PAPER = {"marker": "D", "markersize": 5, "linestyle": "", "color": VERMILION, "m
 BIGRAM = {"marker": "s", "markersize": 3, "linestyle": "", "color": GREEN}
 RUN = {"marker": "o", "markersize": 3, "linestyle": "", "color": BLUE, "alpha": 0.8}
 OPEN = {**RUN, "markerfacecolor": "none"}
+UNFIT = {"marker": "x", "markersize": 3, "linestyle": "", "color": "0.55"}
 MEAN = {"marker": "_", "markersize": 8, "markeredgewidth": 1.8, "linestyle": "", "color": BLACK}
 PUBLISHED_ENCODER = "BERT-large"  # the article's encoder, drawn next to ours
 SETUP_MARKERS = dict(zip(SETUPS, "osD^", strict=True))
@@ -71,9 +72,10 @@ def _cue_panel(axes: Axes, rows: pd.DataFrame) -> None:
 def setup_accuracy(table: pd.DataFrame, summary: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Test accuracy of every run by set-up, a panel per model and training set, with its mean and interval.
 
-    `table` and `summary` are those of `accuracy`, `published` that of `published.niven("results")`. Each run is a
-    point, open if degenerate; diamonds are the article's means, those of BERT-large next to our encoder. Training and
-    test set are of the same kind. Source: Niven 2019, Tables 3 and 4.
+    `table` is that of `accuracy.accuracy_table`, `summary` that of `accuracy.summary_table` for the runs that fit,
+    `published` that of `published.niven("results")`. Each run that fits is a point; the others are grey crosses, stand
+    apart on the right, and do not count in the mean. Diamonds are the article's means, those of BERT-large next to our
+    encoder. Training and test set are of the same kind. Source: Niven 2019, Tables 3 and 4.
     """
     table, summary = (
         part[(part["tested_on"] == part["trained_on"]) & (part["half"] == "all")] for part in (table, summary)
@@ -104,13 +106,13 @@ def _setup_panel(axes: Axes, runs: pd.DataFrame, means: pd.DataFrame, published:
     setups = [setup for setup in SETUPS if setup in set(runs["setup"])]
     for place, setup in enumerate(setups):
         own, mean, known = (_rows(part, setup=setup) for part in (runs, means, published))
-        spread = np.linspace(-0.18, 0.18, len(own)) if len(own) > 1 else np.zeros(1)
-        for degenerate, look in ((False, RUN), (True, OPEN)):
-            chosen = (own["degenerate"] == degenerate).to_numpy()
-            axes.plot(place + spread[chosen], own["accuracy"][chosen], **look)
-        axes.vlines(place + 0.3, mean["low"], mean["high"], color=BLACK, linewidth=1)
-        axes.plot(np.full(len(mean), place + 0.3), mean["mean"], **MEAN)
-        axes.plot(np.full(len(known), place - 0.3), known["mean"], **PAPER)
+        for fitted, look, shift in ((True, RUN, -0.06), (False, UNFIT, 0.34)):
+            values = own.loc[own["fitted"] == fitted, "accuracy"]
+            spread = np.linspace(-0.1, 0.1, len(values)) if len(values) > 1 else np.zeros(len(values))
+            axes.plot(place + shift + spread, values, **look)
+        axes.vlines(np.full(len(mean), place + 0.14), mean["low"], mean["high"], color=BLACK, linewidth=1)
+        axes.plot(np.full(len(mean), place + 0.14), mean["mean"], **MEAN)
+        axes.plot(np.full(len(known), place - 0.32), known["mean"], **PAPER)
     axes.set_xticks(range(len(setups)), labels=setups)
     axes.set_xlim(-0.6, len(setups) - 0.4)
 
@@ -118,9 +120,9 @@ def _setup_panel(axes: Axes, runs: pd.DataFrame, means: pd.DataFrame, published:
 def _key() -> list[Line2D]:
     """Legend of the marks of `setup_accuracy`."""
     marks = {
-        "a run": RUN,
-        "degenerate": OPEN,
-        "mean and interval": MEAN,
+        "a run that fits": RUN,
+        "has not fitted": UNFIT,
+        "mean of those that fit": MEAN,
         "article's mean": PAPER,
     }
     return [
@@ -133,7 +135,7 @@ def adversarial_halves(table: pd.DataFrame) -> Figure:
     """Accuracy on the adversarial copies against that on the originals, a point per run, a panel per training set.
 
     `table` is that of `accuracy.accuracy_table`. On the dashed line, a run is right in half of all points; a run that
-    cannot tell an original from its copy lies there. Source: Niven 2019, section 4 (which gives only the sum).
+    cannot tell an original from its copy lies there. Source: Niven 2019, section 6 (which gives only the sum).
     """
     wide = table[(table["tested_on"] == DOUBLED) & (table["half"] != "all")]
     wide = wide.pivot(

@@ -163,7 +163,7 @@ def adversarial(arguments: Sequence[Argument]) -> list[Argument]:
     """The arguments, then a copy of each with the claim negated and the label reversed, `<id>-adversarial`.
 
     Reason and warrants stay the same, so that no cue in them predicts the label. Raises InputError as `negations` does,
-    and for a claim that negation does not change. Source: Niven 2019, section 4; departure: training data are negated
+    and for a claim that negation does not change. Source: Niven 2019, section 6; departure: training data are negated
     in the same way as test data.
     """
     found = negations(arguments)

@@ -1,15 +1,17 @@
 """Training runs: the list of runs, a file for each, and their answers on the test set."""
 
 import hashlib
+import itertools
 import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 import transformers
 import xarray as xr
@@ -21,17 +23,20 @@ from analysis.encoders.interventions import NONE, predict
 from analysis.encoders.models import Encoder, load_encoder, weights_digest
 from analysis.errors import InputError
 from analysis.files import replacing
+from analysis.papers.niven2019.accuracy import RUN
 from analysis.papers.niven2019.arguments import SETUPS, TASK, Argument, as_examples
 from analysis.papers.niven2019.negation import ADVERSARIAL, adversarial
 from analysis.papers.niven2019.networks import Vocabulary, answers, fit, points, recipe
-from analysis.papers.niven2019.published import BAG, DOUBLED, ORIGINAL
+from analysis.papers.niven2019.published import BAG, DOUBLED, ENCODER, ORIGINAL
+from analysis.statistics.leads import floor, margin
 
 PROBED = (
     "full",
     "CW",
 )  # set-ups that see the claim: only these can tell the halves of the adversarial set apart
+REDRAWN = 100  # what is added to the seed of a run that is drawn again
 KEPT = ("full", "W")  # set-ups whose fine-tuned encoders are kept, to look at their heads
-WARRANTS = ("warrant0", "warrant1")
+MEASURED = ("logits", "train_accuracy", "dev_accuracy", "weights")
 Logits = Float32[np.ndarray, "point warrant"]
 
 
@@ -48,6 +53,15 @@ class Run:
     def name(self) -> str:
         """The name of the run in files."""
         return f"{self.model.replace(' ', '_')}-{self.setup}-{self.trained_on}-{self.seed}"
+
+    @property
+    def can_fit(self) -> bool:
+        """Whether the model can tell the training points apart.
+
+        In the adversarial set every warrant is right as often as wrong: a model must see the claim, and must not score
+        claim and warrant by a sum, as the small models do.
+        """
+        return self.trained_on == ORIGINAL or (self.model == ENCODER and self.setup in PROBED)
 
 
 def plan(
@@ -100,28 +114,46 @@ class Trained(NamedTuple):
 
 
 def collect(
-    runs: Sequence[Run], sets: Sets, folder: Path, train: "Trainer", progress: bool = True
+    runs: Sequence[Run],
+    sets: Sets,
+    folder: Path,
+    train: "Trainer",
+    fits: float = 0.0,
+    spare: int = 0,
+    progress: bool = True,
 ) -> xr.Dataset | None:
-    """The answers of every run on the test set: `logits` (run, point, warrant), and of each run its `train_accuracy`
-    and the digest of its `weights`.
+    """The answers of every run on the test set: `logits` (run, point, warrant), and of each run its `train_accuracy`,
+    `dev_accuracy`, whether it has `fitted`, and the digest of its `weights`.
 
-    When a run ends, its answers are saved to a file of `folder` that is named after its recipe; a killed series resumes
-    with the next run. Coordinates: model, setup, trained_on, seed of a run; half (original or adversarial) and label of
-    a point. None without runs.
+    A run is `fitted` if its train accuracy is at least `fits` and above that of the constant answer by more than its
+    margin (`leads.margin`). One that is not, but could be, is drawn again with its seed plus 100, 200 and so on, until
+    one is or `spare` runs of its set-up have been drawn; all are given. When a run ends, its answers are saved to a
+    file of `folder` that is named after its recipe; a killed series resumes with the next run. Coordinates: model,
+    setup, trained_on and seed of a run; half (original or adversarial) and label of a point. None without runs.
     """
     if not runs:
         return None
     bar = tqdm(runs, desc=f"training {runs[0].model}", unit="run", disable=not progress)
-    found = []
+    found: dict[Run, xr.Dataset] = {}
+    left = {(run.setup, run.trained_on): spare for run in runs}
     for run in bar:
         bar.set_postfix_str(f"{run.setup}, {run.trained_on}, seed {run.seed}")
-        path = train.place(run, sets, folder)
-        found.append(_kept(path.with_suffix(".nc"), partial(_made, run, sets, train, path)))
-    runs_of = {
-        name: ("run", [getattr(run, name) for run in runs])
-        for name in ("model", "setup", "trained_on", "seed")
-    }
-    return xr.concat(found, "run").assign_coords(runs_of)
+        found[run] = _answered(run, sets, folder, train, fits)
+        while run.can_fit and not found[run]["fitted"] and left[run.setup, run.trained_on]:
+            left[run.setup, run.trained_on] -= 1
+            run = replace(run, seed=run.seed + REDRAWN)
+            found[run] = _answered(run, sets, folder, train, fits)
+    runs_of = {name: ("run", [getattr(run, name) for run in found]) for name in RUN}
+    return xr.concat([*found.values()], "run").assign_coords(runs_of)
+
+
+def _answered(run: Run, sets: Sets, folder: Path, train: "Trainer", fits: float) -> xr.Dataset:
+    """The answers of a run, from its file if there is one, and whether it has fitted its training set."""
+    path = train.place(run, sets, folder)
+    made = _kept(path.with_suffix(".nc"), partial(_made, run, sets, train, path))
+    labels = np.array([each.label for each in sets.trained_on(run)["train"]])
+    lead = made["train_accuracy"] - floor("accuracy", labels)
+    return made.assign(fitted=(made["train_accuracy"] >= fits) & (lead > margin(len(labels))))
 
 
 def joined(parts: Sequence[xr.Dataset | None]) -> xr.Dataset:
@@ -157,13 +189,17 @@ class Trainer:
 def _made(run: Run, sets: Sets, train: Trainer, path: Path) -> xr.Dataset:
     """Trains a run and collects its answers; a repeated input is computed once."""
     answer, weights = train.make(run, sets, path)
-    learnt = sets.trained_on(run)["train"]
-    right = _asked(answer, learnt, run.setup).argmax(1) == [each.label for each in learnt]
+    right = {
+        split: _asked(answer, known, run.setup).argmax(1) == [each.label for each in known]
+        for split, known in sets.trained_on(run).items()
+        if split != "test"
+    }
     halves = [DOUBLED if each.id.endswith(ADVERSARIAL) else ORIGINAL for each in sets.test]
     return xr.Dataset(
         {
             "logits": (("point", "warrant"), _asked(answer, sets.test, run.setup)),
-            "train_accuracy": float(right.mean()),
+            "train_accuracy": float(right["train"].mean()),
+            "dev_accuracy": float(right["dev"].mean()),
             "weights": weights,
         },
         {
@@ -185,20 +221,21 @@ def _asked(answer: Answer, arguments: Sequence[Argument], setup: str) -> Logits:
 
 def _kept(path: Path, make: Callable[[], xr.Dataset]) -> xr.Dataset:
     try:
-        return xr.load_dataset(path, engine="h5netcdf")[["logits", "train_accuracy", "weights"]]
-    except (OSError, ValueError, KeyError):  # missing, damaged, or of a time when weights were not kept
+        return xr.load_dataset(path, engine="h5netcdf")[[*MEASURED]]
+    except (OSError, ValueError, KeyError):  # missing, damaged, or of a time when less was measured
         made = make()
     with replacing(path) as temporary:
         temporary.write_bytes(made.to_netcdf(engine="h5netcdf"))
     return made
 
 
-def small_trainer(words: Vocabulary, epochs: int, hidden: int | None = None) -> Trainer:
-    """Trains bags of vectors and BiLSTMs on word vectors."""
+def small_trainer(words: Vocabulary, epochs: int, hidden: int | None = None, fits: float = 0.0) -> Trainer:
+    """Trains bags of vectors and BiLSTMs on word vectors, with `fits` until they fit (see `networks.fit`)."""
     about = {
         "words": hashlib.sha256(json.dumps([*words.words]).encode() + words.vectors.tobytes()).hexdigest(),
         "epochs": epochs,
         "hidden": hidden,
+        "fits": fits,
         "versions": torch.__version__,
     }
 
@@ -208,7 +245,7 @@ def small_trainer(words: Vocabulary, epochs: int, hidden: int | None = None) -> 
 
         made = recipe(run.model, run.setup, run.trained_on, epochs, hidden)
         splits = sets.trained_on(run)
-        model = fit(read(splits["train"]), read(splits["dev"]), words.vectors, made, run.seed)
+        model = fit(read(splits["train"]), read(splits["dev"]), words.vectors, made, run.seed, fits)
         return Trained(lambda arguments: answers(model, read(arguments)), weights_digest(model))
 
     return Trainer(make, about)
@@ -222,13 +259,21 @@ def encoder_trainer(
     max_tokens: int = 80,
     device: str = "cpu",
     precision: str = "float32",
+    fits: float = 0.0,
+    kept: Sequence[str] = KEPT,
 ) -> Trainer:
-    """Fine-tunes an encoder with a multiple-choice head; `epochs` depends on the training set.
+    """Fine-tunes an encoder with a multiple-choice head; `epochs`, the most that are trained, depends on the training
+    set. With `fits`, training ends with the epoch that fits (see `finetune`).
 
-    Checkpoints of the set-ups in KEPT that are trained on the original arguments are kept; the others are deleted after
+    Checkpoints of the set-ups `kept` that are trained on the original arguments are kept; the others are deleted after
     they have answered.
     """
-    options = {"batch_size": batch_size, "learning_rate": learning_rate, "max_tokens": max_tokens}
+    options = {
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "max_tokens": max_tokens,
+        "fits": fits,
+    }
     versions = [torch.__version__, transformers.__version__]
     about = {**options, "weights": load_encoder(name).digest, "epochs": dict(epochs), "versions": versions,
              "device": device, "precision": precision}  # fmt: skip
@@ -241,7 +286,7 @@ def encoder_trainer(
             precision=precision, **options,
         )  # fmt: skip
         encoder = load_encoder(folder, device, task=TASK)
-        if run.setup not in KEPT or run.trained_on != ORIGINAL:
+        if run.setup not in kept or run.trained_on != ORIGINAL:
             shutil.rmtree(folder)
 
         def answer(arguments: Sequence[Argument]) -> Logits:
@@ -257,12 +302,46 @@ def encoder_trainer(
     return Trainer(make, about)
 
 
+def search(
+    name: str,
+    sets: Sets,
+    folder: Path,
+    learning_rates: Sequence[float],
+    epochs: Sequence[int],
+    fits: float = 0.0,
+    seed: int = 42,
+    **options,
+) -> pd.DataFrame:
+    """A run of the encoder with all of the argument for each recipe, one row each, the best first.
+
+    Columns learning_rate, epochs, train_accuracy, dev_accuracy, fitted. The best has the highest dev accuracy of those
+    that fit. `options` are those of `encoder_trainer`. Source: Niven 2019, released code, which searches with one seed
+    and takes the recipe for all set-ups. A single recipe is not tried: its accuracies are NaN.
+    """
+    rows = []
+    grid = [*itertools.product(learning_rates, epochs)]
+    for rate, most in grid:
+        found = {"train_accuracy": np.nan, "dev_accuracy": np.nan, "fitted": False}
+        if len(grid) > 1:
+            train = encoder_trainer(name, {ORIGINAL: most}, learning_rate=rate, fits=fits, kept=(), **options)
+            run = _answered(Run(ENCODER, "full", ORIGINAL, seed), sets, folder, train, fits)
+            found = {column: run[column].item() for column in found}
+        rows.append({"learning_rate": rate, "epochs": most} | found)
+    return pd.DataFrame(rows).sort_values(["fitted", "dev_accuracy"], ascending=False, ignore_index=True)
+
+
 def finetuned_states(
-    sets: Sets, folder: Path, train: Trainer, runs: Sequence[Run], device: str = "cpu"
+    sets: Sets, folder: Path, train: Trainer, answers: xr.Dataset, device: str = "cpu"
 ) -> dict[Run, Encoder]:
-    """The fine-tuned encoders of the runs whose checkpoints are kept (see KEPT); a lost one is trained again."""
+    """The fine-tuned encoders of `answers` that fit and whose checkpoints are kept (see KEPT); all if none fits.
+
+    A lost checkpoint is trained again.
+    """
+    values = zip(*(answers[name].values.tolist() for name in RUN), strict=True)
+    fitted = dict(zip([Run(*each) for each in values], answers["fitted"].values.tolist(), strict=True))
+    kept = [run for run in fitted if (run.model, run.trained_on) == (ENCODER, ORIGINAL) and run.setup in KEPT]
     found = {}
-    for run in (run for run in runs if run.trained_on == ORIGINAL and run.setup in KEPT):
+    for run in [run for run in kept if fitted[run]] or kept:
         place = train.place(run, sets, folder)
         if not place.is_dir():
             train.make(run, sets, place)
