@@ -138,6 +138,9 @@ finding(
     f"{len(lost)} of {(once['trained_on'] == 'original').sum()} runs on the original arguments have not fitted."
 )
 
+# %% [markdown]
+# How many runs fit, of those that were drawn:
+
 # %%
 counts = once.groupby(["model", "setup", "trained_on"], sort=False)["fitted"].agg(runs="size", fitted="sum")
 counts.assign(not_fitted=counts["runs"] - counts["fitted"])

@@ -1,6 +1,8 @@
 """What each claim of Niven 2019 measures, on the runs that fit their training set (see `accuracy.evidence`)."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,9 +28,15 @@ from analysis.papers.niven2019.arguments import SETUPS, Argument
 from analysis.papers.niven2019.cues import NOT, baseline_table, follows_cue
 from analysis.papers.niven2019.published import BAG, BILSTM, DOUBLED, ENCODER, ORIGINAL
 from analysis.statistics.changes import BASELINE
-from analysis.statistics.claims import sampled, tabled, untestable
+from analysis.statistics.claims import read_claims, sampled, tabled, untestable
 
+CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
 FEW = "fewer than two runs fit"
+
+
+def summary(results: Any) -> pd.DataFrame:
+    """The claim table of this paper, as its notebook saved it."""
+    return results.claims("claims-niven2019")
 
 
 def measures(
