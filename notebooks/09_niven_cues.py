@@ -31,11 +31,15 @@ resamples = 999
 seed = 0  # of the bundled arguments, of samples and of resampling
 
 # %%
+import pandas as pd
+import seaborn as sns
 from IPython.display import Markdown
 
 from analysis.figures import finding, style
+from analysis.figures.colours import BLACK, BLUE, GREEN, VERMILION
+from analysis.figures.theme import rows_of_axes
 from analysis.figures.words import counted, listed
-from analysis.papers.niven2019 import arguments, cues, figures, negation
+from analysis.papers.niven2019 import arguments, cues, negation
 from analysis.papers.niven2019.published import niven
 from analysis.study import Results
 
@@ -58,10 +62,55 @@ Markdown(f"Arguments from {argument_source.rsplit('/', 1)[-1]}: {counts}.")
 # %%
 table = cues.cue_table(splits, applicable_minimum, resamples, seed)
 results.save_table(table, "niven_cues")
-results.save_figure(figures.cue_map(table, niven("cues")), "niven-F1-cues")
 
 # %%
-expanded = table[table["rule"] == "expanded"]
+expanded = table[table["rule"] == "expanded"].assign(
+    kind=lambda t: t["order"].map({1: "word", 2: "pair of words"})
+)
+panels = expanded.groupby("split", sort=False)
+figure, grid = rows_of_axes(len(panels), len(panels), 2.6, sharex=True, sharey=True)
+known = niven("cues").set_index("split")
+for axes, (split, part) in zip(grid, panels, strict=True):
+    best = part[(part["order"] == 2) & (part["low"] > 0.5)].nlargest(4, "applicability")
+    named = pd.concat([part[part["cue"] == "not"], best.sort_values("productivity", ascending=False)])
+    axes.axhline(0.5, color=BLACK, linestyle="--", linewidth=0.8, label="chance")
+    axes.vlines(named["coverage"], named["low"], named["high"], color="0.5", linewidth=0.9)
+    sns.scatterplot(
+        part,
+        x="coverage",
+        y="productivity",
+        hue="kind",
+        style="kind",
+        palette=[BLUE, GREEN],
+        s=16,
+        legend=axes is grid[0],
+        ax=axes,
+    )
+    axes.plot(
+        *known.loc[split, ["coverage", "productivity"]],
+        marker="D",
+        linestyle="",
+        color=VERMILION,
+        markerfacecolor="white",
+        label='"not" as published (Table 2)',
+    )
+    for place, row in enumerate(named.itertuples()):
+        axes.annotate(
+            row.cue,
+            (row.coverage, row.productivity),
+            (0.62, 0.95 - 0.065 * place),
+            textcoords="axes fraction",
+            fontsize=7,
+            arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "0.5"},
+        )
+    axes.set(title=split, xscale="log", xlim=(0.003, 1), ylim=(0, 1), xlabel="coverage (logarithmic)")
+handles = grid[0].get_legend_handles_labels()
+grid[0].get_legend().remove()
+grid[0].set_ylabel("productivity (proportion of\npoints where the cue applies)")
+figure.legend(*handles, ncols=4, loc="outside lower center")
+results.save_figure(figure, "niven-F1-cues")
+
+# %%
 rows = expanded[expanded["cue"] == "not"].set_index("split")
 others = expanded[(expanded["cue"] != "not") & (expanded["split"] == "all")]
 shares = [

@@ -52,18 +52,25 @@ device = "cpu"
 training_precision = "float32"
 
 # %%
+import pandas as pd
+import seaborn as sns
 from IPython.display import Markdown
 
 from analysis.encoders import encoder_note, load_encoder
 from analysis.figures import claim_intervals, finding, style
+from analysis.figures.colours import BLACK, BLUE, GREEN, VERMILION
+from analysis.figures.theme import rows_of_axes
 from analysis.figures.words import listed
-from analysis.papers.niven2019 import CLAIMS, accuracy, arguments, figures, heads, networks, runs
+from analysis.papers.niven2019 import CLAIMS, accuracy, arguments, heads, networks, runs
 from analysis.papers.niven2019.measures import measures
 from analysis.papers.niven2019.published import BAG, BILSTM, ENCODER, niven
 from analysis.statistics.claim_tables import claim_table, seed_table, single_runs
 from analysis.study import Results
 
 style()
+CHANCE = {"color": BLACK, "linestyle": "--", "linewidth": 0.8}
+MEAN = {"color": BLACK, "marker": "_", "markersize": 12, "linestyle": ""}
+PAPER = {"color": VERMILION, "marker": "D", "markersize": 5, "markerfacecolor": "white", "linestyle": ""}
 results = Results(profile)
 planted = (planted_productivity, planted_coverage)
 splits = {
@@ -123,7 +130,57 @@ results.save_table(table, "niven_accuracy")
 results.save_table(summary, "niven_summary")
 fitted = accuracy.evidence(answers)
 means = accuracy.summary_table(fitted, resamples, seed) if fitted.sizes["run"] else summary.head(0)
-results.save_figure(figures.setup_accuracy(table, means, niven("results")), "niven-F2-accuracy")
+
+# %%
+own, mean = (
+    each[(each["tested_on"] == each["trained_on"]) & (each["half"] == "all")] for each in (table, means)
+)
+known = niven("results").replace({"BERT-large": "encoder"})
+panels = own.groupby(["trained_on", "model"], sort=False)
+widths = panels["setup"].nunique().to_list()
+figure, grid = rows_of_axes(len(panels), len(panels), 2.5, sharey=True, width_ratios=widths)
+for axes, ((trained_on, which), rows) in zip(grid, panels, strict=True):
+    order = [*dict.fromkeys(rows["setup"])]
+    for learnt, mark, colour, shift, label in (
+        (True, "o", BLUE, 0, "a run that fits"),
+        (False, "x", "0.5", 0.22, "has not fitted"),
+    ):
+        part = rows[rows["fitted"] == learnt]
+        jitter = part.groupby("setup").cumcount() % 5 * 0.04 - 0.08
+        axes.plot(
+            pd.Categorical(part["setup"], order).codes + shift + jitter,
+            part["accuracy"],
+            mark,
+            color=colour,
+            markersize=3,
+            label=label,
+        )
+    for each, shift, look, label in (
+        (mean, 0.0, MEAN, "mean of those that fit"),
+        (known, -0.3, PAPER, "article's mean"),
+    ):
+        part = each[(each["trained_on"] == trained_on) & (each["model"] == which) & each["setup"].isin(order)]
+        axes.plot(pd.Categorical(part["setup"], order).codes + shift, part["mean"], **look, label=label)
+        if "low" in part:
+            axes.vlines(
+                pd.Categorical(part["setup"], order).codes,
+                part["low"],
+                part["high"],
+                color=BLACK,
+                linewidth=1,
+            )
+    axes.axhline(0.5, **CHANCE, label="chance")
+    axes.set(
+        title=f"{which}\n{trained_on}",
+        xticks=range(len(order)),
+        xticklabels=order,
+        xlim=(-0.6, len(order) - 0.4),
+    )
+    axes.title.set_fontsize(7.5)
+grid[0].set_ylabel("test accuracy (proportion)")
+figure.legend(*grid[0].get_legend_handles_labels(), ncols=5, loc="outside upper center")
+figure.supxlabel("what the model sees: all (full), warrants (W), with reason (RW) or claim (CW)", fontsize=8)
+results.save_figure(figure, "niven-F2-accuracy")
 
 # %%
 rows = means[(means["trained_on"] == "original") & (means["tested_on"] == "original")]
@@ -179,7 +236,29 @@ finding(
 # and the first is the same for both warrants.
 
 # %%
-results.save_figure(figures.adversarial_halves(table), "niven-F3-halves")
+wide = table[(table["tested_on"] == "adversarial") & (table["half"] != "all")]
+wide = wide.pivot(
+    index=["trained_on", "model", "setup", "seed"], columns="half", values="accuracy"
+).reset_index()
+drawn = sns.relplot(
+    wide,
+    x="original",
+    y="adversarial",
+    col="trained_on",
+    hue="model",
+    style="setup",
+    style_order=[*arguments.SETUPS],
+    height=3,
+    s=35,
+    palette=[BLUE, VERMILION, GREEN][: wide["model"].nunique()],
+)
+for axes in drawn.axes.flat:
+    axes.axline((0.5, 0.5), slope=-1, **CHANCE)
+drawn.set_axis_labels(
+    "accuracy on the originals (proportion)", "accuracy on the\nnegated copies (proportion)"
+)
+drawn.set_titles("trained on the {col_name} set")
+results.save_figure(drawn.figure, "niven-F3-halves")
 
 # %%
 halves = means[(means["tested_on"] == "adversarial") & (means["setup"] == "full")]
@@ -225,7 +304,34 @@ states = runs.finetuned_states(sets, cache, trainer, answers, device)
 options = dict(resamples=resamples, seed=seed)
 changed = heads.heads_by_setup(model, states, splits["test"], minimum, max_tokens, **options)
 results.save_table(changed, "niven_heads")
-results.save_figure(figures.cue_heads(changed), "niven-F4-heads")
+
+# %%
+shown = changed.assign(significant=changed["p_by"] < 0.05).dropna(subset="finetuned")
+drawn = sns.relplot(
+    shown,
+    x="pretrained",
+    y="finetuned",
+    col="setup",
+    hue="significant",
+    style="significant",
+    style_order=[True, False],
+    hue_order=[True, False],
+    height=3,
+    s=22,
+    palette=[BLUE, "0.6"],
+    facet_kws={"sharex": False, "sharey": False},
+)
+for setup, axes in drawn.axes_dict.items():
+    axes.axline((0, 0), slope=1, **CHANCE)
+    tops = shown[shown["setup"] == setup].groupby(["layer", "head"])[["pretrained", "finetuned"]].mean()
+    for (layer, head), place in tops.nlargest(4, "finetuned").iterrows():
+        axes.annotate(f"{layer}-{head}", place, (5, 0), textcoords="offset points", fontsize=7)
+drawn.set_axis_labels(
+    "pre-trained: score of the cue", "fine-tuned: score of the cue\n(1 = uniform attention)"
+)
+drawn.set_titles("set-up {col_name}")
+drawn.legend.set_title("change with p < 0.05")
+results.save_figure(drawn.figure, "niven-F4-heads")
 
 # %%
 most = changed.groupby(["setup", "layer", "head"], sort=False)[["pretrained", "finetuned"]].mean()
@@ -249,7 +355,27 @@ chosen = (cue_heads_n, random_sets, kept, seed, max_tokens)
 logits = heads.off_by_setup(states, changed, splits["test"], *chosen)
 off = heads.off_tables(logits, splits["test"], resamples, seed)
 results.save_table(off, "niven_interventions")
-results.save_figure(figures.switched_off_heads(off), "niven-F5-without-heads")
+
+# %%
+panels = off.assign(percent=100 * off["change"]).groupby("setup", sort=False)
+figure, grid = rows_of_axes(len(panels), len(panels), 2.7, sharey=True)
+for axes, (setup, rows) in zip(grid, panels, strict=True):
+    kinds, seeds = [*dict.fromkeys(rows["points"])], [*dict.fromkeys(rows["seed"])]
+    across = rows["points"].map(kinds.index) + 0.2 * (rows["seed"].map(seeds.index) - (len(seeds) - 1) / 2)
+    own = rows["intervention"] == "cue heads"
+    axes.plot(across[~own], rows["percent"][~own], "_", color="0.6", label="a random set of the same layers")
+    axes.vlines(across[own], 100 * rows["low"][own], 100 * rows["high"][own], color=VERMILION, linewidth=1)
+    axes.plot(across[own], rows["percent"][own], **PAPER, label="the heads that look at the cue most")
+    axes.axhline(0, **CHANCE)
+    counts = rows.groupby("points")["n"].first()
+    axes.set(
+        title=f"set-up {setup}",
+        xticks=range(len(kinds)),
+        xticklabels=[f"{kind}\nn = {counts[kind]}" for kind in kinds],
+    )
+grid[0].set_ylabel("change of accuracy (percentage points)")
+figure.legend(*grid[0].get_legend_handles_labels(), ncols=2, loc="outside upper center")
+results.save_figure(figure, "niven-F5-without-heads")
 
 # %%
 own = off[off["intervention"] == "cue heads"].groupby(["setup", "points"], sort=False)["change"].mean()

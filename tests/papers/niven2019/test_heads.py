@@ -12,7 +12,6 @@ from analysis.errors import InputError
 from analysis.papers.niven2019 import heads
 from analysis.papers.niven2019.arguments import load_arguments
 from analysis.papers.niven2019.cues import follows_cue
-from analysis.papers.niven2019.figures import switched_off_heads
 from analysis.papers.niven2019.heads import (
     BEFORE,
     cue,
@@ -162,7 +161,6 @@ def test_off_table_counts_answers_by_where_the_cue_stands():
     assert alone["p_random"].isna().all()
     told = off_tables({("W", 3): logits.assign_attrs(heads="0-1")}, ARGUMENTS, 99)
     assert told[["setup", "seed", "heads"]].drop_duplicates().to_numpy().tolist() == [["W", 3, "0-1"]]
-    assert switched_off_heads(told).axes[0].lines[1].get_label() == "the heads that look at the cue most"
 
 
 def test_length_limit_reaches_scores_and_answers(tiny, monkeypatch):
