@@ -28,12 +28,12 @@ planted_productivity = 0.7  # of "not" in the bundled arguments
 planted_coverage = 0.6
 glove = None  # a text file of GloVe vectors; None: what the encoder's word embeddings say of a word
 fits = 0.9  # the train accuracy at which a run has learnt its training set, and ends
-spare = 2  # runs of a set-up that are drawn again with another seed because they do not fit
+spare = 1  # runs of a set-up that are drawn again with another seed because they do not fit
 bag_seeds = [0, 1, 2, 3, 4]  # runs of the bag of vectors
-bag_epochs = 20  # at most, as for all models
+bag_epochs = 5  # at most, as for all models
 lstm_seeds = []  # runs of the BiLSTM
 lstm_hidden = 128  # in each direction
-lstm_epochs = 10
+lstm_epochs = 8
 encoder_seeds = [0, 1]
 encoder_setups = ["full", "W"]
 encoder_probed = []  # set-ups of the encoder that are trained on the adversarial set
@@ -306,19 +306,20 @@ changed = heads.heads_by_setup(model, states, splits["test"], minimum, max_token
 results.save_table(changed, "niven_heads")
 
 # %%
-shown = changed.assign(significant=changed["p_by"] < 0.05).dropna(subset="finetuned")
+named = changed["p_by"].lt(0.05).map({True: "changed (p < 0.05)", False: "undecided"})
+shown = changed.assign(change=named).dropna(subset="finetuned")
 drawn = sns.relplot(
     shown,
     x="pretrained",
     y="finetuned",
     col="setup",
-    hue="significant",
-    style="significant",
-    style_order=[True, False],
-    hue_order=[True, False],
+    hue="change",
+    style="change",
+    hue_order=["changed (p < 0.05)", "undecided"],
+    style_order=["changed (p < 0.05)", "undecided"],
+    palette=[BLUE, "0.6"],
     height=3,
     s=22,
-    palette=[BLUE, "0.6"],
     facet_kws={"sharex": False, "sharey": False},
 )
 for setup, axes in drawn.axes_dict.items():
@@ -330,7 +331,7 @@ drawn.set_axis_labels(
     "pre-trained: score of the cue", "fine-tuned: score of the cue\n(1 = uniform attention)"
 )
 drawn.set_titles("set-up {col_name}")
-drawn.legend.set_title("change with p < 0.05")
+sns.move_legend(drawn, "outside lower center", ncol=2, title="")
 results.save_figure(drawn.figure, "niven-F4-heads")
 
 # %%
