@@ -39,8 +39,7 @@ from analysis.figures import finding, style
 from analysis.figures.colours import BLACK, BLUE, GREEN, VERMILION
 from analysis.figures.theme import rows_of_axes
 from analysis.figures.words import counted, listed
-from analysis.papers.niven2019 import arguments, cues, negation
-from analysis.papers.niven2019.published import niven
+from analysis.papers.niven2019 import accuracy, arguments, cues, negation
 from analysis.study import Results
 
 style()
@@ -69,7 +68,7 @@ expanded = table[table["rule"] == "expanded"].assign(
 )
 panels = expanded.groupby("split", sort=False)
 figure, grid = rows_of_axes(len(panels), len(panels), 2.6, sharex=True, sharey=True)
-known = niven("cues").set_index("split")
+known = accuracy.niven("cues").set_index("split")
 for axes, (split, part) in zip(grid, panels, strict=True):
     best = part[(part["order"] == 2) & (part["low"] > 0.5)].nlargest(4, "applicability")
     named = pd.concat([part[part["cue"] == "not"], best.sort_values("productivity", ascending=False)])
@@ -131,7 +130,7 @@ finding(
 # `any negation` counts all negating words as one cue. Beside them the values of the article (of ARCT).
 
 # %%
-rules = table[table["cue"] == "not"].merge(niven("cues"), on="split", suffixes=("", "_published"))
+rules = table[table["cue"] == "not"].merge(accuracy.niven("cues"), on="split", suffixes=("", "_published"))
 rules.drop(columns=["cue", "order"]).style.format(precision=3).hide()
 
 # %%

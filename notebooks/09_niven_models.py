@@ -61,9 +61,8 @@ from analysis.figures import claim_intervals, finding, style
 from analysis.figures.colours import BLACK, BLUE, GREEN, VERMILION
 from analysis.figures.theme import rows_of_axes
 from analysis.figures.words import listed
-from analysis.papers.niven2019 import CLAIMS, accuracy, arguments, heads, networks, runs
+from analysis.papers.niven2019 import CLAIMS, accuracy, arguments, heads, networks, runs, training
 from analysis.papers.niven2019.measures import measures
-from analysis.papers.niven2019.published import BAG, BILSTM, ENCODER, niven
 from analysis.statistics.claim_tables import claim_table, seed_table, single_runs
 from analysis.study import Results
 
@@ -93,22 +92,27 @@ print(encoder_note(encoder))
 # %%
 cache = results.profile.cache / "niven"  # named after their content: every run may use them
 words = networks.vocabulary(model, arguments.all_splits(sets.doubled)["all"], glove)
-small = {BAG: (bag_seeds, bag_epochs, None), BILSTM: (lstm_seeds, lstm_epochs, lstm_hidden)}
+small = {
+    arguments.BAG: (bag_seeds, bag_epochs, None),
+    arguments.BILSTM: (lstm_seeds, lstm_epochs, lstm_hidden),
+}
 answers = [
-    runs.collect(runs.plan(name, seeds), sets, cache, runs.small_trainer(words, *sizes, fits), fits, spare)
+    runs.collect(
+        runs.plan(name, seeds), sets, cache, training.small_trainer(words, *sizes, fits), fits, spare
+    )
     for name, (seeds, *sizes) in small.items()
 ]
 
 # %%
 recipe = dict(batch_size=batch_size, max_tokens=max_tokens, device=device, precision=training_precision)
-tried = runs.search(encoder, sets, cache, learning_rates, encoder_epochs, fits, search_seed, **recipe)
+tried = training.search(encoder, sets, cache, learning_rates, encoder_epochs, fits, search_seed, **recipe)
 best = tried.iloc[0]
 epochs = {"original": int(best["epochs"]), "adversarial": adversarial_epochs}
-trainer = runs.encoder_trainer(encoder, epochs, learning_rate=best["learning_rate"], fits=fits, **recipe)
+trainer = training.encoder_trainer(encoder, epochs, learning_rate=best["learning_rate"], fits=fits, **recipe)
 tried.style.format(precision=3, na_rep="not tried", formatter={"learning_rate": "{:g}"}).hide()
 
 # %%
-encoder_runs = runs.plan(ENCODER, encoder_seeds, encoder_setups, encoder_probed)
+encoder_runs = runs.plan(arguments.ENCODER, encoder_seeds, encoder_setups, encoder_probed)
 answers = runs.joined([*answers, runs.collect(encoder_runs, sets, cache, trainer, fits, spare)])
 results.record_weights("niven", answers.attrs["weights"])
 Markdown(
@@ -135,7 +139,7 @@ means = accuracy.summary_table(fitted, resamples, seed) if fitted.sizes["run"] e
 own, mean = (
     each[(each["tested_on"] == each["trained_on"]) & (each["half"] == "all")] for each in (table, means)
 )
-known = niven("results").replace({"BERT-large": "encoder"})
+known = accuracy.niven("results").replace({"BERT-large": "encoder"})
 panels = own.groupby(["trained_on", "model"], sort=False)
 widths = panels["setup"].nunique().to_list()
 figure, grid = rows_of_axes(len(panels), len(panels), 2.5, sharey=True, width_ratios=widths)
@@ -203,7 +207,7 @@ counts = once.groupby(["model", "setup", "trained_on"], sort=False)["fitted"].ag
 counts.assign(not_fitted=counts["runs"] - counts["fitted"])
 
 # %%
-published = accuracy.beside_published(summary, niven("results"))
+published = accuracy.beside_published(summary, accuracy.niven("results"))
 results.save_table(published, "niven_published")
 published.style.format(precision=3, na_rep="–").hide()
 
@@ -291,7 +295,7 @@ finding(f'The warrant with "not" is taken, where there is one, by {listed(told)}
 # The same **of the article's models**, computed from their released predictions on ARCT:
 
 # %%
-niven("reliance").style.format(precision=3).hide()
+accuracy.niven("reliance").style.format(precision=3).hide()
 
 # %% [markdown]
 # ## F4. Which heads look at the cue?
@@ -300,7 +304,7 @@ niven("reliance").style.format(precision=3).hide()
 # uniformly scores 1. The fine-tuned encoders are compared with the pre-trained one on the same warrants.
 
 # %%
-states = runs.finetuned_states(sets, cache, trainer, answers, device)
+states = training.finetuned_states(sets, cache, trainer, answers, device)
 options = dict(resamples=resamples, seed=seed)
 changed = heads.heads_by_setup(model, states, splits["test"], minimum, max_tokens, **options)
 results.save_table(changed, "niven_heads")

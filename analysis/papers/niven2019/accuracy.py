@@ -1,6 +1,7 @@
 """Accuracy of runs, their reliance on "not", intervals over seeds and points together, and the article's values."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,12 +9,13 @@ import xarray as xr
 from jaxtyping import Float, Int, Num
 from scipy import stats
 
-from analysis.papers.niven2019.arguments import Argument
+from analysis.errors import InputError
+from analysis.papers.niven2019.arguments import DOUBLED, KEYS, ORIGINAL, Argument
 from analysis.papers.niven2019.cues import follows_cue
 from analysis.papers.niven2019.negation import ADVERSARIAL
-from analysis.papers.niven2019.published import DOUBLED, KEYS, ORIGINAL
 from analysis.statistics.significance import adjust
 
+TABLES = ("cues", "results", "reliance")
 ALL = "all"
 RIGHT, WRONG, ABSENT = "right", "wrong", "absent"
 SIGNS = {RIGHT: 1, WRONG: -1, ABSENT: 0}
@@ -31,6 +33,14 @@ LEARNT = 0.8  # the train accuracy below which a run is degenerate (Niven 2019)
 CHANCE = 0.5
 RUN = [*KEYS, "seed"]
 ACCURACY = [*KEYS, "tested_on", "half", "seed", "accuracy", "train_accuracy", "degenerate", "fitted"]
+
+
+def niven(table: str) -> pd.DataFrame:
+    """A table of Niven 2019: `cues` (Table 2), `results` (Tables 1, 3, 4) or `reliance` (from the released
+    predictions); all values are proportions. Raises InputError for another table."""
+    if table not in TABLES:
+        raise InputError(f"Niven 2019 has no table {table!r} here; use one of {', '.join(TABLES)}")
+    return pd.read_csv(Path(__file__).with_name(f"published_{table}.csv"))
 
 
 def correct(answers: xr.Dataset) -> xr.DataArray:

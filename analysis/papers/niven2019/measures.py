@@ -24,9 +24,8 @@ from analysis.papers.niven2019.accuracy import (
     reliance_draws,
     rightness,
 )
-from analysis.papers.niven2019.arguments import SETUPS, Argument
+from analysis.papers.niven2019.arguments import BAG, BILSTM, DOUBLED, ENCODER, ORIGINAL, SETUPS, Argument
 from analysis.papers.niven2019.cues import NOT, baseline_table, follows_cue
-from analysis.papers.niven2019.published import BAG, BILSTM, DOUBLED, ENCODER, ORIGINAL
 from analysis.statistics.changes import BASELINE
 from analysis.statistics.claims import read_claims, sampled, tabled, untestable
 

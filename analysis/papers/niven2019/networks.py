@@ -15,9 +15,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from analysis.encoders.models import Encoder
 from analysis.papers.clark2019.vectors import word_vectors
-from analysis.papers.niven2019.arguments import SETUPS, Argument
+from analysis.papers.niven2019.arguments import BAG, BILSTM, SETUPS, Argument
 from analysis.papers.niven2019.cues import expanded
-from analysis.papers.niven2019.published import BAG, BILSTM
 
 DIMENSION = 300  # of the word vectors
 PADDING = 0

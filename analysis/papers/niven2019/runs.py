@@ -1,9 +1,7 @@
 """Training runs: the list of runs, a file for each, and their answers on the test set."""
 
 import hashlib
-import itertools
 import json
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -11,23 +9,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-import torch
-import transformers
 import xarray as xr
 from jaxtyping import Float32
 from tqdm import tqdm
 
-from analysis.encoders.finetuning import finetune
-from analysis.encoders.interventions import NONE, predict
-from analysis.encoders.models import Encoder, load_encoder, weights_digest
 from analysis.errors import InputError
 from analysis.files import replacing
 from analysis.papers.niven2019.accuracy import RUN
-from analysis.papers.niven2019.arguments import SETUPS, TASK, Argument, as_examples
+from analysis.papers.niven2019.arguments import (
+    DOUBLED,
+    ENCODER,
+    ORIGINAL,
+    SETUPS,
+    Argument,
+)
 from analysis.papers.niven2019.negation import ADVERSARIAL, adversarial
-from analysis.papers.niven2019.networks import Vocabulary, answers, fit, points, recipe
-from analysis.papers.niven2019.published import BAG, DOUBLED, ENCODER, ORIGINAL
 from analysis.statistics.leads import floor, margin
 
 PROBED = (
@@ -35,7 +31,6 @@ PROBED = (
     "CW",
 )  # set-ups that see the claim: only these can tell the halves of the adversarial set apart
 REDRAWN = 100  # what is added to the seed of a run that is drawn again
-KEPT = ("full", "W")  # set-ups whose fine-tuned encoders are kept, to look at their heads
 MEASURED = ("logits", "train_accuracy", "dev_accuracy", "weights")
 Logits = Float32[np.ndarray, "point warrant"]
 
@@ -138,16 +133,16 @@ def collect(
     left = {(run.setup, run.trained_on): spare for run in runs}
     for run in bar:
         bar.set_postfix_str(f"{run.setup}, {run.trained_on}, seed {run.seed}")
-        found[run] = _answered(run, sets, folder, train, fits)
+        found[run] = answered(run, sets, folder, train, fits)
         while run.can_fit and not found[run]["fitted"] and left[run.setup, run.trained_on]:
             left[run.setup, run.trained_on] -= 1
             run = replace(run, seed=run.seed + REDRAWN)
-            found[run] = _answered(run, sets, folder, train, fits)
+            found[run] = answered(run, sets, folder, train, fits)
     runs_of = {name: ("run", [getattr(run, name) for run in found]) for name in RUN}
     return xr.concat([*found.values()], "run").assign_coords(runs_of)
 
 
-def _answered(run: Run, sets: Sets, folder: Path, train: "Trainer", fits: float) -> xr.Dataset:
+def answered(run: Run, sets: Sets, folder: Path, train: "Trainer", fits: float) -> xr.Dataset:
     """The answers of a run, from its file if there is one, and whether it has fitted its training set."""
     path = train.place(run, sets, folder)
     made = _kept(path.with_suffix(".nc"), partial(_made, run, sets, train, path))
@@ -227,123 +222,3 @@ def _kept(path: Path, make: Callable[[], xr.Dataset]) -> xr.Dataset:
     with replacing(path) as temporary:
         temporary.write_bytes(made.to_netcdf(engine="h5netcdf"))
     return made
-
-
-def small_trainer(words: Vocabulary, epochs: int, hidden: int | None = None, fits: float = 0.0) -> Trainer:
-    """Trains bags of vectors and BiLSTMs on word vectors, with `fits` until they fit (see `networks.fit`)."""
-    about = {
-        "words": hashlib.sha256(json.dumps([*words.words]).encode() + words.vectors.tobytes()).hexdigest(),
-        "epochs": epochs,
-        "hidden": hidden,
-        "fits": fits,
-        "versions": torch.__version__,
-    }
-
-    def make(run: Run, sets: Sets, folder: Path) -> Trained:
-        def read(arguments: Sequence[Argument]):
-            return points(arguments, run.setup, words.words, joined=run.model == BAG)
-
-        made = recipe(run.model, run.setup, run.trained_on, epochs, hidden)
-        splits = sets.trained_on(run)
-        model = fit(read(splits["train"]), read(splits["dev"]), words.vectors, made, run.seed, fits)
-        return Trained(lambda arguments: answers(model, read(arguments)), weights_digest(model))
-
-    return Trainer(make, about)
-
-
-def encoder_trainer(
-    name: str,
-    epochs: Mapping[str, int],
-    batch_size: int,
-    learning_rate: float,
-    max_tokens: int = 80,
-    device: str = "cpu",
-    precision: str = "float32",
-    fits: float = 0.0,
-    kept: Sequence[str] = KEPT,
-) -> Trainer:
-    """Fine-tunes an encoder with a multiple-choice head; `epochs`, the most that are trained, depends on the training
-    set. With `fits`, training ends with the epoch that fits (see `finetune`).
-
-    Checkpoints of the set-ups `kept` that are trained on the original arguments are kept; the others are deleted after
-    they have answered.
-    """
-    options = {
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "max_tokens": max_tokens,
-        "fits": fits,
-    }
-    versions = [torch.__version__, transformers.__version__]
-    about = {**options, "weights": load_encoder(name).digest, "epochs": dict(epochs), "versions": versions,
-             "device": device, "precision": precision}  # fmt: skip
-
-    def make(run: Run, sets: Sets, folder: Path) -> Trained:
-        splits = sets.trained_on(run)
-        train, dev = (as_examples(splits[split], run.setup) for split in ("train", "dev"))
-        finetune(
-            name, TASK, train, dev, folder, epochs[run.trained_on], seed=run.seed, device=device,
-            precision=precision, **options,
-        )  # fmt: skip
-        encoder = load_encoder(folder, device, task=TASK)
-        if run.setup not in kept or run.trained_on != ORIGINAL:
-            shutil.rmtree(folder)
-
-        def answer(arguments: Sequence[Argument]) -> Logits:
-            examples = as_examples(arguments, run.setup)
-            return (
-                predict(encoder, examples, [], max_tokens=max_tokens, progress=False)
-                .sel(intervention=NONE)
-                .values
-            )
-
-        return Trained(answer, encoder.digest)
-
-    return Trainer(make, about)
-
-
-def search(
-    name: str,
-    sets: Sets,
-    folder: Path,
-    learning_rates: Sequence[float],
-    epochs: Sequence[int],
-    fits: float = 0.0,
-    seed: int = 42,
-    **options,
-) -> pd.DataFrame:
-    """A run of the encoder with all of the argument for each recipe, one row each, the best first.
-
-    Columns learning_rate, epochs, train_accuracy, dev_accuracy, fitted. The best has the highest dev accuracy of those
-    that fit. `options` are those of `encoder_trainer`. Source: Niven 2019, released code, which searches with one seed
-    and takes the recipe for all set-ups. A single recipe is not tried: its accuracies are NaN.
-    """
-    rows = []
-    grid = [*itertools.product(learning_rates, epochs)]
-    for rate, most in grid:
-        found = {"train_accuracy": np.nan, "dev_accuracy": np.nan, "fitted": False}
-        if len(grid) > 1:
-            train = encoder_trainer(name, {ORIGINAL: most}, learning_rate=rate, fits=fits, kept=(), **options)
-            run = _answered(Run(ENCODER, "full", ORIGINAL, seed), sets, folder, train, fits)
-            found = {column: run[column].item() for column in found}
-        rows.append({"learning_rate": rate, "epochs": most} | found)
-    return pd.DataFrame(rows).sort_values(["fitted", "dev_accuracy"], ascending=False, ignore_index=True)
-
-
-def finetuned_states(
-    sets: Sets, folder: Path, train: Trainer, answers: xr.Dataset, device: str = "cpu"
-) -> dict[Run, Encoder]:
-    """The fine-tuned encoders of `answers` that fit and whose checkpoints are kept (see KEPT); all if none fits.
-
-    A lost checkpoint is trained again.
-    """
-    values = zip(*(answers[name].values.tolist() for name in RUN), strict=True)
-    fitted = dict(zip([Run(*each) for each in values], answers["fitted"].values.tolist(), strict=True))
-    kept = [run for run in fitted if (run.model, run.trained_on) == (ENCODER, ORIGINAL) and run.setup in KEPT]
-    found = {}
-    for run in [run for run in kept if fitted[run]] or kept:
-        place = train.place(run, sets, folder)
-        if not place.is_dir():
-            train.make(run, sets, place)
-        found[run] = load_encoder(place, device, task=TASK)
-    return found

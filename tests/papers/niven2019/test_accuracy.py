@@ -12,6 +12,7 @@ from analysis.papers.niven2019.accuracy import (
     drawn_means,
     evidence,
     limits,
+    niven,
     reliance_table,
     rightness,
     summary_table,
@@ -19,7 +20,6 @@ from analysis.papers.niven2019.accuracy import (
 from analysis.papers.niven2019.arguments import Argument, load_arguments
 from analysis.papers.niven2019.cues import follows_cue
 from analysis.papers.niven2019.negation import adversarial
-from analysis.papers.niven2019.published import niven
 
 TEST = load_arguments("bundled", "test", 40, 0, 0.75, 0.5)
 DOUBLED = adversarial(TEST)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from analysis.papers.niven2019.arguments import Argument, load_arguments
+from analysis.papers.niven2019.arguments import BAG, BILSTM, Argument, load_arguments
 from analysis.papers.niven2019.cues import expanded
 from analysis.papers.niven2019.networks import (
     PooledWords,
@@ -17,7 +17,6 @@ from analysis.papers.niven2019.networks import (
     recipe,
     vocabulary,
 )
-from analysis.papers.niven2019.published import BAG, BILSTM
 
 ARGUMENTS = [
     Argument("a", "we need it", "it helps", ("help counts", "help does not count at all"), 0),

@@ -6,23 +6,19 @@ import numpy as np
 import pytest
 
 from analysis.errors import InputError
-from analysis.papers.niven2019 import runs as module
-from analysis.papers.niven2019.arguments import SPLITS, load_arguments
+from analysis.papers.niven2019 import training
+from analysis.papers.niven2019.arguments import BAG, ENCODER, SPLITS, load_arguments
 from analysis.papers.niven2019.networks import vocabulary
-from analysis.papers.niven2019.published import BAG, ENCODER
 from analysis.papers.niven2019.runs import (
     Run,
     Sets,
     Trained,
     Trainer,
     collect,
-    encoder_trainer,
-    finetuned_states,
     joined,
     plan,
-    search,
-    small_trainer,
 )
+from analysis.papers.niven2019.training import encoder_trainer, finetuned_states, search, small_trainer
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +168,7 @@ def test_search_takes_the_best_dev_accuracy_of_recipes_that_fit(sets: Sets, tmp_
 
         return Trainer(make, {"rate": learning_rate})
 
-    monkeypatch.setattr(module, "encoder_trainer", trainer)
+    monkeypatch.setattr(training, "encoder_trainer", trainer)
     found = search("tiny", sets, tmp_path, [1, 2, 3], [5], 0.9, batch_size=4)
     assert found["learning_rate"].tolist() == [2, 1, 3]
     assert found["fitted"].tolist() == [True, True, False]
