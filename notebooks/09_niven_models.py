@@ -35,10 +35,10 @@ lstm_seeds = []  # runs of the BiLSTM
 lstm_hidden = 128  # in each direction
 lstm_epochs = 8
 encoder_seeds = [0, 1]
-encoder_setups = ["full", "W"]
+encoder_setups = ["full"]  # the bundled warrants repeat with both labels: alone, they cannot be learnt
 encoder_probed = []  # set-ups of the encoder that are trained on the adversarial set
 learning_rates = [1e-4]  # of the encoder; several: the dev split chooses among all pairs with encoder_epochs
-encoder_epochs = [10]
+encoder_epochs = [16]
 search_seed = 42  # of the runs that choose
 adversarial_epochs = 10
 batch_size = 8
@@ -88,6 +88,9 @@ print(encoder_note(encoder))
 # accuracy of at least `fits`), and a run that never fits is counted and drawn again with another seed, up to `spare` times a
 # set-up. The small models take the article's learning rates. A search on the dev split chooses learning rate and epochs of
 # the encoder, with all of the argument, as in the article; its other set-ups take the same.
+#
+# In the bundled arguments a fifth of the pairs of warrants stands there more than once, often with both labels. Models that
+# see warrants alone cannot fit them, and the claims that need such runs are untestable there; they are for ARCT.
 
 # %%
 cache = results.profile.cache / "niven"  # named after their content: every run may use them
