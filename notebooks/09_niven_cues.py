@@ -37,7 +37,6 @@ from IPython.display import Markdown
 
 from analysis.figures import finding, style
 from analysis.figures.colours import BLACK, BLUE, GREEN, VERMILION
-from analysis.figures.theme import rows_of_axes
 from analysis.figures.words import counted, listed
 from analysis.papers.niven2019 import accuracy, arguments, cues, negation
 from analysis.study import Results
@@ -56,58 +55,36 @@ Markdown(f"Arguments from {argument_source.rsplit('/', 1)[-1]}: {counts}.")
 # ## F1. Productivity and coverage
 #
 # Words and pairs of words, contracted negations written out. A cue is useful above the dashed line. Bars are 95 % intervals
-# over points drawn anew.
+# over points drawn anew. Diamonds: "not" in the article (Table 2).
 
 # %%
 table = cues.cue_table(splits, applicable_minimum, resamples, seed)
 results.save_table(table, "niven_cues")
 
 # %%
-expanded = table[table["rule"] == "expanded"].assign(
-    kind=lambda t: t["order"].map({1: "word", 2: "pair of words"})
-)
-panels = expanded.groupby("split", sort=False)
-figure, grid = rows_of_axes(len(panels), len(panels), 2.6, sharex=True, sharey=True)
-known = accuracy.niven("cues").set_index("split")
-for axes, (split, part) in zip(grid, panels, strict=True):
-    best = part[(part["order"] == 2) & (part["low"] > 0.5)].nlargest(4, "applicability")
-    named = pd.concat([part[part["cue"] == "not"], best.sort_values("productivity", ascending=False)])
-    axes.axhline(0.5, color=BLACK, linestyle="--", linewidth=0.8, label="chance")
+expanded = table[table["rule"] == "expanded"]
+expanded = expanded.assign(kind=expanded["order"].map({1: "word", 2: "pair of words"}))
+looks = dict(hue="kind", style="kind", palette=[BLUE, GREEN], s=18, height=2.5, aspect=0.75)
+drawn = sns.relplot(expanded, x="coverage", y="productivity", col="split", **looks)
+published = accuracy.niven("cues").set_index("split")
+for split, axes in drawn.axes_dict.items():
+    part = expanded[expanded["split"] == split]
+    pairs = part[(part["order"] == 2) & (part["low"] > 0.5)].nlargest(4, "applicability")
+    named = pd.concat([part[part["cue"] == "not"], pairs.sort_values("productivity", ascending=False)])
+    axes.axhline(0.5, color=BLACK, linestyle="--", linewidth=0.8)
     axes.vlines(named["coverage"], named["low"], named["high"], color="0.5", linewidth=0.9)
-    sns.scatterplot(
-        part,
-        x="coverage",
-        y="productivity",
-        hue="kind",
-        style="kind",
-        palette=[BLUE, GREEN],
-        s=16,
-        legend=axes is grid[0],
-        ax=axes,
-    )
     axes.plot(
-        *known.loc[split, ["coverage", "productivity"]],
-        marker="D",
-        linestyle="",
-        color=VERMILION,
-        markerfacecolor="white",
-        label='"not" as published (Table 2)',
+        *published.loc[split, ["coverage", "productivity"]], "D", color=VERMILION, markerfacecolor="white"
     )
     for place, row in enumerate(named.itertuples()):
-        axes.annotate(
-            row.cue,
-            (row.coverage, row.productivity),
-            (0.62, 0.95 - 0.065 * place),
-            textcoords="axes fraction",
-            fontsize=7,
-            arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "0.5"},
-        )
-    axes.set(title=split, xscale="log", xlim=(0.003, 1), ylim=(0, 1), xlabel="coverage (logarithmic)")
-handles = grid[0].get_legend_handles_labels()
-grid[0].get_legend().remove()
-grid[0].set_ylabel("productivity (proportion of\npoints where the cue applies)")
-figure.legend(*handles, ncols=4, loc="outside lower center")
-results.save_figure(figure, "niven-F1-cues")
+        spot, line = (0.03, 0.3 - 0.065 * place), {"arrowstyle": "-", "linewidth": 0.4, "color": "0.5"}
+        at = (row.coverage, row.productivity)
+        axes.annotate(row.cue, at, spot, textcoords="axes fraction", fontsize=7, arrowprops=line)
+drawn.set(xscale="log", xlim=(0.003, 1), ylim=(0, 1), xlabel="coverage (logarithmic)")
+drawn.set(ylabel="productivity (share of points)").set_titles("{col_name}")
+drawn.figure.set_layout_engine("constrained")
+sns.move_legend(drawn, "outside lower center", ncol=2, title="")
+results.save_figure(drawn.figure, "niven-F1-cues")
 
 # %%
 rows = expanded[expanded["cue"] == "not"].set_index("split")

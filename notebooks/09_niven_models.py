@@ -312,6 +312,9 @@ options = dict(resamples=resamples, seed=seed)
 changed = heads.heads_by_setup(model, states, splits["test"], minimum, max_tokens, **options)
 results.save_table(changed, "niven_heads")
 
+# %% [markdown]
+# A point for each head and run; on the dashed line nothing has changed. The names are layer and head, both from 0.
+
 # %%
 named = changed["p_by"].lt(0.05).map({True: "changed (p < 0.05)", False: "undecided"})
 shown = changed.assign(change=named).dropna(subset="finetuned")
@@ -338,6 +341,7 @@ drawn.set_axis_labels(
     "pre-trained: score of the cue", "fine-tuned: score of the cue\n(1 = uniform attention)"
 )
 drawn.set_titles("set-up {col_name}")
+drawn.figure.set_layout_engine("constrained")
 sns.move_legend(drawn, "outside lower center", ncol=2, title="")
 results.save_figure(drawn.figure, "niven-F4-heads")
 
@@ -363,6 +367,9 @@ chosen = (cue_heads_n, random_sets, kept, seed, max_tokens)
 logits = heads.off_by_setup(states, changed, splits["test"], *chosen)
 off = heads.off_tables(logits, splits["test"], resamples, seed)
 results.save_table(off, "niven_interventions")
+
+# %% [markdown]
+# Each run has a diamond with its interval, by what the cue says of a point, and the dashes of its random sets.
 
 # %%
 panels = off.assign(percent=100 * off["change"]).groupby("setup", sort=False)
