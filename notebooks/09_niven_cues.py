@@ -17,7 +17,7 @@
 # its *coverage* how often it applies. No model is involved; the bundled arguments have the cue "not" planted, so that the
 # estimates can be held against what was planted.
 #
-# *Source: Niven and Kao 2019, "Probing Neural Network Comprehension of Natural Language Arguments", sections 3 and 4; data of
+# *Source: Niven and Kao 2019, "Probing Neural Network Comprehension of Natural Language Arguments", sections 4 and 6; data of
 # Habernal et al. 2018 (ARCT).*
 
 # %% tags=["parameters"]
@@ -31,45 +31,74 @@ resamples = 999
 seed = 0  # of the bundled arguments, of samples and of resampling
 
 # %%
+import pandas as pd
+import seaborn as sns
 from IPython.display import Markdown
 
 from analysis.figures import finding, style
-from analysis.papers.niven2019 import (
-    SPLITS,
-    adversarial,
-    adversarial_table,
-    all_splits,
-    baseline_table,
-    claim_sources,
-    cue_map,
-    cue_table,
-    load_arguments,
-    niven,
-    pmi_table,
-    sentences,
-)
+from analysis.figures.colours import BLACK, BLUE, GREEN, VERMILION
+from analysis.figures.words import counted, listed
+from analysis.papers.niven2019 import accuracy, arguments, cues, negation
 from analysis.study import Results
 
 style()
 results = Results(profile)
 planted = (planted_productivity, planted_coverage)
-splits = {split: load_arguments(argument_source, split, argument_n, seed, *planted) for split in SPLITS}
-counts = ", ".join(f"{len(arguments):,} {split}" for split, arguments in splits.items())
+splits = {
+    split: arguments.load_arguments(argument_source, split, argument_n, seed, *planted)
+    for split in arguments.SPLITS
+}
+counts = ", ".join(f"{len(points):,} {split}" for split, points in splits.items())
 Markdown(f"Arguments from {argument_source.rsplit('/', 1)[-1]}: {counts}.")
 
 # %% [markdown]
 # ## F1. Productivity and coverage
 #
 # Words and pairs of words, contracted negations written out. A cue is useful above the dashed line. Bars are 95 % intervals
-# over points drawn anew.
+# over points drawn anew. Diamonds: "not" in the article (Table 2).
 
 # %%
-cues = cue_table(splits, applicable_minimum, resamples, seed)
-results.save_table(cues, "niven_cues")
-results.save_figure(cue_map(cues, niven("cues")), "niven-F1-cues")
+table = cues.cue_table(splits, applicable_minimum, resamples, seed)
+results.save_table(table, "niven_cues")
 
 # %%
-finding(sentences.strongest_cue(cues))
+expanded = table[table["rule"] == "expanded"]
+expanded = expanded.assign(kind=expanded["order"].map({1: "word", 2: "pair of words"}))
+looks = dict(hue="kind", style="kind", palette=[BLUE, GREEN], s=18, height=2.5, aspect=0.75)
+drawn = sns.relplot(expanded, x="coverage", y="productivity", col="split", **looks)
+published = accuracy.niven("cues").set_index("split")
+for split, axes in drawn.axes_dict.items():
+    part = expanded[expanded["split"] == split]
+    pairs = part[(part["order"] == 2) & (part["low"] > 0.5)].nlargest(4, "applicability")
+    named = pd.concat([part[part["cue"] == "not"], pairs.sort_values("productivity", ascending=False)])
+    axes.axhline(0.5, color=BLACK, linestyle="--", linewidth=0.8)
+    axes.vlines(named["coverage"], named["low"], named["high"], color="0.5", linewidth=0.9)
+    axes.plot(
+        *published.loc[split, ["coverage", "productivity"]], "D", color=VERMILION, markerfacecolor="white"
+    )
+    for place, row in enumerate(named.itertuples()):
+        spot, line = (0.03, 0.3 - 0.065 * place), {"arrowstyle": "-", "linewidth": 0.4, "color": "0.5"}
+        at = (row.coverage, row.productivity)
+        axes.annotate(row.cue, at, spot, textcoords="axes fraction", fontsize=7, arrowprops=line)
+drawn.set(xscale="log", xlim=(0.003, 1), ylim=(0, 1), xlabel="coverage (logarithmic)")
+drawn.set(ylabel="productivity (share of points)").set_titles("{col_name}")
+drawn.figure.set_layout_engine("constrained")
+sns.move_legend(drawn, "outside lower center", ncol=2, title="")
+results.save_figure(drawn.figure, "niven-F1-cues")
+
+# %%
+rows = expanded[expanded["cue"] == "not"].set_index("split")
+others = expanded[(expanded["cue"] != "not") & (expanded["split"] == "all")]
+shares = [
+    f"{row.productivity:.3f} [{row.low:.3f}, {row.high:.3f}] in {row.Index}"
+    for row in rows.drop("all").itertuples()
+]
+above, below = (others["low"] > 0.5).sum(), (others["high"] < 0.5).sum()
+finding(
+    f'"not" stands in one warrant alone in {rows.loc["all", "coverage"]:.0%} of the points. That warrant is right in '
+    f"{listed(shares)}; chance is 0.5. Of {len(others)} other cues, {above} speak for and {below} against "
+    "their warrant with the whole interval."
+)
 
 # %% [markdown]
 # ## Four rules of what counts as "not"
@@ -78,27 +107,33 @@ finding(sentences.strongest_cue(cues))
 # `any negation` counts all negating words as one cue. Beside them the values of the article (of ARCT).
 
 # %%
-rules = cues[cues["cue"] == "not"].merge(niven("cues"), on="split", suffixes=("", "_published"))
+rules = table[table["cue"] == "not"].merge(accuracy.niven("cues"), on="split", suffixes=("", "_published"))
 rules.drop(columns=["cue", "order"]).style.format(precision=3).hide()
 
 # %%
-is_planted = argument_source == "bundled"
+names = ["coverage", "productivity"]
+apart = sum((rules[name] - rules[f"{name}_published"]).abs() for name in names).groupby(rules["rule"]).max()
+covered = rows["low"].le(planted_productivity) & rows["high"].ge(planted_productivity)
 finding(
-    sentences.against_planted(cues, *planted)
-    if is_planted
-    else sentences.against_published(cues, niven("cues"))
+    f"The interval covers the planted productivity of {planted_productivity:g} in {covered.sum()} of {len(rows)} splits. "
+    "The values of the article are those of other arguments."
+    if argument_source == "bundled"
+    else f"Table 2 of the article does not follow from the released data unless a rule is less than 0.02 away: the "
+    f'nearest, "{apart.idxmin()}", is {apart.min():.2f} away in its worst split (coverage and productivity together).'
 )
 
 # %% [markdown]
 # ## Answers that need no model
 
 # %%
-baselines = baseline_table(all_splits(splits), resamples, seed)
+baselines = cues.baseline_table(arguments.all_splits(splits), resamples, seed)
 results.save_table(baselines, "niven_baselines")
 baselines.style.format(precision=3).hide()
 
 # %%
-finding(sentences.baselines_compared(baselines))
+right = baselines.pivot(index="split", columns="baseline", values="accuracy").drop("all")
+parts = [f"{row['not']:.3f} and {row['longer warrant']:.3f} in {split}" for split, row in right.iterrows()]
+finding(f'The warrant with "not", or the longer one, is right in this share of the points: {listed(parts)}.')
 
 # %% [markdown]
 # The longer warrant leaves out the points where both have as many words. A majority of the training points need not be one
@@ -112,18 +147,27 @@ finding(sentences.baselines_compared(baselines))
 # same debate where the two differ in negation alone, else a rule makes it.
 
 # %%
-made = adversarial_table(splits)
+made = negation.adversarial_table(splits)
 results.save_table(made, "niven_adversarial")
-doubled = {split: adversarial(arguments) for split, arguments in splits.items()}
-finding(sentences.negations_made(made, claim_sources(splits)))
+doubled = {split: negation.adversarial(points) for split, points in splits.items()}
+sources, claims = made.groupby("source", sort=False)["n"].sum(), negation.claim_sources(splits)
+parts = [
+    f"{source}, {counted(int(n), 'point')} ({counted(claims[source], 'claim')})"
+    for source, n in sources.items()
+    if n
+]
+finding(f"Where the negated claims come from: {listed(parts)}.")
 
 # %%
-pmi = pmi_table(
-    splits | {f"{split}, adversarial": arguments for split, arguments in doubled.items()}, minimum=10
-)
+copies = {f"{split}, adversarial": points for split, points in doubled.items()}
+pmi = cues.pmi_table(splits | copies, minimum=10)
 results.save_table(pmi, "niven_pmi")
-cancelled = cue_table(doubled, applicable_minimum, resamples, seed)
-finding(sentences.cues_cancelled(cancelled, pmi[pmi["set"].str.endswith("adversarial")]))
+cancelled = cues.cue_table(doubled, applicable_minimum, resamples, seed)["productivity"].dropna()
+left = pmi.loc[pmi["set"].str.endswith("adversarial"), "pmi"].abs().max()
+finding(
+    f"In the adversarial set the productivity of all {len(cancelled)} measured cues differs from 0.5 by at most "
+    f"{(cancelled - 0.5).abs().max():.3f}, and the PMI of every word from 0 by at most {left:.3f}."
+)
 
 # %% [markdown]
 # ## Words that speak for a warrant

@@ -92,7 +92,26 @@ class Stops(TrainerCallback):
                 self.tokenizer.save_pretrained(folder)
 
 
-class ChoiceTrainer(Trainer):
+class FittingTrainer(Trainer):
+    """If `fits` is set, measures the training examples after each epoch, and ends with the first that they fit.
+
+    `eval_kept` is the score on the training examples, for which an epoch is kept.
+    """
+
+    fits = 0.0
+
+    def evaluate(self, *arguments: Any, **options: Any) -> dict[str, float]:
+        """The dev scores, with `eval_kept` if `fits` is set."""
+        found = super().evaluate(*arguments, **options)
+        if not self.fits:
+            return found
+        train = super().evaluate(self.train_dataset, metric_key_prefix="train")
+        kept = train[f"train_{self.task.metrics[0]}"]
+        self.control.should_training_stop |= kept >= self.fits
+        return found | {"eval_kept": kept}
+
+
+class ChoiceTrainer(FittingTrainer):
     """Trains a classifier of one output to give the right one of several choices the largest logit."""
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
@@ -125,6 +144,7 @@ def finetune(
     device: str = "cpu",
     precision: str = "auto",
     callbacks: Sequence[TrainerCallback] = (),
+    fits: float = 0.0,
 ) -> dict[str, float]:
     """Fine-tunes an encoder, keeps the epoch with the best dev score in `folder`, returns that epoch's scores.
 
@@ -135,16 +155,17 @@ def finetune(
     and the recipe says which. The scores are those of the kept epoch in float32; because the dev set chooses the
     epoch, they are slightly optimistic. The checkpoint is written as safetensors when training has ended, or not at
     all. One that stands in `folder` and was made by the same recipe (weights, examples, options and versions) is not
-    made again. `callbacks` watch the training, as `Stops` does. Raises InputError for unlabelled examples, an unknown
-    precision and a head of another task.
+    made again. `callbacks` watch the training, as `Stops` does. With `fits`, training ends with the first
+    epoch whose score on the training examples is at least that; if there is none, the epoch with the best is kept.
+    Raises InputError for unlabelled examples, an unknown precision and a head of another task.
     """
     task, precision = task_named(task), training_precision(device, precision)
     chosen = [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision]
-    recipe = _recipe(name, task, train, dev, chosen)
+    recipe = _recipe(name, task, train, dev, chosen) | ({"fits": fits} if fits else {})
     made = record_of(folder)
     if made.get("recipe") == recipe:
         return made["scores"]
-    options = dict(zip(OPTIONS, chosen, strict=True))
+    options = dict(zip(OPTIONS, chosen, strict=True)) | {"fits": fits}
     set_seed(seed)
     tokenizer, model = load_tokenizer(name), load_classifier(name, task.outputs)
     encoded = [_encode(task, examples, tokenizer, max_tokens) for examples in (train, dev)]
@@ -175,6 +196,7 @@ def _trained(
         current(options["device"]),
     ):
         trainer = _trainer(model, tokenizer, task, _arguments(work, task, options), *encoded)
+        trainer.fits = options["fits"]
         for shown in (PrinterCallback, ProgressCallback, NotebookProgressCallback):
             trainer.remove_callback(shown)
         for callback in (Bar, *callbacks):
@@ -196,7 +218,7 @@ def _arguments(work: str, task: Task, options: Mapping[str, Any]) -> OneDevice:
         per_device_train_batch_size=options["batch_size"],
         learning_rate=options["learning_rate"],
         warmup_steps=options["warmup"],
-        metric_for_best_model=task.metrics[0],
+        metric_for_best_model="kept" if options["fits"] and options["epochs"] > 1 else task.metrics[0],
         seed=options["seed"],
         bf16=options["precision"] == "bfloat16",
         **strategy,
@@ -250,7 +272,7 @@ def _trainer(
         return measure(task, prediction.label_ids, decide(task, prediction.predictions))
 
     several = task.kind == CHOICE
-    return (ChoiceTrainer if several else Trainer)(
+    trainer = (ChoiceTrainer if several else FittingTrainer)(
         model,
         arguments,
         data_collator=(DataCollatorForMultipleChoice if several else DataCollatorWithPadding)(tokenizer),
@@ -258,6 +280,8 @@ def _trainer(
         eval_dataset=dev,
         compute_metrics=compute_metrics,
     )
+    trainer.task = task
+    return trainer
 
 
 def _encode(task: Task, examples: Sequence[Example], tokenizer, max_tokens: int) -> list[dict]:

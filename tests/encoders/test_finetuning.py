@@ -426,6 +426,21 @@ def test_multiple_choice_learns_what_one_word_decides(tmp_path: Path):
     assert logits.view(2, 2).argmax(dim=1).tolist() == [example.label for example in examples[:2]]
 
 
+def test_training_ends_with_the_epoch_that_fits(tmp_path: Path):
+    examples = arguments(24)
+    swapped = [replace(example, label=1 - example.label) for example in arguments(11)]
+    recipe = ("tiny", WARRANTS, examples, swapped)
+    assert finetune(*recipe, tmp_path / "dev", 6, 8, 1e-4) == {"accuracy": 1.0}
+    assert evaluate(tmp_path / "dev", WARRANTS, examples)["accuracy"] < 0.9
+    assert finetune(*recipe, tmp_path / "fitted", 6, 8, 1e-4, fits=0.9) == {"accuracy": 0.0}
+    assert evaluate(tmp_path / "fitted", WARRANTS, examples)["accuracy"] >= 0.9
+    finetune(*recipe, tmp_path / "soon", 6, 8, 1e-4, fits=0.01)
+    assert training_history(tmp_path / "soon")["epoch"].max() < 6
+    finetune(*recipe, tmp_path / "never", 6, 8, 1e-4, fits=1.1)
+    assert training_history(tmp_path / "never")["epoch"].max() == 6
+    assert evaluate(tmp_path / "never", WARRANTS, examples) == {"accuracy": 1.0}
+
+
 def test_choices_of_different_number_or_of_another_kind_of_task(tmp_path: Path):
     odd = Example("odd", "a", label=0, choices=("b", "c", "d"))
     with pytest.raises(InputError, match="^odd has 3 choices: give all examples the same number"):

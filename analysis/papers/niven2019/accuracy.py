@@ -1,6 +1,7 @@
-"""Accuracy of runs, with intervals over seeds and points together, and next to the article's values."""
+"""Accuracy of runs, their reliance on "not", intervals over seeds and points together, and the article's values."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,11 +9,19 @@ import xarray as xr
 from jaxtyping import Float, Int, Num
 from scipy import stats
 
+from analysis.errors import InputError
+from analysis.papers.niven2019.arguments import DOUBLED, KEYS, ORIGINAL, Argument
+from analysis.papers.niven2019.cues import follows_cue
 from analysis.papers.niven2019.negation import ADVERSARIAL
-from analysis.papers.niven2019.published import DOUBLED, KEYS, ORIGINAL
 from analysis.statistics.significance import adjust
 
+TABLES = ("cues", "results", "reliance")
 ALL = "all"
+RIGHT, WRONG, ABSENT = "right", "wrong", "absent"
+SIGNS = {RIGHT: 1, WRONG: -1, ABSENT: 0}
+FOLLOWS = "follows"
+CUE_HEADS = "cue heads"  # the name of the intervention that switches them off
+Draws = Float[np.ndarray, " draw"]
 # What a run is tested on, with the half of the test set.
 TESTS = {
     (ORIGINAL, ALL): (ORIGINAL,),
@@ -23,24 +32,49 @@ TESTS = {
 LEARNT = 0.8  # the train accuracy below which a run is degenerate (Niven 2019)
 CHANCE = 0.5
 RUN = [*KEYS, "seed"]
-ACCURACY = [*KEYS, "tested_on", "half", "seed", "accuracy", "train_accuracy", "degenerate"]
+ACCURACY = [*KEYS, "tested_on", "half", "seed", "accuracy", "train_accuracy", "degenerate", "fitted"]
+
+
+def niven(table: str) -> pd.DataFrame:
+    """A table of Niven 2019: `cues` (Table 2), `results` (Tables 1, 3, 4) or `reliance` (from the released
+    predictions); all values are proportions. Raises InputError for another table."""
+    if table not in TABLES:
+        raise InputError(f"Niven 2019 has no table {table!r} here; use one of {', '.join(TABLES)}")
+    return pd.read_csv(Path(__file__).with_name(f"published_{table}.csv"))
 
 
 def correct(answers: xr.Dataset) -> xr.DataArray:
     """Whether each run is right (run, point); equal logits for both warrants count half."""
-    logits = answers["logits"]
-    right = logits.isel(warrant=0).where(answers["label"] == 0, logits.isel(warrant=1))
-    wrong = logits.isel(warrant=1).where(answers["label"] == 0, logits.isel(warrant=0))
-    return (right > wrong) + 0.5 * (right == wrong)
+    right = rightness(answers["logits"].transpose("run", "point", "warrant").values, answers["label"].values)
+    return answers["logits"].isel(warrant=0, drop=True).copy(data=right)
+
+
+def rightness(
+    logits: Float[np.ndarray, "run point warrant"], labels: Int[np.ndarray, " point"]
+) -> Float[np.ndarray, "run point"]:
+    """1 where the right warrant has the larger logit, 0 where the other has, 0.5 where both are equal."""
+    lead = (logits[..., 1] - logits[..., 0]) * np.where(labels == 1, 1, -1)
+    return (1 + np.sign(lead)) / 2
+
+
+def evidence(answers: xr.Dataset) -> xr.Dataset:
+    """The runs that claims are judged on: those that fit, of which a model, set-up and training set has at least two.
+
+    A run that has not learnt its training set says nothing of what a model learns from it.
+    """
+    fitted = answers.isel(run=answers["fitted"].values)
+    keys = pd.DataFrame({name: fitted[name].values for name in KEYS})
+    return fitted.isel(run=(keys.groupby(KEYS)[KEYS[0]].transform("size") > 1).to_numpy(bool))
 
 
 def accuracy_table(answers: xr.Dataset) -> pd.DataFrame:
     """Accuracy of every run on every test set: the columns of ACCURACY, proportions.
 
-    `half` is "all" for the whole test set. A run is degenerate if its train accuracy is below LEARNT.
+    `half` is "all" for the whole test set. A run is degenerate if its train accuracy is below LEARNT (Niven 2019), and
+    fitted as `runs.collect` says.
     """
     right = correct(answers)
-    runs = pd.DataFrame({name: answers[name].values for name in RUN})
+    runs = pd.DataFrame({name: answers[name].values for name in (*RUN, "fitted")})
     learnt = answers["train_accuracy"].values
     parts = []
     for (tested_on, half), halves in TESTS.items():
@@ -91,7 +125,8 @@ def summary_table(answers: xr.Dataset, resamples: int = 999, seed: int = 0) -> p
     """Each model and set-up over its runs: model, setup, trained_on, tested_on, half, runs, mean, sd, median, max.
 
     low and high are the interval over seeds and points. above_chance counts the runs above one half by the exact
-    binomial test (5 %, Holm over the runs). degenerate counts runs; non_degenerate is the mean of the others.
+    binomial test (5 %, Holm over the runs). degenerate counts runs; non_degenerate is the mean of the others; fitted
+    counts runs, and fitted_mean is their mean.
     """
     table, right = accuracy_table(answers), correct(answers)
     rows = []
@@ -99,12 +134,12 @@ def summary_table(answers: xr.Dataset, resamples: int = 999, seed: int = 0) -> p
         chosen = _runs(answers, *keys), np.isin(answers["half"].values, TESTS[tested_on, half])
         values = right.values[np.ix_(*chosen)]
         low, high = limits(drawn_means(values, pairs_of(answers)[chosen[1]], resamples, seed))
-        accuracy, learnt = part["accuracy"], part.loc[~part["degenerate"], "accuracy"]
+        accuracy, fitted = part["accuracy"], part["fitted"]
         rows.append([*keys, tested_on, half, len(part), accuracy.mean(), low, high, accuracy.std(),
                      accuracy.median(), accuracy.max(), _above_chance(values), int(part["degenerate"].sum()),
-                     learnt.mean()])  # fmt: skip
+                     accuracy[~part["degenerate"]].mean(), int(fitted.sum()), accuracy[fitted].mean()])  # fmt: skip
     columns = [*KEYS, "tested_on", "half", "runs", "mean", "low", "high", "sd", "median", "max", "above_chance",
-               "degenerate", "non_degenerate"]  # fmt: skip
+               "degenerate", "non_degenerate", "fitted", "fitted_mean"]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -136,14 +171,13 @@ def difference_draws(
 ) -> Float[np.ndarray, " draw"]:
     """Accuracy of one set-up minus another on the original test points: the sample's difference, then draws.
 
-    Runs are paired by seed, points by id; NaN if a set-up has no run.
+    Both are drawn at the same points, and at the same places in their list of runs. NaN if a set-up has no run.
     """
     one, other = (of_runs(answers, model, setup) for setup in (first, second))
-    seeds = sorted({*one["seed"].values} & {*other["seed"].values})
-    if not seeds:
+    if not (one.sizes["seed"] and other.sizes["seed"]):
         return np.full(1 + resamples, np.nan)
-    difference = one.sel(seed=seeds).values - other.sel(seed=seeds).values
-    return drawn_means(difference, one["point"].values, resamples, seed)
+    drawn = [drawn_means(right.values, one["point"].values, resamples, seed) for right in (one, other)]
+    return drawn[0] - drawn[1]
 
 
 def difference_table(answers: xr.Dataset, resamples: int = 999, seed: int = 0) -> pd.DataFrame:
@@ -171,3 +205,72 @@ def beside_published(summary: pd.DataFrame, published: pd.DataFrame) -> pd.DataF
     merged = known.merge(ours[[*KEYS, *values]], on=KEYS, how="outer", sort=False)
     order = [*KEYS, *(f"published_{name}" for name in values), *values]
     return merged.sort_values(["trained_on", "model", "setup"], ascending=[False, True, True])[order]
+
+
+def following(
+    right: Float[np.ndarray, "seed point"], signs: Int[np.ndarray, " point"]
+) -> Float[np.ndarray, "seed applicable"]:
+    """Whether a run chooses the warrant with the cue, at the points where the cue applies."""
+    applies = signs != 0
+    return np.where(signs[applies] > 0, right[:, applies], 1 - right[:, applies])
+
+
+def reliance_draws(
+    answers: xr.Dataset, model: str, setup: str, test: Sequence[Argument], resamples: int = 999, seed: int = 0
+) -> dict[str, Float[np.ndarray, " draw"]]:
+    """Share that follows the cue, and accuracy where it is right, wrong and absent: the sample's value, then draws.
+
+    The runs are those trained on the original arguments; `test` is the original test split. Empty without runs.
+    """
+    right, signs = of_runs(answers, model, setup), follows_cue(test)
+    if not right.sizes["seed"]:
+        return {}
+    values = right.sel(point=[each.id for each in test]).values
+    names = np.array([each.id for each in test])
+    kinds = {FOLLOWS: (following(values, signs), signs != 0)}
+    kinds |= {kind: (values[:, signs == sign], signs == sign) for kind, sign in SIGNS.items()}
+    return {
+        kind: drawn_means(part, names[chosen], resamples, seed)
+        for kind, (part, chosen) in kinds.items()
+        if chosen.any()
+    }
+
+
+def reliance_table(
+    answers: xr.Dataset, test: Sequence[Argument], resamples: int = 999, seed: int = 0
+) -> pd.DataFrame:
+    """Reliance on "not": model, setup, which, runs, then follows, right, wrong and absent with their intervals.
+
+    `which` is "all" runs, or those that "fitted". always_right: among the points that every run has right and to
+    which the cue applies, the share where the cue is right; always_n counts these points. Source: Niven 2019,
+    conclusion.
+    """
+    rows, signs = [], follows_cue(test)
+    trained = answers.isel(run=answers["trained_on"].values == ORIGINAL)
+    for which, chosen in (
+        ("all", trained),
+        ("fitted", trained.isel(run=trained["fitted"].values)),
+    ):
+        pairs = dict.fromkeys(
+            zip(chosen["model"].values.tolist(), chosen["setup"].values.tolist(), strict=True)
+        )
+        for model, setup in pairs:
+            draws = reliance_draws(chosen, model, setup, test, resamples, seed)
+            row = {
+                "model": model,
+                "setup": setup,
+                "which": which,
+                "runs": of_runs(chosen, model, setup).sizes["seed"],
+            }
+            for kind, values in draws.items():
+                row |= dict(
+                    zip((kind, f"{kind}_low", f"{kind}_high"), (values[0], *limits(values)), strict=True)
+                )
+            right = of_runs(chosen, model, setup).sel(point=[each.id for each in test]).values
+            always = (right == 1).all(axis=0) & (signs != 0)
+            row |= {
+                "always_n": int(always.sum()),
+                "always_right": float((signs[always] > 0).mean()) if always.any() else np.nan,
+            }
+            rows.append(row)
+    return pd.DataFrame(rows)

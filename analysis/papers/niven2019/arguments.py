@@ -44,6 +44,9 @@ SETUPS: Mapping[str, tuple[str, ...]] = {
     "RW": ("reason",),
     "CW": ("claim",),
 }
+BAG, BILSTM, ENCODER = "bag of vectors", "BiLSTM", "encoder"  # models
+ORIGINAL, DOUBLED = "original", "adversarial"  # training sets, and the halves of the adversarial set
+KEYS = ["model", "setup", "trained_on"]
 TASK = Task("arct", metrics=("accuracy",), kind=CHOICE)
 
 

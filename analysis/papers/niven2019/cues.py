@@ -62,7 +62,7 @@ def cue_table(
     productivity (the share of these in which it is the right one), coverage (their share of all points); low and high,
     the 95 % percentile interval of the productivity over resampled points. Rule "expanded" has "not" and all cues that
     apply to at least `minimum` points of all splits together; the other rules have "not" alone. Source: Niven 2019,
-    section 3.
+    section 4.
     """
     pooled = [argument for arguments in splits.values() for argument in arguments]
     parts = []

@@ -17,9 +17,9 @@ from analysis.encoders.interventions import predict as predicted
 from analysis.encoders.layout import Layout, WordPairs
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
+from analysis.papers.niven2019.accuracy import CUE_HEADS, SIGNS
 from analysis.papers.niven2019.arguments import Argument, as_examples
 from analysis.papers.niven2019.cues import NOT, follows_cue
-from analysis.papers.niven2019.reliance import CUE_HEADS, SIGNS
 from analysis.papers.niven2019.runs import Run
 from analysis.scores.extraction import extract_states
 from analysis.scores.forms import Columns
@@ -30,6 +30,20 @@ from analysis.statistics.significance import role_table
 
 CUE = "cue"
 BEFORE = "pretrained"
+OFF = [
+    "setup",
+    "seed",
+    "heads",
+    "points",
+    "intervention",
+    "n",
+    "baseline",
+    "change",
+    "low",
+    "high",
+    "p",
+    "p_random",
+]
 ALL_POINTS = "all"
 SCORED = ["setup", "seed", "layer", "head", "n", "pretrained", "finetuned", "difference", "low", "high", "p", "p_by",
           "assigned_before", "assigned_after", "change"]  # fmt: skip
@@ -163,8 +177,7 @@ def off_table(
         parts.append(
             found.assign(points=points, n=int(chosen.sum()), p_random=np.where(is_own, rank, np.nan))
         )
-    order = ["points", "intervention", "n", "baseline", "change", "low", "high", "p", "p_random"]
-    return pd.concat(parts, ignore_index=True)[order]
+    return pd.concat(parts, ignore_index=True)[OFF[3:]]
 
 
 def _kinds(signs: Int[np.ndarray, " point"]) -> dict[str, Bool[np.ndarray, " point"]]:
@@ -203,20 +216,35 @@ def off_by_setup(
     count: int,
     controls: int = 19,
     cache: Path | None = None,
-    resamples: int = 999,
     seed: int = 0,
     max_tokens: int = 80,
-) -> pd.DataFrame:
-    """The off tables of all fine-tuned encoders, with columns setup, seed and heads (layer-head); in each encoder, the
-    `count` heads that attend to the cue most are off."""
-    parts = []
+) -> dict[tuple[str, int], xr.DataArray]:
+    """The logits of `switched_off` of all fine-tuned encoders, by set-up and seed, with the names of the heads as the
+    attribute `heads`; in each encoder, the `count` heads that attend to the cue most are off."""
+    found = {}
     for run, encoder in states.items():
         heads = strongest(table, run.setup, run.seed, count)
         logits = switched_off(
             encoder, arguments, run.setup, heads, controls, seed, max_tokens, cache=cache, progress=False
         )
         names = " ".join(head_name(*head) for head in heads)
-        off = off_table(logits, arguments, resamples, seed)
-        parts.append(off.assign(setup=run.setup, seed=run.seed, heads=names))
-    found = pd.concat(parts, ignore_index=True)
-    return found[["setup", "seed", "heads", *found.columns.drop(["setup", "seed", "heads"])]]
+        found[run.setup, run.seed] = logits.assign_attrs(heads=names)
+    return found
+
+
+def off_tables(
+    logits: Mapping[tuple[str, int], xr.DataArray],
+    arguments: Sequence[Argument],
+    resamples: int = 999,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """The off tables of the logits of `off_by_setup`, with columns setup, seed and heads (layer-head).
+
+    Without any logits, a table of one row without values, so that it can be saved.
+    """
+    parts = [
+        off_table(each, arguments, resamples, seed).assign(setup=setup, seed=run, heads=each.attrs["heads"])
+        for (setup, run), each in logits.items()
+    ]
+    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=OFF)
+    return found[OFF]

@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 DEBATE, RULE, MEND, GOLD, UNCHANGED = SOURCES = ("debate", "rule", "mend", "gold", "unchanged")
 ADVERSARIAL = "-adversarial"
 AUXILIARIES = frozenset(
-    "am is are was were has had can could will would shall should must may might do does did".split()
+    "am is are was were can could will would shall should must may might do does did".split()
 )
 # Base forms of verbs of opinion and effect, for claims without an auxiliary.
 VERBS = (
@@ -32,7 +32,20 @@ VERBS = (
 NEGATED = re.compile(
     r"\b(?:(?P<contracted>\w+?)n['’]t|(?P<can>can)not|(?:(?P<apart>\w+) )?not)\b", re.IGNORECASE
 )
-PERFECT = re.compile(r"have (?=\w+(ed|en)\b)", re.IGNORECASE)  # "have" as an auxiliary
+# Participles that do not end in -ed, and those in -eed; other words in -eed are nouns (need, speed).
+PARTICIPLES = (
+    "agreed become been begun bought bred broken brought built caught chosen come cost cut dealt done driven eaten "
+    "fallen fed felt forgotten fought found freed given gone got gotten grown guaranteed had heard held hidden hurt "
+    "kept known laid led left lent let lost made meant met paid proven put read risen run said seen sent set shown "
+    "shut sold spent spoken spread stolen stood stuck taken taught thought thrown told understood won worn written"
+).split()  # fmt: skip
+NOUNS = "hundred kindred sacred naked wicked".split()  # words in -ed that are no participles
+# "have", "has" or "had" as an auxiliary: a participle follows, or an adverb and a participle.
+PERFECT = re.compile(
+    rf"ha(?:ve|s|d) (?:(?:already|always|ever|just|long|never|now|often|once|\w+ly) )?"
+    rf"(?!(?:{'|'.join(NOUNS)})\b)(?:{'|'.join(PARTICIPLES)}|\w*[aeiouy]\w*(?<!e)ed)\b",
+    re.IGNORECASE,
+)
 IRREGULAR = {"ca": "can", "wo": "will", "sha": "shall"}
 SUPPORT = {"do": "plural", "does": "singular"}
 
@@ -61,8 +74,8 @@ def mends() -> Mapping[str, Sequence[Sequence[str]]]:
 
 @cache
 def _bases() -> Mapping[str, str]:
-    """The base form of each present-tense form of the verbs."""
-    return {form: verb for verb in VERBS for form in (verb, present(verb, "singular"))}
+    """The base form of each present-tense form of the verbs, and of "had"."""
+    return {form: verb for verb in VERBS for form in (verb, present(verb, "singular"))} | {"had": "have"}
 
 
 def by_mend(claim: str) -> str | None:
@@ -92,7 +105,7 @@ def by_rule(claim: str) -> str | None:
     for word in words[1:]:
         form = word[0].rstrip(".")
         if base := _bases().get(form.lower()):
-            support = "do" if form.lower() == base else "does"
+            support = {base: "do", "had": "did"}.get(form.lower(), "does")
             return f"{claim[: word.start()]}{support} not {base}{claim[word.start() + len(form) :]}"
     return None
 
@@ -160,7 +173,7 @@ def adversarial(arguments: Sequence[Argument]) -> list[Argument]:
     """The arguments, then a copy of each with the claim negated and the label reversed, `<id>-adversarial`.
 
     Reason and warrants stay the same, so that no cue in them predicts the label. Raises InputError as `negations` does,
-    and for a claim that negation does not change. Source: Niven 2019, section 4; departure: training data are negated
+    and for a claim that negation does not change. Source: Niven 2019, section 6; departure: training data are negated
     in the same way as test data.
     """
     found = negations(arguments)

@@ -15,9 +15,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from analysis.encoders.models import Encoder
 from analysis.papers.clark2019.vectors import word_vectors
-from analysis.papers.niven2019.arguments import SETUPS, Argument
+from analysis.papers.niven2019.arguments import BAG, BILSTM, SETUPS, Argument
 from analysis.papers.niven2019.cues import expanded
-from analysis.papers.niven2019.published import BAG, BILSTM
 
 DIMENSION = 300  # of the word vectors
 PADDING = 0
@@ -108,8 +107,8 @@ def points(arguments: Sequence[Argument], setup: str, words: dict[str, int], joi
 class PooledWords(nn.Module):
     """One number for each warrant: a linear function of the maxima over the words of each text.
 
-    Words are vectors, trained with the rest, or outputs of a BiLSTM that all texts share. Source: Niven 2019, section 2
-    and released code.
+    Words are vectors, trained with the rest, or outputs of a BiLSTM that all texts share. Source: Niven 2019, released
+    code.
     """
 
     def __init__(self, vectors: Float32[np.ndarray, "word dimension"], texts: int, made: Recipe):
@@ -141,8 +140,14 @@ class PooledWords(nn.Module):
         return read.masked_fill(~inside[..., None], -torch.inf).amax(1).unflatten(0, words.shape[:2])
 
 
-def fit(train: Points, dev: Points, vectors: np.ndarray, made: Recipe, seed: int) -> PooledWords:
-    """A small model trained by Adam, with the weights of the epoch with the best dev accuracy."""
+def fit(
+    train: Points, dev: Points, vectors: np.ndarray, made: Recipe, seed: int, fits: float = 0.0
+) -> PooledWords:
+    """A small model trained by Adam, with the weights of the epoch with the best dev accuracy.
+
+    With `fits`, training ends with the first epoch whose accuracy on the training points is at least that; if there is
+    none, the epoch with the best is kept.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = PooledWords(vectors, train.shared.shape[1], made)
@@ -155,9 +160,12 @@ def fit(train: Points, dev: Points, vectors: np.ndarray, made: Recipe, seed: int
                 optimiser.zero_grad()
                 cross_entropy(model(shared, warrants), labels).backward()
                 optimiser.step()
-            accuracy = float((answers(model, dev).argmax(1) == dev.labels.numpy()).mean())
+            measured = train if fits else dev
+            accuracy = float((answers(model, measured).argmax(1) == measured.labels.numpy()).mean())
             if accuracy > best:
                 best, kept = accuracy, {name: value.clone() for name, value in model.state_dict().items()}
+            if fits and accuracy >= fits:
+                break
     model.load_state_dict(kept)
     return model.eval()
 

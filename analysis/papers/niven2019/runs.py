@@ -2,36 +2,36 @@
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-import transformers
 import xarray as xr
 from jaxtyping import Float32
 from tqdm import tqdm
 
-from analysis.encoders.finetuning import finetune
-from analysis.encoders.interventions import NONE, predict
-from analysis.encoders.models import Encoder, load_encoder, weights_digest
 from analysis.errors import InputError
 from analysis.files import replacing
-from analysis.papers.niven2019.arguments import SETUPS, TASK, Argument, as_examples
+from analysis.papers.niven2019.accuracy import RUN
+from analysis.papers.niven2019.arguments import (
+    DOUBLED,
+    ENCODER,
+    ORIGINAL,
+    SETUPS,
+    Argument,
+)
 from analysis.papers.niven2019.negation import ADVERSARIAL, adversarial
-from analysis.papers.niven2019.networks import Vocabulary, answers, fit, points, recipe
-from analysis.papers.niven2019.published import BAG, DOUBLED, ORIGINAL
+from analysis.statistics.leads import floor, margin
 
 PROBED = (
     "full",
     "CW",
 )  # set-ups that see the claim: only these can tell the halves of the adversarial set apart
-KEPT = ("full", "W")  # set-ups whose fine-tuned encoders are kept, to look at their heads
-WARRANTS = ("warrant0", "warrant1")
+REDRAWN = 100  # what is added to the seed of a run that is drawn again
+MEASURED = ("logits", "train_accuracy", "dev_accuracy", "weights")
 Logits = Float32[np.ndarray, "point warrant"]
 
 
@@ -48,6 +48,15 @@ class Run:
     def name(self) -> str:
         """The name of the run in files."""
         return f"{self.model.replace(' ', '_')}-{self.setup}-{self.trained_on}-{self.seed}"
+
+    @property
+    def can_fit(self) -> bool:
+        """Whether the model can tell the training points apart.
+
+        In the adversarial set every warrant is right as often as wrong: a model must see the claim, and must not score
+        claim and warrant by a sum, as the small models do.
+        """
+        return self.trained_on == ORIGINAL or (self.model == ENCODER and self.setup in PROBED)
 
 
 def plan(
@@ -100,28 +109,46 @@ class Trained(NamedTuple):
 
 
 def collect(
-    runs: Sequence[Run], sets: Sets, folder: Path, train: "Trainer", progress: bool = True
+    runs: Sequence[Run],
+    sets: Sets,
+    folder: Path,
+    train: "Trainer",
+    fits: float = 0.0,
+    spare: int = 0,
+    progress: bool = True,
 ) -> xr.Dataset | None:
-    """The answers of every run on the test set: `logits` (run, point, warrant), and of each run its `train_accuracy`
-    and the digest of its `weights`.
+    """The answers of every run on the test set: `logits` (run, point, warrant), and of each run its `train_accuracy`,
+    `dev_accuracy`, whether it has `fitted`, and the digest of its `weights`.
 
-    When a run ends, its answers are saved to a file of `folder` that is named after its recipe; a killed series resumes
-    with the next run. Coordinates: model, setup, trained_on, seed of a run; half (original or adversarial) and label of
-    a point. None without runs.
+    A run is `fitted` if its train accuracy is at least `fits` and above that of the constant answer by more than its
+    margin (`leads.margin`). One that is not, but could be, is drawn again with its seed plus 100, 200 and so on, until
+    one is or `spare` runs of its set-up have been drawn; all are given. When a run ends, its answers are saved to a
+    file of `folder` that is named after its recipe; a killed series resumes with the next run. Coordinates: model,
+    setup, trained_on and seed of a run; half (original or adversarial) and label of a point. None without runs.
     """
     if not runs:
         return None
     bar = tqdm(runs, desc=f"training {runs[0].model}", unit="run", disable=not progress)
-    found = []
+    found: dict[Run, xr.Dataset] = {}
+    left = {(run.setup, run.trained_on): spare for run in runs}
     for run in bar:
         bar.set_postfix_str(f"{run.setup}, {run.trained_on}, seed {run.seed}")
-        path = train.place(run, sets, folder)
-        found.append(_kept(path.with_suffix(".nc"), partial(_made, run, sets, train, path)))
-    runs_of = {
-        name: ("run", [getattr(run, name) for run in runs])
-        for name in ("model", "setup", "trained_on", "seed")
-    }
-    return xr.concat(found, "run").assign_coords(runs_of)
+        found[run] = answered(run, sets, folder, train, fits)
+        while run.can_fit and not found[run]["fitted"] and left[run.setup, run.trained_on]:
+            left[run.setup, run.trained_on] -= 1
+            run = replace(run, seed=run.seed + REDRAWN)
+            found[run] = answered(run, sets, folder, train, fits)
+    runs_of = {name: ("run", [getattr(run, name) for run in found]) for name in RUN}
+    return xr.concat([*found.values()], "run").assign_coords(runs_of)
+
+
+def answered(run: Run, sets: Sets, folder: Path, train: "Trainer", fits: float) -> xr.Dataset:
+    """The answers of a run, from its file if there is one, and whether it has fitted its training set."""
+    path = train.place(run, sets, folder)
+    made = _kept(path.with_suffix(".nc"), partial(_made, run, sets, train, path))
+    labels = np.array([each.label for each in sets.trained_on(run)["train"]])
+    lead = made["train_accuracy"] - floor("accuracy", labels)
+    return made.assign(fitted=(made["train_accuracy"] >= fits) & (lead > margin(len(labels))))
 
 
 def joined(parts: Sequence[xr.Dataset | None]) -> xr.Dataset:
@@ -157,13 +184,17 @@ class Trainer:
 def _made(run: Run, sets: Sets, train: Trainer, path: Path) -> xr.Dataset:
     """Trains a run and collects its answers; a repeated input is computed once."""
     answer, weights = train.make(run, sets, path)
-    learnt = sets.trained_on(run)["train"]
-    right = _asked(answer, learnt, run.setup).argmax(1) == [each.label for each in learnt]
+    right = {
+        split: _asked(answer, known, run.setup).argmax(1) == [each.label for each in known]
+        for split, known in sets.trained_on(run).items()
+        if split != "test"
+    }
     halves = [DOUBLED if each.id.endswith(ADVERSARIAL) else ORIGINAL for each in sets.test]
     return xr.Dataset(
         {
             "logits": (("point", "warrant"), _asked(answer, sets.test, run.setup)),
-            "train_accuracy": float(right.mean()),
+            "train_accuracy": float(right["train"].mean()),
+            "dev_accuracy": float(right["dev"].mean()),
             "weights": weights,
         },
         {
@@ -185,86 +216,9 @@ def _asked(answer: Answer, arguments: Sequence[Argument], setup: str) -> Logits:
 
 def _kept(path: Path, make: Callable[[], xr.Dataset]) -> xr.Dataset:
     try:
-        return xr.load_dataset(path, engine="h5netcdf")[["logits", "train_accuracy", "weights"]]
-    except (OSError, ValueError, KeyError):  # missing, damaged, or of a time when weights were not kept
+        return xr.load_dataset(path, engine="h5netcdf")[[*MEASURED]]
+    except (OSError, ValueError, KeyError):  # missing, damaged, or of a time when less was measured
         made = make()
     with replacing(path) as temporary:
         temporary.write_bytes(made.to_netcdf(engine="h5netcdf"))
     return made
-
-
-def small_trainer(words: Vocabulary, epochs: int, hidden: int | None = None) -> Trainer:
-    """Trains bags of vectors and BiLSTMs on word vectors."""
-    about = {
-        "words": hashlib.sha256(json.dumps([*words.words]).encode() + words.vectors.tobytes()).hexdigest(),
-        "epochs": epochs,
-        "hidden": hidden,
-        "versions": torch.__version__,
-    }
-
-    def make(run: Run, sets: Sets, folder: Path) -> Trained:
-        def read(arguments: Sequence[Argument]):
-            return points(arguments, run.setup, words.words, joined=run.model == BAG)
-
-        made = recipe(run.model, run.setup, run.trained_on, epochs, hidden)
-        splits = sets.trained_on(run)
-        model = fit(read(splits["train"]), read(splits["dev"]), words.vectors, made, run.seed)
-        return Trained(lambda arguments: answers(model, read(arguments)), weights_digest(model))
-
-    return Trainer(make, about)
-
-
-def encoder_trainer(
-    name: str,
-    epochs: Mapping[str, int],
-    batch_size: int,
-    learning_rate: float,
-    max_tokens: int = 80,
-    device: str = "cpu",
-    precision: str = "float32",
-) -> Trainer:
-    """Fine-tunes an encoder with a multiple-choice head; `epochs` depends on the training set.
-
-    Checkpoints of the set-ups in KEPT that are trained on the original arguments are kept; the others are deleted after
-    they have answered.
-    """
-    options = {"batch_size": batch_size, "learning_rate": learning_rate, "max_tokens": max_tokens}
-    versions = [torch.__version__, transformers.__version__]
-    about = {**options, "weights": load_encoder(name).digest, "epochs": dict(epochs), "versions": versions,
-             "device": device, "precision": precision}  # fmt: skip
-
-    def make(run: Run, sets: Sets, folder: Path) -> Trained:
-        splits = sets.trained_on(run)
-        train, dev = (as_examples(splits[split], run.setup) for split in ("train", "dev"))
-        finetune(
-            name, TASK, train, dev, folder, epochs[run.trained_on], seed=run.seed, device=device,
-            precision=precision, **options,
-        )  # fmt: skip
-        encoder = load_encoder(folder, device, task=TASK)
-        if run.setup not in KEPT or run.trained_on != ORIGINAL:
-            shutil.rmtree(folder)
-
-        def answer(arguments: Sequence[Argument]) -> Logits:
-            examples = as_examples(arguments, run.setup)
-            return (
-                predict(encoder, examples, [], max_tokens=max_tokens, progress=False)
-                .sel(intervention=NONE)
-                .values
-            )
-
-        return Trained(answer, encoder.digest)
-
-    return Trainer(make, about)
-
-
-def finetuned_states(
-    sets: Sets, folder: Path, train: Trainer, runs: Sequence[Run], device: str = "cpu"
-) -> dict[Run, Encoder]:
-    """The fine-tuned encoders of the runs whose checkpoints are kept (see KEPT); a lost one is trained again."""
-    found = {}
-    for run in (run for run in runs if run.trained_on == ORIGINAL and run.setup in KEPT):
-        place = train.place(run, sets, folder)
-        if not place.is_dir():
-            train.make(run, sets, place)
-        found[run] = load_encoder(place, device, task=TASK)
-    return found

@@ -1,30 +1,27 @@
 """Accuracy, reliance and the claims, against counts by hand on made-up answers."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 
-from analysis.papers.niven2019 import CLAIMS
 from analysis.papers.niven2019.accuracy import (
     accuracy_table,
     beside_published,
     difference_draws,
     difference_table,
     drawn_means,
+    evidence,
     limits,
+    niven,
+    reliance_table,
+    rightness,
     summary_table,
 )
 from analysis.papers.niven2019.arguments import Argument, load_arguments
-from analysis.papers.niven2019.cues import cue_table, follows_cue
-from analysis.papers.niven2019.findings import Answers
+from analysis.papers.niven2019.cues import follows_cue
 from analysis.papers.niven2019.negation import adversarial
-from analysis.papers.niven2019.published import niven
-from analysis.papers.niven2019.reliance import reliance_table
-from analysis.statistics.verdicts import claim_table
 
 TEST = load_arguments("bundled", "test", 40, 0, 0.75, 0.5)
-DEV = load_arguments("bundled", "dev", 60, 0, 0.9, 0.5)
 DOUBLED = adversarial(TEST)
 
 
@@ -36,6 +33,7 @@ def made(runs: list[tuple[str, str, str, int, np.ndarray]], learnt: float = 0.9)
         {
             "logits": (("run", "point", "warrant"), logits),
             "train_accuracy": ("run", np.full(len(runs), learnt)),
+            "fitted": ("run", np.full(len(runs), learnt >= 0.9)),
         },
         {
             **{name: ("run", [run[place] for run in runs]) for place, name in enumerate(names)},
@@ -90,6 +88,30 @@ def test_equal_logits_count_half():
     assert (accuracy_table(answers)["accuracy"] == 0.5).all()
 
 
+def test_rightness():
+    logits = np.array([[[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [0.0, 3.0]]])
+    np.testing.assert_array_equal(rightness(logits, np.array([1, 1, 0, 0])), [[1, 0, 0.5, 0]])
+
+
+def test_evidence_is_two_runs_that_fit():
+    answers = made(
+        [("encoder", setup, "original", seed, RIGHT) for setup in ("full", "W") for seed in (0, 1, 2)]
+    )
+    answers["fitted"][:2] = False
+    kept = evidence(answers)
+    assert kept["setup"].values.tolist() == ["W"] * 3
+    answers["fitted"][:] = False
+    assert evidence(answers).sizes["run"] == 0
+
+
+def test_summary_counts_runs_that_fit():
+    answers = made([("encoder", "W", "original", 0, RIGHT), ("encoder", "W", "original", 1, FOLLOWER)])
+    answers["fitted"][1] = False
+    row = summary_table(answers, 99).iloc[0]
+    assert (row["runs"], row["fitted"], row["fitted_mean"]) == (2, 1, 1)
+    assert row["mean"] < 1
+
+
 def test_draws_of_seeds_and_points():
     values = np.random.default_rng(1).random((4, 60))
     draws = drawn_means(values, np.arange(60), 4000, 0)
@@ -123,6 +145,8 @@ def test_differences_are_paired():
     assert draws[0] == pytest.approx(table["encoder", "full"] - table["encoder", "W"])
     assert (difference_draws(ANSWERS, "encoder", "W", "W", 99) == 0).all()
     assert np.isnan(difference_draws(ANSWERS, "encoder", "full", "RW", 99)).all()
+    fewer = difference_draws(ANSWERS.isel(run=[0, 2, 3]), "encoder", "full", "W", 99)
+    assert fewer[0] == pytest.approx(1 - table["encoder", "W"])
     assert difference_table(ANSWERS, 99)[["model", "first", "second", "runs"]].to_numpy().tolist() == [
         ["encoder", "full", "W", 2]
     ]
@@ -137,38 +161,6 @@ def test_reliance_of_a_follower_and_of_one_who_knows():
     full = table.loc[("encoder", "full", "all")]
     assert (full["follows"], full["right"], full["wrong"]) == pytest.approx(((0.75 + 1) / 2, 1, 0.5))
     assert (full["always_n"], full["always_right"]) == (15, 1)
-
-
-def test_claims_on_made_up_answers():
-    evidence = Answers(ANSWERS, TEST, cue_table({"dev": DEV, "test": TEST}, resamples=99), 199)
-    table = claim_table(CLAIMS, evidence).set_index(pd.Index([claim.id for claim in CLAIMS]))
-    assert table["verdict"].to_dict() == {
-        "N1": "undecided",
-        "N2": "undecided",
-        "N3": "untestable",
-        "N4": "holds",
-        "N5": "holds",
-        "N6": "undecided",
-        "N7": "undecided",
-    }
-    ends = table.loc[["N1", "N2", "N6", "N7"], "ours"].str.split("; encoder: ").str[-1]
-    assert ends.tolist() == [f"0 of {runs} runs degenerate" for runs in (2, 4, 2, 2)]
-    assert table.loc["N5", "estimate"] == 0
-    assert table.loc["N7", "estimate"] == pytest.approx(0.5)
-
-
-def test_claims_count_degenerate_runs_and_need_no_bag():
-    runs = [
-        ("encoder", setup, "original", seed, RIGHT) for setup in ("full", "W", "RW", "CW") for seed in (0, 1)
-    ]
-    answers = made(runs)
-    answers["train_accuracy"][:3] = 0.6
-    table = claim_table(
-        CLAIMS, Answers(answers, TEST, cue_table({"dev": DEV, "test": TEST}, resamples=99), 99)
-    )
-    runs = table["ours"].str.extract(r"(\d of \d) runs degenerate$")[0].fillna("")
-    assert runs.tolist() == ["2 of 2", "3 of 4", "1 of 6", "", "", "", "2 of 2"]  # N6 has no small model
-    assert table["control_value"].iloc[[1, 2, 6]].eq("").all()
 
 
 def test_published_values_stand_beside_ours():

@@ -12,7 +12,6 @@ from analysis.errors import InputError
 from analysis.papers.niven2019 import heads
 from analysis.papers.niven2019.arguments import load_arguments
 from analysis.papers.niven2019.cues import follows_cue
-from analysis.papers.niven2019.figures import switched_off_heads
 from analysis.papers.niven2019.heads import (
     BEFORE,
     cue,
@@ -22,11 +21,11 @@ from analysis.papers.niven2019.heads import (
     heads_by_setup,
     off_by_setup,
     off_table,
+    off_tables,
     random_sets,
     strongest,
 )
 from analysis.papers.niven2019.runs import Run
-from analysis.papers.niven2019.sentences import heads_off
 from analysis.texts.examples import Example
 
 ARGUMENTS = load_arguments("bundled", "test", 30)
@@ -160,23 +159,23 @@ def test_off_table_counts_answers_by_where_the_cue_stands():
     assert table.loc[("absent", "cue heads"), "p_random"] == 1
     alone = off_table(logits[:2], ARGUMENTS, 99)
     assert alone["p_random"].isna().all()
-    told = pd.concat([alone.assign(setup="W", seed=seed) for seed in range(3)])
-    where = "In 3 runs, on points where the cue is right and on points where it is wrong: 3 of 6 changes"
-    assert where in heads_off(told)
-    assert switched_off_heads(told).axes[0].lines[1].get_label() == "the heads that look at the cue most"
+    told = off_tables({("W", 3): logits.assign_attrs(heads="0-1")}, ARGUMENTS, 99)
+    assert told[["setup", "seed", "heads"]].drop_duplicates().to_numpy().tolist() == [["W", 3, "0-1"]]
 
 
 def test_length_limit_reaches_scores_and_answers(tiny, monkeypatch):
     asked = []
     monkeypatch.setattr(heads, "cue_scores", lambda *given: asked.append(given[3]))
     monkeypatch.setattr(heads, "head_table", lambda *given, **options: pd.DataFrame())
-    monkeypatch.setattr(heads, "off_table", lambda *given: pd.DataFrame({"n": [1]}))
-    monkeypatch.setattr(heads, "predicted", lambda *given, max_tokens, **options: asked.append(max_tokens))
+    monkeypatch.setattr(
+        heads, "predicted", lambda *given, max_tokens, **options: asked.append(max_tokens) or xr.DataArray()
+    )
     states = {Run("encoder", "W", "original", 5): tiny}
     heads_by_setup(tiny, states, ARGUMENTS, max_tokens=33)
     table = pd.DataFrame({"setup": "W", "seed": 5, "layer": [0], "head": 1, "finetuned": 2.0})
-    off_by_setup(states, table, ARGUMENTS, 1, max_tokens=34)
+    found = off_by_setup(states, table, ARGUMENTS, 1, max_tokens=34)
     assert asked == [33, 34]
+    assert found["W", 5].attrs == {"heads": "0-1"}
 
 
 def test_no_fine_tuned_encoder(tiny):

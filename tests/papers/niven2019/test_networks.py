@@ -1,10 +1,12 @@
 """The small models: their input, their pooling, and that they learn from words that decide."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from analysis.papers.niven2019.arguments import Argument, load_arguments
+from analysis.papers.niven2019.arguments import BAG, BILSTM, Argument, load_arguments
 from analysis.papers.niven2019.cues import expanded
 from analysis.papers.niven2019.networks import (
     PooledWords,
@@ -15,7 +17,6 @@ from analysis.papers.niven2019.networks import (
     recipe,
     vocabulary,
 )
-from analysis.papers.niven2019.published import BAG, BILSTM
 
 ARGUMENTS = [
     Argument("a", "we need it", "it helps", ("help counts", "help does not count at all"), 0),
@@ -86,6 +87,20 @@ def test_a_bag_learns_a_planted_cue_and_repeats_itself():
     logits = answers(first, read[1])
     assert (logits.argmax(1) == read[1].labels.numpy()).mean() > 0.95
     np.testing.assert_array_equal(logits, answers(again, read[1]))
+
+
+def test_training_ends_with_the_epoch_that_fits():
+    train = load_arguments("bundled", "train", 60, 0, 1.0, 1.0)
+    words = numbered(train)
+    values = np.random.default_rng(0).normal(size=(len(words) + 1, 20)).astype(np.float32)
+    right = points(train, "W", words, joined=True)
+    wrong = replace(right, labels=1 - right.labels)  # the dev points ask for the reverse
+    accuracies = {}
+    for fits, epochs in ((0.0, 20), (0.9, 20), (0.9, 40), (1.1, 20)):
+        model = fit(right, wrong, values, Recipe(0.003, 0.0, epochs), seed=3, fits=fits)
+        accuracies[fits, epochs] = (answers(model, right).argmax(1) == right.labels.numpy()).mean()
+    assert accuracies[0.0, 20] < 0.9 <= accuracies[0.9, 20] == accuracies[0.9, 40]
+    assert accuracies[1.1, 20] >= accuracies[0.9, 20]
 
 
 def test_recipes_of_the_article():

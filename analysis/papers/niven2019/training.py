@@ -1,0 +1,144 @@
+"""How the models are trained: small models, encoders, and the search for the recipe of the encoder."""
+
+import hashlib
+import itertools
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+import transformers
+import xarray as xr
+
+from analysis.encoders.finetuning import finetune
+from analysis.encoders.interventions import NONE, predict
+from analysis.encoders.models import Encoder, load_encoder, weights_digest
+from analysis.papers.niven2019.accuracy import RUN
+from analysis.papers.niven2019.arguments import BAG, ENCODER, ORIGINAL, TASK, Argument, as_examples
+from analysis.papers.niven2019.networks import Vocabulary, answers, fit, points, recipe
+from analysis.papers.niven2019.runs import Logits, Run, Sets, Trained, Trainer, answered
+
+KEPT = ("full", "W")  # set-ups whose fine-tuned encoders are kept, to look at their heads
+
+
+def small_trainer(words: Vocabulary, epochs: int, hidden: int | None = None, fits: float = 0.0) -> Trainer:
+    """Trains bags of vectors and BiLSTMs on word vectors, with `fits` until they fit (see `networks.fit`)."""
+    about = {
+        "words": hashlib.sha256(json.dumps([*words.words]).encode() + words.vectors.tobytes()).hexdigest(),
+        "epochs": epochs,
+        "hidden": hidden,
+        "fits": fits,
+        "versions": torch.__version__,
+    }
+
+    def make(run: Run, sets: Sets, folder: Path) -> Trained:
+        def read(arguments: Sequence[Argument]):
+            return points(arguments, run.setup, words.words, joined=run.model == BAG)
+
+        made = recipe(run.model, run.setup, run.trained_on, epochs, hidden)
+        splits = sets.trained_on(run)
+        model = fit(read(splits["train"]), read(splits["dev"]), words.vectors, made, run.seed, fits)
+        return Trained(lambda arguments: answers(model, read(arguments)), weights_digest(model))
+
+    return Trainer(make, about)
+
+
+def encoder_trainer(
+    name: str,
+    epochs: Mapping[str, int],
+    batch_size: int,
+    learning_rate: float,
+    max_tokens: int = 80,
+    device: str = "cpu",
+    precision: str = "float32",
+    fits: float = 0.0,
+    kept: Sequence[str] = KEPT,
+) -> Trainer:
+    """Fine-tunes an encoder with a multiple-choice head; `epochs`, the most that are trained, depends on the training
+    set. With `fits`, training ends with the epoch that fits (see `finetune`).
+
+    Checkpoints of the set-ups `kept` that are trained on the original arguments are kept; the others are deleted after
+    they have answered.
+    """
+    options = {
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "max_tokens": max_tokens,
+        "fits": fits,
+    }
+    versions = [torch.__version__, transformers.__version__]
+    about = {**options, "weights": load_encoder(name).digest, "epochs": dict(epochs), "versions": versions,
+             "device": device, "precision": precision}  # fmt: skip
+
+    def make(run: Run, sets: Sets, folder: Path) -> Trained:
+        splits = sets.trained_on(run)
+        train, dev = (as_examples(splits[split], run.setup) for split in ("train", "dev"))
+        finetune(
+            name, TASK, train, dev, folder, epochs[run.trained_on], seed=run.seed, device=device,
+            precision=precision, **options,
+        )  # fmt: skip
+        encoder = load_encoder(folder, device, task=TASK)
+        if run.setup not in kept or run.trained_on != ORIGINAL:
+            shutil.rmtree(folder)
+
+        def answer(arguments: Sequence[Argument]) -> Logits:
+            examples = as_examples(arguments, run.setup)
+            return (
+                predict(encoder, examples, [], max_tokens=max_tokens, progress=False)
+                .sel(intervention=NONE)
+                .values
+            )
+
+        return Trained(answer, encoder.digest)
+
+    return Trainer(make, about)
+
+
+def search(
+    name: str,
+    sets: Sets,
+    folder: Path,
+    learning_rates: Sequence[float],
+    epochs: Sequence[int],
+    fits: float = 0.0,
+    seed: int = 42,
+    **options,
+) -> pd.DataFrame:
+    """A run of the encoder with all of the argument for each recipe, one row each, the best first.
+
+    Columns learning_rate, epochs, train_accuracy, dev_accuracy, fitted. The best has the highest dev accuracy of those
+    that fit. `options` are those of `encoder_trainer`. Source: Niven 2019, released code, which searches with one seed
+    and takes the recipe for all set-ups. A single recipe is not tried: its accuracies are NaN.
+    """
+    rows = []
+    grid = [*itertools.product(learning_rates, epochs)]
+    for rate, most in grid:
+        found = {"train_accuracy": np.nan, "dev_accuracy": np.nan, "fitted": False}
+        if len(grid) > 1:
+            train = encoder_trainer(name, {ORIGINAL: most}, learning_rate=rate, fits=fits, kept=(), **options)
+            run = answered(Run(ENCODER, "full", ORIGINAL, seed), sets, folder, train, fits)
+            found = {column: run[column].item() for column in found}
+        rows.append({"learning_rate": rate, "epochs": most} | found)
+    return pd.DataFrame(rows).sort_values(["fitted", "dev_accuracy"], ascending=False, ignore_index=True)
+
+
+def finetuned_states(
+    sets: Sets, folder: Path, train: Trainer, collected: xr.Dataset, device: str = "cpu"
+) -> dict[Run, Encoder]:
+    """The fine-tuned encoders of `collected` runs that fit and whose checkpoints are kept (see KEPT); all if none fits.
+
+    A lost checkpoint is trained again.
+    """
+    values = zip(*(collected[name].values.tolist() for name in RUN), strict=True)
+    fitted = dict(zip([Run(*each) for each in values], collected["fitted"].values.tolist(), strict=True))
+    kept = [run for run in fitted if (run.model, run.trained_on) == (ENCODER, ORIGINAL) and run.setup in KEPT]
+    found = {}
+    for run in [run for run in kept if fitted[run]] or kept:
+        place = train.place(run, sets, folder)
+        if not place.is_dir():
+            train.make(run, sets, place)
+        found[run] = load_encoder(place, device, task=TASK)
+    return found
