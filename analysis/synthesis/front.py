@@ -8,7 +8,7 @@ from analysis.figures.words import counted, listed
 from analysis.statistics.claims import FAILS, HOLDS, UNDECIDED, UNTESTABLE
 from analysis.statistics.roles import ROLES
 from analysis.synthesis.agreement import ROLES as ACROSS_MAPS
-from analysis.synthesis.measures import DELIMITERS, SavedTables, chosen
+from analysis.synthesis.measures import ABLATION, DELIMITERS, IMPORTANCE, SavedTables, chosen
 from analysis.synthesis.regression import ALL_ROLES, RAW
 from analysis.synthesis.sets import POOLED
 
