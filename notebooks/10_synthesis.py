@@ -3,7 +3,6 @@
 #   jupytext:
 #     text_representation: {extension: .py, format_name: percent}
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   study: {paper: synthesis, after: [01_extract, 03_test, 04_compare_seeds, 05_clark_surface, 05_clark_syntax, 06_michel_ablation, 06_michel_pruning, 07_kovaleva_patterns, 07_kovaleva_disable, 08_pascual]}
 # ---
 
 # %% [markdown]
