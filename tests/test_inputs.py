@@ -33,7 +33,8 @@ from analysis.statistics.significance import adjust, clusters_of, published_tabl
 from analysis.study.execution import run as execute
 from analysis.study.profiles import load_profile, parameters
 from analysis.study.reference import committed
-from analysis.study.results import Results, seeds_of, update_readme
+from analysis.study.front_page import update_readme
+from analysis.study.results import Results, seeds_of
 from analysis.study.verification import report
 from analysis.texts.bundled.documents import generate_documents
 from analysis.texts.chains import read_chains

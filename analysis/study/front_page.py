@@ -1,22 +1,39 @@
 """The results in README and docs/claims.md: findings, short verdicts, and the claims with their definitions."""
 
+import re
 import textwrap
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pandas as pd
 
+from analysis.errors import InputError
 from analysis.files import ROOT, write_text
-from analysis.statistics.verdicts import short_table
-from analysis.study.discovery import papers
+from analysis.statistics.claim_tables import short_table
 from analysis.study.results import Results
 
 NOTES = (
     "✓ holds, ✗ does not hold, ? undecided, – cannot be tested. † Control heads fulfil the claim too, so that it says "
-    "nothing about heads. ‡ It does not hold when heads must beat their role's control."
+    "nothing about heads. ‡ It does not hold when heads must beat their role's control. ° A question of this study, "
+    "which the article does not claim."
 )
 WIDTH = 180  # characters of a line
 WHERE = "Definitions, intervals and values of controls: [docs/claims.md](docs/claims.md)."
+
+
+def paper_names() -> list[str]:
+    """The folders of the papers, and the synthesis, in the order in which the Makefile names them."""
+    return re.search(r"^STUDIES := (.+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)[
+        1
+    ].split()
+
+
+def papers() -> dict[str, ModuleType]:
+    """The package of every paper by its name; each offers `CLAIMS` and `summary(results)`, its claim table."""
+    homes = {name: "" if (ROOT / "analysis" / name).is_dir() else "papers." for name in paper_names()}
+    return {name: import_module(f"analysis.{home}{name}") for name, home in homes.items()}
 
 
 def paper_titles() -> dict[str, str]:
@@ -51,7 +68,7 @@ def _line(claim: pd.Series) -> str:
 
 def all_highlights(results: Results) -> list[str]:
     """What every paper has to say on the front page, in the order of the papers."""
-    told = [module.highlights for module in papers().values() if "highlights" in module.HOMES]
+    told = [getattr(module, "highlights", lambda results: []) for module in papers().values()]
     return [line for highlights in told for line in highlights(results)]
 
 
@@ -75,6 +92,19 @@ def definitions_page(tables: Mapping[str, pd.DataFrame], encoder: str) -> str:
         for claim in claims.fillna("").to_dict("records"):
             lines += ["", *_definition(claim)]
     return "\n".join(lines) + "\n"
+
+
+def update_readme(section: str, text: str, path: Path = ROOT / "README.md") -> None:
+    """Replaces the text between the comments `section` and `/section` of README or another document.
+
+    Raises InputError if these comments are missing.
+    """
+    start, end = f"<!-- {section} -->\n", f"<!-- /{section} -->"
+    readme = path.read_text(encoding="utf-8")
+    if start not in readme or end not in readme:
+        raise InputError(f"{path} has no section between {start.strip()} and {end}: put the comments back")
+    head, rest = readme.split(start, 1)
+    write_text(path, head + start + text.strip() + "\n" + rest[rest.index(end) :])
 
 
 def save_claims_page(page: str) -> Path:

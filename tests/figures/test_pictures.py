@@ -17,7 +17,7 @@ from studies import Study
 from analysis.figures import colours
 from analysis.files import ROOT
 from analysis.study.execution import run
-from analysis.study.pictures import exact_colours, in_palette, save_figure
+from analysis.figures.pictures import exact_colours, in_palette, save_figure
 
 
 def red_green_blue(colour: str | tuple[float, ...]) -> tuple[int, ...]:
