@@ -79,7 +79,7 @@ pretrained := $(ROLES:%=$D/01_extract-%-pretrained)
 finetuned  := $(ROLES:%=$D/01_extract-%-finetuned)
 
 $(finetune): $(MODELS) $(call room,figures)
-$(pretrained) $(finetuned): $(SCORES) $(wildcard analysis/papers/pande2021/controls.py)
+$(pretrained) $(finetuned): $(SCORES) $(wildcard analysis/papers/pande2021/controls.py) $(addprefix analysis/statistics/,controls.py roles.py)
 $(finetuned): $D/01_extract-%-finetuned: $D/00_finetune-%
 
 # The Heads Hypothesis: scores, tests and labels of each task, then all tasks together, and what fine-tuning changes.

@@ -94,7 +94,9 @@ def compare(name: str, made: bytes, known: bytes, rule: str = SAME) -> Compariso
         for column, cells in faults.items()
         if cells.any() and many
     ]
-    return Comparison(name, rule, ", ".join(cells), worst=float(np.nanmax(apart, initial=0)), **told)
+    return Comparison(
+        name, rule, ", ".join(cells), worst=float(apart.fillna(0).to_numpy().max(initial=0)), **told
+    )
 
 
 def _numbers(table: pd.DataFrame) -> pd.DataFrame:
@@ -204,10 +206,8 @@ def report(profile: str, commit: str = "HEAD") -> None:
     failed = [each.name for each in found if each.problem]
     trained = [each for each in found if each.rule == TRAINED]
     labels, unlike = sum(each.labels for each in trained), sum(each.unlike for each in trained)
-    print(
-        f"{len(found) - len(failed)} of {len(found)} tables agree with {source}; {len(trained)} of them rest on weights "
-        f"trained here: {labels - unlike:,} of their {labels:,} labels are equal"
-    )
+    told = f"{len(trained)} rest on weights trained here, with {labels - unlike:,} of {labels:,} labels equal"
+    print(f"{len(found) - len(failed)} of {len(found)} tables agree with {source}; {told}")
     if unlike > (1 - LABELS) * labels:
         failed.append("labels")
     if failed:
