@@ -21,9 +21,10 @@ import yaml
 
 from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, write_text
+from analysis.study.folders import Folders, short
 from analysis.study.profiles import command_line, declared, notebook_names, parameters, source
 from analysis.study.provenance import finish_record
-from analysis.study.runs import VARIABLE, Folders, Run, named, run_of, short
+from analysis.study.runs import VARIABLE, Run, named, run_of
 
 # Environment variables that Make sets: the number of its runs, a file in which they count themselves, and their order.
 TOTAL, COUNT, ORDER = "STUDY_TOTAL", "STUDY_COUNT", "STUDY_RUNS"

@@ -12,7 +12,7 @@ HOMES = {
     "save_claims_page": "front_page",
     "update_readme": "front_page",
     "verdicts_section": "front_page",
-    "STATES": "runs",
+    "STATES": "folders",
     "seeds_of": "results",
 }
 __getattr__, __all__ = lazy_names(__name__, HOMES)

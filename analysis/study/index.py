@@ -10,10 +10,10 @@ from pathlib import Path
 
 from analysis.errors import exit_status
 from analysis.files import write_text
+from analysis.study.folders import Folders
 from analysis.study.front_page import papers
 from analysis.study.profiles import command_line
 from analysis.study.results import Results
-from analysis.study.runs import Folders
 
 HEADING = re.compile(r"^#{1,2} +(.+)$", re.MULTILINE)
 PLURALS = {

@@ -12,6 +12,7 @@ import yaml
 
 from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, write_text
+from analysis.study.folders import Folders
 from analysis.texts.tasks import TASKS
 
 NOTEBOOKS = ROOT / "notebooks"
@@ -149,8 +150,6 @@ def write_parameters(profile: str, folder: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line; prints one line for wrong input and returns the exit status."""
-    from analysis.study.runs import Folders  # it needs this module
-
     profile = command_line("analysis.study.profiles", write_parameters.__doc__).parse_args(arguments).profile
 
     def command() -> None:

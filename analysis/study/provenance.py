@@ -9,7 +9,8 @@ from typing import Any
 
 from analysis.errors import InputError
 from analysis.files import git, versions, write_text
-from analysis.study.runs import Folders, Run
+from analysis.study.folders import Folders
+from analysis.study.runs import Run
 
 EARLIER = "tables/provenance.json"  # one file for all tables, as results of an earlier form have it
 

@@ -14,8 +14,9 @@ from analysis.figures import pictures
 from analysis.files import replacing, versions, write_text
 from analysis.statistics.controls import UNIFORM, control_bank, control_sieves
 from analysis.statistics.roles import LABELS
+from analysis.study.folders import STATES, Folders, short
 from analysis.study.provenance import add, files_of, new_record, tables_of, write_record
-from analysis.study.runs import STATES, Folders, in_jupyter, short, this_run
+from analysis.study.runs import in_jupyter, this_run
 
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
 BOOLEAN = (*LABELS, "control_assigned")  # columns with missing values

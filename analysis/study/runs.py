@@ -9,13 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis.errors import InputError
-from analysis.files import ROOT, write_text
 from analysis.study.profiles import declared, notebook_names, parameters
 
-STATES = ("pretrained", "finetuned")
 RUNS_PER = ("task", "state")  # a notebook with these parameters is executed once for each of their values
-FORM = "2"  # of the files in the cache; it changes when files of an earlier form can no longer be read
 VARIABLE = "STUDY_RUN"  # the environment variable with the run of a kernel
 LONGEST = 100  # characters of a folder's name
 
@@ -36,35 +32,6 @@ class Run(NamedTuple):
     def name(self) -> str:
         """The name of the executed copy, such as `01_extract-mrpc-finetuned`."""
         return "-".join([self.notebook, *self.values])
-
-
-class Folders:
-    """The folders of one profile under results/<profile>/, or of a run under results/scratch/<scratch>/.
-
-    The environment variable RESULTS_DIR names another place for results/.
-    """
-
-    def __init__(self, profile: str, scratch: str | None = None):
-        results = Path(os.environ.get("RESULTS_DIR", ROOT / "results"))
-        self.folder = results / "scratch" / scratch if scratch else results / profile
-        for name in ("notebooks", "figures", "tables", "provenance", "cache"):
-            setattr(self, name, self.folder / name)
-
-    def prepare(self) -> None:
-        """Makes the cache if it is missing; raises InputError for the cache of another version of the study."""
-        mark = self.cache / "form"
-        there = self.cache.is_dir() and any(not path.name.startswith(".") for path in self.cache.iterdir())
-        if there and (not mark.exists() or mark.read_text(encoding="utf-8").strip() != FORM):
-            raise InputError(
-                f"{self.cache} was made by another version of the study: delete it (make clean) and run again"
-            )
-        if not there:
-            write_text(mark, FORM + "\n")
-
-
-def short(path: Path) -> str:
-    """A path as a person types it: relative to the root of the checkout if it lies there."""
-    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
 def named(name: str) -> tuple[str, dict[str, str]]:

@@ -23,7 +23,7 @@ from analysis.explorer.payload import (
     shape_of,
 )
 from analysis.study import paper_titles
-from analysis.study.runs import Folders
+from analysis.study.folders import Folders
 
 SHAPE = LAYERS, HEADS = 3, 4
 

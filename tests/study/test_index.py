@@ -9,7 +9,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from analysis.study import index
-from analysis.study.runs import Folders
+from analysis.study.folders import Folders
 
 
 @pytest.mark.parametrize("profile", ["glue-minilm", "offline"])

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from studies import MINUTE, Tree, runs_of, started
 
+from analysis.study.folders import FORM
 from analysis.study.front_page import paper_names
-from analysis.study.runs import FORM
 
 PROFILE = "smoke"
 RUNS = {*runs_of(PROFILE)}

@@ -17,10 +17,10 @@ from analysis.encoders.models import load_encoder
 from analysis.files import ROOT
 from analysis.papers.pande2021.claims import CLAIMS
 from analysis.statistics.roles import ROLES
+from analysis.study.folders import STATES
 from analysis.study.front_page import paper_names
 from analysis.study.profiles import notebook_names, parameters
 from analysis.study.provenance import files_of, tables_of
-from analysis.study.runs import STATES
 
 PROFILE = "smoke"
 PARAMETERS = parameters("03_test_all", PROFILE)
