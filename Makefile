@@ -200,12 +200,7 @@ test: $(ENVIRONMENT)  ## all tests (DATA_DIR and PARSER add those on real data)
 	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile
 
 bench: $(ENVIRONMENT)  ## what scoring, testing, the companion analyses and the head explorer cost, and large corpora
-	$(PYTHON) benchmarks/extraction.py
-	$(PYTHON) benchmarks/significance.py
-	$(PYTHON) benchmarks/companions.py
-	$(PYTHON) benchmarks/interventions.py
-	$(PYTHON) benchmarks/explorer.py
-	$(PYTHON) benchmarks/scale.py
+	@set -e; for name in extraction significance companions interventions explorer scale; do $(PYTHON) benchmarks/$$name.py; done
 
 lint: $(ENVIRONMENT)  ## check style and formatting
 	$(PYTHON) -m ruff check .

@@ -127,13 +127,15 @@ def command_line(module: str, text: str) -> argparse.ArgumentParser:
     return parser
 
 
-def write_parameters(profile: str, folder: Path) -> None:
+def write_parameters(profile: str) -> None:
     """Writes what Make needs to know of a profile into its cache: the parameters of every notebook, and their tasks.
 
     `parameters/<notebook>.yaml` is written only when a value changes, so that Make runs only what depends on it.
     `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks. Raises InputError for an unknown task.
     """
-    lines = []
+    load_profile(profile)  # raises for a wrong profile before a folder is made
+    Folders(profile).prepare()
+    lines, folder = [], Folders(profile).cache
     for notebook in notebook_names():
         values, path = parameters(notebook, profile), folder / "parameters" / f"{notebook}.yaml"
         text = yaml.safe_dump(values)
@@ -151,14 +153,7 @@ def write_parameters(profile: str, folder: Path) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Command line; prints one line for wrong input and returns the exit status."""
     profile = command_line("analysis.study.profiles", write_parameters.__doc__).parse_args(arguments).profile
-
-    def command() -> None:
-        load_profile(profile)  # raises for a wrong profile before a folder is made
-        folders = Folders(profile)
-        folders.prepare()
-        write_parameters(profile, folders.cache)
-
-    return exit_status(command)
+    return exit_status(lambda: write_parameters(profile))
 
 
 if __name__ == "__main__":
