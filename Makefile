@@ -2,12 +2,11 @@
 PROFILE ?= offline
 # Papers to run, by the names of their folders; none: all.
 PAPERS ?=
-REQUESTED := $(MAKECMDGOALS)
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help reproduce study report verify pack notebook test test-machines lint bench lock clean
+.PHONY: help reproduce study runs report verify notebook test test-machines lint bench lock clean
 
 # An active conda environment is used with `make PYTHON=python ...`; otherwise .venv is built from the lock.
 ifdef PYTHON
@@ -17,17 +16,9 @@ PYTHON := .venv/bin/python
 ENVIRONMENT := .venv/ready
 endif
 
-RESULTS_DIR ?= results
-CACHE := $(RESULTS_DIR)/$(PROFILE)/cache
-STAMPS := $(CACHE)/stamps
-# Notebooks share the cores: with one thread each, two of them are done sooner than one after the other with two.
-CORES := $(shell getconf _NPROCESSORS_ONLN)
-THREADS := $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) / $(JOBS) : 1 )))
-RUN = OMP_NUM_THREADS=$(THREADS) $(PYTHON) -m analysis.run --profile $(PROFILE)
-
 help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
-	@echo "  JOBS=$(JOBS)   PROFILE=$(PROFILE)   (profiles: $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml)))"
+	@echo "  make 03_test-mrpc runs one notebook and what it needs   JOBS=$(JOBS)   PROFILE=$(PROFILE)   (profiles: $(PROFILES))"
 
 # The Python that .venv is made of: BASE=python3.12 names another one. Checked before the first download.
 BASE ?= python3
@@ -39,32 +30,162 @@ BASE ?= python3
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-# --- the study -------------------------------------------------------------------------------------------
+# --- files -----------------------------------------------------------------------------------------------
 
-reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark2019 ..." alone, JOBS notebooks at a time
-	+@$(PYTHON) -m analysis.study.reproduction --profile $(PROFILE) --jobs $(JOBS) $(MAKE) --no-print-directory study
-
-# Which notebooks run, after which others, and what files they depend on: worked out from the notebooks themselves.
-SPACE := $(subst ,, )
-RULES := $(CACHE)/rules/$(or $(subst $(SPACE),+,$(sort $(PAPERS))),all).mk
-ifneq ($(filter study,$(REQUESTED)),)
-include $(RULES)
+RESULTS_DIR ?= results
+RESULTS := $(RESULTS_DIR)/$(PROFILE)
+CACHE := $(RESULTS)/cache
+PROFILES := $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml))
+# A run is done when its name stands in D. It runs again when something on the right of its rules below is newer: its
+# script, its parameters, a run whose results it reads, or a file of the rooms of analysis/ that make its numbers.
+D := $(CACHE)/done
+# Lists of tasks of the profile, such as 06_michel_ablation.tasks, and cache/parameters/<notebook>.yaml.
+TASKS := $(CACHE)/tasks.mk
+DEVELOPMENT := help verify notebook test test-machines lint bench lock clean
+ifneq ($(filter-out $(DEVELOPMENT),$(MAKECMDGOALS)),)
+include $(TASKS)
 endif
 
-$(RULES): $(ENVIRONMENT) profiles/$(PROFILE).yaml $(shell find analysis notebooks -name "*.py")
-	@$(PYTHON) -m analysis.study.rules --profile $(PROFILE) $(PAPERS)
+$(TASKS): $(ENVIRONMENT) profiles/$(PROFILE).yaml analysis/study/profiles.py $(wildcard notebooks/*.py)
+	@$(PYTHON) -m analysis.study.profiles --profile $(PROFILE)
+
+$(CACHE)/parameters/%.yaml: ; @$(PYTHON) -m analysis.study.profiles --profile $(PROFILE)
 
 profiles/$(PROFILE).yaml:
-	@echo "error: unknown profile '$(PROFILE)': choose from $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml))" >&2; exit 1
+	@echo "error: unknown profile '$(PROFILE)': choose from $(PROFILES)" >&2; exit 1
 
-define stamp
-@mkdir -p $(@D) && touch $@
-endef
+# Outside of git, `make verify` compares with the tables that a release came with: they are kept before the first run.
+RELEASED := $(if $(wildcard .git),,$(patsubst %/tables,%/released,$(wildcard results/$(PROFILE)/tables)))
+%/released:
+	@mkdir $@ && cp -R $(wildcard $*/tables $*/provenance) $@
 
-study: $(GOALS)
+FILES := $(shell find analysis -type f ! -name '*.pyc' ! -name '*.md')
+room = $(foreach name,$1,$(filter analysis/$(name)/%,$(FILES)))
+TEXTS  := $(call room,texts) $(wildcard data/bundled/*)
+MODELS := $(TEXTS) $(call room,encoders)
+SCORES := $(MODELS) $(call room,scores)
+DRAWN  := $(call room,statistics figures)
+STORE  := analysis/study/results.py
 
+# --- the study: which run needs which, and which rooms ----------------------------------------------------
+
+# Tasks whose heads get roles, and those for which an encoder is fine-tuned.
+ROLES := $(sort $(foreach name,03_test_all 03_test_sensitivity 04_compare 04_compare_seeds 04_verdicts 10_synthesis,$($(name).tasks)))
+TUNED := $(sort $(ROLES) $(foreach name,06_michel_ablation 06_michel_pruning 07_kovaleva_patterns 07_kovaleva_disable 08_pascual,$($(name).tasks)) \
+  $(10_synthesis.model_tasks) $(07_kovaleva_disable.start_tasks))
+
+finetune   := $(TUNED:%=$D/00_finetune-%)
+pretrained := $(ROLES:%=$D/01_extract-%-pretrained)
+finetuned  := $(ROLES:%=$D/01_extract-%-finetuned)
+
+$(finetune): $(MODELS) $(call room,figures)
+$(pretrained) $(finetuned): $(SCORES) $(addprefix analysis/statistics/,controls.py roles.py)
+$(finetuned): $D/01_extract-%-finetuned: $D/00_finetune-%
+
+# The Heads Hypothesis: scores, tests and labels of each task, then all tasks together, and what fine-tuning changes.
+score := $(ROLES:%=$D/02_score-%)
+tests := $(ROLES:%=$D/03_test-%)
+pande2021 := $(score) $(tests) $D/03_test_all $D/03_test_calibration $D/03_test_sensitivity $D/04_compare $D/04_compare_seeds $D/04_verdicts
+
+$(pande2021): $(DRAWN) $(call room,papers/pande2021)
+$(score): $D/02_score-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
+$(tests): $D/03_test-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
+$D/03_test_all: $(tests)
+$D/03_test_calibration: $(TEXTS)
+$D/03_test_sensitivity $D/04_compare: $(pretrained) $(finetuned) $(tests)
+$D/04_compare_seeds: $(pretrained) $(finetuned)
+$D/04_verdicts: $(pretrained) $(finetuned) $(tests) $D/04_compare_seeds
+
+# What Does BERT Look At?
+clark2019 := $D/05_clark_surface $D/05_clark_syntax $D/05_clark_verdicts
+
+$(clark2019): $(DRAWN) $(call room,papers/clark2019)
+$D/05_clark_surface: $(SCORES)
+$D/05_clark_syntax: $D/05_clark_surface
+$D/05_clark_verdicts: $D/05_clark_surface $D/05_clark_syntax
+
+# Are Sixteen Heads Really Better than One?
+michel2019 := $D/06_michel_ablation $D/06_michel_pruning
+
+$(michel2019): $(DRAWN) $(call room,papers/michel2019) $(sort $(06_michel_ablation.tasks:%=$D/00_finetune-%) $(06_michel_pruning.tasks:%=$D/00_finetune-%))
+$D/06_michel_pruning: $D/06_michel_ablation
+
+# Revealing the Dark Secrets of BERT
+kovaleva2019 := $D/07_kovaleva_disable $D/07_kovaleva_patterns $D/07_kovaleva_verdicts
+
+$(kovaleva2019): $(DRAWN) $(SCORES) $(call room,papers/kovaleva2019)
+$D/07_kovaleva_disable: $(sort $(foreach list,tasks start_tasks,$(07_kovaleva_disable.$(list):%=$D/00_finetune-%)))
+$D/07_kovaleva_patterns: $(07_kovaleva_patterns.tasks:%=$D/00_finetune-%)
+$D/07_kovaleva_verdicts: $D/07_kovaleva_disable $D/07_kovaleva_patterns
+
+# Telling BERT's Full Story
+attribution := $(foreach state,pretrained finetuned,$(08_pascual.tasks:%=$D/08_attribution-%-$(state)))
+pascual2021 := $(attribution) $D/08_pascual
+
+$(pascual2021): $(DRAWN) $(SCORES) $(call room,papers/pascual2021)
+$(filter %-finetuned,$(attribution)): $D/08_attribution-%-finetuned: $D/00_finetune-%
+$D/08_pascual: $(attribution)
+
+# Probing Neural Network Comprehension of Natural Language Arguments
+niven2019 := $D/09_niven_cues $D/09_niven_models
+
+$(niven2019): $(TEXTS) $(DRAWN) $(call room,papers/niven2019)
+$D/09_niven_models: $(SCORES) $D/09_niven_cues
+
+# Across the papers
+synthesis := $D/10_synthesis
+
+$D/10_synthesis: $(MODELS) $(DRAWN) $(call room,synthesis) $(10_synthesis.model_tasks:%=$D/00_finetune-%) $(pretrained) $(finetuned) $(tests) \
+  $D/04_compare_seeds $(filter-out %_verdicts,$(clark2019)) $(michel2019) $(filter-out %_verdicts,$(kovaleva2019)) $D/08_pascual
+
+# What comes last shows the runs that were asked for: the page to browse heads, and the claims of all papers.
+STUDIES := pande2021 clark2019 michel2019 kovaleva2019 pascual2021 niven2019 synthesis
+$(foreach name,$(filter-out $(STUDIES),$(PAPERS)),$(error unknown paper '$(name)': choose from $(STUDIES)))
+GOALS := $(foreach name,$(or $(PAPERS),$(STUDIES)),$($(name)))
+RUNS := $(sort $(finetune) $(pretrained) $(finetuned) $(foreach name,$(STUDIES),$($(name))) $D/98_explorer $D/99_summary)
+
+$D/98_explorer: $(GOALS) $(SCORES) $(DRAWN) $(call room,explorer)
+$D/99_summary: $(GOALS) $D/98_explorer $(DRAWN) analysis/study/front_page.py
+
+# Every run is made in the same way.
+NOTEBOOKS := $(basename $(notdir $(wildcard notebooks/[0-9]*.py)))
+$(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS)): notebooks/$(name).py $(CACHE)/parameters/$(name).yaml))
+# Notebooks share the cores: with one thread each, two of them are done sooner than one after the other with two.
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+$D/%: export OMP_NUM_THREADS := $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) / $(JOBS) : 1 )))
+$D/%: export STUDY_RUNS := $(notdir $(RUNS))
+$(RUNS): $(STORE) | $(ENVIRONMENT) $(RELEASED)
+	@$(PYTHON) -m analysis.run $(@F) --profile $(PROFILE) --keep
+
+# `make 03_test-mrpc`, or `make 03_test` for all tasks.
+$(foreach name,$(NOTEBOOKS),$(eval $(name): $(filter $D/$(name) $D/$(name)-%,$(RUNS))))
+$(foreach name,$(filter-out $(NOTEBOOKS),$(notdir $(RUNS))),$(eval $(name): $D/$(name)))
+.PHONY: $(NOTEBOOKS) $(notdir $(RUNS))
+
+study: $D/index
+$D/index: $D/99_summary analysis/study/index.py
+	@$(PYTHON) -m analysis.study.index --profile $(PROFILE) && touch $@
+
+STOPPED = echo "stopped in or after run $$(wc -c < $$STUDY_COUNT | tr -d ' ') of $$STUDY_TOTAL; the same command goes on from here"
+reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark2019 ..." alone, JOBS notebooks at a time
+	@trap : INT; export STUDY_COUNT=$$(mktemp) STUDY_TOTAL=$$($(MAKE) -n study | grep -c -- ' --keep$$'); \
+	$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=$(JOBS)) study || { $(STOPPED); rm $$STUDY_COUNT; exit 1; }; \
+	rm $$STUDY_COUNT
+	@sed -n 's/^- \([a-z0-9]*: .*\)/\1/p' $(RESULTS)/README.md
+	@echo "open $(RESULTS)/notebooks/99_summary.ipynb; index of all: $(RESULTS)/README.md"
+	@echo "make report PROFILE=$(PROFILE) makes web pages of the notebooks"
+
+runs:  ## list the runs of PROFILE
+	@printf '%s\n' $(notdir $(RUNS))
+
+SITE := $(CACHE)/report
 report: reproduce  ## a static site of PROFILE: its notebooks, figures and head explorer as web pages
-	$(PYTHON) -m analysis.study.report --profile $(PROFILE)
+	@rm -rf $(SITE) && mkdir -p $(SITE) && cp -R $(RESULTS)/figures $(RESULTS)/notebooks $(wildcard $(RESULTS)/explorer.html) $(SITE)
+	@$(PYTHON) -m jupytext --quiet --from markdown --to ipynb --output $(SITE)/index.ipynb $(RESULTS)/README.md
+	@$(PYTHON) -m nbconvert --log-level ERROR --to html --HTMLExporter.require_js_url= $(SITE)/*.ipynb $(SITE)/notebooks/*.ipynb
+	@perl -pi -e 's/\.ipynb"/.html"/g; s/README\.md"/index.html"/g' $(SITE)/*.html $(SITE)/notebooks/*.html
+	@rm $(SITE)/*.ipynb $(SITE)/notebooks/*.ipynb
+	@echo "open $(SITE)/index.html"
 
 verify: $(ENVIRONMENT)  ## is what this machine made for PROFILE what was committed?
 	@$(PYTHON) -m analysis.study.verification --profile $(PROFILE)
@@ -88,19 +209,11 @@ test-machines: $(ENVIRONMENT)  ## the smoke study and the statistics tests under
 	  tests/statistics tests/synthesis
 
 bench: $(ENVIRONMENT)  ## what scoring, testing, the companion analyses and the head explorer cost, and large corpora
-	$(PYTHON) benchmarks/extraction.py
-	$(PYTHON) benchmarks/significance.py
-	$(PYTHON) benchmarks/companions.py
-	$(PYTHON) benchmarks/interventions.py
-	$(PYTHON) benchmarks/explorer.py
-	$(PYTHON) benchmarks/scale.py
+	@set -e; for name in extraction significance companions interventions explorer scale; do $(PYTHON) benchmarks/$$name.py; done
 
 lint: $(ENVIRONMENT)  ## check style and formatting
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
-
-pack: $(ENVIRONMENT)  ## pack the tables of PROFILE for `make verify` in a downloaded archive
-	@$(PYTHON) -m analysis.study.verification --profile $(PROFILE) --pack
 
 # Soupsieve 3 needs Python 3.11.5, and Debian 12 has 3.11.2.
 lock:  ## write requirements.lock anew and check it on every system and Python

@@ -23,7 +23,7 @@ from analysis.errors import InputError, exit_status  # noqa: E402
 from analysis.scale.loop import BANK, Settings  # noqa: E402
 from analysis.statistics.moments import FIELDS  # noqa: E402
 from analysis.statistics.roles import ROLES  # noqa: E402
-from analysis.study.results import update_readme  # noqa: E402
+from analysis.study.front_page import update_readme  # noqa: E402
 from benchmarks.timing import RESULTS  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "scale.md"

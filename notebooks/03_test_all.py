@@ -3,7 +3,6 @@
 #   jupytext:
 #     text_representation: {extension: .py, format_name: percent}
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   study: {paper: pande2021, after: [03_test]}
 # ---
 
 # %% [markdown]

@@ -3,7 +3,6 @@
 #   jupytext:
 #     text_representation: {extension: .py, format_name: percent}
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   study: {paper: kovaleva2019, after: [07_kovaleva_disable, 07_kovaleva_patterns]}
 # ---
 
 # %% [markdown]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -22,7 +23,6 @@ HEADER = """# ---
 #   jupytext:
 #     text_representation: {extension: .py, format_name: percent}
 #   kernelspec: {display_name: Python 3, language: python, name: python3}
-#   study: STUDY
 # ---
 
 # %% [markdown]
@@ -40,9 +40,9 @@ words = ["a", "b"]
 """
 
 
-def write_notebook(path: Path, *cells: str, parameters: str, study: str = "{}") -> None:
-    """Writes a notebook of these cells below the one with its parameters; `study` is what its header says."""
-    text = HEADER.replace("STUDY", study) + parameters + "".join(f"\n# %%\n{cell}\n" for cell in cells)
+def write_notebook(path: Path, *cells: str, parameters: str) -> None:
+    """Writes a notebook of these cells below the one with its parameters."""
+    text = HEADER + parameters + "".join(f"\n# %%\n{cell}\n" for cell in cells)
     path.write_text(text, encoding="utf-8")
 
 
@@ -57,8 +57,8 @@ class Study:
         monkeypatch.setenv("RESULTS_DIR", str(folder / "results"))
         self.profile("quick", "common:\n  n: 5\n")
 
-    def notebook(self, name: str, *cells: str, parameters: str = PARAMETERS, study: str = "{}") -> None:
-        write_notebook(self.notebooks / f"{name}.py", *cells, parameters=parameters, study=study)
+    def notebook(self, name: str, *cells: str, parameters: str = PARAMETERS) -> None:
+        write_notebook(self.notebooks / f"{name}.py", *cells, parameters=parameters)
 
     def profile(self, name: str, text: str) -> Path:
         path = self.profiles / f"{name}.yaml"
@@ -87,7 +87,7 @@ class Tree:
     repository: Path
     results: Path
     profile: str = "smoke"
-    variables: tuple[str, ...] = ()
+    python: str = sys.executable
 
     @classmethod
     def new(cls, folder: Path, *parts: str, **fields) -> "Tree":
@@ -100,7 +100,7 @@ class Tree:
     def copied(self, folder: Path) -> "Tree":
         """A copy of this study in another place, with its results so far, for a test that damages it."""
         shutil.copytree(self.repository.parent, folder)
-        return Tree(folder / "repository", folder / "results", self.profile, self.variables)
+        return Tree(folder / "repository", folder / "results", self.profile, self.python)
 
     @property
     def folder(self) -> Path:
@@ -111,14 +111,14 @@ class Tree:
         """Make at work, in a process group of its own."""
         own = (
             f"PROFILE={profile or self.profile}",
-            f"PYTHON={sys.executable}",
+            f"PYTHON={self.python}",
             f"RESULTS_DIR={self.results}",
         )
         # An outer `make test` would pass its options and its jobs down; PYTHONPATH would name another package.
         left_out = ("MAKE", "MFLAGS", "PYTHONPATH")
         environment = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
         return subprocess.Popen(
-            ["make", *arguments, *own, *self.variables],
+            ["make", *arguments, *own],
             cwd=self.repository, env=environment, text=True, start_new_session=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
@@ -140,10 +140,22 @@ class Tree:
 
 def started(done: subprocess.CompletedProcess) -> set[str]:
     """The runs that Make started, by what they say, or would start under -n; named like their executed copies."""
-    said = re.findall(r"^(?:\[ *\d+/\d+\] )?(\d\w+)((?: \S+)*) started$", done.stdout, re.MULTILINE)
-    asked = re.findall(r"--profile \S+ (\d\w+)(.*)", done.stdout)
-    asked = [(name, " ".join(re.findall(r"--set \w+=(\S+)", options))) for name, options in asked]
-    return {"-".join([name, *values.split()]) for name, values in said + asked}
+    said = re.findall(r"^(?:\[ *\d+/\d+\] )?(\d\w+(?: \S+)*) started$", done.stdout, re.MULTILINE)
+    return {name.replace(" ", "-") for name in said} | {
+        *re.findall(r"analysis.run (\S+) .*--keep", done.stdout)
+    }
+
+
+def runs_of(profile: str) -> list[str]:
+    """The runs of a profile, in reading order, as the Makefile lists them."""
+    with TemporaryDirectory() as folder:
+        names = ("PATH", "HOME")
+        done = subprocess.run(
+            ["make", "--no-print-directory", "runs", f"PROFILE={profile}", f"PYTHON={sys.executable}",
+             f"RESULTS_DIR={folder}"],
+            cwd=ROOT, env={name: os.environ[name] for name in names}, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    return done.stdout.split()
 
 
 def saved(notebook: str, kind: str) -> tuple[set[str], set[str]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from analysis.files import ROOT
-from analysis.study.discovery import paper_names
+from analysis.study.front_page import paper_names
 
 PACKAGE = ROOT / "analysis"
 GROUND = ("errors", "lazy", "files")  # modules, each from those before it

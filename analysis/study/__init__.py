@@ -1,18 +1,18 @@
-"""The files of a run: results, profiles, the rules of Make, the execution of a notebook."""
+"""The files of a run: profiles, results, provenance, executed copies, and the pages made of them."""
 
 from analysis.lazy import lazy_names
 
 HOMES = {
-    "papers": "discovery",
     "Results": "results",
     "all_highlights": "front_page",
     "definitions_page": "front_page",
     "findings_section": "front_page",
+    "papers": "front_page",
     "paper_titles": "front_page",
     "save_claims_page": "front_page",
+    "update_readme": "front_page",
     "verdicts_section": "front_page",
     "STATES": "folders",
     "seeds_of": "results",
-    "update_readme": "results",
 }
 __getattr__, __all__ = lazy_names(__name__, HOMES)

@@ -1,13 +1,11 @@
-"""Executed copies of notebooks: with the parameters of the run, set-up folded, and the same bytes for every run."""
+"""Executed copies of notebooks: set-up folded, small pictures, links, and the same bytes for every run."""
 
-import ast
-import json
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.study.pictures import in_palette
+from analysis.figures.pictures import in_palette
 
 PARAMETERS = "parameters"  # the tag of the cell
 SHOWN = {"text/html", "text/plain"}
@@ -17,30 +15,10 @@ CHANCE = re.compile(r"(?<=\bT_)[0-9a-f]{5}(?=_|\b)|(?<= at )0x[0-9a-f]+")
 FOLDED = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"], "transient": {"remove_source": True}}
 
 
-def with_values(code: str, values: Mapping[str, Any]) -> str:
-    """A parameters cell with these values; lines whose value does not change stay as they are written."""
-    lines = [line.encode() for line in code.split("\n")]
-    for statement in reversed(ast.parse(code).body):
-        name, value = statement.targets[0].id, statement.value
-        if name in values and ast.literal_eval(value) != values[name]:
-            after = lines[value.end_lineno - 1][value.end_col_offset :]
-            before = lines[value.lineno - 1][: value.col_offset]
-            lines[value.lineno - 1 : value.end_lineno] = [before + _literal(values[name]).encode() + after]
-    return "\n".join(line.decode() for line in lines)
-
-
-def _literal(value: Any) -> str:
-    """A value as the notebooks write it, texts in double quotes."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(_literal, value))}]"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
-
-
-def prepared(notebook, values: Mapping[str, Any]):
-    """A notebook with its parameters set and the set-up cell below them folded."""
+def prepared(notebook):
+    """A notebook with the set-up cell below its parameters folded."""
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     place = next(number for number, cell in enumerate(code) if PARAMETERS in cell.metadata.get("tags", []))
-    code[place].source = with_values(code[place].source, values)
     for cell in code[place + 1 : place + 2]:
         cell.metadata.update(FOLDED)
     return notebook

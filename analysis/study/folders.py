@@ -10,11 +10,6 @@ STATES = ("pretrained", "finetuned")
 FORM = "2"  # of the files in the cache; it changes when files of an earlier form can no longer be read
 
 
-def short(path: Path) -> str:
-    """A path as a person types it: relative to the root of the checkout if it lies there."""
-    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
-
-
 class Folders:
     """The folders of one profile under results/<profile>/, or of a run under results/scratch/<scratch>/.
 
@@ -24,10 +19,8 @@ class Folders:
     def __init__(self, profile: str, scratch: str | None = None):
         results = Path(os.environ.get("RESULTS_DIR", ROOT / "results"))
         self.folder = results / "scratch" / scratch if scratch else results / profile
-        self.notebooks = self.folder / "notebooks"
-        self.figures = self.folder / "figures"
-        self.tables = self.folder / "tables"
-        self.cache = self.folder / "cache"
+        for name in ("notebooks", "figures", "tables", "provenance", "cache"):
+            setattr(self, name, self.folder / name)
 
     def prepare(self) -> None:
         """Makes the cache if it is missing; raises InputError for the cache of another version of the study."""
@@ -39,3 +32,8 @@ class Folders:
             )
         if not there:
             write_text(mark, FORM + "\n")
+
+
+def short(path: Path) -> str:
+    """A path as a person types it: relative to the root of the checkout if it lies there."""
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)

@@ -1,20 +1,19 @@
 """results/<profile>/README.md: every notebook and figure of a profile with a line each, and the verdicts."""
 
-import ast
+import json
 import re
+import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
-import jupytext
-
+from analysis.errors import exit_status
 from analysis.files import write_text
-from analysis.study.discovery import papers
 from analysis.study.folders import Folders
-from analysis.study.plan import plan
-from analysis.study.profiles import source
+from analysis.study.front_page import papers
+from analysis.study.profiles import command_line
 from analysis.study.results import Results
-from analysis.study.runs import Run
 
 HEADING = re.compile(r"^#{1,2} +(.+)$", re.MULTILINE)
 PLURALS = {
@@ -30,11 +29,7 @@ def verdicts(profile: str) -> Iterator[str]:
     results = Results(profile)
     for name, paper in papers().items():
         counts = Counter(paper.summary(results)["verdict"])
-        words = [
-            f"{counts[verdict]} {verdict if counts[verdict] == 1 else several}"
-            for verdict, several in PLURALS.items()
-            if verdict in counts
-        ]
+        words = [f"{n} {one if n == 1 else many}" for one, many in PLURALS.items() if (n := counts[one])]
         yield f"{name}: {', '.join(words) or 'no verdicts'}"
 
 
@@ -44,41 +39,39 @@ def write_index(profile: str) -> Path:
     lines = [f"# Results of profile `{profile}`", "", "## Verdicts", ""]
     lines += [f"- {line}" for line in verdicts(profile)]
     lines += ["", "## Notebooks and figures", ""]
-    for run in plan(profile):
-        if (folders.notebooks / f"{run.name}.ipynb").exists():
-            lines.append(f"- [{run.name}](notebooks/{run.name}.ipynb): {title(run.notebook)}")
-            lines += [
-                f"  - [{stem}](figures/{stem}.png): {heading}" for stem, heading in figures(run, folders)
-            ]
+    for path in sorted(folders.notebooks.glob("*.ipynb")):
+        title, headings = _headings(path)
+        lines.append(f"- [{path.stem}](notebooks/{path.name}): {title}")
+        for name, heading in zip_longest(_figures(folders, path.stem), headings):
+            lines += [f"  - [{name}](figures/{name}.png): {heading or title}"] if name else []
+    if (folders.folder / "explorer.html").exists():
+        lines += ["", "[Head explorer](explorer.html): browse every head, its roles and its attention."]
     path = folders.folder / "README.md"
     write_text(path, "\n".join(lines) + "\n")
     return path
 
 
-def title(notebook: str) -> str:
-    """The first heading of a notebook."""
-    cells = jupytext.read(source(notebook)).cells
-    return next(found[1] for cell in cells if (found := HEADING.search(cell.source))).strip()
+def _figures(folders: Folders, run: str) -> list[str]:
+    """The figures that a run has saved, in their order."""
+    path = folders.provenance / f"{run}.json"
+    return [*json.loads(path.read_text(encoding="utf-8"))["figures"]] if path.exists() else []
 
 
-def figures(run: Run, folders: Folders) -> Iterator[tuple[str, str]]:
-    """The figures that a run has saved, each with the heading above it."""
-    heading = ""
-    for cell in jupytext.read(source(run.notebook)).cells:
-        if cell.cell_type == "markdown":
-            heading = ([heading] + HEADING.findall(cell.source))[-1]
-        else:
-            for pattern in _saved(cell.source, dict(run.settings)):
-                yield from ((path.stem, heading) for path in sorted(folders.figures.glob(f"{pattern}.png")))
+def _headings(path: Path) -> tuple[str, list[str]]:
+    """The title of an executed notebook, and the heading above each picture that it shows."""
+    found, pictures = [path.stem], []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "markdown":
+            found += HEADING.findall("".join(cell["source"]))
+        pictures += [found[-1] for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
+    return found[min(1, len(found) - 1)].strip(), pictures
 
 
-def _saved(code: str, values: Mapping[str, str]) -> Iterator[str]:
-    """The names under which a cell saves figures; `*` stands for parts that only the notebook knows."""
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "results.save_figure":
-            name = node.args[1]
-            parts = name.values if isinstance(name, ast.JoinedStr) else [name]
-            yield "".join(
-                part.value if isinstance(part, ast.Constant) else values.get(ast.unparse(part.value), "*")
-                for part in parts
-            )
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; prints one line for wrong input and returns the exit status."""
+    profile = command_line("analysis.study.index", __doc__).parse_args(arguments).profile
+    return exit_status(lambda: write_index(profile))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

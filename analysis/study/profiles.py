@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -9,8 +10,10 @@ from typing import Any
 
 import yaml
 
-from analysis.errors import InputError
-from analysis.files import ROOT
+from analysis.errors import InputError, exit_status
+from analysis.files import ROOT, write_text
+from analysis.study.folders import Folders
+from analysis.texts.tasks import TASKS
 
 NOTEBOOKS = ROOT / "notebooks"
 PROFILES = ROOT / "profiles"
@@ -52,7 +55,7 @@ def declared(notebook: str) -> dict[str, Any]:
         ) from error
 
 
-@cache  # a plan asks for the parameters of every notebook, and each time all are checked
+@cache  # the parameters of one notebook need the names of all
 def _assigned(code: str) -> dict[str, Any]:
     return {
         statement.targets[0].id: ast.literal_eval(statement.value)
@@ -122,3 +125,36 @@ def command_line(module: str, text: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=text.splitlines()[0])
     parser.add_argument("--profile", default="offline")
     return parser
+
+
+def write_parameters(profile: str) -> None:
+    """Writes what Make needs to know of a profile into its cache: the parameters of every notebook, and their tasks.
+
+    `parameters/<notebook>.yaml` is written only when a value changes, so that Make runs only what depends on it.
+    `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks. Raises InputError for an unknown task.
+    """
+    load_profile(profile)  # raises for a wrong profile before a folder is made
+    Folders(profile).prepare()
+    lines, folder = [], Folders(profile).cache
+    for notebook in notebook_names():
+        values, path = parameters(notebook, profile), folder / "parameters" / f"{notebook}.yaml"
+        text = yaml.safe_dump(values)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            write_text(path, text)
+        for name in (name for name in values if name.endswith("tasks")):
+            wrong = [f"task {task!r} is unknown" for task in values[name] if task not in TASKS]
+            wrong += ["tasks is empty"] if name == "tasks" and not values[name] else []
+            if wrong:
+                raise InputError(f"{notebook}: {wrong[0]}: choose from {', '.join(TASKS)}")
+            lines.append(f"{notebook}.{name} := {' '.join(values[name])}\n")
+    write_text(folder / "tasks.mk", "".join(lines))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; prints one line for wrong input and returns the exit status."""
+    profile = command_line("analysis.study.profiles", write_parameters.__doc__).parse_args(arguments).profile
+    return exit_status(lambda: write_parameters(profile))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,58 +1,68 @@
-"""How each table of a run was made, and how long each notebook took: small files that notebooks share."""
+"""How each table and figure was made: a file for every run, provenance/<run>.json, beside the results."""
 
 import hashlib
 import json
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-import pandas as pd
-from filelock import FileLock
-
+from analysis.errors import InputError
 from analysis.files import git, versions, write_text
 from analysis.study.folders import Folders
+from analysis.study.runs import Run
 
-PROVENANCE = "provenance.json"
-TIMES = "times"
-
-
-def provenance(folders: Folders) -> dict[str, dict[str, Any]]:
-    """The provenance of the tables of a run, by their names; empty if the file is missing or damaged."""
-    try:
-        return json.loads((folders.tables / PROVENANCE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
+EARLIER = "tables/provenance.json"  # one file for all tables, as results of an earlier form have it
 
 
-def record_table(
-    folders: Folders, name: str, notebook: str, parameters: Mapping[str, Any], weights: Mapping[str, str]
-) -> None:
-    """Writes the provenance of a table: notebook, parameters, versions, commit, digests of weights and of the table."""
+def files_of(folder: Path) -> dict[str, bytes]:
+    """The files of provenance in the folder of a profile, by their paths in it."""
+    paths = [folder / EARLIER, *sorted(folder.glob("provenance/*.json"))]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths if path.exists()}
+
+
+def tables_of(files: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+    """The digest and the weights of every table, by its name; raises InputError for a damaged file."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted(files, key=lambda path: path != EARLIER):  # later files say more than the earlier form
+        if path.endswith(".json"):
+            try:
+                content = json.loads(files[path])
+            except ValueError as error:
+                raise InputError(f"{path} is damaged ({error}): run make reproduce again") from error
+            found |= content if path == EARLIER else content.get("tables", {})
+    return found
+
+
+def new_record(run: Run) -> dict[str, Any]:
+    """What is known of a run before it saves anything: notebook, parameters, versions and commit."""
     packages, commit = _code()
-    content = (folders.tables / f"{name}.csv").read_bytes()
-    entry = {
-        "notebook": notebook,
-        "parameters": dict(parameters),
+    known = {
+        "notebook": run.notebook,
+        "parameters": dict(run.parameters),
         "versions": packages,
         "commit": commit,
-        "weights": dict(weights),
-        "sha256": hashlib.sha256(content).hexdigest(),
     }
-    with _lock(folders):
-        there = {path.stem for path in folders.tables.glob("*.csv")}
-        known = {each: found for each, found in provenance(folders).items() if each in there}
-        text = json.dumps(known | {name: entry}, indent=1, sort_keys=True, default=str)
-        write_text(folders.tables / PROVENANCE, text + "\n")
+    return known | {"tables": {}, "figures": {}}
 
 
-def record_time(folders: Folders, run: str, seconds: float) -> None:
-    """Writes how long a run took into the table `times`."""
-    path = folders.tables / f"{TIMES}.csv"
-    with _lock(folders):
-        known = pd.read_csv(path).to_dict("records") if path.exists() else []
-        found = {row["notebook"]: row["seconds"] for row in known} | {run: round(seconds, 1)}
-        table = pd.DataFrame(sorted(found.items()), columns=["notebook", "seconds"])
-        write_text(path, table.to_csv(index=False, lineterminator="\n"))
+def add(record: dict[str, Any], kind: str, path: Path, weights: Mapping[str, str]) -> None:
+    """Adds a saved table or figure, with the digest of the file and of the weights behind it, to a record."""
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    record[kind][path.stem] = {"sha256": digest, "weights": dict(weights)}
+
+
+def write_record(folders: Folders, run: str, record: Mapping[str, Any]) -> None:
+    """Writes the record of a run, whole or not at all."""
+    text = json.dumps(record, indent=1, default=str, ensure_ascii=False)
+    write_text(folders.provenance / f"{run}.json", text + "\n")
+
+
+def finish_record(folders: Folders, run: Run, seconds: float) -> None:
+    """Adds to the record of a run how long it took."""
+    path = folders.provenance / f"{run.name}.json"
+    record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else new_record(run)
+    write_record(folders, run.name, record | {"seconds": round(seconds, 1)})
 
 
 @cache
@@ -61,9 +71,3 @@ def _code() -> tuple[str, str]:
     packages, _, commit = versions().rpartition(", commit ")
     changed = git("status", "--porcelain", "--", "analysis", "notebooks", "profiles")  # None outside a clone
     return packages, f"{commit}, with changes" if changed else commit
-
-
-def _lock(folders: Folders) -> FileLock:
-    """Lets one notebook at a time read these files and write them anew."""
-    folders.cache.mkdir(parents=True, exist_ok=True)
-    return FileLock(folders.cache / ".provenance.lock")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
@@ -9,30 +10,16 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from analysis.errors import InputError
-from analysis.files import ROOT, replacing, versions, write_text
+from analysis.figures import pictures
+from analysis.files import replacing, versions, write_text
 from analysis.statistics.controls import UNIFORM, control_bank, control_sieves
 from analysis.statistics.roles import LABELS
-from analysis.study import pictures
 from analysis.study.folders import STATES, Folders, short
-from analysis.study.provenance import provenance, record_table
-from analysis.study.reference import is_table
-from analysis.study.runs import context, in_jupyter
+from analysis.study.provenance import add, files_of, new_record, tables_of, write_record
+from analysis.study.runs import in_jupyter, this_run
 
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
 BOOLEAN = (*LABELS, "control_assigned")  # columns with missing values
-
-
-def update_readme(section: str, text: str, path: Path = ROOT / "README.md") -> None:
-    """Replaces the text between the comments `section` and `/section` of README or another document.
-
-    Raises InputError if these comments are missing.
-    """
-    start, end = f"<!-- {section} -->\n", f"<!-- /{section} -->"
-    readme = path.read_text(encoding="utf-8")
-    if start not in readme or end not in readme:
-        raise InputError(f"{path} has no section between {start.strip()} and {end}: put the comments back")
-    head, rest = readme.split(start, 1)
-    write_text(path, head + start + text.strip() + "\n" + rest[rest.index(end) :])
 
 
 def seeds_of(state: str, seeds: Sequence, checkpoint: str | None = None) -> list[int | None]:
@@ -61,13 +48,14 @@ class Results(Folders):
     """
 
     def __init__(self, profile: str):
-        self.run = context(profile)
+        self.run = this_run(profile)
         super().__init__(profile, self.run.scratch)
         self.profile = Folders(profile)
         # Files are named after their content, so all runs share them.
         self.parses, self.logits = (self.profile.cache / name for name in ("parses", "logits"))
         self._written: set[Path] = set()
         self._weights: dict[str, str] = {}
+        self._record = new_record(self.run)
         if in_jupyter():
             print(f"what this session saves goes to {short(self.folder)}/")
 
@@ -142,8 +130,18 @@ class Results(Folders):
         """Writes a table as CSV, numbers to six significant digits, and its provenance; returns the path."""
         path = self._to_write(self.tables / f"{name}.csv")
         write_text(path, table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
-        record_table(self, name, self.run.notebook, self.run.parameters, self._weights)
+        self._note("tables", path)
         return path
+
+    def _note(self, kind: str, path: Path) -> None:
+        """Writes a saved table or figure into the provenance of the run."""
+        add(self._record, kind, path, self._weights)
+        write_record(self, self.run.name, self._record)
+
+    @cached_property
+    def _known(self) -> dict[str, dict]:
+        """The provenance of the profile's tables."""
+        return tables_of(files_of(self.profile.folder))
 
     def load_table(self, name: str) -> pd.DataFrame:
         """A saved table; raises InputError if it is missing or damaged."""
@@ -154,13 +152,14 @@ class Results(Folders):
             raise InputError(
                 f"{path} is missing or damaged: delete it and run make reproduce again"
             ) from error
-        self._weights |= provenance(self.profile).get(name, {}).get("weights", {})
+        self._weights |= self._known.get(name, {}).get("weights", {})
         return table.astype({label: "boolean" for label in BOOLEAN if label in table})
 
     def table_names(self) -> list[str]:
-        """The names of the tables that can be loaded, without tables of times."""
+        """The names of the tables that can be loaded, without tables of measured times."""
         paths = [*self.profile.tables.glob("*.csv"), *self._written]
-        return sorted({path.stem for path in paths if path.parent.name == "tables" and is_table(path.name)})
+        names = {path.stem for path in paths if path.parent.name == "tables"}
+        return sorted(name for name in names if name != "times" and not name.endswith("_speed"))
 
     def save_part(self, table: pd.DataFrame, name: str, task: str) -> Path:
         """Writes the rows of one task for a table that `join_parts` joins later; returns the path."""
@@ -205,3 +204,4 @@ class Results(Folders):
         Returns None, so that a notebook cell that ends with it shows the figure alone.
         """
         pictures.save_figure(figure, self.figures / name)
+        self._note("figures", self.figures / f"{name}.png")

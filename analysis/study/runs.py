@@ -1,4 +1,4 @@
-"""One execution of a notebook: its name, its changed parameters, and how the notebook learns of them."""
+"""One execution of a notebook: its name, its folder, and how the notebook learns of both."""
 
 import hashlib
 import json
@@ -9,78 +9,73 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis.study.profiles import notebook_names, parameters
+from analysis.study.profiles import declared, notebook_names, parameters
 
 RUNS_PER = ("task", "state")  # a notebook with these parameters is executed once for each of their values
-VARIABLE = "STUDY_RUN"  # the environment variable with the context of the run
+VARIABLE = "STUDY_RUN"  # the environment variable with the run of a kernel
 LONGEST = 100  # characters of a folder's name
 
 
 class Run(NamedTuple):
-    """One execution of a notebook, with its values of RUNS_PER."""
-
-    notebook: str
-    settings: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The name of the executed copy: the notebook and its values."""
-        return "-".join([self.notebook, *(value for _, value in self.settings)])
-
-
-class Context(NamedTuple):
     """The notebook and the parameters of a run; `scratch` names its folder unless the run is the profile's own."""
 
     notebook: str
     parameters: Mapping[str, Any]
-    scratch: str | None
+    scratch: str | None = None
+
+    @property
+    def values(self) -> list[str]:
+        """The task and the state of the run, if it has them."""
+        return [str(self.parameters[key]) for key in RUNS_PER if key in self.parameters]
+
+    @property
+    def name(self) -> str:
+        """The name of the executed copy, such as `01_extract-mrpc-finetuned`."""
+        return "-".join([self.notebook, *self.values])
 
 
-def run_of(notebook: str, values: Mapping[str, Any]) -> Run:
-    """The run of a notebook with these parameters."""
-    return Run(notebook, tuple((key, values[key]) for key in RUNS_PER if key in values))
+def named(name: str) -> tuple[str, dict[str, str]]:
+    """The notebook and the settings that the name of a run tells: `03_test-mrpc` has the task mrpc."""
+    notebook, _, rest = name.partition("-")
+    keys = [key for key in RUNS_PER if rest and key in declared(notebook)]
+    return notebook, dict(zip(keys, rest.rsplit("-", len(keys) - 1), strict=True)) if keys else {}
 
 
-def changes(notebook: str, profile: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that differ from the profile's; those of RUNS_PER do not count."""
-    own = parameters(notebook, profile)
-    return {key: values[key] for key in own if key not in RUNS_PER and values[key] != own[key]}
+def run_of(notebook: str, values: Mapping[str, Any], keep: bool = False) -> Run:
+    """The run of a notebook with these parameters; it is the profile's own if `keep` and no value is another one."""
+    own = parameters(notebook, values["profile"])
+    changed = {key: values[key] for key in own if key not in RUNS_PER and values[key] != own[key]}
+    run = Run(notebook, values)
+    return run if keep and not changed else run._replace(scratch=_scratch_name(run.name, changed))
 
 
-def scratch_name(run: Run, changed: Mapping[str, Any]) -> str:
-    """The name of the folder of a run with changed values, such as `03_test-mrpc-tau=2.5`."""
-    name = "-".join([run.name, *(f"{key}={_plain(value)}" for key, value in changed.items())])
+def _scratch_name(run: str, changed: Mapping[str, Any]) -> str:
+    """The folder of a run with changed values, such as `03_test-mrpc-tau=2.5`."""
+    plain = {
+        key: "+".join(map(str, each)) if isinstance(each, list) else each for key, each in changed.items()
+    }
+    name = "-".join([run, *(f"{key}={value}" for key, value in plain.items())])
     kept = re.sub(r"[^\w.+=-]", "_", name)
     if kept == name and len(name) <= LONGEST:
         return name
     return f"{kept[:LONGEST]}-{hashlib.sha256(repr([run, changed]).encode()).hexdigest()[:8]}"
 
 
-def _plain(value: Any) -> str:
-    return "+".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def context(profile: str) -> Context:
-    """The run of this process: the one that `execution` announces, else a session in Jupyter or a script.
+def this_run(profile: str) -> Run:
+    """The run of this process: the one that `analysis.run` announces, else a session in Jupyter or a script.
 
     In Jupyter the name of the session gives the notebook if the server tells it, and the parameters have the values of
     the variables in the kernel.
     """
     if VARIABLE in os.environ:
-        return Context(**json.loads(os.environ[VARIABLE]))
+        return Run(**json.loads(os.environ[VARIABLE]))
     notebook = Path(os.environ.get("JPY_SESSION_NAME", "")).stem
     if notebook not in notebook_names():
         name = "jupyter" if in_jupyter() else "python"
-        return Context(name, {"profile": profile}, name)
+        return Run(name, {"profile": profile}, name)
     names = vars(sys.modules["__main__"])
-    values = {key: names.get(key, value) for key, value in parameters(notebook, profile).items()}
-    changed = changes(notebook, profile, values)
-    return Context(notebook, values, scratch_name(run_of(notebook, values), changed))
-
-
-def announced(found: Context) -> dict[str, str]:
-    """The environment variable that tells a notebook the context of its run."""
-    return {VARIABLE: json.dumps(found._asdict())}
+    own = parameters(notebook, profile)
+    return run_of(notebook, {key: names.get(key, value) for key, value in own.items()} | {"profile": profile})
 
 
 def in_jupyter() -> bool:

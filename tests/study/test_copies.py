@@ -1,5 +1,6 @@
-"""Executed copies: parameters as they ran, folded set-up, small pictures."""
+"""Executed copies: folded set-up, small pictures, links to the neighbours."""
 
+import re
 from base64 import b64decode, b64encode
 from io import BytesIO
 
@@ -9,36 +10,7 @@ import pytest
 from nbconvert import HTMLExporter
 from PIL import Image
 
-from analysis.study.copies import cleaned, prepared, with_values
-
-CODE = """n = 3  # sequences
-flag = (
-    False  # a long comment
-)
-words = ["é", "b"]; rate = 1e-4
-checkpoint = None"""
-
-
-def test_values_that_do_not_change_stay_as_they_are_written():
-    values = {"n": 3, "flag": False, "words": ["é", "b"], "rate": 0.0001, "checkpoint": None}
-    assert with_values(CODE, values) == CODE
-
-
-def test_changed_values():
-    values = {"n": 30, "flag": True, "words": ["x", 'y"z'], "rate": 0.5, "checkpoint": "é/{task}"}
-    text = with_values(CODE, values)
-    found: dict = {}
-    exec(text, found)  # noqa: S102
-    assert {name: found[name] for name in values} == values
-    assert text.startswith("n = 30  # sequences\nflag = (\n    True  # a long comment\n)\n")
-    assert '["x", "y\\"z"]; rate = 0.5' in text
-
-
-@pytest.mark.parametrize(
-    ("value", "written"), [("", '""'), ([], "[]"), ([1, "a"], '[1, "a"]'), (1e-5, "1e-05")]
-)
-def test_how_values_are_written(value: object, written: str):
-    assert with_values("n = 0  # why", {"n": value}) == f"n = {written}  # why"
+from analysis.study.copies import cleaned, linked, prepared
 
 
 def notebook(*cells: str) -> nbformat.NotebookNode:
@@ -50,14 +22,13 @@ def notebook(*cells: str) -> nbformat.NotebookNode:
 
 def test_set_up_is_folded_everywhere():
     """By what JupyterLab reads, and in a web page, where what the cell printed stays."""
-    found = prepared(notebook("n = 1", "import numpy", "n + 1"), {"n": 2})
+    found = prepared(notebook("n = 1", "import numpy", "n + 1"))
     assert [cell.metadata.get("jupyter") for cell in found.cells] == [
         None,
         None,
         {"source_hidden": True},
         None,
     ]
-    assert found.cells[1].source == "n = 2"
     found.cells[2].outputs = [nbformat.v4.new_output("stream", name="stdout", text="300 sequences")]
     nbformat.validate(found)
     page, _ = HTMLExporter().from_notebook_node(found)
@@ -80,3 +51,22 @@ def test_pictures_are_small():
     with Image.open(BytesIO(small)) as image:
         shown = np.asarray(image.convert("RGB")).astype(int)
     assert np.abs(shown - pixels).max() <= 2
+
+
+ORDER = ["01_first-mrpc", "02_second", "99_last"]
+
+
+@pytest.mark.parametrize(
+    ("name", "links"),
+    [("01_first-mrpc", ["../README.md", "02_second.ipynb"]),
+     ("02_second", ["01_first-mrpc.ipynb", "../README.md", "99_last.ipynb"]),
+     ("99_last", ["02_second.ipynb", "../README.md"])],
+)  # fmt: skip
+def test_links_to_the_neighbours(name: str, links: list[str]):
+    notebook = linked(nbformat.v4.new_notebook(), name, ORDER)
+    assert re.findall(r"\]\((.*?)\)", notebook.cells[-1].source) == links
+    nbformat.validate(notebook)
+
+
+def test_runs_outside_of_the_profile_have_no_links():
+    assert not linked(nbformat.v4.new_notebook(), "02_second", []).cells

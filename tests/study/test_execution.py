@@ -1,5 +1,7 @@
 """One notebook run with one profile: executed copies, failures, scratch runs, the command line."""
 
+import io
+import json
 import os
 import re
 import subprocess
@@ -11,9 +13,8 @@ import nbformat
 import pytest
 from studies import Study, error_of
 
-import analysis.run as command_line
+from analysis import run
 from analysis.files import ROOT
-from analysis.study import execution as run
 
 LOG = "cache/logs/01_first-mrpc.log"
 
@@ -25,7 +26,7 @@ def read(path: Path) -> nbformat.NotebookNode:
 def execute(study: Study, *cells: str, **settings: object) -> nbformat.NotebookNode:
     """The executed copy of a notebook of these cells."""
     study.notebook("01_first", *cells)
-    return read(run.run("01_first", "quick", settings))
+    return read(run.run("01_first", "quick", settings, keep=True))
 
 
 def printed(notebook: nbformat.NotebookNode) -> str:
@@ -50,11 +51,12 @@ def test_profiles_own_run(study: Study, capsys):
     first, second = capsys.readouterr().out.splitlines()
     assert first == "01_first mrpc started"
     assert re.fullmatch(r"01_first mrpc  \d+ s", second)
-    own = {
-        f"quick/{name}" for name in ("notebooks/01_first-mrpc.ipynb", LOG, "cache/form", "tables/times.csv")
-    }
-    assert {name for name in study.files() if not name.endswith(".lock")} == own
-    outputs = [[o.get("text", o.get("data")) for o in cell.outputs] for cell in copy.cells[3:6]]
+    own = ("notebooks/01_first-mrpc.ipynb", LOG, "cache/form", "cache/done/01_first-mrpc")
+    assert study.files() == {f"quick/{name}" for name in (*own, "provenance/01_first-mrpc.json")}
+    assert [cell.source for cell in copy.cells if "injected-parameters" in cell.metadata.get("tags", [])] == [
+        "# Parameters\nn = 5\n"
+    ]
+    outputs = [[o.get("text", o.get("data")) for o in cell.outputs] for cell in copy.cells[4:7]]
     assert outputs == [["result\n"], [], [{"text/plain": "2"}]]
     log = (study.folder / "results/quick" / LOG).read_text()
     assert all(text in log for text in ("on the way", "careful", "result", "from below"))
@@ -62,10 +64,9 @@ def test_profiles_own_run(study: Study, capsys):
     before = path.read_bytes()
     execute(study, *CELLS)
     assert path.read_bytes() == before
-    times = (study.folder / "results/quick/tables/times.csv").read_text().splitlines()
-    assert times[0] == "notebook,seconds"
-    assert re.fullmatch(r"01_first-mrpc,\d+\.\d", times[1])
-    assert len(times) == 2
+    record = json.loads((study.folder / "results/quick/provenance/01_first-mrpc.json").read_text())
+    assert (record["notebook"], record["parameters"]["n"]) == ("01_first", 5)
+    assert record["seconds"] > 0
 
 
 def test_run_with_another_value_leaves_the_results_alone(study: Study, capsys):
@@ -80,29 +81,91 @@ def test_run_with_another_value_leaves_the_results_alone(study: Study, capsys):
     assert {name for name in study.files() if name.endswith(".ipynb")} == {
         "quick/notebooks/01_first-mrpc.ipynb", f"{scratch}/notebooks/01_first-mrpc.ipynb"
     }  # fmt: skip
-    assert not (study.folder / "results" / scratch / "tables/times.csv").exists()
-    said = f"01_first mrpc: not the values of profile quick: results go to {study.folder}/results/{scratch}/"
+    assert f"{scratch}/cache/done/01_first-mrpc-n=7-words=c" not in study.files()
+    said = f"01_first mrpc: not a run of make: results go to {study.folder}/results/{scratch}/"
     assert said in capsys.readouterr().out.splitlines()
     code = [cell for cell in copy.cells if cell.cell_type == "code"]
-    assert [cell.execution_count for cell in code] == [1, 2]  # one cell of parameters, as they were
-    assert 'n = 7\nrate = 1e-4\nflag = False\ncheckpoint = None\nwords = ["c"]' in code[0].source
-    assert 'task = "mrpc"  # with a comment\n' in code[0].source
+    assert [cell.execution_count for cell in code] == [1, 2, 3]
+    assert code[1].source == '# Parameters\nn = 7\nwords = ["c"]\n'  # the others are those of the cell above
+    assert "n = 3\nrate = 1e-4\n" in code[0].source
 
 
-def test_value_that_is_the_profiles_is_no_change(study: Study):
+def test_run_without_make_leaves_the_results_alone(study: Study, capsys):
+    """Even with the profile's own values: only Make keeps what a run saves."""
+    study.notebook("01_first", "print(n)")
+    path = run.run("01_first-qnli", "quick", {})
+    assert path == study.folder / "results/scratch/01_first-qnli/notebooks/01_first-qnli.ipynb"
+    assert printed(read(path)) == "5"
+
+
+def test_lines_of_runs_that_make_starts(study: Study, monkeypatch, capsys):
+    """They are numbered as they start, and name the run that ends or is stopped."""
+    monkeypatch.setenv(run.TOTAL, "12")
+    monkeypatch.setenv(run.COUNT, str(study.folder / "count"))
     study.notebook("01_first")
-    parameters = '# %% tags=["parameters"]\nprofile = "quick"\ntasks = ["qnli"]\n'
-    study.notebook("02_second", parameters=parameters, study="{after: [01_first]}")
-    assert run._scratch(*asked("mrpc")) is None
-    assert run._scratch(*asked("qnli")) is None  # 02_second asks for it
-    assert run._scratch(*asked("sst-2")) == "01_first-sst-2"
-    assert run._scratch(*asked("qnli", n=5)) is None
-    assert run._scratch(*asked("qnli", n=6)) == "01_first-qnli-n=6"
+    monkeypatch.setattr(
+        run, "_execute", lambda run, folders, target, progress: setattr(progress, "seconds", 3.4)
+    )
+    run.run("01_first", "quick", {}, keep=True)
+    monkeypatch.setattr(run, "_execute", interrupted)
+    assert run.main(["01_first-qnli", "--profile", "quick", "--keep"]) == 130
+    assert capsys.readouterr().out.splitlines() == [
+        "[ 1/12] 01_first mrpc started",
+        "[ 1/12] 01_first mrpc  3 s",
+        "[ 2/12] 01_first qnli started",
+        "[ 2/12] 01_first qnli stopped",
+    ]
 
 
-def asked(task: str, **values: object):
-    given = run.parameters("01_first", "quick", {"task": task, **values})
-    return run.run_of("01_first", given), "quick", given
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_bar_is_live_on_a_terminal_alone(tmp_path: Path, monkeypatch, capsys):
+    """It is cut to the width of the terminal, and a line takes its place."""
+    screen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(run, "get_terminal_size", lambda: os.terminal_size((40, 24)))
+    for live in (False, True):
+        screen.isatty = lambda live=live: live
+        progress = run.Progress("03_test mrpc", tmp_path / "logs/03_test-mrpc.log")
+        progress.write(f"\rwords: 10%|{'x' * 60}| 1/10")
+        progress.write("something else\n")
+        progress.say("03_test mrpc started")
+        assert bool(screen.getvalue()) == live
+    assert len(screen.getvalue().removeprefix(run.CLEAR)) == 39
+    assert capsys.readouterr().out == f"03_test mrpc started\n{run.CLEAR}03_test mrpc started\n"
+    progress.flush()
+    assert progress.path.read_text().count("something else") == 2
+
+
+def test_run_that_another_process_is_doing(study: Study):
+    """The second process waits, and does not repeat it."""
+    study.notebook("01_first", "import time\ntime.sleep(3)")
+    code = f"""
+import sys
+from pathlib import Path
+from analysis.study import profiles
+profiles.NOTEBOOKS, profiles.PROFILES = Path({str(study.notebooks)!r}), Path({str(study.profiles)!r})
+from analysis.run import main
+sys.exit(main(["01_first-mrpc", "--profile", "quick", "--keep"]))
+"""
+    both = [
+        subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for _ in "12"
+    ]
+    said = sorted(process.communicate()[0] for process in both)
+    assert [process.returncode for process in both] == [0, 0]
+    assert said[1] == "01_first mrpc: another process is at it: waiting\n"
+    assert re.fullmatch(r"01_first mrpc started\n01_first mrpc  \d+ s\n", said[0])
+
+
+def test_a_run_is_as_old_as_its_start(study: Study):
+    """So code that changes while it runs counts as newer, and the run is made again."""
+    changed = study.folder / "changed"
+    execute(study, f"import pathlib\npathlib.Path({str(changed)!r}).touch()")
+    done = study.folder / "results/quick/cache/done/01_first-mrpc"
+    assert done.stat().st_mtime_ns < changed.stat().st_mtime_ns
 
 
 @pytest.mark.parametrize(
@@ -122,7 +185,7 @@ def test_failing_notebook(study: Study, capsys, cell: str, reason: str):
     target.parent.mkdir(parents=True)
     target.write_text("an earlier run")
     study.notebook("01_first", "import os, signal\nprint('got here')", cell, "print('not here')")
-    assert command_line.main(["01_first", "--profile", "quick"]) == 1
+    assert run.main(["01_first-mrpc", "--profile", "quick", "--keep"]) == 1
     log = study.folder / "results/quick" / LOG
     out, err = capsys.readouterr()
     assert err == f"error: 01_first-mrpc: {reason} (details: {log})\n"
@@ -181,6 +244,7 @@ def test_results_of_another_version(study: Study):
 
 WRONG = {
     "01_extract --profile absent": "error: unknown profile 'absent': choose from ",
+    "05_absent-mrpc --profile smoke": "error: unknown notebook '05_absent': choose from 00_finetune, ",
     "05_absent --profile smoke": "error: unknown notebook '05_absent': choose from 00_finetune, ",
     "notebooks/05_absent.py --profile smoke": "error: unknown notebook '05_absent': choose from 00_finetune, ",
     "01_extract --profile smoke --set m=3": "error: 01_extract has no parameter 'm': choose from task, ",
@@ -191,7 +255,7 @@ WRONG = {
 @pytest.mark.parametrize("arguments", WRONG)
 def test_wrong_command(tmp_path: Path, monkeypatch, capsys, arguments: str):
     monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
-    assert command_line.main(arguments.split()) == 1
+    assert run.main(arguments.split()) == 1
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith(WRONG[arguments])
@@ -201,7 +265,7 @@ def test_wrong_command(tmp_path: Path, monkeypatch, capsys, arguments: str):
 
 def test_no_notebook_named(capsys):
     with pytest.raises(SystemExit) as caught:
-        command_line.main(["--profile", "smoke"])
+        run.main(["--profile", "smoke"])
     assert caught.value.code == 2
     assert "required: notebook" in capsys.readouterr().err
 
@@ -218,7 +282,7 @@ def test_wrong_command_in_a_shell(tmp_path: Path):
 @pytest.mark.parametrize("setting", ["n", "n=[1", "n: 3"])
 def test_setting_that_is_not_one(capsys, setting: str):
     with pytest.raises(SystemExit) as caught:
-        command_line.main(["01_extract", "--set", setting])
+        run.main(["01_extract", "--set", setting])
     assert caught.value.code == 2
     assert f"error: argument --set: {setting!r}" in capsys.readouterr().err
 
@@ -229,20 +293,17 @@ def test_setting_that_is_not_one(capsys, setting: str):
 def test_settings_are_read_as_yaml_and_a_path_names_a_notebook(study: Study, monkeypatch, named: str):
     seen = {}
     monkeypatch.setattr(
-        command_line, "run", lambda notebook, profile, values: seen.update(values, name=notebook)
+        run, "run", lambda notebook, profile, values, keep: seen.update(values, name=notebook, keep=keep)
     )
     study.notebook("01_first")
     given = ["n=3", "rate=0.5", "task=a=b", "words=[x, y]", "flag=true"]
     options = [part for setting in given for part in ("--set", setting)]
-    assert command_line.main([named, "--profile", "quick", *options]) == 0
+    assert run.main([named, "--profile", "quick", *options]) == 0
     expected = {"n": 3, "rate": 0.5, "task": "a=b", "words": ["x", "y"], "flag": True}
-    assert seen == expected | {"name": "01_first"}
+    assert seen == expected | {"name": "01_first", "keep": False}
 
 
 def test_interruption_is_no_traceback(study: Study, monkeypatch, capsys):
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(command_line, "run", interrupted)
-    assert command_line.main(["01_first"]) == 130
+    monkeypatch.setattr(run, "run", interrupted)
+    assert run.main(["01_first"]) == 130
     assert capsys.readouterr() == ("", "")

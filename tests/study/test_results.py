@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +15,15 @@ from PIL import Image
 from analysis import files
 from analysis.errors import InputError
 from analysis.files import ROOT, expand, replacing, versions, write_text
+from analysis.study.provenance import files_of, tables_of
 from analysis.study.results import Results, seeds_of
-from analysis.study.runs import Context, announced
+from analysis.study.runs import VARIABLE, Run
 
 
-def results_of(monkeypatch, scratch: str | None = None) -> Results:
+def results_of(monkeypatch, scratch: str | None = None, notebook: str = "01_first") -> Results:
     """What a notebook has that runs with a profile's own values, or with others."""
-    context = Context("01_first", {"profile": "quick", "n": 3}, scratch)
-    monkeypatch.setenv(*announced(context).popitem())
+    run = Run(notebook, {"profile": "quick", "n": 3}, scratch)
+    monkeypatch.setenv(VARIABLE, json.dumps(run._asdict()))
     return Results("quick")
 
 
@@ -159,49 +159,58 @@ def test_scratch_run_writes_aside_and_reads_from_the_profile(results: Results, t
     assert after == before
 
 
-def test_provenance_stands_beside_each_table(results: Results, tmp_path: Path, monkeypatch):
+def record(results: Results, run: str = "01_first") -> dict:
+    return json.loads((results.provenance / f"{run}.json").read_text())
+
+
+def test_provenance_of_a_run_names_its_tables_and_figures(results: Results, monkeypatch):
     found = scores().assign_attrs(weights_sha256="abc")
     results.save_scores(found, "mrpc", 1)
     results.load_scores("mrpc", 1)
     path = results.save_table(table(), "roles")
     results.record_weights("minilm", "def")
     results.save_table(table(), "other")
-    known = json.loads((results.tables / "provenance.json").read_text())
-    assert set(known) == {"roles", "other"}
-    assert known["roles"]["notebook"] == "01_first"
-    assert known["roles"]["parameters"] == {"profile": "quick", "n": 3}
-    assert known["roles"]["weights"] == {"mrpc-finetuned-1": "abc"}
-    assert known["other"]["weights"] == {"mrpc-finetuned-1": "abc", "minilm": "def"}
-    assert known["roles"]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert "torch " in known["roles"]["versions"]
-    assert re.match(r"[0-9a-f]{12}|unknown", known["roles"]["commit"])
-    assert "commit" not in known["roles"]["versions"]
+    results.save_figure(Figure(figsize=(2, 1)), "F1.2")
+    known = record(results)
+    assert (known["notebook"], known["parameters"]) == ("01_first", {"profile": "quick", "n": 3})
+    assert "torch " in known["versions"]
+    assert re.match(r"[0-9a-f]{12}|unknown", known["commit"])
+    assert set(known["tables"]) == {"roles", "other"}
+    assert known["tables"]["roles"]["weights"] == {"mrpc-finetuned-1": "abc"}
+    assert known["tables"]["other"]["weights"] == {"mrpc-finetuned-1": "abc", "minilm": "def"}
+    assert known["tables"]["roles"]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    picture = (results.figures / "F1.2.png").read_bytes()
+    assert known["figures"]["F1.2"]["sha256"] == hashlib.sha256(picture).hexdigest()
 
-    path.unlink()
-    later = results_of(monkeypatch)  # a notebook that reads a table has its weights too
+    later = results_of(monkeypatch, notebook="02_second")  # a notebook that reads a table has its weights too
     later.load_table("other")
     later.save_table(table(), "joined")
-    known = json.loads((results.tables / "provenance.json").read_text())
-    assert set(known) == {"other", "joined"}
-    assert known["joined"]["weights"] == known["other"]["weights"]
+    assert record(later, "02_second")["tables"]["joined"]["weights"] == known["tables"]["other"]["weights"]
+    assert record(results) == known
+
+    again = results_of(monkeypatch)  # what the run no longer saves is gone
+    again.save_table(table(), "roles")
+    assert set(record(again)["tables"]) == {"roles"}
 
 
-def test_provenance_of_tables_that_are_written_side_by_side(results: Results, monkeypatch):
-    """No entry is lost where two notebooks end at the same moment."""
-    every = [results_of(monkeypatch) for _ in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        for number, each in enumerate(every):
-            for part in range(10):
-                pool.submit(each.save_table, table(), f"table-{number}-{part}")
-    assert len(json.loads((results.tables / "provenance.json").read_text())) == 40
-    assert not [path for path in results.tables.iterdir() if path.name.startswith(".")]
-
-
-def test_damaged_provenance_is_made_anew(results: Results):
+def test_provenance_of_an_earlier_form(results: Results):
+    """One file for all tables; what a run says of its own tables comes first."""
     results.save_table(table(), "roles")
-    (results.tables / "provenance.json").write_text("{")
+    results.save_table(table(), "other")
+    earlier = {"roles": {"weights": {"minilm": "old"}}}
+    (results.tables / "provenance.json").write_text(json.dumps(earlier))
+    results.load_table("roles")
+    results.save_table(table(), "joined")
+    assert record(results)["tables"]["joined"]["weights"] == {}
+    (results.provenance / "01_first.json").unlink()
+    assert tables_of(files_of(results.folder)) == earlier
+
+
+def test_damaged_provenance(results: Results):
     results.save_table(table(), "roles")
-    assert set(json.loads((results.tables / "provenance.json").read_text())) == {"roles"}
+    (results.provenance / "01_first.json").write_text("{")
+    with pytest.raises(InputError, match="provenance/01_first.json is damaged .*: run make reproduce again$"):
+        results.load_table("roles")
 
 
 def test_joined_table_has_the_weights_of_its_parts(results: Results, monkeypatch):
@@ -210,7 +219,7 @@ def test_joined_table_has_the_weights_of_its_parts(results: Results, monkeypatch
         part.record_weights(f"{task}-finetuned-0", f"digest of {task}")
         part.save_part(table(), "part", task)
     results.save_table(results.join_parts("part", ["qqp", "mrpc"]), "joined")
-    known = json.loads((results.tables / "provenance.json").read_text())["joined"]["weights"]
+    known = record(results)["tables"]["joined"]["weights"]
     assert known == {"mrpc-finetuned-0": "digest of mrpc", "qqp-finetuned-0": "digest of qqp"}
 
 

@@ -1,94 +1,130 @@
-"""The rules for Make: what a notebook depends on, and parameter files that change only when they must."""
+"""The rules of the Makefile miss no file: each module that a notebook imports, directly or not, and its data."""
 
-import os
+import ast
+import re
+import subprocess
+import sys
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-import yaml
-from studies import Study, error_of
 
 from analysis.files import ROOT
-from analysis.study import profiles, rules
+from analysis.study.front_page import paper_names
+from analysis.study.profiles import declared, notebook_names, source
+
+PACKAGE = ROOT / "analysis"
+# What these import makes no number: the store of results, and drawing.
+BOUNDARY = {"study", "figures"}
+NO_DATA = {".py", ".pyc", ".md"}
+# Files whose names alone are used: how scores are tested does not change the scores.
+UNUSED = {"01_extract": {f"analysis/statistics/{name}.py" for name in ("significance", "resampling")}}
+UNUSED["08_attribution"] = UNUSED["01_extract"]
 
 
-@pytest.fixture
-def written(study: Study):
-    """Writes the rules of a study with two notebooks and returns its variables, and its rules."""
-    study.notebook(
-        "01_first",
-        "from analysis.papers.pande2021 import published",
-        "from analysis.texts.bundled import generate",
-    )
-    tasks = 'tasks = ["mrpc"]\n'
-    second = '# %% tags=["parameters"]\nprofile = "quick"\n' + tasks
-    study.notebook("03_second", parameters=second, study="{paper: pande2021, after: [01_first]}")
-    study.profile("quick", "common: {tasks: [sst-2, qnli]}")
-
-    def written() -> tuple[dict[str, list[str]], list[str]]:
-        lines = rules.write_rules("quick").read_text().splitlines()
-        variables = [line.split(" := ") for line in lines if " := " in line]
-        return {name: value.split() for name, value in variables}, lines[len(variables) :]
-
-    return written
+@pytest.fixture(scope="module", params=["smoke", "offline"])
+def needs(request, tmp_path_factory) -> dict[str, set[str]]:
+    """What stands on the right of each rule of a profile, by the name of the run or file."""
+    folder = tmp_path_factory.mktemp("rules")
+    command = ["make", "-npq", "study", f"PROFILE={request.param}", f"PYTHON={sys.executable}"]
+    done = subprocess.run([*command, f"RESULTS_DIR={folder}"], cwd=ROOT, capture_output=True, text=True)
+    found: dict[str, set[str]] = {}
+    for target, files in re.findall(r"^(\S+/done/\S+): (.*)$", done.stdout, re.MULTILINE):
+        found.setdefault(Path(target).name, set()).update(files.split(" | ")[0].split())
+    return found
 
 
-def test_rules(written, study: Study):
-    """The goals; for each notebook its script, its modules with their data, and its parameters; a rule per run."""
-    found, lines = written()
-    assert list(found) == ["GOALS", "FILES_01_first", "FILES_03_second"]
-    assert found["GOALS"] == [
-        f"$(STAMPS)/{name}" for name in ("01_first-qnli", "01_first-sst-2", "03_second")
-    ]
-    first = found["FILES_01_first"]
-    bundled = {f"analysis/texts/bundled/{name}" for name in ("__init__.py", "grammar.py", "lexicon.yaml")}
-    published = {f"analysis/papers/pande2021/{name}" for name in ("published.py", "published_roles.csv")}
-    expected = bundled | published | {"analysis/errors.py", "analysis/texts/examples.py"}
-    assert expected <= set(first)
-    assert len(first) == len(set(first))
-    assert all((ROOT / path).is_file() and not Path(path).is_absolute() for path in first)
-    assert [Path(path).name for path in (first[0], first[-1])] == ["01_first.py", "01_first.yaml"]
-    values = yaml.safe_load((study.folder / "results/quick/cache/parameters/01_first.yaml").read_text())
-    assert values == profiles.parameters("01_first", "quick")
-    assert lines == [
-        "$(STAMPS)/01_first-qnli: $(FILES_01_first)",
-        "\t@$(RUN) 01_first --set task=qnli",
-        "\t$(stamp)",
-        "$(STAMPS)/01_first-sst-2: $(FILES_01_first)",
-        "\t@$(RUN) 01_first --set task=sst-2",
-        "\t$(stamp)",
-        "$(STAMPS)/03_second: $(FILES_03_second) $(STAMPS)/01_first-sst-2 $(STAMPS)/01_first-qnli",
-        "\t@$(RUN) 03_second",
-        "\t$(stamp)",
-    ]
+def behind(run: str, needs: dict[str, set[str]]) -> set[str]:
+    """Every file and run on which a run depends, by itself or through other runs."""
+    found: set[str] = set()
+    waiting = {run}
+    while waiting:
+        direct = set().union(*(needs.get(Path(name).name, set()) for name in waiting))
+        waiting, found = direct - found, found | direct
+    return found
 
 
-def test_rules_of_some_papers_have_a_file_of_their_own(written):
-    written()
-    path = rules.write_rules("quick", ["pande2021", "clark2019"])
-    assert path.name == "clark2019+pande2021.mk"
-    assert path.with_name("all.mk").exists()
+@pytest.mark.parametrize("notebook", notebook_names())
+def test_rules_miss_no_file(needs: dict[str, set[str]], notebook: str):
+    wanted = {str(path.relative_to(ROOT)) for path in traced(source(notebook)) if path.name != "__init__.py"}
+    wanted -= UNUSED.get(notebook, set())
+    for run in (run for run in needs if run.split("-")[0] == notebook):
+        there = behind(run, needs)
+        assert wanted - there == set(), run
+        assert f"notebooks/{notebook}.py" in there
+        assert any(name.endswith(f"parameters/{notebook}.yaml") for name in there)
 
 
-def test_parameter_files_change_only_with_their_parameters(written, study: Study):
-    written()
-    folder = study.folder / "results/quick/cache/parameters"
-    for path in folder.iterdir():
-        os.utime(path, (1000, 1000))
-    times = lambda: {path.stem: path.stat().st_mtime == 1000 for path in folder.iterdir()}  # noqa: E731
-    study.profile("quick", "# a comment\ncommon: {tasks: [sst-2, qnli]}\n01_first:")
-    written()
-    assert times() == {"01_first": True, "03_second": True}
-    study.profile("quick", "common: {tasks: [sst-2, qnli]}\n01_first: {n: 4}")
-    written()
-    assert times() == {"01_first": False, "03_second": True}
+def test_every_run_follows_the_store_of_results(needs: dict[str, set[str]]):
+    assert all("analysis/study/results.py" in files for run, files in needs.items() if run != "index")
 
 
-def test_rules_refuse_a_wrong_list_of_tasks(written, study: Study):
-    study.profile("quick", "common: {tasks: mrpc}")
-    assert "parameter tasks is 'mrpc': give a list" in error_of(rules.write_rules, "quick")
+def test_the_makefile_knows_every_paper():
+    folders = {path.parent.name for path in PACKAGE.glob("papers/*/__init__.py")}
+    assert {*paper_names()} == folders | {"synthesis"}
 
 
-def test_wrong_input_is_one_line(written, study: Study, capsys):
-    study.profile("quick", "common: {tasks: []}")
-    assert rules.main(["--profile", "quick"]) == 1
-    assert capsys.readouterr().err.startswith("error: 03_second: tasks is empty: choose from mrpc, qqp")
+def test_tracing_is_not_blind():
+    """Indirect imports, lazy names and data are seen, and what another room holds is not."""
+    found = {str(path.relative_to(PACKAGE)) for path in traced(source("01_extract"))}
+    assert {"scores/kernel.py", "encoders/tap.py", "texts/tasks.py"} <= found
+    assert not {name for name in found if name.startswith(("papers/clark2019", "study", "statistics/claims"))}
+    data = {path.suffix for path in traced(source("04_verdicts"))}
+    assert ".csv" in data
+
+
+def traced(script: Path) -> set[Path]:
+    """The files of the rooms of analysis/ that a script needs."""
+    found: set[Path] = set()
+    waiting = {script}
+    while waiting:
+        found |= waiting
+        waiting = set().union(*map(imported, waiting)) - found
+    rooms = {path: path.relative_to(PACKAGE).parts for path in found - {script}}
+    return {
+        path for path, parts in rooms.items() if len(parts) > 2 or (len(parts) == 2 and parts[0] != "papers")
+    } - {path for path, parts in rooms.items() if parts[0] == "study"}
+
+
+@cache
+def imported(path: Path) -> frozenset[Path]:
+    """The modules that the import statements of a module name, and the data beside one that mentions `__file__`."""
+    if path.suffix != ".py" or (
+        path.is_relative_to(PACKAGE) and path.relative_to(PACKAGE).parts[0] in BOUNDARY
+    ):
+        return frozenset()
+    nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    sources = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    names = {f"{each.module}.{alias.name}" for each in sources for alias in each.names}
+    names |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    found = {file for name in names for file in files_of(name)}
+    if any(isinstance(node, ast.Name) and node.id == "__file__" for node in nodes):
+        found |= {file for file in path.parent.iterdir() if file.is_file() and file.suffix not in NO_DATA}
+    return frozenset(found)
+
+
+@cache
+def files_of(name: str) -> frozenset[Path]:
+    """The file of a dotted name of this package, and those of the packages around it; none for other names."""
+    parent, _, last = name.rpartition(".")
+    around = files_of(parent) if parent else frozenset()
+    place = ROOT.joinpath(*name.split("."))
+    file = next(filter(Path.is_file, (place / "__init__.py", place.with_suffix(".py"))), None)
+    if file and (around or name == "analysis"):
+        return around | {file}
+    if place.parent / "__init__.py" in around:
+        homes = getattr(import_module(parent), "HOMES", {})
+        return files_of(f"{parent}.{homes[last]}") if last in homes else around
+    return around
+
+
+def test_lists_of_tasks_are_those_of_notebooks():
+    """A variable that no notebook defines is an empty list for Make, without a word."""
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    lists = {*re.findall(r"\((\d\d_\w+\.\w*tasks)\b", text)}
+    assert lists
+    assert all(name.partition(".")[2] in declared(name.partition(".")[0]) for name in lists)
+    looped = re.findall(r"foreach name,([\d\w ]+),\$\(\$\(name\)\.tasks\)", text)
+    assert len(looped) == 2
+    assert all("tasks" in declared(name) for names in looped for name in names.split())

@@ -1,5 +1,6 @@
 """Runs: names, changed values, and what a notebook knows of the run it is in."""
 
+import json
 import sys
 from types import SimpleNamespace
 
@@ -8,50 +9,51 @@ from studies import PARAMETERS, Study
 
 from analysis.study import runs
 from analysis.study.results import Results
-from analysis.study.runs import Context, Run, announced, changes, context, run_of, scratch_name
+from analysis.study.runs import Run, named, run_of, this_run
 
-RUN = Run("03_test", (("task", "mrpc"),))
+OWN = {"profile": "quick", "task": "mrpc", "n": 5, "rate": 1e-4, "flag": False, "checkpoint": None}
+OWN["words"] = ["a", "b"]
 
 
 @pytest.mark.parametrize(
     ("changed", "name"),
     [
-        ({}, "03_test-mrpc"),
-        ({"tau": 2.5}, "03_test-mrpc-tau=2.5"),
-        ({"tau": 2.5, "relations": ["nsubj", "dobj"]}, "03_test-mrpc-tau=2.5-relations=nsubj+dobj"),
-        ({"checkpoint": None}, "03_test-mrpc-checkpoint=None"),
+        ({}, "01_first-mrpc"),
+        ({"task": "qnli"}, "01_first-qnli"),
+        ({"rate": 2.5}, "01_first-mrpc-rate=2.5"),
+        ({"n": 3, "words": ["x", "y"]}, "01_first-mrpc-n=3-words=x+y"),
+        ({"n": None}, "01_first-mrpc-n=None"),
     ],
 )
-def test_folder_of_a_scratch_run(changed: dict, name: str):
-    assert scratch_name(RUN, changed) == name
+def test_folder_of_a_scratch_run(study: Study, changed: dict, name: str):
+    study.notebook("01_first")
+    assert run_of("01_first", OWN | changed).scratch == name
 
 
-def test_other_values_have_other_folders():
+def test_only_make_keeps_and_only_the_values_of_the_profile(study: Study):
+    study.notebook("01_first")
+    assert run_of("01_first", OWN | {"task": "qnli"}, keep=True).scratch is None
+    assert run_of("01_first", OWN | {"n": 6}, keep=True).scratch == "01_first-mrpc-n=6"
+
+
+def test_other_values_have_other_folders(study: Study):
     """A digest distinguishes runs with long lists or with characters that a folder's name cannot have."""
-    names = {
-        scratch_name(RUN, {"source": value})
-        for value in ("a/b", "a_b", "a b", ["a b"], "x" * 200, "x" * 201, "../../etc")
-    }
+    study.notebook("01_first")
+    values = ("a/b", "a_b", "a b", ["a b"], "x" * 200, "x" * 201, "../../etc")
+    names = {run_of("01_first", OWN | {"checkpoint": value}).scratch for value in values}
     assert len(names) == 7
     assert not [name for name in names if "/" in name or len(name) > 120]
 
 
-def test_changes_are_those_from_the_profile(study: Study):
-    study.notebook("01_first")
-    own = {"profile": "quick", "task": "qnli", "n": 5, "rate": 1e-4, "flag": False, "checkpoint": None}
-    assert changes("01_first", "quick", own | {"words": ["a", "b"]}) == {}
-    assert changes("01_first", "quick", own | {"words": ["a"], "n": 3}) == {"n": 3, "words": ["a"]}
-
-
 def test_announced_run(study: Study, monkeypatch):
-    told = Context("01_first", {"n": [1, None, "é"]}, None)
-    monkeypatch.setenv(*announced(told).popitem())
-    assert context("quick") == told
+    told = Run("01_first", {"n": [1, None, "é"]}, None)
+    monkeypatch.setenv(runs.VARIABLE, json.dumps(told._asdict()))
+    assert this_run("quick") == told
     assert Results("quick").folder == study.folder / "results/quick"
 
 
 def test_script(study: Study):
-    assert context("quick") == Context("python", {"profile": "quick"}, "python")
+    assert this_run("quick") == Run("python", {"profile": "quick"}, "python")
     assert Results("quick").folder == study.folder / "results/scratch/python"
 
 
@@ -69,7 +71,7 @@ def jupyter(study: Study, monkeypatch) -> dict:
 def test_jupyter_writes_to_scratch_whatever_the_values_are(study: Study, jupyter: dict, monkeypatch, capsys):
     monkeypatch.setenv("JPY_SESSION_NAME", str(study.notebooks / "01_first.py"))
     jupyter.update(profile="quick", task="qnli", n=5, words=["a", "b"])
-    found = context("quick")
+    found = this_run("quick")
     assert found.scratch == "01_first-qnli"
     assert (found.notebook, found.parameters["task"]) == ("01_first", "qnli")
     jupyter.update(n=7)
@@ -81,12 +83,24 @@ def test_jupyter_writes_to_scratch_whatever_the_values_are(study: Study, jupyter
 @pytest.mark.parametrize("session", ["", "Untitled.ipynb", "3f2b-unnamed"])
 def test_jupyter_that_does_not_tell_its_notebook(jupyter: dict, monkeypatch, session: str):
     monkeypatch.setenv("JPY_SESSION_NAME", session)
-    assert context("quick") == Context("jupyter", {"profile": "quick"}, "jupyter")
+    assert this_run("quick") == Run("jupyter", {"profile": "quick"}, "jupyter")
 
 
-def test_name_of_a_run():
-    run = run_of("01_read", {"state": "finetuned", "n": 3, "task": "sst-2"})
-    assert run == Run("01_read", (("task", "sst-2"), ("state", "finetuned")))
-    assert run.name == "01_read-sst-2-finetuned"
-    assert run_of("05_free", {"n": 3}).name == "05_free"
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("01_read-sst-2-finetuned", {"task": "sst-2", "state": "finetuned"}),
+        ("02_score-sst-2", {"task": "sst-2"}),
+        ("02_score", {}),
+        ("05_free", {}),
+    ],
+)
+def test_name_of_a_run(study: Study, name: str, settings: dict):
+    """It tells the task and the state, and they tell it."""
+    study.notebook("01_read", parameters=PARAMETERS + 'state = "pretrained"\n')
+    study.notebook("02_score")
+    study.notebook("05_free", parameters=PARAMETERS.replace('task = "mrpc"  # with a comment\n', ""))
+    notebook = name.split("-")[0]
+    assert named(name) == (notebook, settings)
+    assert Run(notebook, {"n": 3} | settings).name == name
     assert not runs.in_jupyter()

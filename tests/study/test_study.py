@@ -11,16 +11,16 @@ import nbformat
 import pandas as pd
 import pytest
 import xarray as xr
-from studies import Tree, saved, started
+from studies import Tree, runs_of, saved, started
 
 from analysis.encoders.models import load_encoder
 from analysis.files import ROOT
 from analysis.papers.pande2021.measures import CLAIMS
 from analysis.statistics.roles import ROLES
-from analysis.study.discovery import paper_names
-from analysis.study.plan import plan
+from analysis.study.folders import STATES
+from analysis.study.front_page import paper_names
 from analysis.study.profiles import notebook_names, parameters
-from analysis.study.results import STATES
+from analysis.study.provenance import files_of, tables_of
 
 PROFILE = "smoke"
 PARAMETERS = parameters("03_test_all", PROFILE)
@@ -33,7 +33,7 @@ MAPS = ("", "-shuffled", "-twin", "-spread")
 LAYERS, HEADS = 3, 4
 SEQUENCES = PARAMETERS_OF_RUNS["n"]
 
-NOTEBOOKS = [run.name for run in plan(PROFILE)]
+NOTEBOOKS = runs_of(PROFILE)
 ROLE_COLUMNS = """layer head role n mean sd t p assigned lower low high lower_bca low_bca high_bca p_bootstrap_t
 lower_bootstrap_t effect effect_low effect_high above skewness p_holm p_bh p_by status assigned_audited
 control control_mean control_share control_assigned beyond_p_by controlled_p_by assigned_controlled""".split()
@@ -121,19 +121,19 @@ def test_tables_and_figures_are_those_that_notebooks_save(study: Ran, kind: str,
     found = [saved(notebook, kind) for notebook in notebook_names()]
     always, sometimes = ({name for each in found for name in each[place]} for place in range(2))
     for suffix in suffixes:
-        names = {path.stem for path in (study.folder / f"{kind}s").glob(f"*.{suffix}")} - {"times"}
+        names = {path.stem for path in (study.folder / f"{kind}s").glob(f"*.{suffix}")}
         assert [name for name in always if not fnmatch.filter(names, name)] == []
         known = always | sometimes
         assert [name for name in names if not any(fnmatch.fnmatch(name, each) for each in known)] == []
-    others = {path.name for path in (study.folder / f"{kind}s").iterdir() if path.suffix[1:] not in suffixes}
-    assert others == ({"provenance.json"} if kind == "table" else set())
+    assert {path.suffix[1:] for path in (study.folder / f"{kind}s").iterdir()} == {*suffixes}
 
 
 def test_files_of_a_run(study: Ran):
     """Everything else that a run makes is there, and nothing is half-written."""
     for folder, names in (
         ("notebooks", {f"{name}.ipynb" for name in NOTEBOOKS}),
-        ("cache/stamps", set(NOTEBOOKS)),
+        ("provenance", {f"{name}.json" for name in NOTEBOOKS}),
+        ("cache/done", {*NOTEBOOKS, "index"}),
         ("cache/failed", set()),
         ("cache/checkpoints", {f"{task}-{seed}" for task in TASKS for seed in SEEDS}),
     ):
@@ -170,14 +170,15 @@ def test_executed_notebook(study: Ran, name: str):
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_parameters_of_the_executed_notebook(study: Ran, name: str):
-    """One cell of them, as they ran, and the set-up below it folded."""
+    """The defaults, the values that differ from them, and the set-up below, which is folded."""
     notebook = nbformat.read(study.folder / "notebooks" / f"{name}.ipynb", as_version=4)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     tags = [cell.metadata.get("tags", []) for cell in code]
-    assert [each for each in tags if each] == [["parameters"], ["hide-input"]]
-    assert code[1].metadata["jupyter"] == {"source_hidden": True}
-    assert "import" in code[1].source
-    found = {s.targets[0].id: ast.literal_eval(s.value) for s in ast.parse(code[0].source).body}
+    assert [each for each in tags if each] == [["parameters"], ["injected-parameters"], ["hide-input"]]
+    assert code[2].metadata["jupyter"] == {"source_hidden": True}
+    assert "import" in code[2].source
+    statements = ast.parse(code[0].source + "\n" + code[1].source).body
+    found = {s.targets[0].id: ast.literal_eval(s.value) for s in statements}
     script, *settings = name.split("-", 1)
     expected = parameters(script, PROFILE)
     for key in {"task", "state"} & set(expected):
@@ -212,18 +213,18 @@ def test_columns_of_tables(study: Ran, name: str):
 
 def test_provenance_of_every_table(study: Ran):
     """Each table names its notebook, its parameters, its bytes and the weights that it comes from."""
-    known = json.loads((study.folder / "tables/provenance.json").read_text(encoding="utf-8"))
-    assert set(known) == {path.stem for path in (study.folder / "tables").glob("*.csv")} - {"times"}
-    notebooks = {run.notebook for run in plan(PROFILE)}
+    known = tables_of(files_of(study.folder))
+    assert set(known) == {path.stem for path in (study.folder / "tables").glob("*.csv")}
     for name, entry in known.items():
         content = (study.folder / f"tables/{name}.csv").read_bytes()
         assert entry["sha256"] == hashlib.sha256(content).hexdigest()
-        assert entry["parameters"]["profile"] == PROFILE
-        assert entry["notebook"] in notebooks
-    texts_alone = {"09_niven_cues"}  # a notebook that reads arguments without a model
-    without = {
-        name for name, entry in known.items() if not entry["weights"] and entry["notebook"] not in texts_alone
-    }
+    records = {name: json.loads((study.folder / f"provenance/{name}.json").read_text()) for name in NOTEBOOKS}
+    for name, record in records.items():
+        assert record["notebook"] == name.split("-")[0]
+        assert record["parameters"]["profile"] == PROFILE
+        assert record["seconds"] > 0
+    texts_alone = {*records["09_niven_cues"]["tables"]}  # a notebook that reads arguments without a model
+    without = {name for name, entry in known.items() if not entry["weights"]} - texts_alone
     assert without == {"calibration", "power", "clark_offsets"} & without  # no model is involved
     assert {"calibration", "power"} <= without
     runs = {f"{TASKS[0]}-pretrained", f"{TASKS[0]}-finetuned-{SEEDS[0]}"}

@@ -15,9 +15,9 @@ from PIL import Image
 from studies import Study
 
 from analysis.figures import colours
+from analysis.figures.pictures import exact_colours, in_palette, save_figure
 from analysis.files import ROOT
-from analysis.study.execution import run
-from analysis.study.pictures import exact_colours, in_palette, save_figure
+from analysis.run import run
 
 
 def red_green_blue(colour: str | tuple[float, ...]) -> tuple[int, ...]:
@@ -150,7 +150,7 @@ for place, colour in enumerate(colours.ROLE_COLOURS.values()):
 def test_figures_of_an_executed_notebook(study: Study):
     """They have the exact colours of the roles, and twice the pixels that they take on the page."""
     study.notebook("01_first", NOTEBOOK)
-    (output,) = nbformat.read(run("01_first", "quick", {}), as_version=4).cells[-1].outputs
+    (output,) = nbformat.read(run("01_first", "quick", {}, keep=True), as_version=4).cells[-1].outputs
     shown = pixels(b64decode(output.data["image/png"]))
     size = output.metadata["image/png"]
     assert (2 * size["height"], 2 * size["width"]) == pytest.approx(shown.shape[:2], abs=1)

@@ -1,0 +1,173 @@
+"""Whether two tables agree: every rule on small tables."""
+
+import numpy as np
+import pytest
+
+from analysis.statistics.agreement import SAME, TIMES, TRAINED, compare, differences
+
+ROLES = """layer,head,role,mean,p,assigned,status
+0,0,local,0.333333,1e-300,True,tested
+0,1,local,2.5,0.05,False,tested
+0,2,local,1.2e+06,0.5,,untestable
+1,0,local,-0.4,0.25,True,tested
+"""
+CLAIMS = "claim,ours,verdict\nC1: roles,38% of heads (mrpc 44%),holds\nC2: many,0.66 to 0.72,undecided\n"
+
+
+def line(made: str | bytes, known: str = ROLES, rule: str = SAME, name: str = "roles") -> str:
+    content = made if isinstance(made, bytes) else made.encode()
+    found = str(compare(name, content, known.encode(), rule))
+    assert "\n" not in found
+    return found
+
+
+def passes(made: str, known: str, rule: str = SAME, name: str = "roles") -> bool:
+    return line(made, known, rule, name).startswith("pass")
+
+
+# --- the committed weights -------------------------------------------------------------------------------
+
+
+def test_equal_tables_pass():
+    said = "pass  roles: 12 of 12 labels equal, 16 of 16 numbers agree (worst difference 0) [same weights]"
+    assert line(ROLES) == said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "worst"),
+    [("0.333333", "0.333334", "3e-06"), ("2.5", "2.501", "0.0004"), ("0.05", "0.05004", "0.0008"),
+     ("1e-300", "1e-250", "1e-248")],
+)  # fmt: skip
+def test_last_digits_pass_and_the_worst_is_shown(old: str, new: str, worst: str):
+    found = line(ROLES.replace(old, new))
+    assert found.startswith("pass")
+    assert f"(worst difference {worst})" in found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("2.5,", "2.6,", "column mean: 1 cells differ: line 3 holds '2.6', committed '2.5'"),
+        ("0.25,", ",", "(worst difference inf) [same weights]; column p: 1 cells differ: line 5 holds ''"),
+        ("True,tested\n0,1", "False,tested\n0,1", "column assigned: 1 cells differ: line 2 holds 'False'"),
+        (",,untestable", ",False,untestable", "line 4 holds 'False', committed ''"),
+        ("1,0,local", "1,1,local", "column head: 1 cells differ: line 5 holds '1', committed '0'"),
+        ("1,0,local", "1,0,block", "column role: 1 cells differ: line 5 holds 'block', committed 'local'"),
+        ("2.5,", "2. May,", "column mean: 1 cells differ: line 3 holds '2. May', committed '2.5'"),
+        ("0.5,", "a word,", "column p: 1 cells differ: line 4 holds 'a word'"),
+        ("1,0,local,-0.4,0.25,True,tested\n", "", "has another form: 3 rows of"),
+        ("status", "state", "has another form"),
+        ("mean,p", "p,mean", "has another form"),
+    ],
+)
+def test_what_differs_fails_and_is_named(old: str, new: str, words: str):
+    found = line(ROLES.replace(old, new))
+    assert found.startswith("fail  roles: ")
+    assert words in found
+
+
+def test_numbers_inside_a_text_may_differ_in_their_last_digit():
+    assert passes(CLAIMS.replace("38%", "39%").replace("0.66", "0.67"), CLAIMS)
+    found = line(CLAIMS.replace("0.66", "0.60"), CLAIMS)
+    assert "column ours: 1 cells differ: line 3 holds '0.60 to 0.72', committed '0.66 to 0.72'" in found
+    assert not passes(CLAIMS.replace("heads", "tails"), CLAIMS)
+    assert not passes(CLAIMS.replace("C2", "C3"), CLAIMS), "C3 is a name"
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe\x00", b'layer,head\n1,2\n3,4,5,"6\n', ROLES.replace(",", ";").encode()]
+)
+def test_file_that_is_no_such_table(content: bytes):
+    assert line(content).startswith("fail")
+
+
+@pytest.mark.parametrize("text", ["\ufeff" + ROLES, ROLES.replace("\n", "\r\n")])
+def test_what_a_spreadsheet_adds_is_no_difference(text: str):
+    assert line(text).startswith("pass")
+
+
+# --- weights trained on this machine ---------------------------------------------------------------------
+
+
+def table(rows: int, **columns) -> str:
+    """A table with these columns as functions of the row."""
+    lines = [",".join(str(value(row)) for value in columns.values()) for row in range(rows)]
+    return "\n".join([",".join(columns), *lines, ""])
+
+
+def test_labels_of_trained_weights():
+    """One of a hundred may differ, and one in any table; a table of the committed weights allows none."""
+    known = table(200, role=lambda row: "local", label=lambda row: row % 3 == 0)  # 400 labels
+    for wrong, rule in ((4, TRAINED), (0, SAME)):
+        good, bad = (known.replace("True", "False", count) for count in (wrong, wrong + 1))
+        assert passes(good, known, rule)
+        assert not passes(bad, known, rule)
+    few = table(4, role=lambda row: f"r{row}", verdict=lambda row: "holds")
+    assert passes(few.replace("holds", "undecided", 1), few, TRAINED)
+    assert not passes(few.replace("holds", "undecided", 2), few, TRAINED)
+
+
+def test_numbers_of_trained_weights():
+    """They may move by 5 %, and 5 of 100 by more."""
+    known = table(100, mean=lambda row: 10 + row)
+    assert passes(table(100, mean=lambda row: 1.049 * (10 + row)), known, TRAINED)
+    assert passes(table(100, mean=lambda row: (2 if row < 5 else 1) * (10 + row)), known, TRAINED)
+    found = line(table(100, mean=lambda row: (2 if row < 6 else 1) * (10 + row)), known, TRAINED)
+    assert (
+        "94 of 100 numbers agree (worst difference 1) [weights trained here]; column mean: 6 cells differ"
+        in found
+    )
+
+
+def test_numbers_within_the_committed_interval_of_their_row():
+    ends = {"low": lambda row: row / 10 - 1, "high": lambda row: row / 10 + 1}
+    known = table(40, estimate=lambda row: row / 10, **ends)
+    assert passes(table(40, estimate=lambda row: row / 10 + 0.9, **ends), known, TRAINED)
+    assert not passes(table(40, estimate=lambda row: row / 10 + 1.1, **ends), known, TRAINED)
+    moved = {
+        "low": lambda row: row / 10 - 0.1,
+        "high": lambda row: row / 10 + 1.9,
+    }  # by less than half the width
+    assert passes(table(40, estimate=lambda row: row / 10, **moved), known, TRAINED)
+    moved = {"low": lambda row: row / 10 - 0.1, "high": lambda row: row / 10 + 2.1}
+    assert not passes(table(40, estimate=lambda row: row / 10, **moved), known, TRAINED)
+    other = table(40, p=lambda row: 0.5 + 4 * row, **ends)  # the interval is not about this column
+    assert not passes(table(40, p=lambda row: 0.6 + 3 * row, **ends), other, TRAINED)
+
+
+def test_counts_have_intervals_of_their_own():
+    known = table(40, found=lambda row: "vertical", n=lambda row: 9)
+    assert passes(known.replace(",9", ",15"), known, TRAINED)
+    assert not passes(known.replace(",9", ",16"), known, TRAINED)
+    assert not passes(known.replace(",9", ",10"), known, SAME)
+    beside = table(40, layer=lambda row: row, n=lambda row: 9)  # numbers of other kinds
+    assert not passes(beside.replace(",9", ",15"), beside, TRAINED)
+
+
+# --- times -----------------------------------------------------------------------------------------------
+
+
+def test_times_are_compared_by_their_order_of_magnitude():
+    known = table(3, batch=lambda row: 4**row, seconds=lambda row: 0.5)
+    for name in ("michel_speed", "times"):
+        assert passes(known.replace("0.5", "4.9"), known, TRAINED, name)
+        assert passes(known.replace("0.5", "0.051"), known, SAME, name)
+        assert not passes(known.replace("0.5", "5.1", 1), known, TRAINED, name)
+        assert f"[{TIMES}]" in line(known, known, SAME, name)
+    assert not passes(known.replace("0.5", "0.6"), known)
+
+
+@pytest.mark.parametrize("rule", [SAME, TRAINED])
+def test_claims_about_times(rule: str):
+    """Their estimates and intervals may differ by a factor of ten, their words and p at will."""
+    known = "claim,definition,estimate,low,p,verdict\nM6,score,0.1,0,0.2,holds\nM7,CPU time,1.2,1,0,holds\n"
+    assert passes(known.replace("1.2,1,0,holds", "9,0.4,0.9,undecided"), known, rule)
+    assert not passes(known.replace("1.2,1,", "13,11,"), known, rule)
+    assert not passes(known.replace("0.1,0,0.2,holds", "0.9,9,0.9,fails"), known, rule)
+
+
+def test_differences_equal_a_loop():
+    made = np.array([1.0, np.nan, 2.0, np.inf, -np.inf, 0.0, 5e-4, np.nan])
+    known = np.array([1.1, np.nan, np.nan, np.inf, np.inf, 0.0, 0.0, 3.0])
+    expected = [0.1 / 1.1, 0, np.inf, 0, np.inf, 0, 0.05, np.inf]
+    np.testing.assert_allclose(differences(made, known), expected)
