@@ -24,7 +24,9 @@ from analysis.encoders import encoder_note
 from analysis.figures import claim_intervals, style
 from analysis.papers.kovaleva2019 import CLAIMS, TABLES, evidence_of
 from analysis.statistics import claim_table, seed_table
+from analysis.statistics.leads import trained_runs
 from analysis.study import Results
+from analysis.texts import TASKS as TASK_NAMES
 
 style()
 results = Results(profile)
@@ -34,11 +36,16 @@ print(encoder_note(encoder))
 # ## The claims
 #
 # Each claim of the article that can be measured, with the verdict on this encoder and what a control gives. A claim about
-# all tasks is judged by its least favourable one. Intervals over heads draw the heads of each layer anew; those of shares,
+# all tasks is judged by its least favourable one. A run that does not beat the constant answer by its margin has learnt
+# nothing and is no evidence. Intervals over heads draw the heads of each layer anew; those of shares,
 # of changes and of links are over sequences; those of starts are over seeds.
 
 # %%
-evidence = evidence_of({table: results.load_table(table) for table in TABLES.values()})
+finetune = results.join_parts("finetune", [*TASK_NAMES], every=False)
+trained = trained_runs(finetune)
+failed = finetune[["task", "seed"]].drop_duplicates().shape[0] - len(trained)
+print(f"{failed} fine-tuning runs do not beat the constant answer by its margin and are left out")
+evidence = evidence_of({table: results.load_table(table) for table in TABLES.values()}, trained)
 claims = claim_table(CLAIMS, evidence).assign(encoder=encoder_note(encoder))
 results.save_table(claims, "claims-kovaleva2019")
 results.save_figure(claim_intervals(claims, seed_table(CLAIMS, {0: evidence})), "kovaleva-claims")

@@ -36,7 +36,7 @@ HOMES = {
     "Finding": "verdicts",
     "claim_table": "verdicts",
     "seed_table": "verdicts",
-    "short_table": "verdicts",
+    "short_table": "claim_tables",
     "untestable": "verdicts",
 }
 __getattr__, __all__ = lazy_names(__name__, HOMES)

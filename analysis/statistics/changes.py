@@ -180,7 +180,7 @@ class Rises(NamedTuple):
     `p_raised`: the share of swaps with at least as many. `largest` names the removal that stands out most from chance:
     its rise, divided by the standard deviation of its changes over swaps, is the largest. `rise` is its change, `low`
     and `high` are the ends of its simultaneous interval, `p` is its family-wise p. `beyond`: removals whose interval
-    lies above 0.
+    lies above 0. `highest_end` is the highest end of all intervals: if it is not above 0, no removal raises the score.
     """
 
     variants: int
@@ -192,6 +192,7 @@ class Rises(NamedTuple):
     rise: float
     low: float
     high: float
+    highest_end: float
     p: float
 
 
@@ -229,6 +230,7 @@ def rises(
         rise=float(change[best]),
         low=float(change[best] - reach[best]),
         high=float(change[best] + reach[best]),
+        highest_end=float((change + reach).max()),
         p=_share(largest >= observed[best] - ROUNDING),
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from jaxtyping import Int
 
@@ -46,3 +47,17 @@ def with_a_lead(logits: Mapping[Run, xr.DataArray], labels: Labels) -> dict[Run,
         for (task, seed), found in logits.items()
         if has_lead(compared(found, labels[task], "accuracy"), least[task])
     }
+
+
+def trained_runs(finetune: pd.DataFrame) -> set[Run]:
+    """The runs (task, seed) of a table of `00_finetune` that beat the constant answer by its margin.
+
+    Accuracy decides where the table has it, as in `has_lead`, else the task's first metric.
+    """
+    found = set()
+    for (task, seed), rows in finetune.groupby(["task", "seed"], sort=False):
+        of_accuracy = rows[rows["metric"] == "accuracy"]
+        row = (of_accuracy if len(of_accuracy) else rows).iloc[0]
+        if row["finetuned"] - row["constant"] > margin(int(row["dev"]), row["metric"]):
+            found.add((str(task), int(seed)))
+    return found

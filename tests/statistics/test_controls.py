@@ -176,10 +176,12 @@ def test_lower_bound_is_that_of_the_bootstrap(monkeypatch):
     for clusters in (None, np.arange(30) // 3):
         expected = bootstrap(values, 0.0, clusters, 0.05, 199, 4).lower_bootstrap_t
         found = lower_bound(Clusters.of(values, clusters), 0.05, 199, 4)
-        np.testing.assert_allclose(found, expected)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
         with monkeypatch.context() as patched:
             patched.setattr("analysis.statistics.resampling.BATCH", 30 * 50)  # four batches, the same draws
-            np.testing.assert_allclose(lower_bound(Clusters.of(values, clusters), 0.05, 199, 4), expected)
+            np.testing.assert_allclose(
+                lower_bound(Clusters.of(values, clusters), 0.05, 199, 4), expected, rtol=1e-6
+            )
     assert np.isnan(found[3])
 
 

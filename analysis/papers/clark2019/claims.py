@@ -33,7 +33,7 @@ CLAIMS = (
         statement="some heads attend mostly to the previous or to the next token",
         source="section 3.1",
         definition="Heads with more than half of their attention on the previous token, and on the next: at least one "
-        "of each. n: heads of the encoder.",
+        "of each; draws take the heads of each layer anew. n: heads of the encoder.",
         published="4 and 5 of 144 heads",
         function=findings.neighbour_heads,
         relation=">=",
@@ -186,7 +186,7 @@ CLAIMS = (
         statement="heads of one layer behave alike",
         source="section 6, figure 6",
         definition="Mean distance (Jensen-Shannon) between heads of different layers minus that within layers, over "
-        "the former: more than none. n: heads.",
+        "the former: more than none; draws take the heads of each layer anew. n: heads.",
         published="heads of one layer lie close together",
         function=findings.layers_cluster,
         relation=">",

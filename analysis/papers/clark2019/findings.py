@@ -36,11 +36,18 @@ class Tables:
 
 
 def neighbour_heads(tables: Tables) -> Finding:
-    """CL1: heads with more than half of their attention on a neighbour."""
+    """CL1: heads with more than half of their attention on a neighbour; draws take the heads of a layer anew."""
     if tables.surface is None:
         return untestable("no surface patterns")
     counts = {place: int((tables.surface[place] > 0.5).sum()) for place in ("previous", "next")}
-    measures = drawn_measures({place: np.array([count]) for place, count in counts.items()})
+    grids = {
+        place: head_grid(tables.surface.assign(most=tables.surface[place] > 0.5), "most") for place in counts
+    }
+    draws = {
+        place: drawn_layer_means(grid.astype(float)).sum(axis=1) * grid.shape[1]
+        for place, grid in grids.items()
+    }
+    measures = drawn_measures(draws)
     value = f"{counts['previous']} and {counts['next']} of {len(tables.surface)} heads"
     return Finding(value, len(tables.surface), measures, control="uniform heads: none")
 
@@ -181,8 +188,30 @@ def layers_cluster(tables: Tables) -> Finding:
     within, between = (tables.distances.loc[rows, "distance"].mean() for rows in (same, ~same))
     heads = len(set(map(tuple, tables.distances[["other_layer", "other_head"]].to_numpy()))) + 1
     value = f"{within:.0f} within, {between:.0f} between layers (nats)"
-    measures = drawn_measures({"": np.array([(between - within) / between])})
+    measures = drawn_measures({"": _drawn_clusters(tables.distances)})
     return Finding(value, heads, measures, control="heads dealt to layers at random: none on average")
+
+
+def _drawn_clusters(distances: pd.DataFrame) -> Float[np.ndarray, " draw"]:
+    """CL13 on the sample, then with the heads of every layer drawn anew; pairs of one head with itself do not count."""
+    one, other = ([*zip(distances[a], distances[b], strict=True)] for a, b in
+                  (("layer", "head"), ("other_layer", "other_head")))  # fmt: skip
+    heads = sorted({*one, *other})
+    place = {head: number for number, head in enumerate(heads)}
+    rows, columns = ([place[head] for head in side] for side in (one, other))
+    layer = np.array([head[0] for head in heads])
+    drawn = np.ones((1 + DRAWS, len(heads)))
+    rng = np.random.default_rng(0)
+    for each in np.unique(layer):
+        own = np.flatnonzero(layer == each)
+        drawn[1:, own] = rng.multinomial(len(own), np.full(len(own), 1 / len(own)), DRAWS)
+    weights = drawn[:, rows] * drawn[:, columns]
+    apart, same = distances["distance"].to_numpy(float), layer[rows] == layer[columns]
+    with np.errstate(invalid="ignore"):
+        within, between = (
+            (weights[:, kind] @ apart[kind]) / weights[:, kind].sum(axis=1) for kind in (same, ~same)
+        )
+    return (between - within) / between
 
 
 def head_grid(table: pd.DataFrame, column: str) -> Float[np.ndarray, "layer head"]:

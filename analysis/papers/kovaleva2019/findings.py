@@ -19,7 +19,7 @@ from analysis.papers.clark2019.findings import (
     head_grid,
 )
 from analysis.papers.kovaleva2019.names import CLS, HEAD, HETEROGENEOUS, LINGUISTIC, PRETRAINED, RANDOM, SEP
-from analysis.statistics.layers import layers_within
+from analysis.statistics.layers import LAST_SIXTH, layers_within
 from analysis.statistics.measures import drawn_measures, with_limits
 from analysis.statistics.verdicts import Finding, untestable
 from analysis.texts.tasks import task_named
@@ -109,21 +109,29 @@ def pattern_moves(tables: Tables) -> Finding:
 
 
 def frame_heads(tables: Tables) -> Finding:
-    """K3: the share of heads that give a link more attention than pairs at the same distance, by direction."""
+    """K3: how many heads give a link more attention than pairs at the same distance, by direction.
+
+    The limits are the heads that do so at the adjusted and at the plain level: no plain one refutes the claim.
+    """
     if tables.links is None:
         return untestable("no links")
     rows = tables.links[tables.links["mode"] == "all_pairs"]
     units, told = {}, []
     for direction, part in rows.groupby("direction", sort=False):
-        above = head_grid(part.assign(above=(part["p_by"] < LEVEL).astype(float)), "above")
-        units[direction.replace("_", " ")] = drawn_layer_means(above).mean(axis=1)
-        told.append(f"{int(above.sum())} of {above.size} heads ({direction.replace('_', ' ')})")
-    control = f"by chance at most {LEVEL:.0%} of such findings"
-    return Finding(", ".join(told), int(rows["n"].iloc[0]), drawn_measures(units), control=control)
+        beating, plain = int((part["p_by"] < LEVEL).sum()), int((part["p"] < LEVEL).sum())
+        best = part.loc[(part["mean"] - part["control"]).idxmax()]
+        name = str(direction).replace("_", " ")
+        units[name] = Limited(beating, beating, max(beating, plain))
+        told.append(
+            f"{beating} of {len(part)} heads, most {best['layer']}-{best['head']} ({best['mean']:.3f} against "
+            f"{best['control']:.3f}; {name})"
+        )
+    control = f"pairs at the same distance; by chance at most {LEVEL:.0%} of such findings"
+    return Finding(", ".join(told), int(rows["n"].iloc[0]), *judged_by_limits(units), control=control)
 
 
 def last_layers_change(tables: Tables) -> Finding:
-    """K4: by task except QQP, the smallest similarity of the other layers minus the mean of the last two."""
+    """K4: by task except QQP, the smallest similarity of the other layers minus the mean of the last sixth."""
     if tables.cosine is None or tables.cosine.empty:
         return untestable("no fine-tuned encoders")
     rows = tables.cosine[(tables.cosine["padding"] == "cropped") & (tables.cosine["task"] != "qqp")]
@@ -132,7 +140,11 @@ def last_layers_change(tables: Tables) -> Finding:
         means = drawn_layer_means(
             head_grid(part.groupby(["layer", "head"], as_index=False)["mean"].mean(), "mean")
         )
-        last, others = means[:, -2:].mean(axis=1), means[:, :-2].min(axis=1)
+        late = layers_within(means.shape[1], LAST_SIXTH)
+        early = [layer for layer in range(means.shape[1]) if layer not in late]
+        if not early:
+            continue
+        last, others = means[:, late].mean(axis=1), means[:, early].min(axis=1)
         units[task] = others - last
         told.append(f"{task} {last[0]:.2f} against {others[0]:.2f}")
     if not units:
@@ -178,10 +190,14 @@ def small_gains(tables: Tables) -> Finding:
             for name in LINGUISTIC
             if (name, "finetuned") in drawn and (name, "pretrained") in drawn
         }
+        if not gains:
+            continue
         best = max(gains, key=lambda name: gains[name][0])
         special = max((drawn[name, "pretrained"] for name in (CLS, SEP)), key=lambda each: each[0])
         units[task] = gains[best] / special
         told.append(f"{best} {100 * gains[best][0]:+.1f} points beside {special[0]:.0%} in {task}")
+    if not units:
+        return untestable("no features of a fine-tuned encoder")
     return Finding(", ".join(told), int(rows["n"].max()), drawn_measures(units), control="no gain: 0")
 
 
@@ -213,11 +229,15 @@ def _of_heads(rises: pd.DataFrame, tasks: Iterable[str] | None = None) -> pd.Dat
 
 
 def some_head_helps(tables: Tables) -> Finding:
-    """K8: by task, the rise of the head that stands out most from chance, with its simultaneous interval."""
+    """K8: by task, the rise of the head that stands out most from chance, and the low end of its interval.
+
+    Intervals are simultaneous over the heads. The high end is the highest of all heads: only if that is not above 0,
+    no head raises the score.
+    """
     if tables.rises is None:
         return untestable("no disabled heads")
     rows = _of_heads(tables.rises).drop_duplicates("task")
-    units = {row.task: Limited(row.rise, row.low, row.high) for row in rows.itertuples()}
+    units = {row.task: Limited(row.rise, row.low, row.highest_end) for row in rows.itertuples()}
     told = [
         f"{row.task} {100 * row.rise:+.1f} ({row.beyond} heads beyond chance)" for row in rows.itertuples()
     ]
@@ -284,6 +304,6 @@ def _welch(first: pd.Series, second: pd.Series) -> Limited:
     """The difference of means over seeds with its 95 % t interval (Welch); no interval for a single seed."""
     value = float(first.mean() - second.mean())
     if min(len(first), len(second)) < 2 or first.std() + second.std() == 0:
-        return Limited(value, value, value)
+        return Limited(value, np.nan, np.nan)
     ends = stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
     return Limited(value, float(ends.low), float(ends.high))

@@ -119,7 +119,9 @@ def _verbs(
     """The placements of subjects with their verbs, and the pairs of the released code."""
     verbs = {(tag.text, tag.word) for tag in tags if tag.upos == "VERB"}
     kept = [each for each in relations if each.label == "nsubj" and (each.text, each.head) in verbs]
-    found, subjects, heads = [], [], []
+    found: list[Placements] = []
+    subjects: set[int] = set()
+    heads: set[int] = set()
     ids = layout.input_ids.tolist()
     for relation in kept:
         spans = np.array([relation.dependent, relation.head])
@@ -129,11 +131,14 @@ def _verbs(
         if len(subject) and len(verb):
             inside = np.flatnonzero(layout.text == relation.text)
             found.append(placements(*every_pair(subject, verb), inside[0], inside[-1] + 1))
-            subjects += [ids.index(ids[piece]) for piece in subject]
-            heads += [ids.index(ids[piece]) for piece in verb]
+            subjects |= {ids[piece] for piece in subject}
+            heads |= {ids[piece] for piece in verb}
     if not found:
         return (), None
-    pairs = zipped(subjects, heads)
+    # The released notebook takes every piece that is spelt like one of a subject or verb, wherever it stands, in order.
+    pairs = zipped(
+        *([place for place, each in enumerate(ids) if each in pieces] for pieces in (subjects, heads))
+    )
     return tuple(found), Placements(*np.array(pairs)[:, None], own=0)
 
 

@@ -74,6 +74,8 @@ def rising(found: Evidence) -> Finding:
     )
     raised, by_chance = found.rises["raised"].sum(), found.rises["raised_by_chance"].sum()
     control = f"{raised} heads rise, swapped answers give up to {by_chance:.0f}"
+    best = best.copy()
+    best["high"] = found.rises["highest_end"].max()  # only if no end is above 0, no removal raises the score
     return _limited(value, int(found.rises["variants"].sum()), {"": best}, "rise", control)
 
 

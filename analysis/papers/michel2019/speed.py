@@ -1,5 +1,7 @@
 """How much faster a physically pruned classifier is, and the bound that its arithmetic sets."""
 
+import os
+import platform
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -37,11 +39,19 @@ def timed_encoder(name: str) -> Encoder:
 def kept_speed_table(
     folder: Path, names: Sequence[str], batches: Sequence[int], rounds: int, **options: float
 ) -> pd.DataFrame:
-    """`speed_table`, with its times saved in `folder`."""
-    path = folder / f"speed-{digest([[*names], [*batches], rounds, options])}.csv"
+    """`speed_table`, with its times saved in `folder` for this version of torch and this machine."""
+    machine = [platform.processor() or platform.machine(), _processor(), os.cpu_count()]
+    path = folder / f"speed-{digest([[*names], [*batches], rounds, options, torch.__version__, machine])}.csv"
     if not path.exists():
         write_text(path, speed_table(names, batches, rounds, **options).to_csv(index=False))
     return pd.read_csv(path)
+
+
+def _processor() -> str:
+    """The name of the processor where the system tells it."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 def speed_table(
@@ -65,7 +75,7 @@ def speed_table(
         pair = [whole, prune(whole, gate.reshape(whole.layers, whole.heads))]
         for batch in tqdm(batches, desc=f"timing {name}", unit="batch size"):
             ratios = np.log(_ratios([each.model for each in pair], batch, rounds))
-            low, high = stats.t.interval(0.95, rounds - 1, ratios.mean(), max(stats.sem(ratios), 1e-12))
+            low, high = ratios.mean() + np.array([-1, 1]) * stats.t.ppf(0.975, rounds - 1) * stats.sem(ratios)
             ends = np.exp([ratios.mean(), low, high])
             bound = most_speedup(whole.model.config.hidden_size, removed / gate.size)
             rows.append([name, batch, removed, *ends, bound])

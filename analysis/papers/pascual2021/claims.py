@@ -8,6 +8,7 @@ import pandas as pd
 from analysis.papers.pascual2021 import findings
 from analysis.papers.pascual2021.findings import Tables
 from analysis.papers.pascual2021.names import SHARE
+from analysis.statistics.claims import STUDY
 from analysis.statistics.verdicts import Claim, ClaimTables
 
 TABLES = {
@@ -55,12 +56,13 @@ CLAIMS = (
     ),
     Claim(
         id="P3",
-        brief="the difference grows with depth",
+        brief="above layer 0 the difference grows",
         shown="{:+.3f} bits a layer",
-        statement="the mismatch grows with depth",
-        source="expected from the abstract",
-        definition="Slope of the divergence over layers (least squares, bits a layer), each task and state: above 0. "
-        "n: sequences.",
+        statement="above layer 0 the mismatch grows with depth",
+        source=OWN,
+        origin=STUDY,
+        definition="Slope of the divergence over the layers above layer 0 (least squares, bits a layer), each task and "
+        "state: above 0. In layer 0 nothing is mixed yet. n: sequences.",
         published=UNKNOWN,
         function=findings.grows,
         relation=">",
@@ -73,7 +75,8 @@ CLAIMS = (
         statement="some patterns persist across all layers despite the mixing",
         source=ABSTRACT,
         definition="Heads with the pattern that persists best, on attribution, in the layer that has fewest of them: "
-        "at least 1, each task and state. n: tasks and states.",
+        "at least 1, each task and state; that a head has a pattern from tau = 3 on is this study's choice. "
+        "n: tasks and states.",
         published=UNKNOWN,
         function=findings.persisting,
         relation=">=",
@@ -84,8 +87,10 @@ CLAIMS = (
         brief="delimiter heads vanish under effective attention",
         statement="delimiter roles vanish under effective attention",
         source=OWN,
+        origin=STUDY,
         definition="Heads with the delimiter role on effective attention over those on attention, the latter taken as "
-        "known, each task and state: at most one in ten. n: sequences.",
+        "known, each task and state in which at least nine tenths of the sequences have more tokens than a value "
+        "vector has entries (else effective attention is attention): at most one in ten. n: sequences.",
         published=NOT_ASKED,
         function=findings.vanishing,
         relation="<=",
@@ -97,6 +102,7 @@ CLAIMS = (
         shown="kappa {:.2f}",
         statement="syntactic roles survive on effective attention and on attribution",
         source=OWN,
+        origin=STUDY,
         definition="Cohen's kappa of the labels of the syntactic role on attention and on the other map: above 0.6 "
         "(substantial, Landis and Koch 1977), each map, task and state. n: maps, tasks and states.",
         published=NOT_ASKED,

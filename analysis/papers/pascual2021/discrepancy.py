@@ -100,8 +100,8 @@ def discrepancy_table(found: xr.DataArray, resamples: int = 999, seed: int = 0) 
     Rows with a head are values of that head, for the pair `whole`. Rows without a head are means over the heads of a
     layer (`sd`: standard deviation over heads). Two more measures have no head. `mixing_share`: the divergence of local
     and global attribution, divided by its sum with the divergence of attention and local attribution (percentile
-    interval). `jensen_shannon_slope`, also without a layer: the growth of the divergence in bits per layer (least
-    squares).
+    interval). `jensen_shannon_slope`, also without a layer: the growth of the divergence in bits per layer, above
+    layer 0 (least squares).
     """
     whole = found.sel(pair=[WHOLE])
     layers = _rows(found.mean("head"), resamples, seed)
@@ -139,8 +139,13 @@ def _complete(values: Float[np.ndarray, "sequence *column"]) -> Float[np.ndarray
 
 
 def _slopes(whole: xr.DataArray) -> xr.DataArray:
-    """The slope over layers of each sequence's divergence (mean over heads), bits per layer."""
+    """The slope over the layers above layer 0 of each sequence's divergence (mean over heads), bits per layer.
+
+    In layer 0 nothing is mixed yet, and its small divergence alone would give a slope. NaN with fewer than three
+    layers.
+    """
     means = whole.sel(measure=[JSD]).mean("head")
+    means = means.where(means.sizes["layer"] > 2).isel(layer=slice(1, None))
     depth = means["layer"] - means["layer"].mean()
     return ((means * depth).sum("layer", skipna=False) / (depth**2).sum()).assign_coords(measure=[SLOPE])
 

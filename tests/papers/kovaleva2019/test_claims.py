@@ -8,6 +8,7 @@ from analysis.papers.kovaleva2019 import findings
 from analysis.papers.kovaleva2019.claims import CLAIMS, TABLES, evidence_of
 from analysis.papers.kovaleva2019.findings import Limited, Tables
 from analysis.papers.kovaleva2019.names import PATTERNS
+from analysis.statistics.leads import trained_runs
 from analysis.statistics.verdicts import claim_table
 
 BY_ID = {claim.id: claim for claim in CLAIMS}
@@ -23,8 +24,9 @@ def verdict(name: str, **tables: pd.DataFrame) -> str:
 
 def by_layer(values: list[float], column: str = "mean", **columns) -> pd.DataFrame:
     """A value of every head, given by layer; the heads of a layer differ only slightly."""
-    spread = np.repeat(values, HEADS) + 0.001 * PLACES["head"]
-    return PLACES.assign(**{column: spread}, **columns)
+    places = PLACES[PLACES["layer"] < len(values)]
+    spread = np.repeat(values, HEADS) + 0.001 * places["head"]
+    return places.assign(**{column: spread}, **columns)
 
 
 def test_every_claim_is_complete():
@@ -76,18 +78,33 @@ def test_frame_heads():
             [table.assign(direction=name) for name in ("element_to_target", "target_to_element")]
         )
 
-    assert verdict("K3", links=links(0)) == "holds"
-    assert verdict("K3", links=links(20)) == "does not hold"
+    assert verdict("K3", links=links(0)) == "does not hold"
+    assert verdict("K3", links=links(1)) == "holds"
+    plain = links(3)
+    assert verdict("K3", links=plain.assign(p_by=0.5)) == "undecided"  # some at the plain level alone
     assert "20 of 24 heads" in findings.frame_heads(Tables(links=links(20))).value
 
 
 def test_last_layers():
-    def cosines(last: float, task: str = "mrpc") -> pd.DataFrame:
-        return by_layer([0.9, 0.9, 0.8, 0.8, last, last], task=task, seed=0, padding="cropped")
+    def cosines(*layers: float, task: str = "mrpc") -> pd.DataFrame:
+        return by_layer([*layers], task=task, seed=0, padding="cropped")
 
-    assert verdict("K4", cosine=cosines(0.4)) == "holds"
-    assert verdict("K4", cosine=cosines(0.85)) == "does not hold"
-    assert verdict("K4", cosine=cosines(0.4, "qqp")) == "untestable"
+    assert (
+        verdict("K4", cosine=cosines(0.9, 0.9, 0.8, 0.8, 0.9, 0.4)) == "holds"
+    )  # one of six is the last sixth
+    assert verdict("K4", cosine=cosines(0.9, 0.9, 0.8, 0.8, 0.4, 0.6)) == "does not hold"
+    assert verdict("K4", cosine=cosines(0.9, 0.4)) == "holds"  # an encoder of two layers
+    assert verdict("K4", cosine=cosines(0.9)) == "untestable"
+    assert verdict("K4", cosine=cosines(0.9, 0.4, task="qqp")) == "untestable"
+
+
+def test_gains_need_a_fine_tuned_state():
+    flat = [0.3] * LAYERS
+    before = features(flat, flat)
+    before = before[before["state"] == "pretrained"]
+    assert verdict("K6", features=before) == "untestable"
+    both = pd.concat([before.assign(task="qqp"), features(flat, flat, noun=0.06)])
+    assert verdict("K6", features=both) == "holds"
 
 
 def features(cls: list[float], sep: list[float], noun: float = 0.05, task: str = "mrpc") -> pd.DataFrame:
@@ -131,7 +148,8 @@ def rises(**tasks: tuple[float, float]) -> pd.DataFrame:
     """The largest rise and the mean change of each task, with intervals of 0.01 to either side."""
     rows = [
         {"task": task, "seed": 0, "unit": "head", "variants": 24, "raised": 3, "raised_by_chance": 5, "beyond": 0,
-         "rise": rise, "low": rise - 0.01, "high": rise + 0.01, "mean_change": mean, "mean_low": mean - 0.01,
+         "rise": rise, "low": rise - 0.01, "high": rise + 0.01, "highest_end": rise + 0.01,
+         "mean_change": mean, "mean_low": mean - 0.01,
          "mean_high": mean + 0.01, "least": 0.05}
         for task, (rise, mean) in tasks.items()
     ]  # fmt: skip
@@ -174,3 +192,18 @@ def test_starts_are_compared_by_the_first_metric_of_the_task():
         Tables(initialisation=pd.concat([accuracy, matthews]).assign(task="cola"))
     )
     assert found.value == "cola 0.20 against 0.00 (matthews)"
+
+
+def test_failed_training_is_no_evidence():
+    """RTE answers with one label: its rows are left out, and one run alone is too few."""
+    rows = [("mrpc", 0, 0.8), ("qqp", 0, 0.75), ("rte", 0, 0.51)]
+    finetune = pd.DataFrame(rows, columns=["task", "seed", "finetuned"]).assign(
+        metric="accuracy", constant=0.5, dev=200
+    )
+    trained = trained_runs(finetune)
+    assert trained == {("mrpc", 0), ("qqp", 0)}
+    tables = {"kovaleva_rises": rises(mrpc=(0.05, 0), qqp=(0.03, 0), rte=(-0.2, 0))}
+    claim = BY_ID["K8"]
+    assert claim.judge(evidence_of(tables))[1].verdict == "does not hold"
+    assert claim.judge(evidence_of(tables, trained))[1].verdict == "holds"
+    assert claim.judge(evidence_of(tables, {("mrpc", 0)}))[1].verdict == "untestable"

@@ -82,3 +82,23 @@ def test_digest_tells_targets_apart():
 def test_masks_are_as_long_as_the_sequence(mode):
     targets = found("not")
     assert targets.marked.shape == (len(MODES), len(FEATURES), len(targets))
+
+
+def test_released_pairs_take_every_piece_that_is_spelt_alike_in_order():
+    """The subject's spelling stands twice: both places count, where first occurrences would give one of them twice."""
+    tokenizer = load_tokenizer("tiny")
+    example = Example("e", "the man saw the man . the man ran")
+    words = {
+        word: (example.text_a.index(word), example.text_a.index(word) + len(word)) for word in ("saw", "ran")
+    }
+    men = [(at, at + 3) for at in (4, 16, 26)]
+    arcs = (Relation("nsubj", 0, men[0], words["saw"]), Relation("nsubj", 0, men[2], words["ran"]))
+    tags = tuple(Tag("VERB", 0, span) for span in words.values())
+    [targets] = find_targets(tokenizer, [example], {"e": arcs}, {"e": tags})
+    ids = targets.layout.input_ids.tolist()
+    man, verbs = (tokenizer.convert_tokens_to_ids(each) for each in ("man", ["saw", "ran"]))
+    subjects = [place for place, each in enumerate(ids) if each == man]
+    heads = [place for place, each in enumerate(ids) if each in verbs]
+    assert len(subjects) == 3
+    assert targets.zipped.rows.tolist() == [subjects[:2]]
+    assert targets.zipped.columns.tolist() == [heads[:2]]

@@ -67,11 +67,15 @@ def test_least_losses_are_those_of_classifiers_with_a_lead():
 def test_rises_need_one_beyond_chance():
     table = pd.DataFrame(
         {"task": ["mrpc", "qqp"], "variants": 12, "raised": 5, "raised_by_chance": 7.0, "beyond": [0, 1],
-         "largest": ["0-1", "2-3"], "rise": [0.03, 0.02], "low": [-0.01, 0.001], "high": [0.07, 0.03], "p": [0.3, 0.01]}
+         "largest": ["0-1", "2-3"], "rise": [0.03, 0.02], "low": [-0.01, 0.001], "high": [0.07, 0.03],
+         "highest_end": [0.07, 0.04], "p": [0.3, 0.01]}
     )  # fmt: skip
     draws = evidence(M1={"": [1.0]}).draws
     assert verdict("M2", Evidence(draws, rises=table)) == "holds"
     assert verdict("M2", Evidence(draws, rises=table[:1])) == "undecided"
+    nothing = table.assign(rise=0.0, low=-0.1, high=0.0)  # the head that stands out most does nothing
+    assert verdict("M2", Evidence(draws, rises=nothing)) == "undecided"  # others may reach above none
+    assert verdict("M2", Evidence(draws, rises=nothing.assign(highest_end=0.0))) == "does not hold"
     assert (
         BY_ID["M2"]
         .find(Evidence(draws, rises=table))

@@ -16,6 +16,7 @@ from analysis.papers.michel2019.draws import (
     mean_value,
     over_tasks,
     prunable,
+    pruned_shares,
     retained,
     share_without_loss,
     with_a_lead,
@@ -48,6 +49,9 @@ def test_losing_is_the_paired_t_test_of_every_draw(metric: str):
     assert losing(found, counts)[0].any()
 
 
+QUARTERS = np.arange(1, 5) / 4
+
+
 def test_first_draw_is_the_sample():
     counts = counts_of(N, 10)
     assert (counts[0] == 1).all()
@@ -55,19 +59,27 @@ def test_first_draw_is_the_sample():
     assert len(counts_of(N, 0)) == 1
 
 
+def test_prunable_share_is_one_of_heads_not_of_steps():
+    """Ten steps of 72 heads prune 7, 14, 21, 28 ...: four steps are 28 of 72 heads, below 40 %."""
+    names = [f"importance {72 * step // 10}" for step in range(1, 11)]
+    found = logits(wrong(LABELS, [5] * 5 + [30] * 6), names)
+    share = prunable(compared(found, LABELS, "accuracy"), counts_of(N, 0), 0.5, pruned_shares(found)).item()
+    assert share == pytest.approx(28 / 72)
+
+
 def test_prunable_share_ends_at_the_first_significant_loss():
     """A step without loss does not count if it comes after a loss."""
     counts = counts_of(N, 0)
     share = {
-        wrongs: prunable(compared(steps(*wrongs), LABELS, "accuracy"), counts, 0.5).item()
+        wrongs: prunable(compared(steps(*wrongs), LABELS, "accuracy"), counts, 0.5, QUARTERS).item()
         for wrongs in [(5, 5, 6, 30, 5), (5, 30, 5, 5, 5), (5, 5, 5, 5, 6), (5, 5, 5, 5, 40)]
     }
     assert [*share.values()] == [0.5, 0, 1, 0.75]
     level = compared(steps(25, 25, 25, 25, 25), LABELS, "accuracy")
-    assert prunable(level, counts, 0.4).item() == 1
-    assert prunable(level, counts, 0.5).item() == 0  # the lead is within its margin
+    assert prunable(level, counts, 0.4, QUARTERS).item() == 1
+    assert prunable(level, counts, 0.5, QUARTERS).item() == 0  # the lead is within its margin
     slight = compared(steps(24, 24, 24, 24, 24), LABELS, "matthews")  # .2: one standard error is .13
-    assert prunable(slight, counts, 0).item() == 0
+    assert prunable(slight, counts, 0, QUARTERS).item() == 0
 
 
 def test_share_without_loss():

@@ -212,7 +212,7 @@ def test_curves_draw_orders_and_count_what_goes():
     assert unnamed(figure) == []
     assert by_label(figure.axes)[1] == ["random orders", *pruning_figures.ORDER_LOOKS]
     given = ([("mrpc", 0)], published.prunable())
-    shares = prunable_table(table, {"mrpc": np.arange(400) % 3 == 0}, *given)
+    shares = prunable_table(table, {"mrpc": (np.arange(400) % 3 == 0).astype(int)}, *given)
     assert shares["share"].eq(0.5).all()
     assert "mrpc 50%" in sentences.prunable_heads(shares)
     assert "nothing to lose" in sentences.prunable_heads(shares.assign(share=np.nan))

@@ -120,7 +120,6 @@ def test_discrepancy():
     assert verdict("P1", table) == verdict("P2", table) == verdict("P3", table) == "holds"
     found = BY_ID["P1"].judge(table)[0]
     assert found.control == "without special tokens 0.15 to 0.20"
-    assert BY_ID["P3"].judge(table)[0].control.endswith("; from layer 1 on +0.100 to +0.100")
     assert verdict("P1", Tables(discrepancy=discrepancy([0.5, 0.105, 0.4]))) == "undecided"
     assert verdict("P1", Tables(discrepancy=discrepancy([0.5, 0.3, 0.02]))) == "does not hold"
     assert verdict("P2", Tables(discrepancy=discrepancy(share=0.4))) == "does not hold"
