@@ -22,12 +22,12 @@ sys.path.insert(0, str(ROOT))
 
 from analysis.encoders.layout import batches, layouts  # noqa: E402
 from analysis.encoders.models import load_encoder  # noqa: E402
-from analysis.papers.clark2019.attachment import attach  # noqa: E402
-from analysis.papers.clark2019.dependencies import uas  # noqa: E402
+from analysis.encoders.vectors import word_vectors  # noqa: E402
 from analysis.papers.clark2019.distances import head_distances  # noqa: E402
 from analysis.papers.clark2019.probes import AttentionProbe, parses, predict, train  # noqa: E402
-from analysis.papers.clark2019.vectors import word_vectors  # noqa: E402
+from analysis.scores.attachment import attach  # noqa: E402
 from analysis.scores.words import split_words  # noqa: E402
+from analysis.texts.dependencies import uas  # noqa: E402
 from analysis.texts.passages import load_passages  # noqa: E402
 from analysis.texts.treebank import (  # noqa: E402
     Treebank,  # noqa: E402

@@ -50,15 +50,11 @@ from IPython.display import Markdown
 from analysis.encoders import load_encoder, random_encoder
 from analysis.figures import finding, style
 from analysis.papers.clark2019 import (
-    SYMMETRIC,
     SYSTEM_COLUMNS,
     antecedent_table,
-    arcs,
-    attach,
     attended_antecedents,
     beside_published,
     best_heads,
-    best_offsets,
     coreference_accuracy,
     coreference_examples,
     dependency_accuracy,
@@ -70,7 +66,6 @@ from analysis.papers.clark2019 import (
     held_out_systems,
     largest_gains,
     linguistic_heads,
-    offset_table,
     over_seeds,
     probe_scores,
     probe_table,
@@ -78,8 +73,10 @@ from analysis.papers.clark2019 import (
     sentences,
     systems_beside_published,
 )
+from analysis.scores.attachment import attach
 from analysis.study import Results
 from analysis.texts import conllu_files, read_chains, read_trees
+from analysis.texts.dependencies import SYMMETRIC, arcs, best_offsets, offset_table
 
 style()
 results = Results(profile)

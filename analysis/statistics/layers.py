@@ -2,10 +2,17 @@
 
 from fractions import Fraction
 
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+DRAWS = 499  # of the heads of every layer
+
 MIDDLE = (Fraction(5, 12), Fraction(10, 12))  # layers 5-9 of 12
 INITIAL = (Fraction(0), Fraction(1, 3))
 FIRST_HALF = (Fraction(0), Fraction(1, 2))
 LAST_HALF = (Fraction(1, 2), Fraction(1))
+FIRST_THIRD = (Fraction(0), Fraction(1, 3))
 LAST_THIRD = (Fraction(2, 3), Fraction(1))
 LAST_SIXTH = (Fraction(5, 6), Fraction(1))  # the last two layers of 12
 
@@ -14,3 +21,16 @@ def layers_within(depth: int, region: tuple[Fraction, Fraction]) -> list[int]:
     """The layers whose relative depth lies in [start, stop); always at least one."""
     start, stop = (bound * depth for bound in region)
     return [layer for layer in range(depth) if start <= layer < stop] or [int(start)]
+
+
+def head_grid(table: pd.DataFrame, column: str) -> Float[np.ndarray, "layer head"]:
+    """A column of a table with one row per head, as layers x heads."""
+    return table.pivot(index="layer", columns="head", values=column).to_numpy(float)
+
+
+def drawn_layer_means(grid: Float[np.ndarray, "layer head"]) -> Float[np.ndarray, "draw layer"]:
+    """Mean of every layer: first over all heads, then over heads drawn with replacement within each layer."""
+    layers, heads = grid.shape
+    drawn = np.random.default_rng(0).integers(heads, size=(DRAWS, layers, heads))
+    means = np.take_along_axis(grid[None], drawn, axis=2).mean(axis=2)
+    return np.concatenate([grid.mean(axis=1)[None], means])

@@ -9,8 +9,9 @@ from jaxtyping import Bool, Float
 
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
-from analysis.papers.clark2019.attachment import cross_fitted, halves
+from analysis.papers.clark2019.attachment import cross_fitted
 from analysis.papers.clark2019.coreference import KEYS, anaphors, answers, attended, coreference_table
+from analysis.scores.attachment import halves
 from analysis.scores.words import LIMIT, WordMaps, Words, piece_counts, read_word_maps, split_words
 from analysis.statistics.resampling import bootstrap
 from analysis.texts.chains import KINDS, Document, by_sentence, truncated, words_that_fit

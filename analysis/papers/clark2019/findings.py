@@ -10,14 +10,20 @@ from jaxtyping import Float
 from scipy import stats
 
 from analysis.papers.clark2019.quantities import UNTRAINED
-from analysis.statistics.layers import MIDDLE, layers_within
+from analysis.statistics.layers import (
+    DRAWS,
+    FIRST_THIRD,
+    LAST_THIRD,
+    MIDDLE,
+    drawn_layer_means,
+    head_grid,
+    layers_within,
+)
 from analysis.statistics.measures import drawn_measures, with_limits
 from analysis.statistics.verdicts import Finding, untestable
 
 FROM_MIDDLE = (Fraction(5, 12), Fraction(1))
 FIRST_SIXTH = (Fraction(0), Fraction(1, 6))
-FIRST_THIRD, LAST_THIRD = (Fraction(0), Fraction(1, 3)), (Fraction(2, 3), Fraction(1))
-DRAWS = 499
 # The relations in bold in Table 1 whose heads the article shows, with their names in the treebank.
 SPECIALISED = ("obj", "det", "nmod:poss", "aux:pass", "pobj")
 
@@ -212,19 +218,6 @@ def _drawn_clusters(distances: pd.DataFrame) -> Float[np.ndarray, " draw"]:
             (weights[:, kind] @ apart[kind]) / weights[:, kind].sum(axis=1) for kind in (same, ~same)
         )
     return (between - within) / between
-
-
-def head_grid(table: pd.DataFrame, column: str) -> Float[np.ndarray, "layer head"]:
-    """A column of a table with one row per head, as layers x heads."""
-    return table.pivot(index="layer", columns="head", values=column).to_numpy()
-
-
-def drawn_layer_means(grid: Float[np.ndarray, "layer head"]) -> Float[np.ndarray, "draw layer"]:
-    """Mean of every layer: first over all heads, then over heads drawn with replacement within each layer."""
-    layers, heads = grid.shape
-    drawn = np.random.default_rng(0).integers(heads, size=(DRAWS, layers, heads))
-    means = np.take_along_axis(grid[None], drawn, axis=2).mean(axis=2)
-    return np.concatenate([grid.mean(axis=1)[None], means])
 
 
 def _against(

@@ -10,8 +10,8 @@ from torch import nn
 
 from analysis.encoders.layout import same_tokenizers
 from analysis.encoders.models import Encoder, weights_digest
+from analysis.encoders.vectors import word_vectors
 from analysis.errors import InputError
-from analysis.papers.clark2019.dependencies import right_branching, uas
 from analysis.papers.clark2019.probes import (
     AttentionProbe,
     AttentionWordsProbe,
@@ -23,8 +23,8 @@ from analysis.papers.clark2019.probes import (
     train,
 )
 from analysis.papers.clark2019.quantities import NO_ENCODER, ORIGINAL
-from analysis.papers.clark2019.vectors import word_vectors
 from analysis.scores.words import LIMIT
+from analysis.texts.dependencies import right_branching, uas
 
 ATTENTION, ATTENTION_WORDS = "attention", "attention + words"
 DISTANCES_WORDS, RIGHT_BRANCHING = "distances + words", "right-branching"

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.papers.clark2019 import published
-from analysis.papers.clark2019.dependencies import STANFORD
 from analysis.texts.chains import KINDS
+from analysis.texts.dependencies import STANFORD
 
 COLUMNS = ["part", "quantity", "bert_base_published", "this_encoder", "unit"]
 TARGETS = {"sep": "[SEP]", "cls": "[CLS]", "punct": "full stops and commas"}

@@ -13,8 +13,8 @@ from analysis.errors import InputError
 from analysis.figures.colours import BLACK, BLUE, BROWN, GREEN, ORANGE, SKY, VERMILION
 from analysis.figures.diagrams import attention_lines
 from analysis.figures.theme import DOUBLE, rows_of_axes
-from analysis.papers.clark2019.attachment import DIRECTIONS
 from analysis.papers.clark2019.illustrations import TO_ANTECEDENT, HeadExample
+from analysis.scores.attachment import DIRECTIONS
 from analysis.texts.chains import KINDS
 
 OFFSET = {"marker": "D", "markersize": 4, "color": VERMILION, "markerfacecolor": "white", "linestyle": ""}

@@ -12,14 +12,15 @@ import pandas as pd
 import xarray as xr
 from scipy import stats
 
-from analysis.papers.clark2019.findings import (
+from analysis.papers.kovaleva2019.names import CLS, HEAD, HETEROGENEOUS, LINGUISTIC, PRETRAINED, RANDOM, SEP
+from analysis.statistics.layers import (
     FIRST_THIRD,
+    LAST_SIXTH,
     LAST_THIRD,
     drawn_layer_means,
     head_grid,
+    layers_within,
 )
-from analysis.papers.kovaleva2019.names import CLS, HEAD, HETEROGENEOUS, LINGUISTIC, PRETRAINED, RANDOM, SEP
-from analysis.statistics.layers import LAST_SIXTH, layers_within
 from analysis.statistics.measures import drawn_measures, with_limits
 from analysis.statistics.verdicts import Finding, untestable
 from analysis.texts.tasks import task_named

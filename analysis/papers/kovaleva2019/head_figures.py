@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from matplotlib.figure import Figure
 
 from analysis.figures.theme import HEAD, LAYER, layer_head_mesh, rows_of_axes
-from analysis.papers.clark2019.findings import head_grid
+from analysis.statistics.layers import head_grid
 
 
 class Panel(NamedTuple):

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from analysis.encoders.models import Encoder
-from analysis.papers.clark2019.vectors import word_vectors
+from analysis.encoders.vectors import word_vectors
 from analysis.papers.niven2019.arguments import BAG, BILSTM, SETUPS, Argument
 from analysis.papers.niven2019.cues import expanded
 

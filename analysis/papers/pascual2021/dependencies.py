@@ -8,12 +8,12 @@ from jaxtyping import Bool
 
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
-from analysis.papers.clark2019.attachment import DIRECTIONS, Attachment, attach, halves, right
-from analysis.papers.clark2019.dependencies import OFFSETS, arcs, best_offsets, offset_table
 from analysis.papers.pascual2021.names import ATTENTION, GLOBAL
+from analysis.scores.attachment import DIRECTIONS, Attachment, attach, halves, right
 from analysis.scores.attribution import attributions
 from analysis.scores.words import split_words
 from analysis.statistics.resampling import bootstrap
+from analysis.texts.dependencies import OFFSETS, arcs, best_offsets, offset_table
 from analysis.texts.glue import sample
 
 SYSTEMS = ("attention", "attribution_same_head", "attribution")

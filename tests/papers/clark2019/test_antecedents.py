@@ -18,8 +18,8 @@ from analysis.papers.clark2019.antecedents import (
     fit,
     held_out_systems,
 )
-from analysis.papers.clark2019.attachment import halves
 from analysis.papers.clark2019.coreference import CANDIDATES, SYSTEMS, answers, attended, coreference_table
+from analysis.scores.attachment import halves
 from analysis.scores.words import word_maps
 from analysis.texts.bundled import bundled_documents
 from analysis.texts.chains import read_documents

@@ -11,21 +11,16 @@ from treebanks import conllu, write
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
 from analysis.papers.clark2019.attachment import (
-    DIRECTIONS,
-    Attachment,
-    _attended,
-    attach,
     beside_published,
     best_heads,
     cross_fitted,
     dependency_table,
-    halves,
     largest_gains,
-    right,
 )
-from analysis.papers.clark2019.dependencies import arcs, fixed_offset
+from analysis.scores.attachment import DIRECTIONS, Attachment, _attended, attach, halves, right
 from analysis.scores.words import split_words, word_maps
 from analysis.texts.bundled import bundled_documents
+from analysis.texts.dependencies import arcs, fixed_offset
 from analysis.texts.treebank import read_treebank
 
 LAYERS, HEADS = 2, 3

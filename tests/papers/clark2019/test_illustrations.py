@@ -7,13 +7,14 @@ from treebanks import write
 
 from analysis.encoders.models import load_encoder
 from analysis.papers.clark2019.antecedents import fit
-from analysis.papers.clark2019.attachment import DIRECTIONS, attach, dependency_table, largest_gains
+from analysis.papers.clark2019.attachment import dependency_table, largest_gains
 from analysis.papers.clark2019.coreference import preceding, same_chain
-from analysis.papers.clark2019.dependencies import arcs
 from analysis.papers.clark2019.illustrations import coreference_examples, head_examples
+from analysis.scores.attachment import DIRECTIONS, attach
 from analysis.scores.words import split_words, word_maps
 from analysis.texts.bundled import bundled_documents
 from analysis.texts.chains import read_documents
+from analysis.texts.dependencies import arcs
 from analysis.texts.treebank import read_treebank
 
 

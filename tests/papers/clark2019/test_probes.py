@@ -8,7 +8,6 @@ import torch
 from analysis.encoders.models import load_encoder, random_encoder
 from analysis.errors import InputError
 from analysis.papers.clark2019 import probes as module
-from analysis.papers.clark2019.dependencies import uas
 from analysis.papers.clark2019.probes import (
     NEAR,
     AttentionProbe,
@@ -20,6 +19,7 @@ from analysis.papers.clark2019.probes import (
     predict,
     train,
 )
+from analysis.texts.dependencies import uas
 
 SEEDS = [0, 1]
 LENGTHS = [4, 2]

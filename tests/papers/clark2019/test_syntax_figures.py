@@ -8,7 +8,6 @@ from matplotlib.collections import LineCollection
 
 from analysis.errors import InputError
 from analysis.papers.clark2019.antecedents import BOUNDS
-from analysis.papers.clark2019.attachment import DIRECTIONS
 from analysis.papers.clark2019.coreference import CANDIDATES, SYSTEMS
 from analysis.papers.clark2019.illustrations import HeadExample
 from analysis.papers.clark2019.syntax_figures import (
@@ -19,6 +18,7 @@ from analysis.papers.clark2019.syntax_figures import (
     head_arcs,
     probe_scores,
 )
+from analysis.scores.attachment import DIRECTIONS
 
 
 def dependencies() -> pd.DataFrame:

@@ -6,13 +6,13 @@ import pytest
 
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
-from analysis.papers.clark2019.attachment import Attachment, attach
 from analysis.papers.pascual2021.dependencies import (
     attachments,
     chosen_elsewhere,
     dependency_survival,
     short_sentences,
 )
+from analysis.scores.attachment import Attachment, attach
 from analysis.texts.treebank import conllu_files, read_trees
 
 

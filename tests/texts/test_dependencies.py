@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from treebanks import conllu, write
 
-from analysis.papers.clark2019.dependencies import (
+from analysis.texts.dependencies import (
     CONDITIONS,
     NOWHERE,
     STANFORD,

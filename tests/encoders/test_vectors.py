@@ -7,8 +7,8 @@ import pytest
 from studies import error_of
 
 from analysis.encoders.models import load_encoder
+from analysis.encoders.vectors import word_vectors
 from analysis.errors import InputError
-from analysis.papers.clark2019.vectors import word_vectors
 
 FORMS = ["The", "xylophonists", "saw", "the", "saw"]
 

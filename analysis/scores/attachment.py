@@ -1,0 +1,88 @@
+"""What attention heads say of arcs between words: the head that each of them gives every word."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Bool, Int16
+from torch import Tensor
+
+from analysis.encoders.models import Encoder
+from analysis.encoders.tap import read_layers
+from analysis.errors import InputError
+from analysis.scores.words import LIMIT, WordMaps, read_word_maps, split_words
+
+# Two ways to read a map: the word to which the dependent attends most, or the word that attends most to the dependent.
+DIRECTIONS = ("dependent to head", "head to dependent")
+
+
+class Attachment(NamedTuple):
+    """The syntactic head of each word, according to every attention head.
+
+    `words` are the rows of a treebank for sentences that the encoder can read. `predicted` are the positions (from 1)
+    of the predicted heads of these words. `left_out` counts the other sentences, by reason.
+    """
+
+    words: pd.DataFrame
+    predicted: Int16[np.ndarray, "word layer direction head"]
+    left_out: dict[str, int]
+
+
+def attach(
+    encoder: Encoder,
+    words: pd.DataFrame,
+    max_tokens: int = LIMIT,
+    rows: str = "mean",
+    budget: int = 2048,
+    progress: bool = True,
+    maps: Callable[..., None] = read_layers,
+) -> Attachment:
+    """The head of every word by every layer, attention head and direction (see DIRECTIONS).
+
+    `words` is that of `treebank.read_treebank`. The diagonal is set to zero, [CLS] and [SEP] are dropped, and the
+    largest entry is taken, the first if several are equal; so ROOT is never predicted. Sentences that the encoder
+    cannot read are left out whole and counted. The maps of a batch are reduced on the device, layer by layer. Source:
+    Clark 2019, 4.2; `rows` as in `words.WordMerge`, `maps` as in `words.read_batch`.
+    """
+    forms = [part.tolist() for _, part in words.groupby("sentence", sort=False)["form"]]
+    split = split_words(encoder.tokenizer, forms, max_tokens)
+    lengths = np.array([len(each) for each in forms])
+    starts = np.cumsum(lengths) - lengths
+    kept = np.isin(np.repeat(np.arange(len(forms)), lengths), [each.number for each in split.kept])
+    predicted = np.zeros((len(words), encoder.layers, len(DIRECTIONS), encoder.heads), np.int16)
+
+    def read(indices: list[int], layer: int, found: WordMaps) -> None:
+        batch = [split.kept[index] for index in indices]
+        inside = np.arange(found.shape[-1]) < np.array([[each.words] for each in batch])
+        places = np.concatenate([starts[each.number] + np.arange(each.words) for each in batch])
+        predicted[places, layer] = _attended(found).movedim(-1, 1).cpu().numpy()[inside] + 1
+
+    read_word_maps(encoder, split.kept, read, rows, False, budget, progress, maps)
+    return Attachment(words[kept].reset_index(drop=True), predicted[kept], split.left_out)
+
+
+def _attended(maps: WordMaps) -> Int16[Tensor, "batch direction head word"]:
+    """The most attended word of each word, and the word that attends most to it; the diagonal becomes zero."""
+    maps.diagonal(dim1=-2, dim2=-1).zero_()
+    return torch.stack([maps.argmax(-1), maps.argmax(-2)], dim=1).to(torch.int16)
+
+
+def right(attachment: Attachment, scored: pd.DataFrame) -> Bool[np.ndarray, "arc layer direction head"]:
+    """Whether each attention head finds the head of each arc (see `dependencies.arcs`)."""
+    first = attachment.words.reset_index().drop_duplicates("sentence").set_index("sentence")["index"]
+    places = (scored["sentence"].map(first) + scored["word"]).to_numpy()
+    return attachment.predicted[places] == scored["head"].to_numpy()[:, None, None, None]
+
+
+def halves(units: pd.Series, seed: int = 0) -> Bool[np.ndarray, " row"]:
+    """True for the rows of a random half of the units; each half chooses a head for scoring the other.
+
+    Raises InputError for fewer than two units.
+    """
+    names = units.unique()
+    if len(names) < 2:
+        raise InputError("one half chooses and the other is scored: give at least two sentences or documents")
+    chosen = np.random.default_rng(seed).permutation(names)[: len(names) // 2]
+    return units.isin(chosen).to_numpy()
