@@ -68,7 +68,7 @@ def test_the_makefile_knows_every_paper():
 def test_tracing_is_not_blind():
     """Indirect imports, lazy names and data are seen, and what another room holds is not."""
     found = {str(path.relative_to(PACKAGE)) for path in traced(source("01_extract"))}
-    assert {"scores/kernel.py", "encoders/tap.py", "texts/tasks.py"} <= found
+    assert {"scores/contraction.py", "encoders/tap.py", "texts/tasks.py"} <= found
     assert not {name for name in found if name.startswith(("papers/clark2019", "study", "statistics/claims"))}
     data = {path.suffix for path in traced(source("04_verdicts"))}
     assert ".csv" in data
