@@ -73,7 +73,8 @@ def survival_table(
                 **dict(zip(("heads_low", "heads_high"), _ends(heads[1:]), strict=True)),
             }
             rows.append(row if n > 1 else {"role": role, "map": name, "n": n})
-    return pd.DataFrame(rows)[[*SURVIVAL, "heads_low", "heads_high", "n"]].astype({"heads": "Int64"})
+    columns = [*SURVIVAL, "heads_low", "heads_high", "n"]
+    return pd.DataFrame(rows).reindex(columns=columns).astype({"heads": "Int64"})
 
 
 def _flat(scores: xr.DataArray, role: str) -> Float[np.ndarray, "sequence head"]:
