@@ -78,11 +78,8 @@ def survival_table(
 
 
 def _flat(scores: xr.DataArray, role: str) -> Float[np.ndarray, "sequence head"]:
-    return (
-        scores.sel(role=role)
-        .transpose("sequence", "layer", "head")
-        .values.reshape(scores.sizes["sequence"], -1)
-    )
+    found = scores.sel(role=role).transpose("sequence", "layer", "head").values
+    return found.reshape(len(found), found.shape[1] * found.shape[2])
 
 
 def _ends(draws: np.ndarray) -> tuple[float, float]:
