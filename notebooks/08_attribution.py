@@ -91,7 +91,12 @@ full = {name: compose(bank) for name, bank in banks.items()}
 tested = {name: (full[name], compose(control)) for name, control in controls.items()}
 for name in controls:
     results.save_scores(banks[name].assign_attrs(described), task, run, maps=name)
-print(f"{len(whole)} sequences of {banks[ATTENTION].tokens.mean().item():.0f} tokens on average")
+width = model.model.config.hidden_size // model.heads  # of a value vector
+longer = {name: each.isel(sequence=(each.tokens > width).values) for name, each in full.items()}
+print(
+    f"{len(whole)} sequences of {banks[ATTENTION].tokens.mean().item():.0f} tokens on average, "
+    f"{longer[ATTENTION].sizes['sequence']} of them of more than {width} tokens"
+)
 
 # %% [markdown]
 # ## Attribution
@@ -127,7 +132,8 @@ for name, pair in tested.items():
 # ## What is compared
 #
 # Row by row, how far attention and attribution differ; which heads have which pattern on which map; how much of the maps
-# falls on the special tokens. `08_pascual` shows all of it.
+# falls on the special tokens. Roles on effective attention are compared on sequences longer than a value vector alone.
+# `08_pascual` shows all of it.
 
 # %%
 sampling = (resamples, seed)
@@ -139,7 +145,7 @@ tables = {
     "pascual_survival": survival_table(
         {name: compose(each) for name, each in banks.items()}, tau, alpha, *sampling
     ),
-    "pascual_effective": survival_table(full, tau, alpha, *sampling),
+    "pascual_effective": survival_table(longer, tau, alpha, *sampling),
     "pascual_offsets": offset_profiles(kept),
     "pascual_sinks": sink_table(full, *sampling),
 }

@@ -3,10 +3,8 @@
 from analysis.lazy import lazy_names
 
 HOMES = {
-    "CLAIMS": "claims",
-    "TABLES": "claims",
-    "evidence_of": "claims",
-    "summary": "claims",
+    "CLAIMS": "measures",
+    "summary": "measures",
     "attachments": "dependencies",
     "dependency_survival": "dependencies",
     "short_sentences": "dependencies",

@@ -101,7 +101,7 @@ def discrepancy_table(found: xr.DataArray, resamples: int = 999, seed: int = 0) 
     layer (`sd`: standard deviation over heads). Two more measures have no head. `mixing_share`: the divergence of local
     and global attribution, divided by its sum with the divergence of attention and local attribution (percentile
     interval). `jensen_shannon_slope`, also without a layer: the growth of the divergence in bits per layer, above
-    layer 0 (least squares).
+    layer 0 (least squares); fewer than three layers have none.
     """
     whole = found.sel(pair=[WHOLE])
     layers = _rows(found.mean("head"), resamples, seed)
@@ -109,7 +109,7 @@ def discrepancy_table(found: xr.DataArray, resamples: int = 999, seed: int = 0) 
     parts = [
         layers,
         _rows(whole, resamples, seed),
-        _rows(_slopes(whole), resamples, seed),
+        *([_rows(_slopes(whole), resamples, seed)] if whole.sizes["layer"] > 2 else []),
         _shares(found, resamples, seed),
     ]
     return pd.concat(parts, ignore_index=True).reindex(columns=COLUMNS)
@@ -141,11 +141,10 @@ def _complete(values: Float[np.ndarray, "sequence *column"]) -> Float[np.ndarray
 def _slopes(whole: xr.DataArray) -> xr.DataArray:
     """The slope over the layers above layer 0 of each sequence's divergence (mean over heads), bits per layer.
 
-    In layer 0 nothing is mixed yet, and its small divergence alone would give a slope. NaN with fewer than three
-    layers.
+    In layer 0 nothing is mixed yet, and its small divergence alone would give a slope.
     """
     means = whole.sel(measure=[JSD]).mean("head")
-    means = means.where(means.sizes["layer"] > 2).isel(layer=slice(1, None))
+    means = means.isel(layer=slice(1, None))
     depth = means["layer"] - means["layer"].mean()
     return ((means * depth).sum("layer", skipna=False) / (depth**2).sum()).assign_coords(measure=[SLOPE])
 

@@ -73,15 +73,13 @@ def survival_table(
                 **dict(zip(("heads_low", "heads_high"), _ends(heads[1:]), strict=True)),
             }
             rows.append(row if n > 1 else {"role": role, "map": name, "n": n})
-    return pd.DataFrame(rows)[[*SURVIVAL, "heads_low", "heads_high", "n"]].astype({"heads": "Int64"})
+    columns = [*SURVIVAL, "heads_low", "heads_high", "n"]
+    return pd.DataFrame(rows).reindex(columns=columns).astype({"heads": "Int64"})
 
 
 def _flat(scores: xr.DataArray, role: str) -> Float[np.ndarray, "sequence head"]:
-    return (
-        scores.sel(role=role)
-        .transpose("sequence", "layer", "head")
-        .values.reshape(scores.sizes["sequence"], -1)
-    )
+    found = scores.sel(role=role).transpose("sequence", "layer", "head").values
+    return found.reshape(len(found), found.shape[1] * found.shape[2])
 
 
 def _ends(draws: np.ndarray) -> tuple[float, float]:

@@ -108,6 +108,18 @@ def test_table():
     )
 
 
+def test_the_slope_is_that_above_layer_0():
+    found = per_sequence(**{WHOLE: 0.2})
+    lower = found.copy()
+    lower.loc[{"layer": 0}] = 0
+    slopes = [
+        discrepancy_table(each, resamples=99).query("measure == @SLOPE")["value"].to_numpy()
+        for each in (found + 1, lower + 1, found.isel(layer=[0, 1]) + 1)
+    ]
+    np.testing.assert_allclose(slopes[0], slopes[1])
+    assert len(slopes[2]) == 0  # two layers have no slope above layer 0
+
+
 def test_a_sequence_without_word_pieces():
     """It has no rows of text; the others alone make the values of text, and it counts among all tokens."""
     found = per_sequence(**{WHOLE: 0.2, VALUES.replace(" ", "_"): 0.05, MIXING: 0.15})

@@ -122,3 +122,10 @@ def test_offsets():
     np.testing.assert_allclose(found[0, 1:-1], [0, 0, 0, 1, 0, 0, 0])
     np.testing.assert_allclose(found[1, 3:6], [0, 0.25, 1])
     assert np.isnan(found[:, [0, -1]]).all()
+
+
+def test_without_sequences_a_role_has_no_heads():
+    none = scores(cls=4.0).isel(sequence=[])
+    table = survival_table({"attention": none, "effective": none}, resamples=9)
+    assert table["heads"].isna().all()
+    assert (table["n"] == 0).all()

@@ -1,4 +1,4 @@
-"""Claims, sentences and figures on small tables with obvious answers."""
+"""Measures of the claims, sentences and figures on small tables with obvious answers."""
 
 import numpy as np
 import pandas as pd
@@ -7,9 +7,8 @@ from drawing import unnamed
 from matplotlib.figure import Figure
 
 from analysis.papers.pascual2021 import figures, sentences
-from analysis.papers.pascual2021.claims import CLAIMS, TABLES, evidence_of
-from analysis.papers.pascual2021.findings import Tables
 from analysis.papers.pascual2021.illustrations import exemplars, illustrated
+from analysis.papers.pascual2021.measures import CLAIMS, measures
 from analysis.papers.pascual2021.names import (
     JSD,
     MAPS,
@@ -21,15 +20,22 @@ from analysis.papers.pascual2021.names import (
     VALUES,
     WHOLE,
 )
-from analysis.statistics.verdicts import claim_table
+from analysis.statistics.claim_tables import claim_table
 
-BY_ID = {claim.id: claim for claim in CLAIMS}
 RUNS = [("mrpc", "pretrained"), ("mrpc", "finetuned")]
 LAYERS, HEADS = 3, 4
 
 
-def verdict(name: str, tables: Tables) -> str:
-    return BY_ID[name].judge(tables)[1].verdict
+def row(name: str, **tables: pd.DataFrame) -> pd.Series:
+    """The row of a claim in the table of claims; tables that are not given have no rows."""
+    known = {"discrepancy": discrepancy, "persistence": lambda: persistence(1, 1), "effective": survival}
+    known |= {"survival": survival, "sinks": sinks}
+    full = {table: tables.get(table, make().iloc[:0]) for table, make in known.items()}
+    return claim_table(CLAIMS, measures(full)).set_axis([claim.id for claim in CLAIMS]).loc[name]
+
+
+def verdict(name: str, **tables: pd.DataFrame) -> str:
+    return row(name, **tables)["verdict"]
 
 
 def interval(value: float, half: float = 0.01) -> dict[str, float]:
@@ -63,14 +69,15 @@ def discrepancy(
 
 
 def persistence(weakest: int, low: int) -> pd.DataFrame:
+    """Every layer has `weakest` heads with cls; only layer 0 has heads with sep, but many."""
     best = {"pattern": "cls", "weakest": weakest, "low": low, "high": weakest + 1, "verdict": "in all layers"}
-    other = {"pattern": "sep", "weakest": 0, "low": 0, "high": 0, "verdict": "lost"}
+    other = {"pattern": "sep", "weakest": 0, "low": 0, "high": 5, "verdict": "lost"}
     return pd.DataFrame(
         [
             {"task": task, "state": state, "layer": layer} | each
             for task, state in RUNS
             for layer in range(LAYERS)
-            for each in (best, other)
+            for each in (other | {"attribution": 9 * (layer == 0)}, best | {"attribution": weakest})
         ]
     )
 
@@ -104,47 +111,66 @@ def patterns() -> pd.DataFrame:
     return table
 
 
-def test_every_claim_is_complete():
-    assert [*BY_ID] == [f"P{number}" for number in range(1, 7)]
-    assert all(" n: " in claim.definition and claim.published and claim.source for claim in CLAIMS)
+def test_claims_say_whose_they_are():
+    assert [claim.id for claim in CLAIMS] == ["P1", "P1b", "P2", "P3", "P4", "P5", "P6"]
+    assert [claim.id for claim in CLAIMS if claim.origin == "the article's"] == ["P1", "P2", "P4"]
+    assert all(claim.source == "abstract" for claim in CLAIMS if claim.origin == "the article's")
     assert not any(character.isdigit() for claim in CLAIMS for character in claim.published)
 
 
 def test_without_tables_every_claim_is_untestable():
-    assert (claim_table(CLAIMS, evidence_of({}))["verdict"] == "untestable").all()
-    assert evidence_of({TABLES["survival"]: survival().iloc[:0]}).survival is None
+    assert {verdict(claim.id) for claim in CLAIMS} == {"untestable"}
 
 
 def test_discrepancy():
-    table = Tables(discrepancy=discrepancy())
-    assert verdict("P1", table) == verdict("P2", table) == verdict("P3", table) == "holds"
-    found = BY_ID["P1"].judge(table)[0]
-    assert found.control == "without special tokens 0.15 to 0.20"
-    assert verdict("P1", Tables(discrepancy=discrepancy([0.5, 0.105, 0.4]))) == "undecided"
-    assert verdict("P1", Tables(discrepancy=discrepancy([0.5, 0.3, 0.02]))) == "does not hold"
-    assert verdict("P2", Tables(discrepancy=discrepancy(share=0.4))) == "does not hold"
-    assert verdict("P3", Tables(discrepancy=discrepancy(slope=-0.1))) == "does not hold"
+    table = discrepancy()
+    assert [verdict(name, discrepancy=table) for name in ("P1", "P1b", "P2", "P3")] == ["holds"] * 4
+    found = row("P1", discrepancy=table)
+    assert (found["estimate"], found["pooled"], found["unit_count"]) == pytest.approx(
+        (0.3, 0.35, 4)
+    )  # no layer 0
+    assert "without special tokens 0.15 to 0.20" in found["ours"]
+    assert row("P1b", discrepancy=table)["estimate"] == pytest.approx(0.15)
+    assert row("P2", discrepancy=table)["estimate"] == pytest.approx(0.8)
+    assert row("P3", discrepancy=discrepancy(slope=0.3))["estimate"] == pytest.approx(0.3)
+    assert verdict("P1", discrepancy=discrepancy([0.5, 0.105, 0.4])) == "undecided"
+    assert verdict("P1", discrepancy=discrepancy([0.5, 0.3, 0.02])) == "does not hold"
+    assert verdict("P1b", discrepancy=discrepancy([0.5, 0.3, 0.15])) == "does not hold"
+    assert verdict("P2", discrepancy=discrepancy(share=0.4)) == "does not hold"
+    assert verdict("P3", discrepancy=discrepancy(slope=-0.1)) == "does not hold"
 
 
 def test_persistence_of_patterns():
-    assert verdict("P4", Tables(persistence=persistence(3, 2))) == "holds"
-    assert verdict("P4", Tables(persistence=persistence(2, 0))) == "undecided"
-    assert verdict("P4", Tables(persistence=persistence(0, 0).assign(high=0))) == "does not hold"
-    found = BY_ID["P4"].judge(Tables(persistence=persistence(3, 2)))[0]
-    assert found.value == "patterns in all layers (tasks and states): cls in 2 of 2"
+    assert verdict("P4", persistence=persistence(3, 2)) == "holds"
+    assert verdict("P4", persistence=persistence(2, 0)) == "undecided"
+    assert verdict("P4", persistence=persistence(0, 0).assign(high=0)) == "does not hold"
+    assert "cls in 2 of 2; most layers of 3: cls 3, cls 3" in row("P4", persistence=persistence(3, 2))["ours"]
+
+
+def test_the_best_pattern_covers_the_most_layers():
+    table = persistence(0, 0)
+    table.loc[(table["pattern"] == "sep") & (table["layer"] == 1), "attribution"] = 1
+    table.loc[table["pattern"] == "cls", "low"] = 1  # the weakest layer alone would prefer cls
+    assert "most layers of 3: sep 2, sep 2" in row("P4", persistence=table)["ours"]
 
 
 def test_delimiters():
-    gone = Tables(effective=survival(effective=0), sinks=sinks())
-    assert verdict("P5", gone) == "holds"  # the interval ends at the bound
-    found = BY_ID["P5"].judge(gone)[0]
-    assert found.value == "mrpc, finetuned 0 of 10; mrpc, pretrained 0 of 10"
-    assert found.control == "where rows keep their sums 100% are left"
-    assert verdict("P5", Tables(effective=survival(effective=5), sinks=sinks())) == "does not hold"
-    none = survival().assign(heads=0)
-    assert verdict("P5", Tables(effective=none, sinks=sinks())) == "untestable"
-    short = BY_ID["P5"].judge(Tables(effective=survival(effective=10), sinks=sinks(0)))[0]
-    assert short.value.endswith("effective attention is attention")
+    gone = survival(effective=0)
+    assert verdict("P5", effective=gone) == "holds"  # the interval ends at the bound
+    found = row("P5", effective=gone)
+    assert "mrpc, finetuned 0 of 10; mrpc, pretrained 0 of 10" in found["ours"]
+    assert found["control_value"] == "rows that keep their sums: mrpc, finetuned 100%, mrpc, pretrained 100%"
+    assert row("P5", effective=survival(effective=5))["estimate"] == 0.5
+    assert verdict("P5", effective=survival(effective=5)) == "does not hold"
+    assert verdict("P5", effective=survival().assign(heads=0)) == "untestable"
+    few = row("P5", effective=gone.assign(n=19))
+    assert few["ours"].endswith("effective attention is attention")
+
+
+def test_one_task_with_long_sequences_decides():
+    table = survival(effective=0)
+    table.loc[table["state"] == "finetuned", "n"] = 3
+    assert row("P5", effective=table)["unit_count"] == 1
 
 
 def test_syntactic_roles():
@@ -154,13 +180,13 @@ def test_syntactic_roles():
         (0.3, "does not hold"),
         (np.nan, "untestable"),
     ):
-        table = survival("syntactic", 9, kappa)
-        assert verdict("P6", Tables(survival=table, sinks=sinks())) == expected
+        assert verdict("P6", survival=survival("syntactic", 9, kappa), sinks=sinks()) == expected
     table = survival("syntactic", 9, 0.3)
     table.loc[table["map"] == "attribution", ["kappa", "low", "high"]] = 0.9
-    assert (
-        verdict("P6", Tables(survival=table, sinks=sinks(0))) == "holds"
-    )  # effective attention tells nothing
+    found = row("P6", survival=table, sinks=sinks())
+    assert (found["pooled"], found["holding"], found["unit_count"]) == (pytest.approx(0.6), 2, 4)
+    assert "median on effective 0.30, median on attribution 0.90" in found["ours"]
+    assert verdict("P6", survival=table, sinks=sinks(0)) == "holds"  # effective attention tells nothing
 
 
 def test_sentences():
