@@ -13,7 +13,7 @@
 #
 # Nothing is trained again after pruning. All scores are paired with those of the whole classifier.
 #
-# *Source: Michel et al. 2019, sections 4 and 5. The article prunes BERT-base on MNLI, SST-2, CoLA and MRPC, and translation
+# *Source: Michel et al. 2019, figures 3, 5 and 6 and table 4. The article prunes BERT-base on MNLI, SST-2, CoLA and MRPC, and translation
 # models, which are quoted here as literature alone.*
 
 # %% tags=["parameters"]
