@@ -5,14 +5,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Bool, Float, Int
-from scipy import stats
+from jaxtyping import Float, Int
 
 from analysis.papers.michel2019.tables import Labels, Run
-from analysis.statistics.answers import LOSS
 from analysis.statistics.changes import Compared
-from analysis.statistics.leads import compared, constants, floor, has_lead, margin, with_a_lead  # noqa: F401
-from analysis.statistics.resampling import Clusters
+from analysis.statistics.leads import compared, constants, floor, has_lead, with_a_lead  # noqa: F401
 from analysis.texts.tasks import task_named
 
 OVER = "mean over tasks"  # the name of a unit
@@ -27,34 +24,6 @@ def counts_of(n: int, draws: int, seed: int = 0) -> Counts:
     """How often each of n sequences counts: once in the first row, then as in `draws` samples with replacement."""
     drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), draws)
     return np.concatenate([np.ones((1, n), int), drawn])
-
-
-def losing(found: Compared, counts: Counts, alpha: float = 0.05) -> Bool[np.ndarray, "draw variant"]:
-    """Whether each intervention loses significantly in every draw: a two-sided paired t test at level `alpha`.
-
-    It tests the contributions to the change, since exact tests of so many draws take too long.
-    """
-    mean, error, _ = Clusters.of(found.contributions).moments(counts)
-    worse = mean * (-1 if found.metric == LOSS else 1) < 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p = 2 * stats.t.sf(np.abs(mean) / error, len(found.base) - 1)
-    return worse & ((p < alpha) | (error == 0))
-
-
-def share_without_loss(found: Compared, counts: Counts, _: float = 0) -> Float[np.ndarray, " draw"]:
-    """The share of interventions without a significant loss."""
-    return 1 - losing(found, counts).mean(axis=-1)
-
-
-def prunable(found: Compared, counts: Counts, constant: float) -> Float[np.ndarray, " draw"]:
-    """The largest share of heads that can be pruned in an order, in equal steps, before there is a loss.
-
-    Steps are tenths of the heads (see `orders.step_counts`), and so are the shares. There is a loss at the first
-    significant loss, or if no lead is left: a test with few sequences would miss even that.
-    """
-    gone = found.drawn(counts)[1] - constant <= margin(len(found.base), found.metric)
-    lost = np.concatenate([losing(found, counts) | gone, np.ones((len(counts), 1), bool)], axis=1)
-    return lost.argmax(axis=1) / found.others.shape[0]
 
 
 def mean_value(found: Compared, counts: Counts, _: float = 0) -> Float[np.ndarray, " draw"]:
