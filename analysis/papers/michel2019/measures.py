@@ -60,6 +60,7 @@ def spared(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
     judges the change, `low` its lower end (no loss is shown) and `high` its upper end (no loss cannot be excluded). An
     end that is missing shows and excludes nothing.
     """
+    table = table.reset_index(drop=True)
     ahead = table["baseline"] - [
         floor(metric, labels[task]) for task, metric in table[["task", "metric"]].to_numpy()
     ]

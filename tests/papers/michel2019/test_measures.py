@@ -66,7 +66,8 @@ def test_prunable_share_is_one_of_heads_and_ends_at_the_first_loss():
     heads = [72 * step // 10 for step in range(11)]
     change = np.array([0, 0, 0, 0, 0, -0.2, 0, 0, 0, 0, -0.4])
     curves = pd.DataFrame({"task": "mrpc", "seed": 0, "order": "importance", "heads": heads, "metric": "accuracy",
-                           "value": 0.9 + change, "change": change, "low": 0.87 + change, "high": 0.93 + change})  # fmt: skip
+                           "value": 0.9 + change, "change": change, "low": 0.87 + change,
+                           "high": 0.93 + change})  # fmt: skip
     late = curves.assign(order="random 0", value=0.7, change=-0.2).where(
         curves["heads"] > 0, curves.assign(order="random 0")
     )
