@@ -79,8 +79,8 @@ def prunable_table(
 
     Shares are of heads, which go in steps of a tenth. The share also ends where the score has no lead over the
     constant answer, since a test on a small sample would miss even that; NaN for runs that are not in `leading`,
-    those of `draws.with_a_lead`. Columns task, seed, order, metric, share, least (the smallest loss that the test detects at
-    that step, power .8) and bert_base_published (`published.prunable`: without noticeable loss).
+    those of `draws.with_a_lead`. Columns task, seed, order, metric, share, least (the smallest loss that the test
+    detects at that step, power .8) and bert_base_published (`published.prunable`: without noticeable loss).
     """
     main = table[table["metric"] == table["task"].map(lambda task: task_named(task).metrics[0])]
     theirs = reference.set_index("task")["share"]
