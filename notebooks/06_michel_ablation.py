@@ -43,7 +43,6 @@ precision = "float32"
 # %%
 from functools import partial
 
-import pandas as pd
 from IPython.display import Markdown
 
 from analysis.encoders import all_but_one, encoder_note, single_heads
@@ -56,19 +55,16 @@ from analysis.papers.michel2019 import (
     best_heads,
     effect_scatter,
     effects,
-    evidence,
     head_histograms,
     head_maps,
     labels_of,
     logits_under,
     main_metric,
     one_head_layers,
-    over_tasks,
     overview,
     published,
     rises_table,
     sentences,
-    share_without_loss,
     transfer_table,
     with_a_lead,
 )
@@ -199,20 +195,5 @@ finding(sentences.carried_over(transfer, published.transfer()))
 # *How far to trust it.* Intervals draw heads; a correlation that a few heads carry has a wide one, and a Spearman
 # correlation far from Pearson's. Effects that no sample can tell from zero agree by chance alone.
 
-# %% [markdown]
-# ## What the claims are judged on
-#
-# The share of heads, and of layers with one head, without a significant loss; on the sample and on samples drawn anew
-# from its sequences, where every test is done again. `06_michel_pruning` judges all claims.
-
 # %%
-leading = with_a_lead(single, labels)
-finding(sentences.left_out(single, leading))
-
-# %%
-kept = {key: alone[key].sel(intervention=["none", *names]) for key, names in chosen.items() if key in leading}
-drawn = [
-    evidence("M1", leading, labels, share_without_loss, each_seed=True),
-    over_tasks("M3", evidence("M3", kept, labels, share_without_loss)),
-]
-results.save_part(pd.concat(drawn), "michel_evidence", "ablation")
+finding(sentences.left_out(single, with_a_lead(single, labels)))

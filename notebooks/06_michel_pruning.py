@@ -13,7 +13,7 @@
 #
 # Nothing is trained again after pruning. All scores are paired with those of the whole classifier.
 #
-# *Source: Michel et al. 2019, sections 4 and 5. The article prunes BERT-base on MNLI, SST-2, CoLA and MRPC, and translation
+# *Source: Michel et al. 2019, figures 3, 5 and 6 and table 4. The article prunes BERT-base on MNLI, SST-2, CoLA and MRPC, and translation
 # models, which are quoted here as literature alone.*
 
 # %% tags=["parameters"]
@@ -43,7 +43,6 @@ precision = "float32"
 
 # %%
 
-import pandas as pd
 from IPython.display import Markdown
 
 from analysis.encoders import encoder_note, load_encoder, predict, single_heads
@@ -51,7 +50,6 @@ from analysis.figures import claim_intervals, finding, style
 from analysis.papers.michel2019 import (
     CLAIMS,
     PRUNING,
-    Evidence,
     agreement_table,
     constants,
     course,
@@ -62,7 +60,6 @@ from analysis.papers.michel2019 import (
     kept_importance,
     kept_speed_table,
     labels_of,
-    least_losses,
     orders_of,
     prunable_table,
     pruned_steps,
@@ -74,7 +71,8 @@ from analysis.papers.michel2019 import (
     speedups,
     with_a_lead,
 )
-from analysis.statistics import claim_table, seed_table
+from analysis.papers.michel2019.measures import measures
+from analysis.statistics.claim_tables import claim_table, seed_table, single_runs
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples
 
@@ -153,7 +151,7 @@ results.save_figure(pruning_curves(curves, constants(labels)), "michel-F5-prunin
 # %% [markdown]
 # The share of heads that goes before the first significant loss, or before the lead over the constant answer is gone,
 # beside the least loss that the test of this sample finds with power .8, and the share that the article prunes "without
-# noticeable loss" from BERT-base (**another model**, other data). Shares are steps of a tenth of the heads; a classifier
+# noticeable loss" from BERT-base (**another model**, other data). Shares are of heads, which go in steps of a tenth; a classifier
 # whose accuracy has no lead has none.
 
 # %%
@@ -214,26 +212,21 @@ finding(sentences.kept_on_the_way(dynamics, constants(labels)))
 #
 # ## The claims
 #
-# Each sentence of the article that can be measured here. Intervals draw sequences anew and repeat every test; those of
-# correlations draw heads, those of times are over rounds. A claim of "no loss" says only as much as the test can see: the
-# least loss stands beside it.
+# Each sentence of the article that can be measured here. Intervals draw sequences anew; those of correlations
+# draw heads, those of times are over rounds. A claim of "no loss" is one of non-inferiority: a loss of at most a fifth of
+# the classifier's lead over the constant answer counts as none, and the paired interval must exclude a larger one.
 
 # %%
 finding(sentences.left_out(pruned, leading))
 
 # %%
-drawn = [results.join_parts("michel_evidence", ["ablation"]), pruning_evidence(leading, courses, labels)]
-overviews = {name: results.load_table(f"michel_{name}_overview") for name in ("ablation", "all_but_one")}
-judged = Evidence(
-    draws=pd.concat(drawn, ignore_index=True),
-    rises=results.load_table("michel_rises"),
-    transfer=results.load_table("michel_transfer"),
-    speed=speed,
-    least=least_losses(*overviews.values(), shares),
-)
-claims = claim_table(CLAIMS, judged).assign(encoder=encoder_note(encoder))
+names = ["ablation", "all_but_one", "rises", "transfer"]
+single_off, left, rises, transfer = (results.load_table(f"michel_{name}") for name in names)
+drawn = pruning_evidence(leading, courses, labels)
+frames = measures(single_off, left, curves, rises, transfer, speed, drawn, labels)
+claims = claim_table(CLAIMS, frames, drawn="sequences").assign(encoder=encoder_note(encoder))
 results.save_table(claims, "claims-michel2019")
-results.save_figure(claim_intervals(claims, seed_table(CLAIMS, {0: judged})), "michel-claims")
+results.save_figure(claim_intervals(claims, seed_table(CLAIMS, single_runs(frames))), "michel-claims")
 
 # %%
 shown = ["claim", "published", "ours", "n", "verdict", "control_value"]

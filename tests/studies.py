@@ -92,7 +92,7 @@ class Tree:
     @classmethod
     def new(cls, folder: Path, *parts: str, **fields) -> "Tree":
         """A copy of the parts of the checkout that are named, beside the package and the Makefile."""
-        copy_parts(folder / "repository", "analysis", *parts)
+        copy_parts(folder / "repository", "analysis", "data", *parts)
         for name in ("Makefile", "pyproject.toml", "requirements.lock"):
             shutil.copy2(ROOT / name, folder / "repository")
         return cls(folder / "repository", folder / "results", **fields)

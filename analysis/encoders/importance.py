@@ -1,4 +1,4 @@
-"""How much the loss of a classifier depends on each of its heads (Michel 2019, section 4.2), from one backward pass."""
+"""How much the loss of a classifier depends on each of its heads (Michel 2019), from one backward pass."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Removes heads from a model for good, which makes it smaller and faster (Michel 2019, section 5)."""
+"""Removes heads from a model for good, which makes it smaller and faster (Michel 2019, table 4)."""
 
 import copy
 from pathlib import Path

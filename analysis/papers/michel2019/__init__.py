@@ -3,15 +3,13 @@
 from analysis.lazy import lazy_names
 
 HOMES = {
-    "CLAIMS": "claims",
-    "summary": "claims",
+    "CLAIMS": "measures",
+    "summary": "measures",
     "over_tasks": "draws",
     "constants": "draws",
     "course": "dynamics",
     "dynamics_table": "dynamics",
     "with_a_lead": "draws",
-    "Evidence": "findings",
-    "least_losses": "findings",
     "kept_importance": "orders",
     "orders_of": "orders",
     "PRUNING": "pruning",
@@ -27,7 +25,6 @@ HOMES = {
     "speedups": "pruning_figures",
     "kept_speed_table": "speed",
     "evidence": "draws",
-    "share_without_loss": "draws",
     "effect_scatter": "figures",
     "head_histograms": "figures",
     "head_maps": "figures",

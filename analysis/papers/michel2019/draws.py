@@ -5,21 +5,19 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Bool, Float, Int
-from scipy import stats
+from jaxtyping import Float, Int
 
 from analysis.papers.michel2019.tables import Labels, Run
-from analysis.statistics.answers import LOSS
-from analysis.statistics.changes import BASELINE, Compared
-from analysis.statistics.leads import compared, constants, floor, has_lead, margin, with_a_lead  # noqa: F401
-from analysis.statistics.resampling import Clusters
+from analysis.statistics.changes import Compared
+from analysis.statistics.leads import compared, constants, floor, has_lead, with_a_lead  # noqa: F401
 from analysis.texts.tasks import task_named
 
 OVER = "mean over tasks"  # the name of a unit
 COLUMNS = ["claim", "unit", "n", "replicate", "value"]
 Counts = Int[np.ndarray, "draw sequence"]
-# Measures also receive the score of the constant answer, and the share of heads that each intervention prunes.
-Measure = Callable[[Compared, Counts, float, Float[np.ndarray, " variant"]], Float[np.ndarray, " draw"]]
+Measure = Callable[
+    [Compared, Counts, float], Float[np.ndarray, " draw"]
+]  # measures also receive the score of the constant answer
 
 
 def counts_of(n: int, draws: int, seed: int = 0) -> Counts:
@@ -28,50 +26,12 @@ def counts_of(n: int, draws: int, seed: int = 0) -> Counts:
     return np.concatenate([np.ones((1, n), int), drawn])
 
 
-def losing(found: Compared, counts: Counts, alpha: float = 0.05) -> Bool[np.ndarray, "draw variant"]:
-    """Whether each intervention loses significantly in every draw: a two-sided paired t test at level `alpha`.
-
-    It tests the contributions to the change, since exact tests of so many draws take too long.
-    """
-    mean, error, _ = Clusters.of(found.contributions).moments(counts)
-    worse = mean * (-1 if found.metric == LOSS else 1) < 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p = 2 * stats.t.sf(np.abs(mean) / error, len(found.base) - 1)
-    return worse & ((p < alpha) | (error == 0))
-
-
-def share_without_loss(found: Compared, counts: Counts, *_: object) -> Float[np.ndarray, " draw"]:
-    """The share of interventions without a significant loss."""
-    return 1 - losing(found, counts).mean(axis=-1)
-
-
-def prunable(
-    found: Compared, counts: Counts, constant: float, pruned: Float[np.ndarray, " variant"]
-) -> Float[np.ndarray, " draw"]:
-    """The largest share of heads that can be pruned in an order before there is a loss.
-
-    `pruned` is the share of heads that each step prunes. There is a loss at the first significant loss, or if no lead
-    is left: a test with few sequences would miss even that.
-    """
-    gone = found.drawn(counts)[1] - constant <= margin(len(found.base), found.metric)
-    lost = np.concatenate([losing(found, counts) | gone, np.ones((len(counts), 1), bool)], axis=1)
-    return np.concatenate([[0.0], pruned])[lost.argmax(axis=1)]
-
-
-def pruned_shares(logits: xr.DataArray) -> Float[np.ndarray, " variant"]:
-    """The share of heads that each step of an order prunes, from the names of the steps; the last prunes all."""
-    steps = [name for name in logits["intervention"].values if name != BASELINE]
-    numbers = [name.rsplit(" ", 1)[-1] for name in steps]
-    heads = np.array([float(number) if number.isdigit() else np.nan for number in numbers])
-    return heads / heads.max() if len(heads) else heads
-
-
-def mean_value(found: Compared, counts: Counts, *_: object) -> Float[np.ndarray, " draw"]:
+def mean_value(found: Compared, counts: Counts, _: float = 0) -> Float[np.ndarray, " draw"]:
     """The mean of the metric over the interventions (all steps of pruning except the last, which leaves no head)."""
     return found.drawn(counts)[1][:, :-1].mean(axis=-1)
 
 
-def retained(found: Compared, counts: Counts, constant: float, *_: object) -> Float[np.ndarray, " draw"]:
+def retained(found: Compared, counts: Counts, constant: float) -> Float[np.ndarray, " draw"]:
     """The share of the lead over the constant answer that is left, mean over the steps of pruning.
 
     NaN if the classifier has no lead.
@@ -96,8 +56,7 @@ def evidence(
     parts = []
     for (task, seed), found in logits.items():
         one = compared(found, labels[task], task_named(task).metrics[0])
-        counts = counts_of(len(one.base), draws)
-        values = measure(one, counts, floor(one.metric, labels[task]), pruned_shares(found))
+        values = measure(one, counts_of(len(one.base), draws), floor(one.metric, labels[task]))
         unit = f"{task}, seed {seed}" if each_seed else task
         parts.append(rows(claim, unit, len(one.others), values))
     return pd.concat([pd.DataFrame(columns=COLUMNS), *parts], ignore_index=True)

@@ -33,7 +33,7 @@ def step_counts(heads: int, steps: int = 10) -> list[int]:
 def by_importance(measured: xr.DataArray) -> list[Head]:
     """Heads from the least to the most important; `measured` (layer, head) is first normalised in each layer.
 
-    Source: Michel 2019, section 4.1, with the normalisation of Molchanov 2017 that the article uses.
+    Source: Michel 2019, with the normalisation of Molchanov 2017 that the article uses.
     """
     ranked = normalised(measured).to_series().sort_values(kind="stable")
     return [*ranked.index]

@@ -14,17 +14,15 @@ from analysis.encoders.interventions import Intervention, cumulative
 from analysis.encoders.models import Encoder
 from analysis.papers.michel2019.draws import (
     evidence,
-    floor,
     later_gain,
-    margin,
     mean_value,
     over_tasks,
-    prunable,
 )
 from analysis.papers.michel2019.orders import Head, step_counts
 from analysis.papers.michel2019.tables import IMPORTANCE, RANDOM, SCORE, Labels, Run
 from analysis.statistics.answers import metrics_of
 from analysis.statistics.changes import BASELINE, change_table
+from analysis.statistics.leads import floor, margin
 from analysis.texts.tasks import task_named
 
 PRUNING = ["task", "seed", "order", "heads", "metric", "value", "low", "high", "p"]
@@ -79,10 +77,10 @@ def prunable_table(
 ) -> pd.DataFrame:
     """The share of heads that each order prunes before the first significant loss, in the task's metric.
 
-    Shares are pruned heads over all heads. The share also ends where the score has no lead over the constant answer,
-    since a test on a small sample would miss even that; NaN for runs that are not in `leading`, those of
-    `draws.with_a_lead`. Columns task, seed, order, metric, share, least (the smallest loss that the test detects at
-    that step, power .8) and bert_base_published (`published.prunable`: without noticeable loss).
+    Shares are of heads, which go in steps of a tenth. The share also ends where the score has no lead over the
+    constant answer, since a test on a small sample would miss even that; NaN for runs that are not in `leading`,
+    those of `draws.with_a_lead`. Columns task, seed, order, metric, share, least (the smallest loss that the test
+    detects at that step, power .8) and bert_base_published (`published.prunable`: without noticeable loss).
     """
     main = table[table["metric"] == table["task"].map(lambda task: task_named(task).metrics[0])]
     theirs = reference.set_index("task")["share"]
@@ -129,7 +127,7 @@ def agreement_table(importances: pd.DataFrame, ablation: pd.DataFrame) -> pd.Dat
 def pruning_evidence(
     leading: Mapping[Run, xr.DataArray], courses: Mapping[str, xr.DataArray], labels: Labels
 ) -> pd.DataFrame:
-    """The evidence for M5, M6 and M8, from the pruned runs with a lead (`draws.with_a_lead`): rows of `evidence`."""
+    """The evidence for M6 and M8, from the pruned runs with a lead (`draws.with_a_lead`): rows of `evidence`."""
     names = {name.rsplit(" ", 1)[0] for found in leading.values() for name in found["intervention"].values}
     ordered = {
         name: {key: along(found, name) for key, found in leading.items()}
@@ -139,8 +137,6 @@ def pruning_evidence(
     best, scored = (ordered.get(name, {}) for name in (IMPORTANCE, SCORE))
     means = partial(evidence, "M6", labels=labels, measure=mean_value)
     parts = [
-        evidence("M5", best, labels, prunable),
-        *(evidence("M5 at random", found, labels, prunable, draws=0) for found in randoms),
         over_tasks("M6", means(best), means(scored)),
         *(over_tasks("M6 at random", means(best, draws=0), means(found, draws=0)) for found in randoms),
         later_gain("M8", courses, labels),

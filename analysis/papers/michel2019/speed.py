@@ -6,10 +6,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from jaxtyping import Float
 from scipy import stats
 from tqdm import tqdm
 from transformers import AutoModelForSequenceClassification, BertConfig
@@ -39,19 +41,21 @@ def timed_encoder(name: str) -> Encoder:
 def kept_speed_table(
     folder: Path, names: Sequence[str], batches: Sequence[int], rounds: int, **options: float
 ) -> pd.DataFrame:
-    """`speed_table`, with its times saved in `folder` for this version of torch and this machine."""
-    machine = [platform.processor() or platform.machine(), _processor(), os.cpu_count()]
-    path = folder / f"speed-{digest([[*names], [*batches], rounds, options, torch.__version__, machine])}.csv"
+    """`speed_table`, with its times saved in `folder` for this machine and version of torch."""
+    path = folder / f"speed-{digest([[*names], [*batches], rounds, options, machine()])}.csv"
     if not path.exists():
         write_text(path, speed_table(names, batches, rounds, **options).to_csv(index=False))
     return pd.read_csv(path)
 
 
-def _processor() -> str:
-    """The name of the processor where the system tells it."""
-    path = Path("/proc/cpuinfo")
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+def machine() -> list[Any]:
+    """What times depend on beside the model: the version of torch, the processor, its cores and threads."""
+    described = Path("/proc/cpuinfo")
+    lines = described.read_text(encoding="utf-8").splitlines() if described.exists() else []
+    names = sorted({line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")})
+    return [
+        torch.__version__, platform.machine(), platform.processor(), names, os.cpu_count(), torch.get_num_threads()
+    ]  # fmt: skip
 
 
 def speed_table(
@@ -75,11 +79,19 @@ def speed_table(
         pair = [whole, prune(whole, gate.reshape(whole.layers, whole.heads))]
         for batch in tqdm(batches, desc=f"timing {name}", unit="batch size"):
             ratios = np.log(_ratios([each.model for each in pair], batch, rounds))
-            low, high = ratios.mean() + np.array([-1, 1]) * stats.t.ppf(0.975, rounds - 1) * stats.sem(ratios)
-            ends = np.exp([ratios.mean(), low, high])
+            ends = np.exp(mean_interval(ratios))
             bound = most_speedup(whole.model.config.hidden_size, removed / gate.size)
             rows.append([name, batch, removed, *ends, bound])
     return pd.DataFrame(rows, columns=SPEED)
+
+
+def mean_interval(values: Float[np.ndarray, " round"]) -> tuple[float, float, float]:
+    """The mean with its 95 % t interval; values that do not differ have no spread to judge by: both ends NaN."""
+    mean, error = float(values.mean()), float(stats.sem(values))
+    if error == 0:
+        return mean, np.nan, np.nan
+    low, high = stats.t.interval(0.95, len(values) - 1, mean, error)
+    return mean, float(low), float(high)
 
 
 def most_speedup(width: int, share: float, tokens: int = TOKENS) -> float:

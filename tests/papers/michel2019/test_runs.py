@@ -16,7 +16,15 @@ from studies import error_of
 from analysis.encoders.finetuning import finetune
 from analysis.encoders.interventions import single_heads
 from analysis.encoders.models import load_encoder
-from analysis.papers.michel2019 import dynamics, figures, predictions, pruning_figures, published, sentences
+from analysis.papers.michel2019 import (
+    dynamics,
+    figures,
+    predictions,
+    pruning_figures,
+    published,
+    sentences,
+    speed,
+)
 from analysis.papers.michel2019.dynamics import DYNAMICS, course, dynamics_table
 from analysis.papers.michel2019.figures import by_label
 from analysis.papers.michel2019.pruning import prunable_table
@@ -24,6 +32,7 @@ from analysis.papers.michel2019.speed import (
     BASE,
     SPEED,
     kept_speed_table,
+    mean_interval,
     most_speedup,
     speed_table,
     timed_encoder,
@@ -82,6 +91,26 @@ def test_speed_table_and_its_file(tmp_path: Path):
     assert ((table["low"] <= table["speedup"]) & (table["speedup"] <= table["high"])).all()
     assert kept_speed_table(tmp_path, ["tiny"], [1, 2], 2).equals(table)
     assert "at least 2" in error_of(speed_table, ["tiny"], [1], 1)
+
+
+def test_times_belong_to_a_machine_and_a_version_of_torch(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(speed, "speed_table", lambda *_, **__: pd.DataFrame({"speedup": [1.0]}))
+    changes = {(torch, "__version__"): "0", (torch, "get_num_threads"): lambda: 99,
+               (speed.platform, "processor"): lambda: "another", (speed.os, "cpu_count"): lambda: 99}  # fmt: skip
+    kept_speed_table(tmp_path, ["tiny"], [1], 2)
+    for number, ((module, name), value) in enumerate(changes.items(), 2):
+        monkeypatch.setattr(module, name, value)
+        kept_speed_table(tmp_path, ["tiny"], [1], 2)
+        assert len([*tmp_path.iterdir()]) == number
+
+
+def test_times_without_spread_have_no_interval():
+    mean, low, high = mean_interval(np.array([0.5, 0.5, 0.5]))
+    assert mean == 0.5
+    assert np.isnan([low, high]).all()
+    values = np.array([0.1, 0.2, 0.4])
+    tested = stats.ttest_1samp(values, 0).confidence_interval()
+    assert mean_interval(values)[1:] == pytest.approx([tested.low, tested.high])
 
 
 def test_base_has_the_size_of_bert_base(monkeypatch):
@@ -227,10 +256,10 @@ def test_other_figures_and_sentences():
     importances = table[["task", "seed", "layer", "head"]].drop_duplicates()
     importances = importances.assign(granularity="example", normalised=True, importance=0.5)
     assert unnamed(pruning_figures.importance_scatter(importances, table)) == []
-    speed = pd.DataFrame([("tiny", 16, 6, 1.2, 1.1, 1.3, 1.25)], columns=SPEED)
-    figure = pruning_figures.speedups(speed, published.speed())
+    times = pd.DataFrame([("tiny", 16, 6, 1.2, 1.1, 1.3, 1.25)], columns=SPEED)
+    figure = pruning_figures.speedups(times, published.speed())
     assert unnamed(figure) == []
-    assert "tiny at 16: 1.20 [1.10, 1.30]" in sentences.gained_speed(speed)
+    assert "tiny at 16: 1.20 [1.10, 1.30]" in sentences.gained_speed(times)
 
 
 def test_sentences_name_the_level_that_was_used():

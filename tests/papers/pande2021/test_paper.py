@@ -32,7 +32,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_tiny_bert(folder / "served" / "models" / ENCODER, layers=12, heads=12)
     write_glue(folder / "served" / "datasets" / "nyu-mll" / "glue")
     spacy.blank("en").to_disk(folder / "pipeline")
-    copy_parts(folder / "study", "analysis", "notebooks", "profiles")
+    copy_parts(folder / "study", "analysis", "data", "notebooks", "profiles")
     shutil.copy2(ROOT / "Makefile", folder / "study")
     profile = folder / "study" / "profiles" / "paper.yaml"
     text, encoders = re.subn("encoder: bert-base-uncased", f"encoder: {ENCODER}", profile.read_text())

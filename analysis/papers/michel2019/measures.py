@@ -1,0 +1,165 @@
+"""What each claim of Michel 2019 measures: a tidy frame for each claim, from the tables of its notebooks."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.papers.michel2019.tables import IMPORTANCE, RANDOM, Labels
+from analysis.statistics.claims import read_claims, tabled, untestable
+from analysis.statistics.leads import floor, margin
+from analysis.texts.tasks import task_named
+
+CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
+SHARED = 16  # smallest batch size at which the article says that pruning pays
+SPARED = 0.2  # share of a classifier's lead that counts as no loss
+NONE = "no classifier that is ahead of the constant answer"
+RUN = ["task", "seed"]
+SIDES = {"value": "change", "low": "low", "high": "high"}
+
+
+def summary(results: Any) -> pd.DataFrame:
+    """The claim table of this paper, as its notebook of pruning saved it."""
+    return results.claims("claims-michel2019")
+
+
+def measures(
+    ablation: pd.DataFrame,
+    left: pd.DataFrame,
+    curves: pd.DataFrame,
+    rises: pd.DataFrame,
+    transfer: pd.DataFrame,
+    speed: pd.DataFrame,
+    draws: pd.DataFrame,
+    labels: Labels,
+) -> dict[str, pd.DataFrame]:
+    """The frame of every claim, by its id; runs without a lead are left out.
+
+    Tables of single heads, of one head left in a layer, of `pruning_table`, `rises_table`, `transfer_table`,
+    `speed_table` and `pruning_evidence`; `labels` are those of the scored sequences.
+    """
+    single = spared(ablation, labels)
+    leading = single[RUN].drop_duplicates()
+    return {
+        "M1": single_heads(single),
+        "M2": rising(rises.merge(leading, on=RUN)),
+        "M3": one_head(spared(left[left["chosen_on"] == "train"], labels)),
+        "M4": agreeing(transfer[transfer["model"].isin(leading["task"])]),
+        "M5": prunable(spared(as_changes(curves), labels)),
+        "M6": differences(draws, "M6", "no orders"),
+        "M7": faster(speed),
+        "M8": differences(draws, "M8", f"{NONE} early on"),
+    }
+
+
+def spared(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
+    """Whether a change costs at most a fifth of the lead: by its estimate and both ends of its interval.
+
+    Rows are those of the task's metric, in runs whose accuracy has a lead (see `leads.has_lead`). The column `value`
+    judges the change, `low` its lower end (no loss is shown) and `high` its upper end (no loss cannot be excluded). An
+    end that is missing shows and excludes nothing.
+    """
+    table = table.reset_index(drop=True)
+    ahead = table["baseline"] - [
+        floor(metric, labels[task]) for task, metric in table[["task", "metric"]].to_numpy()
+    ]
+    sizes = table["task"].map(lambda task: margin(len(labels[task])))
+    leading = table[(table["metric"] == "accuracy") & (ahead > sizes)][RUN].drop_duplicates()
+    main = table["metric"] == table["task"].map(lambda task: task_named(task).metrics[0])
+    lost = table[[*SIDES.values()]].set_axis([*SIDES], axis=1).add(SPARED * ahead, axis=0)
+    within = (lost >= -1e-12).assign(high=lambda rows: rows["high"] | lost["high"].isna())
+    return table.drop(columns=["low", "high"]).join(within)[main].merge(leading, on=RUN)
+
+
+def as_changes(curves: pd.DataFrame) -> pd.DataFrame:
+    """The table of `pruning_table` with the baseline, and with the interval of the change in place of the score's."""
+    baseline = curves["value"] - curves["change"]
+    moved = curves[["low", "high"]].sub(baseline, axis=0)
+    return curves.drop(columns="value").assign(baseline=baseline, **moved)
+
+
+def single_heads(single: pd.DataFrame) -> pd.DataFrame:
+    """M1: the share of heads without a loss, by task and run."""
+    if single.empty:
+        return untestable(NONE)
+    found = single.groupby(RUN, sort=False).agg(
+        **{side: (side, "mean") for side in SIDES}, n=("value", "size")
+    )
+    return tabled(found.reset_index(), "{task}, seed {seed}", "value")
+
+
+def rising(rises: pd.DataFrame) -> pd.DataFrame:
+    """M2: the rise farthest from chance, with its interval; the upper end is the highest of all heads."""
+    if rises.empty:
+        return untestable(NONE)
+    best, heads = rises.loc[rises["p"].idxmin()], int(rises["variants"].sum())
+    chance = f"{rises['raised'].sum()} heads rise, swapped answers give up to {rises['raised_by_chance'].sum():.0f}"
+    note = f"head {best['largest']} in {best['task']}; {rises['beyond'].sum()} of {heads} beyond chance; {chance}"
+    row = pd.DataFrame([best]).assign(high=rises["highest_end"].max(), unit="", n=heads)
+    return tabled(row, "unit", "rise", note=note)
+
+
+def one_head(left: pd.DataFrame) -> pd.DataFrame:
+    """M3: the share of layers that can be reduced to one head without a loss, mean over tasks."""
+    if left.empty:
+        return untestable(NONE)
+    found = left.groupby("task")[[*SIDES]].mean()
+    return tabled(found.mean().to_frame().T.assign(unit="mean over tasks", n=len(found)), "unit", "value")
+
+
+def agreeing(transfer: pd.DataFrame) -> pd.DataFrame:
+    """M4: the correlation of effects on two data sets; the control is that of the halves of one set."""
+    halves = transfer["data_a"].str.contains(",")
+    if halves.all():
+        return untestable("no two data sets of one question")
+    ranks = ", ".join(f"{value:.2f}" for value in transfer.loc[~halves, "spearman"])
+    rows = transfer[~halves].assign(ceiling=transfer.loc[halves, "r"].mean())
+    note = f"Spearman {ranks}"
+    return tabled(rows, "{data_a} and {data_b}", "r", n=len(rows), control="ceiling", note=note)
+
+
+def prunable(steps: pd.DataFrame) -> pd.DataFrame:
+    """M5: the largest share of heads that goes by importance without a loss at any step, by task and run."""
+    if steps.empty:
+        return untestable(NONE)
+    found = pd.DataFrame(
+        [
+            [*key, len(rows), *(_largest(rows["heads"], rows[side]) for side in SIDES)]
+            for key, rows in steps.sort_values("heads").groupby([*RUN, "order"], sort=False)
+        ],
+        columns=[*RUN, "order", "n", *SIDES],
+    )
+    random = found[found["order"].str.startswith(RANDOM)].groupby("task")["value"].mean()
+    own = found[found["order"] == IMPORTANCE]
+    own = own.assign(control=own["task"].map(random), n=own["n"] - 1)  # the row without pruning is no step
+    return tabled(own, "task", "value", control="control")
+
+
+def _largest(heads: pd.Series, fine: pd.Series) -> float:
+    """The share of heads pruned at the last step before the first one that is not fine."""
+    return float(heads[fine.cummin()].max() / heads.max())
+
+
+def differences(draws: pd.DataFrame, claim: str, reason: str) -> pd.DataFrame:
+    """M6, M8: a difference of two means of scores, on the sample and on draws of its sequences."""
+    own = draws[draws["claim"] == claim]
+    if own.empty or own.loc[own["replicate"] == 0, "value"].isna().any():
+        return untestable(reason)
+    frame = own.drop(columns="claim").assign(run=np.where(own["replicate"] == 0, 0, -1), note="")
+    random = draws[(draws["claim"] == f"{claim} at random") & (draws["replicate"] == 0)]
+    means = random.groupby("unit")["value"].mean()
+    return frame.assign(control=frame["unit"].map(means)) if len(means) else frame
+
+
+def faster(speed: pd.DataFrame) -> pd.DataFrame:
+    """M7: the speed-up at large batches, for every encoder, beside what the arithmetic allows."""
+    rows = speed[speed["batch"] >= SHARED]
+    if rows.empty:
+        return untestable(f"no times at {SHARED} sequences at once or more")
+    return tabled(rows, "{model}, {batch}", "speedup", n=len(rows), note=_allowed(rows))
+
+
+def _allowed(rows: pd.DataFrame) -> str:
+    """The bounds of the arithmetic in words."""
+    return "the arithmetic allows " + ", ".join(f"{bound:.2f}" for bound in rows["bound"].unique())

@@ -1,0 +1,140 @@
+"""Michel's measures on small tables with obvious answers, and the published numbers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.papers.michel2019 import published
+from analysis.papers.michel2019.measures import (
+    CLAIMS,
+    agreeing,
+    as_changes,
+    differences,
+    faster,
+    one_head,
+    prunable,
+    rising,
+    single_heads,
+    spared,
+)
+from analysis.statistics.claims import judge
+
+BY_ID = {claim.id: claim for claim in CLAIMS}
+LABELS = {"mrpc": np.arange(100) % 2}  # the constant answer gets .5; the margin of a lead is .1
+
+
+def verdict(name: str, frame: pd.DataFrame) -> str:
+    claim = BY_ID[name]
+    return judge(frame, claim.relation, claim.bound, claim.units).verdict
+
+
+def removed(change, low, high, baseline: float = 0.9) -> pd.DataFrame:
+    """Changes of accuracy; a lead of .4 makes losses up to .08 count as none."""
+    return pd.DataFrame({"task": "mrpc", "seed": 0, "metric": "accuracy", "baseline": baseline,
+                         "change": change, "low": low, "high": high})  # fmt: skip
+
+
+def test_every_claim_is_complete():
+    assert [*BY_ID] == [f"M{number}" for number in range(1, 9)]
+    assert all(" n: " in claim.definition and claim.published and claim.source for claim in CLAIMS)
+
+
+def test_no_loss_is_one_of_at_most_a_fifth_of_the_lead():
+    table = removed([-0.08, -0.09, -0.07, 0], [-0.08, -0.2, -0.1, np.nan], [0, -0.085, 0, np.nan])
+    found = spared(table, LABELS)
+    assert found[["value", "low", "high"]].to_numpy().tolist() == [
+        [True, True, True], [False, False, False], [True, False, True], [True, False, True],
+    ]  # fmt: skip
+    assert single_heads(found)[["value", "low", "high", "n"]].to_numpy().tolist() == [[0.75, 0.25, 0.75, 4]]
+    assert spared(removed([0], [0], [0], baseline=0.6), LABELS).empty  # no lead
+    assert verdict("M1", single_heads(found)) == "undecided"
+    assert verdict("M1", single_heads(found[:1])) == "holds"
+    assert verdict("M1", single_heads(found[1:2])) == "does not hold"
+    assert verdict("M1", single_heads(found[:0])) == "untestable"
+
+
+def test_layers_count_as_a_mean_over_tasks():
+    found = pd.DataFrame(
+        {"task": ["a", "a", "a", "b"], "value": [1, 1, 0, 0], "low": [1, 0, 0, 0], "high": 1}
+    )
+    assert one_head(found)[["value", "low", "high"]].to_numpy()[0] == pytest.approx([1 / 3, 1 / 6, 1])
+    assert verdict("M3", one_head(found)) == "undecided"
+
+
+def test_prunable_share_is_one_of_heads_and_ends_at_the_first_loss():
+    """28 of 72 heads are 39 %, though they are four of ten steps."""
+    heads = [72 * step // 10 for step in range(11)]
+    change = np.array([0, 0, 0, 0, 0, -0.2, 0, 0, 0, 0, -0.4])
+    curves = pd.DataFrame({"task": "mrpc", "seed": 0, "order": "importance", "heads": heads, "metric": "accuracy",
+                           "value": 0.9 + change, "change": change, "low": 0.87 + change,
+                           "high": 0.93 + change})  # fmt: skip
+    late = curves.assign(order="random 0", value=0.7, change=-0.2).where(
+        curves["heads"] > 0, curves.assign(order="random 0")
+    )
+    steps = spared(as_changes(pd.concat([curves, late])), LABELS)
+    frame = prunable(steps)
+    assert frame[["value", "low", "high"]].to_numpy()[0] == pytest.approx([28 / 72] * 3)
+    assert frame[["control", "n"]].to_numpy()[0].tolist() == [0, 10]
+    assert verdict("M5", frame) == "does not hold"
+
+
+def test_rises_need_one_beyond_chance():
+    table = pd.DataFrame(
+        {"task": ["mrpc", "qqp"], "variants": 12, "raised": 5, "raised_by_chance": 7.0, "beyond": [0, 1],
+         "largest": ["0-1", "2-3"], "rise": [0.03, 0.02], "low": [-0.01, 0.001], "high": [0.07, 0.03],
+         "highest_end": [0.07, 0.04], "p": [0.3, 0.01]}
+    )  # fmt: skip
+    assert verdict("M2", rising(table)) == "holds"
+    assert verdict("M2", rising(table[:1])) == "undecided"
+    assert rising(table)["high"].tolist() == [0.07]
+    assert "head 2-3 in qqp; 1 of 24 beyond chance" in rising(table)["note"].item()
+
+
+def test_effects_agree_where_the_interval_is_above_none():
+    table = pd.DataFrame(
+        {"model": "mrpc", "data_a": ["mrpc", "mrpc, one half"], "data_b": ["qqp", "mrpc, the other half"],
+         "r": [0.6, 0.8], "low": [0.2, 0.5], "high": [0.8, 0.9], "spearman": [0.3, 0.4]}
+    )  # fmt: skip
+    assert verdict("M4", agreeing(table)) == "holds"
+    assert agreeing(table)[["value", "control", "note"]].to_numpy().tolist() == [[0.6, 0.8, "Spearman 0.30"]]
+    assert verdict("M4", agreeing(table.assign(low=-0.1))) == "undecided"
+    assert verdict("M4", agreeing(table[1:])) == "untestable"
+
+
+def test_speed_is_judged_at_sixteen_sequences_and_more():
+    table = pd.DataFrame({"model": "minilm", "batch": [1, 16], "speedup": [0.9, 1.2], "low": [0.8, 1.1],
+                          "high": [0.95, 1.3], "bound": 1.2})  # fmt: skip
+    assert verdict("M7", faster(table)) == "holds"
+    assert verdict("M7", faster(table[:1])) == "untestable"
+    assert verdict("M7", faster(table.assign(low=0.5, high=0.9))) == "does not hold"
+    assert verdict("M7", faster(table.assign(low=np.nan, high=np.nan))) == "undecided"
+
+
+def test_differences_come_from_draws():
+    draws = pd.DataFrame(
+        {"claim": "M6", "unit": "", "n": 2, "replicate": range(41), "value": [0.2, *[0.1, 0.3] * 20]}
+    )
+    random = pd.DataFrame({"claim": "M6 at random", "unit": "", "n": 2, "replicate": 0, "value": [0.1, 0.3]})
+    frame = differences(pd.concat([draws, random]), "M6", "none")
+    assert verdict("M6", frame) == "holds"
+    assert frame["control"].unique() == pytest.approx([0.2])
+    assert verdict("M8", differences(draws, "M8", "none")) == "untestable"
+    assert verdict("M6", differences(draws.assign(value=np.nan), "M6", "none")) == "untestable"
+
+
+def test_published_importance_has_unit_norm_and_the_known_changes():
+    heads = published.single_heads()
+    norms = (heads["importance"] ** 2).groupby(heads["layer"]).sum()
+    assert norms.to_numpy() == pytest.approx(1, abs=0.05)  # two decimals are printed
+    assert 100 * heads["change"].mean() == pytest.approx(-0.074, abs=0.001)
+    assert ((heads["change"] > 0).sum(), len(heads)) == (55, 144)
+    assert heads.loc[heads["change"].idxmin(), ["layer", "head"]].tolist() == [6, 0]
+
+
+def test_published_curves_start_whole_and_end_at_the_constant_answer():
+    curves = published.pruning().set_index(["task", "order", "heads"])["value"]
+    assert curves["mnli", "importance", 0] == curves["mnli", "single-head score", 0] == 0.8368
+    assert curves["cola", "importance", 144] == 0
+    assert curves["sst-2", "importance", 144] == 0.5092
+    assert published.all_but_one().groupby(["source", "task", "chosen_on"]).size().eq(12).all()
+    assert published.translation()["significant"].sum() == 14
