@@ -45,9 +45,9 @@ OVERLAP_COLUMNS = ["state", "role_a", "role_b", "heads_a", "heads_b", "both", "j
 OVERLAP_COLUMNS += ["share_of_a", "share_of_b"]
 CHANGE_COLUMNS = """layer head role n pretrained finetuned difference low high p p_sign_flip p_by p_equivalence
 change""".split()
-CLAIM_COLUMNS = """claim source definition published ours n relation bound estimate low high p method
-verdict unit lowest_run highest_run controlled control_value brief released found control_verdict
-encoder""".split()
+CLAIM_COLUMNS = """claim origin source definition published ours n relation bound estimate low high p method
+verdict unit lowest_run highest_run pooled holding unit_count turns_low turns_high controlled control_value brief
+released found control_verdict encoder""".split()
 CALIBRATION_COLUMNS = ["shape", "n", "effect", "rule", "rate", "low", "high", "runs"]
 TABLES = {  # those whose columns others rely on
     **{f"roles-{task}-{state}": ROLE_COLUMNS for task in TASKS for state in STATES},
