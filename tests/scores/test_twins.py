@@ -189,7 +189,9 @@ def test_a_head_that_follows_the_tree_beats_its_twin(tiny, examples):
     real, control = (
         extract(tiny, examples, relations, roles, maps=of, progress=False) for of in (source, twin(source))
     )
-    assert (real.sel(role="nsubj") > 0.8 * real["tokens"]).all()
+    reached = real.sel(role="nsubj") / real["tokens"]  # 1, or less where a word has two heads
+    assert (reached > 0.4).all()
+    assert (reached.median("sequence") > 0.8).all()
     share = control.mean("sequence") / real.mean("sequence")
     assert (share < 0.7).all()
     assert (control < real).where(real.notnull(), True).all()
