@@ -81,9 +81,8 @@ CLAIMS = (
         statement="some head attends to frame elements more than to pairs at the same distance",
         source="section 4.2, figure 3",
         definition="Heads that give the link more attention than the same arrangement elsewhere in the sentence "
-        "(adjusted p < .05), in each direction: at least one. It does not hold if no head does so "
-        "even at the plain level. Bundled links join a verb to its subjects and objects, not a target"
-        " to its frame elements. n: sentences.",
+        "(adjusted p < .05), in each direction: at least one. A test that finds none leaves it undecided. "
+        "Bundled links join a verb to its subjects and objects, not a target to its frame elements. n: sentences.",
         published="2 of 144 heads beyond the 99th percentile; no control",
         function=findings.frame_heads,
         relation=">=",

@@ -78,10 +78,8 @@ def test_frame_heads():
             [table.assign(direction=name) for name in ("element_to_target", "target_to_element")]
         )
 
-    assert verdict("K3", links=links(0)) == "does not hold"
+    assert verdict("K3", links=links(0)) == "undecided"  # to find none refutes nothing
     assert verdict("K3", links=links(1)) == "holds"
-    plain = links(3)
-    assert verdict("K3", links=plain.assign(p_by=0.5)) == "undecided"  # some at the plain level alone
     assert "20 of 24 heads" in findings.frame_heads(Tables(links=links(20))).value
 
 
