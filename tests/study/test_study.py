@@ -107,7 +107,7 @@ def study(tmp_path_factory) -> Ran:
     done = tree.make("reproduce", "JOBS=2")
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stderr == ""
-    assert len(done.stdout.splitlines()) == 2 * len(NOTEBOOKS) + len(paper_names()) + 3
+    assert len(done.stdout.splitlines()) == 2 * len(NOTEBOOKS) + len(paper_names()) + 2
     assert started(done) == set(NOTEBOOKS)
     return tree
 
