@@ -234,13 +234,6 @@ def test_provenance_of_every_table(study: Ran):
     assert tuned <= set(known["finetune"]["weights"])
 
 
-def test_times_of_every_notebook(study: Ran):
-    found = study.table("times")
-    assert list(found.columns) == ["notebook", "seconds"]
-    assert list(found["notebook"]) == sorted(NOTEBOOKS)
-    assert (found["seconds"] > 0).all()
-
-
 def test_logs_of_every_notebook(study: Ran):
     logs = {path.stem for path in (study.folder / "cache/logs").iterdir()}
     assert logs == set(NOTEBOOKS)
