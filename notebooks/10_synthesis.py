@@ -51,30 +51,42 @@ weighted_block = True
 device = "cpu"
 
 # %%
-import time
-
 import numpy as np
 import pandas as pd
+from matplotlib.colors import ListedColormap
+from matplotlib.patches import Patch
 
-import analysis.synthesis as synthesis
-from analysis.encoders import encoder_note, load_encoder
-from analysis.encoders.interventions import predict, sets
-from analysis.figures import claim_intervals, finding, style
-from analysis.statistics import ROLES, compose
+from analysis.encoders import encoder_note, interventions, load_encoder
+from analysis.figures import claim_intervals, finding, style, theme
+from analysis.figures.colours import BLUE, MISSING, ORANGE, SKY, VERMILION, colour, ink
+from analysis.statistics import ROLES, compose, leads
 from analysis.statistics.claim_tables import claim_table, seed_table
 from analysis.study import Results
-from analysis.synthesis.front import foretold, roles_against_random
-from analysis.synthesis.regression import ALL_ROLES, gridded, permutation_test, standardised
+from analysis.synthesis import agreement, atlas, gates, measures, regression, sets
 from analysis.texts import load_examples
 
 style()
 results = Results(profile)
-saved = {name: results.load_table(name) for name in results.table_names() if name in synthesis.wanted(tasks)}
+wanted = atlas.wanted(tasks)
+saved = {name: results.load_table(name) for name in results.table_names() if name in wanted}
 choices = (window, relations, direction, arithmetic, weighted_block)
 kept = results.profile.cache / "synthesis"
 weights = {t: results.weights(t, seeds[0], encoder, checkpoint) for t in model_tasks}
 encoders = {t: load_encoder(weights[t], device, task=t) for t in model_tasks}
+trained = leads.trained_runs(results.join_parts("finetune", tasks, every=False))
 print(encoder_note(encoder))
+
+# %% [markdown]
+# A classifier that does not beat the constant answer by its margin of error has learnt nothing, and no head of it can
+# matter. Its rows stand in the tables; the tests and the claims of this notebook leave it out.
+
+# %%
+runs = [(t, run) for t in tasks for run in seeds]
+finding(
+    f"{len(trained & {*runs})} of {len(runs)} fine-tuning runs beat the constant answer"
+    + "".join(f"; {t}, run {run} does not" for t, run in runs if (t, run) not in trained)
+    + "."
+)
 
 # %% [markdown]
 # ## What each verdict needs
@@ -85,7 +97,7 @@ print(encoder_note(encoder))
 
 # %%
 pd.DataFrame(
-    [(claim.id, claim.statement, claim.definition) for claim in synthesis.CLAIMS],
+    [(claim.id, claim.statement, claim.definition) for claim in measures.CLAIMS],
     columns=["claim", "statement", "it holds when the whole 95 % interval says so of"],
 ).style.hide().set_properties(**{"text-align": "left", "vertical-align": "top"})
 
@@ -101,32 +113,60 @@ pd.DataFrame(
 
 # %%
 dev = {t: load_examples(t, source, "dev", set_n, seed) for t in model_tasks}
-found = {t: synthesis.role_sets(results.load_table(f"roles-{t}-finetuned"), t) for t in model_tasks}
-width = {t: encoders[t].heads for t in model_tasks}
-off = {t: synthesis.interventions(found[t], width[t], random_sets, seed) for t in model_tasks}
-told = {"batch_size": sequences_at_once, "max_tokens": max_tokens, "cache": kept}
-start = time.monotonic()
-logits = {t: predict(encoders[t], dev[t], sets(encoders[t], off[t]), **told) for t in model_tasks}
-print(
-    f"{sum(map(len, off.values())):,} different sets on {set_n} sequences a task: {time.monotonic() - start:.0f} s"
-)
-
-# %%
 labels = {t: np.array([example.label for example in dev[t]]) for t in model_tasks}
-changes = {t: synthesis.set_changes(logits[t], labels[t]) for t in model_tasks}
+found = {t: sets.role_sets(results.load_table(f"roles-{t}-finetuned"), t) for t in model_tasks}
+width = encoders[model_tasks[0]].heads
+off = {t: sets.interventions(found[t], width, random_sets, seed) for t in model_tasks}
+batching = {"batch_size": sequences_at_once, "max_tokens": max_tokens, "cache": kept}
+logits = {
+    t: interventions.predict(encoders[t], dev[t], interventions.sets(encoders[t], off[t]), **batching)
+    for t in model_tasks
+}
+print(f"{sum(map(len, off.values())):,} different sets on {set_n} sequences a task")
+
+# %%
+changes = {t: sets.set_changes(logits[t], labels[t]) for t in model_tasks}
 every = [each for t in model_tasks for each in found[t]]
-of_sets = synthesis.sets_table(
-    every, changes, width[model_tasks[0]], random_sets, combinations, resamples, seed
-)
+learned = [t for t in model_tasks if (t, seeds[0]) in trained]
+of_sets = sets.sets_table(every, changes, learned, width, random_sets, combinations, resamples, seed)
 results.save_table(of_sets, "synthesis_sets")
-results.save_figure(synthesis.sets_plot(of_sets), "synthesis-F1-sets")
+
+# %% [markdown]
+# A panel per task: a dash for every random set, a mark for the role's own heads (audited label), both as the change of the loss
+# beyond the mean of the random sets. Brackets hold the p-value over all tasks. A role whose mark lies among its dashes says
+# nothing of what matters.
 
 # %%
-finding(roles_against_random(of_sets))
+means = sets.set_means(every, changes, width, random_sets, seed)
+means = means[(means["metric"] == "loss") & (means["label"] == "audited")]
+random = means[~means["own"]].groupby(["task", "role"])["change"].mean().rename("random")
+excess = means.join(random, on=["task", "role"]).eval("excess = change - random")
+pooled = of_sets.query("task == @sets.POOLED and metric == 'loss' and label == 'audited'").set_index("role")
+order = theme.in_order(excess["role"])[::-1]
+figure, grid = theme.rows_of_axes(excess["task"].nunique(), 4, 2.9, sharey=True)
+for axes, (task, rows) in zip(grid, excess.groupby("task", sort=False), strict=True):
+    others, own = rows[~rows["own"]], rows[rows["own"]]
+    axes.axvline(0, color="black", linewidth=0.6)
+    axes.plot(others["excess"], others["role"].map(order.index), "|", color="0.7", markersize=5)
+    for row in own.itertuples():
+        look = {"color": ink(row.role), "markerfacecolor": colour(row.role), "markersize": 5.5}
+        axes.plot(row.excess, order.index(row.role), theme.ROLE_MARKERS[row.role], **look)
+    axes.set(title=task, yticks=range(len(order)), xlabel="excess loss (nats)")
+    axes.set_yticklabels([f"{role} (p = {pooled.loc[role, 'p_holm']:.2g})" for role in order])
+    axes.locator_params(axis="x", nbins=4)
+results.save_figure(figure, "synthesis-F1-sets")
 
 # %%
-pooled = of_sets[(of_sets["task"] == "all tasks") & (of_sets["metric"] == "loss")]
-pooled.drop(columns=["task", "sets", "metric"]).style.format(precision=3, na_rep="").hide()
+tested = pooled.dropna(subset="p")
+beyond = [f"{role} ({row.excess:+.2f} nats)" for role, row in tested[tested["p_holm"] < 0.05].iterrows()]
+finding(
+    f"All heads of a role cost more or less than random heads of their layers for {', '.join(beyond) or 'none'} of "
+    f"{len(tested)} roles (two-sided, Holm); an excess of {tested['least'].median():.3f} nats would stand out (median)."
+)
+
+# %%
+shown = of_sets[(of_sets["task"] == sets.POOLED)]
+shown.drop(columns=["task", "sets"]).style.format(precision=3, na_rep="").hide()
 
 # %% [markdown]
 # The interval of the excess covers other sequences and the chance that any set of heads stands out: in each draw
@@ -144,13 +184,12 @@ pooled.drop(columns=["task", "sets", "metric"]).style.format(precision=3, na_rep
 train = {t: load_examples(t, source, "train", gate_n, seed) for t in model_tasks}
 options = {"penalty": penalty, "seeds": gate_seeds, "steps": gate_steps, "batch_size": gate_batch}
 learnt = {
-    t: synthesis.both_gates(encoders[t], t, train[t], kept, max_tokens=max_tokens, **options)
-    for t in model_tasks
+    t: gates.both_gates(encoders[t], t, train[t], kept, max_tokens=max_tokens, **options) for t in model_tasks
 }
-gates = pd.concat([table.assign(task=t, seed=seeds[0]) for t, table in learnt.items()], ignore_index=True)
-results.save_table(gates[["task", "seed", *gates.columns.drop(["task", "seed"])]], "synthesis_gates")
-classes = synthesis.agreed(gates)
-of_seeds = synthesis.gate_agreement(gates, resamples, seed)
+of_gates = pd.concat([table.assign(task=t, seed=seeds[0]) for t, table in learnt.items()], ignore_index=True)
+of_gates = of_gates[["task", "seed", *of_gates.columns.drop(["task", "seed"])]]
+results.save_table(of_gates, "synthesis_gates")
+classes = gates.agreed(of_gates)
 
 # %%
 counts = classes["gate_class"].value_counts()
@@ -166,20 +205,20 @@ finding(
 # a status: measured, or why not.
 
 # %%
-runs = [(t, run) for t in tasks for run in seeds]
 scores = {(t, run): compose(results.load_scores(t, run), *choices) for t, run in runs}
 controls = {(t, run): compose(results.load_controls(t, run), *choices) for t, run in runs}
-roles = {"attention": synthesis.run_roles(scores, controls, results.join_parts("labels", tasks))}
-for other in synthesis.MAPS[1:]:
-    roles[other] = synthesis.map_roles({t: saved.get(f"roles-{other}-{t}-finetuned") for t in tasks})
+roles = {"attention": atlas.run_roles(scores, controls, results.join_parts("labels", tasks))}
+for other in atlas.MAPS[1:]:
+    roles[other] = atlas.map_roles({t: saved.get(f"roles-{other}-{t}-finetuned") for t in tasks})
+heads = roles["attention"][atlas.KEYS].drop_duplicates()
+table = atlas.atlas_table(heads, roles, saved | {"gates": classes})
+results.save_table(table, "atlas")
+of_trained = table[[run in trained for run in zip(table["task"], table["seed"], strict=True)]]
 
 # %%
-rows = roles["attention"][["task", "seed", "layer", "head"]].drop_duplicates()
-atlas = synthesis.atlas_table(rows, roles, saved | {"gates": classes})
-results.save_table(atlas, "atlas")
-there = atlas.filter(regex="_status$").apply(lambda column: column.str.startswith("measured"))
+there = table.filter(regex="_status$").apply(lambda column: column.str.startswith("measured"))
 finding(
-    f"{len(atlas):,} rows; {there.to_numpy().mean():.0%} of {there.shape[1]} measures and roles have a value in a row on "
+    f"{len(table):,} rows; {there.to_numpy().mean():.0%} of {there.shape[1]} measures and roles have a value in a row on "
     "average."
 )
 
@@ -187,13 +226,23 @@ finding(
 # The classes of the gates beside the roles: a dot marks a head that has an audited role other than a delimiter's.
 
 # %%
-results.save_figure(
-    synthesis.gates_map(atlas.assign(role=synthesis.heads_with_role(atlas))), "synthesis-F2-gates"
-)
+known = table.dropna(subset="gate_class").assign(role=measures.heads_with_role)
+classed = {"irrelevant": "white", "mixed": "0.75", "facilitating": BLUE, "interfering": VERMILION}
+figure, grid = theme.panels(known["task"].nunique(), 4, 1.5, theme.HEAD, theme.LAYER)
+for axes, (task, rows) in zip(grid, known.groupby("task", sort=False), strict=True):
+    codes = rows.assign(code=rows["gate_class"].map([*classed].index)).pivot(
+        index="layer", columns="head", values="code"
+    )
+    look = {"cmap": ListedColormap([*classed.values()]), "vmin": -0.5, "vmax": len(classed) - 0.5}
+    theme.layer_head_mesh(axes, codes.to_numpy(float), edgecolor=MISSING, linewidth=0.3, **look)
+    axes.plot(rows["head"][rows["role"]], rows["layer"][rows["role"]], ".", color="black", markersize=3)
+    axes.set_title(task)
+keys = [Patch(facecolor=shade, edgecolor="0.6", label=name) for name, shade in classed.items()]
+figure.legend(handles=keys, ncols=len(keys), loc="outside lower center")
+results.save_figure(figure, "synthesis-F2-gates")
 
 # %%
-known = atlas.dropna(subset="gate_class")
-held = synthesis.heads_with_role(known).groupby(known["gate_class"]).agg(["mean", "size"])
+held = known.groupby("gate_class")["role"].agg(["mean", "size"])
 shares = ", ".join(f"{row['mean']:.0%} of {row['size']:.0f} {name}" for name, row in held.iterrows())
 finding(f"Heads with an audited role other than a delimiter's: {shares or 'no gates were learnt'}.")
 
@@ -205,32 +254,58 @@ finding(f"Heads with an audited role other than a delimiter's: {shares or 'no ga
 # assumes nothing but that heads of a layer are alike where roles foretell nothing. One correction (Holm) holds for all
 # roles alone and the joint model. Two more readings stand beside it: ranks, and without the two costliest heads.
 
-# %%
-data = synthesis.role_scores(atlas, ROLES, "ablation_loss")
-regression = synthesis.regression_table(data, ROLES, together, permutations, resamples, seed)
-results.save_table(regression, "synthesis_regression")
-results.save_figure(synthesis.regression_plot(regression), "synthesis-F3-regression")
+# %% [markdown]
+# First the test itself, for the roles of the joint model: `gridded` takes changes and scores within layers, and the
+# permutation deals changes anew there.
 
 # %%
-known = [role for role in together if data[role].notna().any()]
-if (
-    regression["term"].eq(ALL_ROLES).any()
-    and regression.set_index("term").loc[[ALL_ROLES], "status"].eq("tested").all()
-):
-    joint = gridded(standardised(data, "response", known), known)
-    display(
-        permutation_test(joint, permutations, seed).tail(1).style.format(precision=3).hide()
-    )  # all roles together
-
-# %%
-finding(foretold(regression))
-
-# %%
-regression.dropna(axis=1, how="all").style.format(precision=3, na_rep="").hide()
+data = atlas.role_scores(of_trained, ROLES, "ablation_loss")
+scored = [role for role in together if data[role].notna().any()]
+if data["response"].notna().any():
+    grid = regression.gridded(regression.standardised(data, "response", scored), scored)
+    observed, dealt = regression.products(grid, permutations, seed)
+    own, shuffled = (regression.shares(grid, each, together=True) for each in (observed, dealt))
+    p = (1 + (shuffled >= own).sum()) / (1 + permutations)
+    print(f"{own:.1%} of the variance within layers; shuffled {shuffled.mean():.1%}, p = {p:.2g}")
 
 # %% [markdown]
-# `share` is the share of the variance within layers that the scores explain, `share_shuffled` its mean over permutations;
-# `r2_left_out` is R2 on each task with the slopes of the others: below 0, the slopes are worse than nothing.
+# Then the same for each role alone, with ranks, and without the two costliest heads. `share` is the share of the variance
+# within layers that the scores explain, `share_shuffled` its mean over permutations; `r2_left_out` is R2 on each task with the
+# slopes of the others: below 0, the slopes are worse than nothing.
+
+# %%
+foretold = regression.regression_table(data, ROLES, together, permutations, resamples, seed)
+results.save_table(foretold, "synthesis_regression")
+foretold.dropna(axis=1, how="all").style.format(precision=3, na_rep="").hide()
+
+# %%
+rows = foretold[foretold["variant"] == regression.RAW].dropna(subset="estimate")
+order = theme.in_order(rows["term"])[::-1]
+axes = theme.canvas(theme.DOUBLE, 0.26 * len(order) + 1.2)
+axes.axvline(0, color="black", linewidth=0.6)
+for model, shift, mark in (("alone", 0.15, "o"), ("together", -0.15, "s")):
+    for row in rows[rows["model"] == model].itertuples():
+        filled = model == "alone" and row.p_holm < 0.05
+        look = {"markersize": 4.5, "markerfacecolor": colour(row.term) if filled else "white"}
+        height, ends = order.index(row.term) + shift, [[row.estimate - row.low], [row.high - row.estimate]]
+        axes.errorbar(row.estimate, height, xerr=ends, fmt=mark, color=ink(row.term), **look)
+    axes.plot([], [], mark, color="black", markerfacecolor="white", label=f"in a model {model}")
+axes.set(yticks=range(len(order)), yticklabels=order, ylabel="role")
+axes.set_xlabel(
+    "slope within layers: change of the loss (sd) for one sd of log(1 + score); filled: p < .05, Holm"
+)
+axes.figure.legend(ncols=2, loc="outside lower center")
+results.save_figure(axes.figure, "synthesis-F3-regression")
+
+# %%
+alone = rows[(rows["model"] == "alone") & (rows["p_holm"] < 0.05)]
+names = [f"{row.term} ({'more' if row.estimate > 0 else 'less'})" for row in alone.itertuples()]
+joint = foretold.query("variant == @regression.RAW and term == @regression.ALL_ROLES").dropna(subset="share")
+finding(
+    f"Alone, {', '.join(names) or 'no role'} of {rows['model'].eq('alone').sum()} foretell more than shuffled scores. "
+    + "".join(f"Together they explain {row.share:.0%}, shuffled {row.share_shuffled:.0%} (p = {row.p_holm:.2g}, Holm); "
+              f"on a task that is left out R2 is {row.r2_left_out:.2f}." for row in joint.itertuples())
+)  # fmt: skip
 
 # %% [markdown]
 # ## 5. Agreement
@@ -239,14 +314,36 @@ regression.dropna(axis=1, how="all").style.format(precision=3, na_rep="").hide()
 # upper half takes ranks within layers.
 
 # %%
-pairs = synthesis.importance_agreement(synthesis.measured(atlas), synthesis.NAMES, resamples, seed)
-survival = synthesis.survival_agreement(saved.get("pascual_survival"), "finetuned")
-agreement = pd.concat([each for each in (pairs, survival, of_seeds) if len(each)], ignore_index=True)
-results.save_table(agreement, "synthesis_agreement")
-results.save_figure(synthesis.agreement_map(agreement), "synthesis-F4-importance")
+pairs = agreement.importance_agreement(measures.measured(of_trained), measures.NAMES, resamples, seed)
+survival = agreement.survival_agreement(saved.get("pascual_survival"), "finetuned")
+of_seeds = agreement.gate_agreement(of_gates, resamples, seed)
+agreements = pd.concat([each for each in (pairs, survival, of_seeds) if len(each)], ignore_index=True)
+results.save_table(agreements, "synthesis_agreement")
 
 # %%
-ranked = agreement[agreement["statistic"] == "spearman"].sort_values("value")
+rows = agreements[agreements["kind"] == agreement.IMPORTANCE]
+names = [*dict.fromkeys([*rows["first"], *rows["second"]])]
+values = np.full((len(names), len(names)), np.nan)
+axes = theme.canvas(theme.DOUBLE, 0.5 * len(names) + 1.2)
+for row in rows[rows["statistic"].isin(["spearman", "spearman within layers"])].itertuples():
+    place = names.index(row.second), names.index(row.first)
+    place = place if row.statistic == "spearman" else place[::-1]
+    values[place] = row.value
+    shade, text = (
+        "white" if abs(row.value) > 0.65 else "black",
+        f"{row.value:.2f}\n[{row.low:.2f}, {row.high:.2f}]",
+    )
+    axes.text(place[1], place[0], text, ha="center", va="center", fontsize=7, color=shade)
+axes.set_facecolor(MISSING)
+mesh = axes.imshow(np.ma.masked_invalid(values), cmap="vlag", vmin=-1, vmax=1, aspect="auto")
+axes.set_xticks(range(len(names)), [name.replace(" ", "\n", 1).replace(", ", ",\n") for name in names])
+axes.set_yticks(range(len(names)), names)
+axes.set_xlabel("below the diagonal over all heads, above it within layers")
+axes.figure.colorbar(mesh, ax=axes, label="rank correlation")
+results.save_figure(axes.figure, "synthesis-F4-importance")
+
+# %%
+ranked = agreements[agreements["statistic"] == "spearman"].sort_values("value")
 ends = [f"{row.first} and {row.second} {row.value:.2f} [{row.low:.2f}, {row.high:.2f}]" for row in
         ranked.iloc[[0, -1] if len(ranked) else []].itertuples()]  # fmt: skip
 finding(
@@ -258,10 +355,23 @@ finding(
 # input tokens? Labels are compared on the same sequences.
 
 # %%
-results.save_figure(synthesis.survival_plot(agreement), "synthesis-F5-survival")
+rows = agreements.query("kind == @agreement.ROLES and task == @agreement.POOLED").dropna(subset="value")
+order, maps = theme.in_order(rows["role"])[::-1], [*rows["second"].unique()]
+axes = theme.canvas(theme.DOUBLE, 0.24 * len(order) + 1.2)
+axes.axvline(0, color="0.6", linewidth=0.6)
+axes.axvline(0.6, color="0.6", linewidth=0.6, linestyle="--")
+for number, (name, own) in enumerate(rows.groupby("second", sort=False)):
+    heights = own["role"].map(order.index) + 0.2 * ((len(maps) - 1) / 2 - number)
+    look = {"color": (BLUE, ORANGE, SKY, VERMILION)[number], "fmt": "os^D"[number], "markersize": 4.5}
+    ends = [own["value"] - own["low"], own["high"] - own["value"]]
+    axes.errorbar(own["value"], heights, xerr=ends, label=name.replace("_", " "), **look)
+axes.set(yticks=range(len(order)), yticklabels=order, ylabel="role")
+axes.set_xlabel("Cohen's kappa with the labels on attention (dashed: substantial, 0.6)")
+axes.figure.legend(ncols=max(1, len(maps)), loc="outside lower center")
+results.save_figure(axes.figure, "synthesis-F5-survival")
 
 # %%
-kappas = agreement[(agreement["statistic"] == "kappa") & (agreement["task"] == "all tasks")]
+kappas = agreements.query("statistic == 'kappa' and task == @agreement.POOLED")
 medians = ", ".join(
     f"{other} {value:.2f}" for other, value in kappas.groupby("second")["value"].median().items()
 )
@@ -273,12 +383,14 @@ finding(
 # ## The claims
 
 # %%
-evidence = {label: synthesis.frames(atlas, of_sets, agreement, label) for label in ("audited", "controlled")}
+evidence = {
+    label: measures.frames(of_trained, of_sets, agreements, label) for label in ("audited", "controlled")
+}
 claims = claim_table(
-    synthesis.CLAIMS, evidence["audited"], drawn="heads of each layer", controlled=evidence["controlled"]
+    measures.CLAIMS, evidence["audited"], drawn="heads of each layer", controlled=evidence["controlled"]
 ).assign(encoder=encoder_note(encoder))
 results.save_table(claims, "claims-synthesis")
-judged_once = seed_table(synthesis.CLAIMS, {seeds[0]: evidence["audited"]})
+judged_once = seed_table(measures.CLAIMS, {seeds[0]: evidence["audited"]})
 results.save_figure(claim_intervals(claims, judged_once), "synthesis-claims")
 
 # %%

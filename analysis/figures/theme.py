@@ -98,8 +98,12 @@ def rows_of_axes(
 ) -> tuple[Figure, list[Axes]]:
     """A double-column figure of `count` axes, filled row by row; the options are those of `plt.subplots`.
 
-    `height` is that of a row, `rest` the height of all else (inches).
+    `height` is that of a row, `rest` the height of all else (inches). Without axes the figure says so.
     """
+    if not count:
+        figure = plt.figure(figsize=(DOUBLE, 0.8), layout="constrained")
+        figure.text(0.5, 0.9, "nothing was measured", ha="center", va="top")
+        return figure, []
     columns = min(columns, count)
     rows = math.ceil(count / columns)
     size = (DOUBLE, rows * height + rest)

@@ -27,6 +27,11 @@ CONTROLLED = ["control", "control_mean", "control_share", "control_assigned"]
 CONTROLLED += ["beyond_p_by", "controlled_p_by", "assigned_controlled"]
 
 
+def share_of_control(control: pd.Series, mean: pd.Series) -> pd.Series:
+    """Mean score of the control over that of the head; NaN where one of both is near 0."""
+    return (control / mean).where((control.abs() >= NEAR_ZERO) & (mean.abs() >= NEAR_ZERO))
+
+
 def controlled_table(
     scores: xr.DataArray,
     control: xr.DataArray,
@@ -58,8 +63,7 @@ def controlled_table(
     table["control"] = table["role"].map(CONTROLS)
     of_control = published_table(against, tau, alpha)
     table["control_mean"], table["control_assigned"] = of_control["mean"], of_control["assigned"]
-    known = table[["mean", "control_mean"]].abs().ge(NEAR_ZERO).all(axis=1)
-    table["control_share"] = (table["control_mean"] / table["mean"]).where(known)
+    table["control_share"] = share_of_control(table["control_mean"], table["mean"])
     difference = array.values.astype(np.float64) - against.values
     margin = tau - UNIFORM_SCORE
     measure = partial(_paired_tests, margin=margin, alpha=alpha, resamples=resamples, seed=seed)

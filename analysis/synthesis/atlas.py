@@ -7,6 +7,7 @@ import pandas as pd
 import xarray as xr
 
 from analysis.errors import InputError
+from analysis.statistics.controls import share_of_control
 from analysis.statistics.roles import CONTROLS, LABELS
 
 RUN, HEAD = ["task", "seed"], ["layer", "head"]
@@ -188,7 +189,7 @@ def run_roles(
     joined = table.merge(labels.dropna(subset="seed").astype({"seed": int}), on=[*KEYS, "role"], how="left")
     tested = joined["assigned_audited"].notna()
     status = tested.map({True: MEASURED, False: "untestable: too few sequences, or constant scores"})
-    return joined.assign(control_share=joined["control"] / joined["mean"], status=status)
+    return joined.assign(control_share=share_of_control(joined["control"], joined["mean"]), status=status)
 
 
 def map_roles(tables: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame | None:

@@ -173,9 +173,27 @@ def excess_draws(changes: Sequence[Change], draws: int = 999, seed: int = 0) -> 
     return np.mean(parts, axis=0)
 
 
+def set_means(
+    found: Iterable[RoleSet], changes: dict[str, pd.DataFrame], width: int, count: int, seed: int = 0
+) -> pd.DataFrame:
+    """The mean change without each tested set and each of its random sets, as sets_table compares them.
+
+    task, role, label, metric, own (the role's heads, or a random set) and change (nats, or a share of right answers).
+    """
+    rows = [
+        {"task": each.task, "role": each.role, "label": each.label, "metric": metric, "own": place == 0,
+         "change": change}
+        for each in found if each.status == TESTED
+        for metric in CHANGED
+        for place, change in enumerate(_change(each, changes[each.task], metric, width, count, seed).pool.mean(axis=1))
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=[*KEYS, "metric", "own", "change"]).astype({"own": bool})
+
+
 def sets_table(
     found: Sequence[RoleSet],
     changes: dict[str, pd.DataFrame],
+    learned: Sequence[str],
     width: int,
     count: int,
     combinations: int = 9999,
@@ -188,8 +206,8 @@ def sets_table(
     and `seed` are those of `interventions`. change: mean over sequences (nats, or a share of right answers); random,
     random_low, random_high: mean and 95 % range over the random sets; excess: change minus random; low, high: 95 %
     interval from `excess_draws`; least: half of the 95 % range of the random sets, the least excess that stands out
-    from them; p: two-sided, from `pooled_p`. Rows of "all tasks" pool the testable tasks; p_holm corrects them over the
-    roles.
+    from them; p: two-sided, from `pooled_p`. Rows of "all tasks" pool the testable tasks among `learned`, those whose
+    classifier beats the constant answer; p_holm corrects them over the roles.
     """
     rows = []
     for (role, label), group in _groups(found).items():
@@ -199,9 +217,10 @@ def sets_table(
                 each.task: _change(each, changes[each.task], metric, width, count, seed) for each in tested
             }
             parts = [(each, [per_task[each.task]] if each.task in per_task else []) for each in group]
-            pooled = RoleSet(POOLED, role, label, (), TESTED if tested else "untestable in every task")
-            for each, used in [*parts, (pooled, [*per_task.values()])]:
-                sizes = [len(one.heads) for one in (tested if each is pooled else [each])]
+            pooling = [each for each in tested if each.task in learned]
+            pooled = RoleSet(POOLED, role, label, (), TESTED if pooling else "untestable in every task")
+            for each, used in [*parts, (pooled, [per_task[each.task] for each in pooling])]:
+                sizes = [len(one.heads) for one in (pooling if each is pooled else [each])]
                 measured = _measured(used, metric, combinations, draws, seed)
                 facts = {"heads": sum(sizes), "sets": count, "tasks": len(used), "metric": metric}
                 rows.append(each._asdict() | facts | measured)

@@ -21,6 +21,7 @@ from analysis.synthesis.sets import (
     random_sets,
     role_sets,
     set_changes,
+    set_means,
     sets_table,
 )
 
@@ -156,7 +157,7 @@ def changes(found: list[RoleSet], tasks: list[str], harm: float) -> dict[str, pd
 def test_table_of_sets(found: list[RoleSet]):
     both = found + [each._replace(task="qqp") for each in found]
     measured = changes(found, ["mrpc", "qqp"], harm=1.0)
-    table = sets_table(both, measured, WIDTH, 19, combinations=399, draws=199)
+    table = sets_table(both, measured, ["mrpc", "qqp"], WIDTH, 19, combinations=399, draws=199)
     assert list(table) == COLUMNS
     rows = table.set_index(["task", "role", "label", "metric"]).sort_index()
     own = rows.loc[("mrpc", "local", "audited", "loss")]
@@ -183,7 +184,32 @@ def test_table_of_sets(found: list[RoleSet]):
 
 
 def test_no_harm_is_no_finding(found: list[RoleSet]):
-    table = sets_table(found, changes(found, ["mrpc"], harm=0.0), WIDTH, 19, combinations=399, draws=199)
+    measured = changes(found, ["mrpc"], harm=0.0)
+    table = sets_table(found, measured, ["mrpc"], WIDTH, 19, combinations=399, draws=199)
     row = table.set_index(["task", "role", "label", "metric"]).loc[(POOLED, "local", "audited", "loss")]
     assert row["p"] > 0.05
     assert row["low"] <= 0 <= row["high"]
+
+
+def test_a_task_that_was_not_learnt_is_not_pooled(found: list[RoleSet]):
+    both = found + [each._replace(task="rte") for each in found]
+    measured = changes(found, ["mrpc", "rte"], harm=1.0)
+    table = sets_table(both, measured, ["mrpc"], WIDTH, 19, combinations=399, draws=199)
+    rows = table.set_index(["task", "role", "label", "metric"]).sort_index()
+    assert rows.loc[(POOLED, "local", "audited", "loss"), "tasks"] == 1
+    assert rows.loc[("rte", "local", "audited", "loss"), "status"] == "tested"
+    alone = sets_table(both, measured, [], WIDTH, 19, combinations=399, draws=199)
+    assert alone.loc[alone["task"] == POOLED, "status"].eq("untestable in every task").all()
+
+
+def test_means_of_the_sets_are_those_that_the_table_compares(found: list[RoleSet]):
+    measured = changes(found, ["mrpc"], harm=1.0)
+    means = set_means(found, measured, WIDTH, 19).query(
+        "role == 'local' and metric == 'loss' and label == 'audited'"
+    )
+    table = sets_table(found, measured, ["mrpc"], WIDTH, 19, combinations=399, draws=199)
+    row = table.query("task == 'mrpc' and role == 'local' and metric == 'loss' and label == 'audited'").iloc[
+        0
+    ]
+    assert means.loc[means["own"], "change"].tolist() == pytest.approx([row["change"]])
+    assert means.loc[~means["own"], "change"].mean() == pytest.approx(row["random"])
