@@ -30,10 +30,12 @@ weighted_block = True  # multiply the rows of the block role by their entropy, a
 
 # %%
 import numpy as np
+from matplotlib.colors import LogNorm
 
 from analysis.encoders import load_encoder
-from analysis.figures import attention_maps, finding, mean_maps, sieve_diagrams, style
-from analysis.papers.pande2021 import illustration, role_sieves, score_distributions
+from analysis.figures import attention_maps, finding, head_grids, sieve_diagrams, style, theme
+from analysis.figures.colours import BLUE, MISSING, ORANGE
+from analysis.papers.pande2021.drawn_sieves import illustration, role_sieves
 from analysis.scores import read_attention
 from analysis.statistics import COARSE, compose, published_table
 from analysis.study import Results
@@ -95,12 +97,38 @@ finding(
 #
 # ## F3. Scores over sequences
 #
-# Each panel shows the scores of single sequences for one role: of all heads (grey), and of the head with the mean
-# nearest to the threshold (blue), where the label is decided. A mean above the threshold can come from a few sequences
-# with high scores. This is why the study tests the mean.
+# Each panel shows the scores of single sequences for one role: of all heads (grey), of the head with the median mean among those
+# with the label (orange: a typical labelled head), and of the head with the mean nearest to the threshold (blue), where the
+# label is decided. The axis is logarithmic. A mean above the threshold can come from a few sequences with high scores. This is
+# why the study tests the mean.
 
 # %%
-results.save_figure(score_distributions(scores, tau), f"F3-distributions-{task}")
+roles = theme.in_order(table["role"])
+figure, grid = theme.rows_of_axes(len(roles), 5, 1.25, 0.7, sharex=True)
+edges = np.geomspace(0.1, 100, 41)
+for axes, role in zip(grid, roles, strict=True):
+    rows = table[table["role"] == role].dropna(subset="mean").sort_values("mean")
+    held = rows[rows["assigned"]]
+    nearest = rows.loc[(rows["mean"] - tau).abs().nsmallest(1).index]
+    of_role = scores.sel(role=role)
+    samples = [(of_role, {"color": MISSING, "fill": True}, "all heads")]
+    for shown, colour, name in ((held.iloc[[len(held) // 2]] if len(held) else held, ORANGE, "a typical labelled head"),
+                                (nearest, BLUE, "the head nearest to τ")):  # fmt: skip
+        samples += [
+            (of_role.sel(layer=r.layer, head=r.head), {"color": colour}, name) for r in shown.itertuples()
+        ]
+    for sample, look, name in samples:
+        counts = np.histogram(sample.values[np.isfinite(sample.values)].clip(edges[0], edges[-1]), edges)[0]
+        axes.stairs(counts / max(1, counts.max()), edges, label=name, **look)
+    axes.axvline(tau, color="black", linestyle="--", linewidth=0.8, label=f"τ = {tau:g}")
+    axes.set(title=role if len(rows) else f"{role}: untestable", xscale="log", yticks=[])
+handles = {
+    name: handle for axes in grid for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
+}
+figure.legend(handles.values(), handles, ncols=4, loc="outside upper center")
+figure.supxlabel("sieve bias score of one sequence (1 = uniform attention; below 0.1 at the left edge)")
+figure.supylabel("frequency (highest bin = 1)")
+results.save_figure(figure, f"F3-distributions-{task}")
 
 # %%
 skewness = scores.to_series().groupby(["role", "layer", "head"]).skew()
@@ -128,7 +156,11 @@ finding(
 # more than a uniform head does, blue heads less.
 
 # %%
-results.save_figure(mean_maps(table, tau), f"F3-means-{task}")
+scale = {"cmap": "vlag", "norm": LogNorm(1 / 30, 30)}
+label = "mean sieve bias score, logarithmic\n(1 = uniform attention; dot: head has the role)"
+means = {role: np.maximum(theme.layer_head(table, role, "mean"), 1e-3) for role in roles}
+held = {role: theme.layer_head(table, role, "assigned") == 1 for role in roles}
+results.save_figure(head_grids(means, label, held, **scale), f"F3-means-{task}")
 
 # %%
 held = table.groupby("role", sort=False)["assigned"].sum(min_count=1).dropna()
@@ -141,7 +173,9 @@ finding(
 
 # %%
 before = published_table(compose(results.load_scores(task, None), *choices, weighted_block), tau)
-results.save_figure(mean_maps(before, tau), f"F3-means-{task}-pretrained")
+means = {role: np.maximum(theme.layer_head(before, role, "mean"), 1e-3) for role in roles}
+held = {role: theme.layer_head(before, role, "assigned") == 1 for role in roles}
+results.save_figure(head_grids(means, label, held, **scale), f"F3-means-{task}-pretrained")
 
 # %%
 held = before.groupby("role", sort=False)["assigned"].sum(min_count=1).dropna()

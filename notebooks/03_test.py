@@ -31,21 +31,17 @@ arithmetic = "corrected"
 weighted_block = True
 
 # %%
+import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
+import seaborn as sns
 from IPython.display import Markdown
+from scipy import stats
 
-from analysis.figures import assignment, finding, forest, style
+from analysis.figures import finding, style, theme
+from analysis.figures.colours import BLUE, ROLE_COLOURS, VERMILION
 from analysis.figures.words import listed
-from analysis.papers.pande2021 import overlap_heatmap, overlap_upset, p_values
-from analysis.statistics import (
-    arithmetic_differences,
-    coarse_memberships,
-    compose,
-    controlled_table,
-    label_comparison,
-    overlap,
-    published_table,
-)
+from analysis.statistics import compose, controlled_table, published_table, roles, significance
 from analysis.study import STATES, Results
 
 style()
@@ -55,6 +51,24 @@ choices = (window, relations, direction, arithmetic, weighted_block)
 bank = {state: results.load_scores(task, run) for state, run in runs.items()}
 scores = {state: compose(bank[state], *choices) for state in STATES}
 control = {state: compose(results.load_controls(task, run), *choices) for state, run in runs.items()}
+
+# %% [markdown]
+# ## The test
+#
+# The published rule in three lines: for every role, layer and head a one-sided t test of the scores over sequences. Sequences
+# without the role have no score and are left out.
+
+# %%
+tuned = scores["finetuned"].transpose("sequence", "role", "layer", "head")
+test = stats.ttest_1samp(tuned.values, popmean=tau, axis=0, alternative="greater", nan_policy="omit")
+has_role = tuned[0].copy(data=np.asarray(test.pvalue < alpha, dtype=float))
+has_role.sum(["layer", "head"]).to_series().astype(int).rename("heads with p < alpha").to_frame().T
+
+# %% [markdown]
+# `controlled_table` makes the same test and adds what an audit asks (below): intervals, corrections, a bootstrap, the role's
+# control.
+
+# %%
 audit = (tau, alpha, minimum, resamples, seed)
 tables = {state: controlled_table(scores[state], control[state], *audit) for state in STATES}
 for state, table in tables.items():
@@ -68,7 +82,22 @@ for state, table in tables.items():
 
 # %%
 table = tables["finetuned"]
-results.save_figure(assignment(table).figure, f"F4-assignment-{task}")
+order = theme.in_order(table["role"])
+layers, heads = theme.grid_size(table)
+label = np.stack([theme.layer_head(table, role, "assigned").ravel() for role in order])
+axes = theme.canvas(theme.DOUBLE, 0.21 * len(order) + 0.9)
+rows, places = np.nonzero(label == 1)
+axes.bar(places, 0.8, 0.86, rows - 0.4, color=[ROLE_COLOURS[order[row]] for row in rows])
+rows, places = np.nonzero(np.isnan(label))
+axes.bar(
+    places, 0.4, 1, rows - 0.2, color="white", edgecolor="0.7", hatch="/////", linewidth=0, label="untestable"
+)
+theme.heads_by_layer(axes, layers, heads)
+axes.set(ylim=(len(order) - 0.5, -0.5), xlabel=theme.HEADS_BY_LAYER, ylabel="role (bar: the head has it)")
+axes.set_yticks(range(len(order)), order)
+if len(rows):
+    axes.figure.legend(loc="outside upper right")
+results.save_figure(axes.figure, f"F4-assignment-{task}")
 
 # %%
 held = table.groupby("role", sort=False)["assigned"].sum(min_count=1)
@@ -94,10 +123,23 @@ counts.assign(sequences=sequences).rename_axis(f"heads of {len(table) // table['
 # relations; *delimiter* is also [CLS] or [SEP] alone.
 
 # %%
-shared = overlap(pd.concat([t.assign(state=s, task=task) for s, t in tables.items()])).drop(columns="task")
-results.save_table(shared, f"overlap-{task}")
-members = coarse_memberships(table)
-results.save_figure(overlap_upset(members), f"F5-sets-{task}")
+shared = roles.overlap(pd.concat([t.assign(state=s, task=task) for s, t in tables.items()]))
+results.save_table(shared.drop(columns="task"), f"overlap-{task}")
+members = roles.coarse_memberships(table)
+sets = members.value_counts()
+figure, (bars, dots) = plt.subplots(
+    2, 1, figsize=(theme.DOUBLE, 2.6), sharex=True, height_ratios=(1.6, 1), layout="constrained"
+)
+bars.bar_label(bars.bar(range(len(sets)), sets, color="0.25"))
+bars.margins(y=0.2)
+bars.set(ylabel="heads with exactly\nthese roles", xticks=[])
+for place, held in enumerate(sets.index):
+    rows = np.flatnonzero(held)
+    dots.plot([place] * len(held), range(len(held)), "o", color="0.85", markersize=4)
+    dots.plot([place] * len(rows), rows, "o-", color="0.15", markersize=5, linewidth=1.2)
+dots.set_yticks(range(members.shape[1]), [f"{role} ({members[role].sum()})" for role in members])
+dots.set(xlabel="combination of roles (heads of each role in brackets)", ylim=(members.shape[1] - 0.5, -0.5))
+results.save_figure(figure, f"F5-sets-{task}")
 
 # %%
 several = members.sum(axis=1) >= 2
@@ -106,17 +148,32 @@ finding(
 )
 
 # %% [markdown]
-# The overlap of each two roles: of the heads with the role of the row, the share with the role of the column. The
-# numbers count heads; the diagonal counts those of the role itself.
+# The overlap of each two of these roles: of the heads with the role of the row, the share with the role of the column, and
+# how many heads that is.
 
 # %%
-tuned = shared[shared["state"] == "finetuned"]
-results.save_figure(overlap_heatmap(tuned).figure, f"F5-overlap-{task}")
+both = members.astype(int).T @ members.astype(int)
+share = both.div(np.diag(both), axis=0)  # 0 / 0 where no head has the role
+names = share.map("{:.0%}".format).where(share.notna(), "–") + "\n" + both.astype(str)
+axes = theme.canvas(theme.SINGLE + 0.6, 2.6)
+sns.heatmap(
+    share,
+    annot=names,
+    fmt="",
+    cmap="mako_r",
+    vmin=0,
+    vmax=1,
+    ax=axes,
+    cbar_kws={"label": "share of the row's heads"},
+)
+axes.set(xlabel="have this role too", ylabel="heads with this role")
+results.save_figure(axes.figure, f"F5-overlap-{task}")
 
 # %%
-pair = tuned.set_index(["role_a", "role_b"]).loc[("local", "syntactic")]
+either = members[["local", "syntactic"]]
 finding(
-    f"{pair['both']} heads are both local and syntactic, of {pair['heads_a']} local and {pair['heads_b']} syntactic heads."
+    f"{either.all(axis=1).sum()} heads are both local and syntactic (by the pooled role or any relation), of "
+    f"{either['local'].sum()} local and {either['syntactic'].sum()} syntactic heads."
 )
 
 # %% [markdown]
@@ -126,7 +183,28 @@ finding(
 # matters more than the level of the test.
 
 # %%
-results.save_figure(p_values(table, alpha), f"F9-p-values-{task}")
+tested = table.dropna(subset="p").assign(log10=lambda rows: np.log10(rows["p"].astype(float).clip(1e-20)))
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(theme.DOUBLE, 2.6), width_ratios=(2, 3), layout="constrained"
+)
+sns.histplot(tested, x=tested["p"].astype(float), bins=np.linspace(0, 1, 21), color="0.55", ax=left)
+sns.stripplot(
+    tested,
+    x="log10",
+    y="role",
+    hue="role",
+    order=order,
+    palette=ROLE_COLOURS,
+    size=2.5,
+    legend=False,
+    ax=right,
+)
+left.axvline(alpha, color=VERMILION, linestyle="--")
+right.axvline(np.log10(alpha), color=VERMILION, linestyle="--", label=f"level {alpha:g}")
+left.set(xlabel="p-value (one-sided), bins of 0.05", ylabel=f"heads and roles (of {len(tested)})")
+right.set(xlabel="log10 of the p-value (below −20 at the left edge)", ylabel="")
+right.legend(loc="lower left")
+results.save_figure(figure, f"F9-p-values-{task}")
 
 # %%
 clear = (table["p"].dropna().sub(0.5).abs() > 0.45).mean()
@@ -145,7 +223,42 @@ finding(
 # means nearest to $\tau$ and their intervals.
 
 # %%
-results.save_figure(forest(table, tau), f"F10-forest-{task}")
+looks = {
+    "both labels": ("o", BLUE, BLUE),
+    "published only": ("D", VERMILION, "white"),
+    "audited only": ("^", "black", "black"),
+    "neither": ("s", "0.55", "0.55"),
+    "untestable": ("x", "0.7", "0.7"),
+}
+figure, grid = theme.rows_of_axes(len(order), 5, 1.8, 0.6)
+for axes, role in zip(grid, order, strict=True):
+    rows = table[table["role"] == role].dropna(subset="mean")
+    rows = rows.loc[(rows["mean"] - tau).abs().nsmallest(10).index].sort_values("mean").reset_index(drop=True)
+    for name, chosen in rows.groupby(significance.label_comparison(rows)):
+        mark, colour, inside = looks[name]
+        ends = [chosen["mean"] - chosen["low"], chosen["high"] - chosen["mean"]]
+        axes.errorbar(
+            chosen["mean"],
+            chosen.index,
+            xerr=ends,
+            fmt=mark,
+            color=colour,
+            markerfacecolor=inside,
+            markersize=4,
+        )
+    axes.axvline(tau, color="black", linestyle="--", linewidth=0.8)
+    axes.set_yticks(rows.index, rows["layer"].astype(str) + "-" + rows["head"].astype(str))
+    axes.set_title(role if len(rows) else f"{role}: untestable")
+marks = [
+    plt.Line2D([], [], marker=m, color=c, markerfacecolor=f, linestyle="", label=n)
+    for n, (m, c, f) in looks.items()
+]
+figure.legend(handles=marks, ncols=5, loc="outside upper center")
+figure.supxlabel(
+    f"mean sieve bias score with its 95 % interval (dashes: τ = {tau:g}; each panel has its own scale)"
+)
+figure.supylabel("head (layer-head), the 10 with the mean nearest to τ")
+results.save_figure(figure, f"F10-forest-{task}")
 
 # %%
 near = table[(table["low"] <= tau) & (table["high"] >= tau)]
@@ -161,7 +274,7 @@ finding(
 # sequences above $\tau$ and skewness:
 
 # %%
-counts = pd.crosstab(table["role"], label_comparison(table)).loc[table["role"].unique()]
+counts = pd.crosstab(table["role"], significance.label_comparison(table)).loc[table["role"].unique()]
 counts.join(table.groupby("role")[["effect", "above", "skewness"]].median()).style.format(precision=2)
 
 # %%
@@ -214,7 +327,7 @@ exact, released = (
     )
     for kind in ("corrected", "published")
 )
-differences = arithmetic_differences(exact, released).assign(task=task)[["task", "role", "heads"]]
+differences = roles.arithmetic_differences(exact, released).assign(task=task)[["task", "role", "heads"]]
 results.save_part(differences, "arithmetic", task)
 finding(
     f"The released arithmetic gives another label in {differences['heads'].sum()} of {exact['assigned'].count():,} cases."

@@ -20,10 +20,11 @@ alpha = 0.05  # level of the tests
 
 # %%
 import pandas as pd
+import seaborn as sns
 
-from analysis.figures import LABELS, differing_labels, finding, label_differences, role_map, style
-from analysis.papers.pande2021 import layer_profile, published
-from analysis.statistics import corrections, label_comparison, layer_counts
+from analysis.figures import finding, role_layer_maps, role_map, style, theme
+from analysis.papers.pande2021 import published
+from analysis.statistics import corrections, label_comparison, layer_counts, roles
 from analysis.study import Results
 
 style()
@@ -79,26 +80,44 @@ heads[tasks].rename_axis(
 # %%
 counts = layer_counts(table)
 results.save_table(counts, "layers")
-results.save_figure(layer_profile(counts), "F7-layers")
+results.save_figure(role_layer_maps(counts, "heads", "heads with the role", row="state"), "F7-layers")
 
 # %% [markdown]
 # The same counts of the authors' BERT-base, from the released maps.
 
 # %%
+theirs = layer_counts(released[released["task"].isin(theirs)])
 results.save_figure(
-    layer_profile(layer_counts(released[released["task"].isin(theirs)])), "F7-layers-bert-base"
+    role_layer_maps(theirs, "heads", "heads with the role", row="state"), "F7-layers-bert-base"
 )
 
 # %%
-multi = counts[(counts["role"] == "multi-functional") & (counts["state"] == "finetuned")]
-heads = multi.pivot(index="task", columns="layer", values="heads").astype(float)
+coarse = roles.coarse_memberships(finetuned)
+several = coarse.sum(axis=1) >= 2  # multi-functional: change the number or the roles here
+heads = several.groupby(["task", "layer"]).sum().unstack().astype(float)
 finding(
     f"Multi-functional heads are most frequent in layer {heads.mean().idxmax()} ({heads.mean().max():.1f} on average over "
     f"tasks, {heads.mean(axis=None):.1f} in a layer); the last layer has {heads.iloc[:, -1].mean():.1f}."
 )
 
+# %% [markdown]
+# A head has several roles by itself: an overlap can be no more than chance allows if the roles are frequent. Beside the overlap
+# of each two roles stands the one that independent roles would have.
+
 # %%
-share = multi.set_index(["task", "layer"])["heads"].unstack().div(finetuned["head"].nunique())
+pairs = [(first, second) for place, first in enumerate(coarse) for second in [*coarse][place + 1 :]]
+overlaps = pd.DataFrame(
+    {
+        "heads with both": {f"{a} and {b}": (coarse[a] & coarse[b]).sum() for a, b in pairs},
+        "expected by chance": {
+            f"{a} and {b}": coarse[a].mean() * coarse[b].mean() * len(coarse) for a, b in pairs
+        },
+    }
+)
+overlaps.style.format(precision=0).set_caption(f"of {len(coarse)} heads, all tasks")
+
+# %%
+share = heads / finetuned["head"].nunique()
 share.loc[tasks].style.format("{:.0%}").set_caption(
     "proportion of each layer's heads that are multi-functional"
 )
@@ -109,16 +128,52 @@ share.loc[tasks].style.format("{:.0%}").set_caption(
 # ## F10. Where the labels differ
 #
 # The audited rule corrects for the number of tests, asks a bootstrap whether skewed scores explain the result, and wants
-# enough sequences. The figure shows only the heads whose labels differ, named layer-head; more than three are counted.
+# enough sequences. The controlled rule asks the same of the difference to the role's control. Where a line falls at the
+# end, a control that cannot know the role comes as close.
 
 # %%
-results.save_figure(label_differences(differing_labels(finetuned)), "F10-labels")
+counts = finetuned.groupby(["task", "role"], sort=False)[[*roles.LABELS]].sum(min_count=1)
+long = (
+    counts.rename(columns=roles.LABELS)
+    .rename_axis(columns="rule")
+    .stack()
+    .astype(float)
+    .rename("heads")
+    .reset_index()
+)
+drawn = sns.relplot(
+    long, x="rule", y="heads", hue="task", style="task", kind="line", markers=True, dashes=False, col="role", col_wrap=5,
+    col_order=theme.in_order(long["role"]), height=1.6, aspect=theme.DOUBLE / 5 / 1.6, facet_kws={"sharey": False},
+)  # fmt: skip
+drawn.set(ylim=(0, None)).set_titles("{col_name}").set_axis_labels("", "heads").tick_params(
+    axis="x", rotation=90
+)
+sns.move_legend(drawn, "lower center", ncol=len(tasks), title="", bbox_to_anchor=(0.5, 1))
+results.save_figure(drawn.figure, "F10-labels")
+
+# %% [markdown]
+# The heads whose labels differ, named layer-head, where they are few:
 
 # %%
-given = finetuned[[*LABELS]].fillna(False).astype(bool)
+known = finetuned[[*roles.LABELS]].astype(object).where(finetuned[[*roles.LABELS]].notna(), "–")
+differ = (
+    known.rename(columns=roles.LABELS)
+    .replace({True: "yes", False: "no"})
+    .assign(
+        role=finetuned["role"],
+        task=finetuned["task"],
+        head=finetuned["layer"].astype(str) + "-" + finetuned["head"].astype(str),
+    )[known.nunique(axis=1) > 1]
+)
+cells = differ.groupby(["role", *roles.LABELS.values(), "task"], sort=False)["head"]
+names = cells.agg(lambda heads: ", ".join(heads) if len(heads) <= 3 else f"{len(heads)} heads")
+names.unstack("task", fill_value="")
+
+# %%
+given = finetuned[[*roles.LABELS]].fillna(False).astype(bool)
 left = given[given["assigned"]].sum()
 finding(
-    f"Labels by rule, of those published: {', '.join(f'{LABELS[rule]} {left[rule]:,}' for rule in LABELS)}."
+    f"Labels by rule, of those published: {', '.join(f'{name} {left[rule]:,}' for rule, name in roles.LABELS.items())}."
 )
 
 # %%

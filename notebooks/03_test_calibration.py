@@ -29,25 +29,22 @@ allowed = 0.1  # share of families with a false audited label
 seed = 0
 
 # %%
-from analysis.figures import finding, style
-from analysis.papers.pande2021 import (
-    DIVISORS,
-    T_RULES,
-    analytic_power,
-    compared,
-    least_sequences,
-    needed,
-    power_curves,
-    resampling_limit,
-    size_curves,
-    size_table,
-    t_test_size,
-)
+import numpy as np
+
+from analysis.figures import curves, finding, style
+from analysis.papers.pande2021 import simulation
+from analysis.papers.pande2021.reference import compared
 from analysis.study import Results
 
+RULES = {
+    "t": "t test",
+    "t_published": "t test, population sd",
+    "bootstrap_t": "bootstrap-t",
+    "t_by": "t test, BY",
+}
 style()
 results = Results(profile)
-calibration = size_table(simulated_n, effects, runs, families, alpha, resamples, minimum, seed)
+calibration = simulation.size_table(simulated_n, effects, runs, families, alpha, resamples, minimum, seed)
 results.save_table(calibration, "calibration")
 rates = calibration.set_index(["effect", "shape", "n", "rule"])["rate"].unstack(sort=False)
 
@@ -59,7 +56,15 @@ rates = calibration.set_index(["effect", "shape", "n", "rule"])["rate"].unstack(
 # and bootstrap-t bound and at least `minimum` sequences. Bars are 95 % Monte-Carlo intervals.
 
 # %%
-results.save_figure(size_curves(calibration, alpha), "F11-size")
+null = calibration[calibration["effect"] == 0].assign(
+    of=calibration["rule"].str.endswith("_family").map({True: "families with any label", False: "heads"}),
+    name=calibration["rule"].str.removesuffix("_family").replace(RULES),
+)
+drawn = curves(null, "n", "rate", series="name", column="shape", row="of", sharey="row", height=1.7, log=True)
+for axes in drawn.axes.flat:
+    axes.axhline(alpha, color="0.3", linestyle=(0, (4, 2)), linewidth=0.8)
+drawn.set_axis_labels("sequences (log scale)", "false labels (proportion)")
+results.save_figure(drawn.figure, "F11-size")
 
 # %%
 highest = calibration[calibration["effect"] == 0].groupby("rule")["rate"].max()
@@ -93,10 +98,10 @@ worst[["rule", "rate", "low", "high", "shape", "n"]].style.hide().format(
 comparison = compared(calibration)
 print(f"{comparison['agrees'].sum()} of {len(comparison)} rates agree; ", end="")
 print(f"chance alone would let about {0.05 * len(comparison):.0f} disagree")
-for row in comparison[~comparison["agrees"] & comparison["rule"].isin([*T_RULES])].itertuples():
+for row in comparison[~comparison["agrees"] & comparison["rule"].isin([*simulation.T_RULES])].itertuples():
     print(
         f"{row.shape}, n = {row.n}, {row.rule}: {row.rate:.2%}, reference {row.reference:.2%}, with other draws "
-        f"{t_test_size(row.shape, row.n, runs, seed + 1, alpha=alpha).set_index('rule')['rate'][row.rule]:.2%}"
+        f"{simulation.t_test_size(row.shape, row.n, runs, seed + 1, alpha=alpha).set_index('rule')['rate'][row.rule]:.2%}"
     )
 
 # %%
@@ -109,10 +114,30 @@ comparison.style.hide().format("{:.2%}", subset=["reference", "rate", "differenc
 # case: one head with the effect among 143 without it. For skewed scores the rates differ from the theory of normal ones.
 
 # %%
-results.save_figure(power_curves(calibration, alpha), "F11-power")
+shifted = calibration[
+    (calibration["effect"] > 0) & calibration["rule"].isin(["t", "bootstrap_t", "audited", "controlled"])
+]
+shifted = shifted.assign(
+    name=shifted["rule"].replace(RULES), sd=shifted["effect"].map("effect {:g} sd".format)
+)
+drawn = curves(shifted, "n", "rate", series="name", column="shape", row="sd", height=1.5, log=True)
+n = np.geomspace(0.75 * min(simulated_n), 1.3 * max(simulated_n), 60)
+for row, effect in zip(drawn.axes, shifted["effect"].unique(), strict=True):
+    for axes in row:
+        for correction, dash in (("no correction", "-"), ("BY, one head of 144", "--")):
+            axes.plot(
+                n,
+                simulation.analytic_power(n, effect, alpha / simulation.DIVISORS[correction]),
+                dash,
+                color="0.6",
+                linewidth=0.9,
+                zorder=0,
+            )
+drawn.set(ylim=(-0.04, 1.04)).set_axis_labels("sequences (log scale)", "heads labelled")
+results.save_figure(drawn.figure, "F11-power")
 
 # %%
-sequences = needed(alpha=alpha)
+sequences = simulation.needed(alpha=alpha)
 results.save_table(sequences, "power")
 least_effect = sequences[sequences["effect"] == sequences["effect"].min()].set_index("correction")["n"]
 finding(
@@ -121,7 +146,7 @@ finding(
 )
 
 # %%
-counts = sequences.pivot(index="correction", columns="effect", values="n").loc[[*DIVISORS]]
+counts = sequences.pivot(index="correction", columns="effect", values="n").loc[[*simulation.DIVISORS]]
 counts.style.format_index("{:g}", axis=1).set_caption(
     "sequences that give the t test a power of 0.8 on normal scores, by effect in standard deviations"
 )
@@ -129,7 +154,9 @@ counts.style.format_index("{:g}", axis=1).set_caption(
 # %%
 print("before rounding up:", ", ".join(f"{solution:.1f}" for solution in sequences["solution"]))
 for correction, level in sequences.groupby("correction", sort=False)["level"].first().items():
-    print(f"power of 20 sequences at an effect of 0.5, {correction}: {analytic_power(20, 0.5, level):.3f}")
+    print(
+        f"power of 20 sequences at an effect of 0.5, {correction}: {simulation.analytic_power(20, 0.5, level):.3f}"
+    )
 
 # %% [markdown]
 # ## What limits what
@@ -137,7 +164,7 @@ for correction, level in sequences.groupby("correction", sort=False)["level"].fi
 # The audited rule joins two tests since neither can do the work of both.
 
 # %%
-limit = resampling_limit(resamples, alpha)
+limit = simulation.resampling_limit(resamples, alpha)
 print(f"A p-value of {resamples} resamples is at least {limit.p:.4f}. BY makes that {limit.alone:.2f} if one")
 print(
     f"head of 144 has it, and lets it pass at {alpha:g} if {limit.heads} heads share it; a head alone needs ",
@@ -168,7 +195,7 @@ print(
 # Heads near their ceiling are the danger. From how many sequences on does the audited rule keep its promise to a family?
 
 # %%
-least = least_sequences(calibration, allowed)
+least = simulation.least_sequences(calibration, allowed)
 worst_rates = families_hit.groupby("n")["rate"].max()
 finding(
     "The largest share of families with a false audited label is "

@@ -46,30 +46,12 @@ treebank_n = 300  # sentences of it
 
 # %%
 import pandas as pd
+import seaborn as sns
 
 from analysis.encoders import load_encoder, random_encoder
-from analysis.figures import finding, style
+from analysis.figures import curves, finding, style, theme
 from analysis.files import expand
-from analysis.papers.pande2021 import (
-    STRATA,
-    TAUS,
-    control_counts,
-    control_counts_of,
-    control_table,
-    dependence,
-    label_stability,
-    length_table,
-    offset_head,
-    parser_accuracy,
-    parser_noise,
-    stability_curves,
-    tau_curves,
-    tau_layer_maps,
-    tau_layers,
-    tau_sweep,
-    uniform_head,
-    variants,
-)
+from analysis.papers.pande2021 import ceilings, controls, sensitivity
 from analysis.scores import extract
 from analysis.scores.controls import scored_with_controls
 from analysis.statistics import compose
@@ -91,11 +73,26 @@ audit = {"alpha": alpha, "minimum": minimum, "resamples": resamples, "seed": see
 # set at the default.
 
 # %%
-taus = sorted({*TAUS, float(tau)})
-sweep = {task: tau_sweep(scores[task], taus, alpha, tau) for task in tasks}
+taus = sorted({*sensitivity.TAUS, float(tau)})
+sweep = {task: sensitivity.tau_sweep(scores[task], taus, alpha, tau) for task in tasks}
 sweep = pd.concat(sweep, names=["task"]).reset_index("task")
 results.save_table(sweep, "sensitivity_tau")
-results.save_figure(tau_curves(sweep, tau), "F12-tau")
+
+# %%
+kinds = {"share": "heads with the role", "jaccard": "Jaccard index with τ = " + f"{tau:g}"}
+long = sweep.assign(share=sweep["heads"] / sweep["testable"]).melt(
+    ["task", "role", "tau"], [*kinds], "kind", "proportion"
+)
+order = theme.in_order(long["role"])
+drawn = sns.relplot(
+    long.replace({"kind": kinds}), x="tau", y="proportion", hue="task", style="task", kind="line", row="kind", col="role",
+    col_order=order, height=1.6, aspect=theme.DOUBLE / len(order) / 1.3, facet_kws={"margin_titles": False},
+)  # fmt: skip
+drawn.refline(x=tau).set_titles("{col_name}").set_axis_labels("τ", "")
+for axes, name in zip(drawn.axes[:, 0], kinds.values(), strict=True):
+    axes.set_ylabel(name)
+sns.move_legend(drawn, "lower center", ncol=len(tasks), title="", bbox_to_anchor=(0.5, 1))
+results.save_figure(drawn.figure, "F12-tau")
 
 # %%
 near = sweep[sweep["tau"].between(tau - 0.5, tau + 0.5)].groupby("role", sort=False)["jaccard"].min()
@@ -109,10 +106,20 @@ finding(
 # the threshold more than on the heads. Does the threshold also decide in which layers the heads sit?
 
 # %%
-profiles = {task: tau_layers(scores[task], taus, alpha) for task in tasks}
+profiles = {task: sensitivity.tau_layers(scores[task], taus, alpha) for task in tasks}
 profiles = pd.concat(profiles, names=["task"]).reset_index("task")
 results.save_table(profiles, "sensitivity_tau_layers")
-results.save_figure(tau_layer_maps(profiles, tau), "F12-layers")
+means = profiles.groupby(["role", "layer", "tau"])["heads"].mean()
+grids = {role: means[role].unstack("tau") for role in theme.in_order(profiles["role"])}
+figure, grid = theme.panels(len(grids), 5, 1.1, "threshold τ (score)", theme.LAYER)
+for axes, (role, each) in zip(grid, grids.items(), strict=True):
+    mesh = axes.pcolormesh(
+        each.columns, each.index, each, cmap="mako_r", vmin=0, vmax=means.max(), shading="nearest"
+    )
+    axes.axvline(tau, color="0.5", linestyle="--", linewidth=0.9)
+    axes.set_title(role)
+figure.colorbar(mesh, ax=grid, aspect=40, pad=0.02, label="heads with the role (mean over tasks)")
+results.save_figure(figure, "F12-layers")
 
 # %% [markdown]
 # ## The number of sequences
@@ -121,10 +128,16 @@ results.save_figure(tau_layer_maps(profiles, tau), "F12-layers")
 # agreement must reach 1 at the end: what matters is how early it does.
 
 # %%
-stability = {task: label_stability(scores[task], sizes, draws, seed, tau, alpha) for task in tasks}
+stability = {
+    task: sensitivity.label_stability(scores[task], sizes, draws, seed, tau, alpha) for task in tasks
+}
 stability = pd.concat(stability, names=["task"]).reset_index("task")
 results.save_table(stability, "sensitivity_n")
-results.save_figure(stability_curves(stability), "F12-stability")
+spread = stability["jaccard_sd"]
+banded = stability.assign(low=stability["jaccard"] - spread, high=stability["jaccard"] + spread)
+drawn = curves(banded, "size", "jaccard", series="task", column="role", columns=5, log=True)
+drawn.set(ylim=(-0.03, 1.03)).set_axis_labels("sequences (log scale)", "Jaccard index ± 1 sd")
+results.save_figure(drawn.figure, "F12-stability")
 
 # %%
 smallest = stability[stability["size"] == stability["size"].min()]
@@ -142,7 +155,7 @@ finding(
 # ## Other definitions of the roles
 
 # %%
-others = {task: variants(bank[task], tau, alpha, **choices) for task in tasks}
+others = {task: sensitivity.variants(bank[task], tau, alpha, **choices) for task in tasks}
 others = pd.concat(others, names=["task"]).reset_index("task")
 results.save_table(others, "sensitivity_variants")
 others.pivot(index=["variant", "value", "role"], columns="task", values="jaccard")[tasks].style.format(
@@ -158,7 +171,7 @@ others.pivot(index=["variant", "value", "role"], columns="task", values="jaccard
 # are those of the heads labelled on all sequences.
 
 # %%
-lengths = {task: length_table(scores[task], tau, alpha, window, weighted_block) for task in tasks}
+lengths = {task: ceilings.length_table(scores[task], tau, alpha, window, weighted_block) for task in tasks}
 lengths = pd.concat(lengths, names=["task"]).reset_index("task")
 results.save_table(lengths, "sensitivity_length")
 shown = lengths[lengths["task"] == tasks[0]].drop(columns="task")
@@ -166,7 +179,7 @@ shown.pivot(index="role", columns="stratum", values=["heads", "score", "mass"]).
 
 # %%
 strata = lengths.set_index(["stratum", "task", "role"])
-thirds = [name for name in STRATA if name in strata.index]  # sequences of one length are one third
+thirds = [name for name in ceilings.STRATA if name in strata.index]  # sequences of one length are one third
 ratio = (strata.loc[thirds[-1]] / strata.loc[thirds[0]])[["score", "mass"]].median()
 print(f"from the {thirds[0]} to the {thirds[-1]} third of sequences the score of the same heads is ", end="")
 print(f"{ratio['score']:.2f} times as ")
@@ -185,7 +198,7 @@ print(f"sequences that cannot exceed tau = {tau:g}: {', '.join(listed) or 'none'
 # clusters, and the t test takes an error that is robust to them.
 
 # %%
-shared = {task: dependence(scores[task], tau, **audit) for task in tasks}
+shared = {task: sensitivity.dependence(scores[task], tau, **audit) for task in tasks}
 shared = pd.concat(shared, names=["task"]).reset_index("task")
 results.save_table(shared, "sensitivity_clusters")
 shared.groupby("task", sort=False).agg(
@@ -209,23 +222,35 @@ chosen = sample(examples, control_n, seed)
 tuned = load_encoder(results.weights(task, seeds[0], encoder, checkpoint), device, precision)
 untrained = random_encoder(encoder, seed, device, precision)
 made = [("shuffled", tuned, "shuffled"), ("twin", tuned, "twin"), ("spread", tuned, "spread")]
-made += [(f"offset {step:+d}", tuned, offset_head(step)) for step in (-2, -1, 0, 1, 2)]
+made += [(f"offset {step:+d}", tuned, controls.offset_head(step)) for step in (-2, -1, 0, 1, 2)]
 made += [("random weights", untrained, "attention")]
 found = {name: scored_with_controls(model, chosen, parses, maps, max_tokens) for name, model, maps in made}
 compared = {name: [compose(each, **choices) for each in pair] for name, pair in found.items()}
-even = uniform_head(scores[task].sel(sequence=[example.id for example in chosen]), window, weighted_block)
+even = ceilings.uniform_head(
+    scores[task].sel(sequence=[example.id for example in chosen]), window, weighted_block
+)
 compared["uniform"] = [even, even]
 
 # %%
-others = control_table(compared, tau, **audit).assign(task=task, state="control")
-heads = control_counts_of(results.role_tables(tasks).assign(control="heads"))
-controls = pd.concat([heads, others])[
+others = controls.control_table(compared, tau, **audit).assign(task=task, state="control")
+heads = controls.control_counts_of(results.role_tables(tasks).assign(control="heads"))
+both = pd.concat([heads, others])[
     ["task", "state", "control", *others.columns.drop(["task", "state", "control"])]
 ]
-results.save_table(controls, "controls")
+results.save_table(both, "controls")
 real = heads[(heads["task"] == task) & (heads["state"] == "finetuned")].assign(control="fine-tuned")
-few = others[others["control"].isin(["uniform", "shuffled", "twin", "random weights"])]
-results.save_figure(control_counts(pd.concat([real, few])), "F12-controls")
+few = others[others["control"].isin(["uniform", "shuffled", "twin", "spread", "random weights"])]
+
+# %%
+counts = pd.concat([real, few]).assign(published=lambda rows: rows["published"].astype(float))
+axes = theme.canvas(theme.DOUBLE, 2.4)
+sns.stripplot(
+    counts, x="role", y="published", hue="control", order=theme.in_order(counts["role"]), palette="colorblind", size=5, ax=axes,
+    dodge=True, marker="D",
+)  # fmt: skip
+axes.set(ylabel=f"heads with the published label\n({task})", xlabel="role")
+sns.move_legend(axes, "lower center", ncol=5, title="", bbox_to_anchor=(0.5, 1))
+results.save_figure(axes.figure, "F12-controls")
 
 # %%
 most = few.groupby("role")["published"].max()
@@ -269,7 +294,7 @@ else:
     pretrained = load_encoder(encoder, device, precision)
     made = [parse(sentences), parse(sentences, parser, results.parses)]
     scored = [extract(pretrained, sentences, arcs, max_tokens=max_tokens) for arcs in made]
-    noise = parser_noise(*(compose(each, **choices) for each in scored), tau, alpha)
-    noise = noise.merge(parser_accuracy(*made), how="left", on="role")
+    noise = sensitivity.parser_noise(*(compose(each, **choices) for each in scored), tau, alpha)
+    noise = noise.merge(sensitivity.parser_accuracy(*made), how="left", on="role")
     results.save_table(noise, "sensitivity_parser")
     display(noise.style.format(precision=2, na_rep="–").hide())

@@ -32,23 +32,16 @@ arithmetic = "corrected"
 weighted_block = True
 
 # %%
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
 from analysis.encoders import encoder_note
-from analysis.figures import change_intervals, change_map, finding, style
+from analysis.figures import finding, head_grids, role_layer_maps, style, theme
+from analysis.figures.colours import BLUE, BROWN, VERMILION, colour
 from analysis.figures.words import signed
-from analysis.papers.pande2021 import mass_change, transitions_plot
 from analysis.papers.pande2021.front import changed_most, resting_attention
-from analysis.statistics import (
-    CHANGES,
-    adjust,
-    compare,
-    compose,
-    mass_table,
-    partial_conjunction,
-    transitions,
-)
+from analysis.statistics import comparison, compose, mass_table, significance, transitions
 from analysis.statistics.layers import LAST_THIRD, layers_within
 from analysis.study import STATES, Results
 
@@ -61,7 +54,26 @@ before, after = (table[table["state"] == state].drop(columns="state") for state 
 banks = {t: [results.load_scores(t, run) for run in (None, seeds[0])] for t in tasks}
 scores = {t: [compose(bank, *choices) for bank in banks[t]] for t in tasks}
 labels = {t: [state[state["task"] == t] for state in (before, after)] for t in tasks}
-parts = {t: compare(*scores[t], *labels[t], margin, alpha, **resampling) for t in tasks}
+
+# %% [markdown]
+# ## The change and its test
+#
+# Every sequence is measured in both states. The change of a head is the mean of its paired differences; its test flips their
+# signs at random, which is exact if fine-tuning changes nothing. Here it is for one head; `compare` does the same for all, with
+# intervals, corrections and the test of equivalence.
+
+# %%
+pretrained, finetuned = (state.sel(role="local", layer=0, head=0) for state in scores[tasks[0]])
+paired = (finetuned - pretrained).dropna("sequence").values
+signs = np.random.default_rng(seed).choice([-1, 1], (permutations, len(paired)))
+flipped = np.abs((signs * paired).mean(axis=1))
+p = (1 + (flipped >= abs(paired.mean())).sum()) / (1 + permutations)
+print(
+    f"local, head 0-0 on {tasks[0]}: change {paired.mean():+.3f}, p = {p:.2g} ({permutations} flips, {len(paired)} sequences)"
+)
+
+# %%
+parts = {t: comparison.compare(*scores[t], *labels[t], margin, alpha, **resampling) for t in tasks}
 changes = pd.concat([part.assign(task=t) for t, part in parts.items()], ignore_index=True)
 for t, part in parts.items():
     results.save_table(part, f"change-{t}")
@@ -69,11 +81,18 @@ for t, part in parts.items():
 # %% [markdown]
 # ## F8a. Change of the mean score, averaged over tasks
 #
-# Fine-tuned minus pre-trained, head by head.
+# Fine-tuned minus pre-trained, head by head, in standard deviations of the paired differences, which makes roles of different
+# spread comparable; mean over tasks.
 
 # %%
-average = changes.groupby(["role", "layer", "head"], sort=False).mean(numeric_only=True).reset_index()
-results.save_figure(change_map(average), "F8-change")
+sizes = {
+    t: (finetuned - pretrained).mean("sequence") / (finetuned - pretrained).std("sequence").clip(1e-4)
+    for t, (pretrained, finetuned) in scores.items()
+}
+average = sum(size.fillna(0) for size in sizes.values()) / sum(size.notnull() for size in sizes.values())
+grids = {role: average.sel(role=role).values for role in theme.in_order(changes["role"])}
+label = "standardised change of the mean score\n(fine-tuned minus pre-trained, sd)"
+results.save_figure(head_grids(grids, label, cmap="vlag", vmin=-2, vmax=2), "F8-change")
 
 # %%
 finding(changed_most(changes))
@@ -93,7 +112,10 @@ by_layer.loc[tasks].style.format(precision=2).set_caption(
 
 # %%
 moves = transitions(before, after)
-results.save_figure(transitions_plot(moves), "F8-transitions")
+both = moves.melt(["task", "layer", "role"], ["gained", "lost"], "move", "heads")
+results.save_figure(
+    role_layer_maps(both, "heads", "heads that gain or lose the role", row="move"), "F8-transitions"
+)
 
 # %%
 gained, lost = (moves.groupby("role")[side].sum().astype(int) for side in ("gained", "lost"))
@@ -113,15 +135,43 @@ finding(
 
 # %%
 classes = changes["change"].fillna("untestable")
-counts = pd.crosstab(changes["role"], classes).reindex(columns=[*CHANGES, "untestable"], fill_value=0)
+counts = pd.crosstab(changes["role"], classes).reindex(
+    columns=[*comparison.CHANGES, "untestable"], fill_value=0
+)
 counts.loc[changes["role"].unique()].rename_axis(columns="heads of all tasks")
 
 # %%
 role = classes.isin(["gained", "lost"]).groupby(changes["role"], sort=False).sum().idxmax()
-results.save_figure(change_intervals(changes, role, margin), "F8-intervals")
+looks = {
+    "gained": ("^", BLUE, BLUE), "lost": ("v", VERMILION, VERMILION), "kept": ("s", "black", "black"),
+    "equivalent": ("o", "0.55", "white"), "undecided": ("D", BROWN, "white"), "untestable": ("x", "0.7", "0.7"),
+}  # fmt: skip
+layers, heads = theme.grid_size(changes)
+figure, grid = theme.panels(
+    len(tasks), 1, 1.3, theme.HEADS_BY_LAYER, f"change of the mean score for {role}, 95 %"
+)
+for axes, task in zip(grid, tasks, strict=True):
+    rows = changes[(changes["task"] == task) & (changes["role"] == role)]
+    for name, chosen in rows.groupby(rows["change"].fillna("untestable")):
+        mark, shade, inside = looks[name]
+        ends = [chosen["difference"] - chosen["low"], chosen["high"] - chosen["difference"]]
+        places = chosen["layer"] * heads + chosen["head"]
+        look = {"fmt": mark, "color": shade, "markerfacecolor": inside, "markersize": 3, "elinewidth": 0.9}
+        axes.errorbar(places, chosen["difference"], ends, **look)
+    axes.axhspan(-margin, margin, zorder=-1, color="0.92", linewidth=0)
+    axes.set_yscale("symlog", linthresh=margin, base=4)
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_title(task)
+    theme.heads_by_layer(axes, layers, heads)
+marks = [
+    plt.Line2D([], [], marker=m, color=c, markerfacecolor=f, linestyle="", label=n)
+    for n, (m, c, f) in looks.items()
+]
+figure.legend(handles=marks, ncols=6, loc="outside lower center", title="grey band: within the margin")
+results.save_figure(figure, "F8-intervals")
 
 # %%
-number = changes["change"].value_counts().reindex(CHANGES, fill_value=0)
+number = changes["change"].value_counts().reindex(comparison.CHANGES, fill_value=0)
 finding(
     f"Of {number.sum():,} tested heads and roles {number['gained']} gain the role beyond chance and {number['lost']} lose "
     f"it; {number['equivalent']:,} change by less than {margin:g}, and {number['undecided']:,} remain undecided."
@@ -160,7 +210,21 @@ masses = pd.concat(
     ignore_index=True,
 )
 results.save_table(masses[["task", "state", "layer", "head", "sep", "cls", "other"]], "masses")
-results.save_figure(mass_change(masses), "F8-attention-mass")
+means = masses.groupby(["task", "layer", "state"])[["sep", "cls", "other"]].mean()
+figure, grid = theme.panels(len(tasks), 4, 1.7, theme.LAYER, "proportion of attention")
+for axes, task in zip(grid, tasks, strict=True):
+    for state, dash, inside in (("pretrained", "--", "white"), ("finetuned", "-", None)):
+        for target, mark, shade in (
+            ("sep", "d", colour("sep")),
+            ("cls", "^", colour("cls")),
+            ("other", "o", "0.2"),
+        ):
+            line = means.loc[task].xs(state, level="state")[target]
+            look = {"marker": mark, "color": shade, "markersize": 3.5, "markerfacecolor": inside or shade}
+            axes.plot(line.index, line, dash, linewidth=1, label=f"{target}, {state}", **look)
+    axes.set(title=task, ylim=(0, 1))
+figure.legend(*grid[0].get_legend_handles_labels(), ncols=6, loc="outside lower center")
+results.save_figure(figure, "F8-attention-mass")
 
 # %%
 finding(resting_attention(masses, encoder_note(banks[tasks[0]][0].attrs["encoder"])))
@@ -187,8 +251,8 @@ finding(
 # %%
 keys = ["role", "layer", "head"]
 by_task = after.pivot(index=keys, columns="task", values=["p", "assigned"])
-joint = pd.DataFrame({"p": partial_conjunction(by_task["p"].to_numpy(float))}, by_task.index)
-joint["p_by"] = joint["p"].groupby("role").transform(adjust, "fdr_by")
+joint = pd.DataFrame({"p": comparison.partial_conjunction(by_task["p"].to_numpy(float))}, by_task.index)
+joint["p_by"] = joint["p"].groupby("role").transform(significance.adjust, "fdr_by")
 given = by_task["assigned"].fillna(False).astype(bool)
 counted = {
     "label in some task": given.any(axis=1),

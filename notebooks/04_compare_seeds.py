@@ -31,8 +31,8 @@ weighted_block = True
 # %%
 import pandas as pd
 
-from analysis.figures import finding, style
-from analysis.papers.pande2021 import counts_over_seeds
+from analysis.figures import finding, style, theme
+from analysis.figures.colours import BLACK, BLUE, VERMILION
 from analysis.statistics import compose, controlled_table, label_agreement
 from analysis.study import Results
 
@@ -67,7 +67,29 @@ for t in tasks:
 counts = table.groupby(["task", "seed", "role"], sort=False, dropna=False)[rules].sum(min_count=1)
 counts = counts.set_axis(["published", "audited", "controlled"], axis=1).reset_index()
 results.save_table(counts, "seeds")
-results.save_figure(counts_over_seeds(counts), "F13-seeds")
+
+# %%
+order = theme.in_order(counts["role"])
+long = counts.melt(["task", "seed", "role"], ["published", "audited"], "label", "heads").astype(
+    {"heads": float}
+)
+long["label"] = long["label"].where(long["seed"].notna(), long["label"] + ", pre-trained")
+looks = {"published": ("o", BLUE), "audited": ("D", VERMILION), "published, pre-trained": ("|", BLACK)}
+figure, grid = theme.panels(len(tasks), 4, 0.22 * len(order) + 0.5, "heads", "role")
+for axes, task in zip(grid, tasks, strict=True):
+    for shift, (name, (mark, shade)) in zip((-0.15, 0.2, 0), looks.items(), strict=True):
+        rows = long[(long["task"] == task) & (long["label"] == name)]
+        heights = rows["role"].map(order.index) + shift
+        axes.plot(rows["heads"], heights, mark, color=shade, markerfacecolor="none", markersize=4, label=name)
+    axes.set(title=task, ylim=(len(order) - 0.5, -0.5))
+    axes.set_yticks(range(len(order)), order)
+figure.legend(
+    *grid[0].get_legend_handles_labels(),
+    ncols=3,
+    loc="outside lower center",
+    title="a mark per fine-tuning run",
+)
+results.save_figure(figure, "F13-seeds")
 
 # %%
 spread = counts.dropna(subset="seed").groupby(["role", "task"], sort=False)["published"].agg(["min", "max"])

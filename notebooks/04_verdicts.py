@@ -38,8 +38,8 @@ import pandas as pd
 from analysis.encoders import encoder_note
 from analysis.figures import claim_intervals, finding, style
 from analysis.figures.words import listed
-from analysis.papers.pande2021 import CLAIMS, compare_maps, evidence, published, redraws
-from analysis.papers.pande2021.measures import measures
+from analysis.papers.pande2021 import evidence, published, redraws
+from analysis.papers.pande2021.measures import CLAIMS, measures
 from analysis.statistics import compose, head_card, ranking
 from analysis.statistics.claim_tables import claim_table, seed_table, single_runs
 from analysis.statistics.claims import COMPARISONS
@@ -171,7 +171,10 @@ estimates.dropna().style.format(precision=3)
 # %%
 if compare_published:
     maps = pd.concat(
-        [compare_maps(roles[roles["state"] == s], published.scores()).assign(state=s) for s in STATES]
+        [
+            published.compare_maps(roles[roles["state"] == s], published.scores()).assign(state=s)
+            for s in STATES
+        ]
     )
     results.save_table(maps, "published")
 else:

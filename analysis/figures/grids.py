@@ -1,25 +1,27 @@
-"""Figures of layers x heads: mean scores, assigned roles, the role map, what changed (F3, F4, F6, F8)."""
+"""Maps of heads: a number per head, the roles of every head, numbers of heads by role and layer."""
 
 import itertools
+from collections.abc import Mapping
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
+from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
-from analysis.figures.colours import colour, ink
+from analysis.figures.colours import MISSING, colour, ink
 from analysis.figures.theme import (
     DOUBLE,
     HEAD,
-    HEADS_BY_LAYER,
+    LAYER,
     ROLE_MARKERS,
-    canvas,
     fill,
     grid_size,
-    heads_by_layer,
     in_order,
     integer_ticks,
     layer_head,
@@ -27,7 +29,6 @@ from analysis.figures.theme import (
     panels,
 )
 
-SCALE_ENDS = (3.0, 10.0, 30.0, 100.0)  # of the mean scores, and their reciprocals
 # Where the mark of a role stands in the cell of a head; the legend repeats this arrangement.
 ROLE_MAP_ROWS = (
     ("local", "syntactic", "delimiter", "block"),
@@ -35,78 +36,69 @@ ROLE_MAP_ROWS = (
     ("cls", "sep"),
 )
 MARK_AREAS = {"delimiter": 0.6, "cls": 1.4, "sep": 1.2}  # evens out markers that look larger or smaller
-NOT_REJECTED = {"height": 0.1, "color": "0.6", "lw": 0}
-HATCHED = {"height": 0.4, "width": 1.0, "color": "white", "edgecolor": "0.6", "hatch": "//////", "lw": 0}
 CROSS = {"marker": "x", "color": "0.7", "linewidth": 0.5}
 LAYER_UPWARDS = "layer (0-based, layer 0 at the bottom)"
 
 
-def mean_maps(table: pd.DataFrame, tau: float) -> Figure:
-    """Mean score of every head, a layer x head map per role; a dot marks heads with the role.
+def head_grids(
+    values: Mapping[str, Float[np.ndarray, "layer head"]],
+    label: str,
+    marked: Mapping[str, Bool[np.ndarray, "layer head"]] | None = None,
+    columns: int = 5,
+    **colours: object,
+) -> Figure:
+    """A layer x head map for each title, with one colour scale named `label`; a dot on the heads that are `marked`.
 
-    The scale is logarithmic and centred at 1, the score of uniform attention. It ends at the first of SCALE_ENDS, and
-    its reciprocal, that holds 98 % of the means; means beyond share the last colour. Grey cells have no mean.
-    Source: Pande 2021, mean-score heat maps.
+    `colours` are those of pcolormesh, such as cmap, vmin and norm. Missing cells are grey.
     """
-    roles = in_order(table["role"])
-    figure, axes = panels(len(roles), 5, _row_height(table, 5), HEAD, LAYER_UPWARDS)
-    cap = _scale_end(table["mean"])
-    for panel, role in zip(axes, roles, strict=True):
-        means = np.maximum(layer_head(table, role, "mean"), 1 / cap)  # zero has no logarithm
-        mesh = layer_head_mesh(panel, means, cmap="vlag", norm=LogNorm(1 / cap, cap))
-        _dots(panel, layer_head(table, role, "assigned") == 1, light=np.nan_to_num(means) > cap**0.6)
-        panel.set_title(role)
-    bar = figure.colorbar(mesh, ax=axes, extend="both", aspect=40, pad=0.02)
-    bar.set_label("mean sieve bias score, logarithmic\n(1 = uniform attention; dot: head has the role)")
-    bar.ax.axhline(tau, color="black", linewidth=1.2)
-    ends = [end for end in SCALE_ENDS if end <= cap]
-    ticks = {1 / end: f"1/{end:g}" for end in ends[::-1]} | {1: "1"} | {end: f"{end:g}" for end in ends}
-    bar.set_ticks([*ticks], labels=[*ticks.values()], minor=False)
-    bar.ax.minorticks_off()
-    bar.ax.text(-0.4, tau, "τ", transform=bar.ax.get_yaxis_transform(), ha="right", va="center")
+    layers, heads = np.max([each.shape for each in values.values()], axis=0)
+    height = 0.2 + float(np.clip(DOUBLE / columns / heads * layers, 0.9, 3.4))  # cells are about square
+    figure, grid = panels(len(values), columns, height, HEAD, LAYER_UPWARDS)
+    for axes, (title, each) in zip(grid, values.items(), strict=True):
+        mesh = layer_head_mesh(axes, each, **colours)
+        if marked is not None:
+            rows, places = np.nonzero(marked[title])
+            shades = mesh.to_rgba(each[rows, places])[:, :3] @ [0.3, 0.6, 0.1]
+            size = min(4.0, (20 / heads) ** 2)  # points squared; smaller in narrow cells
+            axes.scatter(places, rows, s=size, c=np.where(shades < 0.5, "white", "black"), linewidth=0)
+        axes.set_title(title)
+    figure.colorbar(mesh, ax=grid, extend="both", aspect=40, pad=0.02, label=label, format="{x:g}")
     return figure
 
 
-def change_map(change: pd.DataFrame) -> Figure:
-    """Change of every head's mean score from pre-trained to fine-tuned, a layer x head map per role.
+def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Figure:
+    """Numbers of heads by role and layer: a map for each task and each value of the column `row`.
 
-    `change` has columns layer, head, role and difference. The scale ends at plus and minus the 98th percentile of the
-    sizes; cells beyond a third of it carry their sign. Source: Pande 2021, Q3.
+    `table` has task, role, layer, `row` and `value`, the number; it is grey where it is missing (untestable role).
     """
-    roles = in_order(change["role"])
-    figure, axes = panels(len(roles), 5, _row_height(change, 5), HEAD, LAYER_UPWARDS)
-    cap = float(change["difference"].abs().dropna().quantile(0.98)) or 1.0  # 1 if nothing changed anywhere
-    for panel, role in zip(axes, roles, strict=True):
-        difference = layer_head(change, role, "difference")
-        mesh = layer_head_mesh(panel, difference, cmap="vlag", vmin=-cap, vmax=cap)
-        for sign, marker in {1: "+", -1: "_"}.items():  # the two ends of the scale look alike in grey
-            layers, heads = np.nonzero(np.nan_to_num(difference) * sign > cap / 3)
-            panel.scatter(heads, layers, s=9, marker=marker, color="black", linewidth=0.7)
-        panel.set_title(role)
-    label = "change of the mean sieve bias score\n(fine-tuned minus pre-trained)"
-    figure.colorbar(mesh, ax=axes, extend="both", aspect=40, pad=0.02, label=label)
-    return figure
+    names = table["task"].astype(str) + ", " + table[row].astype(str)
+    shown = table.assign(number=pd.to_numeric(table[value]).astype(float), panel=names).sort_values(
+        row,
+        key=lambda column: column.map({name: place for place, name in enumerate(column.unique())}),
+        kind="stable",
+    )
+    roles, most = in_order(shown["role"]), max(1.0, shown["number"].max())
+    layers = shown["layer"].nunique()
+    columns = min(4 if layers <= 8 else 2, shown["panel"].nunique())  # numbers stay readable
+    height = 0.15 * len(roles) + 0.5
+    grid = sns.FacetGrid(
+        shown, col="panel", col_wrap=columns, height=height, aspect=DOUBLE / columns / height
+    )
 
+    def draw(data: pd.DataFrame, **_: object) -> None:
+        wide = data.pivot(index="role", columns="layer", values="number").reindex(roles)
+        told = wide.map(lambda number: f"{number:g}" if number > 0 else "")
+        plt.gca().set_facecolor(MISSING)
+        sns.heatmap(
+            wide, annot=told, fmt="", cmap="mako_r", vmin=0, vmax=most, cbar=False, annot_kws={"fontsize": 7}
+        )
 
-def assignment(table: pd.DataFrame) -> Axes:
-    """Heads (grouped by layer) x roles: a full bar if a head has the role, a line if it has not.
-
-    Untestable roles are hatched at half height. Source: Pande 2021, functional-role assignment.
-    """
-    roles = in_order(table["role"])
-    axes = canvas(width=DOUBLE, height=0.21 * len(roles) + 0.9)
-    layers, heads = grid_size(table)
-    for row, role in enumerate(roles):
-        verdict = layer_head(table, role, "assigned").ravel()
-        looks = ((verdict == 1, fill(role)), (verdict == 0, NOT_REJECTED), (np.isnan(verdict), HATCHED))
-        for chosen, look in looks:
-            _verdict_bars(axes, np.flatnonzero(chosen), row, **look)
-    heads_by_layer(axes, layers, heads)
-    axes.set_yticks(range(len(roles)), labels=roles)
-    axes.tick_params(length=0)
-    axes.set(ylim=(len(roles) - 0.5, -0.5), xlabel=HEADS_BY_LAYER, ylabel="role")
-    _legend_verdicts(axes)
-    return axes
+    grid.map_dataframe(draw).set_axis_labels(LAYER, "").set_titles("{col_name}")
+    grid.figure.set_layout_engine("constrained")  # after map_dataframe, which sets another one
+    grid.figure.supylabel("role (grey: untestable)")
+    scale = ScalarMappable(Normalize(0, most), "mako_r")
+    grid.figure.colorbar(scale, ax=list(grid.axes.flat), aspect=40, pad=0.02, label=label)
+    return grid.figure
 
 
 def role_map(tables: dict[str, pd.DataFrame]) -> Figure:
@@ -118,7 +110,8 @@ def role_map(tables: dict[str, pd.DataFrame]) -> Figure:
     every = pd.concat(tables.values())
     (layers, heads), roles = grid_size(every), set(every["role"])
     cell = (DOUBLE - 0.5) / min(2, len(tables)) / heads  # inches
-    figure, axes = panels(len(tables), 2, _row_height(every, min(2, len(tables))), HEAD, LAYER_UPWARDS)
+    height = 0.2 + float(np.clip(cell * layers, 0.9, 3.4))  # cells are about square
+    figure, axes = panels(len(tables), 2, height, HEAD, LAYER_UPWARDS)
     figure.set_figheight(figure.get_figheight() + 0.5)  # room for the key
     size = min(0.75 * 72 * cell / len(ROLE_MAP_ROWS[0]), 9.0) ** 2  # points squared
     for panel, (task, table) in zip(axes, tables.items(), strict=True):
@@ -128,43 +121,6 @@ def role_map(tables: dict[str, pd.DataFrame]) -> Figure:
     key = "Place of each role within the cell of a head (grey × there: untestable)"
     figure.legend(handles=_role_key(), ncols=4, loc="outside lower center", frameon=True, title=key)
     return figure
-
-
-def _scale_end(means: pd.Series) -> float:
-    """The first of SCALE_ENDS that is as far from 1, by ratio, as 98 % of the means; else the last."""
-    ratios = means[means > 0].astype(float)
-    reach = np.maximum(ratios, 1 / ratios).quantile(0.98)
-    return next((end for end in SCALE_ENDS if end >= reach), SCALE_ENDS[-1])
-
-
-def _row_height(table: pd.DataFrame, columns: int) -> float:
-    """Height (inches) of a row of panels, and its titles, in which cells are about square."""
-    layers, heads = grid_size(table)
-    return 0.2 + float(np.clip(DOUBLE / columns / heads * layers, 0.9, 3.4))
-
-
-def _dots(axes: Axes, marked: np.ndarray, light: np.ndarray) -> None:
-    """A dot in every marked cell, white in dark cells."""
-    layers, heads = np.nonzero(marked)
-    size = min(4.0, (20 / marked.shape[1]) ** 2)  # points squared; smaller in narrow cells
-    axes.scatter(heads, layers, s=size, c=np.where(light[marked], "white", "black"), linewidth=0)
-
-
-def _verdict_bars(
-    axes: Axes, heads: np.ndarray, row: int, height: float = 0.8, width: float = 0.86, **look: object
-) -> None:
-    """Bars centred on one row of the assignment diagram."""
-    axes.bar(heads, height, width, bottom=row - height / 2, **look)
-
-
-def _legend_verdicts(axes: Axes) -> None:
-    """Legend of the assignment diagram, above the data."""
-    handles = [
-        Patch(facecolor="0.2", label="has the role (H0 rejected)"),
-        Line2D([], [], color="0.6", linewidth=2, label="not rejected"),
-        Patch(facecolor="white", edgecolor="0.6", hatch="//////", linewidth=0, label="untestable"),
-    ]
-    axes.legend(handles=handles, ncols=3, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.2)
 
 
 def _role_marks(axes: Axes, table: pd.DataFrame, roles: set[str], size: float) -> None:

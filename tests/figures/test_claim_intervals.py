@@ -10,7 +10,7 @@ from analysis.figures.intervals import FILLS, claim_intervals
 def claims() -> pd.DataFrame:
     rows = [
         ("C1: roles are shared", ">=", 0.1, 0.3, 0.2, 0.5, "holds"),
-        ("C1b: a: b", "<=", 0.1, 0.3, 0.05, 0.5, "undecided"),
+        ("C1b: a: b", "<", 0.1, 0.3, 0.05, 0.5, "undecided"),
         ("C3: c", ">", 0.0, -2.0, -4.0, -1.0, "does not hold"),
         ("C4: d", ">", 0.0, np.nan, np.nan, np.nan, "untestable"),
     ]

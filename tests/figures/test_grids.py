@@ -3,9 +3,8 @@ import pandas as pd
 import pytest
 from drawing import HEADS, LAYERS, ROLES, role_table, unnamed
 from matplotlib.collections import PathCollection, QuadMesh
-from matplotlib.colors import same_color
 
-from analysis.figures import colours, grids, theme
+from analysis.figures import grids, theme
 
 ROLES_WITHOUT_BLOCK = [role for role in ROLES if role != "block"]
 
@@ -13,11 +12,6 @@ ROLES_WITHOUT_BLOCK = [role for role in ROLES if role != "block"]
 @pytest.fixture
 def table() -> pd.DataFrame:
     return role_table()
-
-
-@pytest.fixture
-def change(table) -> pd.DataFrame:
-    return table[["layer", "head", "role"]].assign(difference=table["mean"] - 4)
 
 
 def mesh(axes) -> np.ndarray:
@@ -44,63 +38,30 @@ def panels_by_title(figure) -> dict:
     return {axes.get_title(): axes for axes in figure.axes if axes.get_title()}
 
 
-def test_mean_maps_show_the_means_and_dot_the_assigned_heads(table):
-    panels = panels_by_title(grids.mean_maps(table, tau=3.0))
+def test_head_grids_show_the_numbers_and_dot_the_marked_heads(table):
+    means = {role: theme.layer_head(table, role, "mean") for role in ROLES}
+    held = {role: theme.layer_head(table, role, "assigned") == 1 for role in ROLES}
+    figure = grids.head_grids(means, "mean score", held, cmap="vlag", vmin=0, vmax=5)
+    panels = panels_by_title(figure)
     assert list(panels) == ROLES
     for role, axes in panels.items():
-        expected = np.full((LAYERS, HEADS), np.nan)
-        for row in table[table["role"] == role].itertuples():
-            expected[row.layer, row.head] = row.mean
-        np.testing.assert_array_equal(mesh(axes), expected)
+        np.testing.assert_array_equal(mesh(axes), means[role])
+        assert axes.collections[0].get_clim() == (0, 5)
         assert marks(axes) == cells(table, role, table["assigned"])
+    assert unnamed(figure) == []
 
 
-def test_mean_maps_share_a_logarithmic_scale_centred_at_one(table):
-    figure = grids.mean_maps(table.assign(mean=table["mean"] * 2), tau=3.0)
-    for axes in panels_by_title(figure).values():
-        scale = axes.collections[0].norm
-        assert (scale(1.0), scale(30), scale(1 / 30)) == pytest.approx((0.5, 1, 0))
-    *_, bar = figure.axes
-    ends = [label.get_text() for label in bar.get_yticklabels()]
-    assert ends == ["1/30", "1/10", "1/3", "1", "3", "10", "30"]
-    assert [3.0, 3.0] in [list(line.get_ydata()) for line in bar.lines]
-
-
-@pytest.mark.parametrize(("largest", "end"), [(2.0, 3.0), (9.0, 10.0), (0.02, 100.0), (1e4, 100.0)])
-def test_the_scale_holds_nearly_all_means_on_either_side(largest, end):
-    assert grids._scale_end(pd.Series([1.0, 0.0, np.nan, *[largest] * 9])) == end
-
-
-def test_change_map_is_centred_on_zero_and_signs_large_changes(change):
-    end = change["difference"].abs().quantile(0.98)
-    panels = panels_by_title(grids.change_map(change))
-    for role, axes in panels.items():
-        expected = theme.layer_head(change, role, "difference")
-        np.testing.assert_array_equal(mesh(axes), expected)
-        assert axes.collections[0].get_clim() == pytest.approx((-end, end))
-        assert marks(axes) == cells(change, role, change["difference"].abs() > end / 3)
-
-
-def test_change_map_of_no_change_and_missing_roles_can_be_drawn(change):
-    figure = grids.change_map(change.assign(difference=np.where(change["role"] == "block", np.nan, 0.0)))
-    assert all(not marks(axes) for axes in panels_by_title(figure).values())
-
-
-def test_assignment_draws_one_bar_per_head_whose_height_is_its_verdict(table):
-    axes = grids.assignment(table)
-    centres = {(round(bar.get_x() + bar.get_width() / 2), round(bar.get_y() + bar.get_height() / 2)): bar
-               for bar in axes.patches}  # fmt: skip
-    assert len(centres) == len(axes.patches) == len(table)
-    heights = {True: 0.8, False: 0.1, None: 0.4}
-    for row in table.itertuples():
-        bar = centres[row.layer * HEADS + row.head, ROLES.index(row.role)]
-        verdict = None if pd.isna(row.assigned) else bool(row.assigned)
-        assert bar.get_height() == pytest.approx(heights[verdict])
-        assert (bar.get_hatch() is not None) == (verdict is None)
-        if verdict:
-            assert same_color(bar.get_facecolor(), colours.ROLE_COLOURS[row.role])
-    assert [label.get_text() for label in axes.get_yticklabels()] == ROLES
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "1", "2"]
+def test_role_layer_maps_write_the_number_of_heads():
+    rows = [("mrpc", state, role, layer, layer + (role == "sep")) for state in ("before", "after")
+            for role in ("local", "sep") for layer in range(3)]  # fmt: skip
+    counts = pd.DataFrame(rows, columns=["task", "state", "role", "layer", "heads"])
+    counts["heads"] = counts["heads"].astype("Int64").mask(counts["role"].eq("sep") & counts["layer"].eq(2))
+    figure = grids.role_layer_maps(counts, "heads", "heads with the role", row="state")
+    panels = panels_by_title(figure)
+    assert list(panels) == ["mrpc, before", "mrpc, after"]
+    for axes in panels.values():
+        written = [text.get_text() for text in axes.texts if text.get_text()]
+        assert written == ["1", "2", "1", "2"]  # nothing for 0 heads and for an untestable role
 
 
 def test_role_map_marks_the_assigned_heads_of_every_role_and_crosses_the_untestable(table):
@@ -162,11 +123,5 @@ def test_marks_of_the_role_map_do_not_overlap_their_neighbours(heads):
     assert width < pixels / 4.4
 
 
-def test_every_grid_names_its_axes(table, change):
-    drawn = [
-        grids.mean_maps(table, 3.0),
-        grids.change_map(change),
-        grids.assignment(table),
-        grids.role_map({"mrpc": table}),
-    ]
-    assert [unnamed(figure) for figure in drawn] == [[]] * len(drawn)
+def test_the_role_map_names_its_axes(table):
+    assert unnamed(grids.role_map({"mrpc": table})) == []

@@ -1,4 +1,4 @@
-"""The sieves of one sequence behind the roles, with the same choices as the roles, for figures."""
+"""The short sequence of figures F1 and F2, which has every role, and the sieves of its roles."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -10,8 +10,36 @@ from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.scores.extraction import read_sieves
 from analysis.statistics.roles import DIRECTIONS, RELATIONS, ROLES, WINDOWS
-from analysis.texts.examples import Example
+from analysis.texts.examples import Example, Relation
 from analysis.texts.syntax import Relations
+
+FIRST, SECOND = "Old dogs never bite people", "They sleep well"
+# Label, text, dependent and head of each relation.
+PAIRS = (
+    ("amod", 0, "Old", "dogs"),
+    ("nsubj", 0, "dogs", "bite"),
+    ("advmod", 0, "never", "bite"),
+    ("dobj", 0, "people", "bite"),
+    ("nsubj", 1, "They", "sleep"),
+    ("advmod", 1, "well", "sleep"),
+)
+
+
+def illustration(pair: bool = True) -> Example:
+    """A sentence, or a pair of sentences, of at most eleven tokens with all four relations of the study."""
+    texts = (FIRST, SECOND) if pair else (FIRST,)
+    relations = tuple(
+        Relation(label, text, _span(dependent, texts[text]), _span(head, texts[text]))
+        for label, text, dependent, head in PAIRS
+        if text < len(texts)
+    )
+    return Example("illustration", *texts, relations=relations)
+
+
+def _span(word: str, text: str) -> tuple[int, int]:
+    """The position of a word in a text, in characters."""
+    start = text.index(word)
+    return start, start + len(word)
 
 
 def role_sieves(
