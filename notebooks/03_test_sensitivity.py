@@ -36,11 +36,11 @@ relations = ["nsubj", "dobj", "amod", "advmod"]
 direction = "dependent_to_head"
 arithmetic = "corrected"
 weighted_block = True
-minimum = 20  # sequences, or clusters of them, that an audited label needs
+minimum = 100  # sequences, or clusters of them, that an audited label needs
 resamples = 999  # of the bootstrap
 sizes = [20, 50, 100, 200, 500, 1000]  # of samples of the sequences
 draws = 20  # samples of each size
-control_n = 100  # sequences of the first task that the controls are scored on
+control_n = 120  # sequences of the first task that the controls are scored on
 treebank = None  # a CoNLL-U file with gold parses, such as the dev part of UD English EWT
 treebank_n = 300  # sentences of it
 

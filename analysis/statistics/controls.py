@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Shaped
-from scipy import stats
 
 from analysis.scores.banks import CONTROLS, UNIFORM, UNIFORM_SCORE, same_cells
 from analysis.scores.banks import control_bank as control_bank
@@ -15,6 +14,7 @@ from analysis.statistics.resampling import Clusters, lower_bound
 from analysis.statistics.significance import (
     adjust,
     clusters_of,
+    mean_above,
     ordered,
     over_patterns,
     published_table,
@@ -37,7 +37,7 @@ def controlled_table(
     control: xr.DataArray,
     tau: float | int = 3.0,
     alpha: float = 0.05,
-    minimum: int = 20,
+    minimum: int = 100,
     resamples: int = 999,
     seed: int = 0,
     unit: str = "sequence",
@@ -99,8 +99,8 @@ def _paired_tests(
     with quiet():
         error = np.where(error > 0, error, np.nan)
         found = {
-            "p_beyond": stats.t.sf(mean / error, units - 1),
-            "p_controlled": stats.t.sf((mean - margin) / error, units - 1),
+            "p_beyond": mean_above(mean, error, sums.skewness(), units),
+            "p_controlled": mean_above(mean - margin, error, sums.skewness(), units),
         }
         lower = lower_bound(sums, alpha, resamples, seed) if units > 1 else np.full(len(mean), np.nan)
     return found | {"lower": lower}

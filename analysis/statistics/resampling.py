@@ -90,6 +90,27 @@ class Clusters:
         same = ~has_spread(mean, sd) & ~np.isnan(sd)
         return Moments(mean, np.where(same, 0, error), np.where(same, 0, sd))
 
+    def skewness(
+        self, counts: Shaped[np.ndarray, "*draw cluster"] | None = None
+    ) -> Float[np.ndarray, "*draw column"]:
+        """Skewness of what clusters add to the mean, with `counts` draws of each cluster; NaN without spread.
+
+        For clusters of single sequences it is the skewness of the scores.
+        """
+        counts = np.ones(len(self.sizes)) if counts is None else counts.astype(np.float64)
+        n, sizes = counts.sum(axis=-1)[..., None], self.sizes[:, None]
+        mean = counts @ self.totals / (counts @ self.sizes)[..., None]
+        second = (
+            counts @ self.totals**2
+            - 2 * mean * (counts @ (self.totals * sizes))
+            + mean**2 * (counts @ sizes**2)
+        )
+        third = counts @ self.totals**3 - 3 * mean * (counts @ (self.totals**2 * sizes))
+        third += 3 * mean**2 * (counts @ (self.totals * sizes**2)) - mean**3 * (counts @ sizes**3)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = third / n / (second / n) ** 1.5
+        return np.where(has_spread(mean + self.centre, np.sqrt(np.maximum(second, 0) / n)), found, np.nan)
+
 
 class Bootstrap(NamedTuple):
     """Intervals and the test of the mean of every column; NaN for scores without spread and for fewer than two.

@@ -67,6 +67,23 @@ def head_test(
     return HeadTest(n, np.asarray(mean), np.asarray(sd), np.asarray(t), np.asarray(p))
 
 
+def mean_above(
+    excess: Float[np.ndarray, "..."],
+    error: Float[np.ndarray, "..."],
+    skewness: Float[np.ndarray, "..."],
+    n: Int[np.ndarray, "..."] | int,
+) -> Float[np.ndarray, "..."]:
+    """One-sided p of a mean above the threshold by the t test with the correction for skewness of Hall (1992).
+
+    `excess` is mean - tau and `error` its standard error over `n` independent units. Without skewness it is the t test.
+    With a skewness of g, t + g t^2 / (3 n^(1/2)) + g^2 t^3 / (27 n) + g / (6 n^(1/2)) takes the place of t. The t test
+    labels left-skewed scores too often and finds right-skewed ones too seldom; this removes most of both.
+    """
+    t, root = excess / error, np.sqrt(n)
+    corrected = t + skewness * t**2 / (3 * root) + skewness**2 * t**3 / (27 * n) + skewness / (6 * root)
+    return stats.t.sf(corrected, n - 1)
+
+
 def published_table(
     scores: xr.DataArray, tau: float | int = 3.0, alpha: float = 0.05, minimum: int = 2
 ) -> pd.DataFrame:
@@ -103,7 +120,7 @@ def role_table(
     scores: xr.DataArray,
     tau: float | int = 3.0,
     alpha: float = 0.05,
-    minimum: int = 20,
+    minimum: int = 100,
     resamples: int = 999,
     seed: int = 0,
     unit: str = "sequence",
@@ -112,14 +129,17 @@ def role_table(
 
     For the mean, at level 1 - `alpha`: lower (one-sided bound), low, high by the t distribution, the same by BCa
     bootstrap (suffix _bca), p_bootstrap_t and lower_bootstrap_t by the bootstrap-t. effect is (mean - tau) / sd with a
-    BCa interval; above is the proportion of sequences with score > tau; p_holm, p_bh and p_by correct the t p over the
-    heads of a role. status is "tested", or "untestable: " and the reason; scores without spread have no test, interval,
-    effect or skewness, and their mean alone decides (status BY_MEAN). All take the sample standard deviation.
+    BCa interval; above is the proportion of sequences with score > tau; p_holm, p_bh and p_by correct the p of
+    `mean_above` over the heads of a role. status is "tested", or "untestable: " and the reason; scores without spread
+    have no test, interval, effect or skewness, and their mean alone decides (status BY_MEAN). All take the sample
+    standard deviation.
 
-    assigned_audited is p_by < `alpha` and lower_bootstrap_t > `tau`, <NA> if untestable. Neither condition is enough.
-    The t test is too generous for left-skewed scores; the bootstrap bound corrects a part of this. The bootstrap cannot
-    replace the t test: its p is never below 1 / (1 + `resamples`), and for a single head among 144 BY asks for
-    p < `alpha` / (144 * 5.55) = 0.00006.
+    assigned_audited is p_by < `alpha` and lower_bootstrap_t > `tau`, <NA> if untestable. The first corrects for
+    skewness and for the number of heads; the second asks resampling, which assumes no distribution, to agree. The
+    bootstrap cannot replace the first: its p is never below 1 / (1 + `resamples`), and for a single head among 144 BY
+    asks for p < `alpha` / (144 * 5.55) = 0.00006. From 100 units on about a tenth of the families of 144 heads at most
+    has a false label, whatever the shape of the scores; with 20 units more than a third has, for left-skewed scores
+    (`papers.pande2021.simulation`).
 
     The bootstrap draws and `minimum` counts the `unit`: "sequence", or "cluster", the coordinate that is equal for
     sequences that share a text; t intervals and corrected p then take the cluster-robust error with clusters - 1
@@ -251,7 +271,7 @@ def _complete_evidence(
         low, high = stats.t.interval(1 - alpha, units - 1, mean, error)
         return {
             "units": np.full(len(mean), units),
-            "p_audited": stats.t.sf((mean - tau) / error, units - 1),
+            "p_audited": mean_above(mean - tau, error, sums.skewness(), units),
             "lower": stats.t.ppf(alpha, units - 1, mean, error),
             "low": low,
             "high": high,

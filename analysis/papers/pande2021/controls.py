@@ -36,7 +36,7 @@ def control_table(
     scores: Mapping[str, tuple[xr.DataArray, xr.DataArray]],
     tau: float | int = 3.0,
     alpha: float = 0.05,
-    minimum: int = 20,
+    minimum: int = 100,
     resamples: int = 999,
     seed: int = 0,
 ) -> pd.DataFrame:

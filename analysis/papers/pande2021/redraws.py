@@ -21,7 +21,7 @@ from analysis.papers.pande2021.arrays import (
 from analysis.papers.pande2021.evidence import ARRAYS, Evidence
 from analysis.scores.banks import UNIFORM_SCORE
 from analysis.statistics.resampling import Clusters, counted
-from analysis.statistics.significance import DDOF
+from analysis.statistics.significance import DDOF, mean_above
 
 # scipy's test of skewness needs the resampled scores themselves and takes a hundred times as long as the other arrays.
 SKEWNESS_REPLICATES = 99
@@ -35,7 +35,7 @@ def replicates(
     number: int = 499,
     seed: int = 0,
     controls: Mapping[int, Mapping[str, xr.DataArray]] | None = None,
-    minimum: int = 20,
+    minimum: int = 100,
 ) -> Evidence:
     """The evidence of `number` bootstrap replicates, each from a drawn run and drawn clusters of sequences.
 
@@ -115,7 +115,7 @@ def resampled(
     steps = [_means(scores, clusters, counts) for scores in matrices(after - before, "role")]
     moved = mass_steps(before, after)
     masses = [_means(scores, clusters, counts) for scores in matrices(moved, "target")]
-    labels, p, above = zip(*tests, strict=True)
+    labels, p, above, _ = zip(*tests, strict=True)
     return {
         "labels": labelled(labels, after, "role"),
         "p": labelled(p, after, "role"),
@@ -141,7 +141,7 @@ def resampled_control(
     difference, clusters = after - control, after["cluster"].values
     found = []
     for values in matrices(difference, "role"):
-        labels, p, _ = _tests(values, clusters, counts, tau - UNIFORM_SCORE, alpha, 1)
+        labels, _, _, p = _tests(values, clusters, counts, tau - UNIFORM_SCORE, alpha, 1)
         corrected = stats.false_discovery_control(np.nan_to_num(p, nan=1.0), axis=1, method="by")
         enough = (~np.isnan(values).any(axis=1)).sum() >= minimum
         found.append(np.where(np.isnan(p) | ~enough, np.nan, labels * (corrected < alpha)))
@@ -161,23 +161,26 @@ def _tests(
     alpha: float,
     ddof: int,
 ) -> tuple[Float[np.ndarray, "replicate column"], ...]:
-    """Published labels, p, and whether the mean is above tau; NaN for fewer than two sequences.
+    """Published labels, their p, whether the mean is above tau, the p of `mean_above`; NaN for one sequence or none.
 
     Scores without spread have no p, and their mean alone decides the label.
     """
     values, codes, drawn = present(scores, clusters, counts)
     if not len(values):
         untestable = np.full((len(counts), scores.shape[1]), np.nan)
-        return untestable, untestable, untestable
+        return (untestable,) * 4
     sums = Clusters.of(values, codes)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = sums.of_scores(drawn)
         n = (drawn @ sums.sizes)[:, None]
         t = (found.mean - tau) / (found.sd / np.sqrt(n)) * np.sqrt((n - ddof) / (n - 1))
+        units = drawn.sum(axis=1)[:, None]
+        error = np.where(found.error > 0, found.error, np.nan)
+        audited = mean_above(found.mean - tau, error, sums.skewness(drawn), units)
     p = np.where(found.sd > 0, stats.t.sf(t, n - 1), np.nan)
     above = found.mean > tau
     labels = np.where(n < 2, np.nan, ((p < alpha) | (found.sd == 0)) & above)
-    return labels, p, np.where(np.isnan(p), np.nan, above)
+    return labels, p, np.where(np.isnan(p), np.nan, above), audited
 
 
 def _means(

@@ -207,7 +207,7 @@ def dependence(
     scores: xr.DataArray,
     tau: float | int = 3.0,
     alpha: float = 0.05,
-    minimum: int = 20,
+    minimum: int = 100,
     resamples: int = 999,
     seed: int = 0,
 ) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from analysis.errors import InputError
 from analysis.statistics.resampling import Clusters, lower_bound
-from analysis.statistics.significance import adjust, head_test
+from analysis.statistics.significance import adjust, head_test, mean_above
 
 LOGNORMAL = stats.lognorm(s=1.0)
 NONZERO = 0.2  # share of exponential scores (mean 1) among the zero-inflated ones
@@ -112,8 +112,9 @@ def audited_size(
     """Label rate of the rules that use a whole family: columns as in `t_test_size`.
 
     Each of `families` has 144 independent heads with one shape and one effect; in this case BY has most power. Rules:
-    bootstrap_t (its lower bound is above tau), t_by (the BY-adjusted p of the t test is below `alpha`), audited (both,
-    and n is at least `minimum`). At effect 0 each rule also has a row with the suffix _family: any false label in a
+    bootstrap_t (its lower bound is above tau), t_by (the BY-adjusted p of the t test is below `alpha`), audited
+    (bootstrap_t, the BY-adjusted p of `mean_above` is below `alpha`, and n is at least `minimum`). At effect 0 each
+    rule also has a row with the suffix _family: any false label in a
     family. The rule uses the bound because one bound serves all effects; it agrees with the bootstrap-t p-value. low,
     high: 95 % interval over families, since heads of a family share their resamples, and at least as wide as that of
     independent heads. Raises InputError as `t_test_size` does.
@@ -274,12 +275,14 @@ def _family(
     seed: int,
 ) -> Bool[np.ndarray, "effect rule head"]:
     """Which heads of one family get a label from the rules in FAMILY_RULES, with scores shifted up by each effect."""
-    lower, n = lower_bound(Clusters.of(scores), alpha, resamples, seed), len(scores)
+    sums, n = Clusters.of(scores), len(scores)
+    lower, (mean, error, _) = lower_bound(sums, alpha, resamples, seed), sums.of_scores()
     labels = []
     for effect in effects:
         above = lower > -effect
-        adjusted = adjust(head_test(scores, -effect).p, "fdr_by") < alpha
-        labels.append([above, adjusted, above & adjusted & (n >= minimum)])
+        by_t = adjust(head_test(scores, -effect).p, "fdr_by") < alpha
+        skewed = adjust(mean_above(mean + effect, error, sums.skewness(), n), "fdr_by") < alpha
+        labels.append([above, by_t, above & skewed & (n >= minimum)])
     return np.array(labels)
 
 

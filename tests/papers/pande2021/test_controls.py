@@ -78,7 +78,7 @@ def test_control_table_counts_by_three_rules():
     control.loc[{"role": "cls"}] = 1.0
     control.loc[{"role": "local", "head": 0}] = 1.0
     uniform = xr.ones_like(high)
-    found = control_table({"heads": (high, control), "uniform": (uniform, uniform)}, resamples=99)
+    found = control_table({"heads": (high, control), "uniform": (uniform, uniform)}, minimum=20, resamples=99)
     assert [*found.columns] == [
         "control", "role", "n", "mean", "highest", "published", "audited", "controlled"
     ]  # fmt: skip

