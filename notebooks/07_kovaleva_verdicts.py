@@ -21,9 +21,9 @@ encoder = "minilm"
 
 # %%
 from analysis.encoders import encoder_note
-from analysis.figures import claim_intervals, style
-from analysis.papers.kovaleva2019 import CLAIMS, TABLES, evidence_of
-from analysis.statistics import claim_table, seed_table
+from analysis.figures import claim_intervals, finding, style
+from analysis.papers.kovaleva2019.measures import CLAIMS, TABLES, measures
+from analysis.statistics.claim_tables import claim_table, seed_table
 from analysis.statistics.leads import trained_runs
 from analysis.study import Results
 from analysis.texts import TASKS as TASK_NAMES
@@ -42,13 +42,24 @@ print(encoder_note(encoder))
 
 # %%
 finetune = results.join_parts("finetune", [*TASK_NAMES], every=False)
-trained = trained_runs(finetune)
-failed = finetune[["task", "seed"]].drop_duplicates().shape[0] - len(trained)
-print(f"{failed} fine-tuning runs do not beat the constant answer by its margin and are left out")
-evidence = evidence_of({table: results.load_table(table) for table in TABLES.values()}, trained)
-claims = claim_table(CLAIMS, evidence).assign(encoder=encoder_note(encoder))
+trained, drawn = trained_runs(finetune), finetune[["task", "seed"]].drop_duplicates()
+failed = [f"{row.task}, run {row.seed}" for row in drawn.itertuples() if (row.task, row.seed) not in trained]
+finding(
+    f"{len(trained)} of {len(drawn)} fine-tuning runs beat the constant answer by its margin; left out are "
+    f"{'; '.join(failed) or 'none'}."
+)
+
+# %%
+known = {
+    name: results.load_table(f"kovaleva_{name}")
+    for name in TABLES
+    if f"kovaleva_{name}" in results.table_names()
+}
+accuracy = finetune[finetune["metric"] == "accuracy"].groupby("task")["constant"].first()
+frames = measures(known, trained, accuracy.to_dict())
+claims = claim_table(CLAIMS, frames, drawn="heads of each layer").assign(encoder=encoder_note(encoder))
 results.save_table(claims, "claims-kovaleva2019")
-results.save_figure(claim_intervals(claims, seed_table(CLAIMS, {0: evidence})), "kovaleva-claims")
+results.save_figure(claim_intervals(claims, seed_table(CLAIMS, {0: frames})), "kovaleva-claims")
 
 # %%
 columns = ["claim", "published", "ours", "n", "verdict", "control_value"]

@@ -3,10 +3,8 @@
 from analysis.lazy import lazy_names
 
 HOMES = {
-    "CLAIMS": "claims",
-    "TABLES": "claims",
-    "evidence_of": "claims",
-    "summary": "claims",
+    "CLAIMS": "measures",
+    "summary": "measures",
     "disable_table": "disabling",
     "labels_of": "disabling",
     "over_passes": "disabling",

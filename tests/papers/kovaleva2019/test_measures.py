@@ -4,22 +4,29 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.papers.kovaleva2019 import findings
-from analysis.papers.kovaleva2019.claims import CLAIMS, TABLES, evidence_of
-from analysis.papers.kovaleva2019.findings import Limited, Tables
+from analysis.papers.kovaleva2019 import measures
+from analysis.papers.kovaleva2019.measures import CLAIMS
 from analysis.papers.kovaleva2019.names import PATTERNS
+from analysis.statistics.claims import FAILS, HOLDS, UNDECIDED, UNTESTABLE, Verdict, judge
 from analysis.statistics.leads import trained_runs
-from analysis.statistics.verdicts import claim_table
 
 BY_ID = {claim.id: claim for claim in CLAIMS}
+TASKS = ("mrpc", "qqp", "rte", "qnli", "cola", "sts-b")
+CONSTANTS = dict.fromkeys(TASKS, 0.5)
+TRAINED = {(task, seed) for task in TASKS for seed in range(3)}
 LAYERS, HEADS = 6, 4
 PLACES = pd.MultiIndex.from_product([range(LAYERS), range(HEADS)], names=["layer", "head"]).to_frame(
     index=False
 )
 
 
+def judged(name: str, trained=TRAINED, **tables: pd.DataFrame) -> Verdict:
+    frame = measures.measures(tables, trained, CONSTANTS)[name]
+    return judge(frame, BY_ID[name].relation, BY_ID[name].bound, BY_ID[name].units)
+
+
 def verdict(name: str, **tables: pd.DataFrame) -> str:
-    return BY_ID[name].judge(Tables(**tables))[1].verdict
+    return judged(name, **tables).verdict
 
 
 def by_layer(values: list[float], column: str = "mean", **columns) -> pd.DataFrame:
@@ -30,13 +37,13 @@ def by_layer(values: list[float], column: str = "mean", **columns) -> pd.DataFra
 
 
 def test_every_claim_is_complete():
-    assert [*BY_ID] == [f"K{number}" for number in range(1, 11)]
-    assert all(" n: " in claim.definition and claim.published and claim.source for claim in CLAIMS)
+    assert len(CLAIMS) == 17
+    assert {*measures.measures({}, TRAINED, CONSTANTS)} == {*BY_ID}
+    assert all(claim.definition and claim.published and claim.source for claim in CLAIMS)
 
 
 def test_without_tables_every_claim_is_untestable():
-    assert (claim_table(CLAIMS, evidence_of({}))["verdict"] == "untestable").all()
-    assert evidence_of({TABLES["links"]: pd.DataFrame({"n": []})}).links is None
+    assert all(verdict(name) == UNTESTABLE for name in BY_ID)
 
 
 def patterns(**shares: float) -> pd.DataFrame:
@@ -64,10 +71,10 @@ def test_moves_of_shares():
 
 def test_difference_of_independent_values():
     """For equal, symmetric intervals the half width grows by the root of two."""
-    found = Limited(0.6, 0.5, 0.7).minus(Limited(0.3, 0.2, 0.4))
-    assert found == pytest.approx((0.3, 0.3 - np.sqrt(0.02), 0.3 + np.sqrt(0.02)))
-    assert Limited(-0.1, -0.3, 0.05).size() == Limited(0.1, 0, 0.3)
-    assert Limited(-0.2, -0.3, -0.1).size() == Limited(0.2, 0.1, 0.3)
+    found = judged("K1", patterns=patterns(qqp=0.6, mrpc=0.3))
+    assert (found.estimate, found.low, found.high) == pytest.approx(
+        (0.3, 0.3 - 0.01 * 2**0.5, 0.3 + 0.01 * 2**0.5)
+    )
 
 
 def test_frame_heads():
@@ -80,7 +87,7 @@ def test_frame_heads():
 
     assert verdict("K3", links=links(0)) == "undecided"  # to find none refutes nothing
     assert verdict("K3", links=links(1)) == "holds"
-    assert "20 of 24 heads" in findings.frame_heads(Tables(links=links(20))).value
+    assert judged("K3", links=links(20)).estimate == 20
 
 
 def test_last_layers():
@@ -138,15 +145,14 @@ def test_adjacent_verbs():
 
     assert verdict("K7", verbs=verbs(0.5)) == "holds"
     assert verdict("K7", verbs=verbs(0.1)) == "does not hold"
-    found = findings.adjacent_verbs(Tables(verbs=verbs(0.3)))
-    assert found.measures.values == pytest.approx(0.5)
+    assert judged("K7", verbs=verbs(0.3)).estimate == pytest.approx(0.5)
 
 
 def rises(**tasks: tuple[float, float]) -> pd.DataFrame:
     """The largest rise and the mean change of each task, with intervals of 0.01 to either side."""
     rows = [
         {"task": task, "seed": 0, "unit": "head", "variants": 24, "raised": 3, "raised_by_chance": 5, "beyond": 0,
-         "rise": rise, "low": rise - 0.01, "high": rise + 0.01, "highest_end": rise + 0.01,
+         "rise": rise, "largest": "0-1", "low": rise - 0.01, "high": rise + 0.01, "highest_end": rise + 0.01,
          "mean_change": mean, "mean_low": mean - 0.01,
          "mean_high": mean + 0.01, "least": 0.05}
         for task, (rise, mean) in tasks.items()
@@ -177,8 +183,11 @@ def test_starts_are_compared_after_the_same_training():
     assert verdict("K10", initialisation=starts([0.5, 0.51, 0.52], [0.7, 0.71, 0.72])) == "holds"
     assert verdict("K10", initialisation=starts([0.7, 0.71, 0.72], [0.5, 0.51, 0.52])) == "does not hold"
     assert verdict("K10", initialisation=starts([0.5, 0.6, 0.7], [0.5, 0.65, 0.8])) == "undecided"
-    found = findings.pretraining_helps(Tables(initialisation=starts([0.5] * 3, [0.6] * 3)))
-    assert found.measures.values == pytest.approx(0.1)
+    found = judged("K10", initialisation=starts([0.5] * 3, [0.6] * 3))
+    assert found.estimate == pytest.approx(0.1)
+    assert found.verdict == UNDECIDED  # without spread there is no interval
+    one = starts([0.5], [0.7])
+    assert judged("K10", initialisation=one[one["seed"] == 0]).verdict == UNDECIDED
 
 
 def test_starts_are_compared_by_the_first_metric_of_the_task():
@@ -186,10 +195,18 @@ def test_starts_are_compared_by_the_first_metric_of_the_task():
         starts([0.6, 0.7, 0.8], [0.6, 0.7, 0.8]),
         starts([-0.1, 0, 0.1], [0.1, 0.2, 0.3]).assign(metric="matthews"),
     )
-    found = findings.pretraining_helps(
-        Tables(initialisation=pd.concat([accuracy, matthews]).assign(task="cola"))
-    )
-    assert found.value == "cola 0.20 against 0.00 (matthews)"
+    found = judged("K10", initialisation=pd.concat([accuracy, matthews]).assign(task="cola"))
+    assert found.estimate == pytest.approx(0.2)
+
+
+def test_random_weights_beside_pre_trained_ones():
+    well, badly = starts([0.6, 0.61, 0.62], [0.7, 0.71, 0.72]), starts([0.1, 0.11, 0.12], [0.7, 0.71, 0.72])
+    assert verdict("K14", initialisation=well) == HOLDS
+    assert verdict("K14", initialisation=badly) == FAILS
+    assert verdict("K14b", initialisation=well) == UNTESTABLE
+    similarity = badly.assign(task="sts-b", metric="pearson")
+    assert verdict("K14b", initialisation=similarity) == HOLDS
+    assert verdict("K14", initialisation=similarity) == UNTESTABLE
 
 
 def test_failed_training_is_no_evidence():
@@ -200,8 +217,51 @@ def test_failed_training_is_no_evidence():
     )
     trained = trained_runs(finetune)
     assert trained == {("mrpc", 0), ("qqp", 0)}
-    tables = {"kovaleva_rises": rises(mrpc=(0.05, 0), qqp=(0.03, 0), rte=(-0.2, 0))}
-    claim = BY_ID["K8"]
-    assert claim.judge(evidence_of(tables))[1].verdict == "does not hold"
-    assert claim.judge(evidence_of(tables, trained))[1].verdict == "holds"
-    assert claim.judge(evidence_of(tables, {("mrpc", 0)}))[1].verdict == "untestable"
+    trained |= {("mrpc", 1), ("qqp", 1)}
+    found = rises(mrpc=(0.05, 0.02), qqp=(0.03, 0), rte=(-0.2, -0.1))
+    assert verdict("K8", rises=found) == FAILS
+    assert judged("K8", trained, rises=found).verdict == HOLDS
+    assert judged("K8", trained - {("qqp", 1)}, rises=found).unit_count == 1  # counted by task, not over all
+    assert judged("K8", {("mrpc", 0)}, rises=found).verdict == UNTESTABLE
+    lost = measures.measures({"rises": found}, trained, CONSTANTS)["K9"]
+    assert lost["note"].iloc[0] == "not learnt, and left out: rte"
+    assert judged("K9", trained, rises=found).verdict == HOLDS
+
+
+def test_the_sink_is_the_special_token_that_gets_most():
+    flat, rising = [0.05] * LAYERS, [0.3, 0.3, 0.4, 0.4, 0.5, 0.5]
+    assert verdict("K5b", features=features(flat, rising)) == HOLDS
+    assert verdict("K5b", features=features(rising[::-1], flat)) == FAILS
+
+
+def test_heads_that_attend_mainly_to_special_tokens():
+    half = [0.6, 0.6, 0.6, 0.1, 0.1, 0.1]
+    frame = measures.measures({"features": features(half, [0.05] * LAYERS)}, TRAINED, CONSTANTS)["K11"]
+    assert frame.loc[frame["replicate"] == 0, "value"].tolist() == [0.5]
+    assert frame["control"].iloc[0] == 0.5
+    assert verdict("K11", features=features([0.1] * LAYERS, [0.05] * LAYERS)) == FAILS
+
+
+def disabled(unit: str, change: float, task: str = "mrpc") -> pd.DataFrame:
+    """Heads or layers that all change accuracy alike, from .8."""
+    places = PLACES if unit == "head" else PLACES[["layer"]].drop_duplicates().assign(head=None)
+    ends = {"low": change - 0.01, "high": change + 0.01}
+    return places.assign(task=task, seed=0, unit=unit, metric="accuracy", baseline=0.8, change=change, **ends)
+
+
+def test_disabled_heads_with_frame_links_are_judged_by_the_lead():
+    p = np.where(np.arange(len(PLACES)) < 2, 0.001, 0.8)
+    links = PLACES.assign(
+        mode="all_pairs", direction="element_to_target", n=40, mean=0.1, control=0.1, p_by=p
+    )
+    assert verdict("K12", links=links, disable=disabled("head", -0.03)) == HOLDS  # a tenth of the lead of .3
+    assert verdict("K12", links=links, disable=disabled("head", -0.2)) == FAILS
+    assert judged("K12", links=links, disable=disabled("head", -0.03)).unit_count == 2
+    assert verdict("K12", links=links.assign(p_by=0.9), disable=disabled("head", 0)) == UNTESTABLE
+
+
+def test_disabled_layers():
+    assert verdict("K13a", disable=disabled("layer", 0.05, "rte")) == HOLDS
+    assert verdict("K13a", disable=disabled("layer", -0.05, "rte")) == FAILS
+    assert verdict("K13b", disable=disabled("layer", -0.05, "qnli")) == FAILS
+    assert verdict("K13b", disable=disabled("layer", 0.05, "rte")) == UNTESTABLE
