@@ -46,25 +46,16 @@ device = "cpu"
 precision = "float32"
 
 # %%
+import seaborn as sns
 
 from analysis.encoders import encoder_note, load_encoder, predict, single_heads, whole_layers
-from analysis.figures import finding, style
-from analysis.papers.kovaleva2019 import (
-    disable_table,
-    disabled_heads,
-    disabled_layers,
-    initialisation_table,
-    kovaleva,
-    labels_of,
-    over_passes,
-    rise_table,
-    sentences,
-    start_name,
-    tuned_scores,
-    untuned_scores,
-)
+from analysis.figures import finding, head_grids, style, theme
+from analysis.papers.kovaleva2019 import disabling, initialisation
+from analysis.papers.kovaleva2019.published import kovaleva
+from analysis.statistics.layers import head_grid
 from analysis.study import Results
 from analysis.texts import load_examples
+from analysis.texts.tasks import task_named
 
 style()
 results = Results(profile)
@@ -100,9 +91,9 @@ logits = {
 
 # %%
 options = (alpha, resamples, permutations, seed)
-labels = {task: labels_of(found) for task, found in scored.items()}
-disabled = over_passes(disable_table, logits, labels, *options)
-rises = over_passes(rise_table, logits, labels, *options)
+labels = {task: disabling.labels_of(found) for task, found in scored.items()}
+disabled = disabling.over_passes(disabling.disable_table, logits, labels, *options)
+rises = disabling.over_passes(disabling.rise_table, logits, labels, *options)
 results.save_table(disabled, "kovaleva_disable")
 results.save_table(rises, "kovaleva_rises")
 main = disabled.merge(rises[["task", "seed", "unit", "metric"]])  # the first metric of each task
@@ -115,10 +106,26 @@ main = disabled.merge(rises[["task", "seed", "unit", "metric"]])  # the first me
 
 # %%
 first = main[(main["unit"] == "head") & (main["seed"] == seeds[0])]
-results.save_figure(disabled_heads(first, alpha), "kovaleva-F8-heads")
+grids = {
+    f"{task}: {part['metric'].iloc[0]} {part['baseline'].iloc[0]:.2f}": part
+    for task, part in first.groupby("task", sort=False)
+}
+points = {name: 100 * head_grid(part, "change") for name, part in grids.items()}
+dots = {name: head_grid(part.assign(dot=part["p_by"] < alpha), "dot") > 0 for name, part in grids.items()}
+most = 100 * first["change"].abs().max() or 1
+figure = head_grids(points, "change of the metric (points)", dots, 3, cmap="vlag_r", vmin=-most, vmax=most)
+results.save_figure(figure, "kovaleva-F8-heads")
 
 # %%
-finding(sentences.disabled(rises))
+heads = rises[rises["unit"] == "head"].drop_duplicates("task")
+told = [
+    f"in {row.task} {row.raised} of {row.variants} heads raise the {row.metric} (by chance up to {row.raised_by_chance:.0f}), "
+    f"{row.beyond} beyond chance; most {100 * row.rise:+.1f} points (head {row.largest})"
+    for row in heads.itertuples()
+]
+finding(
+    f"Disabled one at a time: {'; '.join(told)}. A single test finds losses from {100 * heads['least'].median():.1f} points on."
+)
 
 # %% [markdown]
 # *How far to trust it.* Of many heads some raise the score by chance: a few answers flip either way. The null trades the
@@ -136,10 +143,36 @@ rises[[*shown, *means]].style.format(precision=3).hide()
 # In the article RTE gains 3.2 points without layer 0; that is 9 of its 277 dev examples. QNLI and MNLI lose up to 0.2.
 
 # %%
-results.save_figure(disabled_layers(main[main["unit"] == "layer"]), "kovaleva-F9-layers")
+layers = main[main["unit"] == "layer"].assign(layer=lambda rows: rows["layer"].astype(int))
+figure, grid = theme.rows_of_axes(layers["task"].nunique(), 3, 1.6, 0.5, sharex=True)
+for axes, (task, part) in zip(grid, layers.groupby("task", sort=False), strict=True):
+    for number, (run, rows) in enumerate(part.groupby("seed")):
+        shift, colour = 0.15 * number - 0.15, sns.color_palette("colorblind")[number]
+        ends = 100 * (rows["change"] - rows["low"]), 100 * (rows["high"] - rows["change"])
+        axes.errorbar(
+            rows["layer"] + shift,
+            100 * rows["change"],
+            ends,
+            fmt="o",
+            markersize=3,
+            color=colour,
+            label=f"run {run}",
+        )
+    axes.axhline(0, color="0.6", linewidth=0.6, zorder=0)
+    axes.set_title(f"{task}: {part['metric'].iloc[0]}")
+    theme.integer_ticks(axes)
+figure.supxlabel(theme.LAYER)
+figure.supylabel("change of the metric (points), 95 %")
+figure.legend(*grid[0].get_legend_handles_labels(), ncols=6, loc="outside upper center")
+results.save_figure(figure, "kovaleva-F9-layers")
 
 # %%
-finding(sentences.layers(main))
+means = 100 * layers.groupby(["task", "layer"], sort=False)["change"].mean().unstack("layer")
+told = [
+    f"{task} loses most for layer {row.idxmin()} ({row.min():+.1f} points), least for {row.idxmax()} ({row.max():+.1f})"
+    for task, row in means.iterrows()
+]
+finding(f"Without one layer: {'; '.join(told)}, mean over the runs.")
 
 # %% [markdown]
 # ## Table 1. Where training starts
@@ -162,23 +195,35 @@ dev = {task: load_examples(task, source, "dev", dev_n, seed) for task in start_t
 
 # %%
 scores = {
-    (task, "untuned", run): untuned_scores(encoder, task, dev[task], run, max_tokens, device)
+    (task, "untuned", run): initialisation.untuned_scores(encoder, task, dev[task], run, max_tokens, device)
     for task in start_tasks
     for run in seeds
 }
 scores |= {
-    (task, start_name(start, len(train[task]), start_epochs), run): tuned_scores(
-        folder, start, encoder, task, train[task], dev[task], run, **recipe
-    )
+    (
+        task,
+        initialisation.start_name(start, len(train[task]), start_epochs),
+        run,
+    ): initialisation.tuned_scores(folder, start, encoder, task, train[task], dev[task], run, **recipe)
     for start in start_kinds
     for task in start_tasks
     for run in seeds
 }
 
 # %%
-starts = initialisation_table(scores, results.join_parts("finetune", start_tasks), epochs)
+starts = initialisation.initialisation_table(scores, results.join_parts("finetune", start_tasks), epochs)
 results.save_table(starts, "kovaleva_initialisation")
-finding(sentences.starts(starts))
+
+# %%
+told = []
+for task, part in starts.groupby("task", sort=False):
+    rows = part[part["metric"] == task_named(task).metrics[0]]
+    scores = rows.groupby("start", sort=False)["value"].mean()
+    told.append(
+        f"{task}, constant answer {rows['constant'].iloc[0]:.2f}: "
+        + ", ".join(f"{value:.2f} {start}" for start, value in scores.items())
+    )
+finding(f"{'. '.join(told)}.")
 
 # %%
 spread = starts.groupby(["task", "metric", "start"], sort=False)["value"].agg(["mean", "std"])

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
+from scipy.optimize import nnls
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from torch import Tensor
 
@@ -109,3 +110,16 @@ def better(labellers: Sequence[Labeller], quality: pd.DataFrame) -> Labeller:
     """The labeller with the larger mean macro-F1 over the sets, to two decimals; the first if they are equal."""
     means = macro_f1(quality).mean(axis=1).round(2)
     return max(labellers, key=lambda labeller: means[labeller.name])
+
+
+def corrected_shares(
+    found: Float[np.ndarray, " pattern"], confusion: Float[np.ndarray, "pattern pattern"]
+) -> Float[np.ndarray, " pattern"]:
+    """The true shares that would give the shares found, with the labeller's confusions (given pattern, found pattern).
+
+    Non-negative least squares, scaled to sum to 1; a pattern without a labelled map gets no share.
+    """
+    given = np.asarray(confusion, float)
+    rates = given / np.maximum(given.sum(axis=1, keepdims=True), 1)
+    shares = nnls(rates.T, np.asarray(found, float))[0]
+    return shares / shares.sum()
