@@ -27,6 +27,7 @@ from analysis.figures.theme import (
     layer_head,
     layer_head_mesh,
     panels,
+    rows_of_axes,
 )
 
 # Where the mark of a role stands in the cell of a head; the legend repeats this arrangement.
@@ -53,7 +54,8 @@ def head_grids(
     """
     layers, heads = np.max([each.shape for each in values.values()], axis=0)
     height = 0.2 + float(np.clip(DOUBLE / columns / heads * layers, 0.9, 3.4))  # cells are about square
-    figure, grid = panels(len(values), columns, height, HEAD, LAYER_UPWARDS)
+    alike = len({each.shape for each in values.values()}) == 1
+    figure, grid = rows_of_axes(len(values), columns, height, 0.4, sharex=alike, sharey=alike)
     for axes, (title, each) in zip(grid, values.items(), strict=True):
         mesh = layer_head_mesh(axes, each, **colours)
         if marked is not None:
@@ -62,6 +64,8 @@ def head_grids(
             size = min(4.0, (20 / heads) ** 2)  # points squared; smaller in narrow cells
             axes.scatter(places, rows, s=size, c=np.where(shades < 0.5, "white", "black"), linewidth=0)
         axes.set_title(title)
+    figure.supxlabel(HEAD)
+    figure.supylabel(LAYER_UPWARDS)
     figure.colorbar(mesh, ax=grid, extend="both", aspect=40, pad=0.02, label=label, format="{x:g}")
     return figure
 
