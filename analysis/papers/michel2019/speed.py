@@ -20,7 +20,7 @@ from analysis.encoders.models import Encoder, load_encoder
 from analysis.encoders.pruning import prune
 from analysis.errors import InputError
 from analysis.files import write_text
-from analysis.papers.michel2019.orders import digest
+from analysis.papers.michel2019.pruning import digest
 
 SPEED = ["model", "batch", "heads", "speedup", "low", "high", "bound"]
 BASE = "BERT-base size"  # random weights: speed does not depend on them
@@ -53,9 +53,8 @@ def machine() -> list[Any]:
     described = Path("/proc/cpuinfo")
     lines = described.read_text(encoding="utf-8").splitlines() if described.exists() else []
     names = sorted({line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")})
-    return [
-        torch.__version__, platform.machine(), platform.processor(), names, os.cpu_count(), torch.get_num_threads()
-    ]  # fmt: skip
+    place = [platform.machine(), platform.processor(), names]
+    return [torch.__version__, *place, os.cpu_count(), torch.get_num_threads()]
 
 
 def speed_table(
