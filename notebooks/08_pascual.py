@@ -119,7 +119,7 @@ for row, (kind, (layer, head)) in zip(grid, heads.items(), strict=True):
     for axes, (name, (_, found)) in zip(row, read.items(), strict=True):
         scale = PowerNorm(0.5, 0, clip=True)  # negative entries are white
         axes.imshow(found[layer, head], cmap="mako_r", norm=scale, interpolation="nearest")
-        axes.set(xticks=[], yticks=[], title=looks[name][2] if row is grid[0] else "")
+        axes.set(xticks=[], yticks=[], title=looks[name][2] if kind == "next token" else "")
     row[0].set_yticks(range(0, len(tokens), step), labels=tokens[::step], fontsize=4.5)
     row[0].set_ylabel(f"{kind}\nlayer {layer}, head {head}")
 figure.supxlabel("attended token, or token that went in (same order as the rows; square-root colours)")
@@ -142,6 +142,8 @@ pairs = {
 }
 units = {measures.JSD: "Jensen-Shannon\ndivergence (bits)", "pearson": "Pearson correlation\nof rows"}
 kinds = {"all": "all tokens", "text": "without special tokens"}
+
+# %%
 figure, grid = plt.subplots(
     2, 2, figsize=(theme.DOUBLE, 4.2), sharex=True, sharey="row", layout="constrained"
 )
@@ -184,7 +186,7 @@ figure, grid = plt.subplots(2, 2, figsize=(theme.DOUBLE, 3.4), sharex=True, shar
 for row, (measure, scale) in zip(grid, scales.items(), strict=True):
     for axes, of in zip(row, kinds, strict=True):
         mesh = theme.layer_head_mesh(axes, of_heads[measure, of].unstack("head").to_numpy(), **scale)
-        axes.set_title(kinds[of] if row is grid[0] else "")
+        axes.set_title(kinds[of] if measure == "pearson" else "")
     figure.colorbar(mesh, ax=row, label=units[measure], pad=0.02)
 figure.supxlabel(theme.HEAD)
 figure.supylabel("layer (0-based, layer 0 at the bottom)")
@@ -223,12 +225,12 @@ verdicts = (
 )
 frequent = verdicts.agg(lambda each: each.mode().iloc[0])
 told = [
-    f"{verdict}: {', '.join(frequent.index[frequent == verdict])}"
+    f"{verdict} {', '.join(frequent.index[frequent == verdict])}"
     for verdict in (measures.PERSISTS, measures.PARTLY, measures.LOST)
     if verdict in frequent.values
 ]
 finding(
-    f"Patterns that heads show on attribution, by the most frequent verdict: {'; '.join(told) or 'none'}."
+    f"Patterns that heads show on attribution, by their most frequent verdict over tasks and states: {'; '.join(told) or 'none'}."
 )
 
 # %% [markdown]
@@ -349,10 +351,10 @@ results.save_figure(figure, "pascual-F8-kappa")
 # %%
 medians = survival.dropna(subset="kappa").groupby(["map", "role"], sort=False)["kappa"].median()
 told = [
-    f"{looks[name][2]}, {of_map.idxmax()} ({of_map.max():.2f}) and {of_map.idxmin()} ({of_map.min():.2f})"
+    f"{looks[name][2]} {of_map.min():.2f} ({of_map.idxmin()}) to {of_map.max():.2f} ({of_map.idxmax()})"
     for name, of_map in medians.droplevel("map").groupby(medians.index.get_level_values("map"), sort=False)
 ]
-finding(f"Roles that agree most and least with those on attention, median kappa: {'; '.join(told)}.")
+finding(f"Agreement with the labels on attention, median kappa, lowest to highest role: {'; '.join(told)}.")
 
 # %% [markdown]
 # What effective attention removes, on the larger sample of sequences of any length; the table below counts heads on those
