@@ -252,7 +252,7 @@ beside.mul(100).style.format(precision=2)
 # %%
 model = paraphrases[0]
 pairs = {
-    (model, data): answers(single_heads, (model, seeds[0]), dev[data])
+    data: answers(single_heads, (model, seeds[0]), dev[data])
     for data in paraphrases
     if {*paraphrases} <= {*tasks}
 }

@@ -147,12 +147,8 @@ kinds = {"all": "all tokens", "text": "without special tokens"}
 figure, grid = plt.subplots(
     2, 2, figsize=(theme.DOUBLE, 4.2), sharex=True, sharey="row", layout="constrained"
 )
-cells = [
-    (measure, of, axes)
-    for measure, row in zip(units, grid, strict=True)
-    for of, axes in zip(kinds, row, strict=True)
-]
-for measure, of, axes in cells:
+for number, axes in enumerate(grid.flat):
+    measure, of = [*units][number // 2], [*kinds][number % 2]
     part = of_layers[(of_layers["measure"] == measure) & (of_layers["tokens"] == of)]
     for place, (pair, (colour, mark, label)) in enumerate(pairs.items()):
         rows, shift = part[part["pair"] == pair], 0.12 * (place - 1)
@@ -160,7 +156,8 @@ for measure, of, axes in cells:
         axes.plot(rows["layer"] + shift, rows["value"], mark, color=colour, markersize=2, alpha=0.6)
         means = rows.groupby("layer")["value"].mean()
         axes.plot(means.index + shift, means, marker=mark, color=colour, ms=4, lw=1.4, label=label)
-    axes.set(title=kinds[of] if axes in grid[0] else "", ylabel=units[measure] if axes in grid[:, 0] else "")
+    axes.set_title(kinds[of] if measure == measures.JSD else "")
+    axes.set_ylabel(units[measure] if of == "all" else "")
 figure.supxlabel(theme.LAYER)
 figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
 results.save_figure(figure, "pascual-F2-discrepancy")

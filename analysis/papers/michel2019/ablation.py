@@ -1,6 +1,7 @@
 """One head removed, or one head left in its layer: changes, choices, and whether effects carry over to other data."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -120,30 +121,27 @@ def all_but_one_table(
     return pd.concat(parts, ignore_index=True)[[*ALL_BUT_ONE, "least"]]
 
 
-def effects(logits: Mapping[tuple[str, str], xr.DataArray], labels: Labels, seed: int = 0) -> pd.DataFrame:
-    """Changes without each head, of the loss (nats) and of accuracy: on two data sets, and on halves of one.
+def effects(logits: Mapping[str, xr.DataArray], labels: Labels, seed: int = 0) -> pd.DataFrame:
+    """Changes without each head, of the loss (nats) and of accuracy: on two data sets, and on halves of the first.
 
-    `logits` have as keys the tasks of model and data. Columns model, data_a, data_b, metric, layer, head, a and b (the
-    changes). The random halves of the set on which the model was trained tell how far effects can agree at all.
+    `logits` are those of one model by data set; on the first it was trained. Columns model, data_a, data_b, metric,
+    layer, head, a and b (the changes). The random halves tell how far effects can agree at all.
     """
+    columns = [*TRANSFER[:4], "layer", "head", "a", "b"]
+    if not logits:
+        return pd.DataFrame(columns=columns)
+    whole = {data: (found, labels[data]) for data, found in logits.items()}
+    model, (own, known) = next(iter(whole.items()))
+    cut = np.array_split(np.random.default_rng(seed).permutation(len(known)), 2)
+    names = (f"{model}, {half}" for half in HALVES)
+    halves = {name: (own.isel(sequence=part), known[part]) for name, part in zip(names, cut, strict=True)}
+    heads = own.drop_sel(intervention=BASELINE)["intervention"].values
     parts = []
-    for model in dict.fromkeys(model for model, _ in logits):
-        own, drawn = logits[model, model], np.random.default_rng(seed).permutation(len(labels[model]))
-        cut = np.array_split(drawn, 2)
-        halves = {
-            f"{model}, {half}": (own.isel(sequence=part), labels[model][part])
-            for half, part in zip(HALVES, cut, strict=True)
-        }
-        whole = {data: (found, labels[data]) for (of, data), found in logits.items() if of == model}
-        for pair in (whole, halves):
-            for metric in (LOSS, "accuracy"):
-                a, b = (compared(*answers, metric).change for answers in pair.values())
-                names = own.drop_sel(intervention=BASELINE)["intervention"].values
-                table = by_head(pd.DataFrame({"intervention": names, "a": a, "b": b}))
-                data_a, data_b = pair
-                parts.append(table.assign(model=model, data_a=data_a, data_b=data_b, metric=metric))
-    columns = ["model", "data_a", "data_b", "metric", "layer", "head", "a", "b"]
-    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+    for pair, metric in product((whole, halves), (LOSS, "accuracy")):
+        (data_a, a), (data_b, b) = ((data, compared(*each, metric).change) for data, each in pair.items())
+        table = by_head(pd.DataFrame({"intervention": heads, "a": a, "b": b}))
+        parts.append(table.assign(model=model, data_a=data_a, data_b=data_b, metric=metric))
+    return pd.concat(parts, ignore_index=True)[columns]
 
 
 def transfer_table(found: pd.DataFrame, resamples: int = 999, seed: int = 0) -> pd.DataFrame:

@@ -191,13 +191,13 @@ def prunable_table(
 
 def importance_table(measured: Mapping[Run, xr.DataArray]) -> pd.DataFrame:
     """Importance in every granularity, raw and divided by the norm of its layer (`normalised`), a row per head."""
-    parts = []
-    for (task, seed), found in measured.items():
-        for by_layer, values in ((False, found), (True, normalised(found))):
-            rows = values.rename("importance").to_dataframe().reset_index()
-            parts.append(rows.assign(task=task, seed=seed, normalised=by_layer))
-    columns = ["task", "seed", "granularity", "normalised", "layer", "head", "importance"]
-    return pd.concat(parts, ignore_index=True)[columns]
+    parts = {
+        (*run, by_layer): values.to_series()
+        for run, found in measured.items()
+        for by_layer, values in ((False, found), (True, normalised(found)))
+    }
+    table = pd.concat(parts, names=["task", "seed", "normalised"]).rename("importance").reset_index()
+    return table[["task", "seed", "granularity", "normalised", "layer", "head", "importance"]]
 
 
 def agreement_table(importances: pd.DataFrame, ablation: pd.DataFrame) -> pd.DataFrame:
