@@ -42,40 +42,20 @@ device = "cpu"
 precision = "float32"
 
 # %%
-
+import matplotlib.pyplot as plt
+import numpy as np
 from IPython.display import Markdown
 
 from analysis.encoders import encoder_note, load_encoder, predict, single_heads
-from analysis.figures import claim_intervals, finding, style
-from analysis.papers.michel2019 import (
-    CLAIMS,
-    PRUNING,
-    agreement_table,
-    constants,
-    course,
-    course_curves,
-    dynamics_table,
-    importance_scatter,
-    importance_table,
-    kept_importance,
-    kept_speed_table,
-    labels_of,
-    orders_of,
-    prunable_table,
-    pruned_steps,
-    pruning_curves,
-    pruning_evidence,
-    pruning_table,
-    published,
-    sentences,
-    speedups,
-    with_a_lead,
-)
-from analysis.papers.michel2019.measures import measures
+from analysis.figures import claim_intervals, colours, finding, style, theme
+from analysis.figures.words import listed
+from analysis.papers.michel2019 import ablation, course, measures, pruning, speed
 from analysis.statistics.claim_tables import claim_table, seed_table, single_runs
+from analysis.statistics.leads import constants, with_a_lead
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples
 
+# %%
 style()
 results = Results(profile)
 run = seeds_of("finetuned", seeds, checkpoint)[0]
@@ -83,7 +63,7 @@ weights = {task: results.weights(task, run, encoder, checkpoint) for task in tas
 classifiers = {task: load_encoder(folder, device, precision, task) for task, folder in weights.items()}
 dev = {task: load_examples(task, source, "dev", scored_n, seed) for task in tasks}
 train = {task: load_examples(task, source, "train", importance_n, seed) for task in tasks}
-labels = {task: labels_of(examples) for task, examples in dev.items()}
+labels = {task: ablation.labels_of(examples) for task, examples in dev.items()}
 told = {"batch_size": sequences_at_once, "max_tokens": max_tokens}
 tests = {"alpha": alpha, "resamples": resamples, "permutations": permutations, "seed": seed}
 for task, model in classifiers.items():
@@ -98,14 +78,14 @@ print(encoder_note(encoder))
 # article, after Molchanov 2017).
 
 # %%
-measured = {
-    (task, run): kept_importance(model, train[task], results.logits, **told)
+importance = {
+    task: pruning.kept_importance(model, train[task], results.logits, **told)
     for task, model in classifiers.items()
 }
-importances = importance_table(measured)
+importances = pruning.importance_table({(task, run): found for task, found in importance.items()})
 results.save_table(importances, "michel_importance")
-ablation = results.load_table("michel_ablation")
-agreement = agreement_table(importances, ablation)
+removals = results.load_table("michel_ablation")
+agreement = pruning.agreement_table(importances, removals)
 results.save_table(agreement, "michel_importance_agreement")
 agreement.groupby(["granularity", "normalised"]).mean(numeric_only=True).drop(columns="seed").style.format(
     precision=2
@@ -115,10 +95,36 @@ agreement.groupby(["granularity", "normalised"]).mean(numeric_only=True).drop(co
 # Two measures of the same heads: the slope of the loss at the gate, and what the loss does when the gate is closed.
 
 # %%
-results.save_figure(importance_scatter(importances, ablation), "michel-F4-importance")
+keys = ["task", "seed", "layer", "head"]
+both = importances[(importances["granularity"] == "example") & importances["normalised"]]
+both = both.join(removals[removals["metric"] == "loss"].set_index(keys)["change"], on=keys)
+by_task = both.groupby("task", sort=False)
+figure, grid = theme.rows_of_axes(len(by_task), 3, 1.75, 0.5, sharex=True)
+for axes, (task, rows) in zip(grid, by_task, strict=True):
+    axes.axhline(0, color="black", linewidth=0.6)
+    points = axes.scatter(
+        rows["importance"],
+        rows["change"],
+        c=rows["layer"],
+        s=9,
+        cmap="viridis",
+        vmin=0,
+        vmax=both["layer"].max(),
+    )
+    axes.set_title(task)
+figure.supxlabel("importance (unit norm in each layer)")
+figure.supylabel("rise of the loss without the head (nats)")
+figure.colorbar(points, ax=grid, label=theme.LAYER, aspect=30, pad=0.02, format="%d")
+results.save_figure(figure, "michel-F4-importance")
 
 # %%
-finding(sentences.importance_and_ablation(agreement, published.single_heads()))
+article = agreement[(agreement["granularity"] == "example") & agreement["normalised"]]
+theirs = measures.published("single_heads")[["importance", "change"]].corr("spearman").iloc[0, 1]
+finding(
+    f"Importance orders heads as the rise of the loss without them does with Spearman {article['with_ablation'].mean():.2f} "
+    f"(mean over tasks; {article['with_ablation'].min():.2f} to {article['with_ablation'].max():.2f}), and as the fall of "
+    f"accuracy with {article['with_accuracy'].mean():.2f}; the latter is {-theirs:.2f} for BERT-base on MNLI (replication)."
+)
 
 # %% [markdown]
 # ## Pruning
@@ -128,25 +134,50 @@ finding(sentences.importance_and_ablation(agreement, published.single_heads()))
 # at random.
 
 # %%
-single = {
-    task: predict(model, dev[task], single_heads(model), cache=results.logits, **told)
-    for task, model in classifiers.items()
-}
-orders = {
-    task: orders_of(
-        model, task, single[task], labels[task], train[task], results.logits, random_orders, again_n, **told
-    )
-    for task, model in classifiers.items()
-}
-pruned = {
-    (task, run): predict(model, dev[task], pruned_steps(model, orders[task]), cache=results.logits, **told)
-    for task, model in classifiers.items()
-}
+pruned = {}
+for task, model in classifiers.items():
+    removed = predict(model, dev[task], single_heads(model), cache=results.logits, **told)
+    measured = importance[task].sel(granularity="example", drop=True)
+    orders = {
+        measures.IMPORTANCE: pruning.by_importance(measured),
+        measures.SCORE: pruning.by_score(removed, labels[task], task),
+        measures.AGAIN: pruning.anew(model, train[task][:again_n], results.logits, **told),
+        **pruning.at_random(model, random_orders),
+    }
+    steps = pruning.pruned_steps(model, orders)
+    pruned[task, run] = predict(model, dev[task], steps, cache=results.logits, **told)
+
+# %% [markdown]
+# The curve: the score after each step, and the paired test of its change. The figure shows how much is left of the lead over
+# the constant answer, for the tasks with a lead; bars are the paired intervals.
 
 # %%
-curves = pruning_table(pruned, labels, **tests)
-results.save_table(curves[PRUNING], "michel_pruning")
-results.save_figure(pruning_curves(curves, constants(labels)), "michel-F5-pruning")
+curves = pruning.prune_curves(pruned, labels, **tests)
+results.save_table(curves[pruning.PRUNING], "michel_pruning")
+leading = with_a_lead(pruned, labels)
+shares = pruning.shares_of_lead(curves, labels, leading)
+
+# %%
+looks = {measures.IMPORTANCE: "o-", measures.AGAIN: "^-", measures.SCORE: "s-"}
+palette = dict(zip(looks, (colours.BLUE, colours.GREEN, colours.VERMILION), strict=True))
+by_task = shares.groupby("task", sort=False)
+axes_of = ("heads pruned (%)", "share of the lead that is left")
+figure, grid = theme.panels(len(by_task), 3, 1.55, *axes_of) if leading else (theme.empty("no lead"), [])
+for axes, (task, rows) in zip(grid, by_task, strict=True):
+    for height, line in ((1, ":"), (0, "--")):
+        axes.axhline(height, color="black", linewidth=0.6, linestyle=line)
+    for order, steps in rows[rows["order"].str.startswith(measures.RANDOM)].groupby("order"):
+        label = "random orders" if order.endswith(" 0") else None
+        axes.plot(100 * steps["share"], steps["kept"], color="0.75", linewidth=0.8, zorder=1, label=label)
+    for place, (order, look) in enumerate(looks.items()):
+        steps, colour = rows[rows["order"] == order], palette[order]
+        axes.plot(100 * steps["share"], steps["kept"], look, color=colour, ms=3, lw=1, label=order)
+        beside = 100 * steps["share"] + 1.2 * (place - 1)
+        axes.vlines(beside, steps["kept_low"], steps["kept_high"], color=colour, linewidth=0.7, alpha=0.7)
+    axes.set_title(f"{task} ({rows['metric'].iloc[0]})")
+if leading:
+    figure.legend(*grid[0].get_legend_handles_labels(), ncols=4, loc="outside upper center")
+results.save_figure(figure, "michel-F5-pruning")
 
 # %% [markdown]
 # The share of heads that goes before the first significant loss, or before the lead over the constant answer is gone,
@@ -155,19 +186,37 @@ results.save_figure(pruning_curves(curves, constants(labels)), "michel-F5-prunin
 # whose accuracy has no lead has none.
 
 # %%
-leading = with_a_lead(pruned, labels)
-shares = prunable_table(curves, labels, leading, published.prunable(), alpha)
-results.save_table(shares, "michel_prunable")
-shares[~shares["order"].str.startswith("random")].style.format(precision=3, na_rep="–").hide()
+prunable = pruning.prunable_table(curves, labels, leading, measures.published("prunable"), alpha)
+results.save_table(prunable, "michel_prunable")
+prunable[~prunable["order"].str.startswith("random")].style.format(precision=3, na_rep="–").hide()
 
 # %%
-finding(sentences.prunable_heads(shares))
+known = prunable.dropna(subset="share").replace({"order": r" \d+$"}, {"order": ""}, regex=True)
+means = known.groupby(["order", "task"], sort=False)["share"].mean().groupby("order", sort=False).mean()
+own = known[known["order"] == measures.IMPORTANCE]
+finding(
+    f"By importance these shares of the heads go without a significant loss: "
+    f"{listed(f'{row.task} {row.share:.0%}' for row in own.itertuples())}; losses below {100 * own['least'].median():.1f} "
+    f"points (median) would mostly pass unseen. Means over tasks: "
+    f"{listed(f'{order} {share:.0%}' for order, share in means.items())}."
+    if leading
+    else "No classifier is ahead of the constant answer: there is nothing to lose."
+)
 
 # %% [markdown]
 # Scores of BERT-base in the same order of pruning come from an independent replication.
 
 # %%
-finding(sentences.beside_published_curves(curves, leading, published.pruning()))
+half = shares[shares["heads"] == shares["heads"].max() // 2].groupby("order")["kept"].mean()
+theirs = measures.published("pruning").set_index(["task", "order", "heads"])["value"]
+finding(
+    f"With half of the heads pruned by importance {half[measures.IMPORTANCE]:.0%} of the lead is left here (mean over tasks "
+    f"with a lead), by single-head scores {half[measures.SCORE]:.0%}. BERT-base on MNLI in a replication (another model on "
+    f"other data): score {theirs['mnli', measures.IMPORTANCE, 72]:.2f} and {theirs['mnli', measures.SCORE, 72]:.2f}, of "
+    f"{theirs['mnli', measures.IMPORTANCE, 0]:.2f} with all heads."
+    if leading
+    else "No classifier is ahead of the constant answer: there is nothing to lose."
+)
 
 # %% [markdown]
 # ## Speed
@@ -177,12 +226,33 @@ finding(sentences.beside_published_curves(curves, leading, published.pruning()))
 # traffic or noise.
 
 # %%
-speed = kept_speed_table(results.logits, speed_models, speed_batches, speed_rounds)
-results.save_table(speed, "michel_speed")
-results.save_figure(speedups(speed, published.speed()), "michel-F6-speed")
+times = speed.kept_speed_table(results.logits, speed_models, speed_batches, speed_rounds)
+results.save_table(times, "michel_speed")
 
 # %%
-finding(sentences.gained_speed(speed))
+figure, axes = plt.subplots(figsize=(theme.SINGLE, 2.7), layout="constrained")
+axes.axhline(1, color="black", linewidth=0.6)
+palette = (colours.BLUE, colours.VERMILION, colours.GREEN, colours.ORANGE)
+for colour, mark, (model, rows) in zip(palette, "os^D", times.groupby("model", sort=False), strict=False):
+    axes.plot(rows["batch"], rows["speedup"], f"{mark}-", color=colour, ms=4, lw=1, label=model)
+    axes.vlines(rows["batch"], rows["low"], rows["high"], color=colour, linewidth=1)
+    axes.axhline(rows["bound"].iloc[0], color=colour, linestyle="--", linewidth=0.8)
+theirs = measures.published("speed")
+axes.plot(theirs["batch"], 1 + theirs["gain"], "kx", markersize=5, label="BERT-base on a GPU (article)")
+axes.set_xscale("log", base=2)
+axes.set_xticks(theirs["batch"], labels=theirs["batch"].astype(str))
+axes.set(xlabel="sequences at once (128 tokens each)", ylabel="speed-up (dashed: bound)")
+figure.legend(loc="outside upper center")
+results.save_figure(figure, "michel-F6-speed")
+
+# %%
+told_times = [
+    f"{r.model} at {r.batch}: {r.speedup:.2f} [{r.low:.2f}, {r.high:.2f}]" for r in times.itertuples()
+]
+finding(
+    f"Without half of its heads an encoder is so many times as fast: {'; '.join(told_times)}. The arithmetic allows "
+    f"{listed(f'{bound:.2f}' for bound in times['bound'].unique())}."
+)
 
 # %% [markdown]
 # ## The course of fine-tuning
@@ -193,18 +263,49 @@ finding(sentences.gained_speed(speed))
 # %%
 used = told | {"device": device, "precision": precision}
 courses = {
-    task: course(
+    task: course.course(
         encoder, task, weights[task], source, dev[task], train[task], fractions, results.logits, seed, **used
     )
     for task in course_tasks
     if task in tasks
 }
-dynamics = dynamics_table(courses, labels, **tests)
-results.save_table(dynamics, "michel_dynamics")
-results.save_figure(course_curves(dynamics, constants(labels)), "michel-F7-course")
+stages = {
+    (task, fraction): found.sel(fraction=fraction)
+    for task, found in courses.items()
+    for fraction in found["fraction"].values
+}
+on_the_way = pruning.prune_curves(stages, labels, ("task", "fraction"), **tests)
+results.save_table(on_the_way[pruning.DYNAMICS], "michel_dynamics")
 
 # %%
-finding(sentences.kept_on_the_way(dynamics, constants(labels)))
+shown = on_the_way[on_the_way["metric"] == "accuracy"].groupby("task", sort=False)
+axes_of = ("heads pruned (%)", "accuracy on the dev sequences")
+nothing = theme.empty("no task was fine-tuned again"), []
+figure, grid = theme.panels(len(shown), 2, 2.1, *axes_of) if courses else nothing
+for axes, (task, rows) in zip(grid, shown, strict=True):
+    axes.axhline(constants(labels)[task], linestyle="--", color="black", linewidth=0.6)
+    palette = plt.colormaps["viridis_r"](np.linspace(0.05, 1, len(fractions)))
+    for place, (fraction, steps) in enumerate(rows.groupby("fraction")):
+        across, colour = 100 * steps["heads"] / steps["heads"].max(), palette[place]
+        look = {"marker": "os^Dvp<>"[place % 8], "color": colour, "label": f"{fraction:.0%}"}
+        axes.plot(across, steps["value"], markersize=3, linewidth=1, **look)
+        beside = across + 0.8 * (place - len(fractions) / 2)
+        axes.vlines(beside, steps["low"], steps["high"], color=colour, linewidth=0.7, alpha=0.7)
+    axes.set_title(task)
+if courses:
+    handles = grid[0].get_legend_handles_labels()
+    figure.legend(*handles, ncols=6, loc="outside upper center", title="of the fine-tuning steps")
+results.save_figure(figure, "michel-F7-course")
+
+# %%
+told_course = []
+for (task, fraction), steps in on_the_way[on_the_way["metric"] == "accuracy"].groupby(["task", "fraction"]):
+    whole, half = (
+        steps.loc[steps["heads"] <= steps["heads"].max() * part, "value"].iloc[-1] for part in (0, 0.5)
+    )
+    told_course.append(f"{task} at {fraction:.0%}, {whole:.2f} whole, {half:.2f} with half of the heads")
+answers = listed(f"{value:.2f} ({task})" for task, value in constants(labels).items() if task in courses)
+finding(f"Accuracy on the way: {'; '.join(told_course) or 'none'}. The constant answer gives {answers}.")
 
 # %% [markdown]
 # Published for translation (IWSLT, epochs 1, 2, 10 and 40; literature): in epochs 1 and 2 the score falls linearly with the
@@ -217,16 +318,22 @@ finding(sentences.kept_on_the_way(dynamics, constants(labels)))
 # the classifier's lead over the constant answer counts as none, and the paired interval must exclude a larger one.
 
 # %%
-finding(sentences.left_out(pruned, leading))
+lacking = [f"{task}, seed {run}" for task, run in pruned if (task, run) not in leading]
+finding(
+    f"Not ahead of the constant answer by more than the 95 % margin of a proportion: {listed(lacking)}. Such runs have "
+    "nothing to lose, and the claims about losses leave them out."
+)
 
 # %%
-names = ["ablation", "all_but_one", "rises", "transfer"]
-single_off, left, rises, transfer = (results.load_table(f"michel_{name}") for name in names)
-drawn = pruning_evidence(leading, courses, labels)
-frames = measures(single_off, left, curves, rises, transfer, speed, drawn, labels)
-claims = claim_table(CLAIMS, frames, drawn="sequences").assign(encoder=encoder_note(encoder))
+names = ["all_but_one", "rises", "transfer"]
+left, rises, transfer = (results.load_table(f"michel_{name}") for name in names)
+means, gains = pruning.mean_scores(leading, labels), pruning.later_gain(courses, labels)
+frames = measures.measures(removals, left, curves, rises, transfer, times, means, gains, labels)
+claims = claim_table(measures.CLAIMS, frames, drawn="sequences").assign(encoder=encoder_note(encoder))
 results.save_table(claims, "claims-michel2019")
-results.save_figure(claim_intervals(claims, seed_table(CLAIMS, single_runs(frames))), "michel-claims")
+results.save_figure(
+    claim_intervals(claims, seed_table(measures.CLAIMS, single_runs(frames))), "michel-claims"
+)
 
 # %%
 shown = ["claim", "published", "ours", "n", "verdict", "control_value"]
@@ -245,8 +352,7 @@ print(", ".join(f"{count} {verdict}" for verdict, count in claims["verdict"].val
 # Changes of BLEU with one head left in a layer, as the article prints them. Nothing in this study translates.
 
 # %%
-literature = published.translation().pivot(
-    index="layer", columns=["table", "attention"], values="change_bleu"
-)
+literature = measures.published("translation")
+literature = literature.pivot(index="layer", columns=["table", "attention"], values="change_bleu")
 literature.columns = literature.columns.map(", ".join)
 Markdown(literature.round(2).to_markdown())

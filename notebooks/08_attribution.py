@@ -45,28 +45,15 @@ precision = "float32"  # of effective attention; derivatives are always float32
 
 # %%
 from analysis.encoders import load_encoder
-from analysis.papers.pascual2021 import (
-    ATTENTION,
-    EFFECTIVE,
-    EFFECTIVE_SUM,
-    GLOBAL,
-    LOCAL,
-    by_sequence,
-    discrepancy_table,
-    kept_maps,
-    offset_profiles,
-    pattern_table,
-    persistence_table,
-    scored,
-    short_examples,
-    sink_table,
-    survival_table,
-    with_patterns,
-)
+from analysis.papers.pascual2021 import discrepancy, maps, roles
+from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE_SUM, GLOBAL, LOCAL
+from analysis.scores.kept import Kept
+from analysis.scores.maps import attribution, local_attribution
 from analysis.statistics import compose, controlled_table
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples, parse, sample
 
+# %%
 results = Results(profile)
 run = seeds_of(state, seeds, checkpoint)[0]
 model = load_encoder(results.weights(task, run, encoder, checkpoint), device, precision)
@@ -86,7 +73,7 @@ part = f"{task}-{state}"
 # %%
 whole = sample(examples, projected, seed)
 sources = {name: name for name in (ATTENTION, EFFECTIVE, EFFECTIVE_SUM)}
-banks, controls = scored(model, whole, relations, sources, (EFFECTIVE, EFFECTIVE_SUM), max_tokens)
+banks, controls = maps.scored(model, whole, relations, sources, (EFFECTIVE, EFFECTIVE_SUM), max_tokens)
 full = {name: compose(bank) for name, bank in banks.items()}
 tested = {name: (full[name], compose(control)) for name, control in controls.items()}
 for name in controls:
@@ -105,12 +92,16 @@ print(
 # its maps are made once and kept in memory for the scores, the controls and the comparison with attention.
 
 # %%
-short = short_examples(model, examples, pieces, attributed, seed)
-kept = kept_maps(probes, seed)
+short = maps.short_examples(model, examples, pieces, attributed, seed)
+kept = {
+    ATTENTION: Kept(ATTENTION),
+    LOCAL: Kept(local_attribution(probes, seed)),
+    GLOBAL: Kept(attribution(probes, seed)),
+}
 sources = {name: each.source for name, each in kept.items()}
 sources |= {EFFECTIVE: EFFECTIVE, EFFECTIVE_SUM: EFFECTIVE_SUM}
-banks, controls = scored(model, short, relations, sources, (LOCAL, GLOBAL), max_tokens)
-scores = {name: with_patterns(bank) for name, bank in banks.items()}
+banks, controls = maps.scored(model, short, relations, sources, (LOCAL, GLOBAL), max_tokens)
+scores = {name: maps.with_patterns(bank) for name, bank in banks.items()}
 tested |= {name: (compose(banks[name]), compose(control)) for name, control in controls.items()}
 for name in controls:
     results.save_scores(banks[name].assign_attrs(described), task, run, maps=name)
@@ -129,25 +120,31 @@ for name, pair in tested.items():
     results.save_table(controlled_table(*pair, *audit), f"roles-{name}-{part}")
 
 # %% [markdown]
-# ## What is compared
+# ## How far attention and attribution differ
 #
-# Row by row, how far attention and attribution differ; which heads have which pattern on which map; how much of the maps
-# falls on the special tokens. Roles on effective attention are compared on sequences longer than a value vector alone.
-# `08_pascual` shows all of it.
+# Row by row: the row of a token in one map against its row in another, by seven measures, among them the Jensen-Shannon
+# divergence in bits; mean over rows. Pairs: attention and attribution; attention and local attribution; local and global.
 
 # %%
-sampling = (resamples, seed)
-discrepancy = by_sequence(kept)
-tables = {
-    "pascual_discrepancy": discrepancy_table(discrepancy, *sampling),
-    "pascual_patterns": pattern_table(scores),
-    "pascual_persistence": persistence_table(scores, tau, alpha, *sampling),
-    "pascual_survival": survival_table(
-        {name: compose(each) for name, each in banks.items()}, tau, alpha, *sampling
-    ),
-    "pascual_effective": survival_table(longer, tau, alpha, *sampling),
-    "pascual_offsets": offset_profiles(kept),
-    "pascual_sinks": sink_table(full, *sampling),
+rows = discrepancy.by_sequence(kept, discrepancy.PAIRS, discrepancy.MEASURES)
+tables = {"pascual_discrepancy": discrepancy.discrepancy_table(rows, resamples, seed)}
+
+# %% [markdown]
+# ## What else is compared
+#
+# Which heads have which pattern on which map; how much of the maps falls on the special tokens. Roles on effective
+# attention are compared on sequences longer than a value vector alone. `08_pascual` shows all of it.
+
+# %%
+rule = {"tau": tau, "alpha": alpha, "resamples": resamples, "seed": seed}
+composed = {name: compose(bank) for name, bank in banks.items()}
+tables |= {
+    "pascual_patterns": roles.pattern_table(scores),
+    "pascual_persistence": roles.persistence_table(scores, **rule),
+    "pascual_survival": roles.survival_table(composed, **rule),
+    "pascual_effective": roles.survival_table(longer, **rule),
+    "pascual_offsets": roles.offset_profiles(kept),
+    "pascual_sinks": roles.sink_table(full, resamples, seed),
 }
 for name, table in tables.items():
     results.save_part(table.assign(task=task, state=state), name, part)

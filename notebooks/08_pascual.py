@@ -35,31 +35,21 @@ dependency_pieces = 24
 dependency_minimum = 20  # arcs of a relation
 
 # %%
-from analysis.encoders import encoder_note, load_encoder
-from analysis.figures import claim_intervals, finding, style
-from analysis.papers.pascual2021 import (
-    attachments,
-    dependency_changes,
-    dependency_survival,
-    discrepancy_by_layer,
-    discrepancy_heads,
-    example_maps,
-    exemplars,
-    illustrated,
-    kappa_by_role,
-    offset_strips,
-    pattern_layers,
-    pattern_scatter,
-    sentences,
-    short_layouts,
-    short_sentences,
-    validation_table,
-)
-from analysis.papers.pascual2021.measures import CLAIMS, measures
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.colors import PowerNorm
+
+from analysis.encoders import encoder_note, layout, load_encoder
+from analysis.figures import claim_intervals, colours, finding, style, theme
+from analysis.papers.pascual2021 import dependencies, discrepancy, maps, measures
+from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE_SUM, GLOBAL, LOCAL
+from analysis.scores import attachment, attribution, extraction
+from analysis.scores import maps as sources
 from analysis.statistics.claim_tables import claim_table, seed_table, single_runs
 from analysis.study import STATES, Results
 from analysis.texts import conllu_files, load_examples, read_trees
 
+# %%
 style()
 results = Results(profile)
 model = load_encoder(encoder, device)
@@ -69,6 +59,13 @@ parts = [f"{task}-{state}" for task in tasks for state in STATES]
 tables = {name: results.join_parts(f"pascual_{name}", parts) for name in names}
 order = ["task", "state"]
 tables = {name: table[[*order, *table.columns.drop(order)]] for name, table in tables.items()}
+looks = {
+    ATTENTION: (colours.BLUE, "o", "attention"),
+    LOCAL: (colours.GREEN, "^", "local attribution"),
+    GLOBAL: (colours.VERMILION, "s", "attribution"),
+    EFFECTIVE: (colours.ORANGE, "D", "effective attention"),
+    EFFECTIVE_SUM: (colours.PURPLE, "v", "effective, sums kept"),
+}
 print(encoder_note(encoder))
 
 # %% [markdown]
@@ -88,9 +85,45 @@ for name, table in (tables | {"survival": survival}).items():
 # than a value vector has entries, or else the longest: on shorter ones effective attention is attention.
 
 # %%
-heads = exemplars(tables["patterns"].query("state == 'pretrained' and task == @tasks[0]"))
-layout, maps = illustrated(model, load_examples("mrpc", "bundled", "dev", 60, seed), shown_probes, seed)
-results.save_figure(example_maps(maps, layout.tokens, heads), "pascual-F1-maps")
+scores = tables["patterns"].query("state == 'pretrained' and task == @tasks[0]")
+scores = scores.pivot(index=["layer", "head"], columns="pattern", values=ATTENTION)
+thirds = 3 * scores.index.get_level_values("layer") // model.layers
+heads = {
+    "next token": scores.loc[thirds == 0, "offset_+1"].idxmax(),
+    "special tokens": scores.loc[thirds == min(1, thirds.max()), "delimiter"].idxmax(),
+    "broad": scores[thirds == thirds.max()].max(axis=1).idxmin(),
+}
+examples = load_examples("mrpc", "bundled", "dev", 60, seed)
+lengths = np.array([len(each) for each in layout.layouts(model.tokenizer, examples, model.positions)])
+beyond = (
+    lengths - model.model.config.hidden_size // model.heads
+)  # tokens more than a value vector has entries
+suitable = np.flatnonzero((beyond >= 2) & (beyond <= 8))
+example = examples[suitable[0] if len(suitable) else lengths.argmax()]
+
+# %%
+made = {ATTENTION: ATTENTION, EFFECTIVE: EFFECTIVE}
+made |= {
+    LOCAL: sources.local_attribution(shown_probes, seed),
+    GLOBAL: sources.attribution(shown_probes, seed),
+}
+read = {
+    name: extraction.read_attention(model, example, model.positions, maps=each) for name, each in made.items()
+}
+tokens = read[ATTENTION][0].tokens
+step = -(-len(tokens) // 20)
+figure, grid = plt.subplots(
+    len(heads), len(read), figsize=(theme.DOUBLE, 1.75 * len(heads) + 0.3), layout="constrained"
+)
+for row, (kind, (layer, head)) in zip(grid, heads.items(), strict=True):
+    for axes, (name, (_, found)) in zip(row, read.items(), strict=True):
+        scale = PowerNorm(0.5, 0, clip=True)  # negative entries are white
+        axes.imshow(found[layer, head], cmap="mako_r", norm=scale, interpolation="nearest")
+        axes.set(xticks=[], yticks=[], title=looks[name][2] if kind == "next token" else "")
+    row[0].set_yticks(range(0, len(tokens), step), labels=tokens[::step], fontsize=4.5)
+    row[0].set_ylabel(f"{kind}\nlayer {layer}, head {head}")
+figure.supxlabel("attended token, or token that went in (same order as the rows; square-root colours)")
+results.save_figure(figure, "pascual-F1-maps")
 
 # %% [markdown]
 # ## How far apart are attention and attribution?
@@ -100,14 +133,61 @@ results.save_figure(example_maps(maps, layout.tokens, heads), "pascual-F1-maps")
 # mixing of tokens in the layers below.
 
 # %%
-discrepancy = tables["discrepancy"]
-results.save_figure(discrepancy_by_layer(discrepancy), "pascual-F2-discrepancy")
+apart = tables["discrepancy"]
+of_layers = apart[apart["head"].isna() & apart["layer"].notna()]
+pairs = {
+    measures.WHOLE: (colours.VERMILION, "s", "attention and attribution"),
+    measures.VALUES: (colours.GREEN, "^", "attention and local attribution"),
+    measures.MIXING: (colours.BLUE, "o", "local and global attribution"),
+}
+units = {measures.JSD: "Jensen-Shannon\ndivergence (bits)", "pearson": "Pearson correlation\nof rows"}
+kinds = {"all": "all tokens", "text": "without special tokens"}
 
 # %%
-finding(sentences.discrepancy(discrepancy))
+figure, grid = plt.subplots(
+    2, 2, figsize=(theme.DOUBLE, 4.2), sharex=True, sharey="row", layout="constrained"
+)
+for number, axes in enumerate(grid.flat):
+    measure, of = [*units][number // 2], [*kinds][number % 2]
+    part = of_layers[(of_layers["measure"] == measure) & (of_layers["tokens"] == of)]
+    for place, (pair, (colour, mark, label)) in enumerate(pairs.items()):
+        rows, shift = part[part["pair"] == pair], 0.12 * (place - 1)
+        axes.vlines(rows["layer"] + shift, rows["low"], rows["high"], color=colour, alpha=0.5, lw=0.8)
+        axes.plot(rows["layer"] + shift, rows["value"], mark, color=colour, markersize=2, alpha=0.6)
+        means = rows.groupby("layer")["value"].mean()
+        axes.plot(means.index + shift, means, marker=mark, color=colour, ms=4, lw=1.4, label=label)
+    axes.set_title(kinds[of] if measure == measures.JSD else "")
+    axes.set_ylabel(units[measure] if of == "all" else "")
+figure.supxlabel(theme.LAYER)
+figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+results.save_figure(figure, "pascual-F2-discrepancy")
 
 # %%
-results.save_figure(discrepancy_heads(discrepancy), "pascual-F3-heads")
+means = of_layers.groupby(["pair", "tokens", "measure", "layer"])["value"].mean()
+bits, text = (means.loc[measures.WHOLE, of, measures.JSD] for of in kinds)
+share = means.loc[measures.WHOLE, "all", measures.SHARE].loc[1:]
+finding(
+    f"Attention and attribution differ least in layer {bits.idxmin():.0f} ({bits.min():.2f} bits) and most in layer "
+    f"{bits.idxmax():.0f} ({bits.max():.2f} bits); without special tokens by {text.min():.2f} to {text.max():.2f} bits. "
+    f"Mixing has {share.min():.0%} to {share.max():.0%} of the sum of both parts from layer 1 on."
+)
+
+# %% [markdown]
+# Every head, mean over tasks and states:
+
+# %%
+of_heads = apart[apart["head"].notna()].groupby(["measure", "tokens", "layer", "head"])["value"].mean()
+scales = {"pearson": {"cmap": "vlag", "vmin": -1, "vmax": 1}}
+scales[measures.JSD] = {"cmap": "mako_r", "vmin": 0, "vmax": of_heads[measures.JSD].max()}
+figure, grid = plt.subplots(2, 2, figsize=(theme.DOUBLE, 3.4), sharex=True, sharey=True, layout="constrained")
+for row, (measure, scale) in zip(grid, scales.items(), strict=True):
+    for axes, of in zip(row, kinds, strict=True):
+        mesh = theme.layer_head_mesh(axes, of_heads[measure, of].unstack("head").to_numpy(), **scale)
+        axes.set_title(kinds[of] if measure == "pearson" else "")
+    figure.colorbar(mesh, ax=row, label=units[measure], pad=0.02)
+figure.supxlabel(theme.HEAD)
+figure.supylabel("layer (0-based, layer 0 at the bottom)")
+results.save_figure(figure, "pascual-F3-heads")
 
 # %% [markdown]
 # *How far to trust it.* Intervals are over sequences. Attribution is estimated from a few random directions: see the
@@ -116,28 +196,83 @@ results.save_figure(discrepancy_heads(discrepancy), "pascual-F3-heads")
 #
 # ## Which patterns remain?
 #
-# The score of the strongest head of each layer, on both maps and on local attribution; the scores of all heads; and where,
-# relative to a token, the mass of all heads lies.
+# The score of the strongest head of each layer, on both maps and on local attribution, for five patterns (the tables have
+# them all); the scores of all heads; and where, relative to a token, the mass of all heads lies. Thin lines are tasks and
+# states, dotted is tau.
 
 # %%
 patterns = tables["patterns"]
-results.save_figure(pattern_layers(patterns, tau), "pascual-F4-patterns")
+five = {"offset_-1": "previous token", "offset_+1": "next token"}
+five |= {role: role for role in ("local", "delimiter", "syntactic")}
+best = patterns.groupby(["pattern", *order, "layer"])[[ATTENTION, LOCAL, GLOBAL]].max()
+figure, grid = theme.panels(5, 5, 1.9, theme.LAYER, "highest mean score of a head\n(1 = uniform)")
+for axes, (pattern, title) in zip(grid, five.items(), strict=True):
+    for name in best:
+        (colour, mark, label), lines = looks[name], best.loc[pattern, name].unstack("layer")
+        axes.plot(lines.columns, lines.T, color=colour, linewidth=0.5, alpha=0.4)
+        axes.plot(lines.columns, lines.mean(), color=colour, marker=mark, ms=3.5, lw=1.4, label=label)
+    axes.axhline(tau, color="black", linestyle=":", linewidth=0.8)
+    axes.set(yscale="log", title=title)
+figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+results.save_figure(figure, "pascual-F4-patterns")
 
 # %%
-finding(sentences.persistence(tables["persistence"]))
+verdicts = (
+    tables["persistence"].drop_duplicates([*order, "pattern"]).groupby("pattern", sort=False)["verdict"]
+)
+frequent = verdicts.agg(lambda each: each.mode().iloc[0])
+told = [
+    f"{verdict} {', '.join(frequent.index[frequent == verdict])}"
+    for verdict in (measures.PERSISTS, measures.PARTLY, measures.LOST)
+    if verdict in frequent.values
+]
+finding(
+    f"Patterns that heads show on attribution, by their most frequent verdict over tasks and states: {'; '.join(told) or 'none'}."
+)
 
 # %% [markdown]
 # Every head, coloured by its layer. On the line a head scores the same on both maps; below the dotted line it would have no
 # label on attribution.
 
 # %%
-results.save_figure(pattern_scatter(patterns, tau), "pascual-F5-scores")
+figure, grid = theme.panels(5, 5, 1.9, "score on attention", "mean score on attribution\n(1 = uniform)")
+for axes, (pattern, title) in zip(grid, five.items(), strict=True):
+    rows = patterns[patterns["pattern"] == pattern]
+    across, upwards = (rows[name].clip(lower=0.02) for name in (ATTENTION, GLOBAL))
+    marks = axes.scatter(across, upwards, c=rows["layer"], cmap="mako_r", s=5, linewidth=0, vmin=-1)
+    axes.axline((1, 1), (10, 10), color=colours.GREY, linewidth=0.7)
+    for line in (axes.axvline, axes.axhline):
+        line(tau, color="black", linestyle=":", linewidth=0.8)
+    axes.set(xscale="log", yscale="log", title=title)
+bar = figure.colorbar(marks, ax=grid, label=theme.LAYER, aspect=20, pad=0.02, format="%d")
+bar.ax.set_ylim(0)
+results.save_figure(figure, "pascual-F5-scores")
 
 # %%
-finding(sentences.strongest_patterns(patterns))
+told = []
+for pattern, word in (("offset_+1", "next"), ("offset_-1", "previous")):
+    means = patterns[patterns["pattern"] == pattern].groupby(["layer", "head"])[[ATTENTION, GLOBAL]].mean()
+    layer, head = means[ATTENTION].idxmax()
+    on, still = means.loc[(layer, head)]
+    told.append(f"for the {word} token ({layer}-{head}) {on:.1f} and {still:.1f}")
+finding(
+    f"The strongest head on attention scores, there and on attribution, {' and '.join(told)} (1 = uniform)."
+)
+
+# %% [markdown]
+# Where the mass lies, by offset:
 
 # %%
-results.save_figure(offset_strips(tables["offsets"]), "pascual-F6-offsets")
+mass = tables["offsets"].groupby(["map", "layer", "offset"])["mass"].mean()
+figure, grid = plt.subplots(1, 3, figsize=(theme.DOUBLE, 1.9), sharey=True, layout="constrained")
+for axes, name in zip(grid, (ATTENTION, LOCAL, GLOBAL), strict=True):
+    wide = mass[name].unstack("offset")
+    scale = PowerNorm(0.5, 0, mass.max())
+    mesh = axes.pcolormesh(wide.columns, wide.index, wide, cmap="mako_r", norm=scale, shading="nearest")
+    axes.set(title=looks[name][2], xlabel="offset (tokens)")
+grid[0].set_ylabel(theme.LAYER)
+figure.colorbar(mesh, ax=grid, label="mean mass\n(square-root scale)", pad=0.02)
+results.save_figure(figure, "pascual-F6-offsets")
 
 # %% [markdown]
 # ## Do heads find syntax on attribution?
@@ -149,32 +284,88 @@ results.save_figure(offset_strips(tables["offsets"]), "pascual-F6-offsets")
 # %%
 bundled = {"folder": results.cache / "dependencies", "n": dependency_documents, "seed": seed}
 words = read_trees(conllu_files(dependency_files, split="dev", **bundled)).words
-chosen = short_sentences(model, words, dependency_pieces, dependency_sentences, seed)
-attached = attachments(model, chosen, probes, seed)
-dependencies = dependency_survival(attached, dependency_minimum, resamples, seed)
-results.save_table(dependencies, "pascual_dependencies")
-results.save_figure(dependency_changes(dependencies), "pascual-F7-dependencies")
+chosen = dependencies.short_sentences(model, words, dependency_pieces, dependency_sentences, seed)
+derivatives = attribution.attributions(probes, seed)
+attached = {
+    ATTENTION: attachment.attach(model, chosen),
+    GLOBAL: attachment.attach(model, chosen, budget=1, maps=derivatives),
+}
+relations = dependencies.dependency_survival(attached, dependency_minimum, resamples, seed)
+results.save_table(relations, "pascual_dependencies")
 
 # %%
-finding(sentences.dependencies(dependencies))
+systems = dict(zip(dependencies.SYSTEMS, (looks[ATTENTION], looks[LOCAL], looks[GLOBAL]), strict=True))
+told = ("best head on attention", "same head on attribution", "best head on attribution")
+figure, axes = plt.subplots(figsize=(theme.DOUBLE, 0.24 * len(relations) + 1.0), layout="constrained")
+for number, ((name, (colour, mark, _)), label) in enumerate(zip(systems.items(), told, strict=True)):
+    heights = np.arange(len(relations)) + 0.22 * (number - 1)
+    axes.hlines(heights, relations[f"{name}_low"], relations[f"{name}_high"], color=colour, linewidth=1)
+    axes.plot(relations[name], heights, mark, color=colour, markersize=4, label=label)
+axes.plot(relations["offset_accuracy"], relations.index, "d", color="0.4", ms=4, label="best fixed offset")
+axes.set_yticks(relations.index, labels=relations["relation"] + " (" + relations["n"].astype(str) + ")")
+axes.set(ylim=(len(relations) - 0.5, -0.5), xlim=(-0.02, 1.02), ylabel="relation (arcs)")
+axes.set_xlabel("proportion of arcs found")
+figure.legend(loc="outside upper center", ncols=4)
+results.save_figure(figure, "pascual-F7-dependencies")
+
+# %%
+single = relations[~relations["relation"].str.contains(r"^all|\+")]
+loss = single.loc[single["change"].idxmin()] if len(single) else relations.iloc[0]
+finding(
+    f"The best head on attention finds fewer arcs on attribution in {(single['change_high'] < 0).sum()} of {len(single)} "
+    f"single relations, more in {(single['change_low'] > 0).sum()} (interval without 0). The largest loss is that of "
+    f"{loss['relation']}: {loss['attention']:.0%} to {loss['attribution_same_head']:.0%}."
+)
 
 # %% [markdown]
 # ## Do roles survive?
 #
-# Labels of the published rule on every map, on the same sequences, and their agreement with those on attention.
+# Labels of the published rule on every map, on the same sequences, and their agreement with those on attention. Each mark
+# is a task and state; a role that no head has on either map has no agreement.
 
 # %%
-results.save_figure(kappa_by_role(survival), "pascual-F8-kappa")
+roles, others = theme.in_order(survival["role"]), [LOCAL, GLOBAL, EFFECTIVE, EFFECTIVE_SUM]
+runs = survival[order].drop_duplicates().reset_index(drop=True)
+figure, grid = theme.rows_of_axes(len(others), len(others), 3.6, sharex=True, sharey=True)
+for axes, name in zip(grid, others, strict=True):
+    colour, _, title = looks[name]
+    for number, run in runs.iterrows():
+        rows = survival[(survival["map"] == name) & (survival[order] == run).all(axis=1)]
+        heights = rows["role"].map(roles.index) + 0.7 * ((number + 0.5) / len(runs) - 0.5)
+        face = colour if run["state"] == "pretrained" else "white"
+        axes.hlines(heights, rows["low"], rows["high"], color=colour, alpha=0.5, linewidth=0.8)
+        axes.plot(rows["kappa"], heights, "o", color=colour, markersize=3, markerfacecolor=face)
+    axes.hlines(np.arange(len(roles) - 1) + 0.5, -0.35, 1.05, color="0.9", linewidth=0.5, zorder=0)
+    axes.axvline(0, color=colours.GREY, linewidth=0.7)
+    axes.set(title=title, xlim=(-0.35, 1.05), ylim=(len(roles) - 0.5, -0.5))
+grid[0].set_yticks(range(len(roles)), labels=roles)
+grid[0].set_ylabel("role")
+figure.supxlabel(
+    "Cohen's kappa of labels on the map and on attention (filled: pre-trained, empty: fine-tuned)"
+)
+results.save_figure(figure, "pascual-F8-kappa")
 
 # %%
-finding(sentences.survival(survival))
+medians = survival.dropna(subset="kappa").groupby(["map", "role"], sort=False)["kappa"].median()
+told = [
+    f"{looks[name][2]} {of_map.min():.2f} ({of_map.idxmin()}) to {of_map.max():.2f} ({of_map.idxmax()})"
+    for name, of_map in medians.droplevel("map").groupby(medians.index.get_level_values("map"), sort=False)
+]
+finding(f"Agreement with the labels on attention, median kappa, lowest to highest role: {'; '.join(told)}.")
 
 # %% [markdown]
 # What effective attention removes, on the larger sample of sequences of any length; the table below counts heads on those
 # that are longer than a value vector, since on shorter ones effective attention is attention:
 
 # %%
-finding(sentences.sinks(tables["sinks"]))
+whole = tables["sinks"][tables["sinks"]["layer"].isna()]
+ends = whole.groupby(["target", "map"], sort=False)["mass"].agg(["min", "max"])
+told = [
+    f"{target}, "
+    + ", ".join(f"{looks[name][2]} {r['min']:.3f} to {r['max']:.3f}" for (_, name), r in part.iterrows())
+    for target, part in ends.groupby("target", sort=False)
+]
+finding(f"Share of the mass on special tokens, over tasks and states: {'; '.join(told)}.")
 
 # %%
 delimiters = tables["effective"].query("role in ['delimiter', 'cls', 'sep']")
@@ -191,27 +382,35 @@ delimiters.pivot(index=["task", "state", "role"], columns="map", values="heads")
 # (before or after the normalisation of the embeddings) changes.
 
 # %%
-checked = short_layouts(
-    model, load_examples("sst-2", "bundled", "dev", 60, seed), validated_pieces, validated, seed
-)
+checked = load_examples("sst-2", "bundled", "dev", 60, seed)
+checked = maps.short_examples(model, checked, validated_pieces, validated, seed)
+sequences = layout.layouts(model.tokenizer, checked, model.positions)
 counts = sorted({*validated_probes, probes} - {None})
-validation = validation_table(model, checked, counts, seed)
+validation = discrepancy.validation_table(model, sequences, counts, seed)
 results.save_table(validation, "pascual_validation")
-validation.groupby(["compared", "probes"], sort=False, dropna=False).mean().drop(
-    columns=["layer"]
-).style.format(precision=3)
+means = validation.groupby(["compared", "probes"], sort=False, dropna=False).mean().drop(columns="layer")
+means.style.format(precision=3)
 
 # %%
-finding(sentences.validation(validation, probes))
+told = [
+    f"{name} {row['total_variation']:.3f} and {row['spearman']:.2f}"
+    for (name, count), row in means.iterrows()
+    if count == probes or np.isnan(count)
+]
+finding(
+    f"Against exact attribution, total variation and Spearman of rows: {'; '.join(told)} (means over layers)."
+)
 
 # %% [markdown]
 # ## The claims
 
 # %%
-frames = measures(tables)
-claims = claim_table(CLAIMS, frames, drawn="sequences").assign(encoder=encoder_note(encoder))
+frames = measures.measures(tables)
+claims = claim_table(measures.CLAIMS, frames, drawn="sequences").assign(encoder=encoder_note(encoder))
 results.save_table(claims, "claims-pascual2021")
-results.save_figure(claim_intervals(claims, seed_table(CLAIMS, single_runs(frames))), "pascual-claims")
+results.save_figure(
+    claim_intervals(claims, seed_table(measures.CLAIMS, single_runs(frames))), "pascual-claims"
+)
 
 # %% [markdown]
 # The abstract makes three of these claims; the others are this study's questions. Beside the least favourable unit stand

@@ -113,6 +113,13 @@ def rows_of_axes(
     return figure, list(grid.flat[:count])
 
 
+def empty(reason: str) -> Figure:
+    """A figure that says why there is nothing to draw."""
+    figure = plt.figure(figsize=(SINGLE, 1))
+    figure.text(0.5, 0.5, reason, ha="center", va="center")
+    return figure
+
+
 def heads_by_layer(axes: Axes, layers: int, heads: int) -> None:
     """The horizontal axis of all heads: a tick in the middle of each layer, pale lines between layers."""
     axes.vlines(np.arange(1, layers) * heads - 0.5, 0, 1, transform=axes.get_xaxis_transform(),

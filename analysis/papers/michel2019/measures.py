@@ -1,22 +1,31 @@
 """What each claim of Michel 2019 measures: a tidy frame for each claim, from the tables of its notebooks."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
-from analysis.papers.michel2019.tables import IMPORTANCE, RANDOM, Labels
-from analysis.statistics.claims import read_claims, tabled, untestable
-from analysis.statistics.leads import floor, margin
+from analysis.statistics.claims import read_claims, sampled, tabled, untestable
+from analysis.statistics.leads import Labels, floor, margin
 from analysis.texts.tasks import task_named
 
-CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
+FOLDER = Path(__file__).parent
+CLAIMS = read_claims(FOLDER / "claims.yaml")
+IMPORTANCE, SCORE, AGAIN, RANDOM = "importance", "single-head score", "re-estimated", "random"  # orders
 SHARED = 16  # smallest batch size at which the article says that pruning pays
 SPARED = 0.2  # share of a classifier's lead that counts as no loss
 NONE = "no classifier that is ahead of the constant answer"
+OVER = "mean over tasks"  # the name of a unit
 RUN = ["task", "seed"]
 SIDES = {"value": "change", "low": "low", "high": "high"}
+
+
+def published(name: str) -> pd.DataFrame:
+    """A table of published values by its name; published.md says what each holds and where it comes from."""
+    return pd.read_csv(FOLDER / f"published_{name}.csv")
 
 
 def summary(results: Any) -> pd.DataFrame:
@@ -31,13 +40,14 @@ def measures(
     rises: pd.DataFrame,
     transfer: pd.DataFrame,
     speed: pd.DataFrame,
-    draws: pd.DataFrame,
+    means: pd.DataFrame,
+    gains: Mapping[str, Float[np.ndarray, " draw"]],
     labels: Labels,
 ) -> dict[str, pd.DataFrame]:
     """The frame of every claim, by its id; runs without a lead are left out.
 
-    Tables of single heads, of one head left in a layer, of `pruning_table`, `rises_table`, `transfer_table`,
-    `speed_table` and `pruning_evidence`; `labels` are those of the scored sequences.
+    Tables of single heads, of one head left in a layer, of `prune_curves`, `rises_table`, `transfer_table`,
+    `speed_table`, `mean_scores` and `later_gain`; `labels` are those of the scored sequences.
     """
     single = spared(ablation, labels)
     leading = single[RUN].drop_duplicates()
@@ -47,9 +57,9 @@ def measures(
         "M3": one_head(spared(left[left["chosen_on"] == "train"], labels)),
         "M4": agreeing(transfer[transfer["model"].isin(leading["task"])]),
         "M5": prunable(spared(as_changes(curves), labels)),
-        "M6": differences(draws, "M6", "no orders"),
+        "M6": steadier(means),
         "M7": faster(speed),
-        "M8": differences(draws, "M8", f"{NONE} early on"),
+        "M8": later(gains, curves["heads"].nunique() - 1),
     }
 
 
@@ -73,7 +83,7 @@ def spared(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
 
 
 def as_changes(curves: pd.DataFrame) -> pd.DataFrame:
-    """The table of `pruning_table` with the baseline, and with the interval of the change in place of the score's."""
+    """The table of `prune_curves` with the baseline, and with the interval of the change in place of the score's."""
     baseline = curves["value"] - curves["change"]
     moved = curves[["low", "high"]].sub(baseline, axis=0)
     return curves.drop(columns="value").assign(baseline=baseline, **moved)
@@ -105,18 +115,19 @@ def one_head(left: pd.DataFrame) -> pd.DataFrame:
     if left.empty:
         return untestable(NONE)
     found = left.groupby("task")[[*SIDES]].mean()
-    return tabled(found.mean().to_frame().T.assign(unit="mean over tasks", n=len(found)), "unit", "value")
+    return tabled(found.mean().to_frame().T.assign(unit=OVER, n=len(found)), "unit", "value")
 
 
 def agreeing(transfer: pd.DataFrame) -> pd.DataFrame:
-    """M4: the correlation of effects on two data sets; the control is that of the halves of one set."""
-    halves = transfer["data_a"].str.contains(",")
+    """M4: correlations of effects on two sets, by metric, of values and of ranks; control: those of halves of one."""
+    halves, kinds = transfer["data_a"].str.contains(","), ["metric", "correlation"]
     if halves.all():
         return untestable("no two data sets of one question")
-    ranks = ", ".join(f"{value:.2f}" for value in transfer.loc[~halves, "spearman"])
-    rows = transfer[~halves].assign(ceiling=transfer.loc[halves, "r"].mean())
-    note = f"Spearman {ranks}"
-    return tabled(rows, "{data_a} and {data_b}", "r", n=len(rows), control="ceiling", note=note)
+    ceiling = transfer[halves].groupby(kinds)["value"].mean().rename("control")
+    rows = transfer[~halves].join(ceiling, on=kinds)
+    heads = rows.drop_duplicates("metric").itertuples()
+    note = "; ".join(f"{row.metric} changes most without {row.largest}" for row in heads)
+    return tabled(rows, "{metric}, {correlation}", "value", n="heads", control="control", note=note)
 
 
 def prunable(steps: pd.DataFrame) -> pd.DataFrame:
@@ -141,25 +152,28 @@ def _largest(heads: pd.Series, fine: pd.Series) -> float:
     return float(heads[fine.cummin()].max() / heads.max())
 
 
-def differences(draws: pd.DataFrame, claim: str, reason: str) -> pd.DataFrame:
-    """M6, M8: a difference of two means of scores, on the sample and on draws of its sequences."""
-    own = draws[draws["claim"] == claim]
-    if own.empty or own.loc[own["replicate"] == 0, "value"].isna().any():
-        return untestable(reason)
-    frame = own.drop(columns="claim").assign(run=np.where(own["replicate"] == 0, 0, -1), note="")
-    random = draws[(draws["claim"] == f"{claim} at random") & (draws["replicate"] == 0)]
-    means = random.groupby("unit")["value"].mean()
-    return frame.assign(control=frame["unit"].map(means)) if len(means) else frame
+def steadier(means: pd.DataFrame) -> pd.DataFrame:
+    """M6: the mean score of pruning by importance minus that by single-head scores, mean over tasks."""
+    if means.empty:
+        return untestable("no orders")
+    gain = (means[IMPORTANCE] - means[SCORE]).groupby("replicate").mean()
+    sample = means.xs(0, level="replicate")
+    over_random = (sample[IMPORTANCE] - sample.filter(like=RANDOM).mean(axis=1)).mean()
+    return sampled({OVER: gain}, n=len(sample), control={OVER: over_random})
+
+
+def later(gains: Mapping[str, Float[np.ndarray, " draw"]], steps: int) -> pd.DataFrame:
+    """M8: how much more of its lead the final classifier keeps than the first one with a lead, by task."""
+    if not gains or any(np.isnan(values[0]) for values in gains.values()):
+        return untestable(f"{NONE} early on")
+    return sampled(gains, n=steps)
 
 
 def faster(speed: pd.DataFrame) -> pd.DataFrame:
-    """M7: the speed-up at large batches, for every encoder, beside what the arithmetic allows."""
+    """M7: the speed-up at large batches, for every encoder, beside the bounds that the arithmetic sets."""
     rows = speed[speed["batch"] >= SHARED]
     if rows.empty:
         return untestable(f"no times at {SHARED} sequences at once or more")
-    return tabled(rows, "{model}, {batch}", "speedup", n=len(rows), note=_allowed(rows))
-
-
-def _allowed(rows: pd.DataFrame) -> str:
-    """The bounds of the arithmetic in words."""
-    return "the arithmetic allows " + ", ".join(f"{bound:.2f}" for bound in rows["bound"].unique())
+    bounds = ", ".join(f"{bound:.2f}" for bound in rows["bound"].unique())
+    note = f"the arithmetic allows {bounds}"
+    return tabled(rows, "{model}, {batch}", "speedup", n=len(rows), note=note)

@@ -1,32 +1,110 @@
-"""Heads pruned step by step: scores along an order, the share that can be pruned, and importance next to ablation."""
+"""Heads pruned step by step: the orders, scores along an order, the share that can go, importance beside ablation."""
 
-from collections.abc import Collection, Mapping, Sequence
-from functools import partial
+import hashlib
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from jaxtyping import Float, Int
 from scipy import stats
 from tqdm import tqdm
 
-from analysis.encoders.importance import normalised
-from analysis.encoders.interventions import Intervention, cumulative
+from analysis.encoders.importance import importance, normalised
+from analysis.encoders.interventions import Head, Intervention, cumulative
 from analysis.encoders.models import Encoder
-from analysis.papers.michel2019.draws import (
-    evidence,
-    later_gain,
-    mean_value,
-    over_tasks,
-)
-from analysis.papers.michel2019.orders import Head, step_counts
-from analysis.papers.michel2019.tables import IMPORTANCE, RANDOM, SCORE, Labels, Run
+from analysis.files import replacing
+from analysis.papers.michel2019.ablation import main_metric, ranked
+from analysis.papers.michel2019.measures import RANDOM
 from analysis.statistics.answers import metrics_of
-from analysis.statistics.changes import BASELINE, change_table
-from analysis.statistics.leads import floor, margin
+from analysis.statistics.changes import BASELINE, Compared, change_table
+from analysis.statistics.leads import Labels, Run, compared, constants, floor, has_lead, margin
+from analysis.texts.examples import Example
 from analysis.texts.tasks import task_named
 
-PRUNING = ["task", "seed", "order", "heads", "metric", "value", "low", "high", "p"]
-IMPORTANCES = ["task", "seed", "granularity", "normalised", "layer", "head", "importance"]
+PRUNING = "task seed order heads metric value low high p".split()
+DYNAMICS = "task fraction heads metric value low high".split()
+DRAWS = 499  # of the sequences, for the claims
+
+Counts = Int[np.ndarray, "draw sequence"]
+
+
+def kept(folder: Path, name: str, parts: Any, make: Callable[[], xr.DataArray]) -> xr.DataArray:
+    """The array in a file of `folder` that is named after all that it depends on; `make` computes one not there."""
+    path = folder / f"{name}-{digest(parts)}.nc"
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        return xr.load_dataarray(path, engine="h5netcdf")
+    except (OSError, ValueError, KeyError):  # missing or unreadable
+        found = make()
+    with replacing(path) as temporary:
+        temporary.write_bytes(found.to_netcdf(engine="h5netcdf"))
+    return found
+
+
+def digest(parts: Any) -> str:
+    """A short name for a set of inputs."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def kept_importance(
+    encoder: Encoder,
+    examples: Sequence[Example],
+    folder: Path,
+    gate: np.ndarray | None = None,
+    **options: int,
+) -> xr.DataArray:
+    """`importance`, saved in `folder` under a digest of weights, examples, gate and options."""
+    texts = [(example.id, example.texts, example.label) for example in examples]
+    off = [] if gate is None else np.argwhere(gate == 0).tolist()
+    parts = [encoder.digest, encoder.device.type, texts, off, options]
+    return kept(folder, "importance", parts, lambda: importance(encoder, examples, gate=gate, **options))
+
+
+def step_counts(heads: int, steps: int = 10) -> list[int]:
+    """How many heads are pruned after each step; the steps are equal, and the last prunes all (released code)."""
+    counts = [heads * step // steps for step in range(1, steps + 1)]
+    return [count for count in dict.fromkeys(counts) if count]  # there may be fewer heads than steps
+
+
+def by_importance(measured: xr.DataArray) -> list[Head]:
+    """Heads from the least to the most important; `measured` (layer, head) is first normalised in each layer.
+
+    Source: Michel 2019, with the normalisation of Molchanov 2017 that the article uses.
+    """
+    return [*normalised(measured).to_series().sort_values(kind="stable").index]
+
+
+def by_score(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: str) -> list[Head]:
+    """Heads in order of the score without each, best score first; of equal scores, the lower loss comes first.
+
+    `logits` are those of single removals. Order and pruning are scored on the same sequences, as in the article; this
+    favours the order.
+    """
+    return [*ranked(logits, labels, task)[["layer", "head"]].itertuples(index=False, name=None)]
+
+
+def anew(
+    encoder: Encoder, examples: Sequence[Example], folder: Path, steps: int = 10, **options: int
+) -> list[Head]:
+    """The order by importance that is measured again after every step, with the heads pruned so far switched off."""
+    gate, order = np.ones((encoder.layers, encoder.heads), np.float32), []
+    for count in step_counts(gate.size, steps):
+        measured = kept_importance(encoder, examples, folder, gate, **options)
+        left = [head for head in by_importance(measured.sel(granularity="example", drop=True)) if gate[head]]
+        order += left[: count - len(order)]
+        gate[tuple(np.transpose(order))] = 0
+    return order
+
+
+def at_random(encoder: Encoder, count: int) -> dict[str, list[Head]]:
+    """So many random orders, named "random 0", "random 1" and so on after their seeds."""
+    heads = [*np.ndindex(encoder.layers, encoder.heads)]
+    drawn = {seed: np.random.default_rng(seed).permutation(len(heads)) for seed in range(count)}
+    return {f"{RANDOM} {seed}": [heads[place] for place in places] for seed, places in drawn.items()}
 
 
 def pruned_steps(
@@ -41,31 +119,47 @@ def pruned_steps(
     ]
 
 
-def along(logits: xr.DataArray, order: str) -> xr.DataArray:
-    """The logits of one order, and of the classifier with all heads."""
-    names = [name for name in logits["intervention"].values if name.rsplit(" ", 1)[0] == order]
-    return logits.sel(intervention=[BASELINE, *names])
+def prune_curves(
+    logits: Mapping[tuple, xr.DataArray],
+    labels: Labels,
+    keys: Sequence[str] = ("task", "seed"),
+    **options: float,
+) -> pd.DataFrame:
+    """Scores by the number of pruned heads in every order, and change and least of `change_table`.
 
-
-def pruning_table(logits: Mapping[Run, xr.DataArray], labels: Labels, **options: float) -> pd.DataFrame:
-    """Scores by the number of pruned heads in every order: columns PRUNING, and change and least of `change_table`.
-
-    `low` and `high` are the score without pruning plus the ends of the paired interval of the change; p is that of the
-    change. `heads` counts pruned heads; a row with 0 has all heads.
+    `logits` have the values of `keys` as keys, the task first, and `pruned_steps` as interventions. `low` and `high`
+    are the score without pruning plus the ends of the paired interval of the change; p is that of the change. `heads`
+    counts pruned heads; a row with 0 has all heads.
     """
+    columns = [*keys, *PRUNING[2:], "change", "least"]
     parts = []
-    for (task, seed), found in tqdm(logits.items(), desc="tests", unit="run"):
-        table = change_table(found, labels[task], metrics_of(task), **options)
+    for key, found in tqdm(logits.items(), desc="tests", unit="run"):
+        table = change_table(found, labels[key[0]], metrics_of(key[0]), **options)
         named = table["intervention"].str.rsplit(" ", n=1, expand=True)
-        table = table.assign(order=named[0], heads=named[1].astype(int), task=task, seed=seed)
-        whole = table.drop_duplicates(["order", "metric"]).assign(
-            heads=0, change=0.0, low=0.0, high=0.0, p=1.0
-        )
+        table = table.assign(order=named[0], heads=named[1].astype(int), **dict(zip(keys, key, strict=True)))
+        whole = table.drop_duplicates(["order", "metric"])
+        whole = whole.assign(heads=0, change=0.0, low=0.0, high=0.0, p=1.0)
         parts.append(pd.concat([whole, table]).sort_values(["order", "metric", "heads"], kind="stable"))
+    if not parts:
+        return pd.DataFrame(columns=columns)
     table = pd.concat(parts, ignore_index=True)
-    for name in ("low", "high"):
-        table[name] += table["baseline"]
-    return table.assign(value=table["baseline"] + table["change"])[[*PRUNING, "change", "least"]]
+    scores = {name: table["baseline"] + table[end] for name, end in
+              (("value", "change"), ("low", "low"), ("high", "high"))}  # fmt: skip
+    return table.assign(**scores)[columns]
+
+
+def shares_of_lead(curves: pd.DataFrame, labels: Labels, leading: Collection[Run]) -> pd.DataFrame:
+    """The curves of the runs with a lead, in the task's metric, as shares of the lead over the constant answer.
+
+    Columns share (pruned heads, proportion) and kept, kept_low, kept_high (1: all of the lead, 0: none).
+    """
+    main = main_metric(curves)
+    main = main[[run in leading for run in zip(main["task"], main["seed"], strict=True)]]
+    least = np.array([floor(metric, labels[task]) for task, metric in main[["task", "metric"]].to_numpy()])
+    lead = main["value"] - main["change"] - least
+    ends = {"kept": "value", "kept_low": "low", "kept_high": "high"}
+    kept_share = {name: (main[column] - least) / lead for name, column in ends.items()}
+    return main.assign(share=main["heads"] / main.groupby("task")["heads"].transform("max"), **kept_share)
 
 
 def prunable_table(
@@ -79,30 +173,31 @@ def prunable_table(
 
     Shares are of heads, which go in steps of a tenth. The share also ends where the score has no lead over the
     constant answer, since a test on a small sample would miss even that; NaN for runs that are not in `leading`,
-    those of `draws.with_a_lead`. Columns task, seed, order, metric, share, least (the smallest loss that the test
-    detects at that step, power .8) and bert_base_published (`published.prunable`: without noticeable loss).
+    those of `leads.with_a_lead`. Columns task, seed, order, metric, share, least (the smallest loss that the test
+    detects at that step, power .8) and bert_base_published (published_prunable.csv: without noticeable loss).
     """
-    main = table[table["metric"] == table["task"].map(lambda task: task_named(task).metrics[0])]
     theirs = reference.set_index("task")["share"]
     rows = []
-    for (task, seed, order, metric), steps in main.groupby(["task", "seed", "order", "metric"], sort=False):
+    for key, steps in main_metric(table).groupby(["task", "seed", "order", "metric"], sort=False):
+        task, seed, _, metric = key
         gone = steps["value"] - floor(metric, labels[task]) <= margin(len(labels[task]), metric)
         lost = (gone | (steps["p"] < alpha) & (steps["change"] < 0)).to_numpy()
         last = steps.iloc[max(lost.argmax() - 1, 0) if lost.any() else -1]
         share = last["heads"] / steps["heads"].max() if (task, seed) in leading else np.nan
-        rows.append([task, seed, order, metric, share, last["least"], theirs.get(task, np.nan)])
+        rows.append([*key, share, last["least"], theirs.get(task, np.nan)])
     columns = ["task", "seed", "order", "metric", "share", "least", "bert_base_published"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def importance_table(measured: Mapping[Run, xr.DataArray]) -> pd.DataFrame:
-    """Importance in every granularity, raw and divided by the norm of its layer: columns IMPORTANCES."""
-    parts = []
-    for (task, seed), found in measured.items():
-        for by_layer, values in ((False, found), (True, normalised(found))):
-            rows = values.rename("importance").to_dataframe().reset_index()
-            parts.append(rows.assign(task=task, seed=seed, normalised=by_layer))
-    return pd.concat(parts, ignore_index=True)[IMPORTANCES]
+    """Importance in every granularity, raw and divided by the norm of its layer (`normalised`), a row per head."""
+    parts = {
+        (*run, by_layer): values.to_series()
+        for run, found in measured.items()
+        for by_layer, values in ((False, found), (True, normalised(found)))
+    }
+    table = pd.concat(parts, names=["task", "seed", "normalised"]).rename("importance").reset_index()
+    return table[["task", "seed", "granularity", "normalised", "layer", "head", "importance"]]
 
 
 def agreement_table(importances: pd.DataFrame, ablation: pd.DataFrame) -> pd.DataFrame:
@@ -113,32 +208,65 @@ def agreement_table(importances: pd.DataFrame, ablation: pd.DataFrame) -> pd.Dat
     """
     keys, kinds = ["task", "seed", "layer", "head"], ["task", "seed", "granularity", "normalised"]
     sizes = importances.set_index([*kinds, "layer", "head"])["importance"].unstack(["layer", "head"])
-    effects = ablation[ablation["metric"].isin(["loss", "accuracy"])].set_index([*keys, "metric"])["change"]
-    effects = effects.unstack("metric")
+    changes = ablation.set_index([*keys, "metric"])["change"].unstack("metric")
     rows = []
     for kind, values in sizes.iterrows():
         task, seed, _, by_layer = kind
-        removed = effects.loc[task, seed].reindex(values.index)
+        removed = changes.loc[task, seed].reindex(values.index)
         others = [sizes.loc[task, seed, "example", by_layer], removed["loss"], -removed["accuracy"]]
         rows.append([*kind, *(stats.spearmanr(values, other).statistic for other in others)])
     return pd.DataFrame(rows, columns=[*kinds, "with_example", "with_ablation", "with_accuracy"])
 
 
-def pruning_evidence(
-    leading: Mapping[Run, xr.DataArray], courses: Mapping[str, xr.DataArray], labels: Labels
-) -> pd.DataFrame:
-    """The evidence for M6 and M8, from the pruned runs with a lead (`draws.with_a_lead`): rows of `evidence`."""
-    names = {name.rsplit(" ", 1)[0] for found in leading.values() for name in found["intervention"].values}
-    ordered = {
-        name: {key: along(found, name) for key, found in leading.items()}
-        for name in sorted(names - {BASELINE})
-    }
-    randoms = [found for name, found in ordered.items() if name.startswith(RANDOM)]
-    best, scored = (ordered.get(name, {}) for name in (IMPORTANCE, SCORE))
-    means = partial(evidence, "M6", labels=labels, measure=mean_value)
-    parts = [
-        over_tasks("M6", means(best), means(scored)),
-        *(over_tasks("M6 at random", means(best, draws=0), means(found, draws=0)) for found in randoms),
-        later_gain("M8", courses, labels),
-    ]
-    return pd.concat(parts, ignore_index=True)
+def counts_of(n: int, draws: int, seed: int = 0) -> Counts:
+    """How often each of n sequences counts: once in the first row, then as in `draws` samples with replacement."""
+    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), draws)
+    return np.concatenate([np.ones((1, n), int), drawn])
+
+
+def mean_scores(runs: Mapping[Run, xr.DataArray], labels: Labels, draws: int = DRAWS) -> pd.DataFrame:
+    """Mean of the task's metric over the steps of pruning: a column per order, a row per task and replicate.
+
+    Replicate 0 is the sample, later ones are resamples of its sequences. The last step, which leaves no head, is out.
+    """
+    parts = {}
+    for (task, _), found in runs.items():
+        one = compared(found, labels[task], task_named(task).metrics[0])
+        steps = pd.DataFrame(one.drawn(counts_of(len(one.base), draws))[1])
+        orders = [
+            name.rsplit(" ", 1)[0] for name in found.drop_sel(intervention=BASELINE)["intervention"].values
+        ]
+        parts[task] = steps.T.groupby(orders).apply(lambda rows: rows.iloc[:-1].mean()).T
+    return pd.concat(parts, names=["task", "replicate"]) if parts else pd.DataFrame()
+
+
+def retained(found: Compared, counts: Counts, constant: float) -> Float[np.ndarray, " draw"]:
+    """The share of the lead over the constant answer that is left, mean over the steps of pruning but the last.
+
+    NaN if the classifier has no lead.
+    """
+    before, after = found.drawn(counts)[..., :-1]
+    ahead = np.where(before > constant, before - constant, np.nan)
+    return ((after - constant) / ahead).mean(axis=-1)
+
+
+def later_gain(
+    courses: Mapping[str, xr.DataArray], labels: Labels, draws: int = DRAWS
+) -> dict[str, Float[np.ndarray, " draw"]]:
+    """How much more of its lead the final classifier keeps under pruning than the first one with a lead, by task.
+
+    `courses` as `course.course` gives them; for a lead see `has_lead`. NaN if no earlier classifier has a lead.
+    """
+    least, found = constants(labels), {}
+    for task, course in courses.items():
+        counts = counts_of(course.sizes["sequence"], draws)
+        stages = [
+            compared(course.sel(fraction=each), labels[task], "accuracy")
+            for each in course["fraction"].values
+        ]
+        leads = [has_lead(stage, least[task]) for stage in stages]
+        found[task] = np.full(len(counts), np.nan)
+        if leads[-1] and any(leads[:-1]):
+            first, last = (retained(stages[at], counts, least[task]) for at in (leads.index(True), -1))
+            found[task] = last - first
+    return found

@@ -3,8 +3,8 @@
 import os
 import platform
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from analysis.encoders.models import Encoder, load_encoder
 from analysis.encoders.pruning import prune
 from analysis.errors import InputError
 from analysis.files import write_text
-from analysis.papers.michel2019.orders import digest
+from analysis.papers.michel2019.pruning import digest
+from analysis.statistics.significance import quiet
 
 SPEED = ["model", "batch", "heads", "speedup", "low", "high", "bound"]
 BASE = "BERT-base size"  # random weights: speed does not depend on them
@@ -53,9 +54,8 @@ def machine() -> list[Any]:
     described = Path("/proc/cpuinfo")
     lines = described.read_text(encoding="utf-8").splitlines() if described.exists() else []
     names = sorted({line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")})
-    return [
-        torch.__version__, platform.machine(), platform.processor(), names, os.cpu_count(), torch.get_num_threads()
-    ]  # fmt: skip
+    place = [platform.machine(), platform.processor(), names]
+    return [torch.__version__, *place, os.cpu_count(), torch.get_num_threads()]
 
 
 def speed_table(
@@ -87,11 +87,9 @@ def speed_table(
 
 def mean_interval(values: Float[np.ndarray, " round"]) -> tuple[float, float, float]:
     """The mean with its 95 % t interval; values that do not differ have no spread to judge by: both ends NaN."""
-    mean, error = float(values.mean()), float(stats.sem(values))
-    if error == 0:
-        return mean, np.nan, np.nan
-    low, high = stats.t.interval(0.95, len(values) - 1, mean, error)
-    return mean, float(low), float(high)
+    mean = float(values.mean())
+    with quiet():
+        return mean, *map(float, stats.t.interval(0.95, len(values) - 1, mean, stats.sem(values)))
 
 
 def most_speedup(width: int, share: float, tokens: int = TOKENS) -> float:
@@ -105,26 +103,22 @@ def most_speedup(width: int, share: float, tokens: int = TOKENS) -> float:
 
 
 def _ratios(pair: Sequence[torch.nn.Module], batch: int, rounds: int) -> np.ndarray:
-    """Time of the first model over that of the second, round by round."""
+    """Time of the first model over that of the second, round by round.
+
+    One thread alone: the CPU time of several includes the time they wait.
+    """
     ids = torch.randint(1000, 2000, (batch, TOKENS), generator=torch.Generator().manual_seed(0))
-    times = np.empty((rounds, 2))
-    with one_thread(), torch.no_grad():
-        for model in pair:
-            model(input_ids=ids)  # the first pass allocates memory
-        for turn in range(rounds):
-            for which in ((0, 1), (1, 0))[turn % 2]:
+    times, threads = np.empty((rounds, 2)), torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.no_grad():
+            for model in pair:
+                model(input_ids=ids)  # the first pass allocates memory
+            for turn, place in product(range(rounds), range(2)):
+                which = (place + turn) % 2  # they take turns in going first
                 start = time.process_time()
                 pair[which](input_ids=ids)
                 times[turn, which] = time.process_time() - start
-    return times[:, 0] / times[:, 1]
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Within the context, torch uses one thread: the CPU time of several threads includes the time they wait."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads)
+    return times[:, 0] / times[:, 1]

@@ -2,39 +2,5 @@
 
 from analysis.lazy import lazy_names
 
-HOMES = {
-    "CLAIMS": "measures",
-    "summary": "measures",
-    "attachments": "dependencies",
-    "dependency_survival": "dependencies",
-    "short_sentences": "dependencies",
-    "by_sequence": "discrepancy",
-    "discrepancy_table": "discrepancy",
-    "dependency_changes": "figures",
-    "discrepancy_by_layer": "figures",
-    "discrepancy_heads": "figures",
-    "example_maps": "figures",
-    "kappa_by_role": "figures",
-    "offset_strips": "figures",
-    "pattern_layers": "figures",
-    "pattern_scatter": "figures",
-    "exemplars": "illustrations",
-    "illustrated": "illustrations",
-    "offset_profiles": "patterns",
-    "pattern_table": "patterns",
-    "sink_table": "patterns",
-    "ATTENTION": "names",
-    "EFFECTIVE": "names",
-    "EFFECTIVE_SUM": "names",
-    "GLOBAL": "names",
-    "LOCAL": "names",
-    "kept_maps": "sources",
-    "scored": "sources",
-    "short_examples": "sources",
-    "short_layouts": "sources",
-    "with_patterns": "sources",
-    "persistence_table": "survival",
-    "survival_table": "survival",
-    "validation_table": "validation",
-}
+HOMES = {"CLAIMS": "measures", "summary": "measures"}
 __getattr__, __all__ = lazy_names(__name__, HOMES)

@@ -8,9 +8,8 @@ from jaxtyping import Bool
 
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
-from analysis.papers.pascual2021.names import ATTENTION, GLOBAL
-from analysis.scores.attachment import DIRECTIONS, Attachment, attach, halves, right
-from analysis.scores.attribution import attributions
+from analysis.papers.pascual2021.measures import ATTENTION, GLOBAL
+from analysis.scores.attachment import DIRECTIONS, Attachment, halves, right
 from analysis.scores.words import split_words
 from analysis.statistics.resampling import bootstrap
 from analysis.texts.dependencies import OFFSETS, arcs, best_offsets, offset_table
@@ -29,16 +28,6 @@ def short_sentences(
     names = [*forms]
     chosen = {names[each.number] for each in sample(kept, count, seed)}
     return words[words["sentence"].isin(chosen)].reset_index(drop=True)
-
-
-def attachments(
-    encoder: Encoder, words: pd.DataFrame, probes: int | None, seed: int = 0, max_tokens: int = 128
-) -> dict[str, Attachment]:
-    """The head of every word according to every attention head (see `attachment.attach`), on both maps."""
-    return {
-        ATTENTION: attach(encoder, words, max_tokens),
-        GLOBAL: attach(encoder, words, max_tokens, budget=1, maps=attributions(probes, seed)),
-    }
 
 
 def dependency_survival(

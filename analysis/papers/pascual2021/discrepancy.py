@@ -1,6 +1,6 @@
-"""How far attention and attribution differ, row by row, and how much of it is mixing below the layer (Pascual 2021)."""
+"""How far attention and attribution differ, row by row, how much of it is mixing, and how exact attribution is."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -9,18 +9,20 @@ from jaxtyping import Bool, Float
 from scipy import special, stats
 from tqdm import tqdm
 
-from analysis.papers.pascual2021.names import (
+from analysis.encoders.layout import Layout
+from analysis.encoders.models import Encoder
+from analysis.papers.pascual2021.measures import (
     ATTENTION,
     GLOBAL,
     JSD,
     LOCAL,
-    MEASURES,
     MIXING,
     SHARE,
     SLOPE,
     VALUES,
     WHOLE,
 )
+from analysis.scores.attribution import attributed
 from analysis.scores.kept import Kept
 from analysis.statistics.resampling import Clusters, bootstrap, counted
 
@@ -28,43 +30,67 @@ PAIRS = {WHOLE: (ATTENTION, GLOBAL), VALUES: (ATTENTION, LOCAL), MIXING: (LOCAL,
 TOKENS = ("all", "text")  # text: without the rows and columns of special tokens
 COLUMNS = ["pair", "tokens", "measure", "layer", "head", "value", "low", "high", "sd", "n"]
 FEW = 5  # tokens with the most attention
+VALIDATED = ("pearson", "spearman", "total_variation", JSD, "top_1")
 
 Maps = Float[np.ndarray, "*head row token"]
+Rows = Float[np.ndarray, "*head row"]
 
 
-def measures(first: Maps, second: Maps) -> Float[np.ndarray, "measure *head"]:
-    """Mean over rows of MEASURES between two maps whose rows sum to 1; rows without a value are left out.
+def pearson(first: Maps, second: Maps) -> Rows:
+    """Pearson's correlation of rows; NaN for a constant one."""
+    centred = [each - each.mean(-1, keepdims=True) for each in (first, second)]
+    squares = [(each**2).sum(-1) for each in centred]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return (centred[0] * centred[1]).sum(-1) / np.sqrt(squares[0] * squares[1])
 
-    Pearson and Spearman correlation; Jensen-Shannon divergence (bits); total variation; whether the largest entry is
-    the same; the mass of the first and of the second map on the five tokens with the largest entries in the first.
-    """
+
+def spearman(first: Maps, second: Maps) -> Rows:
+    """Spearman's correlation of rows."""
+    return pearson(stats.rankdata(first, axis=-1), stats.rankdata(second, axis=-1))
+
+
+def jensen_shannon(first: Maps, second: Maps) -> Rows:
+    """Jensen-Shannon divergence of rows, bits."""
+    middle = (first + second) / 2
+    return (special.rel_entr(first, middle) + special.rel_entr(second, middle)).sum(-1) / (2 * np.log(2))
+
+
+def total_variation(first: Maps, second: Maps) -> Rows:
+    """Total variation of rows: the mass that must move."""
+    return np.abs(first - second).sum(-1) / 2
+
+
+def same_largest(first: Maps, second: Maps) -> Rows:
+    """1 where the largest entry of a row is the same, else 0."""
+    return np.where(np.isnan(second[..., 0]), np.nan, first.argmax(-1) == second.argmax(-1))
+
+
+def on_largest(first: Maps, second: Maps) -> Rows:
+    """The mass of the second map on the five tokens with the largest entries in the first."""
     few = np.argsort(-first, axis=-1, kind="stable")[..., :FEW]
-    rows = [
-        _pearson(first, second),
-        _pearson(stats.rankdata(first, axis=-1), stats.rankdata(second, axis=-1)),
-        _jensen_shannon(first, second),
-        np.abs(first - second).sum(-1) / 2,
-        np.where(np.isnan(second[..., 0]), np.nan, first.argmax(-1) == second.argmax(-1)),
-        np.take_along_axis(first, few, -1).sum(-1),
-        np.take_along_axis(second, few, -1).sum(-1),
-    ]
-    values = np.stack(rows)
+    return np.take_along_axis(second, few, -1).sum(-1)
+
+
+# What is compared: functions of the rows of two maps whose rows sum to 1.
+MEASURES: dict[str, Callable[[Maps, Maps], Rows]] = {
+    "pearson": pearson,
+    "spearman": spearman,
+    JSD: jensen_shannon,
+    "total_variation": total_variation,
+    "top_1": same_largest,
+    "top_5": lambda first, _: on_largest(first, first),
+    "top_5_other": on_largest,
+}
+
+
+def measured(
+    first: Maps, second: Maps, measures: Mapping[str, Callable[[Maps, Maps], Rows]] = MEASURES
+) -> Float[np.ndarray, "measure *head"]:
+    """The mean over rows of each measure; rows without a value are left out."""
+    values = np.stack([measure(first, second) for measure in measures.values()])
     present = np.isfinite(values)
     with np.errstate(invalid="ignore"):
         return np.where(present, values, 0).sum(-1) / present.sum(-1)
-
-
-def _pearson(first: Maps, second: Maps) -> Float[np.ndarray, "*head row"]:
-    centred = [each - each.mean(-1, keepdims=True) for each in (first, second)]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return (centred[0] * centred[1]).sum(-1) / np.sqrt(
-            (centred[0] ** 2).sum(-1) * (centred[1] ** 2).sum(-1)
-        )
-
-
-def _jensen_shannon(first: Maps, second: Maps) -> Float[np.ndarray, "*head row"]:
-    middle = (first + second) / 2
-    return (special.rel_entr(first, middle) + special.rel_entr(second, middle)).sum(-1) / (2 * np.log(2))
 
 
 def restricted(maps: Maps, kept: Bool[np.ndarray, " token"]) -> Maps:
@@ -74,28 +100,26 @@ def restricted(maps: Maps, kept: Bool[np.ndarray, " token"]) -> Maps:
         return found / found.sum(-1, keepdims=True)
 
 
-def by_sequence(kept: Mapping[str, Kept], progress: bool = True) -> xr.DataArray:
-    """MEASURES for each of PAIRS and TOKENS, every kept sequence and every head."""
+def by_sequence(
+    kept: Mapping[str, Kept],
+    pairs: Mapping[str, tuple[str, str]] = PAIRS,
+    measures: Mapping[str, Callable[[Maps, Maps], Rows]] = MEASURES,
+    progress: bool = True,
+) -> xr.DataArray:
+    """The measures for each pair of maps, with and without special tokens (TOKENS), every sequence and every head."""
     sequences, found = kept[ATTENTION].sequences, []
     for layout in tqdm(sequences, desc="discrepancy", unit="sequence", disable=not progress):
         maps = {name: each.maps[layout.id].double().cpu().numpy() for name, each in kept.items()}
-        chosen = {"all": np.full(len(layout), True), "text": layout.text >= 0}
-        parts = {
-            tokens: {name: restricted(each, chosen[tokens]) for name, each in maps.items()}
-            for tokens in TOKENS
-        }
-        rows = [
-            [measures(*(parts[tokens][name] for name in pair)) for tokens in TOKENS]
-            for pair in PAIRS.values()
-        ]
-        found.append(np.array(rows))
-    names = {"sequence": [layout.id for layout in sequences], "pair": [*PAIRS], "tokens": [*TOKENS]}
+        chosen = (np.full(len(layout), True), layout.text >= 0)
+        parts = [{name: restricted(each, tokens) for name, each in maps.items()} for tokens in chosen]
+        found.append([[measured(part[a], part[b], measures) for part in parts] for a, b in pairs.values()])
+    names = {"sequence": [layout.id for layout in sequences], "pair": [*pairs], "tokens": [*TOKENS]}
     dims = ("sequence", "pair", "tokens", "measure", "layer", "head")
-    return xr.DataArray(np.stack(found), names | {"measure": [*MEASURES]}, dims)
+    return xr.DataArray(np.array(found), names | {"measure": [*measures]}, dims)
 
 
 def discrepancy_table(found: xr.DataArray, resamples: int = 999, seed: int = 0) -> pd.DataFrame:
-    """Means over sequences of the measures of `by_sequence`, with BCa intervals over sequences: COLUMNS.
+    """Means over sequences of what `by_sequence` found, with BCa intervals over sequences: COLUMNS.
 
     Rows with a head are values of that head, for the pair `whole`. Rows without a head are means over the heads of a
     layer (`sd`: standard deviation over heads). Two more measures have no head. `mixing_share`: the divergence of local
@@ -105,7 +129,8 @@ def discrepancy_table(found: xr.DataArray, resamples: int = 999, seed: int = 0) 
     """
     whole = found.sel(pair=[WHOLE])
     layers = _rows(found.mean("head"), resamples, seed)
-    layers["sd"] = found.mean("sequence").std("head", ddof=1).to_series().reindex(_keys(layers)).to_numpy()
+    keys = pd.MultiIndex.from_frame(layers[["pair", "tokens", "measure", "layer"]])
+    layers["sd"] = found.mean("sequence").std("head", ddof=1).to_series().reindex(keys).to_numpy()
     parts = [
         layers,
         _rows(whole, resamples, seed),
@@ -113,10 +138,6 @@ def discrepancy_table(found: xr.DataArray, resamples: int = 999, seed: int = 0) 
         _shares(found, resamples, seed),
     ]
     return pd.concat(parts, ignore_index=True).reindex(columns=COLUMNS)
-
-
-def _keys(table: pd.DataFrame) -> pd.MultiIndex:
-    return pd.MultiIndex.from_frame(table[["pair", "tokens", "measure", "layer"]])
 
 
 def _rows(values: xr.DataArray, resamples: int, seed: int) -> pd.DataFrame:
@@ -170,3 +191,33 @@ def resampled_means(
     sums, units = Clusters.of(values), len(values)
     drawn = np.random.default_rng(seed).integers(units, size=(resamples, units))
     return np.concatenate([sums.moments().mean[None], sums.moments(counted(drawn, units)).mean])
+
+
+def validation_table(
+    encoder: Encoder, sequences: Sequence[Layout], probes: Sequence[int], seed: int = 0, progress: bool = True
+) -> pd.DataFrame:
+    """Sampled attribution compared with exact, and attribution to the input before normalisation with that after it.
+
+    Columns compared, probes (of the compared map; NaN for all), layer, VALIDATED (mean over rows, heads and sequences),
+    score_error (mean absolute difference of a head's score of [CLS], 1 = uniform), n (sequences). In the second
+    comparison both sides are exact, so that it shows the effect of the input point alone.
+    """
+    compared = [("sampled", count, "post_ln") for count in probes]
+    compared.append(("input before normalisation", None, "pre_ln"))
+    rows = []
+    for layout in tqdm(sequences, desc="exact attribution", unit="sequence", disable=not progress):
+        exact = attributed(encoder, layout, None, seed).double().cpu().numpy()
+        for name, count, start in compared:
+            maps = attributed(encoder, layout, count, seed, start).double().cpu().numpy()
+            found = measured(exact, maps, {each: MEASURES[each] for each in VALIDATED}).mean(axis=-1)
+            error = exact.shape[-1] * np.abs((maps - exact)[..., 0].mean(-1)).mean(axis=-1)
+            columns = dict(zip(VALIDATED, found, strict=True)) | {"score_error": error}
+            rows.append(
+                pd.DataFrame({"compared": name, "probes": count, "layer": range(len(exact)), **columns})
+            )
+    means = (
+        pd.concat(rows, ignore_index=True)
+        .groupby(["compared", "probes", "layer"], sort=False, dropna=False)
+        .mean()
+    )
+    return means.reset_index().assign(n=len(sequences))

@@ -6,20 +6,17 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.papers.pascual2021.names import (
-    ATTENTION,
-    EFFECTIVE,
-    EFFECTIVE_SUM,
-    GLOBAL,
-    JSD,
-    PERSISTS,
-    SHARE,
-    SLOPE,
-    WHOLE,
-)
 from analysis.statistics.claims import read_claims, tabled, untestable
 
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
+# The words of the tables.
+ATTENTION, EFFECTIVE, EFFECTIVE_SUM = "attention", "effective", "effective_sum"
+LOCAL, GLOBAL = "local_attribution", "attribution"
+# The difference between attention and attribution, and its two parts: what the head does with its input, and what the
+# layers below mix into that input.
+WHOLE, VALUES, MIXING = "whole", "values and softmax", "mixing"
+JSD, SHARE, SLOPE = "jensen_shannon", "mixing_share", "jensen_shannon_slope"
+PERSISTS, PARTLY, LOST, ABSENT = "in all layers", "in some layers", "lost", "on neither map"
 RUN = ["task", "state"]
 FEWEST = 20  # sequences that are longer than a value vector
 SHORT = "too few sequences have more tokens than a value vector entries: effective attention is attention"

@@ -4,18 +4,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.papers.michel2019 import published
 from analysis.papers.michel2019.measures import (
     CLAIMS,
     agreeing,
     as_changes,
-    differences,
     faster,
+    later,
     one_head,
     prunable,
+    published,
     rising,
     single_heads,
     spared,
+    steadier,
 )
 from analysis.statistics.claims import judge
 
@@ -90,15 +91,24 @@ def test_rises_need_one_beyond_chance():
     assert "head 2-3 in qqp; 1 of 24 beyond chance" in rising(table)["note"].item()
 
 
-def test_effects_agree_where_the_interval_is_above_none():
-    table = pd.DataFrame(
-        {"model": "mrpc", "data_a": ["mrpc", "mrpc, one half"], "data_b": ["qqp", "mrpc, the other half"],
-         "r": [0.6, 0.8], "low": [0.2, 0.5], "high": [0.8, 0.9], "spearman": [0.3, 0.4]}
-    )  # fmt: skip
-    assert verdict("M4", agreeing(table)) == "holds"
-    assert agreeing(table)[["value", "control", "note"]].to_numpy().tolist() == [[0.6, 0.8, "Spearman 0.30"]]
-    assert verdict("M4", agreeing(table.assign(low=-0.1))) == "undecided"
-    assert verdict("M4", agreeing(table[1:])) == "untestable"
+def test_effects_agree_only_where_values_and_ranks_of_loss_and_accuracy_do():
+    keys = [(metric, name) for metric in ("loss", "accuracy") for name in ("Pearson", "Spearman")]
+    table = pd.DataFrame(keys, columns=["metric", "correlation"]).assign(
+        data_a="mrpc", data_b="qqp", value=0.6, low=0.2, high=0.8, largest="2-9", heads=72
+    )
+    halves = table.assign(data_a="mrpc, one half", value=[0.8, 0.5, 0.7, 0.4])
+    both = pd.concat([table, halves], ignore_index=True)
+    assert verdict("M4", agreeing(both)) == "holds"
+    assert agreeing(both)["unit"].tolist()[1:3] == ["loss, Spearman", "accuracy, Pearson"]
+    assert agreeing(both)["control"].tolist() == [0.8, 0.5, 0.7, 0.4]
+    assert agreeing(both)["n"].eq(72).all()
+    assert "loss changes most without 2-9" in agreeing(both)["note"].iloc[0]
+    for number in range(4):  # each of them counts
+        assert (
+            verdict("M4", agreeing(both.assign(low=both["low"].where(both.index != number, -0.1))))
+            == "undecided"
+        )
+    assert verdict("M4", agreeing(halves)) == "untestable"
 
 
 def test_speed_is_judged_at_sixteen_sequences_and_more():
@@ -110,20 +120,29 @@ def test_speed_is_judged_at_sixteen_sequences_and_more():
     assert verdict("M7", faster(table.assign(low=np.nan, high=np.nan))) == "undecided"
 
 
-def test_differences_come_from_draws():
-    draws = pd.DataFrame(
-        {"claim": "M6", "unit": "", "n": 2, "replicate": range(41), "value": [0.2, *[0.1, 0.3] * 20]}
+def test_importance_prunes_better_on_the_mean_over_tasks():
+    index = pd.MultiIndex.from_product([["a", "b"], range(41)], names=["task", "replicate"])
+    values = np.tile([0.2, *[0.1, 0.3] * 20], 2) + np.repeat([0.0, 0.1], 41)
+    means = pd.DataFrame(
+        {"importance": values, "single-head score": 0.0, "random 0": 0.0, "random 1": 0.2}, index
     )
-    random = pd.DataFrame({"claim": "M6 at random", "unit": "", "n": 2, "replicate": 0, "value": [0.1, 0.3]})
-    frame = differences(pd.concat([draws, random]), "M6", "none")
+    frame = steadier(means)
+    assert frame["value"].to_numpy()[:2] == pytest.approx([0.25, 0.15])
+    assert frame["control"].unique() == pytest.approx([0.15])
     assert verdict("M6", frame) == "holds"
-    assert frame["control"].unique() == pytest.approx([0.2])
-    assert verdict("M8", differences(draws, "M8", "none")) == "untestable"
-    assert verdict("M6", differences(draws.assign(value=np.nan), "M6", "none")) == "untestable"
+    assert verdict("M6", steadier(pd.DataFrame())) == "untestable"
+
+
+def test_few_heads_matter_later_in_every_task_or_there_is_no_test():
+    gain = np.array([0.2, *[0.1, 0.3] * 20])
+    assert verdict("M8", later({"a": gain, "b": gain}, 10)) == "holds"
+    assert verdict("M8", later({"a": gain, "b": -gain}, 10)) == "does not hold"
+    assert verdict("M8", later({"a": gain, "b": np.full(41, np.nan)}, 10)) == "untestable"
+    assert verdict("M8", later({}, 10)) == "untestable"
 
 
 def test_published_importance_has_unit_norm_and_the_known_changes():
-    heads = published.single_heads()
+    heads = published("single_heads")
     norms = (heads["importance"] ** 2).groupby(heads["layer"]).sum()
     assert norms.to_numpy() == pytest.approx(1, abs=0.05)  # two decimals are printed
     assert 100 * heads["change"].mean() == pytest.approx(-0.074, abs=0.001)
@@ -132,9 +151,9 @@ def test_published_importance_has_unit_norm_and_the_known_changes():
 
 
 def test_published_curves_start_whole_and_end_at_the_constant_answer():
-    curves = published.pruning().set_index(["task", "order", "heads"])["value"]
+    curves = published("pruning").set_index(["task", "order", "heads"])["value"]
     assert curves["mnli", "importance", 0] == curves["mnli", "single-head score", 0] == 0.8368
     assert curves["cola", "importance", 144] == 0
     assert curves["sst-2", "importance", 144] == 0.5092
-    assert published.all_but_one().groupby(["source", "task", "chosen_on"]).size().eq(12).all()
-    assert published.translation()["significant"].sum() == 14
+    assert published("all_but_one").groupby(["source", "task", "chosen_on"]).size().eq(12).all()
+    assert published("translation")["significant"].sum() == 14

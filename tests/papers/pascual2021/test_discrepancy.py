@@ -7,18 +7,25 @@ import xarray as xr
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
+from analysis.encoders.layout import layouts
 from analysis.encoders.models import load_encoder
 from analysis.papers.pascual2021.discrepancy import (
+    MEASURES,
     PAIRS,
     TOKENS,
+    VALIDATED,
     by_sequence,
     discrepancy_table,
-    measures,
+    measured,
     restricted,
+    validation_table,
 )
-from analysis.papers.pascual2021.names import JSD, MEASURES, MIXING, SHARE, SLOPE, VALUES, WHOLE
-from analysis.papers.pascual2021.sources import kept_maps
+from analysis.papers.pascual2021.maps import PATTERNS, scored, short_examples, with_patterns
+from analysis.papers.pascual2021.measures import JSD, MIXING, SHARE, SLOPE, VALUES, WHOLE
 from analysis.scores.extraction import extract
+from analysis.scores.kept import Kept
+from analysis.scores.maps import attribution, local_attribution
+from analysis.texts import parse
 from analysis.texts.glue import load_examples
 
 LAYERS, HEADS = 3, 2
@@ -31,7 +38,7 @@ def stochastic(*shape: int, seed: int = 0) -> np.ndarray:
 
 def test_measures_against_loops():
     first, second = stochastic(2, 7, 7), stochastic(2, 7, 7, seed=1)
-    found = dict(zip(MEASURES, measures(first, second), strict=True))
+    found = dict(zip(MEASURES, measured(first, second), strict=True))
     for head in range(2):
         rows = list(zip(first[head], second[head], strict=True))
         few = [set(np.argsort(-a)[:5]) for a, _ in rows]
@@ -50,10 +57,10 @@ def test_measures_against_loops():
 
 def test_equal_and_disjoint_maps():
     eye, other = np.eye(6)[None], np.eye(6)[None, ::-1]
-    assert measures(eye, eye)[:5, 0] == pytest.approx([1, 1, 0, 0, 1])
-    assert dict(zip(MEASURES, measures(eye, other)[:, 0], strict=True))["jensen_shannon"] == pytest.approx(1)
+    assert measured(eye, eye)[:5, 0] == pytest.approx([1, 1, 0, 0, 1])
+    assert dict(zip(MEASURES, measured(eye, other)[:, 0], strict=True))["jensen_shannon"] == pytest.approx(1)
     even = np.full((1, 6, 6), 1 / 6)
-    assert np.isnan(measures(eye, even)[0])  # a constant row has no correlation
+    assert np.isnan(measured(eye, even)[0])  # a constant row has no correlation
 
 
 def test_restricted_rows_sum_to_one():
@@ -63,7 +70,7 @@ def test_restricted_rows_sum_to_one():
     assert np.isnan(found[0, 0]).all()
     np.testing.assert_allclose(found[1].sum(-1), 1)
     np.testing.assert_allclose(found[1, 0], maps[1, 1, 1:4] / maps[1, 1, 1:4].sum())
-    assert np.isfinite(measures(found, found)).all()  # the row without mass is left out
+    assert np.isfinite(measured(found, found)).all()  # the row without mass is left out
 
 
 def per_sequence(**values: float) -> xr.DataArray:
@@ -136,11 +143,45 @@ def test_a_sequence_without_word_pieces():
 def test_of_an_encoder():
     """In layer 0 there is no mixing; two of the same seed are the same."""
     tiny, examples = load_encoder("tiny"), load_examples("sst-2", "bundled", "dev", 4)
-    kept = kept_maps(2)
+    sources = {
+        "attention": "attention",
+        "local_attribution": local_attribution(2),
+        "attribution": attribution(2),
+    }
+    kept = {name: Kept(source) for name, source in sources.items()}
     for each in kept.values():
         extract(tiny, examples, roles=["cls"], maps=each.source, progress=False)
     found = by_sequence(kept, progress=False)
     assert found.sizes["sequence"] == 4
     assert abs(found.sel(pair=MIXING, measure=JSD)[..., 0, :]).max() < 1e-9
     assert (found.sel(pair=MIXING, measure=JSD)[..., 1:, :] > 1e-4).all()
-    assert isinstance(discrepancy_table(found, resamples=99), pd.DataFrame)
+    own = by_sequence(
+        kept, {WHOLE: PAIRS[WHOLE]}, {"largest": lambda first, second: second.max(-1)}, progress=False
+    )
+    assert (own <= 1).all()
+    assert own.sizes["measure"] == own.sizes["pair"] == 1
+
+
+def test_all_directions_are_exact_and_few_are_near():
+    tiny = load_encoder("tiny")
+    short = short_examples(tiny, load_examples("sst-2", "bundled", "dev", 60), 16, 1)
+    sequences = layouts(tiny.tokenizer, short, tiny.positions)
+    assert len(sequences[0]) <= 16
+    table = validation_table(tiny, sequences, [1, tiny.model.config.hidden_size], progress=False)
+    errors = table.groupby(["compared", "probes"], dropna=False, sort=False)[
+        ["total_variation", "score_error"]
+    ].mean()
+    assert errors.iloc[1].max() < 1e-5 < errors.iloc[0].min()
+    assert errors.iloc[2].min() > 1e-3  # the input before its normalisation
+    assert [*table.columns][3:-2] == [*VALIDATED]
+
+
+def test_patterns_follow_the_roles_without_block():
+    tiny, examples = load_encoder("tiny"), load_examples("sst-2", "bundled", "dev", 3)
+    sources = {"attention": "attention", "effective": "effective"}
+    banks, controls = scored(tiny, examples, parse(examples, "gold"), sources, ["effective"])
+    assert ([*banks], [*controls]) == (["attention", "effective"], ["effective"])
+    roles = with_patterns(banks["attention"])["role"].values.tolist()
+    assert "block" not in roles
+    assert "syntactic" in roles
+    assert roles[-len(PATTERNS) :] == [*PATTERNS]

@@ -1,29 +1,15 @@
-"""Measures of the claims, sentences and figures on small tables with obvious answers."""
+"""Measures of the claims on small tables with obvious answers."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from drawing import unnamed
-from matplotlib.figure import Figure
 
-from analysis.papers.pascual2021 import figures, sentences
-from analysis.papers.pascual2021.illustrations import exemplars, illustrated
-from analysis.papers.pascual2021.measures import CLAIMS, measures
-from analysis.papers.pascual2021.names import (
-    JSD,
-    MAPS,
-    MEASURES,
-    MIXING,
-    PEARSON,
-    SHARE,
-    SLOPE,
-    VALUES,
-    WHOLE,
-)
+from analysis.papers.pascual2021.measures import CLAIMS, JSD, MIXING, SHARE, SLOPE, VALUES, WHOLE, measures
 from analysis.statistics.claim_tables import claim_table
 
 RUNS = [("mrpc", "pretrained"), ("mrpc", "finetuned")]
-LAYERS, HEADS = 3, 4
+LAYERS = 3
+MAPS = ("attention", "effective", "effective_sum", "local_attribution", "attribution")
 
 
 def row(name: str, **tables: pd.DataFrame) -> pd.Series:
@@ -56,15 +42,12 @@ def discrepancy(
             at = run | {"layer": layer}
             rows.append(at | {"pair": WHOLE, "measure": SHARE} | interval(part * share))
             rows += [
-                at | {"pair": pair, "measure": measure} | interval(part * value)
+                at | {"pair": pair, "measure": JSD} | interval(part * value)
                 for pair in (WHOLE, VALUES, MIXING)
-                for measure in MEASURES
             ]
-            rows += [
-                at | {"pair": WHOLE, "measure": measure, "head": head} | interval(part * value)
-                for head in range(HEADS)
-                for measure in (JSD, PEARSON)
-            ]
+            rows.append(
+                at | {"pair": WHOLE, "measure": JSD, "head": 0} | interval(0.0)
+            )  # of one head: left out
     return pd.DataFrame(rows)
 
 
@@ -97,18 +80,6 @@ def sinks(changed: int = 1) -> pd.DataFrame:
     return pd.DataFrame(
         [{"task": task, "state": state, "map": "effective", "changed": changed} for task, state in RUNS]
     )
-
-
-def patterns() -> pd.DataFrame:
-    keys = [RUNS, ["offset_-1", "offset_+1", "delimiter", "cls", "block"], range(LAYERS), range(HEADS)]
-    table = pd.DataFrame(
-        [(*run, *rest) for run, *rest in pd.MultiIndex.from_product(keys)],
-        columns=["task", "state", "pattern", "layer", "head"],
-    )
-    values = np.random.default_rng(0).gamma(1, 1, (len(table), len(MAPS)))
-    table[list(MAPS)] = values
-    table.loc[table["pattern"] == "block", list(MAPS)] = np.nan
-    return table
 
 
 def test_claims_say_whose_they_are():
@@ -187,118 +158,3 @@ def test_syntactic_roles():
     assert (found["pooled"], found["holding"], found["unit_count"]) == (pytest.approx(0.6), 2, 4)
     assert "median on effective 0.30, median on attribution 0.90" in found["ours"]
     assert verdict("P6", survival=table, sinks=sinks(0)) == "holds"  # effective attention tells nothing
-
-
-def test_sentences():
-    text = sentences.discrepancy(discrepancy())
-    assert "With all tokens attention and attribution differ least in layer 0 (0.05 bits)" in text
-    assert "most in layer 2 (0.40 bits)" in text
-    text = sentences.persistence(persistence(1, 1))
-    assert text.startswith(
-        "In every layer some head shows cls on attribution. Heads show sep on attention alone."
-    )
-    assert text.endswith("is the most frequent over tasks and states.")
-    assert "next token on attention" in sentences.strongest_patterns(patterns())
-    masses = [
-        {"map": name, "target": target, "layer": np.nan, "mass": mass}
-        for name, mass in (("attention", 0.3), ("effective", 0.02), ("effective_sum", 0.2))
-        for target in ("[CLS]", "[SEP]")
-    ]
-    assert sentences.sinks(pd.DataFrame(masses)).startswith(
-        "Over tasks and states [CLS] has 0.300 to 0.300 of the"
-    )
-
-
-def test_sentence_of_survival():
-    table = pd.concat([survival("cls"), survival("sep", kappa=0.2)])
-    table.loc[table["map"] == "effective_sum", "kappa"] = 0.5
-    text = sentences.survival(table)
-    assert "on local attribution: highest cls (0.90), lowest sep (0.20);" in text
-    assert "on effective attention with rows' sums kept: all roles alike (0.50)" in text
-
-
-def test_sentence_of_validation():
-    rows = [("sampled", 8.0, 0.1), ("input before normalisation", np.nan, 0.2)]
-    table = pd.DataFrame(rows, columns=["compared", "probes", "total_variation"])
-    table = table.assign(spearman=0.9, score_error=0.01)
-    assert "8 probes against all: total variation of rows 0.100" in sentences.validation(table, 8)
-    text = sentences.validation(table, None)
-    assert text.startswith("input before normalisation against after: total variation of rows 0.200")
-    assert "nan" not in text
-
-
-def dependencies() -> pd.DataFrame:
-    table = pd.DataFrame({"relation": ["det", "obj"], "n": [90, 40], "offset_accuracy": [0.5, 0.3]})
-    values = {"attention": 0.8, "attribution_same_head": 0.6, "attribution": 0.7, "change": -0.2}
-    for name, value in values.items():
-        table[name], table[f"{name}_low"], table[f"{name}_high"] = value, value - 0.1, value + 0.1
-    return table
-
-
-def test_sentence_of_dependencies():
-    more = dependencies()
-    names = ["all", "all but punct", "compound+flat", "det+det:predet"]
-    more = pd.concat(
-        [more, *(more.iloc[[0]].assign(relation=name, change=-0.5) for name in names)], ignore_index=True
-    )
-    # Without compound in the table, compound+flat is the relation itself.
-    assert sentences.dependencies(more).startswith("Of 3 relations the")
-    assert sentences.dependencies(dependencies()).startswith(
-        "Of 2 relations the best head on attention finds fewer arcs on attribution in 2, more in 0"
-    )
-
-
-@pytest.fixture(scope="module")
-def drawn(request) -> dict[str, Figure]:
-    offsets = pd.DataFrame(
-        [(name, layer, offset, 0.1) for name in MAPS for layer in range(LAYERS) for offset in range(-10, 11)],
-        columns=["map", "layer", "offset", "mass"],
-    )
-    both = pd.concat([survival("cls"), survival("sep", kappa=0.2)])
-    return {
-        "discrepancy": figures.discrepancy_by_layer(discrepancy()),
-        "heads": figures.discrepancy_heads(discrepancy()),
-        "patterns": figures.pattern_layers(patterns(), 3.0),
-        "scatter": figures.pattern_scatter(patterns(), 3.0),
-        "offsets": figures.offset_strips(offsets),
-        "kappa": figures.kappa_by_role(both),
-        "dependencies": figures.dependency_changes(dependencies()),
-    }
-
-
-def test_axes_have_names(drawn):
-    assert {name: unnamed(figure) for name, figure in drawn.items()} == dict.fromkeys(drawn, [])
-
-
-def test_figures_show_the_tables(drawn):
-    titles = [axes.get_title() for axes in drawn["patterns"].axes if axes.get_title()]
-    assert titles == ["delimiter", "cls", "offset_-1", "offset_+1"]  # block has no scores
-    line = drawn["discrepancy"].axes[0].lines[1]
-    np.testing.assert_allclose(line.get_ydata(), [0.05, 0.3, 0.4])
-    names = [label.get_text() for label in drawn["kappa"].axes[0].get_yticklabels()]
-    assert names == ["cls", "sep"]
-    assert len([axes for axes in drawn["kappa"].axes if axes.get_title()]) == len(MAPS) - 1
-    rows = [label.get_text() for label in drawn["dependencies"].axes[0].get_yticklabels()]
-    assert rows == ["det (90)", "obj (40)"]
-
-
-def test_illustration():
-    from analysis.encoders.models import load_encoder
-    from analysis.texts.examples import Example
-
-    table = patterns()[lambda each: each["state"] == "pretrained"]
-    heads = exemplars(table)
-    assert [layer for layer, _ in heads.values()] == [0, 1, 2]
-    first = table[(table["pattern"] == "offset_+1") & (table["layer"] == 0)]
-    assert heads["next token"][1] == first.set_index("head")["attention"].idxmax()
-    tiny = load_encoder("tiny")
-    examples = [Example("short", "She ran ."), Example("long", "She ran and ran .")]
-    # A value vector of this encoder has 12 entries.
-    suitable = [*examples, Example("suitable", "She ran" + " and ran" * 6), Example("longest", "ran " * 40)]
-    assert illustrated(tiny, suitable, 2)[0].id == "suitable"
-    layout, maps = illustrated(tiny, examples, 2)
-    assert layout.id == "long"
-    assert {found.shape for found in maps.values()} == {(3, 4, len(layout), len(layout))}
-    figure = figures.example_maps(maps, layout.tokens, heads)
-    assert [axes.get_title() for axes in figure.axes][:4] == [*maps]
-    assert unnamed(figure) == []

@@ -11,27 +11,28 @@ from removals import logits, wrong
 
 from analysis.encoders.importance import importance
 from analysis.encoders.interventions import predict
-from analysis.papers.michel2019 import orders
-from analysis.papers.michel2019.orders import (
-    anew,
-    by_importance,
-    by_score,
-    kept_importance,
-    orders_of,
-    step_counts,
-)
+from analysis.papers.michel2019 import pruning
+from analysis.papers.michel2019.measures import published
 from analysis.papers.michel2019.pruning import (
     PRUNING,
     agreement_table,
-    along,
+    anew,
+    at_random,
+    by_importance,
+    by_score,
+    counts_of,
     importance_table,
+    kept_importance,
+    later_gain,
+    mean_scores,
     prunable_table,
+    prune_curves,
     pruned_steps,
-    pruning_table,
+    retained,
+    shares_of_lead,
+    step_counts,
 )
-from analysis.papers.michel2019.published import prunable
-from analysis.papers.michel2019.tables import AGAIN
-from analysis.statistics.leads import with_a_lead
+from analysis.statistics.leads import compared, with_a_lead
 
 N = 40
 LABELS = np.arange(N) % 2
@@ -71,7 +72,7 @@ def test_importance_measured_again_looks_at_what_is_left(tmp_path: Path):
 def test_importance_is_measured_once(tmp_path: Path, monkeypatch):
     encoder = classifier("bert")
     first = kept_importance(encoder, EXAMPLES, tmp_path)
-    monkeypatch.setattr(orders, "importance", None)  # a second call would fail
+    monkeypatch.setattr(pruning, "importance", None)  # a second call would fail
     assert kept_importance(encoder, EXAMPLES, tmp_path).equals(first)
     (path,) = tmp_path.iterdir()
     path.write_bytes(b"damaged")
@@ -79,24 +80,19 @@ def test_importance_is_measured_once(tmp_path: Path, monkeypatch):
         kept_importance(encoder, EXAMPLES, tmp_path)
 
 
-def test_orders_hold_every_head_once_and_end_in_the_same_answers(tmp_path: Path):
+def test_orders_hold_every_head_once_and_end_in_the_same_answers():
     encoder = classifier("bert")
     heads = [(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]
-    single = logits(np.zeros((1 + len(heads), 4), int), [f"{layer}-{head}" for layer, head in heads])
-    found = orders_of(encoder, "sst-2", single, np.zeros(4, int), EXAMPLES, tmp_path, randoms=2, again_n=2)
-    assert [*found] == ["importance", "single-head score", AGAIN, "random 0", "random 1"]
+    found = at_random(encoder, 2) | {"importance": heads}
+    assert [*found] == ["random 0", "random 1", "importance"]
     assert all(sorted(order) == heads for order in found.values())
     assert found["random 0"] != found["random 1"]
     answers = predict(encoder, EXAMPLES, pruned_steps(encoder, found, steps=3), progress=False)
     ends = answers.sel(intervention=[f"{name} {len(heads)}" for name in found]).values
     assert (ends == ends[0]).all()
     assert np.ptp(ends[0], axis=0).max() < 1e-5  # all heads off: a constant answer
-    assert along(answers, "random 1").intervention.values.tolist() == [
-        "none",
-        "random 1 2",
-        "random 1 4",
-        "random 1 6",
-    ]
+    names = answers["intervention"].values.tolist()
+    assert names[:4] == ["none", "random 0 2", "random 0 4", "random 0 6"]
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +100,7 @@ def curves() -> pd.DataFrame:
     """Pruning of 4 heads in 4 steps, with 4 wrong answers when all are on."""
     names = [f"{order} {count}" for order in ("importance", "random 0") for count in (1, 2, 3, 4)]
     found = logits(wrong(LABELS, [4, 4, 5, 20, 5, 20, 4, 4, 20]), names)
-    return pruning_table({("sst-2", 0): found}, {"sst-2": LABELS}, **FAST)
+    return prune_curves({("sst-2", 0): found}, {"sst-2": LABELS}, **FAST)
 
 
 def test_pruning_table_starts_with_the_whole_classifier(curves):
@@ -118,7 +114,7 @@ def test_pruning_table_starts_with_the_whole_classifier(curves):
 
 
 def test_prunable_share_is_that_before_the_first_significant_loss(curves):
-    given = ({"sst-2": LABELS}, [("sst-2", 0)], prunable())
+    given = ({"sst-2": LABELS}, [("sst-2", 0)], published("prunable"))
     table = prunable_table(curves, *given).set_index("order")
     assert table.loc["importance", "share"] == 0.5
     assert table.loc["random 0", "share"] == 0
@@ -128,7 +124,7 @@ def test_prunable_share_is_that_before_the_first_significant_loss(curves):
     assert prunable_table(level, *given)["share"].eq(0).all()
     blunt = curves.assign(p=1.0)  # a test without power: the share ends where the lead ends
     assert prunable_table(blunt, *given).set_index("order").loc["importance", "share"] == 0.5
-    assert prunable_table(curves, given[0], [("sst-2", 1)], prunable())["share"].isna().all()
+    assert prunable_table(curves, given[0], [("sst-2", 1)], published("prunable"))["share"].isna().all()
 
 
 def test_finding_and_claims_leave_out_the_same_runs():
@@ -137,10 +133,12 @@ def test_finding_and_claims_leave_out_the_same_runs():
     said = np.tile((np.arange(200) < 140) | (np.arange(200) >= 180), (3, 1)).astype(int)
     runs = {("cola", 0): logits(said, ["importance 1", "importance 2"]),
             ("cola", 1): logits(np.tile(labels, (3, 1)), ["importance 1", "importance 2"])}  # fmt: skip
-    curves = pruning_table(runs, {"cola": labels}, **FAST)
+    curves = prune_curves(runs, {"cola": labels}, **FAST)
     assert curves.loc[(curves["seed"] == 0) & (curves["metric"] == "matthews"), "value"].min() > 0.2
     leading = with_a_lead(runs, {"cola": labels})
-    shares = prunable_table(curves, {"cola": labels}, leading, prunable()).set_index("seed")["share"]
+    shares = prunable_table(curves, {"cola": labels}, leading, published("prunable")).set_index("seed")[
+        "share"
+    ]
     assert [*leading] == [("cola", 1)]
     assert shares.isna().to_dict() == {0: True, 1: False}
 
@@ -168,3 +166,62 @@ def test_importance_table_has_unit_norm_where_it_is_normalised():
         1,
     ]
     assert agreement.loc[("token", False), "with_example"] < 1
+
+
+M = 60
+ANSWERS = np.arange(M) % 2
+STEPS = [f"importance {count}" for count in (3, 6, 9, 12)]
+
+
+def steps(*counts: int) -> xr.DataArray:
+    """Pruning in four steps; the numbers count wrong answers, first those of the whole classifier."""
+    return logits(wrong(ANSWERS, [*counts]), STEPS)
+
+
+def test_curves_of_other_keys_have_them_as_columns():
+    table = prune_curves(
+        {("sst-2", 0.5): steps(0, 6, 12, 18, 60)}, {"sst-2": ANSWERS}, ("task", "fraction"), **FAST
+    )
+    rows = table[table["metric"] == "accuracy"]
+    assert rows["fraction"].eq(0.5).all()
+    assert rows["value"].tolist() == pytest.approx([1, 0.9, 0.8, 0.7, 0])
+    assert prune_curves({}, {}, ("task", "fraction")).empty
+
+
+def test_shares_are_of_the_lead_over_the_constant_answer():
+    labels = {"sst-2": ANSWERS}
+    runs = {("sst-2", 0): steps(6, 12, 18, 30, 36), ("sst-2", 1): steps(30, 30, 30, 30, 30)}
+    found = shares_of_lead(prune_curves(runs, labels, **FAST), labels, with_a_lead(runs, labels))
+    assert found["seed"].eq(0).all()  # the other run has no lead
+    assert found["kept"].tolist() == pytest.approx([1, 0.75, 0.5, 0, -0.25])
+    assert found["share"].tolist() == pytest.approx([0, 0.25, 0.5, 0.75, 1])
+    assert (found["kept_low"] <= found["kept"] + 1e-9).all()
+
+
+def test_first_draw_is_the_sample():
+    counts = counts_of(M, 10)
+    assert (counts[0] == 1).all()
+    assert (counts.sum(axis=1) == M).all()
+    assert len(counts_of(M, 0)) == 1
+
+
+def test_means_leave_out_the_step_with_all_heads_off():
+    names = [*STEPS, *(step.replace("importance", "random 0") for step in STEPS)]
+    found = logits(wrong(ANSWERS, [0, 6, 12, 18, 60, 30, 30, 30, 60]), names)
+    table = mean_scores({("sst-2", 0): found}, {"sst-2": ANSWERS}, draws=5)
+    assert table.loc[("sst-2", 0)].to_dict() == pytest.approx({"importance": 0.8, "random 0": 0.5})
+    assert len(table) == 6
+    assert mean_scores({}, {}).empty
+    curve = compared(steps(0, 6, 12, 18, 60), ANSWERS, "accuracy")
+    assert retained(curve, counts_of(M, 0), 0.5).item() == pytest.approx((0.8 + 0.6 + 0.4) / 3)
+    level = compared(steps(30, 6, 12, 18, 60), ANSWERS, "accuracy")
+    assert np.isnan(retained(level, counts_of(M, 0), 0.5).item())
+
+
+def test_later_gain_compares_the_end_with_the_first_lead():
+    """The first of three stages has no lead; the second keeps half of its lead, the last keeps all of it."""
+    stages = [steps(30, 30, 30, 30, 30), steps(12, 21, 21, 21, 30), steps(6, 6, 6, 6, 30)]
+    course = xr.concat(stages, pd.Index([0.1, 0.5, 1.0], name="fraction"))
+    assert later_gain({"sst-2": course}, {"sst-2": ANSWERS}, draws=5)["sst-2"][0] == pytest.approx(1 - 0.5)
+    none = xr.concat([stages[0], stages[2]], pd.Index([0.1, 1.0], name="fraction"))
+    assert np.isnan(later_gain({"sst-2": none}, {"sst-2": ANSWERS}, draws=5)["sst-2"]).all()

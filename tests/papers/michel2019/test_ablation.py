@@ -4,16 +4,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from removals import logits, wrong
+from scipy import stats
 
-from analysis.papers.michel2019.tables import (
+from analysis.papers.michel2019.ablation import (
     ABLATION,
     ALL_BUT_ONE,
     EVERY,
+    TRANSFER,
     all_but_one_table,
     all_changes,
     best_heads,
+    effects,
     overview,
     rises_table,
+    transfer_table,
 )
 
 N, LAYERS, HEADS = 40, 2, 3
@@ -82,3 +86,51 @@ def test_rises_share_the_level_over_runs(single):
     assert (table["largest"] == "1-0").all()
     assert table["low"].max() <= alone["low"].item() < 0.075 < alone["high"].item()
     assert isinstance(table, pd.DataFrame)
+
+
+def shifted(strength: np.ndarray, seed: int) -> object:
+    """Logits of right answers to 80 sequences; each of 30 heads raises their margin by its strength, with noise."""
+    rng, names = np.random.default_rng(seed), [f"{head // 6}-{head % 6}" for head in range(len(strength))]
+    found = logits(np.tile(np.arange(80) % 2, (1 + len(strength), 1)), names)
+    found[1:] += strength[:, None, None] * found[1:].values + 0.1 * rng.normal(0, 1, found[1:].shape)
+    return found
+
+
+def test_effects_agree_as_far_as_heads_do():
+    strength = np.random.default_rng(1).normal(0, 0.2, 30)
+    labels = {"mrpc": np.arange(80) % 2, "qqp": np.arange(80) % 2}
+    alike = {"mrpc": shifted(strength, 2), "qqp": shifted(strength, 3)}
+    other = alike | {"qqp": shifted(strength[::-1], 3)}
+    of_loss = [effects(found, labels).query("metric == 'loss'") for found in (alike, other)]
+    tables = [transfer_table(found, resamples=199) for found in of_loss]
+    assert [*tables[0].columns] == TRANSFER
+    assert tables[0]["data_a"].tolist() == ["mrpc"] * 2 + ["mrpc, one half"] * 2
+    assert tables[0].loc[0, "value"] > 0.95 > tables[1].loc[0, "high"]
+    assert (tables[0]["low"] < tables[0]["value"]).all()
+    first = of_loss[0].query("data_b == 'qqp'")
+    losses = np.log1p(np.exp(-2 * (1 + strength))) - np.log1p(np.exp(-2))  # without the noise
+    assert stats.pearsonr(first["a"], losses).statistic > 0.9
+    assert tables[0].loc[1, "value"] == pytest.approx(stats.spearmanr(first["a"], first["b"]).statistic)
+    places = first.set_index(["layer", "head"])[["a", "b"]].abs().idxmax()
+    assert tables[0].loc[0, "largest"].split(" and ")[0] == "{}-{}".format(*places["a"])
+
+
+def test_one_head_alone_can_carry_pearson_but_not_the_ranks():
+    rng = np.random.default_rng(0)
+    values = rng.normal(0, 1, (2, 30))
+    values[:, 0] = 50
+    table = pd.DataFrame(
+        {"model": "m", "data_a": "x", "data_b": "y", "metric": "loss", "layer": 0, "head": range(30)}
+    )
+    found = transfer_table(table.assign(a=values[0], b=values[1]), resamples=99).set_index("correlation")
+    assert found.loc["Pearson", "value"] > 0.9 > 0.5 > found.loc["Spearman", "value"]
+    assert found["largest"].eq("0-0").all()
+    assert found["heads"].eq(30).all()
+
+
+def test_changes_without_spread_have_no_correlation():
+    table = pd.DataFrame(
+        {"model": "m", "data_a": "x", "data_b": "y", "metric": "accuracy", "layer": 0, "head": range(9)}
+    )
+    assert transfer_table(table.assign(a=0.0, b=1.0), resamples=99)["value"].isna().all()
+    assert [*transfer_table(effects({}, {})).columns] == TRANSFER

@@ -5,9 +5,17 @@ import pytest
 import xarray as xr
 from sklearn.metrics import cohen_kappa_score
 
-from analysis.papers.pascual2021.names import ABSENT, LOST, PARTLY, PERSISTS, UNTESTABLE
-from analysis.papers.pascual2021.patterns import at_offsets, pattern_table, sink_table
-from analysis.papers.pascual2021.survival import kappa, labels, persistence_table, survival_table
+from analysis.papers.pascual2021.measures import ABSENT, LOST, PARTLY, PERSISTS
+from analysis.papers.pascual2021.roles import (
+    at_offsets,
+    kappa,
+    labels,
+    pattern_table,
+    persistence_table,
+    sink_table,
+    survival_table,
+)
+from analysis.statistics.claims import UNTESTABLE
 from analysis.statistics.significance import published_table
 
 LAYERS, HEADS, SEQUENCES = 3, 4, 30

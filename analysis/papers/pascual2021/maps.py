@@ -1,17 +1,15 @@
-"""The sequences of this paper and their scores: the same sieves on attention and on every map made from it."""
+"""The sequences of this paper, scored by the same sieves on attention and on every map that is made from it."""
 
 from collections.abc import Mapping, Sequence
 
 import xarray as xr
 
-from analysis.encoders.layout import Layout, layouts
+from analysis.encoders.layout import layouts
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
-from analysis.papers.pascual2021.names import ATTENTION, GLOBAL, LOCAL
 from analysis.scores.controls import scored_with_controls
 from analysis.scores.extraction import extract
-from analysis.scores.kept import Kept
-from analysis.scores.maps import Source, attribution, local_attribution
+from analysis.scores.maps import Source
 from analysis.statistics.roles import compose
 from analysis.texts.examples import Example
 from analysis.texts.glue import sample
@@ -33,25 +31,6 @@ def short_examples(
     if not short:
         raise InputError(f"no sequence has at most {pieces} word pieces: raise the limit")
     return sample(short, count, seed)
-
-
-def short_layouts(
-    encoder: Encoder, examples: Sequence[Example], pieces: int, count: int, seed: int = 0
-) -> list[Layout]:
-    """The same examples as layouts."""
-    return layouts(
-        encoder.tokenizer, short_examples(encoder, examples, pieces, count, seed), encoder.positions
-    )
-
-
-def kept_maps(probes: int | None, seed: int = 0) -> dict[str, Kept]:
-    """Attention, local and global attribution, each computed once per sequence and read as often as needed."""
-    sources = {
-        ATTENTION: ATTENTION,
-        LOCAL: local_attribution(probes, seed),
-        GLOBAL: attribution(probes, seed),
-    }
-    return {name: Kept(source) for name, source in sources.items()}
 
 
 def scored(

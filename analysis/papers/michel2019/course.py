@@ -1,0 +1,69 @@
+"""How few heads matter in the course of fine-tuning: checkpoints from it, each pruned by its own importance."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+import torch
+import transformers
+import xarray as xr
+
+from analysis.encoders.checkpoints import recipe_of
+from analysis.encoders.finetuning import Stops, finetune
+from analysis.encoders.importance import importance
+from analysis.encoders.interventions import predict
+from analysis.encoders.models import load_encoder, load_tokenizer
+from analysis.errors import InputError
+from analysis.papers.michel2019.measures import IMPORTANCE
+from analysis.papers.michel2019.pruning import by_importance, kept, pruned_steps
+from analysis.texts.examples import Example
+from analysis.texts.glue import load_examples
+
+
+def course(
+    encoder: str,
+    task: str,
+    checkpoint: Path,
+    source: str,
+    scored: Sequence[Example],
+    measured: Sequence[Example],
+    fractions: Sequence[float],
+    folder: Path,
+    seed: int = 0,
+    device: str = "cpu",
+    precision: str = "float32",
+    **options: Any,
+) -> xr.DataArray:
+    """Logits (fraction, intervention, sequence, class) of classifiers after fractions of fine-tuning, pruned in steps.
+
+    The recipe of `checkpoint` runs again. Each classifier is pruned by its importance for the examples `measured` and
+    then answers the sequences `scored`, with `device` and `precision` as in `load_encoder`. `folder` keeps the result;
+    the classifiers are deleted. Raises InputError for a checkpoint that `finetune` did not write.
+    """
+    try:
+        recipe = recipe_of(checkpoint)
+    except InputError as error:
+        raise InputError(f"{error}, or skip the course with course_tasks=[]") from error
+    learnt = [
+        load_examples(task, source, split, recipe.pop(f"{split}_n"), seed) for split in ("train", "dev")
+    ]
+    texts = [(each.id, each.texts, each.label) for part in (*learnt, scored, measured) for each in part]
+    made = [torch.__version__, transformers.__version__, device, precision]
+
+    def pruned(place: Path) -> xr.DataArray:
+        """The logits of one classifier, pruned step by step by its importance."""
+        model = load_encoder(place, device, precision, task)
+        order = by_importance(importance(model, measured, **options).sel(granularity="example", drop=True))
+        return predict(model, scored, pruned_steps(model, {IMPORTANCE: order}), cache=folder, **options)
+
+    def make() -> xr.DataArray:
+        with TemporaryDirectory(dir=folder, prefix="course-") as work:
+            stops = Stops(Path(work), fractions, load_tokenizer(encoder))
+            finetune(encoder, task, *learnt, Path(work) / "last", callbacks=[stops], **recipe)
+            found = [pruned(stops.folders[each]) for each in fractions]
+        return xr.concat(found, pd.Index(fractions, name="fraction"), combine_attrs="drop_conflicts")
+
+    parts = [load_encoder(encoder).digest, task, recipe, texts, [*fractions], made, options]
+    return kept(folder, "course", parts, make)
