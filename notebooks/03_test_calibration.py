@@ -24,7 +24,7 @@ effects = [0.0, 0.2, 0.5]  # true mean minus tau, in standard deviations of the 
 runs = 10000  # simulated heads for the t tests
 families = 40  # of 144 simulated heads each, for the bootstrap-t and the audited rule
 resamples = 999
-minimum = 20  # sequences that the audited rule asks for here: fewer than the study's 100, to show why
+simulated_minimum = 20  # sequences that the audited rule asks for here: fewer than the study's 100, to show why
 allowed = 0.1  # share of families with a false audited label
 seed = 0
 
@@ -44,7 +44,7 @@ RULES = {
 }
 style()
 results = Results(profile)
-calibration = simulation.size_table(simulated_n, effects, runs, families, alpha, resamples, minimum, seed)
+calibration = simulation.size_table(simulated_n, effects, runs, families, alpha, resamples, simulated_minimum, seed)
 results.save_table(calibration, "calibration")
 rates = calibration.set_index(["effect", "shape", "n", "rule"])["rate"].unstack(sort=False)
 
@@ -53,7 +53,7 @@ rates = calibration.set_index(["effect", "shape", "n", "rule"])["rate"].unstack(
 #
 # The true mean is exactly $\tau$, so every label is false. Above: the proportion of heads that are labelled. Below: the
 # proportion of families (144 heads, one role of one task and state) in which any head is. *Audited*: BY-adjusted t test with
-# Hall's correction for skewness, bootstrap-t bound and at least `minimum` sequences. Bars are 95 % Monte-Carlo intervals.
+# Hall's correction for skewness, bootstrap-t bound and at least `simulated_minimum` sequences. Bars are 95 % Monte-Carlo intervals.
 
 # %%
 null = calibration[calibration["effect"] == 0].assign(

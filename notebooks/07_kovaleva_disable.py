@@ -50,7 +50,7 @@ import seaborn as sns
 
 from analysis.encoders import encoder_note, load_encoder, predict, single_heads, whole_layers
 from analysis.figures import finding, head_grids, style, theme
-from analysis.papers.kovaleva2019 import disabling, initialisation
+from analysis.papers.kovaleva2019 import training
 from analysis.papers.kovaleva2019.published import kovaleva
 from analysis.statistics.layers import head_grid
 from analysis.study import Results
@@ -91,9 +91,9 @@ logits = {
 
 # %%
 options = (alpha, resamples, permutations, seed)
-labels = {task: disabling.labels_of(found) for task, found in scored.items()}
-disabled = disabling.over_passes(disabling.disable_table, logits, labels, *options)
-rises = disabling.over_passes(disabling.rise_table, logits, labels, *options)
+labels = {task: training.labels_of(found) for task, found in scored.items()}
+disabled = training.over_passes(training.disable_table, logits, labels, *options)
+rises = training.over_passes(training.rise_table, logits, labels, *options)
 results.save_table(disabled, "kovaleva_disable")
 results.save_table(rises, "kovaleva_rises")
 main = disabled.merge(rises[["task", "seed", "unit", "metric"]])  # the first metric of each task
@@ -195,23 +195,23 @@ dev = {task: load_examples(task, source, "dev", dev_n, seed) for task in start_t
 
 # %%
 scores = {
-    (task, "untuned", run): initialisation.untuned_scores(encoder, task, dev[task], run, max_tokens, device)
+    (task, "untuned", run): training.untuned_scores(encoder, task, dev[task], run, max_tokens, device)
     for task in start_tasks
     for run in seeds
 }
 scores |= {
     (
         task,
-        initialisation.start_name(start, len(train[task]), start_epochs),
+        training.start_name(start, len(train[task]), start_epochs),
         run,
-    ): initialisation.tuned_scores(folder, start, encoder, task, train[task], dev[task], run, **recipe)
+    ): training.tuned_scores(folder, start, encoder, task, train[task], dev[task], run, **recipe)
     for start in start_kinds
     for task in start_tasks
     for run in seeds
 }
 
 # %%
-starts = initialisation.initialisation_table(scores, results.join_parts("finetune", start_tasks), epochs)
+starts = training.initialisation_table(scores, results.join_parts("finetune", start_tasks), epochs)
 results.save_table(starts, "kovaleva_initialisation")
 
 # %%
@@ -224,6 +224,9 @@ for task, part in starts.groupby("task", sort=False):
         + ", ".join(f"{value:.2f} {start}" for start, value in scores.items())
     )
 finding(f"{'. '.join(told)}.")
+
+# %% [markdown]
+# Mean and standard deviation over the runs, and the same starts of BERT-base as published:
 
 # %%
 spread = starts.groupby(["task", "metric", "start"], sort=False)["value"].agg(["mean", "std"])

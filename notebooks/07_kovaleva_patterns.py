@@ -53,18 +53,9 @@ import seaborn as sns
 
 from analysis.encoders import encoder_note, load_encoder
 from analysis.figures import finding, head_grids, style, theme
-from analysis.papers.kovaleva2019 import (
-    drawn,
-    linking,
-    links,
-    names,
-    network,
-    quality,
-    reading,
-    rules,
-    tables,
-    targets,
-)
+from analysis.papers.kovaleva2019 import frames as framed
+from analysis.papers.kovaleva2019 import labellers as labelling
+from analysis.papers.kovaleva2019 import names, reading, tables
 from analysis.papers.kovaleva2019.published import kovaleva
 from analysis.scores import read_attention
 from analysis.statistics.layers import head_grid
@@ -81,7 +72,7 @@ print(encoder_note(encoder))
 # %%
 examples = {task: load_examples(task, source, "dev", sequences, seed) for task in tasks}
 found_targets = {
-    task: targets.find_targets(
+    task: reading.find_targets(
         model.tokenizer,
         found,
         parse(found, parser, results.parses),
@@ -102,32 +93,35 @@ print("dev sequences:", ", ".join(f"{len(found)} of {task}" for task, found in f
 
 # %%
 layouts = [each.layout for found in found_targets.values() for each in found]
-made = drawn.draw_maps(layouts, drawn_maps, seed)
+made = labelling.draw_maps(layouts, drawn_maps, seed)
 labellers = [
-    rules.RuleLabeller.fitted(made),
-    network.NetworkLabeller.kept(folder / "network.safetensors", made, network_epochs, seed),
+    labelling.RuleLabeller.fitted(made),
+    labelling.NetworkLabeller.kept(folder / "network.safetensors", made, network_epochs, seed),
 ]
 sets = {
-    "drawn": drawn.draw_maps(layouts, held_out_maps, seed + 1),
-    "eye": quality.eye_maps(load_encoder("minilm")),
+    "drawn": labelling.draw_maps(layouts, held_out_maps, seed + 1),
+    "eye": labelling.eye_maps(load_encoder("minilm")),
 }
-scored, confusion = quality.quality_tables(labellers, sets)
+scored, confusion = labelling.quality_tables(labellers, sets)
 for each in labellers:
     results.record_weights(f"{each.name} of patterns", each.key)
 results.save_table(scored, "kovaleva_pattern_quality")
 results.save_table(confusion, "kovaleva_pattern_confusion")
-labeller = quality.better(labellers, scored)
+labeller = labelling.better(labellers, scored)
 scored.style.format(precision=2).hide()
 
 # %%
 eye = confusion[(confusion["set"] == "eye") & (confusion["labeller"] == labeller.name)]
 eye = eye.pivot(index="pattern", columns="found", values="n").loc[[*names.PATTERNS], [*names.PATTERNS]]
 of_eye = scored[(scored["set"] == "eye") & (scored["labeller"] == labeller.name)].set_index("pattern")
-macro, right = of_eye.loc[quality.MACRO, "f1"], of_eye.loc[names.BLOCK, "precision"]
+macro, right = of_eye.loc[labelling.MACRO, "f1"], of_eye.loc[names.BLOCK, "precision"]
 finding(
     f"Used from here on: the {labeller.name}. On maps labelled by eye its macro-F1 is {macro:.2f} (article, on its own "
     f"labels: 0.86), and {right:.0%} of the maps that it calls block are."
 )
+
+# %% [markdown]
+# Where it errs, and the rules that the other labeller learnt:
 
 # %%
 eye.style.set_caption(f"Maps labelled by eye (rows) and by the {labeller.name} (columns)")
@@ -234,7 +228,7 @@ results.save_figure(figure, "kovaleva-F2-shares")
 # %%
 found = shares.pivot(index=["task", "state"], columns="pattern", values="share")[[*names.PATTERNS]]
 corrected = found.apply(
-    lambda row: quality.corrected_shares(row, eye), axis=1, result_type="expand"
+    lambda row: labelling.corrected_shares(row, eye), axis=1, result_type="expand"
 ).set_axis(found.columns, axis=1)
 ranges = pd.concat({"found": found[names.BLOCK], "corrected": corrected[names.BLOCK]}, axis=1)
 ranges.style.format("{:.0%}").set_caption("share of block maps")
@@ -260,9 +254,9 @@ finding(
 # `frames="bundled"` there are no frames: the links join the verbs of bundled sentences to their subjects and objects.
 
 # %%
-linked = links.read_links(frames, frame_sentences, seed)
-placed, left_out = linking.link_scores(model, linked)
-of_links = linking.link_table(placed, "pretrained", permutations, seed)
+linked = framed.read_links(frames, frame_sentences, seed)
+placed, left_out = framed.link_scores(model, linked)
+of_links = framed.link_table(placed, "pretrained", permutations, seed)
 results.save_table(of_links, "kovaleva_links")
 
 # %%

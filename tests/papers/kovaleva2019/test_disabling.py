@@ -8,7 +8,7 @@ from classifiers import EXAMPLES, classifier
 
 from analysis.encoders.interventions import predict, sets, whole_layers
 from analysis.encoders.tap import uniform_rows
-from analysis.papers.kovaleva2019.disabling import (
+from analysis.papers.kovaleva2019.training import (
     COLUMNS,
     disable_table,
     labels_of,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from layouts_by_hand import LAYOUTS, PAIR, SINGLE
 
-from analysis.papers.kovaleva2019.drawn import band, blocks, columns, draw_map, draw_maps
+from analysis.papers.kovaleva2019.labellers import band, blocks, columns, draw_map, draw_maps
 from analysis.papers.kovaleva2019.names import BLOCK, PATTERNS
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from studies import error_of
 
-from analysis.papers.kovaleva2019.links import read_links
+from analysis.papers.kovaleva2019.frames import read_links
 
 SENTENCES = {  # text, target, and elements with their names
     "kept": ("Slowly the old man grew very agitated .", "agitated", {"Experiencer": "the old man"}),

@@ -8,19 +8,24 @@ from layouts_by_hand import LAYOUTS, PAIR, SINGLE
 from studies import error_of
 
 from analysis.encoders.models import load_encoder
-from analysis.papers.kovaleva2019.drawn import LabelledMaps, draw_maps
-from analysis.papers.kovaleva2019.names import PATTERNS
-from analysis.papers.kovaleva2019.network import SMALLEST, NetworkLabeller, centred
-from analysis.papers.kovaleva2019.quality import (
+from analysis.papers.kovaleva2019.labellers import (
     FOLDER,
     MACRO,
+    MEASURES,
+    SMALLEST,
+    LabelledMaps,
+    NetworkLabeller,
+    RuleLabeller,
     better,
+    centred,
+    draw_maps,
     eye_maps,
     label_maps,
     macro_f1,
+    measures,
     quality_tables,
 )
-from analysis.papers.kovaleva2019.rules import MEASURES, RuleLabeller, measures
+from analysis.papers.kovaleva2019.names import PATTERNS
 
 
 @pytest.fixture(scope="module")

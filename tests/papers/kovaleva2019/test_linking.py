@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from analysis.encoders.models import Encoder, load_encoder
-from analysis.papers.kovaleva2019.link import Link
-from analysis.papers.kovaleva2019.linking import (
+from analysis.papers.kovaleva2019.frames import (
     DIRECTIONS,
     MODES,
+    Link,
     link_placements,
     link_scores,
     link_table,

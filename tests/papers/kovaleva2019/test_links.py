@@ -5,7 +5,7 @@ import json
 import pytest
 from studies import error_of
 
-from analysis.papers.kovaleva2019.links import APART, bundled_links, read_links, row_link
+from analysis.papers.kovaleva2019.frames import APART, bundled_links, read_links, row_link
 
 ROW = {
     "sentence": "he saw that he was so agitated",

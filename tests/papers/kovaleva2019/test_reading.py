@@ -10,16 +10,18 @@ from analysis.papers.kovaleva2019 import reading as module
 from analysis.papers.kovaleva2019.names import FEATURES
 from analysis.papers.kovaleva2019.reading import (
     LINKS,
+    MODES,
     NOT_LABELLED,
     PADDED,
     Filler,
+    Targets,
     attention_of,
     cosine,
+    find_targets,
     padded_cosine,
     read_kept,
     read_state,
 )
-from analysis.papers.kovaleva2019.targets import MODES, Targets, find_targets
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse, tags
 

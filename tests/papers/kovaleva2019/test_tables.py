@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from analysis.papers.kovaleva2019.names import FEATURES, PATTERNS
-from analysis.papers.kovaleva2019.reading import LINK_MODES, LINKS
+from analysis.papers.kovaleva2019.reading import LINK_MODES, LINKS, MODES
 from analysis.papers.kovaleva2019.tables import (
     cls_table,
     cosine_table,
@@ -14,7 +14,6 @@ from analysis.papers.kovaleva2019.tables import (
     pattern_table,
     verb_table,
 )
-from analysis.papers.kovaleva2019.targets import MODES
 
 N, LAYERS, HEADS = 12, 2, 3
 

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.encoders.models import load_tokenizer
 from analysis.papers.kovaleva2019.names import CLS, FEATURES, SEP
-from analysis.papers.kovaleva2019.targets import MODES, Targets, find_targets, targets_digest
+from analysis.papers.kovaleva2019.reading import MODES, Targets, find_targets, targets_digest
 from analysis.texts.examples import Example, Relation, Tag
 
 TEXT = "another man saw the man ."

@@ -5,15 +5,15 @@ import pytest
 from architectures import save
 from studies import error_of
 
-from analysis.papers.kovaleva2019 import initialisation as module
-from analysis.papers.kovaleva2019.initialisation import (
-    COLUMNS,
+from analysis.papers.kovaleva2019 import training as module
+from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM
+from analysis.papers.kovaleva2019.training import (
+    START_COLUMNS,
     initialisation_table,
     start_name,
     tuned_scores,
     untuned_scores,
 )
-from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM
 from analysis.texts.glue import load_examples
 
 TRAIN, DEV = (load_examples("mrpc", "bundled", split, 16) for split in ("train", "dev"))
@@ -67,7 +67,7 @@ def test_table_says_how_much_each_start_was_trained():
     )
     scores = {("mrpc", "untuned", 0): {"f1": 0.3}, ("mrpc", start_name(RANDOM, 800, 2), 0): {"f1": 0.8}}
     table = initialisation_table(scores, tuned, 1)
-    assert [*table.columns] == COLUMNS
+    assert [*table.columns] == START_COLUMNS
     found = table.set_index("start")["value"].to_dict()
     assert found == {
         "untuned": 0.3,
