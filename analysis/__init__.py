@@ -4,7 +4,6 @@ from analysis.lazy import lazy_names
 
 HOMES = {
     "Example": "texts.examples",
-    "InputError": "errors",
     "Relation": "texts.examples",
     "Results": "study.results",
     "SIEVES": "scores.sieves",

@@ -24,7 +24,9 @@ effects = [0.0, 0.2, 0.5]  # true mean minus tau, in standard deviations of the 
 runs = 10000  # simulated heads for the t tests
 families = 40  # of 144 simulated heads each, for the bootstrap-t and the audited rule
 resamples = 999
-simulated_minimum = 20  # sequences that the audited rule asks for here: fewer than the study's 100, to show why
+simulated_minimum = (
+    20  # sequences that the audited rule asks for here: fewer than the study's 100, to show why
+)
 allowed = 0.1  # share of families with a false audited label
 seed = 0
 
@@ -44,7 +46,9 @@ RULES = {
 }
 style()
 results = Results(profile)
-calibration = simulation.size_table(simulated_n, effects, runs, families, alpha, resamples, simulated_minimum, seed)
+calibration = simulation.size_table(
+    simulated_n, effects, runs, families, alpha, resamples, simulated_minimum, seed
+)
 results.save_table(calibration, "calibration")
 rates = calibration.set_index(["effect", "shape", "n", "rule"])["rate"].unstack(sort=False)
 

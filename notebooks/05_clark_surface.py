@@ -37,38 +37,18 @@ precision = "float32"
 
 # %%
 import numpy as np
-from IPython.display import Markdown
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
 
 from analysis.encoders import load_encoder
-from analysis.figures import finding, style
-from analysis.papers.clark2019 import (
-    behaviours,
-    distance_table,
-    embed,
-    entropy_layers,
-    example_heads,
-    exemplars,
-    gradient_heads,
-    gradient_importance,
-    gradient_layers,
-    gradient_table,
-    head_distances,
-    language_model,
-    layer_test,
-    layers_beside_published,
-    published,
-    sentences,
-    specialist_counts,
-    surface_layers,
-    surface_patterns,
-    surface_scores,
-    surface_table,
-    uniform_values,
-)
+from analysis.figures import diagrams, finding, style, theme
+from analysis.papers.clark2019 import distances, gradients, published, surface
 from analysis.scores import read_attention
 from analysis.study import Results
 from analysis.texts import load_passages
 
+# %%
 style()
 results = Results(profile)
 model = load_encoder(encoder, device, precision)
@@ -81,12 +61,15 @@ examples = load_passages(passage_source, passages, seed, model.tokenizer, max_to
 # Scores of the few sieves that are needed and, beside them, the entropy of every row of attention.
 
 # %%
-scores = surface_scores(model, examples, max_tokens, segment_ids)
-table, uniform = surface_table(scores), uniform_values(scores)
+scores = surface.surface_scores(model, examples, max_tokens, segment_ids)
+table, uniform = surface.surface_table(scores), surface.uniform_values(scores)
+extremes = surface.extreme_table(scores)
 results.save_table(table, "clark_surface")
-Markdown(
-    f"{model.name} has {model.layers} layers of {model.heads} heads. It reads {len(examples)} passages of "
-    f"{scores.tokens.mean().item():.0f} tokens on average, with segment ids {segment_ids}."
+results.save_table(uniform.rename_axis("statistic").reset_index(), "clark_uniform")
+results.save_table(extremes, "clark_extremes")
+print(
+    f"{model.name}: {model.layers} layers of {model.heads} heads, {len(examples)} passages of "
+    f"{scores.tokens.mean().item():.0f} tokens on average, segment ids {segment_ids}"
 )
 
 # %% [markdown]
@@ -97,18 +80,61 @@ Markdown(
 # themselves attend to `[SEP]` too. Dashed lines are the published means of **BERT-base, another model on another text**.
 
 # %%
-bert_base = surface_layers()
-results.save_figure(surface_patterns(table, uniform, bert_base), "clark-F2-surface")
+colour = dict(zip(surface.COLUMNS, sns.color_palette("colorblind", len(surface.COLUMNS)), strict=True))
+bert_base = published.surface_layers()
+stretch = (model.layers - 1) / bert_base["layer"].max()  # 12 layers drawn over those of this encoder
+
+
+def by_layer(axes: Axes, name: str, mark: str) -> None:
+    """Marks: heads. Line: mean of a layer. Dashed: the published means of BERT-base. Dots at the right: uniform."""
+    means = table.groupby("layer")[name].mean()
+    axes.scatter(table["layer"], table[name], s=6, alpha=0.4, linewidth=0, color=colour[name])
+    axes.plot(means, color=colour[name], marker=mark, markersize=3.5, label=published.MARKED.get(name, name))
+    axes.axhline(uniform[name], xmin=0.95, color=colour[name], linestyle=":")
+    if name in bert_base:
+        axes.plot(bert_base["layer"] * stretch, bert_base[name], "--", linewidth=1, color=colour[name])
+
 
 # %%
-finding(sentences.most_attended(table, bert_base))
+figure, grid = theme.rows_of_axes(3, 3, 2.5, 0.3)
+for axes, names in zip(
+    grid,
+    (["previous", "next", "self"], ["cls", "sep", "punct"], ["cls_cls", "sep_sep", "rest_sep"]),
+    strict=True,
+):
+    for name, mark in zip(names, "os^", strict=True):
+        by_layer(axes, name, mark)
+    axes.set(xlabel=theme.LAYER, ylim=(0, None))
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), fontsize=7)
+grid[0].set_ylabel("proportion of attention")
+figure.supxlabel("dashed: BERT-base on Wikipedia (published), stretched to this depth", fontsize=7.5)
+results.save_figure(figure, "clark-F2-surface")
 
 # %%
-finding(sentences.neighbour_heads(table, majority, published.specialists()))
+ours = table.groupby("layer")[["cls", "sep", "punct"]].mean()
+theirs = bert_base.set_index("layer")[[*ours]]
+told = [
+    f"{published.MARKED[name]} ({means[name].mean():.0%}, {means[name].max():.0%} in layer {means[name].idxmax()})"
+    for means in (ours, theirs)
+    for name in [means.mean().idxmax()]
+]
+finding(f"Of these three this encoder attends most to {told[0]}, BERT-base in the article to {told[1]}.")
 
 # %%
-overview = specialist_counts(table, uniform, majority)
-overview.style.format(precision=3).hide().set_caption(f"Heads that give one target more than {majority:.0%}")
+heads = table.set_index(["layer", "head"])[surface.TARGETS]
+above = heads > majority
+counts = published.specialists().set_index("statistic")["heads"]
+told = [
+    f"{above[name].sum()} for the {name} token (BERT-base {counts[name]} of 144)" for name in counts.index
+]
+finding(f"Of {len(heads)} heads, more than {majority:.0%} of the attention have {' and '.join(told)}.")
+
+# %%
+layers = {name: ", ".join(str(layer) for layer, _ in above.index[above[name]]) for name in above}
+overview = {"heads": above.sum(), "layers": pd.Series(layers), "highest": heads.max(), "uniform": uniform}
+pd.DataFrame(overview).loc[surface.TARGETS].style.format(precision=3).set_caption(
+    f"Heads that give one target more than {majority:.0%}"
+)
 
 # %% [markdown]
 # The article finds that in the middle layers of BERT-base more than half of all attention goes to `[SEP]`. Its text
@@ -121,16 +147,33 @@ overview.style.format(precision=3).hide().set_caption(f"Heads that give one targ
 # left out is not drawn, and the rest is divided by its sum.
 
 # %%
-chosen = exemplars(table)
+chosen = surface.exemplars(table)
 layout, attention = read_attention(model, examples[0], max_tokens, segment_ids)
-maps = {
-    f"{kind}\nlayer {place[0]}, head {place[1]}" if place else kind: attention[place] if place else None
-    for kind, place in chosen.items()
-}
-results.save_figure(example_heads(maps, layout.tokens), "clark-F1-heads")
+shown = np.unique([0, *range(max(0, len(layout) - 14), len(layout))])
+names = [layout.tokens[place] for place in shown]
+if len(shown) < len(layout):
+    names[0] += " …"  # marks the tokens left out
+figure, grid = theme.rows_of_axes(len(chosen), 3, 0.135 * len(shown) + 0.45, 0.3)
+for axes, (kind, place) in zip(grid, chosen.items(), strict=True):
+    if place is None:
+        axes.text(0.5, 0.5, "no head of this encoder\nattends most to this", ha="center", color="0.4")
+        axes.set_title(kind)
+        axes.axis("off")
+    else:
+        cells = attention[place][np.ix_(shown, shown)]
+        diagrams.attention_lines(axes, cells / cells.sum(axis=1, keepdims=True), names)
+        axes.set_title(f"{kind}\nlayer {place[0]}, head {place[1]}")
+figure.supxlabel("attending token (left), attended token (right)")
+figure.supylabel("tokens of the sequence, in order")
+results.save_figure(figure, "clark-F1-heads")
 
 # %%
-finding(sentences.missing_kinds(chosen))
+there = [f"{kind} ({place[0]}-{place[1]})" for kind, place in chosen.items() if place]
+none = [kind for kind, place in chosen.items() if not place]
+finding(
+    f"The strongest heads (layer-head) are those for {', '.join(there)}. Kinds that no head attends to more than to "
+    f"anything else: {', '.join(none) or 'none'}."
+)
 
 # %% [markdown]
 # *How far to trust it.* One passage is an illustration. The table above says how strong the heads are.
@@ -138,13 +181,27 @@ finding(sentences.missing_kinds(chosen))
 # ## F4. How broad is attention?
 #
 # The entropy of a row of attention, mean over rows and passages. The dotted line is attention that is spread evenly; the
-# dashed one shows the published means of BERT-base.
+# dashed one shows the published means of BERT-base. The article also says that broad heads give at most 10 % to any word.
 
 # %%
-results.save_figure(entropy_layers(table, uniform, bert_base), "clark-F4-entropy")
+figure, grid = theme.rows_of_axes(2, 2, 2.4, sharey=True)
+for axes, (name, title) in zip(
+    grid, {"entropy": "mean of all rows", "entropy_cls": "row of [CLS]"}.items(), strict=True
+):
+    by_layer(axes, name, "o")
+    axes.axhline(uniform[name], color="black", linestyle=":", linewidth=1)
+    axes.set(title=title, xlabel=theme.LAYER, ylim=(0, 1.08 * uniform[name]))
+grid[0].set_ylabel("entropy (nats)")
+results.save_figure(figure, "clark-F4-entropy")
 
 # %%
-finding(sentences.broadest_layer(table, uniform["entropy"]))
+means = table.groupby("layer")["entropy"].mean()
+broad = table.loc[table["most"].idxmin()]
+finding(
+    f"Attention is broadest in layer {means.idxmax()} ({means.max():.1f} of at most {uniform['entropy']:.1f} nats), "
+    f"narrowest in layer {means.idxmin()} ({means.min():.1f}). {(table['most'] <= 0.1).sum()} of {len(table)} heads give "
+    f"their most attended token at most 10 % on average; least {broad['layer']:.0f}-{broad['head']:.0f} ({broad['most']:.0%})."
+)
 
 # %% [markdown]
 # ## Beside the published values
@@ -153,7 +210,7 @@ finding(sentences.broadest_layer(table, uniform["entropy"]))
 # encoder. Layers of encoders of different depth do not correspond; only the course over the layers can be compared.
 
 # %%
-compared = layers_beside_published(table)
+compared = published.layers_beside_published(table)
 results.save_table(compared, "clark_surface_layers")
 wide = compared.pivot(index="layer", columns="statistic", values=["bert_base_published", "this_encoder"])
 names = {"bert_base_published": "BERT-base (published)", "this_encoder": model.name}
@@ -169,8 +226,8 @@ wide.rename(columns=names, level=0).style.format(precision=2, na_rep="")
 # as it is.
 
 # %%
-guesser = language_model(encoder, examples, head_epochs, max_tokens, segment_ids, seed, device)
-importance = gradient_importance(
+guesser = gradients.language_model(encoder, examples, head_epochs, max_tokens, segment_ids, seed, device)
+importance = gradients.gradient_importance(
     guesser,
     examples[:gradient_passages],
     mask_probability,
@@ -178,17 +235,31 @@ importance = gradient_importance(
     segment_ids=segment_ids,
     seed=seed,
 )
-results.save_table(gradient_table(importance), "clark_gradients")
-results.save_table(gradient_heads(importance), "clark_gradients_heads")
-results.save_figure(gradient_layers(gradient_heads(importance), guesser.origin), "clark-F3-gradients")
+slopes, by_head = gradients.gradient_table(importance), gradients.gradient_heads(importance)
+results.save_table(slopes, "clark_gradients")
+results.save_table(by_head, "clark_gradients_heads")
 
 # %%
-finding(sentences.gradient_ratios(gradient_table(importance)))
+axes = theme.canvas(theme.DOUBLE * 0.75, 2.5)
+for name, mark in zip(("cls", "sep", "punct", "other"), "os^D", strict=True):
+    part = by_head[by_head["group"] == name]
+    shade = colour.get(name, "0.4")
+    axes.scatter(part["layer"], part["importance"], s=6, alpha=0.4, linewidth=0, color=shade)
+    label = published.MARKED.get(name, "other tokens")
+    axes.plot(
+        part.groupby("layer")["importance"].mean(), color=shade, marker=mark, markersize=3.5, label=label
+    )
+axes.set(xlabel=theme.LAYER, ylabel="mean |∂loss / ∂attention| (nats)", yscale="log", title=guesser.origin)
+axes.figure.legend(ncols=4, loc="outside lower center", title="attention to")
+results.save_figure(axes.figure, "clark-F3-gradients")
 
 # %%
-Markdown(
-    f"The masked-language head: {guesser.origin}. Over {importance.sizes['sequence']} passages its loss is "
-    f"{importance.loss.mean().item():.2f} nats, and it guesses {importance.accuracy.mean().item():.0%} of the tokens."
+wide = slopes.pivot(index="layer", columns="group", values="importance")
+ratios = wide[["cls", "sep"]].div(wide["other"], axis=0)
+finding(
+    f"Over the layers the gradient for [CLS] is {ratios['cls'].min():.2f} to {ratios['cls'].max():.2f} times that for other "
+    f"tokens, for [SEP] {ratios['sep'].min():.2f} to {ratios['sep'].max():.2f} times. The masked-language head guesses "
+    f"{importance.accuracy.mean().item():.0%} of the tokens (loss {importance.loss.mean().item():.2f} nats)."
 )
 
 # %% [markdown]
@@ -205,15 +276,18 @@ Markdown(
 # notebook `05_clark_syntax` shows a map of the heads in the plane (figure F6).
 
 # %%
-distances = head_distances(model, examples[:distance_passages], max_tokens, segment_ids)
-results.save_table(distance_table(distances), "clark_distances")
-places, stress = embed(distances, seed)
-results.save_table(places.assign(behaviour=behaviours(table), stress=stress), "clark_clusters")
+apart = distances.head_distances(model, examples[:distance_passages], max_tokens, segment_ids)
+results.save_table(distances.distance_table(apart), "clark_distances")
+places, stress = distances.embed(apart, seed)
+results.save_table(places.assign(behaviour=distances.behaviours(table), stress=stress), "clark_clusters")
 
 # %%
-tested = layer_test(distances, layer_permutations, seed)
-most = np.log(2) * distances.attrs["tokens"]
-finding(sentences.layers_alike(tested.within / most, tested.between / most, tested.p))
+tested = distances.layer_test(apart, layer_permutations, seed)
+most = np.log(2) * apart.attrs["tokens"]
+finding(
+    f"The mean distance is {tested.within / most:.3f} within layers and {tested.between / most:.3f} between them (shares of "
+    f"the largest possible; p = {tested.p:.3g} that heads of one layer are as far apart as others)."
+)
 
 # %% [markdown]
 # *How far to trust it.* The test permutes the layers. It says whether heads of a layer are more alike than others, not

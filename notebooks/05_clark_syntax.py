@@ -44,40 +44,19 @@ root_alignment = ["fixed"]  # and "original": the released code pairs a candidat
 glove = None  # a file of GloVe vectors as text
 
 # %%
+import numpy as np
 import pandas as pd
-from IPython.display import Markdown
+import seaborn as sns
+from matplotlib.collections import LineCollection
 
 from analysis.encoders import load_encoder, random_encoder
-from analysis.figures import finding, style
-from analysis.papers.clark2019 import (
-    SYSTEM_COLUMNS,
-    antecedent_table,
-    attended_antecedents,
-    beside_published,
-    best_heads,
-    coreference_accuracy,
-    coreference_examples,
-    dependency_accuracy,
-    dependency_table,
-    fit,
-    head_arcs,
-    head_examples,
-    head_map,
-    held_out_systems,
-    largest_gains,
-    linguistic_heads,
-    over_seeds,
-    probe_scores,
-    probe_table,
-    probes_beside_published,
-    sentences,
-    systems_beside_published,
-)
+from analysis.figures import diagrams, finding, style, theme
+from analysis.papers.clark2019 import attachment, coreference, illustrations, probes, published
 from analysis.scores.attachment import attach
 from analysis.study import Results
-from analysis.texts import conllu_files, read_chains, read_trees
-from analysis.texts.dependencies import SYMMETRIC, arcs, best_offsets, offset_table
+from analysis.texts import chains, conllu_files, dependencies, read_trees
 
+# %%
 style()
 results = Results(profile)
 model = load_encoder(encoder, device, precision)
@@ -85,7 +64,7 @@ results.record_weights(encoder, model.digest)
 bundled = {"folder": results.cache / "documents", "n": documents_n, "seed": seed}
 trees = read_trees(conllu_files(conllu, split="dev", **bundled))
 left_out = ", ".join(f"{count} {what}" for what, count in trees.left_out.items())
-Markdown(f"{trees.words['sentence'].nunique()} sentences, {len(trees.words):,} words; left out: {left_out}.")
+print(f"{trees.words['sentence'].nunique()} sentences, {len(trees.words):,} words; left out: {left_out}")
 
 # %% [markdown]
 # ## Positions alone
@@ -94,11 +73,17 @@ Markdown(f"{trees.words['sentence'].nunique()} sentences, {len(trees.words):,} w
 # to the sentence, as in the released code; `all` at +1 is the right-branching tree.
 
 # %%
-offsets = offset_table(arcs(trees.words), SYMMETRIC)
+offsets = dependencies.offset_table(dependencies.arcs(trees.words), dependencies.SYMMETRIC)
 results.save_table(offsets, "clark_offsets")
-best = best_offsets(offsets[offsets["offset"] < max(SYMMETRIC)])  # the paper never tries +3
+best = dependencies.best_offsets(
+    offsets[offsets["offset"] < max(dependencies.SYMMETRIC)]
+)  # the paper never tries +3
 frequent = best[best["n"] >= arcs_minimum]
-finding(sentences.best_offset(frequent))
+most = frequent.loc[frequent["accuracy"].idxmax()]
+finding(
+    f"A fixed offset finds more than half of the arcs of {(frequent['accuracy'] > 0.5).sum()} of {len(frequent)} relations. "
+    f"It is best for {most['relation']} ({most['accuracy']:.0%} at offset {most['offset']:+d})."
+)
 
 # %% [markdown]
 # ## The best head of each relation
@@ -108,13 +93,36 @@ finding(sentences.best_offset(frequent))
 
 # %%
 attached = attach(model, trees.words, max_tokens, rows)
-scored = arcs(attached.words)
-found = dependency_table(attached, scored, minimum=arcs_minimum, alpha=alpha, resamples=resamples, seed=seed)
+scored = dependencies.arcs(attached.words)
+found = attachment.dependency_table(
+    attached, scored, minimum=arcs_minimum, alpha=alpha, resamples=resamples, seed=seed
+)
 results.save_table(found, "clark_dependencies")
-results.save_figure(dependency_accuracy(found, alpha), "clark-T1-dependencies")
 
 # %%
-finding(sentences.heads_against_offsets(found, alpha))
+axes = theme.canvas(theme.DOUBLE, 0.19 * len(found) + 0.9)
+down = np.arange(len(found))
+decided = (found["p_adjusted"] < alpha).to_numpy()
+axes.hlines(down, found["low"], found["high"], linewidth=0.9)
+for chosen, fill, label in ((decided, None, "best head"), (~decided, "white", "best head, undecided")):
+    axes.plot(found["accuracy"][chosen], down[chosen], "o", color="C0", markerfacecolor=fill, label=label)
+axes.plot(found["offset_accuracy"], down, "D", color="C3", markerfacecolor="white", label="best fixed offset")
+arrow = found["direction"].map(illustrations.ARROWS)
+of_head = found["layer"].astype(str) + "-" + found["head"].astype(str) + " " + arrow
+axes.set_yticks(down, found["relation"] + " (n = " + found["n"].astype(str) + "), head " + of_head)
+axes.set(ylim=(len(found) - 0.5, -0.5), xlim=(-0.02, 1.02), ylabel="relation")
+axes.set_xlabel("accuracy (proportion of arcs of the held-out half)")
+axes.figure.legend(ncols=3, loc="outside lower center")
+results.save_figure(axes.figure, "clark-T1-dependencies")
+
+# %%
+gain = found["accuracy"] - found["offset_accuracy"]
+most = found.loc[gain.idxmax()]
+finding(
+    f"Of {len(found)} relations the best head beats the best fixed offset in {(decided & (gain > 0)).sum()} and loses in "
+    f"{(decided & (gain < 0)).sum()}; {(~decided).sum()} are undecided. The largest gain is that of {most['relation']}: "
+    f"{most['accuracy']:.0%} against {most['offset_accuracy']:.0%} (head {most['layer']}-{most['head']})."
+)
 
 # %% [markdown]
 # What counts is the distance between a filled circle and its diamond, not the circle alone: much of what looks like
@@ -128,13 +136,17 @@ finding(sentences.heads_against_offsets(found, alpha))
 # authors' notebook prints it.
 
 # %%
-optimistic = best_heads(attached, scored, arcs_minimum)
+optimistic = attachment.best_heads(attached, scored, arcs_minimum)
 results.save_table(optimistic, "clark_best_heads")
-compared = beside_published(found, optimistic)
+compared = published.beside_published(found, optimistic)
 compared.style.format(precision=1, na_rep="–").hide()
 
 # %%
-finding(sentences.optimism(compared))
+gained = (compared["same_data"] - compared["held_out"]).dropna()
+finding(
+    f"Choosing the head on the sentences that are scored changes the accuracy by {gained.median():+.1f} points (median; "
+    f"from {gained.min():+.1f} to {gained.max():+.1f})."
+)
 
 # %% [markdown]
 # *How far to trust it.* Both are of all sentences: in `held_out` each half is scored by the head that the other half
@@ -149,32 +161,53 @@ finding(sentences.optimism(compared))
 # comparison, at those heads only (`preceding_mention_heads`).
 
 # %%
-files = conllu_files(conllu_documents, split="dev", **bundled)
-chains = read_chains(files)
-texts = fit(model, chains.documents, document_limit, document_unit, seen=document_input)
-tables = {
-    each: antecedent_table(texts, attended_antecedents(model, texts, each, rows), alpha, resamples, seed)
-    for each in candidates
-}
+documents = chains.read_chains(conllu_files(conllu_documents, split="dev", **bundled))
+texts = coreference.fit(model, documents.documents, document_limit, document_unit, seen=document_input)
+tables = {}
+for each in candidates:
+    attended = coreference.attended_antecedents(model, texts, each, rows)
+    tables[each] = coreference.antecedent_table(texts, attended, alpha, resamples, seed)
 readings = pd.concat(tables, names=["candidates"]).reset_index("candidates")
 results.save_table(readings, "clark_coreference_readings")
-systems = held_out_systems(tables)
-results.save_table(systems[SYSTEM_COLUMNS], "clark_coreference")
-results.save_figure(coreference_accuracy(systems), "clark-T2-coreference")
+systems = coreference.held_out_systems(tables)
+results.save_table(systems[coreference.SYSTEM_COLUMNS], "clark_coreference")
 
 # %%
-finding(sentences.antecedents_found(systems))
+axes = theme.canvas(theme.DOUBLE, 3)
+kinds = ["all", *chains.KINDS]
+shifts = np.linspace(-0.32, 0.32, len(systems))
+shades = sns.color_palette("colorblind", len(systems))
+for row, shift, shade, mark in zip(systems.to_dict("records"), shifts, shades, "v^sDPoX*", strict=False):
+    ends = [[row[side], *(row[f"{side}_{kind}"] for kind in kinds[1:])] for side in ("low", "high")]
+    head = "" if pd.isna(row["layer"]) else f" ({row['layer']}-{row['head']})"
+    axes.vlines(np.arange(len(kinds)) + shift, *ends, color=shade)
+    values = [row[kind] for kind in kinds]
+    axes.plot(np.arange(len(kinds)) + shift, values, mark, color=shade, label=row["system"] + head)
+axes.set_xticks(range(len(kinds)), kinds)
+axes.set(xlabel=f"kind of mention ({systems['n'].max()} anaphors)", ylim=(0, 1))
+axes.set_ylabel("antecedent found\n(proportion of anaphors)")
+axes.figure.legend(ncols=2, loc="outside lower center")
+results.save_figure(axes.figure, "clark-T2-coreference")
 
 # %%
-left_out = ", ".join(f"{count} {what}" for what, count in (chains.left_out | texts.left_out).items())
-Markdown(f"{len(chains.documents)} documents, {len(texts.documents)} texts; left out: {left_out}.")
+of_heads = systems["layer"].notna()
+rule, head = (part.loc[part["all"].idxmax()] for part in (systems[~of_heads], systems[of_heads]))
+finding(
+    f"The best head ({head['layer']}-{head['head']}) finds the antecedent of {head['all']:.0%} of {head['n']} anaphors "
+    f"[{head['low']:.0%}, {head['high']:.0%}], the best rule ({rule['system']}) of {rule['all']:.0%} [{rule['low']:.0%}, "
+    f"{rule['high']:.0%}]."
+)
+
+# %%
+left_out = ", ".join(f"{count} {what}" for what, count in (documents.left_out | texts.left_out).items())
+print(f"{len(documents.documents)} documents, {len(texts.documents)} texts; left out: {left_out}")
 
 # %% [markdown]
 # In percent, and beside ours the values of **BERT-base on CoNLL-2012**, whose head is chosen on the documents that it is
 # scored on:
 
 # %%
-systems_beside_published(systems).style.format(precision=1, na_rep="–").hide()
+published.systems_beside_published(systems).style.format(precision=1, na_rep="–").hide()
 
 # %% [markdown]
 # *How far to trust it.* Rules and heads are scored on the same documents, each half of them by the head that the other
@@ -190,9 +223,18 @@ systems_beside_published(systems).style.format(precision=1, na_rep="–").hide()
 # above leave them out.
 
 # %%
-at_work = head_examples(model, attached, scored, largest_gains(found), rows=rows)
-at_work += coreference_examples(model, texts, systems, rows=rows)
-results.save_figure(head_arcs(at_work), "clark-F5-heads")
+at_work = illustrations.head_examples(model, attached, scored, attachment.largest_gains(found), rows=rows)
+at_work += illustrations.coreference_examples(model, texts, systems, rows=rows)
+longest = max(len(each.forms) for each in at_work)
+figure, grid = theme.rows_of_axes(len(at_work), 3, 0.155 * longest + 0.5, 0.3)
+for axes, each in zip(grid, at_work, strict=True):
+    diagrams.attention_lines(axes, each.attention, each.forms, {start for start, _ in each.arcs}, longest)
+    gold = [[(0, start), (1, end)] for start, end in each.arcs]
+    axes.add_collection(LineCollection(gold, colors="black", linewidths=0.8, linestyles=":", zorder=3))
+    axes.set_title(f"{each.relation}: {each.layer}-{each.head}\n{illustrations.ARROWS[each.direction]}")
+figure.supxlabel("left: attending word; right: attended word; dotted: gold arc; [CLS] and [SEP] masked")
+figure.supylabel("word of the sentence, from the first down")
+results.save_figure(figure, "clark-F5-heads")
 
 # %% [markdown]
 # Where a vermilion line covers a dotted one, the head attends to the word of the gold annotation.
@@ -205,13 +247,38 @@ results.save_figure(head_arcs(at_work), "clark-F5-heads")
 
 # %%
 clusters = results.load_table("clark_clusters")
-linguistic = linguistic_heads(found, readings, alpha)
-results.save_figure(
-    head_map(clusters, clusters["behaviour"], linguistic, clusters["stress"].iloc[0]), "clark-F6-clusters"
-)
+linguistic = published.linguistic_heads(found, readings, alpha)
+ringed = clusters.merge(linguistic, on=["layer", "head"])
 
 # %%
-finding(sentences.linguistic_layers(linguistic, clusters))
+figure, grid = theme.rows_of_axes(2, 2, 4.1)
+behaviour = clusters["behaviour"].value_counts().index
+for axes, hue, options in (
+    (grid[0], "behaviour", {"style": "behaviour", "hue_order": behaviour, "palette": "colorblind"}),
+    (grid[1], "layer", {"palette": "viridis", "legend": "full"}),
+):
+    sns.scatterplot(clusters, x="x", y="y", hue=hue, s=28, linewidth=0.2, ax=axes, **options)
+    axes.set(xticks=[], yticks=[], aspect="equal", xlabel="", ylabel="")
+    sns.move_legend(axes, "upper center", bbox_to_anchor=(0.5, 0), ncols=3, handletextpad=0.2)
+grid[0].scatter(ringed["x"], ringed["y"], s=55, facecolor="none", edgecolor="black")
+for row in ringed.itertuples():
+    grid[0].annotate(
+        f"{row.layer}-{row.head}", (row.x, row.y), (5, 3), textcoords="offset points", fontsize=7
+    )
+figure.supylabel(f"MDS of Jensen-Shannon distances (stress {clusters['stress'].iloc[0]:.2f})")
+results.save_figure(figure, "clark-F6-clusters")
+
+# %%
+busiest = linguistic.loc[linguistic["finds"].str.count(", ").idxmax()] if len(linguistic) else None
+finding(
+    f"{len(linguistic)} of {len(clusters)} heads find a relation better than position does, or antecedents; they lie in the "
+    f"layers {', '.join(map(str, sorted(linguistic['layer'].unique())))}."
+    + (
+        f" Head {busiest['layer']}-{busiest['head']} finds most ({busiest['finds']})."
+        if len(linguistic)
+        else ""
+    )
+)
 
 # %% [markdown]
 # *How far to trust it.* The plane shows distances as well as its stress allows (above 0.2: poorly), and may be turned or
@@ -226,30 +293,48 @@ finding(sentences.linguistic_layers(linguistic, clusters))
 # %%
 training = read_trees(conllu_files(conllu_train, split="train", **bundled)).words
 untrained = random_encoder(encoder, seed, device, precision, keep_embeddings=True)
-probing = probe_table(
+probing = probes.probe_table(
     [model, untrained], training, trees.words, probe_seeds, root_alignment, glove, max_tokens, probe_step
 )
-summary = over_seeds(probing.table, alpha)
+summary = probes.over_seeds(probing.table, alpha)
 results.record_weights("probes", probing.weights)
 results.save_table(probing.table, "clark_probes")
-results.save_figure(probe_scores(probing.table, summary), "clark-T3-probes")
+print(f"Trained on {training['sentence'].nunique()} sentences; the vectors of words are {probing.vectors}.")
 
 # %%
-finding(sentences.probes_compared(summary))
-
-# %%
-Markdown(
-    f"Trained on {training['sentence'].nunique()} sentences; the vectors of words are {probing.vectors}."
+ordered = summary.sort_values("mean", kind="stable", ignore_index=True)
+ordered["name"] = (ordered["probe"] + ", " + ordered["encoder"]).str.removesuffix(", none")
+own = probing.table.merge(ordered[["probe", "encoder"]].reset_index(names="place"))
+axes = theme.canvas(theme.DOUBLE, 0.29 * len(ordered) + 0.9)
+axes.hlines(
+    ordered.index, 100 * ordered["low"], 100 * ordered["high"], color="0.6", linewidth=3.5, label="t interval"
 )
+axes.plot(100 * own["uas_no_punct"], own["place"], "o", markersize=3, label="a seed")
+for row in ordered.itertuples():
+    beside = 100 * np.nanmax([row.mean, row.high])
+    axes.annotate(
+        f"{100 * row.mean:.1f}", (beside, row.Index), (6, 0), textcoords="offset points", va="center"
+    )
+axes.set_yticks(ordered.index, ordered["name"])
+axes.set(xlim=(0, 100), ylabel="probe, encoder")
+axes.set_xlabel("unlabelled attachment score without punctuation (%), mean over seeds beside")
+axes.figure.legend(ncols=2, loc="outside lower center")
+results.save_figure(axes.figure, "clark-T3-probes")
 
 # %%
-summary.assign(**(100 * summary[["mean", "low", "high"]])).style.format(precision=1, na_rep="–").hide()
+best = summary.loc[summary["mean"].idxmax()]
+chain = summary.loc[summary["probe"] == probes.RIGHT_BRANCHING, "mean"].max()
+untaught = summary.loc[summary["encoder"].str.endswith(published.UNTRAINED), "mean"].max()
+finding(
+    f"The probe of {best['probe']} attaches {best['mean']:.0%} of the words correctly, a right-branching tree {chain:.0%}, "
+    f"the best probe on untrained layers {untaught:.0%}."
+)
 
 # %% [markdown]
 # Without punctuation, in percent, beside **BERT-base on the Penn Treebank** with GloVe vectors:
 
 # %%
-probes_beside_published(probing.table).style.format(precision=1, na_rep="–").hide()
+published.probes_beside_published(probing.table).style.format(precision=1, na_rep="–").hide()
 
 # %% [markdown]
 # *How far to trust it.* The intervals are those of initial weights alone. The paper's probes pair a candidate with the

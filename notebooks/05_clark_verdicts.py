@@ -22,8 +22,8 @@ encoder = "minilm"
 # %%
 from analysis.encoders import encoder_note
 from analysis.figures import claim_intervals, style
-from analysis.papers.clark2019 import CLAIMS, TABLES, evidence_of, summary_table
-from analysis.statistics import claim_table, seed_table
+from analysis.papers.clark2019.measures import CLAIMS, TABLES, measures
+from analysis.statistics.claim_tables import claim_table, seed_table
 from analysis.study import Results
 
 style()
@@ -38,32 +38,21 @@ print(encoder_note(encoder))
 # that a head is compared with is taken as known; those of probes come from their seeds.
 
 # %%
-evidence = evidence_of({table: results.load_table(table) for table in TABLES.values()})
-claims = claim_table(CLAIMS, evidence).assign(encoder=encoder_note(encoder))
+frames = measures({name: results.load_table(f"clark_{name}") for name in TABLES})
+claims = claim_table(CLAIMS, frames, drawn="heads of each layer").assign(encoder=encoder_note(encoder))
 results.save_table(claims, "claims-clark2019")
-results.save_figure(claim_intervals(claims, seed_table(CLAIMS, {0: evidence})), "clark-claims")
+results.save_figure(claim_intervals(claims, seed_table(CLAIMS, {0: frames})), "clark-claims")
 
 # %%
-shown = ["claim", "published", "ours", "n", "verdict", "control_value"]
+shown = ["claim", "origin", "published", "ours", "n", "verdict", "control_value"]
 claims[shown].style.hide().set_properties(**{"text-align": "left", "vertical-align": "top"})
 
 # %%
 print(", ".join(f"{count} {verdict}" for verdict, count in claims["verdict"].value_counts().items()))
 
 # %% [markdown]
-# ## Beside the published values
-
-# %%
-tables = ["clark_surface", "clark_dependencies", "clark_coreference", "clark_probes"]
-companion = summary_table(*(results.load_table(name) for name in tables))
-results.save_table(companion, "clark_summary")
-headings = {"bert_base_published": "BERT-base (published)", "this_encoder": encoder}
-companion.rename(columns=headings).style.format(precision=1, na_rep="–").hide()
-
-# %% [markdown]
-# *How far to trust it.* A layer's depth is 0 for the first layer, 100 for the last. Heads are chosen on one half of the
-# data and scored on the other, both ways; the published ones are chosen on what they are scored on. Where Table 1 and the authors'
-# notebook print different values, both stand here; those of `aux:pass` in Table 1 are probably a slip. The article
-# counts more heads for the next token in its text than its figure shows. It does not say what the head that finds
-# antecedents chooses among, so that its value stands beside every reading. The published probes have GloVe vectors,
-# which are replaced here unless a file is given, and the original alignment. A dash: not published, or too few arcs.
+# *How far to trust it.* Heads are chosen on one half of the data and scored on the other, both ways; the published ones
+# are chosen on what they are scored on. The article takes `[SEP]` for the place where heads rest; where an encoder rests
+# on `[CLS]`, the claims marked "this study's" ask the same of `[CLS]`. The masked-language head behind the gradients is
+# trained here and guesses badly. The article does not say what its head chooses antecedents among, so both readings
+# stand here. `05_clark_surface` and `05_clark_syntax` show all published values beside ours.

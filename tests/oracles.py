@@ -105,6 +105,7 @@ class Oracle:
         return {
             "stops": lambda token: self.stops,
             "content": lambda token: everything - self.cls - seps - self.stops,
+            "cls_to_cls": lambda token: self.cls if token in self.cls else set(),
             "sep_to_sep": lambda token: seps if token in seps else set(),
             "rest_to_sep": lambda token: set() if token in seps else seps,
             "local": lambda token: self.near(token, 2),

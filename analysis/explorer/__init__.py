@@ -3,7 +3,6 @@
 from analysis.lazy import lazy_names
 
 HOMES = {
-    "HeadView": "view",
     "explorer": "view",
     "head_view": "view",
     "illustrative": "packing",

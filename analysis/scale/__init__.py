@@ -2,9 +2,5 @@
 
 from analysis.lazy import lazy_names
 
-HOMES = {
-    "Settings": "loop",
-    "extract_shard": "loop",
-    "merge_shards": "loop",
-}
+HOMES = {}
 __getattr__, __all__ = lazy_names(__name__, HOMES)

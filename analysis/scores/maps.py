@@ -253,6 +253,14 @@ def cls_row_entropy(
     return _smoothed_entropies(attention[:, :, :1], real)[:, :, 0]
 
 
+def mean_row_maximum(
+    attention: Float[Tensor, "batch head token token"], batch: Sequence[Layout]
+) -> Float[Tensor, "batch head"]:
+    """Mean over rows of the largest weight of a row: what its most attended token gets (proportion)."""
+    real = _real_tokens(attention.shape[-1], batch, attention.device)
+    return (attention.amax(-1) * real[:, None]).sum(-1) / real.sum(-1)[:, None]
+
+
 ENTROPIES = (mean_row_entropy, cls_row_entropy)  # statistics that are defined for distributions only
 
 

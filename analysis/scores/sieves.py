@@ -211,6 +211,12 @@ def content(layout: Layout, pairs: WordPairs) -> Columns | None:
     return columns(~(layout.cls | layout.sep | _stops(layout)))
 
 
+@sieve("cls_to_cls")
+def cls_to_cls(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """[CLS], for [CLS]; what `sep_to_sep` is for an encoder that rests on [CLS]."""
+    return grouped(layout.cls[None], layout.cls[None])
+
+
 @sieve("sep_to_sep")
 def sep_to_sep(layout: Layout, pairs: WordPairs) -> Columns | None:
     """Every [SEP], for each [SEP] (Clark 2019, section 3.2)."""

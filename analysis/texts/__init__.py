@@ -3,19 +3,12 @@
 from analysis.lazy import lazy_names
 
 HOMES = {
-    "read_chains": "chains",
-    "open_corpus": "corpora",
-    "Example": "examples",
-    "Relation": "examples",
-    "Tag": "examples",
-    "as_sequences": "examples",
     "load_passages": "passages",
     "parse": "syntax",
     "load_examples": "glue",
     "sample": "glue",
     "tags": "syntax",
     "TASKS": "tasks",
-    "Task": "tasks",
     "conllu_files": "treebank",
     "read_trees": "treebank",
     "treebank_examples": "treebank",

@@ -30,7 +30,16 @@ OFFSETS = [f"offset_{step:+d}" for step in range(-5, 6)]
 DELIMITERS = ["cls", "sep", "sep_first", "sep_last", "delimiter"]
 BANK = [name for window in WINDOWS for name in (window, window + "_published")]
 BANK += [*OFFSETS, *DELIMITERS, "punctuation", "own_sentence", "other_sentence", "block"]
-COMPOSED = ["local", "local_published", "syntactic", "stops", "content", "sep_to_sep", "rest_to_sep"]
+COMPOSED = [
+    "local",
+    "local_published",
+    "syntactic",
+    "stops",
+    "content",
+    "cls_to_cls",
+    "sep_to_sep",
+    "rest_to_sep",
+]
 TEXTS = {
     "pair": ("The cat , she said , didn't see the cat .", "Unhesitatingly it ran !"),
     "lopsided pair": ("Yes", "No , never did anyone see the quick brown fox jump ."),

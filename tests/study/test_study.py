@@ -15,6 +15,7 @@ from studies import Tree, runs_of, saved, started
 
 from analysis.encoders.models import load_encoder
 from analysis.files import ROOT
+from analysis.papers.clark2019 import surface
 from analysis.papers.pande2021.measures import CLAIMS
 from analysis.statistics.roles import ROLES
 from analysis.study.folders import STATES
@@ -67,7 +68,8 @@ TABLES = {  # those whose columns others rely on
     "clark_coreference": ["system", "all", "pronoun", "proper", "nominal", "n"],
     "clark_coreference_readings": READINGS_COLUMNS,
     "clark_probes": ["probe", "encoder", "seed", "uas", "uas_no_punct"],
-    "clark_summary": ["part", "quantity", "bert_base_published", "this_encoder", "unit"],
+    "clark_extremes": ["statistic", "layer", "head", "mean", "low", "high", "n"],
+    "clark_uniform": ["statistic", "uniform"],
     "sensitivity_tau": ["task", "role", "tau", "testable", "heads", "heads_by", "jaccard", "mean_layer"],
     "sensitivity_tau_layers": ["task", "role", "layer", "tau", "heads"],
     "sensitivity_n": """task role size sequences testable heads_full agreement agreement_sd jaccard jaccard_sd heads
@@ -83,7 +85,7 @@ differ width_ratio""".split(),
     "claims": CLAIM_COLUMNS,
     "claims-clark2019": CLAIM_COLUMNS,
     "claims_seeds": ["claim", "seed", "estimate", "verdict"],
-    "clark_surface": """layer head next previous self cls sep punct sep_sep rest_sep entropy entropy_cls""".split(),
+    "clark_surface": ["layer", "head", *surface.COLUMNS],
     "clark_surface_layers": ["layer", "statistic", "bert_base_published", "this_encoder"],
     "clark_gradients": ["layer", "group", "importance"],
     "clark_gradients_heads": ["layer", "head", "group", "importance"],

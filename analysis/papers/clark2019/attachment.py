@@ -7,12 +7,11 @@ import pandas as pd
 from jaxtyping import Bool
 
 from analysis.errors import InputError
-from analysis.papers.clark2019.published import clark
 from analysis.scores.attachment import DIRECTIONS, Attachment, halves, right
 from analysis.statistics.comparison import sign_flip
 from analysis.statistics.resampling import bootstrap
 from analysis.statistics.significance import adjust
-from analysis.texts.dependencies import OFFSETS, STANFORD, best_offsets, fixed_offset, offset_table
+from analysis.texts.dependencies import OFFSETS, best_offsets, fixed_offset, offset_table
 
 MINIMUM = 100  # arcs per relation (Clark 2019, released code)
 
@@ -121,24 +120,6 @@ def _held_out(
 
 def _best_offset(part: pd.DataFrame, offsets: Sequence[int]) -> int:
     return int(best_offsets(offset_table(part, offsets))["offset"].iloc[0])
-
-
-def beside_published(table: pd.DataFrame, optimistic: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies in percent: held out, on the data that chose the head, for the offset, and those of Clark 2019.
-
-    `table` is that of `dependency_table`, `optimistic` that of `best_heads`; columns that start with `BERT-base` hold
-    the output of the authors' notebook for the Penn Treebank, NaN if a relation has no counterpart there.
-    """
-    theirs = clark("dependencies").set_index("relation")[["head", "accuracy", "offset_accuracy"]]
-    same_data = optimistic.set_index("relation")["accuracy"].reindex(table["relation"]).to_numpy()
-    ours = {"held_out": table["accuracy"], "same_data": same_data, "offset": table["offset_accuracy"]}
-    percent = pd.DataFrame(
-        {"relation": table["relation"], **{name: 100 * each for name, each in ours.items()}}
-    )
-    published = (
-        theirs.reindex(table["relation"].map(STANFORD)).add_prefix("BERT-base ").reset_index(drop=True)
-    )
-    return percent.join(published)
 
 
 def largest_gains(table: pd.DataFrame, count: int = 4) -> pd.DataFrame:

@@ -8,12 +8,12 @@ import pandas as pd
 from jaxtyping import Float
 
 from analysis.encoders.models import Encoder
-from analysis.papers.clark2019.antecedents import Texts
-from analysis.papers.clark2019.coreference import preceding, same_chain
+from analysis.papers.clark2019.coreference import Texts, preceding, same_chain
 from analysis.scores.attachment import DIRECTIONS, Attachment
 from analysis.scores.words import split_words, word_maps
 
 COREFERENCE, TO_ANTECEDENT = "coreference", "mention to antecedent"
+ARROWS = dict(zip(DIRECTIONS, ("dep→head", "head→dep"), strict=True)) | {TO_ANTECEDENT: "mention→antecedent"}
 
 
 class HeadExample(NamedTuple):

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Int
+from scipy import stats
 
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
-from analysis.papers.clark2019 import published
 from analysis.scores.extraction import extract
-from analysis.scores.maps import cls_row_entropy, mean_row_entropy
+from analysis.scores.maps import cls_row_entropy, mean_row_entropy, mean_row_maximum
 from analysis.scores.sieves import SIEVES
 from analysis.texts.examples import Example
 
@@ -28,12 +28,16 @@ SHARES = {
     "cls": ("cls", "all"),
     "sep": ("sep", "all"),
     "punct": ("stops", "all"),
+    "cls_cls": ("cls_to_cls", "cls"),
     "sep_sep": ("sep_to_sep", "sep"),
     "rest_sep": ("rest_to_sep", "rest"),
 }
 TARGETS = ["previous", "next", "self", "cls", "sep", "punct"]  # possible targets of all rows
-ENTROPIES = {"entropy": mean_row_entropy, "entropy_cls": cls_row_entropy}
-COLUMNS = [*SHARES, *ENTROPIES]
+# Statistics of rows, not sieves: two entropies, and the weight of the most attended token.
+OF_ROWS = {"entropy": mean_row_entropy, "entropy_cls": cls_row_entropy, "most": mean_row_maximum}
+COLUMNS = [*SHARES, *OF_ROWS]
+# What the extreme head of the encoder is asked for (sections 3.1 and 3.3).
+EXTREMES = ("previous", "next", "most")
 # The condition for a head to show a pattern in a figure: the highest value of a column.
 EXEMPLARS = {
     "broad": "entropy",
@@ -51,14 +55,14 @@ def surface_scores(
     segment_ids: str = "zeros",
     progress: bool = True,
 ) -> xr.DataArray:
-    """Sieve bias scores for the surface patterns, and both entropies (nats).
+    """Sieve bias scores for the surface patterns, and the statistics OF_ROWS (entropies in nats).
 
     As `extract` gives them, with a coordinate `cells` (sequence, role): the token pairs that a sieve marks. Raises
     InputError as `extract` does. Source: Clark 2019, section 3, in whose released code all segment ids are 0.
     """
     roles = [sieve for sieve, _ in SHARES.values()]
     scores = extract(
-        encoder, examples, roles=roles, max_tokens=max_tokens, progress=progress, statistics=ENTROPIES,
+        encoder, examples, roles=roles, max_tokens=max_tokens, progress=progress, statistics=OF_ROWS,
         segment_ids=segment_ids,
     )  # fmt: skip
     marked = [cells(layout) for layout in layouts(encoder.tokenizer, examples, max_tokens, segment_ids)]
@@ -67,23 +71,24 @@ def surface_scores(
 
 
 def cells(layout: Layout) -> Int[np.ndarray, " role"]:
-    """The token pairs that each sieve of SHARES marks in a sequence, then all pairs for each of ENTROPIES."""
+    """The token pairs that each sieve of SHARES marks in a sequence, then all pairs for each of OF_ROWS."""
     matrices = [SIEVES[sieve].matrix(layout, {}) for sieve, _ in SHARES.values()]
     counts = [0 if matrix is None else np.count_nonzero(matrix) for matrix in matrices]
-    return np.array([*counts, *[len(layout) ** 2] * len(ENTROPIES)])
+    return np.array([*counts, *[len(layout) ** 2] * len(OF_ROWS)])
 
 
 def surface_shares(scores: xr.DataArray) -> xr.DataArray:
     """The shares and entropies of every sequence and head, from `surface_scores`; `statistic` names COLUMNS.
 
     A share is the attention on the pairs of its sieve, divided by the number of rows that the article counts: T; for
-    sep_sep the [SEP] tokens, for rest_sep all others. `next` and `previous` are at most (T - 1) / T. If a sequence has
-    no such pair, the share is 0. Raises InputError for scores without the coordinate cells.
+    cls_cls the one [CLS], for sep_sep the [SEP] tokens, for rest_sep all others. `next` and `previous` are at most
+    (T - 1) / T. If a sequence has no such pair, the share is 0. Raises InputError for scores without the coordinate
+    cells.
     """
     if "cells" not in scores.coords:
         raise InputError("the scores have no coordinate 'cells': compute them with surface_scores")
     parts = [_share(scores, sieve, rows) for sieve, rows in SHARES.values()]
-    parts += [scores.sel(role=name, drop=True).reset_coords(drop=True) for name in ENTROPIES]
+    parts += [scores.sel(role=name, drop=True).reset_coords(drop=True) for name in OF_ROWS]
     joined = xr.concat(parts, xr.Variable("statistic", COLUMNS))
     return joined.assign_coords(tokens=scores["tokens"]).assign_attrs(scores.attrs)
 
@@ -92,12 +97,12 @@ def _share(scores: xr.DataArray, sieve: str, rows: str) -> xr.DataArray:
     chosen = scores.sel(role=sieve, drop=True)
     mass = chosen.fillna(0) * chosen["cells"] / chosen["tokens"]
     separators = scores["separators"]
-    divisors = {"all": scores["tokens"], "sep": separators, "rest": scores["tokens"] - separators}
+    divisors = {"all": scores["tokens"], "cls": 1, "sep": separators, "rest": scores["tokens"] - separators}
     return (mass / divisors[rows]).reset_coords(drop=True)
 
 
 def surface_table(scores: xr.DataArray) -> pd.DataFrame:
-    """Mean over sequences of every share (proportion) and entropy (nats) of each head: layer, head, *COLUMNS.
+    """Mean over sequences of every share (proportion) and statistic OF_ROWS of each head: layer, head, *COLUMNS.
 
     Source: Clark 2019, section 3; `punct` counts full stops and commas only.
     """
@@ -108,29 +113,28 @@ def surface_table(scores: xr.DataArray) -> pd.DataFrame:
 def uniform_values(scores: xr.DataArray) -> pd.Series:
     """The value of each of COLUMNS for a head that attends uniformly, on the same sequences.
 
-    Its scores are all 1; its entropy is the mean of ln T.
+    Its scores are all 1; its entropy is the mean of ln T, its largest weight that of 1 / T.
     """
     uniform = xr.ones_like(scores.isel(layer=0, head=0, drop=True)).where(scores["cells"] > 0)
-    entropies = np.log(scores["tokens"]).expand_dims(role=[*ENTROPIES])
-    uniform.loc[{"role": [*ENTROPIES]}] = entropies.transpose("sequence", "role").values
+    entropies = np.log(scores["tokens"]).expand_dims(role=[*OF_ROWS])
+    uniform.loc[{"role": [*OF_ROWS]}] = entropies.transpose("sequence", "role").values
+    uniform.loc[{"role": "most"}] = 1 / scores["tokens"].values
     return surface_shares(uniform).mean("sequence").to_series().rename("uniform")
 
 
-def layer_means(table: pd.DataFrame) -> pd.DataFrame:
-    """Mean over the heads of each layer, indexed by layer."""
-    return table.drop(columns="head").groupby("layer").mean()
+def extreme_table(scores: xr.DataArray, alpha: float = 0.05) -> pd.DataFrame:
+    """Every head's mean of EXTREMES with a t interval over sequences, simultaneous over the heads (Bonferroni).
 
-
-def layers_beside_published(table: pd.DataFrame) -> pd.DataFrame:
-    """Layer means next to those in the article's figures for BERT-base: another model on other text.
-
-    Columns layer, statistic, bert_base_published, this_encoder; missing if an encoder has no such layer. `table` is
-    that of `surface_table`.
+    Columns statistic, layer, head, mean, low, high, n (sequences).
     """
-    theirs = published.surface_layers().set_index("layer")
-    columns = {"bert_base_published": theirs, "this_encoder": layer_means(table)[theirs.columns]}
-    long = {name: means.rename_axis(columns="statistic").stack() for name, means in columns.items()}
-    return pd.DataFrame(long).reindex(long["bert_base_published"].index).reset_index()
+    shares = surface_shares(scores).sel(statistic=[*EXTREMES]).reset_coords(drop=True)
+    n, heads = shares.sizes["sequence"], shares.sizes["layer"] * shares.sizes["head"]
+    reach = stats.t.ppf(1 - alpha / 2 / heads, n - 1) * shares.std("sequence", ddof=1) / np.sqrt(n)
+    mean = shares.mean("sequence")
+    found = xr.Dataset({"mean": mean, "low": mean - reach, "high": mean + reach}).to_dataframe(
+        ["statistic", "layer", "head"]
+    )
+    return found.reset_index().assign(n=n)
 
 
 def exemplars(table: pd.DataFrame) -> dict[str, tuple[int, int] | None]:
@@ -147,36 +151,3 @@ def exemplars(table: pd.DataFrame) -> dict[str, tuple[int, int] | None]:
         left = suitable.drop([place for place in found.values() if place in suitable.index])
         found[pattern] = tuple(int(index) for index in left.idxmax()) if len(left) else None
     return found
-
-
-def specialists(table: pd.DataFrame, threshold: float = 0.5) -> pd.DataFrame:
-    """Heads that put more than `threshold` of their attention into one share: statistic, layer, head, share.
-
-    Source: Clark 2019, sections 3.1 and 3.2 (more than half).
-    """
-    long = table.melt(["layer", "head"], TARGETS, "statistic", "share")
-    found = long[long["share"] > threshold]
-    order = found["statistic"].map(TARGETS.index)
-    return found.iloc[np.lexsort([-found["share"], order])].reset_index(drop=True)[
-        ["statistic", "layer", "head", "share"]
-    ]
-
-
-def specialist_counts(table: pd.DataFrame, uniform: pd.Series, threshold: float = 0.5) -> pd.DataFrame:
-    """The specialists of each share: statistic, heads (how many), layers (of each head), highest (share of any head)
-    and uniform (share of a head that attends uniformly).
-    """
-    layers = {
-        name: sorted(part["layer"]) for name, part in specialists(table, threshold).groupby("statistic")
-    }
-    rows = [
-        (
-            name,
-            len(layers.get(name, [])),
-            ", ".join(map(str, layers.get(name, []))),
-            table[name].max(),
-            uniform[name],
-        )
-        for name in TARGETS
-    ]
-    return pd.DataFrame(rows, columns=["statistic", "heads", "layers", "highest", "uniform"])

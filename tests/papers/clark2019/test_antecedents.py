@@ -6,19 +6,23 @@ from treebanks import write
 
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
-from analysis.papers.clark2019.antecedents import (
+from analysis.papers.clark2019.coreference import (
     AMONG,
+    CANDIDATES,
     EVERYTHING,
     HALVES,
     HELD_OUT,
     SAME_DATA,
     SYSTEM_COLUMNS,
+    SYSTEMS,
+    answers,
     antecedent_table,
+    attended,
     attended_antecedents,
+    coreference_table,
     fit,
     held_out_systems,
 )
-from analysis.papers.clark2019.coreference import CANDIDATES, SYSTEMS, answers, attended, coreference_table
 from analysis.scores.attachment import halves
 from analysis.scores.words import word_maps
 from analysis.texts.bundled import bundled_documents

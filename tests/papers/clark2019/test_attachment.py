@@ -11,12 +11,12 @@ from treebanks import conllu, write
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
 from analysis.papers.clark2019.attachment import (
-    beside_published,
     best_heads,
     cross_fitted,
     dependency_table,
     largest_gains,
 )
+from analysis.papers.clark2019.published import beside_published
 from analysis.scores.attachment import DIRECTIONS, Attachment, _attended, attach, halves, right
 from analysis.scores.words import split_words, word_maps
 from analysis.texts.bundled import bundled_documents

@@ -6,9 +6,8 @@ import pytest
 from treebanks import write
 
 from analysis.encoders.models import load_encoder
-from analysis.papers.clark2019.antecedents import fit
 from analysis.papers.clark2019.attachment import dependency_table, largest_gains
-from analysis.papers.clark2019.coreference import preceding, same_chain
+from analysis.papers.clark2019.coreference import fit, preceding, same_chain
 from analysis.papers.clark2019.illustrations import coreference_examples, head_examples
 from analysis.scores.attachment import DIRECTIONS, attach
 from analysis.scores.words import split_words, word_maps

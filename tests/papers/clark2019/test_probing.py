@@ -7,7 +7,7 @@ from architectures import save
 
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
-from analysis.papers.clark2019.probing import COLUMNS, ORIGINAL, RIGHT_BRANCHING, over_seeds, probe_table
+from analysis.papers.clark2019.probes import COLUMNS, ORIGINAL, RIGHT_BRANCHING, over_seeds, probe_table
 from analysis.texts.dependencies import right_branching, uas
 from analysis.texts.treebank import conllu_files, read_trees
 

@@ -6,20 +6,19 @@ import pytest
 import torch
 import xarray as xr
 from oracles import random_maps
+from scipy import stats
 from studies import error_of
 
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.papers.clark2019.surface import (
     COLUMNS,
-    ENTROPIES,
+    EXTREMES,
+    OF_ROWS,
     SHARES,
     cells,
     exemplars,
-    layer_means,
-    layers_beside_published,
-    specialist_counts,
-    specialists,
+    extreme_table,
     surface_scores,
     surface_shares,
     surface_table,
@@ -61,10 +60,12 @@ def formulas(tokens: list[str], attention: np.ndarray) -> dict[str, float]:
         "cls": sum(attention[i, j] for i, j in pairs if tokens[j] == "[CLS]") / n,
         "sep": sum(attention[i, j] for i, j in pairs if sep[j]) / n,
         "punct": sum(attention[i, j] for i, j in pairs if tokens[j] in (".", ",")) / n,
+        "cls_cls": attention[0, 0],
         "sep_sep": sum(attention[i, j] for i, j in pairs if sep[i] and sep[j]) / 2,
         "rest_sep": sum(attention[i, j] for i, j in pairs if not sep[i] and sep[j]) / (n - 2),
         "entropy": np.mean(entropies),
         "entropy_cls": entropies[0],
+        "most": np.mean(attention.max(axis=1)),
     }
 
 
@@ -78,11 +79,11 @@ def scores_of(encoder: Encoder, maps: list[np.ndarray]) -> xr.DataArray:
         for j, matrix in enumerate(matrices):
             if matrix is not None:
                 values[i, j, 0] = len(layout) * np.einsum("ij,hij->h", matrix.astype(float), attention)
-        for j, statistic in enumerate(ENTROPIES.values(), start=len(roles)):
+        for j, statistic in enumerate(OF_ROWS.values(), start=len(roles)):
             values[i, j, 0] = statistic(torch.from_numpy(attention)[None], [layout])[0]
     coordinates = {
         "sequence": [layout.id for layout in found],
-        "role": [*roles, *ENTROPIES],
+        "role": [*roles, *OF_ROWS],
         "layer": [0],
         "head": range(len(maps[0])),
         "tokens": ("sequence", [len(layout) for layout in found]),
@@ -133,11 +134,6 @@ def test_planted_heads(tiny):
     table = surface_table(scores_of(tiny, maps)).set_index("head")
     most = np.mean([(n - 1) / n for n in sizes])
     np.testing.assert_allclose(table[["next", "previous", "self"]], np.diag([most, most, 1]), atol=1e-6)
-    assert specialists(table.reset_index()).values.tolist() == [
-        ["previous", 0, 1, pytest.approx(most)],
-        ["next", 0, 0, pytest.approx(most)],
-        ["self", 0, 2, pytest.approx(1)],
-    ]
 
 
 def test_uniform_head(tiny, scores):
@@ -146,6 +142,7 @@ def test_uniform_head(tiny, scores):
     uniform = uniform_values(scores)
     assert found[COLUMNS].iloc[0].to_dict() == pytest.approx(uniform[COLUMNS].to_dict(), rel=1e-6)
     assert uniform["entropy"] == pytest.approx(np.mean(np.log(sizes)))
+    assert uniform["most"] == pytest.approx(np.mean([1 / n for n in sizes]))
     assert uniform["sep"] == pytest.approx(np.mean([2 / n for n in sizes]))
 
 
@@ -191,16 +188,12 @@ def test_a_pattern_that_no_head_shows_most_has_no_exemplar(table):
     assert found["[CLS]"] is not None
 
 
-def test_specialists_are_counted_by_layer(table):
-    counts = specialist_counts(table, pd.Series(0.02, index=COLUMNS)).set_index("statistic")
-    assert counts.loc["next", ["heads", "layers", "highest"]].tolist() == [2, "0, 0", 0.9]
-    assert counts.loc["sep", ["heads", "layers"]].tolist() == [2, "1, 1"]
-    assert counts.loc["self", ["heads", "layers", "highest", "uniform"]].tolist() == [0, "", 0.1, 0.02]
-
-
-def test_published_values_stand_beside_for_twelve_layers(table):
-    found = layers_beside_published(table)
-    assert len(found) == 12 * 7
-    sep = found[found["statistic"] == "sep"].set_index("layer")
-    assert sep["bert_base_published"].iloc[5:10].gt(0.48).all()
-    assert sep["this_encoder"].dropna().to_dict() == pytest.approx(layer_means(table)["sep"].to_dict())
+def test_extreme_heads_have_simultaneous_intervals(scores):
+    """Bonferroni over the heads: wider than the interval of one head, around the mean over sequences."""
+    found = extreme_table(scores).set_index(["statistic", "layer", "head"])
+    assert len(found) == len(EXTREMES) * 12
+    values = surface_shares(scores).sel(statistic="most", layer=2, head=1).values
+    row = found.loc[("most", 2, 1)]
+    alone = stats.ttest_1samp(values, 0).confidence_interval(1 - 0.05 / 12)
+    assert (row["low"], row["high"]) == pytest.approx((alone.low, alone.high))
+    assert (row["mean"], row["n"]) == (pytest.approx(values.mean()), len(EXAMPLES))
