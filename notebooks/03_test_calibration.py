@@ -35,7 +35,7 @@ import numpy as np
 
 from analysis.figures import curves, finding, style
 from analysis.papers.pande2021 import simulation
-from analysis.papers.pande2021.reference import compared
+from analysis.papers.pande2021.simulation import compared
 from analysis.study import Results
 
 RULES = {

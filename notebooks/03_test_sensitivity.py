@@ -51,7 +51,7 @@ import seaborn as sns
 from analysis.encoders import load_encoder, random_encoder
 from analysis.figures import curves, finding, style, theme
 from analysis.files import expand
-from analysis.papers.pande2021 import ceilings, controls, sensitivity
+from analysis.papers.pande2021 import sensitivity
 from analysis.scores import extract
 from analysis.scores.controls import scored_with_controls
 from analysis.statistics import compose
@@ -171,7 +171,7 @@ others.pivot(index=["variant", "value", "role"], columns="task", values="jaccard
 # are those of the heads labelled on all sequences.
 
 # %%
-lengths = {task: ceilings.length_table(scores[task], tau, alpha, window, weighted_block) for task in tasks}
+lengths = {task: sensitivity.length_table(scores[task], tau, alpha, window, weighted_block) for task in tasks}
 lengths = pd.concat(lengths, names=["task"]).reset_index("task")
 results.save_table(lengths, "sensitivity_length")
 shown = lengths[lengths["task"] == tasks[0]].drop(columns="task")
@@ -179,7 +179,9 @@ shown.pivot(index="role", columns="stratum", values=["heads", "score", "mass"]).
 
 # %%
 strata = lengths.set_index(["stratum", "task", "role"])
-thirds = [name for name in ceilings.STRATA if name in strata.index]  # sequences of one length are one third
+thirds = [
+    name for name in sensitivity.STRATA if name in strata.index
+]  # sequences of one length are one third
 ratio = (strata.loc[thirds[-1]] / strata.loc[thirds[0]])[["score", "mass"]].median()
 print(f"from the {thirds[0]} to the {thirds[-1]} third of sequences the score of the same heads is ", end="")
 print(f"{ratio['score']:.2f} times as ")
@@ -222,18 +224,18 @@ chosen = sample(examples, control_n, seed)
 tuned = load_encoder(results.weights(task, seeds[0], encoder, checkpoint), device, precision)
 untrained = random_encoder(encoder, seed, device, precision)
 made = [("shuffled", tuned, "shuffled"), ("twin", tuned, "twin"), ("spread", tuned, "spread")]
-made += [(f"offset {step:+d}", tuned, controls.offset_head(step)) for step in (-2, -1, 0, 1, 2)]
+made += [(f"offset {step:+d}", tuned, sensitivity.offset_head(step)) for step in (-2, -1, 0, 1, 2)]
 made += [("random weights", untrained, "attention")]
 found = {name: scored_with_controls(model, chosen, parses, maps, max_tokens) for name, model, maps in made}
 compared = {name: [compose(each, **choices) for each in pair] for name, pair in found.items()}
-even = ceilings.uniform_head(
+even = sensitivity.uniform_head(
     scores[task].sel(sequence=[example.id for example in chosen]), window, weighted_block
 )
 compared["uniform"] = [even, even]
 
 # %%
-others = controls.control_table(compared, tau, **audit).assign(task=task, state="control")
-heads = controls.control_counts_of(results.role_tables(tasks).assign(control="heads"))
+others = sensitivity.control_table(compared, tau, **audit).assign(task=task, state="control")
+heads = sensitivity.control_counts_of(results.role_tables(tasks).assign(control="heads"))
 both = pd.concat([heads, others])[
     ["task", "state", "control", *others.columns.drop(["task", "state", "control"])]
 ]

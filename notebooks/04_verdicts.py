@@ -38,7 +38,7 @@ import pandas as pd
 from analysis.encoders import encoder_note
 from analysis.figures import claim_intervals, finding, style
 from analysis.figures.words import listed
-from analysis.papers.pande2021 import evidence, published, redraws
+from analysis.papers.pande2021 import evidence, published
 from analysis.papers.pande2021.measures import CLAIMS, measures
 from analysis.statistics import compose, head_card, ranking
 from analysis.statistics.claim_tables import claim_table, seed_table, single_runs
@@ -82,7 +82,7 @@ by_seed = {run: each.with_controlled(labels[labels["seed"] == run]) for run, eac
 of_controls = {run: (controls[None], controls[run], by_seed[run], tau, alpha) for run in seeds}
 control = evidence.samples([evidence.evidence_of_controls(*each) for each in of_controls.values()])
 options = {"controls": controls, "minimum": minimum}
-drawn = redraws.replicates(pretrained, finetuned, tau, alpha, replicates, seed, **options)
+drawn = evidence.replicates(pretrained, finetuned, tau, alpha, replicates, seed, **options)
 sample = evidence.samples([*by_seed.values()]).followed_by(drawn)
 released = evidence.evidence_of_labels(published.roles(), tau)
 

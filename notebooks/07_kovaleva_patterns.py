@@ -44,8 +44,6 @@ device = "cpu"
 precision = "float32"
 
 # %%
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -54,9 +52,7 @@ import seaborn as sns
 from analysis.encoders import encoder_note, load_encoder
 from analysis.figures import finding, head_grids, style, theme
 from analysis.papers.kovaleva2019 import frames as framed
-from analysis.papers.kovaleva2019 import labellers as labelling
-from analysis.papers.kovaleva2019 import names, reading, tables
-from analysis.papers.kovaleva2019.published import kovaleva
+from analysis.papers.kovaleva2019 import labellers, names, published, reading, tables
 from analysis.scores import read_attention
 from analysis.statistics.layers import head_grid
 from analysis.study import Results
@@ -93,28 +89,28 @@ print("dev sequences:", ", ".join(f"{len(found)} of {task}" for task, found in f
 
 # %%
 layouts = [each.layout for found in found_targets.values() for each in found]
-made = labelling.draw_maps(layouts, drawn_maps, seed)
-labellers = [
-    labelling.RuleLabeller.fitted(made),
-    labelling.NetworkLabeller.kept(folder / "network.safetensors", made, network_epochs, seed),
+made = labellers.draw_maps(layouts, drawn_maps, seed)
+judged = [
+    labellers.RuleLabeller.fitted(made),
+    labellers.NetworkLabeller.kept(folder / "network.safetensors", made, network_epochs, seed),
 ]
 sets = {
-    "drawn": labelling.draw_maps(layouts, held_out_maps, seed + 1),
-    "eye": labelling.eye_maps(load_encoder("minilm")),
+    "drawn": labellers.draw_maps(layouts, held_out_maps, seed + 1),
+    "eye": labellers.eye_maps(load_encoder("minilm")),
 }
-scored, confusion = labelling.quality_tables(labellers, sets)
-for each in labellers:
+scored, confusion = labellers.quality_tables(judged, sets)
+for each in judged:
     results.record_weights(f"{each.name} of patterns", each.key)
 results.save_table(scored, "kovaleva_pattern_quality")
 results.save_table(confusion, "kovaleva_pattern_confusion")
-labeller = labelling.better(labellers, scored)
+labeller = labellers.better(judged, scored)
 scored.style.format(precision=2).hide()
 
 # %%
 eye = confusion[(confusion["set"] == "eye") & (confusion["labeller"] == labeller.name)]
 eye = eye.pivot(index="pattern", columns="found", values="n").loc[[*names.PATTERNS], [*names.PATTERNS]]
 of_eye = scored[(scored["set"] == "eye") & (scored["labeller"] == labeller.name)].set_index("pattern")
-macro, right = of_eye.loc[labelling.MACRO, "f1"], of_eye.loc[names.BLOCK, "precision"]
+macro, right = of_eye.loc[labellers.MACRO, "f1"], of_eye.loc[names.BLOCK, "precision"]
 finding(
     f"Used from here on: the {labeller.name}. On maps labelled by eye its macro-F1 is {macro:.2f} (article, on its own "
     f"labels: 0.86), and {right:.0%} of the maps that it calls block are."
@@ -127,7 +123,7 @@ finding(
 eye.style.set_caption(f"Maps labelled by eye (rows) and by the {labeller.name} (columns)")
 
 # %%
-print(labellers[0].words())
+print(judged[0].words())
 
 # %% [markdown]
 # *How far to trust it.* One eye labelled the maps, a single time. Most of MiniLM's maps have a bright column of `[CLS]`,
@@ -194,10 +190,10 @@ results.save_table(tables.pattern_heads(readings), "kovaleva_pattern_heads")
 
 # %%
 colours = dict(zip(names.PATTERNS, ["#0072B2", "#56B4E9", "#009E73", "#E69F00", "0.85"], strict=True))
-published = kovaleva("patterns")
-widths = [max(len(tasks), 3), published["task"].nunique()]
+of_bert = published.kovaleva("patterns")
+widths = [max(len(tasks), 3), of_bert["task"].nunique()]
 figure, grid = theme.rows_of_axes(2, 2, 2.7, sharey=True, width_ratios=widths)
-for axes, rows in zip(grid, (shares, published), strict=True):
+for axes, rows in zip(grid, (shares, of_bert), strict=True):
     order = [*dict.fromkeys(rows["task"])]
     for shift, state in ((-0.21, "pretrained"), (0.21, "finetuned")):
         wide = (
@@ -228,7 +224,7 @@ results.save_figure(figure, "kovaleva-F2-shares")
 # %%
 found = shares.pivot(index=["task", "state"], columns="pattern", values="share")[[*names.PATTERNS]]
 corrected = found.apply(
-    lambda row: labelling.corrected_shares(row, eye), axis=1, result_type="expand"
+    lambda row: labellers.corrected_shares(row, eye), axis=1, result_type="expand"
 ).set_axis(found.columns, axis=1)
 ranges = pd.concat({"found": found[names.BLOCK], "corrected": corrected[names.BLOCK]}, axis=1)
 ranges.style.format("{:.0%}").set_caption("share of block maps")
@@ -269,7 +265,9 @@ for (mode, direction), part in of_links.groupby(["mode", "direction"], sort=Fals
     )
     if (mode, direction) == ("faithful", "element_to_target"):
         panels["the same,\nat the same distance"] = head_grid(part, "control")
-panels["element to target, as released\n(BERT-base, published)"] = head_grid(kovaleva("heads"), "link")
+panels["element to target, as released\n(BERT-base, published)"] = head_grid(
+    published.kovaleva("heads"), "link"
+)
 dots = {name: dots.get(name, np.zeros_like(grid, bool)) for name, grid in panels.items()}
 label = "largest attention of the link, mean over sentences"
 figure = head_grids(
@@ -286,7 +284,7 @@ for direction, part in of_links[of_links["mode"] == "all_pairs"].groupby("direct
         f"{best['layer']}-{best['head']} ({best['mean']:.2f} against {best['control']:.2f})"
     )
 finding(
-    f"Beside pairs at the same distance, in {len(linked) - sum(left_out.values())} sentences from {Path(frames).name}: "
+    f"Beside pairs at the same distance, in {len(linked) - sum(left_out.values())} sentences from {frames.rsplit('/', 1)[-1]}: "
     f"{'; '.join(told)}."
 )
 
@@ -301,7 +299,7 @@ features = tables.feature_table(readings)
 results.save_table(features, "kovaleva_features")
 aligned = features[features["mode"] == "aligned"]
 means = aligned.groupby(["feature", "task", "state", "layer"])["mean"].mean().reset_index()
-theirs = kovaleva("layers").assign(task="BERT-base, qqp")
+theirs = published.kovaleva("layers").assign(task="BERT-base, qqp")
 theirs["layer"] *= means["layer"].max() / theirs["layer"].max()  # stretched to the layers of this encoder
 grid = sns.relplot(
     pd.concat([means, theirs]), x="layer", y="mean", hue="task", style="state", style_order=["finetuned", "pretrained"],
@@ -331,12 +329,12 @@ finding(
 )
 
 # %%
-published = kovaleva("features").set_index("feature")
+of_bert = published.kovaleva("features").set_index("feature")
 ours = aligned.groupby(["feature", "state"])["mean"].mean().unstack()
 columns = ["pretrained", "finetuned"]
-pd.concat(
-    {"this encoder": ours[columns], "BERT-base, qqp": published[columns]}, axis=1
-).dropna().style.format(precision=3)
+pd.concat({"this encoder": ours[columns], "BERT-base, qqp": of_bert[columns]}, axis=1).dropna().style.format(
+    precision=3
+)
 
 # %% [markdown]
 # ## Figure 7. What does `[CLS]` look at in the end?
@@ -345,7 +343,7 @@ pd.concat(
 row = tables.cls_table(readings)
 results.save_table(row, "kovaleva_cls")
 after = row[row["state"] == row["state"].iloc[-1]]
-shown = pd.concat([after, kovaleva("cls").assign(task="BERT-base, qqp")])
+shown = pd.concat([after, published.kovaleva("cls").assign(task="BERT-base, qqp")])
 figure, grid = theme.rows_of_axes(shown["task"].nunique(), 4, 1.75, 0.5, sharey=True)
 for axes, (task, part) in zip(grid, shown.groupby("task", sort=False), strict=True):
     wide = part.pivot(index="feature", columns="head", values="mean").reindex(names.FEATURES)
@@ -401,7 +399,7 @@ panels = {
     for task in tasks
     if len(runs_mean.query("padding == @padding and task == @task"))
 }
-panels["BERT-base, qqp, kept"] = head_grid(kovaleva("heads"), "cosine")
+panels["BERT-base, qqp, kept"] = head_grid(published.kovaleva("heads"), "cosine")
 label = "cosine similarity before\nand after fine-tuning"
 figure = head_grids(panels, label, columns=3, cmap="mako", vmin=0, vmax=1)
 results.save_figure(figure, "kovaleva-F5-similarity")

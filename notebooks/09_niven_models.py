@@ -51,7 +51,6 @@ device = "cpu"
 training_precision = "float32"
 
 # %%
-import pandas as pd
 import seaborn as sns
 from IPython.display import Markdown
 
@@ -147,42 +146,21 @@ widths = panels["setup"].nunique().to_list()
 figure, grid = rows_of_axes(len(panels), len(panels), 2.5, sharey=True, width_ratios=widths)
 for axes, ((trained_on, which), rows) in zip(grid, panels, strict=True):
     order = [*dict.fromkeys(rows["setup"])]
-    for learnt, mark, colour, shift, label in (
-        (True, "o", BLUE, 0, "a run that fits"),
-        (False, "x", "0.5", 0.22, "has not fitted"),
-    ):
-        part = rows[rows["fitted"] == learnt]
-        jitter = part.groupby("setup").cumcount() % 5 * 0.04 - 0.08
-        axes.plot(
-            pd.Categorical(part["setup"], order).codes + shift + jitter,
-            part["accuracy"],
-            mark,
-            color=colour,
-            markersize=3,
-            label=label,
-        )
-    for each, shift, look, label in (
-        (mean, 0.0, MEAN, "mean of those that fit"),
-        (known, -0.3, PAPER, "article's mean"),
-    ):
-        part = each[(each["trained_on"] == trained_on) & (each["model"] == which) & each["setup"].isin(order)]
-        axes.plot(pd.Categorical(part["setup"], order).codes + shift, part["mean"], **look, label=label)
+    sns.stripplot(
+        rows, x="setup", y="accuracy", order=order, hue="fitted", hue_order=[True, False], palette=[BLUE, "0.7"],
+        dodge=True, size=3, legend=False, ax=axes,
+    )  # fmt: skip
+    for each, look, label in ((mean, MEAN, "mean of those that fit"), (known, PAPER, "article's mean")):
+        part = each.query("trained_on == @trained_on and model == @which and setup in @order")
+        places = part["setup"].map(order.index)
+        axes.plot(places, part["mean"], **look, label=label)
         if "low" in part:
-            axes.vlines(
-                pd.Categorical(part["setup"], order).codes,
-                part["low"],
-                part["high"],
-                color=BLACK,
-                linewidth=1,
-            )
+            axes.vlines(places, part["low"], part["high"], color=BLACK, linewidth=1)
+    axes.plot([], [], "o", color=BLUE, markersize=3, label="a run that fits")
+    axes.plot([], [], "o", color="0.7", markersize=3, label="has not fitted")
     axes.axhline(0.5, **CHANCE, label="chance")
-    axes.set(
-        title=f"{which}\n{trained_on}",
-        xticks=range(len(order)),
-        xticklabels=order,
-        xlim=(-0.6, len(order) - 0.4),
-    )
-    axes.title.set_fontsize(7.5)
+    axes.set_title(f"{which}\n{trained_on}", fontsize=7.5)
+    axes.set(xlabel="", ylabel="")
 grid[0].set_ylabel("test accuracy (proportion)")
 figure.legend(*grid[0].get_legend_handles_labels(), ncols=5, loc="outside upper center")
 figure.supxlabel("what the model sees: all (full), warrants (W), with reason (RW) or claim (CW)", fontsize=8)

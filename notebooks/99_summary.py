@@ -21,21 +21,12 @@ readme = False  # write the claim table into README.md
 import pandas as pd
 from IPython.display import Markdown
 
-from analysis.study import (
-    Results,
-    all_highlights,
-    definitions_page,
-    findings_section,
-    papers,
-    save_claims_page,
-    update_readme,
-    verdicts_section,
-)
+from analysis import study
 from analysis.synthesis import overview
 from analysis.texts import TASKS
 
-results = Results(profile)
-found = {paper: module.summary(results) for paper, module in papers().items()}
+results = study.Results(profile)
+found = {paper: module.summary(results) for paper, module in study.papers().items()}
 claims = pd.concat([table.assign(paper=paper) for paper, table in found.items()], ignore_index=True)
 encoder = claims["encoder"].iloc[0] if len(claims) else "this encoder"
 print(f"{len(claims)} claims of {claims['paper'].nunique()} of {len(found)} papers have a verdict here")
@@ -60,7 +51,7 @@ pd.crosstab(claims["paper"], claims["verdict"])
 # ## One card per claim
 
 # %%
-cards = definitions_page(found, encoder)
+cards = study.definitions_page(found, encoder)
 Markdown(cards.split("\n", 1)[1])
 
 # %% [markdown]
@@ -90,6 +81,6 @@ finetune.style.format(precision=3).hide()
 
 # %%
 if readme:
-    update_readme("findings", findings_section(all_highlights(results)))
-    update_readme("claims", verdicts_section(found, encoder.split(":")[0]))
-    save_claims_page(cards)
+    study.update_readme("findings", study.findings_section(study.all_highlights(results)))
+    study.update_readme("claims", study.verdicts_section(found, encoder.split(":")[0]))
+    study.save_claims_page(cards)

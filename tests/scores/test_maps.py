@@ -14,7 +14,7 @@ from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder, load_encoder, random_encoder
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
-from analysis.papers.pande2021.ceilings import uniform_head
+from analysis.papers.pande2021.sensitivity import uniform_head
 from analysis.scores.extraction import extract, extract_states, read_attention
 from analysis.scores.maps import MAPS, Source, changed, map_source, shuffled, spread, twin, uniform
 from analysis.scores.sieves import SIEVES

@@ -1,19 +1,23 @@
-"""How much labels depend on choices: the threshold, the number of sequences, the definition of a role,
-dependence between sequences, the parser.
-"""
+"""How much labels depend on choices: threshold, sequences and their length, definitions, clusters, parser, controls."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy import stats
+from torch import Tensor
 
+from analysis.encoders.layout import Layout
+from analysis.encoders.models import Encoder
 from analysis.errors import InputError
+from analysis.scores.maps import Source
+from analysis.statistics.controls import controlled_table
 from analysis.statistics.resampling import Clusters
-from analysis.statistics.roles import DIRECTIONS, HEAD, RELATIONS, ROLES, compose
+from analysis.statistics.roles import DIRECTIONS, HEAD, RELATIONS, ROLES, compose, memberships
 from analysis.statistics.significance import DDOF, adjust, published_table, role_table
 from analysis.texts.examples import Relation
 
@@ -284,3 +288,194 @@ def parser_accuracy(
     table = pd.DataFrame(rows, columns=["role", "gold", "predicted", "both"])
     both = table["both"].astype(float)
     return table.assign(precision=both / table["predicted"], recall=both / table["gold"])
+
+
+STRATA = ("short", "middle", "long")
+
+
+def ceilings(scores: xr.DataArray, window: int = 2, weighted_block: bool = True) -> xr.DataArray:
+    """The highest score that a head can have: (sequence, role), NaN if a sequence does not have the role.
+
+    `scores` are composed roles. A head that attends only to the sieve S of every token scores the mean of T / |S|; this
+    is exact for local, cls, sep and delimiter. For block, the ceiling is that of two texts of equal length, about 2
+    unless texts have only a word or two, times the highest entropy, ln T, if `weighted_block`. For relations, it is
+    that of a word with a single piece, T. Raises InputError if `tokens` or `separators` are missing.
+    """
+    tokens, separators = (_counts(scores, name) for name in ("tokens", "separators"))
+    published = scores.attrs.get("arithmetic") == "published"
+    texts = tokens - 1 - separators  # word pieces of both texts
+    with np.errstate(divide="ignore"):
+        block = 2 + 2 * (1 + separators) / texts
+    found = {
+        "local": tokens * [_inverse_sizes(length, window, published).mean() for length in tokens.tolist()],
+        "sep": tokens / separators,
+        "delimiter": tokens / (separators + 1),
+        "block": block * np.log(tokens) if weighted_block else block,
+    }
+    columns = [found.get(role, tokens) for role in scores["role"].values]
+    values = np.stack(columns, axis=1).astype(float)
+    present = scores.notnull().any(["layer", "head"]).transpose("sequence", "role")
+    return present.copy(data=np.where(present, values, np.nan)).rename("ceiling")
+
+
+def uniform_head(scores: xr.DataArray, window: int = 2, weighted_block: bool = True) -> xr.DataArray:
+    """The scores of heads that attend equally to all T tokens, in the shape of composed `scores`.
+
+    The score is 1 wherever the role is present; for block it is ln T if `weighted_block`, and for the local band of the
+    published arithmetic it is below 1. Raises InputError if `tokens` are missing.
+    """
+    tokens = _counts(scores, "tokens")
+    published = scores.attrs.get("arithmetic") == "published"
+    found = {"local": [_share_of_window(length, window, published) for length in tokens.tolist()]}
+    if weighted_block:
+        found["block"] = np.log(tokens)
+    columns = [found.get(role, np.ones(len(tokens))) for role in scores["role"].values]
+    values = xr.DataArray(np.stack(columns, axis=1), dims=("sequence", "role"))
+    constant = scores.where(scores.isnull(), values.astype(scores.dtype))
+    return constant.transpose(*scores.dims).assign_attrs(scores.attrs)
+
+
+def length_table(
+    scores: xr.DataArray,
+    tau: float | int = 3.0,
+    alpha: float = 0.05,
+    window: int = 2,
+    weighted_block: bool = True,
+) -> pd.DataFrame:
+    """Roles in all sequences and in thirds of the sequences by length, one row per stratum and role.
+
+    Columns stratum, role, shortest, longest (tokens), n (sequences with the role), ceiling (mean), below (proportion of
+    sequences whose ceiling is at most `tau`), mass_at_tau (mean of `tau` as a proportion of the ceiling), heads
+    (published labels within the stratum). For the heads labelled on all sequences: the mean score, and mass (mean
+    proportion of the ceiling; for cls, sep and delimiter it is the attention mass itself). A role that is absent from
+    all sequences of a stratum is left out.
+    """
+    labelled = _labels(scores, tau, alpha)
+    strata = {"all": np.ones(scores.sizes["sequence"], bool)} | _thirds(_counts(scores, "tokens"))
+    parts = [
+        _stratum(scores.isel(sequence=np.flatnonzero(chosen)), labelled, tau, alpha, window, weighted_block)
+        .assign(stratum=name)
+        for name, chosen in strata.items()
+    ]  # fmt: skip
+    table = pd.concat(parts, ignore_index=True)
+    return table[["stratum", *table.columns.drop("stratum")]]
+
+
+def _stratum(
+    scores: xr.DataArray,
+    labelled: xr.DataArray,
+    tau: float | int,
+    alpha: float,
+    window: int,
+    weighted_block: bool,
+) -> pd.DataFrame:
+    """The rows of one stratum; `labelled` says which heads have each role on all sequences."""
+    tokens, ceiling = _counts(scores, "tokens"), ceilings(scores, window, weighted_block)
+    chosen = scores.where(labelled)
+    columns = {
+        "n": ceiling.count("sequence"),
+        "ceiling": ceiling.mean("sequence"),
+        "below": (ceiling <= tau).sum("sequence") / ceiling.count("sequence"),
+        "mass_at_tau": (tau / ceiling).mean("sequence"),
+        "heads": _labels(scores, tau, alpha).sum(["layer", "head"]),
+        "score": chosen.mean(["sequence", "layer", "head"]),
+        "mass": (chosen / ceiling).mean(["sequence", "layer", "head"]),
+    }
+    frame = pd.DataFrame({name: column.values for name, column in columns.items()})
+    frame.insert(0, "role", scores["role"].values)
+    frame.insert(1, "shortest", tokens.min())
+    frame.insert(2, "longest", tokens.max())
+    return frame[frame["n"] > 0]
+
+
+def _labels(scores: xr.DataArray, tau: float | int, alpha: float) -> xr.DataArray:
+    """Published labels as (role, layer, head); untestable heads have no label."""
+    members = memberships(published_table(scores, tau, alpha))
+    names = {name: scores[name].values for name in ("role", "layer", "head")}
+    values = members.T.to_numpy().reshape([len(labels) for labels in names.values()])
+    return xr.DataArray(values, names, tuple(names))
+
+
+def _thirds(tokens: Int[np.ndarray, "sequence"]) -> dict[str, np.ndarray]:
+    """Which sequences are short, middle and long; equal lengths stay together, and empty thirds are left out."""
+    third = np.digitize(tokens, np.quantile(tokens, [1 / 3, 2 / 3]), right=True)
+    return {name: third == index for index, name in enumerate(STRATA) if (third == index).any()}
+
+
+def _counts(scores: xr.DataArray, name: str) -> Int[np.ndarray, "sequence"]:
+    if name not in scores.coords:
+        raise InputError(f"the scores have no coordinate {name!r}; extract them again")
+    return scores[name].values
+
+
+def _window_sizes(length: int, width: int) -> Int[np.ndarray, "token"]:
+    """How many tokens of the sequence are in each token's window."""
+    position = np.arange(length)
+    return np.minimum(position + width, length - 1) - np.maximum(position - width, 0) + 1
+
+
+def _inverse_sizes(length: int, width: int, published: bool) -> Float[np.ndarray, "token"]:
+    """The inverse size of each token's window; in the released code, windows at the end are one too large."""
+    surplus = published * (np.arange(length) >= length - width)
+    return 1 / (_window_sizes(length, width) + surplus)
+
+
+def _share_of_window(length: int, width: int, published: bool) -> float:
+    """The local score of a uniform head."""
+    return float((_window_sizes(length, width) * _inverse_sizes(length, width, published)).mean())
+
+
+def offset_head(step: int) -> Source:
+    """Ideal heads, all alike: every token attends to the token `step` positions on, or to itself if there is none."""
+
+    def read(encoder: Encoder, batch: Sequence[Layout], read: Callable, check: bool = False) -> None:
+        maps = _at_offset(step, [len(layout) for layout in batch]).to(encoder.device)
+        for layer in range(encoder.layers):
+            read(layer, maps[:, None].expand(-1, encoder.heads, -1, -1).contiguous())
+
+    return Source(f"offset {step:+d}", read)
+
+
+def _at_offset(step: int, lengths: Sequence[int]) -> Tensor:
+    """The maps of a batch: rows of padding attend to themselves."""
+    position = torch.arange(max(lengths))
+    target = (position + step).expand(len(lengths), -1)
+    inside = (target >= 0) & (target < torch.tensor(lengths)[:, None])
+    return torch.nn.functional.one_hot(torch.where(inside, target, position), max(lengths)).float()
+
+
+def control_table(
+    scores: Mapping[str, tuple[xr.DataArray, xr.DataArray]],
+    tau: float | int = 3.0,
+    alpha: float = 0.05,
+    minimum: int = 100,
+    resamples: int = 999,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Labels of encoders and of controls by the three rules: a row for each, and for each of its roles.
+
+    `scores` maps the name of some heads, or of a control that replaces heads, to their composed scores and to the
+    scores of their own controls. Columns as in `control_counts_of`.
+    """
+    options = {"alpha": alpha, "minimum": minimum, "resamples": resamples, "seed": seed}
+    tables = [controlled_table(*each, tau, **options).assign(control=name) for name, each in scores.items()]
+    return control_counts_of(pd.concat(tables))
+
+
+def control_counts_of(tables: pd.DataFrame) -> pd.DataFrame:
+    """The counts of each rule in role tables, for every role; the column control says whose heads they are.
+
+    Columns (task, state,) control, role, n (sequences), mean (score over all heads), highest (mean score of a head),
+    published, audited, controlled (heads). Untestable heads, such as heads with constant scores, have no label.
+    """
+    summaries: dict[str, tuple[str, str | Callable]] = {
+        "n": ("n", "max"),
+        "mean": ("mean", "mean"),
+        "highest": ("mean", "max"),
+        "published": ("assigned", "sum"),
+        "audited": ("assigned_audited", "sum"),
+        "controlled": ("assigned_controlled", "sum"),
+    }
+    keys = [*tables.columns.intersection(["task", "state"]), "control", "role"]
+    table = tables.groupby(keys, sort=False).agg(**summaries).reset_index()
+    return table[table["n"] > 0].reset_index(drop=True)

@@ -6,7 +6,7 @@ import xarray as xr
 
 from analysis.encoders.layout import Layout
 from analysis.errors import InputError
-from analysis.papers.pande2021.ceilings import ceilings, length_table, uniform_head
+from analysis.papers.pande2021.sensitivity import ceilings, length_table, uniform_head
 from analysis.scores.sieves import SIEVES
 
 

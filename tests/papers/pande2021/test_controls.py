@@ -4,7 +4,7 @@ import pytest
 import xarray as xr
 
 from analysis.encoders.models import Encoder, load_encoder
-from analysis.papers.pande2021.controls import (
+from analysis.papers.pande2021.sensitivity import (
     control_counts_of,
     control_table,
     offset_head,

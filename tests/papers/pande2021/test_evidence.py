@@ -5,16 +5,18 @@ import xarray as xr
 from scipy import stats
 from studies import error_of
 
-from analysis.papers.pande2021 import published, redraws
-from analysis.papers.pande2021.arrays import resampled_skewness
+from analysis.papers.pande2021 import evidence, published
 from analysis.papers.pande2021.evidence import (
     Evidence,
     evidence_of,
     evidence_of_controls,
     evidence_of_labels,
+    replicates,
+    resampled,
+    resampled_control,
+    resampled_skewness,
     samples,
 )
-from analysis.papers.pande2021.redraws import replicates, resampled, resampled_control
 from analysis.statistics.controls import controlled_table
 from analysis.statistics.roles import MASSES, ROLES, attention_masses
 from analysis.statistics.significance import published_table
@@ -26,7 +28,7 @@ ARRAYS = ("labels", "p", "above", "change", "mass", "skewed")  # those known wit
 @pytest.fixture(autouse=True)
 def _few_skewness_tests(monkeypatch):
     """They take most of the time."""
-    monkeypatch.setattr(redraws, "SKEWNESS_REPLICATES", 8)
+    monkeypatch.setattr(evidence, "SKEWNESS_REPLICATES", 8)
 
 
 def scores(seed: int, clusters: np.ndarray | None = None, arithmetic: str = "corrected") -> xr.DataArray:

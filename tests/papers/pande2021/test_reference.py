@@ -3,8 +3,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.papers.pande2021.reference import REFERENCE, compared
-from analysis.papers.pande2021.simulation import size_table
+from analysis.papers.pande2021.simulation import REFERENCE, compared, size_table
 
 
 def test_reference_is_reproduced_within_its_error():
