@@ -236,7 +236,7 @@ def same_pieces(layout: Layout) -> Bool[np.ndarray, "token token"]:
     return (spelling == spelling[:, None]) & words & words[:, None]
 
 
-def _across(layout: Layout) -> Bool[np.ndarray, "token token"]:
+def across(layout: Layout) -> Bool[np.ndarray, "token token"]:
     """Pairs of word pieces of different texts."""
     return (layout.text >= 0) & (layout.text == 1 - layout.text[:, None])
 
@@ -244,15 +244,15 @@ def _across(layout: Layout) -> Bool[np.ndarray, "token token"]:
 @sieve("match")
 def match(layout: Layout, pairs: WordPairs) -> Matrix | None:
     """The same word piece in the other text (this study: matching heads)."""
-    return rows(same_pieces(layout) & _across(layout))
+    return rows(same_pieces(layout) & across(layout))
 
 
 @sieve("match_control")
 def match_control(layout: Layout, pairs: WordPairs) -> Matrix | None:
     """For the rows of `match`, the other word pieces of the other text."""
-    same, across = same_pieces(layout), _across(layout)
-    words = ~layout.punctuation & (same & across).any(axis=1)[:, None]
-    return rows(across & words & ~same)
+    same, other = same_pieces(layout), across(layout)
+    words = ~layout.punctuation & (same & other).any(axis=1)[:, None]
+    return rows(other & words & ~same)
 
 
 @sieve("match_own")
