@@ -86,11 +86,7 @@ for task in pair_tasks:
         scored = extract(each, matched[task], **options)
         part = matching.matching_table(scored, threshold, alpha, minimum, seed)
         if state == "pretrained":
-            twin = (
-                extract(each, matched[task], maps="twin", **options)
-                .sel(role="match")
-                .mean("sequence")
-            )
+            twin = extract(each, matched[task], maps="twin", **options).sel(role="match").mean("sequence")
             part["twin"] = twin.to_series().to_numpy()
         parts.append(part.assign(task=task, state=state, seed=run))
 heads = pd.concat(parts, ignore_index=True)
