@@ -45,7 +45,7 @@ from sklearn.linear_model import LogisticRegression
 
 from analysis.encoders import encoder_note, interventions, layout, load_encoder, random_encoder
 from analysis.figures import claim_intervals, diagrams, finding, style, theme
-from analysis.scores import extract, read_attention
+from analysis.scores import extract, read_attention, sieves
 from analysis.statistics import changes, claim_tables, layers, leads
 from analysis.study import Results
 from analysis.synthesis import edges, matching
@@ -177,7 +177,7 @@ best = before.loc[before["match"].idxmax()]
 place, task = (int(best["layer"]), int(best["head"])), best["task"]
 shares = edges.overlap(layout.layouts(model.tokenizer, dev[task][:50], max_tokens))
 laid, attention = read_attention(model, dev[task][int(np.nanargmax(shares.mean(axis=1)))], max_tokens)
-asked = np.flatnonzero((edges.same_pieces(laid) & edges.across(laid)).any(axis=1))
+asked = np.flatnonzero((sieves.same_pieces(laid) & sieves.across(laid)).any(axis=1))
 figure, grid = theme.rows_of_axes(3, 3, max(2.6, 0.125 * len(laid)), 0.2, width_ratios=[1.4, 1, 1])
 diagrams.attention_lines(grid[0], attention[place], laid.tokens, set(asked.tolist()))
 grid[0].set_title(f"head {place[0]}-{place[1]} on a pair of {task}")
