@@ -25,9 +25,9 @@ source = "bundled"
 pair_tasks = ["mrpc", "qqp", "qnli"]
 single_tasks = ["sst-2"]
 seeds = [0, 1]  # fine-tuning runs
-matched_n = 200  # dev sequences that match scores are means over
-scored_n = 100  # dev sequences that costs are measured on
-overlap_n = 800  # training sequences that the overlap baseline learns from
+matched_n = 150  # dev sequences that match scores are means over
+scored_n = 48  # dev sequences that costs are measured on
+overlap_n = 400  # training sequences that the overlap baseline learns from
 threshold = 5.0  # of the match score of a matching head; uniform heads have 1
 minimum = 100  # pairs that share a word, for a label
 alpha = 0.05
@@ -170,16 +170,19 @@ finding(
 # ## A head at work
 #
 # Left: the head with the largest match score on one pair, lines from the words that stand in both texts. Middle: the match
-# scores of all heads before fine-tuning. Right: what each head costs afterwards.
+# scores of all heads before fine-tuning. Right: what each head costs afterwards. The pair is the one that shares most words
+# among the shortest quarter.
 
 # %%
 best = before.loc[before["match"].idxmax()]
 place, task = (int(best["layer"]), int(best["head"])), best["task"]
-shares = edges.overlap(layout.layouts(model.tokenizer, dev[task][:50], max_tokens))
-laid, attention = read_attention(model, dev[task][int(np.nanargmax(shares.mean(axis=1)))], max_tokens)
+short = sorted(dev[task], key=lambda example: sum(map(len, example.texts)))[: max(4, len(dev[task]) // 4)]
+shares = edges.overlap(layout.layouts(model.tokenizer, short, max_tokens)).mean(axis=1)
+laid, attention = read_attention(model, short[int(np.nanargmax(shares))], max_tokens)
 asked = np.flatnonzero((sieves.same_pieces(laid) & sieves.across(laid)).any(axis=1))
+shown = np.where(np.isin(np.arange(len(laid)), asked)[:, None], attention[place], 0)
 figure, grid = theme.rows_of_axes(3, 3, max(2.6, 0.125 * len(laid)), 0.2, width_ratios=[1.4, 1, 1])
-diagrams.attention_lines(grid[0], attention[place], laid.tokens, set(asked.tolist()))
+diagrams.attention_lines(grid[0], shown, laid.tokens, set(asked.tolist()))
 grid[0].set_title(f"head {place[0]}-{place[1]} on a pair of {task}")
 match = layers.head_grid(scores, "match_before")
 cost = np.mean([losses[task, run].mean(axis=0) for run in seeds], axis=0).reshape(match.shape)
@@ -213,8 +216,8 @@ for (task, run), each in tuned.items():
         )
         for name, logits in (("", edited), ("off, matching heads", off)):
             table = changes.change_table(logits, gold, ["loss", "accuracy"], alpha, resamples)
-            table["intervention"] = table["intervention"].where(name == "", name)
-            rows.append(table.assign(task=task, seed=run, trained=(task, run) in trained))
+            names = {"intervention": name} if name else {}
+            rows.append(table.assign(**names, task=task, seed=run, trained=(task, run) in trained))
         change = dict(zip(edited["intervention"].values[1:], matching.costs(edited, gold).T, strict=True))
         hurt[task, run] = matching.costs(off, gold)[:, 0]
         wanted = [f"{edit}, matching heads" for edit in ("edges off", "as much elsewhere")]

@@ -119,9 +119,9 @@ class Oracle:
             "stops": lambda token: self.stops,
             "content": lambda token: everything - self.cls - seps - self.stops,
             "match": lambda token: self.alike(token, other=True),
-            "match_control": lambda token: self.others(token) - self.alike(token, other=True)
-            if self.alike(token, other=True)
-            else set(),
+            "match_control": lambda token: (
+                self.others(token) - self.alike(token, other=True) if self.alike(token, other=True) else set()
+            ),
             "match_own": lambda token: self.alike(token, other=False) - {token},
             "cls_to_cls": lambda token: self.cls if token in self.cls else set(),
             "sep_to_sep": lambda token: seps if token in seps else set(),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from tqdm import tqdm
 
@@ -39,18 +39,27 @@ def as_much_elsewhere(
     weights: Rows,
     edges: Bool[Tensor, "batch 1 token token"],
     real: Bool[Tensor, "batch 1 1 token"],
-    order: Float[Tensor, "batch 1 token token"],
+    turn: Int[Tensor, "batch 1 token token"],
 ) -> Rows:
-    """As much attention as falls on matching pieces is taken from other tokens of the row, in a random `order`.
+    """As much attention as falls on matching pieces is taken from other tokens of the row, in the order of `turn`.
 
-    Other pieces of the other text come first; where they do not have enough, further tokens follow.
+    Other pieces of the other text come first; where they do not have enough, further tokens follow (see `in_turn`).
     """
     mass = (weights * edges).sum(-1, keepdim=True)
-    place = torch.where(real & ~edges, order, torch.inf).expand_as(weights).argsort(-1)
+    place = turn.expand_as(weights)
     sorted_ = (weights * ~edges).gather(-1, place)
     before = sorted_.cumsum(-1) - sorted_
     taken = torch.minimum((mass - before).clamp_min(0), sorted_)
     return _normalised(weights - torch.zeros_like(weights).scatter(-1, place, taken), weights)
+
+
+def in_turn(
+    edges: Bool[Tensor, "batch 1 token token"],
+    real: Bool[Tensor, "batch 1 1 token"],
+    order: Float[Tensor, "batch 1 token token"],
+) -> Int[Tensor, "batch 1 token token"]:
+    """The tokens of each row by their `order`, matching pieces and padding last."""
+    return torch.where(real & ~edges, order, torch.inf).argsort(-1)
 
 
 EDITORS: dict[str, Callable[..., Rows]] = dict(
@@ -103,11 +112,11 @@ def edited_logits(
             batch = [found[index] for index in indices]
             inputs = encoder.inputs(batch)
             logits[0, indices] = encoder.model(**inputs).logits.float().cpu().numpy()
-            edges, real, order = (each.to(encoder.device) for each in _pairs(batch, seed))
+            edges, real, turn = (each.to(encoder.device) for each in _pairs(batch, seed))
             for row, (edit, name) in enumerate(variants, 1):
                 chosen = torch.zeros(encoder.layers, encoder.heads, dtype=torch.bool, device=encoder.device)
                 chosen[tuple(zip(*heads[name], strict=True))] = True
-                with tap(encoder.model, replace=editing(EDITORS[edit], chosen, edges, real, order)):
+                with tap(encoder.model, replace=editing(EDITORS[edit], chosen, edges, real, turn)):
                     logits[row, indices] = encoder.model(**inputs).logits.float().cpu().numpy()
             bar.update(len(indices) * (1 + len(variants)))
     names = ["none", *(f"{edit}, {name}" for edit, name in variants)]
@@ -116,7 +125,7 @@ def edited_logits(
 
 
 def _pairs(batch: Sequence[Layout], seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """For a padded batch: matching pairs, real tokens, and a random order in which other tokens lose attention."""
+    """For a padded batch: matching pairs, real tokens, and the random turn in which other tokens lose attention."""
     longest = max(map(len, batch))
     edges = np.zeros((len(batch), 1, longest, longest), bool)
     real = np.zeros((len(batch), 1, 1, longest), bool)
@@ -128,7 +137,8 @@ def _pairs(batch: Sequence[Layout], seed: int) -> tuple[Tensor, Tensor, Tensor]:
         real[number, :, :, :size] = True
         rng = np.random.default_rng([seed, *layout.input_ids.tolist()])
         order[number, 0, :size, :size] = rng.random((size, size)) + ~other
-    return tuple(map(torch.from_numpy, (edges, real, order)))
+    edges, real, order = map(torch.from_numpy, (edges, real, order))
+    return edges, real, in_turn(edges, real, order)
 
 
 def overlap(layouts: Sequence[Layout]) -> Float[np.ndarray, "sequence text"]:

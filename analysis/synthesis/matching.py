@@ -174,7 +174,7 @@ def _sampled(
     note: str = "",
 ) -> pd.DataFrame:
     if not draws:
-        return untestable("no head matches, or no run has learnt such a task")
+        return untestable(note or "no head matches, or no run has learnt such a task")
     return sampled(draws, min(map(len, costs.values())), control=control, note=note)
 
 
@@ -232,12 +232,14 @@ def _leading(
 def _carried(edges: Mapping[str, Float[np.ndarray, "edit sequence"]], seed: int = 0) -> pd.DataFrame:
     """R5: by pair task, what the heads cost without their matching edges over what they cost when they are off.
 
-    The control takes as much attention elsewhere.
+    Tasks in which the heads do not surely cost something are left out. The control takes as much attention elsewhere.
     """
     draws, control = {}, {}
     for task, changes in edges.items():
         n = changes.shape[1]
         counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), DRAWS)
         off, elsewhere, whole = (np.concatenate([np.ones((1, n)), counts]) @ changes.T / n).T
-        draws[task], control[task] = np.where(whole > 0, off / whole, np.nan), float(elsewhere[0] / whole[0])
-    return _sampled(draws, {task: each.T for task, each in edges.items()}, control)
+        if np.quantile(whole[1:], 0.025) > 0:  # a share of no cost is no number
+            draws[task], control[task] = off / whole, float(elsewhere[0] / whole[0])
+    note = "" if draws else "the heads cost nothing in any pair task"
+    return _sampled(draws, {task: each.T for task, each in edges.items()}, control, note)

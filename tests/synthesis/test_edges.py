@@ -51,7 +51,8 @@ def test_edges_only(case):
 
 def test_as_much_elsewhere(case):
     """Row by row: tokens without an edge lose attention in their order until as much is gone as edges have."""
-    found = edges.as_much_elsewhere(*case.values())
+    turn = edges.in_turn(case["edges"], case["real"], case["order"])
+    found = edges.as_much_elsewhere(case["weights"], case["edges"], case["real"], turn)
     assert found.sum(-1).numpy() == pytest.approx(1)
     for head in range(2):
         row, order = case["weights"][0, head, 1].clone(), case["order"][0, 0, 1]
