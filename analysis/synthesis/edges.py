@@ -76,7 +76,7 @@ def _normalised(changed: Rows, weights: Rows) -> Rows:
 def editing(
     edit: Callable[..., Rows],
     chosen: Bool[Tensor, "layer head"],
-    *pairs: Bool[Tensor, "batch ..."] | Float[Tensor, "..."],
+    *pairs: Tensor,
 ) -> Replace:
     """A `replace` for `tap`: the chosen heads attend as `edit` says; `pairs` are its further arguments."""
 
