@@ -70,9 +70,9 @@ STORE  := analysis/study/results.py
 # --- the study: which run needs which, and which rooms ----------------------------------------------------
 
 # Tasks whose heads get roles, and those for which an encoder is fine-tuned.
-ROLES := $(sort $(foreach name,03_test_all 03_test_sensitivity 04_compare 04_compare_seeds 04_verdicts 10_synthesis,$($(name).tasks)))
+ROLES := $(sort $(foreach name,03_test_all 03_test_sensitivity 04_compare 04_compare_seeds 04_verdicts 10_synthesis,$($(name).tasks)) $(11_matching.pair_tasks))
 TUNED := $(sort $(ROLES) $(foreach name,06_michel_ablation 06_michel_pruning 07_kovaleva_patterns 07_kovaleva_disable 08_pascual,$($(name).tasks)) \
-  $(10_synthesis.model_tasks) $(07_kovaleva_disable.start_tasks))
+  $(10_synthesis.model_tasks) $(07_kovaleva_disable.start_tasks) $(11_matching.pair_tasks) $(11_matching.single_tasks))
 
 finetune   := $(TUNED:%=$D/00_finetune-%)
 pretrained := $(ROLES:%=$D/01_extract-%-pretrained)
@@ -133,10 +133,13 @@ $(niven2019): $(TEXTS) $(DRAWN) $(call room,papers/niven2019)
 $D/09_niven_models: $(SCORES) $D/09_niven_cues
 
 # Across the papers
-synthesis := $D/10_synthesis
+synthesis := $D/10_synthesis $D/11_matching
 
 $D/10_synthesis: $(MODELS) $(DRAWN) $(call room,synthesis) $(10_synthesis.model_tasks:%=$D/00_finetune-%) $(pretrained) $(finetuned) $(tests) \
   $D/04_compare_seeds $(filter-out %_verdicts,$(clark2019)) $(michel2019) $(filter-out %_verdicts,$(kovaleva2019)) $D/08_pascual
+
+$D/11_matching: $(SCORES) $(DRAWN) $(call room,synthesis) $(11_matching.pair_tasks:%=$D/03_test-%) \
+  $(foreach list,pair_tasks single_tasks,$(11_matching.$(list):%=$D/00_finetune-%))
 
 # What comes last shows the runs that were asked for: the page to browse heads, and the claims of all papers.
 STUDIES := pande2021 clark2019 michel2019 kovaleva2019 pascual2021 niven2019 synthesis

@@ -125,9 +125,10 @@ heads = table.set_index(["layer", "head"])[surface.TARGETS]
 above = heads > majority
 counts = published.specialists().set_index("statistic")["heads"]
 told = [
-    f"{above[name].sum()} for the {name} token (BERT-base {counts[name]} of 144)" for name in counts.index
+    f"{above[name].sum()} of {len(heads)} to the {name} token (BERT-base {counts[name]} of 144)"
+    for name in counts.index
 ]
-finding(f"Of {len(heads)} heads, more than {majority:.0%} of the attention have {' and '.join(told)}.")
+finding(f"Heads that give more than {majority:.0%} of their attention: {' and '.join(told)}.")
 
 # %%
 layers = {name: ", ".join(str(layer) for layer, _ in above.index[above[name]]) for name in above}
@@ -286,7 +287,7 @@ tested = distances.layer_test(apart, layer_permutations, seed)
 most = np.log(2) * apart.attrs["tokens"]
 finding(
     f"The mean distance is {tested.within / most:.3f} within layers and {tested.between / most:.3f} between them (shares of "
-    f"the largest possible; p = {tested.p:.3g} that heads of one layer are as far apart as others)."
+    f"the largest possible); with layers dealt anew to the heads, p = {tested.p:.3g}."
 )
 
 # %% [markdown]

@@ -160,7 +160,7 @@ for axes, ((trained_on, which), rows) in zip(grid, panels, strict=True):
     axes.plot([], [], "o", color="0.7", markersize=3, label="has not fitted")
     axes.axhline(0.5, **CHANCE, label="chance")
     axes.set_title(f"{which}\n{trained_on}", fontsize=7.5)
-    axes.set(xlabel="", ylabel="")
+    axes.set(xlabel="", ylabel="", xlim=(-0.6, len(order) - 0.4))
 grid[0].set_ylabel("test accuracy (proportion)")
 figure.legend(*grid[0].get_legend_handles_labels(), ncols=5, loc="outside upper center")
 figure.supxlabel("what the model sees: all (full), warrants (W), with reason (RW) or claim (CW)", fontsize=8)

@@ -78,6 +78,7 @@ class Oracle:
         self.cls = {0}
         self.seps = [t for t in range(self.size) if tokens[t] in SPECIAL["sep"]]
         spelt = [token.removeprefix("Ġ") for token in tokens]
+        self.spelling = [token.lower() for token in spelt]
         self.stops = {t for t in range(self.size) if spelt[t] in (".", ",")}
         self.marks = {t for t in range(self.size) if spelt[t] and set(spelt[t]) <= MARKS}
         last_of_first = self.seps[0]
@@ -89,6 +90,18 @@ class Oracle:
         if not self.second:
             return set(), set()
         return (self.first, self.second) if token < self.seps[0] else (self.second, self.first)
+
+    def alike(self, token: int, other: bool) -> set[int]:
+        """Word pieces spelt as this one in the other text, or in its own."""
+        own, far = self.sentences(token)
+        text = (far if other else own or self.first) - self.marks
+        if token in self.cls | set(self.seps) | self.marks:
+            return set()
+        return {each for each in text if self.spelling[each] == self.spelling[token]}
+
+    def others(self, token: int) -> set[int]:
+        """Word pieces of the other text."""
+        return self.sentences(token)[1] - self.marks
 
     def near(self, token: int, width: int) -> set[int]:
         """Tokens at most `width` positions away."""
@@ -105,6 +118,11 @@ class Oracle:
         return {
             "stops": lambda token: self.stops,
             "content": lambda token: everything - self.cls - seps - self.stops,
+            "match": lambda token: self.alike(token, other=True),
+            "match_control": lambda token: (
+                self.others(token) - self.alike(token, other=True) if self.alike(token, other=True) else set()
+            ),
+            "match_own": lambda token: self.alike(token, other=False) - {token},
             "cls_to_cls": lambda token: self.cls if token in self.cls else set(),
             "sep_to_sep": lambda token: seps if token in seps else set(),
             "rest_to_sep": lambda token: set() if token in seps else seps,

@@ -229,6 +229,39 @@ def rest_to_sep(layout: Layout, pairs: WordPairs) -> Columns | None:
     return grouped(~layout.sep[None], layout.sep[None])
 
 
+def same_pieces(layout: Layout) -> Bool[np.ndarray, "token token"]:
+    """Which word pieces are spelt alike, case folded; special tokens and punctuation are like nothing."""
+    words = (layout.text >= 0) & ~layout.punctuation
+    _, spelling = np.unique([token.lstrip("Ġ▁").casefold() for token in layout.tokens], return_inverse=True)
+    return (spelling == spelling[:, None]) & words & words[:, None]
+
+
+def across(layout: Layout) -> Bool[np.ndarray, "token token"]:
+    """Pairs of word pieces of different texts."""
+    return (layout.text >= 0) & (layout.text == 1 - layout.text[:, None])
+
+
+@sieve("match")
+def match(layout: Layout, pairs: WordPairs) -> Matrix | None:
+    """The same word piece in the other text (this study: matching heads)."""
+    return rows(same_pieces(layout) & across(layout))
+
+
+@sieve("match_control")
+def match_control(layout: Layout, pairs: WordPairs) -> Matrix | None:
+    """For the rows of `match`, the other word pieces of the other text."""
+    same, other = same_pieces(layout), across(layout)
+    words = ~layout.punctuation & (same & other).any(axis=1)[:, None]
+    return rows(other & words & ~same)
+
+
+@sieve("match_own")
+def match_own(layout: Layout, pairs: WordPairs) -> Matrix | None:
+    """The same word piece elsewhere in its own text."""
+    same = same_pieces(layout)
+    return rows(same & (layout.text == layout.text[:, None]) & ~np.eye(len(layout), dtype=bool))
+
+
 def _stops(layout: Layout) -> Bool[np.ndarray, " token"]:
     # Byte-level vocabularies and sentence pieces mark the blank before a token.
     return np.isin([token.lstrip("Ġ▁") for token in layout.tokens], [".", ","])

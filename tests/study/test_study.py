@@ -22,6 +22,7 @@ from analysis.study.folders import STATES
 from analysis.study.front_page import paper_names
 from analysis.study.profiles import notebook_names, parameters
 from analysis.study.provenance import files_of, tables_of
+from analysis.synthesis import matching
 
 PROFILE = "smoke"
 PARAMETERS = parameters("03_test_all", PROFILE)
@@ -86,6 +87,24 @@ differ width_ratio""".split(),
     "claims-clark2019": CLAIM_COLUMNS,
     "claims_seeds": ["claim", "seed", "estimate", "verdict"],
     "clark_surface": ["layer", "head", *surface.COLUMNS],
+    "matching_heads": ["task", "state", "seed", *matching.COLUMNS, "twin"],
+    "matching_costs": """task seed trained layer head metric baseline change low high p p_by least match_before rank
+        matching""".split(),
+    "matching_tests": [
+        "task",
+        "seed",
+        "trained",
+        "heads",
+        "ranks",
+        "p",
+        "sets",
+        "spearman",
+        "spearman_without",
+    ],
+    "matching_edges": ["task", "seed", "trained", "metric", "intervention"],
+    "matching_groups": ["task", "seed", "group", "mean"],
+    "matching_when": ["task", "seed", "trained", "overlap_gain", "cost"],
+    "claims-matching": CLAIM_COLUMNS,
     "clark_surface_layers": ["layer", "statistic", "bert_base_published", "this_encoder"],
     "clark_gradients": ["layer", "group", "importance"],
     "clark_gradients_heads": ["layer", "head", "group", "importance"],
