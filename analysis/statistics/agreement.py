@@ -90,7 +90,8 @@ def compare(name: str, made: bytes, known: bytes, rule: str = SAME) -> Compariso
 
 
 def _numbers(table: pd.DataFrame) -> pd.DataFrame:
-    return table.apply(lambda column: pd.to_numeric(column.replace("", "nan"), errors="coerce").astype(float))
+    numbers = table.apply(lambda column: pd.to_numeric(column.replace("", "nan"), errors="coerce"))
+    return numbers.astype(float)  # of a table without rows too
 
 
 def _apart(here: pd.DataFrame, there: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -171,3 +171,9 @@ def test_differences_equal_a_loop():
     known = np.array([1.1, np.nan, np.nan, np.inf, np.inf, 0.0, 0.0, 3.0])
     expected = [0.1 / 1.1, 0, np.inf, 0, np.inf, 0, 0.05, np.inf]
     np.testing.assert_allclose(differences(made, known), expected)
+
+
+def test_tables_without_rows_agree():
+    """Such as the courses of a study whose runs have no early lead."""
+    assert compare("some", b"task,epoch,change\n", b"task,epoch,change\n").problem == ""
+    assert "another form" in compare("some", b"task,epoch\n", b"task,epoch,change\n").problem
