@@ -31,7 +31,7 @@ overlap_n = 400  # training sequences that the overlap baseline learns from
 threshold = 5.0  # of the match score of a matching head; uniform heads have 1
 minimum = 100  # pairs that share a word, for a label
 alpha = 0.05
-resamples = 499
+bootstraps = 499  # of intervals of changes
 max_tokens = 128
 seed = 0
 device = "cpu"
@@ -125,7 +125,7 @@ for (task, run), each in tuned.items():
         each, sample, interventions.single_heads(each), max_tokens=max_tokens, cache=results.logits
     )
     gold = np.array([example.label for example in sample])
-    table = changes.by_head(changes.change_table(logits, gold, ["loss", "accuracy"], alpha, resamples))
+    table = changes.by_head(changes.change_table(logits, gold, ["loss", "accuracy"], alpha, bootstraps))
     tables.append(table.assign(task=task, seed=run, trained=(task, run) in trained))
     losses[task, run] = matching.costs(logits, gold)
 costs = pd.concat(tables, ignore_index=True)
@@ -215,7 +215,7 @@ for (task, run), each in tuned.items():
             each, sample, interventions.sets(each, {"off": own}), max_tokens=max_tokens, cache=results.logits
         )
         for name, logits in (("", edited), ("off, matching heads", off)):
-            table = changes.change_table(logits, gold, ["loss", "accuracy"], alpha, resamples)
+            table = changes.change_table(logits, gold, ["loss", "accuracy"], alpha, bootstraps)
             names = {"intervention": name} if name else {}
             rows.append(table.assign(**names, task=task, seed=run, trained=(task, run) in trained))
         change = dict(zip(edited["intervention"].values[1:], matching.costs(edited, gold).T, strict=True))

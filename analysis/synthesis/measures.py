@@ -61,7 +61,8 @@ def frames(
 
 def summary(results: SavedTables) -> pd.DataFrame:
     """The claim tables of the synthesis, as its notebooks saved them."""
-    return pd.concat(map(results.claims, ("claims-synthesis", "claims-matching")), ignore_index=True)
+    first, *others = map(results.claims, ("claims-synthesis", "claims-matching"))
+    return pd.concat([first, *(table for table in others if len(table))], ignore_index=True)
 
 
 def against_random(of_sets: pd.DataFrame, role: str, label: str) -> pd.DataFrame:
