@@ -6,7 +6,7 @@ JOBS ?= 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help reproduce study runs report verify notebook test test-machines lint bench lock clean
+.PHONY: help data plan reproduce study runs report verify notebook test test-machines lint bench lock clean
 
 # An active conda environment is used with `make PYTHON=python ...`; otherwise .venv is built from the lock.
 ifdef PYTHON
@@ -41,7 +41,7 @@ PROFILES := $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml))
 D := $(CACHE)/done
 # Lists of tasks of the profile, such as 06_michel_ablation.tasks, and cache/parameters/<notebook>.yaml.
 TASKS := $(CACHE)/tasks.mk
-DEVELOPMENT := help verify notebook test test-machines lint bench lock clean
+DEVELOPMENT := help data verify notebook test test-machines lint bench lock clean
 ifneq ($(filter-out $(DEVELOPMENT),$(MAKECMDGOALS)),)
 include $(TASKS)
 endif
@@ -177,6 +177,12 @@ reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark20
 	@sed -n 's/^- \([a-z0-9]*: .*\)/\1/p' $(RESULTS)/README.md
 	@echo "open $(RESULTS)/notebooks/99_summary.ipynb; index of all: $(RESULTS)/README.md"
 	@echo "make report PROFILE=$(PROFILE) makes web pages of the notebooks"
+
+data: $(ENVIRONMENT)  ## download the data that profiles glue-minilm and paper read (into data/cache, or DATA_DIR)
+	@$(PYTHON) -m analysis.study.downloads
+
+plan: $(ENVIRONMENT)  ## every run of PROFILE, its data, and about how long it takes here
+	@$(PYTHON) -m analysis.study.plan --profile $(PROFILE) $(notdir $(RUNS))
 
 runs:  ## list the runs of PROFILE
 	@printf '%s\n' $(notdir $(RUNS))

@@ -16,7 +16,7 @@ from analysis.encoders.models import load_encoder
 from analysis.errors import InputError, exit_status
 from analysis.files import expand
 from analysis.scale.loop import Settings, check_output, extract_shard, identity, merge_shards, read_run
-from analysis.statistics.roles import ROLES
+from analysis.statistics.roles import PUBLISHED_ROLES
 from analysis.texts.corpora import GOLD, open_corpus
 
 
@@ -46,7 +46,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--columns", nargs="+", default=["text"], help="the one or two texts of a row")
     parser.add_argument("--parser", help="gold or a spaCy pipeline; default gold for CoNLL-U, else none")
     parser.add_argument(
-        "--roles", nargs="+", default=[*ROLES], help="default: the published ones; bank: all sieves"
+        "--roles", nargs="+", default=[*PUBLISHED_ROLES], help="default: the published ones; bank: all sieves"
     )
     parser.add_argument("--arithmetic", default="corrected", choices=("corrected", "published"))
     parser.add_argument("--max-tokens", type=int, default=128)

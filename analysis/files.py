@@ -7,18 +7,33 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from string import Template
 
 from analysis.errors import InputError, unwritable
 
 ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT / "data" / "cache"  # where `make data` puts what it downloads
 VERSIONED = "torch transformers datasets scipy statsmodels numpy pandas xarray spacy".split()
 
 
+def data_folder() -> Path:
+    """The folder with the data of the study: the one that DATA_DIR names, or that of `make data`."""
+    return Path(os.environ.get("DATA_DIR") or DATA)
+
+
 def expand(path: str | Path) -> Path:
-    """A path with its environment variables replaced; raises InputError for an unset variable and for a URL."""
+    """A path with its environment variables replaced; raises InputError for an unset variable and for a URL.
+
+    DATA_DIR and PARSER name what `make data` downloads unless they are set; raises InputError if it is not there.
+    """
     if "://" in str(path):
         raise InputError(f"{path} is a URL: mount what it names and give the path there")
-    expanded = os.path.expandvars(os.path.expanduser(str(path)))
+    ours = {"DATA_DIR": str(data_folder()), "PARSER": str(data_folder() / "en_core_web_sm")}
+    expanded = Template(os.path.expanduser(str(path))).safe_substitute(ours | os.environ)
+    if expanded.startswith(str(DATA)) and "$" in str(path) and not Path(expanded).exists():
+        raise InputError(
+            f"{path} is not there: run make data, or name a folder of your own with DATA_DIR=..."
+        )
     if "$" in expanded:
         name = expanded.split("$", 1)[1].split("/")[0].strip("{}")
         raise InputError(

@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 from analysis.errors import InputError, exit_status  # noqa: E402
 from analysis.scale.loop import BANK, Settings  # noqa: E402
 from analysis.statistics.moments import FIELDS  # noqa: E402
-from analysis.statistics.roles import ROLES  # noqa: E402
+from analysis.statistics.roles import PUBLISHED_ROLES  # noqa: E402
 from analysis.study.front_page import update_readme  # noqa: E402
 from benchmarks.timing import RESULTS  # noqa: E402
 
@@ -162,12 +162,12 @@ def dollars(value: float) -> str:
     return f"${number(value)}" if value >= 10 else f"${max(value, 0.01):.2f}"
 
 
-def score_bytes(roles: int = len(ROLES), heads: int = BERT_HEADS) -> int:
+def score_bytes(roles: int = len(PUBLISHED_ROLES), heads: int = BERT_HEADS) -> int:
     """Bytes of a sequence's scores before compression: a number per role and head, and its units, tokens and [SEP]."""
     return 4 * (roles * heads + roles + 2)
 
 
-def moment_bytes(roles: int = len(ROLES), heads: int = BERT_HEADS) -> int:
+def moment_bytes(roles: int = len(PUBLISHED_ROLES), heads: int = BERT_HEADS) -> int:
     """Bytes of a shard's moments before compression: FIELDS, layer and head."""
     return roles * heads * (8 * len(FIELDS) + 2 * 4)
 

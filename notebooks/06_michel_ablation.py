@@ -25,10 +25,9 @@ checkpoint = None  # fine-tuned checkpoints instead of ours: "models/{task}-{see
 source = "bundled"  # bundled, hub, or a folder of GLUE files
 scored_n = 100  # dev sequences that every change is measured on, None for all
 chosen_n = 50  # training examples that the head which stays in a layer is chosen on
-paraphrases = [
-    "mrpc",
-    "qqp",
-]  # data sets of one question: effects of the first one's model on both are compared
+# Two data sets of one question: effects of the first one's model on both are compared. The dev set of a task, or
+# another split of it: "mnli dev_mismatched".
+transfer_sets = ["mrpc", "qqp"]
 seeds = [0, 1]  # of the fine-tuning runs
 ablated_runs = 1  # so many of them have single heads removed; what follows takes the first
 seed = 0  # of the sample of sequences, the bootstrap and the swaps
@@ -250,21 +249,23 @@ beside.mul(100).style.format(precision=2)
 # heads can carry a correlation: ranks stand beside values, and the heads with the largest changes are named.
 
 # %%
-model = paraphrases[0]
-pairs = {
-    data: answers(single_heads, (model, seeds[0]), dev[data])
-    for data in paraphrases
-    if {*paraphrases} <= {*tasks}
+model = transfer_sets[0]
+named = {data: [*data.split(), "dev"][:2] for data in transfer_sets}
+known = {name for name, _ in named.values()} <= {*tasks}
+samples = {
+    data: load_examples(name, source, split, scored_n, seed) for data, (name, split) in named.items() if known
 }
-effects = ablation.effects(pairs, labels, seed)
+pairs = {data: answers(single_heads, (model, seeds[0]), examples) for data, examples in samples.items()}
+gold = {data: ablation.labels_of(examples) for data, examples in samples.items()}
+effects = ablation.effects(pairs, gold, seed)
 transfer = ablation.transfer_table(effects, resamples, seed)
 results.save_table(transfer, "michel_transfer")
 transfer.style.format(precision=2).hide()
 
 # %%
 groups = [*effects.groupby(["data_a", "data_b", "metric"], sort=False)]
-nothing = theme.empty("no two data sets of one question"), []
-figure, grid = theme.rows_of_axes(2 * len(groups), 4, 2.0) if groups else nothing
+reason = "no two data sets of one question"
+figure, grid = theme.rows_of_axes(2 * len(groups), 4, 2.0) if groups else (theme.empty(reason), [])
 correlations = transfer.set_index(["data_a", "metric", "correlation"])["value"]
 for number, axes in enumerate(grid):
     (data_a, data_b, metric), rows = groups[number // 2]
@@ -286,7 +287,7 @@ own = transfer[~transfer["data_a"].str.contains(",")]
 told = [f"{r.metric}, {r.correlation} {r.value:.2f} [{r.low:.2f}, {r.high:.2f}]" for r in own.itertuples()]
 theirs = listed(f"{row.r:.2f} ({row.source})" for row in published("transfer").itertuples())
 finding(
-    f"Effects of heads on {' and '.join(paraphrases)}: {'; '.join(told)}. The loss changes most without "
+    f"Effects of heads on {' and '.join(transfer_sets)}: {'; '.join(told)}. The loss changes most without "
     f"{own['largest'].iloc[0]}. BERT-base on the two dev sets of MNLI: r = {theirs}."
     if len(own)
     else "No two of the tasks ask one question of different data."
@@ -294,8 +295,8 @@ finding(
 
 # %% [markdown]
 # *How far to trust it.* Intervals draw heads; a correlation that a few heads carry has a wide one, and a Spearman
-# correlation far from Pearson's. Effects that no sample can tell from zero agree by chance alone. The two sets ask one
-# question of other sentences, with another share of paraphrases: a domain shift, not a second sample.
+# correlation far from Pearson's. Effects that no sample can tell from zero agree by chance alone. MRPC and
+# QQP ask one question of other sentences, with another share of paraphrases: a domain shift, not a second sample.
 
 # %%
 leading = with_a_lead(single, labels)

@@ -280,8 +280,8 @@ results.save_table(on_the_way[pruning.DYNAMICS], "michel_dynamics")
 # %%
 shown = on_the_way[on_the_way["metric"] == "accuracy"].groupby("task", sort=False)
 axes_of = ("heads pruned (%)", "accuracy on the dev sequences")
-nothing = theme.empty("no task was fine-tuned again"), []
-figure, grid = theme.panels(len(shown), 2, 2.1, *axes_of) if courses else nothing
+reason = "no task was fine-tuned again"
+figure, grid = theme.panels(len(shown), 2, 2.1, *axes_of) if courses else (theme.empty(reason), [])
 for axes, (task, rows) in zip(grid, shown, strict=True):
     axes.axhline(constants(labels)[task], linestyle="--", color="black", linewidth=0.6)
     palette = plt.colormaps["viridis_r"](np.linspace(0.05, 1, len(fractions)))

@@ -32,9 +32,7 @@ max_tokens = 128
 drawn_maps = 1500  # maps drawn by code that the labellers learn from
 held_out_maps = 500  # further ones that judge them
 network_epochs = 10
-frames = (
-    "bundled"  # links.jsonl, a folder of FrameNet 1.7, or bundled: arguments of verbs in the bundled grammar
-)
+frames = "bundled"  # links.jsonl, a folder with it or of FrameNet 1.7, or bundled: arguments of verbs in bundled texts
 frame_sentences = 200  # of the frames, None for all
 permutations = 9999
 alpha = 0.05

@@ -282,11 +282,8 @@ for task in pair_tasks:
             gained = right.mean() - max(np.mean(gold == label) for label in np.unique(gold))
             points.append((task, run, (task, run) in trained, gained, hurt[task, run].mean()))
 points = pd.DataFrame(points, columns=[*first, "overlap_gain", "cost"])
-of_groups = (
-    pd.concat(groups, ignore_index=True)
-    if groups
-    else pd.DataFrame(columns=["task", "seed", "group", "mean"])
-)
+columns = ["task", "seed", "group", "n", "mean", "low", "high"]
+of_groups = pd.concat([pd.DataFrame(columns=columns), *groups], ignore_index=True)[columns]
 results.save_table(of_groups, "matching_groups")
 results.save_table(points, "matching_when")
 

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 LAYERS, HEADS = 3, 5
-ROLES = ["local", "syntactic", "delimiter", "nsubj", "dobj", "amod", "advmod", "block", "cls", "sep"]
+ROLES = ["local", "syntactic", "delimiter", "nsubj", "dobj", "amod", "advmod", "block", "cls", "sep", "match"]
 
 
 def role_table(roles: list[str] = ROLES, seed: int = 0) -> pd.DataFrame:

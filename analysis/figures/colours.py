@@ -6,7 +6,7 @@ from matplotlib.colors import to_rgb
 # The palette of Okabe and Ito, with brown and wine added; these also differ from similar colours in lightness.
 BLACK, ORANGE, SKY, GREEN, YELLOW = "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442"
 BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
-BROWN, WINE = "#8C510A", "#882255"
+BROWN, WINE, LIME = "#8C510A", "#882255", "#A6D854"
 GREY = "#777777"
 ROLE_COLOURS = {
     "local": BLUE,
@@ -19,6 +19,7 @@ ROLE_COLOURS = {
     "block": BLACK,
     "cls": SKY,
     "sep": WINE,
+    "match": LIME,
 }
 OTHER_COLOUR = "0.45"
 MISSING = "0.85"

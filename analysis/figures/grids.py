@@ -34,7 +34,7 @@ from analysis.figures.theme import (
 ROLE_MAP_ROWS = (
     ("local", "syntactic", "delimiter", "block"),
     ("nsubj", "dobj", "amod", "advmod"),
-    ("cls", "sep"),
+    ("cls", "sep", "match"),
 )
 MARK_AREAS = {"delimiter": 0.6, "cls": 1.4, "sep": 1.2}  # evens out markers that look larger or smaller
 CROSS = {"marker": "x", "color": "0.7", "linewidth": 0.5}

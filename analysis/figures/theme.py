@@ -31,6 +31,7 @@ ROLE_MARKERS = {
     "block": "P",
     "cls": "*",
     "sep": "d",
+    "match": "X",
 }
 LAYER, HEAD = "layer (0-based)", "head (0-based)"
 HEADS_BY_LAYER = "layer (0-based; heads in order within each layer)"
@@ -115,9 +116,10 @@ def rows_of_axes(
 
 def empty(reason: str) -> Figure:
     """A figure that says why there is nothing to draw."""
-    figure = plt.figure(figsize=(SINGLE, 1))
-    figure.text(0.5, 0.5, reason, ha="center", va="center")
-    return figure
+    axes = canvas(SINGLE, 1)
+    axes.set_axis_off()  # a notebook does not show a figure without axes
+    axes.text(0.5, 0.5, reason, ha="center", va="center")
+    return axes.figure
 
 
 def heads_by_layer(axes: Axes, layers: int, heads: int) -> None:

@@ -17,7 +17,7 @@ from analysis.scale.shards import merged, read_moments, read_provenance, write_s
 from analysis.scores.extraction import extract
 from analysis.scores.sieves import resolve
 from analysis.statistics.moments import moments_table
-from analysis.statistics.roles import ROLES
+from analysis.statistics.roles import PUBLISHED_ROLES
 from analysis.texts.corpora import Corpus, chunks
 from analysis.texts.examples import Example
 from analysis.texts.syntax import UNIVERSAL, Relations, parse
@@ -36,7 +36,7 @@ class Settings:
     """
 
     shards: int = 1
-    roles: tuple[str, ...] = ROLES
+    roles: tuple[str, ...] = PUBLISHED_ROLES
     arithmetic: str = "corrected"
     max_tokens: int = 128
     parser: str | None = None

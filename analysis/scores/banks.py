@@ -11,28 +11,30 @@ from analysis.texts.syntax import RELATIONS, REVERSED
 DIMENSIONS = ("sequence", "role", "layer", "head")
 UNIFORM = "uniform"
 UNIFORM_SCORE = 1.0  # of a uniform head
-# The control map of each role, which cannot know what the role needs. Shuffled: the head's attention with its word
-# pieces in random order. Twin: the part of the head's attention that depends only on position. Spread: rows with the
-# head's entropies, spread evenly. Uniform: all tokens alike, which scores 1.
+# The control of each role, which cannot know what the role needs: a map source, or another sieve on the same map.
+# Shuffled: the head's attention with its word pieces in random order. Twin: the part of the head's attention that
+# depends only on position. Spread: rows with the head's entropies, spread evenly. Uniform: all tokens alike, which
+# scores 1.
 CONTROLS = {
     "local": "shuffled",
     **dict.fromkeys(("syntactic", *RELATIONS), "twin"),
     "block": "spread",
-    **dict.fromkeys(("delimiter", "cls", "sep"), "uniform"),
+    **dict.fromkeys(("delimiter", "cls", "sep"), UNIFORM),
+    "match": "match_control",
 }
 
 
 def control_sieves(sieves: Sequence[str]) -> dict[str, list[str]]:
-    """The elementary sieves of the roles, by the map source of their control (CONTROLS).
+    """The elementary sieves of the roles, by the map source on which their control has to be scored (CONTROLS).
 
-    Sieves that are part of no role are left out. Relations are the sieves with a reversed counterpart.
+    Sieves that are part of no role, and those whose control needs no pass of its own, are left out. Relations are the
+    sieves with a reversed counterpart.
     """
     relations = {name for name in sieves if f"{name}{REVERSED}" in sieves}
     made_of = {
         "local": [name for name in sieves if name.startswith("window_")],
         "syntactic": [name for name in sieves if name.removesuffix(REVERSED) in relations],
         "block": [name for name in sieves if name in ("block", "own_sentence")],
-        **{role: [role] for role in ("delimiter", "cls", "sep") if role in sieves},
     }
     found: dict[str, list[str]] = {}
     for role, names in made_of.items():
@@ -43,14 +45,21 @@ def control_sieves(sieves: Sequence[str]) -> dict[str, list[str]]:
 def control_bank(bank: xr.DataArray, controls: Mapping[str, xr.DataArray]) -> xr.DataArray:
     """The scores of elementary sieves on their control maps, which `compose` takes like the `bank` of attention.
 
-    `controls` maps a map source to its scores by `extract`; scores of `uniform` are 1 and need none. Sieves that are
-    part of no role are left out. Raises InputError for a missing source, and if sequences, heads or the presence of
-    roles differ from those of the bank.
+    `controls` maps a map source to its scores by `extract`; scores of `uniform` are 1 and need none, and a control that
+    is a sieve stands in the bank. Sieves that are part of no role are left out. Raises InputError for a missing source,
+    and if sequences, heads or the presence of roles differ from those of the bank.
     """
-    parts = []
-    for source, names in control_sieves(bank["role"].values.tolist()).items():
-        own = bank.sel(role=names)
-        parts.append(_uniform(own) if source == UNIFORM else _of_source(own, controls, source))
+    names = bank["role"].values.tolist()
+    parts = [
+        _of_source(bank.sel(role=own), controls, source) for source, own in control_sieves(names).items()
+    ]
+    for role, control in CONTROLS.items():
+        if role in names and control == UNIFORM:
+            parts.append(_uniform(bank.sel(role=[role])))
+        elif role in names and control in names:
+            # Where a text has no other pieces, no head can prefer them: 1, as for a uniform head.
+            other = bank.sel(role=control, drop=True).fillna(UNIFORM_SCORE)
+            parts.append(_uniform(bank.sel(role=[role])) * other)
     return xr.concat(parts, "role", combine_attrs="override")
 
 

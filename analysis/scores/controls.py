@@ -7,7 +7,7 @@ import xarray as xr
 
 from analysis.encoders.models import Encoder
 from analysis.scores import maps as sources
-from analysis.scores.banks import UNIFORM, control_bank, control_sieves
+from analysis.scores.banks import control_bank, control_sieves
 from analysis.scores.extraction import extract_states
 from analysis.scores.maps import Source
 from analysis.texts.examples import Example
@@ -26,15 +26,14 @@ def extract_controls(
 ) -> dict[str, dict[State, xr.DataArray]]:
     """Scores of the elementary `sieves` that roles consist of, on each role's control maps, by map source and state.
 
-    `of` names the maps from which the controls are made, or is their source. Uniform controls need no pass. Raises
-    InputError as `extract_states` does.
+    `of` names the maps from which the controls are made, or is their source. Raises InputError as
+    `extract_states` does.
     """
-    needed = {source: names for source, names in control_sieves(sieves).items() if source != UNIFORM}
     return {
         source: extract_states(
             encoders, examples, relations, names, max_tokens=max_tokens, maps=getattr(sources, source)(of=of)
         )
-        for source, names in needed.items()
+        for source, names in control_sieves(sieves).items()
     }
 
 

@@ -241,13 +241,13 @@ def across(layout: Layout) -> Bool[np.ndarray, "token token"]:
     return (layout.text >= 0) & (layout.text == 1 - layout.text[:, None])
 
 
-@sieve("match")
+@sieve("match", bank=True)
 def match(layout: Layout, pairs: WordPairs) -> Matrix | None:
     """The same word piece in the other text (this study: matching heads)."""
     return rows(same_pieces(layout) & across(layout))
 
 
-@sieve("match_control")
+@sieve("match_control", bank=True)
 def match_control(layout: Layout, pairs: WordPairs) -> Matrix | None:
     """For the rows of `match`, the other word pieces of the other text."""
     same, other = same_pieces(layout), across(layout)
@@ -255,7 +255,7 @@ def match_control(layout: Layout, pairs: WordPairs) -> Matrix | None:
     return rows(other & words & ~same)
 
 
-@sieve("match_own")
+@sieve("match_own", bank=True)
 def match_own(layout: Layout, pairs: WordPairs) -> Matrix | None:
     """The same word piece elsewhere in its own text."""
     same = same_pieces(layout)

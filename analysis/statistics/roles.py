@@ -15,7 +15,8 @@ from analysis.scores.banks import CONTROLS as CONTROLS
 from analysis.texts.syntax import RELATIONS
 
 COARSE = ("local", "syntactic", "delimiter", "block")
-ROLES = ("local", "syntactic", "delimiter", *RELATIONS, "block", "cls", "sep")
+PUBLISHED_ROLES = ("local", "syntactic", "delimiter", *RELATIONS, "block", "cls", "sep")  # Pande 2021
+ROLES = (*PUBLISHED_ROLES, "match")  # match: this study
 # A head has a coarse role when it has that role or one of its finer roles.
 FAMILIES = {
     "local": ("local",),
@@ -44,7 +45,7 @@ def compose(
     arithmetic: str = "corrected",
     weighted_block: bool = True,
 ) -> xr.DataArray:
-    """The ten published roles, in the order of ROLES, from the scores of the elementary sieves.
+    """The ten roles of Pande 2021 and that of matching heads, in the order of ROLES, from elementary sieves.
 
     The role `syntactic` pools `relations`, and each word pair counts once; direction "both" is the mean of the two.
     `weighted_block` multiplies each row of `block` by its entropy (nats), as published. A relation that is not in the
@@ -52,10 +53,9 @@ def compose(
     that was not stored. Source: Pande 2021 (window 2, dependent to head); departure: the true size of a window at the
     edges.
     """
-    sources = {
+    sources = {role: role for role in ROLES if role not in FAMILIES["syntactic"]} | {
         "local": _option(WINDOWS, "arithmetic", arithmetic).format(window),
         "block": "block" if weighted_block else "own_sentence",
-        **{role: role for role in ("delimiter", "cls", "sep")},
     }
     names = _option(DIRECTIONS, "direction", direction)
     parts = {role: _stored(scores, source) for role, source in sources.items()}

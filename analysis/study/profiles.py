@@ -17,6 +17,10 @@ from analysis.texts.tasks import TASKS
 
 NOTEBOOKS = ROOT / "notebooks"
 PROFILES = ROOT / "profiles"
+BUNDLED = "bundled"
+# The parameters that name texts; those that name none stand for the made-up ones.
+TEXTS = "source parser treebank passage_source conllu conllu_train conllu_documents frames dependency_files".split()
+TEXTS += ["argument_source"]
 NUMBER = ("a number (1e-4 is written 1.0e-4)", (int, float, type(None)))
 KINDS = {  # the values of a parameter, by the type of its default
     bool: ("true or false", (bool,)),
@@ -120,6 +124,15 @@ def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) ->
     return defaults | {"profile": profile} | chosen
 
 
+def check_texts(notebook: str, values: Mapping[str, Any]) -> None:
+    """Raises InputError if a profile on real texts lets a notebook fall back to made-up ones."""
+    for name, value in values.items():
+        if name in TEXTS and value in ("bundled", "gold", None, []):
+            raise InputError(
+                f"{notebook}: parameter {name} is {value!r}, made-up texts, in a profile on real ones: name its files"
+            )
+
+
 def command_line(module: str, text: str) -> argparse.ArgumentParser:
     """A parser for the command of a module with the option --profile; the text's first line describes it."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=text.splitlines()[0])
@@ -133,11 +146,13 @@ def write_parameters(profile: str) -> None:
     `parameters/<notebook>.yaml` is written only when a value changes, so that Make runs only what depends on it.
     `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks. Raises InputError for an unknown task.
     """
-    load_profile(profile)  # raises for a wrong profile before a folder is made
+    sections = load_profile(profile)  # raises for a wrong profile before a folder is made
     Folders(profile).prepare()
     lines, folder = [], Folders(profile).cache
     for notebook in notebook_names():
         values, path = parameters(notebook, profile), folder / "parameters" / f"{notebook}.yaml"
+        if sections.get("common", {}).get("source", BUNDLED) != BUNDLED:
+            check_texts(notebook, values)
         text = yaml.safe_dump(values)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             write_text(path, text)

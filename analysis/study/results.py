@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from analysis.errors import InputError
 from analysis.figures import pictures
 from analysis.files import replacing, versions, write_text
-from analysis.statistics.controls import UNIFORM, control_bank, control_sieves
+from analysis.statistics.controls import control_bank, control_sieves
 from analysis.statistics.roles import LABELS
 from analysis.study.folders import STATES, Folders, short
 from analysis.study.profiles import PROFILES, parameters
@@ -131,7 +131,7 @@ class Results(Folders):
         Raises InputError as `load_scores` does.
         """
         bank = self.load_scores(task, seed)
-        sources = [source for source in control_sieves(bank["role"].values.tolist()) if source != UNIFORM]
+        sources = control_sieves(bank["role"].values.tolist())
         return control_bank(bank, {source: self.load_scores(task, seed, maps=source) for source in sources})
 
     def save_table(self, table: pd.DataFrame, name: str) -> Path:

@@ -179,15 +179,15 @@ def check_fields(path: Path, lines: list[str], named: bool = False) -> None:
 def hub_rows(task: Task, split: str) -> list[TaskRow]:
     """The rows of a split of the Hub's dataset, in which the label -1 means unlabelled."""
     name, columns = task.splits[split].hub, task.hub_columns or task.columns
-    table = download(task, name)
+    table = hub_table(HUB_DATASET, task.config, name)
     place = f"{HUB_DATASET} {task.config}, split {name}"
     require_columns(table, (*columns, "label"), place)
     labels = [None if label == -1 else label for label in table["label"].tolist()]
     return table_rows(table[list(columns)], labels, f"{task.name}-{split}", lambda row: f"{place}, row {row}")
 
 
-def download(task: Task, split: str) -> pd.DataFrame:
-    """A split of the Hub's dataset, from the server or the cache that HF_ENDPOINT, HF_HOME and HF_HUB_OFFLINE name.
+def hub_table(dataset: str, config: str, split: str) -> pd.DataFrame:
+    """A split of a dataset of the Hub, from the server or the cache that HF_ENDPOINT, HF_HOME and HF_HUB_OFFLINE name.
 
     Raises InputError if the Hub does not answer or does not hold the dataset.
     """
@@ -197,12 +197,12 @@ def download(task: Task, split: str) -> pd.DataFrame:
     try:
         if not huggingface_hub.is_offline_mode():
             # load_dataset would try a dead address for half a minute; this asks once.
-            huggingface_hub.HfApi().dataset_info(HUB_DATASET, timeout=HUB_TIMEOUT)
-        return datasets.load_dataset(HUB_DATASET, task.config, split=split).to_pandas()
+            huggingface_hub.HfApi().dataset_info(dataset, timeout=HUB_TIMEOUT)
+        return datasets.load_dataset(dataset, config, split=split).to_pandas()
     except Exception as error:  # of any type, from the HTTP library or a reader of files
         reason = str(error).strip().split("\n")[0]
         raise InputError(
-            f"Hugging Face dataset {HUB_DATASET}, {task.config}: {reason}; check the network or HF_ENDPOINT, "
+            f"Hugging Face dataset {dataset}, {config}: {reason}; check the network or HF_ENDPOINT, "
             "set HF_HUB_OFFLINE=1 to use a copy downloaded before, or give a folder of GLUE files as source"
         ) from None
 

@@ -29,16 +29,14 @@ WINDOWS = [f"window_{width}" for width in range(6)]
 OFFSETS = [f"offset_{step:+d}" for step in range(-5, 6)]
 DELIMITERS = ["cls", "sep", "sep_first", "sep_last", "delimiter"]
 BANK = [name for window in WINDOWS for name in (window, window + "_published")]
-BANK += [*OFFSETS, *DELIMITERS, "punctuation", "own_sentence", "other_sentence", "block"]
+BANK += [*OFFSETS, *DELIMITERS, "punctuation", "match", "match_control", "match_own"]
+BANK += ["own_sentence", "other_sentence", "block"]
 COMPOSED = [
     "local",
     "local_published",
     "syntactic",
     "stops",
     "content",
-    "match",
-    "match_control",
-    "match_own",
     "cls_to_cls",
     "sep_to_sep",
     "rest_to_sep",

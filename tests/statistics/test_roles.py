@@ -26,7 +26,17 @@ from analysis.statistics.roles import (
 )
 
 SEQUENCES, LAYERS, HEADS = 8, 3, 5
-FIXED = ["window_1", "window_2", "window_2_published", "delimiter", "cls", "sep", "block", "own_sentence"]
+FIXED = [
+    "window_1",
+    "window_2",
+    "window_2_published",
+    "delimiter",
+    "cls",
+    "sep",
+    "block",
+    "own_sentence",
+    "match",
+]
 SEEN = ["nsubj", "dobj", "amod"]  # advmod never occurs in these data
 BANK = [*FIXED, *SEEN, *(f"{label}_reversed" for label in SEEN)]
 
@@ -92,7 +102,7 @@ def test_compose_keeps_stored_roles_coordinates_and_attributes(bank):
     sources = {
         "local": "window_2",
         "nsubj": "nsubj",
-        **{role: role for role in ("delimiter", "block", "cls", "sep")},
+        **{role: role for role in ("delimiter", "block", "cls", "sep", "match")},
     }
     for role, source in sources.items():
         np.testing.assert_array_equal(roles.sel(role=role), bank.sel(role=source))

@@ -137,7 +137,7 @@ class Saved:
 def test_the_front_page_tells_what_was_tested_and_what_was_not():
     regression = made_regression()
     assert "explain 10%" in foretold(regression)
-    assert "local (more) of 10" in foretold(regression)
+    assert "local (more) of 11" in foretold(regression)
     less = regression.assign(estimate=-regression["estimate"])
     assert "local (less)" in foretold(less)
     lost = regression.assign(share=np.nan, estimate=np.nan)  # a coefficient that is missing has no sign

@@ -148,7 +148,7 @@ def test_number_outside_the_limits_names_the_line(tmp_path: Path, score: str) ->
 
 def test_hub_numbers_and_their_mark_of_no_label(monkeypatch: pytest.MonkeyPatch) -> None:
     table = pd.DataFrame({"sentence1": ["a", "b"], "sentence2": ["c", "d"], "label": [2.5, -1.0]})
-    monkeypatch.setattr("analysis.texts.glue.download", lambda task, split: table)
+    monkeypatch.setattr("analysis.texts.glue.hub_table", lambda dataset, config, split: table)
     assert [example.label for example in load_examples("sts-b", "hub", "test")] == [2.5, None]
 
 
@@ -291,14 +291,14 @@ def test_text_that_is_no_string_is_named() -> None:
 
 def test_hub_rows_keep_numbers_and_lose_the_label_of_unlabelled_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     table = pd.DataFrame({"sentence": ["good ", "bad"], "label": [1, -1], "idx": [7, 9]})
-    monkeypatch.setattr("analysis.texts.glue.download", lambda task, split: table)
+    monkeypatch.setattr("analysis.texts.glue.hub_table", lambda dataset, config, split: table)
     examples = validated(hub_rows(TASKS["sst-2"], "test"), TASKS["sst-2"])
     assert examples == [Example("sst-2-test-0", "good", None, 1), Example("sst-2-test-1", "bad", None, None)]
 
 
 def test_wrong_hub_label_and_column_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = {"validation": pd.DataFrame({"sentence": ["good", "bad"], "label": [1, 5]})}
-    monkeypatch.setattr("analysis.texts.glue.download", lambda task, split: tables[split])
+    monkeypatch.setattr("analysis.texts.glue.hub_table", lambda dataset, config, split: tables[split])
     with pytest.raises(
         InputError, match="nyu-mll/glue sst2, split validation, row 1: label 5 is not one of 0, 1"
     ):

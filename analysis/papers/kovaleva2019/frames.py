@@ -63,18 +63,18 @@ APART = 2  # least number of words between target and element
 def read_links(source: str | Path = BUNDLED, n: int | None = None, seed: int = 0) -> list[Link]:
     """Links from a file of the released sentences (JSON, one object per line), a folder of FrameNet 1.7, or bundled.
 
-    All links, or a seeded sample of `n`. The file has `sentence` (words separated by blanks), `target` and
-    `frame_elements` (words as in the sentence; their first occurrence counts). NLTK reads a folder of FrameNet, which
-    is filtered as in the released code (see `framenet`). Without either, verbs with their subjects and objects in `n`
-    bundled sentences replace the links: they are arguments of the grammar, not frames. Raises InputError with the
-    number of a wrong row.
+    All links, or a seeded sample of `n`. A folder may hold the file as links.jsonl. The file has `sentence` (words
+    separated by blanks), `target` and `frame_elements` (words as in the sentence; their first occurrence counts).
+    NLTK reads a folder of FrameNet, which is filtered as in the released code (see `framenet`). Without either,
+    verbs with their subjects and objects in `n` bundled sentences replace the links: they are arguments of the
+    grammar, not frames. Raises InputError with the number of a wrong row.
     """
     if source == BUNDLED:
         return bundled_links(200 if n is None else n, seed)
     path = expand(source)
-    if path.is_dir():
-        return sample(framenet_links(path), n, seed)
-    return sample(_file_links(path), n, seed)
+    if (path / LINKS).is_file():
+        path = path / LINKS
+    return sample(framenet_links(path) if path.is_dir() else _file_links(path), n, seed)
 
 
 def _file_links(path: Path) -> list[Link]:
@@ -151,6 +151,7 @@ FILES = ["frRelation.xml", r"frame/.*\.xml", r"fulltext/.*\.xml", r"lu/.*\.xml"]
 ELEMENT = 3  # most words of a frame element
 WINDOW = 2  # words on either side of the target; no element may occur there
 INDEX = "luIndex.xml"
+LINKS = "links.jsonl"
 
 
 def framenet_links(folder: Path) -> list[Link]:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.scores.extraction import read_sieves
-from analysis.statistics.roles import DIRECTIONS, RELATIONS, ROLES, WINDOWS
+from analysis.statistics.roles import DIRECTIONS, PUBLISHED_ROLES, RELATIONS, WINDOWS
 from analysis.texts.examples import Example, Relation
 from analysis.texts.syntax import Relations
 
@@ -80,4 +80,4 @@ def role_sieves(
         weights = [*pooled.values()]
         made["syntactic"] = np.average([made[label] for label in pooled], axis=0, weights=weights)
     known = found | made | ({"local": found[local]} if local in found else {})
-    return {role: known[role] for role in ROLES if role in known}
+    return {role: known[role] for role in PUBLISHED_ROLES if role in known}

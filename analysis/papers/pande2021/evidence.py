@@ -13,7 +13,7 @@ from scipy import stats
 from analysis.errors import InputError
 from analysis.scores.banks import UNIFORM_SCORE
 from analysis.statistics.resampling import Clusters, counted
-from analysis.statistics.roles import MASSES, ROLES, attention_masses
+from analysis.statistics.roles import MASSES, PUBLISHED_ROLES, attention_masses
 from analysis.statistics.significance import DDOF, DIMENSIONS, mean_above, published_table
 
 SKEWNESS_LEVEL = 0.05
@@ -43,11 +43,12 @@ def paired(
 
 def ordered(scores: xr.DataArray) -> xr.DataArray:
     """The ten roles in double precision, in the usual order of dimensions."""
-    if not {*ROLES}.issubset(scores["role"].values):
+    if not {*PUBLISHED_ROLES}.issubset(scores["role"].values):
         raise InputError(
-            f"the scores need the roles {', '.join(ROLES)}; compute them with analysis.statistics.roles.compose"
+            f"the scores need the roles {', '.join(PUBLISHED_ROLES)}; "
+            "compute them with analysis.statistics.roles.compose"
         )
-    return scores.transpose(*DIMENSIONS).sel(role=[*ROLES]).astype(np.float64)
+    return scores.transpose(*DIMENSIONS).sel(role=[*PUBLISHED_ROLES]).astype(np.float64)
 
 
 def _numbered(scores: xr.DataArray) -> xr.DataArray:
@@ -242,7 +243,7 @@ def evidence_of_controls(
 def _array(table: pd.DataFrame, column: str) -> xr.DataArray:
     """A column of a long table as an array of one replicate; values that are not in the table are NaN."""
     rows = table.set_index(["task", *HEADS])[column].astype("Float64").astype(np.float64)
-    return rows.to_xarray().reindex(role=[*ROLES]).rename(None).expand_dims("replicate")
+    return rows.to_xarray().reindex(role=[*PUBLISHED_ROLES]).rename(None).expand_dims("replicate")
 
 
 # scipy's test of skewness needs the resampled scores themselves and takes a hundred times as long as the other arrays.

@@ -299,7 +299,8 @@ def ceilings(scores: xr.DataArray, window: int = 2, weighted_block: bool = True)
     `scores` are composed roles. A head that attends only to the sieve S of every token scores the mean of T / |S|; this
     is exact for local, cls, sep and delimiter. For block, the ceiling is that of two texts of equal length, about 2
     unless texts have only a word or two, times the highest entropy, ln T, if `weighted_block`. For relations, it is
-    that of a word with a single piece, T. Raises InputError if `tokens` or `separators` are missing.
+    that of a word with a single piece, T; for match, that of a word with a single copy, T. Raises InputError if
+    `tokens` or `separators` are missing.
     """
     tokens, separators = (_counts(scores, name) for name in ("tokens", "separators"))
     published = scores.attrs.get("arithmetic") == "published"

@@ -7,7 +7,7 @@ from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
 from analysis.papers.pande2021.drawn_sieves import role_sieves
 from analysis.scores.extraction import read_sieves
-from analysis.statistics.roles import RELATIONS, ROLES
+from analysis.statistics.roles import PUBLISHED_ROLES, RELATIONS
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
 
@@ -29,7 +29,7 @@ def sieves(encoder, example, *choices, **named) -> dict[str, np.ndarray]:
 
 
 def test_defaults_are_the_registered_roles(encoder, example):
-    expected = read_sieves(encoder, example, parse([example]), ROLES)
+    expected = read_sieves(encoder, example, parse([example]), PUBLISHED_ROLES)
     found = sieves(encoder, example)
     assert {*RELATIONS, "syntactic"} & {*expected}
     assert [*found] == [*expected]

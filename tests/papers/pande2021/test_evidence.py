@@ -18,7 +18,7 @@ from analysis.papers.pande2021.evidence import (
     samples,
 )
 from analysis.statistics.controls import controlled_table
-from analysis.statistics.roles import MASSES, ROLES, attention_masses
+from analysis.statistics.roles import MASSES, PUBLISHED_ROLES, attention_masses
 from analysis.statistics.significance import published_table
 
 N, LAYERS, HEADS = 24, 2, 3
@@ -34,15 +34,15 @@ def _few_skewness_tests(monkeypatch):
 def scores(seed: int, clusters: np.ndarray | None = None, arithmetic: str = "corrected") -> xr.DataArray:
     """Composed scores of N sequences: `block` absent, `advmod` in one sequence, a constant head of `local`."""
     rng = np.random.default_rng(seed)
-    data = rng.gamma(3, 1, (N, len(ROLES), LAYERS, HEADS)).astype(np.float32)
-    data[:, ROLES.index("block")] = np.nan
-    data[1:, ROLES.index("advmod")] = np.nan
-    data[5:, ROLES.index("amod")] = np.nan
-    data[::3, ROLES.index("nsubj")] = np.nan
+    data = rng.gamma(3, 1, (N, len(PUBLISHED_ROLES), LAYERS, HEADS)).astype(np.float32)
+    data[:, PUBLISHED_ROLES.index("block")] = np.nan
+    data[1:, PUBLISHED_ROLES.index("advmod")] = np.nan
+    data[5:, PUBLISHED_ROLES.index("amod")] = np.nan
+    data[::3, PUBLISHED_ROLES.index("nsubj")] = np.nan
     data[:, 0, 0, 0] = 4.1
     coordinates = {
         "sequence": [f"s{number:02}" for number in range(N)],
-        "role": [*ROLES],
+        "role": [*PUBLISHED_ROLES],
         "layer": range(LAYERS),
         "head": range(HEADS),
         "tokens": ("sequence", np.arange(N) + 10),
@@ -78,7 +78,7 @@ def test_sample_has_the_published_labels():
     found = evidence_of(pretrained, finetuned[0], tau=2.8, alpha=0.1)
     assert found.labels.dims == ("replicate", "task", "role", "layer", "head")
     assert found.labels["task"].values.tolist() == ["mrpc", "qqp"]
-    assert found.labels["role"].values.tolist() == [*ROLES]
+    assert found.labels["role"].values.tolist() == [*PUBLISHED_ROLES]
     table = published_table(finetuned[0]["qqp"], 2.8, 0.1)
     for row in table.itertuples():
         where = {"task": "qqp", "role": row.role, "layer": row.layer, "head": row.head}
@@ -269,7 +269,7 @@ def test_released_maps_are_evidence():
     assert found.labels.sum() == table["assigned"].sum()
     assert found.labels.sel(task="sst-2", role="block").isnull().all()
     few = evidence_of_labels(table[table["role"] == "cls"]).labels
-    assert few["role"].values.tolist() == [*ROLES]
+    assert few["role"].values.tolist() == [*PUBLISHED_ROLES]
     assert few.sel(role="sep").isnull().all()
 
 
@@ -287,7 +287,7 @@ def control_of(array: xr.DataArray, seed: int, share: float = 0.3) -> xr.DataArr
     """Control scores: a share of the head's own, with noise; constant in cls and sep."""
     noise = 1 + 0.1 * np.random.default_rng(seed).standard_normal(array.shape)
     drawn = (share * array * noise).assign_attrs(array.attrs)
-    uniform = xr.DataArray([role in ("cls", "sep", "delimiter") for role in ROLES], dims="role")
+    uniform = xr.DataArray([role in ("cls", "sep", "delimiter") for role in PUBLISHED_ROLES], dims="role")
     return drawn.where(~uniform | array.isnull(), 1.0).transpose(*array.dims).assign_attrs(array.attrs)
 
 

@@ -10,7 +10,7 @@ from analysis.papers.pande2021.evidence import ARRAYS, Evidence, evidence_of_lab
 from analysis.papers.pande2021.measures import CLAIMS, MEASURES, NEEDS, measures
 from analysis.statistics.claim_tables import claim_table, seed_table, short_table, single_runs
 from analysis.statistics.claims import STUDY, judge
-from analysis.statistics.roles import MASSES, ROLES
+from analysis.statistics.roles import MASSES, PUBLISHED_ROLES
 
 HEADS = 10
 BY_ID = {claim.id: claim for claim in CLAIMS}
@@ -18,7 +18,7 @@ BY_ID = {claim.id: claim for claim in CLAIMS}
 
 def array(data: np.ndarray, tasks: list[str], **second: tuple[str, ...]) -> xr.DataArray:
     """Data (task, role or target, layer, head) as evidence of one replicate."""
-    names = second or {"role": ROLES}
+    names = second or {"role": PUBLISHED_ROLES}
     coordinates = {"task": tasks} | {name: [*values] for name, values in names.items()}
     layers, heads = data.shape[-2:]
     coordinates |= {"layer": range(layers), "head": range(heads)}
@@ -28,7 +28,7 @@ def array(data: np.ndarray, tasks: list[str], **second: tuple[str, ...]) -> xr.D
 def roles(marks: dict[tuple[str, str], set[tuple[int, int]]], layers: int = 12) -> Evidence:
     """Evidence in which exactly the marked heads {(task, role): {(layer, head)}} have a role."""
     tasks = sorted({task for task, _ in marks})
-    found = array(np.zeros((len(tasks), len(ROLES), layers, HEADS)), tasks)
+    found = array(np.zeros((len(tasks), len(PUBLISHED_ROLES), layers, HEADS)), tasks)
     for (task, role), heads in marks.items():
         for layer, head in heads:
             found.loc[{"task": task, "role": role, "layer": layer, "head": head}] = 1
@@ -154,9 +154,9 @@ def test_multifunctional_heads_of_the_last_sixth():
 
 def test_later_layers_change_with_and_without_special_tokens():
     """Attention to [CLS] changes most in layer 10, the rest in layer 2: the claim must hold in both."""
-    change = np.zeros((1, len(ROLES), 12, HEADS))
-    change[0, ROLES.index("local"), 2] = 1.0
-    change[0, [ROLES.index("cls"), ROLES.index("delimiter")], 10] = -3.0
+    change = np.zeros((1, len(PUBLISHED_ROLES), 12, HEADS))
+    change[0, PUBLISHED_ROLES.index("local"), 2] = 1.0
+    change[0, [PUBLISHED_ROLES.index("cls"), PUBLISHED_ROLES.index("delimiter")], 10] = -3.0
     evidence = Evidence(change=array(change, ["qqp"]))
     expected = {"qqp": pytest.approx((3 - 1) / 9), "qqp without special tokens": pytest.approx(-1 / 7)}
     assert values("C9a", evidence) == expected
@@ -175,7 +175,7 @@ def test_mass_moves_in_the_last_third(layers, last_third):
 
 
 def test_extreme_p_values_and_skewed_scores():
-    p = np.full((1, len(ROLES), 1, 1), np.nan)
+    p = np.full((1, len(PUBLISHED_ROLES), 1, 1), np.nan)
     p[0, :4, 0, 0] = [0.01, 0.99, 0.5, 0.06]
     assert values("C10", Evidence(p=array(p, ["qqp"]))) == {"": 0.5}
     skewed = p.copy()
@@ -197,7 +197,7 @@ def test_a_control_that_fulfils_a_claim_has_its_mark():
     marks = {("qqp", role): block([0], range(HEADS)) | block([1], range(5)) for role in ("block", "local")}
     marks["qqp", "delimiter"] = marks["qqp", "syntactic"] = block([0], [9])
     heads = roles(marks)
-    near = array(np.full((1, len(ROLES), 12, HEADS), 0.01), ["qqp"])
+    near = array(np.full((1, len(PUBLISHED_ROLES), 12, HEADS), 0.01), ["qqp"])
     evidence = Evidence(labels=heads.labels, p=near)
     again = Evidence(**{n: xr.concat([a] * 99, "replicate") for n, a in evidence.arrays.items()})
     sample = evidence.followed_by(again)

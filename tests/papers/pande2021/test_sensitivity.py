@@ -181,7 +181,7 @@ def bank() -> xr.DataArray:
     """Elementary sieves of 30 sequences; single texts, hence no block."""
     windows = [f"window_{width}{kind}" for width in range(6) for kind in ("", "_published")]
     directions = [pattern.format(label) for label in RELATIONS for pattern in DIRECTIONS["both"]]
-    names = [*windows, *directions, "delimiter", "cls", "sep", "block", "own_sentence"]
+    names = [*windows, *directions, "delimiter", "cls", "sep", "match", "block", "own_sentence"]
     values = np.random.default_rng(0).gamma(3, 1, (30, len(names), 2, 3))
     values[:, names.index("window_1")] += 10
     values[:, -2:] = np.nan

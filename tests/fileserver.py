@@ -1,0 +1,56 @@
+"""A file server on the loopback address that can fail as servers do: gone in the middle, missing, forbidden."""
+
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+
+class FileRequest(BaseHTTPRequestHandler):
+    """Answers one request from the files of its server; knows ranges."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        """A file, the rest of one, half of one, or an error."""
+        owner, path = self.server.owner, self.path.lstrip("/")
+        owner.requests.append((path, self.headers.get("Range", "")))
+        status = owner.status.get(path, 200 if path in owner.files else 404)
+        content = owner.files.get(path, b"") if status == 200 else b""
+        start = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").rstrip("-"))
+        self.send_response(206 if start and status == 200 else status)
+        self.send_header("Content-Length", str(len(content) - start if content else 0))
+        self.end_headers()
+        if path in owner.cut:
+            owner.cut.remove(path)
+            self.wfile.write(content[: len(content) // 2])
+            self.close_connection = True
+        else:
+            self.wfile.write(content[start:])
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Prints nothing."""
+
+
+@dataclass
+class FileServer:
+    """Serves `files` inside a `with` block; `cut` names those that end in the middle once, `status` other answers."""
+
+    files: dict[str, bytes]
+    cut: set[str] = field(default_factory=set)
+    status: dict[str, int] = field(default_factory=dict)
+    requests: list[tuple[str, str]] = field(default_factory=list)
+
+    def __enter__(self) -> "FileServer":
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), FileRequest)
+        self.server.daemon_threads, self.server.owner = True, self
+        Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    @property
+    def address(self) -> str:
+        """Where the files are, as the registry writes it."""
+        return f"http://127.0.0.1:{self.server.server_port}/{{name}}"
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self.server.server_close()

@@ -1,0 +1,208 @@
+"""`make data` against a file server and a Hub on the loopback address, and what it does when they fail."""
+
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+from fileserver import FileServer
+from hub import HubServer, client_environment, write_tiny_hub
+
+from analysis.errors import InputError
+from analysis.files import DATA, ROOT, data_folder, expand
+from analysis.study import downloads
+from analysis.texts.glue import load_examples
+from analysis.texts.tasks import TASKS
+
+TEXT = bytes(range(256)) * 600
+SHA = hashlib.sha256(TEXT).hexdigest()
+
+
+def archive(inside: str) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.writestr(f"{inside}meta.json", "{}")
+        file.writestr(f"{inside}parser/model", "weights")
+        file.writestr("elsewhere/readme", "not this")
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def server():
+    files = {"a.txt": TEXT, "b.txt": b"second", "pipeline.whl": archive("pipeline/pipeline-1.0/")}
+    with FileServer(files) as running:
+        yield running
+
+
+@pytest.fixture
+def sources(tmp_path, server):
+    """A list of sources as a path, after it was changed."""
+
+    def write(**fields) -> Path:
+        source = {"terms": "free", "url": server.address, "files": {"a.txt": SHA}} | fields
+        path = tmp_path / "sources.yaml"
+        path.write_text(yaml.safe_dump({"texts": source}))
+        return path
+
+    return write
+
+
+def test_files_come_once_with_their_terms(sources, server, tmp_path, capsys):
+    listed = sources(files={"a.txt": SHA, "b.txt": None})
+    downloads.bring(listed, tmp_path / "data")
+    first = capsys.readouterr().out
+    assert first.count("texts: free") == 1
+    assert hashlib.sha256(b"second").hexdigest() in first  # no registry confirms it
+    assert (tmp_path / "data/texts/a.txt").read_bytes() == TEXT
+    asked = len(server.requests)
+    downloads.bring(listed, tmp_path / "data")
+    assert len(server.requests) == asked
+    assert "free" not in capsys.readouterr().out
+    assert {path.name for path in (tmp_path / "data/texts").iterdir()} == {"a.txt", "b.txt"}
+
+
+def test_a_download_that_breaks_off_goes_on(sources, server, tmp_path):
+    server.cut.add("a.txt")
+    with pytest.raises(InputError, match="gone or silent .*; run make data again"):
+        downloads.bring(sources(), tmp_path / "data")
+    assert [path.name for path in (tmp_path / "data/texts").iterdir()] == ["a.txt.part"]
+    downloads.bring(sources(), tmp_path / "data")
+    assert (tmp_path / "data/texts/a.txt").read_bytes() == TEXT
+    begun = int(server.requests[-1][1].removeprefix("bytes=").rstrip("-"))
+    assert 0 < begun <= len(TEXT) // 2
+    assert [path.name for path in (tmp_path / "data/texts").iterdir()] == ["a.txt"]
+
+
+def test_another_file_than_that_of_the_registry_is_not_kept(sources, server, tmp_path):
+    server.files["a.txt"] = b"changed"
+    with pytest.raises(InputError, match="is not the file with the SHA-256"):
+        downloads.bring(sources(), tmp_path / "data")
+    assert [*(tmp_path / "data/texts").iterdir()] == []
+    (tmp_path / "data/texts/a.txt").write_bytes(b"damaged on the disk")
+    server.files["a.txt"] = TEXT
+    downloads.bring(sources(), tmp_path / "data")
+    assert (tmp_path / "data/texts/a.txt").read_bytes() == TEXT
+
+
+@pytest.mark.parametrize(("status", "said"), [(404, "HTTP 404"), (403, "HTTP 403 .*asks for permission")])
+def test_what_a_server_refuses_is_one_line(sources, server, tmp_path, status, said):
+    server.status["a.txt"] = status
+    with pytest.raises(InputError, match=said) as caught:
+        downloads.bring(sources(), tmp_path / "data")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_dead_server_and_a_full_disk_are_one_line(sources, server, tmp_path, monkeypatch):
+    listed = sources(url="http://127.0.0.1:9/{name}")
+    with pytest.raises(InputError, match="gone or silent"):
+        downloads.bring(listed, tmp_path / "data")
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(downloads.shutil, "copyfile", full)
+    with pytest.raises(InputError, match="No space left on device: mend that, then run make data again"):
+        downloads.bring(sources(), tmp_path / "data")
+    monkeypatch.undo()
+    downloads.bring(sources(), tmp_path / "data")
+    assert (tmp_path / "data/texts/a.txt").read_bytes() == TEXT
+
+
+def test_archives_are_unpacked_once(sources, server, tmp_path):
+    packed = {"files": {"pipeline.whl": None}, "unpack": "pipeline/pipeline-1.0/"}
+    for _ in range(2):
+        downloads.bring(sources(**packed), tmp_path / "data")
+    folder = tmp_path / "data/texts"
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert found == {"meta.json", "parser/model", downloads.UNPACKED}
+    assert len(server.requests) == 1
+    (folder / downloads.UNPACKED).unlink()
+    server.files["pipeline.whl"] = b"a page about an error"
+    with pytest.raises(InputError, match="no zip file"):
+        downloads.bring(sources(**packed), tmp_path / "data")
+    assert not (folder / "pipeline.whl").exists()
+
+
+@pytest.fixture(scope="module")
+def brought(tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess]:
+    """The folder of a command that brings GLUE, running text and an encoder from a Hub, and what it printed."""
+    folder = tmp_path_factory.mktemp("brought")
+    write_tiny_hub(folder / "served")
+    lines = {
+        "dataset": "nyu-mll/glue",
+        "config": "cola",
+        "split": "test",
+        "column": "sentence",
+        "file": "t.raw",
+    }
+    listed = {
+        "glue": {"terms": "their owners'", "glue": "nyu-mll/glue"},
+        "running": {"terms": "free", "lines": lines},
+        "tiny": {"terms": "free", "encoder": "test/tiny-bert"},
+    }
+    (folder / "sources.yaml").write_text(yaml.safe_dump(listed))
+    with HubServer(folder / "served") as endpoint:
+        done = subprocess.run(
+            [sys.executable, "-m", "analysis.study.downloads", "--sources", folder / "sources.yaml"],
+            env=client_environment(endpoint, folder / "home") | {"DATA_DIR": str(folder / "data")},
+            cwd=ROOT, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+    return folder, done
+
+
+def test_glue_of_the_hub_becomes_the_files_that_glue_ships(brought):
+    folder, done = brought
+    assert done.returncode == 0, done.stderr
+    for task in TASKS.values():
+        for split in task.splits:
+            examples = load_examples(task.name, folder / "data/glue", split)
+            assert len(examples) == 20
+            assert examples[3].text_a.startswith("The ")
+            labels = {example.label for example in examples}
+            assert labels == ({None} if split.startswith("test") else {0, 1, 0.25, 1.25} & labels)
+            assert split.startswith("test") or len(labels) == 2
+    assert len((folder / "data/running/t.raw").read_text().splitlines()) == 20
+    assert list((folder / "home").rglob("model.safetensors"))
+
+
+def test_a_hub_that_does_not_answer_is_one_line(tmp_path, brought):
+    listed = tmp_path / "sources.yaml"
+    listed.write_text(yaml.safe_dump({"glue": {"terms": "", "glue": "nyu-mll/glue"}}))
+    done = subprocess.run(
+        [sys.executable, "-m", "analysis.study.downloads", "--sources", listed],
+        env=client_environment("http://127.0.0.1:9", tmp_path / "home") | {"DATA_DIR": str(tmp_path)},
+        cwd=ROOT, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert done.stderr.strip().splitlines()[-1].startswith("error: Hugging Face dataset nyu-mll/glue, mrpc:")
+
+
+def test_data_of_the_profiles_are_looked_for_where_they_were_put(tmp_path, monkeypatch):
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    assert expand("$DATA_DIR/glue") == tmp_path / "glue"
+    assert expand("$PARSER") == tmp_path / "en_core_web_sm"
+    monkeypatch.setenv("PARSER", "another")
+    assert expand("$PARSER") == Path("another")
+    monkeypatch.delenv("DATA_DIR")
+    assert data_folder() == DATA
+    monkeypatch.setattr("analysis.files.DATA", tmp_path / "empty")
+    with pytest.raises(InputError, match="run make data"):
+        expand("$DATA_DIR/glue")
+
+
+def test_the_registry_names_versions_and_hashes():
+    own = Path(os.environ.get("DATA_DIR", "nowhere"))
+    listed = yaml.safe_load(downloads.SOURCES.read_text())
+    assert all(source["terms"] for source in listed.values())
+    for name, source in listed.items():
+        for file, sha256 in source.get("files", {}).items():
+            assert sha256 is None or len(sha256) == 64
+            there = own / name / file
+            if sha256 and there.is_file():
+                assert hashlib.sha256(there.read_bytes()).hexdigest() == sha256
