@@ -179,7 +179,7 @@ reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark20
 	@echo "make report PROFILE=$(PROFILE) makes web pages of the notebooks"
 
 data: $(ENVIRONMENT)  ## download the data that profiles glue-minilm and paper read (into data/cache, or DATA_DIR)
-	@$(PYTHON) -m analysis.study.downloads
+	@$(PYTHON) -m analysis.study.downloads $(if $(SOURCES),--sources $(SOURCES))
 
 plan: $(ENVIRONMENT)  ## every run of PROFILE, its data, and about how long it takes here
 	@$(PYTHON) -m analysis.study.plan --profile $(PROFILE) $(notdir $(RUNS))
@@ -212,7 +212,7 @@ test: $(ENVIRONMENT)  ## all tests (DATA_DIR and PARSER add those on real data)
 # and the kernels of another processor in OpenBLAS. No result may hang on the last bits.
 OTHER_ARITHMETIC := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2
 test-machines: $(ENVIRONMENT)  ## the smoke study and the statistics tests under the arithmetic of other processors
-	$(OTHER_ARITHMETIC) OPENBLAS_CORETYPE=Haswell $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
+	$(OTHER_ARITHMETIC) STUDY_PROFILE=smoke OPENBLAS_CORETYPE=Haswell $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
 	  tests/study/test_study.py tests/statistics tests/synthesis
 	$(OTHER_ARITHMETIC) OPENBLAS_CORETYPE=Zen $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
 	  tests/statistics tests/synthesis

@@ -49,6 +49,7 @@ from analysis.figures import colours, finding, style, theme
 from analysis.figures.words import listed, signed
 from analysis.papers.michel2019 import ablation
 from analysis.papers.michel2019.measures import published
+from analysis.statistics.answers import labels_of
 from analysis.statistics.leads import with_a_lead
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples
@@ -64,7 +65,7 @@ runs = {
 first = [run for run in runs if run[1] == seeds[0]]
 dev = {task: load_examples(task, source, "dev", scored_n, seed) for task in tasks}
 train = {task: load_examples(task, source, "train", chosen_n, seed) for task in tasks}
-labels = {task: ablation.labels_of(examples) for task, examples in dev.items()}
+labels = {task: labels_of(examples) for task, examples in dev.items()}
 tests = {"alpha": alpha, "resamples": resamples, "permutations": permutations, "seed": seed}
 
 
@@ -189,9 +190,7 @@ finding(
 # %%
 alone = {run: answers(all_but_one, run, dev[run[0]]) for run in first}
 tried = {run: answers(all_but_one, run, train[run[0]]) for run in first}
-chosen = {
-    run: ablation.best_heads(found, ablation.labels_of(train[run[0]]), run[0]) for run, found in tried.items()
-}
+chosen = {run: ablation.best_heads(found, labels_of(train[run[0]]), run[0]) for run, found in tried.items()}
 
 # %%
 left = ablation.all_but_one_table(alone, labels, chosen, **tests)
@@ -256,7 +255,7 @@ samples = {
     data: load_examples(name, source, split, scored_n, seed) for data, (name, split) in named.items() if known
 }
 pairs = {data: answers(single_heads, (model, seeds[0]), examples) for data, examples in samples.items()}
-gold = {data: ablation.labels_of(examples) for data, examples in samples.items()}
+gold = {data: labels_of(examples) for data, examples in samples.items()}
 effects = ablation.effects(pairs, gold, seed)
 transfer = ablation.transfer_table(effects, resamples, seed)
 results.save_table(transfer, "michel_transfer")

@@ -49,7 +49,8 @@ from IPython.display import Markdown
 from analysis.encoders import encoder_note, load_encoder, predict, single_heads
 from analysis.figures import claim_intervals, colours, finding, style, theme
 from analysis.figures.words import listed
-from analysis.papers.michel2019 import ablation, course, measures, pruning, speed
+from analysis.papers.michel2019 import course, measures, pruning, speed
+from analysis.statistics.answers import labels_of
 from analysis.statistics.claim_tables import claim_table, seed_table, single_runs
 from analysis.statistics.leads import constants, with_a_lead
 from analysis.study import Results, seeds_of
@@ -63,7 +64,7 @@ weights = {task: results.weights(task, run, encoder, checkpoint) for task in tas
 classifiers = {task: load_encoder(folder, device, precision, task) for task, folder in weights.items()}
 dev = {task: load_examples(task, source, "dev", scored_n, seed) for task in tasks}
 train = {task: load_examples(task, source, "train", importance_n, seed) for task in tasks}
-labels = {task: ablation.labels_of(examples) for task, examples in dev.items()}
+labels = {task: labels_of(examples) for task, examples in dev.items()}
 told = {"batch_size": sequences_at_once, "max_tokens": max_tokens}
 tests = {"alpha": alpha, "resamples": resamples, "permutations": permutations, "seed": seed}
 for task, model in classifiers.items():

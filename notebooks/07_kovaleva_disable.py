@@ -52,6 +52,7 @@ from analysis.encoders import encoder_note, load_encoder, predict, single_heads,
 from analysis.figures import finding, head_grids, style, theme
 from analysis.papers.kovaleva2019 import training
 from analysis.papers.kovaleva2019.published import kovaleva
+from analysis.statistics.answers import labels_of
 from analysis.statistics.layers import head_grid
 from analysis.study import Results
 from analysis.texts import load_examples
@@ -91,7 +92,7 @@ logits = {
 
 # %%
 options = (alpha, resamples, permutations, seed)
-labels = {task: training.labels_of(found) for task, found in scored.items()}
+labels = {task: labels_of(found) for task, found in scored.items()}
 disabled = training.over_passes(training.disable_table, logits, labels, *options)
 rises = training.over_passes(training.rise_table, logits, labels, *options)
 results.save_table(disabled, "kovaleva_disable")

@@ -178,20 +178,25 @@ def glue_splits(config: str) -> tuple[str, ...]:
     return MNLI_SPLITS if config == "mnli" else GLUE_SPLITS
 
 
-def write_glue(folder: Path) -> None:
-    """A dataset repository with the layout of nyu-mll/glue: one parquet file per split and a card."""
-    for config in GLUE_COLUMNS:
+def write_glue(folder: Path, rows: int = 20) -> None:
+    """A dataset repository in the form of nyu-mll/glue."""
+    splits = {config: {split: glue_rows(config, split, rows) for split in glue_splits(config)}
+              for config in GLUE_COLUMNS}  # fmt: skip
+    write_dataset(folder, splits)
+
+
+def write_dataset(folder: Path, tables: dict[str, dict[str, pd.DataFrame]]) -> None:
+    """A dataset repository of tables by configuration and split: one parquet file per split and a card."""
+    for config, splits in tables.items():
         (folder / config).mkdir(parents=True)
-        for split in glue_splits(config):
-            glue_rows(config, split).to_parquet(
-                folder / config / f"{split}-00000-of-00001.parquet", index=False
-            )
+        for split, table in splits.items():
+            table.to_parquet(folder / config / f"{split}-00000-of-00001.parquet", index=False)
     configs = [
         {
             "config_name": config,
-            "data_files": [{"split": split, "path": f"{config}/{split}-*"} for split in glue_splits(config)],
+            "data_files": [{"split": split, "path": f"{config}/{split}-*"} for split in splits],
         }
-        for config in GLUE_COLUMNS
+        for config, splits in tables.items()
     ]
     (folder / "README.md").write_text(f"---\n{yaml.safe_dump({'configs': configs})}---\n", encoding="utf-8")
 

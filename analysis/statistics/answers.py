@@ -1,6 +1,6 @@
 """How answers are scored: each metric as a function of the means of what every answer adds to it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,12 +8,19 @@ from jaxtyping import Float, Int
 from scipy import special
 
 from analysis.errors import InputError
-from analysis.texts.tasks import CHOICE, CLASSIFICATION, Task, task_named
+from analysis.texts.examples import Example
+from analysis.texts.tasks import REGRESSION, Task, task_named
 
-LOSS = "loss"  # cross entropy, nats
+LOSS = "loss"  # cross entropy (nats); of a regression the squared error (squared units of the labels)
+PEARSON = "pearson"
 
 Logits = Float[np.ndarray, "variant sequence class"]
-Labels = Int[np.ndarray, " sequence"]
+Labels = Int[np.ndarray, " sequence"] | Float[np.ndarray, " sequence"]  # numbers are those of a regression
+
+
+def labels_of(examples: Sequence[Example]) -> Labels:
+    """The labels of examples: classes, or numbers of a regression."""
+    return np.array([example.label for example in examples])
 
 
 def correct(logits: Logits, labels: Labels) -> Float[np.ndarray, "variant sequence 1"]:
@@ -22,7 +29,9 @@ def correct(logits: Logits, labels: Labels) -> Float[np.ndarray, "variant sequen
 
 
 def losses(logits: Logits, labels: Labels) -> Float[np.ndarray, "variant sequence 1"]:
-    """Cross entropy of every sequence (nats)."""
+    """Cross entropy of every sequence (nats); squared error if the logits are the single output of a regression."""
+    if logits.shape[-1] == 1:
+        return (logits.astype(np.float64) - labels[:, None]) ** 2
     log_shares = special.log_softmax(logits.astype(np.float64), axis=-1)
     return -np.take_along_axis(log_shares, labels[None, :, None], axis=-1)
 
@@ -49,6 +58,18 @@ def matthews(cells: Float[np.ndarray, "... 4"]) -> Float[np.ndarray, "..."]:
     return divided(a * d - b * c, np.sqrt(np.maximum(product, 0)))
 
 
+def moments(logits: Logits, labels: Labels) -> Float[np.ndarray, "variant sequence 5"]:
+    """Answer, label, their squares and their product: what a correlation is a function of the means of."""
+    said, true = np.broadcast_arrays(logits[..., 0].astype(np.float64), labels.astype(np.float64))
+    return np.stack([said, true, said**2, true**2, said * true], axis=-1)
+
+
+def pearson(means: Float[np.ndarray, "... 5"]) -> Float[np.ndarray, "..."]:
+    """Pearson's correlation from the means of `moments`; 0 for constant answers."""
+    x, y, xx, yy, xy = np.moveaxis(means, -1, 0)
+    return divided(xy - x * y, np.sqrt(np.maximum((xx - x**2) * (yy - y**2), 0)))
+
+
 class Metric(NamedTuple):
     """A metric as a function `value` of the means of `columns`, which hold what each answer adds."""
 
@@ -61,17 +82,18 @@ METRICS = {
     LOSS: Metric(losses, lambda means: means[..., 0]),
     "f1": Metric(confusion, f1),
     "matthews": Metric(confusion, matthews),
+    PEARSON: Metric(moments, pearson),
 }
 
 
 def metrics_of(task: str | Task) -> tuple[str, ...]:
-    """The metrics that a task's changes are told in: its own, accuracy, and the loss.
+    """The metrics that a task's changes are told in: its own, accuracy, and the loss; of a regression Pearson's only.
 
-    Raises InputError for a task without classes or choices.
+    Ranks are no function of means over sequences, so that Spearman's correlation is left out.
     """
     task = task_named(task)
-    if task.kind not in (CLASSIFICATION, CHOICE):
-        raise InputError(f"task {task.name!r} is a {task.kind}: choose one with classes, such as mrpc")
+    if task.kind == REGRESSION:
+        return PEARSON, LOSS
     return tuple(dict.fromkeys([*task.metrics, "accuracy", LOSS]))
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int, Shaped
 from scipy import stats
 
 from analysis.errors import InputError
-from analysis.statistics.answers import LOSS, METRICS, Labels, Logits, divided
+from analysis.statistics.answers import LOSS, METRICS, PEARSON, Labels, Logits, divided
 from analysis.statistics.paired import POWER, least_accuracy, least_effect, mcnemar
 from analysis.statistics.resampling import bca
 from analysis.statistics.significance import adjust, quiet
@@ -24,7 +24,7 @@ FLIPS_AT_ONCE = 500  # bounds the memory
 
 def change_table(
     logits: xr.DataArray,
-    labels: Int[np.ndarray, " sequence"],
+    labels: Labels,
     metrics: Iterable[str],
     alpha: float = 0.05,
     resamples: int = 999,
@@ -163,9 +163,11 @@ def least_changes(compared: Compared, alpha: float = 0.05) -> Float[np.ndarray, 
     For accuracy: of the answers that an intervention puts right and those that it puts wrong, take the smaller number,
     and assume that so many are put right again; the result is the least loss that the exact McNemar test then finds.
     For F1 and Matthews the same loss of right answers, of either class in its share. For the loss (nats) that of the
-    paired t test with the observed standard deviation.
+    paired t test with the observed standard deviation; for a correlation the same with its pseudo-values.
     """
     n = len(compared.base)
+    if compared.metric == PEARSON:
+        return least_effect(n, alpha, POWER) * compared.contributions.std(axis=0, ddof=1)
     if compared.metric == LOSS:
         return least_effect(n, alpha, POWER) * compared.difference[..., 0].std(axis=0, ddof=1)
     rarer = np.minimum(*compared.discordant())
@@ -198,7 +200,7 @@ class Rises(NamedTuple):
 
 def rises(
     logits: xr.DataArray,
-    labels: Int[np.ndarray, " sequence"],
+    labels: Labels,
     metric: str,
     alpha: float = 0.05,
     permutations: int = 9999,
@@ -242,7 +244,7 @@ def by_head(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _parted(
-    logits: xr.DataArray, labels: Shaped[np.ndarray, " sequence"]
+    logits: xr.DataArray, labels: Labels
 ) -> tuple[
     list[str], Float[np.ndarray, "1 sequence class"], Float[np.ndarray, "variant sequence class"], Labels
 ]:
@@ -252,8 +254,8 @@ def _parted(
     n, classes = logits.sizes["sequence"], logits.sizes["class"]
     if len(labels) != n:
         raise InputError(f"{len(labels)} labels for {n} sequences: give each sequence its label")
-    unknown = sorted({*labels.tolist()} - {*range(classes)})
-    if unknown:
+    numbers = classes == 1  # a regression
+    if not numbers and (unknown := sorted({*labels.tolist()} - {*range(classes)})):
         raise InputError(
             f"label {unknown[0]!r} is unknown to a checkpoint of {classes} classes: take one that was fine-tuned "
             "on the task of the labels"
@@ -261,7 +263,7 @@ def _parted(
     names = [name for name in logits["intervention"].values.tolist() if name != BASELINE]
     ordered = logits.transpose("intervention", "sequence", "class")
     base, others = (ordered.sel(intervention=chosen).values for chosen in ([BASELINE], names))
-    return names, base, others, labels.astype(np.int64)
+    return names, base, others, labels.astype(np.float64 if numbers else np.int64)
 
 
 def _per_right_answer(compared: Compared) -> float:

@@ -7,6 +7,7 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Int
 
+from analysis.errors import InputError
 from analysis.statistics.changes import BASELINE, Compared
 
 Run = tuple[str, int | None]  # task, fine-tuning seed
@@ -20,7 +21,10 @@ def compared(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], metric:
 
 
 def constants(labels: Labels) -> dict[str, float]:
-    """The accuracy of the most frequent answer, by task."""
+    """The accuracy of the most frequent answer, by task. Raises InputError for numbers, the labels of a regression."""
+    for task, each in labels.items():
+        if not np.issubdtype(each.dtype, np.integer):
+            raise InputError(f"task {task!r} is a regression and has no accuracy: choose one with classes")
     return {task: float(np.bincount(each).max() / len(each)) for task, each in labels.items()}
 
 

@@ -37,7 +37,7 @@ def bring(sources: Path = SOURCES, folder: Path | None = None) -> None:
             print(f"{name}: {source['terms']}")
         for _, fetch in tqdm(missing, name, unit="file", leave=None, disable=len(missing) < 2):
             fetch()
-        print(f"{name}: {len(missing) or 'nothing'} to download; it is in {folder / name}")
+        print(f"{name}: {f'{len(missing)} downloaded' if missing else 'there already'}")
 
 
 def wanted(name: str, source: Mapping[str, Any], folder: Path) -> Iterator[tuple[Path, Callable[[], object]]]:

@@ -150,7 +150,7 @@ def frames(
         f"{role} in {task}": lead(each, top(part.sort_values(["layer", "head"])["mean"].to_numpy(), len(own)))
         for task, each in of_pairs.items()
         for role, part in roles[task].groupby("role", sort=False)
-        if len(own) and part["mean"].notna().any()
+        if role != "match" and len(own) and part["mean"].notna().any()
     }
     return {
         "R1": _few(before, untrained),

@@ -51,6 +51,32 @@ def test_baseline_and_change_are_those_of_sklearn(answers, metric: str):
     assert table["change"].to_numpy() == pytest.approx(np.subtract(expected[1:], expected[0]), abs=1e-9)
 
 
+def test_changes_of_a_regression_are_those_of_scipy():
+    rng = np.random.default_rng(2)
+    labels = rng.uniform(0, 5, N)
+    base = labels[:, None] + rng.normal(0, 1, (N, 1))
+    others = [base + scale * rng.normal(0, 1, (N, 1)) for scale in (0, 1, 4)]
+    logits = array(
+        np.stack([base, *others, np.full((N, 1), 2.5)]), [BASELINE, "0-0", "0-1", "0-2", "constant"]
+    )
+    table = change_table(logits, labels, metrics_of("sts-b"), **FAST).set_index(["metric", "intervention"])
+    said = logits.values.astype(float)[..., 0]
+    for metric, oracle in (
+        ("pearson", lambda answers: stats.pearsonr(answers, labels).statistic),
+        ("loss", lambda answers: np.mean((answers - labels) ** 2)),
+    ):
+        found = table.loc[metric]
+        assert found["baseline"].to_numpy() == pytest.approx(oracle(said[0]))
+        expected = [oracle(each) - oracle(said[0]) for each in said[1:4]]
+        assert found["change"].to_numpy()[:3] == pytest.approx(expected, abs=1e-9)
+        assert found.loc["0-0", "p"] == 1
+        assert found.loc["0-2", "p"] < 0.05
+        assert (found["least"].to_numpy()[1:3] > 0).all()
+    assert table.loc[("pearson", "constant"), "change"] == pytest.approx(
+        -table["baseline"]["pearson"].iloc[0]
+    )
+
+
 @pytest.mark.parametrize("metric", ["f1", "matthews"])
 def test_ratios_without_right_answers_are_zero(metric: str):
     logits = np.stack([np.tile([1.0, 0.0], (6, 1)), np.tile([0.0, 1.0], (6, 1))])
@@ -202,7 +228,7 @@ def test_heads_are_read_from_names():
 def test_metrics_of_tasks():
     assert metrics_of("mrpc") == ("accuracy", "f1", "loss")
     assert metrics_of("cola") == ("matthews", "accuracy", "loss")
-    assert "regression" in error_of(metrics_of, "sts-b")
+    assert metrics_of("sts-b") == ("pearson", "loss")
 
 
 def test_wrong_input_ends_in_one_line(answers):

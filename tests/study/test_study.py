@@ -1,9 +1,15 @@
-"""The whole study end to end through `make`, on a random encoder and a handful of sentences (profile smoke)."""
+"""The whole study end to end through `make`, on a random encoder and a handful of sentences.
+
+By default it is profile `paper` at the size of `smoke`, whose data `make data` brings from servers on the loopback
+address; with STUDY_PROFILE=smoke it is profile smoke, on bundled texts.
+"""
 
 import ast
 import fnmatch
 import hashlib
 import json
+import os
+from contextlib import ExitStack
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -12,6 +18,8 @@ import nbformat
 import pandas as pd
 import pytest
 import xarray as xr
+import yaml
+from loopback import ENCODER, TUNED, loopback, small_paper
 from studies import Tree, runs_of, saved, started
 
 from analysis.encoders.models import load_encoder
@@ -26,10 +34,11 @@ from analysis.study.provenance import files_of, tables_of
 from analysis.study.results import MADE_UP
 from analysis.synthesis import matching
 
-PROFILE = "smoke"
-PARAMETERS = parameters("03_test_all", PROFILE)
+PROFILE = os.environ.get("STUDY_PROFILE", "paper")
+BUNDLED = PROFILE == "smoke"
+PARAMETERS = parameters("03_test_all", "smoke")  # the sizes of both
 TASKS = PARAMETERS["tasks"]
-PARAMETERS_OF_RUNS = parameters("01_extract", PROFILE)
+PARAMETERS_OF_RUNS = parameters("01_extract", "smoke")
 SEEDS = PARAMETERS_OF_RUNS["seeds"]
 REFERENCE_RUN = {"pretrained": "pretrained", "finetuned": f"finetuned-{SEEDS[0]}"}  # whose heads are shown
 RUNS = ["pretrained", *(f"finetuned-{seed}" for seed in SEEDS)]
@@ -37,7 +46,8 @@ MAPS = ("", "-shuffled", "-twin", "-spread")
 LAYERS, HEADS = 3, 4
 SEQUENCES = PARAMETERS_OF_RUNS["n"]
 
-NOTEBOOKS = runs_of(PROFILE)
+CHECKPOINTS = TASKS if BUNDLED else TUNED
+NOTEBOOKS = sorted({*runs_of("smoke"), *(f"00_finetune-{task}" for task in CHECKPOINTS)})
 ROLE_COLUMNS = """layer head role n mean sd t p assigned lower low high lower_bca low_bca high_bca p_bootstrap_t
 lower_bootstrap_t effect effect_low effect_high above skewness p_holm p_bh p_by status assigned_audited
 control control_mean control_share control_assigned beyond_p_by controlled_p_by assigned_controlled""".split()
@@ -109,6 +119,12 @@ match_before rank matching""".split(),
 class Ran(Tree):
     """A tree in which the study has run."""
 
+    @property
+    def snapshots(self) -> Path:
+        """The versions of the encoder that came from the Hub."""
+        hub = self.repository.parent / "home" / "hub"
+        return hub / f"models--{ENCODER.replace('/', '--')}" / "snapshots"
+
     def table(self, name: str) -> pd.DataFrame:
         """A saved table, without the mark of made-up texts behind the names of tasks."""
         text = (self.folder / "tables" / f"{name}.csv").read_text(encoding="utf-8")
@@ -118,8 +134,19 @@ class Ran(Tree):
 @pytest.fixture(scope="session")
 def study(tmp_path_factory) -> Ran:
     """The study after the one whole run of the tests, two notebooks at a time."""
-    tree = Ran.new(tmp_path_factory.mktemp("study"), "notebooks", "profiles")
-    done = tree.make("reproduce", "JOBS=2")
+    folder = tmp_path_factory.mktemp("study")
+    tree = Ran.new(folder, "notebooks", "profiles", profile=PROFILE)
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as servers:
+        if not BUNDLED:
+            (tree.repository / "profiles" / "paper.yaml").write_text(small_paper())
+            sources, environment = servers.enter_context(loopback(folder))
+            for name in {"DATA_DIR", "PARSER"} & {*os.environ}:
+                patch.delenv(name)
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            brought = tree.make("data", f"SOURCES={sources}")
+            assert brought.returncode == 0, brought.stderr[-3000:]
+        done = tree.make("reproduce", "JOBS=2")
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) == 2 * len(NOTEBOOKS) + len(paper_names()) + 2
@@ -150,7 +177,7 @@ def test_files_of_a_run(study: Ran):
         ("provenance", {f"{name}.json" for name in NOTEBOOKS}),
         ("cache/done", {*NOTEBOOKS, "index"}),
         ("cache/failed", set()),
-        ("cache/checkpoints", {f"{task}-{seed}" for task in TASKS for seed in SEEDS}),
+        ("cache/checkpoints", {f"{task}-{seed}" for task in CHECKPOINTS for seed in SEEDS}),
     ):
         assert {path.name for path in (study.folder / folder).iterdir()} == names, folder
     scores = {path.stem for path in (study.folder / "cache/scores").iterdir()}
@@ -195,7 +222,7 @@ def test_parameters_of_the_executed_notebook(study: Ran, name: str):
     statements = ast.parse(code[0].source + "\n" + code[1].source).body
     found = {s.targets[0].id: ast.literal_eval(s.value) for s in statements}
     script, *settings = name.split("-", 1)
-    expected = parameters(script, PROFILE)
+    expected = yaml.safe_load((study.folder / f"cache/parameters/{script}.yaml").read_text())
     for key in {"task", "state"} & set(expected):
         assert found[key] in settings[0]
         expected[key] = found[key]
@@ -291,7 +318,8 @@ def test_fine_tuning_is_in_the_scores(study: Ran, task: str):
     }
     folders = {f"finetuned-{seed}": study.folder / f"cache/checkpoints/{task}-{seed}" for seed in SEEDS}
     checkpoints = {run: load_encoder(folder).digest for run, folder in folders.items()}
-    assert digests == {"pretrained": load_encoder("tiny").digest, **checkpoints}
+    pretrained = load_encoder("tiny") if BUNDLED else load_encoder(next(study.snapshots.iterdir()))
+    assert digests == {"pretrained": pretrained.digest, **checkpoints}
     assert len(set(digests.values())) == len(RUNS)
 
 

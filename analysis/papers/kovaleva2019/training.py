@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 import transformers
 import xarray as xr
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Shaped
 
 from analysis.encoders.finetuning import finetune
 from analysis.encoders.interventions import predict
@@ -25,7 +25,7 @@ from analysis.encoders.models import (
 from analysis.errors import InputError
 from analysis.papers.kovaleva2019.names import HEAD, PRETRAINED, RANDOM
 from analysis.papers.kovaleva2019.reading import kept
-from analysis.statistics.answers import metrics_of
+from analysis.statistics.answers import Labels, metrics_of
 from analysis.statistics.changes import BASELINE, Compared, by_head, change_table, rises
 from analysis.statistics.resampling import bca
 from analysis.texts.examples import Example
@@ -34,15 +34,10 @@ from analysis.texts.tasks import task_named
 COLUMNS = "task seed unit layer head metric baseline change low high p p_by".split()
 
 
-def labels_of(examples: Sequence[Example]) -> Int[np.ndarray, " sequence"]:
-    """The labels of examples."""
-    return np.array([example.label for example in examples], dtype=np.int64)
-
-
 def over_passes(
     make: Callable[..., pd.DataFrame],
     logits: Mapping[tuple[str, str, int], xr.DataArray],
-    labels: Mapping[str, Int[np.ndarray, " sequence"]],
+    labels: Mapping[str, Labels],
     *options: float | int,
 ) -> pd.DataFrame:
     """The rows of `disable_table` or `rise_table` for every pass; a pass is named by unit, task and seed."""
@@ -57,7 +52,7 @@ def disable_table(
     run: int,
     unit: str,
     logits: xr.DataArray,
-    labels: Int[np.ndarray, " sequence"],
+    labels: Labels,
     alpha: float = 0.05,
     resamples: int = 999,
     permutations: int = 9999,
@@ -83,7 +78,7 @@ def rise_table(
     run: int,
     unit: str,
     logits: xr.DataArray,
-    labels: Int[np.ndarray, " sequence"],
+    labels: Labels,
     alpha: float = 0.05,
     resamples: int = 999,
     permutations: int = 9999,
@@ -107,7 +102,7 @@ def rise_table(
 
 def mean_change(
     logits: xr.DataArray,
-    labels: Int[np.ndarray, " sequence"],
+    labels: Labels,
     metric: str,
     alpha: float = 0.05,
     resamples: int = 999,

@@ -14,7 +14,6 @@ from analysis.statistics.answers import LOSS, METRICS, metrics_of
 from analysis.statistics.changes import BASELINE, by_head, change_table, rises
 from analysis.statistics.leads import Labels, Run, compared
 from analysis.statistics.significance import quiet
-from analysis.texts.examples import Example
 from analysis.texts.tasks import task_named
 
 ABLATION = "task seed layer head metric baseline change low high p p_by".split()
@@ -24,11 +23,6 @@ HALVES = ("one half", "the other half")
 TRANSFER = "model data_a data_b metric correlation value low high largest heads".split()
 
 Changes = Float[np.ndarray, "*draw head"]
-
-
-def labels_of(examples: Sequence[Example]) -> Int[np.ndarray, " sequence"]:
-    """The classes of the examples."""
-    return np.array([example.label for example in examples])
 
 
 def main_metric(table: pd.DataFrame) -> pd.DataFrame:

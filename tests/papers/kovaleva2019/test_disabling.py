@@ -11,12 +11,11 @@ from analysis.encoders.tap import uniform_rows
 from analysis.papers.kovaleva2019.training import (
     COLUMNS,
     disable_table,
-    labels_of,
     mean_change,
     over_passes,
     rise_table,
 )
-from analysis.statistics.answers import METRICS
+from analysis.statistics.answers import METRICS, labels_of
 
 
 def test_uniform_rows_sum_to_one_and_leave_padding_out():

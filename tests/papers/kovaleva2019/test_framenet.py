@@ -3,79 +3,15 @@
 from pathlib import Path
 
 import pytest
+from framenet import SENTENCES, write_framenet
 from studies import error_of
 
 from analysis.papers.kovaleva2019.frames import read_links
 
-SENTENCES = {  # text, target, and elements with their names
-    "kept": ("Slowly the old man grew very agitated .", "agitated", {"Experiencer": "the old man"}),
-    "long element": (
-        "Slowly the very old man grew agitated .",
-        "agitated",
-        {"Experiencer": "the very old man"},
-    ),
-    "near": ("The man grew agitated .", "agitated", {"Experiencer": "The man"}),
-    "no core element": ("Slowly the old man grew very agitated !", "agitated", {"Degree": "Slowly"}),
-    "long sentence": (
-        "Slowly " * 8 + "the old man grew agitated .",
-        "agitated",
-        {"Experiencer": "the old man"},
-    ),
-}
-
-
-def write_folder(folder: Path) -> Path:
-    """A FrameNet of one frame, Upset, with one lexical unit and the sentences above."""
-    spaces = 'xmlns="http://framenet.icsi.berkeley.edu"'
-    for name in ("frame", "lu", "fulltext"):
-        (folder / name).mkdir(parents=True)
-    elements = "".join(
-        f'<FE name="{name}" abbrev="{name[:3]}" coreType="{core}" ID="{number}" cDate="d" cBy="x"><definition/></FE>'
-        for number, (name, core) in enumerate({"Experiencer": "Core", "Degree": "Peripheral"}.items(), 1)
-    )
-    head = '<?xml version="1.0" encoding="UTF-8"?>\n'
-    unit = '<lexUnit ID="5" name="agitated.a" POS="A" status="S" cDate="d" cBy="x" lemmaID="9"><definition/>'
-    lexeme = '<lexeme order="1" headword="false" breakBefore="false" POS="A" name="agitated"/>'
-    counts = f'<sentenceCount annotated="1" total="1"/>{lexeme}'
-    (folder / "frame" / "Upset.xml").write_text(
-        f'{head}<frame {spaces} ID="7" name="Upset" cDate="d" cBy="x"><definition/>{elements}'
-        f'<FEcoreSet><memberFE ID="1" name="Experiencer"/></FEcoreSet>{unit}{counts}</lexUnit></frame>'
-    )
-    sentences = "".join(_sentence(number, *parts) for number, parts in enumerate(SENTENCES.values(), 1))
-    (folder / "lu" / "lu5.xml").write_text(
-        f'{head}<lexUnit {spaces} ID="5" name="agitated.a" POS="A" status="S" frame="Upset" frameID="7">'
-        f'<header><frame><FE name="Experiencer" type="Core"/></frame></header><definition/>'
-        f'{lexeme}<valences/><subCorpus name="s">{sentences}</subCorpus></lexUnit>'
-    )
-    (folder / "frRelation.xml").write_text(f"{head}<frameRelations {spaces}></frameRelations>")
-    (folder / "frameIndex.xml").write_text(
-        f'{head}<frameIndex {spaces}><frame mDate="d" name="Upset" ID="7"/></frameIndex>'
-    )
-    (folder / "luIndex.xml").write_text(
-        f'{head}<luIndex {spaces}><lu frameID="7" frameName="Upset" status="S" name="agitated.a" ID="5"/>'
-        "</luIndex>"
-    )
-    return folder
-
-
-def _sentence(number: int, text: str, target: str, elements: dict[str, str]) -> str:
-    def label(name: str, part: str) -> str:
-        start = text.index(part)
-        return f'<label end="{start + len(part) - 1}" start="{start}" name="{name}"/>'
-
-    spans = "".join(label(name, part) for name, part in elements.items())
-    return (
-        f'<sentence sentNo="0" ID="{number}"><text>{text}</text>'
-        f'<annotationSet status="UNANN" ID="{number}1"><layer rank="1" name="PENN"/></annotationSet>'
-        f'<annotationSet status="MANUAL" ID="{number}2"><layer rank="1" name="FE">{spans}</layer>'
-        f'<layer rank="1" name="GF"/><layer rank="1" name="PT"/>'
-        f'<layer rank="1" name="Target">{label("Target", target)}</layer></annotationSet></sentence>'
-    )
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    return write_folder(tmp_path_factory.mktemp("framenet") / "framenet_v17")
+    return write_framenet(tmp_path_factory.mktemp("framenet") / "framenet_v17")
 
 
 def test_only_what_passes_the_filter_is_linked(folder):

@@ -1,0 +1,110 @@
+"""All sources of real data on the loopback address, small and in their true formats, and profile `paper` at their size.
+
+A Hub serves GLUE, WikiText and a small BERT; a file server serves treebanks, arguments, FrameNet and a spaCy pipeline.
+Their texts are those of the bundled corpus, or made up.
+"""
+
+import io
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pandas as pd
+import yaml
+from fileserver import FileServer
+from framenet import write_framenet
+from hub import HubServer, client_environment, write_dataset, write_glue, write_tiny_bert
+from pipelines import write_pipeline
+
+from analysis.files import ROOT
+from analysis.study.downloads import SOURCES
+from analysis.study.profiles import TEXTS
+from analysis.texts.bundled import bundled_arguments, bundled_documents
+
+ENCODER = "test/tiny-bert"
+ROWS = 40  # of every split of GLUE
+# Beyond the tasks of profile smoke: a regression, and two dev sets of one task.
+TASKS = {
+    "06_michel_ablation": {"tasks": ["mnli", "mrpc"], "transfer_sets": ["mnli", "mnli dev_mismatched"]},
+    "07_kovaleva_disable": {"tasks": ["mrpc", "sts-b"], "start_tasks": ["mrpc", "sts-b"]},
+}
+TUNED = ["mnli", "mrpc", "sst-2", "sts-b"]
+
+
+def small_paper() -> str:
+    """Profile `paper` with the sizes of profile `smoke`: the texts are its own, the encoder is the small BERT."""
+    paper, smoke = (
+        yaml.safe_load((ROOT / f"profiles/{name}.yaml").read_text()) for name in ("paper", "smoke")
+    )
+    sections = {
+        name: {**paper.get(name, {}), **smoke.get(name, {}), **TASKS.get(name, {})}
+        | {key: value for key, value in paper.get(name, {}).items() if key in TEXTS}
+        for name in [*smoke, *(name for name in paper if name not in smoke)]
+    }
+    sections["common"]["encoder"] = ENCODER
+    return yaml.safe_dump(sections)
+
+
+@contextmanager
+def loopback(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A list of sources, and the environment in which `make data` finds them, while they are served."""
+    write_tiny_bert(folder / "served" / "models" / ENCODER)
+    datasets = folder / "served" / "datasets"
+    write_glue(datasets / "nyu-mll" / "glue", ROWS)
+    write_dataset(datasets / "Salesforce" / "wikitext", {"wikitext-2-raw-v1": {"test": running_text()}})
+    with HubServer(folder / "served") as endpoint, FileServer(files()) as server:
+        path = folder / "sources.yaml"
+        path.write_text(yaml.safe_dump(listed(server)))
+        yield path, client_environment(endpoint, folder / "home")
+
+
+def listed(server: FileServer) -> dict:
+    """The study's own list of sources, with the addresses of the server and without hashes of other files."""
+    sources = yaml.safe_load(SOURCES.read_text())
+    sources[ENCODER] = {"terms": "none", "encoder": ENCODER}
+    del sources["bert-base-uncased"]
+    for source in sources.values():
+        if "url" in source:
+            source["url"] = server.address
+            source["files"] = {file: None for file in source["files"] if file in server.files}
+    return sources
+
+
+def running_text() -> pd.DataFrame:
+    """Lines in the form of WikiText: titles, headings, paragraphs, and empty lines between them."""
+    text = bundled_documents(20, "dev")
+    sentences = [line.removeprefix("# text = ") for line in text.splitlines() if line.startswith("# text = ")]
+    lines = []
+    for number in range(12):
+        lines += [f" = Article {number} = \n", "", " = = Heading = = \n", ""]
+        lines += [" ".join(sentences[number * 6 + part : number * 6 + part + 3]) + " \n" for part in (0, 3)]
+    return pd.DataFrame({"text": lines})
+
+
+def files() -> dict[str, bytes]:
+    """The files of the server, by name."""
+    found = {f"en_ewt-ud-{split}.conllu": bundled_documents(6, split).encode() for split in ("train", "dev")}
+    for split, name in (("dev", "GUM_academic_exposure"), ("test", "GUM_academic_discrimination")):
+        found[f"{name}.conllu"] = bundled_documents(6, split).encode()
+    for split, rows in (("train", 1210), ("dev", 316), ("test", 444)):
+        table = bundled_arguments(rows, 0, split, productivity=0.6, coverage=0.65).iloc[:, :8]
+        found[f"{split}-full.txt"] = table.to_csv(sep="\t", index=False).encode()
+    with TemporaryDirectory() as folder:
+        write_framenet(Path(folder) / "framenet")
+        found["framenet_v17.zip"] = zipped(Path(folder) / "framenet", "framenet_v17")
+        write_pipeline(Path(folder) / "pipeline")
+        inside = "en_core_web_sm/en_core_web_sm-3.8.0"
+        found["en_core_web_sm-3.8.0-py3-none-any.whl"] = zipped(Path(folder) / "pipeline", inside)
+    return found
+
+
+def zipped(folder: Path, inside: str) -> bytes:
+    """A zip file of a folder under another name."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                archive.write(path, f"{inside}/{path.relative_to(folder).as_posix()}")
+    return buffer.getvalue()
