@@ -41,12 +41,12 @@ from analysis.encoders import load_encoder
 from analysis.scores import extract_states
 from analysis.scores.controls import extract_controls
 from analysis.study import Results, seeds_of
-from analysis.texts import load_examples, parse
+from analysis.texts import load_examples, parse, parser_name
 
 results = Results(profile)
 examples = load_examples(task, source, split, n, seed)
 relations = parse(examples, parser, cache=results.parses)
-described = {"source": str(source), "split": split, "parser": str(parser), "seed": seed}
+described = {"source": str(source), "split": split, "parser": parser_name(parser), "seed": seed}
 print(f"{task}, {state}: {len(examples)} sequences from {source}, parses: {parser}")
 
 # %% [markdown]

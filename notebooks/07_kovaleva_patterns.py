@@ -54,7 +54,7 @@ from analysis.papers.kovaleva2019 import labellers, names, published, reading, t
 from analysis.scores import read_attention
 from analysis.statistics.layers import head_grid
 from analysis.study import Results
-from analysis.texts import load_examples, parse, tags
+from analysis.texts import load_examples, parse, parser_name, tags
 
 style()
 results = Results(profile)
@@ -64,6 +64,7 @@ folder = results.cache / "kovaleva"
 print(encoder_note(encoder))
 
 # %%
+results.record_parser(parser_name(parser))
 examples = {task: load_examples(task, source, "dev", sequences, seed) for task in tasks}
 found_targets = {
     task: reading.find_targets(

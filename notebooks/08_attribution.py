@@ -51,7 +51,7 @@ from analysis.scores.kept import Kept
 from analysis.scores.maps import attribution, local_attribution
 from analysis.statistics import compose, controlled_table
 from analysis.study import Results, seeds_of
-from analysis.texts import load_examples, parse, sample
+from analysis.texts import load_examples, parse, parser_name, sample
 
 # %%
 results = Results(profile)
@@ -60,6 +60,7 @@ model = load_encoder(results.weights(task, run, encoder, checkpoint), device, pr
 results.record_weights(f"{task}-{state}", model.digest)
 examples = load_examples(task, source, split, n, seed)
 relations = parse(examples, parser, cache=results.parses)
+results.record_parser(parser_name(parser))
 described = {"source": str(source), "split": split, "parser": str(parser), "seed": seed}
 part = f"{task}-{state}"
 

@@ -143,7 +143,9 @@ random = means[~means["own"]].groupby(["task", "role"])["change"].mean().rename(
 excess = means.join(random, on=["task", "role"]).eval("excess = change - random")
 pooled = of_sets.query("task == @sets.POOLED and metric == 'loss' and label == 'audited'").set_index("role")
 order = theme.in_order(excess["role"])[::-1]
-figure, grid = theme.rows_of_axes(excess["task"].nunique(), 4, 2.9, sharey=True)
+count = excess["task"].nunique()
+nothing = "no role has random sets"
+figure, grid = theme.rows_of_axes(count, 4, 2.9, sharey=True) if count else (theme.empty(nothing), [])
 for axes, (task, rows) in zip(grid, excess.groupby("task", sort=False), strict=True):
     others, own = rows[~rows["own"]], rows[rows["own"]]
     axes.axvline(0, color="black", linewidth=0.6)

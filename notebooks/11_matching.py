@@ -169,7 +169,8 @@ finding(
 # %% [markdown]
 # ## A head at work
 #
-# Left: the head with the largest match score on one pair, lines from the words that stand in both texts. Middle: the match
+# Left: the head with the largest match score on one pair, lines from the words that stand in both texts to their twins in
+# the other text; the rest of their attention, most of it to [CLS], is left out. Middle: the match
 # scores of all heads before fine-tuning. Right: what each head costs afterwards. The pair is the one that shares most words
 # among the shortest quarter.
 
@@ -179,11 +180,12 @@ place, task = (int(best["layer"]), int(best["head"])), best["task"]
 short = sorted(dev[task], key=lambda example: sum(map(len, example.texts)))[: max(4, len(dev[task]) // 4)]
 shares = edges.overlap(layout.layouts(model.tokenizer, short, max_tokens)).mean(axis=1)
 laid, attention = read_attention(model, short[int(np.nanargmax(shares))], max_tokens)
-asked = np.flatnonzero((sieves.same_pieces(laid) & sieves.across(laid)).any(axis=1))
-shown = np.where(np.isin(np.arange(len(laid)), asked)[:, None], attention[place], 0)
+twins = sieves.same_pieces(laid) & sieves.across(laid)
+asked, shown = np.flatnonzero(twins.any(axis=1)), np.where(twins, attention[place], 0)
 figure, grid = theme.rows_of_axes(3, 3, max(2.6, 0.125 * len(laid)), 0.2, width_ratios=[1.4, 1, 1])
 diagrams.attention_lines(grid[0], shown, laid.tokens, set(asked.tolist()))
-grid[0].set_title(f"head {place[0]}-{place[1]} on a pair of {task}")
+told = f"{shown.sum() / len(asked):.0%} of their attention"
+grid[0].set_title(f"head {place[0]}-{place[1]}, {task}: words and their twins\n({told})")
 match = layers.head_grid(scores, "match_before")
 cost = np.mean([losses[task, run].mean(axis=0) for run in seeds], axis=0).reshape(match.shape)
 for axes, values, title in (

@@ -15,19 +15,32 @@ import pandas as pd
 import yaml
 from fileserver import FileServer
 from framenet import write_framenet
-from hub import HubServer, client_environment, write_dataset, write_glue, write_tiny_bert
+from hub import (
+    GLUE_COLUMNS,
+    HubServer,
+    client_environment,
+    glue_rows,
+    glue_splits,
+    write_dataset,
+    write_tiny_bert,
+)
 from pipelines import write_pipeline
 
 from analysis.files import ROOT
 from analysis.study.downloads import SOURCES
 from analysis.study.profiles import TEXTS
 from analysis.texts.bundled import bundled_arguments, bundled_documents
+from analysis.texts.glue import load_examples
 
 ENCODER = "test/tiny-bert"
 ROWS = 40  # of every split of GLUE
-# Beyond the tasks of profile smoke: a regression, and two dev sets of one task.
-TASKS = {
+# Beyond profile smoke: a regression, and two dev sets of one task.
+OWN = {
+    "04_verdicts": {"compare_published": False},  # the published maps are of 12 layers of 12 heads
     "06_michel_ablation": {"tasks": ["mnli", "mrpc"], "transfer_sets": ["mnli", "mnli dev_mismatched"]},
+    "06_michel_pruning": {"tasks": ["mnli", "mrpc"]},
+    "07_kovaleva_patterns": {"tasks": ["mrpc", "sts-b"]},
+    "11_matching": {"single_tasks": ["sst-2"]},
     "07_kovaleva_disable": {"tasks": ["mrpc", "sts-b"], "start_tasks": ["mrpc", "sts-b"]},
 }
 TUNED = ["mnli", "mrpc", "sst-2", "sts-b"]
@@ -39,7 +52,7 @@ def small_paper() -> str:
         yaml.safe_load((ROOT / f"profiles/{name}.yaml").read_text()) for name in ("paper", "smoke")
     )
     sections = {
-        name: {**paper.get(name, {}), **smoke.get(name, {}), **TASKS.get(name, {})}
+        name: {**paper.get(name, {}), **smoke.get(name, {}), **OWN.get(name, {})}
         | {key: value for key, value in paper.get(name, {}).items() if key in TEXTS}
         for name in [*smoke, *(name for name in paper if name not in smoke)]
     }
@@ -52,7 +65,7 @@ def loopback(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     """A list of sources, and the environment in which `make data` finds them, while they are served."""
     write_tiny_bert(folder / "served" / "models" / ENCODER)
     datasets = folder / "served" / "datasets"
-    write_glue(datasets / "nyu-mll" / "glue", ROWS)
+    write_dataset(datasets / "nyu-mll" / "glue", glue())
     write_dataset(datasets / "Salesforce" / "wikitext", {"wikitext-2-raw-v1": {"test": running_text()}})
     with HubServer(folder / "served") as endpoint, FileServer(files()) as server:
         path = folder / "sources.yaml"
@@ -70,6 +83,20 @@ def listed(server: FileServer) -> dict:
             source["url"] = server.address
             source["files"] = {file: None for file in source["files"] if file in server.files}
     return sources
+
+
+def glue() -> dict[str, dict[str, pd.DataFrame]]:
+    """GLUE in the columns of the Hub: the texts of a bundled task like it, with labels by row."""
+    found = {}
+    for config, columns in GLUE_COLUMNS.items():
+        like = config if config in ("mrpc", "qqp", "qnli") else "mrpc" if len(columns) == 2 else "sst-2"
+        found[config] = {}
+        for split in glue_splits(config):
+            kind = {"validation": "dev"}.get(split.split("_")[0], split.split("_")[0])
+            examples = load_examples(like, "bundled", kind, ROWS, seed=len(config))
+            texts = {column: [each.texts[place] for each in examples] for place, column in enumerate(columns)}
+            found[config][split] = glue_rows(config, split, ROWS).assign(**texts)
+    return found
 
 
 def running_text() -> pd.DataFrame:

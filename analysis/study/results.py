@@ -25,6 +25,7 @@ from analysis.texts.tasks import TASKS
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
 BOOLEAN = (*LABELS, "control_assigned")  # columns with missing values
 # Tables on the bundled texts say `mrpc (made-up)`, so that nobody takes them for GLUE; columns about articles do not.
+PARSER, GOLD = "parser", "gold"
 MADE_UP, BUNDLED = " (made-up)", "bundled"
 OF_ARTICLES = ("claim", "source", "definition", "published", "brief", "released")
 TASK = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, TASKS))})(?![\w-]|{re.escape(MADE_UP)})")
@@ -95,6 +96,11 @@ class Results(Folders):
         """Adds weights to the provenance of the tables that this run saves."""
         self._weights[name] = digest
 
+    def record_parser(self, name: str) -> None:
+        """Adds the parser behind the tables of this run to their provenance, unless parses are gold."""
+        if name != GOLD:
+            self._weights[PARSER] = name
+
     def _scores(self, task: str, seed: int | None, maps: str) -> Path:
         run = STATES[0] if seed is None else f"{STATES[1]}-{seed}"
         suffix = "" if maps == ATTENTION else f"-{maps}"
@@ -123,6 +129,7 @@ class Results(Folders):
         except (OSError, ValueError, KeyError) as error:
             raise InputError(f"{path} is damaged: delete it and {again}") from error
         self._weights[path.stem] = scores.attrs.get("weights_sha256", "")
+        self.record_parser(scores.attrs.get(PARSER, GOLD))
         return scores
 
     def load_controls(self, task: str, seed: int | None) -> xr.DataArray:

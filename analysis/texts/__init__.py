@@ -5,6 +5,7 @@ from analysis.lazy import lazy_names
 HOMES = {
     "load_passages": "passages",
     "parse": "syntax",
+    "parser_name": "pipelines",
     "load_examples": "glue",
     "sample": "glue",
     "tags": "syntax",

@@ -10,7 +10,7 @@ from typing import Any
 from tqdm import tqdm
 
 from analysis.errors import InputError
-from analysis.files import write_text
+from analysis.files import expand, write_text
 from analysis.texts.parses import Parse, Span
 
 FORMAT = "labels, numbers, tags, words"  # of the cache; files of another format have other names
@@ -51,6 +51,15 @@ def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | Non
     except ValueError as error:
         raise InputError(f"{path} is damaged: delete it") from error
     return lambda text: Parse(*stored[text])
+
+
+def parser_name(parser: str | Path) -> str:
+    """What a parser is called in provenance: gold, the name of a CoNLL-U file, or the pipeline with its version."""
+    path = expand(parser)
+    if str(parser) == "gold" or path.suffix == ".conllu":
+        return path.name
+    meta = _meta(str(path))
+    return f"{meta['lang']}_{meta['name']} {meta['version']}"
 
 
 @lru_cache(maxsize=1)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.statistics.agreement import SAME, TIMES, TRAINED, compare, differences
+from analysis.statistics.agreement import PARSED, SAME, TIMES, TRAINED, compare, differences
 
 ROLES = """layer,head,role,mean,p,assigned,status
 0,0,local,0.333333,1e-300,True,tested
@@ -23,6 +23,19 @@ def line(made: str | bytes, known: str = ROLES, rule: str = SAME, name: str = "r
 
 def passes(made: str, known: str, rule: str = SAME, name: str = "roles") -> bool:
     return line(made, known, rule, name).startswith("pass")
+
+
+def test_another_parser_leaves_syntactic_roles_out():
+    known = ROLES + "0,0,nsubj,3.1,0.01,True,tested\n"
+    other = ROLES + "0,0,nsubj,1.1,0.70,False,tested\n0,1,nsubj,2.0,0.2,False,tested\n"
+    assert not passes(other, known)
+    assert passes(other, known, PARSED)
+    assert "another parser" in line(other, known, PARSED)
+    assert passes(
+        "layer,attention_nsubj_mean,cost\n0,9.0,1.5\n", "layer,attention_nsubj_mean,cost\n0,2.0,1.5\n", PARSED
+    )
+    moved = ROLES.replace("0,1,local,2.5,", "0,1,local,9.5,").replace("0.333333", "7")
+    assert not passes(moved, ROLES, PARSED)
 
 
 # --- the committed weights -------------------------------------------------------------------------------

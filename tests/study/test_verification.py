@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from studies import error_of
 
-from analysis.statistics.agreement import SAME, TRAINED
+from analysis.statistics.agreement import PARSED, SAME, TRAINED
 from analysis.study import verification
 from analysis.study.verification import committed
 
@@ -86,6 +86,19 @@ def test_weights_decide_how_a_table_is_judged(checkout: Path, capsys, earlier: b
     (folder / "provenance/03_test.json").write_text("{")
     assert verification.main(["--profile", "quick"]) == 1
     assert "provenance/03_test.json is damaged" in capsys.readouterr().err
+
+
+def test_another_parser_is_said(checkout: Path, capsys):
+    folder = checkout / "results/quick"
+    (folder / "provenance").mkdir()
+    for parser in ("one 1.0", "another 2.0"):
+        weights = {"roles": {"weights": {"0": "a", "parser": parser}}}
+        (folder / "provenance/03_test.json").write_text(json.dumps({"tables": weights}))
+        if parser == "one 1.0":
+            commit(checkout)
+    (folder / "tables/roles.csv").write_text(ROLES + "0,0,nsubj,3.1,0.01,True,tested\n")
+    assert verification.main(["--profile", "quick"]) == 0
+    assert f"[{PARSED}]" in capsys.readouterr().out
 
 
 def test_labels_of_all_tables_together(checkout: Path, capsys):
