@@ -11,6 +11,7 @@ from analysis.synthesis.agreement import ROLES as ACROSS_MAPS
 from analysis.synthesis.measures import ABLATION, DELIMITERS, IMPORTANCE, SavedTables, chosen
 from analysis.synthesis.regression import ALL_ROLES, RAW
 from analysis.synthesis.sets import POOLED
+from analysis.texts.tasks import TASKS
 
 WORDS = {HOLDS: "hold", FAILS: "do not hold", UNDECIDED: "are undecided", UNTESTABLE: "cannot be tested"}
 
@@ -47,12 +48,29 @@ def roles_against_random(table: pd.DataFrame, alpha: float = 0.05) -> str:
     )
 
 
+def matching_heads(tests: pd.DataFrame, alpha: float = 0.05) -> str:
+    """In how many runs the heads that match words across texts cost more than other heads of their layers."""
+    known = tests[tests["trained"].astype(bool) & tests["p"].notna()]
+    if known.empty:
+        return "No head attends to the same word in the other text, or no run has learnt its task."
+    pairs = known["task"].map(lambda task: TASKS[task].pair)
+    costly = [f"{(part['p'] < alpha).sum()} of {len(part)}" for part in (known[pairs], known[~pairs])]
+    heads = known["heads"].mode().iloc[0]
+    return (
+        f"Which do? Heads that attend to the same word in the other text before fine-tuning, chosen on other tasks "
+        f"({heads}), cost more than sets of as many heads of their layers (exact p < {alpha:g}) in {costly[0]} runs on "
+        f"pairs of texts and in {costly[1]} on single texts."
+    )
+
+
 def highlights(results: SavedTables) -> list[str]:
     """The answer of the synthesis, for the README; empty if the synthesis has not run."""
     found, regression = results.claims("synthesis_sets"), results.claims("synthesis_regression")
     if found.empty or "variant" not in regression:
         return []
-    return [f"Do roles foretell what matters? {foretold(regression)} {roles_against_random(found)}"]
+    said = [f"Do roles foretell what matters? {foretold(regression)} {roles_against_random(found)}"]
+    tests = results.claims("matching_tests")
+    return said + ([matching_heads(tests)] if len(tests) else [])
 
 
 def overview(results: SavedTables, claims: Mapping[str, pd.DataFrame], encoder: str) -> list[str]:

@@ -160,3 +160,22 @@ def test_profile_that_is_no_text(study: Study):
     study.notebook("01_first")
     study.profile("quick", "").write_bytes(b"common: \xff\xfe")
     assert "is not valid YAML" in error_of(profiles.load_profile, "quick")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("treebank", None), ("parser", "gold"), ("conllu", []), ("frames", "bundled")]
+)
+def test_a_profile_on_real_texts_does_not_fall_back_to_made_up_ones(study: Study, name: str, value: object):
+    study.notebook("01_first", parameters=PARAMETERS + f'source = "bundled"\n{name} = {value!r}\n')
+    profiles.write_parameters("quick")
+    study.profile("quick", "common: {source: ~/glue}\n")
+    message = error_of(profiles.write_parameters, "quick")
+    assert message == (
+        f"01_first: parameter {name} is {value!r}, made-up texts, in a profile on real ones: name its files"
+    )
+
+
+def test_the_profiles_on_real_texts_name_their_files(tmp_path, monkeypatch):
+    monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
+    for profile in ("glue-minilm", "paper"):
+        profiles.write_parameters(profile)

@@ -8,7 +8,7 @@ from syntheses import LAYERS, TASKS, made_agreement, made_atlas, made_regression
 from analysis.statistics.claim_tables import claim_table, in_words, short_table
 from analysis.statistics.claims import STUDY, Verdict, judge
 from analysis.statistics.roles import CONTROLS
-from analysis.synthesis.front import foretold, overview, roles_against_random
+from analysis.synthesis.front import foretold, matching_heads, overview, roles_against_random
 from analysis.synthesis.measures import ABLATION, CLAIMS, IMPORTANCE, frames, heads_with_role, measured
 
 BY_ID = {claim.id: claim for claim in CLAIMS}
@@ -146,4 +146,15 @@ def test_the_front_page_tells_what_was_tested_and_what_was_not():
     tables = {"atlas": made_atlas(), "synthesis_sets": made_sets(), "synthesis_agreement": made_agreement()}
     told = overview(Saved(**tables, synthesis_regression=regression), {}, "tiny")
     assert len(told) == 5
+    tests = pd.DataFrame({"task": ["mrpc", "mrpc", "qqp", "sst-2", "qnli"], "seed": [0, 1, 0, 0, 0],
+                          "trained": [True, True, True, True, False], "heads": "1-1, 2-9",
+                          "p": [0.01, 0.2, 0.01, 0.6, 0.01]})  # fmt: skip
+    assert (
+        "(exact p < 0.05) in 2 of 3 runs on pairs of texts and in 0 of 1 on single texts"
+        in matching_heads(tests)
+    )
+    assert "(1-1, 2-9)" in matching_heads(tests)
+    assert matching_heads(tests.assign(p=np.nan)).startswith("No head attends")
+    told = overview(Saved(**tables, synthesis_regression=regression, matching_tests=tests), {}, "tiny")
+    assert len(told) == 6
     assert len(overview(Saved(), {}, "tiny")) == 3
