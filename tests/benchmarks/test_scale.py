@@ -9,7 +9,7 @@ import pytest
 
 from analysis.encoders.models import load_encoder
 from analysis.scale.loop import Settings, extract_shard
-from analysis.statistics.roles import ROLES
+from analysis.statistics.roles import PUBLISHED_ROLES
 from analysis.texts.corpora import open_corpus
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,8 +83,8 @@ def test_storage_is_that_of_the_files(tmp_path: Path):
     encoder = load_encoder("tiny")
     heads = encoder.layers * encoder.heads
     for keep, expected in (
-        ("scores", 200 * scale.score_bytes(len(ROLES), heads)),
-        ("moments", scale.moment_bytes(len(ROLES), heads)),
+        ("scores", 200 * scale.score_bytes(len(PUBLISHED_ROLES), heads)),
+        ("moments", scale.moment_bytes(len(PUBLISHED_ROLES), heads)),
     ):
         shard = extract_shard(
             open_corpus(path), tmp_path / keep, encoder, Settings(keep=keep), 0, progress=False

@@ -185,6 +185,7 @@ def test_a_hub_that_does_not_answer_is_one_line(tmp_path, brought):
 
 def test_data_of_the_profiles_are_looked_for_where_they_were_put(tmp_path, monkeypatch):
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    monkeypatch.delenv("PARSER", raising=False)
     assert expand("$DATA_DIR/glue") == tmp_path / "glue"
     assert expand("$PARSER") == tmp_path / "en_core_web_sm"
     monkeypatch.setenv("PARSER", "another")
