@@ -70,7 +70,12 @@ def _meta(pipeline: str) -> dict[str, Any]:
     folder = Path(pipeline)
     try:
         return spacy.util.get_model_meta(folder if folder.is_dir() else spacy.util.get_package_path(pipeline))
-    except (OSError, ValueError, ImportError) as error:
+    except (
+        OSError,
+        ValueError,
+        ImportError,
+        TypeError,
+    ) as error:  # TypeError: a name that begins with a point
         raise _no_pipeline(pipeline) from error
 
 

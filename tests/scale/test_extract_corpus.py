@@ -23,7 +23,7 @@ from analysis.scale import shards
 from analysis.scale.loop import Settings, extract_shard, merge_shards
 from analysis.scale.shards import read_moments, read_provenance, read_scores
 from analysis.scores.extraction import extract
-from analysis.statistics.roles import ROLES
+from analysis.statistics.roles import PUBLISHED_ROLES
 from analysis.statistics.significance import published_table
 from analysis.texts.corpora import open_corpus
 from analysis.texts.syntax import parse
@@ -95,7 +95,7 @@ def test_merged_shards_equal_one_run_over_all_sequences(
         assert run(corpus, output, *options, "--budget", "1", shard=f"{shard}/{SHARDS}") == 0
     assert run(corpus, output, *options, shard="") == 0
     examples = list(open_corpus(corpus).examples())
-    whole = extract(tiny, examples, parse(examples), ROLES, budget=1, progress=False)
+    whole = extract(tiny, examples, parse(examples), PUBLISHED_ROLES, budget=1, progress=False)
     expected = published_table(whole, tau=1.0)
     assert expected["assigned"].nunique(dropna=False) == 3
     assert (output / "roles.csv").exists()
@@ -113,7 +113,7 @@ def test_scores_of_all_shards_are_those_of_one_run(tiny, pairs: Path, tmp_path: 
     found = xr.concat([part for path in paths for part in read_scores(path)], "sequence")
     examples = list(corpus.examples())
     none = {example.id: () for example in examples}
-    whole = extract(tiny, examples, none, ROLES, progress=False).drop_vars("cluster")
+    whole = extract(tiny, examples, none, PUBLISHED_ROLES, progress=False).drop_vars("cluster")
     xr.testing.assert_allclose(found.sel(sequence=whole["sequence"]), whole, rtol=1e-5, atol=1e-6)
     assert found.dtype == np.float32
     assert found.sel(role="nsubj").isnull().all()  # neither gold relations nor a parser
@@ -326,7 +326,7 @@ def test_a_bad_row_stops_its_shard_before_anything_is_scored_or_claimed(tiny, tm
 def test_moments_alone_are_small_and_are_no_scores(tiny, corpus: Path, tmp_path: Path):
     settings = Settings(parser="gold", keep="moments")
     path = extract_shard(open_corpus(corpus), tmp_path / "o", tiny, settings, 0, progress=False)
-    assert pq.read_metadata(path).num_rows == len(ROLES) * tiny.layers * tiny.heads
+    assert pq.read_metadata(path).num_rows == len(PUBLISHED_ROLES) * tiny.layers * tiny.heads
     with pytest.raises(InputError, match="holds moments alone"):
         next(read_scores(path))
 
