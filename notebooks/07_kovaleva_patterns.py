@@ -137,7 +137,8 @@ print(judged[0].words())
 # %%
 readings = {
     (task, run): reading.read_kept(
-        folder / f"{task}-{'pretrained' if run is None else run}.nc",
+        folder,
+        f"{task}-{'pretrained' if run is None else run}",
         load_encoder(results.weights(task, run, encoder, checkpoint), device, precision),
         found_targets[task],
         labeller,

@@ -28,8 +28,3 @@ def unnamed(drawn: Axes | Figure) -> list[str]:
     across = [figure.get_supxlabel(), *(axes.get_xlabel() for axes in figure.axes)]
     upwards = [figure.get_supylabel(), *(axes.get_ylabel() for axes in figure.axes)]
     return [name for name, labels in (("across", across), ("upwards", upwards)) if not any(labels)]
-
-
-def bar_heights(axes: Axes) -> list[float]:
-    """Heights of the bars that are drawn, from left to right; absent ones have none."""
-    return [bar.get_height() for bar in axes.patches if np.isfinite(bar.get_height()) and bar.get_height()]

@@ -11,7 +11,7 @@ from analysis.files import ROOT
 from analysis.study.front_page import paper_names
 
 PACKAGE = ROOT / "analysis"
-GROUND = ("errors", "lazy", "files")  # modules, each from those before it
+GROUND = ("errors", "lazy", "files", "cache")  # modules, each from those before it
 FLOORS = (
     "texts",
     "encoders",

@@ -427,7 +427,3 @@ def test_bad_input_ends_in_one_clear_line(given: Given, name: str):
     line = str(caught.value)
     assert "\n" not in line
     assert len(line) < 1000  # the longest lists every role
-
-
-def test_inputs_are_many_and_different():
-    assert len(CASES) == sum(map(len, (TEXTS, ENCODERS, SCORES, STATISTICS, STUDY))) >= 60

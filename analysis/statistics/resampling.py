@@ -1,7 +1,7 @@
 """The bootstrap of means over sequences, or over clusters of sequences: every head in one matrix product."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, NamedTuple
@@ -17,6 +17,24 @@ ROUNDING = 1e-12  # a difference of sums of squares counts as zero below this sh
 # Scores carry rounding errors of about 1e-7 (single precision), which would move it by more than a thousandth.
 SPREAD = 1e-4
 BATCH = 4_000_000  # entries of the largest matrix of resamples in memory (32 MB)
+
+
+def resampled(
+    units: int, draws: int, seed: int | Sequence[int] | np.random.Generator = 0
+) -> Int[np.ndarray, "draw unit"]:
+    """The weights of a bootstrap, how often each unit counts: first the sample itself (ones), then every draw.
+
+    A statistic that is a function of such weights has its estimate in row 0 and its draws below.
+    """
+    drawn = np.random.default_rng(seed).multinomial(units, np.full(units, 1 / units), draws)
+    return np.concatenate([np.ones((1, units), int), drawn])
+
+
+def limits(draws: Float[np.ndarray, "draw *statistic"]) -> Float[np.ndarray, "end *statistic"]:
+    """The 95 % percentile interval of draws whose first row is the sample's own value; missing draws are left out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a statistic that no draw has: NaN
+        return np.nanquantile(draws[1:], [0.025, 0.975], axis=0)
 
 
 class Moments(NamedTuple):

@@ -8,6 +8,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 from scipy import stats
 
+from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import quiet
 from analysis.synthesis.sets import POOLED
 
@@ -110,7 +111,7 @@ def _interval(
         ]
         of_task[task].append(np.concatenate([[function(first, second)], function(*again)]))
     means = np.stack([np.mean(each, axis=0) for each in of_task.values()])
-    counts = rng.multinomial(len(tasks), np.full(len(tasks), 1 / len(tasks)), size=draws)
+    counts = resampled(len(tasks), draws, rng)[1:]
     with quiet():
         low, high = np.nanquantile((counts * means[:, 1:].T).sum(axis=1) / len(tasks), ENDS)
     heads = int(next(iter(pairs.values()))[0].size)

@@ -1,22 +1,23 @@
 """One gate per head, learnt on the frozen fine-tuned encoder: it shows which heads help, interfere or do neither."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
+import xarray as xr
 from jaxtyping import Float
 from torch.nn.functional import cross_entropy
 from tqdm.auto import tqdm
 
+from analysis.cache import cached
 from analysis.encoders.classifiers import check_examples, texts_digest
+from analysis.encoders.fitting import fit
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import tap
 from analysis.errors import InputError
-from analysis.files import write_text
 from analysis.texts.examples import Example
 from analysis.texts.tasks import CLASSIFICATION, Task, task_named
 
@@ -50,14 +51,16 @@ def learn_gates(
     rng = np.random.default_rng(seed)
     start = rng.normal(0, 0.1, (encoder.layers, encoder.heads))
     odds = torch.tensor(start, dtype=torch.float32, device=encoder.device, requires_grad=True)
-    optimiser = torch.optim.Adam([odds], lr=rate)
     sequences = layouts(encoder.tokenizer, examples, max_tokens)
-    drawn = _batches([len(sequence) for sequence in sequences], batch_size, steps, rng)
-    for chosen in tqdm(drawn, desc=f"gates of {task.name}, penalty {penalty:+g}", total=steps, unit="step"):
+
+    def loss(chosen: list[int]) -> Float[torch.Tensor, ""]:
         batch, labels = [sequences[i] for i in chosen], [examples[i].label for i in chosen]
-        loss = gated_loss(encoder, batch, labels, torch.sigmoid(odds)) + penalty * torch.sigmoid(odds).sum()
-        (odds.grad,) = torch.autograd.grad(loss, [odds])  # for the gates only, not for the weights
-        optimiser.step()
+        gate = torch.sigmoid(odds)
+        return gated_loss(encoder, batch, labels, gate) + penalty * gate.sum()
+
+    drawn = _batches([len(sequence) for sequence in sequences], batch_size, steps, rng)
+    bar = tqdm(drawn, desc=f"gates of {task.name}, penalty {penalty:+g}", total=steps, unit="step")
+    fit(bar, loss, torch.optim.Adam([odds], lr=rate))
     return torch.sigmoid(odds).detach().cpu().numpy()
 
 
@@ -106,12 +109,12 @@ def both_gates(
     for seed in seeds:
         found = []
         for sign in (OPENING, CLOSING):
-            digest = hashlib.sha256(repr([*made, seed, sign * penalty]).encode()).hexdigest()
-            path = folder / f"{digest[:32]}.csv"
-            if not path.exists():
-                gates = learn_gates(encoder, task, examples, sign * penalty, seed=seed, **options)
-                write_text(path, "\n".join(",".join(map(repr, row)) for row in gates.tolist()))
-            found.append(np.loadtxt(path, delimiter=",", dtype=np.float32, ndmin=2))
+
+            def make(seed=seed, signed=sign * penalty) -> xr.Dataset:
+                gates = learn_gates(encoder, task, examples, signed, seed=seed, **options)
+                return xr.Dataset({"gate": (("layer", "head"), gates)})
+
+            found.append(cached(folder, "gates", [*made, seed, sign * penalty], make)["gate"].values)
         tables.append(gate_table(*found).assign(gate_seed=seed))
     table = pd.concat(tables, ignore_index=True)
     return table[["gate_seed", *table.columns.drop("gate_seed")]]

@@ -17,6 +17,7 @@ from scipy import stats
 from analysis.statistics.answers import METRICS
 from analysis.statistics.claims import read_claims, sampled, tabled, untestable
 from analysis.statistics.layers import drawn_layer_means, head_grid
+from analysis.statistics.resampling import limits, resampled
 from analysis.statistics.significance import role_table
 
 CLAIMS = [each for each in read_claims(Path(__file__).with_name("claims.yaml")) if each.id.startswith("R")]
@@ -70,8 +71,7 @@ def lead(
 ) -> Float[np.ndarray, " replicate"]:
     """Mean cost of some heads minus the highest cost of all others: the sample, then sequences drawn anew (nats)."""
     n = len(costs)
-    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), draws)
-    means = np.concatenate([np.ones((1, n)), counts]) @ costs / n
+    means = resampled(n, draws, seed) @ costs / n
     return means[:, own].mean(axis=1) - means[:, ~own].max(axis=1)
 
 
@@ -105,14 +105,14 @@ def by_group(
     seed: int = 0,
 ) -> pd.DataFrame:
     """The mean change in groups of sequences with its 95 % percentile interval: group, n, mean, low, high."""
-    rng, rows = np.random.default_rng(seed), []
+    rows = []
     for name, chosen in groups.items():
         values = changes[chosen]
-        ends = [np.nan, np.nan]
-        if len(values) > 1:
-            drawn = values[rng.integers(len(values), size=(DRAWS, len(values)))].mean(axis=1)
-            ends = np.quantile(drawn, [0.025, 0.975])
-        rows.append((name, len(values), values.mean() if len(values) else np.nan, *ends))
+        mean, ends = np.nan, (np.nan, np.nan)
+        if len(values):
+            means = resampled(len(values), DRAWS, seed) @ values / len(values)
+            mean, ends = means[0], limits(means) if len(values) > 1 else ends
+        rows.append((name, len(values), mean, *ends))
     return pd.DataFrame(rows, columns=["group", "n", "mean", "low", "high"])
 
 
@@ -237,9 +237,8 @@ def _carried(edges: Mapping[str, Float[np.ndarray, "edit sequence"]], seed: int 
     draws, control = {}, {}
     for task, changes in edges.items():
         n = changes.shape[1]
-        counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), DRAWS)
-        off, elsewhere, whole = (np.concatenate([np.ones((1, n)), counts]) @ changes.T / n).T
-        if np.quantile(whole[1:], 0.025) > 0:  # a share of no cost is no number
+        off, elsewhere, whole = (resampled(n, DRAWS, seed) @ changes.T / n).T
+        if limits(whole)[0] > 0:  # a share of no cost is no number
             draws[task], control[task] = off / whole, float(elsewhere[0] / whole[0])
     note = "" if draws else "the heads cost nothing in any pair task"
     return _sampled(draws, {task: each.T for task, each in edges.items()}, control, note)

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 from analysis.errors import InputError
 from analysis.statistics.answers import METRICS
+from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import TESTED, adjust
 
 Head = tuple[int, int]  # layer and head, both 0-based
@@ -166,7 +167,7 @@ def excess_draws(changes: Sequence[Change], draws: int = 999, seed: int = 0) -> 
     rng, parts = np.random.default_rng(seed), []
     for change in changes:
         n = len(change.own)
-        counts = rng.multinomial(n, np.full(n, 1 / n), size=draws)
+        counts = resampled(n, draws, rng)[1:]
         means = counts @ change.pool.T / n
         chosen: Int[np.ndarray, " draw"] = rng.integers(len(change.pool), size=draws)
         parts.append(means[:, 0] - means[np.arange(draws), chosen])

@@ -21,23 +21,6 @@ def test_committed_table_holds_what_was_measured(path: Path):
     assert path.with_suffix(".md").read_text(encoding="utf-8") == timing.table(found)
 
 
-def test_report_writes_both(tmp_path: Path, monkeypatch, capsys):
-    monkeypatch.setattr(timing, "RESULTS", tmp_path)
-    timing.report("some", {"threads": 2}, {"subject": {"ratio": 0.12345, "sequences": 4000}})
-    found = json.loads((tmp_path / "some.json").read_text(encoding="utf-8"))
-    assert found["results"]["subject"]["ratio"] == 0.12345
-    assert found["versions"].startswith("torch")
-    table = (tmp_path / "some.md").read_text(encoding="utf-8")
-    assert [cell.strip() for cell in table.splitlines()[2].strip("|").split("|")] == [
-        "subject",
-        "ratio",
-        "0.123",
-    ]
-    assert "4,000" in table
-    assert "threads: 2" in table
-    assert table.strip() in capsys.readouterr().out
-
-
 def test_medians_leave_out_the_first_round_and_take_turns():
     order: list[str] = []
 

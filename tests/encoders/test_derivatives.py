@@ -80,27 +80,6 @@ def test_a_layer_depends_on_its_own_part_alone(encoder: Encoder):
     assert found[0].abs().max() == 0 < found[1].abs().max()
 
 
-def test_modes_and_attention_implementations_make_no_difference(tiny: Encoder):
-    def derivative() -> torch.Tensor:
-        hidden, function = head_outputs(tiny, batch_of(tiny))
-        return jvp(function, (hidden,), (torch.ones_like(hidden),))[1]
-
-    tiny.model.set_attn_implementation("eager")
-    expected = derivative()
-    assert expected.abs().max() > 0
-    tiny.model.set_attn_implementation("sdpa")
-    for mode in (torch.enable_grad, torch.no_grad, torch.inference_mode):
-        with mode():
-            torch.testing.assert_close(derivative(), expected, rtol=0, atol=0)
-
-
-def test_always_float32(tiny: Encoder):
-    half = load_encoder("tiny", precision="bfloat16")
-    expected, found = (head_outputs(each, batch_of(tiny)) for each in (tiny, half))
-    with half.autocast():
-        assert torch.equal(found.function(found.hidden), expected.function(expected.hidden))
-
-
 @pytest.mark.parametrize("start", STARTS)
 def test_an_exception_leaves_no_trace(tiny: Encoder, start: str, monkeypatch):
     batch, before = batch_of(tiny), state(tiny)
@@ -117,11 +96,6 @@ def test_an_exception_leaves_no_trace(tiny: Encoder, start: str, monkeypatch):
     with pytest.raises(KeyError):
         head_outputs(tiny, batch, start)
     assert state(tiny) == before
-
-
-def test_another_start(tiny: Encoder):
-    with pytest.raises(InputError, match="'word': choose from post_ln, pre_ln, layers"):
-        head_outputs(tiny, batch_of(tiny), "word")
 
 
 def test_layers_that_share_weights(tiny: Encoder, tmp_path: Path):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hub import HubServer, client_environment, glue_rows, write_glue, write_tiny_hub
+from hub import HubServer, client_environment, glue_rows, write_tiny_hub
 
 from analysis.texts.tasks import TASKS
 
@@ -120,13 +120,6 @@ def test_sample_of_the_hub_is_rows_as_served_in_order(hub: HubServer, online: li
     assert any("mrpc/validation-00000-of-00001.parquet" in request for request in hub.requests)
 
 
-@pytest.mark.parametrize("task", WHOLE)
-def test_all_rows_of_every_task(online: list[list], task: str) -> None:
-    split, hub_split = WHOLE[task]
-    found = online[ASKED.index((task, {"split": split}))]
-    assert found == expected(task, split, glue_rows(TASKS[task].config, hub_split))
-
-
 def test_offline_mode_reads_the_copy_downloaded_before(
     hub: HubServer, home: Path, online: list[list]
 ) -> None:
@@ -154,27 +147,3 @@ def test_dead_hub_is_one_line_at_once(folder: Path, tmp_path: Path) -> None:
     assert "nyu-mll/glue, mrpc: " in line
     assert "check the network or HF_ENDPOINT" in line
     assert "HF_HUB_OFFLINE=1" in line
-
-
-def test_offline_without_a_copy_is_one_line(tmp_path: Path) -> None:
-    environment = client_environment("http://127.0.0.1:9", tmp_path) | {"HF_HUB_OFFLINE": "1"}
-    assert "nyu-mll/glue, mrpc: " in error_line(environment)
-
-
-def test_unknown_dataset_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "served").mkdir()
-    with HubServer(tmp_path / "served") as endpoint:
-        line = error_line(client_environment(endpoint, tmp_path / "home"))
-    assert "nyu-mll/glue, mrpc: 404" in line
-    assert "give a folder of GLUE files as source" in line
-
-
-def test_bad_row_of_the_hub_is_named(tmp_path: Path) -> None:
-    repository = tmp_path / "served" / "datasets" / "nyu-mll" / "glue"
-    write_glue(repository)
-    rows = glue_rows("mrpc", "validation")
-    rows.loc[7, "sentence2"] = None
-    rows.to_parquet(repository / "mrpc" / "validation-00000-of-00001.parquet", index=False)
-    with HubServer(tmp_path / "served") as endpoint:
-        line = error_line(client_environment(endpoint, tmp_path / "home"))
-    assert "nyu-mll/glue mrpc, split validation, row 7: a text is empty" in line

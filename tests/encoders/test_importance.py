@@ -11,9 +11,8 @@ from torch.nn.functional import cross_entropy
 
 from analysis.encoders.importance import GRANULARITIES, gate_gradients, importance, normalised
 from analysis.encoders.layout import layouts
-from analysis.encoders.models import Encoder, load_encoder
+from analysis.encoders.models import Encoder
 from analysis.encoders.tap import tap
-from analysis.errors import InputError
 from analysis.texts.examples import Example
 
 STEP = 1e-4
@@ -142,14 +141,6 @@ def test_heads_that_are_off_have_no_importance_and_change_that_of_others():
     assert (abs(found - whole) > 1e-4).all()
 
 
-def test_frozen_weights_are_differentiated_as_others():
-    encoder = classifier("bert")
-    found = importance(encoder, EXAMPLES, progress=False)
-    assert all(weight.grad is None for weight in encoder.model.parameters())
-    encoder.model.requires_grad_(False)
-    np.testing.assert_allclose(importance(encoder, EXAMPLES, progress=False), found, rtol=1e-6)
-
-
 def test_normalised_importance_has_unit_norm_in_every_layer():
     found = importance(classifier("bert"), EXAMPLES, progress=False)
     found[:, 1] = 0
@@ -159,23 +150,3 @@ def test_normalised_importance_has_unit_norm_in_every_layer():
     np.testing.assert_allclose((scaled[:, 0] ** 2).sum("head"), 1, rtol=1e-6)
     np.testing.assert_allclose(scaled[:, 0] / scaled[:, 0, 0], found[:, 0] / found[:, 0, 0], rtol=1e-5)
     assert (scaled[:, 1] == 0).all()
-
-
-def test_attributes_say_what_was_measured():
-    encoder = classifier("bert")
-    found = importance(encoder, EXAMPLES, batch_size=4, progress=False)
-    assert found.dtype == np.float32
-    assert found.attrs["weights_sha256"] == encoder.digest
-    assert (found.attrs["sequences"], found.attrs["batch_size"], found.attrs["max_tokens"]) == (5, 4, 128)
-
-
-def test_what_cannot_be_measured_is_refused():
-    encoder = classifier("bert")
-    with pytest.raises(InputError, match="^odd has no label: use a labelled split$"):
-        importance(encoder, [*EXAMPLES, Example("odd", "A dog .")], progress=False)
-    with pytest.raises(InputError, match="^odd has label 3: bert knows 3 classes"):
-        importance(encoder, [Example("odd", "A dog .", label=3)], progress=False)
-    with pytest.raises(InputError, match=r"^the gate of 'bert' has shape \(3, 2\)"):
-        importance(encoder, EXAMPLES, gate=np.ones((HEADS, LAYERS)), progress=False)
-    with pytest.raises(InputError, match="^tiny has no classification head"):
-        importance(load_encoder("tiny"), EXAMPLES, progress=False)

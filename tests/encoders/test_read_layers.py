@@ -133,13 +133,6 @@ def test_weights_are_cast_once_while_casts_are_kept(batch, context, again: bool)
     assert (second.count > 0) == again
 
 
-def test_kept_casts_leave_the_precision_of_another_encoder_alone(tiny, batch):
-    expected = collect(tiny, batch)
-    with kept_casts(load_encoder("tiny", precision="bfloat16")):
-        found = collect(tiny, batch)
-    torch.testing.assert_close(found, expected, rtol=0, atol=0)
-
-
 def test_guard_passes_what_is_in_order(tiny):
     mask = torch.tensor([[1, 1, 1], [1, 1, 0]])
     attention = spread(2, 4, 3, 3)

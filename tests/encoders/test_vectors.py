@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from studies import error_of
 
 from analysis.encoders.models import load_encoder
 from analysis.encoders.vectors import word_vectors
@@ -39,29 +38,6 @@ def test_a_file_as_glove_is_distributed(encoder, tmp_path: Path):
     expected = [vectors[3], vectors[4], np.zeros(100), vectors[2], vectors[0]]
     np.testing.assert_array_equal(found.values, np.array(expected, np.float32))
     assert (found.label, found.unknown) == ("vectors", 1)
-
-
-def test_a_line_of_another_dimension_is_named(encoder, tmp_path: Path):
-    """An error also for a word that nobody asks for, since the file is damaged."""
-    path = glove(tmp_path, "the 1 2 3\nother 1 2\n")
-    assert error_of(word_vectors, encoder, FORMS, path).startswith(
-        f"{path}, line 2: 2 numbers where others have 3"
-    )
-
-
-def test_words_may_contain_blanks(encoder, tmp_path: Path):
-    """As in GloVe 840B; the first line does not tell alone how many numbers a word has."""
-    text = ". . . 9 9\nthe 1 2\nat name@domain.com 7 8\nsaw 3 4\n"
-    found = word_vectors(encoder, ["the", "saw", ". . ."], glove(tmp_path, text))
-    np.testing.assert_array_equal(found.values, np.array([[1, 2], [3, 4], [9, 9]], np.float32))
-    assert found.unknown == 0
-
-
-def test_a_line_with_more_numbers_is_no_word_with_blanks(encoder, tmp_path: Path):
-    path = glove(tmp_path, "the 1 2\nsaw 3 4\nother 1 2 3\n")
-    assert error_of(word_vectors, encoder, FORMS, path).startswith(
-        f"{path}, line 3: 3 numbers where others have 2"
-    )
 
 
 @pytest.mark.parametrize(

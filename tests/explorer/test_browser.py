@@ -13,16 +13,14 @@ import pytest
 from headtables import HEADS, LAYERS, measure_tables, other_tables, role_tables
 from PIL import Image
 
-from analysis.explorer.packing import pack, unpacked_attention
-from analysis.explorer.view import explorer, head_view
+from analysis.explorer.packing import unpacked_attention
+from analysis.explorer.view import head_view
 from analysis.files import ROOT
-from analysis.texts.examples import Example
 
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 expect = api.expect
 
 COMMITTED = ROOT / "results" / "glue-minilm" / "tables"
-MODES = ("mean", "labels", "change", "roles", "sentence", "masses:cls", "michel_ablation:change:accuracy")
 CONTRAST = 4.5  # of text, by the Web Content Accessibility Guidelines
 
 
@@ -82,13 +80,6 @@ def test_letters_change_the_view(visit, study_page):
         expect(page).to_have_url(re.compile(expected))
 
 
-def test_letters_leave_form_controls_alone(visit, study_page):
-    page = visit(study_page, "#role=local").ready().page
-    page.focus("#task")
-    page.keyboard.press("r")
-    assert "role=local" in page.url
-
-
 def test_next_best_head_walks_the_ranking(visit, study_page, tables):
     page = visit(study_page, "#task=mrpc&state=pretrained&role=local").ready().page
     chosen = (tables["task"] == "mrpc") & (tables["state"] == "pretrained") & (tables["role"] == "local")
@@ -100,14 +91,6 @@ def test_next_best_head_walks_the_ranking(visit, study_page, tables):
     expect(page).to_have_url(re.compile(f"head={names[1]}&"))
 
 
-def test_list_of_keys(visit, study_page):
-    page = visit(study_page).ready().page
-    page.keyboard.press("?")
-    expect(page.locator("#keys")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(page.locator("#keys")).to_be_hidden()
-
-
 def test_tokens_by_keyboard(visit, study_page, sentences):
     page = visit(study_page, "#task=mrpc&state=pretrained&token=2&head=1-2").ready().page
     page.locator('[data-token="2"]').focus()
@@ -117,16 +100,6 @@ def test_tokens_by_keyboard(visit, study_page, sentences):
     page.keyboard.press("Escape")
     expect(page).not_to_have_url(re.compile("token="))
     assert text_of(page, "#words").startswith("On average")
-
-
-@pytest.mark.parametrize("address", ["token=0", "token=0&special=off"])
-def test_a_hidden_token_is_not_chosen(visit, study_page, address):
-    page = visit(study_page, f"#task=mrpc&state=pretrained&{address}").ready().page
-    if "special" not in address:
-        page.keyboard.press("h")
-    expect(page).to_have_url(re.compile("special=off"))
-    expect(page).not_to_have_url(re.compile("token="))
-    expect(page.locator("#words")).to_contain_text("On average")
 
 
 def test_everything_is_reached_by_tab(visit, study_page):
@@ -206,18 +179,6 @@ def test_cells_against_the_tables(visit, study_page, tables):
         assert name == f"layer {row.layer} head {row.head}: {row.mean:.1f}{', ' * bool(label)}{label}"
 
 
-def test_untestable_is_not_unscored(visit, write, tables):
-    part = tables[(tables["task"] != "mrpc") | (tables["role"] != "nsubj")]
-    page = visit(write(part), "#task=sst-2&role=block").ready().page
-    assert cell_name(page, 0) == "layer 0 head 0: untestable"
-    assert card(page)["block"][2] == "untestable: no sequence has the role"
-    page.select_option("#task", "mrpc")
-    page.click('button[data-role="nsubj"]')
-    assert cell_name(page, 0) == "layer 0 head 0: not scored"
-    assert "not scored in this task and state" in text_of(page, "#heads-warning")
-    assert card(page)["nsubj"] == ["not scored in this task and state"]
-
-
 def test_three_labels(visit, write, controlled_tables):
     page = visit(write(controlled_tables), "#task=mrpc&state=finetuned&role=local&head=0-1").ready().page
     row = controlled_tables.query("task == 'mrpc' and state == 'finetuned' and layer == 0 and head == 1")
@@ -280,17 +241,6 @@ def test_score_of_the_sentence_beside_the_mean_of_the_task(visit, study_page, se
     assert f"score {own:.2f}; mean over the mrpc sample {row['mean'].item():.2f}." in text_of(page, "#score")
 
 
-def test_other_tables_and_claims(visit, study_page):
-    page = visit(study_page, "#task=mrpc&state=finetuned&head=2-1").ready().page
-    texts = page.locator("#tables summary").all_inner_texts()
-    assert texts == ["importance: drop 0.009", "masses: cls 0.09"]
-    assert "1 holds, 1 undecided" in text_of(page, "#claims > details > summary")
-    page.select_option("#task", "sst-2")
-    assert page.locator("#tables summary").all_inner_texts() == ["masses: cls 0.09"]
-    page.select_option("#by", "masses:cls")
-    assert cell_name(page, 9) == "layer 2 head 1: 0.09"
-
-
 # --- tables of later papers ---------------------------------------------------------------------------------------
 
 
@@ -350,11 +300,6 @@ def test_measures_on_the_card(visit, measured_page):
     }
 
 
-def test_measures_of_another_task(visit, measured_page):
-    page = visit(measured_page, "#task=sst-2").ready().page
-    expect(page.locator("#measures")).to_be_hidden()
-
-
 def test_measures_colour_the_grid(visit, measured_page):
     page = visit(measured_page, "#task=mrpc&by=michel_ablation:change:loss").ready().page
     assert text_of(page, "#heads-title") == "3 × 4 heads: switched off, loss"
@@ -366,22 +311,6 @@ def test_measures_colour_the_grid(visit, measured_page):
     page.select_option("#by", "roles-attribution:mean")
     page.click('button[data-role="delimiter"]')
     assert text_of(page, "#heads-title").endswith("role on attribution: delimiter")
-
-
-def test_a_wide_table_is_turned_and_says_what_lacks(visit, measured_page):
-    page = visit(measured_page, "#task=mrpc&head=0-0").ready().page
-    listed = page.locator("#tables details", has_text="atlas").first
-    listed.locator("summary").click()
-    rows = {
-        row.locator("th").inner_text(): row.locator("td").all_inner_texts()
-        for row in listed.locator("tr").all()
-    }
-    assert rows["seed"] == ["0", "1", "2"]
-    assert rows["gate"] == ["untestable: no classifier", "12", "24"]
-    assert "gate status" not in rows
-    page.select_option("#by", "atlas:measure_3")
-    expected = measure_tables()["atlas"].query("layer == 1 and head == 2")["measure_3"].median()
-    assert float(cell_name(page, 6).split(": ")[1]) == pytest.approx(expected, rel=0.01)
 
 
 def test_claims_of_every_paper(visit, write, tables):
@@ -413,27 +342,6 @@ def test_a_link_opens_the_same_view(visit, study_page, sentences):
     assert second.url == first.url
     for part in ("#h-card", "#h-attention", "#words", "#heads-title"):
         assert text_of(second, part) == text_of(first, part)
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "#head=99-0&task=nosuch&token=9999",
-        "#head=__proto__&by=constructor&role=%00&state=toString",
-        "#&&=%E0%A4%A&sentence=<b>",
-    ],
-)
-def test_broken_links_are_ignored(visit, study_page, address):
-    page = visit(study_page, address).ready().page
-    assert text_of(page, "#h-card").startswith("Head 0-0")
-    assert page.locator("#tokens button").count() > 5
-
-
-def test_a_changed_address_is_followed(visit, study_page):
-    page = visit(study_page).ready().page
-    page.evaluate("location.hash = '#head=1-3&role=nsubj'")
-    expect(page.locator("#h-card")).to_contain_text("Head 1-3")
-    assert text_of(page, "#heads-title").endswith("nsubj")
 
 
 # --- saving -------------------------------------------------------------------------------------------------------
@@ -511,21 +419,6 @@ def test_the_browser_refuses_the_network(visit, study_page):
 # --- missing data is named ----------------------------------------------------------------------------------------
 
 
-def test_attention_of_another_state_is_said(visit, study_page):
-    page = visit(study_page, "#task=mrpc&state=finetuned").ready().page
-    expect(page.locator("#attention-warning")).to_contain_text("that of the pretrained encoder")
-    page.keyboard.press("x")
-    expect(page.locator("#attention-warning")).to_be_hidden()
-
-
-def test_scores_of_a_state_that_lack(visit, write, tables, sentences):
-    part = tables[(tables["task"] != "mrpc") | (tables["state"] != "finetuned")]
-    page = visit(write(part, sentences), "#task=mrpc&state=finetuned").ready().page
-    assert "no scores of mrpc, finetuned" in text_of(page, "#heads-warning")
-    assert "make reproduce" in text_of(page, "#heads-warning")
-    assert page.locator("#map canvas").count() == 1
-
-
 def test_page_without_sentences(visit, write, tables):
     page = visit(write(tables)).ready().page
     assert text_of(page, "#attention-warning") == "No sentence of mrpc is packed in this page."
@@ -537,71 +430,7 @@ def test_page_without_sentences(visit, write, tables):
     ]
 
 
-def test_one_state(visit, write, tables):
-    page = visit(write(tables[tables["state"] == "finetuned"])).ready().page
-    assert "change between states" not in page.locator("#by option").all_inner_texts()
-    assert page.locator("#card .ring").count() == 0
-    expect(page.locator("#state-field")).to_be_hidden()
-
-
-def test_left_out_sentences_are_named(visit, write, tables, sentences):
-    limit = len(explorer(tables, sentences).page) - 10
-    page = visit(write(tables, sentences, limit=limit)).ready().page
-    longest = max(sentences, key=lambda sentence: len(sentence["tokens"]))
-    assert f"{longest['id']} ({len(longest['tokens'])} tokens)" in text_of(page, "#footer")
-
-
-def test_a_page_of_a_newer_version(visit, study_page, tmp_path):
-    newer = tmp_path / "newer.html"
-    newer.write_text(study_page.read_text().replace('"version":1', '"version":2'))
-    page = visit(newer).page
-    expect(page.locator("#message")).to_contain_text("newer version")
-    expect(page.locator("#main")).to_be_hidden()
-
-
-def test_an_old_browser(visit, study_page):
-    page = visit(study_page, before="delete window.DecompressionStream").ready().page
-    assert "DecompressionStream" in text_of(page, "#attention-warning")
-    assert len(card(page)) == 4
-
-
-def test_without_scripts(visit, study_page):
-    page = visit(study_page, java_script_enabled=False).page
-    expect(page.get_by_text("draws heads with JavaScript")).to_be_visible()
-
-
 # --- colours and widths -------------------------------------------------------------------------------------------
-
-CONTRASTS = """() => {
-  const channels = (text) => text.match(/[\\d.]+/g).map(Number);
-  const linear = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-  const light = (rgb) => rgb.slice(0, 3).map((c) => linear(c / 255))
-    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const colour = channels(getComputedStyle(at).backgroundColor);
-      if (colour.length < 4 || colour[3] > 0) return colour;
-    }
-  };
-  const ratio = (element) => {
-    const pair = [light(channels(getComputedStyle(element).color)), light(behind(element))].sort((a, b) => b - a);
-    return (pair[0] + 0.05) / (pair[1] + 0.05);
-  };
-  const texts = [...document.querySelectorAll("td, th, p, button, label, dd, dt, summary, h2, .mark, .count")];
-  const seen = texts.filter((element) => element.textContent.trim() && element.offsetParent);
-  return seen.map((element) => [ratio(element), element.className + " " + element.textContent.slice(0, 30)]);
-}"""
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_contrast_of_every_text(visit, write, controlled_tables, sentences, scheme):
-    path = write(controlled_tables, sentences, others=other_tables() | measure_tables())
-    page = visit(path, "#task=mrpc&token=2", color_scheme=scheme).ready().page
-    for mode in MODES:
-        page.select_option("#by", mode)
-        found = page.evaluate(CONTRASTS)
-        assert len(found) > 60
-        assert min(found)[0] >= CONTRAST, (mode, min(found))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -650,19 +479,6 @@ def test_nothing_leaves_the_page_sideways(visit, study_page, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_texts_on_a_phone_are_readable(visit, study_page):
-    page = visit(study_page, width=390).ready().page
-    small = page.evaluate(
-        """[...document.querySelectorAll('td, button, p')]
-             .filter((text) => text.offsetParent && parseFloat(getComputedStyle(text).fontSize) < 10).length"""
-    )
-    assert small == 0
-    assert (
-        page.evaluate("Math.min(...[...document.querySelectorAll('#grid td')].map((e) => e.offsetWidth))")
-        >= 22
-    )
-
-
 def test_other_sizes_of_encoders(visit, write):
     for layers, heads in ((12, 12), (2, 16)):
         page = visit(write(role_tables(layers, heads, roles=("local", "block"))), width=390).ready().page
@@ -692,26 +508,6 @@ def test_views_of_a_notebook_stand_side_by_side(visit, tiny, tables, tmp_path):
     with visited.page.expect_download() as download:
         frames[0].locator("#attention-csv").click()
     assert download.value.suggested_filename.endswith(".csv")
-
-
-def test_a_view_without_a_table_starts_with_attention(visit, tiny, tmp_path):
-    page = visit(head_view(tiny, "A dog sees a cat .").save(tmp_path / "x.html")).ready().page
-    assert page.locator("#by").input_value() == "attention"
-    assert page.locator("#grid canvas").count() == LAYERS * HEADS
-    assert page.locator("#map .sieve").count() == 1
-    page.select_option("#by", "sentence")
-    assert re.search(r"layer 0 head 0: \d", cell_name(page, 0))
-
-
-def test_long_texts(visit, tiny, tmp_path):
-    text = " ".join(["dog"] * 200)
-    page = (
-        visit(explorer(None, pack(tiny, [Example("x", text)], max_tokens=128)).save(tmp_path / "x.html"))
-        .ready()
-        .page
-    )
-    assert "The end of the text was cut: 74 tokens." in text_of(page, "#about")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 1440
 
 
 # --- speed --------------------------------------------------------------------------------------------------------

@@ -1,16 +1,11 @@
 """Packed sentences hold what the model does: attention, sieves, scores."""
 
-from base64 import b64decode
-
 import numpy as np
 import pytest
-from studies import error_of
 
 from analysis.explorer.packing import (
     illustrative,
-    merged,
     pack,
-    packed_mask,
     quantised,
     restored,
     unpacked_attention,
@@ -40,11 +35,6 @@ def test_weights_come_back():
     assert np.abs(restored(quantised(weights)) - weights).max() <= LARGEST
 
 
-def test_small_weights_keep_their_ratio():
-    weights = np.array([0.002, 0.004, 0.1])
-    assert restored(quantised(weights)) == pytest.approx(weights, rel=0.1)
-
-
 def test_attention_is_that_of_the_encoder(tiny, examples, packed):
     for example, sentence in zip(examples, packed, strict=True):
         layout, attention = read_attention(tiny, example)
@@ -64,38 +54,12 @@ def test_masks_are_where_sieves_weigh(tiny, examples, packed, unpacked_mask):
             assert (unpacked_mask(sentence["masks"][role], len(sieve)) == (sieve > 0)).all()
 
 
-def test_bits_stand_row_after_row():
-    mask = np.zeros((3, 3), bool)
-    mask[0, 1] = mask[2, 2] = True
-    assert b64decode(packed_mask(mask)) == bytes([0b01000000, 0b10000000])
-
-
 def test_scores_are_those_of_extract(tiny, examples, packed):
     scores = extract(tiny, examples, parse(examples), ROLES, progress=False)
     for sentence in packed:
         for role, states in sentence["scores"].items():
             expected = scores.sel(sequence=sentence["id"], role=role).values.ravel()
             assert states["pretrained"] == pytest.approx(expected.tolist(), rel=1e-3)
-
-
-def test_a_role_that_a_sentence_lacks_is_left_out(tiny):
-    [sentence] = pack(tiny, [Example("one", "A dog sees the cat .")], None, ("local", "nsubj", "block"))
-    assert sentence["scores"].keys() == sentence["masks"].keys() == {"local"}
-    assert sentence["b"] is None
-
-
-def test_states_of_a_sentence_become_one_entry(tiny, examples, packed):
-    other = pack(tiny, examples[:1], parse(examples), ROLES, "finetuned", "mrpc")
-    [first, *others] = merged([*packed, *other])
-    assert len(others) == 2
-    assert first["attention"].keys() == {"pretrained", "finetuned"}
-    assert first["scores"]["local"].keys() == {"pretrained", "finetuned"}
-    assert packed[0]["attention"].keys() == {"pretrained"}, "what was given stays as it is"
-
-
-def test_two_texts_with_one_id(tiny):
-    found = [*pack(tiny, [Example("x", "A dog .")]), *pack(tiny, [Example("x", "A cat .")])]
-    assert "'x'" in error_of(merged, found)
 
 
 def test_illustrative_sentences_show_many_relations_in_few_words():

@@ -4,10 +4,8 @@ import json
 import re
 
 import pytest
-from studies import error_of
 
 from analysis.explorer.packing import pack
-from analysis.explorer.page import FOLDER, SCRIPTS, fitted, rendered
 from analysis.explorer.view import explorer
 from analysis.texts.examples import Example
 
@@ -37,13 +35,6 @@ def test_the_browser_may_load_nothing(view):
     assert "*" not in policy
 
 
-def test_every_file_is_in_the_page(view):
-    named = {f"{name}.js" for name in SCRIPTS}
-    assert {path.name for path in FOLDER.glob("*.js")} == named
-    for name in (*named, "page.css"):
-        assert (FOLDER / name).read_text(encoding="utf-8").strip() in view.page
-
-
 def test_nothing_of_a_text_ends_the_script(tiny):
     text = "</script><script>alert(1)</script> <!-- {{style}} &amp; dog"
     page = explorer(None, pack(tiny, [Example("x", text)])).page
@@ -57,10 +48,6 @@ def test_titles_are_escaped(tables):
     assert "&lt;b&gt;{{data}}" in page
 
 
-def test_the_same_page_again(tables, sentences, view):
-    assert explorer(tables, sentences).page == view.page
-
-
 def test_a_page_keeps_its_limit(tables, sentences, view, caplog):
     longest = max(sentences, key=lambda sentence: len(sentence["tokens"]))
     limit = len(view.page.encode()) - 10
@@ -70,31 +57,3 @@ def test_a_page_keeps_its_limit(tables, sentences, view, caplog):
     assert [sentence["id"] for sentence in found["left_out"]] == [longest["id"]]
     assert [s["id"] for s in found["sentences"]] == [s["id"] for s in sentences if s["id"] != longest["id"]]
     assert longest["id"] in caplog.text
-
-
-def test_a_limit_counts_bytes(tables, sentences, view):
-    """The page has characters of several bytes, so that it has more bytes than characters."""
-    limit = len(view.page.encode()) - 1
-    small = explorer(tables, sentences, limit=limit)
-    assert len(small.page.encode()) <= limit
-    assert payload_of(small.page)["left_out"]
-
-
-def test_nothing_is_left_out_below_the_limit(view, sentences):
-    found = payload_of(view.page)
-    assert found["left_out"] == []
-    assert len(found["sentences"]) == len(sentences)
-
-
-def test_a_limit_that_one_sentence_alone_exceeds(tables, sentences, view):
-    empty = len(explorer(tables).page.encode())
-    message = error_of(lambda: explorer(tables, sentences, limit=empty + 900))
-    assert "raise it" in message
-    assert min(sentences, key=lambda sentence: len(sentence["tokens"]))["id"] in message
-    assert "without any sentence" in error_of(lambda: explorer(tables, sentences, limit=1000))
-
-
-def test_sizes_are_counted_as_written(view):
-    """The sizes that `fitted` adds up equal the written size, to a few bytes per sentence."""
-    payload = payload_of(view.page)
-    assert rendered(fitted(payload, len(view.page.encode()) + 600)) == view.page

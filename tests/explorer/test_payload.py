@@ -2,22 +2,14 @@
 
 import json
 import re
-import zlib
-from base64 import b64decode
 
 import numpy as np
 import pandas as pd
 import pytest
-from studies import error_of
 
 from analysis.explorer.payload import (
     claim_tables,
-    compact_json,
-    deflated,
-    digits,
-    grouped,
     head_tables,
-    listed,
     role_tables,
     scores_of,
     shape_of,
@@ -27,10 +19,6 @@ from analysis.study.folders import Folders
 from analysis.study.results import Results
 
 SHAPE = LAYERS, HEADS = 3, 4
-
-
-def test_numbers_with_four_digits():
-    assert digits(np.array([1.23456, 1e-7, np.nan, np.inf])) == [1.235, 1e-7, None, None]
 
 
 def test_scores_stand_by_layer_and_head(tables):
@@ -46,11 +34,6 @@ def test_scores_stand_by_layer_and_head(tables):
     assert "status" not in entry
 
 
-def test_the_order_of_rows_does_not_matter(tables):
-    shuffled = tables.sample(frac=1, random_state=0)
-    assert compact_json(scores_of(shuffled, SHAPE)) == compact_json(scores_of(tables, SHAPE))
-
-
 def test_untestable_and_absent_are_not_the_same(tables):
     entry = scores_of(tables, SHAPE)["sst-2"]["pretrained"]["block"]
     assert entry["published"] == "?" * 12
@@ -61,19 +44,8 @@ def test_untestable_and_absent_are_not_the_same(tables):
     assert scores_of(part, SHAPE)["mrpc"]["pretrained"]["local"]["published"].startswith("----")
 
 
-def test_a_table_of_one_task_needs_no_columns_for_it(tables):
-    one = tables[(tables["task"] == "mrpc") & (tables["state"] == "pretrained")]
-    scores = scores_of(grouped(one.drop(columns=["task", "state"])), SHAPE)
-    assert scores[""][""] == scores_of(one, SHAPE)["mrpc"]["pretrained"]
-
-
 def test_shape(tables):
     assert shape_of(tables) == SHAPE
-
-
-def test_wrong_tables(tables):
-    assert "'mean'" in error_of(grouped, tables.drop(columns="mean"))
-    assert "twice" in error_of(grouped, tables.drop(columns="state"))
 
 
 def test_controlled_labels(controlled_tables):
@@ -121,24 +93,6 @@ def test_role_tables_are_found_by_their_columns(tables):
     assert role_tables({"change-mrpc": heads()}, ["mrpc"], ["pretrained"]) is None
 
 
-def test_tables_without_tasks():
-    assert head_tables({"surface": heads(next=[1, 2])}, [""], [""])["surface"]["columns"] == [
-        "layer",
-        "head",
-        "next",
-    ]
-
-
-def test_cells():
-    table = pd.DataFrame(
-        {"yes": pd.array([True, None], "boolean"), "n": [1, 2], "p": [0.123456, np.nan], "t": ["a", None]}
-    )
-    assert listed(table) == {
-        "columns": ["yes", "n", "p", "t"],
-        "rows": [["yes", 1, 0.1235, "a"], [None, 2, None, None]],
-    }
-
-
 def test_role_tables_of_other_maps_are_tables_of_heads(tables):
     one = tables.query("task == 'mrpc' and state == 'finetuned'").drop(columns=["task", "state"])
     given = {"roles-mrpc-finetuned": one, "roles-attribution-mrpc-finetuned": one.assign(skewness=1.0)}
@@ -151,12 +105,6 @@ def test_role_tables_of_other_maps_are_tables_of_heads(tables):
     assert {"role", "mean", "assigned", "assigned_audited"} <= {*columns}
     assert "skewness" not in columns
     assert len(rows) == len(one)
-
-
-def test_yes_and_no_in_any_column():
-    mixed = pd.Series([True, "1", np.nan, False], dtype=object)
-    table = pd.DataFrame({"a": mixed, "b": [True, False, True, True]})
-    assert listed(table)["rows"] == [["yes", "yes"], ["1", "no"], [None, "yes"], ["no", "yes"]]
 
 
 def test_claims_are_grouped_by_paper():
@@ -179,16 +127,6 @@ def test_claims_are_grouped_by_paper():
     ]
     assert found[0]["tables"]["claims"] == {"columns": ["claim"], "rows": [["C1"]]}
     assert len(claim_tables(given)) == 3
-
-
-def test_deflated_json_is_read_back():
-    value = {"b": [1, None], "a": "é"}
-    assert json.loads(zlib.decompress(b64decode(deflated(value)))) == value
-
-
-def test_no_number_that_json_lacks():
-    with pytest.raises(ValueError, match="JSON"):
-        compact_json({"mean": float("nan")})
 
 
 @pytest.mark.parametrize("profile", ["glue-minilm", "offline"])

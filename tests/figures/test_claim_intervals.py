@@ -46,16 +46,3 @@ def test_verdict_is_seen_without_colour(claims, seeds):
     words = [text.get_text() for text in figure.axes[0].texts]
     assert "0.30 [0.20, 0.50] ≥ 0.1:\nholds" in words
     assert "untestable" in words
-
-
-def test_estimates_without_interval_and_at_the_bound(claims, seeds):
-    alone = claims[:1].assign(low=np.nan, high=np.nan, estimate=0.1)
-    figure = claim_intervals(alone, seeds[:0])
-    assert lines(figure, "o")[0].get_xdata() == [0]
-    assert "0.10 ≥ 0.1:\nholds" in [text.get_text() for text in figure.axes[0].texts]
-
-
-def test_claims_stand_in_words_with_their_id(claims, seeds):
-    axes = claim_intervals(claims, seeds).axes[0]
-    names = [label.get_text().replace("\n", " ") for label in axes.get_yticklabels()]
-    assert names == ["roles are shared (C1)", "a: b (C1b)", "c (C3)", "d (C4)"]

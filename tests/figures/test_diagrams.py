@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from drawing import unnamed
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
@@ -52,28 +51,6 @@ def test_arrows_lead_from_the_current_token_to_its_sieve_with_the_weight_as_opac
     assert drawn == pytest.approx({1: 0.625, 2: 1.0, 3: 0.625})  # 0.25 + 0.75 * weight / largest weight
 
 
-def test_boxes_hold_the_tokens_do_not_overlap_and_the_current_one_is_outlined(sieve):
-    axes = sieve_diagram(TOKENS, sieve, query=2)
-    assert [text.get_text() for text in axes.texts] == TOKENS
-    ends = [(box.get_x(), box.get_x() + box.get_width()) for box in boxes(axes)]
-    assert all(left[1] < right[0] for left, right in zip(ends, ends[1:], strict=False))
-    widths = [box.get_linewidth() for box in boxes(axes)]
-    assert [position for position, width in enumerate(widths) if width > 1] == [2]
-
-
-def test_a_token_without_a_sieve_has_no_arrow(sieve):
-    assert arrows(sieve_diagram(TOKENS, sieve, query=COUNT - 1)) == []
-
-
-def test_a_long_sequence_gets_a_smaller_font_that_fits():
-    tokens = ["internationalisation"] * 30
-    axes = sieve_diagram(tokens, np.eye(30), query=0)
-    axes.figure.canvas.draw()
-    renderer = axes.figure.canvas.get_renderer()
-    for text, box in zip(axes.texts, boxes(axes), strict=True):
-        assert text.get_window_extent(renderer).width <= box.get_window_extent(renderer).width
-
-
 def test_diagrams_stack_one_row_per_role_in_the_order_of_the_figures(sieve):
     figure = diagrams.sieve_diagrams(TOKENS, {"sep": sieve, "local": sieve}, {"sep": 1, "local": 2})
     assert [axes.get_ylabel() for axes in figure.axes] == ["local", "sep"]
@@ -89,29 +66,6 @@ def test_attention_map_shows_the_matrix_with_rows_as_current_tokens():
     assert [label.get_text() for label in axes.get_yticklabels()] == TOKENS
     assert [label.get_text() for label in axes.get_xticklabels()] == TOKENS
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("attended token", "current token")
-
-
-def test_attention_map_of_many_tokens_names_every_few():
-    tokens = [str(position) for position in range(120)]
-    axes = attention_map(np.full((120, 120), 1 / 120), tokens)
-    shown = [int(label.get_text()) for label in axes.get_yticklabels()]
-    np.testing.assert_array_equal(shown, axes.get_yticks())
-    assert 10 < len(shown) < 120
-
-
-@pytest.mark.parametrize("count", [1, 3, 4])
-def test_attention_maps_draw_one_panel_per_title(count):
-    maps = {f"head {number}": (np.eye(COUNT) * number, TOKENS) for number in range(1, count + 1)}
-    figure = diagrams.attention_maps(maps)
-    drawn = {axes.get_title(): axes.images[0].get_array().max() for axes in figure.axes if axes.images}
-    assert drawn == {f"head {number}": number for number in range(1, count + 1)}
-
-
-def test_every_diagram_names_its_axes(sieve):
-    assert unnamed(sieve_diagram(TOKENS, sieve, 0)) == []
-    assert unnamed(diagrams.sieve_diagrams(TOKENS, {"local": sieve}, {"local": 0})) == []
-    assert unnamed(attention_map(sieve, TOKENS)) == []
-    assert unnamed(diagrams.attention_maps({"a": (sieve, TOKENS)})) == []
 
 
 def test_lines_run_from_the_attending_to_the_attended_token():
@@ -131,23 +85,3 @@ def test_lines_run_from_the_attending_to_the_attended_token():
     widths = lines.get_linewidths()
     assert min(widths[6:]) > max(widths[:6])
     assert [text.get_color() == VERMILION for text in axes.texts[::2]] == [False, True, False]
-
-
-def test_panels_of_different_sequences_have_one_scale():
-    short, long = subplots(1, 2)[1]
-    diagrams.attention_lines(short, np.eye(2), ["a", "b"], room=5)
-    diagrams.attention_lines(long, np.eye(5), list("abcde"), room=5)
-    assert short.get_ylim() == long.get_ylim()
-
-
-@pytest.mark.parametrize("name", ["a", "an ordinary word", "antidisestablishmentarianism" * 3, " "])
-def test_names_beside_lines_stay_inside_their_axes(name: str):
-    figure, axes = subplots(figsize=(2.0, 1.0))
-    diagrams.attention_lines(axes, np.eye(2), [name, "b"])
-    panel = axes.get_window_extent()
-    for text in axes.texts:
-        extent = text.get_window_extent()
-        assert extent.x0 >= panel.x0 - 3  # pixels: tiny letters are rounded up
-        assert extent.x1 <= panel.x1 + 3
-    start, end = axes.transData.transform([(0, 0), (1, 0)])[:, 0]
-    assert end - start > panel.width / 4

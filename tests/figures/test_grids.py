@@ -1,12 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from drawing import HEADS, LAYERS, ROLES, role_table, unnamed
+from drawing import ROLES, role_table, unnamed
 from matplotlib.collections import PathCollection, QuadMesh
 
 from analysis.figures import grids, theme
-
-ROLES_WITHOUT_BLOCK = [role for role in ROLES if role != "block"]
 
 
 @pytest.fixture
@@ -74,54 +72,3 @@ def test_role_map_marks_the_assigned_heads_of_every_role_and_crosses_the_untesta
         for artist, heads in zip((assigned, untestable), expected, strict=True):
             assert {(round(y), round(x)) for x, y in artist.get_offsets()} == heads
             assert len(artist.get_offsets()) == len(heads)
-
-
-def test_role_map_gives_every_role_its_own_place_inside_the_cell_and_in_the_key(table):
-    always = table.assign(assigned=pd.array([True] * len(table), dtype="boolean"))
-    (axes,) = grids.role_map({"mrpc": always}).axes
-    shown = [
-        artist for artist in axes.collections if len(artist.get_offsets()) and artist.get_label() in ROLES
-    ]
-    places = {artist.get_label(): np.asarray(artist.get_offsets())[0] for artist in shown}
-    assert len({tuple(place) for place in places.values()}) == len(places) == len(ROLES)
-    assert all((np.abs(place) < 0.5).all() for place in places.values())
-    by_place = sorted(places, key=lambda role: (round(places[role][0], 3), -places[role][1]))
-    key = [text.get_text() for text in axes.figure.legends[0].get_texts() if text.get_text().strip()]
-    assert key == by_place  # a legend fills its columns first, from the top
-
-
-def test_role_map_crosses_a_role_that_only_another_task_has(table):
-    without = table[table["role"] != "block"]
-    figure = grids.role_map({"mrpc": table.fillna({"assigned": True}), "sst-2": without})
-    pair, single = figure.axes
-    assert (pair.get_title(), single.get_title()) == ("mrpc", "sst-2")
-    everywhere = {(layer, head) for layer in range(LAYERS) for head in range(HEADS)}
-    assert marks(single, label="block") == everywhere
-    assert [len(artist.get_offsets()) for artist in single.collections if artist.get_label() == "block"] == [
-        0,
-        LAYERS * HEADS,
-    ]
-
-
-def test_role_map_of_few_roles_draws_no_crosses_for_roles_that_were_not_studied():
-    table = role_table(["local", "sep"]).fillna({"assigned": False})
-    (axes,) = grids.role_map({"qnli": table}).axes
-    assert marks(axes) == cells(table, "local", table["assigned"]) | cells(table, "sep", table["assigned"])
-
-
-@pytest.mark.parametrize("heads", [5, 12, 16])
-def test_marks_of_the_role_map_do_not_overlap_their_neighbours(heads):
-    index = pd.MultiIndex.from_product([ROLES, range(6), range(heads)], names=["role", "layer", "head"])
-    table = index.to_frame(index=False).assign(assigned=pd.array([True] * len(index), dtype="boolean"))
-    figure = grids.role_map({task: table for task in ("mrpc", "qqp", "sst-2", "qnli")})
-    figure.canvas.draw()
-    axes = figure.axes[0]
-    pixels = 72 / figure.dpi * (axes.transData.transform((1, 0)) - axes.transData.transform((0, 0)))[0]
-    width = max(
-        np.sqrt(artist.get_sizes()[0]) for artist in axes.collections if artist.get_label() == "local"
-    )
-    assert width < pixels / 4.4
-
-
-def test_the_role_map_names_its_axes(table):
-    assert unnamed(grids.role_map({"mrpc": table})) == []

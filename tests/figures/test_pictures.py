@@ -15,7 +15,7 @@ from PIL import Image
 from studies import Study
 
 from analysis.figures import colours
-from analysis.figures.pictures import exact_colours, in_palette, save_figure
+from analysis.figures.pictures import in_palette, save_figure
 from analysis.files import ROOT
 from analysis.run import run
 
@@ -33,39 +33,10 @@ def count(shown: np.ndarray, colour: str | tuple[float, ...]) -> int:
     return int((shown == red_green_blue(colour)).all(axis=-1).sum())
 
 
-def crowded() -> Figure:
-    """A heat map of thousands of colours under a thin line in every colour of the roles."""
-    figure = Figure(figsize=(5, 3), dpi=150)
-    axes = figure.subplots()
-    noise = np.random.default_rng(0).random((30, 40))
-    axes.imshow(noise, cmap="turbo", interpolation="bilinear", aspect="auto", alpha=0.8)
-    for place, role in enumerate(colours.ROLE_COLOURS):
-        for shade, shift in ((colours.colour(role), 0.5), (colours.ink(role), 1.8)):
-            axes.axhline(2.9 * place + shift, color=shade, linewidth=1.0)
-            axes.plot([0, 39], [2.9 * place, 29 - 2.9 * place], color=shade, linewidth=0.5)
-    return figure
-
-
 def raw(figure: Figure) -> bytes:
     buffer = BytesIO()
     figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight")
     return buffer.getvalue()
-
-
-def test_thin_lines_keep_the_colours_of_the_roles(tmp_path: Path):
-    """In the picture of a figure that holds far more colours than a palette."""
-    drawn = crowded()
-    before = pixels(raw(drawn))
-    assert len(np.unique(before.reshape(-1, 3), axis=0)) > 2000
-    save_figure(drawn, tmp_path / "F1")
-    after = pixels(tmp_path / "F1.png")
-    assert after.shape == before.shape
-    for role in colours.ROLE_COLOURS:
-        for shade in (colours.colour(role), colours.ink(role)):
-            exact = (before == red_green_blue(shade)).all(axis=-1)
-            assert exact.sum() > 30, role
-            assert (after[exact] == red_green_blue(shade)).all(), role
-    assert np.abs(after.astype(int) - before).mean() < 1
 
 
 def test_a_few_pixels_of_a_role_survive_among_thousands_of_colours():
@@ -79,32 +50,6 @@ def test_a_few_pixels_of_a_role_survive_among_thousands_of_colours():
     np.testing.assert_array_equal(pixels(in_palette(buffer.getvalue()))[50, :drawn], picture[50, :drawn])
     by_area = np.asarray(Image.fromarray(picture).quantize(256, dither=Image.Dither.NONE).convert("RGB"))
     assert (by_area[50, :drawn] != picture[50, :drawn]).any(axis=-1).mean() > 0.5
-
-
-def test_few_colours_stay_as_they_are():
-    steps = np.arange(256, dtype=np.uint8).reshape(16, 16)
-    picture = np.stack([steps, steps[::-1], steps.T], axis=-1)
-    buffer = BytesIO()
-    Image.fromarray(picture).save(buffer, "PNG")
-    np.testing.assert_array_equal(pixels(in_palette(buffer.getvalue())), picture)
-
-
-def test_transparent_pixels_show_white():
-    picture = np.zeros((2, 3, 4), np.uint8)
-    picture[0, 0] = [255, 0, 0, 255]
-    buffer = BytesIO()
-    Image.fromarray(picture).save(buffer, "PNG")
-    found = pixels(in_palette(buffer.getvalue()))
-    assert found[0, 0].tolist() == [255, 0, 0]
-    assert (found.reshape(-1, 3)[1:] == 255).all()
-
-
-def test_exact_colours_are_those_matplotlib_paints():
-    known = {tuple(colour) for colour in exact_colours().tolist()}
-    for role in colours.ROLE_COLOURS:
-        assert {red_green_blue(colours.colour(role)), red_green_blue(colours.ink(role))} <= known
-    assert {(0, 0, 0), (255, 255, 255), red_green_blue(colours.OTHER_COLOUR)} <= known
-    assert len(known) < 64  # a small part of the palette
 
 
 def figure() -> Figure:

@@ -26,11 +26,6 @@ def test_a_panel_per_measure_and_a_line_per_run(history):
     assert unnamed(figure) == []
 
 
-def test_one_epoch_is_a_mark(history):
-    (axes, _) = training_curves(history[history["epoch"] == 1]).axes
-    assert [list(line.get_xdata()) for line in axes.lines] == [[1.0]] * 7
-
-
 def test_whether_the_task_was_learnt():
     rows = pd.DataFrame(
         {"metric": "accuracy", "constant": 0.6, "bag_of_words": 0.7, "finetuned": [0.85, 0.9], "dev": 400}

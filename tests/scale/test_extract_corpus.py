@@ -11,8 +11,6 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import xarray as xr
-from architectures import save
-from safetensors.torch import load_file, save_file
 
 from analysis import extract_corpus as command
 from analysis.encoders.models import Encoder, load_encoder
@@ -21,7 +19,7 @@ from analysis.extract_corpus import main
 from analysis.scale import loop as extract_corpus
 from analysis.scale import shards
 from analysis.scale.loop import Settings, extract_shard, merge_shards
-from analysis.scale.shards import read_moments, read_provenance, read_scores
+from analysis.scale.shards import read_moments, read_scores
 from analysis.scores.extraction import extract
 from analysis.statistics.roles import PUBLISHED_ROLES
 from analysis.statistics.significance import published_table
@@ -183,45 +181,6 @@ def test_a_failure_in_the_middle_leaves_the_other_shards_and_nothing_else(
     assert run(pairs, output, *options, shard="") == 0
 
 
-def test_what_cannot_be_read_is_not_said_to_be_unwritable(pairs: Path, tmp_path: Path, monkeypatch, capsys):
-    """A parser's file that vanishes, say: the output is not at fault."""
-
-    def vanish(*_, **__):
-        raise FileNotFoundError(errno.ENOENT, "No such file or directory", "/parsers/model")
-
-    monkeypatch.setattr(extract_corpus, "extract", vanish)
-    assert run(pairs, tmp_path / "o", "--columns", "one", "two") == 1
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error")]
-    assert lines == [
-        "error: the shard cannot be scored: /parsers/model: No such file or directory: mend that and run this "
-        "shard again"
-    ]
-    assert set(files(tmp_path / "o")) == {"run.json"}
-
-
-def test_shards_of_an_encoder_without_a_pooler_are_of_one_run(pairs: Path, tmp_path: Path):
-    """Each load draws a random pooler, which no score depends on."""
-    folder = save("roberta", tmp_path)
-    weights = load_file(folder / "model.safetensors")
-    kept = {name: value for name, value in weights.items() if not name.startswith("pooler.")}
-    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
-    corpus, output = open_corpus(pairs, ["one", "two"]), tmp_path / "o"
-    for shard in range(2):
-        extract_shard(corpus, output, load_encoder(folder), Settings(2), shard, progress=False)
-    assert len(pd.read_csv(merge_shards(output)))
-
-
-def test_more_shards_than_sequences_merge_too(tiny, tmp_path: Path):
-    path = tmp_path / "a.txt"
-    path.write_text("one dog\ntwo dogs\n")
-    for keep in ("scores", "moments"):
-        corpus, output, settings = open_corpus(path), tmp_path / keep, Settings(shards=4, keep=keep)
-        for shard in range(4):
-            extract_shard(corpus, output, tiny, settings, shard, progress=False)
-        table = pd.read_csv(merge_shards(output))
-        assert set(table.loc[table["role"] == "cls", "n"]) == {2}
-
-
 def test_merging_names_the_shards_that_are_missing_damaged_or_of_another_run(
     tiny, pairs: Path, tmp_path: Path
 ):
@@ -248,72 +207,6 @@ def test_merging_names_the_shards_that_are_missing_damaged_or_of_another_run(
     assert not (output / "roles.csv").exists()
 
 
-def test_metadata_say_what_was_extracted_with_what(tiny, pairs: Path, tmp_path: Path):
-    path = extract_shard(open_corpus(pairs, ["one", "two"]), tmp_path, tiny, Settings(2), 1, progress=False)
-    found = read_provenance(path)
-    assert found["weights_sha256"] == tiny.digest
-    assert found["inputs"] == {"pairs.jsonl": pairs.stat().st_size}
-    assert (found["shard"], found["shards"], found["max_tokens"]) == (1, 2, 128)
-    assert "torch" in found["versions"]
-    assert json.loads((tmp_path / "run.json").read_text()).items() <= found.items()
-
-
-@pytest.mark.parametrize(
-    ("options", "shard", "says"),
-    [
-        (["--max-tokens", "64"], "1/3", "max_tokens is 128, here 64"),
-        (["--moments"], "1/3", "keep is scores, here moments"),
-        (["--roles", "cls"], "1/3", "roles is ['local'"),
-        (["--precision", "bfloat16"], "1/3", "precision is float32, here bfloat16"),
-        (["--arithmetic", "published"], "1/3", "arithmetic is corrected, here published"),
-        ([], "1/4", "shards is 3, here 4"),
-        (["--max-tokens", "64"], "", "max_tokens is 128, here 64"),
-        ([], "3/3", "shard is 3/3: the shards of 3 are 0 to 2"),
-        ([], "-1/3", "shard is -1/3"),
-        ([], "0/0", "shard is 0/0"),
-        (["--roles", "nonsense"], "1/3", "unknown role 'nonsense'"),
-        (["--parser", "some.conllu"], "1/3", "give the CoNLL-U file as INPUT"),
-        (["--encoder", "./nowhere"], "1/3", "no such checkpoint folder"),
-    ],
-)
-def test_another_run_and_bad_requests_are_refused_in_one_line(
-    corpus: Path, tmp_path: Path, capsys, options: list[str], shard: str, says: str
-):
-    output = tmp_path / "o"
-    assert run(corpus, output, shard="0/3") == 0
-    before = files(output)
-    capsys.readouterr()
-    assert run(corpus, output, *options, shard=shard) == 1
-    [line] = capsys.readouterr().err.splitlines()
-    assert says in line
-    assert files(output) == before
-
-
-def test_changed_inputs_other_weights_and_foreign_folders_are_refused(
-    tiny, corpus: Path, tmp_path: Path, capsys
-):
-    output = tmp_path / "o"
-    assert run(corpus, output, shard="0/2") == 0
-    run_file = json.loads((output / "run.json").read_text())
-    (output / "run.json").write_text(json.dumps(run_file | {"weights_sha256": "of others"}))
-    assert run(corpus, output, shard="1/2") == 1
-    assert "weights_sha256 is of others, here" in capsys.readouterr().err
-    (output / "run.json").write_text("{")
-    assert run(corpus, output, shard="1/2") == 1
-    assert "run.json is missing or damaged" in capsys.readouterr().err
-    (output / "run.json").unlink()
-    assert run(corpus, output, shard="1/2") == 1
-    assert "holds shards but no run.json" in capsys.readouterr().err
-    (output / "run.json").write_text(json.dumps(run_file))
-    (corpus / "a.conllu").write_text(SENTENCE.format("cats"))
-    assert run(corpus, output, shard="1/2") == 1
-    assert "inputs is" in capsys.readouterr().err
-    assert run(corpus, corpus / "o", shard="0/2") == 1
-    assert "lies in the input" in capsys.readouterr().err
-    assert run(corpus, corpus / "a.conllu", shard="0/2") == 1
-    assert "is a file: name a folder" in capsys.readouterr().err
-
-
 def test_a_bad_row_stops_its_shard_before_anything_is_scored_or_claimed(tiny, tmp_path: Path, monkeypatch):
     path = tmp_path / "a.txt"
     path.write_text("one\n" * 5 + "\n")
@@ -321,14 +214,6 @@ def test_a_bad_row_stops_its_shard_before_anything_is_scored_or_claimed(tiny, tm
     with pytest.raises(InputError, match="line 6: a text is missing"):
         extract_shard(open_corpus(path), tmp_path / "o", tiny, Settings(), 0, progress=False)
     assert not (tmp_path / "o").exists()
-
-
-def test_moments_alone_are_small_and_are_no_scores(tiny, corpus: Path, tmp_path: Path):
-    settings = Settings(parser="gold", keep="moments")
-    path = extract_shard(open_corpus(corpus), tmp_path / "o", tiny, settings, 0, progress=False)
-    assert pq.read_metadata(path).num_rows == len(PUBLISHED_ROLES) * tiny.layers * tiny.heads
-    with pytest.raises(InputError, match="holds moments alone"):
-        next(read_scores(path))
 
 
 def test_one_command_makes_all_shards_and_leaves_finished_ones(tiny, corpus: Path, tmp_path: Path, capsys):

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
@@ -23,21 +23,19 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: pip install .[ray
 
 from analysis import extract_corpus as command
 from analysis.encoders.models import load_encoder
-from analysis.errors import InputError
 from analysis.extract_corpus import main
 from analysis.scale import ray as ray_engine
 from analysis.scale import shards
-from analysis.scale.cluster import cluster, plan
+from analysis.scale.cluster import cluster
 from analysis.scale.loop import Settings, identity
-from analysis.scale.ray import Job, Scorer, decoded, encoded, read_shard
+from analysis.scale.ray import Job, Scorer, read_shard
 from analysis.texts.corpora import Corpus, open_corpus
-from analysis.texts.examples import Example, Relation
+from analysis.texts.examples import Example
 
+pytestmark = pytest.mark.timeout(240)
 WORDS = "the old dog saw a red cat , and it ran away from there".split()
 TINY = ("tiny", "cpu", "float32")
 LOADED = cache(load_encoder)
-
-pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture(scope="module")
@@ -184,87 +182,12 @@ def test_a_bad_row_stops_the_run_before_anything_is_claimed(tmp_path: Path, caps
     assert not (tmp_path / "o").exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--shard", "0/2"], "makes all shards"),
-        (["--merge"], "makes all shards"),
-        (["--shards", "0"], "shard is 0/0"),
-        (["--shards", "3"], "shards is 2, here 3"),
-        (["--shards", "2", "--moments"], "keep is scores, here moments"),
-        (["--shards", "2", "--device", "cuda:1"], "give cuda"),
-        (["--shards", "2", "--actors-per-gpu", "0"], "actors per GPU is 0"),
-        (["--shards", "2", "--encoder", "./nowhere"], "no such checkpoint folder"),
-    ],
-)
-def test_contradictions_and_other_runs_are_refused_in_one_line(
-    tmp_path: Path, capsys, options: list[str], says: str
-):
-    path = tmp_path / "a.txt"
-    path.write_text("one dog\ntwo dogs\n")
-    assert run(path, tmp_path / "o", "--shard", "0/2") == 0
-    before = files(tmp_path / "o")
-    capsys.readouterr()
-    assert run(path, tmp_path / "o", "--engine", "ray", *options) == 1
-    [line] = capsys.readouterr().err.splitlines()
-    assert says in line
-    assert files(tmp_path / "o") == before
-
-
 def test_without_ray_one_line_says_what_to_install(lines: Path, tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.delitem(sys.modules, "analysis.scale.ray")
     assert run(lines, tmp_path / "o", "--shards", "2", "--engine", "ray") == 1
     [line] = capsys.readouterr().err.splitlines()
     assert "pip install .[ray]" in line
-
-
-NODES = {
-    "one CPU": [{"CPU": 1.0}],
-    "two CPUs": [{"CPU": 2.0}],
-    "many small nodes": [{"CPU": 2.0}] * 32,
-    "nodes of all sizes and a head without CPUs": [
-        {"memory": 1.0},
-        {"CPU": 3.0},
-        {"CPU": 16.0},
-        {"CPU": 96.0},
-    ],
-    "GPUs": [{"CPU": 8.0}, {"CPU": 96.0, "GPU": 8.0}, {"CPU": 4.0, "GPU": 4.0}],
-    "a GPU and one CPU": [{"CPU": 1.0, "GPU": 1.0}],
-}
-
-
-@pytest.mark.parametrize("nodes", NODES.values(), ids=NODES.keys())
-@pytest.mark.parametrize("parser", [None, "a_pipeline"])
-@pytest.mark.parametrize(("device", "each"), [("cpu", 1), ("cuda", 1), ("cuda", 3)])
-def test_every_actor_finds_its_place_and_a_reading_task_too_however_they_are_packed(
-    nodes, parser, device, each
-):
-    gpus = sum(int(node.get("GPU", 0)) for node in nodes)
-    if device == "cuda" and not gpus:
-        with pytest.raises(InputError, match="no node with a GPU"):
-            plan(nodes, device, Settings(parser=parser), 1000, each)
-        return
-    found = plan(nodes, device, Settings(parser=parser), 1000, each)
-    assert found.actor_gpus * each == (device == "cuda") * 1
-    assert found.actors == gpus * each if device == "cuda" else found.actors >= 1
-    for order in (nodes, nodes[::-1]):  # filled one after the other
-        left, placed = [], 0
-        for node in order:
-            cpus, free = node.get("CPU", 0), node.get("GPU", 0)
-            while (
-                placed < found.actors and cpus >= found.actor_cpus - 1e-6 and free >= found.actor_gpus - 1e-6
-            ):
-                cpus, free, placed = cpus - found.actor_cpus, free - found.actor_gpus, placed + 1
-            left.append(cpus)
-        assert placed == found.actors
-        assert max(left) >= found.reader_cpus - 1e-6
-    assert found.reader_cpus > 0
-    assert (found.reader_cpus, 0) != (found.actor_cpus, found.actor_gpus)  # they would be one stage
-
-
-def test_no_more_actors_than_shards():
-    assert plan([{"CPU": 96.0}], "cpu", Settings(), 3).actors == 3
 
 
 @pytest.fixture
@@ -332,47 +255,6 @@ def test_a_shard_whose_workers_keep_dying_is_named_and_ends_the_run(
     assert {*files(tmp_path / "o")} <= {"run.json", "shard-00000-of-00002.parquet"}
 
 
-def test_other_folders_and_other_weights_on_a_node_are_named(job: Job):
-    [answer] = read_shard(ray_shard(0), replace(job, folder="/nowhere")).to_pylist()
-    assert answer["error"].startswith("/nowhere is not on ")
-    other = replace(job, run={**job.run, "weights_sha256": "of others"})
-    [answer] = Scorer(other, 1)(read_shard(ray_shard(0), job)).to_pylist()
-    assert "encoder tiny has other weights on" in answer["error"]
-
-
 def ray_shard(number: int):
     """The row that stands for a shard at the beginning."""
     return ray_engine.pa.table({"shard": [number]})
-
-
-def test_examples_come_through_json_as_they_were():
-    relations = (Relation("nsubj", 0, (0, 3), (4, 7)), Relation("dobj", 1, (1, 2), (3, 4)))
-    examples = [Example("a", "one"), Example("b", "one", "two"), Example("c", "x", "y", relations=relations)]
-    examples.append(Example("d", "none", relations=()))
-    assert [decoded(encoded(example)) for example in examples] == examples
-
-
-def test_a_node_that_starts_too_slowly_is_one_line(monkeypatch):
-    def init(*_, **__):
-        raise Exception("The current node timed out\nduring startup.")
-
-    monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(ray, "init", init)
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with (
-        pytest.raises(
-            InputError, match="^a local cluster: Ray does not start: The current node timed out during"
-        ),
-        cluster(),
-    ):
-        pass
-
-
-def test_an_address_that_does_not_answer_is_named(monkeypatch):
-    monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
-    with (
-        pytest.raises(InputError, match=r"RAY_ADDRESS is 127\.0\.0\.1:1: Ray does not start"),
-        ray_engine.cluster(),
-    ):
-        pass

@@ -11,7 +11,6 @@ from analysis.encoders.derivatives import head_outputs
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.encoders.tap import read_layers
-from analysis.errors import InputError
 from analysis.scores import attribution as module
 from analysis.scores.attribution import attributed
 from analysis.scores.extraction import extract, read_attention
@@ -110,12 +109,6 @@ def test_where_attention_is_constant_the_first_layer_has_attention(
     assert (local - attention).abs().max() < 1e-6
 
 
-def test_local_attribution_is_attribution_in_the_first_layer_alone(tiny: Encoder, sequence):
-    found, local = (attributed(tiny, sequence, 4, start=start) for start in ("post_ln", "layers"))
-    torch.testing.assert_close(found[0], local[0], rtol=0, atol=1e-6)
-    assert (found[1:] - local[1:]).abs().max() > 0.01
-
-
 def test_more_probes_come_closer_to_exact(tiny: Encoder):
     [sequence] = layouts(tiny.tokenizer, [Example("middle", "The dog saw the cat .")])
     exact = attributed(tiny, sequence, None)
@@ -165,28 +158,3 @@ def test_scores_are_those_of_the_maps(tiny: Encoder):
         layout, maps = read_attention(tiny, example, maps="attribution")
         expected = len(layout) * maps[..., 0].mean(-1)
         np.testing.assert_allclose(found[number, 0], expected, rtol=1e-5)
-
-
-def test_names_of_sources():
-    assert attribution().name == "attribution"
-    assert attribution(16, seed=2).name == "attribution(probes=16, seed=2)"
-    assert attribution(None, input_point="pre_ln").name == "attribution(input_point=pre_ln, probes=all)"
-    assert local_attribution().name == "local_attribution"
-
-
-def test_another_input_point_is_refused():
-    with pytest.raises(InputError, match="^input_point is 'layers': choose post_ln or pre_ln$"):
-        attribution(input_point="layers")
-
-
-def test_progress_is_shown(tiny: Encoder, capsys):
-    extract(tiny, EXAMPLES[1:], roles=["cls"], maps="attribution")
-    assert "derivatives" in capsys.readouterr().err
-    extract(tiny, EXAMPLES[1:], roles=["cls"], maps="attribution", progress=False)
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize("probes", [0, 49])
-def test_a_wrong_number_of_probes(tiny: Encoder, sequence, probes: int):
-    with pytest.raises(InputError, match=f"^probes is {probes}: choose 1 to 48"):
-        attributed(tiny, sequence, probes)

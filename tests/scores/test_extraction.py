@@ -20,7 +20,6 @@ from analysis.scores.extraction import (
     extract,
     extract_states,
     read_attention,
-    read_sieves,
     score_batch,
     stack,
 )
@@ -318,18 +317,6 @@ def test_without_roles_the_bank_and_both_directions_of_every_relation_found(tiny
     assert (found.units.sel(role="nmod") == [0, 0, 0, 0, 0, 1]).all()
 
 
-def test_without_relations_only_the_bank(tiny):
-    found = extract(tiny, EXAMPLES, progress=False)
-    assert found.role.values.tolist() == BANK
-
-
-@pytest.mark.parametrize("role", ["nsubj", "case_reversed", "syntactic"])
-def test_roles_on_relations_need_relations(tiny, role: str):
-    message = f"^role '{role}' needs relations: give relations=parse\\(examples\\)$"
-    with pytest.raises(InputError, match=message):
-        extract(tiny, EXAMPLES, roles=["cls", role], progress=False)
-
-
 def test_composed_roles_equal_what_their_parts_give(scores):
     separators = scores.separators
     delimiter = (scores.sel(role="cls") + separators * scores.sel(role="sep")) / (separators + 1)
@@ -371,38 +358,11 @@ def test_sieve_of_a_user_works_as_a_role(tiny):
     assert found.sel(sequence="word", role="next_of_first").isnull().all()
 
 
-def test_sieve_of_the_wrong_shape(tiny):
-    sieve("wide")(lambda layout, pairs: np.ones((1, len(layout)), np.float32))
-    try:
-        with pytest.raises(InputError, match=r"^sieve 'wide' has shape \(1, 3\): it must be \(3, 3\)$"):
-            run(tiny, EXAMPLES[:2], roles=["wide"])
-    finally:
-        del SIEVES["wide"]
-
-
 def test_model_is_as_before(tiny):
     before = tiny.model.config._attn_implementation
     run(tiny, EXAMPLES[:1], roles=["cls"])
     assert tiny.model.config._attn_implementation == before
     assert not tiny.model._forward_pre_hooks
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"roles": ["seperator"]}, "unknown role 'seperator'"),
-        ({"arithmetic": "printed"}, "arithmetic is 'printed'"),
-        ({"max_tokens": 7}, "max_tokens is 7"),
-        ({"max_tokens": 513}, "max_tokens is 513"),
-        ({"relations": {"pair": ()}}, "word has no relations"),
-        ({"examples": [EXAMPLES[0], EXAMPLES[0]]}, "two examples have the same id"),
-        ({"examples": []}, "there are no examples"),
-    ],
-)
-def test_wrong_input_is_told_in_one_line(tiny, options: dict, message: str):
-    with pytest.raises(InputError, match=message) as raised:
-        extract(tiny, options.pop("examples", EXAMPLES), progress=False, **options)
-    assert "\n" not in str(raised.value)
 
 
 def test_guard_watches_over_a_run_whose_padding_is_attended_to(tiny, monkeypatch):
@@ -428,22 +388,6 @@ def test_damaged_weights_are_not_taken_for_absent_roles(tiny):
         run(damaged, EXAMPLES, roles=["cls"])
 
 
-def test_attention_of_one_sequence_is_eager_attention(tiny):
-    layout, maps = read_attention(tiny, EXAMPLES[0])
-    assert maps.shape == (3, 4, len(layout), len(layout))
-    np.testing.assert_allclose(maps, attention_maps(tiny, EXAMPLES[0]), atol=1e-6)
-
-
-def test_sieves_of_one_sequence_are_those_it_has(tiny):
-    one, roles = EXAMPLES[2], ["nsubj", "amod", "block", "cls", "dobj_reversed"]
-    found = read_sieves(tiny, one, parse(EXAMPLES), roles)
-    assert list(found) == ["nsubj", "cls", "dobj_reversed"]
-    # [CLS] the cat saw the cat ! [SEP]
-    assert np.argwhere(found["nsubj"]).tolist() == [[2, 3]]
-    assert np.argwhere(found["dobj_reversed"]).tolist() == [[3, 5]]
-    assert np.argwhere(found["cls"]).tolist() == [[row, 0] for row in range(8)]
-
-
 def test_states_of_a_model_are_laid_out_once(tiny, scores, monkeypatch):
     """Each state has the scores that it has alone; sieves are built as often as for a single one."""
     built = []
@@ -461,30 +405,6 @@ def test_states_of_a_model_are_laid_out_once(tiny, scores, monkeypatch):
     assert both["tiny"].attrs["weights_sha256"] != both[5].attrs["weights_sha256"]
 
 
-def test_states_with_different_tokenizers(tiny, tmp_path):
-    other = load_encoder(save("roberta", tmp_path))
-    with pytest.raises(InputError, match="have different tokenizers: extract each alone$"):
-        extract_states({"tiny": tiny, "other": other}, EXAMPLES, progress=False)
-
-
-def test_a_call_that_truncated_makes_no_other_tokenizer(tiny, scores):
-    """Tokenizers remember how they were last called."""
-    other = load_encoder("tiny")
-    other.tokenizer(["one text", "and another"], truncation=True, max_length=8, padding=True)
-    assert other.tokenizer.backend_tokenizer.truncation is not None
-    options = {"roles": ROLES, "progress": False}
-    both = extract_states({"a": tiny, "b": other}, EXAMPLES, parse(EXAMPLES), **options)
-    for found in both.values():
-        xr.testing.assert_allclose(found, scores, rtol=1e-5)
-
-
-def test_one_more_word_makes_another_tokenizer(tiny):
-    other = load_encoder("tiny")
-    other.tokenizer.add_tokens(["unhesitatingly"])
-    with pytest.raises(InputError, match="have different tokenizers: extract each alone$"):
-        extract_states({"a": tiny, "b": other}, EXAMPLES, progress=False)
-
-
 def test_half_precision_scores_are_close_and_kept_in_full(tiny, scores):
     half = run(load_encoder("tiny", precision="bfloat16"), EXAMPLES, roles=ROLES)
     assert half.dtype == np.float32
@@ -495,36 +415,6 @@ def test_half_precision_scores_are_close_and_kept_in_full(tiny, scores):
     # Sums are float32: the float32 values of a map are not on the grid of bfloat16.
     values = torch.from_numpy(half.sel(role="local").values)
     assert not torch.equal(values, values.bfloat16().float())
-
-
-@pytest.mark.parametrize(
-    ("name", "function"),
-    [
-        ("mask_role", lambda layout, pairs: np.ones((len(layout), len(layout)), bool)),
-        ("heavy_role", lambda layout, pairs: np.ones((len(layout), len(layout)), np.float32)),
-    ],
-)
-def test_a_matrix_that_is_no_sieve_is_refused(name, function):
-    encoder = load_encoder("tiny")
-    sieve(name)(function)
-    try:
-        with pytest.raises(InputError, match=f"sieve '{name}' sums to .*rows"):
-            extract(encoder, [Example("one", "It works .")], roles=[name], progress=False)
-    finally:
-        del SIEVES[name]
-
-
-def test_a_universal_relation_that_the_data_lack_is_absent():
-    one = Example("one", "It works .", relations=())
-    scores = run(load_encoder("tiny"), [one], roles=["obl"])
-    assert scores.isnull().all()
-    assert scores.units.values.tolist() == [[0]]
-
-
-def test_a_limit_beyond_the_position_embeddings_is_refused():
-    encoder = load_encoder("tiny")
-    with pytest.raises(InputError, match="has 512 positions"):
-        extract(encoder, [Example("one", "It works .")], max_tokens=513, progress=False)
 
 
 def test_statistics_stand_after_the_sieves(tiny, scores):

@@ -66,7 +66,3 @@ def test_a_source_that_sees_all_sequences_first(tiny: Encoder, examples):
     options = {"roles": ["window_2"], "progress": False}
     found = extract(tiny, examples, maps=Kept("twin").source, **options)
     xr.testing.assert_allclose(found, extract(tiny, examples, maps="twin", **options), rtol=1e-4)
-
-
-def test_rows_that_are_no_distributions_stay_so():
-    assert not Kept("effective").source.distributions

@@ -6,17 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import xarray as xr
 from oracles import entropy
 
 from analysis.encoders import tap
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder, load_encoder, random_encoder
 from analysis.encoders.tap import read_layers
-from analysis.errors import InputError
 from analysis.papers.pande2021.sensitivity import uniform_head
 from analysis.scores.extraction import extract, extract_states, read_attention
-from analysis.scores.maps import MAPS, Source, changed, map_source, shuffled, spread, twin, uniform
+from analysis.scores.maps import Source, changed, shuffled, spread, uniform
 from analysis.scores.sieves import SIEVES
 from analysis.statistics.roles import compose
 from analysis.texts.glue import load_examples
@@ -125,16 +123,6 @@ def test_uniform_maps_need_no_model_and_leave_padding_alone(tiny, examples, monk
             assert own[..., : len(layout)].unique().numel() == 1
 
 
-def test_attention_is_the_source_unless_another_is_named(tiny, examples):
-    found, named = run(tiny, examples), run(tiny, examples, maps="attention")
-    xr.testing.assert_identical(found, named)
-    assert found.attrs["maps"] == "attention"
-    assert run(tiny, examples, maps=read_layers, roles=["cls"]).attrs["maps"] == "read_layers"
-    xr.testing.assert_equal(
-        found, run(tiny, examples, maps=changed(lambda layer, attention, batch: attention))
-    )
-
-
 def test_a_change_sees_every_layer_of_every_batch(tiny, examples):
     seen = []
 
@@ -154,42 +142,6 @@ def test_a_change_sees_every_layer_of_every_batch(tiny, examples):
     assert all(names == seen[3 * (number // 3)][1] for number, (_, names) in enumerate(seen))
     assert len(seen) > 3
     assert found.attrs["maps"] == "only_layer_one"
-
-
-def test_a_registered_source_is_named(tiny, examples):
-    @map_source("diagonal")
-    def diagonal(encoder, batch, read, check=False):
-        for layer in range(encoder.layers):
-            read(layer, local(batch).repeat(1, encoder.heads, 1, 1))
-
-    try:
-        found = run(tiny, examples, roles=["offset_+0", "offset_+1"], maps="diagonal")
-        layout, maps = read_attention(tiny, examples[0], maps="diagonal")
-    finally:
-        del MAPS["diagonal"]
-    assert isinstance(diagonal, Source)
-    np.testing.assert_allclose(found.sel(role="offset_+0").isel(layer=0, head=0), found.tokens, rtol=1e-5)
-    assert (found.sel(role="offset_+1") == 0).all()
-    assert found.attrs["maps"] == "diagonal"
-    np.testing.assert_array_equal(maps, np.broadcast_to(np.eye(len(layout)), maps.shape))
-
-
-def test_controls_are_named_by_the_maps_they_are_made_from():
-    assert [make().name for make in (shuffled, twin, spread)] == ["shuffled", "twin", "spread"]
-    assert [make(of="effective").name for make in (twin, spread)] == [
-        "twin(of=effective)",
-        "spread(of=effective)",
-    ]
-    assert shuffled(1, "attribution").name == "shuffled(1, of=attribution)"
-
-
-def test_unknown_maps(tiny, examples):
-    known = (
-        "attention, uniform, shuffled, twin, spread, effective, effective_sum, attribution, local_attribution"
-    )
-    message = f"^unknown maps 'unifrom': choose from {known}, or register with @map_source$"
-    with pytest.raises(InputError, match=message):
-        run(tiny, examples, maps="unifrom")
 
 
 def mean_map(encoder, sequences, budget, progress) -> Callable:
@@ -257,12 +209,6 @@ def test_sentences_of_a_treebank_have_gold_relations(tmp_path: Path):
     assert {example.id for example in sampled} < {example.id for example in found}
 
 
-def test_missing_treebank(tmp_path: Path):
-    with pytest.raises(InputError, match="is not readable as CoNLL-U") as raised:
-        treebank_examples(tmp_path / "none.conllu")
-    assert "\n" not in str(raised.value)
-
-
 def test_spread_rows_have_the_entropies_of_the_head(tiny, examples):
     """Block on even rows, each multiplied by the entropy of the head's own row, token by token."""
     found = run(tiny, examples, maps="spread", roles=["block", "own_sentence"], budget=100)
@@ -276,11 +222,6 @@ def test_spread_rows_have_the_entropies_of_the_head(tiny, examples):
             np.testing.assert_allclose(score, size * sum(cells), rtol=1e-5)
     np.testing.assert_allclose(found.sel(role="own_sentence"), 1, rtol=1e-5)
     assert found.attrs["maps"] == "spread"
-
-
-def test_spread_of_uniform_heads_are_uniform_heads(tiny, examples):
-    found, even = (run(tiny, examples, maps=maps) for maps in (spread(of="uniform"), "uniform"))
-    np.testing.assert_allclose(found, even, rtol=1e-5)
 
 
 def test_spread_of_other_sources(tiny, examples):

@@ -1,13 +1,12 @@
 """Entropies against loops over the formula, with padding, and at the ends of their range."""
 
 import numpy as np
-import pytest
 import torch
 from oracles import random_maps
 
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import load_tokenizer
-from analysis.scores.maps import SMOOTHING, cls_row_entropy, mean_row_entropy
+from analysis.scores.maps import cls_row_entropy, mean_row_entropy
 from analysis.texts.examples import Example
 
 TEXTS = {"short": ("It ran .",), "pair": ("The cat , she said , ran .", "It did not see the old dog .")}
@@ -37,16 +36,3 @@ def test_equal_loops_whatever_the_padding():
     np.testing.assert_allclose(mean_row_entropy(padded(maps), BATCH), expected, rtol=1e-9)
     expected = [[entropy(attention[0]) for attention in found] for found in maps]
     np.testing.assert_allclose(cls_row_entropy(padded(maps), BATCH), expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize("statistic", [mean_row_entropy, cls_row_entropy])
-def test_uniform_attention_has_the_logarithm_of_the_length(statistic):
-    maps = [np.full((1, len(layout), len(layout)), 1 / len(layout)) for layout in BATCH]
-    expected = [[np.log(len(layout))] for layout in BATCH]
-    np.testing.assert_allclose(statistic(padded(maps), BATCH), expected, rtol=1e-9)
-
-
-def test_attention_to_one_token_has_hardly_any():
-    found = mean_row_entropy(padded([np.eye(len(layout))[None] for layout in BATCH]), BATCH)
-    assert (found > 0).all()
-    assert (found < 20 * SMOOTHING).all()

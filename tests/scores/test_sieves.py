@@ -1,7 +1,5 @@
 """Every sieve against loops over the formulas of the paper, on random maps, and the uniform head."""
 
-import string
-
 import numpy as np
 import pytest
 from architectures import byte_level_tokenizer
@@ -9,7 +7,6 @@ from oracles import Oracle, entropy, random_maps, random_pairs
 
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import load_tokenizer
-from analysis.errors import InputError
 from analysis.scores.sieves import (
     RELATIONS,
     SIEVES,
@@ -145,11 +142,6 @@ def test_published_window_falls_short_by_its_last_rows_only(width: int):
     assert (published.sum(1) < true.sum(1) - 1e-6).tolist() == [False] * (size - width) + [True] * width
 
 
-def test_window_of_the_token_alone_is_published_as_it_is():
-    np.testing.assert_array_equal(window_published(7, 0).matrix(), window(7, 0).matrix())
-    np.testing.assert_allclose(window(7, 0).matrix(), np.eye(7) / 7, rtol=1e-6)
-
-
 def test_first_and_last_rows_of_the_local_sieve_by_hand():
     matrix = SIEVES["local"].matrix(LAYOUTS["pair, bert"], {})
     size = len(LAYOUTS["pair, bert"])
@@ -178,12 +170,6 @@ def test_a_window_is_as_wide_as_it_says(width: int):
 def test_an_offset_is_as_far_as_it_says(step: int):
     matrix = offset(20, step).matrix()
     np.testing.assert_allclose(matrix, np.eye(20, k=step) / (20 - abs(step)), rtol=1e-6)
-
-
-def test_offset_longer_than_the_sequence_is_absent():
-    assert offset(5, 5) is None
-    assert offset(5, -5) is None
-    assert offset(6, -5) is not None
 
 
 def test_block_by_hand():
@@ -231,11 +217,6 @@ def test_syntactic_is_the_mean_of_relations_weighted_by_their_pairs():
     assert len(SIEVES["syntactic"].pooled(by_label([pairs])).ranges) == total == 6
 
 
-def test_syntactic_is_absent_without_its_four_relations():
-    layout = LAYOUTS["pair, bert"]
-    assert SIEVES["syntactic"].matrix(layout, {"case": random_pairs(len(layout))["case"]}) is None
-
-
 def test_units_count_the_tokens_that_have_the_sieve():
     layout = LAYOUTS["pair, bert"]
     size = len(layout)
@@ -269,27 +250,6 @@ def test_published_arithmetic_changes_the_windows_only():
     )
 
 
-def test_without_names_the_bank_and_both_directions_of_what_the_data_holds():
-    found = resolve(None, {"nsubj", "obl"}, "corrected")
-    assert list(found) == [*BANK, "nsubj", "obl", "nsubj_reversed", "obl_reversed"]
-
-
-def test_named_relations_may_be_absent_from_the_data():
-    assert list(resolve(["advmod", "dobj_reversed"], set(), "corrected")) == ["advmod", "dobj_reversed"]
-
-
-def test_unknown_role():
-    with pytest.raises(
-        InputError, match="^unknown role 'sepp': choose from .*sep, .* or register it with @sieve$"
-    ):
-        resolve(["sep", "sepp"], {"nsubj"}, "corrected")
-
-
-def test_unknown_arithmetic():
-    with pytest.raises(InputError, match="^arithmetic is 'exact': choose corrected or published$"):
-        resolve(None, set(), "exact")
-
-
 def test_decorator_registers_and_returns_the_function(monkeypatch):
     monkeypatch.delitem(SIEVES, "even", raising=False)
 
@@ -303,24 +263,3 @@ def test_decorator_registers_and_returns_the_function(monkeypatch):
         assert "even" in resolve(None, set(), "corrected")
     finally:
         del SIEVES["even"]
-
-
-@pytest.mark.parametrize("name", ["nsubj", "obl", "case_reversed"])
-def test_no_sieve_takes_the_name_of_a_relation(name: str):
-    """If named, the sieve would replace the relation; in the bank, the relation would replace the sieve."""
-    with pytest.raises(
-        InputError, match=f"^'{name}' is a relation of Universal Dependencies: give .* another"
-    ):
-        sieve(name, bank=True)(lambda layout, pairs: None)
-    assert name not in SIEVES
-
-
-@pytest.mark.parametrize("roles", [None, ["cls"]])
-def test_no_relation_of_the_data_takes_the_name_of_a_sieve(roles: list[str] | None):
-    with pytest.raises(InputError, match="^'local' names a sieve and a relation of the data: rename one"):
-        resolve(roles, {"nsubj", "local"}, "corrected")
-
-
-def test_role_names_hold_no_characters_that_tables_or_files_mind():
-    allowed = set(string.ascii_lowercase + string.digits + "_+-")
-    assert all(set(name) <= allowed for name in SIEVES)

@@ -9,10 +9,8 @@ import pytest
 import torch
 
 from analysis.encoders.layout import Layout, layouts
-from analysis.encoders.models import Encoder, load_encoder, random_encoder
-from analysis.errors import InputError
-from analysis.scores import twins
-from analysis.scores.extraction import extract, read_attention
+from analysis.encoders.models import Encoder, load_encoder
+from analysis.scores.extraction import extract
 from analysis.scores.maps import MAPS, Source, find_source, twin
 from analysis.statistics.significance import published_table
 from analysis.texts.glue import load_examples
@@ -205,46 +203,6 @@ def test_twins_do_not_depend_on_the_batch(tiny, examples):
     )
     assert whole.attrs["maps"] == "twin"
     np.testing.assert_allclose(small, whole, rtol=1e-5, atol=1e-6)
-
-
-def test_the_second_pass_needs_no_model(tiny, examples, monkeypatch):
-    sequences = layouts(tiny.tokenizer, examples)
-    ready = MAPS["twin"].prepared(tiny, sequences, progress=False)
-    monkeypatch.setattr(tiny.model, "forward", None)
-    ready(tiny, sequences[:2], lambda layer, maps: None)
-
-
-def test_offsets_that_no_sequence_has_get_nothing(tiny, examples):
-    sequences = sorted(layouts(tiny.tokenizer, examples), key=len)
-    short, long = sequences[0], sequences[-1]
-    assert len(short) < len(long) - 4
-    found = []
-    MAPS["twin"].prepared(tiny, [short], progress=False)(tiny, [long], lambda _, maps: found.append(maps[0]))
-    far = np.abs(np.subtract.outer(range(len(long)), range(len(long)))) >= len(short)
-    words = far & (long.text >= 0) & (long.text >= 0)[:, None]
-    assert words.any()
-    assert all((maps[:, torch.from_numpy(words)] == 0).all() for maps in found)
-    torch.testing.assert_close(found[0].sum(-1), torch.ones(found[0].shape[:2]))
-
-
-def test_twins_of_random_weights(examples):
-    untrained = random_encoder("tiny", seed=3)
-    found = extract(untrained, examples, roles=["window_2", "cls"], maps="twin", progress=False)
-    assert np.isfinite(found).all()
-    layout, maps = read_attention(untrained, examples[0], maps="twin")
-    np.testing.assert_allclose(maps.sum(-1), 1, rtol=1e-5)
-    assert maps.shape == (untrained.layers, untrained.heads, len(layout), len(layout))
-
-
-def test_a_twin_that_has_seen_nothing(tiny, examples):
-    with pytest.raises(InputError, match="^a twin needs all sequences: call `prepared` with them first"):
-        twin()(tiny, layouts(tiny.tokenizer, examples), lambda layer, maps: None)
-
-
-def test_places_are_numbered_without_a_gap(tiny, examples):
-    sequences = layouts(tiny.tokenizer, examples)
-    places = twins.Places(max(map(len, sequences)))
-    assert places.of(sequences).max() == places.outside == len(places) - 1
 
 
 RATIOS = {

@@ -5,10 +5,8 @@ import pytest
 import torch
 from architectures import SENTENCES as LEARNT
 from architectures import byte_level_tokenizer, save
-from tokenizers import pre_tokenizers
 
 from analysis.encoders.models import load_encoder
-from analysis.errors import InputError
 from analysis.scores.words import (
     NO_PIECES,
     NO_WORDS,
@@ -74,16 +72,6 @@ def test_byte_level_words_are_spelled_as_in_running_text():
     assert piece_counts(tokenizer, given[0]).tolist() == np.bincount(kept[0].word)[1:-1].tolist()
 
 
-def test_a_tokenizer_that_adds_the_blank_itself_gives_the_same():
-    tokenizer, adding = byte_level_tokenizer(), byte_level_tokenizer.__wrapped__()
-    adding.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    assert adding.tokenize("dog") == adding.tokenize(" dog")
-    given = [sentence.split() for sentence in LEARNT]
-    for one, other in zip(*(split_words(each, given).kept for each in (tokenizer, adding)), strict=True):
-        assert one.input_ids.tolist() == other.input_ids.tolist()
-        assert one.word.tolist() == other.word.tolist()
-
-
 def test_word_maps_of_a_byte_level_encoder(tmp_path):
     encoder = load_encoder(save("roberta", tmp_path))
     [sentence] = split_words(encoder.tokenizer, [LEARNT[0].split()]).kept
@@ -93,29 +81,11 @@ def test_word_maps_of_a_byte_level_encoder(tmp_path):
     assert (np.bincount(sentence.word) > 1).any(), "no word is split"
 
 
-def test_pieces_of_each_word(encoder):
-    counts = piece_counts(encoder.tokenizer, SENTENCES[2]).tolist()
-    assert counts == [len(encoder.tokenizer.tokenize(form)) for form in SENTENCES[2]]
-
-
 def test_left_out_sentences_are_counted_and_shift_nothing(encoder):
     given = [["a"] * 20, ["a", "\u200b", "b"], [], ["It", "rains"], [" ", "x"]]
     split = split_words(encoder.tokenizer, given, max_tokens=10)
     assert split.left_out == {TOO_LONG: 1, NO_PIECES: 2, NO_WORDS: 1}
     assert [each.number for each in split.kept] == [3]
-
-
-@pytest.mark.parametrize("limit", [2, 10**9])
-def test_limits_that_do_not_fit(encoder, limit: int):
-    with pytest.raises(InputError, match="max_tokens is"):
-        split_words(encoder.tokenizer, SENTENCES, limit)
-
-
-def test_nothing_left(encoder):
-    with pytest.raises(InputError, match="1 a word without word pieces"):
-        split_words(encoder.tokenizer, [["\u200b"]])
-    with pytest.raises(InputError, match="no sequences"):
-        read_word_maps(encoder, [], lambda *_: None)
 
 
 @pytest.mark.parametrize("rows", ROWS)
@@ -176,8 +146,3 @@ def test_streamed_maps_do_not_depend_on_the_batch(encoder, sentences):
     for (index, layer), maps in alone.items():
         size = sentences[index].words + 2
         np.testing.assert_allclose(found[index, layer][:, :size, :size], maps[:, :size, :size], atol=1e-5)
-
-
-def test_unknown_rows(encoder, sentences):
-    with pytest.raises(InputError, match="rows is 'last': choose from mean, first, max"):
-        word_maps(encoder, sentences[0], "last")

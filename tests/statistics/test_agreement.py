@@ -11,7 +11,6 @@ ROLES = """layer,head,role,mean,p,assigned,status
 0,2,local,1.2e+06,0.5,,untestable
 1,0,local,-0.4,0.25,True,tested
 """
-CLAIMS = "claim,ours,verdict\nC1: roles,38% of heads (mrpc 44%),holds\nC2: many,0.66 to 0.72,undecided\n"
 
 
 def line(made: str | bytes, known: str = ROLES, rule: str = SAME, name: str = "roles") -> str:
@@ -39,11 +38,6 @@ def test_another_parser_leaves_syntactic_roles_out():
 
 
 # --- the committed weights -------------------------------------------------------------------------------
-
-
-def test_equal_tables_pass():
-    said = "pass  roles: 12 of 12 labels equal, 16 of 16 numbers agree (worst difference 0) [same weights]"
-    assert line(ROLES) == said
 
 
 @pytest.mark.parametrize(
@@ -77,26 +71,6 @@ def test_what_differs_fails_and_is_named(old: str, new: str, words: str):
     found = line(ROLES.replace(old, new))
     assert found.startswith("fail  roles: ")
     assert words in found
-
-
-def test_numbers_inside_a_text_may_differ_in_their_last_digit():
-    assert passes(CLAIMS.replace("38%", "39%").replace("0.66", "0.67"), CLAIMS)
-    found = line(CLAIMS.replace("0.66", "0.60"), CLAIMS)
-    assert "column ours: 1 cells differ: line 3 holds '0.60 to 0.72', committed '0.66 to 0.72'" in found
-    assert not passes(CLAIMS.replace("heads", "tails"), CLAIMS)
-    assert not passes(CLAIMS.replace("C2", "C3"), CLAIMS), "C3 is a name"
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"\xff\xfe\x00", b'layer,head\n1,2\n3,4,5,"6\n', ROLES.replace(",", ";").encode()]
-)
-def test_file_that_is_no_such_table(content: bytes):
-    assert line(content).startswith("fail")
-
-
-@pytest.mark.parametrize("text", ["\ufeff" + ROLES, ROLES.replace("\n", "\r\n")])
-def test_what_a_spreadsheet_adds_is_no_difference(text: str):
-    assert line(text).startswith("pass")
 
 
 # --- weights trained on this machine ---------------------------------------------------------------------

@@ -2,7 +2,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.errors import InputError
 from analysis.statistics.cards import CARD, RANKING, head_card, ranking
 
 LAYERS, HEADS = 2, 3
@@ -93,25 +92,6 @@ def test_every_run_is_a_block_of_its_own():
     assert card.loc[card["quantity"] == "gate_class", "value"].tolist() == ["irrelevant"] * 4
 
 
-def test_labels_with_missing_values_are_values(tmp_path):
-    """A role table as pandas reads it: columns of True, False and nothing have the type object."""
-    table = roles("mrpc").assign(assigned=pd.array([pd.NA, *[True] * 11], "boolean"))
-    table.to_csv(tmp_path / "roles.csv", index=False)
-    card = head_card({"roles": pd.read_csv(tmp_path / "roles.csv")}, "mrpc", 0, 1)
-    assert set(card["about"]) == {"local, finetuned", "cls, finetuned"}
-    assert card.loc[card["quantity"] == "assigned", "value"].tolist() == [True, True]
-
-
-def test_card_of_a_head_that_is_nowhere():
-    message = (
-        "no table has layer 5, head 0 of task 'mrpc': choose from layers 0, 1; heads 0, 1, 2; tasks mrpc$"
-    )
-    with pytest.raises(InputError, match=message):
-        head_card({"roles": roles("mrpc")}, "mrpc", 5, 0)
-    with pytest.raises(InputError, match="of task 'rte'"):
-        head_card({"roles": roles("mrpc")}, "rte", 0, 0)
-
-
 def test_ranking_needs_no_threshold():
     table = pd.concat([roles("mrpc"), roles("qqp", 1)])
     table.loc[(table["task"] == "qqp") & (table["layer"] == 0) & (table["head"] == 0), "assigned"] = pd.NA
@@ -129,10 +109,3 @@ def test_ranking_needs_no_threshold():
     assert [*zip(found["layer"][4:], found["head"][4:], strict=True)] == means.index[:4].tolist()
     counts = kept.groupby(["layer", "head"])["assigned_controlled"].sum()
     assert found["controlled"][4:].tolist() == counts[means.index[:4]].tolist()
-
-
-def test_ranking_refuses_tables_without_controls_and_of_two_states():
-    with pytest.raises(InputError, match="control_mean"):
-        ranking(roles("mrpc").drop(columns="control_mean"))
-    with pytest.raises(InputError, match="several states"):
-        ranking(pd.concat([roles("mrpc"), roles("mrpc", 2, "pretrained")]))

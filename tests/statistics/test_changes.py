@@ -1,17 +1,15 @@
 """Changes under interventions against sklearn, scipy and statsmodels, one intervention and one resample at a time."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 from scipy import stats
 from sklearn.metrics import accuracy_score, f1_score, log_loss, matthews_corrcoef
 from statsmodels.stats.contingency_tables import mcnemar as mcnemar_of_statsmodels
 from statsmodels.stats.multitest import multipletests
-from studies import error_of
 
 from analysis.statistics.answers import METRICS, metrics_of
-from analysis.statistics.changes import BASELINE, COLUMNS, Compared, by_head, change_table, rises
+from analysis.statistics.changes import BASELINE, COLUMNS, Compared, change_table, rises
 
 N, HEADS = 60, 5
 ORACLES = {
@@ -75,14 +73,6 @@ def test_changes_of_a_regression_are_those_of_scipy():
     assert table.loc[("pearson", "constant"), "change"] == pytest.approx(
         -table["baseline"]["pearson"].iloc[0]
     )
-
-
-@pytest.mark.parametrize("metric", ["f1", "matthews"])
-def test_ratios_without_right_answers_are_zero(metric: str):
-    logits = np.stack([np.tile([1.0, 0.0], (6, 1)), np.tile([0.0, 1.0], (6, 1))])
-    columns = METRICS[metric].columns(logits, np.array([0, 0, 0, 1, 1, 1]))
-    found = METRICS[metric].value(columns.mean(axis=1))
-    assert found == pytest.approx([0, 2 / 3] if metric == "f1" else [0, 0])
 
 
 @pytest.mark.parametrize("metric", ORACLES)
@@ -218,28 +208,6 @@ def test_chance_raises_about_half_of_the_heads():
     found = rises(logits, labels, "accuracy", permutations=499)
     assert 15 < found.raised_by_chance <= 30  # heads share their baseline, so that they rise together
     assert found.p_raised > 0.01
-
-
-def test_heads_are_read_from_names():
-    table = by_head(pd.DataFrame({"intervention": ["2-11", "only 0-3"]}))
-    assert table[["layer", "head"]].to_numpy().tolist() == [[2, 11], [0, 3]]
-
-
-def test_metrics_of_tasks():
-    assert metrics_of("mrpc") == ("accuracy", "f1", "loss")
-    assert metrics_of("cola") == ("matthews", "accuracy", "loss")
-    assert metrics_of("sts-b") == ("pearson", "loss")
-
-
-def test_wrong_input_ends_in_one_line(answers):
-    logits, labels = answers
-    assert "'none'" in error_of(change_table, logits[1:], labels, ["loss"])
-    assert "59 labels for 60" in error_of(change_table, logits, labels[1:], ["loss"])
-    assert "label 2 is unknown" in error_of(change_table, logits, labels + 1, ["loss"])
-    assert "'bleu'" in error_of(change_table, logits, labels, ["bleu"])
-    assert "resamples" in error_of(change_table, logits, labels, ["loss"], 0.05, 10)
-    three = array(np.zeros((2, N, 3)), [BASELINE, "0-0"])
-    assert "2 classes" in error_of(change_table, three, labels, ["f1"])
 
 
 def test_changes_of_the_size_of_rounding_are_no_changes():

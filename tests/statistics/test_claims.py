@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis.errors import InputError
-from analysis.statistics.claim_tables import claim_table, in_words, seed_table, short_table, single_runs
+from analysis.statistics.claim_tables import claim_table, seed_table, short_table, single_runs
 from analysis.statistics.claims import Claim, judge, read_claims, sampled, tabled, untestable
 
 
@@ -107,11 +107,6 @@ def test_single_runs_are_judged_alone():
     table = seed_table([claim()], single_runs(frames))
     assert table["estimate"].tolist() == [0.4, 0.8]
     assert set(table["verdict"]) == {"undecided"}
-
-
-def test_many_units_are_told_by_their_median_and_ends():
-    rows = interval(value=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7], low=[0.0] * 7, high=[1.0] * 7)
-    assert in_words(tabled(rows, "unit", "value", n=1)) == "median 40% of 7 (u0 10%, u6 70%)"
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,8 @@ import xarray as xr
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
-from studies import error_of
 
-from analysis.errors import InputError
 from analysis.statistics.comparison import CHANGES, COLUMNS, KEYS, compare, partial_conjunction, sign_flip
-from analysis.texts.bundled import bundled_examples
 
 ROLES, LAYERS, HEADS, N = ["local", "nsubj"], 3, 4, 40
 FAST = {"resamples": 199, "permutations": 999}
@@ -54,14 +51,6 @@ def states() -> tuple[xr.DataArray, xr.DataArray]:
 
 def compared(before: xr.DataArray, after: xr.DataArray, **options) -> pd.DataFrame:
     return compare(before, after, labels(before), labels(after), **FAST | options)
-
-
-def test_rows_and_columns(states):
-    table = compared(*states)
-    assert [*table.columns] == COLUMNS
-    keys = [(layer, head, role) for role in ROLES for layer in range(LAYERS) for head in range(HEADS)]
-    assert [*table[KEYS].itertuples(index=False, name=None)] == keys
-    assert table.groupby("role")["n"].agg(["min", "max"]).to_numpy().tolist() == [[N, N], [N // 2, N // 2]]
 
 
 def test_equals_scipy_and_statsmodels_head_by_head(states):
@@ -239,11 +228,6 @@ def test_sequences_are_paired_by_their_ids(states):
     pd.testing.assert_frame_equal(compared(before, after[order]), compared(before, after))
 
 
-def test_clusters_of_one_sequence_change_nothing(states):
-    single = [state.assign_coords(cluster=("sequence", np.arange(N))) for state in states]
-    pd.testing.assert_frame_equal(compared(*single, unit="cluster"), compared(*states))
-
-
 def test_doubled_sequences_count_once_as_clusters(states):
     before, after = states
     local = {"role": ["local"]}
@@ -258,71 +242,6 @@ def test_doubled_sequences_count_once_as_clusters(states):
     columns = ["difference", "low", "high", "p", "p_sign_flip", "p_by", "p_equivalence"]
     pd.testing.assert_frame_equal(clustered[columns], single[columns], rtol=1e-6)
     assert (naive["high"] - naive["low"] < 0.9 * (single["high"] - single["low"])).all()
-
-
-def test_same_seed_same_bytes(states):
-    first, second, other = (compared(*states, seed=seed).to_csv() for seed in (1, 1, 2))
-    assert first == second
-    assert first != other
-    noise = np.random.default_rng(0).normal(0, 1, (30, 4))
-    assert (sign_flip(noise, permutations=999, seed=1) != sign_flip(noise, permutations=999, seed=2)).any()
-
-
-@pytest.mark.parametrize(
-    ("parameter", "value"),
-    [
-        ("margin", 0),
-        ("margin", -0.5),
-        ("alpha", 0.0),
-        ("alpha", 1.0),
-        ("unit", "token"),
-        ("permutations", 98),
-    ],
-)
-def test_impossible_parameters_are_refused(states, parameter, value):
-    with pytest.raises(InputError, match=parameter):
-        compared(*states, **{parameter: value})
-
-
-def test_clusters_must_be_known(states):
-    without = [state.drop_vars("cluster") for state in states]
-    with pytest.raises(InputError, match="no coordinate cluster"):
-        compared(*without, unit="cluster")
-
-
-def test_bundled_samples_of_two_seeds_are_not_paired(states):
-    """Rows with the same number have different texts; tests of their differences would be meaningless."""
-    before, after = states
-    size = before.sizes["sequence"]
-    names = [[example.id for example in bundled_examples("sst-2", size, seed)] for seed in (0, 1)]
-    before, after = (state.assign_coords(sequence=own) for state, own in zip(states, names, strict=True))
-    assert "differ in sequence" in error_of(compare, before, after, labels(before), labels(after))
-
-
-@pytest.mark.parametrize("name", ["sequence", "role", "layer", "head"])
-def test_other_sequences_roles_or_heads_are_refused(states, name):
-    before, after = states
-    fewer = after.isel({name: slice(1, None)})
-    assert f"differ in {name}" in error_of(compare, before, fewer, labels(before), labels(after))
-    twice = before.isel({name: [0, 0]})
-    assert f"differ in {name}" in error_of(compare, twice, twice, labels(before), labels(after))
-
-
-def test_scores_of_another_shape_or_other_gaps_are_refused(states):
-    before, after = states
-    tables = labels(before), labels(after)
-    assert "dimension sequence" in error_of(compare, before.mean("sequence"), after, *tables)
-    gap = after.copy()
-    gap[1, 1] = np.nan
-    assert "which sequences have which role" in error_of(compare, before, gap, *tables)
-
-
-def test_other_role_tables_are_refused(states):
-    before, after = (labels(state) for state in states)
-    assert "assigned_audited" in error_of(compare, *states, before, after.drop(columns="assigned_audited"))
-    assert "heads or roles" in error_of(compare, *states, before[1:], after)
-    assert "heads or roles" in error_of(compare, *states, before, after.replace({"role": {"nsubj": "dobj"}}))
-    assert "heads or roles" in error_of(compare, *states, pd.concat([before, before]), after)
 
 
 def test_partial_conjunction_is_the_largest_p():

@@ -8,7 +8,6 @@ import pytest
 import xarray as xr
 from scipy import stats
 
-from analysis.errors import InputError
 from analysis.statistics.moments import merge, moments, moments_table, skewness
 from analysis.statistics.significance import published_table
 
@@ -84,18 +83,3 @@ def test_a_large_common_offset_and_large_counts_lose_no_digits():
         doubled = merge(doubled, doubled)
     np.testing.assert_allclose(doubled["m2"] / doubled["n"], values.var(axis=0), rtol=1e-9)
     np.testing.assert_allclose(skewness(doubled), stats.skew(values, axis=0), rtol=1e-5, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    "other", [scores().isel(head=[0, 1]), scores().isel(role=[1, 0, 2, 3, 4]), scores(arithmetic="published")]
-)
-def test_moments_of_something_else_are_not_merged(other: xr.DataArray):
-    with pytest.raises(InputError, match="cannot be merged"):
-        merge(moments(scores()), moments(other))
-
-
-def test_table_refuses_parameters_out_of_range():
-    with pytest.raises(InputError, match="alpha"):
-        moments_table(moments(scores()), alpha=1.0)
-    with pytest.raises(InputError, match="minimum"):
-        moments_table(moments(scores()), minimum=1)

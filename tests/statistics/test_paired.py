@@ -29,11 +29,6 @@ def test_least_loss_without_noise_needs_six_wrong_answers():
     assert stats.binom.sf(5, 400, least_accuracy(0, 400)) == pytest.approx(0.8, abs=1e-3)
 
 
-def test_no_loss_is_found_in_a_few_sequences():
-    assert np.isnan(least_accuracy(0, 5))
-    assert np.isnan(least_accuracy(20, 40))
-
-
 def test_least_loss_of_a_metric_is_that_of_the_answers_which_accuracy_needs():
     """F1 after turning wrong so many right answers, a share of each class, differs by about the least change."""
     n = 2000

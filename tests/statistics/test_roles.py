@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from analysis.errors import InputError
 from analysis.papers.pande2021 import published
 from analysis.statistics.roles import (
     FAMILIES,
@@ -158,27 +157,6 @@ def test_window_arithmetic_and_block_are_choices(bank):
     np.testing.assert_array_equal(unweighted.sel(role="block"), bank.sel(role="own_sentence"))
 
 
-@pytest.mark.parametrize(
-    ("choice", "message"),
-    [
-        ({"window": 9}, "'window_9'"),
-        ({"arithmetic": "exact"}, "arithmetic 'exact'.*corrected, published"),
-        ({"direction": "sideways"}, "direction 'sideways'.*both"),
-        ({"relations": ()}, "relations is empty"),
-    ],
-)
-def test_impossible_choices_are_refused(bank, choice, message):
-    with pytest.raises(InputError, match=message):
-        compose(bank, **choice)
-
-
-def test_missing_sieve_is_refused(bank):
-    with pytest.raises(InputError, match="'cls'"):
-        compose(bank.drop_sel(role="cls"))
-    with pytest.raises(InputError, match="'nsubj_reversed'"):
-        compose(bank.drop_sel(role="nsubj_reversed"), direction="both")
-
-
 def test_memberships_count_untestable_as_absent():
     table = role_labels(1)
     members = memberships(table)
@@ -222,15 +200,6 @@ def test_overlap_of_every_pair():
         assert record.share_of_b == pytest.approx(len(a & b) / len(b))
 
 
-def test_overlap_of_empty_sets_is_not_a_number():
-    table = role_labels(3, roles=("local", "cls", "sep"))
-    table.loc[table["role"] != "sep", "assigned"] = False
-    pairs = overlap(table).set_index(["role_a", "role_b"])
-    assert np.isnan(pairs.loc[("local", "cls"), "jaccard"])
-    assert np.isnan(pairs.loc[("local", "sep"), "share_of_a"])
-    assert pairs.loc[("local", "sep"), "share_of_b"] == 0
-
-
 def test_layer_counts():
     table = role_labels(4)
     counts = layer_counts(table)
@@ -245,26 +214,6 @@ def test_layer_counts():
         assert heads["none"] == HEADS - len(set().union(*(held(table, role, layer) for role in ROLES)))
 
 
-def test_long_tables_are_summarised_task_by_task():
-    tables = {
-        ("qqp", "pretrained"): role_labels(5),
-        ("qqp", "finetuned"): role_labels(6),
-        ("mrpc", "finetuned"): role_labels(7),
-    }
-    long = pd.concat(table.assign(task=task, state=state) for (task, state), table in tables.items())
-    for summary in (overlap, layer_counts):
-        result = summary(long)
-        assert [*result.columns[:2]] == ["task", "state"]
-        for (task, state), table in tables.items():
-            part = result[(result["task"] == task) & (result["state"] == state)].drop(
-                columns=["task", "state"]
-            )
-            pd.testing.assert_frame_equal(part.reset_index(drop=True), summary(table))
-    counted = multifunctional(long)
-    assert counted.index.names == ["task", "state", "layer", "head"]
-    assert counted.loc[("mrpc", "finetuned")].tolist() == multifunctional(role_labels(7)).tolist()
-
-
 def test_transitions_count_gains_and_losses():
     before, after = role_labels(10), role_labels(11)
     result = transitions(before, after)
@@ -274,15 +223,6 @@ def test_transitions_count_gains_and_losses():
         had, has = held(before, record.role, record.layer), held(after, record.role, record.layer)
         assert (record.gained, record.lost, record.kept) == (len(has - had), len(had - has), len(had & has))
     assert result["gained"].sum() > 0
-
-
-def test_tables_of_different_models_cannot_be_compared():
-    table = role_labels(12)
-    for function in (transitions, arithmetic_differences):
-        with pytest.raises(InputError, match="differ in heads or roles"):
-            function(table, table[table["layer"] < 2])
-        with pytest.raises(InputError, match="differ in heads or roles"):
-            function(table, table.replace({"role": {"local": "near"}}))
 
 
 def test_arithmetic_differences_count_changed_labels():
@@ -330,12 +270,6 @@ def test_attention_mass_comes_back_from_the_scores():
     for role, expected in masses.items():
         np.testing.assert_allclose(table[role], expected.ravel())
     np.testing.assert_allclose(table[[*MASSES]].sum(axis=1), 1)
-
-
-def test_attention_mass_needs_the_scores_of_separators():
-    scores, _ = attention_with_scores()
-    with pytest.raises(InputError, match="'sep'"):
-        attention_masses(scores.sel(role=["cls"]))
 
 
 @pytest.mark.parametrize(

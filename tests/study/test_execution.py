@@ -1,12 +1,9 @@
 """One notebook run with one profile: executed copies, failures, scratch runs, the command line."""
 
-import io
 import json
-import os
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import nbformat
@@ -90,14 +87,6 @@ def test_run_with_another_value_leaves_the_results_alone(study: Study, capsys):
     assert "n = 3\nrate = 1e-4\n" in code[0].source
 
 
-def test_run_without_make_leaves_the_results_alone(study: Study, capsys):
-    """Even with the profile's own values: only Make keeps what a run saves."""
-    study.notebook("01_first", "print(n)")
-    path = run.run("01_first-qnli", "quick", {})
-    assert path == study.folder / "results/scratch/01_first-qnli/notebooks/01_first-qnli.ipynb"
-    assert printed(read(path)) == "5"
-
-
 def test_lines_of_runs_that_make_starts(study: Study, monkeypatch, capsys):
     """They are numbered as they start, and name the run that ends or is stopped."""
     monkeypatch.setenv(run.TOTAL, "12")
@@ -119,24 +108,6 @@ def test_lines_of_runs_that_make_starts(study: Study, monkeypatch, capsys):
 
 def interrupted(*_: object) -> None:
     raise KeyboardInterrupt
-
-
-def test_bar_is_live_on_a_terminal_alone(tmp_path: Path, monkeypatch, capsys):
-    """It is cut to the width of the terminal, and a line takes its place."""
-    screen = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(run, "get_terminal_size", lambda: os.terminal_size((40, 24)))
-    for live in (False, True):
-        screen.isatty = lambda live=live: live
-        progress = run.Progress("03_test mrpc", tmp_path / "logs/03_test-mrpc.log")
-        progress.write(f"\rwords: 10%|{'x' * 60}| 1/10")
-        progress.write("something else\n")
-        progress.say("03_test mrpc started")
-        assert bool(screen.getvalue()) == live
-    assert len(screen.getvalue().removeprefix(run.CLEAR)) == 39
-    assert capsys.readouterr().out == f"03_test mrpc started\n{run.CLEAR}03_test mrpc started\n"
-    progress.flush()
-    assert progress.path.read_text().count("something else") == 2
 
 
 def test_run_that_another_process_is_doing(study: Study):
@@ -202,26 +173,6 @@ def test_failing_notebook(study: Study, capsys, cell: str, reason: str):
     assert "got here\n" in [output.get("text") for output in outputs]
 
 
-KERNEL = """
-from ipykernel.kernelapp import IPKernelApp
-app = IPKernelApp.instance()
-print(app.transport, app.ip)
-"""
-
-
-def test_kernel_where_a_socket_has_no_room(study: Study, monkeypatch: pytest.MonkeyPatch):
-    """The name of a socket has about a hundred characters at most. Elsewhere each kernel has a folder of its own."""
-    transport, address = printed(execute(study, KERNEL)).split()
-    assert transport == "ipc"
-    assert not Path(address).parent.exists()
-    deep = study.folder / ("temporary" * 12)
-    deep.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(deep))
-    assert printed(execute(study, KERNEL)) == "tcp 127.0.0.1"
-    assert not [*deep.iterdir()]
-    assert not [*(study.folder / "results/quick/cache/failed").iterdir()]
-
-
 def test_wrong_setting_leaves_everything(study: Study):
     study.notebook("01_first")
     error_of(run.run, "01_first", "quick", {"m": 3})
@@ -240,51 +191,6 @@ def test_results_of_another_version(study: Study):
     )
     (folder / "form").write_text("1\n")
     assert error_of(run.run, "01_first", "quick", {}) == message
-
-
-WRONG = {
-    "01_extract --profile absent": "error: unknown profile 'absent': choose from ",
-    "05_absent-mrpc --profile smoke": "error: unknown notebook '05_absent': choose from 00_finetune, ",
-    "05_absent --profile smoke": "error: unknown notebook '05_absent': choose from 00_finetune, ",
-    "notebooks/05_absent.py --profile smoke": "error: unknown notebook '05_absent': choose from 00_finetune, ",
-    "01_extract --profile smoke --set m=3": "error: 01_extract has no parameter 'm': choose from task, ",
-    "01_extract --profile smoke --set n=abc": "error: 01_extract: parameter n is 'abc': give a number",
-}
-
-
-@pytest.mark.parametrize("arguments", WRONG)
-def test_wrong_command(tmp_path: Path, monkeypatch, capsys, arguments: str):
-    monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
-    assert run.main(arguments.split()) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith(WRONG[arguments])
-    assert err.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_no_notebook_named(capsys):
-    with pytest.raises(SystemExit) as caught:
-        run.main(["--profile", "smoke"])
-    assert caught.value.code == 2
-    assert "required: notebook" in capsys.readouterr().err
-
-
-def test_wrong_command_in_a_shell(tmp_path: Path):
-    done = subprocess.run(
-        [sys.executable, "-m", "analysis.run", "01_extract", "--profile", "absent"],
-        cwd=ROOT, env=os.environ | {"RESULTS_DIR": str(tmp_path)}, capture_output=True, text=True,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch("error: unknown profile 'absent': choose from .*smoke.*\n", done.stderr)
-
-
-@pytest.mark.parametrize("setting", ["n", "n=[1", "n: 3"])
-def test_setting_that_is_not_one(capsys, setting: str):
-    with pytest.raises(SystemExit) as caught:
-        run.main(["01_extract", "--set", setting])
-    assert caught.value.code == 2
-    assert f"error: argument --set: {setting!r}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

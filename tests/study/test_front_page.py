@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from analysis.study.front_page import definitions_page, findings_section, paper_titles, verdicts_section
+from analysis.study.front_page import definitions_page, paper_titles, verdicts_section
 
 CLAIM = {
     "claim": "C1: heads have roles", "source": "article", "definition": "Share of heads.",
@@ -28,10 +28,3 @@ def test_cards_hold_every_fact_once():
     assert "- Found: 38% of heads (95 % interval 0.3 to 0.4, bound >= 0.1; n = 72)" in page
     assert "- With heads that beat their control: 2% of heads: does not hold" in page
     assert "Controls:" not in page
-
-
-def test_findings_are_short_lines():
-    said = findings_section(["word " * 60, "Two."])
-    assert max(map(len, said.splitlines())) <= 180
-    assert said.count("\n- ") == 1
-    assert said.endswith("\n- Two.")

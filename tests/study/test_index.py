@@ -2,7 +2,6 @@
 
 import json
 import re
-from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -29,12 +28,6 @@ def test_committed_verdicts_are_those_of_the_tables(profile: str, monkeypatch):
     monkeypatch.delenv("RESULTS_DIR", raising=False)
     text = (Folders(profile).folder / "README.md").read_text(encoding="utf-8")
     assert re.findall(r"^- (\w+: \d.*)$", text, re.MULTILINE) == [*index.verdicts(profile)]
-
-
-def test_one_claim_is_told_in_the_singular(monkeypatch):
-    paper = SimpleNamespace(summary=lambda results: {"verdict": ["holds", "undecided", "undecided"]})
-    monkeypatch.setattr(index, "papers", lambda: {"toy": paper})
-    assert [*index.verdicts("offline")] == ["toy: 1 holds, 2 undecided"]
 
 
 def test_figures_stand_under_their_headings(tmp_path, monkeypatch):

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from studies import MINUTE, Tree, runs_of, started
 
-from analysis.study.folders import FORM
 from analysis.study.front_page import paper_names
 
 PROFILE = "smoke"
@@ -182,12 +181,6 @@ def test_changed_value_reaches_the_tables(study: Tree):
     assert b"margin: 0.7" in tables(study)["04_compare.csv"]
 
 
-def test_a_run_that_is_not_done_is_noticed(study: Tree):
-    """An intermediate result is made again although its products are newer than its sources."""
-    (study.folder / "cache/done/05_clark_syntax").unlink()
-    assert study.would_run() == {"05_clark_syntax", "05_clark_verdicts", "10_synthesis", *LAST}
-
-
 def test_clean_keeps_tables_and_figures(study: Tree):
     assert study.make("clean").returncode == 0
     assert {"tables", "README.md"} <= {path.name for path in study.folder.iterdir()}
@@ -223,14 +216,6 @@ def test_one_notebook(new: Tree, goal: str, runs: set[str]):
     assert started(new.make("-n", goal)) == runs
 
 
-def test_plain_make_prints_help(new: Tree):
-    done = new.make()
-    assert (done.returncode, done.stderr) == (0, "")
-    goals = re.findall(r"^  make (\S+) +\S", done.stdout, re.MULTILINE)
-    assert {"help", "reproduce", "report", "verify", "notebook", "test", "lint", "clean"} <= set(goals)
-    assert all(word in done.stdout for word in ("offline", "JOBS=2"))
-
-
 def errors(done: subprocess.CompletedProcess) -> list[str]:
     assert "Traceback" not in done.stderr
     return [line for line in done.stderr.splitlines() if line.startswith("error: ")]
@@ -243,12 +228,6 @@ def test_unknown_profile(new: Tree):
     assert line.startswith("error: unknown profile 'nonsense': choose from ")
     assert all(path.stem in line for path in (new.repository / "profiles").glob("*.yaml"))
     assert not (new.results / "nonsense").exists()
-
-
-def test_unknown_paper(new: Tree):
-    done = new.make("reproduce", "PAPERS=clark1999")
-    assert done.returncode != 0
-    assert "unknown paper 'clark1999': choose from pande2021 clark2019" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -273,16 +252,6 @@ def test_reproduce_asks_nothing_under_n(study: Tree):
     (study.folder / "cache/done/99_summary").unlink()
     assert started(study.make("-n", "reproduce")) == {"99_summary"}
     assert not (study.folder / "cache/done/99_summary").exists()
-
-
-def test_results_of_another_version(study: Tree):
-    assert (study.folder / "cache/form").read_text() == FORM + "\n"
-    (study.folder / "cache/form").write_text("1\n")
-    (study.folder / "cache/done/99_summary").unlink()
-    done = study.make("reproduce")
-    assert done.returncode != 0
-    (line,) = errors(done)
-    assert line.endswith("was made by another version of the study: delete it (make clean) and run again")
 
 
 def test_tables_of_a_release_are_kept_before_the_first_run(new: Tree, tmp_path: Path):

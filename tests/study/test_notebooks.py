@@ -4,7 +4,6 @@ import ast
 import re
 import sys
 import tomllib
-from collections import Counter
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -56,21 +55,7 @@ def test_every_notebook_belongs_to_a_paper_or_to_the_study():
     assert sorted(name for names in PAPERS.values() for name in names) == NOTEBOOKS
 
 
-def test_numbers_and_names():
-    assert len(NOTEBOOKS) >= 7
-    assert sorted(path.stem for path in (ROOT / "notebooks").glob("*.py")) == NOTEBOOKS
-    assert all(re.fullmatch(r"\d\d_[a-z_]+", name) for name in NOTEBOOKS)
-    assert not list((ROOT / "notebooks").glob("[0-9]*.ipynb")), "the scripts are the only source"
-
-
 # --- form ------------------------------------------------------------------------------------------------
-
-
-def test_header_names_the_kernel(notebook: str):
-    """Without it papermill finds neither a kernel nor a language."""
-    metadata = jupytext.read(source(notebook)).metadata
-    assert metadata.kernelspec == {"display_name": "Python 3", "language": "python", "name": "python3"}
-    assert metadata.jupytext.text_representation.format_name == "percent"
 
 
 def test_saving_in_jupyter_changes_nothing(notebook: str):
@@ -78,20 +63,6 @@ def test_saving_in_jupyter_changes_nothing(notebook: str):
     text = source(notebook).read_text(encoding="utf-8")
     written = jupytext.writes(jupytext.reads(text, "py:percent"), "py:percent")
     assert written.split("# ---\n", 2)[2] == text.split("# ---\n", 2)[2]
-
-
-def test_title_first(notebook: str):
-    first, *others = cells(notebook)
-    assert first.cell_type == "markdown"
-    assert first.source.startswith("# ")
-    assert not [
-        cell for cell in others if cell.cell_type == "markdown" and re.search("^# ", cell.source, re.M)
-    ]
-
-
-def test_question_and_source_stand_under_the_title(notebook: str):
-    assert "**Question.**" in cells(notebook)[0].source or notebook == "99_summary"
-    assert len(cells(notebook)[0].source.split()) > 30
 
 
 def test_one_cell_of_parameters_and_it_is_the_first_code(notebook: str):
@@ -108,70 +79,6 @@ def test_parameters_are_plain_values(notebook: str):
     assert found == declared(notebook)
     assert len(found) == len(statements)
     assert next(iter(found.items())) == ("profile", "offline")
-
-
-def test_parameters_are_used(notebook: str):
-    loaded = {node.id for node in nodes(notebook, ast.Name) if isinstance(node.ctx, ast.Load)}
-    assert set(declared(notebook)) - loaded == set()
-
-
-def test_parameters_keep_their_values(notebook: str):
-    """If a cell assigned to a parameter, the next Run All would be a different run."""
-    assigned = Counter(node.id for node in nodes(notebook, ast.Name) if isinstance(node.ctx, ast.Store))
-    assert [
-        name for name in declared(notebook) if assigned[name] != 1 and not _in_comprehension(notebook, name)
-    ] == []
-
-
-def _in_comprehension(notebook: str, name: str) -> bool:
-    targets = [ast.walk(node.target) for node in nodes(notebook, ast.comprehension)]
-    return any(getattr(node, "id", None) == name for target in targets for node in target)
-
-
-def test_prose_before_code(notebook: str):
-    """There is a heading or a sentence for at least every second code cell, and one before the first result."""
-    assert 2 * len(cells(notebook, "markdown")) >= len(cells(notebook, "code")) - 1  # without the parameters
-    assert any(cell.source.startswith("## ") for cell in cells(notebook, "markdown"))
-
-
-def test_no_path_of_a_machine(notebook: str):
-    texts = [node.value for node in nodes(notebook, ast.Constant) if isinstance(node.value, str)]
-    assert [text for text in texts if re.match(r"/\w|~|[A-Za-z]:\\|\.\./", text)] == []
-    assert not re.search(r"/(home|Users|work|tmp|root)/", source(notebook).read_text(encoding="utf-8"))
-
-
-def test_files_are_left_to_the_store(notebook: str):
-    """Paths, formats and atomic writing are the store's: nothing is opened or written by a notebook itself."""
-    called = {ast.unparse(node.func).split(".")[-1] for node in nodes(notebook, ast.Call)}
-    assert (
-        called & {"open", "to_csv", "to_netcdf", "savefig", "read_csv", "write_text", "mkdir", "chdir"}
-        == set()
-    )
-
-
-def test_randomness_is_seeded(notebook: str):
-    """By the generator alone that takes a seed."""
-    text = source(notebook).read_text(encoding="utf-8")
-    assert re.findall(r"np\.random\.(?!default_rng\(\w)|^import random|RandomState", text, re.MULTILINE) == []
-
-
-def figures(notebook: str) -> list[str]:
-    """The names under which a notebook saves its figures, `*` where a task is filled in."""
-    calls = [node for node in nodes(notebook, ast.Call) if ast.unparse(node.func) == "results.save_figure"]
-    return [re.sub(r"\{task\}", "*", ast.literal_eval(_plain(call.args[1]))) for call in calls]
-
-
-def _plain(name: ast.expr) -> ast.expr:
-    return ast.parse(ast.unparse(name).removeprefix("f"), mode="eval").body
-
-
-def test_figures_of_the_paper():
-    """F1 to F9, each under one name only, by a notebook that runs per task just where the name has the task."""
-    names = [name for notebook in NOTEBOOKS for name in figures(notebook)]
-    assert len(set(names)) == len(names)
-    assert {name.split("-")[0] for name in names} >= {f"F{number}" for number in range(1, 10)}
-    for notebook in NOTEBOOKS:
-        assert all(("-*" in name) == ("task" in declared(notebook)) for name in figures(notebook))
 
 
 # --- profiles and Make -----------------------------------------------------------------------------------
@@ -255,13 +162,6 @@ def test_dependencies_are_locked_to_a_version_that_they_allow():
     wanted = dependencies() | {canonicalize_name(requirement.name): requirement for requirement in optional}
     assert set(wanted) - set(pins) == set()
     assert {name: pins[name] for name, r in wanted.items() if not r.specifier.contains(pins[name])} == {}
-
-
-def test_lock_pins_and_nothing_else():
-    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
-    pins = [line for line in lines if line and not line.startswith("#")]
-    assert [line for line in pins if not re.fullmatch(r"[\w.-]+==[\w.]+( ; [\w.'= ]+)?(\s+#.*)?", line)] == []
-    assert len(locked()) == len(pins)
 
 
 def test_environment_of_conda_installs_the_lock():

@@ -20,28 +20,6 @@ def test_declared_parameters(study: Study):
     }
 
 
-@pytest.mark.parametrize("statement", ["n = 2 * 3", "n = range(3)", "n = other", "a, b = 1, 2", "n = ("])
-def test_parameters_that_are_no_plain_values(study: Study, statement: str):
-    study.notebook("01_first", parameters=PARAMETERS + statement + "\n")
-    message = error_of(profiles.declared, "01_first")
-    assert message.startswith(f"{study.notebooks}/01_first.py: write name = value in the parameters cell")
-
-
-@pytest.mark.parametrize("cells", [0, 2])
-def test_one_cell_of_parameters(study: Study, cells: int):
-    study.notebook("01_first", parameters=PARAMETERS * cells)
-    assert f"01_first.py has {cells} cells tagged parameters" in error_of(profiles.declared, "01_first")
-
-
-def test_unknown_notebook(study: Study):
-    study.notebook("01_first")
-    study.notebook("02_second")
-    assert (
-        error_of(profiles.declared, "03_third")
-        == "unknown notebook '03_third': choose from 01_first, 02_second"
-    )
-
-
 def test_notebooks_in_reading_order(study: Study):
     for name in ("10_last", "02_second", "01_first", "draft"):
         study.notebook(name)
@@ -66,21 +44,6 @@ def test_profile_parameter_is_the_profile_in_use(study: Study):
     assert profiles.parameters("01_first", "other") == profiles.declared("01_first") | {"profile": "other"}
 
 
-def test_null_in_a_profile(study: Study):
-    study.notebook("01_first")
-    study.profile("quick", "common: {n: null}")
-    assert profiles.parameters("01_first", "quick")["n"] is None
-
-
-@pytest.mark.parametrize("name", ["m", "profile", "N"])
-def test_unknown_setting(study: Study, name: str):
-    study.notebook("01_first")
-    message = error_of(profiles.parameters, "01_first", "quick", {name: "x"})
-    assert message == (
-        f"01_first has no parameter {name!r}: choose from task, n, rate, flag, checkpoint, words"
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "value", "wanted"),
     [
@@ -103,22 +66,6 @@ def test_value_of_another_kind(study: Study, name: str, value: object, wanted: s
         message = error_of(profiles.parameters, "01_first", "quick", settings)
         assert message.startswith(f"01_first: parameter {name} is {value!r}: give ")
         assert wanted in message
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("n", 2.5), ("rate", 1), ("checkpoint", "x"), ("words", []), ("n", None)]
-)
-def test_value_of_the_same_kind(study: Study, name: str, value: object):
-    study.notebook("01_first")
-    assert profiles.parameters("01_first", "quick", {name: value})[name] == value
-
-
-def test_unknown_profile(study: Study):
-    study.profile("another", "")
-    for name in ("absent", "../profiles/quick", ""):
-        assert (
-            error_of(profiles.load_profile, name) == f"unknown profile {name!r}: choose from another, quick"
-        )
 
 
 @pytest.mark.parametrize(
@@ -154,12 +101,6 @@ def test_wrong_profile(study: Study, text: str, expected: str):
     message = error_of(profiles.load_profile, "quick")
     assert message.startswith(str(path))
     assert expected in message
-
-
-def test_profile_that_is_no_text(study: Study):
-    study.notebook("01_first")
-    study.profile("quick", "").write_bytes(b"common: \xff\xfe")
-    assert "is not valid YAML" in error_of(profiles.load_profile, "quick")
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 from PIL import Image
 
-from analysis import files
 from analysis.errors import InputError
-from analysis.files import ROOT, expand, replacing, versions, write_text
-from analysis.study.provenance import files_of, tables_of
-from analysis.study.results import Results, seeds_of
+from analysis.files import expand, replacing, versions, write_text
+from analysis.study.results import Results
 from analysis.study.runs import VARIABLE, Run
 
 
@@ -91,17 +89,6 @@ def test_exception_while_replacing_leaves_the_old_file_and_no_temporary(tmp_path
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_interruption_while_replacing_leaves_nothing(tmp_path: Path):
-    with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "file.txt"):
-        raise KeyboardInterrupt
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_text_is_utf_8(tmp_path: Path):
-    write_text(tmp_path / "file.txt", "crêpe\n")
-    assert (tmp_path / "file.txt").read_bytes() == "crêpe\n".encode()
-
-
 def test_expand(monkeypatch):
     monkeypatch.setenv("SOMEWHERE", "/some/where")
     monkeypatch.setenv("HOME", "/home/of/tests")
@@ -110,23 +97,6 @@ def test_expand(monkeypatch):
     assert expand(Path("plain/file")) == Path("plain/file")
     with pytest.raises(InputError, match="s3://bucket/file is a URL: mount"):
         expand("s3://bucket/file")
-
-
-@pytest.mark.parametrize("path", ["$UNSET_VARIABLE/file", "${UNSET_VARIABLE}/file", "a/$UNSET_VARIABLE"])
-def test_expand_names_the_variable_that_is_not_set(path: str, monkeypatch):
-    monkeypatch.delenv("UNSET_VARIABLE", raising=False)
-    with pytest.raises(InputError) as raised:
-        expand(path)
-    remedy = "run the command with UNSET_VARIABLE=..."
-    assert str(raised.value) == f"{path}: the environment variable UNSET_VARIABLE is not set: {remedy}"
-
-
-def test_folders_of_a_profile(results: Results, tmp_path: Path, monkeypatch):
-    assert results.folder == tmp_path / "quick"
-    assert results.checkpoint("mrpc", 0).is_relative_to(results.cache)
-    assert results.checkpoint("mrpc", 0) != results.checkpoint("mrpc", 1)
-    monkeypatch.delenv("RESULTS_DIR")
-    assert Results("paper").folder == ROOT / "results" / "paper"
 
 
 def test_scratch_run_writes_aside_and_reads_from_the_profile(results: Results, tmp_path: Path, monkeypatch):
@@ -193,26 +163,6 @@ def test_provenance_of_a_run_names_its_tables_and_figures(results: Results, monk
     assert set(record(again)["tables"]) == {"roles"}
 
 
-def test_provenance_of_an_earlier_form(results: Results):
-    """One file for all tables; what a run says of its own tables comes first."""
-    results.save_table(table(), "roles")
-    results.save_table(table(), "other")
-    earlier = {"roles": {"weights": {"minilm": "old"}}}
-    (results.tables / "provenance.json").write_text(json.dumps(earlier))
-    results.load_table("roles")
-    results.save_table(table(), "joined")
-    assert record(results)["tables"]["joined"]["weights"] == {}
-    (results.provenance / "01_first.json").unlink()
-    assert tables_of(files_of(results.folder)) == earlier
-
-
-def test_damaged_provenance(results: Results):
-    results.save_table(table(), "roles")
-    (results.provenance / "01_first.json").write_text("{")
-    with pytest.raises(InputError, match="provenance/01_first.json is damaged .*: run make reproduce again$"):
-        results.load_table("roles")
-
-
 def test_joined_table_has_the_weights_of_its_parts(results: Results, monkeypatch):
     for task in ("mrpc", "qqp"):
         part = results_of(monkeypatch)
@@ -221,14 +171,6 @@ def test_joined_table_has_the_weights_of_its_parts(results: Results, monkeypatch
     results.save_table(results.join_parts("part", ["qqp", "mrpc"]), "joined")
     known = record(results)["tables"]["joined"]["weights"]
     assert known == {"mrpc-finetuned-0": "digest of mrpc", "qqp-finetuned-0": "digest of qqp"}
-
-
-def test_parts_that_are_there(results: Results):
-    results.save_part(table(), "part", "mrpc")
-    assert len(results.join_parts("part", ["sst-2", "mrpc"], every=False)) == len(table())
-    assert results.join_parts("absent", ["mrpc"], every=False).empty
-    with pytest.raises(InputError, match="part-sst-2.csv does not exist: run make reproduce"):
-        results.join_parts("part", ["sst-2", "mrpc"])
 
 
 def test_scores_come_back_as_they_were(results: Results):
@@ -244,12 +186,6 @@ def test_scores_come_back_as_they_were(results: Results):
     assert found.attrs == scores().attrs | added
 
 
-def test_saving_scores_leaves_them_alone(results: Results):
-    array = scores()
-    results.save_scores(array, "mrpc", None)
-    xr.testing.assert_identical(array, scores())
-
-
 def test_tasks_and_runs_have_files_of_their_own(results: Results):
     paths = {
         results.save_scores(scores(), task, seed) for task in ("mrpc", "sst-2") for seed in (None, 0, 1, 10)
@@ -261,47 +197,6 @@ def test_scores_of_a_run_name_its_seed(results: Results):
     results.save_scores(scores(), "mrpc", 3)
     found = results.load_scores("mrpc", 3).attrs
     assert (found["state"], found["finetuning_seed"]) == ("finetuned", 3)
-
-
-def test_weights_of_the_encoder_and_of_a_run(results: Results):
-    assert results.weights("mrpc", None, "minilm", "models/{task}-{seed}") == "minilm"
-    assert results.weights("mrpc", 2, "minilm") == results.checkpoint("mrpc", 2)
-    assert results.weights("mrpc", 2, "minilm", "models/{task}-{seed}") == "models/mrpc-2"
-
-
-def test_runs_of_a_state():
-    assert seeds_of("pretrained", [4, 0]) == [None]
-    assert seeds_of("finetuned", [4, 0]) == [4, 0]
-
-
-@pytest.mark.parametrize("seeds", [[], [0, 0], [-1], [0.5], ["0"], [True]])
-def test_wrong_seeds(seeds: list):
-    with pytest.raises(InputError, match=r"seeds is .*: give different whole numbers from 0 up"):
-        seeds_of("finetuned", seeds)
-
-
-def test_one_checkpoint_is_not_several_runs():
-    assert seeds_of("finetuned", [0], "models/{task}") == [0]
-    assert seeds_of("finetuned", [0, 1], "models/{task}-{seed}") == [0, 1]
-    with pytest.raises(InputError, match=r"checkpoint 'models/\{task\}' is one for 2 seeds: write \{seed\}"):
-        seeds_of("finetuned", [0, 1], "models/{task}")
-
-
-def test_missing_scores(results: Results):
-    with pytest.raises(InputError, match="does not exist: run 01_extract for task qqp, state finetuned$"):
-        results.load_scores("qqp", 7)
-
-
-@pytest.mark.parametrize("keep", [0, 100, 0.5, 0.95, None])
-def test_damaged_scores(results: Results, keep: float | None):
-    """Cut short after some bytes or a share of them, or no NetCDF at all."""
-    path = results.save_scores(scores(), "mrpc", None)
-    content = path.read_bytes() if keep is not None else b"no scores at all"
-    path.write_bytes(content[: int(keep * len(content)) if isinstance(keep, float) else keep])
-    with pytest.raises(InputError) as raised:
-        results.load_scores("mrpc", None)
-    remedy = "delete it and run 01_extract for task mrpc, state pretrained"
-    assert str(raised.value) == f"{path} is damaged: {remedy}"
 
 
 def table() -> pd.DataFrame:
@@ -337,34 +232,11 @@ def test_table_comes_back_to_six_digits_with_its_third_state(results: Results):
     assert found["assigned"].isna().tolist() == [False, False, True]
 
 
-def test_table_without_any_verdict_comes_back(results: Results):
-    untestable = table().assign(assigned=pd.array([None] * 3, dtype="boolean"))
-    results.save_table(untestable, "roles")
-    assert results.load_table("roles")["assigned"].dtype == "boolean"
-    assert results.load_table("roles")["assigned"].isna().all()
-
-
-@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe\x00", b'a,b\n1,2\n3,4,5,"6\n'])
-def test_missing_or_damaged_table(results: Results, content: bytes | None):
-    path = results.save_table(table(), "roles")
-    path.unlink() if content is None else path.write_bytes(content)
-    with pytest.raises(InputError, match="is missing or damaged: delete it and run make reproduce again$"):
-        results.load_table("roles")
-
-
 def test_a_figure_is_a_picture_and_a_drawing(results: Results):
     results.save_figure(Figure(figsize=(2, 1)), "F1")
     assert {path.name for path in results.figures.iterdir()} == {"F1.png", "F1.svg"}
     with Image.open(results.figures / "F1.png") as picture:
         assert picture.mode == "P"
-
-
-def test_versions_name_packages_and_the_commit(monkeypatch):
-    found = versions()
-    assert f"numpy {np.__version__}" in found
-    assert found.split(", ")[-1].startswith("commit ")
-    monkeypatch.setattr(files, "git", lambda *_: None)
-    assert versions().endswith("commit unknown")
 
 
 def test_scores_of_other_maps_have_files_of_their_own(results: Results):

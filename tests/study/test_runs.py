@@ -15,21 +15,6 @@ OWN = {"profile": "quick", "task": "mrpc", "n": 5, "rate": 1e-4, "flag": False, 
 OWN["words"] = ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    ("changed", "name"),
-    [
-        ({}, "01_first-mrpc"),
-        ({"task": "qnli"}, "01_first-qnli"),
-        ({"rate": 2.5}, "01_first-mrpc-rate=2.5"),
-        ({"n": 3, "words": ["x", "y"]}, "01_first-mrpc-n=3-words=x+y"),
-        ({"n": None}, "01_first-mrpc-n=None"),
-    ],
-)
-def test_folder_of_a_scratch_run(study: Study, changed: dict, name: str):
-    study.notebook("01_first")
-    assert run_of("01_first", OWN | changed).scratch == name
-
-
 def test_only_make_keeps_and_only_the_values_of_the_profile(study: Study):
     study.notebook("01_first")
     assert run_of("01_first", OWN | {"task": "qnli"}, keep=True).scratch is None
@@ -78,12 +63,6 @@ def test_jupyter_writes_to_scratch_whatever_the_values_are(study: Study, jupyter
     assert Results("quick").folder == study.folder / "results/scratch/01_first-qnli-n=7"
     line = f"what this session saves goes to {study.folder}/results/scratch/01_first-qnli-n=7/\n"
     assert capsys.readouterr().out == line
-
-
-@pytest.mark.parametrize("session", ["", "Untitled.ipynb", "3f2b-unnamed"])
-def test_jupyter_that_does_not_tell_its_notebook(jupyter: dict, monkeypatch, session: str):
-    monkeypatch.setenv("JPY_SESSION_NAME", session)
-    assert this_run("quick") == Run("jupyter", {"profile": "quick"}, "jupyter")
 
 
 @pytest.mark.parametrize(

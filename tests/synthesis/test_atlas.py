@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from studies import error_of
 
 from analysis.statistics.roles import CONTROLS
 from analysis.synthesis.atlas import (
@@ -149,11 +148,3 @@ def test_roles_of_runs_from_scores():
     np.testing.assert_allclose(found.query("role == 'sep'").sort_values(["layer", "head"])["mean"], means)
     assert found.query("role == 'sep'")["status"].str.startswith("untestable").all()
     assert found.query("role == 'local'")["status"].eq("measured").all()
-
-
-def test_a_head_twice_is_one_line(heads: pd.DataFrame):
-    twice = pd.concat([of_heads(heads)] * 2)
-    twice[[*SURFACE]] = 0
-    assert error_of(atlas_table, heads, {}, {"clark_surface": twice}) == (
-        "clark_surface has head 0-0 twice: delete it and run its notebook again"
-    )

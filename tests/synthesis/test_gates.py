@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from studies import error_of
 from transformers import AutoModelForSequenceClassification
 
 from analysis.encoders.layout import layouts
@@ -14,7 +13,6 @@ from analysis.encoders.models import Encoder, build_tiny, load_tokenizer
 from analysis.encoders.tap import tap
 from analysis.synthesis.gates import (
     CLASSES,
-    _batches,
     agreed,
     both_gates,
     gate_table,
@@ -132,18 +130,3 @@ def test_classes_that_seeds_disagree_on_are_mixed():
     assert found["gate_class"].tolist() == ["facilitating", "mixed"]
     assert found["seeds_agree"].tolist() == [True, False]
     np.testing.assert_allclose(found["opened"], [0.9, 0.55])
-
-
-def test_batches_take_every_example_in_turn():
-    lengths = np.random.default_rng(0).integers(5, 50, 30)
-    drawn = [*_batches(lengths, 4, 15, np.random.default_rng(1))]
-    assert [len(batch) for batch in drawn] == [4] * 15
-    assert np.bincount(np.concatenate(drawn)).tolist() == [2] * 30
-
-
-def test_tasks_and_examples_without_classes(encoder: Encoder, examples: list[Example]):
-    assert error_of(learn_gates, encoder, "sts-b", examples, 0.1).startswith(
-        "task 'sts-b' is a regression: gates"
-    )
-    unlabelled = [replace(examples[0], label=None)]
-    assert "label" in error_of(learn_gates, encoder, "sst-2", unlabelled, 0.1)

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
-from studies import error_of
 
 from analysis.synthesis.regression import (
     ALL_ROLES,
@@ -52,18 +51,6 @@ def test_standardised_by_run():
         np.testing.assert_allclose(run["change"].std(), 1)
         np.testing.assert_allclose(run["local"].mean(), 0, atol=1e-12)
         assert stats.spearmanr(run["local"], heads().loc[run.index, "local"]).statistic == pytest.approx(1)
-
-
-def test_runs_that_lack_a_head_are_left_out():
-    table = heads()
-    table.loc[0, "local"] = np.nan
-    assert len(standardised(table, "response", ["local"])) == (len(TASKS) * len(SEEDS) - 1) * LAYERS * HEADS
-    assert len(standardised(table, "response", ["block"])) == len(table)
-    message = error_of(standardised, table.assign(local=np.nan), "response", ["local"])
-    assert message.startswith("no run has response and the scores of local for all heads")
-    assert error_of(gridded, table.iloc[1:].assign(change=0), ["block"]).startswith(
-        "runs differ in their heads"
-    )
 
 
 def test_sums_are_those_of_dealing_heads_one_by_one():

@@ -3,11 +3,7 @@
 import conllu
 import pytest
 
-from analysis.errors import InputError
-from analysis.texts import bundled
 from analysis.texts.bundled import (
-    ABSENT,
-    RIGHT,
     SPLITS,
     TASKS,
     bundled_arguments,
@@ -65,27 +61,3 @@ def test_the_cue_is_planted_as_often_as_asked():
     assert not set(table["claim"] + table["reason"]) & set(
         (other := bundled_arguments(100, 1, "train"))["claim"] + other["reason"] + other["warrant0"]
     )
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: bundled_examples("rte", 3), "no task 'rte'"),
-        (lambda: bundled_examples("mrpc", 3, split="validation"), "split 'validation'"),
-        (lambda: bundled_examples("mrpc", 9999, split="dev"), "has 500 dev examples of mrpc"),
-        (lambda: bundled_documents(999, "dev"), "has 200 dev documents"),
-        (lambda: bundled_arguments(900, coverage=0.0), f'arguments with "not" {ABSENT}'),
-        (lambda: bundled_arguments(2000, productivity=1, coverage=1), f'"not" {RIGHT}'),
-        (lambda: bundled_arguments(10, coverage=1.5), "coverage is 1.5"),
-    ],
-)
-def test_wrong_requests_are_one_line(call, message):
-    with pytest.raises(InputError, match=message):
-        call()
-
-
-def test_a_missing_file_is_one_line(monkeypatch, tmp_path):
-    monkeypatch.setattr(bundled, "FOLDER", tmp_path)
-    bundled._text.cache_clear()
-    with pytest.raises(InputError, match="missing or damaged"):
-        bundled_documents(1, "test")

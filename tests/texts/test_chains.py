@@ -9,9 +9,6 @@ from treebanks import conllu, write
 from analysis.errors import InputError
 from analysis.texts.chains import (
     Document,
-    Span,
-    by_sentence,
-    document,
     read_documents,
     truncated,
     words_that_fit,
@@ -64,20 +61,10 @@ def test_one_chain_nested_in_itself_closes_the_inner_mention_first(tmp_path: Pat
     assert text.mentions[["start", "end"]].to_numpy().tolist() == [[0, 3], [1, 2]]
 
 
-def test_brackets_with_a_description(tmp_path: Path):
-    """As in GUM and CorefUD: type and information status after the chain's name, which a bracket may hold."""
-    text = read(tmp_path, "a X X 0 root (12-person-giv:act-cf1*-1-coref\nb X X 1 dep (e3-place)12)")
-    assert text.mentions[["start", "end", "chain"]].to_numpy().tolist() == [[0, 1, "12"], [1, 1, "e3"]]
-
-
 def test_head_words_have_their_head_outside(tmp_path: Path):
     assert column(read(tmp_path, *SENTENCES), "head") == {
         "the mother of young mary": 1, "young mary": 4, "cats": 6, "she": 7, "them": 9,
     }  # fmt: skip
-
-
-def test_the_first_of_several_words_with_a_head_outside(tmp_path: Path):
-    assert read(tmp_path, "a X X 3 dep (1\nb X X 3 dep 1)\nc X X 0 root").mentions["head"].tolist() == [0]
 
 
 def test_the_root_of_a_sentence_heads_its_mention_in_later_sentences_too(tmp_path: Path):
@@ -115,18 +102,6 @@ def test_features(tmp_path: Path, form: str, xpos: str, number: str, gender: str
     assert [features[name] for name in ("number", "gender", "person")] == [number, gender, person]
 
 
-def test_duplicates_count_once(tmp_path: Path):
-    corpus = read_documents(write(tmp_path, conllu("a X X 0 root (1)(1)(2)")))
-    assert corpus.left_out == {"duplicate mentions": 1, "multiword tokens": 0, "empty nodes": 0}
-    assert corpus.documents[0].mentions["chain"].tolist() == ["1", "2"]
-
-
-def test_spans_from_elsewhere(tmp_path: Path):
-    words = read(tmp_path, *SENTENCES).words
-    assert document("own", words, [Span(7, 7, "x"), Span(0, 4, "x")]).mentions["head"].tolist() == [1, 7]
-    assert len(document("bare", words, []).mentions) == 0
-
-
 def test_truncation_keeps_whole_mentions(tmp_path: Path):
     text = read(tmp_path, *SENTENCES)
     assert truncated(text, 4).mentions["string"].tolist() == []
@@ -139,25 +114,11 @@ def test_truncation_keeps_whole_mentions(tmp_path: Path):
     assert len(truncated(text).mentions) == 5
 
 
-def test_sentences_as_documents(tmp_path: Path):
-    first, second = by_sentence(read(tmp_path, *SENTENCES))
-    assert second.mentions[["start", "end", "head"]].to_numpy().tolist() == [[0, 0, 0], [2, 2, 2]]
-    assert second.words["form"].tolist() == ["She", "fed", "them"]
-    assert len(first.mentions) == 3
-
-
 def test_words_that_fit():
     pieces = np.array([1, 3, 1, 2])
     assert words_that_fit(pieces, tokens=7) == 3
     assert words_that_fit(pieces, tokens=6) == 2
     assert words_that_fit(pieces) == 4
-
-
-def test_documents_of_one_file_share_no_chain(tmp_path: Path):
-    two = "# newdoc id = one\n" + conllu(SENTENCES[0]) + "# newdoc id = two\n" + conllu(SENTENCES[1])
-    corpus = read_documents(write(tmp_path, two))
-    assert [text.name for text in corpus.documents] == ["one", "two"]
-    assert corpus.documents[1].mentions["start"].tolist() == [0, 2]
 
 
 @pytest.mark.parametrize(
@@ -181,9 +142,3 @@ def test_unbalanced_brackets_name_file_and_line(tmp_path: Path, entities: tuple[
         read_documents(path)
     assert str(path) in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_a_mention_does_not_cross_sentences(tmp_path: Path):
-    path = write(tmp_path, conllu("a X X 0 root (1", "b X X 0 root 1)"))
-    with pytest.raises(InputError, match="line 1"):
-        read_documents(path)

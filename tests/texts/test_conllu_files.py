@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-import pytest
 from treebanks import conllu, write
 
-from analysis.errors import InputError
 from analysis.texts.chains import read_chains
 from analysis.texts.treebank import conllu_files, read_trees
 
@@ -33,8 +31,3 @@ def test_files_and_folders(tmp_path: Path, monkeypatch):
     assert trees.left_out == {"multiword tokens": 0, "empty nodes": 0}
     assert [text.name for text in read_chains([one, two]).documents] == ["a", "b"]
     assert read_chains([one, two]).left_out["duplicate mentions"] == 0
-
-
-def test_a_folder_without_files(tmp_path: Path):
-    with pytest.raises(InputError, match="holds no .conllu file"):
-        conllu_files([str(tmp_path)], tmp_path, 2, "dev", 0)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.errors import InputError
-from analysis.texts.corpora import LONGEST, chunks, open_corpus
+from analysis.texts.corpora import LONGEST, open_corpus
 from analysis.texts.examples import Relation
 from analysis.texts.syntax import parse
 
@@ -93,11 +93,6 @@ def test_shards_part_the_examples_of_a_folder_with_the_same_ids(tmp_path: Path):
         assert max(sizes) - min(sizes) <= 1
 
 
-def test_chunks_hold_all_in_order():
-    assert list(chunks(iter(range(5)), 2)) == [[0, 1], [2, 3], [4]]
-    assert list(chunks(iter([]), 2)) == []
-
-
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path):
     peaks = []
     for rows in (500, 5_000):
@@ -107,13 +102,6 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] <= 1.2 * peaks[0]
-
-
-@pytest.mark.parametrize("shard", [-1, 4, 5])
-def test_a_shard_out_of_range_is_refused(tmp_path: Path, shard: int):
-    corpus = open_corpus(write(tmp_path / "a.txt", "one\n"))
-    with pytest.raises(InputError, match=f"shard is {shard}/4"):
-        corpus.examples(shard, 4)
 
 
 @pytest.mark.parametrize(
@@ -149,47 +137,3 @@ def test_a_bad_file_ends_in_one_line_that_names_it(
     assert says in message
     assert name in message
     assert "\n" not in message
-
-
-@pytest.mark.parametrize(
-    ("rows", "says"),
-    [
-        ({"sentence": TEXTS}, "has no column 'text'"),
-        ({"text": pa.array([], pa.string())}, "is empty"),
-        ({"text": ["one", None, "three"]}, "row 1: a text is missing"),
-        ({"text": [1, 2]}, "row 0: a text is missing"),
-    ],
-)
-def test_a_bad_table_ends_in_one_line(tmp_path: Path, rows: dict, says: str):
-    path = write_parquet(tmp_path / PARQUET, rows)
-    with pytest.raises(InputError, match=says):
-        list(open_corpus(path).examples())
-
-
-def test_a_truncated_and_a_damaged_table_are_refused(tmp_path: Path):
-    path = write_parquet(tmp_path / PARQUET, {"text": [f"{number} words" for number in range(5000)]})
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match="is no Parquet file, or cut short"):
-        open_corpus(path)
-    path.write_bytes(whole[:4] + b"\xff" * 2000 + whole[2004:])
-    with pytest.raises(InputError) as raised:
-        list(open_corpus(path).examples())
-    assert "\n" not in str(raised.value)
-
-
-def test_missing_and_unreadable_paths_and_bad_requests_are_refused(tmp_path: Path, monkeypatch):
-    with pytest.raises(InputError, match="cannot be read: No such file"):
-        open_corpus(tmp_path / "nowhere.txt")
-    with pytest.raises(InputError, match="holds no file that ends in"):
-        open_corpus(tmp_path)
-    path = write(tmp_path / "a.txt", "one\n")
-    with pytest.raises(InputError, match="name one column, or two"):
-        open_corpus(path, ["a", "b", "c"])
-
-    def denied(*_):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "open", denied)
-    with pytest.raises(InputError, match="cannot be read: Permission denied"):
-        open_corpus(path)

@@ -1,8 +1,5 @@
 """Examples hold one or two texts; those that share a text form clusters."""
 
-import pytest
-
-from analysis.errors import InputError
 from analysis.texts.examples import Example, Relation, as_sequences, clusters
 
 
@@ -23,14 +20,6 @@ def test_examples_that_share_a_text_form_a_cluster():
     assert found == list("000335")
 
 
-def test_different_texts_are_clusters_of_one():
-    assert clusters([Example(str(i), f"text {i}") for i in range(5)]) == list("01234")
-
-
-def test_equal_examples_are_one_cluster():
-    assert clusters([Example("1", "a", "a"), Example("2", "a", "a")]) == ["1", "1"]
-
-
 def test_choices_are_sequences_with_the_shared_text_before_each():
     example = Example("q", "It rains .", label=1, choices=("Go .", "Stay .", "Sing ."))
     expected = [Example(f"q#{i}", "It rains .", text) for i, text in enumerate(("Go .", "Stay .", "Sing ."))]
@@ -40,18 +29,3 @@ def test_choices_are_sequences_with_the_shared_text_before_each():
     ]
     assert example.texts == ("It rains .", "Go .", "Stay .", "Sing .")
     assert as_sequences([Example("w", "", choices=("Go .", "Stay ."))])[1] == Example("w#1", "Stay .")
-
-
-@pytest.mark.parametrize(
-    ("example", "message"),
-    [
-        (Example("x", None), "^x: a text is None: give a string, or remove the row$"),
-        (Example("x", "a", 3.5), "^x: a text is 3.5: "),
-        (Example("x", "a", choices=("b", None)), "^x: a text is None: "),
-        (Example("x", "a", choices=("b",)), "^x: give two choices or more"),
-        (Example("x", "a", "b", choices=("c", "d")), "^x: .* no text_b beside them$"),
-    ],
-)
-def test_texts_that_are_no_strings_and_wrong_choices(example: Example, message: str):
-    with pytest.raises(InputError, match=message):
-        as_sequences([Example("good", "a"), example])

@@ -6,14 +6,12 @@ from random import Random
 import datasets
 import pytest
 from architectures import byte_level_tokenizer
-from studies import error_of
 
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import load_tokenizer
 from analysis.texts.passages import (
     Article,
     Chunk,
-    as_written,
     chunks,
     documents,
     load_passages,
@@ -73,14 +71,6 @@ def test_a_long_paragraph_still_gets_a_second_one():
     assert [len(chunk.units) for chunk in found] == [2, 2]
 
 
-def test_documents_of_one_paragraph_have_no_chunk():
-    assert chunks(document(60), TOKENIZER, 40, "paragraph") == []
-    assert chunks(Article("empty", []), TOKENIZER, 40, "paragraph") == []
-    assert (
-        len(chunks(document(60)._replace(paragraphs=[["A cat.", "A dog."]]), TOKENIZER, 40, "sentence")) == 1
-    )
-
-
 @pytest.mark.parametrize("kind", ["wordpiece", "byte-level"])
 @pytest.mark.parametrize("budget", [12, 25, 60])
 def test_passages_keep_their_pieces_when_they_are_tokenised_again(kind: str, budget: int):
@@ -118,12 +108,6 @@ def test_the_division_is_random_and_no_text_is_empty():
     assert found == {" ".join(chunk.units[:end]) for end in range(1, 6)}
 
 
-def test_a_text_of_one_word_that_is_too_long_gives_no_passage():
-    assert (
-        passage(Chunk("long", ["antidisestablishmentarianism" * 3, "a b"]), TOKENIZER, 5, Random(0)) is None
-    )
-
-
 # --- sources ---------------------------------------------------------------------------------------------
 
 
@@ -140,18 +124,6 @@ def test_sentences_of_raw_text(wikitext):
     first = load_passages(wikitext, None, 0, TOKENIZER, unit="sentence")
     assert {one.id for one in first} == {"wiki.test-1-0", "wiki.test-2-0"}
     assert sentences("It ran. He did not! Why?") == ["It ran.", "He did not!", "Why?"]
-
-
-@pytest.mark.parametrize(
-    ("spaced", "written"),
-    [
-        ("the US $ 1 @,@ 000 @.@ 50 note", "the US $1,000.50 note"),
-        ('" Yes " , he said : " No "', '"Yes", he said: "No"'),
-        ("Boulter 's ( 2006 ) , they 're", "Boulter's (2006), they're"),
-    ],
-)
-def test_spacing_is_undone(spaced: str, written: str):
-    assert as_written(spaced) == written
 
 
 CONLLU = """# newdoc id = a
@@ -218,29 +190,6 @@ def test_hub(monkeypatch):
     assert len(found) == len({one.id.split("-")[1] for one in found}) == 4
     number = found[0].id.split("-")[1]
     assert " ".join(found[0].texts) == f"It was {number}. It went on. The end."
-
-
-def test_hub_that_does_not_answer(monkeypatch):
-    def load_dataset(*arguments, **options):
-        raise ConnectionError("no\nanswer")
-
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    message = error_of(load_passages, "hub", 4, 0, TOKENIZER)
-    assert message.startswith("Hugging Face dataset wikimedia/wikipedia, 20231101.en: no answer: check")
-    assert "say how many passages" in error_of(load_passages, "hub", None, 0, TOKENIZER)
-
-
-def test_wrong_input(tmp_path: Path, wikitext):
-    assert "choose paragraph or sentence" in error_of(load_passages, wikitext, 1, 0, TOKENIZER, 128, "word")
-    assert "max_tokens is 4: choose 8 to" in error_of(load_passages, wikitext, 1, 0, TOKENIZER, 4)
-    assert "n is 0" in error_of(load_passages, wikitext, 0, 0, TOKENIZER)
-    assert "no such file" in error_of(load_passages, tmp_path / "none.txt", 1, 0, TOKENIZER)
-    (tmp_path / "one.txt").write_text("A lone paragraph.\n")
-    assert "holds no two paragraphs in a row" in error_of(
-        load_passages, tmp_path / "one.txt", 1, 0, TOKENIZER
-    )
-    (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
-    assert "save the file in UTF-8" in error_of(load_passages, tmp_path / "latin.txt", 1, 0, TOKENIZER)
 
 
 def test_real_wikitext(data_dir: Path):

@@ -77,10 +77,6 @@ def test_gold_relations_come_with_the_examples():
     }
 
 
-def test_missing_gold_relations():
-    assert error_of([Example("bare", "I ran")]).startswith("bare has no gold relations")
-
-
 def test_conllu_relations_by_hand(tmp_path: Path):
     examples = [Example("one", FIRST), Example("two", "Red cars!", FIRST)]
     found = parse(examples, write(tmp_path))
@@ -128,12 +124,6 @@ def test_text_and_tokens_as_written():
     ]
 
 
-def test_text_without_comment_joins_multiword_tokens_as_written():
-    lines = SENTENCES.split("\n")
-    sentence = conllu.parse("\n".join(line for line in lines if not line.startswith("# text")))[0]
-    assert sentence_text(sentence) == FIRST
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -158,22 +148,6 @@ def test_broken_conllu(tmp_path: Path, content: str | bytes, message: str):
     found = error_of([Example("one", FIRST)], path)
     assert message in found
     assert found.startswith(str(path))
-
-
-def test_text_that_the_file_lacks(tmp_path: Path):
-    message = error_of([Example("one", FIRST, "Unheard of")], write(tmp_path))
-    assert "has no sentence with the text 'Unheard of'" in message
-
-
-def test_missing_conllu_file(tmp_path: Path):
-    assert "absent.conllu is not readable" in error_of([Example("one", FIRST)], tmp_path / "absent.conllu")
-
-
-def test_parser_path_may_hold_a_variable(tmp_path: Path, monkeypatch):
-    monkeypatch.setenv("PARSES", str(write(tmp_path)))
-    assert parse([Example("one", FIRST)], "$PARSES")["one"]
-    monkeypatch.delenv("PARSES")
-    assert "PARSES is not set" in error_of([Example("one", FIRST)], "$PARSES")
 
 
 def test_direct_object_has_one_name_in_all_schemes():
@@ -278,15 +252,6 @@ def test_treebank_relations_are_as_many_as_its_words_with_a_head(data_dir: Path)
         assert [relation.label for relation in found[sentence.metadata["sent_id"]]] == expected
 
 
-def test_unknown_pipeline():
-    message = error_of([Example("one", FIRST)], "no_such_pipeline")
-    assert message.startswith("the spaCy pipeline 'no_such_pipeline' cannot be loaded: install it")
-
-
-def test_folder_that_is_no_pipeline(tmp_path: Path):
-    assert "cannot be loaded" in error_of([Example("one", FIRST)], tmp_path)
-
-
 SPACY_EXAMPLES = [
     Example("one", "The old dog quickly chased the cat ."),
     Example("two", "She runs .", "He didn't eat it ."),
@@ -330,14 +295,6 @@ def test_cache_is_used_and_equals_a_fresh_parse(spacy_parser: str, tmp_path: Pat
     assert set(json.loads(stored.read_text())) == {text for one in SPACY_EXAMPLES for text in one.texts}
 
 
-def test_damaged_cache(spacy_parser: str, tmp_path: Path):
-    parse(SPACY_EXAMPLES, spacy_parser, tmp_path)
-    (stored,) = tmp_path.iterdir()
-    stored.write_text(stored.read_text()[:40])
-    message = error_of(SPACY_EXAMPLES, spacy_parser, tmp_path)
-    assert message == f"{stored} is damaged: delete it"
-
-
 def test_tags_of_conllu_words_and_of_those_within_a_multiword(tmp_path: Path):
     path = tmp_path / "trees.conllu"
     path.write_text(SENTENCES)
@@ -357,17 +314,6 @@ def test_gold_tags_of_the_bundled_corpus_cover_its_words():
     words = {(relation.text, relation.dependent) for relation in example.relations}
     assert words < {(tag.text, tag.word) for tag in found}
     assert {"NOUN", "VERB", "PUNCT"} <= {tag.upos for tag in found}
-
-
-def test_tags_that_are_not_known(tmp_path: Path):
-    with pytest.raises(InputError, match="^one has no gold tags: name a spaCy pipeline or a CoNLL-U file"):
-        tags([Example("one", FIRST)])
-    path = tmp_path / "trees.conllu"
-    path.write_text(
-        "# text = Red cars\n1\tRed\t_\t_\t_\t_\t2\tamod\t_\t_\n2\tcars\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n"
-    )
-    with pytest.raises(InputError, match="gives no part of speech of a word of one: name another parser"):
-        tags([Example("one", "Red cars")], path)
 
 
 def test_choices_are_parsed_as_their_sequences(tmp_path: Path):
@@ -390,14 +336,3 @@ def test_spacy_tags_come_from_the_cached_parse(spacy_parser: str, tmp_path: Path
         zip(expected, text.split(), strict=True)
     )
     assert "AUX PART VERB".split() == [tag.upos for tag in fresh["two"] if tag.text == 1][1:4]
-
-
-def test_cache_of_a_format_without_tags_is_not_read(spacy_parser: str, tmp_path: Path, monkeypatch):
-    """A file with only arcs, as earlier versions wrote it, has another name."""
-    monkeypatch.setattr(pipelines, "FORMAT", "labels, numbers")
-    parse(SPACY_EXAMPLES, spacy_parser, tmp_path)
-    (old,) = tmp_path.iterdir()
-    old.write_text(json.dumps({text: ["", []] for one in SPACY_EXAMPLES for text in one.texts}))
-    monkeypatch.undo()
-    assert tags(SPACY_EXAMPLES, spacy_parser, tmp_path) == tags(SPACY_EXAMPLES, spacy_parser)
-    assert len(list(tmp_path.iterdir())) == 2

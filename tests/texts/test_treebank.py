@@ -4,16 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from treebanks import conllu, write
+from treebanks import write
 
 from analysis.errors import InputError
 from analysis.texts.treebank import read_treebank, unrooted
 
-CATS = """
-Cats  NOUN NNS 2 nsubj
-sleep VERB VBP 0 root
-.     PUNCT .  2 punct
-"""
 # A multiword token, an empty node, comments and a second document; line numbers matter below.
 MIXED = """\
 # newdoc id = first
@@ -41,19 +36,6 @@ def test_words_are_numbered_without_multiword_tokens_and_empty_nodes(tmp_path: P
     assert words["line"].tolist() == [4, 5, 7, 10]
     assert words["entity"].tolist() == ["", "", "(1)", ""]
     assert words["document"].tolist() == ["first"] * 3 + ["second"]
-
-
-def test_documents_without_a_name(tmp_path: Path):
-    nameless = conllu(CATS) + "# newdoc\n" + conllu(CATS, CATS) + "# newdoc\n" + conllu(CATS)
-    words = read_treebank(write(tmp_path, nameless)).words
-    expected = ["trees", "trees, document 1", "trees, document 2"]
-    assert words["document"].drop_duplicates().tolist() == expected
-    assert words.groupby("document").size().tolist() == [3, 6, 3]
-
-
-def test_several_roots_are_no_cycle(tmp_path: Path):
-    roots = conllu("a X X 0 root\nb X X 0 root")
-    assert read_treebank(write(tmp_path, roots)).words["head"].tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from torch.nn.functional import cross_entropy, linear
 from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
+from analysis.encoders.fitting import fit
 from analysis.encoders.layout import Layout, batches, layouts
 from analysis.encoders.models import Encoder, load_encoder, load_language_model
 from analysis.encoders.tap import tap
@@ -145,11 +146,8 @@ def trained_head(
     optimiser = torch.optim.AdamW(head.parameters(), LEARNING_RATE)
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, len(steps))
     targets = head.targets(labels)
-    for batch in tqdm(steps, desc="training the head", unit="step", disable=not progress):
-        optimiser.zero_grad()
-        cross_entropy(head(states[batch]), targets[batch]).backward()
-        optimiser.step()
-        schedule.step()
+    bar = tqdm(steps, desc="training the head", unit="step", disable=not progress)
+    fit(bar, lambda batch: cross_entropy(head(states[batch]), targets[batch]), optimiser, schedule)
     return head
 
 

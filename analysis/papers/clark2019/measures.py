@@ -20,6 +20,7 @@ from analysis.statistics.layers import (
     head_grid,
     layers_within,
 )
+from analysis.statistics.resampling import resampled
 
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
 TABLES = tuple(
@@ -226,7 +227,7 @@ def _drawn_clusters(distances: pd.DataFrame) -> Float[np.ndarray, " draw"]:
     rng = np.random.default_rng(0)
     for each in np.unique(layer):
         own = np.flatnonzero(layer == each)
-        drawn[1:, own] = rng.multinomial(len(own), np.full(len(own), 1 / len(own)), DRAWS)
+        drawn[:, own] = resampled(len(own), DRAWS, rng)
     weights = drawn[:, rows] * drawn[:, columns]
     apart, same = distances["distance"].to_numpy(float), layer[rows] == layer[columns]
     with np.errstate(invalid="ignore"):

@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
+from analysis.encoders.fitting import fit
 from analysis.encoders.layout import same_tokenizers
 from analysis.encoders.models import Encoder, weights_digest
 from analysis.encoders.vectors import word_vectors
@@ -293,15 +294,18 @@ def train(
     # One optimiser per probe would give the same: Adam treats every weight by itself.
     weights = [weight for probe in probes.values() for weight in probe.parameters()]
     optimiser = torch.optim.Adam(weights, learning_rate)
-    for indices, features, heads in batches_of(
-        encoder, data, batch, attention, seed, "probes" if progress else ""
-    ):
-        for start in range(0, len(indices), step):
-            seen = features.part(slice(start, start + step))
-            gold = heads[start : start + step, : seen.vectors.shape[1]]
-            optimiser.zero_grad()
-            sum(_loss(probe(seen), gold) for probe in probes.values()).backward()
-            optimiser.step()
+    said = "probes" if progress else ""
+    steps = (
+        (features.part(slice(start, start + step)), heads[start : start + step])
+        for indices, features, heads in batches_of(encoder, data, batch, attention, seed, said)
+        for start in range(0, len(indices), step)
+    )
+
+    def loss(part: tuple[Features, Int[Tensor, "batch word"]]) -> Float[Tensor, ""]:
+        seen, gold = part
+        return sum(_loss(probe(seen), gold[:, : seen.vectors.shape[1]]) for probe in probes.values())
+
+    fit(steps, loss, optimiser)
 
 
 def _loss(logits: Logits, gold: Int[Tensor, "batch word"]) -> Float[Tensor, ""]:

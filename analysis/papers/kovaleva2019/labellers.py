@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
+from analysis.encoders.fitting import fit
 from analysis.encoders.layout import Layout
 from analysis.encoders.models import Encoder, weights_digest
 from analysis.errors import InputError
@@ -278,13 +279,13 @@ class NetworkLabeller:
         optimiser = torch.optim.Adam(model.parameters(), RATE)
         rng = np.random.default_rng(seed)
         goal = torch.from_numpy(drawn.patterns)
+
+        def loss(indices: list[int]) -> Float[Tensor, ""]:
+            maps = centred([torch.from_numpy(drawn.maps[index])[None] for index in indices])
+            return nn.functional.cross_entropy(model(maps), goal[indices])
+
         for _ in tqdm(range(epochs), "training on drawn maps", disable=not progress, unit="epoch"):
-            for indices in _batches(drawn, rng):
-                maps = centred([torch.from_numpy(drawn.maps[index])[None] for index in indices])
-                loss = nn.functional.cross_entropy(model(maps), goal[indices])
-                optimiser.zero_grad()
-                loss.backward()
-                optimiser.step()
+            fit(_batches(drawn, rng), loss, optimiser)
         return cls(model.eval())
 
     @classmethod

@@ -1,10 +1,9 @@
 """What one pass over an encoder says of every sequence: patterns, attention to features, links, similarity."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,10 +14,10 @@ from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
+from analysis.cache import cached
 from analysis.encoders.layout import Layout, Pieces, batches, layouts, piece_ranges
 from analysis.encoders.models import Encoder, kept_casts
 from analysis.encoders.tap import read_layers
-from analysis.files import replacing
 from analysis.papers.kovaleva2019.labellers import Labeller
 from analysis.papers.kovaleva2019.names import ARGUMENTS, CLS, FEATURES, NEGATION, PARTS_OF_SPEECH, SEP
 from analysis.papers.kovaleva2019.placements import (
@@ -182,24 +181,9 @@ Maps = Float[Tensor, "batch head token token"]
 Found = Float[np.ndarray, "sequence ..."]
 
 
-def kept(path: Path, about: Mapping[str, Any], make: Callable[[], xr.Dataset]) -> xr.Dataset:
-    """The dataset in a file if it was made with the same `about`; otherwise a new one, which is saved there."""
-    said = {name: str(value) for name, value in about.items()}
-    if path.exists():
-        try:
-            found = xr.load_dataset(path, engine="h5netcdf")
-            if found.attrs == said:
-                return found
-        except (OSError, ValueError, KeyError):  # damaged: computed again
-            pass
-    found = make().assign_attrs(said)
-    with replacing(path) as temporary:
-        temporary.write_bytes(found.to_netcdf(engine="h5netcdf"))
-    return found
-
-
 def read_kept(
-    path: Path,
+    folder: Path,
+    name: str,
     encoder: Encoder,
     targets: Sequence[Targets],
     labeller: Labeller,
@@ -211,15 +195,15 @@ def read_kept(
 
     The attribute `weights` is the digest of the encoder's weights.
     """
-    about = {
-        "weights": encoder.digest,
-        "before": before.digest if before else "",
-        "sequences": targets_digest(targets),
-        "labeller": f"{labeller.name} {labeller.key}",
-        "sizes": f"{labelled} labelled, {padded} padded",
-        "computed": f"{encoder.precision}, {encoder.device.type}, format {FORMAT}",
-    }
-    return kept(path, about, lambda: read_state(encoder, targets, labeller, labelled, before, padded))
+    weights = [encoder.digest, before.digest if before else ""]
+    computed = [encoder.precision, encoder.device.type, FORMAT]
+    key = [weights, targets_digest(targets), labeller.name, labeller.key, labelled, padded, computed]
+
+    def make() -> xr.Dataset:
+        found = read_state(encoder, targets, labeller, labelled, before, padded)
+        return found.assign_attrs(weights=encoder.digest)
+
+    return cached(folder, name, key, make)
 
 
 def read_state(

@@ -1,6 +1,5 @@
 """What disabling heads and layers changes, and what pre-training gives (Kovaleva 2019, figures 8, 9 and Table 1)."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +11,7 @@ import transformers
 import xarray as xr
 from jaxtyping import Float, Shaped
 
+from analysis.cache import cached
 from analysis.encoders.finetuning import finetune
 from analysis.encoders.interventions import predict
 from analysis.encoders.measures import decide, measure
@@ -24,7 +24,6 @@ from analysis.encoders.models import (
 )
 from analysis.errors import InputError
 from analysis.papers.kovaleva2019.names import HEAD, PRETRAINED, RANDOM
-from analysis.papers.kovaleva2019.reading import kept
 from analysis.statistics.answers import Labels, metrics_of
 from analysis.statistics.changes import BASELINE, Compared, by_head, change_table, rises
 from analysis.statistics.resampling import bca
@@ -163,13 +162,9 @@ def tuned_scores(
         return xr.Dataset({"value": ("metric", [*scores.values()])}, {"metric": [*scores]})
 
     texts = [(each.id, each.texts, each.label) for each in (*train, *dev)]
-    about = {
-        "encoder": load_encoder(name).digest,
-        "examples": hashlib.sha256(repr(texts).encode()).hexdigest(),
-        "versions": f"torch {torch.__version__}, transformers {transformers.__version__}",
-        **recipe,
-    }
-    found = kept(folder / f"{start}-{task}-{seed}.nc", about, dataset)["value"]
+    versions = [torch.__version__, transformers.__version__]
+    key = [load_encoder(name).digest, texts, versions, recipe, seed]
+    found = cached(folder, f"{start}-{task}", key, dataset)["value"]
     return dict(zip(found["metric"].values.tolist(), found.values.tolist(), strict=True))
 
 

@@ -10,6 +10,7 @@ import torch
 import transformers
 import xarray as xr
 
+from analysis.cache import cached
 from analysis.encoders.checkpoints import recipe_of
 from analysis.encoders.finetuning import Stops, finetune
 from analysis.encoders.importance import importance
@@ -17,7 +18,7 @@ from analysis.encoders.interventions import predict
 from analysis.encoders.models import load_encoder, load_tokenizer
 from analysis.errors import InputError
 from analysis.papers.michel2019.measures import IMPORTANCE
-from analysis.papers.michel2019.pruning import by_importance, kept, pruned_steps
+from analysis.papers.michel2019.pruning import by_importance, pruned_steps
 from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
 
@@ -58,12 +59,14 @@ def course(
         order = by_importance(importance(model, measured, **options).sel(granularity="example", drop=True))
         return predict(model, scored, pruned_steps(model, {IMPORTANCE: order}), cache=folder, **options)
 
-    def make() -> xr.DataArray:
+    def make() -> xr.Dataset:
+        folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=folder, prefix="course-") as work:
             stops = Stops(Path(work), fractions, load_tokenizer(encoder))
             finetune(encoder, task, *learnt, Path(work) / "last", callbacks=[stops], **recipe)
             found = [pruned(stops.folders[each]) for each in fractions]
-        return xr.concat(found, pd.Index(fractions, name="fraction"), combine_attrs="drop_conflicts")
+        logits = xr.concat(found, pd.Index(fractions, name="fraction"), combine_attrs="drop_conflicts")
+        return logits.to_dataset(name="logits")
 
     parts = [load_encoder(encoder).digest, task, recipe, texts, [*fractions], made, options]
-    return kept(folder, "course", parts, make)
+    return cached(folder, "course", parts, make)["logits"]

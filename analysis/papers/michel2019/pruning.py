@@ -1,10 +1,7 @@
 """Heads pruned step by step: the orders, scores along an order, the share that can go, importance beside ablation."""
 
-import hashlib
-import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,15 +10,16 @@ from jaxtyping import Float, Int
 from scipy import stats
 from tqdm import tqdm
 
+from analysis.cache import cached
 from analysis.encoders.importance import importance, normalised
 from analysis.encoders.interventions import Head, Intervention, cumulative
 from analysis.encoders.models import Encoder
-from analysis.files import replacing
 from analysis.papers.michel2019.ablation import main_metric, ranked
 from analysis.papers.michel2019.measures import RANDOM
 from analysis.statistics.answers import metrics_of
 from analysis.statistics.changes import BASELINE, Compared, change_table
 from analysis.statistics.leads import Labels, Run, compared, constants, floor, has_lead, margin
+from analysis.statistics.resampling import resampled
 from analysis.texts.examples import Example
 from analysis.texts.tasks import task_named
 
@@ -30,24 +28,6 @@ DYNAMICS = "task fraction heads metric value low high".split()
 DRAWS = 499  # of the sequences, for the claims
 
 Counts = Int[np.ndarray, "draw sequence"]
-
-
-def kept(folder: Path, name: str, parts: Any, make: Callable[[], xr.DataArray]) -> xr.DataArray:
-    """The array in a file of `folder` that is named after all that it depends on; `make` computes one not there."""
-    path = folder / f"{name}-{digest(parts)}.nc"
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        return xr.load_dataarray(path, engine="h5netcdf")
-    except (OSError, ValueError, KeyError):  # missing or unreadable
-        found = make()
-    with replacing(path) as temporary:
-        temporary.write_bytes(found.to_netcdf(engine="h5netcdf"))
-    return found
-
-
-def digest(parts: Any) -> str:
-    """A short name for a set of inputs."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def kept_importance(
@@ -61,7 +41,11 @@ def kept_importance(
     texts = [(example.id, example.texts, example.label) for example in examples]
     off = [] if gate is None else np.argwhere(gate == 0).tolist()
     parts = [encoder.digest, encoder.device.type, texts, off, options]
-    return kept(folder, "importance", parts, lambda: importance(encoder, examples, gate=gate, **options))
+
+    def make() -> xr.Dataset:
+        return importance(encoder, examples, gate=gate, **options).to_dataset(name="importance")
+
+    return cached(folder, "importance", parts, make)["importance"]
 
 
 def step_counts(heads: int, steps: int = 10) -> list[int]:
@@ -218,12 +202,6 @@ def agreement_table(importances: pd.DataFrame, ablation: pd.DataFrame) -> pd.Dat
     return pd.DataFrame(rows, columns=[*kinds, "with_example", "with_ablation", "with_accuracy"])
 
 
-def counts_of(n: int, draws: int, seed: int = 0) -> Counts:
-    """How often each of n sequences counts: once in the first row, then as in `draws` samples with replacement."""
-    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), draws)
-    return np.concatenate([np.ones((1, n), int), drawn])
-
-
 def mean_scores(runs: Mapping[Run, xr.DataArray], labels: Labels, draws: int = DRAWS) -> pd.DataFrame:
     """Mean of the task's metric over the steps of pruning: a column per order, a row per task and replicate.
 
@@ -232,7 +210,7 @@ def mean_scores(runs: Mapping[Run, xr.DataArray], labels: Labels, draws: int = D
     parts = {}
     for (task, _), found in runs.items():
         one = compared(found, labels[task], task_named(task).metrics[0])
-        steps = pd.DataFrame(one.drawn(counts_of(len(one.base), draws))[1])
+        steps = pd.DataFrame(one.drawn(resampled(len(one.base), draws))[1])
         orders = [
             name.rsplit(" ", 1)[0] for name in found.drop_sel(intervention=BASELINE)["intervention"].values
         ]
@@ -259,7 +237,7 @@ def later_gain(
     """
     least, found = constants(labels), {}
     for task, course in courses.items():
-        counts = counts_of(course.sizes["sequence"], draws)
+        counts = resampled(course.sizes["sequence"], draws)
         stages = [
             compared(course.sel(fraction=each), labels[task], "accuracy")
             for each in course["fraction"].values

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+import xarray as xr
 from jaxtyping import Float
 from scipy import stats
 from tqdm import tqdm
 from transformers import AutoModelForSequenceClassification, BertConfig
 
+from analysis.cache import cached
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.encoders.pruning import prune
 from analysis.errors import InputError
-from analysis.files import write_text
-from analysis.papers.michel2019.pruning import digest
 from analysis.statistics.significance import quiet
 
 SPEED = ["model", "batch", "heads", "speedup", "low", "high", "bound"]
@@ -43,10 +43,14 @@ def kept_speed_table(
     folder: Path, names: Sequence[str], batches: Sequence[int], rounds: int, **options: float
 ) -> pd.DataFrame:
     """`speed_table`, with its times saved in `folder` for this machine and version of torch."""
-    path = folder / f"speed-{digest([[*names], [*batches], rounds, options, machine()])}.csv"
-    if not path.exists():
-        write_text(path, speed_table(names, batches, rounds, **options).to_csv(index=False))
-    return pd.read_csv(path)
+    key = [[*names], [*batches], rounds, options, machine()]
+    times = cached(
+        folder,
+        "speed",
+        key,
+        lambda: xr.Dataset.from_dataframe(speed_table(names, batches, rounds, **options)),
+    )
+    return times.to_dataframe().reset_index(drop=True)
 
 
 def machine() -> list[Any]:

@@ -13,6 +13,7 @@ from analysis.errors import InputError
 from analysis.papers.niven2019.arguments import DOUBLED, KEYS, ORIGINAL, Argument
 from analysis.papers.niven2019.cues import follows_cue
 from analysis.papers.niven2019.negation import ADVERSARIAL
+from analysis.statistics.resampling import limits, resampled
 from analysis.statistics.significance import adjust
 
 TABLES = ("cues", "results", "reliance")
@@ -102,23 +103,11 @@ def drawn_means(
     counts = np.bincount(codes)
     sums = np.stack([np.bincount(codes, row) for row in values.astype(float)])
     runs, points = (
-        np.concatenate([np.ones((1, size)), _drawn(size, resamples, (seed, place))])
-        for place, size in enumerate((len(sums), len(counts)))
+        resampled(size, resamples, (seed, place)) for place, size in enumerate((len(sums), len(counts)))
     )
     # If few points count, a draw may have none of them.
     with np.errstate(invalid="ignore"):
         return ((runs @ sums) * points).sum(1) / (len(sums) * (points @ counts))
-
-
-def _drawn(size: int, resamples: int, seed: tuple[int, int]) -> Int[np.ndarray, "draw unit"]:
-    """How often each of `size` units occurs in each draw."""
-    return np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), resamples)
-
-
-def limits(draws: Float[np.ndarray, " draw"]) -> tuple[float, float]:
-    """The 95 % percentile interval of the draws; the first value is the sample's own and does not count."""
-    low, high = np.nanquantile(draws[1:], [0.025, 0.975])
-    return float(low), float(high)
 
 
 def summary_table(answers: xr.Dataset, resamples: int = 999, seed: int = 0) -> pd.DataFrame:

@@ -6,11 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from scipy import sparse
 
 from analysis.errors import InputError
 from analysis.papers.niven2019.arguments import Argument
+from analysis.statistics.resampling import limits, resampled
 
 NOT = "not"
 # Words that count as a negation in the fourth rule.
@@ -107,24 +108,13 @@ def _frequent(arguments: Sequence[Argument], tokens: Callable[[str], list[str]],
 
 def _measured(found: Int[np.ndarray, "point cue"], resamples: int, seed: int) -> pd.DataFrame:
     right, applies = sparse.csr_array(found > 0, dtype=float), sparse.csr_array(found != 0, dtype=float)
-    once = np.ones(len(found))
-    drawn = np.random.default_rng(seed).multinomial(len(found), once / len(found), size=resamples)
+    drawn = resampled(len(found), resamples, seed)
     with np.errstate(invalid="ignore"):
-        productivity = (once @ right) / (once @ applies)
-        low, high = _limits((drawn @ right) / (drawn @ applies))
-    counts = (once @ applies).astype(int)
-    return pd.DataFrame(
-        {"applicability": counts, "productivity": productivity, "coverage": counts / len(found), "low": low,
-         "high": high}
-    )  # fmt: skip
-
-
-def _limits(drawn: Float[np.ndarray, "draw cue"]) -> Float[np.ndarray, "end cue"]:
-    """The 95 % percentile interval of each cue; NaN if it never applies."""
-    limits = np.full((2, drawn.shape[1]), np.nan)
-    there = ~np.isnan(drawn).all(axis=0)
-    limits[:, there] = np.nanquantile(drawn[:, there], [0.025, 0.975], axis=0)
-    return limits
+        productivity = (drawn @ right) / (drawn @ applies)
+    low, high = limits(productivity)
+    counts = (drawn[0] @ applies).astype(int)
+    columns = {"applicability": counts, "productivity": productivity[0], "coverage": counts / len(found)}
+    return pd.DataFrame(columns | {"low": low, "high": high})
 
 
 def pmi_table(sets: Mapping[str, Sequence[Argument]], minimum: int = 30) -> pd.DataFrame:
@@ -173,7 +163,6 @@ def baseline_table(splits: Mapping[str, Sequence[Argument]], draws: int = 999, s
         longer = longer_warrant(arguments)
         for baseline, signs in (("not", follows_cue(arguments)), ("longer warrant", longer[longer != 0])):
             right = (1 + signs) / WARRANTS
-            drawn = np.random.default_rng(seed).choice(right, (draws, len(right))).mean(axis=1)
-            low, high = np.quantile(drawn, [0.025, 0.975])
-            rows.append((split, baseline, len(right), right.mean(), low, high))
+            means = resampled(len(right), draws, seed) @ right / len(right)
+            rows.append((split, baseline, len(right), means[0], *limits(means)))
     return pd.DataFrame(rows, columns=["split", "baseline", "n", "accuracy", "low", "high"])

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from analysis.encoders.fitting import fit
 from analysis.encoders.models import Encoder
 from analysis.encoders.vectors import word_vectors
 from analysis.papers.niven2019.arguments import BAG, BILSTM, SETUPS, Argument
@@ -140,7 +141,7 @@ class PooledWords(nn.Module):
         return read.masked_fill(~inside[..., None], -torch.inf).amax(1).unflatten(0, words.shape[:2])
 
 
-def fit(
+def fitted_words(
     train: Points, dev: Points, vectors: np.ndarray, made: Recipe, seed: int, fits: float = 0.0
 ) -> PooledWords:
     """A small model trained by Adam, with the weights of the epoch with the best dev accuracy.
@@ -152,14 +153,15 @@ def fit(
         torch.manual_seed(seed)
         model = PooledWords(vectors, train.shared.shape[1], made)
         optimiser = torch.optim.Adam(model.parameters(), lr=made.learning_rate, fused=True)
+
+        def loss(rows: Int[np.ndarray, " row"]) -> Float[Tensor, ""]:
+            shared, warrants, labels = train.batch(rows)
+            return cross_entropy(model(shared, warrants), labels)
+
         best, kept = -1.0, {}
         for _ in range(made.epochs):
             model.train()
-            for rows in _shuffled(len(train.labels), made.batch_size):
-                shared, warrants, labels = train.batch(rows)
-                optimiser.zero_grad()
-                cross_entropy(model(shared, warrants), labels).backward()
-                optimiser.step()
+            fit(_shuffled(len(train.labels), made.batch_size), loss, optimiser)
             measured = train if fits else dev
             accuracy = float((answers(model, measured).argmax(1) == measured.labels.numpy()).mean())
             if accuracy > best:

@@ -1,7 +1,6 @@
 """Training runs: the list of runs, a file for each, and their answers on the test set."""
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -13,8 +12,8 @@ import xarray as xr
 from jaxtyping import Float32
 from tqdm import tqdm
 
+from analysis.cache import cached, digest
 from analysis.errors import InputError
-from analysis.files import replacing
 from analysis.papers.niven2019.accuracy import RUN
 from analysis.papers.niven2019.arguments import (
     DOUBLED,
@@ -31,7 +30,6 @@ PROBED = (
     "CW",
 )  # set-ups that see the claim: only these can tell the halves of the adversarial set apart
 REDRAWN = 100  # what is added to the seed of a run that is drawn again
-MEASURED = ("logits", "train_accuracy", "dev_accuracy", "weights")
 Logits = Float32[np.ndarray, "point warrant"]
 
 
@@ -144,8 +142,8 @@ def collect(
 
 def answered(run: Run, sets: Sets, folder: Path, train: "Trainer", fits: float) -> xr.Dataset:
     """The answers of a run, from its file if there is one, and whether it has fitted its training set."""
-    path = train.place(run, sets, folder)
-    made = _kept(path.with_suffix(".nc"), partial(_made, run, sets, train, path))
+    place = train.place(run, sets, folder)
+    made = cached(folder, run.name, train.depends_on(run, sets), partial(_made, run, sets, train, place))
     labels = np.array([each.label for each in sets.trained_on(run)["train"]])
     lead = made["train_accuracy"] - floor("accuracy", labels)
     return made.assign(fitted=(made["train_accuracy"] >= fits) & (lead > margin(len(labels))))
@@ -174,11 +172,14 @@ class Trainer:
     make: Callable[[Run, Sets, Path], Trained]
     about: Mapping[str, Any]
 
-    def place(self, run: Run, sets: Sets, folder: Path) -> Path:
-        """The file of a run: its name, with a digest of everything that it depends on."""
+    def depends_on(self, run: Run, sets: Sets) -> list[Any]:
+        """Everything that a run depends on."""
         texts = [list(map(vars, sets.trained_on(run)[split])) for split in ("train", "dev")]
-        given = [asdict(run), self.about, texts, list(map(vars, sets.test))]
-        return folder / f"{run.name}-{hashlib.sha256(json.dumps(given).encode()).hexdigest()[:12]}"
+        return [asdict(run), dict(self.about), texts, list(map(vars, sets.test))]
+
+    def place(self, run: Run, sets: Sets, folder: Path) -> Path:
+        """Where a run may keep a checkpoint."""
+        return folder / f"{run.name}-{digest(self.depends_on(run, sets))}"
 
 
 def _made(run: Run, sets: Sets, train: Trainer, path: Path) -> xr.Dataset:
@@ -212,13 +213,3 @@ def _asked(answer: Answer, arguments: Sequence[Argument], setup: str) -> Logits:
     logits = answer([*first.values()])
     places = {key: place for place, key in enumerate(first)}
     return logits[[places[key] for key in keys]]
-
-
-def _kept(path: Path, make: Callable[[], xr.Dataset]) -> xr.Dataset:
-    try:
-        return xr.load_dataset(path, engine="h5netcdf")[[*MEASURED]]
-    except (OSError, ValueError, KeyError):  # missing, damaged, or of a time when less was measured
-        made = make()
-    with replacing(path) as temporary:
-        temporary.write_bytes(made.to_netcdf(engine="h5netcdf"))
-    return made

@@ -18,14 +18,14 @@ from analysis.encoders.interventions import NONE, predict
 from analysis.encoders.models import Encoder, load_encoder, weights_digest
 from analysis.papers.niven2019.accuracy import RUN
 from analysis.papers.niven2019.arguments import BAG, ENCODER, ORIGINAL, TASK, Argument, as_examples
-from analysis.papers.niven2019.networks import Vocabulary, answers, fit, points, recipe
+from analysis.papers.niven2019.networks import Vocabulary, answers, fitted_words, points, recipe
 from analysis.papers.niven2019.runs import Logits, Run, Sets, Trained, Trainer, answered
 
 KEPT = ("full", "W")  # set-ups whose fine-tuned encoders are kept, to look at their heads
 
 
 def small_trainer(words: Vocabulary, epochs: int, hidden: int | None = None, fits: float = 0.0) -> Trainer:
-    """Trains bags of vectors and BiLSTMs on word vectors, with `fits` until they fit (see `networks.fit`)."""
+    """Trains bags of vectors and BiLSTMs on word vectors, with `fits` until they fit (see `networks.fitted_words`)."""
     about = {
         "words": hashlib.sha256(json.dumps([*words.words]).encode() + words.vectors.tobytes()).hexdigest(),
         "epochs": epochs,
@@ -40,7 +40,7 @@ def small_trainer(words: Vocabulary, epochs: int, hidden: int | None = None, fit
 
         made = recipe(run.model, run.setup, run.trained_on, epochs, hidden)
         splits = sets.trained_on(run)
-        model = fit(read(splits["train"]), read(splits["dev"]), words.vectors, made, run.seed, fits)
+        model = fitted_words(read(splits["train"]), read(splits["dev"]), words.vectors, made, run.seed, fits)
         return Trained(lambda arguments: answers(model, read(arguments)), weights_digest(model))
 
     return Trainer(make, about)

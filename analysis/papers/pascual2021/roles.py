@@ -12,7 +12,7 @@ from scipy import stats
 from analysis.papers.pascual2021.measures import ABSENT, ATTENTION, GLOBAL, LOST, PARTLY, PERSISTS
 from analysis.scores.kept import Kept
 from analysis.statistics.claims import UNTESTABLE
-from analysis.statistics.resampling import Clusters, bootstrap, counted
+from analysis.statistics.resampling import Clusters, bootstrap, counted, limits
 from analysis.statistics.significance import quiet
 
 REACH = 10  # offsets on either side
@@ -73,11 +73,11 @@ def survival_table(
             n = int(np.isfinite(of_map[name]).all(axis=1).sum())
             agreement = kappa(found[ATTENTION], each) if name != ATTENTION else np.full(len(each), np.nan)
             row = {"role": role, "map": name, "n": n, "kappa": agreement[0]}
-            row |= dict(zip(("low", "high"), _ends(agreement[1:] + 0 * agreement[0]), strict=True))
+            row |= dict(zip(("low", "high"), limits(agreement + 0 * agreement[0]), strict=True))
             heads = each.sum(axis=1)
             row |= {
                 "heads": heads[0],
-                **dict(zip(("heads_low", "heads_high"), _ends(heads[1:]), strict=True)),
+                **dict(zip(("heads_low", "heads_high"), limits(heads), strict=True)),
             }
             rows.append(row if n > 1 else {"role": role, "map": name, "n": n})
     columns = [*SURVIVAL, "heads_low", "heads_high", "n"]
@@ -87,11 +87,6 @@ def survival_table(
 def _flat(scores: xr.DataArray, role: str) -> Float[np.ndarray, "sequence head"]:
     found = scores.sel(role=role).transpose("sequence", "layer", "head").values
     return found.reshape(len(found), found.shape[1] * found.shape[2])
-
-
-def _ends(draws: np.ndarray) -> tuple[float, float]:
-    known = draws[np.isfinite(draws)]
-    return tuple(np.quantile(known, [0.025, 0.975])) if len(known) else (np.nan, np.nan)
 
 
 def persistence_table(
@@ -113,7 +108,7 @@ def persistence_table(
         flat = [_flat(scores[name], pattern) for name in (ATTENTION, GLOBAL)]
         on, still = (labels(each, tau, alpha, resamples, seed).reshape(-1, layers, heads) for each in flat)
         weakest = still.sum(axis=2).min(axis=1)
-        low, high = _ends(weakest[1:])
+        low, high = limits(weakest)
         tested = np.isfinite(flat[0]).all(axis=1).sum() > 1
         part = pd.DataFrame({"pattern": pattern, "layer": range(layers), "attention": on[0].sum(axis=1)})
         part = part.assign(attribution=still[0].sum(axis=1), kept=(on[0] & still[0]).sum(axis=1))

@@ -5,7 +5,6 @@ import pytest
 from treebanks import write
 
 from analysis.encoders.models import load_encoder
-from analysis.errors import InputError
 from analysis.papers.clark2019.coreference import (
     AMONG,
     CANDIDATES,
@@ -48,31 +47,6 @@ def test_a_limit_of_pieces_fills_the_encoder(encoder, documents):
         following = whole[text.name].words["form"].iloc[len(text.words)]
         assert len(pieces) + len(encoder.tokenizer.tokenize(following)) > 64
         assert text.mentions["end"].max() < len(text.words)
-
-
-def test_a_limit_of_words(encoder, documents):
-    texts = fit(encoder, documents, limit=50, unit="words")
-    assert {len(text.words) for text in texts.documents} == {50}
-    with pytest.raises(InputError, match="4 too long"):  # a word is split in each of them
-        fit(encoder, documents, 50, "words", max_tokens=52)
-
-
-def test_sentence_by_sentence(encoder, documents):
-    texts = fit(encoder, documents, seen="sentence")
-    assert set(texts.origins) <= {each.name for each in documents}
-    assert all(text.words["sentence"].nunique() == 1 for text in texts.documents)
-    assert texts.left_out["no anaphor"] > 0
-
-
-@pytest.mark.parametrize("options", [{"unit": "lines"}, {"seen": "page"}])
-def test_unknown_choices(encoder, documents, options: dict):
-    with pytest.raises(InputError, match="choose from"):
-        fit(encoder, documents, **options)
-
-
-def test_nothing_to_ask(encoder, documents):
-    with pytest.raises(InputError, match="no mention with an antecedent"):
-        fit(encoder, documents, limit=4)
 
 
 @pytest.mark.parametrize("candidates", CANDIDATES)
@@ -147,10 +121,6 @@ def test_systems_of_several_readings(encoder, documents):
     half = tables["all_words"].query("scored_on == @HALVES")
     assert found["n"].eq(half["n"].iloc[0]).all()
     assert (found["all"][: len(SYSTEMS)].to_numpy() == half["all"][: len(SYSTEMS)].to_numpy()).all()
-
-
-def test_every_reading_has_a_name():
-    assert AMONG.keys() == CANDIDATES.keys()
 
 
 def test_baselines_of_real_documents(ontogum, encoder):

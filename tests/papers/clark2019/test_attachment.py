@@ -14,9 +14,7 @@ from analysis.papers.clark2019.attachment import (
     best_heads,
     cross_fitted,
     dependency_table,
-    largest_gains,
 )
-from analysis.papers.clark2019.published import beside_published
 from analysis.scores.attachment import DIRECTIONS, Attachment, _attended, attach, halves, right
 from analysis.scores.words import split_words, word_maps
 from analysis.texts.bundled import bundled_documents
@@ -123,16 +121,6 @@ def test_sentences_that_do_not_fit_are_left_out_whole(encoder, tmp_path: Path):
     assert right(attached, arcs(attached.words)).shape[0] == len(arcs(attached.words))
 
 
-def test_halves_part_whole_sentences(words):
-    chosen = halves(words["sentence"], 3)
-    assert (pd.Series(chosen).groupby(words["sentence"]).nunique() == 1).all()
-    assert words["sentence"][chosen].nunique() == words["sentence"].nunique() // 2
-    assert (chosen == halves(words["sentence"], 3)).all()
-    assert (chosen != halves(words["sentence"], 4)).any()
-    with pytest.raises(InputError, match="at least two"):
-        halves(pd.Series([7, 7]))
-
-
 def test_the_scored_half_has_no_say_in_the_choice(words):
     """A head that is right only in one half: it is chosen there, and its answers in the other half count."""
     scored = arcs(words)
@@ -162,14 +150,6 @@ def test_cross_fitting_against_a_loop():
         assert found[number] == correct[(number, *best)]
 
 
-def test_table_is_the_same_for_the_same_seed(words):
-    attached, scored = planted(words, 0, 0, 0), arcs(words)
-    options = {"minimum": 20, "resamples": 99, "permutations": 99}
-    one, again, other = (dependency_table(attached, scored, seed=seed, **options) for seed in (0, 0, 1))
-    assert one.to_csv() == again.to_csv()
-    assert one.to_csv() != other.to_csv()
-
-
 def test_p_are_adjusted_over_relations(words):
     table = dependency_table(planted(words, 0, 0, 0), arcs(words), minimum=20, resamples=99, permutations=999)
     smallest = (
@@ -181,21 +161,3 @@ def test_p_are_adjusted_over_relations(words):
     assert table["n"].is_monotonic_decreasing or len(table) > 3
     with pytest.raises(InputError, match="no relation has 100000 arcs"):
         dependency_table(planted(words, 0, 0, 0), arcs(words), minimum=100000)
-
-
-def test_published_values_stand_beside_their_relations(words):
-    attached, scored = planted(words, 0, 0, 0), own_arcs(words)
-    table = dependency_table(attached, scored, minimum=20, resamples=99, permutations=99)
-    shown = beside_published(table, best_heads(attached, scored, 20)).set_index("relation")
-    assert (shown["held_out"] == 100).all()
-    assert shown.loc["det", "BERT-base accuracy"] == 94.3
-    assert shown.loc["obj", "BERT-base head"] == "7-9"
-    assert shown.loc["all but punct"].isna()["BERT-base accuracy"]
-
-
-def test_largest_gains_are_of_single_relations():
-    table = pd.DataFrame(
-        {"relation": ["all", "det+predet", "obj", "det", "case"], "accuracy": [1.0, 1.0, 0.6, 0.5, 0.9],
-         "offset_accuracy": [0.0, 0.0, 0.1, 0.4, 0.2]}
-    )  # fmt: skip
-    assert largest_gains(table, 2)["relation"].tolist() == ["case", "obj"]

@@ -7,7 +7,6 @@ import torch
 import xarray as xr
 from oracles import random_maps
 from scipy.spatial.distance import pdist, squareform
-from studies import error_of
 
 from analysis.encoders.models import load_encoder
 from analysis.papers.clark2019 import distances
@@ -19,7 +18,6 @@ from analysis.papers.clark2019.distances import (
     head_distances,
     layer_test,
     pairwise,
-    stress_1,
 )
 from analysis.scores.extraction import read_attention
 from analysis.texts.examples import Example
@@ -104,13 +102,6 @@ def test_scaling_finds_points_of_a_plane():
     pd.testing.assert_frame_equal(places, embed(matrix(1000 * square, layers=4))[0])
 
 
-def test_stress_of_what_no_plane_shows():
-    square = 1 - np.eye(12)  # all distances equal
-    _, stress = embed(matrix(square, layers=4))
-    assert 0.2 < stress < 0.6
-    assert stress_1(square, np.random.default_rng(0).random((12, 2))) >= stress
-
-
 def test_later_rules_override_earlier_ones():
     table = pd.DataFrame(
         {
@@ -134,13 +125,3 @@ def test_permutations_find_planted_layers():
     assert found.within == pytest.approx(square[same & ~np.eye(20, dtype=bool)].mean())
     assert found.between == pytest.approx(square[~same].mean())
     assert found.p == pytest.approx(1 / 1000)
-
-
-def test_permutations_of_heads_without_layers():
-    square = squareform(pdist(np.random.default_rng(3).random((20, 5))))
-    assert layer_test(matrix(square, layers=4), resamples=499).p > 0.05
-
-
-@pytest.mark.parametrize("layers", [1, 6])
-def test_too_few_layers_or_heads(layers: int):
-    assert "give a larger encoder" in error_of(layer_test, matrix(1 - np.eye(6), layers))

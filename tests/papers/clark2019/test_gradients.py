@@ -1,14 +1,10 @@
 """Gradients with respect to attention against finite differences and gradients one head at a time, and masks."""
 
-from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from architectures import build, byte_level_tokenizer
-from studies import error_of
 from torch.nn.functional import cross_entropy
 from transformers import AutoModelForMaskedLM
 
@@ -22,9 +18,7 @@ from analysis.papers.clark2019.gradients import (
     TRAINED,
     UNLABELLED,
     LanguageModel,
-    gradient_heads,
     gradient_importance,
-    gradient_table,
     language_model,
     masked,
 )
@@ -146,17 +140,6 @@ def test_times_attention(model):
         np.testing.assert_allclose(other, one * attention, rtol=1e-4, atol=1e-9)
 
 
-def test_tables(model):
-    found = gradient_importance(model, EXAMPLES, progress=False)
-    heads, table = gradient_heads(found), gradient_table(found)
-    assert [*heads] == ["layer", "head", "group", "importance"]
-    assert len(heads) == 3 * 4 * 4
-    expected = np.nanmean(found.sel(layer=2, group="punct").values, axis=0).mean()
-    row = table[(table["layer"] == 2) & (table["group"] == "punct")].iloc[0]
-    assert [*table] == ["layer", "group", "importance"]
-    assert row["importance"] == pytest.approx(expected, rel=1e-5)
-
-
 # --- masks -----------------------------------------------------------------------------------------------
 
 
@@ -176,26 +159,6 @@ def test_masks_hide_words_only_and_as_often_as_asked(model):
         fates += [mask.sum(), (~mask & ~same).sum(), same.sum()]
         assert [seen.tokens[i] for i in np.flatnonzero(chosen)[mask]] == ["[MASK]"] * mask.sum()
     np.testing.assert_allclose(fates / fates.sum(), [0.8, 0.1, 0.1], atol=0.03)
-
-
-def test_masks_depend_on_seed_and_sequence_alone(model):
-    one, other = layouts(model.encoder.tokenizer, [Example("a", *EXAMPLES[0].texts), EXAMPLES[0]])
-    hidden = masked(one, model.encoder, 0.15, 0)[1]
-    assert (hidden == masked(one, model.encoder, 0.15, 0)[1]).all()
-    assert (hidden != masked(one, model.encoder, 0.15, 1)[1]).any()
-    assert (hidden != masked(other, model.encoder, 0.15, 0)[1]).any()
-
-
-def test_nothing_is_hidden_with_probability_zero(model):
-    (layout,) = layouts(model.encoder.tokenizer, EXAMPLES[:1])
-    seen, labels = masked(layout, model.encoder, 0, 0)
-    assert (seen.input_ids == layout.input_ids).all()
-    assert (labels == np.where(layout.text >= 0, layout.input_ids, UNLABELLED)).all()
-
-
-def test_short_texts_hide_one_token(model):
-    (layout,) = layouts(model.encoder.tokenizer, [Example("short", "cat", "dog")])
-    assert (masked(layout, model.encoder, 0.15, 0)[1] != UNLABELLED).sum() == 1
 
 
 # --- heads -----------------------------------------------------------------------------------------------
@@ -228,22 +191,3 @@ def test_trained_head_learns_and_leaves_the_encoder_alone():
     assert losses[1] < np.log(len(trained.head.vocabulary))
     again = language_model("tiny", texts, epochs=40, progress=False)
     assert torch.equal(again.head.bias, trained.head.bias)
-
-
-def test_text_that_a_trained_head_has_not_seen():
-    model = language_model("tiny", EXAMPLES[1:], epochs=1, progress=False)
-    assert "train it on the same text" in error_of(gradient_importance, model, EXAMPLES)
-
-
-def test_wrong_input(model, monkeypatch):
-    for value in (-0.1, 1):
-        message = error_of(gradient_importance, model, EXAMPLES, value)
-        assert f"mask_probability is {value}" in message
-    assert "choose mean or sum" in error_of(gradient_importance, model, EXAMPLES, 0.15, "median")
-    assert "give examples and at least 1 epoch" in error_of(language_model, "tiny", [])
-    assert "give examples and at least 1 epoch" in error_of(language_model, "tiny", EXAMPLES, 0)
-    tokenizer = deepcopy(byte_level_tokenizer())
-    tokenizer.mask_token = None
-    unmasked = replace(load_encoder("tiny"), tokenizer=tokenizer, model=build("roberta", len(tokenizer)))
-    monkeypatch.setattr(gradients, "load_encoder", lambda *_: unmasked)
-    assert "has no mask token" in error_of(language_model, "tiny", EXAMPLES)

@@ -83,8 +83,3 @@ def is_antecedent(text, mention: int, antecedent: int) -> bool:
         for one in np.flatnonzero(heads == mention)
         for other in np.flatnonzero(heads == antecedent)
     )
-
-
-def test_no_mention_at_a_suitable_distance(encoder, path):
-    texts = fit(encoder, read_documents(path).documents, limit=100)
-    assert coreference_examples(encoder, texts, systems((0, 0)), (90, 91)) == []

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from analysis.encoders.models import load_encoder, random_encoder
-from analysis.errors import InputError
+from analysis.encoders.models import load_encoder
 from analysis.papers.clark2019 import probes as module
 from analysis.papers.clark2019.probes import (
     NEAR,
@@ -92,14 +91,6 @@ def test_probe_with_words_against_a_loop(alignment: str):
     compare(probe(seen), loop(probe, seen, weights))
 
 
-def test_alignments_differ():
-    fixed, original = (AttentionWordsProbe(6, DIMENSION, SEEDS, each) for each in ("fixed", "original"))
-    assert torch.equal(fixed.of_pair, original.of_pair)
-    assert not torch.allclose(fixed(seen_of()), original(seen_of()))
-    with pytest.raises(InputError, match="root_alignment is 'shifted'"):
-        DistanceProbe(4, SEEDS, "shifted")
-
-
 @pytest.mark.parametrize("alignment", ["fixed", "original"])
 def test_distance_probe_against_a_loop(alignment: str):
     probe, seen = DistanceProbe(DIMENSION, SEEDS, alignment), seen_of()
@@ -131,14 +122,6 @@ def test_candidates_of_pairs_of_the_released_code():
     assert torch.equal(other[1, 0], seen.vectors[1, 0])
     assert torch.equal(other[1, 1], seen.vectors[1, 1])
     assert torch.equal(other[1, LENGTHS[1] + 1], seen.vectors[1, 0])
-
-
-def test_initial_weights_are_bounded_and_seeds_differ():
-    probe = AttentionWordsProbe(6, DIMENSION, SEEDS)
-    bound = (6 / (2 * DIMENSION + 6)) ** 0.5
-    assert probe.of_pair.abs().max() <= bound
-    assert not torch.equal(probe.of_pair[0], probe.of_pair[1])
-    assert torch.equal(probe.of_pair[1], AttentionWordsProbe(6, DIMENSION, SEEDS[1:]).of_pair[0])
 
 
 def treebank(sentences: int = 60, seed: int = 0) -> pd.DataFrame:
@@ -214,30 +197,3 @@ def test_predictions_follow_the_words_of_the_treebank(encoder):
     assert whole.shape == (2, len(words))
     assert (whole == single).all()
     assert (whole <= words.groupby("sentence")["word"].transform("size").to_numpy()).all()
-
-
-def test_sentences_left_out_take_their_vectors_along(encoder):
-    words = pd.DataFrame(
-        {
-            "sentence": [0, 1, 1],
-            "word": [0, 0, 1],
-            "form": ["\u200b", "a", "b"],
-            "relation": "dep",
-            "head": [0, 2, 0],
-        }
-    )
-    vectors = np.arange(6, dtype=np.float32).reshape(3, 2)
-    data = parses(encoder, words, vectors)
-    assert data.words["form"].tolist() == ["a", "b"]
-    assert data.vectors[0].tolist() == [[2, 3], [4, 5]]
-    assert data.left_out["a word without word pieces"] == 1
-
-
-def test_random_layers_keep_the_embeddings(encoder):
-    untrained = random_encoder("minilm", keep_embeddings=True)
-    trained = load_encoder("minilm")
-    ours, theirs = untrained.model.state_dict(), trained.model.state_dict()
-    for name in ours:
-        kept = name.startswith("embeddings.")
-        assert torch.equal(ours[name], theirs[name]) == kept or ".bias" in name or "LayerNorm" in name, name
-    assert untrained.name == "minilm, random layers"

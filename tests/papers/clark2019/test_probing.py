@@ -3,10 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from architectures import save
 
 from analysis.encoders.models import load_encoder
-from analysis.errors import InputError
 from analysis.papers.clark2019.probes import COLUMNS, ORIGINAL, RIGHT_BRANCHING, over_seeds, probe_table
 from analysis.texts.dependencies import right_branching, uas
 from analysis.texts.treebank import conllu_files, read_trees
@@ -41,11 +39,6 @@ def test_table(words):
     assert other.weights != found.weights
 
 
-def test_nothing_to_train():
-    with pytest.raises(InputError, match="an encoder and a seed"):
-        probe_table([], pd.DataFrame(), pd.DataFrame())
-
-
 def test_interval_over_seeds():
     table = pd.DataFrame(
         {"probe": ["a", "a", "a", "b"], "encoder": "e", "seed": [0, 1, 2, None], "uas": 0.0,
@@ -57,10 +50,3 @@ def test_interval_over_seeds():
         4.302653 * 0.1 / np.sqrt(3)
     )  # t of 2 degrees, tables
     assert found.loc["b", ["low", "high"]].isna().all()
-
-
-def test_encoders_of_other_word_pieces_are_refused(words, tmp_path):
-    """They would all be read with the word pieces of the first."""
-    encoders = [load_encoder("tiny"), load_encoder(save("roberta", tmp_path))]
-    with pytest.raises(InputError, match="^tiny, roberta have different tokenizers: probe each alone$"):
-        probe_table(encoders, words["train"], words["dev"], progress=False)

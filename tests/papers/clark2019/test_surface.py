@@ -7,7 +7,6 @@ import torch
 import xarray as xr
 from oracles import random_maps
 from scipy import stats
-from studies import error_of
 
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import Encoder, load_encoder
@@ -104,26 +103,10 @@ def test_equal_the_formulas_on_real_maps(tiny, scores):
                 assert found[[*expected]].to_dict() == pytest.approx(expected, rel=2e-5, abs=1e-6)
 
 
-def test_table_is_the_mean_over_sequences(scores):
-    table = surface_table(scores)
-    assert [*table] == ["layer", "head", *COLUMNS]
-    assert len(table) == 12
-    shares = surface_shares(scores)
-    found = table.set_index(["layer", "head"]).loc[(2, 1), "punct"]
-    assert found == pytest.approx(np.mean([shares.sel(layer=2, head=1, statistic="punct")]))
-    assert shares.sel(sequence="none", statistic="punct").values == pytest.approx(0)
-
-
 def test_same_scores_as_the_bank(tiny, scores):
     bank = extract(tiny, EXAMPLES, progress=False, segment_ids="zeros")
     for role in ("offset_+1", "cls", "sep"):
         np.testing.assert_allclose(bank.sel(role=role), scores.sel(role=role), rtol=1e-5)
-
-
-def test_segment_ids_matter(tiny, scores):
-    pair = surface_scores(tiny, EXAMPLES, segment_ids="pair", progress=False)
-    assert (pair.attrs["segment_ids"], scores.attrs["segment_ids"]) == ("pair", "zeros")
-    assert np.abs(pair.sel(role="cls") - scores.sel(role="cls")).max() > 1e-3
 
 
 def test_planted_heads(tiny):
@@ -154,10 +137,6 @@ def test_random_maps_keep_their_sums(tiny):
     np.testing.assert_allclose(parts / shares.tokens, shares.sel(statistic="sep"), rtol=1e-5)
 
 
-def test_scores_without_cells(scores):
-    assert "compute them with surface_scores" in error_of(surface_shares, scores.drop_vars("cells"))
-
-
 @pytest.fixture
 def table() -> pd.DataFrame:
     heads = [(layer, head) for layer in range(2) for head in range(3)]
@@ -179,13 +158,6 @@ def test_exemplars_are_the_highest_and_no_head_stands_twice(table):
         "[SEP]": (1, 1),
         "stops, commas": (1, 2),
     }
-
-
-def test_a_pattern_that_no_head_shows_most_has_no_exemplar(table):
-    weaker = table.assign(sep=0.05)  # [SEP] is never the most attended target
-    found = exemplars(weaker)
-    assert found["[SEP]"] is None
-    assert found["[CLS]"] is not None
 
 
 def test_extreme_heads_have_simultaneous_intervals(scores):

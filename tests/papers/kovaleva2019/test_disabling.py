@@ -12,10 +12,9 @@ from analysis.papers.kovaleva2019.training import (
     COLUMNS,
     disable_table,
     mean_change,
-    over_passes,
     rise_table,
 )
-from analysis.statistics.answers import METRICS, labels_of
+from analysis.statistics.answers import METRICS
 
 
 def test_uniform_rows_sum_to_one_and_leave_padding_out():
@@ -88,16 +87,3 @@ def test_mean_change_is_that_of_the_metric(logits):
     assert low <= mean <= high
     same = logits.isel(intervention=[0, 1])
     assert mean_change(same, labels, "accuracy") == (0, 0, 0)
-
-
-def test_passes_are_joined(logits):
-    labels = logits.attrs["labels"]
-    found = over_passes(
-        rise_table, {("head", "mrpc", 0): logits, ("head", "rte", 1): logits}, {"mrpc": labels, "rte": labels}
-    )
-    assert found[["task", "seed"]].to_numpy().tolist() == [["mrpc", 0], ["rte", 1]]
-    assert found["rise"].nunique() == 1
-
-
-def test_labels_of_examples():
-    assert labels_of(EXAMPLES).tolist() == [example.label for example in EXAMPLES]

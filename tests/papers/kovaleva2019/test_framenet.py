@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from framenet import SENTENCES, write_framenet
-from studies import error_of
 
 from analysis.papers.kovaleva2019.frames import read_links
 
@@ -18,7 +17,3 @@ def test_only_what_passes_the_filter_is_linked(folder):
     [link] = read_links(folder)
     assert " ".join(link.words) == SENTENCES["kept"][0]
     assert (link.target, link.elements) == ((6,), ((1, 2, 3),))
-
-
-def test_another_folder_is_refused(tmp_path):
-    assert "name the folder of FrameNet 1.7" in error_of(read_links, tmp_path)

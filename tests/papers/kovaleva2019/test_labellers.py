@@ -5,21 +5,15 @@ import pandas as pd
 import pytest
 import torch
 from layouts_by_hand import LAYOUTS, PAIR, SINGLE
-from studies import error_of
 
-from analysis.encoders.models import load_encoder
 from analysis.papers.kovaleva2019.labellers import (
-    FOLDER,
     MACRO,
     MEASURES,
-    SMALLEST,
     LabelledMaps,
     NetworkLabeller,
     RuleLabeller,
     better,
-    centred,
     draw_maps,
-    eye_maps,
     label_maps,
     macro_f1,
     measures,
@@ -101,14 +95,6 @@ def test_network_learns_and_is_kept(drawn, tmp_path):
     assert batch[:, 0].tolist() == alone.tolist()
 
 
-def test_maps_stand_in_the_middle():
-    one = torch.full((1, 4, 4), 0.25)
-    [found] = centred([one])
-    assert found.shape == (1, SMALLEST, SMALLEST)
-    assert torch.equal(found[0, 14:18, 14:18], torch.ones(4, 4))
-    assert found.sum() == 16
-
-
 def test_quality_by_hand():
     """Three maps of two patterns, of which a labeller gets two right."""
     given = LabelledMaps([np.eye(3, dtype=np.float32)] * 3, [SINGLE] * 3, np.array([0, 0, 1]))
@@ -144,15 +130,3 @@ def test_better_has_the_larger_mean_and_the_first_wins_ties():
     assert better(labellers, table).name == "rules"
     table.loc[3, "f1"] = 0.7
     assert better(labellers, table).name == "network"
-
-
-def test_labels_by_eye_fit_their_sentences():
-    labels, texts = pd.read_csv(FOLDER / "eye_labels.csv"), pd.read_csv(FOLDER / "eye_sentences.csv")
-    assert len(labels) == 300
-    assert not labels.duplicated(["sequence", "layer", "head"]).any()
-    assert {*labels["pattern"]} == {*PATTERNS}
-    assert {*labels["sequence"]} == {*texts["sequence"]}
-
-
-def test_maps_labelled_by_eye_are_those_of_their_encoder():
-    assert "its maps are those of minilm: load minilm" in error_of(eye_maps, load_encoder("tiny"))

@@ -2,9 +2,6 @@
 
 import json
 
-import pytest
-from studies import error_of
-
 from analysis.papers.kovaleva2019.frames import APART, bundled_links, read_links, row_link
 
 ROW = {
@@ -18,32 +15,6 @@ def test_row_takes_first_occurrences():
     link = row_link(json.dumps(ROW), "here")
     assert link.words == tuple("he saw that he was so agitated".split())
     assert (link.target, link.elements) == ((6,), ((0,), (5, 6)))
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"frame_elements": ["she"]}, "'she' is not in its sentence"),
-        ({"target": "agit"}, "'agit' is not in its sentence"),
-        ({"frame_elements": []}, "no frame element"),
-        ({"sentence": 3}, "no object with the texts"),
-        ({"frame_elements": "he"}, "frame_elements as a list of texts"),
-        ({"frame_elements": ["he", " "]}, "frame_elements as a list of texts"),
-        ({"target": ""}, "give a target with words"),
-    ],
-)
-def test_wrong_row_is_named(tmp_path, change, said):
-    path = tmp_path / "links.jsonl"
-    path.write_text(f"{json.dumps(ROW)}\n\n{json.dumps(ROW | change)}\n")
-    message = error_of(read_links, path)
-    assert f"{path}, line 3" in message
-    assert said in message
-
-
-def test_no_file_and_an_empty_one(tmp_path):
-    assert "cannot be read" in error_of(read_links, tmp_path / "none.jsonl")
-    (tmp_path / "empty.jsonl").write_text("\n")
-    assert "is empty" in error_of(read_links, tmp_path / "empty.jsonl")
 
 
 def test_bundled_links_are_arguments_at_a_distance():

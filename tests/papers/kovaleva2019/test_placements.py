@@ -12,13 +12,6 @@ def test_placements_are_all_shifts_within_the_text():
     assert (found.rows[found.own].tolist(), found.columns[found.own].tolist()) == ([2, 3], [5, 5])
 
 
-def test_a_link_that_spans_the_text_is_its_only_placement():
-    found = placements([1], [6], 1, 7)
-    assert (len(found.rows), found.own) == (1, 0)
-    scores = np.array([[0.3, 0.4]])
-    assert elsewhere(scores, 0).tolist() == [0.3, 0.4]
-
-
 def test_pairs():
     assert every_pair([1, 2], [7, 8, 9]) == ([1, 1, 1, 2, 2, 2], [7, 8, 9, 7, 8, 9])
     assert zipped([1, 2], [7, 8, 9]) == ([1, 2], [7, 8])

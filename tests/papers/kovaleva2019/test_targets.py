@@ -1,11 +1,10 @@
 """The tokens of features, word by word and as the released code finds them."""
 
 import numpy as np
-import pytest
 
 from analysis.encoders.models import load_tokenizer
 from analysis.papers.kovaleva2019.names import CLS, FEATURES, SEP
-from analysis.papers.kovaleva2019.reading import MODES, Targets, find_targets, targets_digest
+from analysis.papers.kovaleva2019.reading import MODES, Targets, find_targets
 from analysis.texts.examples import Example, Relation, Tag
 
 TEXT = "another man saw the man ."
@@ -41,11 +40,6 @@ def test_words_are_found_in_their_place():
     assert (places(targets, "aligned", CLS), places(targets, "aligned", SEP)) == ([0], [7])
 
 
-def test_released_code_takes_every_piece_that_is_spelt_alike():
-    targets = found()
-    assert places(targets, "faithful", "subject") == [2, 5]
-
-
 def test_absent_features_count_as_zero_in_released_code_but_negation():
     targets = found()
     absent = targets.absent[MODES.index("faithful")]
@@ -71,17 +65,6 @@ def test_subjects_of_verbs():
     assert (places.rows[places.own].tolist(), places.columns[places.own].tolist()) == ([2], [3])
     assert len(places.rows) == 5  # all neighbours among the six words
     assert (targets.zipped.rows.tolist(), targets.zipped.columns.tolist()) == ([[2]], [[3]])
-
-
-def test_digest_tells_targets_apart():
-    assert targets_digest([found()]) == targets_digest([found()])
-    assert targets_digest([found()]) != targets_digest([found("not")])
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_masks_are_as_long_as_the_sequence(mode):
-    targets = found("not")
-    assert targets.marked.shape == (len(MODES), len(FEATURES), len(targets))
 
 
 def test_released_pairs_take_every_piece_that_is_spelt_alike_in_order():

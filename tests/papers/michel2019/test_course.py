@@ -2,17 +2,15 @@
 
 from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
-from studies import error_of
 
+from analysis.cache import digest
 from analysis.encoders.finetuning import finetune
 from analysis.encoders.interventions import predict
 from analysis.encoders.models import load_encoder
 from analysis.papers.michel2019.course import course
-from analysis.papers.michel2019.pruning import digest
 from analysis.texts.glue import load_examples
 
 module = import_module("analysis.papers.michel2019.course")
@@ -39,22 +37,9 @@ def test_course_is_that_of_the_checkpoint(run):
     assert not [path for path in folder.iterdir() if path.is_dir()]  # the classifiers are gone
 
 
-def test_course_is_kept(run, monkeypatch):
-    found, given = run
-    monkeypatch.setattr("analysis.papers.michel2019.course.finetune", None)  # a second run would fail
-    assert course(*given).equals(found)
-
-
-def test_course_needs_a_checkpoint_with_a_recipe(run, tmp_path: Path):
-    _, given = run
-    message = error_of(course, *given[:2], tmp_path, *given[3:])
-    assert "does not tell how it was fine-tuned" in message
-    assert message.endswith("or skip the course with course_tasks=[]")
-
-
 def test_course_is_kept_by_all_that_it_depends_on(run, monkeypatch):
     _, (*before, scored, measured, fractions, folder) = run
-    monkeypatch.setattr(module, "kept", lambda folder, name, parts, make: digest(parts))
+    monkeypatch.setattr(module, "cached", lambda folder, name, key, make: {"logits": digest(key)})
 
     def place(texts=scored, **options):
         return course(*before, texts, measured, fractions, folder, **options)
@@ -65,8 +50,3 @@ def test_course_is_kept_by_all_that_it_depends_on(run, monkeypatch):
         monkeypatch.setattr(library, "__version__", "0")
         found.append(place())
     assert len({*found}) == 6
-
-
-def test_course_loads_weights_as_it_is_told(run, tmp_path: Path):
-    _, given = run
-    assert course(*given[:-2], [1.0], tmp_path, precision="bfloat16").attrs["precision"] == "bfloat16"

@@ -20,19 +20,16 @@ from analysis.papers.michel2019.pruning import (
     at_random,
     by_importance,
     by_score,
-    counts_of,
     importance_table,
     kept_importance,
     later_gain,
-    mean_scores,
     prunable_table,
     prune_curves,
     pruned_steps,
-    retained,
     shares_of_lead,
     step_counts,
 )
-from analysis.statistics.leads import compared, with_a_lead
+from analysis.statistics.leads import with_a_lead
 
 N = 40
 LABELS = np.arange(N) % 2
@@ -196,26 +193,6 @@ def test_shares_are_of_the_lead_over_the_constant_answer():
     assert found["kept"].tolist() == pytest.approx([1, 0.75, 0.5, 0, -0.25])
     assert found["share"].tolist() == pytest.approx([0, 0.25, 0.5, 0.75, 1])
     assert (found["kept_low"] <= found["kept"] + 1e-9).all()
-
-
-def test_first_draw_is_the_sample():
-    counts = counts_of(M, 10)
-    assert (counts[0] == 1).all()
-    assert (counts.sum(axis=1) == M).all()
-    assert len(counts_of(M, 0)) == 1
-
-
-def test_means_leave_out_the_step_with_all_heads_off():
-    names = [*STEPS, *(step.replace("importance", "random 0") for step in STEPS)]
-    found = logits(wrong(ANSWERS, [0, 6, 12, 18, 60, 30, 30, 30, 60]), names)
-    table = mean_scores({("sst-2", 0): found}, {"sst-2": ANSWERS}, draws=5)
-    assert table.loc[("sst-2", 0)].to_dict() == pytest.approx({"importance": 0.8, "random 0": 0.5})
-    assert len(table) == 6
-    assert mean_scores({}, {}).empty
-    curve = compared(steps(0, 6, 12, 18, 60), ANSWERS, "accuracy")
-    assert retained(curve, counts_of(M, 0), 0.5).item() == pytest.approx((0.8 + 0.6 + 0.4) / 3)
-    level = compared(steps(30, 6, 12, 18, 60), ANSWERS, "accuracy")
-    assert np.isnan(retained(level, counts_of(M, 0), 0.5).item())
 
 
 def test_later_gain_compares_the_end_with_the_first_lead():

@@ -6,13 +6,11 @@ import xarray as xr
 
 from analysis.papers.niven2019.accuracy import (
     accuracy_table,
-    beside_published,
     difference_draws,
     difference_table,
     drawn_means,
     evidence,
     limits,
-    niven,
     reliance_table,
     rightness,
     summary_table,
@@ -161,14 +159,3 @@ def test_reliance_of_a_follower_and_of_one_who_knows():
     full = table.loc[("encoder", "full", "all")]
     assert (full["follows"], full["right"], full["wrong"]) == pytest.approx(((0.75 + 1) / 2, 1, 0.5))
     assert (full["always_n"], full["always_right"]) == (15, 1)
-
-
-def test_published_values_stand_beside_ours():
-    found = beside_published(summary_table(ANSWERS, 99), niven("results")).set_index(
-        ["model", "setup", "trained_on"]
-    )
-    assert found.loc[("bag of vectors", "full", "original"), "published_mean"] == 0.564
-    assert found.loc[("bag of vectors", "full", "original"), "mean"] < 1
-    assert np.isnan(found.loc[("BERT-large", "RW", "adversarial"), "mean"])
-    assert np.isnan(found.loc[("encoder", "W", "original"), "published_mean"])
-    assert set(niven("cues")["split"]) == {"train", "dev", "test", "all"}

@@ -1,31 +1,22 @@
 """Heads that attend to the cue: the sieve, the comparison, and the sets that are switched off."""
 
-from dataclasses import replace
-
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 
 from analysis.encoders.layout import layouts
-from analysis.errors import InputError
-from analysis.papers.niven2019 import heads
 from analysis.papers.niven2019.arguments import load_arguments
 from analysis.papers.niven2019.cues import follows_cue
 from analysis.papers.niven2019.heads import (
     BEFORE,
     cue,
-    cue_pieces,
     cue_scores,
     head_table,
-    heads_by_setup,
-    off_by_setup,
     off_table,
     off_tables,
     random_sets,
     strongest,
 )
-from analysis.papers.niven2019.runs import Run
 from analysis.texts.examples import Example
 
 ARGUMENTS = load_arguments("bundled", "test", 30)
@@ -52,21 +43,6 @@ def test_cue_marks_the_negations_of_the_warrant_alone(tiny, example: Example, ma
     places = np.flatnonzero(matrix.sum(axis=0))
     assert [layout.tokens[place] for place in places] == marked
     assert (layout.text[places] == layout.text.max()).all()
-
-
-@pytest.mark.parametrize(
-    ("tokens", "marked"),
-    [
-        (["<s>", "we", "Ġdon", "'t", "Ġgo"], [3]),
-        (["<s>", "we", "Ġdon", "’t", "Ġgo"], [3]),
-        (["<s>", "we", "Ġdon", "âĢĻt", "Ġgo"], [3]),
-        (["<s>", "we", "Ġdon", "âĢĻ", "t"], [3, 4]),
-        (["<s>", "'t", "Ġwas", "'s", "Ġnot"], [4]),
-    ],
-)
-def test_cue_in_other_vocabularies(tiny, tokens: list[str], marked: list[int]):
-    (layout,) = layouts(tiny.tokenizer, [Example("a", "it is so")])
-    assert np.flatnonzero(cue_pieces(replace(layout, tokens=tuple(tokens)))).tolist() == marked
 
 
 def test_scores_are_of_the_warrants_that_have_the_cue(tiny):
@@ -161,23 +137,3 @@ def test_off_table_counts_answers_by_where_the_cue_stands():
     assert alone["p_random"].isna().all()
     told = off_tables({("W", 3): logits.assign_attrs(heads="0-1")}, ARGUMENTS, 99)
     assert told[["setup", "seed", "heads"]].drop_duplicates().to_numpy().tolist() == [["W", 3, "0-1"]]
-
-
-def test_length_limit_reaches_scores_and_answers(tiny, monkeypatch):
-    asked = []
-    monkeypatch.setattr(heads, "cue_scores", lambda *given: asked.append(given[3]))
-    monkeypatch.setattr(heads, "head_table", lambda *given, **options: pd.DataFrame())
-    monkeypatch.setattr(
-        heads, "predicted", lambda *given, max_tokens, **options: asked.append(max_tokens) or xr.DataArray()
-    )
-    states = {Run("encoder", "W", "original", 5): tiny}
-    heads_by_setup(tiny, states, ARGUMENTS, max_tokens=33)
-    table = pd.DataFrame({"setup": "W", "seed": 5, "layer": [0], "head": 1, "finetuned": 2.0})
-    found = off_by_setup(states, table, ARGUMENTS, 1, max_tokens=34)
-    assert asked == [33, 34]
-    assert found["W", 5].attrs == {"heads": "0-1"}
-
-
-def test_no_fine_tuned_encoder(tiny):
-    with pytest.raises(InputError, match="there is no fine-tuned encoder"):
-        heads_by_setup(tiny, {}, ARGUMENTS)

@@ -148,16 +148,3 @@ def test_without_heads_other_set_ups_and_single_runs_do_not_count():
     assert alone["value"].isna().all()
     bare = {run: each.sel(intervention=["none", "cue heads"]) for run, each in OFF.items()}
     assert np.isnan([*sample(without_cue_heads(bare, TEST, draws), "control").values()]).all()
-
-
-def test_sources_are_the_sections_of_the_article():
-    sections = {claim.id: claim.source for claim in CLAIMS if claim.source.startswith("section")}
-    assert sections == {
-        "N2": "section 5, Table 3",  # probing
-        "N3": "section 5, Table 3",
-        "N4": "section 4, Table 2",  # cues
-        "N5": "section 6, Table 4",  # the adversarial set
-        "N6": "section 8",  # conclusion
-        "N7": "sections 4 and 8",
-        "N8": "section 6",
-    }

@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from analysis.papers.niven2019.arguments import BAG, BILSTM, Argument, load_arguments
+from analysis.papers.niven2019.arguments import Argument, load_arguments
 from analysis.papers.niven2019.cues import expanded
 from analysis.papers.niven2019.networks import (
     PooledWords,
     Recipe,
     answers,
-    fit,
+    fitted_words,
     points,
-    recipe,
     vocabulary,
 )
 
@@ -83,7 +82,7 @@ def test_a_bag_learns_a_planted_cue_and_repeats_itself():
     values = np.random.default_rng(0).normal(size=(len(words) + 1, 20)).astype(np.float32)
     made = Recipe(0.05, 0.0, 2)
     read = [points(part, "W", words, joined=True) for part in (train, dev)]
-    first, again = (fit(*read, values, made, seed=3) for _ in range(2))
+    first, again = (fitted_words(*read, values, made, seed=3) for _ in range(2))
     logits = answers(first, read[1])
     assert (logits.argmax(1) == read[1].labels.numpy()).mean() > 0.95
     np.testing.assert_array_equal(logits, answers(again, read[1]))
@@ -97,16 +96,10 @@ def test_training_ends_with_the_epoch_that_fits():
     wrong = replace(right, labels=1 - right.labels)  # the dev points ask for the reverse
     accuracies = {}
     for fits, epochs in ((0.0, 20), (0.9, 20), (0.9, 40), (1.1, 20)):
-        model = fit(right, wrong, values, Recipe(0.003, 0.0, epochs), seed=3, fits=fits)
+        model = fitted_words(right, wrong, values, Recipe(0.003, 0.0, epochs), seed=3, fits=fits)
         accuracies[fits, epochs] = (answers(model, right).argmax(1) == right.labels.numpy()).mean()
     assert accuracies[0.0, 20] < 0.9 <= accuracies[0.9, 20] == accuracies[0.9, 40]
     assert accuracies[1.1, 20] >= accuracies[0.9, 20]
-
-
-def test_recipes_of_the_article():
-    assert recipe(BAG, "CW", "original", 3) == Recipe(0.2, 0.1, 3, 32)
-    assert recipe(BAG, "CW", "adversarial", 3) == Recipe(0.1, 0.1, 3, 16)
-    assert recipe(BILSTM, "RW", "original", 5, 128) == Recipe(0.07, 0.1, 5, 32, 128)
 
 
 def test_vocabulary_of_the_encoder(tiny):
@@ -115,11 +108,3 @@ def test_vocabulary_of_the_encoder(tiny):
     assert len(found.vectors) == len(WORDS) + 1
     assert not found.vectors[0].any()
     assert "word embeddings of tiny" in found.label
-
-
-def test_words_that_a_file_lacks_are_drawn(tiny, tmp_path):
-    path = tmp_path / "glove.txt"
-    path.write_text("help 1.0 2.0 3.0\nnot 0.5 0.5 0.5\n", encoding="utf-8")
-    found = vocabulary(tiny, ARGUMENTS, path)
-    np.testing.assert_array_equal(found.vectors[found.words["help"]], [1, 2, 3])
-    assert found.vectors[1:].any(axis=1).all()

@@ -15,7 +15,6 @@ from analysis.papers.niven2019.runs import (
     Trained,
     Trainer,
     collect,
-    joined,
     plan,
 )
 from analysis.papers.niven2019.training import encoder_trainer, finetuned_states, search, small_trainer
@@ -56,41 +55,6 @@ def test_a_run_is_made_once_and_another_recipe_anew(sets: Sets, tmp_path: Path):
     collect(runs[:1], sets, tmp_path, counting(made, 2.0), progress=False)
     assert len(made) == 5
     assert len(list(tmp_path.glob("*.nc"))) == 5
-
-
-def test_a_damaged_file_is_made_again(sets: Sets, tmp_path: Path):
-    made: list[Run] = []
-    runs = plan(BAG, [0], ["W"], [])
-    collect(runs, sets, tmp_path, counting(made), progress=False)
-    (file,) = tmp_path.glob("*.nc")
-    file.write_bytes(file.read_bytes()[:100])
-    collect(runs, sets, tmp_path, counting(made), progress=False)
-    assert len(made) == 2
-
-
-def test_answers_know_their_points(sets: Sets, tmp_path: Path):
-    answers = collect(plan(BAG, [0], ["W"], []), sets, tmp_path, counting([]), progress=False)
-    assert answers["point"].values.tolist() == [each.id for each in sets.test]
-    assert answers["label"].values.tolist() == [each.label for each in sets.test]
-    assert (answers["half"].values == "original").sum() == 16
-    labels = [each.label for each in sets.original["train"]]
-    assert answers["train_accuracy"].values.tolist() == [np.mean(labels)]
-
-
-def test_all_weights_have_one_digest(sets: Sets, tmp_path: Path):
-    runs = plan(BAG, [0, 1], ["W"], [])
-    digests = [
-        joined([collect(some, sets, tmp_path, counting([], value), progress=False)]).attrs["weights"]
-        for some, value in ((runs, 1.0), (runs, 1.0), (runs, 2.0), (runs[:1], 1.0))
-    ]
-    assert digests[0] == digests[1]
-    assert len({*digests}) == 3
-
-
-def test_nothing_to_run(sets: Sets, tmp_path: Path):
-    assert collect([], sets, tmp_path, counting([])) is None
-    with pytest.raises(InputError, match="there is no run"):
-        joined([None, None])
 
 
 def test_bag_of_vectors_from_end_to_end(tiny, sets: Sets, tmp_path: Path):

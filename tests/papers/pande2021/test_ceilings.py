@@ -5,7 +5,6 @@ import pytest
 import xarray as xr
 
 from analysis.encoders.layout import Layout
-from analysis.errors import InputError
 from analysis.papers.pande2021.sensitivity import ceilings, length_table, uniform_head
 from analysis.scores.sieves import SIEVES
 
@@ -76,11 +75,6 @@ def test_block_without_entropy_hardly_passes_two_and_with_it_ln_t_times_that():
     )
 
 
-def test_absent_roles_have_no_ceiling():
-    scores = composed([10, 20], ["cls", "block"], [[1, np.nan], [1, 1]])
-    assert ceilings(scores).isnull().values.tolist() == [[False, True], [False, False]]
-
-
 @pytest.mark.parametrize("arithmetic", ["corrected", "published"])
 def test_uniform_heads_score_the_sum_of_the_sieve(arithmetic):
     layouts = [layout(4), layout(9), layout(30)]
@@ -100,18 +94,6 @@ def test_uniform_heads_score_the_sum_of_the_sieve(arithmetic):
     assert (uniform_head(scores, weighted_block=False)[1:, 2] == 1).all()
 
 
-def test_short_sequences_cannot_be_local():
-    lengths = [6] * 30 + [40] * 30
-    found = length_table(composed(lengths, ["local", "cls"]) + noise(60, 2))
-    rows = found.set_index(["stratum", "role"])
-    assert rows.index.get_level_values("stratum").unique().to_list() == ["all", "short", "middle"]
-    assert rows.loc[("short", "local"), "below"] == 1
-    assert rows.loc[("middle", "local"), "below"] == 0
-    assert rows.loc[("all", "local"), "below"] == 0.5
-    assert rows.loc[("short", "cls"), ["shortest", "longest", "n", "ceiling"]].to_list() == [6, 6, 30, 6]
-    assert rows.loc[("short", "cls"), "mass_at_tau"] == pytest.approx(0.5)
-
-
 def test_the_same_attention_mass_scores_higher_in_longer_sequences():
     """A head that gives [CLS] a tenth of its attention scores T / 10."""
     lengths = np.repeat([20, 40, 80], 20)
@@ -124,8 +106,3 @@ def test_the_same_attention_mass_scores_higher_in_longer_sequences():
 
 def noise(sequences: int, roles: int) -> np.ndarray:
     return np.random.default_rng(0).normal(0, 0.05, (sequences, roles, 2, 3))
-
-
-def test_length_needs_tokens():
-    with pytest.raises(InputError, match="no coordinate 'tokens'; extract them again"):
-        ceilings(composed([5], ["cls"]).drop_vars("tokens"))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from analysis.encoders.models import load_encoder
-from analysis.errors import InputError
 from analysis.papers.pande2021.drawn_sieves import role_sieves
 from analysis.scores.extraction import read_sieves
 from analysis.statistics.roles import PUBLISHED_ROLES, RELATIONS
@@ -67,16 +66,3 @@ def test_relations(encoder, example):
     expected = sum(c * found[label] for c, label in zip(counts, labels, strict=True)) / sum(counts)
     np.testing.assert_allclose(found["syntactic"], expected, atol=1e-7)
     assert not np.allclose(found["syntactic"], sieves(encoder, example)["syntactic"])
-
-
-@pytest.mark.parametrize(
-    ("choice", "message"),
-    [
-        ({"direction": "sideways"}, "direction 'sideways' is unknown"),
-        ({"arithmetic": "exact"}, "arithmetic 'exact' is unknown"),
-        ({"relations": []}, "relations is empty"),
-    ],
-)
-def test_wrong_choice(encoder, example, choice: dict, message: str):
-    with pytest.raises(InputError, match=message):
-        sieves(encoder, example, **choice)

@@ -3,11 +3,9 @@ import pandas as pd
 import pytest
 import xarray as xr
 from scipy import stats
-from studies import error_of
 
 from analysis.papers.pande2021 import evidence, published
 from analysis.papers.pande2021.evidence import (
-    Evidence,
     evidence_of,
     evidence_of_controls,
     evidence_of_labels,
@@ -15,14 +13,12 @@ from analysis.papers.pande2021.evidence import (
     resampled,
     resampled_control,
     resampled_skewness,
-    samples,
 )
 from analysis.statistics.controls import controlled_table
 from analysis.statistics.roles import MASSES, PUBLISHED_ROLES, attention_masses
 from analysis.statistics.significance import published_table
 
 N, LAYERS, HEADS = 24, 2, 3
-ARRAYS = ("labels", "p", "above", "change", "mass", "skewed")  # those known without a control
 
 
 @pytest.fixture(autouse=True)
@@ -112,18 +108,6 @@ def test_sample_is_skewed_where_scipy_says_so():
     assert np.isnan(found.sel(role="local", layer=0, head=0))  # constant
 
 
-def test_every_cluster_once_gives_the_sample():
-    clusters = np.arange(N) // 2
-    pretrained, finetuned = study(("mrpc",))
-    sample = evidence_of(pretrained, finetuned[0])
-    before, after = clustered(pretrained["mrpc"], clusters), clustered(finetuned[0]["mrpc"], clusters)
-    once = np.ones((1, N // 2), dtype=int)
-    found = resampled(before, after, once, 3.0, 0.05) | {"skewed": resampled_skewness(after, once)}
-    for name in ARRAYS:
-        expected = getattr(sample, name).sel(task="mrpc")
-        np.testing.assert_allclose(found[name], expected, rtol=1e-9, atol=1e-12, err_msg=name)
-
-
 @pytest.mark.parametrize("arithmetic", ["corrected", "published"])
 def test_replicate_is_the_evidence_of_the_drawn_sequences(arithmetic):
     clusters = np.random.default_rng(4).permutation(np.arange(N) // 2)
@@ -194,14 +178,6 @@ def test_states_are_drawn_together():
     np.testing.assert_allclose(found.change.sel(role=["sep", "nsubj"]), 0.5, atol=1e-6)
 
 
-def test_sequences_are_paired_by_name():
-    pretrained, finetuned = study(("mrpc",))
-    turned = {"mrpc": finetuned[0]["mrpc"].isel(sequence=slice(None, None, -1))}
-    for name, array in evidence_of(pretrained, turned).arrays.items():
-        expected = getattr(evidence_of(pretrained, finetuned[0]), name)
-        np.testing.assert_allclose(array, expected, atol=1e-12)
-
-
 def test_replicates_draw_a_run_for_every_task():
     pretrained, _ = study()
     runs = {seed: {task: array + seed for task, array in pretrained.items()} for seed in (0, 1, 2)}
@@ -217,46 +193,12 @@ def test_replicates_draw_a_run_for_every_task():
     assert found.skewed.sizes["replicate"] == 8
 
 
-def test_runs_keep_their_replicates():
-    """Labels, change and skewness of a replicate are of the same run and the same sequences."""
-    pretrained, _ = study(("mrpc",))
-    runs = {0: pretrained, 1: {"mrpc": pretrained["mrpc"] + 100}}
-    found = replicates(pretrained, runs, number=120)
-    shifted = found.change.sel(task="mrpc", role="sep", layer=0, head=0).values > 50
-    assert 0.3 < shifted.mean() < 0.7
-    assert (found.labels.sel(role="sep").isel(replicate=shifted) == 1).all()
-    assert (found.labels.sel(role="sep").isel(replicate=~shifted) == 0).any()
-    same = replicates(pretrained, {0: pretrained}, number=120)
-    assert found.skewed.equals(same.skewed)
-
-
-def test_same_seed_same_replicates():
-    pretrained, finetuned = study(runs=2)
-    first, again, other = (replicates(pretrained, finetuned, number=99, seed=seed) for seed in (1, 1, 2))
-    for name in ARRAYS:
-        assert getattr(first, name).values.tobytes() == getattr(again, name).values.tobytes()
-        assert getattr(first, name).values.tobytes() != getattr(other, name).values.tobytes()
-
-
 def test_replicates_spread_as_the_standard_error():
     pretrained, finetuned = study(("mrpc",))
     found = replicates(pretrained, finetuned, number=499).change.sel(task="mrpc", role="sep")
     steps = (finetuned[0]["mrpc"] - pretrained["mrpc"]).sel(role="sep").astype(float)
     expected = steps.std("sequence", ddof=1) / np.sqrt(N)
     np.testing.assert_allclose(found.std("replicate"), expected, rtol=0.15)
-
-
-def test_sample_comes_before_its_replicates():
-    pretrained, finetuned = study()
-    sample, draws = evidence_of(pretrained, finetuned[0]), replicates(pretrained, finetuned, number=120)
-    whole = sample.followed_by(draws)
-    assert whole.drawn == draws.drawn
-    for name in ARRAYS:
-        array = getattr(whole, name)
-        assert array.dims[:2] == ("replicate", "task")
-        assert array.isel(replicate=0).equals(getattr(sample, name).isel(replicate=0))
-        assert array.isel(replicate=slice(1, None)).equals(getattr(draws, name))
-    assert (whole.p.sizes["replicate"], whole.skewed.sizes["replicate"]) == (121, 9)
 
 
 def test_released_maps_are_evidence():
@@ -271,16 +213,6 @@ def test_released_maps_are_evidence():
     few = evidence_of_labels(table[table["role"] == "cls"]).labels
     assert few["role"].values.tolist() == [*PUBLISHED_ROLES]
     assert few.sel(role="sep").isnull().all()
-
-
-def test_tasks_where_a_role_is_untestable_are_left_out():
-    pretrained, finetuned = study()
-    finetuned[0]["qqp"].loc[{"role": "syntactic"}] = np.nan
-    pretrained["qqp"].loc[{"role": "syntactic"}] = np.nan
-    found = evidence_of(pretrained, finetuned[0])
-    assert found.with_testable(("local",)).labels["task"].values.tolist() == ["mrpc", "qqp"]
-    assert found.with_testable(("local", "syntactic")).labels["task"].values.tolist() == ["mrpc"]
-    assert not found.with_testable(("block",)).labels.sizes["task"]
 
 
 def control_of(array: xr.DataArray, seed: int, share: float = 0.3) -> xr.DataArray:
@@ -312,46 +244,6 @@ def test_controlled_labels_of_a_replicate_are_those_of_the_drawn_sequences():
     assert 0 < float((found == 1).mean()) < float(found.notnull().mean())
 
 
-def test_replicates_under_control_keep_their_run():
-    pretrained, finetuned = study(("mrpc",), runs=2)
-    high = {0: {"mrpc": 10 * finetuned[0]["mrpc"]}, 1: finetuned[1]}
-    controls = {run: {"mrpc": control_of(arrays["mrpc"], run)} for run, arrays in high.items()}
-    found = replicates(pretrained, high, number=120, controls=controls, minimum=5)
-    shifted = found.change.sel(task="mrpc", role="local", layer=1, head=0).values > 10
-    labels = found.controlled.sel(task="mrpc", role="local", layer=1, head=0).values
-    assert 0.3 < shifted.mean() < 0.7
-    assert (labels[shifted] == 1).all()
-    assert labels[~shifted].mean() < 0.1
-    assert replicates(pretrained, high, number=120).controlled is None
-    turned = {
-        run: {"mrpc": arrays["mrpc"].isel(sequence=slice(None, None, -1))} for run, arrays in controls.items()
-    }
-    again = replicates(pretrained, high, number=120, controls=turned, minimum=5)
-    assert again.controlled.equals(found.controlled)
-
-
-def test_runs_stand_in_front():
-    pretrained, finetuned = study(runs=3)
-    alone = [evidence_of(pretrained, run) for run in finetuned.values()]
-    whole = samples(alone).followed_by(replicates(pretrained, finetuned, number=99))
-    assert whole.runs == 3
-    for number, one in enumerate(alone):
-        for name in ARRAYS:
-            assert getattr(whole, name).isel(replicate=number).equals(getattr(one, name).isel(replicate=0))
-    assert whole.p.sizes["replicate"] == 3 + 99
-
-
-def test_labels_under_control_come_from_the_table():
-    pretrained, finetuned = study(("mrpc",))
-    after = finetuned[0]["mrpc"]
-    table = controlled_table(after, control_of(after, 1), minimum=10, resamples=99).assign(task="mrpc")
-    found = evidence_of(pretrained, finetuned[0]).with_controlled(table).under_control()
-    for row in table.itertuples():
-        where = {"task": "mrpc", "role": row.role, "layer": row.layer, "head": row.head, "replicate": 0}
-        expected = np.nan if pd.isna(row.assigned_controlled) else float(row.assigned_controlled)
-        np.testing.assert_equal(found.labels.sel(where).item(), expected)
-
-
 def test_controls_are_evidence_too():
     pretrained, finetuned = study(("mrpc",))
     before, after = ({"mrpc": control_of(state["mrpc"], 1)} for state in (pretrained, finetuned[0]))
@@ -363,18 +255,3 @@ def test_controls_are_evidence_too():
     assert (found.labels.sel(role=["cls", "sep", "delimiter"]) == 0).all()  # constant: no role
     assert found.labels.isnull().equals(real.labels.isnull())
     np.testing.assert_allclose(found.mass.sel(target=["cls", "sep"]), 0, atol=1e-12)
-
-
-def test_unfit_scores_are_refused():
-    pretrained, finetuned = study()
-    fewer = {"mrpc": finetuned[0]["mrpc"]}
-    assert error_of(evidence_of, pretrained, fewer).endswith("give the same tasks")
-    others = finetuned[0] | {"mrpc": finetuned[0]["mrpc"].isel(sequence=slice(10))}
-    assert "task mrpc" in error_of(replicates, pretrained, {0: finetuned[0], 1: others})
-    bank = {task: array.isel(role=[0, 1]) for task, array in pretrained.items()}
-    assert "analysis.statistics.roles.compose" in error_of(evidence_of, bank, finetuned[0])
-    assert "replicates is 98" in error_of(replicates, pretrained, finetuned, 3.0, 0.05, 98)
-
-
-def test_evidence_of_nothing():
-    assert Evidence().arrays == {}

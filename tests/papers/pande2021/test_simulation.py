@@ -15,16 +15,12 @@ from analysis.papers.pande2021.simulation import (
     audited_size,
     controlled_size,
     least_sequences,
-    needed,
     resampling_limit,
-    size_table,
     t_test_size,
 )
 from analysis.statistics.controls import controlled_table
 from analysis.statistics.resampling import bootstrap
 from analysis.statistics.significance import adjust, role_table
-
-COLUMNS = ["effect", "rule", "rate", "low", "high", "runs"]
 
 
 def rate(table: pd.DataFrame, rule: str, effect: float = 0.0, value: str = "rate") -> float:
@@ -62,15 +58,6 @@ def test_moments_are_those_of_the_distributions():
     assert SHAPES["zero_inflated"](np.random.default_rng(5), (1000,)).min() == pytest.approx(lowest)
 
 
-def test_directions_of_the_skew():
-    scores = {shape: SHAPES[shape](np.random.default_rng(6), (10_000,)) for shape in SHAPES}
-    assert stats.skew(scores["right_skewed"]) > 2
-    assert stats.skew(scores["zero_inflated"]) > 2
-    assert abs(stats.skew(scores["symmetric"])) < 0.1
-    np.testing.assert_array_equal(scores["left_skewed"], -scores["right_skewed"])
-    assert (scores["zero_inflated"] == scores["zero_inflated"].min()).mean() == pytest.approx(0.8, abs=0.02)
-
-
 # --- the t test ------------------------------------------------------------------------------------------
 
 
@@ -82,24 +69,6 @@ def test_normal_scores_have_the_nominal_size(n):
     inflated = stats.t(n - 1).sf(critical * np.sqrt((n - 1) / n))
     for rule, size in (("t", 0.05), ("t_published", inflated)):
         assert abs(rate(table, rule) - size) < 4 * np.sqrt(size * (1 - size) / 20_000)
-
-
-def test_another_level_is_another_size():
-    assert rate(t_test_size("symmetric", 20, 20_000, alpha=0.2), "t") == pytest.approx(0.2, abs=0.012)
-
-
-def test_skew_moves_the_size():
-    sizes = {shape: t_test_size(shape, 20, 10_000) for shape in SHAPES}
-    assert rate(sizes["left_skewed"], "t", value="low") > 0.15
-    for shape in ("right_skewed", "zero_inflated"):
-        assert rate(sizes[shape], "t", value="high") < 0.02
-    for table in sizes.values():
-        assert rate(table, "t_published") >= rate(table, "t")
-
-
-def test_more_sequences_mend_the_skew():
-    few, many = (rate(t_test_size("left_skewed", n, 4000), "t") for n in (20, 400))
-    assert 0.05 < many < few - 0.05
 
 
 def test_power_of_normal_scores_is_the_analytic_one():
@@ -116,26 +85,6 @@ def test_the_rate_is_that_of_the_rejections_counted_one_by_one():
     assert len(varied) < 200  # some samples hold the lowest score only, and cannot be tested
     p = np.array([stats.ttest_1samp(column, 0, alternative="greater").pvalue for column in varied])
     assert rate(table, "t", 0.5) == (p < 0.05).sum() / 200
-
-
-def test_intervals_and_columns():
-    table = t_test_size("symmetric", 20, 300, effects=(0.0, 0.5))
-    assert [*table.columns] == COLUMNS
-    assert [*zip(table["effect"], table["rule"], strict=True)] == [
-        (effect, rule) for effect in (0.0, 0.5) for rule in ("t", "t_published")
-    ]
-    found = round(rate(table, "t") * 300)
-    exact = stats.binomtest(found, 300).proportion_ci(method="exact")
-    assert rate(table, "t", value="low") == pytest.approx(exact.low)
-    assert rate(table, "t", value="high") == pytest.approx(exact.high)
-
-
-def test_blocks_neither_lose_nor_repeat_data_sets(monkeypatch):
-    assert sum(simulation._blocks(100_003, 20)) == 100_003
-    assert max(simulation._blocks(100_003, 20)) * 20 <= simulation.BLOCK
-    assert [*simulation._blocks(2, 10 * simulation.BLOCK)] == [1, 1]
-    monkeypatch.setattr(simulation, "BLOCK", 20_000)
-    assert abs(rate(t_test_size("symmetric", 20, 10_001), "t") - 0.05) < 0.01
 
 
 # --- the rules of a family -------------------------------------------------------------------------------
@@ -179,13 +128,6 @@ def test_the_correction_for_skewness_turns_both_errors_of_the_t_test(families):
         )
 
 
-def test_bootstrap_t_mends_a_part(families):
-    """It lies between the t test and the level on either side of it."""
-    left, right = (rate(families[shape], "bootstrap_t") for shape in ("left_skewed", "right_skewed"))
-    assert 0.05 < left < rate(t_test_size("left_skewed", 20, 5000), "t", value="low")
-    assert rate(t_test_size("right_skewed", 20, 5000), "t", value="high") < right < 0.05
-
-
 def test_power_grows_with_the_effect(families):
     for table in families.values():
         for rule in ("bootstrap_t", "t_by", "audited"):
@@ -207,14 +149,6 @@ def test_too_few_sequences_get_no_audited_label():
     assert rate(table, "audited", 2.0) == 0.0
 
 
-def test_no_label_at_all_still_has_an_interval(families):
-    table = families["right_skewed"]
-    assert rate(table, "audited") == 0.0
-    assert rate(table, "audited", value="low") == 0.0
-    exact = stats.binomtest(0, 6 * HEADS).proportion_ci(method="exact").high
-    assert rate(table, "audited", value="high") == pytest.approx(exact)
-
-
 def test_families_that_differ_widen_the_interval():
     labels = np.repeat([[True], [False]], HEADS, axis=1)[[0, 1, 0, 1]]
     low, high = simulation._interval(labels)
@@ -225,14 +159,6 @@ def test_families_that_differ_widen_the_interval():
 
 
 # --- the controlled label -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_paired_differences_have_mean_zero_and_sd_one(shape):
-    found = simulation._paired(SHAPES[shape], np.random.default_rng(8), (1_000_000,))
-    assert abs(found.mean()) < 5 / np.sqrt(len(found))
-    squares = found**2
-    assert abs(squares.mean() - 1) < 5 * squares.std() / np.sqrt(len(found))
 
 
 def test_controlled_labels_are_those_of_the_role_table():
@@ -262,69 +188,7 @@ def test_size_and_power_of_the_controlled_label():
 # --- the table -------------------------------------------------------------------------------------------
 
 
-def small(**changes) -> pd.DataFrame:
-    options = {"sizes": (20, 30), "effects": (0.0, 0.5), "runs": 200, "families": 2, "resamples": 99}
-    return size_table(**options | changes)
-
-
-def test_size_table_is_every_shape_n_and_effect():
-    table = small()
-    assert [*table.columns] == ["shape", "n", *COLUMNS]
-    assert len(table) == len(SHAPES) * 2 * (5 + 1 + 3 + 5 + 2)
-    assert [*table["shape"].unique()] == [*SHAPES]
-    assert ((table["low"] <= table["rate"]) & (table["rate"] <= table["high"])).all()
-    assert not table.duplicated(["shape", "n", "effect", "rule"]).any()
-
-
-def test_same_seed_same_bytes():
-    assert small(shapes=["symmetric"]).to_csv() == small(shapes=["symmetric"]).to_csv()
-    assert small(shapes=["symmetric"], seed=1).to_csv() != small(shapes=["symmetric"]).to_csv()
-
-
-def test_rows_do_not_depend_on_the_other_rows():
-    alone = small(sizes=(30,), shapes=["left_skewed"], effects=(0.5,))
-    table = small(shapes=["left_skewed", "symmetric"])
-    rows = table[(table["n"] == 30) & (table["shape"] == "left_skewed") & (table["effect"] == 0.5)]
-    pd.testing.assert_frame_equal(alone, rows.reset_index(drop=True))
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"shapes": ["skewed"]}, "shape 'skewed' is unknown; use one of symmetric, right_skewed"),
-        ({"sizes": (20, 1)}, "n is 1"),
-        ({"runs": 0}, "runs is 0"),
-        ({"families": 1}, "families is 1"),
-        ({"resamples": 10}, "resamples is 10"),
-    ],
-)
-def test_wrong_values_are_refused_in_one_line(change, words):
-    assert words in error_of(lambda: small(**change))
-
-
-def test_wrong_values_are_refused_by_each_simulation():
-    assert "'skewed'" in error_of(t_test_size, "skewed", 20, 10)
-    assert "n is 0" in error_of(t_test_size, "symmetric", 0, 10)
-    assert "'skewed'" in error_of(audited_size, "skewed", 20, 2)
-    assert "families is 0" in error_of(audited_size, "symmetric", 20, 0)
-
-
 # --- power and limits -------------------------------------------------------------------------
-
-
-def test_needed_sequences_are_the_published_ones():
-    """156, 26, 11 and, at Bonferroni over 1,152 tests, 576, 99, 43: the solutions rounded to the nearest."""
-    table = needed()
-    for correction, expected in (
-        ("no correction", [156, 26, 11]),
-        ("Bonferroni, 1,152 tests", [576, 99, 43]),
-    ):
-        rows = table[table["correction"] == correction]
-        assert rows["effect"].tolist() == [0.2, 0.5, 0.8]
-        assert rows["solution"].round().tolist() == expected
-        for row in rows.itertuples():
-            assert analytic_power(row.n, row.effect, row.level) >= 0.8
-            assert analytic_power(row.n - 1, row.effect, row.level) < 0.8
 
 
 def test_analytic_power():

@@ -4,12 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
 from analysis.papers.pascual2021.dependencies import (
     chosen_elsewhere,
     dependency_survival,
-    short_sentences,
 )
 from analysis.scores.attachment import Attachment
 from analysis.texts.treebank import conllu_files, read_trees
@@ -51,12 +49,3 @@ def test_the_same_head_and_the_best_head(words):
     assert (same["change"] == 0).all()
     with pytest.raises(InputError, match="no relation has 100000 arcs"):
         dependency_survival(found, minimum=100000)
-
-
-def test_short_sentences(words):
-    tiny = load_encoder("tiny")
-    short = short_sentences(tiny, words, 16, 3)
-    assert short["sentence"].nunique() == 3
-    assert short_sentences(tiny, words, 16, 2)["sentence"].isin(short["sentence"]).all()
-    with pytest.raises(InputError, match="no sequence of words is left"):
-        short_sentences(tiny, words, 3, 3)

@@ -82,13 +82,6 @@ def sinks(changed: int = 1) -> pd.DataFrame:
     )
 
 
-def test_claims_say_whose_they_are():
-    assert [claim.id for claim in CLAIMS] == ["P1", "P1b", "P2", "P3", "P4", "P5", "P6"]
-    assert [claim.id for claim in CLAIMS if claim.origin == "the article's"] == ["P1", "P2", "P4"]
-    assert all(claim.source == "abstract" for claim in CLAIMS if claim.origin == "the article's")
-    assert not any(character.isdigit() for claim in CLAIMS for character in claim.published)
-
-
 def test_without_tables_every_claim_is_untestable():
     assert {verdict(claim.id) for claim in CLAIMS} == {"untestable"}
 

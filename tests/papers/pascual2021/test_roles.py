@@ -52,12 +52,6 @@ def test_labels_are_those_of_the_published_rule():
     assert ((near > 0) & (near < 1)).any()
 
 
-def test_labels_of_too_few_sequences():
-    values = np.full((5, 3), np.nan)
-    values[0] = 9
-    assert not labels(values, 3.0, 0.05, 9, 0).any()
-
-
 def test_kappa_against_scikit_learn():
     rng = np.random.default_rng(0)
     first, second = rng.random((6, 40)) < 0.4, rng.random((6, 40)) < 0.5
@@ -130,10 +124,3 @@ def test_offsets():
     np.testing.assert_allclose(found[0, 1:-1], [0, 0, 0, 1, 0, 0, 0])
     np.testing.assert_allclose(found[1, 3:6], [0, 0.25, 1])
     assert np.isnan(found[:, [0, -1]]).all()
-
-
-def test_without_sequences_a_role_has_no_heads():
-    none = scores(cls=4.0).isel(sequence=[])
-    table = survival_table({"attention": none, "effective": none}, resamples=9)
-    assert table["heads"].isna().all()
-    assert (table["n"] == 0).all()

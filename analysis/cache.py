@@ -1,0 +1,31 @@
+"""What took long to compute: kept in a file that is named after everything it depends on."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from analysis.files import replacing
+
+
+def digest(key: Any) -> str:
+    """A short name for anything that JSON can write; the order of the keys of a mapping makes no difference."""
+    return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def cached(folder: Path, name: str, key: Any, make: Callable[[], xr.Dataset]) -> xr.Dataset:
+    """The dataset in the file of `folder` that `name` and `key` stand for; if there is none, `make` computes it.
+
+    `key` holds all that the dataset depends on. A damaged file is made again.
+    """
+    path = folder / f"{name}-{digest(key)}.nc"
+    try:
+        return xr.load_dataset(path, engine="h5netcdf")
+    except (OSError, ValueError, KeyError):  # missing or damaged
+        found = make()
+    with replacing(path) as temporary:
+        temporary.write_bytes(found.to_netcdf(engine="h5netcdf"))
+    return found

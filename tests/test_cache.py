@@ -1,0 +1,35 @@
+"""What is cached comes back as it was, is made once for each key, and again when its file is damaged."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from analysis.cache import cached, digest
+
+FOUND = xr.Dataset(
+    {"logits": (("run", "class"), np.arange(6, dtype=np.float32).reshape(2, 3))},
+    {"run": ["a", "b"]},
+    {"n": 2},
+)
+
+
+def test_it_is_made_once_for_each_key(tmp_path):
+    keys = [{"seed": 0, "texts": ["a"]}, {"seed": 1, "texts": ["a"]}]
+    made = []
+    for key in (*keys, *keys):
+        assert cached(tmp_path / "new", "logits", key, lambda key=key: made.append(key) or FOUND).identical(
+            FOUND
+        )
+    assert made == keys
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+
+
+def test_what_is_damaged_is_made_again_and_what_fails_leaves_nothing(tmp_path):
+    cached(tmp_path, "logits", 0, lambda: FOUND)
+    [path] = tmp_path.iterdir()
+    path.write_bytes(path.read_bytes()[:100])
+    assert cached(tmp_path, "logits", 0, lambda: FOUND).identical(FOUND)
+    assert xr.load_dataset(path).identical(FOUND)
+    with pytest.raises(ZeroDivisionError):
+        cached(tmp_path, "logits", 1, lambda: 1 / 0)
+    assert [*tmp_path.iterdir()] == [path]
