@@ -36,7 +36,7 @@ compare_published = (
 import pandas as pd
 
 from analysis.encoders import encoder_note
-from analysis.figures import claim_intervals, finding, style
+from analysis.figures import claim_strip, finding, style
 from analysis.figures.words import listed
 from analysis.papers.pande2021 import evidence, published
 from analysis.papers.pande2021.measures import CLAIMS, measures
@@ -143,14 +143,15 @@ wanted = ["mean", "control_mean", "assigned", "assigned_audited", "assigned_cont
 card[card["quantity"].isin(wanted)].drop(columns="table").style.hide()
 
 # %% [markdown]
-# ## F14. How far from the bound, and how far from run to run?
+# ## F14. The claims at a glance
 #
-# Intervals that cross the line are undecided. The ticks are the estimates of single fine-tuning runs.
+# Each row in its own units: what is found, its interval, what the claim asks, what control heads give and what is published.
+# How far single fine-tuning runs lie apart stands below.
 
 # %%
 spread = seed_table(CLAIMS, single_runs(frames))
 results.save_table(spread, "claims_seeds")
-results.save_figure(claim_intervals(claims, spread), "F14-claims")
+results.save_figure(claim_strip(claims, CLAIMS), "F14-claims")
 
 # %%
 estimates = spread.groupby("claim", sort=False)["estimate"].agg(["min", "max"])

@@ -21,9 +21,9 @@ encoder = "minilm"
 
 # %%
 from analysis.encoders import encoder_note
-from analysis.figures import claim_intervals, style
+from analysis.figures import claim_strip, style
 from analysis.papers.clark2019.measures import CLAIMS, TABLES, measures
-from analysis.statistics.claim_tables import claim_table, seed_table
+from analysis.statistics.claim_tables import claim_table
 from analysis.study import Results
 
 style()
@@ -41,7 +41,7 @@ print(encoder_note(encoder))
 frames = measures({name: results.load_table(f"clark_{name}") for name in TABLES})
 claims = claim_table(CLAIMS, frames, drawn="heads of each layer").assign(encoder=encoder_note(encoder))
 results.save_table(claims, "claims-clark2019")
-results.save_figure(claim_intervals(claims, seed_table(CLAIMS, {0: frames})), "clark-claims")
+results.save_figure(claim_strip(claims, CLAIMS), "clark-claims")
 
 # %%
 shown = ["claim", "origin", "published", "ours", "n", "verdict", "control_value"]

@@ -47,11 +47,11 @@ import numpy as np
 from IPython.display import Markdown
 
 from analysis.encoders import encoder_note, load_encoder, predict, single_heads
-from analysis.figures import claim_intervals, colours, finding, style, theme
+from analysis.figures import claim_strip, colours, finding, style, theme
 from analysis.figures.words import listed
 from analysis.papers.michel2019 import course, measures, pruning, speed
 from analysis.statistics.answers import labels_of
-from analysis.statistics.claim_tables import claim_table, seed_table, single_runs
+from analysis.statistics.claim_tables import claim_table
 from analysis.statistics.leads import constants, with_a_lead
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples
@@ -332,9 +332,7 @@ means, gains = pruning.mean_scores(leading, labels), pruning.later_gain(courses,
 frames = measures.measures(removals, left, curves, rises, transfer, times, means, gains, labels)
 claims = claim_table(measures.CLAIMS, frames, drawn="sequences").assign(encoder=encoder_note(encoder))
 results.save_table(claims, "claims-michel2019")
-results.save_figure(
-    claim_intervals(claims, seed_table(measures.CLAIMS, single_runs(frames))), "michel-claims"
-)
+results.save_figure(claim_strip(claims, measures.CLAIMS), "michel-claims")
 
 # %%
 shown = ["claim", "published", "ours", "n", "verdict", "control_value"]

@@ -21,9 +21,9 @@ encoder = "minilm"
 
 # %%
 from analysis.encoders import encoder_note
-from analysis.figures import claim_intervals, finding, style
+from analysis.figures import claim_strip, finding, style
 from analysis.papers.kovaleva2019.measures import CLAIMS, TABLES, measures
-from analysis.statistics.claim_tables import claim_table, seed_table
+from analysis.statistics.claim_tables import claim_table
 from analysis.statistics.leads import trained_runs
 from analysis.study import Results
 from analysis.texts import TASKS as TASK_NAMES
@@ -59,7 +59,7 @@ accuracy = finetune[finetune["metric"] == "accuracy"].groupby("task")["constant"
 frames = measures(known, trained, accuracy.to_dict())
 claims = claim_table(CLAIMS, frames, drawn="heads of each layer").assign(encoder=encoder_note(encoder))
 results.save_table(claims, "claims-kovaleva2019")
-results.save_figure(claim_intervals(claims, seed_table(CLAIMS, {0: frames})), "kovaleva-claims")
+results.save_figure(claim_strip(claims, CLAIMS), "kovaleva-claims")
 
 # %%
 columns = ["claim", "published", "ours", "n", "verdict", "control_value"]

@@ -40,12 +40,12 @@ import numpy as np
 from matplotlib.colors import PowerNorm
 
 from analysis.encoders import encoder_note, layout, load_encoder
-from analysis.figures import claim_intervals, colours, finding, style, theme
+from analysis.figures import claim_strip, colours, finding, style, theme
 from analysis.papers.pascual2021 import dependencies, discrepancy, maps, measures
 from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE_SUM, GLOBAL, LOCAL
 from analysis.scores import attachment, attribution, extraction
 from analysis.scores import maps as sources
-from analysis.statistics.claim_tables import claim_table, seed_table, single_runs
+from analysis.statistics.claim_tables import claim_table
 from analysis.study import STATES, Results
 from analysis.texts import conllu_files, load_examples, read_trees
 
@@ -408,9 +408,7 @@ finding(
 frames = measures.measures(tables)
 claims = claim_table(measures.CLAIMS, frames, drawn="sequences").assign(encoder=encoder_note(encoder))
 results.save_table(claims, "claims-pascual2021")
-results.save_figure(
-    claim_intervals(claims, seed_table(measures.CLAIMS, single_runs(frames))), "pascual-claims"
-)
+results.save_figure(claim_strip(claims, measures.CLAIMS), "pascual-claims")
 
 # %% [markdown]
 # The abstract makes three of these claims; the others are this study's questions. Beside the least favourable unit stand

@@ -55,13 +55,13 @@ import seaborn as sns
 from IPython.display import Markdown
 
 from analysis.encoders import encoder_note, load_encoder
-from analysis.figures import claim_intervals, finding, style
+from analysis.figures import claim_strip, finding, style
 from analysis.figures.colours import BLACK, BLUE, GREEN, VERMILION
 from analysis.figures.theme import rows_of_axes
 from analysis.figures.words import listed
 from analysis.papers.niven2019 import CLAIMS, accuracy, arguments, heads, networks, runs, training
 from analysis.papers.niven2019.measures import measures
-from analysis.statistics.claim_tables import claim_table, seed_table, single_runs
+from analysis.statistics.claim_tables import claim_table
 from analysis.study import Results
 
 style()
@@ -389,7 +389,7 @@ finding(
 frames = measures(answers, splits["test"], results.load_table("niven_cues"), logits, resamples, seed)
 claims = claim_table(CLAIMS, frames, drawn="runs and points").assign(encoder=encoder_note(encoder))
 results.save_table(claims, "claims-niven2019")
-results.save_figure(claim_intervals(claims, seed_table(CLAIMS, single_runs(frames))), "niven-claims")
+results.save_figure(claim_strip(claims, CLAIMS), "niven-claims")
 
 # %%
 shown = ["claim", "published", "ours", "n", "verdict", "control_value"]

@@ -57,10 +57,10 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
 from analysis.encoders import encoder_note, interventions, load_encoder
-from analysis.figures import claim_intervals, finding, style, theme
+from analysis.figures import claim_strip, finding, style, theme
 from analysis.figures.colours import BLUE, MISSING, ORANGE, SKY, VERMILION, colour, ink
 from analysis.statistics import ROLES, compose, leads
-from analysis.statistics.claim_tables import claim_table, seed_table
+from analysis.statistics.claim_tables import claim_table
 from analysis.study import Results
 from analysis.synthesis import agreement, atlas, gates, measures, regression, sets
 from analysis.texts import load_examples
@@ -392,8 +392,7 @@ claims = claim_table(
     measures.CLAIMS, evidence["audited"], drawn="heads of each layer", controlled=evidence["controlled"]
 ).assign(encoder=encoder_note(encoder))
 results.save_table(claims, "claims-synthesis")
-judged_once = seed_table(measures.CLAIMS, {seeds[0]: evidence["audited"]})
-results.save_figure(claim_intervals(claims, judged_once), "synthesis-claims")
+results.save_figure(claim_strip(claims, measures.CLAIMS), "synthesis-claims")
 
 # %%
 columns = ["claim", "ours", "pooled", "n", "verdict", "controlled", "control_value"]

@@ -44,7 +44,7 @@ from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
 from analysis.encoders import encoder_note, interventions, layout, load_encoder, random_encoder
-from analysis.figures import claim_intervals, diagrams, finding, style, theme
+from analysis.figures import claim_strip, diagrams, finding, style, theme
 from analysis.scores import extract, read_attention, sieves
 from analysis.statistics import changes, claim_tables, layers, leads
 from analysis.study import Results
@@ -344,9 +344,7 @@ claims = claim_tables.claim_table(matching.CLAIMS, frames, drawn="sequences").as
     encoder=encoder_note(encoder)
 )
 results.save_table(claims, "claims-matching")
-results.save_figure(
-    claim_intervals(claims, claim_tables.seed_table(matching.CLAIMS, {0: frames})), "matching-claims"
-)
+results.save_figure(claim_strip(claims, matching.CLAIMS), "matching-claims")
 
 # %%
 columns = ["claim", "ours", "n", "verdict", "control_value"]

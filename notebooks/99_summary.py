@@ -22,9 +22,11 @@ import pandas as pd
 from IPython.display import Markdown
 
 from analysis import study
-from analysis.synthesis import overview
+from analysis.figures import style, survival_map
+from analysis.synthesis import heads_in_short, overview
 from analysis.texts import TASKS
 
+style()
 results = study.Results(profile)
 found = {paper: module.summary(results) for paper, module in study.papers().items()}
 claims = pd.concat([table.assign(paper=paper) for paper, table in found.items()], ignore_index=True)
@@ -37,7 +39,20 @@ print(f"{len(claims)} claims of {claims['paper'].nunique()} of {len(found)} pape
 # What the whole study found for this encoder, and how far it carries.
 
 # %%
-Markdown("\n".join(f"{number}. {said}" for number, said in enumerate(overview(results, found, encoder), 1)))
+Markdown("\n".join(f"{number}. {said}" for number, said in enumerate(overview(results, encoder), 1)))
+
+# %% [markdown]
+# ## The heads
+#
+# Filled marks survive a control that cannot know the role, in at least one task; hollow marks are labels of the published rule
+# alone. Framed: heads that attend to the same word in the other text before fine-tuning, and the head whose removal costs
+# most in each task. [CLS] stands apart, as its only control is a uniform head.
+
+# %%
+atlas = results.claims("atlas")  # no rows where the synthesis has not run
+if len(atlas):
+    picture = survival_map(**heads_in_short(atlas, results.claims("matching_tests")))
+    results.save_figure(picture, "summary-F1-heads")
 
 # %% [markdown]
 # ## Verdicts
@@ -48,11 +63,13 @@ Markdown("\n".join(f"{number}. {said}" for number, said in enumerate(overview(re
 pd.crosstab(claims["paper"], claims["verdict"])
 
 # %% [markdown]
-# ## One card per claim
+# ## Every claim
+#
+# A table for every paper: what is found here, its interval, what the claim asks, what a control gives, the published value
+# and the verdict. The name of a claim leads to its figure.
 
 # %%
-cards = study.definitions_page(found, encoder)
-Markdown(cards.split("\n", 1)[1])
+Markdown(study.claims_document(found, encoder, "../figures").split("\n", 1)[1])
 
 # %% [markdown]
 # "With heads that beat their control" is the same claim under the label that asks heads to beat their role's control;
@@ -82,5 +99,6 @@ finetune.style.format(precision=3).hide()
 # %%
 if readme:
     study.update_readme("findings", study.findings_section(study.all_highlights(results)))
-    study.update_readme("claims", study.verdicts_section(found, encoder.split(":")[0]))
-    study.save_claims_page(cards)
+    study.update_readme("classifiers", study.classifiers_section(finetune))
+    study.update_readme("claims", study.claims_section(found))
+    study.save_claims_page(study.claims_document(found, encoder, f"../results/{profile}/figures"))

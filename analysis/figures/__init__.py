@@ -4,7 +4,7 @@ from analysis.lazy import lazy_names
 
 HOMES = {
     "attention_maps": "diagrams",
-    "claim_intervals": "intervals",
+    "claim_strip": "claims",
     "curves": "lines",
     "finding": "words",
     "head_grids": "grids",
@@ -13,6 +13,7 @@ HOMES = {
     "role_map": "grids",
     "sieve_diagrams": "diagrams",
     "style": "theme",
+    "survival_map": "grids",
     "training_curves": "training",
 }
 __getattr__, __all__ = lazy_names(__name__, HOMES)

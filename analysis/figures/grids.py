@@ -13,6 +13,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
 from analysis.figures.colours import MISSING, colour, ink
 from analysis.figures.theme import (
@@ -124,6 +125,55 @@ def role_map(tables: dict[str, pd.DataFrame]) -> Figure:
         panel.set_title(task)
     key = "Place of each role within the cell of a head (grey × there: untestable)"
     figure.legend(handles=_role_key(), ncols=4, loc="outside lower center", frameon=True, title=key)
+    return figure
+
+
+SURVIVAL = {"local": (-0.22, 0.2), "syntactic": (0.22, 0.2), "block": (0, -0.2)}
+
+
+def survival_map(
+    published: Mapping[str, Float[np.ndarray, "layer head"]],
+    controlled: Mapping[str, Float[np.ndarray, "layer head"]],
+    framed: Mapping[str, tuple[str, Bool[np.ndarray, "layer head"]]],
+    cls: Float[np.ndarray, "layer head"],
+) -> Figure:
+    """Heads whose role survives its control (filled) and heads that only the published rule labels (hollow).
+
+    `published` and `controlled` are shares of the tasks in which a head has the label; any share above 0 counts.
+    `framed` maps a title to a colour and the heads around which a frame stands. `cls` is the share of tasks with the
+    role [CLS], which stands in a strip of its own, since nearly every head of some encoders has it.
+    """
+    layers, heads = cls.shape
+    figure, (grid, strip) = plt.subplots(
+        1, 2, figsize=(DOUBLE, 0.42 * layers + 1.1), width_ratios=(3, 1), layout="constrained", sharey=True
+    )
+    size = min(0.36 * 72 * 0.7 * DOUBLE / heads, 8.0) ** 2
+    for role, (across, upwards) in SURVIVAL.items():
+        for chosen, inside in ((published[role] > 0, "white"), (controlled[role] > 0, colour(role))):
+            rows, places = np.nonzero(chosen)
+            look = {
+                "marker": ROLE_MARKERS[role],
+                "facecolor": inside,
+                "edgecolor": ink(role),
+                "linewidth": 0.8,
+            }
+            grid.scatter(places + across, rows + upwards, s=size, **look)
+    _cell_borders(grid, layers, heads)
+    for inset, (shade, chosen) in enumerate(framed.values()):
+        side = 0.92 - 0.13 * inset
+        for row, place in np.argwhere(chosen):
+            grid.add_patch(
+                Rectangle((place - side / 2, row - side / 2), side, side, fill=False, ec=shade, lw=1.8)
+            )
+    grid.set(xlabel=HEAD, ylabel=LAYER_UPWARDS)
+    mesh = layer_head_mesh(strip, cls, cmap="Greys", vmin=0, vmax=1)
+    strip.set(title="[CLS] heads", xlabel=HEAD)
+    figure.colorbar(mesh, ax=strip, label="share of the tasks", ticks=[0, 0.5, 1])
+    marks = [_key(role) for role in SURVIVAL]
+    marks += [Line2D([], [], linestyle="", marker="s", markersize=9, markerfacecolor="none", markeredgewidth=1.8,
+                     markeredgecolor=shade, label=title) for title, (shade, _) in framed.items()]  # fmt: skip
+    told = "filled: the role survives its control in some task; hollow: the published rule alone"
+    figure.legend(handles=marks, ncols=len(marks), loc="outside lower center", title=told, columnspacing=1.2)
     return figure
 
 

@@ -1,43 +1,39 @@
-"""All shards of a run on a Ray cluster: tasks on CPUs read and parse them, actors that hold the encoder score them.
+"""All shards of a run on a Ray cluster: actors that hold the encoder take one shard after the other.
 
-Both stages run at the same time, joined by Ray Data: a row is a shard with its sequences. Ray repeats the task of a
-worker that dies. The files are those of the loop (see `extract_corpus`). Needs the extra `ray`.
+Ray Data hands out the shards and repeats one whose worker dies. The files are those of the loop (see `extract_corpus`).
+Needs the extra `ray`.
 """
 
-import json
 import logging
 import os
+import signal
 import socket
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
-from functools import cached_property
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import torch
 from tqdm import tqdm
 
-from analysis.encoders.models import Encoder, load_encoder
+from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
-from analysis.scale.cluster import Plan, cluster, in_one_line, plan
 from analysis.scale.loop import (
     Settings,
     check_output,
     claim,
+    extract_shard,
     identity,
     is_finished,
-    parsed,
     remove_unfinished,
     shard_path,
-    write_scores,
 )
 from analysis.texts.corpora import Corpus
-from analysis.texts.examples import Example, Relation
 
-RETRIES = 3  # of a task whose worker dies; after them the run ends
+THREADS = 4  # of an actor without a GPU
+RETRIES = 3  # of a shard whose worker dies; after them the run ends
 os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # for lack of memory; Ray's default has no limit
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # errors come back as exceptions or are tried again
@@ -46,26 +42,6 @@ try:
     import ray.data
 except ImportError as error:
     raise InputError("--engine ray needs Ray: pip install .[ray], or leave the engine out") from error
-
-SHARD = pa.schema({"shard": pa.int64(), "examples": pa.large_list(pa.large_string()), "error": pa.string()})
-DONE = pa.schema({"shard": pa.int64(), "error": pa.string()})
-
-
-@dataclass(frozen=True)
-class Job:
-    """A run, for its workers: `model` holds the arguments of `load_encoder`, `folder` is the working folder."""
-
-    corpus: Corpus
-    output: Path
-    model: tuple[str, str, str]
-    settings: Settings
-    run: Mapping[str, Any]
-    budget: int
-    folder: str
-
-    def path(self, shard: int) -> Path:
-        """The file of one shard."""
-        return shard_path(self.output, shard, self.settings.shards)
 
 
 def extract_shards(
@@ -90,164 +66,125 @@ def extract_shards(
         raise InputError(f"actors per GPU is {actors_per_gpu}: give 1 or more")
     run = identity(corpus, load_encoder(name, "cpu", precision), settings)  # this computer may have no GPU
     check_output(output, run)
-    job = Job(corpus, output, model, settings, run, budget, os.getcwd())
-    shards = [shard for shard in range(settings.shards) if not is_finished(job.path(shard))]
+    paths = [shard_path(output, shard, settings.shards) for shard in range(settings.shards)]
+    shards = [shard for shard, path in enumerate(paths) if not is_finished(path)]
     if not shards:
         return output
     total = sum(1 for _ in tqdm(corpus.examples(), "reading", unit="sequence", disable=not progress))
     claim(output, run)
-    sizes = {shard: len(range(shard, total, settings.shards)) for shard in shards}
-    try:
-        with cluster() as nodes:
-            _score_all(job, sizes, plan(nodes, device, settings, len(shards), actors_per_gpu), progress)
-    finally:
-        for shard in shards:  # a process that was killed leaves its files
-            remove_unfinished(job.path(shard))
-            for attempt in _attempts(job, shard):
-                attempt.unlink(missing_ok=True)
-    return output
-
-
-def _score_all(job: Job, sizes: Mapping[int, int], plan: Plan, progress: bool) -> None:
-    """Scores the shards of these `sizes` (sequences); raises InputError for the first error of any process."""
-    total = sum(sizes.values())
+    job = (os.getcwd(), corpus, output, model, settings, budget)
     try:
         with (
-            tqdm(total=total, desc="attention", unit="sequence", disable=not progress) as bar,
-            closing(_run(job, [*sizes], plan)) as rows,
+            cluster() as nodes,
+            tqdm(total=len(shards), desc=f"{total:,} sequences", unit="shard", disable=not progress) as bar,
+            closing(_scored(job, shards, _share(nodes, device, actors_per_gpu))) as rows,
         ):
             for row in rows:
                 if row["error"]:
                     raise InputError(row["error"])
-                bar.update(sizes[row["shard"]])
+                bar.update()
     except ray.exceptions.RayTaskError:  # a fault of this code
         raise
     except ray.exceptions.RayError as error:  # no node is left, a node lacks this package, or workers die
-        of = job.settings.shards
-        deadly = ", ".join(f"{shard}/{of}" for shard in sizes if len(_attempts(job, shard)) > RETRIES)
-        where = f" at shard {deadly}, whose workers keep dying" if deadly else ""
         raise InputError(
-            f"Ray ended the run{where}, see its logs: {in_one_line(error, 300)}: if workers die, give them more "
-            "memory, smaller shards, or a smaller --budget"
+            f"Ray ended the run, see its logs: {_in_one_line(error, 300)}: if workers die, give them more memory, "
+            "smaller shards, or a smaller --budget"
         ) from error
+    finally:
+        for shard in shards:  # a process that was killed leaves its file
+            remove_unfinished(paths[shard])
+    return output
 
 
-def _attempts(job: Job, shard: int) -> list[Path]:
-    """The files that workers of a shard left when they died (see `_result`)."""
-    return [*job.output.glob(f".attempt-{shard}-*")]
+class Shards:
+    """An actor: it loads the encoder once and scores the shards that Ray hands it."""
+
+    def __init__(
+        self, folder: str, corpus: Corpus, output: Path, model: tuple, settings: Settings, budget: int
+    ):
+        os.chdir(folder)
+        if model[1] == "cpu":
+            torch.set_num_threads(min(THREADS, os.cpu_count() or 1))
+        encoder = load_encoder(*model)
+        self.score = partial(extract_shard, corpus, output, encoder, settings, budget=budget, progress=False)
+
+    def __call__(self, row: Mapping[str, int]) -> dict[str, Any]:
+        """Writes one shard; gives its number and the line of an InputError."""
+        try:
+            self.score(shard=int(row["shard"]))
+        except InputError as error:
+            return {"shard": row["shard"], "error": f"{error} (on {socket.gethostname()})"}
+        return {"shard": row["shard"], "error": ""}
 
 
-def _run(job: Job, shards: Sequence[int], plan: Plan) -> Iterator[dict[str, Any]]:
+def _scored(job: tuple, shards: Sequence[int], share: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The shards as they are finished, or their errors."""
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = context.print_on_execution_start = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
-    blocks = ray.data.from_items([{"shard": shard} for shard in shards], override_num_blocks=len(shards))
-    read = blocks.map_batches(
-        read_shard,
-        batch_size=1,
-        batch_format="pyarrow",
-        fn_args=(job,),
-        num_cpus=plan.reader_cpus,
-        max_retries=RETRIES,
-    )
-    scored = read.map_batches(
-        Scorer,
-        batch_size=1,
-        batch_format="pyarrow",
-        fn_constructor_args=(job, max(1, round(plan.actor_cpus))),
-        compute=ray.data.ActorPoolStrategy(size=plan.actors),
-        num_cpus=plan.actor_cpus,
-        num_gpus=plan.actor_gpus,
-        max_task_retries=RETRIES,
-    )
-    yield from scored.iter_rows()
+    rows = ray.data.from_items([{"shard": shard} for shard in shards], override_num_blocks=len(shards))
+    yield from rows.map(Shards, fn_constructor_args=job, max_task_retries=RETRIES, **share).iter_rows()
 
 
-def read_shard(batch: pa.Table, job: Job) -> pa.Table:
-    """A shard's number and its examples with their relations, or the error of reading and parsing them."""
-    shard = batch["shard"][0].as_py()
-
-    def read() -> list[str]:
-        parts = parsed(job.corpus.examples(shard, job.settings.shards), job.settings.parser)
-        return [
-            encoded(example if relations is None else replace(example, relations=relations[example.id]))
-            for examples, relations in parts
-            for example in examples
-        ]
-
-    examples, error = _result(job, shard, read)
-    return pa.Table.from_pylist([{"shard": shard, "examples": examples, "error": error}], SHARD)
-
-
-class Scorer:
-    """Scores shards and writes their files; loads its encoder once, with the first shard."""
-
-    def __init__(self, job: Job, threads: int):
-        torch.set_num_threads(threads)
-        self.job = job
-
-    @cached_property
-    def encoder(self) -> Encoder:
-        """The encoder of the job; raises InputError if this node has other weights under its name."""
-        encoder = load_encoder(*self.job.model)
-        if encoder.digest != self.job.run["weights_sha256"]:
-            raise InputError(
-                f"encoder {encoder.name} has other weights on {socket.gethostname()}: copy it there"
-            )
-        return encoder
-
-    def __call__(self, batch: pa.Table) -> pa.Table:
-        """Writes one shard; gives its number and the error, if any."""
-        shard, error = batch["shard"][0].as_py(), batch["error"][0].as_py()
-        if error is None:
-            rows = batch["examples"][0]
-            _, error = _result(self.job, shard, lambda: self._score(shard, rows))
-        return pa.Table.from_pylist([{"shard": shard, "error": error}], DONE)
-
-    def _score(self, shard: int, rows: pa.LargeListScalar) -> None:
-        job = self.job
-        if job.path(shard).exists():  # written before, by a node that was lost
-            return
-        examples = (decoded(row.as_py()) for row in rows)
-        parts = parsed(examples, job.settings.parser and "gold")
-        write_scores(
-            job.path(shard), parts, self.encoder, job.settings, {**job.run, "shard": shard}, job.budget
+def _share(nodes: Sequence[Mapping[str, float]], device: str, actors_per_gpu: int) -> dict[str, Any]:
+    """The part of a node that an actor takes, and the number of actors; raises InputError without a fitting node."""
+    needed = "GPU" if device == "cuda" else "CPU"
+    hosts = [node for node in nodes if node.get("CPU", 0) and node.get(needed, 0)]
+    if not hosts:
+        raise InputError(
+            f"the cluster has no node with a {needed}: start Ray on one, or give another --device"
         )
+    if device == "cuda":
+        actors = [int(node["GPU"]) * actors_per_gpu for node in hosts]
+        cpus = min(1.0, *(node["CPU"] / count for node, count in zip(hosts, actors, strict=True)))
+    else:
+        cpus = min(float(THREADS), *(node["CPU"] for node in hosts))
+        actors = [int(node["CPU"] // cpus) for node in hosts]
+    gpus = 1 / actors_per_gpu if device == "cuda" else 0
+    return {"compute": ray.data.ActorPoolStrategy(size=sum(actors)), "num_cpus": cpus, "num_gpus": gpus}
 
 
-def _result(job: Job, shard: int, work: Callable[[], Any]) -> tuple[Any, str | None]:
-    """What the work on a shard returns in the folder of the job, or the line of its InputError.
+@contextmanager
+def cluster() -> Iterator[list[dict[str, float]]]:
+    """The resources of each node of a running cluster; a cluster that starts here ends with the context.
 
-    While it works, a file in the output folder marks the attempt. A process that dies leaves this file.
+    Raises InputError if the cluster of RAY_ADDRESS does not answer, or a local one does not start.
     """
+    address = os.environ.get("RAY_ADDRESS")
+    ours = not ray.is_initialized()
+    if ours:
+        quiet = {"include_dashboard": False} if address is None else {}
+        try:
+            if address:
+                _reach(address)
+            with _own_termination():
+                ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **quiet)
+        except Exception as error:  # of any type: a node that starts too slowly is a bare Exception
+            where = f"RAY_ADDRESS is {address}" if address else "a local cluster"
+            raise InputError(f"{where}: Ray does not start: {_in_one_line(error, 200)}") from error
     try:
-        os.chdir(job.folder)
-        handle, attempt = tempfile.mkstemp(dir=job.output, prefix=f".attempt-{shard}-")
-        os.close(handle)
-    except OSError:
-        lost = job.output if Path(job.folder).is_dir() else job.folder
-        where = f"{lost} is not on {socket.gethostname()}, or cannot be written there"
-        return None, f"{where}: give all nodes the same folders"
-    try:
-        return work(), None
-    except InputError as error:
-        return None, str(error)
+        yield [node["Resources"] for node in ray.nodes() if node["Alive"]]
     finally:
-        Path(attempt).unlink(missing_ok=True)
+        if ours:
+            ray.shutdown()
 
 
-def encoded(example: Example) -> str:
-    """An example as JSON: its id, texts and relations."""
-    return json.dumps([example.id, example.texts, example.relations])
+def _reach(address: str) -> None:
+    """Raises OSError if nothing listens at host:port; Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal() and "/" not in host:
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
-def decoded(text: str) -> Example:
-    """The example of a JSON text."""
-    name, texts, found = json.loads(text)
-    if found is None:
-        return Example(name, *texts)
-    relations = (
-        Relation(label, text, tuple(dependent), tuple(head)) for label, text, dependent, head in found
-    )
-    return Example(name, *texts, relations=tuple(relations))
+@contextmanager
+def _own_termination() -> Iterator[None]:
+    """Keeps the handler of SIGTERM; the one that Ray sets would abort the process."""
+    handler = signal.getsignal(signal.SIGTERM)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler or signal.SIG_DFL)
+
+
+def _in_one_line(error: Exception, length: int) -> str:
+    """The beginning of an error's message, without line breaks."""
+    return " ".join(str(error).split())[:length]

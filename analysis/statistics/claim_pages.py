@@ -1,72 +1,99 @@
-"""Claim tables as Markdown: a line for every verdict, and a page with every definition."""
+"""Claim tables as Markdown: a row for every paper, and a page with a table for every paper and all definitions."""
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
-from analysis.statistics.claim_tables import short_table
+from analysis.statistics.claim_tables import MARKS, short_table
+from analysis.statistics.claims import Claim
 
 NOTES = (
     "✓ holds, ✗ does not hold, ? undecided, – cannot be tested. † Control heads fulfil the claim too, so that it says "
-    "nothing about heads. ‡ It does not hold when heads must beat their role's control."
+    "nothing about heads. ‡ It does not hold when heads must beat their role's control. ° A question of this study, "
+    "which the article does not claim."
 )
-OWN_QUESTIONS = " ° A question of this study, which the article does not claim."
-WIDTH = 180  # characters of a line
-WHERE = "Definitions, intervals and values of controls: [docs/claims.md](docs/claims.md)."
+PUBLISHED = "Published values are of BERT-base unless they say otherwise."
+WIDTH = 196  # characters of a line
+WHERE = "docs/claims.md"
+COLUMNS = ["claim", "here", "95 % interval", "asked", "control", "published", "verdict"]
+Known = Mapping[str, Iterable[Claim]]
 
 
-def verdict_lines(tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str], encoder: str) -> str:
-    """The verdicts of every paper, a line for each claim; `tables` and `titles` are those of each paper.
+def paper_rows(tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str], known: Known) -> str:
+    """A table with a row for each paper: how many claims have each verdict, and the claims that stand for it.
 
-    The lines of one paper are one paragraph, so that the page stays short. Papers without claims are left out.
+    `tables`, `titles` and `known` hold the claim table, title and claims of each paper; papers without claims are left
+    out. Numbers are in the units of the claims.
     """
-    parts = [
-        "<br>".join([f"**{titles[paper]}**", *short_table(claims).apply(_line, axis=1)])
-        for paper, claims in tables.items()
-        if len(claims)
-    ]
-    notes = NOTES + (OWN_QUESTIONS if " °" in "".join(parts) else "")
-    said = (
-        f"A line gives the value for {encoder}, with the range over runs, and in italics that for BERT-base."
-    )
-    return "\n\n".join([*parts, textwrap.fill(f"{notes} {said} {WHERE}", WIDTH)])
-
-
-def _line(claim: pd.Series) -> str:
-    found = f": {claim['here']}" if claim["here"] else ""
-    published = f", *{claim['BERT-base']}*" if claim["BERT-base"] else ""
-    return f"{claim['mark']} {claim['claim']}{found}{published}"
-
-
-def definitions(tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str], encoder: str) -> str:
-    """Every claim with its source, definition, values, interval, verdict and controls, as a page of Markdown."""
-    lines = [
-        "# Claims",
-        "",
-        f"Values found are those of {encoder}; the median where a claim has several runs.",
-    ]
+    lines = ["| paper | ✓ | ✗ | ? | – | two of its claims |", "|---|---|---|---|---|---|"]
     for paper, claims in tables.items():
         if len(claims):
-            lines += ["", f"## {titles[paper]}"]
-        for claim in claims.fillna("").to_dict("records"):
-            lines += ["", *_definition(claim)]
+            counts = claims["verdict"].value_counts()
+            numbers = " | ".join(str(counts.get(verdict, 0)) for verdict in MARKS)
+            chosen = [claim.id for claim in known[paper] if claim.headline]
+            told = short_table(claims, known[paper]).set_index("id")
+            said = "; ".join(_told(told.loc[name]) for name in chosen if name in told.index)
+            where = titles[paper].rsplit("(", 1)[-1].rstrip(")")
+            lines.append(f"| [{where}]({WHERE}#{paper}) | {numbers} | {_cell(said)} |")
+    return "\n".join(lines)
+
+
+def _told(claim: pd.Series) -> str:
+    found = f": {claim['here']}" if claim["here"] else ""
+    return f"{claim['claim']}{found} {claim['mark']}"
+
+
+def claims_page(
+    tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str], known: Known, encoder: str, figures: str
+) -> str:
+    """Every claim in a table of its paper, then its source, definition and other values, as a page of Markdown.
+
+    `figures` is the folder of the pictures that the claims link to.
+    """
+    said = (
+        f"Values found are those of {encoder}; the median where a claim has several runs. {PUBLISHED} {NOTES}"
+    )
+    lines = ["# Claims", "", *textwrap.wrap(said, WIDTH)]
+    for paper, claims in tables.items():
+        if not len(claims):
+            continue
+        lines += ["", f'<a id="{paper}"></a>', "", f"## {titles[paper]}", ""]
+        lines += [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
+        shown = {claim.id: claim.figure for claim in known[paper]}
+        for row in short_table(claims, known[paper]).itertuples():
+            link = f"[{row.id}]({figures}/{shown[row.id]}.png)" if shown.get(row.id) else row.id
+            verdict = f"{row.mark} {row.verdict}"
+            cells = [
+                f"{link} {row.claim}",
+                row.here,
+                row.interval,
+                row.asked,
+                row.control,
+                row.published,
+                verdict,
+            ]
+            lines.append(f"| {' | '.join(map(_cell, cells))} |")
+        lines += ["", "Definitions, and what else was found:", ""]
+        lines += ["\n".join(_definition(claim)) for claim in claims.fillna("").to_dict("records")]
     return "\n".join(lines) + "\n"
 
 
 def _definition(claim: Mapping[str, object]) -> list[str]:
-    """One claim, one fact a line."""
-    interval = "no interval"
-    if claim["low"] != "":
-        limits = f"{claim['low']:.3g} to {claim['high']:.3g}"
-        interval = f"95 % interval {limits}, bound {claim['relation']} {claim['bound']:g}"
+    """One claim as an entry of a list."""
+    name, statement = str(claim["claim"]).split(": ", 1)
     facts = {
         "Source": claim["source"],
         "Definition": claim["definition"],
         "Published": claim["published"],
-        "Found": f"{claim['ours']} ({interval}; n = {claim['n']})",
+        "Found": f"{claim['ours']} (n = {claim['n']})",
         "With heads that beat their control": claim["controlled"],
         "Controls": claim["control_value"],
     }
-    said = [f"- {name}: {fact}" for name, fact in facts.items() if fact != ""]
-    return [f"### {claim['claim']}", "", f"**{claim['verdict']}**", "", *said]
+    said = [f"*{name}:* {fact}" for name, fact in facts.items() if fact != ""]
+    return [f"- **{name}: {statement}.** {' '.join(said)}"]
+
+
+def _cell(text: str) -> str:
+    """A text that a cell of a Markdown table can hold."""
+    return text.replace("|", "\\|").replace("\n", " ")

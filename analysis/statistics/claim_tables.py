@@ -19,6 +19,7 @@ from analysis.statistics.claims import (
     untestable,
 )
 
+SIGNS = {">=": "≥ ", ">": "> ", "<=": "≤ ", "<": "< "}
 MARKS = {HOLDS: "✓", FAILS: "✗", UNDECIDED: "?", UNTESTABLE: "–"}
 FEW = 6  # units that are told one by one
 
@@ -166,11 +167,12 @@ def _short(claim: Claim, frame: pd.DataFrame | None) -> str:
     return f"{text} ({claim.format.format(verdict.lowest_run)} to {claim.format.format(verdict.highest_run)})"
 
 
-def short_table(claims: pd.DataFrame) -> pd.DataFrame:
-    """A claim table for README: the claim in a few words, BERT-base, this encoder, and a mark for the verdict.
+def short_table(claims: pd.DataFrame, known: Iterable[Claim] = ()) -> pd.DataFrame:
+    """A claim table in few words: id, claim, here, interval, asked, control, published, mark and verdict.
 
-    † marks claims that their control fulfils too, and so say nothing about heads; ‡ marks claims that do not hold when
-    heads must beat their role's control; ° marks questions of this study, which the article does not claim.
+    Numbers are in the units of the claims in `known`, which have the same ids. † marks claims that their control
+    fulfils too, and so say nothing about heads; ‡ marks claims that do not hold when heads must beat their role's
+    control; ° marks questions of this study, which the article does not claim.
     """
     controlled = claims["controlled"].fillna("")
     marks = {
@@ -183,12 +185,31 @@ def short_table(claims: pd.DataFrame) -> pd.DataFrame:
         mark = mark + rows.map({True: sign, False: ""})
     released = claims["released"].fillna("")
     published = released.where(released != "", claims["published"].fillna(""))
+    ids = claims["claim"].str.split(": ").str[0]
+    formats = ids.map({claim.id: claim.format for claim in known}).fillna("{:.3g}")
     columns = {
+        "id": ids,
         "claim": claims["brief"],
-        "BERT-base": published.map(_clipped),
-        "here": claims["found"].fillna(""),
-    }
-    return pd.DataFrame(columns | {"mark": mark})
+        "here": claims["found"].fillna("").astype(str).str.split(" (", regex=False).str[0],
+        "interval": [_interval(*each) for each in zip(formats, claims["low"], claims["high"], strict=True)],
+        "asked": [SIGNS[sign] + (form.format(bound) if bound else "0") for form, sign, bound in
+                  zip(formats, claims["relation"], claims["bound"], strict=True)],
+        "control": claims["control_value"].fillna("").map(_clipped),
+        "published": published.map(_clipped),
+        "mark": mark,
+        "verdict": claims["verdict"],
+    }  # fmt: skip
+    return pd.DataFrame(columns)
+
+
+def _interval(form: str, low: float, high: float) -> str:
+    """The ends of an interval in the units of the claim, which stand once; an open end is an ellipsis."""
+    number, unit = form.split("}", 1)
+    forms = (number + "}" + ("" if unit.startswith(" ") else unit), form)
+    ends = [
+        each.format(end) if np.isfinite(end) else "…" for each, end in zip(forms, (low, high), strict=True)
+    ]
+    return "" if pd.isna(low) else f"{ends[0]} to {ends[1]}"
 
 
 def _clipped(text: str, longest: int = 48) -> str:

@@ -38,6 +38,7 @@ class Claim:
     It says that the measure is in `relation` to `bound` in `every` unit, or in `some` unit. `origin` tells whether the
     article makes the claim or this study asks it. `format` writes the measure; `control` names what the column
     `control` of the frame holds. `by_label`: it rests on role labels and is judged under the controlled label too.
+    `figure` names the figure that shows it. `headline`: it stands for its paper on the front page.
     """
 
     id: str
@@ -53,6 +54,8 @@ class Claim:
     format: str = "{:.0%}"
     control: str = ""
     by_label: bool = False
+    figure: str = ""
+    headline: bool = False
 
 
 class Verdict(NamedTuple):

@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Num, Shaped
 from scipy import sparse, stats
 
 from analysis.errors import InputError
@@ -30,7 +30,7 @@ def resampled(
     return np.concatenate([np.ones((1, units), int), drawn])
 
 
-def limits(draws: Float[np.ndarray, "draw *statistic"]) -> Float[np.ndarray, "end *statistic"]:
+def limits(draws: Num[np.ndarray, "draw *statistic"]) -> Float[np.ndarray, "end *statistic"]:
     """The 95 % percentile interval of draws whose first row is the sample's own value; missing draws are left out."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a statistic that no draw has: NaN

@@ -1,4 +1,4 @@
-"""The results in README and docs/claims.md: findings, short verdicts, and the claims with their definitions."""
+"""The results in README and docs/claims.md: findings, classifiers, verdicts, and the claims with definitions."""
 
 import re
 import textwrap
@@ -11,7 +11,8 @@ import pandas as pd
 
 from analysis.errors import InputError
 from analysis.files import ROOT, write_text
-from analysis.statistics.claim_pages import WIDTH, definitions, verdict_lines
+from analysis.statistics.claim_pages import WIDTH, claims_page, paper_rows
+from analysis.statistics.claims import Claim, read_claims
 from analysis.study.results import Results
 
 
@@ -34,14 +35,34 @@ def paper_titles() -> dict[str, str]:
     }
 
 
-def verdicts_section(tables: Mapping[str, pd.DataFrame], encoder: str) -> str:
-    """The verdicts of every paper, a line for each claim; `tables` holds the claim table of each paper."""
-    return verdict_lines(tables, paper_titles(), encoder)
+def known_claims() -> dict[str, list[Claim]]:
+    """The claims of every paper as they stand in its claims.yaml."""
+    return {
+        name: read_claims(Path(paper.__file__).with_name("claims.yaml")) for name, paper in papers().items()
+    }
 
 
-def definitions_page(tables: Mapping[str, pd.DataFrame], encoder: str) -> str:
-    """Every claim with its source, definition, values, interval, verdict and controls, as a page of Markdown."""
-    return definitions(tables, paper_titles(), encoder)
+def claims_section(tables: Mapping[str, pd.DataFrame]) -> str:
+    """The verdicts of every paper in a row; `tables` holds the claim table of each paper."""
+    return paper_rows(tables, paper_titles(), known_claims())
+
+
+def claims_document(tables: Mapping[str, pd.DataFrame], encoder: str, figures: str) -> str:
+    """Every claim with interval, control, published value, verdict, figure and definition, as a page of Markdown."""
+    return claims_page(tables, paper_titles(), known_claims(), encoder, figures)
+
+
+def classifiers_section(finetune: pd.DataFrame) -> str:
+    """How good the fine-tuned classifiers are: a row for each task, from the scores that `00_finetune` saved."""
+    first = finetune.groupby("task", sort=False)["metric"].transform("first")
+    rows = finetune[finetune["metric"] == first]
+    lines = ["| task | score of the runs | constant answer | training examples |", "|---|---|---|---|"]
+    for task, runs in rows.groupby("task", sort=False):
+        low, high = (f"{end:.2f}" for end in (runs["finetuned"].min(), runs["finetuned"].max()))
+        score = low if low == high else f"{low} to {high}"
+        constant, train = runs["constant"].iloc[0], runs["train"].iloc[0]
+        lines.append(f"| {task} | {runs['metric'].iloc[0]} {score} | {constant:.2f} | {train:,} |")
+    return "\n".join(lines)
 
 
 def all_highlights(results: Results) -> list[str]:

@@ -1,19 +1,23 @@
 """What the synthesis says on the front page and on the first screen of the summary, in sentences from its tables."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from jaxtyping import Bool, Float
 
+from analysis.figures.colours import LIME, VERMILION
 from analysis.figures.words import counted, listed
-from analysis.statistics.claims import FAILS, HOLDS, UNDECIDED, UNTESTABLE
-from analysis.statistics.roles import ROLES
+from analysis.statistics.roles import RELATIONS, ROLES
 from analysis.synthesis.agreement import ROLES as ACROSS_MAPS
 from analysis.synthesis.measures import ABLATION, DELIMITERS, IMPORTANCE, SavedTables, chosen
 from analysis.synthesis.regression import ALL_ROLES, RAW
 from analysis.synthesis.sets import POOLED
 from analysis.texts.tasks import TASKS
 
-WORDS = {HOLDS: "hold", FAILS: "do not hold", UNDECIDED: "are undecided", UNTESTABLE: "cannot be tested"}
+# Roles with a control that can refuse them; [CLS] has a strip of its own.
+SHOWN = ("local", "syntactic", "block")
 
 
 def foretold(regression: pd.DataFrame) -> str:
@@ -63,32 +67,73 @@ def matching_heads(tests: pd.DataFrame, alpha: float = 0.05) -> str:
     )
 
 
+def heads_in_short(atlas: pd.DataFrame, tests: pd.DataFrame) -> dict[str, Any]:
+    """What `survival_map` draws: shares of the tasks with each label, heads that match words, and the costliest heads.
+
+    From the first run of every task. The costliest head is the one without which the loss is largest; a task whose
+    heads were not removed has none.
+    """
+    first = atlas[atlas["seed"] == atlas["seed"].min()]
+    syntactic = [f"attention_{role}" for role in ("syntactic", *RELATIONS)]
+    either = {
+        label: first[[f"{name}_{label}" for name in syntactic]].eq(True).any(axis=1).astype(float)
+        for label in ("published", "controlled")
+    }
+    grids = {
+        label: {
+            role: _grid(first, either[label] if role == "syntactic" else first[f"attention_{role}_{label}"])
+            for role in SHOWN
+        }
+        for label in ("published", "controlled")
+    }
+    costs = first.dropna(subset="ablation_loss") if "ablation_loss" in first else first.iloc[:0]
+    tops = costs.loc[costs.groupby("task")["ablation_loss"].idxmax()]
+    known = tests[tests["heads"].astype(str).str.contains("-")] if len(tests) else tests
+    matching = known["heads"].mode().iloc[0].split(", ") if len(known) else []
+    shape = grids["published"]["local"].shape
+    framed = {
+        "matches words across texts": (
+            LIME,
+            _at(shape, [tuple(map(int, name.split("-"))) for name in matching]),
+        ),
+        "costliest head of a task": (VERMILION, _at(shape, tops[["layer", "head"]].to_numpy(int))),
+    }
+    return {**grids, "framed": framed, "cls": _grid(first, first["attention_cls_published"])}
+
+
+def _grid(rows: pd.DataFrame, labels: pd.Series) -> Float[np.ndarray, "layer head"]:
+    """The share of the tasks in which each head has a label."""
+    held = labels.eq(True).astype(float).groupby([rows["layer"], rows["head"]]).mean()
+    return held.unstack().to_numpy()
+
+
+def _at(shape: tuple[int, ...], heads: Iterable[tuple[int, int]]) -> Bool[np.ndarray, "layer head"]:
+    found = np.zeros(shape, bool)
+    for layer, head in heads:
+        found[layer, head] = True
+    return found
+
+
 def highlights(results: SavedTables) -> list[str]:
     """The answer of the synthesis, for the README; empty if the synthesis has not run."""
     found, regression = results.claims("synthesis_sets"), results.claims("synthesis_regression")
     if found.empty or "variant" not in regression:
         return []
-    said = [f"Do roles foretell what matters? {foretold(regression)} {roles_against_random(found)}"]
     tests = results.claims("matching_tests")
-    return said + ([matching_heads(tests)] if len(tests) else [])
+    roles = f"Do roles foretell what matters? {foretold(regression)} {roles_against_random(found)}"
+    return [roles, *([matching_heads(tests)] if len(tests) else [])]
 
 
-def overview(results: SavedTables, claims: Mapping[str, pd.DataFrame], encoder: str) -> list[str]:
+def overview(results: SavedTables, encoder: str) -> list[str]:
     """What the whole study found for this encoder, and how far this generalises; shorter without the synthesis."""
-    verdicts = pd.concat(
-        [pd.Series(dtype=str), *(table["verdict"] for table in claims.values() if len(table))]
-    )
-    counts = verdicts.value_counts()
-    said = listed(f"{counts.get(name, 0)} {word}" for name, word in WORDS.items())
-    first = f"Of {len(verdicts)} claims and questions of the papers and the synthesis, {said}."
     last = (
         f"All of this is about one encoder ({encoder}); intervals cover other sequences and, where a claim has several "
         "fine-tuning runs, other runs of the same recipe, but no other encoder, task or language."
     )
     atlas, agreements = results.claims("atlas"), results.claims("synthesis_agreement")
     if atlas.empty:
-        return [first, "The synthesis has not run in this profile.", last]
-    return [first, _labels(atlas), *highlights(results), _methods(agreements), last]
+        return ["The synthesis has not run in this profile.", last]
+    return [_labels(atlas), *highlights(results), _methods(agreements), last]
 
 
 def _labels(atlas: pd.DataFrame) -> str:

@@ -150,6 +150,15 @@ def test_layouts_do_not_depend_on_their_neighbours(tokenizer):
         assert np.array_equal(getattr(together, field.name), getattr(alone, field.name))
 
 
+def blank(length: int) -> Layout:
+    """A layout with only a length."""
+    zeros = np.zeros(length, int)
+    none = zeros.astype(bool)
+    return Layout(
+        f"{length}", ("x",) * length, zeros, zeros, zeros, np.zeros((length, 2), int), none, none, none
+    )
+
+
 @pytest.mark.parametrize(("budget", "most"), [(1, 32), (100, 32), (100, 3), (10_000, 1), (10_000, 32)])
 def test_batches_hold_every_sequence_once_within_the_budget(budget: int, most: int):
     lengths = np.random.default_rng(0).integers(3, 60, 57).tolist()

@@ -1,6 +1,5 @@
 """On a Ray cluster the shards are those of the loop, whatever dies; few CPUs and bad input do not make it wait."""
 
-import errno
 import json
 import os
 import re
@@ -25,10 +24,7 @@ from analysis import extract_corpus as command
 from analysis.encoders.models import load_encoder
 from analysis.extract_corpus import main
 from analysis.scale import ray as ray_engine
-from analysis.scale import shards
-from analysis.scale.cluster import cluster
-from analysis.scale.loop import Settings, identity
-from analysis.scale.ray import Job, Scorer, read_shard
+from analysis.scale.ray import cluster
 from analysis.texts.corpora import Corpus, open_corpus
 from analysis.texts.examples import Example
 
@@ -117,7 +113,7 @@ def test_shards_and_table_are_those_of_the_loop_which_began_the_run_though_an_ac
         while not [*output.glob(".shard-*")]:
             time.sleep(0.01)
         for process in psutil.Process().children(recursive=True):
-            if "MapWorker(MapBatches(Scorer))" in process.name() + "".join(process.cmdline()):
+            if "MapWorker(Map(Shards))" in process.name() + "".join(process.cmdline()):
                 os.kill(process.pid, signal.SIGKILL)
                 killed.append([path.name for path in output.glob(".shard-*")])
 
@@ -153,23 +149,15 @@ def test_what_a_worker_refuses_is_one_line_and_the_finished_shards_stay(
     assert files(output) == before
 
 
-@pytest.mark.parametrize("deaths", [0, ray_engine.RETRIES, ray_engine.RETRIES + 1])
-def test_a_cluster_that_fails_is_one_line_which_names_a_deadly_shard(
-    tmp_path: Path, monkeypatch, capsys, deaths: int
-):
-    def fail(job: Job, *_):
-        for number in range(deaths):  # a worker that dies in the middle of its work leaves such a file
-            (job.output / f".attempt-0-{number}").touch()
+def test_a_cluster_that_fails_is_one_line(lines: Path, tmp_path: Path, monkeypatch, capsys):
+    def fail(*_):
         raise ray.exceptions.RaySystemError("no node\nis left")
         yield
 
-    path = tmp_path / "a.txt"
-    path.write_text("one dog\n")
     monkeypatch.setattr(ray_engine, "cluster", lambda: nullcontext([{"CPU": 1.0}]))
-    monkeypatch.setattr(ray_engine, "_run", fail)
-    assert run(path, tmp_path / "o", "--engine", "ray") == 1
-    where = " at shard 0/1, whose workers keep dying" if deaths > ray_engine.RETRIES else ""
-    says = rf"^error: Ray ended the run{where}, see its logs: .*no node is left.*$"
+    monkeypatch.setattr(ray_engine, "_scored", fail)
+    assert run(lines, tmp_path / "o", "--engine", "ray") == 1
+    says = "^error: Ray ended the run, see its logs: .*no node is left.*$"
     assert re.search(says, capsys.readouterr().err, re.M)
     assert [*files(tmp_path / "o")] == ["run.json"]
 
@@ -190,71 +178,24 @@ def test_without_ray_one_line_says_what_to_install(lines: Path, tmp_path: Path, 
     assert "pip install .[ray]" in line
 
 
-@pytest.fixture
-def job(lines: Path, tmp_path: Path) -> Job:
-    """A run of two shards whose output folder is there."""
-    corpus, settings = open_corpus(lines), Settings(2)
-    (tmp_path / "o").mkdir()
-    run = identity(corpus, LOADED("tiny"), settings)
-    return Job(corpus, tmp_path / "o", TINY, settings, run, 2048, os.getcwd())
-
-
-def test_a_full_disk_is_an_answer_and_leaves_nothing(job: Job, monkeypatch):
-
-    class Full(pq.ParquetWriter):
-        def write_table(self, *_, **__):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(shards.pq, "ParquetWriter", Full)
-    answer = Scorer(job, 1)(read_shard(ray_shard(1), job)).to_pylist()
-    assert answer[0]["shard"] == 1
-    assert "shard-00001-of-00002.parquet cannot be written: No space left on device" in answer[0]["error"]
-    assert not files(job.output)
-
-
 @pytest.mark.usefixtures("one_cpu")
-@pytest.mark.parametrize("stage", ["reading", "scoring"])
-def test_a_shard_whose_workers_keep_dying_is_named_and_ends_the_run(
-    lines: Path, tmp_path: Path, monkeypatch, capsys, stage: str
-):
+def test_a_shard_whose_workers_keep_dying_ends_the_run(lines: Path, tmp_path: Path, monkeypatch, capsys):
     died, here = tmp_path / "died", os.getpid()
 
-    def die() -> None:
-        if os.getpid() != here:
-            with died.open("a") as file:
-                file.write("x")
-            os._exit(1)
-
     @dataclass(frozen=True)
-    class Unreadable(Corpus):
+    class Deadly(Corpus):
         def examples(self, shard: int = 0, shards: int = 1) -> Iterator[Example]:
-            if shard == 1:
-                die()
+            if shard == 1 and os.getpid() != here:
+                with died.open("a") as file:
+                    file.write("x")
+                os._exit(1)
             return Corpus.examples(self, shard, shards)
 
-    @dataclass(frozen=True)
-    class Deadly(Settings):
-        @property
-        def named(self) -> list[str]:  # the roles, which workers ask for when they score
-            die()
-            return Settings.named.fget(self)
-
-    whole = open_corpus(lines)
-    if stage == "reading":
-        monkeypatch.setattr(command, "open_corpus", lambda *_: Unreadable(whole.files))
-    else:
-        monkeypatch.setattr(command, "Settings", Deadly)
+    monkeypatch.setattr(command, "open_corpus", lambda *_: Deadly(open_corpus(lines).files))
     monkeypatch.setattr(ray_engine, "RETRIES", 1)
-    shards, deadly = ("2", "1/2") if stage == "reading" else ("1", "0/1")
-    assert run(lines, tmp_path / "o", "--shards", shards, "--engine", "ray") == 1
+    assert run(lines, tmp_path / "o", "--shards", "2", "--engine", "ray") == 1
     line = capsys.readouterr().err.splitlines()[-1]
-    says = f"error: Ray ended the run at shard {deadly}, whose workers keep dying, see its logs: "
-    assert line.startswith(says)
+    assert line.startswith("error: Ray ended the run, see its logs: ")
     assert line.endswith("give them more memory, smaller shards, or a smaller --budget")
     assert died.read_text() == "xx"
     assert {*files(tmp_path / "o")} <= {"run.json", "shard-00000-of-00002.parquet"}
-
-
-def ray_shard(number: int):
-    """The row that stands for a shard at the beginning."""
-    return ray_engine.pa.table({"shard": [number]})

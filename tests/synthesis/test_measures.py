@@ -144,8 +144,8 @@ def test_the_front_page_tells_what_was_tested_and_what_was_not():
     assert foretold(lost).startswith("Heads were not removed one by one")
     assert "for local (+0.20 nats)" in roles_against_random(made_sets())
     tables = {"atlas": made_atlas(), "synthesis_sets": made_sets(), "synthesis_agreement": made_agreement()}
-    told = overview(Saved(**tables, synthesis_regression=regression), {}, "tiny")
-    assert len(told) == 5
+    told = overview(Saved(**tables, synthesis_regression=regression), "tiny")
+    assert len(told) == 4
     tests = pd.DataFrame({"task": ["mrpc", "mrpc", "qqp", "sst-2", "qnli"], "seed": [0, 1, 0, 0, 0],
                           "trained": [True, True, True, True, False], "heads": "1-1, 2-9",
                           "p": [0.01, 0.2, 0.01, 0.6, 0.01]})  # fmt: skip
@@ -155,6 +155,6 @@ def test_the_front_page_tells_what_was_tested_and_what_was_not():
     )
     assert "(1-1, 2-9)" in matching_heads(tests)
     assert matching_heads(tests.assign(p=np.nan)).startswith("No head attends")
-    told = overview(Saved(**tables, synthesis_regression=regression, matching_tests=tests), {}, "tiny")
-    assert len(told) == 6
-    assert len(overview(Saved(), {}, "tiny")) == 3
+    told = overview(Saved(**tables, synthesis_regression=regression, matching_tests=tests), "tiny")
+    assert len(told) == 5
+    assert len(overview(Saved(), "tiny")) == 2

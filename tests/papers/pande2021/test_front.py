@@ -3,7 +3,13 @@
 import pandas as pd
 import pytest
 
-from analysis.papers.pande2021.front import SINK, block_under_control, highlights, resting_attention
+from analysis.papers.pande2021.front import (
+    SINK,
+    block_under_control,
+    changed_most,
+    highlights,
+    resting_attention,
+)
 
 COLUMNS = ["task", "state", "control", "role", "n", "published", "audited", "controlled"]
 CONTROLS = pd.DataFrame(
@@ -46,13 +52,20 @@ def test_one_highlight_each():
         {"task": "mrpc", "layer": range(3), "head": 0, "sep": 0.02, "cls": [0, 0.1, 0.2], "other": 0.5}
     )
     masses = pd.concat([layers.assign(state=state) for state in ("pretrained", "finetuned")])
-    changes = pd.DataFrame({"layer": [0, 1, 2], "difference": [0.1, -0.9, 0.2]})
+    roles = pd.DataFrame(
+        {"role": ["local", "local", "cls"], "assigned": True, "assigned_controlled": [True, False, True]}
+    )
     claims = pd.DataFrame({"encoder": ["tiny: a test"]})
-    said = highlights(Tables(masses=masses, controls=CONTROLS, change_mrpc=changes, claims=claims))
-    assert [line.split(" ")[0] for line in said] == ["Before", "The", "Layer"]
-    assert "(a test)" in said[0]
-    assert "[CLS] up to 20% (layer 2, mrpc)" in said[0]
-    assert said[2].startswith("Layer 1 changes most")
+    said = highlights(Tables(masses=masses, controls=CONTROLS, roles_mrpc_finetuned=roles, claims=claims))
+    assert [line.split(" ")[0] for line in said] == ["Which", "Block", "Before"]
+    assert "gives: local 1 of 2. For [CLS] 1 there is only a uniform head to beat" in said[0]
+    assert "(a test)" in said[2]
+    assert "[CLS] up to 20% (layer 2, mrpc)" in said[2]
+
+
+def test_the_layer_that_changes_most():
+    changes = pd.DataFrame({"task": "mrpc", "layer": [0, 1, 2], "difference": [0.1, -0.9, 0.2]})
+    assert changed_most(changes).startswith("Layer 1 changes most")
 
 
 @pytest.mark.parametrize(
