@@ -111,7 +111,7 @@ $(michel2019): $(DRAWN) $(call room,papers/michel2019) $(sort $(06_michel_ablati
 $D/06_michel_pruning: $D/06_michel_ablation
 
 # Revealing the Dark Secrets of BERT
-kovaleva2019 := $D/07_kovaleva_disable $D/07_kovaleva_patterns $D/07_kovaleva_verdicts
+kovaleva2019 := $D/07_kovaleva_patterns $D/07_kovaleva_disable $D/07_kovaleva_verdicts
 
 $(kovaleva2019): $(DRAWN) $(SCORES) $(call room,papers/kovaleva2019)
 $D/07_kovaleva_disable: $(sort $(foreach list,tasks start_tasks,$(07_kovaleva_disable.$(list):%=$D/00_finetune-%)))
@@ -191,7 +191,8 @@ SITE := $(CACHE)/report
 report: reproduce  ## a static site of PROFILE: its notebooks, figures and head explorer as web pages
 	@rm -rf $(SITE) && mkdir -p $(SITE) && cp -R $(RESULTS)/figures $(RESULTS)/notebooks $(wildcard $(RESULTS)/explorer.html) $(SITE)
 	@$(PYTHON) -m jupytext --quiet --from markdown --to ipynb --output $(SITE)/index.ipynb $(RESULTS)/README.md
-	@$(PYTHON) -m nbconvert --log-level ERROR --to html --HTMLExporter.require_js_url= $(SITE)/*.ipynb $(SITE)/notebooks/*.ipynb
+	@$(PYTHON) -m nbconvert --log-level ERROR --to html --HTMLExporter.require_js_url= \
+	  --TemplateExporter.extra_template_basedirs=tools --template report $(SITE)/*.ipynb $(SITE)/notebooks/*.ipynb
 	@perl -pi -e 's/\.ipynb"/.html"/g; s/README\.md"/index.html"/g' $(SITE)/*.html $(SITE)/notebooks/*.html
 	@rm $(SITE)/*.ipynb $(SITE)/notebooks/*.ipynb
 	@echo "open $(SITE)/index.html"

@@ -3,11 +3,15 @@
 Every notebook is a jupytext percent script. papermill executes it with the values of two sections of the profile: the
 section `common` and the one with the notebook's name. `03_test-mrpc` is short for `03_test --set task=mrpc`. Results go
 to a folder under results/scratch/; only Make passes --keep, which writes into the profile's own folder.
+`--set common.tau=2.5` changes a parameter for all notebooks: it runs all that the change reaches, in the order of the
+Makefile, into one folder.
 """
 
 import argparse
 import json
 import os
+import re
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -22,9 +26,9 @@ import yaml
 from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, write_text
 from analysis.study.folders import Folders, short
-from analysis.study.profiles import command_line, declared, notebook_names, parameters, source
+from analysis.study.profiles import command_line, declared, notebook_names, parameters, reading_order, source
 from analysis.study.provenance import finish_record
-from analysis.study.runs import VARIABLE, Run, named, run_of
+from analysis.study.runs import VARIABLE, Run, chain_of, named, run_of
 
 # Environment variables that Make sets: the number of its runs, a file in which they count themselves, and their order.
 TOTAL, COUNT, ORDER = "STUDY_TOTAL", "STUDY_COUNT", "STUDY_RUNS"
@@ -39,7 +43,35 @@ def run(name: str, profile: str, settings: Mapping[str, Any], keep: bool = False
     code that changes meanwhile counts as newer. A run that another process is doing is waited for and not repeated.
     """
     notebook, own = named(name)
-    this = run_of(notebook, parameters(notebook, profile, own | dict(settings)), keep)
+    return _finished(run_of(notebook, parameters(notebook, profile, own | dict(settings)), keep), profile)
+
+
+def run_chain(profile: str, settings: Mapping[str, Any]) -> Path:
+    """Executes every run that a change of common parameters reaches; returns the folder of their results.
+
+    Raises InputError for a parameter that no notebook has, and when a cell fails.
+    """
+    for name in settings:
+        if not any(name in declared(notebook) for notebook in notebook_names()):
+            raise InputError(f"no notebook has a parameter {name!r}: look into the parameters cells")
+    reached = [notebook for notebook in notebook_names() if {*settings} & {*declared(notebook)}]
+    cache = Path(os.environ.get("RESULTS_DIR", "results"), profile, "cache")  # as the Makefile writes it
+    newer = [f"--what-if={cache}/parameters/{notebook}.yaml" for notebook in reached]
+    command = ["make", "-n", "study", f"PROFILE={profile}", f"PYTHON={sys.executable}", *newer]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    names = re.findall(r"-m analysis\.run (\S+) --profile", printed.stdout)
+    if printed.returncode or not names:
+        raise InputError(
+            f"make cannot tell what {', '.join(settings)} reaches: run make reproduce PROFILE={profile}"
+        )
+    for number, this in enumerate(chain_of(names, profile, settings), 1):
+        print(f"[{number}/{len(names)}]", end=" ", flush=True)
+        copy = _finished(this, profile)
+    return copy.parent.parent
+
+
+def _finished(this: Run, profile: str) -> Path:
+    """The executed copy of a run, which is made unless another process is making it."""
     Folders(profile).prepare()
     folders = Folders(profile, this.scratch)
     folders.prepare()
@@ -84,7 +116,9 @@ def _execute(this: Run, folders: Folders, target: Path, progress: "Progress") ->
             f"{this.name}: {' '.join(reason.split())} (details: {short(progress.path)})"
         ) from error
     notebook = linked(
-        cleaned(nbformat.read(path, as_version=4)), this.name, os.environ.get(ORDER, "").split()
+        cleaned(nbformat.read(path, as_version=4)),
+        this.name,
+        reading_order(os.environ.get(ORDER, "").split()),
     )
     write_text(target, nbformat.writes(notebook) + "\n")
     path.unlink()
@@ -210,7 +244,11 @@ def main(arguments: list[str] | None = None) -> int:
     name = Path(options.notebook)
     name = name.stem if name.suffix == ".py" else options.notebook  # a path names a notebook too
     try:
-        return exit_status(lambda: run(name, options.profile, dict(options.settings), options.keep))
+        settings = dict(options.settings)
+        common = {key.removeprefix("common."): value for key, value in settings.items() if "common." in key}
+        if common and len(common) == len(settings):
+            return exit_status(lambda: run_chain(options.profile, common))
+        return exit_status(lambda: run(name, options.profile, settings, options.keep))
     except KeyboardInterrupt:
         return 130  # as a shell counts it
 

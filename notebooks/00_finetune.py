@@ -36,7 +36,7 @@ training_precision = "float32"  # float32, bfloat16, or auto: bfloat16 where the
 import pandas as pd
 from IPython.display import Markdown
 
-from analysis.encoders import baselines, encoder_note, evaluate, finetune, load_encoder, training_history
+from analysis.encoders import baselines, evaluate, finetune, load_encoder, training_history
 from analysis.figures import finding, learnt, style, training_curves
 from analysis.study import Results, seeds_of
 from analysis.texts import TASKS, load_examples
@@ -63,7 +63,6 @@ shares.rename(index=dict(enumerate(TASKS[task].labels))).rename_axis("label").st
 # its [CLS] was never asked for anything. Only profiles with BERT itself speak about BERT.
 
 # %%
-print(encoder_note(encoder))
 
 # %% [markdown]
 # ## Train

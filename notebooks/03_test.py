@@ -15,6 +15,8 @@
 # *Source: Pande et al. 2021, the heads hypothesis and question 1 (claims C1 to C3).*
 
 # %% tags=["parameters"]
+# tau, window and relations are shared with 02 to 04, 08, 10 and 98: `python -m analysis.run 03_test --set common.tau=2.5`
+# runs them all, and the notebooks that follow, into one folder under results/scratch/.
 profile = "offline"
 task = "mrpc"
 tau = 3.0  # the score above which a head has a role
@@ -77,11 +79,14 @@ for state, table in tables.items():
 # ## F4. Heads and roles
 #
 # One column per head of the fine-tuned encoder, one row per role. A role that no sequence of the task can show
-# (block in single sentences) is *untestable*, which is not the same as not having it.
+# (block in single sentences) is *untestable*, which is not the same as not having it. Rows between two lines belong to one
+# coarse role: a head with any of them has that coarse role in F5.
 
 # %%
 table = tables["finetuned"]
-order = theme.in_order(table["role"])
+families = [[role for role in each if role in {*table["role"]}] for each in roles.FAMILIES.values()]
+order = [role for family in families for role in family]
+order += [role for role in theme.in_order(table["role"]) if role not in order]
 layers, heads = theme.grid_size(table)
 label = np.stack([theme.layer_head(table, role, "assigned").ravel() for role in order])
 axes = theme.canvas(theme.DOUBLE, 0.21 * len(order) + 0.9)
@@ -92,6 +97,7 @@ axes.bar(
     places, 0.4, 1, rows - 0.2, color="white", edgecolor="0.7", hatch="/////", linewidth=0, label="untestable"
 )
 theme.heads_by_layer(axes, layers, heads)
+axes.hlines(np.cumsum([*map(len, families)]) - 0.5, -0.5, layers * heads - 0.5, color="0.4", linewidth=0.6)
 axes.set(ylim=(len(order) - 0.5, -0.5), xlabel=theme.HEADS_BY_LAYER, ylabel="role (bar: the head has it)")
 axes.set_yticks(range(len(order)), order)
 if len(rows):
@@ -136,7 +142,8 @@ for place, held in enumerate(sets.index):
     rows = np.flatnonzero(held)
     dots.plot([place] * len(held), range(len(held)), "o", color="0.85", markersize=4)
     dots.plot([place] * len(rows), rows, "o-", color="0.15", markersize=5, linewidth=1.2)
-dots.set_yticks(range(members.shape[1]), [f"{role} ({members[role].sum()})" for role in members])
+union = {"syntactic": "syntactic or a relation", "delimiter": "delimiter, cls or sep"}
+dots.set_yticks(range(members.shape[1]), [f"{union.get(r, r)} ({members[r].sum()})" for r in members])
 dots.set(xlabel="combination of roles (heads of each role in brackets)", ylim=(members.shape[1] - 0.5, -0.5))
 results.save_figure(figure, f"F5-sets-{task}")
 

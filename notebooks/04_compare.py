@@ -17,6 +17,8 @@
 # *Source: Pande et al. 2021, question 3 (claims C9a to C9c).*
 
 # %% tags=["parameters"]
+# tau, window and relations are shared with 02 to 04, 08, 10 and 98: `python -m analysis.run 03_test --set common.tau=2.5`
+# runs them all, and the notebooks that follow, into one folder under results/scratch/.
 profile = "offline"
 tasks = ["mrpc", "qqp", "sst-2", "qnli"]
 seeds = [0, 1]  # of the fine-tuning runs: the first is compared here
@@ -35,13 +37,14 @@ weighted_block = True
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.colors import AsinhNorm
 
 from analysis.encoders import encoder_note
 from analysis.figures import finding, head_grids, role_layer_maps, style, theme
 from analysis.figures.colours import BLUE, BROWN, VERMILION, colour
 from analysis.figures.words import signed
 from analysis.papers.pande2021.front import changed_most, resting_attention
-from analysis.statistics import comparison, compose, mass_table, significance, transitions
+from analysis.statistics import COARSE, comparison, compose, mass_table, significance, transitions
 from analysis.statistics.layers import LAST_THIRD, layers_within
 from analysis.study import STATES, Results
 
@@ -79,20 +82,26 @@ for t, part in parts.items():
     results.save_table(part, f"change-{t}")
 
 # %% [markdown]
-# ## F8a. Change of the mean score, averaged over tasks
+# ## F8a. Change of the mean score
 #
-# Fine-tuned minus pre-trained, head by head, in standard deviations of the paired differences, which makes roles of different
-# spread comparable; mean over tasks.
+# Fine-tuned minus pre-trained, head by head and task by task, in standard deviations of the paired differences, which makes
+# roles of different spread comparable. The colour is linear up to half a standard deviation and logarithmic beyond.
 
 # %%
 sizes = {
     t: (finetuned - pretrained).mean("sequence") / (finetuned - pretrained).std("sequence").clip(1e-4)
     for t, (pretrained, finetuned) in scores.items()
 }
-average = sum(size.fillna(0) for size in sizes.values()) / sum(size.notnull() for size in sizes.values())
-grids = {role: average.sel(role=role).values for role in theme.in_order(changes["role"])}
+grids = {
+    f"{role}, {t}": sizes[t].sel(role=role).values
+    for role in theme.in_order(changes["role"])
+    if role in (*COARSE, "match")
+    for t in tasks
+}
+most = max(np.nanmax(np.abs(size.values)) for size in sizes.values())
 label = "standardised change of the mean score\n(fine-tuned minus pre-trained, sd)"
-results.save_figure(head_grids(grids, label, cmap="vlag", vmin=-2, vmax=2), "F8-change")
+look = {"cmap": "vlag", "norm": AsinhNorm(0.5, -most, most)}
+results.save_figure(head_grids(grids, label, columns=len(tasks), **look), "F8-change")
 
 # %%
 finding(changed_most(changes))

@@ -28,7 +28,6 @@ from analysis.study import Results
 
 style()
 results = Results(profile)
-print(encoder_note(encoder))
 
 # %% [markdown]
 # ## The claims

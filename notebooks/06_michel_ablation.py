@@ -44,7 +44,7 @@ import numpy as np
 from IPython.display import Markdown
 from matplotlib.colors import SymLogNorm
 
-from analysis.encoders import all_but_one, encoder_note, load_encoder, predict, single_heads
+from analysis.encoders import all_but_one, load_encoder, predict, single_heads
 from analysis.figures import colours, finding, style, theme
 from analysis.figures.words import listed, signed
 from analysis.papers.michel2019 import ablation
@@ -76,7 +76,6 @@ def answers(interventions, run, examples):
     return predict(model, examples, interventions(model), **told)
 
 
-print(encoder_note(encoder))
 Markdown("; ".join(f"{task}: {len(examples)} dev sequences" for task, examples in dev.items()))
 
 # %% [markdown]

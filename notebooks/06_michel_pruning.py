@@ -69,7 +69,6 @@ told = {"batch_size": sequences_at_once, "max_tokens": max_tokens}
 tests = {"alpha": alpha, "resamples": resamples, "permutations": permutations, "seed": seed}
 for task, model in classifiers.items():
     results.record_weights(f"{task}-finetuned-{run}", model.digest)
-print(encoder_note(encoder))
 
 # %% [markdown]
 # ## Importance

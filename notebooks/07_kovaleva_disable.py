@@ -48,7 +48,7 @@ precision = "float32"
 # %%
 import seaborn as sns
 
-from analysis.encoders import encoder_note, load_encoder, predict, single_heads, whole_layers
+from analysis.encoders import load_encoder, predict, single_heads, whole_layers
 from analysis.figures import finding, head_grids, style, theme
 from analysis.papers.kovaleva2019 import training
 from analysis.papers.kovaleva2019.published import kovaleva
@@ -61,7 +61,6 @@ from analysis.texts.tasks import task_named
 style()
 results = Results(profile)
 folder = results.cache / "kovaleva"
-print(encoder_note(encoder))
 
 # %% [markdown]
 # ## Disabling

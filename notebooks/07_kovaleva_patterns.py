@@ -47,7 +47,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 
-from analysis.encoders import encoder_note, load_encoder
+from analysis.encoders import load_encoder
 from analysis.figures import finding, head_grids, style, theme
 from analysis.papers.kovaleva2019 import frames as framed
 from analysis.papers.kovaleva2019 import labellers, names, published, reading, tables
@@ -61,7 +61,6 @@ results = Results(profile)
 model = load_encoder(encoder, device, precision)
 results.record_weights(encoder, model.digest)
 folder = results.cache / "kovaleva"
-print(encoder_note(encoder))
 
 # %%
 results.record_parser(parser_name(parser))
@@ -169,7 +168,7 @@ for axes, (pattern, (layer, head)) in zip(grid, heads.items(), strict=True):
     axes.set_title(f"{pattern}\nhead {layer}-{head}", fontsize=7.5)
     axes.set_xticks(special, ticks, rotation=90, fontsize=6)
     axes.set_yticks(special, ticks if axes is grid[0] else [], fontsize=6)
-figure.supxlabel("attended token (dark: much attention)")
+figure.supxlabel("attended token (dark: much attention; bands beside the diagonal link the two texts)")
 grid[0].set_ylabel("current token")
 results.save_figure(figure, "kovaleva-F1-patterns")
 
@@ -306,7 +305,9 @@ grid = sns.relplot(
     kind="line", col="feature", col_wrap=3, col_order=[*names.FEATURES], height=1.4,
     aspect=theme.DOUBLE / 3 / 1.4, facet_kws={"sharey": False},
 )  # fmt: skip
-grid.set(ylim=(0, None)).set_titles("{col_name}").set_axis_labels(theme.LAYER, "mean attention")
+grid.set(ylim=(0, None)).set_titles("{col_name}").set_axis_labels(
+    "layer (0-based; BERT-base: its\n12 layers at equal depth)", "mean attention"
+)
 sns.move_legend(grid, "lower center", ncol=8, title="", bbox_to_anchor=(0.5, 1))
 results.save_figure(grid.figure, "kovaleva-F6-features")
 

@@ -30,7 +30,6 @@ from analysis.texts import TASKS as TASK_NAMES
 
 style()
 results = Results(profile)
-print(encoder_note(encoder))
 
 # %% [markdown]
 # ## The claims

@@ -66,7 +66,6 @@ looks = {
     EFFECTIVE: (colours.ORANGE, "D", "effective attention"),
     EFFECTIVE_SUM: (colours.PURPLE, "v", "effective, sums kept"),
 }
-print(encoder_note(encoder))
 
 # %% [markdown]
 # The table of survival has fixed columns; that of effective attention is the same on sequences of its larger sample that

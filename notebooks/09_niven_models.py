@@ -76,7 +76,6 @@ splits = {
 }
 sets, model = runs.Sets.of(splits), load_encoder(encoder, device)
 results.record_weights(encoder, model.digest)
-print(encoder_note(encoder))
 
 # %% [markdown]
 # ## Train

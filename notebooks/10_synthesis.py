@@ -74,7 +74,6 @@ kept = results.profile.cache / "synthesis"
 weights = {t: results.weights(t, seeds[0], encoder, checkpoint) for t in model_tasks}
 encoders = {t: load_encoder(weights[t], device, task=t) for t in model_tasks}
 trained = leads.trained_runs(results.join_parts("finetune", tasks, every=False))
-print(encoder_note(encoder))
 
 # %% [markdown]
 # A classifier that does not beat the constant answer by its margin of error has learnt nothing, and no head of it can

@@ -67,7 +67,6 @@ tuned = {
 }
 for (task, run), each in tuned.items():
     results.record_weights(f"{task}-{run}", each.digest)
-print(encoder_note(encoder))
 
 # %% [markdown]
 # ## Which heads match?

@@ -2,8 +2,7 @@
 
 PLAIN = "as loaded"
 NOTES = {
-    "minilm": "MiniLM, a sentence encoder already tuned on a billion pairs of texts with mean pooling: its "
-    "pre-trained state is not that of a masked language model such as BERT",
+    "minilm": "MiniLM, a sentence encoder tuned on a billion pairs of texts, which is not a masked language model",
     "tiny": "random weights: its heads have learnt nothing",
     "bert-base-uncased": "BERT-base, a masked language model",
 }

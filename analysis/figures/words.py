@@ -7,9 +7,12 @@ from IPython.display import Markdown
 NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
+FINDING = "**Finding.** "  # how the sentence below a figure begins
+
+
 def finding(text: str) -> Markdown:
-    """What a figure shows, for display under it in a notebook."""
-    return Markdown(f"**Finding.** {text}")
+    """What a figure shows, for display under it in a notebook; it becomes the figure's alternative text."""
+    return Markdown(FINDING + text)
 
 
 def listed(names: Iterable[object]) -> str:

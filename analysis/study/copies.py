@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis.figures.pictures import in_palette
+from analysis.figures.words import FINDING
 
 PARAMETERS = "parameters"  # the tag of the cell
 SHOWN = {"text/html", "text/plain"}
 # Random names: those that pandas gives to styled tables, and addresses of objects.
 CHANCE = re.compile(r"(?<=\bT_)[0-9a-f]{5}(?=_|\b)|(?<= at )0x[0-9a-f]+")
+# A heading and the first sentence below it.
+SECTION = re.compile(r"^#+ +(.+)\n*((?:[^.#][^.]*\.)?)", re.MULTILINE)
 # For JupyterLab, Jupyter Book, and nbconvert with nbviewer. The output of folded code stays visible.
 FOLDED = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"], "transient": {"remove_source": True}}
 
@@ -25,7 +28,7 @@ def prepared(notebook):
 
 
 def cleaned(notebook):
-    """The executed notebook with small pictures, without times, random names, paths and progress bars.
+    """The executed notebook with small pictures that have alternative texts, without times, chance and progress bars.
 
     Two copies with the same results are equal.
     """
@@ -40,7 +43,33 @@ def cleaned(notebook):
                 shown |= {kind: CHANCE.sub(str(number), shown[kind]) for kind in SHOWN & shown.keys()}
                 if "image/png" in shown:
                     shown["image/png"] = b64encode(in_palette(b64decode(shown["image/png"]))).decode()
+    described(notebook)
     return notebook
+
+
+def described(notebook) -> None:
+    """Gives every picture its alternative text: the heading above it, and the finding below it.
+
+    Without a finding before the next heading, the alternative text is the first sentence below the heading.
+    """
+    heading, sentence, waiting = "", "", []
+    for cell in notebook.cells:
+        text = "".join(cell.source)
+        if cell.cell_type == "markdown":
+            for title, below in SECTION.findall(text):
+                heading, sentence, waiting = title.strip("* "), " ".join(below.split()), []
+            continue
+        for output in cell.get("outputs", []):
+            shown = output.get("data", {})
+            if "image/png" in shown:
+                place = output.setdefault("metadata", {}).setdefault("image/png", {})
+                place["alt"] = f"{heading}. {sentence}".strip(". ") + "."
+                waiting.append((place, heading))
+            said = "".join(shown.get("text/markdown", ""))
+            if waiting and said.startswith(FINDING):
+                for place, title in waiting:
+                    place["alt"] = f"{title}. {said.removeprefix(FINDING)}"
+                waiting = []
 
 
 def linked(notebook, name: str, order: Sequence[str]):
@@ -58,6 +87,7 @@ def linked(notebook, name: str, order: Sequence[str]):
 
 
 def _is_noise(output: Mapping[str, Any]) -> bool:
-    """Whether an output is a warning, a progress bar, or a path."""
+    """Whether an output is a warning, a progress bar (also that of the trainer), or a path."""
     shown = output.get("data", {}).get("text/plain", "")
-    return output.get("name") == "stderr" or shown.startswith(("PosixPath(", "WindowsPath("))
+    bar = "<progress" in output.get("data", {}).get("text/html", "")
+    return bar or output.get("name") == "stderr" or shown.startswith(("PosixPath(", "WindowsPath("))

@@ -1,4 +1,4 @@
-"""results/<profile>/README.md: every notebook and figure of a profile with a line each, and the verdicts."""
+"""results/<profile>/README.md: what to read first, the verdicts, and every notebook and figure of a profile."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from analysis.errors import exit_status
 from analysis.files import write_text
 from analysis.study.folders import Folders
 from analysis.study.front_page import papers
-from analysis.study.profiles import command_line
+from analysis.study.profiles import command_line, reading_order
 from analysis.study.results import Results
 
 HEADING = re.compile(r"^#{1,2} +(.+)$", re.MULTILINE)
@@ -20,6 +20,7 @@ MADE_UP = (
     "The texts are made up: tasks called mrpc, qqp, sst-2 and qnli have the form of GLUE's tasks, not their data "
     "(`data/README.md`). These results show that every analysis runs; they are no findings about GLUE."
 )
+FIRST = ("99_summary", "03_test", "04_verdicts", "11_matching", "10_synthesis")  # what a newcomer reads first
 PLURALS = {
     "holds": "hold",
     "does not hold": "do not hold",
@@ -43,19 +44,37 @@ def write_index(profile: str) -> Path:
     lines = [f"# Results of profile `{profile}`", ""]
     if Results(profile).made_up:
         lines += [MADE_UP, ""]
-    lines += ["## Verdicts", ""]
-    lines += [f"- {line}" for line in verdicts(profile)]
+    known = Results(profile).claims("claims")
+    lines += [f"Encoder: {known['encoder'].iloc[0]}.", ""] if len(known) else []
+    runs: dict[str, list[Path]] = {}
+    for name in reading_order(path.stem for path in folders.notebooks.glob("*.ipynb")):
+        runs.setdefault(name.split("-")[0], []).append(folders.notebooks / f"{name}.ipynb")
+    first = [
+        f"{number}. {_linked(runs[name][0])}"
+        for number, name in enumerate((n for n in FIRST if n in runs), 1)
+    ]
+    lines += ["## Read these first", "", *first] if first else []
+    lines += ["", "## Verdicts", "", *(f"- {line}" for line in verdicts(profile))]
     lines += ["", "## Notebooks and figures", ""]
-    for path in sorted(folders.notebooks.glob("*.ipynb")):
-        title, headings = _headings(path)
-        lines.append(f"- [{path.stem}](notebooks/{path.name}): {title}")
-        for name, heading in zip_longest(_figures(folders, path.stem), headings):
-            lines += [f"  - [{name}](figures/{name}.png): {heading or title}"] if name else []
+    for name, paths in runs.items():
+        title, figures = _headings(paths[0])[0], {}
+        for path in paths:
+            headings = _headings(path)[1]
+            for figure, heading in zip_longest(_figures(folders, path.stem), headings):
+                if figure:
+                    figures.setdefault(heading or title, []).append(f"[{figure}](figures/{figure}.png)")
+        links = [f"[{path.stem.partition('-')[2] or name}](notebooks/{path.name})" for path in paths]
+        lines.append(f"- {title}: {' · '.join(links)}")
+        lines += [f"  - {heading}: {' · '.join(named)}" for heading, named in figures.items()]
     if (folders.folder / "explorer.html").exists():
         lines += ["", "[Head explorer](explorer.html): browse every head, its roles and its attention."]
     path = folders.folder / "README.md"
     write_text(path, "\n".join(lines) + "\n")
     return path
+
+
+def _linked(path: Path) -> str:
+    return f"[{path.stem}](notebooks/{path.name}): {_headings(path)[0]}"
 
 
 def _figures(folders: Folders, run: str) -> list[str]:

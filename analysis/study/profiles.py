@@ -2,8 +2,9 @@
 
 import argparse
 import ast
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,14 @@ KINDS = {  # the values of a parameter, by the type of its default
 def notebook_names() -> list[str]:
     """All notebooks in reading order."""
     return sorted(path.stem for path in NOTEBOOKS.glob("[0-9]*.py"))
+
+
+def reading_order(runs: Iterable[str]) -> list[str]:
+    """Runs as one reads them: by the number of their notebook, and within it as the Makefile names them first."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = [*dict.fromkeys(re.findall(r"\$D/(\d\d\w*)", makefile))]
+    place = {name: number for number, name in enumerate(named)}
+    return sorted(runs, key=lambda run: (run[:2], place.get(run.split("-")[0], len(named)), run))
 
 
 def source(notebook: str) -> Path:

@@ -73,8 +73,9 @@ class Results(Folders):
         return path
 
     def _to_read(self, path: Path) -> Path:
-        """The path itself if this run wrote the file, else the path in the profile's folder."""
-        return path if path in self._written else self.profile.folder / path.relative_to(self.folder)
+        """The path itself if this run, or one of its chain, wrote the file, else the path in the profile's folder."""
+        own = path in self._written or (self.run.chain and path.exists())
+        return path if own else self.profile.folder / path.relative_to(self.folder)
 
     def checkpoint(self, task: str, seed: int, new: bool = False) -> Path:
         """The folder of the encoder fine-tuned on a task with a seed; `new`: the folder in which to save it."""

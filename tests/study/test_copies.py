@@ -10,7 +10,8 @@ import pytest
 from nbconvert import HTMLExporter
 from PIL import Image
 
-from analysis.study.copies import cleaned, linked, prepared
+from analysis.files import ROOT
+from analysis.study.copies import cleaned, described, linked, prepared
 
 
 def notebook(*cells: str) -> nbformat.NotebookNode:
@@ -51,6 +52,26 @@ def test_pictures_are_small():
     with Image.open(BytesIO(small)) as image:
         shown = np.asarray(image.convert("RGB")).astype(int)
     assert np.abs(shown - pixels).max() <= 2
+
+
+def test_a_picture_has_its_finding_as_alternative_text():
+    """The finding below it; without one, the first sentence below the heading."""
+    pictures = [nbformat.v4.new_output("display_data", {"image/png": "iVBORw0KGgo="}) for _ in "12"]
+    said = nbformat.v4.new_output("execute_result", {"text/markdown": "**Finding.** 3 of 4 heads do."})
+    found = nbformat.v4.new_notebook(
+        cells=[
+            nbformat.v4.new_markdown_cell("Prose.\n\n## F1. Heads\n\nWhich heads do?\nAll. More."),
+            nbformat.v4.new_code_cell("1", outputs=pictures[:1]),
+            nbformat.v4.new_code_cell("2", outputs=[said]),
+            nbformat.v4.new_markdown_cell("## F2. Layers\n\nHeads by\nlayer. More."),
+            nbformat.v4.new_code_cell("3", outputs=pictures[1:]),
+        ]
+    )
+    described(found)
+    texts = [found.cells[n].outputs[0].metadata["image/png"]["alt"] for n in (1, 4)]
+    assert texts == ["F1. Heads. 3 of 4 heads do.", "F2. Layers. Heads by layer."]
+    pages = HTMLExporter(extra_template_basedirs=[str(ROOT / "tools")], template_name="report")
+    assert 'alt="F1. Heads. 3 of 4 heads do."' in pages.from_notebook_node(found)[0]
 
 
 ORDER = ["01_first-mrpc", "02_second", "99_last"]

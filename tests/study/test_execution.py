@@ -5,12 +5,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 from studies import Study, error_of
 
 from analysis import run
+from analysis.errors import InputError
 from analysis.files import ROOT
 
 LOG = "cache/logs/01_first-mrpc.log"
@@ -108,6 +110,29 @@ def test_lines_of_runs_that_make_starts(study: Study, monkeypatch, capsys):
 
 def interrupted(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+def test_a_common_parameter_reaches_later_notebooks_in_one_folder(study: Study, monkeypatch):
+    """Make says which runs follow; a later one reads what an earlier one has written there."""
+    store = "from analysis.study import Results\nimport pandas as pd\nresults = Results(profile)"
+    study.notebook("01_first", store, "results.save_table(pd.DataFrame({'n': [n]}), 'first')")
+    study.notebook("02_second", store, "print(results.load_table('first').loc[0, 'n'])")
+    run.run("01_first", "quick", {}, keep=True)
+    told = "python -m analysis.run 01_first-mrpc --profile quick --keep\n" * 1
+    told += "python -m analysis.run 02_second-mrpc --profile quick --keep\n"
+    asked = []
+    monkeypatch.setattr(
+        run.subprocess,
+        "run",
+        lambda command, **_: asked.extend(command) or SimpleNamespace(returncode=0, stdout=told),
+    )
+    folder = run.run_chain("quick", {"n": 8})
+    assert folder.name == "common-n=8"
+    assert {path.stem for path in (folder / "notebooks").iterdir()} == {"01_first-mrpc", "02_second-mrpc"}
+    assert printed(read(folder / "notebooks" / "02_second-mrpc.ipynb")) == "8"
+    assert [word.split("/")[-1] for word in asked if "what-if" in word] == ["01_first.yaml", "02_second.yaml"]
+    with pytest.raises(InputError, match="no notebook has a parameter 'taus'"):
+        run.run_chain("quick", {"taus": 1})
 
 
 def test_run_that_another_process_is_doing(study: Study):
