@@ -150,7 +150,8 @@ results.save_figure(figure, f"F5-sets-{task}")
 # %%
 several = members.sum(axis=1) >= 2
 finding(
-    f"{several.sum()} of {len(members)} heads ({several.mean():.0%}) have at least two of the coarse roles."
+    f"{several.sum()} of {len(members)} heads ({several.mean():.0%}) have at least two of the coarse roles, in the run of "
+    f"seed {seeds[0]}; claim C1 takes the median of the runs."
 )
 
 # %% [markdown]

@@ -410,7 +410,10 @@ by_layer = runs_mean[runs_mean["padding"] == "cropped"].groupby(["task", "layer"
 told = [
     f"layer {row.idxmin()} in {task} ({row.min():.2f})" for task, row in by_layer.unstack("layer").iterrows()
 ]
-finding(f"Fine-tuning changes maps most in {', '.join(told)} (mean cosine; layers count from 0).")
+finding(
+    f"Fine-tuning changes maps most in {', '.join(told)} (mean cosine; layers count from 0). Scores may change most in "
+    "another layer (04_compare): they weigh the tokens of a role, a cosine the whole map."
+)
 
 # %% [markdown]
 # *How far to trust it.* Attention to a word is not use of it: `07_kovaleva_disable` switches heads off.

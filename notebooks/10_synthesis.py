@@ -348,7 +348,8 @@ ranked = agreements[agreements["statistic"] == "spearman"].sort_values("value")
 ends = [f"{row.first} and {row.second} {row.value:.2f} [{row.low:.2f}, {row.high:.2f}]" for row in
         ranked.iloc[[0, -1] if len(ranked) else []].itertuples()]  # fmt: skip
 finding(
-    f"Rank correlations of {len(ranked)} pairs of measures run from {' to '.join(ends) or 'none to none'}."
+    f"Rank correlations of {len(ranked)} pairs of measures run from {' to '.join(ends) or 'none to none'}. Means over all runs "
+    "that have learnt their task; 06_michel_pruning gives those of single runs."
 )
 
 # %% [markdown]
