@@ -78,7 +78,7 @@ for (task, run), each in tuned.items():
 
 # %%
 states = {("pretrained", -1): model, ("untrained", -1): random_encoder(encoder, seed, device, precision)}
-own_scores, parts = {}, []
+parts = []
 for task in pair_tasks:
     for (state, run), each in (states | {("finetuned", run): tuned[task, run] for run in seeds}).items():
         options = {"roles": [*matching.ROLES], "max_tokens": max_tokens}

@@ -1,20 +1,17 @@
 """Removes heads from a model for good, which makes it smaller and faster (Michel 2019, table 4)."""
 
 import copy
-from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
 
-from analysis.encoders.checkpoints import RECIPE, keep, record_of
 from analysis.encoders.interventions import check_gate
-from analysis.encoders.models import Encoder, load_encoder
+from analysis.encoders.models import Encoder
 from analysis.encoders.prefixes import body
 from analysis.encoders.tap import projections
 from analysis.errors import InputError
-from analysis.texts.tasks import Task
 
 
 def prune(encoder: Encoder, gate: Num[np.ndarray, "..."]) -> Encoder:
@@ -63,29 +60,3 @@ def _keep_columns(linear: nn.Linear, kept: Int[Tensor, " column"]) -> None:
 
 def _parameter(values: Tensor, like: nn.Parameter) -> nn.Parameter:
     return nn.Parameter(values.detach(), requires_grad=like.requires_grad)
-
-
-def save_pruned(encoder: Encoder, gate: Num[np.ndarray, "..."], folder: Path) -> None:
-    """Writes the weights of the whole encoder and the gate that prunes it to `folder`, all or nothing.
-
-    transformers cannot load a model whose layers have different numbers of heads. So the folder is an ordinary
-    checkpoint, from which `load_pruned` makes the smaller model. Raises InputError as `prune` does.
-    """
-    gate = _check_whole(encoder, gate)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    made = {"encoder": encoder.name, "weights_sha256": encoder.digest, "gate": gate.tolist()}
-    keep(encoder.model, encoder.tokenizer, folder, made)
-
-
-def load_pruned(
-    folder: Path, device: str = "cpu", precision: str = "float32", task: str | Task | None = None
-) -> Encoder:
-    """The pruned encoder that `save_pruned` wrote, with options as in `load_encoder`.
-
-    Raises InputError as `load_encoder` does, and for a folder without a gate.
-    """
-    encoder = load_encoder(folder, device, precision, task)
-    record = record_of(folder)
-    if "gate" not in record:
-        raise InputError(f"{folder / RECIPE} holds no gate: write the folder with save_pruned")
-    return prune(encoder, np.array(record["gate"]))

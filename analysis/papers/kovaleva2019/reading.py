@@ -178,7 +178,6 @@ NOT_LABELLED = -1
 FORMAT = 1  # of the saved file
 PADDED = 200  # tokens of every map in the released code
 Maps = Float[Tensor, "batch head token token"]
-Found = Float[np.ndarray, "sequence ..."]
 
 
 def read_kept(
