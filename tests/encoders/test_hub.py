@@ -120,14 +120,6 @@ def test_sample_of_the_hub_is_rows_as_served_in_order(hub: HubServer, online: li
     assert any("mrpc/validation-00000-of-00001.parquet" in request for request in hub.requests)
 
 
-def test_offline_mode_reads_the_copy_downloaded_before(
-    hub: HubServer, home: Path, online: list[list]
-) -> None:
-    environment, before = client_environment(hub.endpoint, home), len(hub.requests)
-    assert answers(EXAMPLES, ASKED, environment | {"HF_HUB_OFFLINE": "1"}) == online[:-1]
-    assert len(hub.requests) == before
-
-
 def test_encoder_comes_from_the_hub(folder: Path, online: list[list]) -> None:
     from safetensors.numpy import load_file
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from architectures import ARCHITECTURES, HEADS, LAYERS, projections
-from classifiers import CHOICES, EXAMPLES, classifier
+from classifiers import EXAMPLES, classifier
 from torch.nn.functional import cross_entropy
 
 from analysis.encoders.importance import GRANULARITIES, gate_gradients, importance, normalised
@@ -108,26 +108,11 @@ def test_token_importance_sums_absolute_values_of_tokens():
     np.testing.assert_allclose(found, np.mean(sums, axis=0), rtol=1e-4)
 
 
-def test_batches_of_one_example_and_any_budget_give_the_same():
-    encoder = classifier("electra")
-    found = importance(encoder, EXAMPLES, batch_size=1, progress=False)
-    np.testing.assert_allclose(found.sel(granularity="batch"), found.sel(granularity="example"), rtol=1e-6)
-    alone = importance(encoder, EXAMPLES, batch_size=1, budget=1, progress=False)
-    np.testing.assert_allclose(found, alone, rtol=1e-4, atol=1e-7)
-
-
 def test_the_loss_of_a_number_is_its_squared_error():
     encoder = double("roberta", outputs=1)
     examples = [Example(e.id, e.text_a, label=number - 1.5) for number, e in enumerate(EXAMPLES)]
     slopes = differences(encoder, examples, lambda logits, example: (logits[0, 0] - example.label) ** 2)
     found = importance(encoder, examples, progress=False).sel(granularity="example")
-    np.testing.assert_allclose(found, abs(slopes).mean(0), rtol=1e-4, atol=1e-7)
-
-
-def test_the_choices_of_an_example_share_its_loss():
-    encoder = double("bert", outputs=1)
-    slopes = differences(encoder, CHOICES)
-    found = importance(encoder, CHOICES, budget=80, progress=False).sel(granularity="example")
     np.testing.assert_allclose(found, abs(slopes).mean(0), rtol=1e-4, atol=1e-7)
 
 

@@ -82,18 +82,6 @@ def test_logits_do_not_depend_on_the_batch_size_or_the_order():
     xr.testing.assert_allclose(found, whole.sel(sequence=found.sequence), atol=1e-5)
 
 
-def test_operators_may_stand_side_by_side():
-    encoder = classifier("bert")
-    rows = [
-        Intervention(f"{operator} {row.name}", row.gate, operator)
-        for operator in OPERATORS
-        for row in single_heads(encoder)
-    ]
-    found = predict(encoder, EXAMPLES, rows, progress=False)
-    np.testing.assert_allclose(found[1:], naive(encoder, EXAMPLES, rows), atol=1e-5, rtol=0)
-    assert abs(found.sel(intervention="zero 0-1") - found.sel(intervention="uniform 0-1")).max() > 1e-3
-
-
 @pytest.mark.parametrize("stacked", [1, 10**6])
 def test_stacked_variants_answer_as_single_ones(monkeypatch, stacked: int):
     encoder, counts = classifier("bert"), []
@@ -159,14 +147,6 @@ def test_without_any_head_the_answer_is_constant(architecture: str):
     assert float(found.sel(intervention="none").std("sequence").max()) > 1e-3
     uniform = predict(encoder, EXAMPLES, sets(encoder, {"all": heads}, "uniform"), progress=False)
     assert float(uniform.sel(intervention="all").std("sequence").max()) > 1e-3
-
-
-def test_all_heads_of_a_layer_uniform_are_the_layer_uniform():
-    encoder = classifier("bert")
-    names = {"by heads": [(1, head) for head in range(HEADS)]}
-    rows = [*whole_layers(encoder, "uniform"), *sets(encoder, names, "uniform")]
-    found = predict(encoder, EXAMPLES, rows, progress=False)
-    assert (found.sel(intervention="by heads") == found.sel(intervention="layer 1")).all()
 
 
 def test_one_output_is_a_number():
@@ -237,16 +217,6 @@ def test_a_killed_run_goes_on_from_what_it_kept(tmp_path: Path, monkeypatch):
         again = predict(encoder, EXAMPLES, rows, batch_size=2, cache=tmp_path, progress=False)
     assert begun == []
     xr.testing.assert_identical(again, expected)
-
-
-def test_more_interventions_run_what_is_new_alone(tmp_path: Path, monkeypatch):
-    encoder = classifier("bert")
-    predict(encoder, EXAMPLES, single_heads(encoder), cache=tmp_path, progress=False)
-    begun = passes(monkeypatch)
-    named = sets(encoder, {"one": [(0, 1)], "two": [(1, 1), (1, 2)]})
-    found = predict(encoder, EXAMPLES, named, cache=tmp_path, progress=False)
-    assert begun == [1, 1]  # the check and "two"
-    np.testing.assert_allclose(found[1:], naive(encoder, EXAMPLES, named), atol=1e-5, rtol=0)
 
 
 def test_other_weights_texts_and_operators_are_not_taken_from_the_cache(tmp_path: Path):

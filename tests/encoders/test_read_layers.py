@@ -62,21 +62,6 @@ def test_the_rest_of_the_last_layer_is_not_run(tiny, batch):
     assert run == [0, 1]
 
 
-def test_an_error_while_reading_is_not_swallowed(tiny, batch):
-    def fail(layer: int, attention: Tensor) -> None:
-        raise ValueError("of the reader")
-
-    with pytest.raises(ValueError, match="of the reader"):
-        read_layers(tiny, batch, fail)
-
-
-def test_a_pass_that_skips_attention_is_told(tiny, batch, monkeypatch):
-    last = tiny.model.encoder.layer[-1].attention
-    monkeypatch.setattr(last, "forward", lambda states, *_, **__: (states, None))
-    with pytest.raises(RuntimeError, match="attention of fewer than 3 layers"):
-        read_layers(tiny, batch, lambda *_: None)
-
-
 def test_what_is_read_at_half_precision_is_computed_in_full(batch):
     half = load_encoder("tiny", precision="bfloat16")
     products: list[torch.dtype] = []
@@ -102,14 +87,6 @@ def test_value_vectors_are_read_with_the_attention(batch, precision: str):
         )
 
 
-def test_the_guard_watches_over_what_value_readers_see(tiny, batch, monkeypatch):
-    from analysis.encoders import tap
-
-    monkeypatch.setattr(tap.torch, "softmax", lambda logits, dim: 2 * logits.softmax(dim))
-    with pytest.raises(RuntimeError, match="do not sum to 1"):
-        read_layers(tiny, batch, ValueReader(lambda *_: None), check=True)
-
-
 class Casts(TorchDispatchMode):
     """Counts the parameters that are cast while it is active."""
 
@@ -131,13 +108,6 @@ def test_weights_are_cast_once_while_casts_are_kept(batch, context, again: bool)
             collect(half, batch)
     assert first.count > 0
     assert (second.count > 0) == again
-
-
-def test_guard_passes_what_is_in_order(tiny):
-    mask = torch.tensor([[1, 1, 1], [1, 1, 0]])
-    attention = spread(2, 4, 3, 3)
-    attention[1] = torch.tensor([0.5, 0.5, 0])
-    assert guard(attention, tiny, mask) is None
 
 
 @pytest.mark.parametrize(

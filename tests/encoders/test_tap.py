@@ -16,7 +16,6 @@ from transformers import (
 from analysis.encoders import tap as tap_module
 from analysis.encoders.models import build_tiny
 from analysis.encoders.tap import Reading, ValueReader, tap, uniform_heads
-from analysis.errors import InputError
 
 LENGTHS = (3, 40, 11)
 
@@ -127,16 +126,6 @@ def test_layers_are_counted_anew_after_a_forward_pass_that_stopped_halfway():
         run(model, batch(model))
         run(model, batch(model))
     assert seen == [0, *range(LAYERS), *range(LAYERS)]
-
-
-def test_nesting_is_refused_and_leaves_the_outer_tap_at_work():
-    model, seen = build("bert"), []
-    with tap(model, read=lambda layer, weights: seen.append(layer)):
-        with pytest.raises(InputError, match="already tapped"), tap(model):
-            pass
-        run(model, batch(model))
-    assert seen == list(range(LAYERS))
-    assert tap_module._active == {}
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -266,21 +255,6 @@ def test_uniform_heads_attend_to_real_tokens_alike(architecture: str, lengths: t
                 reading.values[index, chosen[layer], :length].mean(1, keepdim=True).expand(-1, max(lengths), -1),
                 atol=1e-6, rtol=0,
             )  # fmt: skip
-
-
-def test_heads_are_made_uniform_for_chosen_sequences_only():
-    model, seen = build("bert"), []
-    chosen = torch.zeros(len(LENGTHS), LAYERS, HEADS, dtype=torch.bool)
-    chosen[1, 0, 2] = True
-    replace = uniform_heads(chosen)
-
-    def keep(layer: int, weights: Tensor, real: Tensor) -> Tensor:
-        seen.append((replace(layer, weights, real) != weights).flatten(2).any(2))
-        return weights
-
-    with tap(model, replace=keep):
-        run(model, batch(model))
-    assert torch.stack(seen, 1).nonzero().tolist() == [[1, 0, 2]]
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

@@ -7,7 +7,6 @@ import pytest
 
 from analysis.encoders.models import load_encoder
 from analysis.encoders.vectors import word_vectors
-from analysis.errors import InputError
 
 FORMS = ["The", "xylophonists", "saw", "the", "saw"]
 
@@ -23,12 +22,6 @@ def glove(folder: Path, text: str) -> Path:
     return path
 
 
-def test_glove_is_looked_up_in_lower_case(encoder, tmp_path: Path):
-    found = word_vectors(encoder, FORMS, glove(tmp_path, "the 1 2\nsaw -1 0.5\nother 3 3\n"))
-    assert found.values.tolist() == [[1, 2], [0, 0], [-1, 0.5], [1, 2], [-1, 0.5]]
-    assert (found.label, found.unknown) == ("vectors", 1)
-
-
 def test_a_file_as_glove_is_distributed(encoder, tmp_path: Path):
     """Words and 100 numbers a line, no heading; among them punctuation and a word beyond ASCII."""
     vectors = np.random.default_rng(0).normal(size=(5, 100)).round(5)
@@ -38,21 +31,6 @@ def test_a_file_as_glove_is_distributed(encoder, tmp_path: Path):
     expected = [vectors[3], vectors[4], np.zeros(100), vectors[2], vectors[0]]
     np.testing.assert_array_equal(found.values, np.array(expected, np.float32))
     assert (found.label, found.unknown) == ("vectors", 1)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("the 1 2\nsaw 1\n", "line 2: 1 numbers where others have 2"),
-        ("saw 3 4\nthe 1 x\n", "vectors.txt, line 2: could not convert"),
-        ("other 1 2\n", "none of the words"),
-    ],
-)
-def test_broken_files(encoder, tmp_path: Path, text: str, message: str):
-    with pytest.raises(InputError, match=message):
-        word_vectors(encoder, FORMS, glove(tmp_path, text))
-    with pytest.raises(InputError, match="not readable"):
-        word_vectors(encoder, FORMS, tmp_path / "absent.txt")
 
 
 def test_components_span_the_differences_of_the_means_of_pieces(encoder):

@@ -10,7 +10,7 @@ from io import BytesIO
 import numpy as np
 import pandas as pd
 import pytest
-from headtables import HEADS, LAYERS, measure_tables, other_tables, role_tables
+from headtables import HEADS, LAYERS, measure_tables, other_tables
 from PIL import Image
 
 from analysis.explorer.packing import unpacked_attention
@@ -69,37 +69,6 @@ def test_keys_move_in_the_grid(visit, study_page):
         page.keyboard.press(key.strip())
         expect(page).to_have_url(re.compile(f"head={expected}"))
         assert page.evaluate("document.activeElement.ariaSelected") == "true"
-
-
-def test_letters_change_the_view(visit, study_page):
-    page = visit(study_page, "#task=mrpc&state=pretrained&role=local").ready().page
-    steps = {"r": "role=delimiter", "R": "role=local", "t": "task=sst-2", "x": "state=finetuned", "v": "view=lines",
-             "h": "special=off", "o": "sieve=off", "d": "dir=received"}  # fmt: skip
-    for key, expected in steps.items():
-        page.keyboard.press(key)
-        expect(page).to_have_url(re.compile(expected))
-
-
-def test_next_best_head_walks_the_ranking(visit, study_page, tables):
-    page = visit(study_page, "#task=mrpc&state=pretrained&role=local").ready().page
-    chosen = (tables["task"] == "mrpc") & (tables["state"] == "pretrained") & (tables["role"] == "local")
-    best = tables[chosen].sort_values("mean", ascending=False).head(10)
-    names = [f"{row.layer}-{row.head}" for row in best.itertuples()]
-    assert [text.split()[0] for text in page.locator("#top button").all_inner_texts()] == names
-    page.click(f'#top button[data-head="{names[0]}"]')
-    page.keyboard.press("b")
-    expect(page).to_have_url(re.compile(f"head={names[1]}&"))
-
-
-def test_tokens_by_keyboard(visit, study_page, sentences):
-    page = visit(study_page, "#task=mrpc&state=pretrained&token=2&head=1-2").ready().page
-    page.locator('[data-token="2"]').focus()
-    page.keyboard.press("ArrowRight")
-    expect(page).to_have_url(re.compile("token=3"))
-    assert page.evaluate("document.activeElement.dataset.token") == "3"
-    page.keyboard.press("Escape")
-    expect(page).not_to_have_url(re.compile("token="))
-    assert text_of(page, "#words").startswith("On average")
 
 
 def test_everything_is_reached_by_tab(visit, study_page):
@@ -300,19 +269,6 @@ def test_measures_on_the_card(visit, measured_page):
     }
 
 
-def test_measures_colour_the_grid(visit, measured_page):
-    page = visit(measured_page, "#task=mrpc&by=michel_ablation:change:loss").ready().page
-    assert text_of(page, "#heads-title") == "3 × 4 heads: switched off, loss"
-    off = measure_tables()["michel_ablation"].query("metric == 'loss'")
-    medians = off.groupby(["layer", "head"])["change"].median()
-    for (layer, head), value in medians.items():
-        words = cell_name(page, layer * HEADS + head).split(": ")[1]
-        assert float(words) == pytest.approx(value, rel=0.01)
-    page.select_option("#by", "roles-attribution:mean")
-    page.click('button[data-role="delimiter"]')
-    assert text_of(page, "#heads-title").endswith("role on attribution: delimiter")
-
-
 def test_claims_of_every_paper(visit, write, tables):
     claims = other_tables()["claims"]
     others = {"claims": claims, "claims_seeds": claims.iloc[:1], "claims-clark2019": claims}
@@ -351,20 +307,6 @@ def saved(page, button: str) -> str:
     with page.expect_download() as download:
         page.click(button)
     return download.value.path().read_text(encoding="utf-8")
-
-
-def test_heads_are_saved(visit, study_page, tables):
-    page = visit(study_page, "#task=mrpc&state=finetuned&role=nsubj").ready().page
-    rows = [*csv.DictReader(io.StringIO(saved(page, "#heads-csv")))]
-    own = tables.query("task == 'mrpc' and state == 'finetuned' and role == 'nsubj'")
-    assert [float(row["mean"]) for row in rows] == pytest.approx(own["mean"].tolist(), rel=1e-3)
-    assert [row["audited"] for row in rows] == [str(label).lower() for label in own["assigned_audited"]]
-    assert [(row["layer"], row["head"]) for row in rows] == [
-        (str(a), str(b)) for a in range(3) for b in range(4)
-    ]
-    picture = ElementTree.fromstring(saved(page, "#heads-svg"))
-    texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
-    assert all(f"{mean:.1f}" in texts for mean in own["mean"])
 
 
 def test_attention_is_saved(visit, study_page, sentences):
@@ -419,17 +361,6 @@ def test_the_browser_refuses_the_network(visit, study_page):
 # --- missing data is named ----------------------------------------------------------------------------------------
 
 
-def test_page_without_sentences(visit, write, tables):
-    page = visit(write(tables)).ready().page
-    assert text_of(page, "#attention-warning") == "No sentence of mrpc is packed in this page."
-    assert page.locator("#by option").all_inner_texts() == [
-        "mean score",
-        "labels",
-        "change between states",
-        "number of roles",
-    ]
-
-
 # --- colours and widths -------------------------------------------------------------------------------------------
 
 
@@ -457,17 +388,6 @@ def test_contrast_on_every_colour_of_a_cell(visit, study_page, scheme):
     assert least >= CONTRAST
 
 
-def test_the_scale_is_monotone_in_grey(visit, study_page):
-    page = visit(study_page).ready().page
-    stops = re.findall(
-        r"rgb\((\d+), (\d+), (\d+)\)",
-        page.locator("#legend .ramp").first.get_attribute("style").replace(",", ", ").replace("  ", " "),
-    )
-    grey = [0.2126 * int(r) + 0.7152 * int(g) + 0.0722 * int(b) for r, g, b in stops]
-    assert len(grey) >= 10
-    assert all(lighter > darker for lighter, darker in zip(grey, grey[1:], strict=False))
-
-
 @pytest.mark.parametrize("width", [390, 1024, 1600])
 def test_nothing_leaves_the_page_sideways(visit, study_page, width):
     page = visit(study_page, width=width).ready().page
@@ -477,13 +397,6 @@ def test_nothing_leaves_the_page_sideways(visit, study_page, width):
     page.keyboard.press("v")
     expect(page.locator("#map line").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-def test_other_sizes_of_encoders(visit, write):
-    for layers, heads in ((12, 12), (2, 16)):
-        page = visit(write(role_tables(layers, heads, roles=("local", "block"))), width=390).ready().page
-        assert page.locator("#grid td").count() == layers * heads
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 # --- notebooks ----------------------------------------------------------------------------------------------------

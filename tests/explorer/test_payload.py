@@ -48,14 +48,6 @@ def test_shape(tables):
     assert shape_of(tables) == SHAPE
 
 
-def test_controlled_labels(controlled_tables):
-    entry = scores_of(controlled_tables, SHAPE)["mrpc"]["pretrained"]["local"]
-    rows = controlled_tables[controlled_tables["role"] == "local"].iloc[: LAYERS * HEADS]
-    assert entry["controlled"] == "".join(str(int(label)) for label in rows["assigned_controlled"])
-    assert entry["share"] == pytest.approx(rows["control_share"].tolist(), rel=1e-3)
-    assert entry["control"] == "twin"
-
-
 def heads(**columns) -> pd.DataFrame:
     return pd.DataFrame({"layer": [0, 1], "head": [1, 2], **columns})
 
@@ -76,21 +68,6 @@ def test_every_table_of_heads_is_taken(tables):
     assert found["importance"]["rows"][2] == ["sst-2", 0, 1, 0.3]
     assert found["parts"]["rows"] == [["mrpc", "finetuned", 0, 1, "x"], ["mrpc", "finetuned", 1, 2, None]]
     assert found["best"]["rows"] == [[1, 2, "b"]]
-
-
-def test_role_tables_are_found_by_their_columns(tables):
-    one = tables.drop(columns=["task", "state"]).iloc[:12]
-    given = {
-        "roles-sst-2-finetuned": one,
-        "roles-mrpc-finetuned": one.iloc[:3],
-        "roles-mrpc-pretrained": one.iloc[:2],
-        "change-mrpc": heads(role=["local", "local"], n=[1, 1], difference=[0, 0]),
-    }
-    found = role_tables(given, ["mrpc", "sst-2"], ["pretrained", "finetuned"])
-    sizes = found.groupby(["task", "state"], sort=False).size()
-    assert [*sizes.index] == [("mrpc", "pretrained"), ("mrpc", "finetuned"), ("sst-2", "finetuned")]
-    assert sizes.tolist() == [2, 3, 12]
-    assert role_tables({"change-mrpc": heads()}, ["mrpc"], ["pretrained"]) is None
 
 
 def test_role_tables_of_other_maps_are_tables_of_heads(tables):

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from analysis.explorer.view import HeadView, explorer, head_view
+from analysis.explorer.view import HeadView, head_view
 from analysis.scores.sieves import SIEVES, rows, sieve
 
 PAIR = "A dog sees the cat .", "The cat runs ."
@@ -31,30 +31,12 @@ def own_sieve():
     del SIEVES["previous"]
 
 
-def test_tasks_states_and_roles_keep_their_order(tables, sentences):
-    found = payload_of(explorer(tables, sentences))
-    assert found["tasks"] == ["mrpc", "sst-2"]
-    assert found["states"] == ["pretrained", "finetuned"]
-    assert [role["name"] for role in found["roles"]] == ["local", "delimiter", "nsubj", "block"]
-    assert (found["format"], found["version"]) == ("head-explorer", 1)
-    assert (found["layers"], found["heads"]) == (3, 4)
-
-
 def test_own_sieve_is_a_role(tiny, own_sieve, unpacked_mask):
     found = payload_of(head_view(tiny, PAIR[0], roles=("previous", "local")))
     [sentence] = found["sentences"]
     mask = unpacked_mask(sentence["masks"]["previous"], len(sentence["tokens"]))
     assert (mask == np.eye(len(mask), k=-1, dtype=bool)).all()
     assert {role["name"]: role["about"] for role in found["roles"]}["previous"] == "The token before."
-
-
-def test_table_beside_a_text(tiny, tables):
-    one = tables[(tables["task"] == "mrpc") & (tables["state"] == "finetuned")]
-    found = payload_of(head_view(tiny, "A dog .", table=one.drop(columns="task")))
-    assert found["states"] == ["finetuned"]
-    assert [*found["sentences"][0]["attention"]] == ["finetuned"]
-    both = payload_of(head_view(tiny, "A dog .", table=tables[tables["task"] == "mrpc"]))
-    assert [*both["sentences"][0]["attention"]] == ["tiny"], "not said to be of one of the table's states"
 
 
 def test_a_cell_shows_a_frame_and_a_text(tiny):

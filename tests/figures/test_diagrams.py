@@ -51,23 +51,6 @@ def test_arrows_lead_from_the_current_token_to_its_sieve_with_the_weight_as_opac
     assert drawn == pytest.approx({1: 0.625, 2: 1.0, 3: 0.625})  # 0.25 + 0.75 * weight / largest weight
 
 
-def test_diagrams_stack_one_row_per_role_in_the_order_of_the_figures(sieve):
-    figure = diagrams.sieve_diagrams(TOKENS, {"sep": sieve, "local": sieve}, {"sep": 1, "local": 2})
-    assert [axes.get_ylabel() for axes in figure.axes] == ["local", "sep"]
-    outlined = [[box.get_linewidth() > 1 for box in boxes(axes)].index(True) for axes in figure.axes]
-    assert outlined == [2, 1]
-
-
-def test_attention_map_shows_the_matrix_with_rows_as_current_tokens():
-    attention = np.random.default_rng(0).dirichlet(np.ones(COUNT), COUNT).astype(np.float32)
-    axes = attention_map(attention, TOKENS, "local")
-    np.testing.assert_array_equal(axes.images[0].get_array(), attention)
-    assert axes.images[0].origin == "upper"
-    assert [label.get_text() for label in axes.get_yticklabels()] == TOKENS
-    assert [label.get_text() for label in axes.get_xticklabels()] == TOKENS
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("attended token", "current token")
-
-
 def test_lines_run_from_the_attending_to_the_attended_token():
     axes = subplots()[1]
     weights = np.arange(9).reshape(3, 3) / 8

@@ -33,12 +33,6 @@ def count(shown: np.ndarray, colour: str | tuple[float, ...]) -> int:
     return int((shown == red_green_blue(colour)).all(axis=-1).sum())
 
 
-def raw(figure: Figure) -> bytes:
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight")
-    return buffer.getvalue()
-
-
 def test_a_few_pixels_of_a_role_survive_among_thousands_of_colours():
     """A palette chosen by area loses them."""
     shades = np.array([red_green_blue(colour) for colour in colours.ROLE_COLOURS.values()], np.uint8)
@@ -71,17 +65,6 @@ def test_the_same_figure_is_the_same_bytes(tmp_path: Path):
     first = digests()
     assert set(first) == {"F1.2.png", "F1.2.svg"}
     assert digests() == first
-
-
-def test_drawings_keep_their_text_and_name_no_date(tmp_path: Path):
-    save_figure(figure(), tmp_path / "F1")
-    drawing = (tmp_path / "F1.svg").read_text(encoding="utf-8")
-    assert drawing.startswith("<?xml")
-    assert ">Heads</text>" in drawing
-    assert "<dc:date>" not in drawing
-    with Image.open(tmp_path / "F1.png") as picture:
-        assert picture.mode == "P"
-    assert (tmp_path / "F1.png").stat().st_size < 0.5 * len(raw(figure()))
 
 
 NOTEBOOK = """from analysis.figures import colours, theme

@@ -1,29 +1,6 @@
 import pandas as pd
-import pytest
-from drawing import unnamed
 
-from analysis.figures.training import learnt, training_curves
-
-
-@pytest.fixture
-def history() -> pd.DataFrame:
-    rows = [
-        (seed, epoch, measure, seed + epoch / 10)
-        for seed in range(7)
-        for epoch in (1.0, 2.0)
-        for measure in ("training loss", "accuracy")
-    ]
-    return pd.DataFrame(rows, columns=["seed", "epoch", "measure", "value"])
-
-
-def test_a_panel_per_measure_and_a_line_per_run(history):
-    figure = training_curves(history)
-    assert [axes.get_ylabel() for axes in figure.axes] == ["training loss", "accuracy"]
-    for axes in figure.axes:
-        drawn = [(line.get_label(), list(line.get_ydata())) for line in axes.lines]
-        assert drawn == [(f"seed {seed}", [seed + 0.1, seed + 0.2]) for seed in range(7)]
-    assert len({(line.get_color(), line.get_marker()) for line in figure.axes[0].lines[:5]}) == 5
-    assert unnamed(figure) == []
+from analysis.figures.training import learnt
 
 
 def test_whether_the_task_was_learnt():

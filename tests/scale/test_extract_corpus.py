@@ -117,15 +117,6 @@ def test_scores_of_all_shards_are_those_of_one_run(tiny, pairs: Path, tmp_path: 
     assert found.sel(role="nsubj").isnull().all()  # neither gold relations nor a parser
 
 
-def test_bank_names_the_same_sieves_whatever_the_data_show(tiny, pairs: Path, tmp_path: Path):
-    corpus = open_corpus(pairs, ["one", "two"])
-    path = extract_shard(corpus, tmp_path / "o", tiny, Settings(roles=("bank",)), 0, progress=False)
-    [found] = read_scores(path)
-    whole = extract(tiny, list(corpus.examples()), progress=False)
-    assert {"nsubj", "obl_reversed"} <= {*found["role"].values}
-    np.testing.assert_allclose(found.sel(role=whole["role"]), whole, rtol=1e-5, atol=1e-6)
-
-
 def test_a_finished_shard_is_skipped_and_a_killed_one_starts_again(
     tiny, pairs: Path, tmp_path: Path, monkeypatch
 ):
@@ -214,15 +205,3 @@ def test_a_bad_row_stops_its_shard_before_anything_is_scored_or_claimed(tiny, tm
     with pytest.raises(InputError, match="line 6: a text is missing"):
         extract_shard(open_corpus(path), tmp_path / "o", tiny, Settings(), 0, progress=False)
     assert not (tmp_path / "o").exists()
-
-
-def test_one_command_makes_all_shards_and_leaves_finished_ones(tiny, corpus: Path, tmp_path: Path, capsys):
-    assert run(corpus, tmp_path / "o", shard="1/3") == 0
-    before = files(tmp_path / "o")
-    command = [str(corpus), str(tmp_path / "o"), "--encoder", "tiny"]
-    assert main([*command, "--shards", "3"]) == 0
-    assert before.items() < files(tmp_path / "o").items()
-    assert main([*command, "--merge"]) == 0
-    assert capsys.readouterr().out.count("shard-") == 4
-    with pytest.raises(SystemExit):
-        main([*command, "--shards", "3", "--shard", "0/3"])

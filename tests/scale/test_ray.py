@@ -30,7 +30,6 @@ from analysis.texts.examples import Example
 
 pytestmark = pytest.mark.timeout(240)
 WORDS = "the old dog saw a red cat , and it ran away from there".split()
-TINY = ("tiny", "cpu", "float32")
 LOADED = cache(load_encoder)
 
 

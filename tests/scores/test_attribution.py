@@ -121,14 +121,6 @@ def test_more_probes_come_closer_to_exact(tiny: Encoder):
     assert errors[1] < 0.06  # total variation
 
 
-def test_probes_are_those_of_the_sequence(tiny: Encoder, sequence):
-    first, again, other = (attributed(tiny, sequence, 2, seed) for seed in (0, 0, 1))
-    assert torch.equal(first, again)
-    assert not torch.allclose(first, other, atol=1e-4)
-    [renamed] = layouts(tiny.tokenizer, [Example("another", EXAMPLES[1].text_a)])
-    assert not torch.allclose(first, attributed(tiny, renamed, 2), atol=1e-4)
-
-
 def test_memory_is_bounded_and_changes_nothing(tiny: Encoder, sequence, monkeypatch):
     taken: list[int] = []
     found = attributed(tiny, sequence, 3, done=taken.append)
@@ -141,14 +133,6 @@ def test_memory_is_bounded_and_changes_nothing(tiny: Encoder, sequence, monkeypa
         several = module._at_once(tiny, 48, tokens, 1e9)
         needed = 4 * tokens * (48 * (tiny.layers + module.WIDTHS) + module.MAPS * tiny.heads * tokens)
         assert needed * several <= 1e9 < needed * (several + 1)
-
-
-@pytest.mark.parametrize("source", ["attribution", "local_attribution", "effective", "effective_sum"])
-def test_scores_do_not_depend_on_the_size_of_batches(tiny: Encoder, source: str):
-    options = {"roles": ["window_2", "cls", "sep", "offset_+0"], "maps": source, "progress": False}
-    found, single = (extract(tiny, EXAMPLES, budget=budget, **options) for budget in (2048, 1))
-    np.testing.assert_allclose(found, single, atol=1e-5, rtol=1e-5)
-    assert found.attrs["maps"] == source
 
 
 def test_scores_are_those_of_the_maps(tiny: Encoder):

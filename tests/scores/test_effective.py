@@ -1,7 +1,6 @@
 """Effective attention leaves the head's output unchanged; it agrees with a null space from another decomposition."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -9,7 +8,7 @@ from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.encoders.tap import Reading, ValueReader, read_layers
 from analysis.scores.extraction import extract
-from analysis.scores.maps import find_source, mean_row_entropy, twin
+from analysis.scores.maps import find_source, mean_row_entropy
 from analysis.statistics.roles import compose
 from analysis.statistics.significance import UNDEFINED, role_table
 from analysis.texts.examples import Example
@@ -83,14 +82,6 @@ def test_padding_has_nothing_and_changes_nothing(tiny: Encoder, batch, source: s
         torch.testing.assert_close(together[:, number, :, :size, :size], alone, atol=1e-5, rtol=0)
 
 
-def test_short_sequences_have_their_attention(tiny: Encoder, batch):
-    attention = torch.stack([reading.weights for reading in readings(tiny, batch)])
-    found, sums = (read(tiny, batch, source) for source in SOURCES)
-    assert torch.equal(found[:, :2], attention[:, :2])
-    assert (found[:, 2] - attention[:, 2]).abs().max() > 1e-3
-    torch.testing.assert_close(sums[:, 2, :, : SIZE + 1], attention[:, 2, :, : SIZE + 1])  # one column more
-
-
 def test_rows_are_no_distributions_but_may_keep_their_sums(tiny: Encoder, batch):
     found, sums = (read(tiny, batch, source)[:, -1] for source in SOURCES)
     assert found.min() < -1e-3
@@ -120,14 +111,3 @@ def test_entropies_are_undefined(tiny: Encoder):
     assert (unweighted.loc[unweighted["role"] == "block", "status"] == "tested").all()
     attention = extract(tiny, examples, relations, progress=False)
     assert "undefined" not in attention.attrs
-
-
-def test_twins_keep_their_values(tiny: Encoder):
-    """The mean score of [CLS] is that of the heads; normalising the rows to sum 1 would change it."""
-    examples = load_examples("sst-2", "bundled", "dev", 5)
-    options = {"roles": ["cls", "sep"], "progress": False}
-    found = [extract(tiny, examples, maps=maps, **options) for maps in ("effective", twin(of="effective"))]
-    masses = [(each / each.tokens).weighted(each.tokens).mean("sequence") for each in found]
-    np.testing.assert_allclose(masses[1], masses[0], atol=0.02)
-    summed = pd.Series(masses[0].values.ravel()).corr(pd.Series(masses[1].values.ravel()))
-    assert summed > 0.99

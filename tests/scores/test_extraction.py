@@ -12,13 +12,11 @@ from oracles import Oracle, random_maps, random_pairs
 from transformers import AutoModel
 
 from analysis.encoders.layout import layouts, token_pairs
-from analysis.encoders.models import Encoder, build_tiny, load_encoder, random_encoder
+from analysis.encoders.models import Encoder, build_tiny, load_encoder
 from analysis.errors import InputError
-from analysis.scores import extraction
 from analysis.scores.extraction import (
     Scored,
     extract,
-    extract_states,
     read_attention,
     score_batch,
     stack,
@@ -217,17 +215,6 @@ def test_coordinates(tiny, scores):
     assert {key: scores.attrs[key] for key in tiny.provenance} == tiny.provenance
 
 
-def test_units_count_tokens_and_word_pairs(scores):
-    expected = {
-        "pair": {"nsubj": 2, "dobj": 2, "amod": 2, "advmod": 2, "syntactic": 8, "amod_reversed": 2},
-        "word": {"nsubj": 0, "syntactic": 0, "cls": 3, "offset_-2": 1, "offset_+3": 0, "block": 0},
-        "single": {"nsubj": 1, "dobj": 1, "amod": 0, "syntactic": 2, "sep_last": 0, "local": 8},
-    }
-    for sequence, roles in expected.items():
-        for role, count in roles.items():
-            assert scores.units.sel(sequence=sequence, role=role) == count
-
-
 def test_nan_where_absent_and_only_there(scores):
     absent = scores.units == 0
     assert absent.any()
@@ -298,23 +285,6 @@ def test_batch_size_and_order_do_not_matter(tiny, scores, budget: int):
     assert found.sequence.values.tolist() == [EXAMPLES[index].id for index in order]
     xr.testing.assert_allclose(found.sel(sequence=scores.sequence), scores, rtol=0, atol=1e-5)
     assert (found.units.sel(sequence=scores.sequence) == scores.units).all()
-
-
-def test_roles_do_not_influence_each_other(tiny, scores):
-    alone = xr.concat([run(tiny, EXAMPLES, roles=[role]) for role in ("block", "local", "amod")], "role")
-    xr.testing.assert_allclose(alone, scores.sel(role=alone.role), rtol=0, atol=1e-5)
-
-
-def test_without_roles_the_bank_and_both_directions_of_every_relation_found(tiny, scores):
-    more = example("more", ("The dog of Bob",), ("nmod", 0, "Bob", "dog"))
-    found = run(tiny, [*EXAMPLES, more])
-    labels = sorted([*RELATIONS, "nmod"])
-    assert found.role.values.tolist() == [*BANK, *labels, *(label + "_reversed" for label in labels)]
-    shared = [role for role in ROLES if role not in COMPOSED]
-    xr.testing.assert_allclose(
-        found.sel(sequence=scores.sequence, role=shared), scores.sel(role=shared), rtol=0, atol=1e-5
-    )
-    assert (found.units.sel(role="nmod") == [0, 0, 0, 0, 0, 1]).all()
 
 
 def test_composed_roles_equal_what_their_parts_give(scores):
@@ -388,23 +358,6 @@ def test_damaged_weights_are_not_taken_for_absent_roles(tiny):
         run(damaged, EXAMPLES, roles=["cls"])
 
 
-def test_states_of_a_model_are_laid_out_once(tiny, scores, monkeypatch):
-    """Each state has the scores that it has alone; sieves are built as often as for a single one."""
-    built = []
-    original = extraction.stack
-    monkeypatch.setattr(extraction, "stack", lambda *arguments: built.append(1) or original(*arguments))
-    other = random_encoder("tiny", seed=5)
-    options = {"roles": ROLES, "progress": False, "budget": 64}
-    alone = extract(other, EXAMPLES, parse(EXAMPLES), **options)
-    batches = len(built)
-    both = extract_states({"tiny": tiny, 5: other}, EXAMPLES, parse(EXAMPLES), **options)
-    assert len(built) == 2 * batches > 2
-    assert list(both) == ["tiny", 5]
-    xr.testing.assert_identical(both[5], alone)
-    xr.testing.assert_allclose(both["tiny"], scores, rtol=1e-5)
-    assert both["tiny"].attrs["weights_sha256"] != both[5].attrs["weights_sha256"]
-
-
 def test_half_precision_scores_are_close_and_kept_in_full(tiny, scores):
     half = run(load_encoder("tiny", precision="bfloat16"), EXAMPLES, roles=ROLES)
     assert half.dtype == np.float32
@@ -432,14 +385,6 @@ def test_statistics_stand_after_the_sieves(tiny, scores):
         np.testing.assert_allclose(sequence.sel(role="first"), attention[:, :, 0, 0], atol=1e-5)
         assert (sequence.sel(role="tokens") == len(layout)).all()
         assert sequence.units.sel(role="first") == len(layout)
-
-
-def test_segment_ids_reach_the_model(tiny):
-    pair = EXAMPLES[0]
-    zeros, numbered = (read_attention(tiny, pair, segment_ids=kind)[1] for kind in ("zeros", "pair"))
-    assert np.abs(zeros - numbered).max() > 1e-3
-    found = run(tiny, [pair], roles=["offset_+0"], segment_ids="zeros").squeeze()
-    np.testing.assert_allclose(found, zeros.diagonal(axis1=2, axis2=3).sum(-1), rtol=1e-4)
 
 
 def test_examples_with_choices_are_scored_as_their_sequences(tiny):

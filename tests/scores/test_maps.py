@@ -1,6 +1,5 @@
 """Sources of maps on a tiny encoder: what shuffling and uniform attention leave of each score, and other sources."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +8,11 @@ import torch
 from oracles import entropy
 
 from analysis.encoders import tap
-from analysis.encoders.layout import Layout, layouts
-from analysis.encoders.models import Encoder, load_encoder, random_encoder
-from analysis.encoders.tap import read_layers
+from analysis.encoders.layout import Layout
+from analysis.encoders.models import Encoder, load_encoder
 from analysis.papers.pande2021.sensitivity import uniform_head
-from analysis.scores.extraction import extract, extract_states, read_attention
-from analysis.scores.maps import Source, changed, shuffled, spread, uniform
+from analysis.scores.extraction import extract, read_attention
+from analysis.scores.maps import Source, changed, shuffled, spread
 from analysis.scores.sieves import SIEVES
 from analysis.statistics.roles import compose
 from analysis.texts.glue import load_examples
@@ -62,15 +60,6 @@ def test_shuffling_keeps_the_scores_of_special_tokens(tiny, examples):
     assert (control.isnull() == real.isnull()).all()
 
 
-def shuffle(encoder: Encoder, batch: list[Layout], head: Callable) -> torch.Tensor:
-    """The maps of one head in random order."""
-    found = []
-    planted = changed(lambda layer, attention, batch: head(batch))
-    shuffled(1, planted)(encoder, batch, lambda layer, maps: found.append(maps))
-    assert len(found) == encoder.layers
-    return found[0]
-
-
 def test_shuffling_destroys_a_planted_head(tiny, examples):
     """A head that looks at the next token scores T / |S| in a window; in random order it hardly does."""
     planted = changed(look_ahead)
@@ -79,16 +68,6 @@ def test_shuffling_destroys_a_planted_head(tiny, examples):
     assert control.attrs["maps"] == "shuffled(of=look_ahead)"
     assert (real.sel(role="window_1") > 3).all()
     assert (control.sel(role="window_1") < real.sel(role="window_1") / 2).all()
-
-
-def test_rows_and_columns_take_the_same_order(tiny, examples):
-    """A head that looks at the token itself does so in any order; special tokens stay."""
-    batch = layouts(tiny.tokenizer, examples)
-    assert torch.equal(shuffle(tiny, batch, local), local(batch))
-    for layout, attention in zip(batch, shuffle(tiny, batch, next_token)[:, 0], strict=True):
-        size = len(layout)
-        assert (attention[:size, :size].sum(-1)[: size - 1] == 1).all()
-        assert layout.text[attention[0].argmax()] >= 0  # [CLS] still looks at a word
 
 
 def test_the_order_depends_on_seed_and_sequence_not_on_the_batch(tiny, examples):
@@ -107,20 +86,6 @@ def test_uniform_attention_scores_what_the_formula_says(tiny, examples, arithmet
     found = compose(run(tiny, [*examples, *singles], maps="uniform"), arithmetic=arithmetic)
     np.testing.assert_allclose(found, uniform_head(found), rtol=1e-5)
     assert found.sel(role="block").notnull().any()
-
-
-def test_uniform_maps_need_no_model_and_leave_padding_alone(tiny, examples, monkeypatch):
-    monkeypatch.setattr(tiny.model, "forward", None)
-    batch, found = layouts(tiny.tokenizer, examples), []
-    uniform(tiny, batch, lambda layer, maps: found.append((layer, maps)))
-    assert [layer for layer, _ in found] == list(range(tiny.layers))
-    longest = max(map(len, batch))
-    for _, maps in found:
-        assert maps.shape == (len(batch), tiny.heads, longest, longest)
-        torch.testing.assert_close(maps.sum(-1), torch.ones(maps.shape[:3]))
-        for layout, own in zip(batch, maps, strict=True):
-            assert (own[..., len(layout) :] == 0).all()
-            assert own[..., : len(layout)].unique().numel() == 1
 
 
 def test_a_change_sees_every_layer_of_every_batch(tiny, examples):
@@ -142,36 +107,6 @@ def test_a_change_sees_every_layer_of_every_batch(tiny, examples):
     assert all(names == seen[3 * (number // 3)][1] for number, (_, names) in enumerate(seen))
     assert len(seen) > 3
     assert found.attrs["maps"] == "only_layer_one"
-
-
-def mean_map(encoder, sequences, budget, progress) -> Callable:
-    """Reads the mean attention to the first token over all sequences, as the attention of every token."""
-    sums = torch.zeros(encoder.layers, encoder.heads)
-    for layout in sequences:
-        read_layers(encoder, [layout], lambda layer, found: sums[layer].add_(found[0, :, :, 0].mean(-1)))
-    means = sums / len(sequences)
-
-    def read_means(encoder, batch, read, check=False):
-        longest = max(map(len, batch))
-        for layer in range(encoder.layers):
-            maps = torch.zeros(len(batch), encoder.heads, longest, longest)
-            maps[..., 0] = means[layer][:, None]
-            read(layer, maps)
-
-    return read_means
-
-
-def test_a_source_may_see_all_sequences_of_each_encoder_first(tiny, examples):
-    """Some sources need means over all sequences first; a changed source waits for them too."""
-    source = Source("mean", read_layers, mean_map, distributions=False)
-    encoders = {"tiny": tiny, "other": random_encoder("tiny", seed=5)}
-    real = extract_states(encoders, examples, roles=["cls"], progress=False)
-    for maps in (source, changed(lambda layer, found, batch: 2 * found / 2, source, "same")):
-        found = extract_states(encoders, examples, roles=["cls"], maps=maps, progress=False, budget=100)
-        for state in encoders:
-            shares = (real[state] / real[state].tokens).mean("sequence")
-            expected = (shares * real[state].tokens).transpose(*real[state].dims)
-            np.testing.assert_allclose(found[state], expected, rtol=1e-4)
 
 
 def test_maps_that_are_no_distributions_have_no_entropies(tiny, examples):
@@ -231,8 +166,3 @@ def test_spread_of_other_sources(tiny, examples):
     assert not np.allclose(*found, rtol=1e-3)
     negative = Source("negative", changed(lambda layer, attention, batch: -attention), distributions=False)
     assert run(tiny, examples, maps=spread(of=negative), roles=["block"]).isnull().all()
-
-
-def test_spread_maps_are_even(tiny, examples):
-    layout, maps = read_attention(tiny, examples[0], maps="spread")
-    np.testing.assert_allclose(maps, 1 / len(layout), rtol=1e-6)

@@ -15,7 +15,6 @@ from analysis.scores.sieves import (
     offset,
     relation,
     resolve,
-    rows,
     sieve,
     window,
     window_published,
@@ -69,12 +68,6 @@ def matrix_of(entry: Sieve, layout: Layout, pairs: dict) -> np.ndarray:
     """A role's matrix, all zero where the role is absent."""
     found = entry.matrix(layout, pairs)
     return np.zeros((len(layout), len(layout))) if found is None else found
-
-
-def test_bank_is_the_list_of_elementary_sieves():
-    own = {name: entry for name, entry in SIEVES.items() if entry.function.__module__ == sieve.__module__}
-    assert [name for name, entry in own.items() if entry.bank] == BANK
-    assert set(own) == {*BANK, *COMPOSED}
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -191,14 +184,6 @@ def test_roles_of_pairs_are_absent_from_single_texts(role: str):
     assert SIEVES[role].matrix(LAYOUTS["pair, bert"], {}) is not None
 
 
-def test_separators_of_roberta_count_as_three():
-    layout = LAYOUTS["two words, roberta"]
-    separators = np.flatnonzero(layout.sep)
-    for role, expected in [("sep", separators), ("sep_first", separators[:1]), ("sep_last", separators[2:])]:
-        assert np.flatnonzero(SIEVES[role].matrix(layout, {})[0]).tolist() == expected.tolist()
-    assert len(np.flatnonzero(SIEVES["delimiter"].matrix(layout, {})[0])) == 4
-
-
 def test_delimiter_is_the_mean_of_its_columns():
     for name, count in [("pair, bert", 3), ("single, bert", 2), ("pair, roberta", 4)]:
         layout = LAYOUTS[name]
@@ -215,20 +200,6 @@ def test_syntactic_is_the_mean_of_relations_weighted_by_their_pairs():
     matrix = SIEVES["syntactic"].matrix(layout, pairs)
     np.testing.assert_allclose(matrix, sum(parts) / total, rtol=1e-5)
     assert len(SIEVES["syntactic"].pooled(by_label([pairs])).ranges) == total == 6
-
-
-def test_units_count_the_tokens_that_have_the_sieve():
-    layout = LAYOUTS["pair, bert"]
-    size = len(layout)
-    expected = {"window_2": size, "offset_-5": size - 5, "offset_+1": size - 1, "cls": size, "block": size}
-    for role, count in expected.items():
-        assert SIEVES[role].form(layout, {}).units == count
-
-
-def test_rows_by_hand():
-    mask = np.array([[True, True, False], [False, False, False], [False, False, True]])
-    np.testing.assert_allclose(rows(mask), [[0.25, 0.25, 0], [0, 0, 0], [0, 0, 0.5]])
-    assert rows(np.zeros((3, 3), bool)) is None
 
 
 def test_published_arithmetic_changes_the_windows_only():

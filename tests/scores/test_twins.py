@@ -129,23 +129,6 @@ def test_ideal_heads_of_position_equal_their_twins(tiny, examples, singles, name
     np.testing.assert_allclose(control, real, rtol=1e-6, atol=1e-6)
 
 
-def among_words(layout: Layout, step: int) -> np.ndarray:
-    """Word pieces attend to the piece `step` positions on; rows without one are empty."""
-    words = layout.text >= 0
-    return np.eye(len(layout), k=step) * words[:, None] * words
-
-
-@pytest.mark.parametrize("step", [-2, -1, 0, 1, 2])
-def test_an_ideal_offset_head_equals_its_twin(tiny, examples, step):
-    sequences = layouts(tiny.tokenizer, examples)
-    source = planted(lambda layout: among_words(layout, step))
-    for layout, found in zip(sequences, maps_of(tiny, sequences, twin(source)), strict=True):
-        ideal = among_words(layout, step)
-        has_target = ideal.any(axis=1)
-        expected = np.broadcast_to(ideal[has_target], found[..., has_target, :].shape)
-        np.testing.assert_allclose(found[..., has_target, :], expected, atol=1e-6)
-
-
 def previous(layout: Layout) -> np.ndarray:
     """Every token attends to the one before it, [CLS] to itself."""
     found = np.eye(len(layout), k=-1)
@@ -193,16 +176,6 @@ def test_a_head_that_follows_the_tree_beats_its_twin(tiny, examples):
     share = control.mean("sequence") / real.mean("sequence")
     assert (share < 0.7).all()
     assert (control < real).where(real.notnull(), True).all()
-
-
-def test_twins_do_not_depend_on_the_batch(tiny, examples):
-    relations = parse(examples)
-    whole, small = (
-        extract(tiny, examples, relations, maps="twin", budget=budget, progress=False)
-        for budget in (2048, 60)
-    )
-    assert whole.attrs["maps"] == "twin"
-    np.testing.assert_allclose(small, whole, rtol=1e-5, atol=1e-6)
 
 
 RATIOS = {

@@ -76,22 +76,6 @@ def test_card_says_what_every_table_says():
     ]
 
 
-def test_every_run_is_a_block_of_its_own():
-    """Heads are ranked within a run, and the class of a gate is a value that divides no heads."""
-    keys = ["seed", "gate_seed", "layer", "head"]
-    places = pd.MultiIndex.from_product([[0, 1], [0, 1], range(LAYERS), range(HEADS)], names=keys)
-    table = places.to_frame(index=False).assign(
-        opened=np.arange(24.0), gate_class=["mixed", "irrelevant"] * 12
-    )
-    card = head_card({"gates": table}, "mrpc", 0, 1)
-    assert set(card["quantity"]) == {"opened", "gate_class"}
-    opened = card[card["quantity"] == "opened"].set_index("about")
-    assert opened["value"].to_dict() == {"0, 0": 1.0, "0, 1": 7.0, "1, 0": 13.0, "1, 1": 19.0}
-    assert opened["heads"].eq(LAYERS * HEADS).all()
-    assert opened["rank"].eq(5).all()
-    assert card.loc[card["quantity"] == "gate_class", "value"].tolist() == ["irrelevant"] * 4
-
-
 def test_ranking_needs_no_threshold():
     table = pd.concat([roles("mrpc"), roles("qqp", 1)])
     table.loc[(table["task"] == "qqp") & (table["layer"] == 0) & (table["head"] == 0), "assigned"] = pd.NA

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis.errors import InputError
-from analysis.statistics.claim_tables import claim_table, seed_table, short_table, single_runs
+from analysis.statistics.claim_tables import claim_table, short_table
 from analysis.statistics.claims import Claim, judge, read_claims, sampled, tabled, untestable
 
 
@@ -95,18 +95,6 @@ def test_a_claim_that_its_control_fulfils_says_so():
     assert short_table(table).loc[0, "mark"] == "✓ †"
     apart = claim_table([claim()], {"A1": frame.assign(control=0.2)})
     assert apart.loc[0, "control_verdict"] == "does not hold"
-
-
-def test_questions_of_this_study_are_marked():
-    table = claim_table([claim(origin="this study's")], {"A1": sampled({"": drawn(0.6)}, n=3)})
-    assert short_table(table).loc[0, "mark"] == "✓ °"
-
-
-def test_single_runs_are_judged_alone():
-    frames = {"A1": sampled({"": np.r_[0.4, 0.8, drawn(0.6)]}, n=3, runs=2)}
-    table = seed_table([claim()], single_runs(frames))
-    assert table["estimate"].tolist() == [0.4, 0.8]
-    assert set(table["verdict"]) == {"undecided"}
 
 
 @pytest.mark.parametrize(

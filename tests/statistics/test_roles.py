@@ -127,12 +127,6 @@ def test_syntactic_pools_every_pair_once(bank, relations):
         np.testing.assert_allclose(roles[number], expected, rtol=1e-5)
 
 
-def test_relation_that_never_occurs_is_absent(bank):
-    roles = compose(bank).sel(role="advmod")
-    assert np.isnan(roles).all()
-    assert (roles["units"] == 0).all()
-
-
 def test_directions(bank):
     reversed_roles = compose(bank, direction="head_to_dependent")
     both = compose(bank, direction="both")
@@ -176,14 +170,6 @@ def test_head_is_multifunctional_with_two_coarse_roles():
     twice = set().union(*(a & b for a, b in combinations(expected.values(), 2)))
     assert set(multi.index[multi]) == twice
     assert 0 < len(twice) < LAYERS * HEADS
-
-
-def test_two_relations_are_one_coarse_role():
-    table = role_labels(0)
-    table["assigned"] = table["role"].isin(["nsubj", "dobj", "syntactic"]).astype("boolean")
-    assert not multifunctional(table).any()
-    table["assigned"] |= table["role"] == "cls"
-    assert multifunctional(table).all()
 
 
 def test_overlap_of_every_pair():
@@ -285,12 +271,6 @@ def untestable(table: pd.DataFrame, role: str) -> pd.DataFrame:
     return table.assign(assigned=table["assigned"].mask(table["role"] == role))
 
 
-def test_a_role_that_no_head_can_be_tested_for_has_no_counts():
-    counts = layer_counts(untestable(role_labels(1), "block")).set_index(["role", "layer"])["heads"]
-    assert counts["block"].isna().all()
-    assert counts.drop("block").notna().all()
-
-
 def test_a_role_that_no_head_can_be_tested_for_has_no_transitions():
     before, after = (untestable(role_labels(seed), "block") for seed in (1, 2))
     moves = transitions(before, after)
@@ -325,12 +305,3 @@ def test_agreement_of_runs_is_the_mean_similarity_of_pairs():
     assert found["between_runs"] == pytest.approx((1 + 1 / 2 + 1 / 2) / 3)
     assert found["with_pretrained"] == pytest.approx((1 / 3 + 1 / 3 + 0) / 3)
     assert (found["runs"], found["always"], found["ever"]) == (3, 1, 2)
-
-
-def test_agreement_on_no_head_or_of_one_run_is_not_a_number():
-    (empty,) = label_agreement(runs_of_one_role({None: [False], 0: [False], 1: [False]})).to_dict("records")
-    assert np.isnan(empty["between_runs"])
-    assert np.isnan(empty["with_pretrained"])
-    (single,) = label_agreement(runs_of_one_role({None: [True], 0: [True]})).to_dict("records")
-    assert np.isnan(single["between_runs"])
-    assert single["with_pretrained"] == 1

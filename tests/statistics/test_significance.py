@@ -85,12 +85,6 @@ def test_constant_or_single_scores_are_untestable(column, arithmetic):
     assert test.mean == pytest.approx(column[0])
 
 
-def test_one_missing_score_is_omitted():
-    with_gap = head_test(np.array([3.0, 4, np.nan, 6, 8]), 3.0)
-    assert with_gap == head_test(np.array([3.0, 4, 6, 8]), 3.0)
-    assert with_gap.n == 4
-
-
 def test_role_table_labels_each_head_by_test_and_mean(scores):
     table = published_table(scores.transpose("head", "role", "sequence", "layer"), tau=3.0, alpha=0.2)
     assert table["assigned"].any()
@@ -100,14 +94,6 @@ def test_role_table_labels_each_head_by_test_and_mean(scores):
         expected = stats.ttest_1samp(column.astype(float), 3.0, alternative="greater").pvalue
         assert record.p == pytest.approx(expected)
         assert record.assigned == (expected < 0.2 and column.mean() > 3.0)
-
-
-def test_role_needs_a_mean_above_the_threshold(scores):
-    # With alpha above one half a test alone would label heads whose mean is below the threshold.
-    table = published_table(scores, tau=3.0, alpha=0.99)
-    below = table[table["mean"] <= 3.0]
-    assert (below["p"] < 0.99).any()
-    assert not below["assigned"].any()
 
 
 def test_role_table_takes_the_arithmetic_of_the_scores(scores):
@@ -229,13 +215,6 @@ def test_audit_labels_fewer_left_skewed_heads_than_the_published_rule():
     table = role_table(labelled(values, ["local", "cls", "sep"]))
     assert table["assigned"].mean() == pytest.approx(0.112, abs=3 * np.sqrt(0.112 * 0.888 / 432))
     assert table["assigned_audited"].mean() < 0.02
-
-
-def test_audit_labels_no_normal_head_at_the_threshold():
-    values = np.random.default_rng(6).normal(3, 1, size=(50, 3, 12, 12))
-    table = role_table(labelled(values, ["local", "cls", "sep"]))
-    assert table["assigned"].mean() == pytest.approx(0.05, abs=3 * np.sqrt(0.05 * 0.95 / 432))
-    assert not table["assigned_audited"].any()
 
 
 def test_t_intervals_of_normal_scores_cover_the_mean():

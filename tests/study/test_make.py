@@ -168,24 +168,10 @@ def change(study: Tree, old: str, text: str) -> None:
     path.write_text(profile.replace(old, text, 1), encoding="utf-8")
 
 
-def test_new_task_of_one_notebook_reaches_those_that_it_needs(study: Tree):
-    """Encoders are trained for it, and nothing else runs for it."""
-    change(study, "  chosen_n: 12", "  chosen_n: 12\n  tasks: [mrpc, qnli]")
-    wanted = {"00_finetune-qnli", "06_michel_ablation", "06_michel_pruning", "10_synthesis"}
-    assert study.would_run() == wanted | LAST
-
-
 def test_changed_value_reaches_the_tables(study: Tree):
     change(study, "common:", "04_compare: {margin: 0.7}\ncommon:")
     assert started(study.make("reproduce")) == {"04_compare", *LAST}
     assert b"margin: 0.7" in tables(study)["04_compare.csv"]
-
-
-def test_clean_keeps_tables_and_figures(study: Tree):
-    assert study.make("clean").returncode == 0
-    assert {"tables", "README.md"} <= {path.name for path in study.folder.iterdir()}
-    assert not (study.folder / "cache").exists()
-    assert study.would_run() == RUNS
 
 
 # --- goals -----------------------------------------------------------------------------------------------
@@ -245,13 +231,6 @@ def test_wrong_profile(study: Tree, text: str, words: str):
     (line,) = errors(done)
     assert words in line
     assert not (study.results / "wrong/cache/tasks.mk").exists()
-
-
-def test_reproduce_asks_nothing_under_n(study: Tree):
-    """The list of commands is the study."""
-    (study.folder / "cache/done/99_summary").unlink()
-    assert started(study.make("-n", "reproduce")) == {"99_summary"}
-    assert not (study.folder / "cache/done/99_summary").exists()
 
 
 def test_tables_of_a_release_are_kept_before_the_first_run(new: Tree, tmp_path: Path):

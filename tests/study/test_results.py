@@ -53,18 +53,6 @@ def scores() -> xr.DataArray:
     )
 
 
-def test_replacing_writes_a_new_file_and_its_folders(tmp_path: Path):
-    path = tmp_path / "deep" / "er" / "file.txt"
-    with replacing(path) as temporary:
-        assert temporary.parent == path.parent
-        assert temporary.suffix == ".txt"
-        assert not path.exists()
-        temporary.write_text("new")
-    assert path.read_text() == "new"
-    assert [entry.name for entry in path.parent.iterdir()] == ["file.txt"]
-    assert path.stat().st_mode & 0o777 == 0o644
-
-
 def test_replacing_never_shows_half_a_file(tmp_path: Path):
     path = tmp_path / "file.txt"
     path.write_text("old")
@@ -184,19 +172,6 @@ def test_scores_come_back_as_they_were(results: Results):
     assert set(found.coords) == set(scores().coords)
     added = {"task": "mrpc", "state": "pretrained", "versions": versions()}
     assert found.attrs == scores().attrs | added
-
-
-def test_tasks_and_runs_have_files_of_their_own(results: Results):
-    paths = {
-        results.save_scores(scores(), task, seed) for task in ("mrpc", "sst-2") for seed in (None, 0, 1, 10)
-    }
-    assert len(paths) == 8
-
-
-def test_scores_of_a_run_name_its_seed(results: Results):
-    results.save_scores(scores(), "mrpc", 3)
-    found = results.load_scores("mrpc", 3).attrs
-    assert (found["state"], found["finetuning_seed"]) == ("finetuned", 3)
 
 
 def table() -> pd.DataFrame:

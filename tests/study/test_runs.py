@@ -1,15 +1,13 @@
 """Runs: names, changed values, and what a notebook knows of the run it is in."""
 
-import json
 import sys
 from types import SimpleNamespace
 
 import pytest
 from studies import PARAMETERS, Study
 
-from analysis.study import runs
 from analysis.study.results import Results
-from analysis.study.runs import Run, named, run_of, this_run
+from analysis.study.runs import Run, run_of, this_run
 
 OWN = {"profile": "quick", "task": "mrpc", "n": 5, "rate": 1e-4, "flag": False, "checkpoint": None}
 OWN["words"] = ["a", "b"]
@@ -28,13 +26,6 @@ def test_other_values_have_other_folders(study: Study):
     names = {run_of("01_first", OWN | {"checkpoint": value}).scratch for value in values}
     assert len(names) == 7
     assert not [name for name in names if "/" in name or len(name) > 120]
-
-
-def test_announced_run(study: Study, monkeypatch):
-    told = Run("01_first", {"n": [1, None, "é"]}, None)
-    monkeypatch.setenv(runs.VARIABLE, json.dumps(told._asdict()))
-    assert this_run("quick") == told
-    assert Results("quick").folder == study.folder / "results/quick"
 
 
 def test_script(study: Study):
@@ -63,23 +54,3 @@ def test_jupyter_writes_to_scratch_whatever_the_values_are(study: Study, jupyter
     assert Results("quick").folder == study.folder / "results/scratch/01_first-qnli-n=7"
     line = f"what this session saves goes to {study.folder}/results/scratch/01_first-qnli-n=7/\n"
     assert capsys.readouterr().out == line
-
-
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [
-        ("01_read-sst-2-finetuned", {"task": "sst-2", "state": "finetuned"}),
-        ("02_score-sst-2", {"task": "sst-2"}),
-        ("02_score", {}),
-        ("05_free", {}),
-    ],
-)
-def test_name_of_a_run(study: Study, name: str, settings: dict):
-    """It tells the task and the state, and they tell it."""
-    study.notebook("01_read", parameters=PARAMETERS + 'state = "pretrained"\n')
-    study.notebook("02_score")
-    study.notebook("05_free", parameters=PARAMETERS.replace('task = "mrpc"  # with a comment\n', ""))
-    notebook = name.split("-")[0]
-    assert named(name) == (notebook, settings)
-    assert Run(notebook, {"n": 3} | settings).name == name
-    assert not runs.in_jupyter()

@@ -24,7 +24,6 @@ from studies import Tree, runs_of, saved, started
 
 from analysis.encoders.models import load_encoder
 from analysis.files import ROOT
-from analysis.statistics.roles import ROLES
 from analysis.study.folders import STATES
 from analysis.study.front_page import paper_names
 from analysis.study.profiles import notebook_names, parameters
@@ -163,14 +162,6 @@ def test_parameters_of_the_executed_notebook(study: Ran, name: str):
     assert found == expected
 
 
-def test_notebooks_show_their_figures(study: Ran):
-    shown = 0
-    for path in (study.folder / "notebooks").iterdir():
-        outputs = [o for c in nbformat.read(path, as_version=4).cells for o in c.get("outputs", [])]
-        shown += sum("image/png" in output.get("data", {}) for output in outputs)
-    assert shown == len(list((study.folder / "figures").glob("*.png")))
-
-
 def test_provenance_of_every_table(study: Ran):
     """Each table names its notebook, its parameters, its bytes and the weights that it comes from."""
     known = tables_of(files_of(study.folder))
@@ -192,23 +183,6 @@ def test_provenance_of_every_table(study: Ran):
     assert runs <= set(known["layers"]["weights"])
     tuned = {f"{task}-finetuned-{seed}" for task in TASKS for seed in SEEDS}
     assert tuned <= set(known["finetune"]["weights"])
-
-
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("state", STATES)
-def test_role_tables(study: Ran, task: str, state: str):
-    """Role by role, layer by layer, head by head; what cannot be tested has neither p nor label."""
-    found = study.table(f"roles-{task}-{state}")
-    expected = [(role, layer, head) for role in ROLES for layer in range(LAYERS) for head in range(HEADS)]
-    assert list(found[["role", "layer", "head"]].itertuples(index=False, name=None)) == expected
-    assert found["n"].between(0, SEQUENCES).all()
-    assert (found["assigned"].isna() == found["p"].isna()).all()
-    assert found.loc[found["role"].isin(["local", "delimiter", "cls", "sep"]), "n"].eq(SEQUENCES).all()
-    block = found[found["role"] == "block"]
-    assert block["n"].eq(0 if task == "sst-2" else SEQUENCES).all()
-    assert block["assigned"].isna().all() == (task == "sst-2")
-    tested = found.dropna(subset="p")
-    assert ((tested["p"] < 0.05) & (tested["mean"] > 3) == tested["assigned"].astype(bool)).all()
 
 
 @pytest.mark.parametrize("task", TASKS)

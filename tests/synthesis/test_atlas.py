@@ -58,17 +58,6 @@ def test_values_stand_in_the_rows_of_their_heads(heads: pd.DataFrame):
     np.testing.assert_allclose(table["surface_next"], (heads["layer"] * HEADS + heads["head"]) / 10)
 
 
-def test_tables_without_a_seed_are_those_of_the_first(heads: pd.DataFrame):
-    patterns = pd.concat([of_heads(heads, "task").assign(state="finetuned", pattern=pattern, share=share)
-                          for pattern, share in (("block", 0.2), ("diagonal", 0.8))])  # fmt: skip
-    table = atlas_table(heads, {}, {"kovaleva_pattern_heads": patterns})
-    first = table["seed"] == 0
-    assert table.loc[first, "pattern"].eq("diagonal").all()
-    assert table.loc[first, "pattern_share"].eq(0.8).all()
-    assert table.loc[~first, "pattern"].isna().all()
-    assert table.loc[~first, "pattern_status"].eq("not in this run").all()
-
-
 def test_special_readers(heads: pd.DataFrame):
     best = pd.DataFrame({"relation": ["all", "det", "obj"], "layer": [0, 0, 0], "head": [1, 1, 1],
                          "accuracy": [0.99, 0.5, 0.7]})  # fmt: skip

@@ -68,18 +68,6 @@ def test_the_encoder_stays_as_it_was(encoder: Encoder, examples: list[Example]):
     assert all(parameter.grad is None and parameter.requires_grad for parameter in encoder.model.parameters())
 
 
-def test_gates_follow_a_strong_penalty_and_their_seed(encoder: Encoder, examples: list[Example]):
-    opened = learn_gates(encoder, "sst-2", examples, -10, steps=40, batch_size=2)
-    closed = learn_gates(encoder, "sst-2", examples, 10, steps=40, batch_size=2)
-    assert opened.shape == (LAYERS, HEADS)
-    assert opened.min() > 0.95
-    assert closed.max() < 0.05
-    again = learn_gates(encoder, "sst-2", examples, 10, steps=40, batch_size=2)
-    np.testing.assert_array_equal(closed, again)
-    other = learn_gates(encoder, "sst-2", examples, 10, steps=40, batch_size=2, seed=1)
-    assert not np.array_equal(closed, other)
-
-
 def test_a_planted_interfering_head_is_closed(encoder: Encoder, examples: list[Example]):
     """The labels are the answers of the encoder without one head: with it, the encoder is wrong more often."""
     places = [(layer, head) for layer in range(LAYERS) for head in range(HEADS)]

@@ -146,13 +146,6 @@ def test_the_interval_of_a_slope_draws_heads_of_layers():
     assert (slopes(grid) < high).all()
 
 
-def test_a_role_without_scores_is_untestable():
-    rows = rows_of(regression_table(heads().assign(block=np.nan), ROLES, ROLES, permutations=99, resamples=9))
-    assert rows.loc[("alone", "block"), "status"].startswith("untestable")
-    assert np.isnan(rows.loc[("alone", "block"), "p_permutation"])
-    assert ("together", "block") not in rows.index
-
-
 @pytest.mark.parametrize("spread", [0.0, 1e-13])
 def test_scores_that_are_all_the_same_are_untestable(spread: float):
     table = heads()

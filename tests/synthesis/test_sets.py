@@ -71,13 +71,6 @@ def test_random_sets_have_as_many_heads_in_every_layer_and_share_at_most_half():
     assert error_of(random_sets, heads, 1, 1) == "a set names 2 heads of one layer: a layer has 1"
 
 
-def test_interventions_are_the_tested_sets_and_their_random_ones(found: list[RoleSet]):
-    sets = interventions(found, WIDTH, 5)
-    assert {"0-1 2-0 2-3", "2-0 2-3"} <= set(sets)
-    assert all(named(heads) == name for name, heads in sets.items())
-    assert len(sets) <= 2 * (1 + 5)
-
-
 def test_pooled_p_counts_combinations():
     means = [np.array([3.0, 1.0, 4.0]), np.array([2.0, 0.0])]
     sums = [a + b for a, b in product(*means)]
@@ -170,14 +163,6 @@ def test_table_of_sets(found: list[RoleSet]):
         rows.loc[("mrpc", "block", "audited", "loss"), "status"]
         == "untestable: nearly all heads of its layers"
     )
-
-
-def test_no_harm_is_no_finding(found: list[RoleSet]):
-    measured = changes(found, ["mrpc"], harm=0.0)
-    table = sets_table(found, measured, ["mrpc"], WIDTH, 19, combinations=399, draws=199)
-    row = table.set_index(["task", "role", "label", "metric"]).loc[(POOLED, "local", "audited", "loss")]
-    assert row["p"] > 0.05
-    assert row["low"] <= 0 <= row["high"]
 
 
 def test_a_task_that_was_not_learnt_is_not_pooled(found: list[RoleSet]):

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from treebanks import conllu, write
 
@@ -11,7 +10,6 @@ from analysis.texts.chains import (
     Document,
     read_documents,
     truncated,
-    words_that_fit,
 )
 
 # Nested mentions of one chain and of two, a mention of one word, brackets that close and open on one word.
@@ -67,11 +65,6 @@ def test_head_words_have_their_head_outside(tmp_path: Path):
     }  # fmt: skip
 
 
-def test_the_root_of_a_sentence_heads_its_mention_in_later_sentences_too(tmp_path: Path):
-    text = read(tmp_path, "x X X 0 root", "a X X 2 dep (1\nb X X 0 root 1)")
-    assert text.mentions["head"].tolist() == [2]
-
-
 @pytest.mark.parametrize(
     ("form", "upos", "xpos", "kind"),
     [
@@ -112,13 +105,6 @@ def test_truncation_keeps_whole_mentions(tmp_path: Path):
     ]
     assert len(truncated(text, 7).words) == 7
     assert len(truncated(text).mentions) == 5
-
-
-def test_words_that_fit():
-    pieces = np.array([1, 3, 1, 2])
-    assert words_that_fit(pieces, tokens=7) == 3
-    assert words_that_fit(pieces, tokens=6) == 2
-    assert words_that_fit(pieces) == 4
 
 
 @pytest.mark.parametrize(

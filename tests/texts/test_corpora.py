@@ -1,7 +1,6 @@
 """Corpora come as the same examples from every kind of file, whole or in shards; bad files end in one line."""
 
 import json
-import tracemalloc
 from itertools import chain
 from pathlib import Path
 
@@ -91,17 +90,6 @@ def test_shards_part_the_examples_of_a_folder_with_the_same_ids(tmp_path: Path):
         assert sorted(chain(*found), key=lambda one: one.id) == sorted(whole, key=lambda one: one.id)
         sizes = [len(part) for part in found]
         assert max(sizes) - min(sizes) <= 1
-
-
-def test_memory_does_not_grow_with_the_rows(tmp_path: Path):
-    peaks = []
-    for rows in (500, 5_000):
-        path = write(tmp_path / f"{rows}.txt", "some words in a line\n" * rows)
-        tracemalloc.start()
-        assert sum(1 for _ in open_corpus(path).examples()) == rows
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert peaks[1] <= 1.2 * peaks[0]
 
 
 @pytest.mark.parametrize(

@@ -96,12 +96,6 @@ def test_the_possessive_mark_answers_for_the_possessor(tmp_path: Path):
     assert pairs(arcs(words), "possessive") == [(0, 1, 1), (1, 1, 1), (1, 3, 3)]
 
 
-def test_to_before_a_verb_is_an_auxiliary(tmp_path: Path):
-    scored = arcs(words_of(tmp_path, BOOK, AGO))
-    assert pairs(scored, "aux") == [(0, 8, 10)]
-    assert pairs(scored, "mark") == [(1, 4, 6)]
-
-
 def test_subtypes_count_for_advmod_only(tmp_path: Path):
     words = words_of(tmp_path, AGO.replace("obl", "nsubj:pass").replace("nummod", "det:predet"))
     scored = arcs(words)
@@ -130,13 +124,6 @@ def test_offset_table_against_a_loop(tmp_path: Path):
         right = [min(max(arc.word + row.offset + 1, 0), arc.length) == arc.head for arc in rows]
         assert row.n == len(rows)
         assert row.accuracy == pytest.approx(np.mean(right))
-
-
-def test_ties_take_the_larger_offset():
-    table = pd.DataFrame(
-        {"relation": "det", "n": 4, "offset": [-1, 0, 1, 2], "accuracy": [0.5, 0, 0.5, 0.25]}
-    )
-    assert best_offsets(table)["offset"].tolist() == [1]
 
 
 def test_right_branching_is_offset_one(tmp_path: Path):

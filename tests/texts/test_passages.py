@@ -16,7 +16,6 @@ from analysis.texts.passages import (
     documents,
     load_passages,
     passage,
-    sentences,
 )
 
 TOKENIZER = load_tokenizer("tiny")
@@ -63,12 +62,6 @@ def test_chunks_fill_the_budget_with_consecutive_paragraphs():
         assert sum(sizes) >= 40
         assert sum(sizes[:-1]) < 40 or len(sizes) == 2
     assert [chunk.name for chunk in found] == [f"doc-{number}" for number in range(len(found))]
-
-
-def test_a_long_paragraph_still_gets_a_second_one():
-    """The released code would leave the second text empty and skip the rest of the document."""
-    found = chunks(document(60, 60, 60, 60, 60), TOKENIZER, 40, "paragraph")
-    assert [len(chunk.units) for chunk in found] == [2, 2]
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "byte-level"])
@@ -118,50 +111,6 @@ def test_wikitext(wikitext):
         ["A well-known cat, 1,200 years old.", "It weighed 3.5 kg (a lot). She did n't care."],
         ['He said "yes". It\'s so.', "One more; really!"],
     ]
-
-
-def test_sentences_of_raw_text(wikitext):
-    first = load_passages(wikitext, None, 0, TOKENIZER, unit="sentence")
-    assert {one.id for one in first} == {"wiki.test-1-0", "wiki.test-2-0"}
-    assert sentences("It ran. He did not! Why?") == ["It ran.", "He did not!", "Why?"]
-
-
-CONLLU = """# newdoc id = a
-# newpar
-# text = The cat ran.
-1	The	the	DET	DT	_	2	det	_	_
-2	cat	cat	NOUN	NN	_	3	nsubj	_	_
-3	ran	run	VERB	VBD	_	0	root	_	SpaceAfter=No
-4	.	.	PUNCT	.	_	3	punct	_	_
-
-# text = It did.
-1	It	it	PRON	PRP	_	2	nsubj	_	_
-2	did	do	VERB	VBD	_	0	root	_	SpaceAfter=No
-3	.	.	PUNCT	.	_	2	punct	_	_
-
-# newpar id = second
-# text = He saw.
-1	He	he	PRON	PRP	_	2	nsubj	_	_
-2	saw	see	VERB	VBD	_	0	root	_	SpaceAfter=No
-3	.	.	PUNCT	.	_	2	punct	_	_
-
-# newdoc
-# text = No.
-1	No	no	INTJ	UH	_	0	root	_	SpaceAfter=No
-2	.	.	PUNCT	.	_	1	punct	_	_
-
-"""
-
-
-def test_conllu(tmp_path: Path):
-    path = tmp_path / "text.conllu"
-    path.write_text(CONLLU, encoding="utf-8")
-    assert list(documents(path, None, 0)) == [
-        Article("a", [["The cat ran.", "It did."], ["He saw."]]),
-        Article("document-2", [["No."]]),
-    ]
-    (only,) = load_passages(path, None, 0, TOKENIZER)
-    assert (only.id, *only.texts) == ("a-0", "The cat ran. It did.", "He saw.")
 
 
 def test_bundled():

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import conllu
 import numpy as np
 import pytest
 from architectures import byte_level_tokenizer
@@ -106,24 +105,6 @@ def test_conllu_relations_by_hand(tmp_path: Path):
     )
 
 
-def test_words_that_are_not_what_is_written_share_their_span(tmp_path: Path):
-    found = parse([Example("french", "va au lit")], str(write(tmp_path)))["french"]
-    assert [(r.label, r.dependent, r.head) for r in found] == [
-        ("case", (3, 5), (6, 9)),
-        ("det", (3, 5), (6, 9)),
-        ("obl", (6, 9), (0, 2)),
-    ]
-
-
-def test_text_and_tokens_as_written():
-    first, second, _ = conllu.parse(SENTENCES)
-    assert sentence_text(first) == FIRST
-    assert sentence_text(second) == "Red cars!"
-    assert [token["form"] for token in surface(first)] == [
-        *("She", "didn't", "see", "the", "cat", ",", "the", "cat", "ran", "."),
-    ]
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -211,13 +192,6 @@ def pieces(layout: Layout, text: int, span: tuple[int, int]) -> np.ndarray:
     return np.arange(*found)
 
 
-def test_special_tokens_belong_to_no_word():
-    layout = layouts(load_tokenizer("tiny"), [Example("one", "a b", "c d")])[0]
-    assert pieces(layout, 0, (0, 1)).tolist() == [1]
-    assert pieces(layout, 1, (0, 3)).tolist() == [4, 5]
-    assert pieces(layout, 0, (3, 9)).tolist() == []
-
-
 def test_treebank_words_are_found_where_they_stand(data_dir: Path):
     path = data_dir / "ud_english_ewt" / "en_ewt-ud-dev.conllu"
     sentences = read_conllu(path)
@@ -270,12 +244,6 @@ def test_spacy_relations(spacy_parser: str):
     assert {("nsubj", "He", "eat"), ("advmod", "n't", "eat"), ("dobj", "it", "eat")} <= second
 
 
-def test_spacy_blanks_are_no_words(spacy_parser: str):
-    text = "The  dog \n ran ."
-    found = parse([Example("blanks", text)], spacy_parser)["blanks"]
-    assert all(not word.isspace() for relation in found for word in spelt(text, relation)[1:])
-
-
 def test_cache_is_used_and_equals_a_fresh_parse(spacy_parser: str, tmp_path: Path, monkeypatch):
     fresh = parse(SPACY_EXAMPLES, spacy_parser)
     assert parse(SPACY_EXAMPLES, spacy_parser, tmp_path / "cache") == fresh
@@ -323,16 +291,3 @@ def test_choices_are_parsed_as_their_sequences(tmp_path: Path):
     found = parse([example], path)
     assert list(found) == ["q#0", "q#1"]
     assert {relation.text for relation in found["q#1"]} == {0, 1}
-
-
-def test_spacy_tags_come_from_the_cached_parse(spacy_parser: str, tmp_path: Path, monkeypatch):
-    fresh = tags(SPACY_EXAMPLES, spacy_parser)
-    parse(SPACY_EXAMPLES, spacy_parser, tmp_path)
-    monkeypatch.setattr(pipelines, "_parse_texts", None)
-    assert tags(SPACY_EXAMPLES, spacy_parser, tmp_path) == fresh
-    text = SPACY_EXAMPLES[0].text_a
-    expected = "DET ADJ NOUN ADV VERB DET NOUN PUNCT".split()
-    assert [(tag.upos, text[slice(*tag.word)]) for tag in fresh["one"]] == list(
-        zip(expected, text.split(), strict=True)
-    )
-    assert "AUX PART VERB".split() == [tag.upos for tag in fresh["two"] if tag.text == 1][1:4]

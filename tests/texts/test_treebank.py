@@ -70,15 +70,6 @@ def test_broken_files_name_file_and_line(tmp_path: Path, old: str, new: str, mes
     assert "\n" not in str(raised.value)
 
 
-def test_files_without_words(tmp_path: Path):
-    with pytest.raises(InputError, match="holds no sentence"):
-        read_treebank(write(tmp_path, ""))
-    with pytest.raises(InputError, match="holds no word"):
-        read_treebank(write(tmp_path, "# newdoc id = empty\n\n"))
-    with pytest.raises(InputError, match="not readable"):
-        read_treebank(tmp_path / "absent.conllu")
-
-
 def test_unrooted_against_climbing():
     generator = np.random.default_rng(0)
     for _ in range(200):

@@ -39,16 +39,6 @@ def documents(tmp_path_factory):
     return read_documents(path).documents
 
 
-def test_a_limit_of_pieces_fills_the_encoder(encoder, documents):
-    texts = fit(encoder, documents, limit=64)
-    whole = {each.name: each for each in documents}
-    for text, pieces in zip(texts.documents, texts.pieces, strict=True):
-        assert len(pieces) <= 64
-        following = whole[text.name].words["form"].iloc[len(text.words)]
-        assert len(pieces) + len(encoder.tokenizer.tokenize(following)) > 64
-        assert text.mentions["end"].max() < len(text.words)
-
-
 @pytest.mark.parametrize("candidates", CANDIDATES)
 def test_batched_answers_against_one_map_at_a_time(encoder, documents, candidates: str):
     texts = fit(encoder, documents, limit=60)
@@ -75,20 +65,6 @@ def test_table(encoder, documents):
     assert shown["layer"].isna().all()
     again = table.loc[HALVES].drop(index=HELD_OUT)
     assert again[["all", "low", "n"]].equals(shown[["all", "low", "n"]])
-
-
-def test_every_kind_has_an_interval_of_its_own(encoder, documents):
-    texts = fit(encoder, documents)
-    ruled = answers(texts.documents)
-    by_head = np.zeros((len(ruled), 2, 2), bool)
-    by_head[:, 0, 1] = (ruled["kind"] == "pronoun") & (np.arange(len(ruled)) % 3 > 0)
-    by_head[:, 1, 1] = False
-    table = antecedent_table(texts, by_head, resamples=199)
-    best = table[(table["scored_on"] == EVERYTHING) & (table["system"] == SAME_DATA)].iloc[0]
-    assert best["low_pronoun"] < best["pronoun"] < best["high_pronoun"]
-    assert best["pronoun"] == pytest.approx(by_head[(ruled["kind"] == "pronoun").to_numpy(), 0, 1].mean())
-    assert not best["low_nominal"] > 0  # all wrong: no spread
-    assert best["low"] < best["all"] < best["high"]
 
 
 def test_the_scored_half_has_no_say_in_the_choice(encoder, documents):

@@ -1,12 +1,10 @@
 """Heads as parsers: planted heads, directions, a naive oracle of the counts, and held-out choice."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from treebanks import conllu, write
+from treebanks import write
 
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
@@ -60,14 +58,6 @@ def test_a_planted_head_is_found_and_always_right(words):
     assert (best_heads(attached, scored, 20)["accuracy"] == 1).all()
 
 
-def test_the_other_direction_is_the_transposed_map():
-    maps = torch.rand(2, 3, 5, 5)
-    forward, backward = _attended(maps.clone()), _attended(maps.mT.clone())
-    assert torch.equal(forward[:, 0], backward[:, 1])
-    assert torch.equal(forward[:, 1], backward[:, 0])
-    assert not torch.equal(forward[:, 0], forward[:, 1])
-
-
 def test_a_map_from_each_word_to_the_next_is_offset_one(words):
     """The last word of a sentence attends to nothing, so that it takes the first."""
     sentence = words[words["sentence"] == 0]
@@ -106,19 +96,6 @@ def test_counts_against_a_loop(words):
         assert (
             correct[number] == (attached.predicted[by_place[arc.sentence, arc.word]] == arc["head"])
         ).all()
-
-
-def test_sentences_that_do_not_fit_are_left_out_whole(encoder, tmp_path: Path):
-    long = "\n".join(["a DET DT 0 root", *["a DET DT 1 det"] * 20])
-    strange = "a X X 0 root\n\u200b X X 1 dep"
-    kept = "the DET DT 2 det\ncat NOUN NN 0 root"
-    some = read_treebank(write(tmp_path, conllu(long, kept, strange, kept))).words
-    attached = attach(encoder, some, max_tokens=12, progress=False)
-    assert attached.words["sentence"].tolist() == [1, 1, 3, 3]
-    assert attached.words.index.tolist() == [0, 1, 2, 3]
-    assert attached.left_out == {"too long": 1, "a word without word pieces": 1, "no words": 0}
-    assert (attached.predicted[[0, 2]] == 2).all()
-    assert right(attached, arcs(attached.words)).shape[0] == len(arcs(attached.words))
 
 
 def test_the_scored_half_has_no_say_in_the_choice(words):

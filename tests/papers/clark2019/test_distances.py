@@ -8,24 +8,14 @@ import xarray as xr
 from oracles import random_maps
 from scipy.spatial.distance import pdist, squareform
 
-from analysis.encoders.models import load_encoder
 from analysis.papers.clark2019 import distances
 from analysis.papers.clark2019.distances import (
     GRID,
     behaviours,
-    distance_table,
     embed,
-    head_distances,
     layer_test,
     pairwise,
 )
-from analysis.scores.extraction import read_attention
-from analysis.texts.examples import Example
-
-EXAMPLES = [
-    Example("one", "The cat ran .", "It did ."),
-    Example("two", "No dog saw the old red car , he said ."),
-]
 
 
 def divergence(p: np.ndarray, q: np.ndarray) -> float:
@@ -67,28 +57,6 @@ def test_bounds_symmetry_and_zero():
     assert (found >= 0).all()
     assert (found <= 8 * np.log(2)).all()
     assert found[0, 1] == pytest.approx(8 * np.log(2), rel=0.02)  # smoothing keeps it a little below
-
-
-def test_accumulated_over_documents_whatever_the_batch():
-    encoder = load_encoder("tiny")
-    found = head_distances(encoder, EXAMPLES, progress=False)
-    maps = [read_attention(encoder, one, segment_ids="zeros")[1] for one in EXAMPLES]
-    expected = sum(loops(one.reshape(12, *one.shape[2:]).astype(float)) for one in maps)
-    np.testing.assert_allclose(found.values.reshape(12, 12), expected, rtol=1e-4, atol=1e-4)
-    apart = head_distances(encoder, EXAMPLES, progress=False, budget=1)
-    np.testing.assert_allclose(found, apart, rtol=1e-4, atol=1e-4)
-    assert found.attrs["tokens"] == sum(one.shape[-1] for one in maps)
-    assert found.sel(layer=0, head=1, other_layer=2, other_head=3) == found.values[0, 1, 2, 3]
-
-
-def test_table_has_every_pair_once():
-    square = squareform(pdist(np.random.default_rng(0).random((6, 3))))
-    table = distance_table(matrix(square, layers=2))
-    assert [*table] == ["layer", "head", "other_layer", "other_head", "distance"]
-    assert len(table) == 15
-    one, other = table["layer"] * 3 + table["head"], table["other_layer"] * 3 + table["other_head"]
-    assert (one < other).all()
-    np.testing.assert_allclose(table["distance"], square[one, other])
 
 
 def test_scaling_finds_points_of_a_plane():

@@ -9,12 +9,11 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoModelForMaskedLM
 
 from analysis.encoders.layout import layouts
-from analysis.encoders.models import build_tiny, load_encoder, load_language_model, load_tokenizer
+from analysis.encoders.models import build_tiny, load_encoder, load_tokenizer
 from analysis.encoders.tap import tap
 from analysis.papers.clark2019 import gradients
 from analysis.papers.clark2019.gradients import (
     GROUPS,
-    OWN,
     TRAINED,
     UNLABELLED,
     LanguageModel,
@@ -111,12 +110,6 @@ def test_finite_differences(model):
     assert abs(losses[1] - losses[0]) / 0.1 == pytest.approx(float(last[0, 1, row, column]), rel=0.05)
 
 
-def test_batches_and_order_change_nothing(model):
-    found = gradient_importance(model, EXAMPLES, progress=False)
-    alone = gradient_importance(model, EXAMPLES[::-1], progress=False, budget=1)
-    np.testing.assert_allclose(found, alone.sel(sequence=found.sequence), rtol=1e-3, atol=1e-8)
-
-
 def test_sums_are_means_times_the_number_of_hidden_tokens(model):
     mean = gradient_importance(model, EXAMPLES, progress=False)
     total = gradient_importance(model, EXAMPLES, loss="sum", progress=False)
@@ -162,16 +155,6 @@ def test_masks_hide_words_only_and_as_often_as_asked(model):
 
 
 # --- heads -----------------------------------------------------------------------------------------------
-
-
-def test_head_of_the_checkpoint(checkpoint, model, tmp_path: Path):
-    assert (model.head, model.origin) == (None, OWN)
-    expected = build_tiny(AutoModelForMaskedLM).cls.predictions.transform.dense.weight
-    assert torch.equal(model.encoder.model.cls.predictions.transform.dense.weight, expected)
-    model.encoder.model.base_model.save_pretrained(tmp_path)
-    load_tokenizer("tiny").save_pretrained(tmp_path)
-    assert load_language_model(str(tmp_path)) is None
-    assert language_model(str(tmp_path), EXAMPLES, epochs=1, progress=False).origin == TRAINED
 
 
 def test_trained_head_learns_and_leaves_the_encoder_alone():

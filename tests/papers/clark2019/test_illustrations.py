@@ -1,18 +1,15 @@
 """Heads at work: masked special tokens, rows that sum to one, arcs of the gold annotation."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from treebanks import write
 
 from analysis.encoders.models import load_encoder
 from analysis.papers.clark2019.attachment import dependency_table, largest_gains
-from analysis.papers.clark2019.coreference import fit, preceding, same_chain
-from analysis.papers.clark2019.illustrations import coreference_examples, head_examples
+from analysis.papers.clark2019.illustrations import head_examples
 from analysis.scores.attachment import DIRECTIONS, attach
 from analysis.scores.words import split_words, word_maps
 from analysis.texts.bundled import bundled_documents
-from analysis.texts.chains import read_documents
 from analysis.texts.dependencies import arcs
 from analysis.texts.treebank import read_treebank
 
@@ -49,37 +46,3 @@ def test_examples_show_the_first_suitable_sentence_without_special_tokens(encode
     shortest = [len(each.forms) for each in head_examples(encoder, attached, scored, gains, (900, 901))]
     lengths = scored[scored["head"] > 0].groupby("relation")["length"].min()
     assert shortest == lengths[gains["relation"]].tolist()
-
-
-def systems(*heads: tuple[int, int]) -> pd.DataFrame:
-    rules = pd.DataFrame({"system": ["nearest"], "layer": [pd.NA], "head": [pd.NA]})
-    best = pd.DataFrame(heads, columns=["layer", "head"]).assign(system="best head")
-    return pd.concat([rules, best], ignore_index=True).astype({"layer": "Int64", "head": "Int64"})
-
-
-def test_coreference_shows_a_mention_and_its_nearest_antecedent(encoder, path):
-    texts = fit(encoder, read_documents(path).documents, limit=100)
-    found = coreference_examples(encoder, texts, systems((1, 2), (0, 3), (1, 2)), (2, 12))
-    assert [(each.layer, each.head) for each in found] == [(1, 2), (0, 3)]
-    for example in found:
-        np.testing.assert_allclose(example.attention.sum(axis=1), 1, rtol=1e-5)
-        [(mention, antecedent)] = example.arcs
-        assert 2 <= mention - antecedent <= 12
-        assert len(example.forms) <= mention - antecedent + 3
-        matching = [
-            (text, start)
-            for text in texts.documents
-            for start in range(len(text.words))
-            if text.words["form"].iloc[start : start + len(example.forms)].tolist() == example.forms
-        ]
-        assert any(is_antecedent(text, start + mention, start + antecedent) for text, start in matching)
-
-
-def is_antecedent(text, mention: int, antecedent: int) -> bool:
-    heads = text.mentions["head"].to_numpy()
-    pairs = preceding(text) & same_chain(text)
-    return any(
-        pairs[one, other]
-        for one in np.flatnonzero(heads == mention)
-        for other in np.flatnonzero(heads == antecedent)
-    )

@@ -61,12 +61,6 @@ def test_some_head_for_each_neighbour():
     assert verdict("CL1", extremes=wide) == "undecided"
 
 
-def test_some_broad_head():
-    assert verdict("CL14", extremes=extremes(most=[(0.05, 0.01), (0.9, 0.01)])) == "holds"
-    assert verdict("CL14", extremes=extremes(most=[(0.2, 0.01), (0.9, 0.01)])) == "does not hold"
-    assert verdict("CL14", extremes=extremes(most=[(0.11, 0.02)])) == "undecided"
-
-
 def test_separators_in_the_middle_layers():
     """Relative depth 5/12 to 10/12 of six layers: layers 3 and 4."""
     high = surface(sep=[0, 0, 0, 0.6, 0.7, 0], sep_sep=[0, 0, 0, 0.95, 0.8, 0])

@@ -13,7 +13,6 @@ from analysis.papers.clark2019.probes import (
     AttentionWordsProbe,
     DistanceProbe,
     Features,
-    candidates_of_pairs,
     parses,
     predict,
     train,
@@ -113,15 +112,6 @@ def test_distance_probe_against_a_loop(alignment: str):
                     expected = hidden @ probe.out[seed] + probe.out_bias[seed]
                     torch.testing.assert_close(found[seed, number, word - 1, candidate][None], expected)
     assert torch.isinf(found[:, 1, :, 3:]).all()
-
-
-def test_candidates_of_pairs_of_the_released_code():
-    seen = seen_of()
-    paired, other = candidates_of_pairs(seen, "original")
-    assert paired[1].tolist()[: LENGTHS[1] + 2] == [1, 1, 0, 1]
-    assert torch.equal(other[1, 0], seen.vectors[1, 0])
-    assert torch.equal(other[1, 1], seen.vectors[1, 1])
-    assert torch.equal(other[1, LENGTHS[1] + 1], seen.vectors[1, 0])
 
 
 def treebank(sentences: int = 60, seed: int = 0) -> pd.DataFrame:

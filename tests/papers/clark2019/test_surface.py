@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 import torch
 import xarray as xr
-from oracles import random_maps
 from scipy import stats
 
 from analysis.encoders.layout import layouts
@@ -16,14 +15,13 @@ from analysis.papers.clark2019.surface import (
     OF_ROWS,
     SHARES,
     cells,
-    exemplars,
     extreme_table,
     surface_scores,
     surface_shares,
     surface_table,
     uniform_values,
 )
-from analysis.scores.extraction import extract, read_attention
+from analysis.scores.extraction import read_attention
 from analysis.scores.sieves import SIEVES
 from analysis.texts.examples import Example
 
@@ -103,12 +101,6 @@ def test_equal_the_formulas_on_real_maps(tiny, scores):
                 assert found[[*expected]].to_dict() == pytest.approx(expected, rel=2e-5, abs=1e-6)
 
 
-def test_same_scores_as_the_bank(tiny, scores):
-    bank = extract(tiny, EXAMPLES, progress=False, segment_ids="zeros")
-    for role in ("offset_+1", "cls", "sep"):
-        np.testing.assert_allclose(bank.sel(role=role), scores.sel(role=role), rtol=1e-5)
-
-
 def test_planted_heads(tiny):
     """A head on the next token has (n - 1) / n, and its mirror image as much on the previous one."""
     sizes = [len(layout) for layout in layouts(tiny.tokenizer, EXAMPLES)]
@@ -129,14 +121,6 @@ def test_uniform_head(tiny, scores):
     assert uniform["sep"] == pytest.approx(np.mean([2 / n for n in sizes]))
 
 
-def test_random_maps_keep_their_sums(tiny):
-    sizes = [len(layout) for layout in layouts(tiny.tokenizer, EXAMPLES)]
-    shares = surface_shares(scores_of(tiny, [random_maps(n, seed=n) for n in sizes]))
-    sep = shares.sel(statistic=["sep_sep", "rest_sep"])
-    parts = sep.sel(statistic="sep_sep") * 2 + sep.sel(statistic="rest_sep") * (shares.tokens - 2)
-    np.testing.assert_allclose(parts / shares.tokens, shares.sel(statistic="sep"), rtol=1e-5)
-
-
 @pytest.fixture
 def table() -> pd.DataFrame:
     heads = [(layer, head) for layer in range(2) for head in range(3)]
@@ -148,16 +132,6 @@ def table() -> pd.DataFrame:
     frame["sep"] = [0, 0, 0, 0, 0.7, 0.8]
     frame["punct"] = [0, 0, 0, 0, 0.2, 0.9]
     return frame
-
-
-def test_exemplars_are_the_highest_and_no_head_stands_twice(table):
-    assert exemplars(table.assign(cls=[0, 0.5, 0, 0.3, 0, 0])) == {
-        "broad": (0, 0),
-        "next token": (0, 1),
-        "[CLS]": (1, 0),
-        "[SEP]": (1, 1),
-        "stops, commas": (1, 2),
-    }
 
 
 def test_extreme_heads_have_simultaneous_intervals(scores):

@@ -1,7 +1,6 @@
 """Both labellers find the patterns of drawn maps; measures against loops; quality by hand."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from layouts_by_hand import LAYOUTS, PAIR, SINGLE
@@ -12,10 +11,8 @@ from analysis.papers.kovaleva2019.labellers import (
     LabelledMaps,
     NetworkLabeller,
     RuleLabeller,
-    better,
     draw_maps,
     label_maps,
-    macro_f1,
     measures,
     quality_tables,
 )
@@ -115,18 +112,3 @@ class _Fixed:
 
     def __call__(self, attention, layouts):
         return np.array([[next(self.answers)] for _ in layouts])
-
-
-def test_better_has_the_larger_mean_and_the_first_wins_ties():
-    rows = [
-        ("rules", "drawn", 0.9),
-        ("rules", "eye", 0.6),
-        ("network", "drawn", 0.904),
-        ("network", "eye", 0.602),
-    ]
-    table = pd.DataFrame(rows, columns=["labeller", "set", "f1"]).assign(pattern=MACRO)
-    labellers = [_Fixed("rules", None), _Fixed("network", None)]
-    assert macro_f1(table).loc["rules", "eye"] == 0.6
-    assert better(labellers, table).name == "rules"
-    table.loc[3, "f1"] = 0.7
-    assert better(labellers, table).name == "network"

@@ -103,15 +103,6 @@ def test_last_layers():
     assert verdict("K4", cosine=cosines(0.9, 0.4, task="qqp")) == "untestable"
 
 
-def test_gains_need_a_fine_tuned_state():
-    flat = [0.3] * LAYERS
-    before = features(flat, flat)
-    before = before[before["state"] == "pretrained"]
-    assert verdict("K6", features=before) == "untestable"
-    both = pd.concat([before.assign(task="qqp"), features(flat, flat, noun=0.06)])
-    assert verdict("K6", features=both) == "holds"
-
-
 def features(cls: list[float], sep: list[float], noun: float = 0.05, task: str = "mrpc") -> pd.DataFrame:
     base = {"mode": "aligned", "n": 30, "task": task}
     parts = []
@@ -190,15 +181,6 @@ def test_starts_are_compared_after_the_same_training():
     assert judged("K10", initialisation=one[one["seed"] == 0]).verdict == UNDECIDED
 
 
-def test_starts_are_compared_by_the_first_metric_of_the_task():
-    accuracy, matthews = (
-        starts([0.6, 0.7, 0.8], [0.6, 0.7, 0.8]),
-        starts([-0.1, 0, 0.1], [0.1, 0.2, 0.3]).assign(metric="matthews"),
-    )
-    found = judged("K10", initialisation=pd.concat([accuracy, matthews]).assign(task="cola"))
-    assert found.estimate == pytest.approx(0.2)
-
-
 def test_random_weights_beside_pre_trained_ones():
     well, badly = starts([0.6, 0.61, 0.62], [0.7, 0.71, 0.72]), starts([0.1, 0.11, 0.12], [0.7, 0.71, 0.72])
     assert verdict("K14", initialisation=well) == HOLDS
@@ -258,10 +240,3 @@ def test_disabled_heads_with_frame_links_are_judged_by_the_lead():
     assert verdict("K12", links=links, disable=disabled("head", -0.2)) == FAILS
     assert judged("K12", links=links, disable=disabled("head", -0.03)).unit_count == 2
     assert verdict("K12", links=links.assign(p_by=0.9), disable=disabled("head", 0)) == UNTESTABLE
-
-
-def test_disabled_layers():
-    assert verdict("K13a", disable=disabled("layer", 0.05, "rte")) == HOLDS
-    assert verdict("K13a", disable=disabled("layer", -0.05, "rte")) == FAILS
-    assert verdict("K13b", disable=disabled("layer", -0.05, "qnli")) == FAILS
-    assert verdict("K13b", disable=disabled("layer", 0.05, "rte")) == UNTESTABLE

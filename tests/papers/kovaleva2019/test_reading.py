@@ -11,7 +11,6 @@ from analysis.papers.kovaleva2019.names import FEATURES
 from analysis.papers.kovaleva2019.reading import (
     LINKS,
     MODES,
-    NOT_LABELLED,
     PADDED,
     Filler,
     Targets,
@@ -76,15 +75,6 @@ def test_received_attention_equals_loops(other, targets, found):
                     assert np.array_equal(of, np.full_like(of, each.absent[m, f]), equal_nan=True)
 
 
-def test_row_of_cls_is_that_of_the_last_layer(other, targets, found):
-    each = targets[0]
-    nouns = np.flatnonzero(each.marked[MODES.index("aligned"), FEATURES.index("noun")])
-    expected = maps_of(other, each)[-1, :, 0][:, nouns].max(axis=-1)
-    assert found["cls_row"].sel(sequence=each.layout.id, feature="noun").values == pytest.approx(
-        expected, abs=1e-5
-    )
-
-
 def test_links_of_verbs(other, targets, found):
     each = next(each for each in targets if each.verbs)
     maps = maps_of(other, each)
@@ -94,19 +84,6 @@ def test_links_of_verbs(other, targets, found):
         scores.append(np.max([maps[:, :, j, i] for i, j in pairs], axis=0))
     of = found["link"].sel(sequence=each.layout.id, link_name=LINKS[1], link_mode="aligned").values
     assert of == pytest.approx(np.mean(scores, axis=0), abs=1e-5)
-
-
-def test_only_the_first_sequences_are_labelled(targets, found):
-    labels = found["pattern"].values
-    assert (labels[4:] == NOT_LABELLED).all()
-    assert all((labels[k] == len(targets[k]) % 5).all() for k in range(4))
-
-
-def test_cosine_of_maps_with_themselves_is_one(tiny, targets):
-    again = read_state(tiny, targets, Labeller(), 0, before=tiny, padded=2, progress=False)
-    assert again["cosine"].values == pytest.approx(1, abs=1e-5)
-    assert again["cosine_padded"].values[:2] == pytest.approx(1, abs=1e-5)
-    assert np.isnan(again["cosine_padded"].values[2:]).all()
 
 
 def test_cosine_equals_a_loop(tiny, other, targets, found):

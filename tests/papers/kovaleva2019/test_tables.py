@@ -8,7 +8,6 @@ from analysis.papers.kovaleva2019.names import FEATURES, PATTERNS
 from analysis.papers.kovaleva2019.reading import LINK_MODES, LINKS, MODES
 from analysis.papers.kovaleva2019.tables import (
     cls_table,
-    cosine_table,
     feature_table,
     pattern_heads,
     pattern_table,
@@ -91,16 +90,6 @@ def test_features_leave_out_what_is_absent(readings):
     assert row["mean"] == pytest.approx(np.nanmean(readings["mrpc", None]["received"].values[:, 1, 0, 1, 2]))
     assert one.loc[("qqp", "finetuned", LINKS[1], "same distance", 0, 0), "n"] == N - 2
     assert len(cls_table(readings)) == 2 * 2 * len(FEATURES) * HEADS
-
-
-def test_cosines_by_seed_and_padding(readings):
-    table = cosine_table(readings)
-    assert [*table.columns] == ["task", "seed", "padding", "layer", "head", "mean", "low", "high"]
-    one = table.set_index(["task", "seed", "padding", "layer", "head"])
-    expected = readings["qqp", 1]["cosine_padded"].values[:4, 0, 1].mean()
-    assert one.loc[("qqp", 1, "kept", 0, 1), "mean"] == pytest.approx(expected)
-    assert len(table) == 2 * 2 * 2 * LAYERS * HEADS
-    assert cosine_table({("mrpc", None): reading(0)}).empty
 
 
 def test_links_of_verbs_beside_the_same_distance(readings):

@@ -52,13 +52,6 @@ def test_absent_features_count_as_zero_in_released_code_but_negation():
     assert tokens(found("not"), "faithful", "negation") == ["not"]
 
 
-def test_a_text_without_negation_is_left_out():
-    example = Example("e", "the man saw")
-    [targets] = find_targets(load_tokenizer("tiny"), [example], {"e": ()}, {"e": ()})
-    assert np.isnan(targets.absent[0, FEATURES.index("negation")])
-    assert (targets.verbs, targets.zipped) == ((), None)
-
-
 def test_subjects_of_verbs():
     targets = found()
     [places] = targets.verbs

@@ -8,7 +8,6 @@ from analysis.papers.michel2019.measures import (
     CLAIMS,
     agreeing,
     as_changes,
-    faster,
     later,
     one_head,
     prunable,
@@ -111,15 +110,6 @@ def test_effects_agree_only_where_values_and_ranks_of_loss_and_accuracy_do():
     assert verdict("M4", agreeing(halves)) == "untestable"
 
 
-def test_speed_is_judged_at_sixteen_sequences_and_more():
-    table = pd.DataFrame({"model": "minilm", "batch": [1, 16], "speedup": [0.9, 1.2], "low": [0.8, 1.1],
-                          "high": [0.95, 1.3], "bound": 1.2})  # fmt: skip
-    assert verdict("M7", faster(table)) == "holds"
-    assert verdict("M7", faster(table[:1])) == "untestable"
-    assert verdict("M7", faster(table.assign(low=0.5, high=0.9))) == "does not hold"
-    assert verdict("M7", faster(table.assign(low=np.nan, high=np.nan))) == "undecided"
-
-
 def test_importance_prunes_better_on_the_mean_over_tasks():
     index = pd.MultiIndex.from_product([["a", "b"], range(41)], names=["task", "replicate"])
     values = np.tile([0.2, *[0.1, 0.3] * 20], 2) + np.repeat([0.0, 0.1], 41)
@@ -148,12 +138,3 @@ def test_published_importance_has_unit_norm_and_the_known_changes():
     assert 100 * heads["change"].mean() == pytest.approx(-0.074, abs=0.001)
     assert ((heads["change"] > 0).sum(), len(heads)) == (55, 144)
     assert heads.loc[heads["change"].idxmin(), ["layer", "head"]].tolist() == [6, 0]
-
-
-def test_published_curves_start_whole_and_end_at_the_constant_answer():
-    curves = published("pruning").set_index(["task", "order", "heads"])["value"]
-    assert curves["mnli", "importance", 0] == curves["mnli", "single-head score", 0] == 0.8368
-    assert curves["cola", "importance", 144] == 0
-    assert curves["sst-2", "importance", 144] == 0.5092
-    assert published("all_but_one").groupby(["source", "task", "chosen_on"]).size().eq(12).all()
-    assert published("translation")["significant"].sum() == 14

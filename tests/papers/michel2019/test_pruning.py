@@ -11,17 +11,14 @@ from removals import logits, wrong
 
 from analysis.encoders.importance import importance
 from analysis.encoders.interventions import predict
-from analysis.papers.michel2019 import pruning
 from analysis.papers.michel2019.measures import published
 from analysis.papers.michel2019.pruning import (
     PRUNING,
     agreement_table,
     anew,
     at_random,
-    by_importance,
     by_score,
     importance_table,
-    kept_importance,
     later_gain,
     prunable_table,
     prune_curves,
@@ -39,11 +36,6 @@ FAST = {"resamples": 99, "permutations": 199}
 def test_counts_are_those_of_the_released_code():
     assert step_counts(4) == [1, 2, 3, 4]
     assert step_counts(144) == [14, 28, 43, 57, 72, 86, 100, 115, 129, 144]
-
-
-def test_importance_is_compared_across_layers_by_its_share_of_the_layer():
-    measured = xr.DataArray([[3.0, 4.0], [30.0, 1.0]], {"layer": [0, 1], "head": [0, 1]}, ("layer", "head"))
-    assert by_importance(measured) == [(1, 1), (0, 0), (0, 1), (1, 0)]
 
 
 def test_score_order_removes_what_hurts_least_and_breaks_ties_by_the_loss():
@@ -64,17 +56,6 @@ def test_importance_measured_again_looks_at_what_is_left(tmp_path: Path):
             expected.append(tuple(head))
             gate[tuple(head)] = 0
     assert anew(encoder, EXAMPLES, tmp_path, steps=3) == expected
-
-
-def test_importance_is_measured_once(tmp_path: Path, monkeypatch):
-    encoder = classifier("bert")
-    first = kept_importance(encoder, EXAMPLES, tmp_path)
-    monkeypatch.setattr(pruning, "importance", None)  # a second call would fail
-    assert kept_importance(encoder, EXAMPLES, tmp_path).equals(first)
-    (path,) = tmp_path.iterdir()
-    path.write_bytes(b"damaged")
-    with pytest.raises(TypeError):
-        kept_importance(encoder, EXAMPLES, tmp_path)
 
 
 def test_orders_hold_every_head_once_and_end_in_the_same_answers():
@@ -173,16 +154,6 @@ STEPS = [f"importance {count}" for count in (3, 6, 9, 12)]
 def steps(*counts: int) -> xr.DataArray:
     """Pruning in four steps; the numbers count wrong answers, first those of the whole classifier."""
     return logits(wrong(ANSWERS, [*counts]), STEPS)
-
-
-def test_curves_of_other_keys_have_them_as_columns():
-    table = prune_curves(
-        {("sst-2", 0.5): steps(0, 6, 12, 18, 60)}, {"sst-2": ANSWERS}, ("task", "fraction"), **FAST
-    )
-    rows = table[table["metric"] == "accuracy"]
-    assert rows["fraction"].eq(0.5).all()
-    assert rows["value"].tolist() == pytest.approx([1, 0.9, 0.8, 0.7, 0])
-    assert prune_curves({}, {}, ("task", "fraction")).empty
 
 
 def test_shares_are_of_the_lead_over_the_constant_answer():

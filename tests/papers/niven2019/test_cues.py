@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.papers.niven2019.arguments import SPLITS, Argument, all_splits, load_arguments
+from analysis.papers.niven2019.arguments import SPLITS, Argument, load_arguments
 from analysis.papers.niven2019.cues import (
     RULES,
-    baseline_table,
     cue_table,
     expanded,
     follows_cue,
@@ -62,21 +61,6 @@ def test_not_by_rule(table: pd.DataFrame, rule: str, values: list[tuple[float, f
 
 
 @needs_data
-def test_any_negation_word(table: pd.DataFrame):
-    """The list behind the known values is not recorded in full: one point of the dev split differs."""
-    found = table.xs("any negation", level="rule").xs("not", level="cue")[["productivity", "coverage"]]
-    known = {"train": (0.665, 0.689), "dev": (0.649, 0.658), "test": (0.504, 0.626), "all": (0.629, 0.670)}
-    for split, values in known.items():
-        assert found.loc[split].to_numpy() == pytest.approx(values, abs=0.004 if split == "dev" else 0.0005)
-
-
-@needs_data
-def test_applicability_of_not(table: pd.DataFrame):
-    found = table.xs("expanded", level="rule").xs("not", level="cue")["applicability"]
-    assert found.to_dict() == {"train": 775, "dev": 192, "test": 249, "all": 1216}
-
-
-@needs_data
 @pytest.mark.parametrize(
     ("cue", "values"),
     [
@@ -103,13 +87,6 @@ def test_pmi_of_the_train_split(arct: dict[str, list[Argument]]):
     assert found[list(known)].to_dict() == known
     assert found.min() == -0.145
     assert found.head(10).index.tolist() == list(known)
-
-
-@needs_data
-def test_baselines(arct: dict[str, list[Argument]]):
-    found = baseline_table(all_splits(arct), draws=99).set_index(["baseline", "split"])["accuracy"].round(3)
-    assert found["not"].to_dict() == {"train": 0.632, "dev": 0.623, "test": 0.508, "all": 0.603}
-    assert found["longer warrant"].drop("all").to_dict() == {"train": 0.565, "dev": 0.629, "test": 0.437}
 
 
 @needs_data

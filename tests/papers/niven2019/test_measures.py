@@ -8,7 +8,7 @@ import xarray as xr
 from analysis.papers.niven2019 import CLAIMS
 from analysis.papers.niven2019.arguments import load_arguments
 from analysis.papers.niven2019.cues import cue_table, follows_cue
-from analysis.papers.niven2019.measures import measures, without_cue_heads
+from analysis.papers.niven2019.measures import measures
 from analysis.papers.niven2019.negation import adversarial
 from analysis.statistics.claim_tables import claim_table
 
@@ -139,12 +139,3 @@ def test_runs_that_do_not_fit_are_no_evidence():
     assert sample(frames["N5"]) == {"CW": 0}
     assert "encoder, full" not in sample(frames["N8"])
     assert len(places) == answers.sizes["run"] - 1
-
-
-def test_without_heads_other_set_ups_and_single_runs_do_not_count():
-    draws = {"resamples": 99, "seed": 0}
-    assert without_cue_heads({("full", 0): without("full", 0)} | OFF, TEST, draws)["n"].iloc[0] > 0
-    alone = without_cue_heads({("W", 0): without("W", 0), ("full", 0): without("full", 0)}, TEST, draws)
-    assert alone["value"].isna().all()
-    bare = {run: each.sel(intervention=["none", "cue heads"]) for run, each in OFF.items()}
-    assert np.isnan([*sample(without_cue_heads(bare, TEST, draws), "control").values()]).all()

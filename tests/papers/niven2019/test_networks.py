@@ -69,11 +69,6 @@ def test_scores_are_those_of_single_texts(hidden: int | None, setup: str, shared
     np.testing.assert_allclose(answers(model, given), known, atol=1e-5)
 
 
-def test_claim_and_reason_are_pooled_apart_unless_joined():
-    assert points(ARGUMENTS, "full", WORDS, joined=False).shared.shape[1] == 2
-    assert points(ARGUMENTS, "full", WORDS, joined=True).shared.shape[1] == 1
-
-
 def test_a_bag_learns_a_planted_cue_and_repeats_itself():
     train, dev = (
         load_arguments("bundled", split, n, 0, 1.0, 1.0) for split, n in (("train", 200), ("dev", 60))

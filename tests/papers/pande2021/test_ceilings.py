@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from analysis.encoders.layout import Layout
-from analysis.papers.pande2021.sensitivity import ceilings, length_table, uniform_head
+from analysis.papers.pande2021.sensitivity import ceilings, uniform_head
 from analysis.scores.sieves import SIEVES
 
 
@@ -92,17 +92,3 @@ def test_uniform_heads_score_the_sum_of_the_sieve(arithmetic):
     assert found[0, 2].isnull().all()
     np.testing.assert_allclose(found[1:, 2, 0, 0], np.log([len(one) for one in layouts[1:]]))
     assert (uniform_head(scores, weighted_block=False)[1:, 2] == 1).all()
-
-
-def test_the_same_attention_mass_scores_higher_in_longer_sequences():
-    """A head that gives [CLS] a tenth of its attention scores T / 10."""
-    lengths = np.repeat([20, 40, 80], 20)
-    scores = composed(lengths.tolist(), ["cls"], lengths[:, None] / 10) + noise(60, 1)
-    rows = length_table(scores).set_index("stratum")
-    assert rows["score"].round(1).to_dict() == {"all": 4.7, "short": 2.0, "middle": 4.0, "long": 8.0}
-    np.testing.assert_allclose(rows["mass"], 0.1, rtol=0.02)
-    assert rows["heads"].to_dict() == {"all": 6, "short": 0, "middle": 6, "long": 6}
-
-
-def noise(sequences: int, roles: int) -> np.ndarray:
-    return np.random.default_rng(0).normal(0, 0.05, (sequences, roles, 2, 3))

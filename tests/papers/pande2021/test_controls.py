@@ -1,11 +1,9 @@
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.papers.pande2021.sensitivity import (
-    control_counts_of,
     control_table,
     offset_head,
 )
@@ -86,28 +84,3 @@ def test_control_table_counts_by_three_rules():
     assert rows.loc[("heads", "local"), ["published", "audited", "controlled"]].tolist() == [6, 6, 2]
     assert rows.loc[("heads", "cls"), ["published", "audited", "controlled"]].tolist() == [6, 6, 6]
     assert (rows.loc["uniform", ["published", "audited", "controlled"]] == 0).all(axis=None)
-
-
-def test_counts_of_saved_tables_keep_task_and_state():
-    table = pd.DataFrame(
-        {
-            "task": "qqp",
-            "state": ["pretrained"] * 3 + ["finetuned"] * 3,
-            "control": "heads",
-            "role": ["local", "local", "block"] * 2,
-            "n": [7, 7, 0] * 2,
-            "mean": [1.0, 3.0, np.nan] * 2,
-            "assigned": pd.array([True, False, None, True, True, None], "boolean"),
-            "assigned_audited": pd.array([False, None, None, True, False, None], "boolean"),
-            "assigned_controlled": pd.array([False, False, None, True, False, None], "boolean"),
-        }
-    )
-    found = control_counts_of(table)
-    assert found[["task", "state", "control", "role"]].to_numpy().tolist() == [
-        ["qqp", "pretrained", "heads", "local"],
-        ["qqp", "finetuned", "heads", "local"],
-    ]
-    assert found[["n", "mean", "highest", "published", "audited", "controlled"]].to_numpy().tolist() == [
-        [7, 2.0, 3.0, 1, 0, 0],
-        [7, 2.0, 3.0, 2, 1, 1],
-    ]

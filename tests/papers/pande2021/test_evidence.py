@@ -7,7 +7,6 @@ from scipy import stats
 from analysis.papers.pande2021 import evidence, published
 from analysis.papers.pande2021.evidence import (
     evidence_of,
-    evidence_of_controls,
     evidence_of_labels,
     replicates,
     resampled,
@@ -170,14 +169,6 @@ def test_clusters_are_drawn_whole():
     assert whole.change.sel(role="sep", layer=0, head=0).std() == pytest.approx(expected, rel=0.25)
 
 
-def test_states_are_drawn_together():
-    """A shift of every score is found in every replicate: the sequences are the same."""
-    pretrained, _ = study()
-    shifted = {task: array + 0.5 for task, array in pretrained.items()}
-    found = replicates(pretrained, {0: shifted}, number=99)
-    np.testing.assert_allclose(found.change.sel(role=["sep", "nsubj"]), 0.5, atol=1e-6)
-
-
 def test_replicates_draw_a_run_for_every_task():
     pretrained, _ = study()
     runs = {seed: {task: array + seed for task, array in pretrained.items()} for seed in (0, 1, 2)}
@@ -242,16 +233,3 @@ def test_controlled_labels_of_a_replicate_are_those_of_the_drawn_sequences():
             np.testing.assert_array_equal(np.isnan(mine), expected.isna())
         assert found[number].sel(role=["amod", "advmod"]).isnull().all()  # fewer than 10 sequences
     assert 0 < float((found == 1).mean()) < float(found.notnull().mean())
-
-
-def test_controls_are_evidence_too():
-    pretrained, finetuned = study(("mrpc",))
-    before, after = ({"mrpc": control_of(state["mrpc"], 1)} for state in (pretrained, finetuned[0]))
-    real = evidence_of(pretrained, finetuned[0])
-    found = evidence_of_controls(before, after, real)
-    table = published_table(after["mrpc"]).set_index(["role", "layer", "head"])["assigned"]
-    nsubj = found.labels.sel(task="mrpc", role="nsubj", layer=1, head=1).item()
-    assert nsubj == float(table.loc["nsubj", 1, 1])
-    assert (found.labels.sel(role=["cls", "sep", "delimiter"]) == 0).all()  # constant: no role
-    assert found.labels.isnull().equals(real.labels.isnull())
-    np.testing.assert_allclose(found.mass.sel(target=["cls", "sep"]), 0, atol=1e-12)

@@ -6,9 +6,9 @@ import pytest
 import xarray as xr
 
 from analysis.papers.pande2021 import published
-from analysis.papers.pande2021.evidence import ARRAYS, Evidence, evidence_of_labels, samples
+from analysis.papers.pande2021.evidence import ARRAYS, Evidence, evidence_of_labels
 from analysis.papers.pande2021.measures import CLAIMS, MEASURES, NEEDS, measures
-from analysis.statistics.claim_tables import claim_table, seed_table, short_table, single_runs
+from analysis.statistics.claim_tables import claim_table, short_table
 from analysis.statistics.claims import STUDY, judge
 from analysis.statistics.roles import MASSES, PUBLISHED_ROLES
 
@@ -202,14 +202,6 @@ def test_a_control_that_fulfils_a_claim_has_its_mark():
     assert marked[["C1", "C6", "C10"]].tolist() == ["✓", "✓ †", "✓ †"]
 
 
-def test_several_runs_give_their_median_and_each_alone():
-    parts = [roles({("qqp", "delimiter"): block(range(count), range(HEADS))}) for count in (6, 9)]
-    frames = measures(samples(parts))
-    assert judge(frames["C2a"], ">=", 0.5).estimate == pytest.approx(0.625)
-    alone = seed_table([BY_ID["C2a"]], single_runs(frames))
-    np.testing.assert_allclose(alone["estimate"], [0.5, 0.75])
-
-
 @pytest.fixture(scope="module")
 def released() -> Evidence:
     return evidence_of_labels(published.roles())
@@ -224,19 +216,3 @@ def test_values_of_the_released_maps(released):
     assert set(values("C6", released)) == {"mrpc", "qnli", "qqp"}
     assert verdict("C5a", released) == verdict("C5b", released) == "holds"
     assert not values("C9a", released)
-
-
-def test_article_counts_delimiter_heads_by_their_mean():
-    """What the definition of C2b says: 73 % of the heads have a mean above 3."""
-    table = published.roles()
-    delimiter = table[table["role"] == "delimiter"]
-    assert (delimiter["mean"] > 3).mean() == pytest.approx(0.73, abs=0.005)
-    assert delimiter["assigned"].mean() == pytest.approx(0.67, abs=0.005)
-
-
-def test_local_heads_with_any_relation(released):
-    """What the definition of C3 says: 87 % at most when any of the four relations counts."""
-    held = released.labels.isel(replicate=0) == 1
-    related = held.sel(role=["nsubj", "dobj", "amod", "advmod"]).any("role")
-    shares = related.where(held.sel(role="local", drop=True)).mean(["layer", "head"])
-    assert float(shares.max()) == pytest.approx(0.87, abs=0.005)

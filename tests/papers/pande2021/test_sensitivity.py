@@ -85,15 +85,6 @@ def test_sweep_corrects_the_p_of_the_sample_standard_deviation(scores):
         assert found.xs(1.5, level="tau").to_dict() == expected.to_dict()
 
 
-def test_jaccard_is_one_at_the_default_and_falls_with_the_distance(scores):
-    found = tau_sweep(scores, tau=3).set_index(["role", "tau"])["jaccard"]["local"]
-    assert found[3.0] == 1
-    assert found[2.25] == 1  # the same heads: 6, 3.5, 3.1
-    assert found[3.25] == pytest.approx(2 / 3)
-    assert found[5.0] == pytest.approx(1 / 3)
-    assert tau_sweep(scores, [9], tau=9)["jaccard"].isna().all()
-
-
 # --- the number of sequences -----------------------------------------------------------------------------
 
 
@@ -142,18 +133,6 @@ def bank() -> xr.DataArray:
     values[:, names.index("window_1")] += 10
     values[:, -2:] = np.nan
     return labelled(values, names)
-
-
-def test_variants_of_the_default_are_the_default(bank):
-    found = variants(bank, **DEFAULTS)
-    default = [
-        str(DEFAULTS[variant]) == value
-        for variant, value in zip(found["variant"], found["value"], strict=True)
-    ]
-    same = found[default]
-    assert set(same["variant"]) == {"window", "direction", "arithmetic"}  # block is untestable
-    assert (same["jaccard"].dropna() == 1).all()
-    assert (same[["gained", "lost"]] == 0).all(axis=None)
 
 
 def test_variants_change_what_they_name(bank):
@@ -216,15 +195,6 @@ def test_predicted_parses_that_are_gold_change_nothing(gold):
     assert (found["heads_gold"] == found["heads_predicted"]).all()
     assert (found["agreement"] == 1).all()
     np.testing.assert_allclose(found["correlation"], 1)
-
-
-def test_parser_noise_shows(gold):
-    other = gold.copy()
-    other.loc[{"role": "nsubj"}] = gold.sel(role="nsubj").values[..., ::-1] * [3, 1, 1 / 3]
-    found = parser_noise(gold, other, tau=2.5).set_index("role")
-    assert found.loc["nsubj", "agreement"] < 1
-    assert found.loc["nsubj", "correlation"] < 0.9
-    assert found.loc["dobj", "agreement"] == 1
 
 
 def test_precision_and_recall_count_labels_and_spans():

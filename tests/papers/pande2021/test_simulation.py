@@ -128,36 +128,6 @@ def test_the_correction_for_skewness_turns_both_errors_of_the_t_test(families):
         )
 
 
-def test_power_grows_with_the_effect(families):
-    for table in families.values():
-        for rule in ("bootstrap_t", "t_by", "audited"):
-            assert rate(table, rule, 0.0) <= rate(table, rule, 0.2) < rate(table, rule, 0.5)
-
-
-def test_families_count_once(families):
-    table = families["left_skewed"]
-    assert rate(table, "audited", value="runs") == 6 * HEADS
-    assert rate(table, "audited_family", value="runs") == 6
-    assert rate(table, "bootstrap_t_family") == 1.0
-    assert rate(table, "audited_family", value="low") < rate(table, "audited_family")
-    assert not table["rule"][table["effect"] > 0].str.endswith("_family").any()
-
-
-def test_too_few_sequences_get_no_audited_label():
-    table = audited_size("symmetric", 30, 2, effects=(2.0,), resamples=99, minimum=31)
-    assert rate(table, "t_by", 2.0) > 0.9
-    assert rate(table, "audited", 2.0) == 0.0
-
-
-def test_families_that_differ_widen_the_interval():
-    labels = np.repeat([[True], [False]], HEADS, axis=1)[[0, 1, 0, 1]]
-    low, high = simulation._interval(labels)
-    assert (low, high) == (0.0, 1.0)
-    alike = np.tile([True, False], (4, HEADS // 2))
-    exact = stats.binomtest(2 * HEADS, 4 * HEADS).proportion_ci(method="exact")
-    assert simulation._interval(alike) == pytest.approx((exact.low, exact.high))
-
-
 # --- the controlled label -----------------------------------------------------------------------------------
 
 

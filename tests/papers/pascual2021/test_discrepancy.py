@@ -1,7 +1,6 @@
 """Discrepancy of maps against SciPy, row by row, and its table against the values of its input."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 from scipy import stats
@@ -17,7 +16,6 @@ from analysis.papers.pascual2021.discrepancy import (
     by_sequence,
     discrepancy_table,
     measured,
-    restricted,
     validation_table,
 )
 from analysis.papers.pascual2021.maps import PATTERNS, scored, short_examples, with_patterns
@@ -61,16 +59,6 @@ def test_equal_and_disjoint_maps():
     assert dict(zip(MEASURES, measured(eye, other)[:, 0], strict=True))["jensen_shannon"] == pytest.approx(1)
     even = np.full((1, 6, 6), 1 / 6)
     assert np.isnan(measured(eye, even)[0])  # a constant row has no correlation
-
-
-def test_restricted_rows_sum_to_one():
-    maps = stochastic(2, 5, 5)
-    maps[0, 1] = [1, 0, 0, 0, 0]
-    found = restricted(maps, np.array([False, True, True, True, False]))
-    assert np.isnan(found[0, 0]).all()
-    np.testing.assert_allclose(found[1].sum(-1), 1)
-    np.testing.assert_allclose(found[1, 0], maps[1, 1, 1:4] / maps[1, 1, 1:4].sum())
-    assert np.isfinite(measured(found, found)).all()  # the row without mass is left out
 
 
 def per_sequence(**values: float) -> xr.DataArray:
@@ -125,19 +113,6 @@ def test_the_slope_is_that_above_layer_0():
     ]
     np.testing.assert_allclose(slopes[0], slopes[1])
     assert len(slopes[2]) == 0  # two layers have no slope above layer 0
-
-
-def test_a_sequence_without_word_pieces():
-    """It has no rows of text; the others alone make the values of text, and it counts among all tokens."""
-    found = per_sequence(**{WHOLE: 0.2, VALUES.replace(" ", "_"): 0.05, MIXING: 0.15})
-    missing = found.copy()
-    missing[0].loc[{"tokens": "text"}] = np.nan
-    whole, table, others = (discrepancy_table(each, resamples=99) for each in (found, missing, found[1:]))
-    text = table["tokens"] == "text"
-    pd.testing.assert_frame_equal(table[~text], whole[~text])
-    np.testing.assert_allclose(table.loc[text, "value"], others.loc[text, "value"], atol=1e-9)
-    assert set(table.loc[text, "n"]) == {39}
-    assert table["low"].isna().equals(whole["low"].isna())
 
 
 def test_of_an_encoder():

@@ -111,13 +111,6 @@ def test_persistence_of_patterns():
     assert "cls in 2 of 2; most layers of 3: cls 3, cls 3" in row("P4", persistence=persistence(3, 2))["ours"]
 
 
-def test_the_best_pattern_covers_the_most_layers():
-    table = persistence(0, 0)
-    table.loc[(table["pattern"] == "sep") & (table["layer"] == 1), "attribution"] = 1
-    table.loc[table["pattern"] == "cls", "low"] = 1  # the weakest layer alone would prefer cls
-    assert "most layers of 3: sep 2, sep 2" in row("P4", persistence=table)["ours"]
-
-
 def test_delimiters():
     gone = survival(effective=0)
     assert verdict("P5", effective=gone) == "holds"  # the interval ends at the bound

@@ -7,7 +7,6 @@ from sklearn.metrics import cohen_kappa_score
 
 from analysis.papers.pascual2021.measures import ABSENT, LOST, PARTLY, PERSISTS
 from analysis.papers.pascual2021.roles import (
-    at_offsets,
     kappa,
     labels,
     pattern_table,
@@ -113,14 +112,3 @@ def test_patterns_and_masses():
     other[:6] += 1
     changed = sink_table({"attention": array, "effective": other}, resamples=99).set_index("map")["changed"]
     assert set(changed["effective"]) == {0.2}
-
-
-def test_offsets():
-    maps = np.zeros((2, 4, 4))
-    maps[0] = np.eye(4)
-    maps[1, :3, 1:] = np.eye(3)
-    maps[1, 3, 3] = 1
-    found = at_offsets(maps, 4)
-    np.testing.assert_allclose(found[0, 1:-1], [0, 0, 0, 1, 0, 0, 0])
-    np.testing.assert_allclose(found[1, 3:6], [0, 0.25, 1])
-    assert np.isnan(found[:, [0, -1]]).all()
