@@ -63,13 +63,18 @@ def described(notebook) -> None:
             shown = output.get("data", {})
             if "image/png" in shown:
                 place = output.setdefault("metadata", {}).setdefault("image/png", {})
-                place["alt"] = f"{heading}. {sentence}".strip(". ") + "."
+                place["alt"] = _sentences(heading, sentence)
                 waiting.append((place, heading))
             said = "".join(shown.get("text/markdown", ""))
             if waiting and said.startswith(FINDING):
                 for place, title in waiting:
-                    place["alt"] = f"{title}. {said.removeprefix(FINDING)}"
+                    place["alt"] = _sentences(title, said.removeprefix(FINDING))
                 waiting = []
+
+
+def _sentences(title: str, text: str) -> str:
+    """A title and what is said of it, as sentences."""
+    return f"{title}{'' if title.endswith('?') else '.'} {text}".strip()
 
 
 def linked(notebook, name: str, order: Sequence[str]):
