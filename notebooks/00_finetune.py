@@ -56,15 +56,6 @@ shares = pd.DataFrame(
 shares.rename(index=dict(enumerate(TASKS[task].labels))).rename_axis("label").style.format("{:.1%}")
 
 # %% [markdown]
-# ## What "pre-trained" means here
-#
-# MiniLM, the encoder that needs no network, is a sentence encoder: it was tuned on a billion pairs of texts, with the mean
-# over all tokens as its output, before this study saw it. Its "pre-trained" state is therefore not that of BERT, and
-# its [CLS] was never asked for anything. Only profiles with BERT itself speak about BERT.
-
-# %%
-
-# %% [markdown]
 # ## Train
 #
 # Hugging Face's `Trainer` runs the recipe, once for every seed, and keeps the epoch with the best dev score. The same
