@@ -64,7 +64,7 @@ def write_index(profile: str) -> Path:
                 if figure:
                     figures.setdefault(heading or title, []).append(f"[{figure}](figures/{figure}.png)")
         links = [f"[{path.stem.partition('-')[2] or name}](notebooks/{path.name})" for path in paths]
-        lines.append(f"- {title}: {' · '.join(links)}")
+        lines.append(f"- **{title}** {' · '.join(links)}")
         lines += [f"  - {heading}: {' · '.join(named)}" for heading, named in figures.items()]
     if (folders.folder / "explorer.html").exists():
         lines += ["", "[Head explorer](explorer.html): browse every head, its roles and its attention."]

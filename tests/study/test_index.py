@@ -54,7 +54,7 @@ def test_figures_stand_under_their_headings(tmp_path, monkeypatch):
         json.dumps({"figures": {"b-heads": {}, "a-layers": {}}})
     )
     assert index.write_index("quick").read_text(encoding="utf-8").splitlines()[-3:] == [
-        "- 1. Scores: [mrpc](notebooks/01_first-mrpc.ipynb)",
+        "- **1. Scores** [mrpc](notebooks/01_first-mrpc.ipynb)",
         "  - F1. Heads: [b-heads](figures/b-heads.png)",
         "  - F2. Layers: [a-layers](figures/a-layers.png)",
     ]
