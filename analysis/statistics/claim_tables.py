@@ -192,7 +192,7 @@ def short_table(claims: pd.DataFrame, known: Iterable[Claim] = ()) -> pd.DataFra
         "claim": claims["brief"],
         "here": claims["found"].fillna("").astype(str).str.split(" (", regex=False).str[0],
         "interval": [_interval(*each) for each in zip(formats, claims["low"], claims["high"], strict=True)],
-        "asked": [SIGNS[sign] + (form.format(bound) if bound else "0") for form, sign, bound in
+        "asked": [SIGNS[sign] + _bound(form, bound) for form, sign, bound in
                   zip(formats, claims["relation"], claims["bound"], strict=True)],
         "control": claims["control_value"].fillna("").map(_clipped),
         "published": published.map(_clipped),
@@ -200,6 +200,12 @@ def short_table(claims: pd.DataFrame, known: Iterable[Claim] = ()) -> pd.DataFra
         "verdict": claims["verdict"],
     }  # fmt: skip
     return pd.DataFrame(columns)
+
+
+def _bound(form: str, bound: float) -> str:
+    """A bound in the units of the claim; a percentage that is no whole number keeps its decimal (72.5%, not 72%)."""
+    exact = form.replace(":.0%", ":.1%") if round(100 * bound, 6) % 1 else form
+    return exact.format(bound) if bound else "0"
 
 
 def _interval(form: str, low: float, high: float) -> str:

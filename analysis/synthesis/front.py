@@ -71,7 +71,7 @@ def heads_in_short(atlas: pd.DataFrame, tests: pd.DataFrame) -> dict[str, Any]:
     """What `survival_map` draws: shares of the tasks with each label, heads that match words, and the costliest heads.
 
     From the first run of every task. The costliest head is the one without which the loss is largest; a task whose
-    heads were not removed has none.
+    heads were not removed, or whose run has not learnt it, has none.
     """
     first = atlas[atlas["seed"] == atlas["seed"].min()]
     syntactic = [f"attention_{role}" for role in ("syntactic", *RELATIONS)]
@@ -87,6 +87,9 @@ def heads_in_short(atlas: pd.DataFrame, tests: pd.DataFrame) -> dict[str, Any]:
         for label in ("published", "controlled")
     }
     costs = first.dropna(subset="ablation_loss") if "ablation_loss" in first else first.iloc[:0]
+    if len(tests):
+        learnt = tests[tests["trained"].astype(bool)]
+        costs = costs.merge(learnt[["task", "seed"]])
     tops = costs.loc[costs.groupby("task")["ablation_loss"].idxmax()]
     known = tests[tests["heads"].astype(str).str.contains("-")] if len(tests) else tests
     matching = known["heads"].mode().iloc[0].split(", ") if len(known) else []

@@ -1,5 +1,7 @@
 """The judge of claims: rules for every and for some unit, missing draws, ready intervals, controls, and the file."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -111,3 +113,9 @@ def test_a_wrong_claim_is_named(tmp_path, text, message):
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=message):
         read_claims(path)
+
+
+def test_a_bound_keeps_the_decimal_that_its_unit_would_round_away():
+    table = claim_table([replace(claim(">="), bound=bound) for bound in (0.725, 0.1)], {})
+    known = [replace(claim(">="), format="{:.0%}")]
+    assert short_table(table, known)["asked"].tolist() == ["≥ 72.5%", "≥ 10%"]
