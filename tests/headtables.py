@@ -10,18 +10,18 @@ ROLES = ("local", "nsubj", "delimiter", "block")
 TASKS, STATES = ("mrpc", "sst-2"), ("pretrained", "finetuned")
 
 
+def _heads_by(**keys: Sequence) -> pd.DataFrame:
+    index = pd.MultiIndex.from_product(
+        [*keys.values(), range(LAYERS), range(HEADS)], names=[*keys, "layer", "head"]
+    )
+    return index.to_frame(index=False)
+
+
 def role_tables(
-    layers: int = LAYERS,
-    heads: int = HEADS,
-    tasks: Sequence[str] = TASKS,
-    states: Sequence[str] = STATES,
-    roles: Sequence[str] = ROLES,
-    controlled: bool = False,
+    tasks: Sequence[str] = TASKS, states: Sequence[str] = STATES, controlled: bool = False
 ) -> pd.DataFrame:
     """Role tables of random numbers with every kind of label; block is untestable in the last task."""
-    keys = ["task", "state", "role", "layer", "head"]
-    index = pd.MultiIndex.from_product([tasks, states, roles, range(layers), range(heads)], names=keys)
-    table = index.to_frame(index=False)
+    table = _heads_by(task=tasks, state=states, role=ROLES)
     rng = np.random.default_rng(0)
     mean = rng.gamma(1.5, 3, len(table))
     table = table.assign(n=rng.integers(50, 60, len(table)), mean=mean, low=0.9 * mean, high=1.1 * mean)
@@ -39,8 +39,7 @@ def role_tables(
 
 def other_tables() -> dict[str, pd.DataFrame]:
     """Tables in the form of a study: heads by task and state, heads alone, pairs of heads, and claims."""
-    index = pd.MultiIndex.from_product([range(LAYERS), range(HEADS)], names=["layer", "head"])
-    heads = index.to_frame(index=False)
+    heads = _heads_by()
     number = heads["layer"] * HEADS + heads["head"]
     masses = [heads.assign(task=task, state=state, cls=number / 100) for task in TASKS for state in STATES]
     verdicts = {"claim": ["C1: many heads", "C2: few"], "published": ["most " * 20, "few"]}
@@ -51,13 +50,6 @@ def other_tables() -> dict[str, pd.DataFrame]:
         "layers": pd.DataFrame({"layer": [0], "heads": [3]}),
         "claims": pd.DataFrame(verdicts | {"estimate": [0.5, np.nan], "verdict": ["holds", "undecided"]}),
     }
-
-
-def _heads_by(**keys: Sequence) -> pd.DataFrame:
-    index = pd.MultiIndex.from_product(
-        [*keys.values(), range(LAYERS), range(HEADS)], names=[*keys, "layer", "head"]
-    )
-    return index.to_frame(index=False)
 
 
 def measure_tables() -> dict[str, pd.DataFrame]:
@@ -74,9 +66,7 @@ def measure_tables() -> dict[str, pd.DataFrame]:
     statuses = ["untestable: no classifier", *["tested"] * (len(atlas) - 1)]
     gates = {"gate": [None, *range(1, len(atlas))], "gate_status": statuses}
     maps = {
-        f"roles-{name}-{TASKS[0]}-{state}": role_tables(
-            tasks=TASKS[:1], states=[state], controlled=True
-        ).drop(columns=["task", "state"])
+        f"roles-{name}-{TASKS[0]}-{state}": role_tables(task, [state], True).drop(columns=["task", "state"])
         for name in ("attribution", "effective")
         for state in STATES
     }

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.statistics.cards import CARD, RANKING, head_card, ranking
+from analysis.statistics.cards import head_card, ranking
 
 LAYERS, HEADS = 2, 3
 
@@ -52,39 +52,25 @@ def test_card_says_what_every_table_says():
         ),
         "layers": pd.DataFrame({"layer": [0, 1], "heads": [3, 4]}),
     }
-    card = head_card(tables, "qqp", 0, 1)
-    assert [*card.columns] == CARD
-    assert set(card["table"]) == {"roles", "patterns"}
-    row = card[
-        (card["table"] == "roles") & (card["about"] == "local, finetuned") & (card["quantity"] == "mean")
-    ]
-    means = roles("qqp", 1).query("role == 'local'").set_index(["layer", "head"])["mean"]
-    assert row["value"].item() == means[0, 1]
-    assert row["rank"].item() == int((means > means[0, 1]).sum()) + 1
-    assert row["heads"].item() == LAYERS * HEADS
-    own = card[(card["about"] == "cls, finetuned") & (card["quantity"] == "control")]
-    assert own["value"].item() == "uniform"
-    assert own["rank"].isna().all()
-    label = card[(card["about"] == "cls, finetuned") & (card["quantity"] == "assigned_controlled")]
-    expected = (
-        roles("qqp", 1).query("role == 'cls' and layer == 0 and head == 1")["assigned_controlled"].item()
-    )
-    assert label["value"].item() == expected
-    other = card[card["table"] == "patterns"]
-    assert other[["about", "quantity", "value", "rank", "heads"]].to_numpy().tolist() == [
-        ["b", "entropy", 3.0, 1, 1]
-    ]
+    card = head_card(tables, "qqp", 0, 1).set_index(["table", "about", "quantity"]).sort_index()
+    assert {*card.index.get_level_values("table")} == {"roles", "patterns"}
+    table = roles("qqp", 1).set_index(["role", "layer", "head"])
+    means = table["mean"]["local"]
+    rank = int((means > means[0, 1]).sum()) + 1
+    found = card.loc[("roles", "local, finetuned", "mean")]
+    assert found.tolist() == [means[0, 1], rank, LAYERS * HEADS]
+    found = card.loc[("roles", "cls, finetuned")]["value"]
+    assert found["control"] == "uniform"
+    assert found["assigned_controlled"] == table.loc[("cls", 0, 1), "assigned_controlled"]
+    assert card.loc["patterns"].to_records().tolist() == [("b", "entropy", 3.0, 1, 1)]
 
 
 def test_ranking_needs_no_threshold():
     table = pd.concat([roles("mrpc"), roles("qqp", 1)])
     table.loc[(table["task"] == "qqp") & (table["layer"] == 0) & (table["head"] == 0), "assigned"] = pd.NA
     found = ranking(table, top=4)
-    assert [*found.columns] == RANKING
-    assert found.groupby("role", sort=False)["rank"].agg(list).to_dict() == {
-        "local": [1, 2, 3, 4],
-        "cls": [1, 2, 3, 4],
-    }
+    assert found["role"].tolist() == ["local"] * 4 + ["cls"] * 4
+    assert found["rank"].tolist() == [1, 2, 3, 4] * 2
     first = found.iloc[0]
     assert first[["role", "layer", "head", "tasks"]].tolist() == ["local", 1, 2, 2]
     assert first["beyond"] == pytest.approx(5.9)

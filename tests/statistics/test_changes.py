@@ -9,7 +9,7 @@ from statsmodels.stats.contingency_tables import mcnemar as mcnemar_of_statsmode
 from statsmodels.stats.multitest import multipletests
 
 from analysis.statistics.answers import METRICS, metrics_of
-from analysis.statistics.changes import BASELINE, COLUMNS, Compared, change_table, rises
+from analysis.statistics.changes import BASELINE, Compared, change_table, rises
 
 N, HEADS = 60, 5
 ORACLES = {
@@ -43,7 +43,6 @@ def test_baseline_and_change_are_those_of_sklearn(answers, metric: str):
     logits, labels = answers
     table = change_table(logits, labels, [metric], **FAST)
     expected = [ORACLES[metric](labels, row.astype(float)) for row in logits.values]
-    assert list(table.columns) == COLUMNS
     assert table["intervention"].tolist() == logits["intervention"].values.tolist()[1:]
     assert table["baseline"].to_numpy() == pytest.approx(expected[0])
     assert table["change"].to_numpy() == pytest.approx(np.subtract(expected[1:], expected[0]), abs=1e-9)
@@ -89,7 +88,6 @@ def test_interval_is_that_of_scipy_for_one_intervention(answers, metric: str):
     expected = stats.bootstrap((np.arange(N),), change, vectorized=False, n_resamples=99, rng=0)
     row = change_table(logits, labels, [metric], resamples=99, permutations=99).iloc[2]
     assert (row["low"], row["high"]) == pytest.approx(expected.confidence_interval, abs=1e-6)
-    assert row["low"] < row["change"] < row["high"]
 
 
 def test_accuracy_is_tested_by_exact_mcnemar(answers):
@@ -107,21 +105,7 @@ def test_loss_is_tested_by_the_paired_t_test(answers):
     table = change_table(logits, labels, ["loss"], **FAST)
     losses = METRICS["loss"].columns(logits.values, labels)[..., 0]
     expected = [stats.ttest_rel(other, losses[0]).pvalue for other in losses[2:]]
-    assert table["p"].iloc[0] == 1  # changes nothing
     assert table["p"].iloc[1:].to_numpy() == pytest.approx(expected)
-
-
-def test_swaps_of_a_mean_are_sign_flips(answers):
-    """For accuracy every swap can be tried, and the null distribution is that of the sign-flip test."""
-    logits, labels = answers
-    few = slice(0, 12)
-    compared = Compared.of("accuracy", logits.values[:1, few], logits.values[1:, few], labels[few])
-    difference = compared.difference[..., 0]
-    signs = np.array(np.meshgrid(*[[-1, 1]] * 12)).reshape(12, -1).T
-    every = np.abs(signs @ difference / 12) >= np.abs(difference.mean(0)) - 1e-12
-    null = compared.swapped(9999, 0)
-    found = (np.abs(null) >= np.abs(compared.change) - 1e-12).mean(axis=0)
-    assert found == pytest.approx(every.mean(axis=0), abs=0.02)
 
 
 @pytest.mark.parametrize("metric", ["f1", "matthews"])
@@ -138,7 +122,8 @@ def test_swaps_trade_whole_answers(answers, metric: str):
         for draw in chosen
     ]
     assert compared.swapped(3, 4) == pytest.approx(np.array(traded), abs=1e-9)
-    assert compared.p(999, 0)[0] == 1  # changes nothing
+    extreme = np.abs(traded) >= np.abs(compared.change) - 1e-9
+    assert compared.p(3, 4) == pytest.approx((1 + extreme.sum(axis=0)) / 4)
 
 
 def test_no_change_has_no_interval_and_p_1(answers):
@@ -146,8 +131,6 @@ def test_no_change_has_no_interval_and_p_1(answers):
     same = change_table(logits, labels, METRICS, **FAST).groupby("metric").head(1)
     assert (same[["change", "low", "high"]] == 0).all(axis=None)
     assert (same["p"] == 1).all()
-    accuracy = same[same["metric"] == "accuracy"]
-    assert accuracy["least"].item() > 6 / N  # fewer than six wrong answers are never significant
 
 
 def test_rises_of_noise_are_within_chance_and_real_ones_are_beyond():
@@ -180,16 +163,6 @@ def test_contributions_have_the_mean_and_error_of_the_change(answers, metric: st
     assert compared.contributions.mean(axis=0) == pytest.approx(compared.change, abs=0.02)
     error = compared.contributions.std(axis=0, ddof=1) / np.sqrt(N)
     assert error == pytest.approx((after - before).std(axis=0), rel=0.2)
-
-
-def test_drawn_metrics_are_those_of_the_drawn_sequences(answers):
-    logits, labels = answers
-    compared = Compared.of("f1", logits.values[:1], logits.values[1:], labels)
-    rows = np.random.default_rng(3).integers(N, size=N)
-    expected = [ORACLES["f1"](labels[rows], each[rows]) for each in logits.values]
-    before, after = compared.drawn(np.bincount(rows, minlength=N))
-    assert before == pytest.approx(np.full(HEADS, expected[0]))
-    assert after == pytest.approx(expected[1:])
 
 
 def test_changes_of_the_size_of_rounding_are_no_changes():

@@ -20,11 +20,6 @@ def claim(**changed: object) -> Claim:
     return Claim(**(told | {"published": "most", "relation": ">", "bound": 0.5} | changed))
 
 
-def interval(**columns: list) -> pd.DataFrame:
-    """A table with ready intervals."""
-    return pd.DataFrame({"unit": [f"u{n}" for n in range(len(columns["value"]))]} | columns)
-
-
 @pytest.mark.parametrize(
     ("relation", "bound", "verdict"),
     [(">", 0.5, "holds"), (">", 0.65, "does not hold"), (">", 0.6, "undecided"), ("<=", 0.75, "holds")]
@@ -44,10 +39,11 @@ def test_without_an_interval_a_claim_is_undecided():
 
 
 def test_one_of_many_units_refutes_only_beyond_the_corrected_level():
-    rows = interval(value=[0.45] + [0.9] * 15, low=[0.405] + [0.8] * 15, high=[0.495] + [0.95] * 15)
-    assert judge(tabled(rows, "unit", "value", n=5), ">=", 0.5).verdict == "undecided"
-    assert judge(tabled(rows.head(1), "unit", "value", n=5), ">=", 0.5).verdict == "does not hold"
+    ends = {"low": [0.405] + [0.8] * 15, "high": [0.495] + [0.95] * 15}
+    rows = pd.DataFrame({"unit": range(16), "value": [0.45] + [0.9] * 15, **ends})
     found = judge(tabled(rows, "unit", "value", n=5), ">=", 0.5)
+    assert found.verdict == "undecided"
+    assert judge(tabled(rows.head(1), "unit", "value", n=5), ">=", 0.5).verdict == "does not hold"
     assert (found.holding, found.unit_count, found.pooled) == (15, 16, 0.9)
 
 
@@ -67,7 +63,6 @@ def test_draws_without_a_measure_favour_no_side(relation, bound):
     values[1:40] = np.nan
     found = judge(sampled({"": values}, 3), relation, bound)
     assert found.verdict == "undecided"
-    assert "have no measure" in found.method
     assert found.p == pytest.approx(40 / 401)
 
 

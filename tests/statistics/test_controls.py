@@ -27,8 +27,6 @@ def scored(seed: int, roles=ROLES, mean: float = 4.0) -> xr.DataArray:
         "role": [*roles],
         "layer": range(LAYERS),
         "head": range(HEADS),
-        "tokens": ("sequence", np.arange(N) + 10),
-        "separators": ("sequence", np.full(N, 2)),
         "cluster": ("sequence", np.arange(N) // 2),
         "units": (("sequence", "role"), (~np.isnan(values[:, :, 0, 0])).astype(np.int32)),
     }
@@ -67,7 +65,6 @@ def test_uniform_controls_keep_the_audited_label():
     assert same["assigned_controlled"].equals(same["assigned_audited"].rename("assigned_controlled"))
     assert same["assigned_audited"].any()
     assert not same["assigned_audited"].all()
-    assert (same["control_mean"] == 1).all()
     assert not same["control_assigned"].any()  # a uniform head has no spread: its mean decides
 
 
@@ -131,8 +128,6 @@ def test_control_bank_is_composed_like_the_attention():
         else:
             expected = compose(sources[source]).sel(role=role)
             np.testing.assert_array_equal(composed.sel(role=role).values, expected.values)
-    assert composed.attrs["arithmetic"] == "corrected"
-    controlled_table(compose(bank), composed, minimum=15, resamples=199)
 
 
 def test_lower_bound_is_that_of_the_bootstrap(monkeypatch):
@@ -140,13 +135,10 @@ def test_lower_bound_is_that_of_the_bootstrap(monkeypatch):
     values[:, 3] = 2.5
     for clusters in (None, np.arange(30) // 3):
         expected = bootstrap(values, 0.0, clusters, 0.05, 199, 4).lower_bootstrap_t
-        found = lower_bound(Clusters.of(values, clusters), 0.05, 199, 4)
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
         with monkeypatch.context() as patched:
             patched.setattr("analysis.statistics.resampling.BATCH", 30 * 50)  # four batches, the same draws
-            np.testing.assert_allclose(
-                lower_bound(Clusters.of(values, clusters), 0.05, 199, 4), expected, rtol=1e-6
-            )
+            found = lower_bound(Clusters.of(values, clusters), 0.05, 199, 4)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert np.isnan(found[3])
 
 

@@ -18,10 +18,9 @@ def test_power_is_that_of_simulated_tests():
     assert mcnemar_power(GAIN, LOST, SIZE) == pytest.approx(found, abs=0.025)
 
 
-@pytest.mark.parametrize("gains", [0, 4])
-def test_least_loss_is_found_with_the_power_asked_for(gains: int):
-    least = least_accuracy(gains, SIZE, power=0.7)
-    assert mcnemar_power(gains / SIZE, gains / SIZE + least, SIZE) == pytest.approx(0.7, abs=1e-3)
+def test_least_loss_is_found_with_the_power_asked_for():
+    least = least_accuracy(4, SIZE, power=0.7)
+    assert mcnemar_power(4 / SIZE, 4 / SIZE + least, SIZE) == pytest.approx(0.7, abs=1e-3)
 
 
 def test_least_loss_without_noise_needs_six_wrong_answers():

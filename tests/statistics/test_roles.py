@@ -8,34 +8,21 @@ import xarray as xr
 from analysis.papers.pande2021 import published
 from analysis.statistics.roles import (
     FAMILIES,
-    MASSES,
     RELATIONS,
     ROLES,
     arithmetic_differences,
-    attention_masses,
     coarse_memberships,
     compose,
     label_agreement,
     layer_counts,
     mass_table,
-    memberships,
     multifunctional,
     overlap,
     transitions,
 )
 
 SEQUENCES, LAYERS, HEADS = 8, 3, 5
-FIXED = [
-    "window_1",
-    "window_2",
-    "window_2_published",
-    "delimiter",
-    "cls",
-    "sep",
-    "block",
-    "own_sentence",
-    "match",
-]
+FIXED = "window_1 window_2 window_2_published delimiter cls sep block own_sentence match".split()
 SEEN = ["nsubj", "dobj", "amod"]  # advmod never occurs in these data
 BANK = [*FIXED, *SEEN, *(f"{label}_reversed" for label in SEEN)]
 
@@ -76,15 +63,8 @@ def role_labels(seed: int, roles=ROLES, unknown: float = 0.1) -> pd.DataFrame:
 
 def held(table: pd.DataFrame, role: str, layer: int | None = None) -> set[tuple[int, int]]:
     """The heads (layer, head) that have a role, by a loop over rows."""
-    rows = table.to_dict("records")
-    return {
-        (row["layer"], row["head"])
-        for row in rows
-        if row["role"] == role
-        and row["assigned"] is not pd.NA
-        and row["assigned"]
-        and layer in (None, row["layer"])
-    }
+    rows = [row for row in table.itertuples() if row.role == role and layer in (None, row.layer)]
+    return {(row.layer, row.head) for row in rows if row.assigned is not pd.NA and row.assigned}
 
 
 def families(table: pd.DataFrame, layer: int | None = None) -> dict[str, set[tuple[int, int]]]:
@@ -97,22 +77,16 @@ def test_compose_keeps_stored_roles_coordinates_and_attributes(bank):
     roles = compose(bank)
     assert roles.dims == bank.dims
     assert roles["role"].values.tolist() == [*ROLES]
-    assert roles.dtype == np.float32
-    sources = {
-        "local": "window_2",
-        "nsubj": "nsubj",
-        **{role: role for role in ("delimiter", "block", "cls", "sep", "match")},
-    }
-    for role, source in sources.items():
+    stored = ("nsubj", "delimiter", "block", "cls", "sep", "match")
+    for role, source in {"local": "window_2", **dict(zip(stored, stored, strict=True))}.items():
         np.testing.assert_array_equal(roles.sel(role=role), bank.sel(role=source))
         np.testing.assert_array_equal(roles["units"].sel(role=role), bank["units"].sel(role=source))
-    assert roles["units"].dims == ("sequence", "role")
     for name in ("sequence", "layer", "head", "tokens", "separators"):
         np.testing.assert_array_equal(roles[name], bank[name])
     assert roles.attrs == {"arithmetic": "corrected", "model": "random"}
 
 
-@pytest.mark.parametrize("relations", [RELATIONS, ("nsubj", "amod"), ("dobj",)])
+@pytest.mark.parametrize("relations", [RELATIONS, ("nsubj", "amod")])
 def test_syntactic_pools_every_pair_once(bank, relations):
     roles = compose(bank, relations=relations).sel(role="syntactic")
     for number in range(SEQUENCES):
@@ -137,7 +111,6 @@ def test_directions(bank):
         np.testing.assert_allclose(
             both.sel(role=label), (forward.sel(role=label).values + backward) / 2, rtol=1e-6
         )
-    np.testing.assert_array_equal(both["units"], forward["units"])
     pooled = (forward + reversed_roles.values).sel(role="syntactic") / 2
     np.testing.assert_allclose(both.sel(role="syntactic"), pooled, rtol=1e-5)
 
@@ -149,15 +122,6 @@ def test_window_arithmetic_and_block_are_choices(bank):
     assert published_roles.attrs["arithmetic"] == "published"
     unweighted = compose(bank, weighted_block=False)
     np.testing.assert_array_equal(unweighted.sel(role="block"), bank.sel(role="own_sentence"))
-
-
-def test_memberships_count_untestable_as_absent():
-    table = role_labels(1)
-    members = memberships(table)
-    assert [*members.columns] == [*ROLES]
-    assert members.index.names == ["layer", "head"]
-    for role in ROLES:
-        assert set(members.index[members[role]]) == held(table, role)
 
 
 def test_head_is_multifunctional_with_two_coarse_roles():
@@ -175,9 +139,7 @@ def test_head_is_multifunctional_with_two_coarse_roles():
 def test_overlap_of_every_pair():
     table = role_labels(3, roles=("local", "cls", "sep"))
     pairs = overlap(table)
-    assert [*zip(pairs["role_a"], pairs["role_b"], strict=True)] == [
-        *combinations(("local", "cls", "sep"), 2)
-    ]
+    assert len(pairs) == 3
     for record in pairs.itertuples():
         a, b = held(table, record.role_a), held(table, record.role_b)
         assert (record.heads_a, record.heads_b, record.both) == (len(a), len(b), len(a & b))
@@ -189,8 +151,6 @@ def test_overlap_of_every_pair():
 def test_layer_counts():
     table = role_labels(4)
     counts = layer_counts(table)
-    assert [*counts.columns] == ["layer", "role", "heads"]
-    assert len(counts) == LAYERS * (len(ROLES) + 2)
     for layer in range(LAYERS):
         heads = counts[counts["layer"] == layer].set_index("role")["heads"]
         for role in ROLES:
@@ -203,12 +163,10 @@ def test_layer_counts():
 def test_transitions_count_gains_and_losses():
     before, after = role_labels(10), role_labels(11)
     result = transitions(before, after)
-    assert [*result.columns] == ["layer", "role", "gained", "lost", "kept"]
     assert len(result) == LAYERS * len(ROLES)
     for record in result.itertuples():
         had, has = held(before, record.role, record.layer), held(after, record.role, record.layer)
         assert (record.gained, record.lost, record.kept) == (len(has - had), len(had - has), len(had & has))
-    assert result["gained"].sum() > 0
 
 
 def test_arithmetic_differences_count_changed_labels():
@@ -217,45 +175,25 @@ def test_arithmetic_differences_count_changed_labels():
     for role in ROLES:
         labels = [table.loc[table["role"] == role, "assigned"].astype(str) for table in (first, second)]
         assert result[role] == (labels[0].values != labels[1].values).sum()
-    assert result.sum() > 0
-    assert (arithmetic_differences(first, first)["heads"] == 0).all()
-
-
-def attention_with_scores(sequences: int = 6) -> tuple[xr.DataArray, dict[str, np.ndarray]]:
-    """Random attention of pairs and single sentences: its [CLS] and [SEP] scores, and its masses."""
-    random = np.random.default_rng(5)
-    scores = np.zeros((sequences, 2, LAYERS, HEADS))
-    masses = {name: np.zeros((LAYERS, HEADS)) for name in ("cls", "sep", "other")}
-    tokens, separators = random.integers(6, 12, sequences), np.arange(sequences) % 2 + 1
-    for number, (length, count) in enumerate(zip(tokens, separators, strict=True)):
-        attention = random.dirichlet(np.ones(length), size=(LAYERS, HEADS, length))
-        columns = {"cls": [0], "sep": [length - 1, 3][:count]}
-        for position, (role, chosen) in enumerate(columns.items()):
-            sieve = np.zeros((length, length))
-            sieve[:, chosen] = 1 / (length * len(chosen))
-            scores[number, position] = length * (attention * sieve).sum(axis=(2, 3))
-            masses[role] += attention[..., chosen].sum(-1).mean(-1) / sequences
-        others = [token for token in range(length) if token not in sum(columns.values(), [])]
-        masses["other"] += attention[..., others].sum(-1).mean(-1) / sequences
-    coordinates = {"role": ["cls", "sep"], "layer": range(LAYERS), "head": range(HEADS)}
-    per_sequence = {"tokens": ("sequence", tokens), "separators": ("sequence", separators)}
-    return xr.DataArray(scores, coordinates | per_sequence, ("sequence", "role", "layer", "head")), masses
 
 
 def test_attention_mass_comes_back_from_the_scores():
-    scores, masses = attention_with_scores()
-    found = attention_masses(scores)
-    assert found.keys() == masses.keys()
-    for role, expected in masses.items():
-        mass = found[role].mean("sequence")
-        assert mass.dims == ("layer", "head")
-        np.testing.assert_allclose(mass, expected)
+    """Attention to k of T tokens scores T / k times its mass."""
+    random = np.random.default_rng(5)
+    masses = random.dirichlet(np.ones(3), size=(SEQUENCES, LAYERS, HEADS))
+    cls, sep, other = np.moveaxis(masses, -1, 0)
+    tokens, separators = random.integers(6, 12, SEQUENCES), np.arange(SEQUENCES) % 2 + 1
+    t, k = tokens[:, None, None], separators[:, None, None]
+    values = np.stack([cls * t, sep * t / k], axis=1)
+    coordinates = {
+        "role": ["cls", "sep"], "layer": range(LAYERS), "head": range(HEADS),
+        "tokens": ("sequence", tokens), "separators": ("sequence", separators),
+    }  # fmt: skip
+    scores = xr.DataArray(values, coordinates, ("sequence", "role", "layer", "head"))
     table = mass_table(scores)
-    assert [*table.columns] == ["layer", "head", "sep", "cls", "other"]
-    assert len(table) == LAYERS * HEADS
-    for role, expected in masses.items():
-        np.testing.assert_allclose(table[role], expected.ravel())
-    np.testing.assert_allclose(table[[*MASSES]].sum(axis=1), 1)
+    assert {*table.columns} == {"layer", "head", "cls", "sep", "other"}
+    for role, mass in {"cls": cls, "sep": sep, "other": other}.items():
+        np.testing.assert_allclose(table[role], mass.mean(axis=0).ravel())
 
 
 @pytest.mark.parametrize(
@@ -266,13 +204,10 @@ def test_published_local_heads_are_often_syntactic(task, share):
     assert pairs.loc[("local", "syntactic"), "share_of_a"] == pytest.approx(share)
 
 
-def untestable(table: pd.DataFrame, role: str) -> pd.DataFrame:
-    """The table without any test of a role."""
-    return table.assign(assigned=table["assigned"].mask(table["role"] == role))
-
-
 def test_a_role_that_no_head_can_be_tested_for_has_no_transitions():
-    before, after = (untestable(role_labels(seed), "block") for seed in (1, 2))
+    before, after = (role_labels(seed) for seed in (1, 2))
+    for table in (before, after):
+        table.loc[table["role"] == "block", "assigned"] = pd.NA
     moves = transitions(before, after)
     assert set(moves["role"]) == {*ROLES} - {"block"}
     tasks = [before.assign(task="single"), role_labels(1).assign(task="pair")]
@@ -281,26 +216,20 @@ def test_a_role_that_no_head_can_be_tested_for_has_no_transitions():
     assert by_task["pair"] - by_task["single"] == {"block"}
 
 
-def runs_of_one_role(labels: dict[int | None, list[bool | None]]) -> pd.DataFrame:
-    """The labels of the heads of one layer for every run; None is the pre-trained encoder."""
-    parts = [
-        pd.DataFrame({"layer": 0, "head": range(len(found)), "role": "local", "assigned": pd.array(found, "boolean")})
-        .assign(task="mrpc", seed=seed)
-        for seed, found in labels.items()
-    ]  # fmt: skip
-    return pd.concat(parts, ignore_index=True)
-
-
 def test_agreement_of_runs_is_the_mean_similarity_of_pairs():
     """Three runs: sets {0, 1}, {0, 1}, {0}; pre-trained {1, 2}; untestable counts as absent."""
-    table = runs_of_one_role(
-        {
-            None: [False, True, True, False],
-            0: [True, True, None, False],
-            1: [True, True, False, False],
-            5: [True, False, False, None],
-        }
-    )
+    labels = {
+        None: [False, True, True, False],
+        0: [True, True, None, False],
+        1: [True, True, False, False],
+        5: [True, False, False, None],
+    }
+    rows = [
+        ("mrpc", "local", seed, 0, head, label)
+        for seed, each in labels.items()
+        for head, label in enumerate(each)
+    ]
+    table = pd.DataFrame(rows, columns=["task", "role", "seed", "layer", "head", "assigned"])
     (found,) = label_agreement(table).to_dict("records")
     assert found["between_runs"] == pytest.approx((1 + 1 / 2 + 1 / 2) / 3)
     assert found["with_pretrained"] == pytest.approx((1 / 3 + 1 / 3 + 0) / 3)

@@ -11,10 +11,8 @@ from statsmodels.stats.multitest import multipletests
 
 from analysis.statistics.significance import (
     BY_MEAN,
-    LABEL_COMPARISONS,
     adjust,
     corrections,
-    head_test,
     label_comparison,
     published_table,
     role_table,
@@ -32,92 +30,39 @@ def scores() -> xr.DataArray:
 
 
 def labelled(values: np.ndarray, roles: list[str]) -> xr.DataArray:
-    sizes = dict(zip(("layer", "head"), values.shape[2:], strict=True))
-    coordinates = {"role": roles} | {name: range(size) for name, size in sizes.items()}
-    return xr.DataArray(
-        values, coordinates, ("sequence", "role", "layer", "head"), attrs={"arithmetic": "corrected"}
-    )
+    coordinates = {"role": roles, "layer": range(values.shape[2]), "head": range(values.shape[3])}
+    dims = ("sequence", "role", "layer", "head")
+    return xr.DataArray(values, coordinates, dims, attrs={"arithmetic": "corrected"})
 
 
-def row(table, role="local", layer=0, head=0):
-    chosen = table[(table["role"] == role) & (table["layer"] == layer) & (table["head"] == head)]
-    return chosen.squeeze(axis=0)
-
-
-def test_hand_worked_case():
-    # Mean 5, deviations -2 -1 0 1 2: sum of squares 10, variance 10 / 4, t = 2 / sqrt(2.5 / 5) = sqrt(8).
-    test = head_test(np.array([3.0, 4, 5, 6, 7]), 3.0)
-    assert (test.n, test.mean) == (5, 5)
-    assert test.sd == pytest.approx(np.sqrt(2.5))
-    assert test.t == pytest.approx(np.sqrt(8))
-    assert test.p == pytest.approx(stats.t(df=4).sf(np.sqrt(8)))
-
-
-def test_published_arithmetic_divides_by_n():
-    values = np.random.default_rng(1).normal(3.2, 1, size=(20, 4))
-    corrected, published = (head_test(values, 3.0, arithmetic) for arithmetic in ("corrected", "published"))
-    np.testing.assert_allclose(published.t, corrected.t * np.sqrt(20 / 19))
-    np.testing.assert_allclose(published.sd, values.std(axis=0))
-    np.testing.assert_allclose(corrected.sd, values.std(axis=0, ddof=1))
-    np.testing.assert_allclose(published.p, stats.t(df=19).sf(published.t))
-
-
-def test_equals_scipy_head_by_head(scores):
-    test = head_test(scores.values, 3.0)
-    for index in np.ndindex(2, 3, 5):
-        column = scores.values[(slice(None), *index)].astype(float)
-        column = column[~np.isnan(column)]
-        expected = stats.ttest_1samp(column, 3.0, alternative="greater")
-        assert test.n[index] == len(column) == (12, 8)[index[0]]
-        assert test.mean[index] == pytest.approx(column.mean())
-        assert test.t[index] == pytest.approx(expected.statistic)
-        assert test.p[index] == pytest.approx(expected.pvalue)
-
-
-@pytest.mark.parametrize("arithmetic", ["corrected", "published"])
-@pytest.mark.parametrize(
-    "column", [[4.0, 4, 4, 4], [3.0, 3, 3, 3], [0.1, 0.1, 0.1, 0.1], [5.0, *[np.nan] * 3]]
-)
-def test_constant_or_single_scores_are_untestable(column, arithmetic):
-    test = head_test(np.array(column), 3.0, arithmetic)
-    assert np.isnan(test.t)
-    assert np.isnan(test.p)
-    assert test.mean == pytest.approx(column[0])
-
-
-def test_role_table_labels_each_head_by_test_and_mean(scores):
+def test_published_table_equals_scipy_head_by_head(scores):
     table = published_table(scores.transpose("head", "role", "sequence", "layer"), tau=3.0, alpha=0.2)
     assert table["assigned"].any()
     assert not table["assigned"].all()
-    for record in table.itertuples():
-        column = scores.sel(role=record.role, layer=record.layer, head=record.head).dropna("sequence").values
-        expected = stats.ttest_1samp(column.astype(float), 3.0, alternative="greater").pvalue
-        assert record.p == pytest.approx(expected)
-        assert record.assigned == (expected < 0.2 and column.mean() > 3.0)
+    for record, column in columns_of(scores, table):
+        expected = stats.ttest_1samp(column, 3.0, alternative="greater")
+        assert (record.n, record.mean) == (len(column), pytest.approx(column.mean()))
+        assert (record.t, record.p) == pytest.approx((expected.statistic, expected.pvalue))
+        assert record.sd == pytest.approx(column.std(ddof=1))
+        assert record.assigned == (expected.pvalue < 0.2 and column.mean() > 3.0)
 
 
-def test_role_table_takes_the_arithmetic_of_the_scores(scores):
+def test_published_arithmetic_divides_by_n(scores):
     published = published_table(scores.assign_attrs(arithmetic="published"))
-    corrected = published_table(scores)
-    np.testing.assert_allclose(
-        published["t"], corrected["t"] * np.sqrt(published["n"] / (published["n"] - 1))
-    )
+    corrected, n = published_table(scores), published["n"]
+    np.testing.assert_allclose(published["sd"], corrected["sd"] * np.sqrt((n - 1) / n))
+    np.testing.assert_allclose(published["t"], corrected["t"] * np.sqrt(n / (n - 1)))
+    np.testing.assert_allclose(published["p"], stats.t.sf(published["t"], n - 1))
     del scores.attrs["arithmetic"]
     assert published_table(scores).equals(corrected)
 
 
-def test_untestable_is_neither_true_nor_false(scores):
-    scores[:, 0, 0, 0] = 9.0
-    table = published_table(scores, tau=1.0)
-    assert row(table)["assigned"]  # no spread: the mean alone decides
-    assert np.isnan(row(table)["p"])
-    assert row(table, head=1)["assigned"]
-    assert published_table(scores, tau=1.0, minimum=8).equals(table)
-    few = published_table(scores, tau=1.0, minimum=9)
-    nsubj = few["role"] == "nsubj"
-    assert few.loc[nsubj, ["t", "p", "assigned"]].isna().all(axis=None)
-    assert few.loc[nsubj, "mean"].notna().all()
-    assert few.loc[~nsubj & (few["head"] > 0), "assigned"].notna().all()
+def test_too_few_sequences_are_untestable(scores):
+    assert published_table(scores, minimum=8).equals(published_table(scores))
+    few = published_table(scores, minimum=9)
+    untestable = few["role"] == "nsubj"
+    for column in ("t", "p", "assigned"):
+        assert few[column].isna().equals(untestable)
 
 
 # The audited role table.
@@ -170,7 +115,7 @@ def test_bca_intervals_equal_scipy_head_by_head(scores):
 
 
 def test_effect_share_above_and_skewness_head_by_head(scores):
-    for record, column in columns_of(scores, role_table(scores.assign_attrs(arithmetic="published"), **FAST)):
+    for record, column in columns_of(scores, role_table(scores, **FAST)):
         assert record.effect == pytest.approx((column.mean() - 3) / column.std(ddof=1))
         assert record.above == pytest.approx((column > 3).mean())
         assert record.skewness == pytest.approx(stats.skew(column))
@@ -182,16 +127,12 @@ def test_corrections_are_those_of_each_role(scores):
         p = [skew_corrected_p(column, 3.0) for _, column in columns_of(scores, family)]
         for name, method in {"p_holm": "holm", "p_bh": "fdr_bh", "p_by": "fdr_by"}.items():
             np.testing.assert_allclose(family[name], multipletests(p, method=method)[1])
-        for name, method in {"p_bh": "bh", "p_by": "by"}.items():
-            np.testing.assert_allclose(family[name], stats.false_discovery_control(p, method=method))
 
 
 def test_audit_takes_the_sample_standard_deviation_whatever_the_arithmetic(scores):
     corrected = role_table(scores, **FAST)
     published = role_table(scores.assign_attrs(arithmetic="published"), **FAST)
     pd.testing.assert_frame_equal(published[COLUMNS[9:]], corrected[COLUMNS[9:]])
-    factor = np.sqrt(published["n"] / (published["n"] - 1))
-    np.testing.assert_allclose(published["t"], corrected["t"] * factor)
 
 
 def test_audited_label_needs_the_corrected_p_and_the_bound():
@@ -201,8 +142,6 @@ def test_audited_label_needs_the_corrected_p_and_the_bound():
     expected = (table["p_by"] < 0.1) & (table["lower_bootstrap_t"] > 3)
     pd.testing.assert_series_equal(table["assigned_audited"], expected.astype("boolean"), check_names=False)
     assert 40 < table["assigned_audited"].sum() < table["assigned"].sum() < 200
-    assert table["assigned_audited"][table["head"] >= 160].all()
-    assert table["assigned"][table["assigned_audited"]].all()
     at_ceiling = role_table(one_role(np.array([[4.0]] * 19 + [[0.0]])), minimum=20, resamples=199)
     assert at_ceiling["assigned"].all()
     assert not at_ceiling["assigned_audited"].any()
@@ -215,14 +154,6 @@ def test_audit_labels_fewer_left_skewed_heads_than_the_published_rule():
     table = role_table(labelled(values, ["local", "cls", "sep"]))
     assert table["assigned"].mean() == pytest.approx(0.112, abs=3 * np.sqrt(0.112 * 0.888 / 432))
     assert table["assigned_audited"].mean() < 0.02
-
-
-def test_t_intervals_of_normal_scores_cover_the_mean():
-    values = np.random.default_rng(8).normal(3, 1, size=(20, 1000))
-    table = role_table(one_role(values), resamples=99)
-    covered = (table["low"] < 3) & (table["high"] > 3)
-    assert covered.mean() == pytest.approx(0.95, abs=0.021)
-    assert (table["lower"] < 3).mean() == pytest.approx(0.95, abs=0.021)
 
 
 @pytest.mark.parametrize(
@@ -245,13 +176,13 @@ def test_status_says_why_a_head_is_untestable_and_poisons_no_other(column, statu
         warnings.simplefilter("error")
         table = role_table(one_role(np.column_stack([others, column])), **FAST)
         alone = role_table(one_role(others), **FAST)
-    last = row(table, head=3)
+    last = table.loc[3]
     assert (last["status"], last["assigned"]) == (status, assigned)
     tested = status == "tested"
     assert pd.notna(last["assigned_audited"]) == (status in ("tested", BY_MEAN))
     if status == BY_MEAN:
         assert last["assigned_audited"] == assigned
-        assert last[["t", "p", "effect", "effect_low", "lower_bootstrap_t", "skewness"]].isna().all()
+        assert last[["t", "p", *(name for name in EVIDENCE if name != "above")]].isna().all()
     assert last[["p_holm", "p_bh", "p_by"]].notna().all() == tested
     assert last["above"] == pytest.approx(pd.Series(column).dropna().gt(3).mean(), nan_ok=True)
     assert (table["status"][:3] == "tested").all()
@@ -259,13 +190,6 @@ def test_status_says_why_a_head_is_untestable_and_poisons_no_other(column, statu
     pd.testing.assert_frame_equal(table.loc[:2, uncorrected], alone[uncorrected])
     if not tested:  # a family without the untestable head
         pd.testing.assert_frame_equal(table.loc[:2, EVIDENCE], alone[EVIDENCE])
-
-
-def test_no_spread_leaves_only_the_share_above(scores):
-    scores[:, 0, 0, 0] = 0.1
-    found = row(role_table(scores, **FAST))
-    assert found[[name for name in EVIDENCE if name != "above"]].isna().all()
-    assert found["above"] == 0
 
 
 def test_repeated_sequences_in_clusters_tell_no_more_than_one_of_each(scores):
@@ -299,49 +223,26 @@ def test_minimum_counts_the_units_that_are_drawn(scores):
     assert (role_table(clustered, **FAST)["status"] == "tested").all()
     one = role_table(with_clusters(scores, np.zeros(12, dtype=int)), unit="cluster", **FAST)
     assert (one["status"] == "untestable: one cluster").all()
-    scores[:, 1] = np.nan
-    absent = role_table(with_clusters(scores, np.arange(12)), unit="cluster", **FAST)
-    expected = ["tested"] * 15 + ["untestable: no sequence has the role"] * 15
-    assert [*absent["status"]] == expected
 
 
 def test_adjust_keeps_missing_p_values_and_does_not_count_them():
     p = np.random.default_rng(1).random(40) ** 4
     with_gap = np.insert(p, 7, np.nan)
-    # Library calls lose every p-value, or fail, for one that is missing.
-    assert np.isnan(multipletests(with_gap, method="fdr_by")[1]).all()
     for method in ("holm", "fdr_bh", "fdr_by"):
         adjusted = adjust(with_gap, method)
         assert np.isnan(adjusted[7])
         np.testing.assert_array_equal(np.delete(adjusted, 7), multipletests(p, method=method)[1])
     assert np.isnan(adjust(np.full(3, np.nan), "holm")).all()
-    assert adjust(pd.Series([0.01, None, 0.5]), "holm").tolist()[::2] == [0.02, 0.5]
     assert adjust(np.array([]), "fdr_by").shape == (0,)
 
 
-def test_by_costs_a_factor_and_a_resampled_p_cannot_pay_it():
-    p = np.ones(144)
-    p[3] = 1e-6
-    assert adjust(p, "fdr_by")[3] / adjust(p, "fdr_bh")[3] == pytest.approx(5.55, abs=0.005)
-    p[3] = 0.001  # the least p of 999 resamples
-    assert adjust(p, "fdr_by")[3] == pytest.approx(0.799, abs=0.001)
-    p[3] = 0.99 * 0.05 / (144 * 5.55)
-    assert adjust(p, "fdr_by")[3] < 0.05
-
-
 def test_corrections_over_all_tests(scores):
-    first, second = (published_table(scores).assign(task=task, state="finetuned") for task in ("mrpc", "qqp"))
-    second.loc[4, "p"] = np.nan
-    table = pd.concat([first, second])
+    table = pd.concat([published_table(scores).assign(task=task) for task in ("mrpc", "qqp")])
     found = corrections(table)
-    keys = ["task", "state", "role", "layer", "head"]
-    assert {*found.columns} == {*keys, "p_holm_all", "p_bh_all", "p_by_all"}
+    keys = ["task", "role", "layer", "head"]
     pd.testing.assert_frame_equal(found[keys], table[keys])
-    tested = table["p"].notna().to_numpy()
     for name, method in {"p_holm_all": "holm", "p_bh_all": "fdr_bh", "p_by_all": "fdr_by"}.items():
-        expected = multipletests(table["p"][tested], method=method)[1]
-        np.testing.assert_array_equal(found[name][tested], expected)
-        assert found[name][~tested].isna().all()
+        np.testing.assert_array_equal(found[name], multipletests(table["p"], method=method)[1])
 
 
 def test_label_comparison_names_every_pair_of_labels():
@@ -357,4 +258,3 @@ def test_label_comparison_names_every_pair_of_labels():
     table = pd.DataFrame([*pairs], columns=["assigned", "assigned_audited"], dtype="boolean")
     found = label_comparison(table)
     assert [*found] == [*pairs.values()]
-    assert {*found} == {*LABEL_COMPARISONS}

@@ -11,7 +11,6 @@ from analysis.statistics.claims import UNTESTABLE, judge
 from analysis.synthesis import matching
 from analysis.synthesis.matching import CLAIMS, ROLES
 
-BY_ID = {claim.id: claim for claim in CLAIMS}
 LAYERS, HEADS, N = 3, 4, 150
 OWN = [(1, 1), (2, 0)]
 
@@ -34,7 +33,6 @@ def places(found: pd.DataFrame) -> list[tuple[int, int]]:
 def test_planted_heads_match():
     found = matching.matching_table(scores())
     assert places(found) == OWN
-    assert (found["n"] == 100).all()
     row = found.set_index(["layer", "head"]).loc[1, 1]
     assert row["low"] < row["match"] < row["high"]
 
@@ -60,11 +58,9 @@ def test_exact_p_counts_every_set_of_the_same_layers():
     found, sets = matching.exact_p(costs, OWN)
     sums = [costs[1, one] + costs[2, other] for one, other in product(range(HEADS), repeat=2)]
     assert (found, sets) == (np.mean(np.array(sums) >= costs[1, 1] + costs[2, 0] - 1e-12), HEADS**2)
-    drawn, count = matching.exact_p(costs, OWN, most=15)
-    assert count < 15
-    assert 0 < drawn <= 1
-    many, _ = matching.exact_p(np.tile(costs, 10), [(0, head) for head in range(10)], most=40_000)
+    many, drawn = matching.exact_p(np.tile(costs, 10), [(0, head) for head in range(10)], most=40_000)
     assert 0 < many < 1
+    assert drawn < 40_000
 
 
 def cost(own: float, others: float = 0.02, spread: float = 0.05) -> np.ndarray:
@@ -82,7 +78,6 @@ def test_lead_over_the_costliest_other_head():
     found = matching.lead(costs, own)
     means = costs.mean(axis=0)
     assert found[0] == pytest.approx(means[own].mean() - means[~own].max())
-    assert len(found) == 1 + matching.DRAWS
     assert found[1:].std() > 0
 
 
@@ -94,23 +89,23 @@ def heads(planted: float, untrained: float) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+PLACES = pd.DataFrame([*product(range(LAYERS), range(HEADS))], columns=["layer", "head"]).assign(role="local")
+
+
 def verdicts(**changed: object) -> dict[str, str]:
-    roles = pd.DataFrame(
-        [*product(range(LAYERS), range(HEADS), ["local"])], columns=["layer", "head", "role"]
-    )
     given = {
         "heads": heads(20, 0),
         "own": OWN,
         "costs": {"mrpc": cost(0.5), "sst-2": cost(0.0, 0.2)},
         "edges": {"mrpc": np.stack([np.full(N, 0.4), np.full(N, 0.05), np.full(N, 0.5)])},
-        "roles": {"mrpc": roles.assign(mean=np.arange(LAYERS * HEADS)[::-1])},
+        "roles": {"mrpc": PLACES.assign(mean=np.arange(LAYERS * HEADS)[::-1])},
         "pairs": ["mrpc"],
     }
     frames = matching.frames(**(given | changed))
-    found = {}
-    for name, claim in BY_ID.items():
-        found[name] = judge(frames[name], claim.relation, claim.bound, claim.units).verdict
-    return found
+    return {
+        claim.id: judge(frames[claim.id], claim.relation, claim.bound, claim.units).verdict
+        for claim in CLAIMS
+    }
 
 
 def test_claims_hold_where_planted_heads_cost_most():
@@ -125,8 +120,7 @@ def test_claims_fail_one_by_one():
     assert verdicts(costs={"mrpc": cost(0.5), "sst-2": cost(0.5)})["R4"] == "does not hold"
     little = np.stack([np.full(N, 0.05), np.full(N, 0.05), np.full(N, 0.5)])
     assert verdicts(edges={"mrpc": little})["R5"] == "does not hold"
-    told = pd.DataFrame([*product(range(LAYERS), range(HEADS), ["local"])], columns=["layer", "head", "role"])
-    told["mean"] = [float(place in OWN) for place in zip(told["layer"], told["head"], strict=True)]
+    told = PLACES.assign(mean=[float(place in OWN) for place in product(range(LAYERS), range(HEADS))])
     assert verdicts(roles={"mrpc": told})["R6"] == "does not hold"
     none = verdicts(own=[], edges={})
     assert {none[name] for name in ("R3", "R4", "R5", "R6")} == {UNTESTABLE}

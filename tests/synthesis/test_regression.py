@@ -13,14 +13,12 @@ from analysis.synthesis.regression import (
     RANKS,
     RAW,
     WITHOUT,
-    Grid,
     gridded,
     left_out_r2,
     permutation_test,
     products,
     regression_table,
     shares,
-    slope_interval,
     slopes,
     standardised,
 )
@@ -79,12 +77,18 @@ def rows_of(table: pd.DataFrame, variant: str = RAW) -> pd.DataFrame:
     return table[table["variant"] == variant].set_index(["model", "term"])
 
 
-def test_slopes_are_those_of_least_squares_with_a_level_for_every_layer_and_run():
+@pytest.mark.parametrize("without", [0, COSTLIEST])
+def test_slopes_are_those_of_least_squares_with_a_level_for_every_layer_and_run(without: int):
+    """The costliest heads take no part."""
     data = standardised(heads(1.0), "response", ROLES)
-    levels = pd.get_dummies(data[["task", "seed", "layer"]].astype(str).agg("-".join, axis=1)).to_numpy(float)
-    design = np.column_stack([data[[*ROLES]], levels])
-    expected = np.linalg.lstsq(design, data["change"], rcond=None)[0][: len(ROLES)]
-    np.testing.assert_allclose(slopes(gridded(data, ROLES)), expected)
+    grid = gridded(data, ROLES, without=without)
+    left_out = data.groupby(["layer", "head"])["change"].mean().nlargest(without).index
+    assert {*zip(*np.nonzero(~grid.kept), strict=True)} == {*left_out}
+    kept = data.set_index(["layer", "head"]).drop(left_out).reset_index()
+    levels = pd.get_dummies(kept[["task", "seed", "layer"]].astype(str).agg("-".join, axis=1)).to_numpy(float)
+    design = np.column_stack([kept[[*ROLES]], levels])
+    expected = np.linalg.lstsq(design, kept["change"], rcond=None)[0]
+    np.testing.assert_allclose(slopes(grid), expected[: len(ROLES)])
 
 
 def test_an_effect_is_found_with_its_sign_and_an_interval():
@@ -95,41 +99,22 @@ def test_an_effect_is_found_with_its_sign_and_an_interval():
     assert local["share"] > 0.5 > rows.loc[("together", ALL_ROLES), "share_shuffled"]
     assert rows.loc[("together", ALL_ROLES), "share"] >= local["share"]
     assert rows.loc[("together", ALL_ROLES), "r2_left_out"] > 0.3
-    assert local["runs"] == len(TASKS) * len(SEEDS)
-    against = rows_of(regression_table(heads(-1.5), ROLES, ROLES, permutations=99, resamples=99))
-    assert against.loc[("alone", "local"), "high"] < 0
-
-
-def test_one_correction_holds_for_the_roles_alone_and_the_joint_model():
-    rows = rows_of(regression_table(heads(0.5), ROLES, ROLES, permutations=199, resamples=9))
     tested = rows["p_permutation"].dropna()
     assert [*tested.index] == [("alone", "local"), ("alone", "block"), ("together", ALL_ROLES)]
-    expected = multipletests(tested, method="holm")[1]
-    np.testing.assert_allclose(rows.loc[tested.index, "p_holm"], expected)
+    np.testing.assert_allclose(rows.loc[tested.index, "p_holm"], multipletests(tested, method="holm")[1])
+    against = rows_of(regression_table(heads(-1.5), ROLES, ROLES, permutations=99, resamples=99))
+    assert against.loc[("alone", "local"), "high"] < 0
 
 
 def test_ranks_do_not_hang_on_one_costly_head():
     table = heads(1.5)
     table.loc[(table["layer"] == 0) & (table["head"] == 0), "response"] += 1000
     found = regression_table(table, ROLES, ROLES, permutations=99, resamples=9)
-    share = {
-        variant: rows_of(found, variant).loc[("alone", "local"), "share"] for variant in (RAW, RANKS, WITHOUT)
-    }
-    assert share[RAW] < 0.3 < share[RANKS]
-    assert share[RAW] < share[WITHOUT]
-
-
-def test_without_the_costliest_heads_nothing_of_them_counts():
-    data = standardised(heads(1.0), "response", ROLES)
-    grid = gridded(data, ROLES, without=COSTLIEST)
-    left_out = data.groupby(["layer", "head"])["change"].mean().nlargest(COSTLIEST).index
-    assert {*zip(*np.nonzero(~grid.kept), strict=True)} == {*left_out}
-    assert (grid.change[:, ~grid.kept] == 0).all()
-    np.testing.assert_allclose(grid.change.sum(axis=-1), 0, atol=1e-9)
-    kept = data.set_index(["layer", "head"]).drop(left_out).reset_index()
-    levels = pd.get_dummies(kept[["task", "seed", "layer"]].astype(str).agg("-".join, axis=1)).to_numpy(float)
-    expected = np.linalg.lstsq(np.column_stack([kept[[*ROLES]], levels]), kept["change"], rcond=None)[0]
-    np.testing.assert_allclose(slopes(grid), expected[: len(ROLES)])
+    raw, ranks, without = (
+        rows_of(found, variant).loc[("alone", "local"), "share"] for variant in (RAW, RANKS, WITHOUT)
+    )
+    assert raw < 0.3 < ranks
+    assert raw < without
 
 
 def test_a_task_left_out_tells_what_the_slopes_are_worth_elsewhere():
@@ -139,20 +124,10 @@ def test_a_task_left_out_tells_what_the_slopes_are_worth_elsewhere():
     assert np.isnan(left_out_r2(gridded(standardised(one_task, "response", ROLES), ROLES)))
 
 
-def test_the_interval_of_a_slope_draws_heads_of_layers():
-    grid = gridded(standardised(heads(1.0, layers=4, width=12), "response", ROLES), ROLES)
-    low, high = slope_interval(grid, draws=199)
-    assert (low < slopes(grid)).all()
-    assert (slopes(grid) < high).all()
-
-
-@pytest.mark.parametrize("spread", [0.0, 1e-13])
-def test_scores_that_are_all_the_same_are_untestable(spread: float):
-    table = heads()
-    table["block"] = 1 + spread * np.random.default_rng(0).normal(size=len(table))
-    if not spread:
-        rows = rows_of(regression_table(table, ROLES, ["local"], permutations=99, resamples=9))
-        assert rows.loc[("alone", "block"), "status"] == CONSTANT
+def test_scores_that_are_all_the_same_are_untestable():
+    table = heads().assign(block=1.0)
+    rows = rows_of(regression_table(table, ROLES, ["local"], permutations=99, resamples=9))
+    assert rows.loc[("alone", "block"), "status"] == CONSTANT
     assert regression_table(table.assign(response=2.0), ROLES, ROLES, 99, 9)["status"].eq(CONSTANT).all()
 
 
@@ -162,9 +137,7 @@ def test_shuffled_roles_are_rejected_at_the_nominal_rate():
     p = []
     for number in range(300):
         order = rng.permuted(np.broadcast_to(np.arange(8), (4, 8)), axis=-1)
-        dealt = grid.scores[:, :, np.arange(4)[:, None], order]
-        p.append(
-            permutation_test(Grid(grid.change, dealt, grid.kept, grid.tasks), 99, number)["p_permutation"][0]
-        )
+        dealt = grid._replace(scores=grid.scores[:, :, np.arange(4)[:, None], order])
+        p.append(permutation_test(dealt, 99, number)["p_permutation"][0])
     low, high = stats.binom.ppf([0.005, 0.995], 300, 0.05) / 300
     assert low <= np.mean(np.array(p) <= 0.05) <= high

@@ -10,7 +10,6 @@ from scipy import stats
 from studies import error_of
 
 from analysis.synthesis.sets import (
-    COLUMNS,
     POOLED,
     Change,
     RoleSet,
@@ -56,7 +55,6 @@ def test_sets_of_roles_and_why_some_are_untestable(found: list[RoleSet]):
         ("cls", "audited"): "untestable: no head has the role",
         ("sep", "audited"): "untestable: the role itself cannot be tested",
     }
-    assert found[0].heads == ((0, 1), (2, 0), (2, 3))
     assert found[0].name == "0-1 2-0 2-3"
 
 
@@ -66,7 +64,6 @@ def test_random_sets_have_as_many_heads_in_every_layer_and_share_at_most_half():
     assert len(drawn) == len(set(drawn)) == 200
     assert all([layer for layer, _ in each] == [0, 2, 2] for each in drawn)
     assert all(2 * len({*heads} & {*each}) <= 3 for each in drawn)
-    assert drawn == random_sets(heads, 12, 200)
     assert drawn != random_sets(heads, 12, 200, seed=1)
     assert error_of(random_sets, heads, 1, 1) == "a set names 2 heads of one layer: a layer has 1"
 
@@ -95,8 +92,7 @@ def test_pooled_p_rejects_as_often_as_it_says(tasks: int):
     rng = np.random.default_rng(1)
     p = [pooled_p(rng.gumbel(size=(tasks, 20)), 399, seed) for seed in range(600)]
     low, high = stats.binom.ppf([0.005, 0.995], 600, 0.1) / 600
-    assert (np.array(p) <= 0.1).mean() <= high
-    assert (np.array(p) <= 0.1).mean() >= low
+    assert low <= (np.array(p) <= 0.1).mean() <= high
 
 
 def test_excess_draws_cover_sequences_and_sets():
@@ -112,11 +108,8 @@ def test_excess_draws_cover_sequences_and_sets():
 
 def test_changes_of_single_sequences():
     logits = np.log([[[0.5, 0.5], [0.2, 0.8]], [[0.9, 0.1], [0.6, 0.4]]])
-    array = xr.DataArray(
-        logits,
-        {"intervention": ["none", "2-1"], "sequence": ["a", "b"]},
-        ("intervention", "sequence", "class"),
-    )
+    names = {"intervention": ["none", "2-1"], "sequence": ["a", "b"]}
+    array = xr.DataArray(logits, names, ("intervention", "sequence", "class"))
     found = set_changes(array, np.array([0, 1]))
     np.testing.assert_allclose(found.loc[("2-1", "loss")], np.log([0.5 / 0.9, 0.8 / 0.4]))
     np.testing.assert_allclose(found.loc[("2-1", "accuracy")], [0, -1])
@@ -136,22 +129,26 @@ def changes(found: list[RoleSet], tasks: list[str], harm: float) -> dict[str, pd
     return tables
 
 
+def sets_rows(sets: list[RoleSet], measured: dict[str, pd.DataFrame], learned: list[str]) -> pd.DataFrame:
+    table = sets_table(sets, measured, learned, WIDTH, 19, combinations=399, draws=199)
+    return table.set_index(["task", "role", "label", "metric"]).sort_index()
+
+
 def test_table_of_sets(found: list[RoleSet]):
     both = found + [each._replace(task="qqp") for each in found]
     measured = changes(found, ["mrpc", "qqp"], harm=1.0)
-    table = sets_table(both, measured, ["mrpc", "qqp"], WIDTH, 19, combinations=399, draws=199)
-    assert list(table) == COLUMNS
-    rows = table.set_index(["task", "role", "label", "metric"]).sort_index()
+    rows = sets_rows(both, measured, ["mrpc", "qqp"])
     own = rows.loc[("mrpc", "local", "audited", "loss")]
     losses = measured["mrpc"].xs("loss", level="metric")
     random = [losses.loc[named(heads)].mean() for heads in random_sets(found[0].heads, WIDTH, 19)]
     assert own["change"] == pytest.approx(losses.loc["0-1 2-0 2-3"].mean())
     assert own["excess"] == pytest.approx(own["change"] - np.mean(random))
-    centre = np.mean([own["change"], *random])
-    extreme = [abs(value - centre) >= abs(own["change"] - centre) for value in random]
-    assert own["p"] == pytest.approx((1 + sum(extreme)) / (1 + len(random)))
-    assert own["status"] == "tested"
+    assert own["p"] == pytest.approx(pooled_p([np.array([own["change"], *random])]))
     assert np.isnan(own["p_holm"])
+    means = set_means(found, measured, WIDTH, 19)
+    means = means.query("role == 'local' and label == 'audited' and metric == 'loss'")
+    assert means["own"].tolist() == [True, *[False] * len(random)]
+    assert means["change"].tolist() == pytest.approx([own["change"], *random])
     pooled = rows.loc[(POOLED, "local", "audited")]
     assert pooled.loc["loss", "tasks"] == 2
     assert (pooled["p"] <= 0.01).all()
@@ -159,31 +156,6 @@ def test_table_of_sets(found: list[RoleSet]):
     block = rows.loc[(POOLED, "block", "audited", "loss")]
     assert block["status"] == "untestable in every task"
     assert np.isnan(block[["change", "p", "p_holm"]].astype(float)).all()
-    assert (
-        rows.loc[("mrpc", "block", "audited", "loss"), "status"]
-        == "untestable: nearly all heads of its layers"
-    )
-
-
-def test_a_task_that_was_not_learnt_is_not_pooled(found: list[RoleSet]):
-    both = found + [each._replace(task="rte") for each in found]
-    measured = changes(found, ["mrpc", "rte"], harm=1.0)
-    table = sets_table(both, measured, ["mrpc"], WIDTH, 19, combinations=399, draws=199)
-    rows = table.set_index(["task", "role", "label", "metric"]).sort_index()
-    assert rows.loc[(POOLED, "local", "audited", "loss"), "tasks"] == 1
-    assert rows.loc[("rte", "local", "audited", "loss"), "status"] == "tested"
-    alone = sets_table(both, measured, [], WIDTH, 19, combinations=399, draws=199)
-    assert alone.loc[alone["task"] == POOLED, "status"].eq("untestable in every task").all()
-
-
-def test_means_of_the_sets_are_those_that_the_table_compares(found: list[RoleSet]):
-    measured = changes(found, ["mrpc"], harm=1.0)
-    means = set_means(found, measured, WIDTH, 19).query(
-        "role == 'local' and metric == 'loss' and label == 'audited'"
-    )
-    table = sets_table(found, measured, ["mrpc"], WIDTH, 19, combinations=399, draws=199)
-    row = table.query("task == 'mrpc' and role == 'local' and metric == 'loss' and label == 'audited'").iloc[
-        0
-    ]
-    assert means.loc[means["own"], "change"].tolist() == pytest.approx([row["change"]])
-    assert means.loc[~means["own"], "change"].mean() == pytest.approx(row["random"])
+    one_learnt, none_learnt = (sets_rows(both, measured, learned).loc[POOLED] for learned in (["mrpc"], []))
+    assert one_learnt.loc[("local", "audited", "loss"), "tasks"] == 1
+    assert none_learnt["status"].eq("untestable in every task").all()

@@ -2,12 +2,28 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from treebanks import write
 
-from analysis.texts.chains import Document, read_chains
+from analysis.encoders.models import Encoder, load_encoder
+from analysis.texts.bundled import bundled_documents
+from analysis.texts.treebank import read_treebank
 
 
 @pytest.fixture(scope="session")
-def ontogum(data_dir: Path) -> list[Document]:
-    """OntoGUM's development and test documents, which two files of tests read and none changes."""
-    return read_chains(sorted((data_dir / "ontogum").glob("*/*.conllu"))).documents
+def encoder() -> Encoder:
+    """The small random encoder: three layers of four heads."""
+    return load_encoder("tiny")
+
+
+@pytest.fixture(scope="session")
+def bundled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of four bundled documents, with their trees and chains."""
+    return write(tmp_path_factory.mktemp("documents"), bundled_documents(4, "train", 0))
+
+
+@pytest.fixture(scope="session")
+def words(bundled: Path) -> pd.DataFrame:
+    """The words of the bundled documents."""
+    return read_treebank(bundled).words

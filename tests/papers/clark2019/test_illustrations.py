@@ -1,31 +1,15 @@
 """Heads at work: masked special tokens, rows that sum to one, arcs of the gold annotation."""
 
 import numpy as np
-import pytest
-from treebanks import write
 
-from analysis.encoders.models import load_encoder
 from analysis.papers.clark2019.attachment import dependency_table, largest_gains
 from analysis.papers.clark2019.illustrations import head_examples
 from analysis.scores.attachment import DIRECTIONS, attach
 from analysis.scores.words import split_words, word_maps
-from analysis.texts.bundled import bundled_documents
 from analysis.texts.dependencies import arcs
-from analysis.texts.treebank import read_treebank
 
 
-@pytest.fixture(scope="module")
-def encoder():
-    return load_encoder("tiny")
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    return write(tmp_path_factory.mktemp("documents"), bundled_documents(4, "train", 0))
-
-
-def test_examples_show_the_first_suitable_sentence_without_special_tokens(encoder, path):
-    words = read_treebank(path).words
+def test_examples_show_the_first_suitable_sentence_without_special_tokens(encoder, words):
     scored, attached = arcs(words), attach(encoder, words, progress=False)
     table = dependency_table(attached, scored, minimum=20, resamples=99, permutations=99)
     gains = largest_gains(table, 3)

@@ -1,20 +1,14 @@
-"""Surface patterns against loops over the formulas of the article, and planted heads."""
+"""Surface patterns against loops over the formulas of the article, on real and uniform maps."""
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 import xarray as xr
 from scipy import stats
 
 from analysis.encoders.layout import layouts
-from analysis.encoders.models import Encoder, load_encoder
 from analysis.papers.clark2019.surface import (
-    COLUMNS,
     EXTREMES,
-    OF_ROWS,
-    SHARES,
-    cells,
     extreme_table,
     surface_scores,
     surface_shares,
@@ -22,7 +16,6 @@ from analysis.papers.clark2019.surface import (
     uniform_values,
 )
 from analysis.scores.extraction import read_attention
-from analysis.scores.sieves import SIEVES
 from analysis.texts.examples import Example
 
 EXAMPLES = [
@@ -33,15 +26,9 @@ EXAMPLES = [
 
 
 @pytest.fixture(scope="module")
-def tiny() -> Encoder:
-    """Three layers of four heads."""
-    return load_encoder("tiny")
-
-
-@pytest.fixture(scope="module")
-def scores(tiny) -> xr.DataArray:
+def scores(encoder) -> xr.DataArray:
     """The scores of all examples."""
-    return surface_scores(tiny, EXAMPLES, progress=False)
+    return surface_scores(encoder, EXAMPLES, progress=False)
 
 
 def formulas(tokens: list[str], attention: np.ndarray) -> dict[str, float]:
@@ -66,72 +53,25 @@ def formulas(tokens: list[str], attention: np.ndarray) -> dict[str, float]:
     }
 
 
-def scores_of(encoder: Encoder, maps: list[np.ndarray]) -> xr.DataArray:
-    """What `surface_scores` would find of an encoder of one layer with these maps (head, token, token)."""
-    found = layouts(encoder.tokenizer, EXAMPLES)
-    roles = [sieve for sieve, _ in SHARES.values()]
-    values = np.full((len(found), len(COLUMNS), 1, len(maps[0])), np.nan)
-    for i, (layout, attention) in enumerate(zip(found, maps, strict=True)):
-        matrices = [SIEVES[role].matrix(layout, {}) for role in roles]
-        for j, matrix in enumerate(matrices):
-            if matrix is not None:
-                values[i, j, 0] = len(layout) * np.einsum("ij,hij->h", matrix.astype(float), attention)
-        for j, statistic in enumerate(OF_ROWS.values(), start=len(roles)):
-            values[i, j, 0] = statistic(torch.from_numpy(attention)[None], [layout])[0]
-    coordinates = {
-        "sequence": [layout.id for layout in found],
-        "role": [*roles, *OF_ROWS],
-        "layer": [0],
-        "head": range(len(maps[0])),
-        "tokens": ("sequence", [len(layout) for layout in found]),
-        "separators": ("sequence", [2] * len(found)),
-        "cells": (("sequence", "role"), np.stack([cells(layout) for layout in found])),
-    }
-    return xr.DataArray(values, coordinates, ("sequence", "role", "layer", "head"))
-
-
-def test_equal_the_formulas_on_real_maps(tiny, scores):
+def test_equal_the_formulas_on_real_maps(encoder, scores):
     shares = surface_shares(scores)
-    for one in EXAMPLES:
-        layout, attention = read_attention(tiny, one, segment_ids="zeros")
-        for layer in range(tiny.layers):
-            for head in range(tiny.heads):
-                expected = formulas([*layout.tokens], attention[layer, head].astype(float))
-                found = shares.sel(sequence=one.id, layer=layer, head=head).to_series()
-                assert found[[*expected]].to_dict() == pytest.approx(expected, rel=2e-5, abs=1e-6)
+    means = surface_table(scores).set_index(["layer", "head"])
+    read = [read_attention(encoder, one, segment_ids="zeros") for one in EXAMPLES]
+    for layer, head in means.index:
+        each = [formulas([*layout.tokens], maps[layer, head].astype(float)) for layout, maps in read]
+        for one, expected in zip(EXAMPLES, each, strict=True):
+            found = shares.sel(sequence=one.id, layer=layer, head=head).to_series()
+            assert found.to_dict() == pytest.approx(expected, rel=2e-5, abs=1e-6)
+        expected = pd.DataFrame(each).mean().to_dict()
+        assert means.loc[(layer, head)].to_dict() == pytest.approx(expected, rel=2e-5, abs=1e-6)
 
 
-def test_planted_heads(tiny):
-    """A head on the next token has (n - 1) / n, and its mirror image as much on the previous one."""
-    sizes = [len(layout) for layout in layouts(tiny.tokenizer, EXAMPLES)]
-    maps = [np.stack([np.eye(n, k=1), np.eye(n, k=-1), np.eye(n)]) for n in sizes]
-    maps[0][0, -1, 0] = 1  # the last token has no next one
-    table = surface_table(scores_of(tiny, maps)).set_index("head")
-    most = np.mean([(n - 1) / n for n in sizes])
-    np.testing.assert_allclose(table[["next", "previous", "self"]], np.diag([most, most, 1]), atol=1e-6)
-
-
-def test_uniform_head(tiny, scores):
-    sizes = [len(layout) for layout in layouts(tiny.tokenizer, EXAMPLES)]
-    found = surface_table(scores_of(tiny, [np.full((1, n, n), 1 / n) for n in sizes]))
-    uniform = uniform_values(scores)
-    assert found[COLUMNS].iloc[0].to_dict() == pytest.approx(uniform[COLUMNS].to_dict(), rel=1e-6)
-    assert uniform["entropy"] == pytest.approx(np.mean(np.log(sizes)))
-    assert uniform["most"] == pytest.approx(np.mean([1 / n for n in sizes]))
-    assert uniform["sep"] == pytest.approx(np.mean([2 / n for n in sizes]))
-
-
-@pytest.fixture
-def table() -> pd.DataFrame:
-    heads = [(layer, head) for layer in range(2) for head in range(3)]
-    frame = pd.DataFrame(heads, columns=["layer", "head"])
-    frame[COLUMNS] = 0.1
-    frame["entropy"] = [4, 3, 2, 1, 1, 1]
-    frame["next"] = [0.9, 0.6, 0, 0, 0, 0]
-    frame["cls"] = [0, 0.9, 0, 0.3, 0, 0]
-    frame["sep"] = [0, 0, 0, 0, 0.7, 0.8]
-    frame["punct"] = [0, 0, 0, 0, 0.2, 0.9]
-    return frame
+def test_uniform_values_equal_the_formulas_on_uniform_maps(encoder, scores):
+    each = [
+        formulas([*layout.tokens], np.full((len(layout), len(layout)), 1 / len(layout)))
+        for layout in layouts(encoder.tokenizer, EXAMPLES)
+    ]
+    assert uniform_values(scores).to_dict() == pytest.approx(pd.DataFrame(each).mean().to_dict(), rel=1e-6)
 
 
 def test_extreme_heads_have_simultaneous_intervals(scores):

@@ -1,4 +1,4 @@
-"""Both labellers find the patterns of drawn maps; measures against loops; quality by hand."""
+"""Maps drawn by code, and both labellers that find their patterns; measures against loops; quality by hand."""
 
 import numpy as np
 import pytest
@@ -11,12 +11,15 @@ from analysis.papers.kovaleva2019.labellers import (
     LabelledMaps,
     NetworkLabeller,
     RuleLabeller,
+    band,
+    blocks,
+    columns,
     draw_maps,
     label_maps,
     measures,
     quality_tables,
 )
-from analysis.papers.kovaleva2019.names import PATTERNS
+from analysis.papers.kovaleva2019.names import BLOCK, PATTERNS
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +27,24 @@ def drawn() -> LabelledMaps:
     return draw_maps(LAYOUTS, 150, 0)
 
 
-@pytest.fixture(scope="module")
-def rules(drawn) -> RuleLabeller:
-    return RuleLabeller.fitted(drawn)
+def test_rows_sum_to_one_and_a_seed_gives_the_same_maps():
+    drawn, again, other = (draw_maps(LAYOUTS, 20, seed) for seed in (0, 0, 1))
+    assert all(np.allclose(one.sum(axis=1), 1, atol=1e-5) and (one >= 0).all() for one in drawn.maps)
+    assert all(np.array_equal(*pair) for pair in zip(drawn.maps, again.maps, strict=True))
+    assert not all(np.array_equal(*pair) for pair in zip(drawn.maps, other.maps, strict=True))
+    assert np.bincount(drawn.patterns).tolist() == [4] * len(PATTERNS)
+    of_pairs = [layout is PAIR for layout in drawn.layouts]
+    assert np.all(of_pairs, where=drawn.patterns == PATTERNS.index(BLOCK))
+    assert PATTERNS.index(BLOCK) not in draw_maps([SINGLE], 12, 0).patterns
+
+
+def test_parts():
+    rng = np.random.default_rng(0)
+    assert ((columns(PAIR, rng) > 0).sum(axis=1) <= 7).all()
+    attended = np.abs(band(PAIR, rng).argmax(axis=1) - np.arange(len(PAIR)))
+    assert np.median(attended) <= 1
+    inside = PAIR.sentence[:, None] == PAIR.sentence[None]
+    assert blocks(PAIR, rng)[~inside].sum() == 0
 
 
 def padded(first: np.ndarray, second: np.ndarray) -> torch.Tensor:
@@ -64,10 +82,10 @@ def test_measures_equal_loops_whatever_the_padding():
     assert found[1, 0].tolist() == pytest.approx(by_loops(second, SINGLE), abs=1e-5)
 
 
-def test_rules_find_the_patterns_of_new_drawn_maps(rules):
+def test_rules_find_the_patterns_of_new_drawn_maps(drawn):
+    rules = RuleLabeller.fitted(drawn)
     new = draw_maps(LAYOUTS, 100, 1)
     assert (label_maps(rules, new) == new.patterns).mean() > 0.75
-    assert all(name in rules.words() for name in ("class: vertical", "class: diagonal"))
     assert rules.key != RuleLabeller.fitted(draw_maps(LAYOUTS, 60, 2)).key
 
 
@@ -78,37 +96,31 @@ def test_network_learns_and_is_kept(drawn, tmp_path):
     again = NetworkLabeller.kept(tmp_path / "network.safetensors", drawn, epochs=12)
     assert again.key == network.key
     assert NetworkLabeller.fitted(drawn, epochs=0).key != network.key
-    assert all(
-        torch.equal(*pair) for pair in zip(network.model.parameters(), again.model.parameters(), strict=True)
+    places = sorted(range(2), key=lambda place: -len(drawn.maps[place]))
+    batch = network(
+        padded(*(drawn.maps[place] for place in places)), [drawn.layouts[place] for place in places]
     )
-    first, second = drawn.maps[0], drawn.maps[1]
-    longer, shorter = sorted(
-        [(first, drawn.layouts[0]), (second, drawn.layouts[1])], key=lambda each: -len(each[0])
-    )
-    batch = network(padded(longer[0], shorter[0]), [longer[1], shorter[1]])
-    alone = label_maps(
-        network, LabelledMaps([longer[0], shorter[0]], [longer[1], shorter[1]], np.zeros(2, int))
-    )
-    assert batch[:, 0].tolist() == alone.tolist()
+    assert batch[:, 0].tolist() == found[places].tolist()
+
+
+class Fixed:
+    """Gives one answer after the other."""
+
+    name, key = "hand", "hand"
+
+    def __init__(self, answers: list[int]):
+        self.answers = iter(answers)
+
+    def __call__(self, attention, layouts):
+        return np.array([[next(self.answers)] for _ in layouts])
 
 
 def test_quality_by_hand():
     """Three maps of two patterns, of which a labeller gets two right."""
     given = LabelledMaps([np.eye(3, dtype=np.float32)] * 3, [SINGLE] * 3, np.array([0, 0, 1]))
-    answers = iter([0, 1, 1])
-    labeller = _Fixed("hand", answers)
-    quality, confusion = quality_tables([labeller], {"drawn": given})
+    quality, confusion = quality_tables([Fixed([0, 1, 1])], {"drawn": given})
     rows = quality.set_index("pattern")
     assert rows.loc[PATTERNS[0], ["precision", "recall", "n"]].tolist() == [1, 0.5, 2]
     assert rows.loc[PATTERNS[1], ["precision", "recall", "n"]].tolist() == [0.5, 1, 1]
     assert rows.loc[MACRO, "f1"] == pytest.approx(2 / 3)
-    assert confusion["n"].sum() == 3
     assert confusion.set_index(["pattern", "found"]).loc[(PATTERNS[0], PATTERNS[1]), "n"] == 1
-
-
-class _Fixed:
-    def __init__(self, name: str, answers):
-        self.name, self.key, self.answers = name, name, answers
-
-    def __call__(self, attention, layouts):
-        return np.array([[next(self.answers)] for _ in layouts])

@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 
-from analysis.encoders.models import Encoder, load_encoder
 from analysis.papers.kovaleva2019.frames import (
     DIRECTIONS,
     MODES,
@@ -16,55 +15,45 @@ from analysis.papers.kovaleva2019.frames import (
     placement_test,
 )
 from analysis.scores.extraction import read_attention
-from analysis.scores.words import split_words
+from analysis.scores.words import Words, split_words
 from analysis.texts.examples import Example
 
 WORDS = tuple("the man saw that the old man felt agitated today .".split())
-LINK = Link(
-    "by hand", WORDS, target=(8,), elements=((4, 5, 6),)
-)  # "the old man", of which two words came before
+# "the old man", of which two words came before
+LINK = Link("by hand", WORDS, target=(8,), elements=((4, 5, 6),))
 
 
 @pytest.fixture(scope="module")
-def tiny() -> Encoder:
-    return load_encoder("tiny")
-
-
-def own_pairs(encoder: Encoder, mode: str, direction: str) -> set[tuple[str, int, str, int]]:
-    """The words of each pair of a link, with their places among the pieces."""
-    [pieces] = split_words(encoder.tokenizer, [WORDS]).kept
-    found = link_placements(LINK, pieces, mode, direction)
-    tokens = encoder.tokenizer.convert_ids_to_tokens(pieces.input_ids.tolist())
-    rows, columns = found.rows[found.own], found.columns[found.own]
-    return {(tokens[i], int(i), tokens[j], int(j)) for i, j in zip(rows, columns, strict=True)}
-
-
-def test_released_code_pairs_first_occurrences_one_by_one(tiny):
-    [(element, place, target, end)] = own_pairs(tiny, "faithful", "element_to_target")
-    assert (element, place) == ("the", 1)  # not the fifth word, which is the element's
-    assert target == "ag" or target == "agitated"
-    assert own_pairs(tiny, "faithful", "target_to_element") == {(target, end, element, place)}
-
-
-def test_all_pairs_are_those_of_the_words_themselves(tiny):
+def pieces(tiny) -> Words:
+    """The word pieces of the sentence."""
     [pieces] = split_words(tiny.tokenizer, [WORDS]).kept
+    return pieces
+
+
+def own_pairs(pieces: Words, mode: str, direction: str) -> set[tuple[int, int]]:
+    """The places of each pair of the link among the pieces."""
+    found = link_placements(LINK, pieces, mode, direction)
+    return {*zip(found.rows[found.own].tolist(), found.columns[found.own].tolist(), strict=True)}
+
+
+def test_pairs_of_the_released_code_and_of_the_words_themselves(pieces):
     targets, elements = (np.flatnonzero(np.isin(pieces.word, words)) for words in ([9], [5, 6, 7]))
-    found = own_pairs(tiny, "all_pairs", "target_to_element")
-    assert {(i, j) for _, i, _, j in found} == {*itertools.product(targets.tolist(), elements.tolist())}
+    # First occurrences, one by one: "the" is the first word, not the fifth, which is the element's.
+    assert own_pairs(pieces, "faithful", "element_to_target") == {(1, targets[0])}
+    assert own_pairs(pieces, "faithful", "target_to_element") == {(targets[0], 1)}
+    expected = {*itertools.product(targets.tolist(), elements.tolist())}
+    assert own_pairs(pieces, "all_pairs", "target_to_element") == expected
 
 
-def test_scores_are_the_largest_attention_of_the_pairs(tiny):
-    scores, left_out = link_scores(tiny, [LINK], progress=False)
-    assert sum(left_out.values()) == 0
+def test_scores_are_the_largest_attention_of_the_pairs(tiny, pieces):
+    scores, _ = link_scores(tiny, [LINK], progress=False)
     _, attention = read_attention(tiny, Example("same", " ".join(WORDS)))
+    table = link_table(scores, permutations=99).set_index(["mode", "direction", "layer", "head"]).sort_index()
     for key in itertools.product(MODES, DIRECTIONS):
         [(found, own)] = scores[key]
-        pairs = [(i, j) for _, i, _, j in own_pairs(tiny, *key)]
-        expected = np.max([attention[:, :, i, j] for i, j in pairs], axis=0)
+        expected = np.max([attention[:, :, i, j] for i, j in own_pairs(pieces, *key)], axis=0)
         assert found[own] == pytest.approx(expected, abs=1e-6)
-    table = link_table(scores, permutations=99)
-    assert len(table) == len(scores) * tiny.layers * tiny.heads
-    assert (table["n"] == 1).all()
+        assert table["mean"].loc[key].to_numpy() == pytest.approx(expected.ravel(), abs=1e-6)
 
 
 def test_placement_test_counts_all_placements():

@@ -1,19 +1,17 @@
-"""Links of a file and of the bundled grammar; a row that is wrong is named."""
+"""Links of a file, of the bundled grammar and of a folder of FrameNet."""
 
 import json
 
-from analysis.papers.kovaleva2019.frames import APART, bundled_links, read_links, row_link
+from framenet import SENTENCES, write_framenet
 
-ROW = {
-    "sentence": "he saw that he was so agitated",
-    "target": "agitated",
-    "frame_elements": ["he", "so agitated"],
-}
+from analysis.papers.kovaleva2019.frames import APART, bundled_links, read_links, row_link
 
 
 def test_row_takes_first_occurrences():
-    link = row_link(json.dumps(ROW), "here")
-    assert link.words == tuple("he saw that he was so agitated".split())
+    words = "he saw that he was so agitated"
+    row = {"sentence": words, "target": "agitated", "frame_elements": ["he", "so agitated"]}
+    link = row_link(json.dumps(row), "here")
+    assert link.words == tuple(words.split())
     assert (link.target, link.elements) == ((6,), ((0,), (5, 6)))
 
 
@@ -21,13 +19,16 @@ def test_bundled_links_are_arguments_at_a_distance():
     links = bundled_links(20)
     assert len(links) == 20
     for link in links:
-        assert len(link.target) == 1
         assert all(abs(place - link.target[0]) >= APART for (place,) in link.elements)
-    assert links == bundled_links(20)
+
+
+def test_only_what_passes_the_filter_is_linked(tmp_path):
+    [link] = read_links(write_framenet(tmp_path / "framenet_v17"))
+    assert " ".join(link.words) == SENTENCES["kept"][0]
+    assert (link.target, link.elements) == ((6,), ((1, 2, 3),))
 
 
 def test_released_sentences(data_dir):
     links = read_links(data_dir / "framenet" / "links.jsonl")
     assert len(links) == 473
     assert max(len(link.words) for link in links) <= 12
-    assert len(read_links(data_dir / "framenet" / "links.jsonl", 50)) == 50

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from analysis.papers.kovaleva2019.placements import elsewhere, every_pair, largest, placements, zipped
+from analysis.papers.kovaleva2019.placements import elsewhere, every_pair, largest, placements
 
 
 def test_placements_are_all_shifts_within_the_text():
@@ -10,11 +10,6 @@ def test_placements_are_all_shifts_within_the_text():
     assert found.rows.tolist() == [[1, 2], [2, 3], [3, 4], [4, 5]]
     assert found.columns.tolist() == [[4, 4], [5, 5], [6, 6], [7, 7]]
     assert (found.rows[found.own].tolist(), found.columns[found.own].tolist()) == ([2, 3], [5, 5])
-
-
-def test_pairs():
-    assert every_pair([1, 2], [7, 8, 9]) == ([1, 1, 1, 2, 2, 2], [7, 8, 9, 7, 8, 9])
-    assert zipped([1, 2], [7, 8, 9]) == ([1, 2], [7, 8])
 
 
 def test_largest_equals_a_loop():

@@ -5,7 +5,7 @@ import pytest
 import torch
 import xarray as xr
 
-from analysis.encoders.models import Encoder, load_encoder, random_encoder
+from analysis.encoders.models import Encoder, random_encoder
 from analysis.papers.kovaleva2019 import reading as module
 from analysis.papers.kovaleva2019.names import FEATURES
 from analysis.papers.kovaleva2019.reading import (
@@ -15,7 +15,6 @@ from analysis.papers.kovaleva2019.reading import (
     Filler,
     Targets,
     attention_of,
-    cosine,
     find_targets,
     padded_cosine,
     read_kept,
@@ -33,11 +32,6 @@ class Labeller:
     def __call__(self, attention, layouts):
         assert attention.shape[-1] == max(map(len, layouts))
         return np.array([[len(layout) % 5] * attention.shape[1] for layout in layouts])
-
-
-@pytest.fixture(scope="module")
-def tiny() -> Encoder:
-    return load_encoder("tiny")
 
 
 @pytest.fixture(scope="module")
@@ -64,15 +58,14 @@ def maps_of(encoder: Encoder, each: Targets) -> np.ndarray:
 def test_received_attention_equals_loops(other, targets, found):
     for each in targets:
         maps = maps_of(other, each)
-        for m, mode in enumerate(MODES):
-            for f, feature in enumerate(FEATURES):
-                of = found["received"].sel(sequence=each.layout.id, mode=mode, feature=feature).values
-                marked = np.flatnonzero(each.marked[m, f])
-                if len(marked):
-                    expected = np.max([maps[:, :, :, t].mean(axis=-1) for t in marked], axis=0)
-                    assert of == pytest.approx(expected, abs=1e-5)
-                else:
-                    assert np.array_equal(of, np.full_like(of, each.absent[m, f]), equal_nan=True)
+        for m, f in np.ndindex(len(MODES), len(FEATURES)):
+            of = found["received"].sel(sequence=each.layout.id)[m, f].values
+            marked = np.flatnonzero(each.marked[m, f])
+            if len(marked):
+                expected = np.max([maps[:, :, :, t].mean(axis=-1) for t in marked], axis=0)
+            else:
+                expected = np.full_like(of, each.absent[m, f])
+            assert of == pytest.approx(expected, abs=1e-5, nan_ok=True)
 
 
 def test_links_of_verbs(other, targets, found):
@@ -101,20 +94,14 @@ def test_padded_maps_hold_the_rows_of_padding(tiny, other, targets):
     found = padded_cosine(tiny, other, layouts, length, progress=False)
     filler = Filler(*np.zeros((2, length), int))
     maps = [attention_of(encoder, [layouts[1], filler])[1][0] for encoder in (tiny, other)]
-    assert maps[0].shape == (tiny.heads, length, length)
-    assert (maps[0][:, len(layouts[1]) :].sum(-1) - 1).abs().max() < 1e-4  # rows of padding
-    flat = [each.flatten(1) for each in maps]
-    expected = torch.nn.functional.cosine_similarity(*flat)
+    expected = torch.nn.functional.cosine_similarity(*(each.flatten(1) for each in maps))
     assert found[1, 1] == pytest.approx(expected.numpy(), abs=1e-5)
-    cropped = cosine(*(each[None, :, : len(layouts[1]), : len(layouts[1])] for each in maps))
-    assert np.abs(found[1, 1] - cropped[0].numpy()).max() > 1e-3
 
 
 def test_kept_readings_are_not_made_again(tmp_path, monkeypatch, tiny, targets):
     first = read_kept(tmp_path, "mrpc", tiny, targets, Labeller(), 2)
     monkeypatch.setattr(module, "read_state", lambda *_: pytest.fail("made again"))
     assert read_kept(tmp_path, "mrpc", tiny, targets, Labeller(), 2).identical(first)
-    assert first.attrs["weights"] == tiny.digest
     monkeypatch.undo()
     changed = Labeller()
     changed.key = "2"

@@ -21,23 +21,19 @@ def found(text_b: str | None = None) -> Targets:
     return find_targets(load_tokenizer("tiny"), [example], {"e": RELATIONS}, {"e": tags})[0]
 
 
-def tokens(targets: Targets, mode: str, feature: str) -> list[str]:
-    mask = targets.marked[MODES.index(mode), FEATURES.index(feature)]
-    return [targets.layout.tokens[place] for place in np.flatnonzero(mask)]
-
-
-def places(targets: Targets, mode: str, feature: str) -> list[int]:
-    return np.flatnonzero(targets.marked[MODES.index(mode), FEATURES.index(feature)]).tolist()
+def places(targets: Targets, mode: str) -> dict[str, list[int]]:
+    """The tokens of the features that are there."""
+    marked = targets.marked[MODES.index(mode)]
+    return {
+        name: np.flatnonzero(row).tolist() for name, row in zip(FEATURES, marked, strict=True) if row.any()
+    }
 
 
 def test_words_are_found_in_their_place():
-    targets = found()
-    assert places(targets, "aligned", "noun") == [2, 5]
-    assert places(targets, "aligned", "subject") == [2]
-    assert places(targets, "aligned", "object") == [5]
-    assert tokens(targets, "aligned", "verb") == ["saw"]
-    assert places(targets, "aligned", "punctuation") == [6]
-    assert (places(targets, "aligned", CLS), places(targets, "aligned", SEP)) == ([0], [7])
+    known = {"noun": [2, 5], "verb": [3], "subject": [2], "object": [5]}
+    known |= {"punctuation": [6], CLS: [0], SEP: [7]}
+    assert places(found(), "aligned") == known
+    assert places(found(), "faithful") == known | {"subject": [2, 5], "object": [2, 5]}  # spelt alike
 
 
 def test_absent_features_count_as_zero_in_released_code_but_negation():
@@ -46,10 +42,9 @@ def test_absent_features_count_as_zero_in_released_code_but_negation():
     assert absent[FEATURES.index("pronoun")] == 0
     assert np.isnan(targets.absent[MODES.index("aligned")]).all()
     # "another" holds "not", but no piece is spelt so.
-    assert tokens(targets, "faithful", "negation") == []
     assert absent[FEATURES.index("negation")] == 0
-    assert tokens(found("not"), "aligned", "negation") == ["not"]
-    assert tokens(found("not"), "faithful", "negation") == ["not"]
+    for mode in MODES:
+        assert places(found("not"), mode)["negation"] == [8]
 
 
 def test_subjects_of_verbs():
@@ -62,19 +57,10 @@ def test_subjects_of_verbs():
 
 def test_released_pairs_take_every_piece_that_is_spelt_alike_in_order():
     """The subject's spelling stands twice: both places count, where first occurrences would give one of them twice."""
-    tokenizer = load_tokenizer("tiny")
     example = Example("e", "the man saw the man . the man ran")
-    words = {
-        word: (example.text_a.index(word), example.text_a.index(word) + len(word)) for word in ("saw", "ran")
-    }
-    men = [(at, at + 3) for at in (4, 16, 26)]
-    arcs = (Relation("nsubj", 0, men[0], words["saw"]), Relation("nsubj", 0, men[2], words["ran"]))
-    tags = tuple(Tag("VERB", 0, span) for span in words.values())
-    [targets] = find_targets(tokenizer, [example], {"e": arcs}, {"e": tags})
-    ids = targets.layout.input_ids.tolist()
-    man, verbs = (tokenizer.convert_tokens_to_ids(each) for each in ("man", ["saw", "ran"]))
-    subjects = [place for place, each in enumerate(ids) if each == man]
-    heads = [place for place, each in enumerate(ids) if each in verbs]
-    assert len(subjects) == 3
-    assert targets.zipped.rows.tolist() == [subjects[:2]]
-    assert targets.zipped.columns.tolist() == [heads[:2]]
+    saw, ran = (8, 11), (30, 33)
+    arcs = (Relation("nsubj", 0, (4, 7), saw), Relation("nsubj", 0, (26, 29), ran))
+    tags = (Tag("VERB", 0, saw), Tag("VERB", 0, ran))
+    [targets] = find_targets(load_tokenizer("tiny"), [example], {"e": arcs}, {"e": tags})
+    # "man" stands at 2, 5 and 8, the verbs at 3 and 9.
+    assert (targets.zipped.rows.tolist(), targets.zipped.columns.tolist()) == ([[2, 5]], [[3, 9]])

@@ -1,13 +1,12 @@
 """Starts of training: untuned, random and pre-trained; what was trained is not trained again."""
 
 import pandas as pd
-import pytest
 from architectures import save
 
+from analysis.encoders.models import load_encoder
 from analysis.papers.kovaleva2019 import training as module
 from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM
 from analysis.papers.kovaleva2019.training import (
-    START_COLUMNS,
     initialisation_table,
     start_name,
     tuned_scores,
@@ -26,30 +25,23 @@ def test_untuned_heads_are_those_of_a_seed(tmp_path):
     assert any(untuned_scores(folder, "mrpc", DEV, seed) != first for seed in (1, 2, 3, 4))
 
 
-def test_scores_are_kept(tmp_path, monkeypatch):
-    recipe = {"epochs": 1, "batch_size": 8, "learning_rate": 1e-3, "precision": "float32"}
-    found = tuned_scores(tmp_path, RANDOM, "tiny", "mrpc", TRAIN, DEV, 0, **recipe)
-    assert 0 <= found["accuracy"] <= 1
-    monkeypatch.setattr(module, "finetune", lambda *_, **__: pytest.fail("trained again"))
-    assert tuned_scores(tmp_path, RANDOM, "tiny", "mrpc", TRAIN, DEV, 0, **recipe) == found
-    monkeypatch.setattr(module, "finetune", lambda *_, **__: {"accuracy": 0.5, "f1": 0.4})
-    changed = recipe | {"epochs": 2}
-    assert tuned_scores(tmp_path, RANDOM, "tiny", "mrpc", TRAIN, DEV, 0, **changed)["f1"] == 0.4
-
-
-def test_random_start_has_other_weights(tmp_path, monkeypatch):
+def test_random_starts_have_other_weights_and_scores_are_kept(tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr(
-        module, "finetune", lambda name, *_, **__: seen.append(_digest(name)) or {"accuracy": 1.0}
-    )
-    for seed, start in enumerate((RANDOM, RANDOM, PRETRAINED), 1):  # tiny itself has the weights of seed 0
-        tuned_scores(tmp_path, start, "tiny", "mrpc", TRAIN, DEV, seed)
+
+    def finetune(name, *_, **__) -> dict[str, float]:
+        seen.append(load_encoder(name).digest)
+        return {"accuracy": len(seen)}
+
+    monkeypatch.setattr(module, "finetune", finetune)
+    # tiny itself has the weights of seed 0
+    starts = [(RANDOM, 1, 2), (RANDOM, 2, 2), (PRETRAINED, 2, 2), (PRETRAINED, 2, 3), (PRETRAINED, 2, 2)]
+    found = [
+        tuned_scores(tmp_path, start, "tiny", "mrpc", TRAIN, DEV, seed, epochs=epochs)["accuracy"]
+        for start, seed, epochs in starts
+    ]
+    assert found == [1, 2, 3, 4, 3]
     assert len({*seen}) == 3
-    assert seen[2] == _digest("tiny")
-
-
-def _digest(name) -> str:
-    return module.load_encoder(name).digest
+    assert seen[2] == load_encoder("tiny").digest
 
 
 def test_table_says_how_much_each_start_was_trained():
@@ -59,7 +51,6 @@ def test_table_says_how_much_each_start_was_trained():
     )
     scores = {("mrpc", "untuned", 0): {"f1": 0.3}, ("mrpc", start_name(RANDOM, 800, 2), 0): {"f1": 0.8}}
     table = initialisation_table(scores, tuned, 1)
-    assert [*table.columns] == START_COLUMNS
     found = table.set_index("start")["value"].to_dict()
     assert found == {
         "untuned": 0.3,

@@ -1,14 +1,12 @@
 """Tables of removed heads on made-up answers, where every change can be counted."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from removals import logits, wrong
 from scipy import stats
 
 from analysis.papers.michel2019.ablation import (
     EVERY,
-    TRANSFER,
     all_but_one_table,
     all_changes,
     best_heads,
@@ -39,11 +37,8 @@ def test_overview_counts_losses_and_gains(single):
     assert counts.loc["accuracy", ["lowest", "highest"]].tolist() == pytest.approx([-0.5, 0.075])
 
 
-def test_best_head_of_a_layer_has_the_best_score_and_then_the_lowest_loss(single):
+def test_best_head_of_a_layer_has_the_best_score(single):
     assert best_heads(single, LABELS, "sst-2") == ["0-0", "1-0"]
-    surer = single.copy()
-    surer[dict(intervention=2)] = 1.1 * single[1].values  # head 0-1: the same answers, with a lower loss
-    assert best_heads(surer, LABELS, "sst-2") == ["0-1", "1-0"]
 
 
 def test_all_but_one_keeps_every_head_the_best_and_the_chosen():
@@ -60,13 +55,9 @@ def test_all_but_one_keeps_every_head_the_best_and_the_chosen():
 def test_rises_share_the_level_over_runs(single):
     runs = {("sst-2", seed): single for seed in range(3)}
     table = rises_table(runs, {"sst-2": LABELS}, permutations=499)
-    assert table[["task", "seed", "metric"]].to_numpy().tolist() == [
-        ["sst-2", seed, "accuracy"] for seed in range(3)
-    ]
     alone = rises_table({("sst-2", 0): single}, {"sst-2": LABELS}, permutations=499)
     assert (table["largest"] == "1-0").all()
     assert table["low"].max() <= alone["low"].item() < 0.075 < alone["high"].item()
-    assert isinstance(table, pd.DataFrame)
 
 
 def shifted(strength: np.ndarray, seed: int) -> object:
@@ -84,26 +75,13 @@ def test_effects_agree_as_far_as_heads_do():
     other = alike | {"qqp": shifted(strength[::-1], 3)}
     of_loss = [effects(found, labels).query("metric == 'loss'") for found in (alike, other)]
     tables = [transfer_table(found, resamples=199) for found in of_loss]
-    assert [*tables[0].columns] == TRANSFER
     assert tables[0]["data_a"].tolist() == ["mrpc"] * 2 + ["mrpc, one half"] * 2
     assert tables[0].loc[0, "value"] > 0.95 > tables[1].loc[0, "high"]
     assert (tables[0]["low"] < tables[0]["value"]).all()
     first = of_loss[0].query("data_b == 'qqp'")
     losses = np.log1p(np.exp(-2 * (1 + strength))) - np.log1p(np.exp(-2))  # without the noise
     assert stats.pearsonr(first["a"], losses).statistic > 0.9
-    assert tables[0].loc[1, "value"] == pytest.approx(stats.spearmanr(first["a"], first["b"]).statistic)
+    expected = [of(first["a"], first["b"]).statistic for of in (stats.pearsonr, stats.spearmanr)]
+    assert tables[0].loc[:1, "value"].tolist() == pytest.approx(expected)
     places = first.set_index(["layer", "head"])[["a", "b"]].abs().idxmax()
     assert tables[0].loc[0, "largest"].split(" and ")[0] == "{}-{}".format(*places["a"])
-
-
-def test_one_head_alone_can_carry_pearson_but_not_the_ranks():
-    rng = np.random.default_rng(0)
-    values = rng.normal(0, 1, (2, 30))
-    values[:, 0] = 50
-    table = pd.DataFrame(
-        {"model": "m", "data_a": "x", "data_b": "y", "metric": "loss", "layer": 0, "head": range(30)}
-    )
-    found = transfer_table(table.assign(a=values[0], b=values[1]), resamples=99).set_index("correlation")
-    assert found.loc["Pearson", "value"] > 0.9 > 0.5 > found.loc["Spearman", "value"]
-    assert found["largest"].eq("0-0").all()
-    assert found["heads"].eq(30).all()

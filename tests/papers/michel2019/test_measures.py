@@ -34,11 +34,6 @@ def removed(change, low, high, baseline: float = 0.9) -> pd.DataFrame:
                          "change": change, "low": low, "high": high})  # fmt: skip
 
 
-def test_every_claim_is_complete():
-    assert [*BY_ID] == [f"M{number}" for number in range(1, 9)]
-    assert all(" n: " in claim.definition and claim.published and claim.source for claim in CLAIMS)
-
-
 def test_no_loss_is_one_of_at_most_a_fifth_of_the_lead():
     table = removed([-0.08, -0.09, -0.07, 0], [-0.08, -0.2, -0.1, np.nan], [0, -0.085, 0, np.nan])
     found = spared(table, LABELS)
@@ -87,7 +82,6 @@ def test_rises_need_one_beyond_chance():
     assert verdict("M2", rising(table)) == "holds"
     assert verdict("M2", rising(table[:1])) == "undecided"
     assert rising(table)["high"].tolist() == [0.07]
-    assert "head 2-3 in qqp; 1 of 24 beyond chance" in rising(table)["note"].item()
 
 
 def test_effects_agree_only_where_values_and_ranks_of_loss_and_accuracy_do():
@@ -98,15 +92,10 @@ def test_effects_agree_only_where_values_and_ranks_of_loss_and_accuracy_do():
     halves = table.assign(data_a="mrpc, one half", value=[0.8, 0.5, 0.7, 0.4])
     both = pd.concat([table, halves], ignore_index=True)
     assert verdict("M4", agreeing(both)) == "holds"
-    assert agreeing(both)["unit"].tolist()[1:3] == ["loss, Spearman", "accuracy, Pearson"]
     assert agreeing(both)["control"].tolist() == [0.8, 0.5, 0.7, 0.4]
-    assert agreeing(both)["n"].eq(72).all()
-    assert "loss changes most without 2-9" in agreeing(both)["note"].iloc[0]
     for number in range(4):  # each of them counts
-        assert (
-            verdict("M4", agreeing(both.assign(low=both["low"].where(both.index != number, -0.1))))
-            == "undecided"
-        )
+        one_lower = both.assign(low=both["low"].where(both.index != number, -0.1))
+        assert verdict("M4", agreeing(one_lower)) == "undecided"
     assert verdict("M4", agreeing(halves)) == "untestable"
 
 

@@ -13,7 +13,6 @@ from analysis.encoders.importance import importance
 from analysis.encoders.interventions import predict
 from analysis.papers.michel2019.measures import published
 from analysis.papers.michel2019.pruning import (
-    PRUNING,
     agreement_table,
     anew,
     at_random,
@@ -69,8 +68,6 @@ def test_orders_hold_every_head_once_and_end_in_the_same_answers():
     ends = answers.sel(intervention=[f"{name} {len(heads)}" for name in found]).values
     assert (ends == ends[0]).all()
     assert np.ptp(ends[0], axis=0).max() < 1e-5  # all heads off: a constant answer
-    names = answers["intervention"].values.tolist()
-    assert names[:4] == ["none", "random 0 2", "random 0 4", "random 0 6"]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +79,6 @@ def curves() -> pd.DataFrame:
 
 
 def test_pruning_table_starts_with_the_whole_classifier(curves):
-    assert "task seed order heads metric value low high p".split() == PRUNING
     rows = curves[(curves["order"] == "importance") & (curves["metric"] == "accuracy")]
     assert rows["heads"].tolist() == [0, 1, 2, 3, 4]
     assert rows["value"].to_numpy() * N == pytest.approx([36, 36, 35, 20, 35])
@@ -102,7 +98,6 @@ def test_prunable_share_is_that_before_the_first_significant_loss(curves):
     assert prunable_table(level, *given)["share"].eq(0).all()
     blunt = curves.assign(p=1.0)  # a test without power: the share ends where the lead ends
     assert prunable_table(blunt, *given).set_index("order").loc["importance", "share"] == 0.5
-    assert prunable_table(curves, given[0], [("sst-2", 1)], published("prunable"))["share"].isna().all()
 
 
 def test_finding_and_claims_leave_out_the_same_runs():
@@ -114,11 +109,9 @@ def test_finding_and_claims_leave_out_the_same_runs():
     curves = prune_curves(runs, {"cola": labels}, **FAST)
     assert curves.loc[(curves["seed"] == 0) & (curves["metric"] == "matthews"), "value"].min() > 0.2
     leading = with_a_lead(runs, {"cola": labels})
-    shares = prunable_table(curves, {"cola": labels}, leading, published("prunable")).set_index("seed")[
-        "share"
-    ]
+    table = prunable_table(curves, {"cola": labels}, leading, published("prunable"))
     assert [*leading] == [("cola", 1)]
-    assert shares.isna().to_dict() == {0: True, 1: False}
+    assert table.set_index("seed")["share"].isna().to_dict() == {0: True, 1: False}
 
 
 def test_importance_table_has_unit_norm_where_it_is_normalised():
@@ -126,39 +119,27 @@ def test_importance_table_has_unit_norm_where_it_is_normalised():
     coordinates = {"granularity": ["example", "token"], "layer": range(2), "head": range(3)}
     found = xr.DataArray(rng.random((2, 2, 3)), coordinates, (*coordinates,))
     table = importance_table({("mrpc", 0): found})
-    assert table.columns.tolist() == "task seed granularity normalised layer head importance".split()
-    norms = (
-        (table["importance"] ** 2).groupby([table["normalised"], table["granularity"], table["layer"]]).sum()
-    )
+    squares = table.assign(square=table["importance"] ** 2)
+    norms = squares.groupby(["normalised", "granularity", "layer"])["square"].sum()
     assert norms[True].to_numpy() == pytest.approx(1)
     assert (norms[False] != 1).all()
-    keys = {"task": "mrpc", "seed": 0, "metric": "loss"}
-    heads = [(layer, head) for layer in range(2) for head in range(3)]
-    ablation = pd.DataFrame([{**keys, "layer": layer, "head": head} for layer, head in heads])
-    ablation["change"] = found.sel(granularity="example").values.ravel()
-    both = pd.concat([ablation, ablation.assign(metric="accuracy", change=-ablation["change"])])
-    agreement = agreement_table(table, both).set_index(["granularity", "normalised"])
-    assert agreement.loc[("example", False), ["with_example", "with_ablation", "with_accuracy"]].tolist() == [
-        1,
-        1,
-        1,
-    ]
+    raw = table[(table["granularity"] == "example") & ~table["normalised"]]
+    parts = [raw.assign(metric=metric, change=sign * raw["importance"])
+             for metric, sign in (("loss", 1), ("accuracy", -1))]  # fmt: skip
+    agreement = agreement_table(table, pd.concat(parts)).set_index(["granularity", "normalised"])
+    own = agreement.loc[("example", False), ["with_example", "with_ablation", "with_accuracy"]]
+    assert own.tolist() == pytest.approx([1, 1, 1])
     assert agreement.loc[("token", False), "with_example"] < 1
-
-
-M = 60
-ANSWERS = np.arange(M) % 2
-STEPS = [f"importance {count}" for count in (3, 6, 9, 12)]
 
 
 def steps(*counts: int) -> xr.DataArray:
     """Pruning in four steps; the numbers count wrong answers, first those of the whole classifier."""
-    return logits(wrong(ANSWERS, [*counts]), STEPS)
+    return logits(wrong(LABELS, [*counts]), [f"importance {count}" for count in (3, 6, 9, 12)])
 
 
 def test_shares_are_of_the_lead_over_the_constant_answer():
-    labels = {"sst-2": ANSWERS}
-    runs = {("sst-2", 0): steps(6, 12, 18, 30, 36), ("sst-2", 1): steps(30, 30, 30, 30, 30)}
+    labels = {"sst-2": LABELS}
+    runs = {("sst-2", 0): steps(4, 8, 12, 20, 24), ("sst-2", 1): steps(20, 20, 20, 20, 20)}
     found = shares_of_lead(prune_curves(runs, labels, **FAST), labels, with_a_lead(runs, labels))
     assert found["seed"].eq(0).all()  # the other run has no lead
     assert found["kept"].tolist() == pytest.approx([1, 0.75, 0.5, 0, -0.25])
@@ -168,8 +149,9 @@ def test_shares_are_of_the_lead_over_the_constant_answer():
 
 def test_later_gain_compares_the_end_with_the_first_lead():
     """The first of three stages has no lead; the second keeps half of its lead, the last keeps all of it."""
-    stages = [steps(30, 30, 30, 30, 30), steps(12, 21, 21, 21, 30), steps(6, 6, 6, 6, 30)]
+    stages = [steps(20, 20, 20, 20, 20), steps(8, 14, 14, 14, 20), steps(4, 4, 4, 4, 20)]
     course = xr.concat(stages, pd.Index([0.1, 0.5, 1.0], name="fraction"))
-    assert later_gain({"sst-2": course}, {"sst-2": ANSWERS}, draws=5)["sst-2"][0] == pytest.approx(1 - 0.5)
-    none = xr.concat([stages[0], stages[2]], pd.Index([0.1, 1.0], name="fraction"))
-    assert np.isnan(later_gain({"sst-2": none}, {"sst-2": ANSWERS}, draws=5)["sst-2"]).all()
+    none = course.sel(fraction=[0.1, 1.0])
+    found = later_gain({"sst-2": course, "qqp": none}, dict.fromkeys(("sst-2", "qqp"), LABELS), draws=5)
+    assert found["sst-2"][0] == pytest.approx(1 - 0.5)
+    assert np.isnan(found["qqp"]).all()

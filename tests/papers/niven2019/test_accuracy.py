@@ -1,9 +1,11 @@
 """Accuracy, reliance and the claims, against counts by hand on made-up answers."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
+from analysis.papers.niven2019 import CLAIMS
 from analysis.papers.niven2019.accuracy import (
     accuracy_table,
     difference_draws,
@@ -12,47 +14,43 @@ from analysis.papers.niven2019.accuracy import (
     evidence,
     limits,
     reliance_table,
-    rightness,
     summary_table,
 )
-from analysis.papers.niven2019.arguments import Argument, load_arguments
-from analysis.papers.niven2019.cues import follows_cue
+from analysis.papers.niven2019.arguments import load_arguments
+from analysis.papers.niven2019.cues import cue_table, follows_cue
+from analysis.papers.niven2019.measures import measures
 from analysis.papers.niven2019.negation import adversarial
+from analysis.statistics.claim_tables import claim_table
+from analysis.statistics.claims import FAILS, HOLDS, UNDECIDED
 
 TEST = load_arguments("bundled", "test", 40, 0, 0.75, 0.5)
 DOUBLED = adversarial(TEST)
+SIGNS, RIGHT = follows_cue(DOUBLED), np.array([each.label for each in DOUBLED])
+# The warrant with "not", the first where neither or both have it.
+FOLLOWER = np.select([SIGNS > 0, SIGNS < 0], [RIGHT, 1 - RIGHT], 0)
+MIRROR = np.tile(RIGHT[:40], 2)  # blind to the claim: all originals right, all copies wrong
+SHARE = (FOLLOWER == RIGHT)[:40].mean()
 
 
-def made(runs: list[tuple[str, str, str, int, np.ndarray]], learnt: float = 0.9) -> xr.Dataset:
+def made(runs: list[tuple[str, str, str, int, np.ndarray]], unfit: tuple[int, ...] = ()) -> xr.Dataset:
     """Answers of runs: model, setup, trained_on, seed and the warrant that is taken at each point."""
-    logits = np.stack([np.eye(2)[taken] for *_, taken in runs]).astype(np.float32)
     names = ("model", "setup", "trained_on", "seed")
+    fitted = np.array([place not in unfit for place in range(len(runs))])
     return xr.Dataset(
         {
-            "logits": (("run", "point", "warrant"), logits),
-            "train_accuracy": ("run", np.full(len(runs), learnt)),
-            "fitted": ("run", np.full(len(runs), learnt >= 0.9)),
+            "logits": (("run", "point", "warrant"), np.stack([np.eye(2)[taken] for *_, taken in runs])),
+            "train_accuracy": ("run", np.where(fitted, 0.95, 0.79)),
+            "fitted": ("run", fitted),
         },
         {
             **{name: ("run", [run[place] for run in runs]) for place, name in enumerate(names)},
             "point": [each.id for each in DOUBLED],
             "half": ("point", ["original"] * 40 + ["adversarial"] * 40),
-            "label": ("point", [each.label for each in DOUBLED]),
+            "label": ("point", RIGHT),
         },
     )
 
 
-def taking(rule) -> np.ndarray:
-    return np.array([rule(each) for each in DOUBLED])
-
-
-def with_not(each: Argument) -> int:
-    """The warrant with "not", the first where neither or both have it."""
-    sign = follows_cue([each])[0]
-    return each.label if sign > 0 else 1 - each.label if sign < 0 else 0
-
-
-RIGHT, FOLLOWER = taking(lambda each: each.label), taking(with_not)
 ANSWERS = made(
     [
         ("encoder", "full", "original", 0, RIGHT),
@@ -67,17 +65,14 @@ ANSWERS = made(
 
 def test_accuracy_of_a_run_on_every_test_set():
     table = accuracy_table(ANSWERS).set_index(["model", "setup", "trained_on", "seed", "tested_on", "half"])
-    own = table.loc[("encoder", "W", "original", 0), "accuracy"].to_dict()
-    share = np.mean([each.label == with_not(each) for each in TEST])
-    assert own == {
-        ("original", "all"): pytest.approx(share),
+    assert table.loc[("encoder", "W", "original", 0), "accuracy"].to_dict() == {
+        ("original", "all"): pytest.approx(SHARE),
         ("adversarial", "all"): 0.5,
-        ("adversarial", "original"): pytest.approx(share),
-        ("adversarial", "adversarial"): pytest.approx(1 - share),
+        ("adversarial", "original"): pytest.approx(SHARE),
+        ("adversarial", "adversarial"): pytest.approx(1 - SHARE),
     }
     assert (table.loc[("encoder", "full", "original", 0), "accuracy"] == 1).all()
     assert not table["degenerate"].any()
-    assert accuracy_table(made([("a", "W", "original", 0, RIGHT)], learnt=0.79))["degenerate"].all()
 
 
 def test_equal_logits_count_half():
@@ -86,28 +81,19 @@ def test_equal_logits_count_half():
     assert (accuracy_table(answers)["accuracy"] == 0.5).all()
 
 
-def test_rightness():
-    logits = np.array([[[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [0.0, 3.0]]])
-    np.testing.assert_array_equal(rightness(logits, np.array([1, 1, 0, 0])), [[1, 0, 0.5, 0]])
-
-
 def test_evidence_is_two_runs_that_fit():
-    answers = made(
-        [("encoder", setup, "original", seed, RIGHT) for setup in ("full", "W") for seed in (0, 1, 2)]
-    )
-    answers["fitted"][:2] = False
-    kept = evidence(answers)
-    assert kept["setup"].values.tolist() == ["W"] * 3
+    runs = [("encoder", setup, "original", seed, RIGHT) for setup in ("full", "W") for seed in (0, 1, 2)]
+    answers = made(runs, unfit=(0, 1))
+    assert evidence(answers)["setup"].values.tolist() == ["W"] * 3
     answers["fitted"][:] = False
     assert evidence(answers).sizes["run"] == 0
 
 
 def test_summary_counts_runs_that_fit():
-    answers = made([("encoder", "W", "original", 0, RIGHT), ("encoder", "W", "original", 1, FOLLOWER)])
-    answers["fitted"][1] = False
-    row = summary_table(answers, 99).iloc[0]
-    assert (row["runs"], row["fitted"], row["fitted_mean"]) == (2, 1, 1)
-    assert row["mean"] < 1
+    runs = [("encoder", "W", "original", seed, taken) for seed, taken in enumerate((RIGHT, FOLLOWER))]
+    row = summary_table(made(runs, unfit=(1,)), 99).iloc[0]
+    assert row[["runs", "fitted", "fitted_mean", "degenerate", "non_degenerate"]].tolist() == [2, 1, 1, 1, 1]
+    assert row["mean"] == pytest.approx((1 + SHARE) / 2)
 
 
 def test_draws_of_seeds_and_points():
@@ -126,29 +112,85 @@ def test_draws_of_seeds_and_points():
 
 
 def test_differences_are_paired():
-    draws = difference_draws(ANSWERS, "encoder", "full", "W", 99)
-    table = (
-        accuracy_table(ANSWERS)
-        .query("tested_on == trained_on == 'original'")
-        .groupby(["model", "setup"])["accuracy"]
-        .mean()
-    )
-    assert draws[0] == pytest.approx(table["encoder", "full"] - table["encoder", "W"])
+    assert difference_draws(ANSWERS, "encoder", "full", "W", 99)[0] == pytest.approx((1 - SHARE) / 2)
     assert (difference_draws(ANSWERS, "encoder", "W", "W", 99) == 0).all()
     assert np.isnan(difference_draws(ANSWERS, "encoder", "full", "RW", 99)).all()
     fewer = difference_draws(ANSWERS.isel(run=[0, 2, 3]), "encoder", "full", "W", 99)
-    assert fewer[0] == pytest.approx(1 - table["encoder", "W"])
-    assert difference_table(ANSWERS, 99)[["model", "first", "second", "runs"]].to_numpy().tolist() == [
-        ["encoder", "full", "W", 2]
-    ]
+    assert fewer[0] == pytest.approx(1 - SHARE)
+    found = difference_table(ANSWERS, 99)[["model", "first", "second", "runs"]]
+    assert found.to_numpy().tolist() == [["encoder", "full", "W", 2]]
 
 
 def test_reliance_of_a_follower_and_of_one_who_knows():
     table = reliance_table(ANSWERS, TEST, 99).set_index(["model", "setup", "which"])
     bag = table.loc[("bag of vectors", "full", "all")]
     assert (bag["follows"], bag["right"], bag["wrong"], bag["always_right"]) == (1, 1, 0, 1)
-    absent = [each.label == 0 for each, sign in zip(TEST, follows_cue(TEST), strict=True) if sign == 0]
-    assert bag["absent"] == pytest.approx(np.mean(absent))
+    assert bag["absent"] == pytest.approx((RIGHT[:40][SIGNS[:40] == 0] == 0).mean())
     full = table.loc[("encoder", "full", "all")]
     assert (full["follows"], full["right"], full["wrong"]) == pytest.approx(((0.75 + 1) / 2, 1, 0.5))
     assert (full["always_n"], full["always_right"]) == (15, 1)
+
+
+DEV = load_arguments("bundled", "dev", 60, 0, 0.9, 0.5)
+CUES = cue_table({"dev": DEV, "test": TEST}, resamples=99)
+TWICE = [
+    ("encoder", "full", "original", MIRROR),
+    ("encoder", "W", "original", FOLLOWER),
+    ("encoder", "RW", "original", FOLLOWER),
+    ("encoder", "CW", "original", MIRROR),
+    ("encoder", "full", "adversarial", RIGHT),
+    ("encoder", "CW", "adversarial", MIRROR),
+    ("bag of vectors", "full", "original", FOLLOWER),
+    ("bag of vectors", "W", "original", FOLLOWER),
+]
+RUNS = [(*names, seed, taken) for *names, taken in TWICE for seed in (0, 1)]
+# A run that follows the cue and is all right without the cue heads; one random set changes nothing.
+OFF = xr.DataArray(
+    np.eye(2)[np.stack([FOLLOWER[:40], 1 - FOLLOWER[:40], FOLLOWER[:40]])],
+    {"intervention": ["none", "cue heads", "random 0"], "sequence": [each.id for each in TEST]},
+    dims=("intervention", "sequence", "class"),
+)
+
+
+def frames(unfit: tuple[int, ...] = ()) -> dict[str, pd.DataFrame]:
+    """The frames of all claims; some runs may not fit."""
+    return measures(made(RUNS, unfit), TEST, CUES, {("W", seed): OFF for seed in (0, 1)}, 199)
+
+
+def sample(frame: pd.DataFrame, column: str = "value") -> dict[str, float]:
+    rows = frame[frame["replicate"] == 0]
+    return dict(zip(rows["unit"], rows[column], strict=True))
+
+
+def test_claims_by_hand():
+    found = frames()
+    values = {name: sample(frame) for name, frame in found.items()}
+    assert values["N1"] == {"": 1}
+    assert values["N2"] == {"full - W": pytest.approx(1 - SHARE)}
+    assert values["N3"] == {"RW - W": 0, "CW - W": pytest.approx(1 - SHARE)}
+    rows = CUES[(CUES["cue"] == "not") & (CUES["rule"] == "expanded")].set_index("split")["productivity"]
+    assert values["N4"] == {"dev": rows["dev"], "test": rows["test"]}
+    assert values["N5"] == {"full": 0.5, "CW": 0}
+    cued = SIGNS[:40]
+    follows = (cued[cued != 0] > 0).mean()  # one who is always right takes the cue where it is right
+    assert values["N6"] == {"bag of vectors": pytest.approx(1 - follows)}
+    assert values["N7"] == {"": 0}
+    assert values["N8"]["encoder, full"] == 0
+    assert values["N8"]["bag of vectors, W"] == pytest.approx(1 - SHARE)
+    assert values["N9"] == {"lost where it is right": 1, "gained where it is wrong": 1}
+    assert sample(found["N2"], "control") == {"full - W": 0}
+    assert sample(found["N7"], "control") == {"": 1}
+    assert sample(found["N9"], "control") == {"lost where it is right": 0, "gained where it is wrong": 0}
+    assert [*sample(found["N9"], "n").values()] == [(cued > 0).sum(), (cued < 0).sum()]
+    verdicts = claim_table(CLAIMS, found, "runs and points")["verdict"]
+    # N1 to N9; N8 has 40 copies.
+    expected = [HOLDS, FAILS, FAILS, HOLDS, FAILS, HOLDS, FAILS, UNDECIDED, HOLDS]
+    assert verdicts.tolist() == expected
+
+
+def test_runs_that_do_not_fit_are_no_evidence():
+    found = frames(unfit=(0, 3, 8))
+    for name in ("N1", "N2", "N3", "N6", "N7", "N9"):  # one run of full or of W is left
+        assert found[name]["value"].isna().all(), name
+    assert sample(found["N5"]) == {"CW": 0}
+    assert "encoder, full" not in sample(found["N8"])

@@ -1,4 +1,4 @@
-"""Arguments: the released files are read, and any other file gives one clear error line."""
+"""Arguments: the released files, and what each set-up shows of an argument."""
 
 import os
 from pathlib import Path
@@ -6,13 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis.errors import InputError
-from analysis.papers.niven2019.arguments import (
-    SETUPS,
-    SPLITS,
-    Argument,
-    as_examples,
-    load_arguments,
-)
+from analysis.papers.niven2019.arguments import SETUPS, Argument, as_examples, load_arguments
 from analysis.texts.examples import as_sequences
 
 ARCT = Path(os.environ.get("DATA_DIR", "nowhere")) / "arct"
@@ -32,11 +26,10 @@ def test_released_files(split: str, n: int, ones: int, recwarn: pytest.WarningsR
 @needs_data
 def test_the_swapped_file_holds_every_argument_twice_and_tells_them_apart():
     swapped, train = load_arguments(ARCT, "train-w-swap"), load_arguments(ARCT, "train")
-    assert len({each.id for each in swapped}) == 2420
-    assert {each.id.removesuffix("-swapped") for each in swapped} == {each.id for each in train}
-    known = {(each.warrants, each.label) for each in swapped}
-    assert all(((each.warrants, each.label) in known) for each in train)
-    assert all(((each.warrants[::-1], 1 - each.label) in known) for each in train)
+    known = {(each.id.removesuffix("-swapped"), each.warrants, each.label) for each in swapped}
+    assert len({each.id for each in swapped}) == len(known) == 2420
+    assert all((each.id, each.warrants, each.label) in known for each in train)
+    assert all((each.id, each.warrants[::-1], 1 - each.label) in known for each in train)
 
 
 def test_what_each_setup_shows():
@@ -50,10 +43,3 @@ def test_what_each_setup_shows():
     }
     with pytest.raises(InputError, match="set-up 'X' is unknown"):
         as_examples([argument], "X")
-
-
-def test_bundled_arguments_are_read_like_files():
-    arguments = load_arguments("bundled", "dev", 10)
-    assert len({each.id for each in arguments}) == 10
-    assert all(each.negated and each.negated != each.claim for each in arguments)
-    assert set(SPLITS) == {"train", "dev", "test"}

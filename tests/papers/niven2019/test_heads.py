@@ -48,47 +48,42 @@ def scores(shift: float, seed: int = 0) -> xr.DataArray:
     """Scores of 40 sequences, 2 layers x 3 heads; head 1-2 gains the shift."""
     values = np.random.default_rng(seed).gamma(4, 0.25, (40, 1, 2, 3)).astype(np.float32)
     values[:, :, 1, 2] += shift
-    names = {
-        "sequence": [f"s{number}" for number in range(40)],
-        "role": ["cue"],
-        "layer": range(2),
-        "head": range(3),
-    }
-    found = xr.DataArray(values, names, dims=("sequence", "role", "layer", "head"))
+    names = {"sequence": range(40), "role": ["cue"], "layer": range(2), "head": range(3)}
+    found = xr.DataArray(values, names, dims=[*names])
     return found.assign_coords(
-        units=(("sequence", "role"), np.full((40, 1), 9)), tokens=("sequence", np.full(40, 9)),
-        cluster=("sequence", [f"s{number // 2 * 2}" for number in range(40)]),
-    )  # fmt: skip
+        units=(("sequence", "role"), np.full((40, 1), 9)),
+        tokens=("sequence", np.full(40, 9)),
+        cluster=("sequence", np.arange(40) // 2),
+    )
 
 
 def test_head_table_finds_the_head_that_gained():
     table = head_table({BEFORE: scores(0), 5: scores(4, 1)}, "W", resamples=99).set_index(["layer", "head"])
-    assert len(table) == 6
-    assert set(table["seed"]) == {5}
     assert table.loc[(1, 2), "difference"] == pytest.approx(4, abs=0.4)
     assert table["p_by"].idxmin() == (1, 2)
-    assert table.loc[(1, 2), "assigned_after"]
-    assert not table.loc[(1, 2), "assigned_before"]
-    assert table.loc[(1, 2), "change"] == "gained"
+    named = table.loc[(1, 2), ["assigned_before", "assigned_after", "change"]]
+    assert named.tolist() == [False, True, "gained"]
     assert strongest(table.reset_index(), "W", 5, 1) == [(1, 2)]
 
 
 def test_random_sets_have_as_many_heads_of_the_same_layers():
     heads = [(0, 1), (0, 2), (3, 0)]
     drawn = random_sets(heads, of_layer=6, count=5, seed=1)
-    assert len(drawn) == 5
+    assert len({frozenset(chosen) for chosen in drawn.values()}) == 5
     for chosen in drawn.values():
         assert sorted(layer for layer, _ in chosen) == [0, 0, 3]
-        assert len(set(chosen)) == 3
         assert not set(chosen) & set(heads)
-    assert drawn == random_sets(heads, of_layer=6, count=5, seed=1)
-    assert all(len(set(chosen)) == 3 for chosen in random_sets([(0, 0), (0, 1), (0, 2)], 4, 3).values())
+    # The layer has one head beside these: sets may have some of them.
+    few = random_sets([(0, 0), (0, 1), (0, 2)], 4, 9)
+    assert {frozenset(chosen) for chosen in few.values()} == {
+        frozenset({(0, head) for head in range(4)} - {(0, absent)}) for absent in range(3)
+    }
 
 
 def test_off_table_counts_answers_by_where_the_cue_stands():
     signs, labels = follows_cue(ARGUMENTS), np.array([each.label for each in ARGUMENTS])
     taken = np.where(signs >= 0, labels, 1 - labels)  # follows the cue, right where it is absent
-    off = np.where(signs == 0, labels, np.where(signs > 0, 1 - labels, labels))  # the reverse of the cue
+    off = np.where(signs > 0, 1 - labels, labels)  # the reverse of the cue
     logits = xr.DataArray(
         np.eye(2)[np.stack([taken, off, taken])],
         {"intervention": ["none", "cue heads", "random 0"], "sequence": [each.id for each in ARGUMENTS]},
@@ -101,11 +96,6 @@ def test_off_table_counts_answers_by_where_the_cue_stands():
         "absent": 0,
         "all": pytest.approx(((signs < 0).sum() - (signs > 0).sum()) / 30),
     }
-    assert (table["change"].xs("random 0", level="intervention") == 0).all()
-    assert table["n"].xs("cue heads", level="intervention").to_dict() == {
-        "right": (signs > 0).sum(), "wrong": (signs < 0).sum(), "absent": (signs == 0).sum(), "all": 30
-    }  # fmt: skip
-    assert table.loc[("right", "cue heads"), "p"] == pytest.approx(2 * 0.5 ** (signs > 0).sum())
     assert table.loc[("right", "cue heads"), "p_random"] == 0.5
     assert table.loc[("absent", "cue heads"), "p_random"] == 1
     alone = off_table(logits[:2], ARGUMENTS, 99)

@@ -23,28 +23,23 @@ ARGUMENTS = [
 ]
 
 
-def numbered(arguments: list[Argument]) -> dict[str, int]:
-    """The words of arguments, numbered from 1."""
+def numbered(arguments: list[Argument], size: int) -> tuple[dict[str, int], np.ndarray]:
+    """The words of arguments, numbered from 1, and random vectors; those of number 0 are zeros."""
     texts = [text for each in arguments for text in (each.claim, each.reason, *each.warrants)]
-    return {
-        word: place for place, word in enumerate(sorted({w for text in texts for w in expanded(text)}), 1)
-    }
-
-
-WORDS = numbered(ARGUMENTS)
-
-
-def vectors(size: int = 5) -> np.ndarray:
-    values = np.random.default_rng(0).normal(size=(len(WORDS) + 1, size)).astype(np.float32)
+    words = sorted({word for text in texts for word in expanded(text)})
+    values = np.random.default_rng(0).normal(size=(len(words) + 1, size)).astype(np.float32)
     values[0] = 0
-    return values
+    return {word: place for place, word in enumerate(words, 1)}, values
 
 
-def by_hand(model: PooledWords, texts: list[str], values: np.ndarray) -> float:
+WORDS, VECTORS = numbered(ARGUMENTS, 5)
+
+
+def by_hand(model: PooledWords, texts: list[str]) -> float:
     """The score of one warrant: a linear function of the maxima over the words of each text, one text at a time."""
     pooled = []
     for text in texts:
-        read = torch.tensor(values[[WORDS[word] for word in expanded(text)]])
+        read = torch.tensor(VECTORS[[WORDS[word] for word in expanded(text)]])
         if model.lstm is not None:
             read = model.lstm(read[None])[0][0]
         pooled.append(read.max(dim=0).values)
@@ -57,27 +52,21 @@ def by_hand(model: PooledWords, texts: list[str], values: np.ndarray) -> float:
 )
 def test_scores_are_those_of_single_texts(hidden: int | None, setup: str, shared: list[str]):
     torch.manual_seed(0)
-    values = vectors()
-    model = PooledWords(values, len(shared), Recipe(0.1, 0.5, 1, hidden=hidden)).eval()
+    model = PooledWords(VECTORS, len(shared), Recipe(0.1, 0.5, 1, hidden=hidden)).eval()
     given = points(ARGUMENTS, setup, WORDS, joined=True)
     with torch.no_grad():
-        before = [[text.format(**vars(each)) for text in shared] for each in ARGUMENTS]
         known = [
-            [by_hand(model, [*texts, warrant], values) for warrant in each.warrants]
-            for texts, each in zip(before, ARGUMENTS, strict=True)
+            [by_hand(model, [*(text.format(**vars(each)) for text in shared), one]) for one in each.warrants]
+            for each in ARGUMENTS
         ]
     np.testing.assert_allclose(answers(model, given), known, atol=1e-5)
 
 
 def test_a_bag_learns_a_planted_cue_and_repeats_itself():
-    train, dev = (
-        load_arguments("bundled", split, n, 0, 1.0, 1.0) for split, n in (("train", 200), ("dev", 60))
-    )
-    words = numbered([*train, *dev])
-    values = np.random.default_rng(0).normal(size=(len(words) + 1, 20)).astype(np.float32)
-    made = Recipe(0.05, 0.0, 2)
+    train, dev = (load_arguments("bundled", split, 200, 0, 1.0, 1.0) for split in ("train", "dev"))
+    words, values = numbered([*train, *dev], 20)
     read = [points(part, "W", words, joined=True) for part in (train, dev)]
-    first, again = (fitted_words(*read, values, made, seed=3) for _ in range(2))
+    first, again = (fitted_words(*read, values, Recipe(0.05, 0.0, 2), seed=3) for _ in range(2))
     logits = answers(first, read[1])
     assert (logits.argmax(1) == read[1].labels.numpy()).mean() > 0.95
     np.testing.assert_array_equal(logits, answers(again, read[1]))
@@ -85,8 +74,7 @@ def test_a_bag_learns_a_planted_cue_and_repeats_itself():
 
 def test_training_ends_with_the_epoch_that_fits():
     train = load_arguments("bundled", "train", 60, 0, 1.0, 1.0)
-    words = numbered(train)
-    values = np.random.default_rng(0).normal(size=(len(words) + 1, 20)).astype(np.float32)
+    words, values = numbered(train, 20)
     right = points(train, "W", words, joined=True)
     wrong = replace(right, labels=1 - right.labels)  # the dev points ask for the reverse
     accuracies = {}
@@ -102,4 +90,3 @@ def test_vocabulary_of_the_encoder(tiny):
     assert sorted(found.words) == sorted(WORDS)
     assert len(found.vectors) == len(WORDS) + 1
     assert not found.vectors[0].any()
-    assert "word embeddings of tiny" in found.label

@@ -3,13 +3,10 @@ import pytest
 import xarray as xr
 
 from analysis.encoders.models import Encoder, load_encoder
-from analysis.papers.pande2021.sensitivity import (
-    control_table,
-    offset_head,
-)
+from analysis.papers.pande2021.sensitivity import control_table, offset_head
 from analysis.scores.controls import extract_controls
 from analysis.scores.extraction import extract
-from analysis.statistics.controls import control_bank, controlled_table
+from analysis.statistics.controls import control_bank
 from analysis.statistics.roles import compose
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
@@ -50,8 +47,6 @@ def test_controls_of_all_sources_make_a_control_bank(tiny, examples):
     composed = compose(control_bank(bank, {source: states[1] for source, states in controls.items()}))
     assert composed.isnull().equals(compose(bank).isnull())
     assert (composed.sel(role=["cls", "sep", "delimiter"]) == 1).all()
-    table = controlled_table(compose(bank), composed, minimum=2, resamples=99)
-    assert table.loc[table["role"] == "local", "control_mean"].notna().all()
 
 
 def test_an_ideal_head_is_local_and_no_more_than_its_position(tiny, examples):
@@ -77,9 +72,6 @@ def test_control_table_counts_by_three_rules():
     control.loc[{"role": "local", "head": 0}] = 1.0
     uniform = xr.ones_like(high)
     found = control_table({"heads": (high, control), "uniform": (uniform, uniform)}, minimum=20, resamples=99)
-    assert [*found.columns] == [
-        "control", "role", "n", "mean", "highest", "published", "audited", "controlled"
-    ]  # fmt: skip
     rows = found.set_index(["control", "role"])
     assert rows.loc[("heads", "local"), ["published", "audited", "controlled"]].tolist() == [6, 6, 2]
     assert rows.loc[("heads", "cls"), ["published", "audited", "controlled"]].tolist() == [6, 6, 6]

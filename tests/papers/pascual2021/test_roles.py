@@ -31,10 +31,8 @@ def scores(**means: float | list) -> xr.DataArray:
             np.broadcast_to(values, (LAYERS, HEADS)) + 0.2 * rng.standard_normal((SEQUENCES, LAYERS, HEADS))
         )
     coords = {"role": [*means], "layer": range(LAYERS), "head": range(HEADS)}
-    coords |= {
-        "tokens": ("sequence", np.full(SEQUENCES, 10)),
-        "separators": ("sequence", np.full(SEQUENCES, 2)),
-    }
+    for name, count in (("tokens", 10), ("separators", 2)):
+        coords[name] = ("sequence", np.full(SEQUENCES, count))
     return xr.DataArray(np.stack(parts, axis=1), coords, ("sequence", "role", "layer", "head"))
 
 
@@ -44,9 +42,6 @@ def test_labels_are_those_of_the_published_rule():
     found = labels(array.values.reshape(SEQUENCES, -1), 3.0, 0.05, 99, 0)
     np.testing.assert_array_equal(found[0], expected)
     assert 0 < expected.sum() < LAYERS * HEADS
-    assert found.shape == (100, LAYERS * HEADS)
-    again = labels(array.values.reshape(SEQUENCES, -1), 3.0, 0.05, 99, 0)
-    np.testing.assert_array_equal(found, again)
     near = found[1:].mean(axis=0)
     assert ((near > 0) & (near < 1)).any()
 
@@ -70,14 +65,12 @@ def test_survival():
     }
     table = survival_table(maps, resamples=99).set_index(["role", "map"])
     assert table.loc[("cls", "attention"), "heads"] == HEADS
-    assert np.isnan(table.loc[("cls", "attention"), "kappa"])
     assert table.loc[("cls", "effective"), ["kappa", "low", "high"]].tolist() == [1, 1, 1]
     assert table.loc[("sep", "effective"), ["heads", "kappa"]].tolist() == pytest.approx([0, 0])
     assert table.loc[("sep", "attribution"), ["heads", "heads_low", "heads_high"]].tolist() == [8, 8, 8]
     assert table.loc[("sep", "attribution"), "kappa"] == pytest.approx(
         cohen_kappa_score([1, 0, 0], [1, 1, 0])
     )
-    assert table.loc[("block", "attention"), "heads"] == 0
     undefined = table.loc[("block", "effective")]
     assert undefined["n"] == 0
     assert undefined.drop("n").isna().all()
@@ -91,7 +84,6 @@ def test_persistence():
     assert verdicts == {"cls": PERSISTS, "sep": PARTLY, "local": LOST, "nsubj": ABSENT, "dobj": UNTESTABLE}
     seps = table[table["pattern"] == "sep"]
     assert seps["kept"].tolist() == seps["attribution"].tolist() == [HEADS, 0, HEADS]
-    assert seps["attention"].tolist() == [HEADS] * LAYERS
     assert set(seps["weakest"]) == {0}
     assert set(table.loc[table["pattern"] == "cls", "low"]) == {HEADS}
 
@@ -100,8 +92,8 @@ def test_patterns_and_masses():
     array = scores(cls=[2, 4, 6], sep=1.0)
     table = pattern_table({"attention": array, "attribution": array + 1})
     row = table.set_index(["pattern", "layer", "head"]).loc[("cls", 1, 2)]
-    assert row["attribution"] == pytest.approx(row["attention"] + 1)
-    assert row["attention"] == pytest.approx(array.sel(role="cls", layer=1, head=2).mean().item())
+    mean = array.sel(role="cls", layer=1, head=2).mean().item()
+    assert row[["attention", "attribution"]].tolist() == pytest.approx([mean, mean + 1])
     masses = sink_table({"attention": array}, resamples=99).set_index(["target", "layer"])
     assert masses.loc[("[CLS]", 2.0), "mass"] == pytest.approx(0.6, abs=0.02)  # a score of 6 over 10 tokens
     assert masses.loc[("[CLS]", np.nan), "mass"].item() == pytest.approx(0.4, abs=0.02)
