@@ -2,17 +2,16 @@
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 LAYERS, HEADS = 3, 5
 ROLES = ["local", "syntactic", "delimiter", "nsubj", "dobj", "amod", "advmod", "block", "cls", "sep", "match"]
 
 
-def role_table(roles: list[str] = ROLES, seed: int = 0) -> pd.DataFrame:
+def role_table() -> pd.DataFrame:
     """A role table of LAYERS x HEADS; head (1, 2) of every role and all of `block` are untestable."""
-    rng = np.random.default_rng(seed)
-    rows = pd.MultiIndex.from_product([roles, range(LAYERS), range(HEADS)], names=["role", "layer", "head"])
+    rng = np.random.default_rng(0)
+    rows = pd.MultiIndex.from_product([ROLES, range(LAYERS), range(HEADS)], names=["role", "layer", "head"])
     table = rows.to_frame(index=False)[["layer", "head", "role"]].assign(n=20, sd=1.0)
     table["mean"], table["p"] = rng.gamma(2, 2, len(table)), rng.random(len(table))
     untestable = (table["layer"] == 1) & (table["head"] == 2) | (table["role"] == "block")
@@ -22,9 +21,8 @@ def role_table(roles: list[str] = ROLES, seed: int = 0) -> pd.DataFrame:
     return table[["layer", "head", "role", "n", "mean", "sd", "t", "p", "assigned"]]
 
 
-def unnamed(drawn: Axes | Figure) -> list[str]:
+def unnamed(figure: Figure) -> list[str]:
     """The directions ("across", "upwards") that no axes and no common label of a figure names."""
-    figure = drawn.figure if isinstance(drawn, Axes) else drawn
     across = [figure.get_supxlabel(), *(axes.get_xlabel() for axes in figure.axes)]
     upwards = [figure.get_supylabel(), *(axes.get_ylabel() for axes in figure.axes)]
     return [name for name, labels in (("across", across), ("upwards", upwards)) if not any(labels)]

@@ -70,16 +70,6 @@ class Study:
         return {str(path.relative_to(results)) for path in results.rglob("*") if path.is_file()}
 
 
-def copy_parts(folder: Path, *parts: str) -> None:
-    """Copies parts of the checkout with their compiled files, which a fresh copy would take seconds to make again.
-
-    Python takes a compiled file only if the size and the time of its source are the same.
-    """
-    for name in parts:
-        unfinished = shutil.ignore_patterns("*.pyc.*", "*.tmp.*")  # another process is writing them
-        shutil.copytree(ROOT / name, folder / name, ignore=unfinished)
-
-
 @dataclass(frozen=True)
 class Tree:
     """A copy of the parts of the study, in which Make works, and the folder with its results."""
@@ -91,8 +81,13 @@ class Tree:
 
     @classmethod
     def new(cls, folder: Path, *parts: str, **fields) -> "Tree":
-        """A copy of the parts of the checkout that are named, beside the package and the Makefile."""
-        copy_parts(folder / "repository", "analysis", "data", *parts)
+        """A copy of the parts of the checkout that are named, beside the package and the Makefile.
+
+        Their compiled files come along: a fresh copy would take seconds to make them again.
+        """
+        for name in ("analysis", "data", *parts):
+            unfinished = shutil.ignore_patterns("*.pyc.*", "*.tmp.*")  # another process is writing them
+            shutil.copytree(ROOT / name, folder / "repository" / name, ignore=unfinished)
         for name in ("Makefile", "pyproject.toml", "requirements.lock"):
             shutil.copy2(ROOT / name, folder / "repository")
         return cls(folder / "repository", folder / "results", **fields)

@@ -17,9 +17,8 @@ def test_it_is_made_once_for_each_key(tmp_path):
     keys = [{"seed": 0, "texts": ["a"]}, {"seed": 1, "texts": ["a"]}]
     made = []
     for key in (*keys, *keys):
-        assert cached(tmp_path / "new", "logits", key, lambda key=key: made.append(key) or FOUND).identical(
-            FOUND
-        )
+        found = cached(tmp_path / "new", "logits", key, lambda key=key: made.append(key) or FOUND)
+        assert found.identical(FOUND)
     assert made == keys
     assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
 

@@ -1,7 +1,6 @@
 """Wrong input ends a command with one line and a status that is not 0."""
 
 import errno
-import os
 from pathlib import Path
 
 import pytest
@@ -19,13 +18,9 @@ def test_status_and_line(capsys):
     assert capsys.readouterr() == ("", "error: mrpc.tsv, line 3: a text is empty; fill it in\n")
 
 
-def disk(number: int, name: str | None = None) -> OSError:
-    return OSError(number, os.strerror(number), name)
-
-
 def test_read_only_folder_ends_a_command_with_one_line(capsys):
     def fail() -> None:
-        raise disk(errno.EROFS, "/results/table.csv")
+        raise OSError(errno.EROFS, "Read-only file system", "/results/table.csv")
 
     assert exit_status(fail) == 1
     assert capsys.readouterr().err == "error: /results/table.csv cannot be written: Read-only file system\n"
@@ -33,20 +28,24 @@ def test_read_only_folder_ends_a_command_with_one_line(capsys):
         exit_status(lambda: Path("/absent/file").read_text())
 
 
-def full(path: Path, name: str | None = None, number: int = errno.ENOSPC) -> None:
-    """Writes some bytes of a file, then its disk is full."""
+def fail_halfway(path: Path, error: BaseException) -> None:
+    """Writes some bytes of a file, then raises an error."""
     with replacing(path) as temporary:
         temporary.write_text("half")
-        raise disk(number, name)
+        raise error
 
 
-def test_full_disk_keeps_what_was_there(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (OSError(errno.ENOSPC, "No space"), InputError, "table.csv cannot be written: No space: mend that"),
+        (KeyboardInterrupt("by Ctrl-C"), KeyboardInterrupt, "by Ctrl-C"),
+    ],
+)
+def test_what_fails_halfway_keeps_what_was_there(tmp_path: Path, error, kind: type, words: str):
     path = tmp_path / "table.csv"
     path.write_text("old")
-    with pytest.raises(InputError) as caught:
-        full(path)
-    assert (
-        str(caught.value) == f"{path} cannot be written: No space left on device: mend that and run it again"
-    )
+    with pytest.raises(kind, match=words):
+        fail_halfway(path, error)
     assert [entry.name for entry in tmp_path.iterdir()] == ["table.csv"]
     assert path.read_text() == "old"

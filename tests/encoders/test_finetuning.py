@@ -1,8 +1,5 @@
 """Fine-tuning keeps a whole checkpoint or nothing; the metrics and baselines are recomputed by hand."""
 
-import json
-import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,21 +7,15 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import spearmanr
-from sklearn.metrics import accuracy_score, f1_score
 from transformers import Trainer
 
 from analysis.encoders import finetuning
-from analysis.encoders.checkpoints import RECIPE, training_history
-from analysis.encoders.finetuning import (
-    Stops,
-    evaluate,
-    finetune,
-)
-from analysis.encoders.layout import layouts
+from analysis.encoders.checkpoints import training_history
+from analysis.encoders.finetuning import Stops, evaluate, finetune
 from analysis.encoders.measures import baselines, measure
 from analysis.encoders.models import load_classifier, load_encoder, load_tokenizer
 from analysis.texts.examples import Example
-from analysis.texts.tasks import TASKS, Task
+from analysis.texts.tasks import Task
 
 POSITIVE, NEGATIVE = "a warm and clever film", "a cold and boring film about nothing"
 
@@ -34,54 +25,22 @@ def reviews(count: int) -> list[Example]:
     return [Example(f"s-{i}", (NEGATIVE, POSITIVE)[i % 3 == 0], None, int(i % 3 == 0)) for i in range(count)]
 
 
-def pairs(count: int) -> list[Example]:
-    """Pairs of texts, every third of them a paraphrase."""
-    return [
-        Example(f"p-{i}", "they left", ("we ate", "they went")[i % 3 == 0], int(i % 3 == 0))
-        for i in range(count)
-    ]
-
-
-def train(folder: Path, task: str = "sst-2", seed: int = 0, **options: int | str | list) -> dict[str, float]:
+def train(folder: Path, **options: int | float | list) -> dict[str, float]:
     """Scores after one short epoch of the tiny encoder."""
-    examples = (pairs if TASKS[task].pair else reviews)(32)
+    examples = reviews(32)
     recipe = {"epochs": 1, "batch_size": 16, "learning_rate": 1e-3} | options
-    return finetune("tiny", task, examples, examples[:11], folder, seed=seed, **recipe)
+    return finetune("tiny", "sst-2", examples, examples[:11], folder, **recipe)
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> tuple[Path, dict[str, float]]:
     """A checkpoint of the tiny encoder and the scores that training returned."""
-    folder = tmp_path_factory.mktemp("models") / "mrpc"
-    return folder, train(folder, "mrpc", epochs=2)
-
-
-@pytest.fixture(scope="module")
-def once(tmp_path_factory) -> dict[str, tuple[Path, dict[str, float]]]:
-    """Checkpoints of one epoch by task, and the scores that training returned."""
-    folder = tmp_path_factory.mktemp("once")
-    return {task: (folder / task, train(folder / task, task)) for task in ("mrpc", "sst-2")}
-
-
-@pytest.fixture
-def copied(once, tmp_path: Path) -> Callable[[str], tuple[Path, dict[str, float]]]:
-    """A copy of the checkpoint of a task, to spoil or to train again, and its scores."""
-
-    def copy(task: str) -> tuple[Path, dict[str, float]]:
-        folder, scores = once[task]
-        return Path(shutil.copytree(folder, tmp_path / task)), scores
-
-    return copy
+    folder = tmp_path_factory.mktemp("models") / "sst-2"
+    return folder, train(folder, epochs=2)
 
 
 def files(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
-
-
-def test_scores_are_the_metrics_of_the_task(trained):
-    _, scores = trained
-    assert list(scores) == ["accuracy", "f1"]
-    assert all(type(score) is float and 0 <= score <= 1 for score in scores.values())
 
 
 def test_stops_keep_the_classifier_on_the_way(tmp_path: Path):
@@ -96,42 +55,23 @@ def test_stops_keep_the_classifier_on_the_way(tmp_path: Path):
 
 def test_checkpoint_holds_safetensors_and_no_pickle(trained):
     folder, _ = trained
-    assert {"model.safetensors", "config.json", "tokenizer.json"} <= files(folder)
-    assert not [path for path in folder.rglob("*") if path.suffix not in (".safetensors", ".json", ".txt")]
-    assert files(folder.parent) == {"mrpc"}
+    assert "model.safetensors" in files(folder)
+    assert {path.suffix for path in folder.rglob("*")} <= {".safetensors", ".json", ".txt"}
+    assert files(folder.parent) == {"sst-2"}
 
 
-def test_evaluation_of_the_checkpoint_gives_the_scores_of_training(trained):
-    folder, scores = trained
-    assert evaluate(folder, "mrpc", pairs(32)[:11]) == scores
-
-
-def test_evaluation_agrees_with_predictions_one_by_one(trained):
-    folder, _ = trained
-    examples = pairs(20)
-    tokenizer, model = load_tokenizer(folder), load_classifier(folder, 2).eval()
-    with torch.inference_mode():
-        predicted = [
-            model(**tokenizer(*e.texts, return_tensors="pt")).logits.argmax().item() for e in examples
-        ]
-    labels = [example.label for example in examples]
-    expected = {"accuracy": accuracy_score(labels, predicted), "f1": f1_score(labels, predicted)}
-    assert evaluate(folder, "mrpc", examples) == pytest.approx(expected)
-
-
-def test_same_seed_same_bytes_and_another_seed_others(tmp_path: Path, once):
-    for name, seed in (("two", 0), ("other", 1)):
-        torch.manual_seed(len(name))  # the earlier state of the generator must not matter
-        train(tmp_path / name, seed=seed)
-    folders = (once["sst-2"][0], tmp_path / "two", tmp_path / "other")
-    one, two, other = ((folder / "model.safetensors").read_bytes() for folder in folders)
-    assert one == two
-    assert one != other
+def test_same_seed_same_bytes_and_another_seed_others(tmp_path: Path):
+    weights = []
+    for number, seed in enumerate((0, 0, 1)):
+        torch.manual_seed(number)  # the earlier state of the generator must not matter
+        train(tmp_path / f"{number}", seed=seed)
+        weights.append((tmp_path / f"{number}" / "model.safetensors").read_bytes())
+    assert weights[0] == weights[1] != weights[2]
 
 
 def test_training_learns_what_one_word_decides(tmp_path: Path):
     scores = train(tmp_path / "sst-2", epochs=4, batch_size=8)
-    assert scores == {"accuracy": 1.0}
+    assert scores == evaluate(tmp_path / "sst-2", "sst-2", reviews(40)) == {"accuracy": 1.0}
 
 
 def test_epoch_with_the_best_score_is_kept(tmp_path: Path, monkeypatch):
@@ -171,20 +111,23 @@ def test_failed_training_leaves_nothing(tmp_path: Path, monkeypatch, moment: str
     assert files(tmp_path) == set()
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"epochs": 2}, {"learning_rate": 1e-4}, {"max_tokens": 64}])
-def test_other_recipe_is_trained(copied, monkeypatch, change: dict):
-    folder, _ = copied("mrpc")
+@pytest.mark.parametrize("change", [{"seed": 1}, {"epochs": 1}, {"learning_rate": 1e-4}, {"max_tokens": 64}])
+def test_the_same_recipe_is_not_trained_again_and_another_is(trained, monkeypatch, change: dict):
+    folder, scores = trained
     monkeypatch.setattr(Trainer, "training_step", interrupt)
+    assert train(folder, epochs=2) == scores
     with pytest.raises(Interrupted):
-        train(folder, "mrpc", **change)
+        train(folder, **{"epochs": 2, **change})
 
 
 def test_metrics_by_hand():
-    """Two of three positives are found, with one false alarm: precision = recall = f1 = 2/3."""
-    labels, predictions = np.array([1, 1, 1, 0, 0, 0, 0, 0]), np.array([1, 1, 0, 1, 0, 0, 0, 0])
-    assert measure("mrpc", labels, predictions) == pytest.approx({"accuracy": 6 / 8, "f1": 2 / 3})
-    assert measure("sst-2", labels, predictions) == pytest.approx({"accuracy": 6 / 8})
-    assert measure("mrpc", 1 - labels, 1 - predictions)["f1"] == pytest.approx(8 / 10)
+    """Of 4 positives and 4 negatives, 2 and 3 are found; deviations from the means are (-1, 0, 1) and (-1, 1, 0)."""
+    labels, predictions = np.array([1, 1, 1, 1, 0, 0, 0, 0]), np.array([1, 1, 0, 0, 1, 0, 0, 0])
+    assert measure("mrpc", labels, predictions) == pytest.approx({"accuracy": 5 / 8, "f1": 4 / 7})
+    matthews = (2 * 3 - 1 * 2) / (3 * 4 * 4 * 5) ** 0.5
+    assert measure("cola", labels, predictions) == pytest.approx({"matthews": matthews, "accuracy": 5 / 8})
+    found = measure("sts-b", np.array([1.0, 2.0, 3.0]), np.array([0.0, 2.0, 1.0]))
+    assert found == pytest.approx({"pearson": 0.5, "spearman": 0.5})
 
 
 def test_bag_of_words_finds_the_word_that_decides():
@@ -195,19 +138,6 @@ def test_bag_of_words_finds_the_word_that_decides():
     ]
     scores = baselines("sst-2", examples[:30], examples[30:])
     assert scores == {"constant": {"accuracy": 0.5}, "bag_of_words": {"accuracy": 1.0}}
-
-
-def ratings(count: int) -> list[Example]:
-    """Pairs of texts, each of its own number, that are rated 5 where they are alike, 1 or 2 where not."""
-    return [
-        Example(
-            f"r-{i}",
-            f"they left {i}",
-            ("we ate nothing", "they went")[i % 3 == 0],
-            5.0 if i % 3 == 0 else 1.0 + i % 2,
-        )
-        for i in range(count)
-    ]
 
 
 WARRANTS = Task("warrants", ("accuracy",), kind="multiple choice")
@@ -222,9 +152,16 @@ def arguments(count: int) -> list[Example]:
 
 
 def test_regression_learns_and_its_checkpoint_gives_the_same_scores(tmp_path: Path):
-    examples = ratings(24)
+    examples = [
+        Example(
+            f"r-{i}",
+            f"they left {i}",
+            "they went" if i % 3 == 0 else "we ate nothing",
+            (5.0, 1.0, 2.0)[i % 3],
+        )
+        for i in range(24)
+    ]
     scores = finetune("tiny", "sts-b", examples, examples[:9], tmp_path / "sts-b", 8, 8, 2e-3)
-    assert list(scores) == ["pearson", "spearman"]
     assert evaluate(tmp_path / "sts-b", "sts-b", examples[:9]) == pytest.approx(scores)
     encoder = load_encoder(tmp_path / "sts-b", task="sts-b")
     with torch.no_grad():
@@ -245,15 +182,6 @@ def test_multiple_choice_learns_what_one_word_decides(tmp_path: Path):
     assert evaluate(folder, WARRANTS, arguments(7)) == scores
     swapped = [replace(example, label=1 - example.label) for example in arguments(7)]
     assert evaluate(folder, WARRANTS, swapped) == {"accuracy": 0.0}
-    made = json.loads((folder / RECIPE).read_text())["recipe"]
-    assert made["task"] == "warrants"
-    # One logit a sequence: the larger one of an example is that of its right choice.
-    encoder = load_encoder(folder, task=WARRANTS)
-    batch = layouts(encoder.tokenizer, examples[:2])
-    with torch.no_grad():
-        logits = encoder.model(**encoder.inputs(batch)).logits
-    assert [layout.id for layout in batch] == ["w-0#0", "w-0#1", "w-1#0", "w-1#1"]
-    assert logits.view(2, 2).argmax(dim=1).tolist() == [example.label for example in examples[:2]]
 
 
 def test_training_ends_with_the_epoch_that_fits(tmp_path: Path):
@@ -269,13 +197,3 @@ def test_training_ends_with_the_epoch_that_fits(tmp_path: Path):
     finetune(*recipe, tmp_path / "never", 6, 8, 1e-4, fits=1.1)
     assert training_history(tmp_path / "never")["epoch"].max() == 6
     assert evaluate(tmp_path / "never", WARRANTS, examples) == {"accuracy": 1.0}
-
-
-def test_correlations_by_hand():
-    """Deviations (-1, 0, 1) and (-1, 1, 0): 1 / 2. Matthews: (2 * 3 - 1 * 2) / sqrt(3 * 4 * 4 * 5)."""
-    found = measure("sts-b", np.array([1.0, 2.0, 3.0]), np.array([0.0, 2.0, 1.0]))
-    assert found == pytest.approx({"pearson": 0.5, "spearman": 0.5})
-    labels, predictions = np.array([1, 1, 1, 1, 0, 0, 0, 0]), np.array([1, 1, 0, 0, 1, 0, 0, 0])
-    assert measure("cola", labels, predictions) == pytest.approx(
-        {"matthews": (2 * 3 - 1 * 2) / (3 * 4 * 4 * 5) ** 0.5, "accuracy": 5 / 8}
-    )

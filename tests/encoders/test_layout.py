@@ -29,11 +29,6 @@ def test_choices_are_laid_out_as_sequences(tokenizer):
     assert found[2].tokens == ("[CLS]", "it", "rains", "[SEP]", "sing", "[SEP]")
 
 
-def written(layout: Layout, *texts: str) -> list[str]:
-    """The characters of every word piece, from its text and span."""
-    return [texts[t][a:b] for t, (a, b) in zip(layout.text, layout.spans, strict=True) if t >= 0]
-
-
 def test_pair_by_hand(tokenizer):
     layout = layouts(tokenizer, [PAIR])[0]
     assert layout.id == "pair"
@@ -46,7 +41,8 @@ def test_pair_by_hand(tokenizer):
     assert np.flatnonzero(layout.sep).tolist() == [8, 15]
     assert np.flatnonzero(layout.punctuation).tolist() == [3, 7, 14]
     assert layout.spans[[0, 8, 15]].tolist() == [[0, 0]] * 3
-    assert " ".join(written(layout, *PAIR.texts)) == "I don ' t see it . The cat saw the cat !"
+    written = [PAIR.texts[t][a:b] for t, (a, b) in zip(layout.text, layout.spans, strict=True) if t >= 0]
+    assert " ".join(written) == "I don ' t see it . The cat saw the cat !"
     assert layout.cut == 0
 
 
@@ -55,27 +51,16 @@ def test_single_text_and_single_word(tokenizer):
     assert layout.tokens == ("[CLS]", "unbelievable", "[SEP]")
     assert layout.text.tolist() == [-1, 0, -1]
     assert layout.sentence.tolist() == [0, 0, 1]
-    assert layout.sep.sum() == layout.cls.sum() == 1
-
-
-def test_accents_and_word_pieces_keep_the_offsets_of_the_text_as_written(tokenizer):
-    text = "Mélanie unhesitatingly ate a naïve crêpe"
-    layout = one(tokenizer, text)
-    assert "naive" in layout.tokens
-    assert any(token.startswith("##") for token in layout.tokens)
-    assert "".join(written(layout, text)) == text.replace(" ", "")
 
 
 def test_two_middle_separators_of_roberta():
     layout = one(byte_level_tokenizer(), "The cat , sat .", "The dog — saw it .")
-    separators = np.flatnonzero(layout.sep)
-    assert len(separators) == 3
-    assert separators[1] == separators[0] + 1
-    assert separators[2] == len(layout) - 1
-    first = separators[0]
+    first, *others = np.flatnonzero(layout.sep)
+    assert others == [first + 1, len(layout) - 1]
     assert layout.sentence.tolist() == [0] * first + [1] * (len(layout) - first)
-    assert layout.text[1:first].tolist() == [0] * (first - 1)
-    assert set(layout.text[first + 2 : -1]) == {1}
+    assert layout.text.tolist() == [-1] + [0] * (first - 1) + [-1] * 2 + [1] * (len(layout) - first - 3) + [
+        -1
+    ]
     assert np.flatnonzero(layout.cls).tolist() == [0]
 
 
@@ -85,9 +70,8 @@ def test_punctuation_is_found_through_the_spelling_of_byte_level_tokens():
     assert "Ġ," in layout.tokens
     marks = {text[a:b] for (a, b), mark in zip(layout.spans, layout.punctuation, strict=True) if mark}
     others = {text[a:b] for (a, b), mark in zip(layout.spans, layout.punctuation, strict=True) if not mark}
-    assert {",", "—", ".", "?"} <= marks
-    assert not {",", "—", ".", "?"} & others
-    assert not any(mark.isalpha() or mark == "" for mark in marks)
+    assert marks - {"'"} == {",", "—", ".", "?"}
+    assert not marks & others
 
 
 def test_cut_sequences_keep_the_last_separator_and_count_what_went(tokenizer):
@@ -99,7 +83,6 @@ def test_cut_sequences_keep_the_last_separator_and_count_what_went(tokenizer):
     single = one(tokenizer, long, max_tokens=8)
     assert " ".join(single.tokens) == "[CLS] one two three four five six [SEP]"
     assert single.cut == 4
-    assert single.sep[-1]
     fits = one(tokenizer, long, short, max_tokens=15)
     assert (len(fits), fits.cut) == (15, 0)
 

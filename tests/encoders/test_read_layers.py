@@ -1,7 +1,5 @@
 """Every layer's attention is read; the pass stops when it has all of it, and faulty attention raises an error."""
 
-from contextlib import nullcontext
-
 import pytest
 import torch
 from torch import Tensor
@@ -38,35 +36,16 @@ def spread(*shape: int) -> Tensor:
     return torch.ones(shape) / shape[-1]
 
 
-def test_attention_is_that_of_the_whole_pass(tiny, batch):
-    before = tiny.model.config._attn_implementation
-    tiny.model.set_attn_implementation("eager")
-    with torch.inference_mode():
-        expected = tiny.model(**tiny.inputs(batch), output_attentions=True).attentions
-    tiny.model.set_attn_implementation(before)
-    for found, whole in zip(collect(tiny, batch, check=True), expected, strict=True):
-        torch.testing.assert_close(found[0], whole[0])
-        length = len(batch[1])
-        torch.testing.assert_close(found[1, :, :length], whole[1, :, :length])
-
-
 def test_the_rest_of_the_last_layer_is_not_run(tiny, batch):
     run: list[int] = []
     hooks = [
-        layer.intermediate.register_forward_hook(lambda *_, layer=layer, number=number: run.append(number))
+        layer.intermediate.register_forward_hook(lambda *_, number=number: run.append(number))
         for number, layer in enumerate(tiny.model.encoder.layer)
     ]
     collect(tiny, batch)
     for hook in hooks:
         hook.remove()
     assert run == [0, 1]
-
-
-def test_what_is_read_at_half_precision_is_computed_in_full(batch):
-    half = load_encoder("tiny", precision="bfloat16")
-    products: list[torch.dtype] = []
-    read_layers(half, batch, lambda _, attention: products.append((attention @ attention).dtype))
-    assert set(products) == {torch.float32}
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -98,16 +77,14 @@ class Casts(TorchDispatchMode):
         return function(*arguments, **(options or {}))
 
 
-@pytest.mark.parametrize(("context", "again"), [(kept_casts, False), (lambda *_: nullcontext(), True)])
-def test_weights_are_cast_once_while_casts_are_kept(batch, context, again: bool):
+def test_weights_are_cast_once_while_casts_are_kept(batch):
     half = load_encoder("tiny", precision="bfloat16")
-    with context(half):
+    with kept_casts(half):
         with Casts() as first:
             collect(half, batch)
         with Casts() as second:
             collect(half, batch)
-    assert first.count > 0
-    assert (second.count > 0) == again
+    assert second.count == 0 < first.count
 
 
 @pytest.mark.parametrize(
@@ -115,8 +92,6 @@ def test_weights_are_cast_once_while_casts_are_kept(batch, context, again: bool)
     [
         (spread(2, 4, 3, 3), "falls on padding"),
         (spread(2, 3, 3, 3), r"shape \(2, 3, 3, 3\), expected \(2, 4, 3, 3\)"),
-        (spread(1, 4, 3, 3), "shape"),
-        (spread(2, 4, 2, 2), "shape"),
         (spread(2, 4, 3, 3) * 1.01, "do not sum to 1"),
         (torch.full((2, 4, 3, 3), torch.nan), "do not sum to 1"),
     ],

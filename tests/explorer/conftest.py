@@ -93,9 +93,7 @@ def browser() -> Iterator:
 class Visit:
     """A page in a browser without a network; records its requests and errors."""
 
-    def __init__(
-        self, browser, path: Path, address: str = "", width: int = 1440, before: str = "", **options
-    ):
+    def __init__(self, browser, path: Path, address: str = "", width: int = 1440, **options):
         self.context = browser.new_context(viewport={"width": width, "height": 900}, **options)
         self.context.set_offline(True)
         self.context.set_default_timeout(PATIENCE)
@@ -104,8 +102,6 @@ class Visit:
         self.errors: list[str] = []
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        if before:
-            self.page.add_init_script(before)
         self.page.goto(path.as_uri() + address)
 
     def ready(self) -> "Visit":
@@ -131,3 +127,13 @@ def visit(browser) -> Iterator[Callable[..., Visit]]:
     yield start
     for each in opened:
         each.end()
+
+
+@pytest.fixture
+def show(visit, study_page) -> Callable:
+    """Opens the page of the study at an address and gives it to the test when it is ready."""
+
+    def shown(address: str = "", **options):
+        return visit(study_page, address, **options).ready().page
+
+    return shown

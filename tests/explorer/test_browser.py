@@ -41,17 +41,13 @@ def card(page) -> dict[str, list[str]]:
 # --- mouse and keyboard -------------------------------------------------------------------------------------------
 
 
-def test_click_on_a_head(visit, study_page):
-    page = visit(study_page).ready().page
+def test_clicks_on_a_head_on_a_role_and_on_a_name_in_the_card(show):
+    page = show()
     page.click('td[data-h="9"]')
     expect(page).to_have_url(re.compile("head=2-1"))
     assert text_of(page, "#h-card").startswith("Head 2-1 (layer 2, head 1)")
     assert "head 2-1" in text_of(page, "#h-attention")
     assert page.locator('td[aria-selected="true"]').get_attribute("data-h") == "9"
-
-
-def test_click_on_a_role_and_a_name_in_the_card(visit, study_page):
-    page = visit(study_page).ready().page
     page.click('button[data-role="nsubj"]')
     assert text_of(page, "#heads-title") == "3 × 4 heads: mean score of nsubj"
     page.click('#card tr[data-role="delimiter"] button')
@@ -59,8 +55,8 @@ def test_click_on_a_role_and_a_name_in_the_card(visit, study_page):
     assert page.locator('[role="radio"][aria-checked="true"]').get_attribute("data-role") == "delimiter"
 
 
-def test_keys_move_in_the_grid(visit, study_page):
-    page = visit(study_page, "#head=1-1").ready().page
+def test_keys_move_in_the_grid(show):
+    page = show("#head=1-1")
     page.focus('td[data-h="5"]')
     for key, expected in {
         "ArrowUp": "2-1", "ArrowUp ": "2-1", "ArrowRight": "2-2", "End": "2-3", "Home": "2-0",
@@ -71,32 +67,20 @@ def test_keys_move_in_the_grid(visit, study_page):
         assert page.evaluate("document.activeElement.ariaSelected") == "true"
 
 
-def test_everything_is_reached_by_tab(visit, study_page):
-    page = visit(study_page).ready().page
+def test_everything_is_reached_by_tab(show):
+    page = show()
     reached = set()
     for _ in range(60):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.closest('[id]')?.id"))
-    assert reached >= {
-        "skip",
-        "task",
-        "state",
-        "by",
-        "roles",
-        "grid",
-        "top",
-        "card",
-        "sentence",
-        "toggles",
-        "tokens",
-    }
+    assert reached >= {*"skip task state by roles grid top card sentence toggles tokens".split()}
 
 
 # --- what is shown is what the tables and the model say -----------------------------------------------------------
 
 
-def test_card_against_the_tables(visit, study_page, tables):
-    page = visit(study_page, "#task=mrpc&state=finetuned&head=1-2").ready().page
+def test_card_against_the_tables(show, tables):
+    page = show("#task=mrpc&state=finetuned&head=1-2")
     rows = tables[(tables["task"] == "mrpc") & (tables["layer"] == 1) & (tables["head"] == 2)]
     here, there = (rows[rows["state"] == state].set_index("role") for state in ("finetuned", "pretrained"))
     group = tables[(tables["task"] == "mrpc") & (tables["state"] == "finetuned")]
@@ -104,15 +88,12 @@ def test_card_against_the_tables(visit, study_page, tables):
         row = here.loc[role]
         found = [float(number) for number in re.findall(r"[\d.]+", interval)]
         assert found == pytest.approx([row["mean"], row["low"], row["high"]], abs=0.006)
-        assert (published.endswith("yes"), audited.endswith("yes")) == (
-            row["assigned"],
-            row["assigned_audited"],
-        )
+        labels = [published.endswith("yes"), audited.endswith("yes")]
+        assert labels == [row["assigned"], row["assigned_audited"]]
         means = group.loc[group["role"] == role, "mean"]
         assert rank == f"{int((means > row['mean']).sum()) + 1}/12"
-        assert float(change.replace("−", "-")) == pytest.approx(
-            row["mean"] - there.loc[role, "mean"], abs=0.011
-        )
+        difference = row["mean"] - there.loc[role, "mean"]
+        assert float(change.replace("−", "-")) == pytest.approx(difference, abs=0.011)
         assert int(n) == row["n"]
 
 
@@ -132,17 +113,11 @@ def test_card_against_the_committed_results(visit, write):
             assert float(cells[1].split()[0]) == pytest.approx(own.loc[role, "mean"], abs=0.006)
 
 
-def test_cells_against_the_tables(visit, study_page, tables):
-    page = visit(study_page, "#task=sst-2&state=pretrained&role=nsubj").ready().page
-    rows = tables[
-        (tables["task"] == "sst-2") & (tables["state"] == "pretrained") & (tables["role"] == "nsubj")
-    ]
-    words = {
-        (True, True): "published and audited",
-        (True, False): "published only",
-        (False, True): "audited only",
-    }
-    for row in rows.itertuples():
+def test_cells_against_the_tables(show, tables):
+    page = show("#task=sst-2&state=pretrained&role=nsubj")
+    words = {(True, True): "published and audited", (True, False): "published only"}
+    words[False, True] = "audited only"
+    for row in tables.query("task == 'sst-2' and state == 'pretrained' and role == 'nsubj'").itertuples():
         name = cell_name(page, row.layer * HEADS + row.head)
         label = words.get((bool(row.assigned), bool(row.assigned_audited)), "")
         assert name == f"layer {row.layer} head {row.head}: {row.mean:.1f}{', ' * bool(label)}{label}"
@@ -167,13 +142,9 @@ def true_maps(sentence) -> np.ndarray:
     return unpacked_attention(sentence["attention"]["pretrained"], (LAYERS, HEADS, length, length))
 
 
-def test_words_say_the_largest_weights(visit, study_page, sentences):
+def test_words_say_the_largest_weights(show, sentences):
     sentence = sentences[0]
-    page = (
-        visit(study_page, f"#task=mrpc&state=pretrained&head=2-3&sentence={sentence['id']}&token=4")
-        .ready()
-        .page
-    )
+    page = show(f"#task=mrpc&state=pretrained&head=2-3&sentence={sentence['id']}&token=4")
     weights = true_maps(sentence)[2, 3]
     for direction, row in {"given": weights[4], "received": weights[:, 4]}.items():
         best = np.argsort(-row, kind="stable")[:3]
@@ -188,9 +159,9 @@ def shown(share: float) -> str:
     return f"{100 * share:.1f} %" if share < 0.0995 else f"{100 * share:.0f} %"
 
 
-def test_matrix_says_the_exact_weight(visit, study_page, sentences):
+def test_matrix_says_the_exact_weight(show, sentences):
     sentence = sentences[0]
-    page = visit(study_page, f"#task=mrpc&state=pretrained&head=1-2&sentence={sentence['id']}").ready().page
+    page = show(f"#task=mrpc&state=pretrained&head=1-2&sentence={sentence['id']}")
     box = page.locator("#map canvas").bounding_box()
     length = len(sentence["tokens"])
     cell = box["width"] / length
@@ -200,9 +171,8 @@ def test_matrix_says_the_exact_weight(visit, study_page, sentences):
     expect(page.locator("#weight")).to_contain_text(expected)
 
 
-def test_score_of_the_sentence_beside_the_mean_of_the_task(visit, study_page, sentences, tables):
-    address = f"#task=mrpc&state=pretrained&role=local&head=0-3&sentence={sentences[1]['id']}"
-    page = visit(study_page, address).ready().page
+def test_score_of_the_sentence_beside_the_mean_of_the_task(show, sentences, tables):
+    page = show(f"#task=mrpc&state=pretrained&role=local&head=0-3&sentence={sentences[1]['id']}")
     own = sentences[1]["scores"]["local"]["pretrained"][3]
     row = tables.query(
         "task == 'mrpc' and state == 'pretrained' and role == 'local' and layer == 0 and head == 3"
@@ -213,48 +183,31 @@ def test_score_of_the_sentence_beside_the_mean_of_the_task(visit, study_page, se
 # --- tables of later papers ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def measured_page(tables, sentences, write):
-    """A page with tables of heads from papers other than the first."""
-    return write(tables, sentences, others=other_tables() | measure_tables())
-
-
-def measures(page) -> dict[str, list[str]]:
-    """The lines of measures by label."""
-    rows = page.locator("#measures tr:has(td)")
-    return {row.locator("th").inner_text(): row.locator("td").all_inner_texts() for row in rows.all()}
-
-
 def rounded(value: float) -> str:
     text = f"{abs(float(f'{value:.3g}')):g}"
     return f"−{text}" if value < 0 else f"+{text}"
 
 
-def test_measures_on_the_card(visit, measured_page):
-    found = measures(visit(measured_page, "#task=mrpc&state=finetuned&role=nsubj&head=2-1").ready().page)
+def test_measures_on_the_card(visit, write, tables, sentences):
+    path = write(tables, sentences, others=other_tables() | measure_tables())
+    page = visit(path, "#task=mrpc&state=finetuned&role=nsubj&head=2-1").ready().page
+    rows = page.locator("#measures tr:has(td)").all()
+    found = {row.locator("th").inner_text(): row.locator("td").all_inner_texts() for row in rows}
     own = {name: table.query("layer == 2 and head == 1") for name, table in measure_tables().items()}
     off = own["michel_ablation"].query("metric == 'loss'")
     lowest, middle, highest = (rounded(value) for value in off["change"].sort_values())
-    small = (off["p_by"] <= 0.05).sum()
-    assert found["switched off, loss"] == [
-        middle,
-        f"{lowest} to {highest} over 3 seeds",
-        f"p ≤ 0.05 in {small} of 3",
-    ]
+    small = f"p ≤ 0.05 in {(off['p_by'] <= 0.05).sum()} of 3"
+    assert found["switched off, loss"] == [middle, f"{lowest} to {highest} over 3 seeds", small]
     even = own["kovaleva_disable"].iloc[0]
-    interval = f"[{rounded(even['low'])}, {rounded(even['high'])}], seed 0"
-    assert found["uniform attention instead, accuracy"] == [
-        rounded(even["change"]),
-        interval,
-        f"p {even['p_by']:.3g}",
-    ]
+    change, low, high = (rounded(even[name]) for name in ("change", "low", "high"))
+    expected = [change, f"[{low}, {high}], seed 0", f"p {even['p_by']:.3g}"]
+    assert found["uniform attention instead, accuracy"] == expected
     assert found["pattern"] == ["diagonal 60 %, vertical 10 %"]
     role = own["roles-attribution-mrpc-finetuned"].set_index("role").loc["nsubj"]
     value, interval, labels = found["role on attribution: nsubj"]
     assert float(value) == pytest.approx(role["mean"], rel=0.01)
-    assert [float(text) for text in re.findall(r"[\d.]+", interval)] == pytest.approx(
-        [role["low"], role["high"]], rel=0.01
-    )
+    ends = [float(text) for text in re.findall(r"[\d.]+", interval)]
+    assert ends == pytest.approx([role["low"], role["high"]], rel=0.01)
     columns = {"assigned": "published", "assigned_audited": "audited", "assigned_controlled": "controlled"}
     assert labels == (", ".join(word for column, word in columns.items() if role[column]) or "no label")
     assert found.keys() == {
@@ -285,15 +238,15 @@ def test_claims_of_every_paper(visit, write, tables):
 # --- links --------------------------------------------------------------------------------------------------------
 
 
-def test_a_link_opens_the_same_view(visit, study_page, sentences):
-    first = visit(study_page).ready().page
+def test_a_link_opens_the_same_view(show, sentences):
+    first = show()
     first.select_option("#sentence", sentences[3]["id"])
     first.click('td[data-h="6"]')
     first.click("text=Lines")
     first.click('[data-token="3"]')
     first.select_option("#by", "masses:cls")
     expect(first).to_have_url(re.compile("by=masses"))
-    second = visit(study_page, "#" + first.url.split("#")[1]).ready().page
+    second = show("#" + first.url.split("#")[1])
     expect(second.locator("#by")).to_have_value("masses:cls")
     assert second.url == first.url
     for part in ("#h-card", "#h-attention", "#words", "#heads-title"):
@@ -309,10 +262,9 @@ def saved(page, button: str) -> str:
     return download.value.path().read_text(encoding="utf-8")
 
 
-def test_attention_is_saved(visit, study_page, sentences):
+def test_attention_is_saved(show, sentences):
     sentence = sentences[0]
-    address = f"#task=mrpc&state=pretrained&head=1-1&role=local&sentence={sentence['id']}&special=off"
-    page = visit(study_page, address).ready().page
+    page = show(f"#task=mrpc&state=pretrained&head=1-1&role=local&sentence={sentence['id']}&special=off")
     rows = [*csv.DictReader(io.StringIO(saved(page, "#attention-csv")))]
     words = sum(number >= 0 for number in sentence["text"])
     assert len(rows) == words**2
@@ -358,9 +310,6 @@ def test_the_browser_refuses_the_network(visit, study_page):
     visited.asked.clear()  # the browser may report a refused request as a started one
 
 
-# --- missing data is named ----------------------------------------------------------------------------------------
-
-
 # --- colours and widths -------------------------------------------------------------------------------------------
 
 
@@ -389,8 +338,8 @@ def test_contrast_on_every_colour_of_a_cell(visit, study_page, scheme):
 
 
 @pytest.mark.parametrize("width", [390, 1024, 1600])
-def test_nothing_leaves_the_page_sideways(visit, study_page, width):
-    page = visit(study_page, width=width).ready().page
+def test_nothing_leaves_the_page_sideways(show, width):
+    page = show(width=width)
     for mode in ("mean", "attention"):
         page.select_option("#by", mode)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -426,6 +375,6 @@ def test_views_of_a_notebook_stand_side_by_side(visit, tiny, tables, tmp_path):
 # --- speed --------------------------------------------------------------------------------------------------------
 
 
-def test_ready_within_two_seconds(visit, study_page):
+def test_ready_within_two_seconds(show):
     """The fastest of three visits: other programs may slow a visit down."""
-    assert min(visit(study_page).ready().page.evaluate("window.__ready") for _ in range(3)) < 2000
+    assert min(show().evaluate("window.__ready") for _ in range(3)) < 2000

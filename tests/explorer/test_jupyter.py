@@ -15,37 +15,22 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
+from studies import write_notebook
 
 from analysis.files import ROOT
 
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 expect = api.expect
 
-NOTEBOOK = """# ---
-# jupyter:
-#   jupytext:
-#     text_representation: {extension: .py, format_name: percent}
-#   kernelspec: {display_name: Python 3, language: python, name: python3}
-# ---
-
-# %% [markdown]
-# # A figure
-
-# %% tags=["parameters"]
-points = 3
-
-# %%
-import matplotlib.pyplot as plt
+PARAMETERS = '# %% tags=["parameters"]\npoints = 3\n'
+FIGURE = """import matplotlib.pyplot as plt
 
 figure, axes = plt.subplots()
 axes.plot(range(points))
-print(points, "points")
+print(points, "points")"""
+VIEW = """from analysis import head_view, load_encoder
 
-# %%
-from analysis import head_view, load_encoder
-
-head_view(load_encoder("tiny"), "A dog sees a cat .")
-"""
+head_view(load_encoder("tiny"), "A dog sees a cat .")"""
 SERVER = '{"ServerApp": {"allow_root": true, "open_browser": false}}'
 # JupyterLab's questions about news would cover the cells.
 QUIET = '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}'
@@ -65,7 +50,7 @@ def lab(tmp_path: Path, browser) -> Iterator[str]:
     """The address of a JupyterLab that `make notebook` has started in a checkout of one notebook."""
     shutil.copy(ROOT / "Makefile", tmp_path)
     shutil.copytree(ROOT / "notebooks" / ".jupyter", tmp_path / "notebooks" / ".jupyter")
-    (tmp_path / "notebooks" / "01_figure.py").write_text(NOTEBOOK)
+    write_notebook(tmp_path / "notebooks" / "01_figure.py", FIGURE, VIEW, parameters=PARAMETERS)
     (tmp_path / "analysis").symlink_to(ROOT / "analysis")
     settings = tmp_path / "settings"
     (settings / "labconfig").mkdir(parents=True)
@@ -142,7 +127,7 @@ def test_a_script_is_changed_and_run(lab: str, browser):
     page.goto(f"{lab}/lab/tree/notebooks/01_figure.py?token=own")
     cells = page.locator(".jp-NotebookPanel:visible .jp-Cell")
     expect(cells).to_have_count(4, timeout=SLOW)
-    expect(cells.nth(0)).to_contain_text("A figure")
+    expect(cells.nth(0)).to_contain_text("A notebook")
     expect(page.locator(".jp-KernelName:visible")).to_contain_text("Python 3 (ipykernel)", timeout=SLOW)
     change(cells.nth(1), "points = 7")
     for number in (1, 2, 3):

@@ -3,13 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.explorer.packing import (
-    illustrative,
-    pack,
-    quantised,
-    restored,
-    unpacked_attention,
-)
+from analysis.explorer.packing import illustrative, pack, unpacked_attention
 from analysis.scores.extraction import extract, read_attention, read_sieves
 from analysis.texts.examples import Example, Relation
 from analysis.texts.glue import load_examples
@@ -28,11 +22,6 @@ def examples() -> list[Example]:
 @pytest.fixture(scope="module")
 def packed(tiny, examples):
     return pack(tiny, examples, parse(examples), ROLES, "pretrained", "mrpc")
-
-
-def test_weights_come_back():
-    weights = np.linspace(0, 1, 100_001, dtype=np.float32)
-    assert np.abs(restored(quantised(weights)) - weights).max() <= LARGEST
 
 
 def test_attention_is_that_of_the_encoder(tiny, examples, packed):

@@ -1,12 +1,15 @@
-"""The page as a file: its contents, its limit of size, and texts that must not end its script."""
+"""The page of a study, and of a text in a notebook: contents, limit of size, texts that must not end its script."""
 
+import html
 import json
 import re
 
-import pytest
+import numpy as np
 
 from analysis.explorer.packing import pack
-from analysis.explorer.view import explorer
+from analysis.explorer.view import explorer, head_view
+from analysis.scores.sieves import SIEVES, Sieve, rows
+from analysis.study.profiles import source
 from analysis.texts.examples import Example
 
 SVG_NAMESPACE = "http://www.w3.org/2000/svg"
@@ -14,25 +17,14 @@ SVG_NAMESPACE = "http://www.w3.org/2000/svg"
 
 def payload_of(page: str) -> dict:
     """The data of a page, read as a browser reads them."""
-    return json.loads(
-        re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1]
-    )
+    return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
 
 
-@pytest.fixture(scope="module")
-def view(tables, sentences):
-    return explorer(tables, sentences)
-
-
-def test_no_address_but_that_of_the_drawing_format(view):
-    assert {*re.findall(r"https?://[^\s\"'`<]*", view.page)} == {SVG_NAMESPACE}
-
-
-def test_the_browser_may_load_nothing(view):
-    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', view.page)[1]
+def test_the_browser_may_load_nothing_and_finds_no_address(tables, sentences):
+    page = explorer(tables, sentences).page
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1]
     assert policy.startswith("default-src 'none';")
-    assert "http" not in policy
-    assert "*" not in policy
+    assert {*re.findall(r"https?://[^\s\"'`<]*", page)} == {SVG_NAMESPACE}
 
 
 def test_nothing_of_a_text_ends_the_script(tiny):
@@ -48,12 +40,46 @@ def test_titles_are_escaped(tables):
     assert "&lt;b&gt;{{data}}" in page
 
 
-def test_a_page_keeps_its_limit(tables, sentences, view, caplog):
+def test_a_page_keeps_its_limit(tables, sentences, caplog):
     longest = max(sentences, key=lambda sentence: len(sentence["tokens"]))
-    limit = len(view.page.encode()) - 10
+    limit = len(explorer(tables, sentences).page.encode()) - 10
     small = explorer(tables, sentences, limit=limit)
     found = payload_of(small.page)
     assert len(small.page.encode()) <= limit
     assert [sentence["id"] for sentence in found["left_out"]] == [longest["id"]]
     assert [s["id"] for s in found["sentences"]] == [s["id"] for s in sentences if s["id"] != longest["id"]]
     assert longest["id"] in caplog.text
+
+
+def test_own_sieve_is_a_role(tiny, monkeypatch, unpacked_mask):
+    def previous(layout, pairs):
+        """The token before.
+
+        More of it.
+        """
+        return rows(np.eye(len(layout), k=-1, dtype=bool))
+
+    monkeypatch.setitem(SIEVES, "previous", Sieve(previous))
+    found = payload_of(head_view(tiny, "A dog sees the cat .", roles=("previous", "local")).page)
+    [sentence] = found["sentences"]
+    mask = unpacked_mask(sentence["masks"]["previous"], len(sentence["tokens"]))
+    assert (mask == np.eye(len(mask), k=-1, dtype=bool)).all()
+    assert {role["name"]: role["about"] for role in found["roles"]}["previous"] == "The token before."
+
+
+def test_a_cell_shows_a_frame_and_a_text(tiny):
+    shown = head_view(tiny, "A dog .", height=500)._repr_html_()
+    frame = re.search(r'<iframe sandbox="([^"]*)" title="[^"]+" style="([^"]*)" srcdoc="([^"]*)">', shown)
+    assert "allow-same-origin" not in frame[1]
+    assert "height: 500px" in frame[2]
+    assert html.unescape(frame[3]) == head_view(tiny, "A dog .").page
+    assert "trust the notebook" in re.search(r"<p[^>]*>(.*?)</p>", shown)[1]
+    assert " id=" not in shown.split("srcdoc")[0]
+
+
+def test_sentences_of_the_study_are_bundled_ones():
+    """The notebook that builds the page takes sentences from the bundled corpus, whatever data the scores come from."""
+    text = source("98_explorer").read_text(encoding="utf-8")
+    calls = re.findall(r"load_examples\(([^)]*)\)", text)
+    assert calls
+    assert all('"bundled"' in call for call in calls)

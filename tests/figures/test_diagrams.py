@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.pyplot import subplots
@@ -13,41 +12,16 @@ TOKENS = ["[CLS]", "old", "dogs", "sleep", ".", "[SEP]"]
 COUNT = len(TOKENS)
 
 
-@pytest.fixture
-def sieve() -> np.ndarray:
-    """Every token looks at itself and, half as much, at its two neighbours; the last at nothing."""
-    matrix = np.eye(COUNT) + 0.5 * np.eye(COUNT, k=1) + 0.5 * np.eye(COUNT, k=-1)
-    matrix[-1] = 0
-    return matrix / matrix.sum()
-
-
-def arrows(axes) -> list[FancyArrowPatch]:
-    return [patch for patch in axes.patches if isinstance(patch, FancyArrowPatch)]
-
-
-def boxes(axes) -> list[FancyBboxPatch]:
-    return [patch for patch in axes.patches if isinstance(patch, FancyBboxPatch)]
-
-
-def sieve_diagram(*given, **options) -> Axes:
+def test_arrows_lead_from_the_current_token_to_its_sieve_with_the_weight_as_opacity():
+    sieve = np.eye(COUNT) + 0.5 * np.eye(COUNT, k=1) + 0.5 * np.eye(COUNT, k=-1)
     axes = canvas(DOUBLE, 1.0)
-    diagrams.sieve_diagram(axes, *given, **options)
-    return axes
-
-
-def attention_map(*given) -> Axes:
-    axes = canvas(DOUBLE / 2, 3.0)
-    diagrams.attention_map(axes, *given)
-    return axes
-
-
-def test_arrows_lead_from_the_current_token_to_its_sieve_with_the_weight_as_opacity(sieve):
-    axes = sieve_diagram(TOKENS, sieve, query=2, role="local")
-    centres = [box.get_x() + box.get_width() / 2 for box in boxes(axes)]
+    diagrams.sieve_diagram(axes, TOKENS, sieve / sieve.sum(), query=2, role="local")
+    boxes = [patch for patch in axes.patches if isinstance(patch, FancyBboxPatch)]
+    centres = np.array([box.get_x() + box.get_width() / 2 for box in boxes])
     drawn = {}
-    for arrow in arrows(axes):
+    for arrow in (patch for patch in axes.patches if isinstance(patch, FancyArrowPatch)):
         end = arrow._path_original.vertices[-1][0]
-        drawn[int(np.argmin(np.abs(np.array(centres) - end)))] = arrow.get_alpha()
+        drawn[int(np.argmin(np.abs(centres - end)))] = arrow.get_alpha()
     assert drawn == pytest.approx({1: 0.625, 2: 1.0, 3: 0.625})  # 0.25 + 0.75 * weight / largest weight
 
 

@@ -6,7 +6,6 @@ import shutil
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -61,11 +60,7 @@ def corpus(tmp_path: Path) -> Path:
 @pytest.fixture
 def pairs(tmp_path: Path) -> Path:
     """Pairs of texts without relations."""
-    generator = np.random.default_rng(0)
-    rows = [
-        {name: " ".join(generator.choice(WORDS, size=generator.integers(1, 12))) for name in ("one", "two")}
-        for _ in range(11)
-    ]
+    rows = [{"one": " ".join(WORDS[: size + 1]), "two": " ".join(WORDS[size:])} for size in range(11)]
     path = tmp_path / "pairs.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)) + "\n")
     return path
@@ -84,7 +79,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("options", [[], ["--moments"]])
 def test_merged_shards_equal_one_run_over_all_sequences(
-    tiny, corpus: Path, tmp_path: Path, monkeypatch, options
+    tiny, corpus: Path, tmp_path: Path, monkeypatch, options: list[str]
 ):
     """Sequences stand alone in their batches, so that nothing but merging can make a difference."""
     monkeypatch.setattr(extract_corpus, "CHUNK", 2)
@@ -96,25 +91,13 @@ def test_merged_shards_equal_one_run_over_all_sequences(
     whole = extract(tiny, examples, parse(examples), PUBLISHED_ROLES, budget=1, progress=False)
     expected = published_table(whole, tau=1.0)
     assert expected["assigned"].nunique(dropna=False) == 3
-    assert (output / "roles.csv").exists()
     found = pd.read_csv(merge_shards(output, tau=1.0)).astype({"assigned": "boolean"})
     pd.testing.assert_frame_equal(found[expected.columns], expected, rtol=1e-6, atol=1e-6)
-
-
-def test_scores_of_all_shards_are_those_of_one_run(tiny, pairs: Path, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(extract_corpus, "CHUNK", 2)
-    corpus, settings = open_corpus(pairs, ["one", "two"]), Settings(SHARDS)
-    paths = [
-        extract_shard(corpus, tmp_path / "o", tiny, settings, shard, progress=False)
-        for shard in range(SHARDS)
-    ]
-    found = xr.concat([part for path in paths for part in read_scores(path)], "sequence")
-    examples = list(corpus.examples())
-    none = {example.id: () for example in examples}
-    whole = extract(tiny, examples, none, PUBLISHED_ROLES, progress=False).drop_vars("cluster")
-    xr.testing.assert_allclose(found.sel(sequence=whole["sequence"]), whole, rtol=1e-5, atol=1e-6)
-    assert found.dtype == np.float32
-    assert found.sel(role="nsubj").isnull().all()  # neither gold relations nor a parser
+    if not options:
+        parts = [part for path in output.glob("*.parquet") for part in read_scores(path)]
+        scores = xr.concat(parts, "sequence")
+        whole = whole.drop_vars("cluster")
+        xr.testing.assert_allclose(scores.sel(sequence=whole["sequence"]), whole, rtol=1e-5, atol=1e-6)
 
 
 def test_a_finished_shard_is_skipped_and_a_killed_one_starts_again(
@@ -123,6 +106,7 @@ def test_a_finished_shard_is_skipped_and_a_killed_one_starts_again(
     corpus, output = open_corpus(pairs, ["one", "two"]), tmp_path / "o"
     path = extract_shard(corpus, output, tiny, Settings(), 0, progress=False)
     whole = read_moments(path)
+    assert (whole["n"].sel(role="nsubj") == 0).all()  # neither gold relations nor a parser
     with monkeypatch.context() as patched:
         patched.setattr(extract_corpus, "extract", lambda *_, **__: pytest.fail("scored again"))
         assert extract_shard(corpus, output, tiny, Settings(), 0, progress=False) == path
@@ -135,16 +119,19 @@ def test_a_finished_shard_is_skipped_and_a_killed_one_starts_again(
 
 
 @pytest.mark.parametrize(
-    "failure", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt(), SystemExit(143)]
+    ("failure", "raised", "says"),
+    [
+        (OSError(errno.ENOSPC, "No space left"), InputError, "shard-00001.*No space left"),
+        (SystemExit(143), SystemExit, "143"),
+    ],
 )
 def test_a_failure_in_the_middle_leaves_the_other_shards_and_nothing_else(
-    tiny, pairs: Path, tmp_path: Path, monkeypatch, capsys, failure: BaseException
+    tiny, pairs: Path, tmp_path: Path, monkeypatch, failure: BaseException, raised: type, says: str
 ):
     monkeypatch.setattr(extract_corpus, "CHUNK", 2)
-    output, options = tmp_path / "o", ("--columns", "one", "two")
-    assert run(pairs, output, *options, shard=f"0/{SHARDS}") == 0
+    corpus, output = open_corpus(pairs, ["one", "two"]), tmp_path / "o"
+    extract_shard(corpus, output, tiny, Settings(SHARDS), 0, progress=False)
     before = files(output)
-    capsys.readouterr()
 
     class Full(pq.ParquetWriter):
         written = 0
@@ -155,47 +142,32 @@ def test_a_failure_in_the_middle_leaves_the_other_shards_and_nothing_else(
             Full.written += 1
             super().write_table(*arguments, **others)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(shards.pq, "ParquetWriter", Full)
-        if isinstance(failure, OSError):
-            assert run(pairs, output, *options, shard=f"1/{SHARDS}") == 1
-            lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error")]
-            assert len(lines) == 1
-            assert "No space left on device" in lines[0]
-            assert f"shard-00001-of-0000{SHARDS}.parquet" in lines[0]
-        else:
-            with pytest.raises(type(failure)):
-                run(pairs, output, *options, shard=f"1/{SHARDS}")
+    monkeypatch.setattr(shards.pq, "ParquetWriter", Full)
+    with pytest.raises(raised, match=says):
+        extract_shard(corpus, output, tiny, Settings(SHARDS), 1, progress=False)
     assert files(output) == before
-    for shard in (1, 2):
-        assert run(pairs, output, *options, shard=f"{shard}/{SHARDS}") == 0
-    assert run(pairs, output, *options, shard="") == 0
 
 
 def test_merging_names_the_shards_that_are_missing_damaged_or_of_another_run(
     tiny, pairs: Path, tmp_path: Path
 ):
     corpus, output = open_corpus(pairs, ["one", "two"]), tmp_path / "o"
-    with pytest.raises(InputError, match=r"run\.json is missing"):
-        merge_shards(output)
     path = extract_shard(corpus, output, tiny, Settings(SHARDS), 1, progress=False)
     with pytest.raises(InputError, match="shard-00000-of-00003.parquet, shard-00002-of-00003.parquet"):
         merge_shards(output)
     for shard in (0, 2):
         extract_shard(corpus, output, tiny, Settings(SHARDS), shard, progress=False)
-    other = tmp_path / "other"
-    changed = extract_shard(corpus, other, tiny, Settings(SHARDS, max_tokens=16), 1, progress=False)
+    other = Settings(SHARDS, max_tokens=16)
+    changed = extract_shard(corpus, tmp_path / "other", tiny, other, 1, progress=False)
     content = path.read_bytes()
     shutil.copy(changed, path)
     with pytest.raises(InputError, match="max_tokens is 16, here 128"):
         merge_shards(output)
-    for damaged in (b"", content[:-9], b"PAR1"):
-        path.write_bytes(damaged)
-        with pytest.raises(InputError, match="shard-00001-of-00003.parquet is damaged"):
-            merge_shards(output)
-        with pytest.raises(InputError, match="shard-00001-of-00003.parquet is damaged"):
-            extract_shard(corpus, output, tiny, Settings(SHARDS), 1, progress=False)
-    assert not (output / "roles.csv").exists()
+    path.write_bytes(content[:-9])
+    with pytest.raises(InputError, match="shard-00001-of-00003.parquet is damaged"):
+        merge_shards(output)
+    with pytest.raises(InputError, match="shard-00001-of-00003.parquet is damaged"):
+        extract_shard(corpus, output, tiny, Settings(SHARDS), 1, progress=False)
 
 
 def test_a_bad_row_stops_its_shard_before_anything_is_scored_or_claimed(tiny, tmp_path: Path, monkeypatch):

@@ -2,13 +2,11 @@
 
 import json
 import os
-import re
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -124,8 +122,7 @@ def test_shards_and_table_are_those_of_the_loop_which_began_the_run_though_an_ac
     assert begun.items() <= files(output).items()
     same_shards(tmp_path / "loop", output)
     finished = files(output)
-    for engine in ("ray", "loop"):
-        assert run(gold, output, *options, "--engine", engine) == 0
+    assert run(gold, output, *options, "--engine", "ray") == 0
     assert files(output) == finished
     for folder in ("loop", "ray"):
         assert run(gold, tmp_path / folder, "--merge") == 0
@@ -146,19 +143,6 @@ def test_what_a_worker_refuses_is_one_line_and_the_finished_shards_stay(
     [said] = [line for line in capfd.readouterr().err.split("\n") if line and "sequence" not in line]
     assert said.startswith("error: the spaCy pipeline 'nowhere' cannot be loaded")
     assert files(output) == before
-
-
-def test_a_cluster_that_fails_is_one_line(lines: Path, tmp_path: Path, monkeypatch, capsys):
-    def fail(*_):
-        raise ray.exceptions.RaySystemError("no node\nis left")
-        yield
-
-    monkeypatch.setattr(ray_engine, "cluster", lambda: nullcontext([{"CPU": 1.0}]))
-    monkeypatch.setattr(ray_engine, "_scored", fail)
-    assert run(lines, tmp_path / "o", "--engine", "ray") == 1
-    says = "^error: Ray ended the run, see its logs: .*no node is left.*$"
-    assert re.search(says, capsys.readouterr().err, re.M)
-    assert [*files(tmp_path / "o")] == ["run.json"]
 
 
 def test_a_bad_row_stops_the_run_before_anything_is_claimed(tmp_path: Path, capsys):
@@ -193,8 +177,6 @@ def test_a_shard_whose_workers_keep_dying_ends_the_run(lines: Path, tmp_path: Pa
     monkeypatch.setattr(command, "open_corpus", lambda *_: Deadly(open_corpus(lines).files))
     monkeypatch.setattr(ray_engine, "RETRIES", 1)
     assert run(lines, tmp_path / "o", "--shards", "2", "--engine", "ray") == 1
-    line = capsys.readouterr().err.splitlines()[-1]
-    assert line.startswith("error: Ray ended the run, see its logs: ")
-    assert line.endswith("give them more memory, smaller shards, or a smaller --budget")
+    assert capsys.readouterr().err.splitlines()[-1].startswith("error: Ray ended the run, see its logs: ")
     assert died.read_text() == "xx"
     assert {*files(tmp_path / "o")} <= {"run.json", "shard-00000-of-00002.parquet"}

@@ -52,9 +52,7 @@ def test_profiles_own_run(study: Study, capsys):
     assert re.fullmatch(r"01_first mrpc  \d+ s", second)
     own = ("notebooks/01_first-mrpc.ipynb", LOG, "cache/form", "cache/done/01_first-mrpc")
     assert study.files() == {f"quick/{name}" for name in (*own, "provenance/01_first-mrpc.json")}
-    assert [cell.source for cell in copy.cells if "injected-parameters" in cell.metadata.get("tags", [])] == [
-        "# Parameters\nn = 5\n"
-    ]
+    assert copy.cells[2].source == "# Parameters\nn = 5\n"
     outputs = [[o.get("text", o.get("data")) for o in cell.outputs] for cell in copy.cells[4:7]]
     assert outputs == [["result\n"], [], [{"text/plain": "2"}]]
     log = (study.folder / "results/quick" / LOG).read_text()
@@ -63,6 +61,8 @@ def test_profiles_own_run(study: Study, capsys):
     before = path.read_bytes()
     execute(study, *CELLS)
     assert path.read_bytes() == before
+    done = study.folder / "results/quick/cache/done/01_first-mrpc"
+    assert done.stat().st_mtime_ns < path.stat().st_mtime_ns  # as old as the start of the run
     record = json.loads((study.folder / "results/quick/provenance/01_first-mrpc.json").read_text())
     assert (record["notebook"], record["parameters"]["n"]) == ("01_first", 5)
     assert record["seconds"] > 0
@@ -77,39 +77,10 @@ def test_run_with_another_value_leaves_the_results_alone(study: Study, capsys):
     assert printed(copy) == "7 ['c']"
     assert target.read_text() == "an earlier run"
     scratch = "scratch/01_first-mrpc-n=7-words=c"
-    assert {name for name in study.files() if name.endswith(".ipynb")} == {
-        "quick/notebooks/01_first-mrpc.ipynb", f"{scratch}/notebooks/01_first-mrpc.ipynb"
-    }  # fmt: skip
-    assert f"{scratch}/cache/done/01_first-mrpc-n=7-words=c" not in study.files()
+    assert f"{scratch}/notebooks/01_first-mrpc.ipynb" in study.files()
+    assert not [name for name in study.files() if "cache/done" in name]
     said = f"01_first mrpc: not a run of make: results go to {study.folder}/results/{scratch}/"
     assert said in capsys.readouterr().out.splitlines()
-    code = [cell for cell in copy.cells if cell.cell_type == "code"]
-    assert [cell.execution_count for cell in code] == [1, 2, 3]
-    assert code[1].source == '# Parameters\nn = 7\nwords = ["c"]\n'  # the others are those of the cell above
-    assert "n = 3\nrate = 1e-4\n" in code[0].source
-
-
-def test_lines_of_runs_that_make_starts(study: Study, monkeypatch, capsys):
-    """They are numbered as they start, and name the run that ends or is stopped."""
-    monkeypatch.setenv(run.TOTAL, "12")
-    monkeypatch.setenv(run.COUNT, str(study.folder / "count"))
-    study.notebook("01_first")
-    monkeypatch.setattr(
-        run, "_execute", lambda run, folders, target, progress: setattr(progress, "seconds", 3.4)
-    )
-    run.run("01_first", "quick", {}, keep=True)
-    monkeypatch.setattr(run, "_execute", interrupted)
-    assert run.main(["01_first-qnli", "--profile", "quick", "--keep"]) == 130
-    assert capsys.readouterr().out.splitlines() == [
-        "[ 1/12] 01_first mrpc started",
-        "[ 1/12] 01_first mrpc  3 s",
-        "[ 2/12] 01_first qnli started",
-        "[ 2/12] 01_first qnli stopped",
-    ]
-
-
-def interrupted(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def test_a_common_parameter_reaches_later_notebooks_in_one_folder(study: Study, monkeypatch):
@@ -118,7 +89,7 @@ def test_a_common_parameter_reaches_later_notebooks_in_one_folder(study: Study, 
     study.notebook("01_first", store, "results.save_table(pd.DataFrame({'n': [n]}), 'first')")
     study.notebook("02_second", store, "print(results.load_table('first').loc[0, 'n'])")
     run.run("01_first", "quick", {}, keep=True)
-    told = "python -m analysis.run 01_first-mrpc --profile quick --keep\n" * 1
+    told = "python -m analysis.run 01_first-mrpc --profile quick --keep\n"
     told += "python -m analysis.run 02_second-mrpc --profile quick --keep\n"
     asked = []
     monkeypatch.setattr(
@@ -156,22 +127,11 @@ sys.exit(main(["01_first-mrpc", "--profile", "quick", "--keep"]))
     assert re.fullmatch(r"01_first mrpc started\n01_first mrpc  \d+ s\n", said[0])
 
 
-def test_a_run_is_as_old_as_its_start(study: Study):
-    """So code that changes while it runs counts as newer, and the run is made again."""
-    changed = study.folder / "changed"
-    execute(study, f"import pathlib\npathlib.Path({str(changed)!r}).touch()")
-    done = study.folder / "results/quick/cache/done/01_first-mrpc"
-    assert done.stat().st_mtime_ns < changed.stat().st_mtime_ns
-
-
 @pytest.mark.parametrize(
     ("cell", "reason"),
     [
         ("raise ValueError('two\\nlines')", "ValueError: two lines"),
-        (
-            "from analysis.errors import InputError\nraise InputError('row 3 is empty: fill it')",
-            "row 3 is empty: fill it",
-        ),
+        ("raise InputError('row 3 is empty: fill it')", "row 3 is empty: fill it"),
         ("os.kill(os.getpid(), signal.SIGKILL)", "Kernel died: is there enough memory?"),
     ],
 )
@@ -180,28 +140,18 @@ def test_failing_notebook(study: Study, capsys, cell: str, reason: str):
     target = study.folder / "results/quick/notebooks/01_first-mrpc.ipynb"
     target.parent.mkdir(parents=True)
     target.write_text("an earlier run")
-    study.notebook("01_first", "import os, signal\nprint('got here')", cell, "print('not here')")
+    start = "import os, signal\nfrom analysis.errors import InputError\nprint('got here')"
+    study.notebook("01_first", start, cell, "print('not here')")
     assert run.main(["01_first-mrpc", "--profile", "quick", "--keep"]) == 1
     log = study.folder / "results/quick" / LOG
-    out, err = capsys.readouterr()
-    assert err == f"error: 01_first-mrpc: {reason} (details: {log})\n"
-    assert out == "01_first mrpc started\n"
+    assert capsys.readouterr().err == f"error: 01_first-mrpc: {reason} (details: {log})\n"
     failed = study.folder / "results/quick/cache/failed/01_first-mrpc.ipynb"
     assert study.files() == {
         f"quick/{name}" for name in ("cache/failed/01_first-mrpc.ipynb", LOG, "cache/form")
     }
-    text = log.read_text()
-    assert "got here" in text
-    assert f"executed so far: {failed}" in text
-    assert reason.startswith("Kernel") or "Traceback" in text
+    assert f"executed so far: {failed}" in log.read_text()
     outputs = [output for c in read(failed).cells for output in c.get("outputs", [])]
     assert "got here\n" in [output.get("text") for output in outputs]
-
-
-def test_wrong_setting_leaves_everything(study: Study):
-    study.notebook("01_first")
-    error_of(run.run, "01_first", "quick", {"m": 3})
-    assert study.files() == set()
 
 
 def test_results_of_another_version(study: Study):
@@ -209,18 +159,13 @@ def test_results_of_another_version(study: Study):
     old = study.folder / "results/quick/cache/scores/mrpc.nc"
     old.parent.mkdir(parents=True)
     old.write_text("of an earlier version")
-    message = error_of(run.run, "01_first", "quick", {})
     folder = study.folder / "results/quick/cache"
-    assert (
-        message == f"{folder} was made by another version of the study: delete it (make clean) and run again"
-    )
+    assert f"{folder} was made by another version" in error_of(run.run, "01_first", "quick", {})
     (folder / "form").write_text("1\n")
-    assert error_of(run.run, "01_first", "quick", {}) == message
+    assert f"{folder} was made by another version" in error_of(run.run, "01_first", "quick", {})
 
 
-@pytest.mark.parametrize(
-    "named", ["01_first", "notebooks/01_first.py", "./01_first.py", "/some/where/01_first.py"]
-)
+@pytest.mark.parametrize("named", ["01_first", "notebooks/01_first.py"])
 def test_settings_are_read_as_yaml_and_a_path_names_a_notebook(study: Study, monkeypatch, named: str):
     seen = {}
     monkeypatch.setattr(
@@ -232,9 +177,3 @@ def test_settings_are_read_as_yaml_and_a_path_names_a_notebook(study: Study, mon
     assert run.main([named, "--profile", "quick", *options]) == 0
     expected = {"n": 3, "rate": 0.5, "task": "a=b", "words": ["x", "y"], "flag": True}
     assert seen == expected | {"name": "01_first", "keep": False}
-
-
-def test_interruption_is_no_traceback(study: Study, monkeypatch, capsys):
-    monkeypatch.setattr(run, "run", interrupted)
-    assert run.main(["01_first"]) == 130
-    assert capsys.readouterr() == ("", "")

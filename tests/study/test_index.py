@@ -13,7 +13,7 @@ from analysis.study.folders import Folders
 
 @pytest.mark.parametrize("profile", ["glue-minilm", "offline"])
 def test_committed_index_is_complete(profile: str, monkeypatch):
-    """Every notebook and every figure that is committed stands in the index, and every link leads somewhere."""
+    """Every verdict, notebook and figure that is committed stands in it, and every link leads somewhere."""
     monkeypatch.delenv("RESULTS_DIR", raising=False)
     folders = Folders(profile)
     text = (folders.folder / "README.md").read_text(encoding="utf-8")
@@ -22,12 +22,6 @@ def test_committed_index_is_complete(profile: str, monkeypatch):
     there = {*folders.notebooks.glob("*.ipynb"), *folders.figures.glob("*.png")}
     assert {str(path.relative_to(folders.folder)) for path in there} == {*links} - {"explorer.html"}
     assert not [link for link in links if links.count(link) > 2]  # twice where one reads it first
-
-
-@pytest.mark.parametrize("profile", ["glue-minilm", "offline"])
-def test_committed_verdicts_are_those_of_the_tables(profile: str, monkeypatch):
-    monkeypatch.delenv("RESULTS_DIR", raising=False)
-    text = (Folders(profile).folder / "README.md").read_text(encoding="utf-8")
     assert re.findall(r"^- (\w+: \d.*)$", text, re.MULTILINE) == [*index.verdicts(profile)]
 
 
@@ -43,8 +37,6 @@ def test_figures_stand_under_their_headings(tmp_path, monkeypatch):
         new_markdown_cell("# 1. Scores\n\nWhy?"),
         new_code_cell("1"),
         new_markdown_cell("Prose.\n\n## F1. Heads"),
-    ]
-    cells += [
         new_code_cell("2", outputs=shown),
         new_markdown_cell("## F2. Layers"),
         new_code_cell("3", outputs=shown),

@@ -4,13 +4,11 @@ import ast
 import re
 import sys
 import tomllib
-from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import jupytext
 import pytest
-import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from setuptools import find_packages
@@ -25,24 +23,6 @@ NUMBERS = {"study": "00_|01_|98_|99_", "pande2021": "02_|03_|04_", "clark2019": 
 NUMBERS |= {"kovaleva2019": "07_", "pascual2021": "08_", "niven2019": "09_", "synthesis": "10_|11_"}
 PAPERS = {paper: [name for name in NOTEBOOKS if re.match(start, name)] for paper, start in NUMBERS.items()}
 PROFILES = sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml"))
-
-
-@cache
-def cells(notebook: str, kind: str | None = None) -> list:
-    """The cells of a notebook, or those of one kind."""
-    found = jupytext.read(source(notebook)).cells
-    return [cell for cell in found if kind in (None, cell.cell_type)]
-
-
-@cache
-def nodes(notebook: str, *kinds: type) -> list:
-    """The nodes of some kinds in the whole notebook as Python."""
-    tree = ast.parse(source(notebook).read_text(encoding="utf-8"))
-    return [node for node in ast.walk(tree) if isinstance(node, kinds)]
-
-
-def is_parameters(cell) -> bool:
-    return "parameters" in cell.metadata.get("tags", [])
 
 
 @pytest.fixture(params=NOTEBOOKS)
@@ -65,14 +45,11 @@ def test_saving_in_jupyter_changes_nothing(notebook: str):
     assert written.split("# ---\n", 2)[2] == text.split("# ---\n", 2)[2]
 
 
-def test_one_cell_of_parameters_and_it_is_the_first_code(notebook: str):
-    assert [cell for cell in cells(notebook) if is_parameters(cell)] == [cells(notebook)[1]]
-    assert cells(notebook)[1].cell_type == "code"
-
-
-def test_parameters_are_plain_values(notebook: str):
+def test_parameters_are_plain_values_in_the_first_code_cell(notebook: str):
     """A value computed from others would keep its default when papermill sets those others."""
-    (cell,) = filter(is_parameters, cells(notebook))
+    found = jupytext.read(source(notebook)).cells
+    cell = found[1]
+    assert [each for each in found if "parameters" in each.metadata.get("tags", [])] == [cell]
     statements = ast.parse(cell.source).body
     assert all(isinstance(statement, ast.Assign) for statement in statements)
     found = {statement.targets[0].id: ast.literal_eval(statement.value) for statement in statements}
@@ -149,10 +126,8 @@ def imported(folder: str) -> set[str]:
 
 @pytest.mark.parametrize("folder", ["analysis", "notebooks"])
 def test_imported_packages_are_dependencies(folder: str):
-    extras = {extra: texts for extra, texts in project()["optional-dependencies"].items() if extra != "test"}
-    optional = {
-        canonicalize_name(Requirement(text).name) for texts in extras.values() for text in texts
-    }  # notebooks that need an extra say so if it is missing
+    extras = [texts for extra, texts in project()["optional-dependencies"].items() if extra != "test"]
+    optional = {canonicalize_name(Requirement(text).name) for texts in extras for text in texts}
     assert imported(folder) - set(dependencies()) - optional == set()
 
 
@@ -162,13 +137,6 @@ def test_dependencies_are_locked_to_a_version_that_they_allow():
     wanted = dependencies() | {canonicalize_name(requirement.name): requirement for requirement in optional}
     assert set(wanted) - set(pins) == set()
     assert {name: pins[name] for name, r in wanted.items() if not r.specifier.contains(pins[name])} == {}
-
-
-def test_environment_of_conda_installs_the_lock():
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
-    (pip,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
-    assert "-r requirements.lock" in pip
-    assert [line for line in pip if line.startswith(("-e .", "--no-deps -e ."))]
 
 
 def test_package_data_is_installed():

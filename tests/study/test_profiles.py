@@ -7,53 +7,26 @@ from studies import PARAMETERS, Study, error_of
 from analysis.study import profiles
 
 
-def test_declared_parameters(study: Study):
-    study.notebook("01_first", "n = 7", "other = 8")
-    assert profiles.declared("01_first") == {
-        "profile": "quick",
-        "task": "mrpc",
-        "n": 3,
-        "rate": 1e-4,
-        "flag": False,
-        "checkpoint": None,
-        "words": ["a", "b"],
-    }
-
-
-def test_notebooks_in_reading_order(study: Study):
-    for name in ("10_last", "02_second", "01_first", "draft"):
-        study.notebook(name)
-    assert profiles.notebook_names() == ["01_first", "02_second", "10_last"]
-
-
 def test_precedence(study: Study):
     """Each layer overrides those before it and leaves values alone that it does not name."""
     study.notebook("01_first")
     study.notebook("02_second", parameters=PARAMETERS + "elsewhere = 0\n")
-    study.profile("quick", "common: {n: 10, rate: 0.5, elsewhere: 9}\n01_first: {n: 20, flag: true}\n")
-    values = profiles.parameters("01_first", "quick", {"n": 30})
-    assert values == profiles.declared("01_first") | {"n": 30, "rate": 0.5, "flag": True}
-    assert profiles.parameters("01_first", "quick")["n"] == 20
-    assert profiles.parameters("02_second", "quick")["n"] == 10
+    study.profile("other", "common: {n: 10, rate: 0.5, elsewhere: 9}\n01_first: {n: 20, flag: true}\n")
+    defaults = {"task": "mrpc", "checkpoint": None, "words": ["a", "b"]}
+    expected = defaults | {"profile": "other", "n": 30, "rate": 0.5, "flag": True}
+    assert profiles.parameters("01_first", "other", {"n": 30}) == expected
+    assert profiles.parameters("01_first", "other")["n"] == 20
+    assert profiles.parameters("02_second", "other")["n"] == 10
     assert profiles.declared("01_first")["n"] == 3
-
-
-def test_profile_parameter_is_the_profile_in_use(study: Study):
-    study.notebook("01_first")
-    study.profile("other", "")
-    assert profiles.parameters("01_first", "other") == profiles.declared("01_first") | {"profile": "other"}
 
 
 @pytest.mark.parametrize(
     ("name", "value", "wanted"),
     [
-        ("task", 3, "a text"),
         ("task", None, "a text"),
-        ("n", "many", "a number"),
         ("n", True, "a number"),
         ("rate", "1e-4", "1e-4 is written 1.0e-4"),
         ("flag", 1, "true or false"),
-        ("flag", "yes", "true or false"),
         ("words", "a", "a list"),
         ("checkpoint", 5, "a text"),
     ],
@@ -68,9 +41,7 @@ def test_value_of_another_kind(study: Study, name: str, value: object, wanted: s
         assert wanted in message
 
 
-@pytest.mark.parametrize(
-    "text", ["", "# only a comment\n", "common:\n", "common:\n01_first:\n", "common: {}\n"]
-)
+@pytest.mark.parametrize("text", ["", "common:\n01_first:\n"])
 def test_empty_profiles_leave_the_defaults(study: Study, text: str):
     study.notebook("01_first")
     study.profile("quick", text)
@@ -81,17 +52,12 @@ def test_empty_profiles_leave_the_defaults(study: Study, text: str):
     ("text", "expected"),
     [
         ("comon: {n: 1}", "unknown section 'comon': choose from 01_first, 02_second, common"),
-        ("03_third: {n: 1}", "unknown section '03_third': choose from 01_first, 02_second, common"),
         ("common: {m: 1}", "unknown key 'm' in section 'common': choose from checkpoint, elsewhere, flag, n"),
         ("01_first: {elsewhere: 1}", "unknown key 'elsewhere' in section '01_first': choose from checkpoint"),
         ("common: {profile: x}", "unknown key 'profile' in section 'common': choose from checkpoint"),
         ("common: [n]", "section 'common' is ['n']: write indented lines 'name: value'"),
-        ("common: n", "section 'common' is 'n': write indented lines 'name: value'"),
         ("common: {n: 1", "is not valid YAML: while parsing"),
-        ("common:\n\tn: 1", "is not valid YAML: while scanning"),
-        ("n: 1", "unknown section 'n': choose from 01_first, 02_second, common"),
         ("[common]", "has no sections"),
-        ("common", "has no sections"),
     ],
 )
 def test_wrong_profile(study: Study, text: str, expected: str):
@@ -103,9 +69,7 @@ def test_wrong_profile(study: Study, text: str, expected: str):
     assert expected in message
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("treebank", None), ("parser", "gold"), ("conllu", []), ("frames", "bundled")]
-)
+@pytest.mark.parametrize(("name", "value"), [("treebank", None), ("parser", "gold"), ("conllu", [])])
 def test_a_profile_on_real_texts_does_not_fall_back_to_made_up_ones(study: Study, name: str, value: object):
     study.notebook("01_first", parameters=PARAMETERS + f'source = "bundled"\n{name} = {value!r}\n')
     profiles.write_parameters("quick")

@@ -19,12 +19,6 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_it_is_a_front_page() -> None:
-    lines = README.splitlines()
-    assert len(lines) <= 110
-    assert max(map(len, lines)) <= 200
-
-
 def test_library_code_runs() -> None:
     (block,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     names: dict = {}
@@ -36,39 +30,40 @@ def test_library_code_runs() -> None:
     assert set(shown.split(", ")) - {"..."} < set(names["table"].columns)
 
 
-def test_linked_files_exist() -> None:
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
-        assert (ROOT / target).is_file(), target
+@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md"])
+def test_linked_files_exist(page: str) -> None:
+    path = ROOT / page
+    links = re.findall(r"\]\((?!http)([^)#]+)\)", path.read_text(encoding="utf-8"))
+    assert links
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+def test_files_that_the_architecture_names_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    modules = {*re.findall(r"`(\w+/(?:<paper>/)?\w+\.py)`", text)}
+    assert len(modules) >= 15
+    for name in modules:
+        pattern = name.replace("<paper>", "*")
+        assert [*(ROOT / "analysis").glob(pattern), *ROOT.glob(pattern)], name
 
 
 def section(name: str) -> str:
     return README.split(f"<!-- {name} -->\n")[1].split(f"<!-- /{name} -->")[0].strip()
 
 
-def test_claims_are_those_of_the_committed_results(monkeypatch) -> None:
+def test_sections_are_those_of_the_committed_results(monkeypatch) -> None:
     monkeypatch.delenv("RESULTS_DIR", raising=False)
     results = Results("glue-minilm")
     tables = {name: paper.summary(results) for name, paper in papers().items()}
     encoder, figures = tables["pande2021"]["encoder"].iloc[0], "../results/glue-minilm/figures"
     assert section("claims") == claims_section(tables)
+    assert section("findings") == findings_section(all_highlights(results))
+    assert section("classifiers") == classifiers_section(results.load_table("finetune"))
     assert (ROOT / "docs" / "claims.md").read_text(encoding="utf-8") == claims_document(
         tables, encoder, figures
     )
 
 
-def test_findings_are_those_of_the_committed_results(monkeypatch) -> None:
-    monkeypatch.delenv("RESULTS_DIR", raising=False)
-    results = Results("glue-minilm")
-    assert section("findings") == findings_section(all_highlights(results))
-    assert section("classifiers") == classifiers_section(results.load_table("finetune"))
-
-
 def test_profiles_named_are_those_there() -> None:
     there = {path.stem for path in (ROOT / "profiles").glob("*.yaml")}
     assert set(re.findall(r"^\| `([a-z-]+)`", README, flags=re.MULTILINE)) == there
-
-
-@pytest.mark.parametrize("target", ["reproduce", "test", "notebook", "lint"])
-def test_make_targets_named_exist(target: str) -> None:
-    assert f"make {target}" in README or f" {target}`" in README
-    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)

@@ -56,10 +56,6 @@ def test_rules_miss_no_file(needs: dict[str, set[str]], notebook: str):
         assert any(name.endswith(f"parameters/{notebook}.yaml") for name in there)
 
 
-def test_every_run_follows_the_store_of_results(needs: dict[str, set[str]]):
-    assert all("analysis/study/results.py" in files for run, files in needs.items() if run != "index")
-
-
 def test_the_makefile_knows_every_paper():
     folders = {path.parent.name for path in PACKAGE.glob("papers/*/__init__.py")}
     assert {*paper_names()} == folders | {"synthesis"}

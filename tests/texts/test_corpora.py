@@ -42,18 +42,16 @@ def texts(path: Path, **options) -> list[tuple[str, ...]]:
 
 def test_all_kinds_of_files_give_the_same_texts(tmp_path: Path):
     lines = write(tmp_path / "a.txt", "\ufeff" + "\r\n".join(f" {text} " for text in TEXTS))
-    objects = write(tmp_path / "a.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
-    table = write_parquet(tmp_path / "a.parquet", {"text": TEXTS, "label": [0, 1, 0]})
-    for path in (lines, objects, table):
-        assert texts(path) == [(text,) for text in TEXTS]
-
-
-def test_two_columns_give_pairs(tmp_path: Path):
-    rows = [{"question": text, "answer": text.upper(), "id": 7} for text in TEXTS]
+    pairs = [(text, text.upper()) for text in TEXTS]
+    rows = [{"text": text, "answer": answer, "id": 7} for text, answer in pairs]
     objects = write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows)))
     table = write_parquet(tmp_path / "a.parquet", {name: [row[name] for row in rows] for name in rows[0]})
+    for path in (lines, objects, table):
+        assert texts(path) == [(text,) for text in TEXTS]
     for path in (objects, table):
-        assert texts(path, columns=["question", "answer"]) == [(text, text.upper()) for text in TEXTS]
+        assert texts(path, columns=["text", "answer"]) == pairs
+    with pytest.raises(InputError, match="a.parquet has no column 'reply': it has text, answer, id"):
+        texts(table, columns=["text", "reply"])
 
 
 def test_conllu_brings_the_relations_that_a_parse_of_the_file_finds(tmp_path: Path):
@@ -95,33 +93,20 @@ def test_shards_part_the_examples_of_a_folder_with_the_same_ids(tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.txt", "", "a.txt is empty"),
-        ("a.csv", "text\n", "kind '.csv' is unknown"),
-        ("a.txt", b"PK\3\4\0\0\0", "a.txt is binary"),
         ("a.txt", b"x" * 9000 + b"\n" + b"\0" * 20, "line 2: binary"),
-        ("a.txt", "one\n \nthree\n", "line 2: a text is missing or empty"),
         ("a.txt", "one\nzwölf".encode()[:-3], "line 2: not UTF-8, or cut short"),
         ("a.txt", "x" * (LONGEST + 10), "line 1: longer than"),
-        ("a.jsonl", '{"text": "one"}\n{"text": "tw', "line 2: not JSON, or cut short"),
-        ("a.jsonl", '{"text": "one"}\n[1]\n', "line 2: not a JSON object"),
         ("a.jsonl", '{"text": "one"}\n{"sentence": "two"}\n', "line 2: a text is missing"),
-        ("a.jsonl", '{"text": 3}\n', "line 1: a text is missing"),
         ("a.jsonl", "[" * 100_000, "line 1: not JSON"),
         ("a.conllu", SENTENCE + SENTENCE[:90], "line 6: the last sentence is cut short"),
         ("a.conllu", SENTENCE + SENTENCE.replace("\t", " "), "line 6 is not readable as CoNLL-U"),
-        ("a.conllu", SENTENCE.replace("\tobj\t_\t_", ""), "lacks columns"),
         ("a.conllu", SENTENCE.replace("2\tobj", "9\tobj"), "head 9, which is no word"),
         ("a.conllu", "\n\n", "holds no sentence"),
-        (PARQUET, b"PAR1 and nothing more", "is no Parquet file, or cut short"),
     ],
 )
 def test_a_bad_file_ends_in_one_line_that_names_it(
     tmp_path: Path, name: str, content: str | bytes, says: str
 ):
     path = write(tmp_path / name, content)
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(InputError, match=f"{name}.*{says}"):
         list(open_corpus(path).examples())
-    message = str(raised.value)
-    assert says in message
-    assert name in message
-    assert "\n" not in message

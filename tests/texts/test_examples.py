@@ -1,11 +1,6 @@
 """Examples hold one or two texts; those that share a text form clusters."""
 
-from analysis.texts.examples import Example, Relation, as_sequences, clusters
-
-
-def test_relations_name_their_text_and_spans():
-    relation = Relation("nsubj", 1, (0, 3), (4, 8))
-    assert Example("3", "One .", "Two come .", relations=(relation,)).texts[relation.text][4:8] == "come"
+from analysis.texts.examples import Example, as_sequences, clusters
 
 
 def test_examples_that_share_a_text_form_a_cluster():

@@ -9,14 +9,7 @@ from architectures import byte_level_tokenizer
 
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import load_tokenizer
-from analysis.texts.passages import (
-    Article,
-    Chunk,
-    chunks,
-    documents,
-    load_passages,
-    passage,
-)
+from analysis.texts.passages import Article, Chunk, chunks, documents, load_passages, passage
 
 TOKENIZER = load_tokenizer("tiny")
 WORDS = (
@@ -33,32 +26,12 @@ def text(words: int, seed: int = 0) -> str:
     return " ".join(Random(seed).choices(WORDS, k=words)) + "."
 
 
-def document(*lengths: int) -> Article:
-    """A document with paragraphs of so many words, in one sentence each."""
-    return Article("doc", [[text(length, seed)] for seed, length in enumerate(lengths)])
-
-
-def pieces(one: str, tokenizer=TOKENIZER) -> list[str]:
-    return tokenizer.tokenize(one)
-
-
-@pytest.fixture
-def wikitext(tmp_path: Path) -> Path:
-    path = tmp_path / "wiki.test.raw"
-    path.write_bytes(WIKITEXT.encode())
-    return path
-
-
-# --- chunks and cuts -------------------------------------------------------------------------------------
-
-
 def test_chunks_fill_the_budget_with_consecutive_paragraphs():
-    whole = document(5, 9, 4, 30, 2, 6, 3)
-    found = chunks(whole, TOKENIZER, 40, "paragraph")
-    units = [" ".join(paragraph) for paragraph in whole.paragraphs]
+    units = [text(length, seed) for seed, length in enumerate((5, 9, 4, 30, 2, 6, 3))]
+    found = chunks(Article("doc", [[unit] for unit in units]), TOKENIZER, 40, "paragraph")
     assert [unit for chunk in found for unit in chunk.units] == units[: sum(len(c.units) for c in found)]
     for chunk in found[:-1]:
-        sizes = [len(pieces(unit)) for unit in chunk.units]
+        sizes = [len(TOKENIZER.tokenize(unit)) for unit in chunk.units]
         assert sum(sizes) >= 40
         assert sum(sizes[:-1]) < 40 or len(sizes) == 2
     assert [chunk.name for chunk in found] == [f"doc-{number}" for number in range(len(found))]
@@ -79,7 +52,7 @@ def test_passages_keep_their_pieces_when_they_are_tokenised_again(kind: str, bud
         whole = " ".join(chunk.units)
         assert all(part in whole for part in found.texts)
         if kind == "wordpiece":  # whole words: what is left are pieces of the whole text, in a row
-            before, after = pieces(whole), pieces(found.text_b)
+            before, after = TOKENIZER.tokenize(whole), TOKENIZER.tokenize(found.text_b)
             assert any(before[i : i + len(after)] == after for i in range(len(before)))
             assert not after[0].startswith("##")
 
@@ -88,11 +61,8 @@ def test_cuts_take_from_both_ends_of_the_longer_text():
     chunk = Chunk("long", ["cat " * 10, " ".join(f"a{number}" for number in range(100))])
     ends = [passage(chunk, TOKENIZER, 60, Random(seed)).text_b.split() for seed in range(10)]
     assert all(found[0] != "a0" and found[-1] != "a99" for found in ends)
-    firsts = {found[0] for found in ends}
-    assert len(firsts) > 3
-    assert all(
-        passage(chunk, TOKENIZER, 60, Random(seed)).text_a.split() == ["cat"] * 10 for seed in range(3)
-    )
+    assert len({found[0] for found in ends}) > 3
+    assert passage(chunk, TOKENIZER, 60, Random(0)).text_a.split() == ["cat"] * 10
 
 
 def test_the_division_is_random_and_no_text_is_empty():
@@ -101,11 +71,10 @@ def test_the_division_is_random_and_no_text_is_empty():
     assert found == {" ".join(chunk.units[:end]) for end in range(1, 6)}
 
 
-# --- sources ---------------------------------------------------------------------------------------------
-
-
-def test_wikitext(wikitext):
-    found = list(documents(wikitext, None, 0))
+def test_wikitext(tmp_path: Path):
+    path = tmp_path / "wiki.test.raw"
+    path.write_bytes(WIKITEXT.encode())
+    found = list(documents(path, None, 0))
     assert [one.name for one in found] == ["wiki.test-1", "wiki.test-2"]
     assert [[" ".join(p) for p in one.paragraphs] for one in found] == [
         ["A well-known cat, 1,200 years old.", "It weighed 3.5 kg (a lot). She did n't care."],
@@ -116,7 +85,6 @@ def test_wikitext(wikitext):
 def test_bundled():
     found = load_passages("bundled", 8, 0, TOKENIZER, 64)
     assert len(found) == len({one.id for one in found}) == 8
-    assert all(layout.cut == 0 for layout in layouts(TOKENIZER, found, 64))
     assert found == load_passages("bundled", 8, 0, TOKENIZER, 64)
     assert found != load_passages("bundled", 8, 1, TOKENIZER, 64)
 
@@ -145,6 +113,5 @@ def test_real_wikitext(data_dir: Path):
     found = list(documents(data_dir / "wikitext2_raw_test" / "wiki.test.raw", None, 0))
     assert len(found) == 62
     assert sum(len(one.paragraphs) for one in found) == 2185
-    assert sum(len(one.paragraphs) - 1 for one in found) == 2123
     text = " ".join(paragraph[0] for one in found for paragraph in one.paragraphs)
     assert not [mark for mark in ("@-@", "@,@", "@.@", "\r") if mark in text]

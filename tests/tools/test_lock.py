@@ -1,7 +1,6 @@
-"""The lock holds for every system and Python: conditions, questions to pip, and promises in the documents."""
+"""The lock holds for every system and Python: conditions, and promises in the documents."""
 
 import importlib.util
-import re
 import subprocess
 import sys
 import tomllib
@@ -28,6 +27,7 @@ LINUX, ARM, MAC, WINDOWS = lock.SYSTEMS
         ("a; os_name == 'nt' and python_version < '3.13'", {(WINDOWS, "3.11"), (WINDOWS, "3.12")}),
         ("a; platform_system == 'Darwin'", {(MAC, python) for python in lock.PYTHONS}),
         ("a; python_version == '3.12'", {(system, "3.12") for system in lock.SYSTEMS}),
+        ("a; sys_platform != 'linux' and python_version == '3.12'", {(MAC, "3.12"), (WINDOWS, "3.12")}),
         ("a; extra == 'test'", set()),
     ],
 )
@@ -43,43 +43,6 @@ def test_condition_of_a_requirement(text: str, places: set):
 def test_no_simple_condition(places: set):
     with pytest.raises(ValueError, match="pin it by hand"):
         lock.condition(places)
-
-
-def test_two_systems_of_one_python():
-    places = {(MAC, "3.12"), (WINDOWS, "3.12")}
-    again = Requirement(f"a; {lock.condition(places)}")
-    assert {place for place in lock.PLACES if lock.applies(again, place)} == places
-
-
-def test_every_place_is_asked(monkeypatch: pytest.MonkeyPatch, capsys):
-    """One line each, naming packages without a wheel; the lowest Python is checked as its first release."""
-    asked = []
-
-    def pip(command: list[str], **_: object) -> subprocess.CompletedProcess:
-        asked.append(command)
-        fails = "win_amd64" in command and "3.14" in command
-        error = "ERROR: No matching distribution found for scipy==1.18.0\n" if fails else ""
-        return subprocess.CompletedProcess(command, int(fails), "", error)
-
-    monkeypatch.setattr(subprocess, "run", pip)
-    assert not lock.check()
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(asked) == 16
-    assert [line for line in lines if "fails" in line] == [
-        "Windows x86-64  Python 3.14  fails: scipy==1.18.0"
-    ]
-    assert all("--only-binary=:all:" in command and "--dry-run" in command for command in asked)
-    assert {command[command.index("--python-version") + 1] for command in asked} == {
-        "3.11.0",
-        "3.12",
-        "3.13",
-        "3.14",
-    }
-    windows = [command for command in asked if "win_amd64" in command]
-    assert all(any(part.startswith("pywinpty==") for part in command) for command in windows)
-    assert not any(
-        part.startswith("pywinpty==") for command in asked if command not in windows for part in command
-    )
 
 
 def test_lock_has_no_packages_of_one_machine():
@@ -118,8 +81,5 @@ def test_too_old_a_python_is_refused_before_the_first_download(tmp_path):
         (folder / name).write_bytes((ROOT / name).read_bytes())
     run = subprocess.run(["make", "lint", f"BASE={old}"], cwd=folder, capture_output=True, text=True)
     assert run.returncode != 0
-    (line,) = [line for line in run.stderr.splitlines() if line.startswith("error")]
-    assert re.fullmatch(
-        r"error: Python 3\.11 to 3\.14 is needed, and \S+ is 3\.10: install one and run make .*", line
-    )
+    assert "error: Python 3.11 to 3.14 is needed" in run.stderr
     assert not (folder / ".venv").exists()
