@@ -92,11 +92,9 @@ def test_a_common_parameter_reaches_later_notebooks_in_one_folder(study: Study, 
     told = "python -m analysis.run 01_first-mrpc --profile quick --keep\n"
     told += "python -m analysis.run 02_second-mrpc --profile quick --keep\n"
     asked = []
-    monkeypatch.setattr(
-        run.subprocess,
-        "run",
-        lambda command, **_: asked.extend(command) or SimpleNamespace(returncode=0, stdout=told),
-    )
+    done = SimpleNamespace(returncode=0, stdout=told)
+    make = SimpleNamespace(run=lambda command, **_: asked.extend(command) or done)
+    monkeypatch.setattr(run, "subprocess", make)
     folder = run.run_chain("quick", {"n": 8})
     assert folder.name == "common-n=8"
     assert {path.stem for path in (folder / "notebooks").iterdir()} == {"01_first-mrpc", "02_second-mrpc"}
