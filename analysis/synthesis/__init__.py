@@ -1,4 +1,4 @@
-"""Do roles predict which heads matter? (this study, across the papers)."""
+"""Do roles predict which heads matter? (this study)."""
 
 from analysis.lazy import lazy_names
 
