@@ -1,4 +1,4 @@
-"""Do roles predict which heads matter? (this study)."""
+"""Do roles predict which heads matter? (this study, across the papers)."""
 
 from analysis.lazy import lazy_names
 
