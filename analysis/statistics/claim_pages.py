@@ -33,7 +33,8 @@ def paper_rows(tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str], kn
             numbers = " | ".join(str(counts.get(verdict, 0)) for verdict in MARKS)
             chosen = [claim.id for claim in known[paper] if claim.headline]
             told = short_table(claims, known[paper]).set_index("id")
-            if told["mark"].str.endswith(" °").all():  # the row itself says that the questions are this study's
+            # A row of this study's own questions says so itself.
+            if told["mark"].str.endswith(" °").all():
                 told["mark"] = told["mark"].str.removesuffix(" °")
             said = "; ".join(_told(told.loc[name]) for name in chosen if name in told.index)
             where = titles[paper].rsplit("(", 1)[-1].rstrip(")")

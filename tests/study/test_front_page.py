@@ -19,6 +19,15 @@ def test_papers_have_a_row_with_their_verdicts_and_two_claims():
     ]
 
 
+def test_only_a_row_with_questions_of_others_marks_those_of_this_study():
+    own = CLAIM | {"origin": "this study's"}
+    (alone,) = claims_section({"pande2021": pd.DataFrame([own])}).splitlines()[2:]
+    assert alone.endswith("38% ✓ ‡ |")
+    other = CLAIM | {"claim": "C2a: delimiter heads"}
+    (beside,) = claims_section({"pande2021": pd.DataFrame([own, other])}).splitlines()[2:]
+    assert beside.endswith("38% ✓ ‡ ° |")
+
+
 def test_a_claim_has_its_values_in_a_row_its_definition_and_its_figure():
     claim = CLAIM | {"control_value": float("nan")}
     page = claims_document({"pande2021": pd.DataFrame([claim])}, "MiniLM", "figures")
