@@ -103,7 +103,7 @@ def test_card_against_the_committed_results(visit, write):
     parts = [path.stem.removeprefix("roles-").rsplit("-", 1) for path in paths]
     loaded = {(task, state): pd.read_csv(path) for path, (task, state) in zip(paths, parts, strict=True)}
     table = pd.concat([part.assign(task=task, state=state) for (task, state), part in loaded.items()])
-    task, state = parts[0]
+    task, state = "mrpc", "finetuned"
     page = visit(write(table), f"#task={task}&state={state}&head=2-8").ready().page
     own = loaded[task, state].query("layer == 2 and head == 8").set_index("role")
     found = card(page)
