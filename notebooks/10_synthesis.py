@@ -6,13 +6,13 @@
 # ---
 
 # %% [markdown]
-# # 10. Do roles foretell what matters?
+# # 10. Do roles predict what matters?
 #
 # **Question.** The papers measure where a head looks, what it gives, and what is lost without it. All of that now stands
 # on the same sequences and the same encoder. Does knowing a head's role tell whether the head matters?
 #
 # Five questions are asked, each with a test. Does a role's set of heads matter more than random heads of the same
-# layers? Do role scores foretell what single heads matter? Do learnt gates open for heads with roles? Do measures of
+# layers? Do role scores predict what single heads matter? Do learnt gates open for heads with roles? Do measures of
 # importance agree? Do roles stay the same when another map takes the place of attention?
 #
 # *Source: this study. The idea of gates is that of Nam et al. 2025 (causal head gating).*
@@ -248,11 +248,11 @@ shares = ", ".join(f"{row['mean']:.0%} of {row['size']:.0f} {name}" for name, ro
 finding(f"Heads with an audited role other than a delimiter's: {shares or 'no gates were learnt'}.")
 
 # %% [markdown]
-# ## 4. Regression: do role scores foretell what single heads matter?
+# ## 4. Regression: do role scores predict what single heads matter?
 #
 # The change of the loss without a head, over its standard deviation in the run, against the logarithm of 1 + the mean
 # score of the role, both within layers. The permutation deals the changes of whole heads anew within their layers; it
-# assumes nothing but that heads of a layer are alike where roles foretell nothing. One correction (Holm) holds for all
+# assumes nothing but that heads of a layer are alike where roles predict nothing. One correction (Holm) holds for all
 # roles alone and the joint model. Two more readings stand beside it: ranks, and without the two costliest heads.
 
 # %% [markdown]
@@ -303,7 +303,7 @@ alone = rows[(rows["model"] == "alone") & (rows["p_holm"] < 0.05)]
 names = [f"{row.term} ({'more' if row.estimate > 0 else 'less'})" for row in alone.itertuples()]
 joint = foretold.query("variant == @regression.RAW and term == @regression.ALL_ROLES").dropna(subset="share")
 finding(
-    f"Alone, {', '.join(names) or 'no role'} of {rows['model'].eq('alone').sum()} foretell more than shuffled scores. "
+    f"Alone, {', '.join(names) or 'no role'} of {rows['model'].eq('alone').sum()} predict more than shuffled scores. "
     + "".join(f"Together they explain {row.share:.0%}, shuffled {row.share_shuffled:.0%} (p = {row.p_holm:.2g}, Holm); "
               f"on a task that is left out R2 is {row.r2_left_out:.2f}." for row in joint.itertuples())
 )  # fmt: skip

@@ -31,20 +31,20 @@ def paper_rows(tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str], kn
         if len(claims):
             counts = claims["verdict"].value_counts()
             numbers = " | ".join(str(counts.get(verdict, 0)) for verdict in MARKS)
-            chosen = [claim.id for claim in known[paper] if claim.headline]
+            chosen = {claim.id: claim.headline for claim in known[paper] if claim.headline}
             told = short_table(claims, known[paper]).set_index("id")
             # A row of this study's own questions says so itself.
             if told["mark"].str.endswith(" °").all():
                 told["mark"] = told["mark"].str.removesuffix(" °")
-            said = "; ".join(_told(told.loc[name]) for name in chosen if name in told.index)
+            said = "; ".join(_told(told.loc[name], chosen[name]) for name in chosen if name in told.index)
             where = titles[paper].rsplit("(", 1)[-1].rstrip(")")
             lines.append(f"| [{where}]({WHERE}#{paper}) | {numbers} | {_cell(said)} |")
     return "\n".join(lines)
 
 
-def _told(claim: pd.Series) -> str:
-    found = f": {claim['here']}" if claim["here"] else ""
-    return f"{claim['claim']}{found} {claim['mark']}"
+def _told(claim: pd.Series, headline: str) -> str:
+    words = headline.format(claim["here"]) if claim["here"] else claim["claim"]
+    return f"{words} {claim['mark']}"
 
 
 def claims_page(

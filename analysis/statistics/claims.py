@@ -38,7 +38,8 @@ class Claim:
     It says that the measure is in `relation` to `bound` in `every` unit, or in `some` unit. `origin` tells whether the
     article makes the claim or this study asks it. `format` writes the measure; `control` names what the column
     `control` of the frame holds. `by_label`: it rests on role labels and is judged under the controlled label too.
-    `figure` names the figure that shows it. `headline`: it stands for its paper on the front page.
+    `figure` names the figure that shows it. A claim that stands for its paper on the front page has a `headline`: its
+    words there, with {} for what is found.
     """
 
     id: str
@@ -55,7 +56,7 @@ class Claim:
     control: str = ""
     by_label: bool = False
     figure: str = ""
-    headline: bool = False
+    headline: str = ""
 
 
 class Verdict(NamedTuple):

@@ -21,21 +21,22 @@ SHOWN = ("local", "syntactic", "block")
 
 
 def foretold(regression: pd.DataFrame) -> str:
-    """How well role scores foretell what single heads matter, beside shuffled scores and a task that is left out."""
+    """How well role scores predict what single heads matter, beside shuffled scores and a task that is left out."""
     rows = regression[regression["variant"] == RAW]
     joint = rows[rows["term"] == ALL_ROLES].dropna(subset="share")
     if joint.empty:
-        return "Heads were not removed one by one, so that no role can foretell what that costs."
+        return "Heads were not removed one by one, so that no role can predict what that costs."
     row = joint.iloc[0]
     alone = rows[rows["model"] == "alone"].dropna(subset="share").sort_values("share", ascending=False)
     beating = [
         f"{each.term} ({'more' if each.estimate > 0 else 'less'})"
         for each in alone[alone["p_holm"] < 0.05].itertuples()
     ]
+    single = f"Of {len(alone)} roles alone, {listed(beating) or 'none'}"
     return (
         f"Role scores together explain {row['share']:.0%} of what the removal of heads of a layer costs, shuffled "
         f"scores {row['share_shuffled']:.0%} (p = {row['p_holm']:.2g}, Holm); on a task that is left out R2 is "
-        f"{row['r2_left_out']:.2f}. Alone, {listed(beating) or 'no role'} of {len(alone)} beat shuffled scores."
+        f"{row['r2_left_out']:.2f}. {single} explains more than its shuffled scores."
     )
 
 
@@ -46,9 +47,9 @@ def roles_against_random(table: pd.DataFrame, alpha: float = 0.05) -> str:
         return "No role's set can be held against random sets."
     beyond = [f"{row.role} ({row.excess:+.2f} nats)" for row in tested[tested["p_holm"] < alpha].itertuples()]
     return (
-        f"Switching off all heads of a role costs other than random sets of as many heads of the same layers for "
-        f"{listed(beyond) or 'none'} of {len(tested)} roles (two-sided, Holm); the median least excess that the test "
-        f"finds is {tested['least'].median():.3f} nats."
+        f"With all heads of a role off, the loss differs from that of random sets of as many heads of the same layers "
+        f"for {listed(beyond) or 'none'}, of {len(tested)} roles (two-sided, Holm); the test finds differences of about "
+        f"{tested['least'].median():.3f} nats."
     )
 
 
@@ -123,7 +124,7 @@ def highlights(results: SavedTables) -> list[str]:
     if found.empty or "variant" not in regression:
         return []
     tests = results.claims("matching_tests")
-    roles = f"Do roles foretell what matters? {foretold(regression)} {roles_against_random(found)}"
+    roles = f"Do roles predict what matters? {foretold(regression)} {roles_against_random(found)}"
     return [roles, *([matching_heads(tests)] if len(tests) else [])]
 
 

@@ -1,4 +1,4 @@
-"""Do role scores foretell how much a head matters? Slopes within layers, and a test that permutes heads there."""
+"""Do role scores predict how much a head matters? Slopes within layers, and a test that permutes heads there."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

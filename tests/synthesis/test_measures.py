@@ -174,7 +174,7 @@ class Saved:
 def test_the_front_page_tells_what_was_tested_and_what_was_not():
     regression = made_regression()
     assert "explain 10%" in foretold(regression)
-    assert "local (more) of 11" in foretold(regression)
+    assert "Of 11 roles alone, local (more) explains" in foretold(regression)
     assert "local (less)" in foretold(regression.assign(estimate=-regression["estimate"]))
     lost = regression.assign(share=np.nan, estimate=np.nan)  # a coefficient that is missing has no sign
     assert foretold(lost).startswith("Heads were not removed one by one")
