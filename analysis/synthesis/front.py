@@ -48,8 +48,8 @@ def roles_against_random(table: pd.DataFrame, alpha: float = 0.05) -> str:
     beyond = [f"{row.role} ({row.excess:+.2f} nats)" for row in tested[tested["p_holm"] < alpha].itertuples()]
     return (
         f"With all heads of a role off, the loss differs from that of random sets of as many heads of the same layers "
-        f"for {listed(beyond) or 'none'}, of {len(tested)} roles (two-sided, Holm); the test finds differences of about "
-        f"{tested['least'].median():.3f} nats."
+        f"for {listed(beyond) or 'none'}, of {len(tested)} roles (two-sided, Holm); the test finds differences of "
+        f"about {tested['least'].median():.3f} nats."
     )
 
 
