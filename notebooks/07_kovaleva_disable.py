@@ -90,10 +90,8 @@ logits = {
 }
 
 # %%
-options = (alpha, resamples, permutations, seed)
 labels = {task: labels_of(found) for task, found in scored.items()}
-disabled = training.over_passes(training.disable_table, logits, labels, *options)
-rises = training.over_passes(training.rise_table, logits, labels, *options)
+disabled, rises = training.disabled_tables(logits, labels, alpha, resamples, permutations, seed)
 results.save_table(disabled, "kovaleva_disable")
 results.save_table(rises, "kovaleva_rises")
 main = disabled.merge(rises[["task", "seed", "unit", "metric"]])  # the first metric of each task

@@ -1,6 +1,6 @@
 """What disabling heads and layers changes, and what pre-training gives (Kovaleva 2019, figures 8, 9 and Table 1)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,9 +23,9 @@ from analysis.encoders.models import (
     random_encoder,
 )
 from analysis.errors import InputError
-from analysis.papers.kovaleva2019.names import HEAD, PRETRAINED, RANDOM
-from analysis.statistics.answers import Labels, metrics_of
-from analysis.statistics.changes import BASELINE, Compared, by_head, change_table, rises
+from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM
+from analysis.statistics.answers import Labels, labels_of, metrics_of
+from analysis.statistics.changes import BASELINE, Compared, change_table, rises
 from analysis.statistics.resampling import bca
 from analysis.texts.examples import Example
 from analysis.texts.tasks import task_named
@@ -33,70 +33,40 @@ from analysis.texts.tasks import task_named
 COLUMNS = "task seed unit layer head metric baseline change low high p p_by".split()
 
 
-def over_passes(
-    make: Callable[..., pd.DataFrame],
+def disabled_tables(
     logits: Mapping[tuple[str, str, int], xr.DataArray],
     labels: Mapping[str, Labels],
-    *options: float | int,
-) -> pd.DataFrame:
-    """The rows of `disable_table` or `rise_table` for every pass; a pass is named by unit, task and seed."""
-    parts = [
-        make(task, run, unit, found, labels[task], *options) for (unit, task, run), found in logits.items()
-    ]
-    return pd.concat(parts, ignore_index=True)
-
-
-def disable_table(
-    task: str,
-    run: int,
-    unit: str,
-    logits: xr.DataArray,
-    labels: Labels,
     alpha: float = 0.05,
     resamples: int = 999,
     permutations: int = 9999,
     seed: int = 0,
-) -> pd.DataFrame:
-    """The change of each metric of a task, a row per head or layer: the columns COLUMNS.
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What disabling single heads or whole layers changes, and whether it raises a task's first metric beyond chance.
 
-    `logits` are those of `predict` for single heads (unit "head") or whole layers ("layer", without a head). change,
-    low, high, p, p_by are as in `change_table`: exact McNemar for accuracy, swapped answers for F1 and Matthews.
-    Source: Kovaleva 2019, figures 8 and 9; departure: the article has no test.
+    `logits` are those of `predict` by unit ("head" or "layer"), task and fine-tuning run. The first table has COLUMNS,
+    a row per head or layer and metric; change, low, high, p, p_by are as in `change_table`: exact McNemar for accuracy,
+    swapped answers for F1 and Matthews. The second has a row per pass: task, seed, unit, metric, baseline; those of
+    `changes.Rises`; mean_change, mean_low, mean_high (see `mean_change`); least: the smallest loss that the paired
+    test detects at power .8, median over the variants. Source: Kovaleva 2019, figures 8 and 9; departure: the article
+    has no test.
     """
-    table = change_table(logits, labels, metrics_of(task), alpha, resamples, permutations, seed)
-    if unit == HEAD:
-        table = by_head(table)
-    else:
-        layers = table["intervention"].str.removeprefix("layer ").astype(int)
-        table = table.assign(layer=layers, head=pd.array([None] * len(table), "Int64"))
-    return table.assign(task=task, seed=run, unit=unit)[COLUMNS]
-
-
-def rise_table(
-    task: str,
-    run: int,
-    unit: str,
-    logits: xr.DataArray,
-    labels: Labels,
-    alpha: float = 0.05,
-    resamples: int = 999,
-    permutations: int = 9999,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Whether disabling raises a task's first metric beyond chance, in one row.
-
-    Columns task, seed, unit, metric, baseline; those of `changes.Rises` (how many variants raise the metric, how many
-    do so by chance, how many rise beyond chance, and the rise that stands out most from chance, with its simultaneous
-    interval); mean_change, mean_low, mean_high: the mean over all variants with its BCa interval over sequences; least:
-    the smallest loss that the paired test detects at power .8, median over the variants.
-    """
-    metric = task_named(task).metrics[0]
-    found = rises(logits, labels, metric, alpha, permutations, seed)
-    table = change_table(logits, labels, [metric], alpha, resamples, permutations, seed)
-    mean, low, high = mean_change(logits, labels, metric, alpha, resamples, seed)
-    row = {"task": task, "seed": run, "unit": unit, "metric": metric, "baseline": table["baseline"].iloc[0]}
-    row |= found._asdict() | {"mean_change": mean, "mean_low": low, "mean_high": high}
-    return pd.DataFrame([row | {"least": table["least"].median()}])
+    changes, risen = [], []
+    for (unit, task, run), found in logits.items():
+        key = {"task": task, "seed": run, "unit": unit}
+        table = change_table(found, labels[task], metrics_of(task), alpha, resamples, permutations, seed)
+        places = table["intervention"].str.extract(r"(\d+)(?:-(\d+))?$")  # "2-8" is a head, "layer 2" a layer
+        table = table.assign(
+            layer=places[0].astype(int), head=pd.to_numeric(places[1]).astype("Int64"), **key
+        )
+        changes.append(table[COLUMNS])
+        metric = task_named(task).metrics[0]
+        own = table[table["metric"] == metric]
+        row = key | {"metric": metric, "baseline": own["baseline"].iloc[0]}
+        row |= rises(found, labels[task], metric, alpha, permutations, seed)._asdict()
+        mean = mean_change(found, labels[task], metric, alpha, resamples, seed)
+        row |= dict(zip(("mean_change", "mean_low", "mean_high"), mean, strict=True))
+        risen.append(row | {"least": own["least"].median()})
+    return pd.concat(changes, ignore_index=True), pd.DataFrame(risen)
 
 
 def mean_change(
@@ -123,9 +93,6 @@ def mean_change(
     return mean, low, high
 
 
-START_COLUMNS = ["task", "start", "seed", "metric", "value", "constant"]
-
-
 def untuned_scores(
     name: str, task: str, dev: Sequence[Example], seed: int, max_tokens: int = 128, device: str = "cpu"
 ) -> dict[str, float]:
@@ -135,8 +102,7 @@ def untuned_scores(
         model = load_classifier(name, task_named(task).outputs)
     encoder = Encoder(str(name), model.eval().to(device), load_tokenizer(name))
     logits = predict(encoder, dev, [], max_tokens=max_tokens, progress=False)[0].values
-    labels = pd.Series([example.label for example in dev]).to_numpy()
-    return measure(task, labels, decide(task, logits))
+    return measure(task, labels_of(dev), decide(task, logits))
 
 
 def tuned_scores(
@@ -157,34 +123,21 @@ def tuned_scores(
     if start not in (RANDOM, PRETRAINED):
         raise InputError(f"start {start!r} is unknown: choose {RANDOM} or {PRETRAINED}")
 
-    def dataset() -> xr.Dataset:
-        scores = _trained(start, name, task, train, dev, seed, recipe)
+    def trained() -> xr.Dataset:
+        with TemporaryDirectory() as work:
+            source: str | Path = name
+            if start == RANDOM:
+                source = Path(work) / RANDOM
+                drawn = random_encoder(name, seed)
+                drawn.model.save_pretrained(source)
+                drawn.tokenizer.save_pretrained(source)
+            scores = finetune(source, task, train, dev, Path(work) / "trained", seed=seed, **recipe)
         return xr.Dataset({"value": ("metric", [*scores.values()])}, {"metric": [*scores]})
 
     texts = [(each.id, each.texts, each.label) for each in (*train, *dev)]
     versions = [torch.__version__, transformers.__version__]
     key = [load_encoder(name).digest, texts, versions, recipe, seed]
-    found = cached(folder, f"{start}-{task}", key, dataset)["value"]
-    return dict(zip(found["metric"].values.tolist(), found.values.tolist(), strict=True))
-
-
-def _trained(
-    start: str,
-    name: str,
-    task: str,
-    train: Sequence[Example],
-    dev: Sequence[Example],
-    seed: int,
-    recipe: dict[str, float | int | str],
-) -> dict[str, float]:
-    with TemporaryDirectory() as work:
-        source: str | Path = name
-        if start == RANDOM:
-            source = Path(work) / RANDOM
-            drawn = random_encoder(name, seed)
-            drawn.model.save_pretrained(source)
-            drawn.tokenizer.save_pretrained(source)
-        return finetune(source, task, train, dev, Path(work) / "trained", seed=seed, **recipe)
+    return cached(folder, f"{start}-{task}", key, trained)["value"].to_series().to_dict()
 
 
 def start_name(start: str, rows: int, epochs: float | int) -> str:
@@ -201,18 +154,10 @@ def initialisation_table(
     saved (task, seed, metric, constant, finetuned, train), after `epochs`. The name of a start says how much training
     followed.
     """
-    tasks = [*dict.fromkeys(task for task, *_ in scores)]
-    kept_runs = tuned[tuned["task"].isin(tasks)]
-    constant = kept_runs.groupby(["task", "metric"])["constant"].first()
-    rows = [
-        (task, start, seed, metric, value)
-        for (task, start, seed), found in scores.items()
-        for metric, value in found.items()
-    ]
-    rows += [
-        (row.task, start_name(PRETRAINED, row.train, epochs), row.seed, row.metric, row.finetuned)
-        for row in kept_runs.itertuples()
-    ]
-    table = pd.DataFrame(rows, columns=START_COLUMNS[:-1])
-    table["constant"] = [constant[pair] for pair in zip(table["task"], table["metric"], strict=True)]
+    rows = [(*key, *score) for key, found in scores.items() for score in found.items()]
+    own = pd.DataFrame(rows, columns=["task", "start", "seed", "metric", "value"])
+    kept = tuned[tuned["task"].isin(own["task"])].rename(columns={"finetuned": "value"})
+    kept = kept.assign(start=[start_name(PRETRAINED, size, epochs) for size in kept["train"]])
+    constant = kept.groupby(["task", "metric"])["constant"].first()
+    table = pd.concat([own, kept[own.columns]]).join(constant, on=["task", "metric"])
     return table.sort_values(["task", "metric", "seed"], kind="stable", ignore_index=True)

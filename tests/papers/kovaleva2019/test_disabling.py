@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from analysis.papers.kovaleva2019.training import disable_table, mean_change, rise_table
+from analysis.papers.kovaleva2019.training import disabled_tables, mean_change
 from analysis.statistics.answers import METRICS
 
 
@@ -22,20 +22,25 @@ def logits() -> xr.DataArray:
 
 
 def test_heads_and_layers_in_the_table(logits):
-    table = disable_table("mrpc", 3, "head", logits, logits.attrs["labels"], permutations=999)
-    rows = table[table["metric"] == "accuracy"].set_index(["layer", "head"])
+    labels = dict.fromkeys(("mrpc", "sst-2"), logits.attrs["labels"])
+    layers = logits.isel(intervention=[0, 1, 2]).assign_coords(intervention=["none", "layer 0", "layer 1"])
+    passes = {("head", "mrpc", 3): logits, ("layer", "sst-2", 0): layers}
+    changes, risen = disabled_tables(passes, labels, permutations=999)
+    heads, layers = (changes[changes["unit"] == unit] for unit in ("head", "layer"))
+    rows = heads[heads["metric"] == "accuracy"].set_index(["layer", "head"])
     assert rows["baseline"].unique() == pytest.approx([5 / 6])
     assert rows["change"].to_numpy() == pytest.approx([0, 1 / 6, -1 / 3, -1 / 12])
-    assert {*table["metric"]} == {"accuracy", "f1", "loss"}
-    named = logits.isel(intervention=[0, 1, 2]).assign_coords(intervention=["none", "layer 0", "layer 1"])
-    table = disable_table("sst-2", 0, "layer", named, logits.attrs["labels"])
-    assert table["layer"].tolist()[:2] == [0, 1]
-    assert table["head"].isna().all()
-
-
-def test_rises_beside_chance(logits):
-    [row] = rise_table("mrpc", 0, "head", logits, logits.attrs["labels"], permutations=999).to_dict("records")
-    assert (row["raised"], row["beyond"], row["largest"]) == (1, 1, "0-1")
+    assert {*heads["metric"]} == {"accuracy", "f1", "loss"}
+    assert layers["layer"].tolist()[:2] == [0, 1]
+    assert layers["head"].isna().all()
+    row = risen.loc[0]  # beside chance
+    assert (row["task"], row["seed"], row["raised"], row["beyond"], row["largest"]) == (
+        "mrpc",
+        3,
+        1,
+        1,
+        "0-1",
+    )
     assert row["rise"] == pytest.approx(1 / 6)
     assert row["mean_change"] == pytest.approx((0 + 1 / 6 - 1 / 3 - 1 / 12) / 4)
     assert row["mean_low"] < row["mean_change"] < row["mean_high"]
