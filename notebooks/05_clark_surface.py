@@ -81,7 +81,7 @@ print(
 
 # %%
 colour = dict(zip(surface.COLUMNS, sns.color_palette("colorblind", len(surface.COLUMNS)), strict=True))
-bert_base = published.surface_layers()
+bert_base = published.table("layers")
 stretch = (model.layers - 1) / bert_base["layer"].max()  # 12 layers drawn over those of this encoder
 
 
@@ -123,7 +123,7 @@ finding(f"Of these three this encoder attends most to {told[0]}, BERT-base in th
 # %%
 heads = table.set_index(["layer", "head"])[surface.TARGETS]
 above = heads > majority
-counts = published.specialists().set_index("statistic")["heads"]
+counts = published.table("specialists").set_index("statistic")["heads"]
 told = [
     f"{above[name].sum()} of {len(heads)} to the {name} token (BERT-base {counts[name]} of 144)"
     for name in counts.index
@@ -211,12 +211,12 @@ finding(
 # encoder. Layers of encoders of different depth do not correspond; only the course over the layers can be compared.
 
 # %%
-compared = published.layers_beside_published(table)
-results.save_table(compared, "clark_surface_layers")
-wide = compared.pivot(index="layer", columns="statistic", values=["bert_base_published", "this_encoder"])
-names = {"bert_base_published": "BERT-base (published)", "this_encoder": model.name}
-wide = wide.reindex(columns=compared["statistic"].unique(), level=1)
-wide.rename(columns=names, level=0).style.format(precision=2, na_rep="")
+theirs = bert_base.set_index("layer").rename_axis(columns="statistic")
+ours = table.groupby("layer")[[*theirs]].mean().rename_axis(columns="statistic")
+compared = theirs.stack().to_frame("bert_base_published").assign(this_encoder=ours.stack())
+results.save_table(compared.reset_index(), "clark_surface_layers")
+wide = pd.concat({"BERT-base (published)": theirs, model.name: ours.reindex(theirs.index)}, axis=1)
+wide.style.format(precision=2, na_rep="")
 
 # %% [markdown]
 # ## F3. Does attention to `[SEP]` matter?

@@ -138,7 +138,7 @@ finding(
 # %%
 optimistic = attachment.best_heads(attached, scored, arcs_minimum)
 results.save_table(optimistic, "clark_best_heads")
-compared = published.beside_published(found, optimistic)
+compared = published.dependencies_beside_published(found, optimistic)
 compared.style.format(precision=1, na_rep="â€“").hide()
 
 # %%
@@ -223,7 +223,9 @@ published.systems_beside_published(systems).style.format(precision=1, na_rep="â€
 # above leave them out.
 
 # %%
-at_work = illustrations.head_examples(model, attached, scored, attachment.largest_gains(found), rows=rows)
+single = ~found["relation"].str.contains(r"all|\+")  # without sums of relations
+gaining = found.loc[gain[single].sort_values(ascending=False, kind="stable").index[:4]]
+at_work = illustrations.head_examples(model, attached, scored, gaining, rows=rows)
 at_work += illustrations.coreference_examples(model, texts, systems, rows=rows)
 longest = max(len(each.forms) for each in at_work)
 figure, grid = theme.rows_of_axes(len(at_work), 3, 0.155 * longest + 0.5, 0.3)

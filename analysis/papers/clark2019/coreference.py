@@ -10,13 +10,13 @@ from jaxtyping import Bool, Float, Int
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.clark2019.attachment import cross_fitted
+from analysis.papers.clark2019.published import BEST_HEAD, BOTH_HALVES
 from analysis.scores.attachment import halves
 from analysis.scores.words import LIMIT, WordMaps, Words, piece_counts, read_word_maps, split_words
 from analysis.statistics.resampling import bootstrap
 from analysis.texts.chains import ANY, KINDS, Document, by_sentence, truncated, words_that_fit
 
 Pairs = Bool[np.ndarray, "mention mention"]  # row: the mention to resolve; column: a candidate
-Condition = Callable[[Document], Pairs]
 
 NOTHING = -1  # the choice of a system without a candidate
 KEYS = ["document", "start", "end", "kind"]
@@ -30,103 +30,68 @@ def preceding(text: Document) -> Pairs:
 
 def either_side(text: Document) -> Pairs:
     """All mentions, before or after, whose head word differs from that of the mention to resolve."""
-    return ~_same(text, "head")
+    return ~agreeing(text, ["head"])
 
 
-def anything(text: Document) -> Pairs:
-    """Every mention; this sieve removes no candidate."""
-    return np.full((len(text.mentions), len(text.mentions)), True)
+def agreeing(text: Document, features: Sequence[str]) -> Pairs:
+    """Mentions with the same value of every feature; an unknown number or gender agrees with any."""
+    pairs = np.full((len(text.mentions), len(text.mentions)), True)
+    for feature in features:
+        values = text.mentions[feature].to_numpy()
+        unknown = (text.mentions[feature] == ANY).to_numpy() & (feature in ("number", "gender"))
+        pairs &= (values[:, None] == values) | unknown | unknown[:, None]
+    return pairs
 
 
-def same_string(text: Document) -> Pairs:
-    """Mentions with the same words, ignoring case."""
-    return _same(text, "string")
-
-
-def same_head_form(text: Document) -> Pairs:
-    """Mentions with the same head word, ignoring case."""
-    return _same(text, "form")
-
-
-def same_features(text: Document) -> Pairs:
-    """Mentions that agree in number, gender and person; an unknown number or gender agrees with any."""
-    return _compatible(text, "number") & _compatible(text, "gender") & _same(text, "person")
-
-
-def same_chain(text: Document) -> Pairs:
-    """Mentions of the same chain in the gold coreference."""
-    return _same(text, "chain")
-
-
-def _same(text: Document, feature: str) -> Pairs:
-    values = text.mentions[feature].to_numpy()
-    return values[:, None] == values
-
-
-def _compatible(text: Document, feature: str) -> Pairs:
-    unknown = (text.mentions[feature] == ANY).to_numpy()
-    return _same(text, feature) | unknown | unknown[:, None]
-
-
-class System(NamedTuple):
-    """A rule: the first sieve that any candidate passes selects candidates, and the rule chooses the nearest of them.
-
-    Distance is between head words; of equally near mentions, the one that sorts first wins. The choice is right if it
-    is in the same chain. If no candidate passes any sieve, the answer counts as wrong.
-    """
-
-    sieves: tuple[Condition, ...]
-    candidates: Condition = preceding
-
-
-# Clark 2019, Table 2, has `nearest`, `head match` and `rule-based`. It does not say whether the nearest mention may
-# follow, nor whether head match backs off; its values are closer to `either side` and to no back-off.
-SYSTEMS: dict[str, System] = {
-    "nearest": System((anything,)),
-    "nearest, either side": System((anything,), either_side),
-    "head match": System((same_head_form,)),
-    "head match, else nearest": System((same_head_form, anything)),
-    "rule-based": System((same_string, same_head_form, same_features, anything)),
+# The sieves of a rule: features in which an antecedent agrees with the mention. Words are compared in lower case.
+ANYTHING, STRING, HEAD_FORM, AGREEMENT = [], ["string"], ["form"], ["number", "gender", "person"]
+# Each rule: its candidates and its sieves. The first sieve that any candidate passes selects candidates, and the rule
+# chooses the nearest of them. Clark 2019, Table 2, has `nearest`, `head match` and `rule-based`. It does not say
+# whether the nearest mention may follow, nor whether head match backs off; its values are closer to `either side` and
+# to no back-off.
+SYSTEMS: dict[str, tuple[Callable[[Document], Pairs], list[list[str]]]] = {
+    "nearest": (preceding, [ANYTHING]),
+    "nearest, either side": (either_side, [ANYTHING]),
+    "head match": (preceding, [HEAD_FORM]),
+    "head match, else nearest": (preceding, [HEAD_FORM, ANYTHING]),
+    "rule-based": (preceding, [STRING, HEAD_FORM, AGREEMENT, ANYTHING]),
 }
 
 
-def choices(system: System, text: Document) -> Int[np.ndarray, " mention"]:
-    """The row of the mention that a system chooses for each mention, or NOTHING; the text must have mentions."""
-    chosen = np.full(len(text.mentions), NOTHING)
-    candidates = system.candidates(text)
-    for sieve in system.sieves:
-        passing = candidates & sieve(text)
-        chosen = np.where((chosen == NOTHING) & passing.any(axis=1), _nearest(text, passing), chosen)
+def choices(system: str, text: Document) -> Int[np.ndarray, " mention"]:
+    """The row of the mention that a rule of SYSTEMS chooses for each mention, or NOTHING; the text must have mentions.
+
+    Distance is between head words; of equally near mentions, the one that sorts first wins.
+    """
+    among, sieves = SYSTEMS[system]
+    candidates, heads = among(text), text.mentions["head"].to_numpy()
+    distance = np.abs(heads - heads[:, None])
+    chosen = np.full(len(heads), NOTHING)
+    for features in sieves:
+        passing = candidates & agreeing(text, features)
+        nearest = np.where(passing, distance, len(text.words)).argmin(axis=1)
+        chosen = np.where((chosen == NOTHING) & passing.any(axis=1), nearest, chosen)
     return chosen
 
 
-def _nearest(text: Document, passing: Pairs) -> Int[np.ndarray, " mention"]:
-    heads = text.mentions["head"].to_numpy()
-    distance = np.abs(heads - heads[:, None])
-    return np.where(passing, distance, len(text.words)).argmin(axis=1)
+def antecedents(text: Document) -> Pairs:
+    """The mentions of the same chain in the gold coreference among the preceding ones."""
+    return preceding(text) & agreeing(text, ["chain"])
 
 
-def anaphors(text: Document) -> Bool[np.ndarray, " mention"]:
-    """The mentions to resolve: those with a mention of their own chain among the preceding ones."""
-    return (preceding(text) & same_chain(text)).any(axis=1)
+def answers(documents: Sequence[Document]) -> pd.DataFrame:
+    """Whether each rule is right: document, start, end, kind and a boolean column per system.
 
-
-def answers(documents: Sequence[Document], systems: Mapping[str, System] = SYSTEMS) -> pd.DataFrame:
-    """Whether each system is right: document, start, end, kind and a boolean column per system.
-
-    A row per anaphor, in the order of `anaphors`; documents without one have none. Source: Clark 2019, 4.3.
+    A row per anaphor, a mention with antecedents; documents without one have none. A choice is right if it is in the
+    same chain, no choice is wrong. Source: Clark 2019, 4.3.
     """
     parts = []
     for text in documents:
-        asked = anaphors(text)
-        if not asked.any():
-            continue
-        rows, gold = np.arange(len(text.mentions)), same_chain(text)
-        chosen = {name: choices(system, text) for name, system in systems.items()}
-        right = {name: (gold[rows, choice] & (choice != NOTHING))[asked] for name, choice in chosen.items()}
-        parts.append(text.mentions[asked].assign(document=text.name, **right)[[*KEYS, *systems]])
-    if not parts:
-        raise InputError("the documents have no mention with an antecedent: give longer or other documents")
+        asked, gold = antecedents(text).any(axis=1), agreeing(text, ["chain"])
+        if asked.any():
+            chosen = {name: choices(name, text) for name in SYSTEMS}
+            right = {name: gold[range(len(gold)), each] & (each != NOTHING) for name, each in chosen.items()}
+            parts.append(text.mentions.assign(document=text.name, **right).loc[asked, [*KEYS, *SYSTEMS]])
     return pd.concat(parts, ignore_index=True)
 
 
@@ -161,9 +126,9 @@ def attended(
     """
     if candidates not in CANDIDATES:
         raise InputError(f"candidates {candidates!r} is unknown; choose one of {', '.join(CANDIDATES)}")
-    asked = anaphors(text)
-    allowed = CANDIDATES[candidates](text)[asked]
-    gold = _at_heads(text, preceding(text) & same_chain(text))[asked]
+    pairs = antecedents(text)
+    asked = pairs.any(axis=1)
+    allowed, gold = CANDIDATES[candidates](text)[asked], _at_heads(text, pairs)[asked]
     rows = attention[..., text.mentions["head"].to_numpy()[asked], :]
     chosen = np.where(allowed, rows, -np.inf).argmax(axis=-1)
     return gold[np.arange(len(gold)), chosen]
@@ -180,22 +145,20 @@ def _at_heads(text: Document, pairs: Pairs) -> Bool[np.ndarray, "mention word"]:
 UNITS = ("pieces", "words")
 INPUTS = ("document", "sentence")
 HELD_OUT, SAME_DATA = "best head, chosen on the other half", "best head, chosen on the same documents"
-HALVES, EVERYTHING = "both halves in turn", "all documents"
-# The words among which a head chooses, for each reading of `coreference.CANDIDATES`, as the table of systems says it.
+EVERYTHING = "all documents"
+# The words among which a head chooses, for each reading of CANDIDATES, as the table of systems says it.
 AMONG = {
     "all_words": "all words",
     "mention_heads": "heads of mentions",
     "preceding_mention_heads": "heads of preceding mentions",
 }
 SYSTEM_COLUMNS = ["system", "all", *KINDS, "n"]
-BOUNDS = [f"{side}_{kind}" for kind in KINDS for side in ("low", "high")]  # of the interval for each kind
+# The ends of the intervals, of all anaphors and of each kind.
+BOUNDS = ["low", "high", *(f"{side}_{kind}" for kind in KINDS for side in ("low", "high"))]
 
 
 class Texts(NamedTuple):
-    """Texts with their word pieces, and the number of texts left out, by reason.
-
-    `origins` names the document that each text is, or comes from.
-    """
+    """Texts with their word pieces, the document that each is or comes from, and the number left out, by reason."""
 
     documents: list[Document]
     pieces: list[Words]
@@ -208,33 +171,31 @@ def fit(
     documents: Sequence[Document],
     limit: int = LIMIT,
     unit: str = "pieces",
-    max_tokens: int | None = None,
     seen: str = "document",
 ) -> Texts:
     """The beginnings of documents, cut to `limit` word pieces (special tokens among them) or words.
 
     The encoder sees a whole document, or one sentence at a time (`seen` is one of INPUTS). A text is left out and
-    counted if it has more than `max_tokens` pieces (None: more than the encoder can hold), a word without pieces, or,
-    under "no anaphor", nothing to ask for. Raises InputError for another unit or input, and if nothing is left. Source:
-    Clark 2019, 4.3, which does not say what the 128 "tokens" are.
+    counted if it has more pieces than the encoder can hold, a word without pieces, or, under "no anaphor", nothing to
+    ask for. Raises InputError for another unit or input, and if nothing is left. Source: Clark 2019, 4.3, which does
+    not say what the 128 "tokens" are.
     """
-    for name, value, choices in (("unit", unit, UNITS), ("seen", seen, INPUTS)):
-        if value not in choices:
-            raise InputError(f"{name} is {value!r}: choose from {', '.join(choices)}")
-    max_tokens = max_tokens or min(encoder.positions, encoder.tokenizer.model_max_length)
+    for name, value, known in (("unit", unit, UNITS), ("seen", seen, INPUTS)):
+        if value not in known:
+            raise InputError(f"{name} is {value!r}: choose from {', '.join(known)}")
     cut = [truncated(each, _words(encoder, each, limit) if unit == "pieces" else limit) for each in documents]
     pairs = [
         (whole.name, part)
         for whole in cut
         for part in (by_sentence(whole) if seen == "sentence" else [whole])
     ]
-    asked = [(name, text) for name, text in pairs if len(text.mentions) and anaphors(text).any()]
+    asked = [(name, text) for name, text in pairs if antecedents(text).any()]
     if not asked:
         raise InputError("the documents have no mention with an antecedent: give longer or other documents")
-    split = split_words(encoder.tokenizer, [text.words["form"].tolist() for _, text in asked], max_tokens)
-    kept = [asked[each.number] for each in split.kept]
-    left_out = split.left_out | {"no anaphor": len(pairs) - len(asked)}
-    return Texts([text for _, text in kept], split.kept, [name for name, _ in kept], left_out)
+    most = min(encoder.positions, encoder.tokenizer.model_max_length)
+    split = split_words(encoder.tokenizer, [text.words["form"].tolist() for _, text in asked], most)
+    names, texts = zip(*(asked[each.number] for each in split.kept), strict=True)
+    return Texts([*texts], split.kept, [*names], split.left_out | {"no anaphor": len(pairs) - len(asked)})
 
 
 def _words(encoder: Encoder, whole: Document, limit: int) -> int:
@@ -243,30 +204,21 @@ def _words(encoder: Encoder, whole: Document, limit: int) -> int:
 
 
 def attended_antecedents(
-    encoder: Encoder,
-    texts: Texts,
-    candidates: str = "all_words",
-    rows: str = "mean",
-    budget: int = 2048,
-    progress: bool = True,
+    encoder: Encoder, texts: Texts, candidates: str = "all_words", rows: str = "mean"
 ) -> Bool[np.ndarray, "anaphor layer head"]:
-    """Whether each attention head finds an antecedent of each anaphor, in the order of `coreference.answers`.
+    """Whether each attention head finds an antecedent of each anaphor (see `attended`), in the order of `answers`.
 
-    The head is right if, among `candidates`, the anaphor's head word attends most to the head word of an antecedent
-    (see `coreference.attended`). Maps are reduced batch by batch. Source: Clark 2019, 4.3.
+    Maps are reduced batch by batch.
     """
-    found = [
-        np.zeros((encoder.layers, encoder.heads, anaphors(text).sum()), bool) for text in texts.documents
-    ]
+    found: list[list] = [[None] * encoder.layers for _ in texts.documents]
 
     def read(indices: list[int], layer: int, maps: WordMaps) -> None:
         for index, each in zip(indices, maps.cpu().numpy(), strict=True):
             text = texts.documents[index]
-            inside = each[:, : len(text.words), : len(text.words)]
-            found[index][layer] = attended(inside, text, candidates)
+            found[index][layer] = attended(each[:, : len(text.words), : len(text.words)], text, candidates)
 
-    read_word_maps(encoder, texts.pieces, read, rows, special=False, budget=budget, progress=progress)
-    return np.moveaxis(np.concatenate(found, axis=-1), -1, 0)
+    read_word_maps(encoder, texts.pieces, read, rows, special=False)
+    return np.moveaxis(np.concatenate([np.stack(each) for each in found], axis=-1), -1, 0)
 
 
 def antecedent_table(
@@ -278,62 +230,49 @@ def antecedent_table(
 ) -> pd.DataFrame:
     """Accuracy of the rules and of the best attention head, chosen on the same documents and on the other half.
 
-    Columns system, scored_on, all, pronoun, proper, nominal, low, high, BOUNDS, n, layer, head. Accuracies are
-    proportions of the n anaphors. low and high are the BCa bootstrap interval of `all` over documents; with the name of
-    a kind, that of the kind. Row HELD_OUT is cross-fitted: in each half of the documents (drawn by `seed`), the score
-    is that of the head that the other half chose; the rules occur again for comparison. The head of row SAME_DATA is
-    chosen and scored on all documents, as in Clark 2019, 4.3, and so is optimistic. layer and head are the best over
-    all documents.
+    Columns system, scored_on, all, pronoun, proper, nominal, BOUNDS, n, layer, head. Accuracies are proportions of the
+    n anaphors. low and high are the BCa bootstrap interval of `all` over documents; with the name of a kind, that of
+    the kind. Row HELD_OUT is cross-fitted: in each half of the documents (drawn by `seed`), the score is that of the
+    head that the other half chose; the rules occur again for comparison. The head of row SAME_DATA is chosen and scored
+    on all documents, as in Clark 2019, 4.3, and so is optimistic. layer and head are the best over all documents.
     """
     ruled = answers(texts.documents)
     owners = dict(zip([text.name for text in texts.documents], texts.origins, strict=True))
     documents = ruled["document"].map(owners)
-    chooses = halves(documents, seed)
     accuracy = by_head.mean(axis=0)
     place = np.unravel_index(accuracy.argmax(), accuracy.shape)
     parts = []
     for scored_on, name, correct in (
         (EVERYTHING, SAME_DATA, by_head[:, *place]),
-        (HALVES, HELD_OUT, cross_fitted(by_head, chooses)),
+        (BOTH_HALVES, HELD_OUT, cross_fitted(by_head, halves(documents, seed))),
     ):
         shown = ruled.assign(**{name: correct})
-        bounds = _intervals(shown, documents, (alpha, resamples, seed))
-        table = coreference_table(shown).assign(scored_on=scored_on, **bounds)
+        table = coreference_table(shown).assign(scored_on=scored_on)
+        for kind in ("", *KINDS):
+            rows = (shown["kind"] == kind) | (kind == "")
+            values = shown[rows].drop(columns=KEYS).to_numpy(dtype=float)
+            interval = bootstrap(values, 0.0, documents[rows].to_numpy(), alpha, resamples, seed)
+            suffix = f"_{kind}" if kind else ""
+            table[f"low{suffix}"], table[f"high{suffix}"] = interval.low, interval.high
+        best = table["system"] == name
         for column, value in zip(("layer", "head"), place, strict=True):
-            table[column] = pd.array(
-                [int(value) if system == name else None for system in table["system"]], "Int64"
-            )
+            table[column] = pd.Series(value, table.index, "Int64").where(best)
         parts.append(table)
-    columns = ["system", "scored_on", "all", *KINDS, "low", "high", *BOUNDS, "n", "layer", "head"]
+    columns = ["system", "scored_on", "all", *KINDS, *BOUNDS, "n", "layer", "head"]
     return pd.concat(parts, ignore_index=True)[columns]
-
-
-def _intervals(
-    shown: pd.DataFrame, documents: pd.Series, options: tuple[float, int, int]
-) -> dict[str, Float[np.ndarray, "system"]]:
-    """Bounds of the accuracy of each system, over all anaphors and over those of each kind."""
-    found = {}
-    for kind in ("", *KINDS):
-        rows = (shown["kind"] == kind).to_numpy() if kind else np.full(len(shown), True)
-        values = shown.loc[rows].drop(columns=KEYS).to_numpy(dtype=float)
-        interval = bootstrap(values, 0.0, documents[rows].to_numpy(), *options)
-        suffix = f"_{kind}" if kind else ""
-        found |= {f"low{suffix}": interval.low, f"high{suffix}": interval.high}
-    return found
 
 
 def held_out_systems(readings: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The systems of each reading of the candidates: the rules once, then the best heads, cross-fitted.
 
-    `readings` maps keys of `coreference.CANDIDATES` to an `antecedent_table` each, all from the same texts. The columns
-    are SYSTEM_COLUMNS, then low, high, BOUNDS, layer, head; the name of a best head says what it chooses among.
+    `readings` maps keys of CANDIDATES to an `antecedent_table` each, all from the same texts. The columns are
+    SYSTEM_COLUMNS, BOUNDS, layer, head; the name of a best head says what it chooses among.
     """
-    halved = {reading: table[table["scored_on"] == HALVES] for reading, table in readings.items()}
-    rules = [table[table["system"] != HELD_OUT] for table in halved.values()][:1]
-    heads = [
-        table[table["system"] == HELD_OUT].assign(system=f"best head among {AMONG[reading]}")
-        for reading, table in halved.items()
+    named = [
+        table[table["scored_on"] == BOTH_HALVES].replace(
+            {"system": {HELD_OUT: f"{BEST_HEAD} {AMONG[reading]}"}}
+        )
+        for reading, table in readings.items()
     ]
-    return pd.concat([*rules, *heads], ignore_index=True)[
-        [*SYSTEM_COLUMNS, "low", "high", *BOUNDS, "layer", "head"]
-    ]
+    systems = pd.concat(named).drop_duplicates("system", ignore_index=True)
+    return systems[[*SYSTEM_COLUMNS, *BOUNDS, "layer", "head"]]

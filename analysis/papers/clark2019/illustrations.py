@@ -1,6 +1,5 @@
 """Heads at work on one sentence or excerpt: dependencies and coreference (Clark 2019, figure 5)."""
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -8,11 +7,11 @@ import pandas as pd
 from jaxtyping import Float
 
 from analysis.encoders.models import Encoder
-from analysis.papers.clark2019.coreference import Texts, preceding, same_chain
+from analysis.papers.clark2019.coreference import Texts, antecedents
 from analysis.scores.attachment import DIRECTIONS, Attachment
 from analysis.scores.words import split_words, word_maps
 
-COREFERENCE, TO_ANTECEDENT = "coreference", "mention to antecedent"
+TO_ANTECEDENT = "mention to antecedent"
 ARROWS = dict(zip(DIRECTIONS, ("dep→head", "head→dep"), strict=True)) | {TO_ANTECEDENT: "mention→antecedent"}
 
 
@@ -51,15 +50,14 @@ def head_examples(
         part = scored[(scored["relation"] == row.relation) & (scored["head"] > 0)]
         suitable = part["length"].between(*lengths)
         part = part[suitable] if suitable.any() else part[part["length"] == part["length"].min()]
-        part = part[part["sentence"] == part["sentence"].min()]
-        sentence = part["sentence"].iloc[0]
+        sentence = part["sentence"].min()
+        part = part[part["sentence"] == sentence]
         forms = attachment.words.loc[attachment.words["sentence"] == sentence, "form"].tolist()
         [pieces] = split_words(encoder.tokenizer, [forms]).kept
-        pairs = list(zip(part["word"].tolist(), (part["head"] - 1).tolist(), strict=True))
-        if row.direction == DIRECTIONS[1]:
-            pairs = [(head, dependent) for dependent, head in pairs]
-        attention = between_words(word_maps(encoder, pieces, rows)[row.layer, row.head])
-        found.append(HeadExample(row.relation, row.layer, row.head, row.direction, forms, attention, pairs))
+        ends = part["word"].tolist(), (part["head"] - 1).tolist()
+        arcs = list(zip(*(ends if row.direction == DIRECTIONS[0] else ends[::-1]), strict=True))
+        attention = _rescaled(word_maps(encoder, pieces, rows)[row.layer, row.head, 1:-1, 1:-1])
+        found.append(HeadExample(row.relation, row.layer, row.head, row.direction, forms, attention, arcs))
     return found
 
 
@@ -76,40 +74,25 @@ def coreference_examples(
     text has such a mention, there is no example. The excerpt extends one word beyond both. Each row is divided by its
     sum over the excerpt.
     """
-    place = next(_antecedents(texts, distances), None)
-    if place is None:
-        return []
-    number, mention, antecedent = place
-    text, pieces = texts.documents[number], texts.pieces[number]
-    start, stop = max(antecedent - 1, 0), min(mention + 2, len(text.words))
-    maps = word_maps(encoder, pieces, rows)[:, :, 1 + start : 1 + stop, 1 + start : 1 + stop]
-    forms = text.words["form"].iloc[start:stop].tolist()
-    heads = systems.dropna(subset="layer").drop_duplicates(["layer", "head"])
-    arcs = [(mention - start, antecedent - start)]
-    return [
-        HeadExample(COREFERENCE, layer, head, TO_ANTECEDENT, forms, rescaled(maps[layer, head]), arcs)
-        for layer, head in heads[["layer", "head"]].astype(int).itertuples(index=False, name=None)
-    ]
+    places = systems.dropna(subset="layer")[["layer", "head"]].drop_duplicates().astype(int)
+    for text, pieces in zip(texts.documents, texts.pieces, strict=True):
+        heads, gold = text.mentions["head"].to_numpy(), antecedents(text)
+        apart = heads - np.where(gold, heads, -np.inf).max(axis=1)
+        near = np.flatnonzero((apart >= distances[0]) & (apart <= distances[1]))
+        if not len(near):
+            continue
+        mention, antecedent = int(heads[near[0]]), int(heads[near[0]] - apart[near[0]])
+        start, stop = max(antecedent - 1, 0), min(mention + 2, len(text.words))
+        maps = word_maps(encoder, pieces, rows)[:, :, 1 + start : 1 + stop, 1 + start : 1 + stop]
+        shown = text.words["form"].iloc[start:stop].tolist()
+        arcs = [(mention - start, antecedent - start)]
+        return [
+            HeadExample("coreference", layer, head, TO_ANTECEDENT, shown, _rescaled(maps[layer, head]), arcs)
+            for layer, head in places.itertuples(index=False, name=None)
+        ]
+    return []
 
 
-def between_words(
-    attention: Float[np.ndarray, "position position"],
-) -> Float[np.ndarray, "word word"]:
-    """Attention without [CLS] (first) and [SEP] (last) as rows and columns; each row is divided by its sum."""
-    return rescaled(attention[1:-1, 1:-1])
-
-
-def rescaled(attention: Float[np.ndarray, "word word"]) -> Float[np.ndarray, "word word"]:
+def _rescaled(attention: Float[np.ndarray, "word word"]) -> Float[np.ndarray, "word word"]:
     """Each row divided by its sum."""
     return attention / np.maximum(attention.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
-
-
-def _antecedents(texts: Texts, distances: tuple[int, int]) -> Iterator[tuple[int, int, int]]:
-    """Text, head word of a mention and head word of its nearest antecedent, at a suitable distance."""
-    for number, text in enumerate(texts.documents):
-        heads = text.mentions["head"].to_numpy()
-        gold = preceding(text) & same_chain(text)
-        for mention in np.flatnonzero(gold.any(axis=1)):
-            antecedent = int(heads[gold[mention]].max())
-            if distances[0] <= heads[mention] - antecedent <= distances[1]:
-                yield number, int(heads[mention]), antecedent

@@ -5,12 +5,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.errors import InputError
-from analysis.texts.chains import KINDS
 from analysis.texts.dependencies import STANFORD
 
-FOLDER = Path(__file__).parent
-CLARK_TABLES = ("dependencies", "coreference", "probes")
 MARKED = {  # what the columns of the surface table are about, in words
     "previous": "previous token",
     "next": "next token",
@@ -34,66 +30,35 @@ BOTH_HALVES = "both halves in turn"  # value of `scored_on` for cross-fitted hea
 UNTRAINED = "random layers"  # the end of the names of untrained encoders
 
 
-def clark(table: str) -> pd.DataFrame:
-    """A table of Clark 2019: `dependencies` (Table 1), `coreference` (2) or `probes` (3); values are percentages.
+def table(name: str) -> pd.DataFrame:
+    """A table that the article or the authors' notebook has: `published_<name>.csv` (see published.md), of BERT-base.
 
-    All are of BERT-base: dependencies and probes on the Penn Treebank, coreference on CoNLL-2012. Layers and heads
-    count from 0. Raises InputError for another table.
+    Layers and heads count from 0. In percent: `dependencies` (Table 1) and `probes` (3) on the Penn Treebank,
+    `coreference` (2) on CoNLL-2012. `layers`: means over the heads of a layer, read off figures 2 and 4, with the names
+    in `surface_table`; cls, sep, punct, rest_sep, sep_sep are proportions (within 0.015), entropy and entropy_cls nats
+    (within 0.08). `specialists`: how many heads have more than half of their attention on the previous or next token
+    (3.1); heads and layers (one for each head) from the text, figure_heads and figure_layers from the figure in the
+    authors' notebook, of (all heads of the encoder).
     """
-    if table not in CLARK_TABLES:
-        raise InputError(f"Clark 2019 has no table {table!r} here; use one of {', '.join(CLARK_TABLES)}")
-    return pd.read_csv(FOLDER / f"published_{table}.csv", keep_default_na=False, na_values=[""])
+    path = Path(__file__).with_name(f"published_{name}.csv")
+    return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 
-def surface_layers() -> pd.DataFrame:
-    """Mean over the heads of each layer of BERT-base (Clark 2019, figures 2 and 4), read off the figures.
-
-    Columns layer, the proportions cls, sep, punct, rest_sep, sep_sep (within 0.015), and entropy, entropy_cls
-    (nats, within 0.08), with the names in `surface_table`.
-    """
-    return pd.read_csv(FOLDER / "published_layers.csv")
-
-
-def specialists() -> pd.DataFrame:
-    """How many heads of BERT-base have more than half of their attention on the previous or next token (3.1).
-
-    Columns statistic, heads and layers (once for each head, separated by blanks) from the text of the article,
-    figure_heads and figure_layers from the figure in the authors' notebook, of (all heads of the encoder).
-    """
-    return pd.read_csv(FOLDER / "published_specialists.csv")
-
-
-def layers_beside_published(table: pd.DataFrame) -> pd.DataFrame:
-    """Layer means next to those in the article's figures for BERT-base: another model on other text.
-
-    Columns layer, statistic, bert_base_published, this_encoder; missing if an encoder has no such layer. `table` is
-    that of `surface_table`.
-    """
-    theirs = surface_layers().set_index("layer")
-    columns = {
-        "bert_base_published": theirs,
-        "this_encoder": table.groupby("layer")[[*theirs.columns]].mean(),
-    }
-    long = {name: means.rename_axis(columns="statistic").stack() for name, means in columns.items()}
-    return pd.DataFrame(long).reindex(long["bert_base_published"].index).reset_index()
-
-
-def beside_published(table: pd.DataFrame, optimistic: pd.DataFrame) -> pd.DataFrame:
+def dependencies_beside_published(dependencies: pd.DataFrame, optimistic: pd.DataFrame) -> pd.DataFrame:
     """Accuracies in percent: held out, on the data that chose the head, for the offset, and those of Clark 2019.
 
-    `table` is that of `dependency_table`, `optimistic` that of `best_heads`; columns that start with `BERT-base` hold
-    the output of the authors' notebook for the Penn Treebank, NaN if a relation has no counterpart there.
+    From `dependency_table` and `best_heads`; columns that start with `BERT-base` hold the output of the authors'
+    notebook for the Penn Treebank, NaN if a relation has no counterpart there.
     """
-    theirs = clark("dependencies").set_index("relation")[["head", "accuracy", "offset_accuracy"]]
-    same_data = optimistic.set_index("relation")["accuracy"].reindex(table["relation"]).to_numpy()
-    ours = {"held_out": table["accuracy"], "same_data": same_data, "offset": table["offset_accuracy"]}
-    percent = pd.DataFrame(
-        {"relation": table["relation"], **{name: 100 * each for name, each in ours.items()}}
-    )
-    published = (
-        theirs.reindex(table["relation"].map(STANFORD)).add_prefix("BERT-base ").reset_index(drop=True)
-    )
-    return percent.join(published)
+    relations = dependencies["relation"]
+    same_data = relations.map(optimistic.set_index("relation")["accuracy"])
+    ours = {
+        "held_out": dependencies["accuracy"],
+        "same_data": same_data,
+        "offset": dependencies["offset_accuracy"],
+    }
+    theirs = table("dependencies").set_index("relation")[["head", "accuracy", "offset_accuracy"]]
+    return _beside(relations, pd.DataFrame(ours), theirs.reindex(relations.map(STANFORD)))
 
 
 def systems_beside_published(systems: pd.DataFrame) -> pd.DataFrame:
@@ -102,10 +67,14 @@ def systems_beside_published(systems: pd.DataFrame) -> pd.DataFrame:
     `systems` is that of `coreference.held_out_systems`. NaN if the article has no such system. The article does not say
     what its head chooses among, so its value stands next to every reading of ours.
     """
-    theirs = clark("coreference").set_index("system")[["all", *KINDS]].add_prefix("BERT-base ")
     names = [THEIR_HEAD if name.startswith(BEST_HEAD) else SYSTEMS.get(name) for name in systems["system"]]
-    ours = systems[["system", "all", *KINDS]].set_index("system").mul(100).reset_index()
-    return ours.join(theirs.reindex(names).reset_index(drop=True))
+    theirs = table("coreference").set_index("system").reindex(names)
+    return _beside(systems["system"], systems[theirs.columns], theirs)
+
+
+def _beside(names: pd.Series, ours: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
+    """Names, our proportions in percent, then percentages of BERT-base, row by row."""
+    return pd.concat([names, 100 * ours, theirs.add_prefix("BERT-base ").reset_index(drop=True)], axis=1)
 
 
 def probes_beside_published(probes: pd.DataFrame) -> pd.DataFrame:
@@ -114,15 +83,14 @@ def probes_beside_published(probes: pd.DataFrame) -> pd.DataFrame:
     Columns probe, encoder, seeds, this_encoder, bert_base_published; `probes` is that of `probes.probe_table`. NaN if
     the article has no such probe.
     """
-    theirs = clark("probes").set_index(["probe", "encoder"])["uas"]
     scores = probes.groupby(["probe", "encoder"], sort=False)["uas_no_punct"]
-    table = scores.agg(seeds="size", this_encoder="mean").reset_index()
-    places = [
-        (probe.removesuffix(ORIGINAL).replace(WORDS, GLOVE), _kind(encoder))
-        for probe, encoder in zip(table["probe"], table["encoder"], strict=True)
-    ]
-    published_scores = [theirs.get(place, np.nan) for place in places]
-    return table.assign(this_encoder=100 * table["this_encoder"], bert_base_published=published_scores)
+    ours = scores.agg(seeds="size", this_encoder="mean").reset_index()
+    probe = ours["probe"].str.removesuffix(ORIGINAL).str.replace(WORDS, GLOVE)
+    none, untrained = ours["encoder"] == NO_ENCODER, ours["encoder"].str.endswith(UNTRAINED)
+    encoder = np.select([none, untrained], [NO_ENCODER, UNTRAINED], "BERT-base")
+    theirs = table("probes").set_index(["probe", "encoder"])["uas"]
+    counterparts = theirs.reindex(pd.MultiIndex.from_arrays([probe, encoder])).to_numpy()
+    return ours.assign(this_encoder=100 * ours["this_encoder"], bert_base_published=counterparts)
 
 
 def linguistic_heads(
@@ -133,25 +101,9 @@ def linguistic_heads(
     From `attachment.dependency_table`, relations count if p_adjusted < `alpha` and the head exceeds the offset.
     `coreference` holds the saved readings of `coreference.antecedent_table`; only the cross-fitted heads count.
     """
-    ahead = (dependencies["p_adjusted"] < alpha) & (
-        dependencies["accuracy"] > dependencies["offset_accuracy"]
-    )
-    relations = dependencies[ahead].rename(columns={"relation": "finds"})
-    antecedents = (
-        coreference[coreference["scored_on"] == BOTH_HALVES]
-        .dropna(subset="layer")
-        .assign(finds="coreference")
-    )
-    both = pd.concat([relations, antecedents])[["layer", "head", "finds"]].astype({"layer": int, "head": int})
-    return (
-        both.groupby(["layer", "head"])["finds"]
-        .agg(lambda names: ", ".join(dict.fromkeys(names)))
-        .reset_index()
-    )
-
-
-def _kind(encoder: str) -> str:
-    """The counterpart in Table 3 of an encoder of ours."""
-    if encoder == NO_ENCODER:
-        return NO_ENCODER
-    return UNTRAINED if encoder.endswith(UNTRAINED) else "BERT-base"
+    gain = dependencies["accuracy"] - dependencies["offset_accuracy"]
+    relations = dependencies[(dependencies["p_adjusted"] < alpha) & (gain > 0)]
+    held_out = coreference[(coreference["scored_on"] == BOTH_HALVES) & coreference["layer"].notna()]
+    found = pd.concat([relations.rename(columns={"relation": "finds"}), held_out.assign(finds="coreference")])
+    found = found[["layer", "head", "finds"]].drop_duplicates().astype({"layer": int, "head": int})
+    return found.groupby(["layer", "head"])["finds"].agg(", ".join).reset_index()

@@ -8,7 +8,6 @@ from analysis.papers.clark2019.coreference import (
     AMONG,
     CANDIDATES,
     EVERYTHING,
-    HALVES,
     HELD_OUT,
     SAME_DATA,
     SYSTEMS,
@@ -21,6 +20,7 @@ from analysis.papers.clark2019.coreference import (
     fit,
     held_out_systems,
 )
+from analysis.papers.clark2019.published import BOTH_HALVES
 from analysis.scores.attachment import halves
 from analysis.scores.words import word_maps
 from analysis.texts.chains import Document, read_documents
@@ -40,7 +40,7 @@ def texts(encoder, documents) -> Texts:
 def test_batched_answers_against_one_map_at_a_time(encoder, documents, candidates: str):
     texts = fit(encoder, documents, limit=60)
     assert 50 < max(map(len, texts.pieces)) <= 60
-    found = attended_antecedents(encoder, texts, candidates, progress=False)
+    found = attended_antecedents(encoder, texts, candidates)
     expected = [
         attended(word_maps(encoder, pieces)[:, :, 1:-1, 1:-1], text, candidates)
         for text, pieces in zip(texts.documents, texts.pieces, strict=True)
@@ -58,12 +58,12 @@ def table_of(texts: Texts, layer: int) -> pd.DataFrame:
 
 def test_table(texts):
     table = table_of(texts, 2)
-    best = table.loc[[(EVERYTHING, SAME_DATA), (HALVES, HELD_OUT)]]
+    best = table.loc[[(EVERYTHING, SAME_DATA), (BOTH_HALVES, HELD_OUT)]]
     assert (best[["layer", "head", "all"]] == [2, 1, 1]).all(axis=None)
     rules = coreference_table(answers(texts.documents)).set_index("system")
     shown = table.loc[EVERYTHING].drop(index=SAME_DATA)
     assert (shown[["all", "n"]] == rules[["all", "n"]]).all(axis=None)
-    again = table.loc[HALVES].drop(index=HELD_OUT)
+    again = table.loc[BOTH_HALVES].drop(index=HELD_OUT)
     assert again[["all", "low", "n"]].equals(shown[["all", "low", "n"]])
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from analysis.papers.clark2019.attachment import dependency_table, largest_gains
+from analysis.papers.clark2019.attachment import dependency_table
 from analysis.papers.clark2019.illustrations import head_examples
 from analysis.scores.attachment import DIRECTIONS, attach
 from analysis.scores.words import split_words, word_maps
@@ -12,7 +12,7 @@ from analysis.texts.dependencies import arcs
 def test_examples_show_the_first_suitable_sentence_without_special_tokens(encoder, words):
     scored, attached = arcs(words), attach(encoder, words, progress=False)
     table = dependency_table(attached, scored, minimum=20, resamples=99, permutations=99)
-    gains = largest_gains(table, 3)
+    gains = table.head(3)
     for example in head_examples(encoder, attached, scored, gains, (4, 14)):
         assert example.attention.shape == 2 * (len(example.forms),)
         assert 4 <= len(example.forms) <= 14
