@@ -51,7 +51,7 @@ import seaborn as sns
 from analysis.encoders import load_encoder, predict, single_heads, whole_layers
 from analysis.figures import finding, head_grids, style, theme
 from analysis.papers.kovaleva2019 import training
-from analysis.papers.kovaleva2019.published import kovaleva
+from analysis.papers.kovaleva2019.measures import published
 from analysis.statistics.answers import labels_of
 from analysis.statistics.layers import head_grid
 from analysis.study import Results
@@ -232,7 +232,7 @@ spread["constant"] = starts.groupby(["task", "metric", "start"], sort=False)["co
 spread.style.format(precision=3, na_rep="")
 
 # %%
-kovaleva("initialisation").pivot(index=["task", "metric"], columns="start", values="value").style.format(
+published("initialisation").pivot(index=["task", "metric"], columns="start", values="value").style.format(
     precision=3
 ).set_caption("BERT-base (published)")
 

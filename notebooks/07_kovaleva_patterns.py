@@ -50,7 +50,8 @@ import seaborn as sns
 from analysis.encoders import load_encoder
 from analysis.figures import finding, head_grids, style, theme
 from analysis.papers.kovaleva2019 import frames as framed
-from analysis.papers.kovaleva2019 import labellers, names, published, reading, tables
+from analysis.papers.kovaleva2019 import labellers, names, reading, tables
+from analysis.papers.kovaleva2019.measures import published
 from analysis.scores import read_attention
 from analysis.statistics.layers import head_grid
 from analysis.study import Results
@@ -189,7 +190,7 @@ results.save_table(tables.pattern_heads(readings), "kovaleva_pattern_heads")
 
 # %%
 colours = dict(zip(names.PATTERNS, ["#0072B2", "#56B4E9", "#009E73", "#E69F00", "0.85"], strict=True))
-of_bert = published.kovaleva("patterns")
+of_bert = published("patterns")
 widths = [max(len(tasks), 3), of_bert["task"].nunique()]
 figure, grid = theme.rows_of_axes(2, 2, 2.7, sharey=True, width_ratios=widths)
 for axes, rows in zip(grid, (shares, of_bert), strict=True):
@@ -264,9 +265,7 @@ for (mode, direction), part in of_links.groupby(["mode", "direction"], sort=Fals
     )
     if (mode, direction) == ("faithful", "element_to_target"):
         panels["the same,\nat the same distance"] = head_grid(part, "control")
-panels["element to target, as released\n(BERT-base, published)"] = head_grid(
-    published.kovaleva("heads"), "link"
-)
+panels["element to target, as released\n(BERT-base, published)"] = head_grid(published("heads"), "link")
 dots = {name: dots.get(name, np.zeros_like(grid, bool)) for name, grid in panels.items()}
 label = "largest attention of the link, mean over sentences"
 figure = head_grids(
@@ -298,7 +297,7 @@ features = tables.feature_table(readings)
 results.save_table(features, "kovaleva_features")
 aligned = features[features["mode"] == "aligned"]
 means = aligned.groupby(["feature", "task", "state", "layer"])["mean"].mean().reset_index()
-theirs = published.kovaleva("layers").assign(task="BERT-base, qqp")
+theirs = published("layers").assign(task="BERT-base, qqp")
 theirs["layer"] *= means["layer"].max() / theirs["layer"].max()  # stretched to the layers of this encoder
 grid = sns.relplot(
     pd.concat([means, theirs]), x="layer", y="mean", hue="task", style="state", style_order=["finetuned", "pretrained"],
@@ -330,7 +329,7 @@ finding(
 )
 
 # %%
-of_bert = published.kovaleva("features").set_index("feature")
+of_bert = published("features").set_index("feature")
 ours = aligned.groupby(["feature", "state"])["mean"].mean().unstack()
 columns = ["pretrained", "finetuned"]
 pd.concat({"this encoder": ours[columns], "BERT-base, qqp": of_bert[columns]}, axis=1).dropna().style.format(
@@ -344,7 +343,7 @@ pd.concat({"this encoder": ours[columns], "BERT-base, qqp": of_bert[columns]}, a
 row = tables.cls_table(readings)
 results.save_table(row, "kovaleva_cls")
 after = row[row["state"] == row["state"].iloc[-1]]
-shown = pd.concat([after, published.kovaleva("cls").assign(task="BERT-base, qqp")])
+shown = pd.concat([after, published("cls").assign(task="BERT-base, qqp")])
 figure, grid = theme.rows_of_axes(shown["task"].nunique(), 4, 1.75, 0.5, sharey=True)
 for axes, (task, part) in zip(grid, shown.groupby("task", sort=False), strict=True):
     wide = part.pivot(index="feature", columns="head", values="mean").reindex(names.FEATURES)
@@ -400,7 +399,7 @@ panels = {
     for task in tasks
     if len(runs_mean.query("padding == @padding and task == @task"))
 }
-panels["BERT-base, qqp, kept"] = head_grid(published.kovaleva("heads"), "cosine")
+panels["BERT-base, qqp, kept"] = head_grid(published("heads"), "cosine")
 label = "cosine similarity before\nand after fine-tuning"
 figure = head_grids(panels, label, columns=3, cmap="mako", vmin=0, vmax=1)
 results.save_figure(figure, "kovaleva-F5-similarity")
