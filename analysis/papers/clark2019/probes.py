@@ -1,12 +1,14 @@
 """Probes that read syntax from all heads together, trained on one treebank and scored on another (Clark 2019, 5)."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Bool, Float, Float32, Int
+from jaxtyping import Float, Float32, Int
 from scipy import stats
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -22,8 +24,8 @@ from analysis.papers.clark2019.published import NO_ENCODER, ORIGINAL
 from analysis.scores.words import LIMIT, Words, read_batch, split_words
 from analysis.texts.dependencies import right_branching, uas
 
-ALIGNMENTS = ("fixed", "original")
 LEARNING_RATE = 0.002
+BATCH = 16  # sentences that the encoder reads at a time
 HIDDEN = 256  # units of the distance probe
 NEAR = (0, -1, 1, -2, 2)  # offsets that the distance probe has an indicator of
 POOL = 512  # consecutive sentences of the file from which batches of similar length are made
@@ -33,7 +35,7 @@ Logits = Float[Tensor, "seed batch word candidate"]
 
 
 class Parses(NamedTuple):
-    """Sentences with their gold heads (0 is ROOT, words count from 1), word vectors, and counts of what is left out.
+    """Sentences with their gold heads (0 is ROOT, words count from 1) and word vectors.
 
     `words` are the rows of the treebank for these sentences, in their order.
     """
@@ -42,7 +44,6 @@ class Parses(NamedTuple):
     heads: list[Int[np.ndarray, " word"]]
     vectors: list[Float32[np.ndarray, "word dimension"]]
     words: pd.DataFrame
-    left_out: dict[str, int]
 
 
 def parses(
@@ -53,10 +54,10 @@ def parses(
 ) -> Parses:
     """The sentences of a treebank (see `treebank.read_treebank`) that an encoder can read, with their vectors."""
     sentences = [part for _, part in words.reset_index(drop=True).groupby("sentence", sort=False)]
-    split = split_words(encoder.tokenizer, [part["form"].tolist() for part in sentences], max_tokens)
-    kept = [sentences[each.number] for each in split.kept]
-    heads, places = [part["head"].to_numpy() for part in kept], [part.index.to_numpy() for part in kept]
-    return Parses(split.kept, heads, [vectors[each] for each in places], pd.concat(kept), split.left_out)
+    pieces = split_words(encoder.tokenizer, [part["form"].tolist() for part in sentences], max_tokens).kept
+    kept = [sentences[each.number] for each in pieces]
+    heads = [part["head"].to_numpy() for part in kept]
+    return Parses(pieces, heads, [vectors[part.index] for part in kept], pd.concat(kept))
 
 
 class Features(NamedTuple):
@@ -70,18 +71,11 @@ class Features(NamedTuple):
     vectors: Float[Tensor, "batch word dimension"]
     attention: Float[Tensor, "batch position position feature"] | None
 
-    @property
-    def candidates(self) -> Bool[Tensor, "batch candidate"]:
-        """Which of ROOT and the words are there."""
-        return torch.arange(self.vectors.shape[1] + 1, device=self.lengths.device) <= self.lengths[:, None]
-
     def part(self, chosen: slice) -> "Features":
         """Some sentences of the batch, padded to the longest of them."""
         longest = int(self.lengths[chosen].max())
-        attention = self.attention
-        if attention is not None:
-            attention = attention[chosen, : longest + 2, : longest + 2]
-        return Features(self.lengths[chosen], self.vectors[chosen, :longest], attention)
+        maps = None if self.attention is None else self.attention[chosen, : longest + 2, : longest + 2]
+        return Features(self.lengths[chosen], self.vectors[chosen, :longest], maps)
 
 
 class Probe(nn.Module):
@@ -90,6 +84,8 @@ class Probe(nn.Module):
     Seeds differ only in their initial weights: all see the same sentences in the same order. The losses of the seeds
     are added, and Adam treats every weight by itself, so each seed trains as if it were alone.
     """
+
+    uses_attention = True
 
     def __init__(self, seeds: Sequence[int]):
         super().__init__()
@@ -132,7 +128,7 @@ class AttentionWordsProbe(Probe):
 
     def __init__(self, features: int, dimension: int, seeds: Sequence[int], alignment: str = "fixed"):
         super().__init__(seeds)
-        self.alignment = _checked(alignment)
+        self.alignment = alignment
         self.of_pair, self.bias = self.glorot(2 * dimension, features), self.zeros(features)
         self.root = self.glorot(2, 1)
 
@@ -187,11 +183,12 @@ class DistanceProbe(Probe):
     `alignment` as for attention.
     """
 
+    uses_attention = False
+
     def __init__(self, dimension: int, seeds: Sequence[int], alignment: str = "fixed"):
         super().__init__(seeds)
-        self.alignment = _checked(alignment)
-        whole = self.glorot(3 + len(NEAR) + 2 * dimension, HIDDEN)
-        self.layer, self.bias = whole, self.zeros(HIDDEN)
+        self.alignment = alignment
+        self.layer, self.bias = self.glorot(3 + len(NEAR) + 2 * dimension, HIDDEN), self.zeros(HIDDEN)
         self.out, self.out_bias = self.glorot(HIDDEN, 1), self.zeros(1)
 
     def forward(self, seen: Features) -> Logits:
@@ -219,51 +216,32 @@ def distances(seen: Features) -> Float[Tensor, "batch word candidate feature"]:
 
 
 def _masked(logits: Logits, seen: Features) -> Logits:
-    return logits.masked_fill(~seen.candidates[:, None], -torch.inf)
-
-
-def _checked(alignment: str) -> str:
-    if alignment not in ALIGNMENTS:
-        raise InputError(f"root_alignment is {alignment!r}: choose from {', '.join(ALIGNMENTS)}")
-    return alignment
+    """-inf for candidates after the last word of a sentence."""
+    after = torch.arange(logits.shape[-1], device=logits.device) > seen.lengths[:, None]
+    return logits.masked_fill(after[:, None], -torch.inf)
 
 
 def batches_of(
-    encoder: Encoder,
-    data: Parses,
-    size: int,
-    attention: bool = True,
-    seed: int | None = None,
-    shown: str = "",
+    encoder: Encoder, data: Parses, size: int, attention: bool, seed: int | None = None
 ) -> Iterator[tuple[list[int], Features, Int[Tensor, "batch word"]]]:
     """Indices of sentences of similar length, their features and gold heads; one batch of maps is in memory at a time.
 
     Pools of POOL sentences follow the order of the file. With a `seed`, the batches of a pool come in random order.
-    A progress bar named `shown` counts the sentences; an empty name hides it.
     """
     rng = np.random.default_rng(seed)
-    with tqdm(total=len(data.pieces), desc=shown, unit="sentence", disable=not shown) as bar:
-        for start in range(0, len(data.pieces), POOL):
-            pool = range(start, min(start + POOL, len(data.pieces)))
-            pool = sorted(pool, key=lambda index: len(data.pieces[index]))
-            plan = [pool[at : at + size] for at in range(0, len(pool), size)]
-            for number in range(len(plan)) if seed is None else rng.permutation(len(plan)):
-                yield plan[number], *_features(encoder, data, plan[number], attention)
-                bar.update(len(plan[number]))
-
-
-def _features(
-    encoder: Encoder, data: Parses, indices: list[int], attention: bool
-) -> tuple[Features, Int[Tensor, "batch word"]]:
-    vectors = [torch.from_numpy(data.vectors[index]) for index in indices]
-    heads = [torch.tensor(data.heads[index]) for index in indices]
-    padded = pad_sequence(heads, batch_first=True, padding_value=PADDED).to(encoder.device)
-    seen = Features(
-        torch.tensor([len(each) for each in heads], device=encoder.device),
-        pad_sequence(vectors, batch_first=True).to(encoder.device),
-        _attention(encoder, [data.pieces[index] for index in indices]) if attention else None,
-    )
-    return seen, padded
+    for start in range(0, len(data.pieces), POOL):
+        pool = range(start, min(start + POOL, len(data.pieces)))
+        pool = sorted(pool, key=lambda index: len(data.pieces[index]))
+        plan = [pool[at : at + size] for at in range(0, len(pool), size)]
+        for number in range(len(plan)) if seed is None else rng.permutation(len(plan)):
+            indices = plan[number]
+            vectors = [torch.from_numpy(data.vectors[index]) for index in indices]
+            heads = [torch.tensor(data.heads[index]) for index in indices]
+            maps = _attention(encoder, [data.pieces[index] for index in indices]) if attention else None
+            lengths = torch.tensor([len(each) for each in heads], device=encoder.device)
+            seen = Features(lengths, pad_sequence(vectors, batch_first=True).to(encoder.device), maps)
+            gold = pad_sequence(heads, batch_first=True, padding_value=PADDED)
+            yield indices, seen, gold.to(encoder.device)
 
 
 def _attention(encoder: Encoder, batch: Sequence[Words]) -> Float[Tensor, "batch position position feature"]:
@@ -278,26 +256,25 @@ def train(
     probes: Mapping[str, Probe],
     encoder: Encoder,
     data: Parses,
-    attention: bool = True,
     step: int = 1,
     learning_rate: float = LEARNING_RATE,
-    batch: int = 16,
-    seed: int = 0,
     progress: bool = True,
 ) -> None:
     """Trains all probes in one pass; the attention of each batch is computed once and not kept.
 
-    Adam, the summed cross-entropy over ROOT and the words of a sentence, one epoch. The encoder reads `batch`
-    sentences of similar length at a time, each update of the probes `step` of them. Source: Clark 2019, 5 (`step` 1,
-    sentences in the order of the file).
+    Adam, the summed cross-entropy over ROOT and the words of a sentence, one epoch. The encoder reads BATCH sentences
+    of similar length at a time, each update of the probes `step` of them. Source: Clark 2019, 5 (`step` 1, sentences in
+    the order of the file).
     """
     # One optimiser per probe would give the same: Adam treats every weight by itself.
     weights = [weight for probe in probes.values() for weight in probe.parameters()]
-    optimiser = torch.optim.Adam(weights, learning_rate)
-    said = "probes" if progress else ""
+    bar = tqdm(
+        batches_of(encoder, data, BATCH, _any_attention(probes), seed=0),
+        desc="probes", unit="batch", total=ceil(len(data.pieces) / BATCH), disable=not progress,
+    )  # fmt: skip
     steps = (
         (features.part(slice(start, start + step)), heads[start : start + step])
-        for indices, features, heads in batches_of(encoder, data, batch, attention, seed, said)
+        for indices, features, heads in bar
         for start in range(0, len(indices), step)
     )
 
@@ -305,7 +282,11 @@ def train(
         seen, gold = part
         return sum(_loss(probe(seen), gold[:, : seen.vectors.shape[1]]) for probe in probes.values())
 
-    fit(steps, loss, optimiser)
+    fit(steps, loss, torch.optim.Adam(weights, learning_rate))
+
+
+def _any_attention(probes: Mapping[str, Probe]) -> bool:
+    return any(probe.uses_attention for probe in probes.values())
 
 
 def _loss(logits: Logits, gold: Int[Tensor, "batch word"]) -> Float[Tensor, ""]:
@@ -313,34 +294,27 @@ def _loss(logits: Logits, gold: Int[Tensor, "batch word"]) -> Float[Tensor, ""]:
     return cross_entropy(logits.flatten(0, 2), targets, ignore_index=PADDED, reduction="sum")
 
 
+@torch.inference_mode()
 def predict(
-    probes: Mapping[str, Probe], encoder: Encoder, data: Parses, attention: bool = True, batch: int = 32
+    probes: Mapping[str, Probe], encoder: Encoder, data: Parses, batch: int = 32
 ) -> dict[str, Int[np.ndarray, "seed word"]]:
     """The head (0 is ROOT, else from 1) that each probe finds for every word of `data.words`."""
-    lengths = np.array([len(heads) for heads in data.heads])
-    starts = np.cumsum(lengths) - lengths
-    found = {name: np.zeros((len(probe.generators), len(data.words)), int) for name, probe in probes.items()}
-    for indices, seen, gold in batches_of(encoder, data, batch, attention):
-        inside = (gold != PADDED).cpu().numpy()
-        places = np.concatenate([starts[index] + np.arange(lengths[index]) for index in indices])
+    found: dict[str, list] = {name: [None] * len(data.pieces) for name in probes}
+    for indices, seen, _ in batches_of(encoder, data, batch, _any_attention(probes)):
         for name, probe in probes.items():
-            with torch.inference_mode():
-                found[name][:, places] = probe(seen).argmax(-1).cpu().numpy()[:, inside]
-    return found
+            heads = probe(seen).argmax(-1).cpu().numpy()
+            for place, index in enumerate(indices):
+                found[name][index] = heads[:, place, : len(data.heads[index])]
+    return {name: np.concatenate(by_sentence, axis=1) for name, by_sentence in found.items()}
 
 
-ATTENTION, ATTENTION_WORDS = "attention", "attention + words"
-DISTANCES_WORDS, RIGHT_BRANCHING = "distances + words", "right-branching"
-COLUMNS = ["probe", "encoder", "seed", "uas", "uas_no_punct"]
+RIGHT_BRANCHING = "right-branching"
 
 
 class Probing(NamedTuple):
-    """The table of all probes; the sentences left out of training and scoring; a description of the word vectors; a
-    digest of the weights of all probes.
-    """
+    """The table of all probes, a description of the word vectors, and a digest of the weights of all probes."""
 
     table: pd.DataFrame
-    left_out: dict[str, dict[str, int]]
     vectors: str
     weights: str
 
@@ -354,71 +328,50 @@ def probe_table(
     glove: str | None = None,
     max_tokens: int = LIMIT,
     step: int = 1,
-    progress: bool = True,
 ) -> Probing:
-    """Unlabelled attachment score of every probe, encoder and seed: the columns COLUMNS, a row for each.
+    """Unlabelled attachment score of every probe, encoder and seed: probe, encoder, seed, uas, uas_no_punct.
 
     `encoders` are read one after the other; the first gives the word vectors if there is no `glove` file. The two
     treebanks are those of `treebank.read_treebank`. uas counts all words, uas_no_punct those whose relation is not
     `punct`, as proportions. A row has no seed or encoder if its probe uses none; names that end in ORIGINAL mean the
-    alignment of the released code. Source: Clark 2019, 5 and Table 3; `alignments` as in `probes.AttentionWordsProbe`,
-    `step` as in `probes.train`. Raises InputError for no encoder or seed, and for encoders with different tokenizers.
+    alignment of the released code. Source: Clark 2019, 5 and Table 3; `alignments` as in `AttentionWordsProbe`, `step`
+    as in `train`. Raises InputError for no seed, an unknown alignment, and encoders with different tokenizers.
     """
-    if not encoders or not len(seeds):
-        raise InputError("probes need an encoder and a seed: name at least one of each")
+    if not len(seeds):
+        raise InputError("probes need a seed: name at least one")
+    if unknown := {*alignments} - {"fixed", "original"}:
+        raise InputError(f"root_alignment is {min(unknown)!r}: choose from fixed, original")
     if not same_tokenizers([encoder.tokenizer for encoder in encoders]):
         names = ", ".join(encoder.name for encoder in encoders)
         raise InputError(f"{names} have different tokenizers: probe each alone")
     vectors = word_vectors(encoders[0], [*training["form"], *scored["form"]], glove)
-    halves = vectors.values[: len(training)], vectors.values[len(training) :]
-    data = parses(encoders[0], training, halves[0], max_tokens)
-    test = parses(encoders[0], scored, halves[1], max_tokens)
-    dimension = vectors.values.shape[1]
-    rows = [*_scores({RIGHT_BRANCHING: right_branching(test.words)[None]}, test, NO_ENCODER, [None])]
-    trained: list[Probe] = []
+    halves, dimension = np.split(vectors.values, [len(training)]), vectors.values.shape[1]
+    data, test = (
+        parses(encoders[0], words, half, max_tokens)
+        for words, half in zip((training, scored), halves, strict=True)
+    )
+    suffixes = {each: ORIGINAL * (each == "original") for each in alignments}
+    runs: list[tuple[Encoder, str, dict[str, Probe]]] = []
     for encoder in encoders:
-        features = 2 * encoder.layers * encoder.heads
-        probes: dict[str, Probe] = {ATTENTION: AttentionProbe(features, seeds)}
-        for each in alignments:
-            probes[_named(ATTENTION_WORDS, each)] = AttentionWordsProbe(features, dimension, seeds, each)
-        rows += _trained(probes, encoder, data, test, seeds, step, progress)
-        trained += probes.values()
-    probes = {_named(DISTANCES_WORDS, each): DistanceProbe(dimension, seeds, each) for each in alignments}
-    rows += _trained(probes, encoders[0], data, test, seeds, step, progress, attention=False)
-    trained += probes.values()
-    table = pd.DataFrame(rows, columns=COLUMNS).astype({"seed": "Int64"})
-    left_out = {"training": data.left_out, "scored": test.left_out}
-    return Probing(table, left_out, vectors.label, weights_digest(nn.ModuleList(trained)))
-
-
-def _named(probe: str, alignment: str) -> str:
-    return probe + ORIGINAL * (alignment == "original")
-
-
-def _trained(
-    probes: dict[str, Probe],
-    encoder: Encoder,
-    data: Parses,
-    test: Parses,
-    seeds: Sequence[int],
-    step: int,
-    progress: bool,
-    attention: bool = True,
-) -> list[tuple]:
-    placed = {name: probe.to(encoder.device) for name, probe in probes.items()}
-    train(placed, encoder, data, attention, step, progress=progress)
-    predicted = predict(placed, encoder, test, attention)
-    return _scores(predicted, test, encoder.name if attention else NO_ENCODER, seeds)
-
-
-def _scores(
-    predicted: dict[str, np.ndarray], test: Parses, encoder: str, seeds: Sequence[int | None]
-) -> list[tuple]:
-    return [
-        (probe, encoder, seed, uas(heads, test.words, punctuation=True), uas(heads, test.words))
-        for probe, by_seed in predicted.items()
-        for seed, heads in zip(seeds, by_seed, strict=True)
-    ]
+        size = 2 * encoder.layers * encoder.heads
+        probes: dict[str, Probe] = {"attention": AttentionProbe(size, seeds)}
+        for each, suffix in suffixes.items():
+            probes[f"attention + words{suffix}"] = AttentionWordsProbe(size, dimension, seeds, each)
+        runs.append((encoder, encoder.name, probes))
+    distant = {
+        f"distances + words{suffixes[each]}": DistanceProbe(dimension, seeds, each) for each in suffixes
+    }
+    runs.append((encoders[0], NO_ENCODER, distant))
+    found = [(RIGHT_BRANCHING, NO_ENCODER, None, right_branching(test.words))]
+    for encoder, name, probes in runs:
+        nn.ModuleList(probes.values()).to(encoder.device)
+        train(probes, encoder, data, step)
+        for probe, by_seed in predict(probes, encoder, test).items():
+            found += [(probe, name, seed, heads) for seed, heads in zip(seeds, by_seed, strict=True)]
+    rows = [(*row, uas(heads, test.words, punctuation=True), uas(heads, test.words)) for *row, heads in found]
+    table = pd.DataFrame(rows, columns=["probe", "encoder", "seed", "uas", "uas_no_punct"])
+    weights = weights_digest(nn.ModuleList(chain(*(probes.values() for *_, probes in runs))))
+    return Probing(table.astype({"seed": "Int64"}), vectors.label, weights)
 
 
 def over_seeds(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
@@ -427,10 +380,7 @@ def over_seeds(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     Columns probe, encoder, seeds, mean, low, high; low and high are NaN for a single seed. The interval does not cover
     other sentences.
     """
-    found = (
-        table.groupby(["probe", "encoder"], sort=False)["uas_no_punct"]
-        .agg(seeds="count", mean="mean", error="sem")
-        .reset_index()
-    )
-    reach = stats.t.ppf(1 - alpha / 2, found["seeds"].clip(lower=2) - 1) * found.pop("error")
+    scores = table.groupby(["probe", "encoder"], sort=False)["uas_no_punct"]
+    found = scores.agg(seeds="count", mean="mean", error="sem").reset_index()
+    reach = stats.t.ppf(1 - alpha / 2, found["seeds"] - 1) * found.pop("error")
     return found.assign(low=found["mean"] - reach, high=found["mean"] + reach)
