@@ -236,7 +236,8 @@ importance = gradients.gradient_importance(
     segment_ids=segment_ids,
     seed=seed,
 )
-slopes, by_head = gradients.gradient_table(importance), gradients.gradient_heads(importance)
+by_head = importance.mean("sequence").transpose("layer", "head", "group").to_series().reset_index()
+slopes = by_head.groupby(["layer", "group"], sort=False)["importance"].mean().reset_index()
 results.save_table(slopes, "clark_gradients")
 results.save_table(by_head, "clark_gradients_heads")
 

@@ -5,11 +5,9 @@ The article released no code for this; `gradient_importance` says how this study
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from random import Random
 
 import numpy as np
-import pandas as pd
 import torch
 import xarray as xr
 from jaxtyping import Float, Int
@@ -31,9 +29,9 @@ from analysis.texts.examples import Example
 GROUPS = {"cls": "cls", "sep": "sep", "punct": "stops", "other": "content"}
 MASKED, RANDOM = 0.8, 0.1  # of the chosen tokens; the rest do not change (BERT)
 UNLABELLED = -100
-LOSSES = ("mean", "sum")
 HIDDEN = 0.15  # of the word pieces, for training a head (BERT)
 LEARNING_RATE, BATCH_SIZE = 3e-3, 128  # for training a head; the batch counts hidden tokens
+BUDGET = 1024  # padded tokens of a batch of gradients
 OWN, TRAINED = "head of the checkpoint", "head trained here, encoder frozen"
 
 
@@ -71,7 +69,7 @@ class Head(torch.nn.Module):
         return torch.searchsorted(self.vocabulary, ids)
 
 
-Masked = tuple[Layout, np.ndarray]  # a sequence with hidden tokens, and its labels
+Masked = tuple[Layout, Int[np.ndarray, " token"]]  # a sequence with hidden tokens, and its labels
 
 
 @dataclass(frozen=True)
@@ -98,78 +96,60 @@ class LanguageModel:
 
 
 def language_model(
-    name: str | Path,
+    name: str,
     examples: Sequence[Example],
     epochs: int = 5,
     max_tokens: int = 128,
     segment_ids: str = "zeros",
     seed: int = 0,
     device: str = "cpu",
-    progress: bool = True,
 ) -> LanguageModel:
     """An encoder with the masked-language head of its checkpoint; if it has none, a head is trained here.
 
     Training hides 15 % of the tokens of the examples. The encoder and its word embeddings, which serve as decoder, are
     frozen; the head knows only the word pieces of the examples. Raises InputError for an encoder without a mask token,
-    and if a head must be trained without examples or epochs.
+    and if a head must be trained without epochs.
     """
     found = load_language_model(name, device)
-    encoder = load_encoder(name, device) if found is None else found
+    encoder = found or load_encoder(name, device)
     if encoder.tokenizer.mask_token_id is None:
         raise InputError(f"{encoder.name} has no mask token: choose an encoder that was trained with one")
-    if found is not None:
+    if found:
         return LanguageModel(found)
-    if not examples or epochs < 1:
-        raise InputError(
-            f"{encoder.name} has no masked-language head: give examples and at least 1 epoch to train one"
-        )
+    if epochs < 1:
+        raise InputError(f"{encoder.name} has no masked-language head: give at least 1 epoch to train one")
     sequences = layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
-    return LanguageModel(encoder, trained_head(encoder, sequences, epochs, seed, progress))
+    return LanguageModel(encoder, trained_head(encoder, sequences, epochs, seed))
 
 
-def trained_head(
-    encoder: Encoder, sequences: Sequence[Layout], epochs: int, seed: int, progress: bool = True
-) -> Head:
+def trained_head(encoder: Encoder, sequences: Sequence[Layout], epochs: int, seed: int) -> Head:
     """A masked-language head for a frozen encoder; the same seed gives the same head (AdamW, falling learning rate)."""
-    hidden = [
-        masked(layout, encoder, HIDDEN, seed - 1) for layout in sequences
-    ]  # differ from the masks of the analysis
+    # The seed differs from that of the analysis, and so do the masks.
+    hidden = [masked(layout, encoder, HIDDEN, seed - 1) for layout in sequences]
     pieces = np.concatenate([layout.input_ids[layout.text >= 0] for layout in sequences])
-    known = torch.from_numpy(pieces).unique(return_counts=True)
-    states, labels = _states(encoder, hidden, progress)
+    states, labels = [], []
+    for indices in tqdm([*batches(sequences)], desc="hidden states", unit="batch"):
+        inputs, expected = _inputs(encoder, [hidden[index] for index in indices])
+        chosen = expected != UNLABELLED
+        with torch.no_grad():
+            states.append(encoder.model(**inputs).last_hidden_state[chosen])
+        labels.append(expected[chosen])
+    states, labels = torch.cat(states), torch.cat(labels)
     embeddings = encoder.model.get_input_embeddings().weight.detach()
+    known = torch.from_numpy(pieces).unique(return_counts=True)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         head = Head(states.shape[1], embeddings.cpu(), *known).to(encoder.device)
-        batches_of = [torch.randperm(len(states)).split(BATCH_SIZE) for _ in range(epochs)]
-    steps = [batch for epoch in batches_of for batch in epoch]
+        steps = [batch for _ in range(epochs) for batch in torch.randperm(len(states)).split(BATCH_SIZE)]
     optimiser = torch.optim.AdamW(head.parameters(), LEARNING_RATE)
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, len(steps))
     targets = head.targets(labels)
-    bar = tqdm(steps, desc="training the head", unit="step", disable=not progress)
+    bar = tqdm(steps, desc="training the head", unit="step")
     fit(bar, lambda batch: cross_entropy(head(states[batch]), targets[batch]), optimiser, schedule)
     return head
 
 
-def _states(
-    encoder: Encoder, hidden: Sequence[Masked], progress: bool
-) -> tuple[Float[Tensor, "position hidden"], Int[Tensor, " position"]]:
-    """The encoder's last hidden states at all hidden tokens, and these tokens."""
-    states, labels = [], []
-    with tqdm(total=len(hidden), desc="hidden states", unit="sequence", disable=not progress) as bar:
-        for indices in batches([layout for layout, _ in hidden]):
-            inputs, expected = _inputs(encoder, [hidden[index] for index in indices])
-            chosen = expected != UNLABELLED
-            with torch.no_grad():
-                states.append(encoder.model(**inputs).last_hidden_state[chosen])
-            labels.append(expected[chosen])
-            bar.update(len(indices))
-    return torch.cat(states), torch.cat(labels)
-
-
-def masked(
-    layout: Layout, encoder: Encoder, probability: float | int, seed: int
-) -> tuple[Layout, Int[np.ndarray, " token"]]:
+def masked(layout: Layout, encoder: Encoder, probability: float | int, seed: int) -> Masked:
     """A sequence with some hidden tokens, and the labels: the id of a hidden token, -100 elsewhere.
 
     A proportion `probability` of the word pieces is chosen, at least one and never a special token. Of these, 80 %
@@ -207,70 +187,56 @@ def gradient_importance(
     model: LanguageModel,
     examples: Sequence[Example],
     mask_probability: float | int = 0.15,
-    loss: str = "mean",
-    times_attention: bool = False,
     max_tokens: int = 128,
     segment_ids: str = "zeros",
     seed: int = 0,
-    budget: int = 1024,
-    progress: bool = True,
 ) -> xr.DataArray:
     """|dL/d attention| of every sequence, group of attended tokens, layer and head (Clark 2019, figure 3).
 
-    L is the cross-entropy (nats) of the hidden tokens of one sequence, their mean or their `sum`. The value is the mean
-    over rows (all tokens) and over the columns of a group: `cls`, `sep`, `punct` (full stops and commas) and `other`
-    (the rest), as the model sees them, with hidden tokens as [MASK]. `mask_probability=0` hides nothing and takes the
-    loss at every word piece. `times_attention` multiplies each gradient by its weight. Every sequence has its own
-    gradient, whatever the batch. NaN if a group is absent. The coordinates `loss` (nats, mean) and `accuracy`
-    (proportion of hidden tokens that the model guesses) belong to the values. The article says only "magnitude"; this
-    study takes the absolute value and the groups' means, and keeps [CLS] apart from the other tokens. Raises InputError
-    for values out of range.
+    L is the mean cross-entropy (nats) of the hidden tokens of one sequence. The value is the mean over rows (all
+    tokens) and over the columns of a group: `cls`, `sep`, `punct` (full stops and commas) and `other` (the rest), as
+    the model sees them, with hidden tokens as [MASK]. `mask_probability=0` hides nothing and takes the loss at every
+    word piece. Every sequence has its own gradient, whatever the batch. NaN if a group is absent. The coordinates
+    `loss` (nats, mean) and `accuracy` (proportion of hidden tokens that the model guesses) belong to the values. The
+    article says only "magnitude"; this study takes the absolute value and the groups' means, and keeps [CLS] apart from
+    the other tokens. Raises InputError for a probability out of range.
     """
     if not 0 <= mask_probability < 1:
         raise InputError(f"mask_probability is {mask_probability}: give a proportion from 0 to below 1")
-    if loss not in LOSSES:
-        raise InputError(f"loss is {loss!r}: choose {' or '.join(LOSSES)}")
     encoder = model.encoder
-    sequences = [
-        masked(layout, encoder, mask_probability, seed)
-        for layout in layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
-    ]
-    values = np.full((len(sequences), len(GROUPS), encoder.layers, encoder.heads), np.nan, np.float32)
-    fits = np.zeros((len(sequences), 2), np.float32)
-    with tqdm(total=len(sequences), desc="gradients", unit="sequence", disable=not progress) as bar:
-        for indices in batches([layout for layout, _ in sequences], budget):
-            batch = [sequences[index] for index in indices]
-            gradients, fits[indices] = _attention_gradients(model, batch, loss, times_attention)
-            values[indices] = _group_means(gradients, [layout for layout, _ in batch])
-            bar.update(len(indices))
+    found = layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
+    sequences = [masked(layout, encoder, mask_probability, seed) for layout in found]
+    values = np.full((len(found), len(GROUPS), encoder.layers, encoder.heads), np.nan, np.float32)
+    fits = np.zeros((len(found), 2), np.float32)
+    for indices in tqdm([*batches(found, BUDGET)], desc="gradients", unit="batch"):
+        batch = [sequences[index] for index in indices]
+        gradients, fits[indices] = _attention_gradients(model, batch)
+        values[indices] = _group_means(gradients, [layout for layout, _ in batch])
     described = {"head": model.origin, "mask_probability": mask_probability, "segment_ids": segment_ids}
-    axes = {"sequence": [layout.id for layout, _ in sequences], "group": [*GROUPS]}
+    axes = {"sequence": [layout.id for layout in found], "group": [*GROUPS]}
     axes |= {"layer": range(encoder.layers), "head": range(encoder.heads)}
-    found = xr.DataArray(values, axes, [*axes], "importance", encoder.provenance | described)
-    return found.assign_coords(loss=("sequence", fits[:, 0]), accuracy=("sequence", fits[:, 1]))
+    importance = xr.DataArray(values, axes, [*axes], "importance", encoder.provenance | described)
+    return importance.assign_coords(loss=("sequence", fits[:, 0]), accuracy=("sequence", fits[:, 1]))
 
 
 def _attention_gradients(
-    model: LanguageModel, batch: Sequence[Masked], loss: str, times_attention: bool
+    model: LanguageModel, batch: Sequence[Masked]
 ) -> tuple[list[Float[Tensor, "batch head token token"]], Float[np.ndarray, "batch 2"]]:
     """Absolute gradients of every layer, and each sequence's mean loss and accuracy."""
     inputs, labels = _inputs(model.encoder, batch)
-    chosen = labels != UNLABELLED
     maps: list[Tensor] = []
     with tap(model.encoder.model, lambda _, attention: maps.append(attention)), torch.enable_grad():
         logits, targets = model.predict(inputs, labels)
         entropies = cross_entropy(logits, targets, reduction="none")
-    owner = chosen.nonzero()[:, 0]
-    counts = chosen.sum(1)
-    weights = 1 / counts[owner] if loss == "mean" else torch.ones_like(entropies)
+    chosen = labels != UNLABELLED
+    owner, counts = chosen.nonzero()[:, 0], chosen.sum(1)
+    weights = 1 / counts[owner]
     # Take the sum over sequences: a mean would divide each sequence's gradient by the size of its batch.
     gradients = torch.autograd.grad((entropies * weights).sum(), maps)
     right = (logits.argmax(1) == targets).float()
     fit = torch.zeros(len(batch), 2, device=logits.device)
     fit.index_add_(0, owner, torch.stack([entropies.detach(), right], dim=1))
-    factors = [attention.detach() if times_attention else 1 for attention in maps]
-    found = [(gradient * factor).abs() for gradient, factor in zip(gradients, factors, strict=True)]
-    return found, (fit / counts[:, None]).cpu().numpy()
+    return [gradient.abs() for gradient in gradients], (fit / counts[:, None]).cpu().numpy()
 
 
 def _group_means(
@@ -281,17 +247,3 @@ def _group_means(
     contraction, units = stack([Scored(layout, {}) for layout in batch], sieves, gradients[0].device)
     means = torch.stack([contraction(layer) for layer in gradients], dim=2).cpu().numpy()
     return np.where(units[:, :, None, None] > 0, means, np.nan)
-
-
-def gradient_heads(importance: xr.DataArray) -> pd.DataFrame:
-    """Mean over sequences for each head: layer, head, group, importance."""
-    table = importance.mean("sequence").to_series().reset_index()
-    return table[["layer", "head", "group", "importance"]].sort_values(
-        ["layer", "head"], kind="stable", ignore_index=True
-    )
-
-
-def gradient_table(importance: xr.DataArray) -> pd.DataFrame:
-    """Mean over sequences and heads: layer, group, importance."""
-    table = gradient_heads(importance).groupby(["layer", "group"], sort=False)["importance"].mean()
-    return table.reset_index()
