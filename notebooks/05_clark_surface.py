@@ -279,13 +279,13 @@ finding(
 
 # %%
 apart = distances.head_distances(model, examples[:distance_passages], max_tokens, segment_ids)
-results.save_table(distances.distance_table(apart), "clark_distances")
+results.save_table(apart, "clark_distances")
 places, stress = distances.embed(apart, seed)
 results.save_table(places.assign(behaviour=distances.behaviours(table), stress=stress), "clark_clusters")
 
 # %%
 tested = distances.layer_test(apart, layer_permutations, seed)
-most = np.log(2) * apart.attrs["tokens"]
+most = np.log(2) * scores.tokens[:distance_passages].sum().item()
 finding(
     f"The mean distance is {tested.within / most:.3f} within layers and {tested.between / most:.3f} between them (shares of "
     f"the largest possible); with layers dealt anew to the heads, p = {tested.p:.3g}."

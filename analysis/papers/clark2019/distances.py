@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 import scipy.stats
 import torch
-import xarray as xr
-from jaxtyping import Float, Int
-from scipy.spatial.distance import pdist
+from jaxtyping import Float
+from scipy.spatial.distance import pdist, squareform
 from sklearn.manifold import MDS
 from torch import Tensor
 from tqdm import tqdm
@@ -26,7 +25,6 @@ from analysis.texts.examples import Example
 SMOOTHING = 1e-3  # the share of every row that is spread evenly: zeros have no logarithm
 CACHED = 2**18  # numbers in the sum of two maps that are processed at a time: they fit in a core's cache
 # The name of a head's behaviour, its column, and the value from which it applies; later rules override earlier ones.
-OTHER = "other"
 BEHAVIOURS = {
     "next token": ("next", 0.5),
     "previous token": ("previous", 0.5),
@@ -35,8 +33,6 @@ BEHAVIOURS = {
     "[SEP]": ("sep", 0.6),
     "full stops and commas": ("punct", 0.6),
 }
-GRID = ["layer", "head", "other_layer", "other_head"]
-Distances = Float[np.ndarray, "one other"]
 
 
 def head_distances(
@@ -44,38 +40,28 @@ def head_distances(
     examples: Sequence[Example],
     max_tokens: int = 128,
     segment_ids: str = "zeros",
-    budget: int = 2048,
     progress: bool = True,
-) -> xr.DataArray:
-    """Distance between any two heads: (layer, head, other_layer, other_head), in nats.
+) -> pd.DataFrame:
+    """Distance between any two heads, in nats: layer, head, other_layer, other_head, distance; every pair once.
 
     The Jensen-Shannon divergence between the rows of two heads, natural logarithm, summed over the tokens of all
-    sequences; a row is first smoothed to 0.999 P + 0.001 / T. The maximum is ln 2 times the attribute `tokens`.
-    `budget` is the padded tokens per batch and does not change the result (1e-4). Source: Clark 2019, section 6, with
-    segment ids of 0; departure: float32 with sums in float64 (the released code computes in float16). Raises InputError
-    as `layouts` does.
+    sequences; a row is first smoothed to 0.999 P + 0.001 / T. The maximum is ln 2 times the number of tokens. Source:
+    Clark 2019, section 6, with segment ids of 0; departure: float32 with sums in float64 (the released code computes in
+    float16). Raises InputError as `layouts` does.
     """
     found = layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
-    heads = encoder.layers * encoder.heads
-    total = torch.zeros(heads, heads, dtype=torch.float64)
-    with tqdm(total=len(found), desc="distances", unit="sequence", disable=not progress) as bar:
-        for indices in batches(found, budget):
-            batch = [found[index] for index in indices]
-            maps: list[Tensor] = []
-            read_layers(encoder, batch, lambda _, attention, maps=maps: maps.append(attention))
-            for number, layout in enumerate(batch):
-                size = len(layout)
-                total += pairwise(torch.cat([layer[number, :, :size, :size] for layer in maps])).cpu()
-                bar.update()
-    values = total.numpy().reshape(encoder.layers, encoder.heads, encoder.layers, encoder.heads)
-    axes = [range(encoder.layers), range(encoder.heads)] * 2
-    described = {
-        **encoder.provenance,
-        "sequences": len(found),
-        "tokens": sum(map(len, found)),
-        "segment_ids": segment_ids,
-    }
-    return xr.DataArray(values, dict(zip(GRID, axes, strict=True)), GRID, "distance", described)
+    heads = pd.MultiIndex.from_product([range(encoder.layers), range(encoder.heads)], names=["layer", "head"])
+    total = torch.zeros(len(heads), len(heads), dtype=torch.float64)
+    for indices in tqdm([*batches(found)], desc="distances", unit="batch", disable=not progress):
+        maps: list[Tensor] = []
+        batch = [found[index] for index in indices]
+        read_layers(encoder, batch, lambda _, attention, maps=maps: maps.append(attention))
+        for number, layout in enumerate(batch):
+            size = len(layout)
+            total += pairwise(torch.cat([layer[number, :, :size, :size] for layer in maps])).cpu()
+    one, other = np.triu_indices(len(heads), 1)
+    of_other = heads[other].to_frame(index=False).add_prefix("other_")
+    return heads[one].to_frame(index=False).join(of_other).assign(distance=total.numpy()[one, other])
 
 
 def pairwise(maps: Float[Tensor, "map row token"]) -> Float[Tensor, "map map"]:
@@ -101,49 +87,30 @@ def _product_logarithms(values: Float[Tensor, "map cell"]) -> Float[Tensor, " ma
     return torch.linalg.vecdot(values, values.log()).double()
 
 
-def distance_table(distances: xr.DataArray) -> pd.DataFrame:
-    """Every pair of heads once: layer, head, other_layer, other_head, distance (nats, summed over all tokens)."""
-    heads = distances.sizes["head"]
-    table = distances.to_dataframe().reset_index()
-    earlier = table["layer"] * heads + table["head"] < table["other_layer"] * heads + table["other_head"]
-    return table[earlier].reset_index(drop=True)[[*GRID, "distance"]]
+def _places(distances: pd.DataFrame) -> pd.DataFrame:
+    """Layer and head of every head, in order."""
+    others = distances[["other_layer", "other_head"]].set_axis(["layer", "head"], axis=1)
+    return pd.concat([distances[["layer", "head"]], others]).drop_duplicates(ignore_index=True)
 
 
-def _square(distances: xr.DataArray) -> Distances:
-    return distances.values.reshape(distances.sizes["layer"] * distances.sizes["head"], -1)
-
-
-def _head_layers(distances: xr.DataArray) -> Int[np.ndarray, " head"]:
-    return np.repeat(np.arange(distances.sizes["layer"]), distances.sizes["head"])
-
-
-def embed(distances: xr.DataArray, seed: int = 0, starts: int = 5) -> tuple[pd.DataFrame, float]:
+def embed(distances: pd.DataFrame, seed: int = 0, starts: int = 5) -> tuple[pd.DataFrame, float]:
     """Heads in the plane by metric multidimensional scaling, and the misfit of the plane (Kruskal's stress-1).
 
     Columns layer, head, x, y. Only distances between points are meaningful. The best of `starts` random starts is kept.
-    Stress is 0 if the plane shows all distances exactly; above 0.2 it shows them poorly.
+    Stress is the root of squared errors over squared distances in the plane, to which the distances are first fitted:
+    0 if the plane shows all of them exactly; above 0.2 it shows them poorly.
     """
-    square = _square(distances)
+    wanted = distances["distance"].to_numpy()
+    square = squareform(wanted)
     scaling = MDS(
         n_components=2, metric_mds=True, metric="precomputed", n_init=starts, init="random", max_iter=1000,
         eps=1e-10, random_state=seed, normalized_stress=False,
     )  # fmt: skip
     places = scaling.fit_transform(square / square.mean())  # removes the scale of the distances
-    stress = stress_1(square, places)
-    keys = pd.MultiIndex.from_product([distances["layer"].values, distances["head"].values])
-    frame = keys.to_frame(index=False).set_axis(["layer", "head"], axis=1)
-    return frame.assign(x=places[:, 0], y=places[:, 1]), stress
-
-
-def stress_1(distances: Distances, places: Float[np.ndarray, "one 2"]) -> float:
-    """Kruskal's stress-1 of points in the plane: the root of squared errors over squared distances in the plane.
-
-    The points are first rescaled to fit the distances best.
-    """
-    wanted = distances[np.triu_indices(len(distances), 1)]
     drawn = pdist(places)
     scale = (wanted @ drawn) / (wanted @ wanted)
-    return float(np.sqrt(((drawn - scale * wanted) ** 2).sum() / (drawn**2).sum()))
+    stress = np.sqrt(((drawn - scale * wanted) ** 2).sum() / (drawn**2).sum())
+    return _places(distances).assign(x=places[:, 0], y=places[:, 1]), float(stress)
 
 
 def behaviours(table: pd.DataFrame) -> pd.Series:
@@ -152,7 +119,7 @@ def behaviours(table: pd.DataFrame) -> pd.Series:
     The threshold of broad heads (3.8 nats) is the published one, for sequences of about 120 tokens. The article
     names six heads of BERT-base for their syntax; they have no rule here.
     """
-    names = pd.Series(OTHER, index=table.index, name="behaviour")
+    names = pd.Series("other", index=table.index, name="behaviour")
     for name, (column, threshold) in BEHAVIOURS.items():
         names[table[column] > threshold] = name
     return names
@@ -164,28 +131,26 @@ class LayerTest(NamedTuple):
     within: float
     between: float
     p: float
-    resamples: int
 
 
-def layer_test(distances: xr.DataArray, resamples: int = 9999, seed: int = 0) -> LayerTest:
+def layer_test(distances: pd.DataFrame, resamples: int = 9999, seed: int = 0) -> LayerTest:
     """Whether heads of one layer attend more alike than heads of two layers: a permutation test over layer labels.
 
     One-sided; under the null hypothesis the heads are exchangeable, and their distances do not change. Raises
     InputError for fewer than two layers, or a single head in each.
     """
-    if distances.sizes["layer"] < 2 or distances.sizes["head"] < 2:
+    apart, same_layer = distances["distance"].to_numpy(), distances["layer"] == distances["other_layer"]
+    if same_layer.all() or not same_layer.any():
         raise InputError("distances of heads need at least two layers of two heads: give a larger encoder")
-    square, labels = _square(distances), _head_layers(distances)
-    pairs = np.triu_indices(len(labels), 1)
-    apart = square[pairs]
+    labels = _places(distances)["layer"].to_numpy()
+    one, other = np.triu_indices(len(labels), 1)
 
     def mean_within(drawn: np.ndarray, axis: int = -1) -> np.ndarray | np.floating:
-        same = drawn[..., pairs[0]] == drawn[..., pairs[1]]
+        same = drawn[..., one] == drawn[..., other]
         return (same @ apart) / same.sum(axis)  # the number of pairs is the same in every permutation
 
     found = scipy.stats.permutation_test(
         (labels,), mean_within, permutation_type="pairings", alternative="less", n_resamples=resamples,
         vectorized=True, batch=200, rng=seed,
     )  # fmt: skip
-    different = labels[pairs[0]] != labels[pairs[1]]
-    return LayerTest(float(found.statistic), float(apart[different].mean()), float(found.pvalue), resamples)
+    return LayerTest(float(found.statistic), float(apart[~same_layer].mean()), float(found.pvalue))

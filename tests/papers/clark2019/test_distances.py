@@ -4,12 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import xarray as xr
 from oracles import random_maps
 from scipy.spatial.distance import pdist, squareform
 
 from analysis.papers.clark2019 import distances
-from analysis.papers.clark2019.distances import GRID, behaviours, embed, layer_test, pairwise
+from analysis.papers.clark2019.distances import behaviours, embed, layer_test, pairwise
 
 
 def divergence(p: np.ndarray, q: np.ndarray) -> float:
@@ -23,12 +22,13 @@ def loops(maps: np.ndarray) -> np.ndarray:
     return np.array([[sum(map(divergence, one, other)) for other in maps] for one in maps])
 
 
-def matrix(square: np.ndarray, layers: int) -> xr.DataArray:
-    heads = len(square) // layers
-    axes = [range(layers), range(heads)] * 2
-    return xr.DataArray(
-        square.reshape(layers, heads, layers, heads), dict(zip(GRID, axes, strict=True)), GRID, "distance"
-    )
+def table_of(square: np.ndarray, layers: int) -> pd.DataFrame:
+    """The table of distances between the heads of some layers."""
+    places = list(np.ndindex(layers, len(square) // layers))
+    pairs = [
+        (*a, *b, square[i, i + 1 + j]) for i, a in enumerate(places) for j, b in enumerate(places[i + 1 :])
+    ]
+    return pd.DataFrame(pairs, columns=["layer", "head", "other_layer", "other_head", "distance"])
 
 
 @pytest.mark.parametrize("cached", [1, 2**18])
@@ -47,7 +47,7 @@ def test_equal_loops_over_the_definition(cached: int, monkeypatch):
 def test_scaling_finds_points_of_a_plane():
     """Only distances can be found again: turning and mirroring change nothing."""
     square = squareform(pdist(np.random.default_rng(1).random((12, 2))))
-    places, stress = embed(matrix(1000 * square, layers=4))
+    places, stress = embed(table_of(1000 * square, layers=4))
     assert stress < 0.01
     assert places[["layer", "head"]].values.tolist() == [[i, j] for i in range(4) for j in range(3)]
     assert np.corrcoef(pdist(places[["x", "y"]]), squareform(square))[0, 1] > 0.999
@@ -71,7 +71,7 @@ def test_permutations_find_planted_layers():
     rng = np.random.default_rng(0)
     points = np.repeat(np.arange(4), 5)[:, None] * 1.0 + rng.normal(0, 0.3, (20, 2))
     square = squareform(pdist(points))
-    found = layer_test(matrix(square, layers=4), resamples=999)
+    found = layer_test(table_of(square, layers=4), resamples=999)
     same = np.kron(np.eye(4), np.ones((5, 5))) > 0
     assert found.within == pytest.approx(square[same & ~np.eye(20, dtype=bool)].mean())
     assert found.between == pytest.approx(square[~same].mean())
