@@ -148,7 +148,16 @@ pd.DataFrame(overview).loc[surface.TARGETS].style.format(precision=3).set_captio
 # left out is not drawn, and the rest is divided by its sum.
 
 # %%
-chosen = surface.exemplars(table)
+columns = {"broad": "entropy", "next token": "next", "[CLS]": "cls", "[SEP]": "sep", "stops, commas": "punct"}
+most = heads.idxmax(axis=1)  # the target of each head
+chosen = {}
+for kind, column in columns.items():
+    suitable = table.set_index(["layer", "head"])[column][(most == column) | (column not in heads)]
+    taken = [place for place in chosen.values() if place]  # a head stands for one kind
+    left = suitable.drop(taken, errors="ignore")
+    chosen[kind] = tuple(map(int, left.idxmax())) if len(left) else None
+
+# %%
 layout, attention = read_attention(model, examples[0], max_tokens, segment_ids)
 shown = np.unique([0, *range(max(0, len(layout) - 14), len(layout))])
 names = [layout.tokens[place] for place in shown]

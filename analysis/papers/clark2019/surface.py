@@ -14,7 +14,6 @@ from scipy import stats
 
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder
-from analysis.errors import InputError
 from analysis.scores.extraction import extract
 from analysis.scores.maps import cls_row_entropy, mean_row_entropy, mean_row_maximum
 from analysis.scores.sieves import SIEVES
@@ -36,16 +35,7 @@ TARGETS = ["previous", "next", "self", "cls", "sep", "punct"]  # possible target
 # Statistics of rows, not sieves: two entropies, and the weight of the most attended token.
 OF_ROWS = {"entropy": mean_row_entropy, "entropy_cls": cls_row_entropy, "most": mean_row_maximum}
 COLUMNS = [*SHARES, *OF_ROWS]
-# What the extreme head of the encoder is asked for (sections 3.1 and 3.3).
-EXTREMES = ("previous", "next", "most")
-# The condition for a head to show a pattern in a figure: the highest value of a column.
-EXEMPLARS = {
-    "broad": "entropy",
-    "next token": "next",
-    "[CLS]": "cls",
-    "[SEP]": "sep",
-    "stops, commas": "punct",
-}
+EXTREMES = ("previous", "next", "most")  # what the extreme head of the encoder is asked for (3.1 and 3.3)
 
 
 def surface_scores(
@@ -53,7 +43,6 @@ def surface_scores(
     examples: Sequence[Example],
     max_tokens: int = 128,
     segment_ids: str = "zeros",
-    progress: bool = True,
 ) -> xr.DataArray:
     """Sieve bias scores for the surface patterns, and the statistics OF_ROWS (entropies in nats).
 
@@ -62,12 +51,10 @@ def surface_scores(
     """
     roles = [sieve for sieve, _ in SHARES.values()]
     scores = extract(
-        encoder, examples, roles=roles, max_tokens=max_tokens, progress=progress, statistics=OF_ROWS,
-        segment_ids=segment_ids,
-    )  # fmt: skip
+        encoder, examples, roles=roles, max_tokens=max_tokens, statistics=OF_ROWS, segment_ids=segment_ids
+    )
     marked = [cells(layout) for layout in layouts(encoder.tokenizer, examples, max_tokens, segment_ids)]
-    scores = scores.assign_coords(cells=(("sequence", "role"), np.stack(marked)))
-    return scores.assign_attrs(segment_ids=segment_ids)
+    return scores.assign_coords(cells=(("sequence", "role"), np.stack(marked)))
 
 
 def cells(layout: Layout) -> Int[np.ndarray, " role"]:
@@ -82,23 +69,15 @@ def surface_shares(scores: xr.DataArray) -> xr.DataArray:
 
     A share is the attention on the pairs of its sieve, divided by the number of rows that the article counts: T; for
     cls_cls the one [CLS], for sep_sep the [SEP] tokens, for rest_sep all others. `next` and `previous` are at most
-    (T - 1) / T. If a sequence has no such pair, the share is 0. Raises InputError for scores without the coordinate
-    cells.
+    (T - 1) / T. If a sequence has no such pair, the share is 0.
     """
-    if "cells" not in scores.coords:
-        raise InputError("the scores have no coordinate 'cells': compute them with surface_scores")
-    parts = [_share(scores, sieve, rows) for sieve, rows in SHARES.values()]
-    parts += [scores.sel(role=name, drop=True).reset_coords(drop=True) for name in OF_ROWS]
-    joined = xr.concat(parts, xr.Variable("statistic", COLUMNS))
-    return joined.assign_coords(tokens=scores["tokens"]).assign_attrs(scores.attrs)
-
-
-def _share(scores: xr.DataArray, sieve: str, rows: str) -> xr.DataArray:
-    chosen = scores.sel(role=sieve, drop=True)
-    mass = chosen.fillna(0) * chosen["cells"] / chosen["tokens"]
-    separators = scores["separators"]
-    divisors = {"all": scores["tokens"], "cls": 1, "sep": separators, "rest": scores["tokens"] - separators}
-    return (mass / divisors[rows]).reset_coords(drop=True)
+    tokens, separators = scores["tokens"], scores["separators"]
+    rows = {"all": tokens, "cls": 1, "sep": separators, "rest": tokens - separators}
+    masses = scores.fillna(0) * scores["cells"] / tokens
+    parts = [masses.sel(role=sieve, drop=True) / rows[kind] for sieve, kind in SHARES.values()]
+    parts += [scores.sel(role=name, drop=True) for name in OF_ROWS]
+    bare = [part.reset_coords(drop=True) for part in parts]
+    return xr.concat(bare, xr.Variable("statistic", COLUMNS))
 
 
 def surface_table(scores: xr.DataArray) -> pd.DataFrame:
@@ -106,7 +85,7 @@ def surface_table(scores: xr.DataArray) -> pd.DataFrame:
 
     Source: Clark 2019, section 3; `punct` counts full stops and commas only.
     """
-    means = surface_shares(scores).reset_coords(drop=True).mean("sequence")
+    means = surface_shares(scores).mean("sequence")
     return means.to_dataset("statistic").to_dataframe().reset_index()[["layer", "head", *COLUMNS]]
 
 
@@ -127,7 +106,7 @@ def extreme_table(scores: xr.DataArray, alpha: float = 0.05) -> pd.DataFrame:
 
     Columns statistic, layer, head, mean, low, high, n (sequences).
     """
-    shares = surface_shares(scores).sel(statistic=[*EXTREMES]).reset_coords(drop=True)
+    shares = surface_shares(scores).sel(statistic=[*EXTREMES])
     n, heads = shares.sizes["sequence"], shares.sizes["layer"] * shares.sizes["head"]
     reach = stats.t.ppf(1 - alpha / 2 / heads, n - 1) * shares.std("sequence", ddof=1) / np.sqrt(n)
     mean = shares.mean("sequence")
@@ -135,19 +114,3 @@ def extreme_table(scores: xr.DataArray, alpha: float = 0.05) -> pd.DataFrame:
         ["statistic", "layer", "head"]
     )
     return found.reset_index().assign(n=n)
-
-
-def exemplars(table: pd.DataFrame) -> dict[str, tuple[int, int] | None]:
-    """The head, (layer, head), that shows each pattern of EXEMPLARS most (Clark 2019, figure 1); None if there is none.
-
-    A head shows a target only if it attends to no other of TARGETS more. A head that shows an earlier pattern is
-    skipped.
-    """
-    heads = table.set_index(["layer", "head"])
-    most = heads[TARGETS].idxmax(axis=1)
-    found: dict[str, tuple[int, int] | None] = {}
-    for pattern, column in EXEMPLARS.items():
-        suitable = heads[column][(most == column) | (column not in TARGETS)]
-        left = suitable.drop([place for place in found.values() if place in suitable.index])
-        found[pattern] = tuple(int(index) for index in left.idxmax()) if len(left) else None
-    return found

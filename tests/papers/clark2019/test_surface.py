@@ -28,7 +28,7 @@ EXAMPLES = [
 @pytest.fixture(scope="module")
 def scores(encoder) -> xr.DataArray:
     """The scores of all examples."""
-    return surface_scores(encoder, EXAMPLES, progress=False)
+    return surface_scores(encoder, EXAMPLES)
 
 
 def formulas(tokens: list[str], attention: np.ndarray) -> dict[str, float]:
