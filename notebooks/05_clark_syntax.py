@@ -48,6 +48,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.collections import LineCollection
+from scipy import stats
 
 from analysis.encoders import load_encoder, random_encoder
 from analysis.figures import diagrams, finding, style, theme
@@ -249,7 +250,11 @@ results.save_figure(figure, "clark-F5-heads")
 
 # %%
 clusters = results.load_table("clark_clusters")
-linguistic = published.linguistic_heads(found, readings, alpha)
+ahead = found[decided & (gain > 0)].rename(columns={"relation": "finds"})
+held_out = readings[(readings["scored_on"] == published.BOTH_HALVES) & readings["layer"].notna()]
+finds = pd.concat([ahead, held_out.assign(finds="coreference")])[["layer", "head", "finds"]].drop_duplicates()
+finds = finds.astype({"layer": int, "head": int}).groupby(["layer", "head"])["finds"]
+linguistic = finds.agg(", ".join).reset_index()
 ringed = clusters.merge(linguistic, on=["layer", "head"])
 
 # %%
@@ -298,7 +303,10 @@ untrained = random_encoder(encoder, seed, device, precision, keep_embeddings=Tru
 probing = probes.probe_table(
     [model, untrained], training, trees.words, probe_seeds, root_alignment, glove, max_tokens, probe_step
 )
-summary = probes.over_seeds(probing.table, alpha)
+scores = probing.table.groupby(["probe", "encoder"], sort=False)["uas_no_punct"]
+summary = scores.agg(seeds="count", mean="mean", error="sem").reset_index()
+reach = stats.t.ppf(1 - alpha / 2, summary["seeds"] - 1) * summary["error"]  # of the t interval over seeds
+summary = summary.assign(low=summary["mean"] - reach, high=summary["mean"] + reach)
 results.record_weights("probes", probing.weights)
 results.save_table(probing.table, "clark_probes")
 print(f"Trained on {training['sentence'].nunique()} sentences; the vectors of words are {probing.vectors}.")

@@ -142,8 +142,6 @@ def _at_heads(text: Document, pairs: Pairs) -> Bool[np.ndarray, "mention word"]:
     return at_heads
 
 
-UNITS = ("pieces", "words")
-INPUTS = ("document", "sentence")
 HELD_OUT, SAME_DATA = "best head, chosen on the other half", "best head, chosen on the same documents"
 EVERYTHING = "all documents"
 # The words among which a head chooses, for each reading of CANDIDATES, as the table of systems says it.
@@ -175,14 +173,13 @@ def fit(
 ) -> Texts:
     """The beginnings of documents, cut to `limit` word pieces (special tokens among them) or words.
 
-    The encoder sees a whole document, or one sentence at a time (`seen` is one of INPUTS). A text is left out and
-    counted if it has more pieces than the encoder can hold, a word without pieces, or, under "no anaphor", nothing to
-    ask for. Raises InputError for another unit or input, and if nothing is left. Source: Clark 2019, 4.3, which does
-    not say what the 128 "tokens" are.
+    The encoder sees a whole document, or one sentence at a time (`seen` is "document" or "sentence"). A text is left
+    out and counted if it has more pieces than the encoder can hold, a word without pieces, or, under "no anaphor",
+    nothing to ask for. Raises InputError for another unit or input, and if nothing is left. Source: Clark 2019, 4.3,
+    which does not say what the 128 "tokens" are.
     """
-    for name, value, known in (("unit", unit, UNITS), ("seen", seen, INPUTS)):
-        if value not in known:
-            raise InputError(f"{name} is {value!r}: choose from {', '.join(known)}")
+    if unit not in ("pieces", "words") or seen not in ("document", "sentence"):
+        raise InputError(f"{unit!r}, {seen!r}: choose pieces or words, and document or sentence")
     cut = [truncated(each, _words(encoder, each, limit) if unit == "pieces" else limit) for each in documents]
     pairs = [
         (whole.name, part)

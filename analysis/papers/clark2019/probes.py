@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float, Float32, Int
-from scipy import stats
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
@@ -222,13 +221,13 @@ def _masked(logits: Logits, seen: Features) -> Logits:
 
 
 def batches_of(
-    encoder: Encoder, data: Parses, size: int, attention: bool, seed: int | None = None
+    probes: Mapping[str, Probe], encoder: Encoder, data: Parses, size: int, seed: int | None = None
 ) -> Iterator[tuple[list[int], Features, Int[Tensor, "batch word"]]]:
     """Indices of sentences of similar length, their features and gold heads; one batch of maps is in memory at a time.
 
     Pools of POOL sentences follow the order of the file. With a `seed`, the batches of a pool come in random order.
     """
-    rng = np.random.default_rng(seed)
+    rng, attention = np.random.default_rng(seed), any(probe.uses_attention for probe in probes.values())
     for start in range(0, len(data.pieces), POOL):
         pool = range(start, min(start + POOL, len(data.pieces)))
         pool = sorted(pool, key=lambda index: len(data.pieces[index]))
@@ -269,7 +268,7 @@ def train(
     # One optimiser per probe would give the same: Adam treats every weight by itself.
     weights = [weight for probe in probes.values() for weight in probe.parameters()]
     bar = tqdm(
-        batches_of(encoder, data, BATCH, _any_attention(probes), seed=0),
+        batches_of(probes, encoder, data, BATCH, seed=0),
         desc="probes", unit="batch", total=ceil(len(data.pieces) / BATCH), disable=not progress,
     )  # fmt: skip
     steps = (
@@ -285,10 +284,6 @@ def train(
     fit(steps, loss, torch.optim.Adam(weights, learning_rate))
 
 
-def _any_attention(probes: Mapping[str, Probe]) -> bool:
-    return any(probe.uses_attention for probe in probes.values())
-
-
 def _loss(logits: Logits, gold: Int[Tensor, "batch word"]) -> Float[Tensor, ""]:
     targets = gold.expand(len(logits), -1, -1).flatten()
     return cross_entropy(logits.flatten(0, 2), targets, ignore_index=PADDED, reduction="sum")
@@ -300,7 +295,7 @@ def predict(
 ) -> dict[str, Int[np.ndarray, "seed word"]]:
     """The head (0 is ROOT, else from 1) that each probe finds for every word of `data.words`."""
     found: dict[str, list] = {name: [None] * len(data.pieces) for name in probes}
-    for indices, seen, _ in batches_of(encoder, data, batch, _any_attention(probes)):
+    for indices, seen, _ in batches_of(probes, encoder, data, batch):
         for name, probe in probes.items():
             heads = probe(seen).argmax(-1).cpu().numpy()
             for place, index in enumerate(indices):
@@ -372,15 +367,3 @@ def probe_table(
     table = pd.DataFrame(rows, columns=["probe", "encoder", "seed", "uas", "uas_no_punct"])
     weights = weights_digest(nn.ModuleList(chain(*(probes.values() for *_, probes in runs))))
     return Probing(table.astype({"seed": "Int64"}), vectors.label, weights)
-
-
-def over_seeds(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
-    """Mean uas_no_punct of each probe with its two-sided t interval over seeds, the uncertainty from initial weights.
-
-    Columns probe, encoder, seeds, mean, low, high; low and high are NaN for a single seed. The interval does not cover
-    other sentences.
-    """
-    scores = table.groupby(["probe", "encoder"], sort=False)["uas_no_punct"]
-    found = scores.agg(seeds="count", mean="mean", error="sem").reset_index()
-    reach = stats.t.ppf(1 - alpha / 2, found["seeds"] - 1) * found.pop("error")
-    return found.assign(low=found["mean"] - reach, high=found["mean"] + reach)

@@ -91,19 +91,3 @@ def probes_beside_published(probes: pd.DataFrame) -> pd.DataFrame:
     theirs = table("probes").set_index(["probe", "encoder"])["uas"]
     counterparts = theirs.reindex(pd.MultiIndex.from_arrays([probe, encoder])).to_numpy()
     return ours.assign(this_encoder=100 * ours["this_encoder"], bert_base_published=counterparts)
-
-
-def linguistic_heads(
-    dependencies: pd.DataFrame, coreference: pd.DataFrame, alpha: float = 0.05
-) -> pd.DataFrame:
-    """The heads that find a relation better than position does, or antecedents best: layer, head, what they find.
-
-    From `attachment.dependency_table`, relations count if p_adjusted < `alpha` and the head exceeds the offset.
-    `coreference` holds the saved readings of `coreference.antecedent_table`; only the cross-fitted heads count.
-    """
-    gain = dependencies["accuracy"] - dependencies["offset_accuracy"]
-    relations = dependencies[(dependencies["p_adjusted"] < alpha) & (gain > 0)]
-    held_out = coreference[(coreference["scored_on"] == BOTH_HALVES) & coreference["layer"].notna()]
-    found = pd.concat([relations.rename(columns={"relation": "finds"}), held_out.assign(finds="coreference")])
-    found = found[["layer", "head", "finds"]].drop_duplicates().astype({"layer": int, "head": int})
-    return found.groupby(["layer", "head"])["finds"].agg(", ".join).reset_index()

@@ -80,8 +80,8 @@ def test_probe_with_words_against_a_loop(alignment: str):
     probe, seen = AttentionWordsProbe(6, DIMENSION, SEEDS, alignment), seen_of()
     torch.nn.init.normal_(probe.bias)
 
-    def weights(seed: int, number: int, word: int, candidate: int) -> torch.Tensor:
-        return pair_of(seen, number, word, candidate, alignment) @ probe.of_pair[seed] + probe.bias[seed]
+    def weights(seed: int, *place: int) -> torch.Tensor:
+        return pair_of(seen, *place, alignment) @ probe.of_pair[seed] + probe.bias[seed]
 
     compare(probe(seen), loop(probe, seen, weights))
 
@@ -107,29 +107,13 @@ def test_distance_probe_against_a_loop(alignment: str):
     assert torch.isinf(found[:, 1, :, 3:]).all()
 
 
-def treebank(sentences: int) -> pd.DataFrame:
-    """Sentences of random words with random trees, one root each."""
-    rng = np.random.default_rng(0)
-    rows = []
-    for number in range(sentences):
-        length = int(rng.integers(3, 9))
-        root = int(rng.integers(length))
-        for word in range(length):
-            others = [place for place in range(1, length + 1) if place != word + 1]
-            head = 0 if word == root else int(rng.choice(others))
-            form, relation = str(rng.choice(list("abcdefgh"))), "root" if word == root else "dep"
-            rows.append((number, word, form, relation, head))
-    return pd.DataFrame(rows, columns=["sentence", "word", "form", "relation", "head"])
-
-
 def vectors_of(words: pd.DataFrame) -> np.ndarray:
     return np.random.default_rng(0).normal(size=(len(words), DIMENSION)).astype(np.float32)
 
 
 @pytest.fixture
-def planted(monkeypatch, encoder):
+def planted(monkeypatch, encoder, words):
     """Data whose second of four maps attends from each word to its head, from the root to [CLS]."""
-    words = treebank(300)
     data = parses(encoder, words, vectors_of(words))
     gold = {id(each): torch.tensor(heads) for each, heads in zip(data.pieces, data.heads, strict=True)}
 
@@ -151,8 +135,8 @@ def test_a_planted_head_is_learnt(planted, encoder):
         assert min(uas(seed, planted.words) for seed in heads) > 0.97
 
 
-def test_probes_train_as_if_alone_and_predict_by_the_words_of_the_treebank(encoder):
-    words = treebank(25)
+def test_probes_train_as_if_alone_and_predict_by_the_words_of_the_treebank(encoder, words):
+    words = words[words["sentence"] < 25]
     data = parses(encoder, words, vectors_of(words))
     features = 2 * encoder.layers * encoder.heads
     together = {"a": AttentionProbe(features, SEEDS), "w": AttentionWordsProbe(features, DIMENSION, SEEDS)}
