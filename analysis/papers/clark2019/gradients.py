@@ -212,10 +212,9 @@ def gradient_importance(
         batch = [sequences[index] for index in indices]
         gradients, fits[indices] = _attention_gradients(model, batch)
         values[indices] = _group_means(gradients, [layout for layout, _ in batch])
-    described = {"head": model.origin, "mask_probability": mask_probability, "segment_ids": segment_ids}
     axes = {"sequence": [layout.id for layout in found], "group": [*GROUPS]}
     axes |= {"layer": range(encoder.layers), "head": range(encoder.heads)}
-    importance = xr.DataArray(values, axes, [*axes], "importance", encoder.provenance | described)
+    importance = xr.DataArray(values, axes, [*axes], "importance")
     return importance.assign_coords(loss=("sequence", fits[:, 0]), accuracy=("sequence", fits[:, 1]))
 
 

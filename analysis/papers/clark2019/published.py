@@ -31,14 +31,10 @@ UNTRAINED = "random layers"  # the end of the names of untrained encoders
 
 
 def table(name: str) -> pd.DataFrame:
-    """A table that the article or the authors' notebook has: `published_<name>.csv` (see published.md), of BERT-base.
+    """A table of BERT-base from the article or the authors' notebook; published.md says what is in it.
 
-    Layers and heads count from 0. In percent: `dependencies` (Table 1) and `probes` (3) on the Penn Treebank,
-    `coreference` (2) on CoNLL-2012. `layers`: means over the heads of a layer, read off figures 2 and 4, with the names
-    in `surface_table`; cls, sep, punct, rest_sep, sep_sep are proportions (within 0.015), entropy and entropy_cls nats
-    (within 0.08). `specialists`: how many heads have more than half of their attention on the previous or next token
-    (3.1); heads and layers (one for each head) from the text, figure_heads and figure_layers from the figure in the
-    authors' notebook, of (all heads of the encoder).
+    dependencies (Table 1), coreference (2) and probes (3) in percent; layers (means over the heads of a layer, read off
+    figures 2 and 4, with the names in `surface_table`); specialists (heads for the previous and next token, 3.1).
     """
     path = Path(__file__).with_name(f"published_{name}.csv")
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
