@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.clark2019.attachment import cross_fitted
-from analysis.papers.clark2019.published import BEST_HEAD, BOTH_HALVES
+from analysis.papers.clark2019.published import BOTH_HALVES
 from analysis.scores.attachment import halves
 from analysis.scores.words import LIMIT, WordMaps, Words, piece_counts, read_word_maps, split_words
 from analysis.statistics.resampling import bootstrap
@@ -267,7 +267,7 @@ def held_out_systems(readings: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     named = [
         table[table["scored_on"] == BOTH_HALVES].replace(
-            {"system": {HELD_OUT: f"{BEST_HEAD} {AMONG[reading]}"}}
+            {"system": {HELD_OUT: f"best head among {AMONG[reading]}"}}
         )
         for reading, table in readings.items()
     ]

@@ -19,7 +19,6 @@ from analysis.encoders.layout import same_tokenizers
 from analysis.encoders.models import Encoder, weights_digest
 from analysis.encoders.vectors import word_vectors
 from analysis.errors import InputError
-from analysis.papers.clark2019.published import NO_ENCODER, ORIGINAL
 from analysis.scores.words import LIMIT, Words, read_batch, split_words
 from analysis.texts.dependencies import right_branching, uas
 
@@ -303,7 +302,8 @@ def predict(
     return {name: np.concatenate(by_sentence, axis=1) for name, by_sentence in found.items()}
 
 
-RIGHT_BRANCHING = "right-branching"
+RIGHT_BRANCHING, NO_ENCODER = "right-branching", "none"
+ORIGINAL = ", original ROOT alignment"  # ends the names of probes that pair words as the released code does
 
 
 class Probing(NamedTuple):
