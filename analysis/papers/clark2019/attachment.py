@@ -11,7 +11,7 @@ from analysis.scores.attachment import DIRECTIONS, Attachment, halves, right
 from analysis.statistics.comparison import sign_flip
 from analysis.statistics.resampling import bootstrap
 from analysis.statistics.significance import adjust
-from analysis.texts.dependencies import best_offsets, fixed_offset, offset_table
+from analysis.texts.dependencies import OFFSETS, fixed_offset
 
 MINIMUM = 100  # arcs per relation (Clark 2019, released code)
 
@@ -66,18 +66,17 @@ def dependency_table(
     """
     best = best_heads(attachment, scored, minimum).set_index("relation")
     selecting = pd.Series(halves(scored["sentence"], seed), index=scored.index)
-    rows, differences = {}, {}
+    rows, differences, offsets = {}, {}, sorted(OFFSETS, reverse=True)  # of equal ones the largest is best
     for relation, part in _relations(scored, minimum):
         chooses, sentences = selecting[part.index].to_numpy(), part["sentence"].to_numpy()
         if chooses.all() or not chooses.any():
             continue
-        by_head, by_offset = cross_fitted(right(attachment, part), chooses), np.zeros(len(part), bool)
-        for chosen_on in (chooses, ~chooses):
-            guess = fixed_offset(part[~chosen_on], _best_offset(part[chosen_on]))
-            by_offset[~chosen_on] = guess == part["head"].to_numpy()[~chosen_on]
+        found = [fixed_offset(part, offset) == part["head"].to_numpy() for offset in offsets]
+        by_place = np.stack(found, axis=1)
+        by_head, by_offset = cross_fitted(right(attachment, part), chooses), cross_fitted(by_place, chooses)
         interval = bootstrap(by_head[:, None].astype(float), 0.0, sentences, alpha, resamples, seed)
         ends = {"low": interval.low[0], "high": interval.high[0]}
-        offset = {"offset": _best_offset(part), "offset_accuracy": by_offset.mean()}
+        offset = {"offset": offsets[by_place.mean(axis=0).argmax()], "offset_accuracy": by_offset.mean()}
         rows[relation] = {**best.loc[relation], "accuracy": by_head.mean(), **ends, **offset}
         differences[relation] = pd.Series(by_head.astype(float) - by_offset).groupby(sentences).sum()
     if not rows:
@@ -92,7 +91,3 @@ def _relations(scored: pd.DataFrame, minimum: int) -> Iterator[tuple[str, pd.Dat
     counts = scored["relation"].value_counts(sort=True)
     groups = scored.groupby("relation", sort=False)
     return ((relation, groups.get_group(relation)) for relation in counts.index[counts >= minimum])
-
-
-def _best_offset(part: pd.DataFrame) -> int:
-    return int(best_offsets(offset_table(part))["offset"].iloc[0])

@@ -8,7 +8,7 @@ from analysis.errors import InputError
 from analysis.papers.clark2019.attachment import best_heads, cross_fitted, dependency_table
 from analysis.scores.attachment import DIRECTIONS, Attachment, attach, halves, right
 from analysis.scores.words import split_words, word_maps
-from analysis.texts.dependencies import arcs
+from analysis.texts.dependencies import OFFSETS, arcs, fixed_offset
 
 LAYERS, HEADS = 2, 3
 
@@ -51,7 +51,10 @@ def test_predictions_against_one_sentence_at_a_time(encoder, words):
 
 
 def test_the_scored_half_has_no_say_in_the_choice(words):
-    """A head that is right only in one half: it is chosen there, and its answers in the other half count."""
+    """A head that is right only in one half: it is chosen there, and its answers in the other half count.
+
+    So it is for offsets.
+    """
     scored = arcs(words)
     chooses = halves(scored["sentence"], 0)
     attached = planted(words, 1, 0, 2)
@@ -63,6 +66,14 @@ def test_the_scored_half_has_no_say_in_the_choice(words):
     for relation, accuracy in table["accuracy"].items():
         assert accuracy == pytest.approx(first[scored["relation"] == relation].mean())
     assert table.loc["det", ["layer", "head"]].tolist() == [1, 2]  # the best of all sentences
+    guesses = {offset: fixed_offset(scored, offset) == scored["head"].to_numpy() for offset in OFFSETS}
+    for relation, accuracy in table["offset_accuracy"].items():
+        own = (scored["relation"] == relation).to_numpy()
+        one, other = (
+            max(OFFSETS, key=lambda each: (guesses[each][own & on].mean(), each))
+            for on in (chooses, ~chooses)
+        )
+        assert accuracy == np.where(chooses, guesses[other], guesses[one])[own].mean()
 
 
 def test_cross_fitting_against_a_loop():
