@@ -1,7 +1,6 @@
 """Attribution: how much a head's output depends on each input token, by gradients (Pascual 2021)."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
 from zlib import crc32
 
 import numpy as np
@@ -26,13 +25,6 @@ WIDTHS, MAPS = 28, 16
 Attributions = Float[Tensor, "layer head token token"]
 
 
-@runtime_checkable
-class Identified(Pieces, Protocol):
-    """Pieces of a sequence with a name; the seed of its probes depends on the name."""
-
-    id: str
-
-
 def attributions(
     probes: int | None = PROBES, seed: int = 0, start: str = POST_LN, progress: bool = True
 ) -> Callable[..., None]:
@@ -42,14 +34,12 @@ def attributions(
     state of token i at `start` changes: the Frobenius norm of the derivative, divided by the sum of its row. With
     `start` `layers` it is the input of the layer itself (local attribution; see `head_outputs`). The norm is estimated
     from `probes` orthogonal random directions, which are the same for all tokens of a sequence and depend on `seed` and
-    the id of the sequence. With as many probes as the width of the hidden states (or None) it is exact. Each sequence
+    the `id` of the sequence. With as many probes as the width of the hidden states (or None) it is exact. Each sequence
     runs alone, so that nothing depends on the batch. Computed in float32. Source: Pascual 2021 (gradient attribution of
     a head's output to the input tokens); norm and estimator are this study's own choice.
     """
 
-    def read_attribution(
-        encoder: Encoder, batch: Sequence[Identified], read: Read, check: bool = False
-    ) -> None:
+    def read_attribution(encoder: Encoder, batch: Sequence[Pieces], read: Read, check: bool = False) -> None:
         if check:
             read_layers(encoder, batch, lambda *_: None, check)
         longest = max(map(len, batch))
@@ -68,7 +58,7 @@ def attributions(
 
 def attributed(
     encoder: Encoder,
-    sequence: Identified,
+    sequence: Pieces,
     probes: int | None = PROBES,
     seed: int = 0,
     start: str = POST_LN,
@@ -80,22 +70,20 @@ def attributed(
     `done` is called with the number of derivatives that have been taken. `memory` (bytes) limits how many are taken at
     once. Raises InputError for a number of probes outside 1 to the width of the hidden states.
     """
-    outputs = head_outputs(encoder, [sequence], start)
-    hidden = outputs.hidden
+    hidden, function = head_outputs(encoder, [sequence], start)
     parts, _, tokens, width = hidden.shape
     directions = _probes(width, probes, [seed, crc32(sequence.id.encode())]).to(hidden)
-    squares = torch.zeros(
-        encoder.layers, encoder.heads, tokens, tokens, dtype=torch.float64, device=hidden.device
-    )
+    shape = encoder.layers, encoder.heads, tokens, tokens
+    squares = torch.zeros(shape, dtype=torch.float64, device=hidden.device)
 
     def derivative(tangent: Tensor) -> Tensor:
         """Squared length of the derivative of every head's output at every token."""
-        return jvp(outputs.function, (hidden,), (tangent,))[1].square().sum(-1)[:, 0]
+        return jvp(function, (hidden,), (tangent,))[1].square().sum(-1)[:, 0]
 
     count = len(directions)
-    for chunk in torch.arange(tokens * count, device=hidden.device).split(
-        _at_once(encoder, width, tokens, memory)
-    ):
+    numbers = tokens * (width * (encoder.layers + WIDTHS) + MAPS * encoder.heads * tokens)  # of a derivative
+    at_once = max(1, int(memory / numbers / torch.float32.itemsize))
+    for chunk in torch.arange(tokens * count, device=hidden.device).split(at_once):
         token, probe = chunk // count, chunk % count
         tangents = hidden.new_zeros(len(chunk), parts, 1, tokens, width)
         tangents[torch.arange(len(chunk)), :, 0, token] = directions[probe][:, None]
@@ -104,12 +92,6 @@ def attributed(
         done(len(chunk))
     norms = squares.sqrt()
     return (norms / norms.sum(-1, keepdim=True)).to(hidden.dtype)
-
-
-def _at_once(encoder: Encoder, width: int, tokens: int, memory: float | int) -> int:
-    """How many derivatives fit into `memory` bytes."""
-    numbers = tokens * (width * (encoder.layers + WIDTHS) + MAPS * encoder.heads * tokens)
-    return max(1, int(memory / numbers / torch.float32.itemsize))
 
 
 def _probes(width: int, count: int | None, seeds: list[int]) -> Float[Tensor, "probe width"]:

@@ -36,21 +36,16 @@ def effective(sums: bool = False) -> Callable[..., None]:
 
 
 def _effective(weights: Attention, values: Values, lengths: Tensor, sums: bool) -> Attention:
-    """The effective part of the attention of one layer."""
+    """The attention of one layer, projected on the span of the values and, with `sums`, of a column of ones."""
     # Compare the true length: a short sequence has no null space, however far the batch is padded.
     long = lengths > values.shape[-1]
-    if long.all():
-        return _projected(weights, values, lengths, sums)
-    found = weights.clone()
-    if long.any():
-        found[long] = _projected(weights[long], values[long], lengths[long], sums)
-    return found
-
-
-def _projected(weights: Attention, values: Values, lengths: Tensor, sums: bool) -> Attention:
-    """Attention projected on the span of the values; with `sums`, on that of the values and a column of ones."""
     if sums:
         values = torch.cat([values, values.new_ones(*values.shape[:-1], 1)], dim=-1)
     real = torch.arange(weights.shape[-1], device=weights.device) < lengths[:, None]
-    basis, _ = torch.linalg.qr(values * real[:, None, :, None])  # padding adds nothing to the span
-    return weights @ basis @ basis.mT
+    found = weights.clone()
+    if long.any():
+        basis, _ = torch.linalg.qr(
+            (values * real[:, None, :, None])[long]
+        )  # padding adds nothing to the span
+        found[long] = weights[long] @ basis @ basis.mT
+    return found

@@ -1,8 +1,7 @@
 """One streaming pass: sieve bias scores of every head, layer by layer; attention itself is never stored."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -13,8 +12,9 @@ from tqdm import tqdm
 
 from analysis.encoders.layout import Layout, WordPairs, batches, layouts, same_tokenizers, token_pairs
 from analysis.encoders.models import Encoder, kept_casts
-from analysis.encoders.tap import read_layers
+from analysis.encoders.tap import Attention, read_layers
 from analysis.errors import InputError
+from analysis.scores.banks import DIMENSIONS
 from analysis.scores.contraction import Contraction
 from analysis.scores.forms import Cells, Form
 from analysis.scores.maps import ENTROPIES, ReadMaps, Source, find_source
@@ -23,28 +23,14 @@ from analysis.texts.examples import Example, as_sequences, clusters
 from analysis.texts.syntax import Relations
 
 State = TypeVar("State", bound=Hashable)
-Statistic = Callable[[Tensor, Sequence[Layout]], Tensor]  # one number for every sequence and head
-ABSENT = Sieve(lambda layout, pairs: None)
+Statistic = Callable[[Attention, Sequence[Layout]], Tensor]  # one number for every sequence and head
 
 
-@dataclass(frozen=True)
-class Scored:
+class Scored(NamedTuple):
     """The layout and the word pairs of one sequence."""
 
     layout: Layout
     pairs: WordPairs
-
-
-@dataclass(frozen=True)
-class ReadingOptions:
-    """How `extract` reads sequences and scores them; see there."""
-
-    arithmetic: str
-    max_tokens: int
-    budget: int
-    progress: bool
-    maps: str | ReadMaps
-    segment_ids: str
 
 
 def extract(
@@ -103,27 +89,42 @@ def extract_states(
     All states share tokens, sieves and batches; the other options are those of `extract`. Raises InputError as
     `extract` does, and for encoders with different tokenizers.
     """
-    options = ReadingOptions(arithmetic, max_tokens, budget, progress, maps, segment_ids)
-    statistics, examples, models = dict(statistics or {}), as_sequences(examples), [*encoders.values()]
-    source = find_source(maps)
+    examples, models, source = as_sequences(examples), [*encoders.values()], find_source(maps)
     sequences = _prepare(models, examples, relations, max_tokens, segment_ids)
-    sieves, undefined = _sieves(sequences, roles, arithmetic, source, relations is not None)
-    for name in [name for name, each in statistics.items() if each in ENTROPIES and not source.distributions]:
-        statistics[name] = _nothing
-        undefined.append(name)
-    names = [*sieves, *statistics]
-    scores, units = _scored(models, sequences, sieves, statistics, source, options)
-    absent = [name in undefined for name in names]
-    units[:, absent] = 0
-    for own in scores:
-        own[:, absent] = np.nan
+    entries = resolve(roles, {label for sequence in sequences for label in sequence.pairs}, arithmetic)
+    for role, entry in entries.items():
+        if entry.pooled and relations is None:
+            raise InputError(f"role {role!r} needs relations: give relations=parse(examples)")
+    names = [*entries, *(statistics or {})]
+    undefined = []  # rows that do not sum to 1 have no entropy
+    if not source.distributions:
+        undefined = [role for role, entry in entries.items() if entry.entropy]
+        undefined += [name for name, each in (statistics or {}).items() if each in ENTROPIES]
+    sieves, measured = (
+        {name: each for name, each in table.items() if name not in undefined}
+        for table in (entries, statistics or {})
+    )
+    found = [sequence.layout for sequence in sequences]
+    scores, units = _scored(models, sequences, sieves, measured, source, budget, progress)
     about = {"arithmetic": arithmetic, "maps": source.name, "max_tokens": max_tokens}
     about |= {"undefined": ", ".join(undefined)} if undefined else {}
-    cluster = ("sequence", clusters(examples))
-    return {
-        state: _labelled(model, sequences, names, own, units, about).assign_coords(cluster=cluster)
-        for (state, model), own in zip(encoders.items(), scores, strict=True)
-    }
+    about["sequences_truncated"] = sum(layout.cut > 0 for layout in found)
+    about["tokens_truncated"] = sum(layout.cut for layout in found)
+    arrays = {}
+    for (state, model), own in zip(encoders.items(), scores, strict=True):
+        coordinates = {
+            "sequence": [layout.id for layout in found],
+            "role": [*sieves, *measured],
+            "layer": range(model.layers),
+            "head": range(model.heads),
+            "tokens": ("sequence", [len(layout) for layout in found]),
+            "separators": ("sequence", [int(layout.sep.sum()) for layout in found]),
+            "units": (("sequence", "role"), units),
+            "cluster": ("sequence", clusters(examples)),
+        }
+        defined = xr.DataArray(own, coordinates, DIMENSIONS, attrs=model.provenance | about)
+        arrays[state] = defined.reindex(role=names, fill_value={"units": 0}) if undefined else defined
+    return arrays
 
 
 def _scored(
@@ -132,50 +133,31 @@ def _scored(
     sieves: Mapping[str, Sieve],
     statistics: Mapping[str, Statistic],
     source: Source,
-    options: ReadingOptions,
+    budget: int,
+    progress: bool,
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """The scores of each model (sequence, role, layer, head), and the units of the roles (sequence, role)."""
     found, count = [sequence.layout for sequence in sequences], len(sieves) + len(statistics)
     scores = [np.full((len(found), count, model.layers, model.heads), np.nan, np.float32) for model in models]
     units = np.repeat([[len(layout)] for layout in found], count, axis=1).astype(np.int32)
-    plan = list(batches(found, options.budget))
-    sources = [source.prepared(model, found, options.budget, options.progress) for model in models]
+    plan = list(batches(found, budget))
+    sources = [source.prepared(model, found, budget, progress) for model in models]
     total = len(found) * len(models)
     with (
         kept_casts(*models),
-        tqdm(total=total, desc=source.name, unit="sequence", disable=not options.progress) as bar,
+        tqdm(total=total, desc=source.name, unit="sequence", disable=not progress) as bar,
     ):
         for number, indices in enumerate(plan):
-            batch = [found[index] for index in indices]
-            contraction, units[indices, : len(sieves)] = stack(
-                [sequences[index] for index in indices], sieves, models[0].device
-            )
+            batch = [sequences[index] for index in indices]
+            contraction, units[indices, : len(sieves)] = stack(batch, sieves, models[0].device)
             check = number in (0, len(plan) - 1)  # the shortest sequences may need no padding
             for model, read, own in zip(models, sources, scores, strict=True):
-                biases = score_batch(model, batch, contraction, check, read, [*statistics.values()])
+                biases = score_batch(
+                    model, [each.layout for each in batch], contraction, check, read, [*statistics.values()]
+                )
                 own[indices] = np.where(units[indices][:, :, None, None] > 0, biases, np.nan)
                 bar.update(len(indices))
     return scores, units
-
-
-def _sieves(
-    sequences: Sequence[Scored], roles: Sequence[str] | None, arithmetic: str, source: Source, related: bool
-) -> tuple[dict[str, Sieve], list[str]]:
-    """The sieves of the roles, and the roles that these maps do not define; `related`: relations are given."""
-    sieves = resolve(roles, {label for sequence in sequences for label in sequence.pairs}, arithmetic)
-    for role, entry in sieves.items():
-        if entry.pooled and not related:
-            raise InputError(f"role {role!r} needs relations: give relations=parse(examples)")
-    # Rows that do not sum to 1 have no entropy.
-    undefined = [role for role, entry in sieves.items() if entry.entropy and not source.distributions]
-    return sieves | dict.fromkeys(undefined, ABSENT), undefined
-
-
-def _nothing(
-    attention: Float[Tensor, "batch head token token"], _: Sequence[Layout]
-) -> Float[Tensor, "batch head"]:
-    """Zeros instead of a statistic that is undefined for the maps."""
-    return attention.new_zeros(attention.shape[:2])
 
 
 def _prepare(
@@ -185,6 +167,7 @@ def _prepare(
     max_tokens: int,
     segment_ids: str = "pair",
 ) -> list[Scored]:
+    """The layout and the word pairs of every example."""
     if not same_tokenizers([encoder.tokenizer for encoder in encoders]):
         names = ", ".join(encoder.name for encoder in encoders)
         raise InputError(f"{names} have different tokenizers: extract each alone")
@@ -207,7 +190,7 @@ def read_attention(
     segment_ids: str = "pair",
     maps: str | ReadMaps = "attention",
 ) -> tuple[Layout, Float[np.ndarray, "layer head token token"]]:
-    """The layout of one sequence and the map of every head; rows are query tokens (see `ReadingOptions` for `maps`)."""
+    """The layout of one sequence and the map of every head; rows are query tokens (`maps` as in `extract`)."""
     [layout] = layouts(encoder.tokenizer, [example], max_tokens, segment_ids)
     read = find_source(maps).prepared(encoder, [layout], len(layout), progress=False)
     found: list[np.ndarray] = []
@@ -290,11 +273,7 @@ def score_batch(
     lengths = torch.tensor([len(layout) for layout in batch], device=encoder.device)
     collected: list[Tensor] = []
 
-    def read(
-        layer: int,
-        attention: Float[Tensor, "batch head token token"],
-        entropies: Float[Tensor, "batch head token"] | None = None,
-    ) -> None:
+    def read(layer: int, attention: Attention, entropies: Tensor | None = None) -> None:
         biases = contraction(attention, entropies) * lengths[:, None, None]
         measured = [statistic(attention, batch)[:, None] for statistic in statistics]
         collected.append(torch.cat([biases, *measured], dim=1) if measured else biases)
@@ -306,33 +285,3 @@ def score_batch(
             f"{encoder.name}: attention has NaN or infinity, the weights are damaged: give others"
         )
     return scores
-
-
-def _labelled(
-    encoder: Encoder,
-    sequences: Sequence[Scored],
-    roles: Sequence[str],
-    scores: Float[np.ndarray, "sequence role layer head"],
-    units: np.ndarray,
-    about: Mapping[str, str | int],
-) -> xr.DataArray:
-    found = [sequence.layout for sequence in sequences]
-    return xr.DataArray(
-        scores,
-        dims=("sequence", "role", "layer", "head"),
-        coords={
-            "sequence": [layout.id for layout in found],
-            "role": list(roles),
-            "layer": range(encoder.layers),
-            "head": range(encoder.heads),
-            "tokens": ("sequence", [len(layout) for layout in found]),
-            "separators": ("sequence", [int(layout.sep.sum()) for layout in found]),
-            "units": (("sequence", "role"), units),
-        },
-        attrs={
-            **encoder.provenance,
-            **about,
-            "sequences_truncated": sum(layout.cut > 0 for layout in found),
-            "tokens_truncated": sum(layout.cut for layout in found),
-        },
-    )

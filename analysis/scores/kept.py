@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -29,11 +30,21 @@ class Kept:
     @property
     def source(self) -> Source:
         """A source that reads kept maps, and computes and keeps missing ones."""
-        return replace(self.of, read=self.read, prepare=self._prepare)
+        prepare = self.of.prepare and (lambda *given: partial(self.read, of=self.of.prepared(*given)))
+        return replace(self.of, read=partial(self.read, of=self.of), prepare=prepare)
 
-    def read(self, encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
-        """Calls `read(layer, maps)` for the padded batch, as the original source would."""
-        self._make(self.of, encoder, batch, check)
+    def read(
+        self, encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False, *, of: Source
+    ) -> None:
+        """Calls `read(layer, maps)` for the padded batch, as the source `of` would, which computes missing maps."""
+        missing = [layout for layout in batch if layout.id not in self.maps]
+        layers: list[Tensor] = []
+        if missing:
+            of(encoder, missing, lambda _, maps, *__: layers.append(maps), check)
+        for number, layout in enumerate(missing):
+            size = len(layout)
+            self.maps[layout.id] = torch.stack([maps[number, :, :size, :size] for maps in layers])
+            self.sequences.append(layout)
         longest = max(map(len, batch))
         found = [self.maps[layout.id] for layout in batch]
         for layer in range(encoder.layers):
@@ -41,25 +52,3 @@ class Kept:
             for own, maps in zip(padded, found, strict=True):
                 own[:, : maps.shape[-1], : maps.shape[-1]] = maps[layer]
             read(layer, padded)
-
-    def _prepare(
-        self, encoder: Encoder, sequences: Sequence[Layout], budget: int, progress: bool
-    ) -> ReadMaps:
-        ready = self.of.prepared(encoder, sequences, budget, progress)
-
-        def read(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
-            self._make(ready, encoder, batch, check)
-            self.read(encoder, batch, read)
-
-        return read
-
-    def _make(self, source: Source, encoder: Encoder, batch: Sequence[Layout], check: bool) -> None:
-        """Computes and keeps the maps of the sequences that have none yet."""
-        missing = [layout for layout in batch if layout.id not in self.maps]
-        layers: list[Tensor] = []
-        if missing:
-            source(encoder, missing, lambda _, maps, *__: layers.append(maps), check)
-        for number, layout in enumerate(missing):
-            size = len(layout)
-            self.maps[layout.id] = torch.stack([maps[number, :, :size, :size] for maps in layers])
-            self.sequences.append(layout)

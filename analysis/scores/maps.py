@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from analysis.encoders.derivatives import LAYERS, POST_LN, PRE_LN
+from analysis.encoders.derivatives import LAYERS, POST_LN
 from analysis.encoders.layout import Layout
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import Attention, Read, read_layers, uniform_rows
@@ -17,13 +17,14 @@ from analysis.errors import InputError
 from analysis.scores.attribution import PROBES, attributions
 from analysis.scores.contraction import row_entropies
 from analysis.scores.effective import effective
-from analysis.scores.twins import profile
+from analysis.scores.twins import read_twins
 
 SMOOTHING = 1e-4  # the share of every row that is spread evenly: zeros have no logarithm
 
 ReadMaps = Callable[..., None]  # (encoder, batch, read, check), as `read_layers`
 Prepare = Callable[[Encoder, Sequence[Layout], int, bool], ReadMaps]
-Change = Callable[[int, Attention, Sequence[Layout]], Attention]
+Change = Callable[[int, Attention, Sequence[Layout]], Attention | tuple[Attention, Tensor]]
+Numbers = Float[Tensor, "batch head"]
 
 
 @dataclass(frozen=True)
@@ -58,16 +59,6 @@ class Source:
 MAPS: dict[str, Source] = {"attention": Source("attention", read_layers)}
 
 
-def map_source(name: str) -> Callable[[ReadMaps], Source]:
-    """Decorator that registers a function with the signature of `read_layers` as a source of maps (see `Source`)."""
-
-    def register(function: ReadMaps) -> Source:
-        MAPS[name] = Source(name, function)
-        return MAPS[name]
-
-    return register
-
-
 def find_source(maps: str | ReadMaps) -> Source:
     """The source with this name; a function with the signature of `read_layers` becomes a source with its own name.
 
@@ -78,34 +69,43 @@ def find_source(maps: str | ReadMaps) -> Source:
     if callable(maps):
         return Source(maps.__name__, maps)
     if maps not in MAPS:
-        raise InputError(
-            f"unknown maps {maps!r}: choose from {', '.join(MAPS)}, or register with @map_source"
-        )
+        raise InputError(f"unknown maps {maps!r}: choose from {', '.join(MAPS)}, or give a Source")
     return MAPS[maps]
 
 
 def changed(function: Change, of: str | ReadMaps = "attention", name: str = "") -> Source:
     """The maps of another source, changed layer by layer by `function(layer, attention, batch)`.
 
-    Without a `name`, the source has the name of the function.
+    The function may return entropies after the maps (see `Source`). Without a `name`, the source has the name of the
+    function.
     """
-    return _passed_on(lambda *given: (function(*given),), find_source(of), name or function.__name__)
-
-
-def _passed_on(change: Callable[..., tuple[Tensor, ...]], source: Source, name: str) -> Source:
-    """A source that passes on what `change(layer, maps, batch)` makes of another's: maps, and entropies if given."""
+    source = find_source(of)
 
     def changing(maps: Source) -> ReadMaps:
         def read_changed(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
-            maps(encoder, batch, lambda layer, found, *_: read(layer, *change(layer, found, batch)), check)
+            def pass_on(layer: int, attention: Attention, *_: Tensor) -> None:
+                found = function(layer, attention, batch)
+                read(layer, *(found if isinstance(found, tuple) else (found,)))
+
+            maps(encoder, batch, pass_on, check)
 
         return read_changed
 
     prepare = source.prepare and (lambda *sequences: changing(source.prepared(*sequences)))
-    return replace(source, name=name, read=changing(source), prepare=prepare)
+    return replace(source, name=name or function.__name__, read=changing(source), prepare=prepare)
 
 
-@map_source("uniform")
+def _named(name: str, *given: str) -> str:
+    """The name of a source, with what was given if that is not the default (empty if it is)."""
+    described = ", ".join(filter(None, given))
+    return f"{name}({described})" if described else name
+
+
+def _made_of(maps: str | ReadMaps) -> str:
+    source = find_source(maps).name
+    return "" if source == "attention" else f"of={source}"
+
+
 def uniform(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
     """Heads that attend equally to all tokens of their sequence; no model runs."""
     maps = _even(batch, encoder.heads, encoder.device)
@@ -113,13 +113,10 @@ def uniform(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool =
         read(layer, maps)
 
 
-def _even(
-    batch: Sequence[Layout], heads: int, device: torch.device
-) -> Float[Tensor, "batch head token token"]:
+def _even(batch: Sequence[Layout], heads: int, device: torch.device) -> Attention:
     """Maps whose rows are spread evenly over the tokens of their sequence."""
     longest = max(map(len, batch))
-    row = uniform_rows(_real_tokens(longest, batch, device))
-    return row.expand(-1, heads, longest, -1).contiguous()
+    return uniform_rows(_real(longest, batch, device)).expand(-1, heads, longest, -1).contiguous()
 
 
 def shuffled(seed: int = 0, of: str | ReadMaps = "attention") -> Source:
@@ -136,14 +133,7 @@ def shuffled(seed: int = 0, of: str | ReadMaps = "attention") -> Source:
         rows = attention.gather(2, order[:, None, :, None].expand_as(attention))
         return rows.gather(3, order[:, None, None, :].expand_as(attention))
 
-    return changed(shuffle, of, _control_name("shuffled", of, [str(seed)] if seed else []))
-
-
-def _control_name(name: str, of: str | ReadMaps, given: Sequence[str] = ()) -> str:
-    """The name of a control with what was `given`, and with the maps it was made from unless they are attention."""
-    source = find_source(of).name
-    described = [*given, *([f"of={source}"] if source != "attention" else [])]
-    return f"{name}({', '.join(described)})" if described else name
+    return changed(shuffle, of, _named("shuffled", str(seed or ""), _made_of(of)))
 
 
 def _order(layout: Layout, size: int, seed: int) -> Int[np.ndarray, "token"]:
@@ -156,19 +146,18 @@ def _order(layout: Layout, size: int, seed: int) -> Int[np.ndarray, "token"]:
 def twin(of: str | ReadMaps = "attention") -> Source:
     """For each head, the map that depends on relative position alone.
 
-    The profile of a head is its mean attention, over all given sequences, at each offset between word pieces, to [CLS]
-    and to [SEP]. Rows of [CLS] and [SEP] have their own profiles (see `twins.Places`). The map of a sequence takes its
-    values from the profile; every row is normalised, and a row of zeros is spread evenly. If the maps are not
-    distributions, twins keep the values as they are. The first pass reads the maps `of` another source; the second
-    needs no model.
+    The values of a twin are the head's mean attention, over all given sequences, at each offset between word pieces, to
+    [CLS] and to [SEP]; rows of [CLS] and [SEP] have values of their own. Every row is normalised, and a row of zeros is
+    spread evenly. If the maps are not distributions, twins keep the values as they are. The first pass reads the maps
+    `of` another source; the second needs no model.
     """
     source = find_source(of)
 
     def prepare(encoder: Encoder, sequences: Sequence[Layout], budget: int, progress: bool) -> ReadMaps:
         ready = source.prepared(encoder, sequences, budget, progress)
-        return profile(encoder, sequences, ready, budget, progress, source.distributions).read
+        return read_twins(encoder, sequences, ready, budget, progress, source.distributions)
 
-    return Source(_control_name("twin", source), _unprepared, prepare, source.distributions)
+    return Source(_named("twin", _made_of(of)), _unprepared, prepare, source.distributions)
 
 
 def _unprepared(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
@@ -181,48 +170,40 @@ def spread(of: str | ReadMaps = "attention") -> Source:
     No real row is like this: such rows exist only in the arithmetic of block, which multiplies every row by its
     entropy. Roles without entropies get uniform heads.
     """
-    source = find_source(of)
 
-    def even(_: int, found: Tensor, batch: Sequence[Layout]) -> tuple[Tensor, Tensor]:
+    def even(_: int, found: Attention, batch: Sequence[Layout]) -> tuple[Attention, Tensor]:
         maps = _even(batch, found.shape[1], found.device)
         return maps, row_entropies(found).to(maps.dtype)
 
-    return _passed_on(even, source, _control_name("spread", source))
+    return changed(even, of, _named("spread", _made_of(of)))
 
 
-def attribution(probes: int | None = PROBES, seed: int = 0, input_point: str = POST_LN) -> Source:
+def attribution(probes: int | None = PROBES, seed: int = 0, start: str = POST_LN) -> Source:
     """Maps of how much each head's output depends on each input token (see `attribution.attributions`).
 
-    `probes` random directions estimate each entry; None computes it exactly. `input_point` is post_ln or pre_ln: the
-    sum of the embeddings after or before its normalisation. The name of the source lists other values than
-    the defaults. Raises InputError for another input point.
+    `probes` random directions estimate each entry; None computes it exactly. The name of the source lists other values
+    than the defaults.
     """
-    if input_point not in (POST_LN, PRE_LN):
-        raise InputError(f"input_point is {input_point!r}: choose {POST_LN} or {PRE_LN}")
-    changes = {"input_point": input_point} if input_point != POST_LN else {}
-    return _attribution("attribution", probes, seed, input_point, changes)
+    name = _named(
+        "local_attribution" if start == LAYERS else "attribution",
+        "" if probes == PROBES else f"probes={probes or 'all'}",
+        f"seed={seed}" if seed else "",
+    )
+    # Preparing says only whether a bar shows.
+    return Source(
+        name,
+        attributions(probes, seed, start, False),
+        lambda *given: attributions(probes, seed, start, given[-1]),
+    )
 
 
 def local_attribution(probes: int | None = PROBES, seed: int = 0) -> Source:
     """The same with respect to each layer's own input: what a head does with it, without the mixing in lower layers."""
-    return _attribution("local_attribution", probes, seed, LAYERS, {})
-
-
-def _attribution(
-    name: str, probes: int | None, seed: int, start: str, changes: dict[str, str | int]
-) -> Source:
-    changes |= {"probes": probes or "all"} if probes != PROBES else {}
-    changes |= {"seed": seed} if seed else {}
-    described = ", ".join(f"{key}={value}" for key, value in changes.items())
-
-    def prepare(encoder: Encoder, sequences: Sequence[Layout], budget: int, progress: bool) -> ReadMaps:
-        return attributions(probes, seed, start, progress)
-
-    read = attributions(probes, seed, start, progress=False)
-    return Source(f"{name}({described})" if described else name, read, prepare)
+    return attribution(probes, seed, LAYERS)
 
 
 MAPS |= {
+    "uniform": Source("uniform", uniform),
     "shuffled": shuffled(),
     "twin": twin(),
     "spread": spread(),
@@ -233,46 +214,42 @@ MAPS |= {
 }
 
 
-def mean_row_entropy(
-    attention: Float[Tensor, "batch head token token"], batch: Sequence[Layout]
-) -> Float[Tensor, "batch head"]:
+def mean_row_entropy(attention: Attention, batch: Sequence[Layout]) -> Numbers:
     """Mean entropy (nats) of the rows of every map; ln T for uniform attention.
 
     Rows are first smoothed to 0.9999 A + 0.0001 / T (Clark 2019, section 3.3, as in the released code).
     """
-    real = _real_tokens(attention.shape[-1], batch, attention.device)
-    entropies = _smoothed_entropies(attention, real)  # batch, head, token
-    return (entropies * real[:, None]).sum(-1) / real.sum(-1)[:, None]
+    return _row_mean(_smoothed_entropies(attention, batch), batch)
 
 
-def cls_row_entropy(
-    attention: Float[Tensor, "batch head token token"], batch: Sequence[Layout]
-) -> Float[Tensor, "batch head"]:
+def cls_row_entropy(attention: Attention, batch: Sequence[Layout]) -> Numbers:
     """Entropy (nats) of the row of [CLS], smoothed as in `mean_row_entropy` (Clark 2019, section 3.3)."""
-    real = _real_tokens(attention.shape[-1], batch, attention.device)
-    return _smoothed_entropies(attention[:, :, :1], real)[:, :, 0]
+    return _smoothed_entropies(attention[:, :, :1], batch)[:, :, 0]
 
 
-def mean_row_maximum(
-    attention: Float[Tensor, "batch head token token"], batch: Sequence[Layout]
-) -> Float[Tensor, "batch head"]:
+def mean_row_maximum(attention: Attention, batch: Sequence[Layout]) -> Numbers:
     """Mean over rows of the largest weight of a row: what its most attended token gets (proportion)."""
-    real = _real_tokens(attention.shape[-1], batch, attention.device)
-    return (attention.amax(-1) * real[:, None]).sum(-1) / real.sum(-1)[:, None]
+    return _row_mean(attention.amax(-1), batch)
 
 
 ENTROPIES = (mean_row_entropy, cls_row_entropy)  # statistics that are defined for distributions only
 
 
-def _real_tokens(longest: int, batch: Sequence[Layout], device: torch.device) -> Bool[Tensor, "batch token"]:
+def _real(longest: int, batch: Sequence[Layout], device: torch.device) -> Bool[Tensor, "batch token"]:
     """True for tokens, False for padding."""
     lengths = torch.tensor([len(layout) for layout in batch], device=device)
     return torch.arange(longest, device=device) < lengths[:, None]
 
 
+def _row_mean(values: Float[Tensor, "batch head token"], batch: Sequence[Layout]) -> Numbers:
+    """The mean over the rows of real tokens."""
+    real = _real(values.shape[-1], batch, values.device)
+    return (values * real[:, None]).sum(-1) / real.sum(-1)[:, None]
+
+
 def _smoothed_entropies(
-    attention: Float[Tensor, "batch head row token"], real: Bool[Tensor, "batch token"]
+    attention: Float[Tensor, "batch head row token"], batch: Sequence[Layout]
 ) -> Float[Tensor, "batch head row"]:
+    real = _real(attention.shape[-1], batch, attention.device)
     share = SMOOTHING * real / real.sum(-1, keepdim=True)  # padding gets none
-    smoothed = attention * (1 - SMOOTHING) + share[:, None, None]
-    return row_entropies(smoothed)
+    return row_entropies(attention * (1 - SMOOTHING) + share[:, None, None])
