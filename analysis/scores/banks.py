@@ -49,38 +49,22 @@ def control_bank(bank: xr.DataArray, controls: Mapping[str, xr.DataArray]) -> xr
     is a sieve stands in the bank. Sieves that are part of no role are left out. Raises InputError for a missing source,
     and if sequences, heads or the presence of roles differ from those of the bank.
     """
-    names = bank["role"].values.tolist()
-    parts = [
-        _of_source(bank.sel(role=own), controls, source) for source, own in control_sieves(names).items()
-    ]
+    names, parts = bank["role"].values.tolist(), []
+    for source, own in control_sieves(names).items():
+        if source not in controls:
+            raise InputError(f"control scores of maps {source!r} are missing: extract them with 01_extract")
+        parts.append(same_cells(bank.sel(role=own), controls[source], f"maps {source!r}"))
     for role, control in CONTROLS.items():
-        if role in names and control == UNIFORM:
-            parts.append(_uniform(bank.sel(role=[role])))
-        elif role in names and control in names:
-            # Where a text has no other pieces, no head can prefer them: 1, as for a uniform head.
-            other = bank.sel(role=control, drop=True).fillna(UNIFORM_SCORE)
-            parts.append(_uniform(bank.sel(role=[role])) * other)
+        if role in names and control in (UNIFORM, *names):
+            scores = bank.sel(role=[role])
+            alike = scores.where(
+                scores.isnull(), UNIFORM_SCORE
+            )  # as a uniform head scores, if the sieve is present
+            if control != UNIFORM:
+                # Where a text has no other pieces, no head can prefer them: 1, as for a uniform head.
+                alike = alike * bank.sel(role=control, drop=True).fillna(UNIFORM_SCORE)
+            parts.append(alike)
     return xr.concat(parts, "role", combine_attrs="override")
-
-
-def _uniform(scores: xr.DataArray) -> xr.DataArray:
-    """The scores of a uniform head: 1 if the sieve is present, else NaN."""
-    return xr.where(scores.isnull(), scores, np.array(UNIFORM_SCORE, scores.dtype), keep_attrs=True)
-
-
-def _of_source(own: xr.DataArray, controls: Mapping[str, xr.DataArray], source: str) -> xr.DataArray:
-    """The scores of a source for the sieves of `own`, with the coordinates of `own`."""
-    if source not in controls:
-        raise InputError(f"control scores of maps {source!r} are missing: extract them with 01_extract")
-    missing = set(own["role"].values) - set(controls[source]["role"].values)
-    if missing:
-        raise InputError(
-            f"control scores of maps {source!r} lack the sieve {str(min(missing))!r}: extract it too"
-        )
-    found = same_cells(
-        own.transpose(*DIMENSIONS), controls[source].transpose(*DIMENSIONS), f"maps {source!r}"
-    )
-    return found.transpose(*own.dims)
 
 
 def same_cells(scores: xr.DataArray, control: xr.DataArray, what: str) -> xr.DataArray:
@@ -88,7 +72,7 @@ def same_cells(scores: xr.DataArray, control: xr.DataArray, what: str) -> xr.Dat
     for name in DIMENSIONS:
         if not set(scores[name].values) <= set(control[name].values):
             raise InputError(f"{what} differ from the scores in {name}: extract both from the same sequences")
-    chosen = control.sel({name: scores[name].values for name in DIMENSIONS})
+    chosen = control.sel({name: scores[name].values for name in DIMENSIONS}).transpose(*scores.dims)
     if not np.array_equal(np.isnan(chosen.values), np.isnan(scores.values)):
         raise InputError(f"{what} differ from the scores in which sequence has which role: use one parse")
     return scores.copy(data=chosen.values)

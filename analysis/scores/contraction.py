@@ -5,13 +5,13 @@ from types import MappingProxyType
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
+from analysis.encoders.tap import Attention
 from analysis.scores.forms import Cells, Columns, Form, Ranges
 
-Attention = Float[Tensor, "batch head token token"]
 Scores = Float[Tensor, "batch role head"]
 Placed = Sequence[tuple[int, int, Form]]  # sequence, role, and the form that belongs to them
 BAG = 64  # cells that are summed at once: longer sums double the rounding error
@@ -46,7 +46,9 @@ class Contraction:
         self.entropy = self.copied or bool(weighed.any())
         height = length + rows.shape[1]
         below = [height * entropy[role] for _, role, _ in others]
-        parts = [_marked(columns, length), _listed(others, below)]
+        # Sequence, role, row, column and weight of every cell; group g is row `length` + g.
+        at = np.nonzero(columns)
+        parts = [(*at[:2], length + at[2], at[3], columns[at]), _listed(others, below)]
         for role, own in ranges.items():
             sequences, *cells = own.cells()
             parts.append((sequences, np.full(len(sequences), role), *cells))
@@ -88,31 +90,24 @@ class Contraction:
         return result.index_add_(0, own["targets"], sums).reshape(*self.shape, heads)
 
 
-def row_entropies(
-    attention: Float[Tensor, "batch head row token"],
-) -> Float[Tensor, "batch head row"]:
+def row_entropies(attention: Float[Tensor, "batch head row token"]) -> Float[Tensor, "batch head row"]:
     """The entropy of every row of attention (nats)."""
-    maps = attention.flatten(0, 1)
     some = max(1, AT_ONCE // max(1, attention.shape[2] * attention.shape[3]))
-    return torch.cat([_entropies(part) for part in maps.split(some)]).reshape(attention.shape[:3])
-
-
-def _entropies(maps: Float[Tensor, "map row token"]) -> Float[Tensor, "map row"]:
-    # torch.special.entr gives the same in twice the time: its logarithm is not vectorised.
-    logarithms = maps.clamp_min(torch.finfo(maps.dtype).tiny).log_()
-    return -logarithms.mul_(maps).sum(-1)
+    found = []
+    for maps in attention.flatten(0, 1).split(some):
+        # torch.special.entr gives the same in twice the time: its logarithm is not vectorised.
+        logarithms = maps.clamp_min(torch.finfo(maps.dtype).tiny).log_()
+        found.append(-logarithms.mul_(maps).sum(-1))
+    return torch.cat(found).reshape(attention.shape[:3])
 
 
 def _groups(
     placed: Placed, batch: int, roles: int, length: int, entropy: Sequence[bool]
-) -> tuple[
-    Float[np.ndarray, "batch group token"],
-    Bool[np.ndarray, " group"],
-    Float[np.ndarray, "batch role group token"],
-]:
-    """The groups of rows of a batch, whether entropies multiply them, and the columns that each role adds up.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The groups of rows (batch, group, token), whether entropies multiply them, and what each role adds up (columns).
 
-    Most roles of a sequence share their rows. Rows with entropies are counted apart.
+    The columns are (batch, role, group, token). Most roles of a sequence share their rows. Rows with entropies are
+    counted apart.
     """
     known: dict[tuple[int, bool, bytes], int] = {}
     counts = np.zeros((batch, 2), int)
@@ -133,12 +128,6 @@ def _groups(
         rows[sequence, first : first + groups, :tokens] = form.rows
         columns[sequence, role, first : first + groups, :tokens] = form.columns
     return rows, np.arange(plain + weighed) >= plain, columns
-
-
-def _marked(columns: Float[np.ndarray, "batch role group token"], length: int) -> tuple[np.ndarray, ...]:
-    """Sequence, role, row, column and weight of the cells of columns; group g is row `length` + g."""
-    sequence, role, group, token = np.nonzero(columns)
-    return sequence, role, length + group, token, columns[sequence, role, group, token]
 
 
 def _listed(placed: Placed, below: Sequence[int]) -> tuple[np.ndarray, ...]:

@@ -1,7 +1,6 @@
 """Scores of an encoder on the control maps of each role."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TypeVar
 
 import xarray as xr
 
@@ -13,17 +12,15 @@ from analysis.scores.maps import Source
 from analysis.texts.examples import Example
 from analysis.texts.syntax import Relations
 
-State = TypeVar("State", bound=Hashable)
-
 
 def extract_controls(
-    encoders: Mapping[State, Encoder],
+    encoders: Mapping[Hashable, Encoder],
     examples: Sequence[Example],
     relations: Relations,
     sieves: Sequence[str],
     of: str | Source = "attention",
     max_tokens: int = 128,
-) -> dict[str, dict[State, xr.DataArray]]:
+) -> dict[str, dict[Hashable, xr.DataArray]]:
     """Scores of the elementary `sieves` that roles consist of, on each role's control maps, by map source and state.
 
     `of` names the maps from which the controls are made, or is their source. Raises InputError as

@@ -1,7 +1,7 @@
 """One streaming pass: sieve bias scores of every head, layer by layer; attention itself is never stored."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,7 +22,6 @@ from analysis.scores.sieves import Sieve, by_label, resolve
 from analysis.texts.examples import Example, as_sequences, clusters
 from analysis.texts.syntax import Relations
 
-State = TypeVar("State", bound=Hashable)
 Statistic = Callable[[Attention, Sequence[Layout]], Tensor]  # one number for every sequence and head
 
 
@@ -71,7 +70,7 @@ def extract(
 
 
 def extract_states(
-    encoders: Mapping[State, Encoder],
+    encoders: Mapping[Hashable, Encoder],
     examples: Sequence[Example],
     relations: Relations | None = None,
     roles: Sequence[str] | None = None,
@@ -83,7 +82,7 @@ def extract_states(
     maps: str | ReadMaps = "attention",
     statistics: Mapping[str, Statistic] | None = None,
     segment_ids: str = "pair",
-) -> dict[State, xr.DataArray]:
+) -> dict[Hashable, xr.DataArray]:
     """The scores of several states of one model on the same sequences, as `extract` gives them, by name.
 
     All states share tokens, sieves and batches; the other options are those of `extract`. Raises InputError as

@@ -68,14 +68,7 @@ class Ranges(NamedTuple):
     sequences: Int[np.ndarray, " rectangle"]
     ranges: Int[np.ndarray, "rectangle 4"]
 
-    def cells(
-        self,
-    ) -> tuple[
-        Int[np.ndarray, " cell"],
-        Int[np.ndarray, " cell"],
-        Int[np.ndarray, " cell"],
-        Float[np.ndarray, " cell"],
-    ]:
+    def cells(self) -> tuple[np.ndarray, ...]:
         """Sequence, row, column and weight of every cell; the weights of each sequence have the sum 1.
 
         All pairs of a sequence have equal weights, and so have the cells of each pair.

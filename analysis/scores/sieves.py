@@ -11,9 +11,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import attrgetter
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool
 
 from analysis.encoders.layout import Layout, WordPairs
 from analysis.errors import InputError
@@ -22,7 +23,10 @@ from analysis.texts.syntax import RELATIONS, REVERSED, UNIVERSAL
 
 Function = Callable[[Layout, WordPairs], Form | np.ndarray | None]
 
+Marks = Callable[[Layout], Bool[np.ndarray, " token"]]
+
 PUBLISHED = "_published"
+CLS, SEP = attrgetter("cls"), attrgetter("sep")
 TEXTS = np.array([[0], [1]])
 EXCHANGED = np.array([2, 3, 0, 1])  # dependent and head, as ranges
 NO_RANGES = Ranges(np.zeros(0, int), np.zeros((0, 4), int))
@@ -105,128 +109,88 @@ def grouped(rows: Bool[np.ndarray, "group token"], marks: Bool[np.ndarray, "grou
 
 
 @lru_cache(maxsize=4096)
-def window(length: int, width: int) -> Cells:
-    """Tokens at most `width` positions away, the token itself included (Pande 2021, local role: width 2)."""
-    steps = np.arange(-width, width + 1)
-    mask = neighbours(length, steps)
-    return _band(mask / mask.sum(axis=1, keepdims=True) / length, steps)
+def band(length: int, first: int, last: int, published: bool = False) -> Cells | None:
+    """The tokens `first` to `last` positions after the current one (before it, if negative), inside the sequence.
+
+    The divisor of the released code (`published`) counts one position past the end of the sequence for the last `last`
+    tokens: their rows sum to less than the others.
+    """
+    steps = np.arange(first, last + 1)
+    places = np.arange(length)[:, None] + steps
+    rows, diagonals = np.nonzero((places >= 0) & (places < length))
+    if not len(rows):
+        return None
+    sizes = np.bincount(rows, minlength=length)
+    used = np.count_nonzero(sizes)
+    sizes = sizes + (published & (np.arange(length) >= length - last))
+    return Cells(rows, rows + steps[diagonals], (1 / sizes[rows] / used).astype(np.float32), length)
 
 
-@lru_cache(maxsize=4096)
-def window_published(length: int, width: int) -> Cells:
-    """The window with the divisor of the released code, which counts one position past the end of the sequence for the
-    last `width` tokens: their rows sum to less than the others."""
-    steps = np.arange(-width, width + 1)
-    mask = neighbours(length, steps)
-    sizes = mask.sum(axis=1) + (np.arange(length) >= length - width)
-    return _band(mask / sizes[:, None] / length, steps)
+def _register_band(name: str, first: int, last: int, published: bool = False) -> None:
+    sieve(name, bank=True, by_length=True)(lambda layout, pairs: band(len(layout), first, last, published))
 
 
-@lru_cache(maxsize=4096)
-def offset(length: int, step: int) -> Cells | None:
-    """The token `step` positions after (before, if negative) the current one (Clark 2019, section 3.1)."""
-    steps = np.array([step])
-    mask = neighbours(length, steps)
-    return _band(mask / mask.sum(), steps) if mask.any() else None
-
-
-def _band(weights: Float[np.ndarray, "token diagonal"], steps: Int[np.ndarray, " diagonal"]) -> Cells:
-    """The weights of every token for the neighbours that lie inside the sequence."""
-    rows, diagonals = np.nonzero(weights)
-    return Cells(rows, rows + steps[diagonals], weights[rows, diagonals].astype(np.float32), len(weights))
-
-
-def neighbours(length: int, steps: Int[np.ndarray, " diagonal"]) -> Bool[np.ndarray, "token diagonal"]:
-    """Whether the neighbour of each token at each step lies inside the sequence."""
-    positions = np.arange(length)[:, None] + steps
-    return (positions >= 0) & (positions < length)
-
-
-def _register_positions() -> None:
-    for width in range(6):
-        sieve(f"window_{width}", bank=True, by_length=True)(
-            lambda layout, pairs, width=width: window(len(layout), width)
-        )
-        sieve(f"window_{width}{PUBLISHED}", bank=True, by_length=True)(
-            lambda layout, pairs, width=width: window_published(len(layout), width)
-        )
-    for step in range(-5, 6):
-        sieve(f"offset_{step:+d}", bank=True, by_length=True)(
-            lambda layout, pairs, step=step: offset(len(layout), step)
-        )
-
-
-_register_positions()
+for _width in range(6):  # the token itself included (Pande 2021, local role: width 2)
+    _register_band(f"window_{_width}", -_width, _width)
+    _register_band(f"window_{_width}{PUBLISHED}", -_width, _width, published=True)
+for _step in range(-5, 6):  # Clark 2019, section 3.1
+    _register_band(f"offset_{_step:+d}", _step, _step)
 for _suffix in ("", PUBLISHED):
     SIEVES["local" + _suffix] = replace(SIEVES["window_2" + _suffix], bank=False)
 
 
-@sieve("cls", bank=True)
-def cls(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """[CLS]."""
-    return columns(layout.cls)
+def _register_marks(name: str, bank: bool, about: str, marks: Marks, rows: Marks | None = None) -> None:
+    """Registers the sieve of the tokens that `marks` gives, for every token or for those that `rows` gives."""
+
+    def function(layout: Layout, pairs: WordPairs) -> Columns | None:
+        if rows is None:
+            return columns(marks(layout))
+        return grouped(rows(layout)[None], marks(layout)[None])
+
+    function.__doc__ = about
+    sieve(name, bank=bank)(function)
 
 
-@sieve("sep", bank=True)
-def sep(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """Every [SEP]."""
-    return columns(layout.sep)
+def _stops(layout: Layout) -> Bool[np.ndarray, " token"]:
+    # Byte-level vocabularies and sentence pieces mark the blank before a token.
+    return np.isin([token.lstrip("Ġ▁") for token in layout.tokens], [".", ","])
 
 
-@sieve("sep_first", bank=True)
-def sep_first(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """The [SEP] that ends the first text."""
-    return columns(layout.sep & (np.cumsum(layout.sep) == 1))
+def _last_sep(layout: Layout) -> Bool[np.ndarray, " token"]:
+    return layout.sep & (np.cumsum(layout.sep) == layout.sep.sum()) & (layout.text.max() > 0)
 
 
-@sieve("sep_last", bank=True)
-def sep_last(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """The [SEP] that ends a pair; absent from single texts, which have only one [SEP]."""
-    return (
-        None if layout.text.max() == 0 else columns(layout.sep & (np.cumsum(layout.sep) == layout.sep.sum()))
-    )
-
-
-@sieve("delimiter", bank=True)
-def delimiter(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """[CLS] and every [SEP] (Pande 2021, delimiter role)."""
-    return columns(layout.cls | layout.sep)
-
-
-@sieve("punctuation", bank=True)
-def punctuation(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """Every punctuation token."""
-    return columns(layout.punctuation)
-
-
-@sieve("stops")
-def stops(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """Every full stop and comma (Clark 2019, section 3.2); not part of the bank."""
-    return columns(_stops(layout))
-
-
-@sieve("content")
-def content(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """Every token but [CLS], [SEP], full stops and commas (the other tokens of Clark 2019, figure 3)."""
-    return columns(~(layout.cls | layout.sep | _stops(layout)))
-
-
-@sieve("cls_to_cls")
-def cls_to_cls(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """[CLS], for [CLS]; what `sep_to_sep` is for an encoder that rests on [CLS]."""
-    return grouped(layout.cls[None], layout.cls[None])
-
-
-@sieve("sep_to_sep")
-def sep_to_sep(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """Every [SEP], for each [SEP] (Clark 2019, section 3.2)."""
-    return grouped(layout.sep[None], layout.sep[None])
-
-
-@sieve("rest_to_sep")
-def rest_to_sep(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """Every [SEP], for all other tokens (Clark 2019, section 3.2)."""
-    return grouped(~layout.sep[None], layout.sep[None])
+# What is marked, in words and for a layout; then the rows, if these are not all tokens.
+ELEMENTARY = {
+    "cls": ("[CLS].", CLS),
+    "sep": ("Every [SEP].", SEP),
+    "sep_first": (
+        "The [SEP] that ends the first text.",
+        lambda layout: layout.sep & (np.cumsum(layout.sep) == 1),
+    ),
+    "sep_last": (
+        "The [SEP] that ends a pair; absent from single texts, which have only one [SEP].",
+        _last_sep,
+    ),
+    "delimiter": ("[CLS] and every [SEP] (Pande 2021).", lambda layout: layout.cls | layout.sep),
+    "punctuation": ("Every punctuation token.", attrgetter("punctuation")),
+}
+OF_CLARK = {
+    "stops": ("Every full stop and comma (Clark 2019, section 3.2).", _stops),
+    "content": (
+        "Every token but [CLS], [SEP], full stops and commas (the other tokens of Clark 2019, figure 3).",
+        lambda layout: ~(layout.cls | layout.sep | _stops(layout)),
+    ),
+    "cls_to_cls": ("[CLS], for [CLS]; what `sep_to_sep` is for an encoder that rests on [CLS].", CLS, CLS),
+    "sep_to_sep": ("Every [SEP], for each [SEP] (Clark 2019, section 3.2).", SEP, SEP),
+    "rest_to_sep": (
+        "Every [SEP], for other tokens (Clark 2019, section 3.2).",
+        SEP,
+        lambda layout: ~layout.sep,
+    ),
+}
+for _name, _given in (ELEMENTARY | OF_CLARK).items():
+    _register_marks(_name, _name in ELEMENTARY, *_given)
 
 
 def same_pieces(layout: Layout) -> Bool[np.ndarray, "token token"]:
@@ -260,11 +224,6 @@ def match_own(layout: Layout, pairs: WordPairs) -> Matrix | None:
     """The same word piece elsewhere in its own text."""
     same = same_pieces(layout)
     return rows(same & (layout.text == layout.text[:, None]) & ~np.eye(len(layout), dtype=bool))
-
-
-def _stops(layout: Layout) -> Bool[np.ndarray, " token"]:
-    # Byte-level vocabularies and sentence pieces mark the blank before a token.
-    return np.isin([token.lstrip("Ġ▁") for token in layout.tokens], [".", ","])
 
 
 def _sentence(layout: Layout, same: bool) -> Columns | None:

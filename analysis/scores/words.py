@@ -76,25 +76,18 @@ def split_words(
         raise InputError(f"max_tokens is {max_tokens}: choose 3 to {tokenizer.model_max_length}")
     kept, left_out = [], dict.fromkeys((TOO_LONG, NO_PIECES, NO_WORDS), 0)
     for number, (words, (ids, word)) in enumerate(zip(sequences, _pieces(tokenizer, sequences), strict=True)):
-        found = Words(number, ids, word)
-        reason = _reason(words, found, max_tokens)
-        if reason:
-            left_out[reason] += 1
+        if not words:
+            left_out[NO_WORDS] += 1
+        elif len(np.unique(word)) < len(words) + 2:
+            left_out[NO_PIECES] += 1
+        elif len(ids) > max_tokens:
+            left_out[TOO_LONG] += 1
         else:
-            kept.append(found)
+            kept.append(Words(number, ids, word))
     if not kept:
         counts = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
         raise InputError(f"no sequence of words is left ({counts}): give others or raise max_tokens")
     return Split(kept, left_out)
-
-
-def _reason(words: Sequence[str], found: Words, max_tokens: int) -> str:
-    """The reason for leaving a sequence out; empty if there is none."""
-    if not words:
-        return NO_WORDS
-    if len(np.unique(found.word)) < len(words) + 2:
-        return NO_PIECES
-    return TOO_LONG if len(found) > max_tokens else ""
 
 
 def _pieces(
@@ -215,8 +208,7 @@ def read_word_maps(
         for number, indices in enumerate(plan):
             batch = [sequences[index] for index in indices]
             check = number in (0, len(plan) - 1)
-            read_of = partial(read, indices)
-            read_batch(encoder, batch, read_of, rows, special, check, maps)
+            read_batch(encoder, batch, partial(read, indices), rows, special, check, maps)
             bar.update(len(indices))
 
 
