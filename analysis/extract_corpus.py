@@ -61,8 +61,9 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _run(options: argparse.Namespace) -> None:
     corpus, output = open_corpus(options.input, options.columns), expand(options.output)
-    if output.exists() and not output.is_dir():
-        raise InputError(f"{output} is a file: name a folder")
+    for folder in (output, *output.parents):
+        if folder.is_file():
+            raise InputError(f"{folder} is a file: name a folder")
     if output.resolve().is_relative_to(expand(options.input).resolve()):
         raise InputError(f"{output} lies in the input: name a folder outside of {options.input}")
     if str(options.parser).endswith(GOLD):  # the whole file would have to be in memory

@@ -1,8 +1,7 @@
 """The shards of a corpus one after the other: each scored into one file, whole or not at all, and merged."""
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,10 @@ from analysis.scores.sieves import resolve
 from analysis.statistics.moments import moments_table
 from analysis.statistics.roles import PUBLISHED_ROLES
 from analysis.texts.corpora import Corpus, chunks
-from analysis.texts.examples import Example
-from analysis.texts.syntax import UNIVERSAL, Relations, parse
+from analysis.texts.syntax import UNIVERSAL, parse
 
-Part = tuple[list[Example], Relations | None]  # sequences that are in memory together, and their relations
 BANK = "bank"
-CHUNK = 256  # sequences of a part
+CHUNK = 256  # sequences that are in memory together
 
 
 @dataclass(frozen=True)
@@ -72,35 +69,20 @@ def extract_shard(
         return path
     total = sum(1 for _ in examples)
     claim(output, run)
-    parts = parsed(corpus.examples(shard, settings.shards), settings.parser)
-    write_scores(path, parts, encoder, settings, run | {"shard": shard}, budget, total if progress else None)
-    return path
-
-
-def write_scores(
-    path: Path,
-    parts: Iterable[Part],
-    encoder: Encoder,
-    settings: Settings,
-    about: dict[str, Any],
-    budget: int,
-    total: int | None = None,
-) -> None:
-    """Scores the parts of a shard into its file; with `total` sequences given, a progress bar shows.
-
-    Raises InputError as `extract` and `write_shard` do, and for a file that cannot be read.
-    """
     remove_unfinished(path)
-    about = about | {"device": encoder.provenance["device"], "versions": versions()}
-    # Closing ends the progress bar before an error is printed.
-    with closing(_scores(parts, encoder, settings, budget, total)) as scores:
-        write_shard(path, scores, about)
+    reading = {"arithmetic": settings.arithmetic, "max_tokens": settings.max_tokens, "budget": budget}
 
+    def scores(bar: tqdm) -> Iterator[xr.DataArray]:
+        for part in chunks(corpus.examples(shard, settings.shards), CHUNK):
+            # Without a parser there are no relations: the roles of relations are absent, but every shard has them.
+            relations = parse(part, settings.parser) if settings.parser else {each.id: () for each in part}
+            yield extract(encoder, part, relations, run["roles"], progress=False, **reading)
+            bar.update(len(part))
 
-def parsed(examples: Iterator[Example], parser: str | None) -> Iterator[Part]:
-    """The examples in parts of CHUNK, with their relations if a parser is named (see `parse`)."""
-    for chunk in chunks(examples, CHUNK):
-        yield chunk, None if parser is None else parse(chunk, parser)
+    about = run | {"shard": shard, "device": encoder.provenance["device"], "versions": versions()}
+    with tqdm(total=total, desc="attention", unit="sequence", disable=not progress) as bar:
+        write_shard(path, scores(bar), about)
+    return path
 
 
 def remove_unfinished(path: Path) -> None:
@@ -109,7 +91,7 @@ def remove_unfinished(path: Path) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def merge_shards(output: Path, tau: float | int = 3.0, alpha: float = 0.05, minimum: int = 2) -> Path:
+def merge_shards(output: Path, tau: float | int = 3.0) -> Path:
     """Writes the role table of all shards (see `moments_table`) as OUTPUT/roles.csv; returns its path.
 
     Raises InputError naming the shards that are missing, damaged, or of another run.
@@ -121,7 +103,7 @@ def merge_shards(output: Path, tau: float | int = 3.0, alpha: float = 0.05, mini
         raise InputError(f"{output} lacks {', '.join(missing)}: run these shards first")
     for path in paths:
         _same(path, read_provenance(path), run)
-    table = moments_table(merged(map(read_moments, paths), run), tau, alpha, minimum)
+    table = moments_table(merged(map(read_moments, paths), run), tau)
     target = output / "roles.csv"
     write_text(target, table.to_csv(index=False, lineterminator="\n"))
     return target
@@ -156,13 +138,8 @@ def check_output(output: Path, run: dict[str, Any]) -> None:
 
 def claim(output: Path, run: dict[str, Any]) -> None:
     """Records in the output folder which run it belongs to; raises InputError if that cannot be written."""
-    path = output / "run.json"
-    if path.exists():
-        return
-    try:
-        write_text(path, json.dumps(run, indent=1) + "\n")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}: name another folder") from error
+    if not (output / "run.json").exists():
+        write_text(output / "run.json", json.dumps(run, indent=1) + "\n")
 
 
 def read_run(output: Path) -> dict[str, Any]:
@@ -177,30 +154,5 @@ def read_run(output: Path) -> dict[str, Any]:
 def _same(path: Path, found: dict[str, Any], run: dict[str, Any]) -> None:
     for name, value in run.items():
         if name not in found or found[name] != value:
-            there, here = (_shown(part) for part in (found.get(name), value))
-            raise InputError(f"{path} is of another run: {name} is {there}, here {here}: name another folder")
-
-
-def _shown(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _scores(
-    parts: Iterable[Part], encoder: Encoder, settings: Settings, budget: int, total: int | None
-) -> Iterator[xr.DataArray]:
-    reading = {"arithmetic": settings.arithmetic, "max_tokens": settings.max_tokens, "budget": budget}
-    roles = settings.named
-    with tqdm(total=total, desc="attention", unit="sequence", disable=total is None) as bar:
-        try:
-            for examples, relations in parts:
-                # Without a parser there are no relations: the roles of relations are absent, but every shard has them.
-                known = {each.id: () for each in examples} if relations is None else relations
-                yield extract(encoder, examples, known, roles, progress=False, **reading)
-                bar.update(len(examples))
-        except OSError as error:  # of reading; errors of writing do not pass here
-            reason = error.strerror or " ".join(str(error).split())
-            name = f"{error.filename}: " if error.filename else ""
-            raise InputError(
-                f"the shard cannot be scored: {name}{reason}: mend that and run this shard again"
-            ) from error
+            differs = f"{name} is {found.get(name)!s:.60}, here {value!s:.60}"
+            raise InputError(f"{path} is of another run: {differs}: name another folder")

@@ -6,8 +6,7 @@ role, layer and head (see `moments`). The metadata hold, as JSON, what identifie
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -19,18 +18,10 @@ import xarray as xr
 
 from analysis.errors import InputError
 from analysis.files import replacing
+from analysis.scores.banks import DIMENSIONS
 from analysis.statistics.moments import FIELDS, merge, moments
 
 Provenance = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What a shard keeps: the columns of its file, how scores become tables, and how moments are read back."""
-
-    schema: Callable[[Provenance], pa.Schema]
-    tables: Callable[[Iterable[xr.DataArray], Provenance], Iterator[pa.Table]]
-    moments: Callable[[pq.ParquetFile, Provenance], Iterator[xr.Dataset]]
 
 
 def write_shard(path: Path, scores: Iterable[xr.DataArray], provenance: Provenance) -> None:
@@ -39,15 +30,14 @@ def write_shard(path: Path, scores: Iterable[xr.DataArray], provenance: Provenan
     The file is written whole or not at all; no more than one part is in memory. Raises InputError if it cannot be
     written.
     """
-    kind = KINDS[provenance["keep"]]
-    schema = kind.schema(provenance).with_metadata({"provenance": json.dumps(provenance)})
-    try:
-        with replacing(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
-            for table in kind.tables(scores, provenance):
-                writer.write_table(table.cast(schema))
-    except OSError as error:
-        reason = error.strerror or " ".join(str(error).split())
-        raise InputError(f"{path} cannot be written: {reason}: mend that and run this shard again") from error
+    if provenance["keep"] == "moments":
+        schema, tables = _moment_schema(), _moment_tables(scores, provenance)
+    else:
+        schema, tables = _score_schema(provenance), map(_score_table, scores)
+    schema = schema.with_metadata({"provenance": json.dumps(provenance)})
+    with replacing(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+        for table in tables:
+            writer.write_table(table.cast(schema))
 
 
 def read_provenance(path: Path) -> dict[str, Any]:
@@ -66,30 +56,42 @@ def read_scores(path: Path) -> Iterator[xr.DataArray]:
     provenance = read_provenance(path)
     if provenance["keep"] != "scores":
         raise InputError(f"{path} holds moments alone: extract it again without --moments")
+    heads = (-1, provenance["layers"], provenance["heads"])
     with pq.ParquetFile(path) as file:
-        yield from _score_parts(file, provenance)
+        for batch in file.iter_batches(batch_size=512):
+            roles = [batch.column(role).flatten().to_numpy().reshape(heads) for role in provenance["roles"]]
+            units = batch.column("units").flatten().to_numpy().reshape(len(batch), -1)
+            coordinates = {
+                "sequence": batch.column("sequence").to_pylist(),
+                **_heads(provenance),
+                "tokens": ("sequence", batch.column("tokens").to_numpy()),
+                "separators": ("sequence", batch.column("separators").to_numpy()),
+                "units": (("sequence", "role"), units),
+            }
+            about = {name: provenance[name] for name in ("arithmetic", "max_tokens")}
+            yield xr.DataArray(np.stack(roles, axis=1), coordinates, DIMENSIONS, attrs=about)
 
 
 def read_moments(path: Path) -> xr.Dataset:
     """The moments of a shard, or of its scores part by part; raises InputError for a damaged file."""
     provenance = read_provenance(path)
     try:
-        with pq.ParquetFile(path) as file:
-            return merged(KINDS[provenance["keep"]].moments(file, provenance), provenance)
+        if provenance["keep"] == "scores":
+            return merged(map(moments, read_scores(path)), provenance)
+        columns, heads = pq.read_table(path), _heads(provenance)
+        shape = [len(names) for names in heads.values()]
+        found = {field: ([*heads], columns[field].to_numpy().reshape(shape)) for field in FIELDS}
+        return merged([xr.Dataset(found, heads, {"arithmetic": provenance["arithmetic"]})], provenance)
     except (OSError, pa.lib.ArrowException) as error:
         raise InputError(f"{path} is damaged: delete it and run its shard again") from error
 
 
 def merged(parts: Iterable[xr.Dataset], provenance: Provenance) -> xr.Dataset:
     """The moments of all parts together; without a part, those of no sequence."""
-    shape = (0, len(provenance["roles"]), provenance["layers"], provenance["heads"])
-    nothing = xr.DataArray(
-        np.zeros(shape),
-        dims=("sequence", "role", "layer", "head"),
-        coords=_heads(provenance),
-        attrs={"arithmetic": provenance["arithmetic"]},
-    )
-    return reduce(merge, parts, moments(nothing))
+    heads = _heads(provenance)
+    nothing = np.zeros((0, *(len(names) for names in heads.values())))
+    about = {"arithmetic": provenance["arithmetic"]}
+    return reduce(merge, parts, moments(xr.DataArray(nothing, heads, DIMENSIONS, attrs=about)))
 
 
 def _heads(provenance: Provenance) -> dict[str, Any]:
@@ -101,25 +103,20 @@ def _heads(provenance: Provenance) -> dict[str, Any]:
 
 
 def _score_schema(provenance: Provenance) -> pa.Schema:
-    heads = pa.list_(pa.float32(), provenance["layers"] * provenance["heads"])
     columns = {
         "sequence": pa.string(),
         "tokens": pa.int32(),
         "separators": pa.int32(),
         "units": pa.list_(pa.int32(), len(provenance["roles"])),
     }
+    heads = pa.list_(pa.float32(), provenance["layers"] * provenance["heads"])
     return pa.schema(columns | dict.fromkeys(provenance["roles"], heads))
 
 
-def _score_tables(scores: Iterable[xr.DataArray], provenance: Provenance) -> Iterator[pa.Table]:
-    for part in scores:
-        columns = {
-            "sequence": pa.array(part["sequence"].values.tolist()),
-            "tokens": pa.array(part["tokens"].values),
-            "separators": pa.array(part["separators"].values),
-            "units": _lists(part["units"].values),
-        }
-        yield pa.table(columns | {role: _lists(part.sel(role=role).values) for role in provenance["roles"]})
+def _score_table(part: xr.DataArray) -> pa.Table:
+    columns = {name: pa.array(part[name].values.tolist()) for name in ("sequence", "tokens", "separators")}
+    columns["units"] = _lists(part["units"].values)
+    return pa.table(columns | {role: _lists(part.sel(role=role).values) for role in part["role"].values})
 
 
 def _lists(values: np.ndarray) -> pa.FixedSizeListArray:
@@ -127,44 +124,12 @@ def _lists(values: np.ndarray) -> pa.FixedSizeListArray:
     return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values[0].size)
 
 
-def _score_parts(file: pq.ParquetFile, provenance: Provenance) -> Iterator[xr.DataArray]:
-    heads = (-1, provenance["layers"], provenance["heads"])
-    for batch in file.iter_batches(batch_size=512):
-        roles = [batch.column(role).flatten().to_numpy().reshape(heads) for role in provenance["roles"]]
-        units = batch.column("units").flatten().to_numpy().reshape(len(batch), -1)
-        yield xr.DataArray(
-            np.stack(roles, axis=1),
-            dims=("sequence", "role", "layer", "head"),
-            coords={
-                "sequence": batch.column("sequence").to_pylist(),
-                **_heads(provenance),
-                "tokens": ("sequence", batch.column("tokens").to_numpy()),
-                "separators": ("sequence", batch.column("separators").to_numpy()),
-                "units": (("sequence", "role"), units),
-            },
-            attrs={"arithmetic": provenance["arithmetic"], "max_tokens": provenance["max_tokens"]},
-        )
-
-
-def _moment_schema(provenance: Provenance) -> pa.Schema:
+def _moment_schema() -> pa.Schema:
     names = {"role": pa.string(), "layer": pa.int32(), "head": pa.int32()}
     return pa.schema(names | {field: pa.int64() if field == "n" else pa.float64() for field in FIELDS})
 
 
 def _moment_tables(scores: Iterable[xr.DataArray], provenance: Provenance) -> Iterator[pa.Table]:
     found = merged(map(moments, scores), provenance)
-    frame = found.to_dataframe(dim_order=("role", "layer", "head")).reset_index()
+    frame = found.to_dataframe(dim_order=DIMENSIONS[1:]).reset_index()
     yield pa.Table.from_pandas(frame, preserve_index=False)
-
-
-def _moment_parts(file: pq.ParquetFile, provenance: Provenance) -> Iterator[xr.Dataset]:
-    shape = tuple(len(names) for names in _heads(provenance).values())
-    columns = file.read()  # one row per role and head, however many sequences
-    found = {field: (tuple(_heads(provenance)), columns[field].to_numpy().reshape(shape)) for field in FIELDS}
-    yield xr.Dataset(found, _heads(provenance), {"arithmetic": provenance["arithmetic"]})
-
-
-KINDS = {
-    "scores": Kind(_score_schema, _score_tables, lambda file, run: map(moments, _score_parts(file, run))),
-    "moments": Kind(_moment_schema, _moment_tables, _moment_parts),
-}
