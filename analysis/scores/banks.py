@@ -31,14 +31,11 @@ def control_sieves(sieves: Sequence[str]) -> dict[str, list[str]]:
     sieves with a reversed counterpart.
     """
     relations = {name for name in sieves if f"{name}{REVERSED}" in sieves}
-    made_of = {
-        "local": [name for name in sieves if name.startswith("window_")],
-        "syntactic": [name for name in sieves if name.removesuffix(REVERSED) in relations],
-        "block": [name for name in sieves if name in ("block", "own_sentence")],
+    found = {
+        CONTROLS["local"]: [name for name in sieves if name.startswith("window_")],
+        CONTROLS["syntactic"]: [name for name in sieves if name.removesuffix(REVERSED) in relations],
+        CONTROLS["block"]: [name for name in sieves if name in ("block", "own_sentence")],
     }
-    found: dict[str, list[str]] = {}
-    for role, names in made_of.items():
-        found.setdefault(CONTROLS[role], []).extend(names)
     return {source: names for source, names in found.items() if names}
 
 

@@ -1,6 +1,6 @@
 """Effective attention: the part of attention that can change a head's output (Brunner 2020)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
@@ -13,7 +13,9 @@ from analysis.encoders.tap import Attention, Read, Reading, ValueReader, read_la
 Values = Float[Tensor, "batch head token size"]
 
 
-def effective(sums: bool = False) -> Callable[..., None]:
+def effective(
+    encoder: Encoder, batch: Sequence[Pieces], read: Read, check: bool = False, sums: bool = False
+) -> None:
     """Reads the effective attention of every layer: attention minus its projection on the left null space of the
     values.
 
@@ -24,15 +26,12 @@ def effective(sums: bool = False) -> Callable[..., None]:
     which needs no threshold for the rank.
     """
 
-    def read_effective(encoder: Encoder, batch: Sequence[Pieces], read: Read, check: bool = False) -> None:
-        lengths = torch.tensor([len(each) for each in batch], device=encoder.device)
+    lengths = torch.tensor([len(each) for each in batch], device=encoder.device)
 
-        def project(layer: int, reading: Reading) -> None:
-            read(layer, _effective(reading.weights, reading.values, lengths, sums))
+    def project(layer: int, reading: Reading) -> None:
+        read(layer, _effective(reading.weights, reading.values, lengths, sums))
 
-        read_layers(encoder, batch, ValueReader(project), check)
-
-    return read_effective
+    read_layers(encoder, batch, ValueReader(project), check)
 
 
 def _effective(weights: Attention, values: Values, lengths: Tensor, sums: bool) -> Attention:

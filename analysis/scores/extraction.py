@@ -90,21 +90,19 @@ def extract_states(
     """
     examples, models, source = as_sequences(examples), [*encoders.values()], find_source(maps)
     sequences = _prepare(models, examples, relations, max_tokens, segment_ids)
-    entries = resolve(roles, {label for sequence in sequences for label in sequence.pairs}, arithmetic)
-    for role, entry in entries.items():
+    sieves = resolve(roles, {label for sequence in sequences for label in sequence.pairs}, arithmetic)
+    for role, entry in sieves.items():
         if entry.pooled and relations is None:
             raise InputError(f"role {role!r} needs relations: give relations=parse(examples)")
-    names = [*entries, *(statistics or {})]
-    undefined = []  # rows that do not sum to 1 have no entropy
-    if not source.distributions:
-        undefined = [role for role, entry in entries.items() if entry.entropy]
-        undefined += [name for name, each in (statistics or {}).items() if each in ENTROPIES]
-    sieves, measured = (
-        {name: each for name, each in table.items() if name not in undefined}
-        for table in (entries, statistics or {})
-    )
+    statistics = dict(statistics or {})
+    names, undefined = [*sieves, *statistics], []
+    if not source.distributions:  # rows that do not sum to 1 have no entropy
+        undefined = [role for role, entry in sieves.items() if entry.entropy]
+        undefined += [name for name, statistic in statistics.items() if statistic in ENTROPIES]
+    for name in undefined:
+        del (sieves if name in sieves else statistics)[name]
     found = [sequence.layout for sequence in sequences]
-    scores, units = _scored(models, sequences, sieves, measured, source, budget, progress)
+    scores, units = _scored(models, sequences, sieves, statistics, source, budget, progress)
     about = {"arithmetic": arithmetic, "maps": source.name, "max_tokens": max_tokens}
     about |= {"undefined": ", ".join(undefined)} if undefined else {}
     about["sequences_truncated"] = sum(layout.cut > 0 for layout in found)
@@ -113,7 +111,7 @@ def extract_states(
     for (state, model), own in zip(encoders.items(), scores, strict=True):
         coordinates = {
             "sequence": [layout.id for layout in found],
-            "role": [*sieves, *measured],
+            "role": [*sieves, *statistics],
             "layer": range(model.layers),
             "head": range(model.heads),
             "tokens": ("sequence", [len(layout) for layout in found]),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from zlib import crc32
 
 import numpy as np
@@ -207,8 +208,8 @@ MAPS |= {
     "shuffled": shuffled(),
     "twin": twin(),
     "spread": spread(),
-    "effective": Source("effective", effective(), distributions=False),
-    "effective_sum": Source("effective_sum", effective(sums=True), distributions=False),
+    "effective": Source("effective", effective, distributions=False),
+    "effective_sum": Source("effective_sum", partial(effective, sums=True), distributions=False),
     "attribution": attribution(),
     "local_attribution": local_attribution(),
 }

@@ -48,15 +48,10 @@ class Sieve:
     by_length: bool = False
     pooled: Callable[[Mapping[str, Ranges]], Ranges] | None = None
 
-    def form(self, layout: Layout, pairs: WordPairs) -> Form | None:
-        """The weights of the role for one sequence."""
-        found = self.function(layout, pairs)
-        return Cells.of(found) if isinstance(found, np.ndarray) else found
-
     def matrix(self, layout: Layout, pairs: WordPairs) -> Matrix | None:
         """The full T x T weights of the role for one sequence."""
-        form = self.form(layout, pairs)
-        return None if form is None else form.matrix()
+        found = self.function(layout, pairs)
+        return found.matrix() if isinstance(found, Form) else found
 
 
 SIEVES: dict[str, Sieve] = {}
