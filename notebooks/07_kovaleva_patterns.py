@@ -252,7 +252,7 @@ finding(
 # %%
 linked = framed.read_links(frames, frame_sentences, seed)
 placed, left_out = framed.link_scores(model, linked)
-of_links = framed.link_table(placed, "pretrained", permutations, seed)
+of_links = framed.link_table(placed, permutations, seed)
 results.save_table(of_links, "kovaleva_links")
 
 # %%

@@ -1,8 +1,8 @@
 """Links between frame elements and targets: their sentences, and attention to them by head beside its control."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 import nltk.data
 import numpy as np
 import pandas as pd
+import xarray as xr
 from jaxtyping import Float
 from nltk.corpus.reader.framenet import FramenetCorpusReader, FramenetError
 from nltk.tokenize import NLTKWordTokenizer
@@ -21,20 +22,30 @@ from analysis.encoders.models import Encoder, kept_casts
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.files import expand
-from analysis.papers.kovaleva2019.placements import (
-    Placements,
-    elsewhere,
-    every_pair,
-    largest,
-    placements,
-    zipped,
-)
+from analysis.papers.kovaleva2019.placements import Placements, elsewhere, largest, placements
 from analysis.scores.words import LIMIT, Words, split_words
 from analysis.statistics.significance import adjust
-from analysis.texts.examples import Example, Relation
-from analysis.texts.glue import load_examples, sample
+from analysis.texts.examples import Example
+from analysis.texts.glue import load_examples, read_text, sample
 
+BUNDLED = "bundled"
+ARGUMENTS = (
+    "nsubj",
+    "nsubj:pass",
+    "dobj",
+    "iobj",
+)  # of verbs; they replace frame elements in bundled sentences
+APART = 2  # least number of words between target and element
+LINKS = "links.jsonl"
+INDEX = "luIndex.xml"
+FILES = ["frRelation.xml", r"frame/.*\.xml", r"fulltext/.*\.xml", r"lu/.*\.xml"]
 LONGEST = 12  # words in a sentence of FrameNet (Kovaleva 2019, 4.2)
+ELEMENT = 3  # most words of a frame element
+WINDOW = 2  # words on either side of the target; no element may occur there
+MODES = ("faithful", "all_pairs")  # pairs as in the released code, or every token with every other
+DIRECTIONS = ("element_to_target", "target_to_element")  # from the attending tokens to the tokens attended to
+BATCH = 500  # permutations at a time
+Scores = Float[np.ndarray, "placement layer head"]
 
 
 @dataclass(frozen=True)
@@ -50,22 +61,12 @@ class Link:
     elements: tuple[tuple[int, ...], ...]
 
 
-BUNDLED = "bundled"
-ARGUMENTS = (
-    "nsubj",
-    "nsubj:pass",
-    "dobj",
-    "iobj",
-)  # of verbs; they replace frame elements in bundled sentences
-APART = 2  # least number of words between target and element
-
-
 def read_links(source: str | Path = BUNDLED, n: int | None = None, seed: int = 0) -> list[Link]:
     """Links from a file of the released sentences (JSON, one object per line), a folder of FrameNet 1.7, or bundled.
 
     All links, or a seeded sample of `n`. A folder may hold the file as links.jsonl. The file has `sentence` (words
     separated by blanks), `target` and `frame_elements` (words as in the sentence; their first occurrence counts).
-    NLTK reads a folder of FrameNet, which is filtered as in the released code (see `framenet`). Without either,
+    NLTK reads a folder of FrameNet, which is filtered as in the released code (see `framenet_links`). Without either,
     verbs with their subjects and objects in `n` bundled sentences replace the links: they are arguments of the
     grammar, not frames. Raises InputError with the number of a wrong row.
     """
@@ -74,17 +75,15 @@ def read_links(source: str | Path = BUNDLED, n: int | None = None, seed: int = 0
     path = expand(source)
     if (path / LINKS).is_file():
         path = path / LINKS
-    return sample(framenet_links(path) if path.is_dir() else _file_links(path), n, seed)
+    return sample(framenet_links(path) if path.is_dir() else file_links(path), n, seed)
 
 
-def _file_links(path: Path) -> list[Link]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path} cannot be read as text: {error}: give links.jsonl or a folder of FrameNet"
-        ) from error
-    links = [row_link(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
+def file_links(path: Path) -> list[Link]:
+    """The links of a file; raises InputError for a missing or empty one."""
+    if not path.is_file():
+        raise InputError(f"{path} is not there: give {LINKS} or a folder of FrameNet")
+    lines = enumerate(read_text(path).splitlines(), 1)
+    links = [row_link(line, f"{path}, line {number}") for number, line in lines if line.strip()]
     if not links:
         raise InputError(f"{path} is empty: give a file with rows, or remove it")
     return links
@@ -94,64 +93,47 @@ def row_link(line: str, place: str) -> Link:
     """The link of one row; raises InputError with `place` if a part is missing or is not in its sentence."""
     try:
         row = json.loads(line)
-        words, target, given = tuple(row["sentence"].split()), row["target"].split(), row["frame_elements"]
-        elements = [element.split() for element in given]
-    except (ValueError, KeyError, TypeError, AttributeError):
+        words, parts = row["sentence"].split(), [row["target"]] + row["frame_elements"]
+        target, *elements = (_occurrence(words, part.split()) for part in parts)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"{place}: no object with the texts sentence, target and frame_elements: correct the row"
+            f"{place}: {error!r}: give an object with a sentence, its target, and frame_elements as a list of texts"
         ) from None
-    if not isinstance(given, list) or not all((target, *elements)):
-        raise InputError(
-            f"{place}: give a target with words, and frame_elements as a list of texts with words"
-        )
     if not elements:
         raise InputError(f"{place}: no frame element: give one or remove the row")
-    found = [_occurrence(words, part, place) for part in (target, *elements)]
-    return Link(place, words, found[0], tuple(found[1:]))
+    return Link(place, tuple(words), target, tuple(elements))
 
 
-def _occurrence(words: Sequence[str], part: Sequence[str], place: str) -> tuple[int, ...]:
-    """The positions of the first occurrence of some words in a sentence."""
+def _occurrence(words: Sequence[str], part: Sequence[str]) -> tuple[int, ...]:
+    """The positions of the first occurrence of some words in a sentence; raises ValueError if there is none."""
     for start in range(len(words) - len(part) + 1):
-        if part and [*words[start : start + len(part)]] == [*part]:
+        if part and words[start : start + len(part)] == part:
             return tuple(range(start, start + len(part)))
-    raise InputError(f"{place}: {' '.join(part)!r} is not in its sentence: copy it from the sentence")
+    raise ValueError(f"{' '.join(part)!r} is not in its sentence")
 
 
 def bundled_links(n: int, seed: int = 0) -> list[Link]:
     """Verbs with their subjects and objects in `n` bundled sentences, if they are far enough apart."""
-    found: list[Link] = []
-    for example in load_examples("mrpc", BUNDLED, "dev", 2 * n, seed):
-        found += _argument_links(example)
-    return found[:n]
+    found = map(_argument_link, load_examples("mrpc", BUNDLED, "dev", 2 * n, seed))
+    return [link for link in found if link][:n]
 
 
-def _argument_links(example: Example) -> Iterable[Link]:
-    """A link for the verb with the most arguments in the first text."""
-    spans = [tag.word for tag in example.tags or () if tag.text == 0]
-    places = {span: number for number, span in enumerate(spans)}
-    verbs = {tag.word for tag in example.tags or () if tag.text == 0 and tag.upos == "VERB"}
-    arguments: dict[tuple[int, int], list[int]] = {}
-    for relation in example.relations or ():
-        if _is_argument(relation) and relation.head in verbs:
-            distance = abs(places[relation.dependent] - places[relation.head])
-            if distance >= APART:
-                arguments.setdefault(relation.head, []).append(places[relation.dependent])
-    if arguments:
-        verb = max(arguments, key=lambda span: len(arguments[span]))
-        words = tuple(example.text_a[start:end] for start, end in spans)
-        yield Link(example.id, words, (places[verb],), tuple((place,) for place in arguments[verb]))
-
-
-def _is_argument(relation: Relation) -> bool:
-    return relation.text == 0 and relation.label in ARGUMENTS
-
-
-FILES = ["frRelation.xml", r"frame/.*\.xml", r"fulltext/.*\.xml", r"lu/.*\.xml"]
-ELEMENT = 3  # most words of a frame element
-WINDOW = 2  # words on either side of the target; no element may occur there
-INDEX = "luIndex.xml"
-LINKS = "links.jsonl"
+def _argument_link(example: Example) -> Link | None:
+    """The link of the verb with the most arguments in the first text; None if no verb has one."""
+    tags = [tag for tag in example.tags if tag.text == 0]
+    places = {tag.word: number for number, tag in enumerate(tags)}
+    verbs = {tag.word for tag in tags if tag.upos == "VERB"}
+    arguments: dict[int, list[int]] = defaultdict(list)
+    for each in example.relations:
+        if each.text == 0 and each.label in ARGUMENTS and each.head in verbs:
+            dependent, head = places[each.dependent], places[each.head]
+            if abs(dependent - head) >= APART:
+                arguments[head].append(dependent)
+    if not arguments:
+        return None
+    verb = max(arguments, key=lambda place: len(arguments[place]))
+    words = tuple(example.text_a[start:end] for start, end in places)
+    return Link(example.id, words, (verb,), tuple((place,) for place in arguments[verb]))
 
 
 def framenet_links(folder: Path) -> list[Link]:
@@ -165,32 +147,21 @@ def framenet_links(folder: Path) -> list[Link]:
     """
     if not (folder / INDEX).is_file():
         raise InputError(f"{folder} holds no {INDEX}: name the folder of FrameNet 1.7")
+    nltk.data.path.append(str(folder))  # NLTK reads only files in the folders where it searches for data
     try:
-        with _allowed(folder):
-            links = [*_links(FramenetCorpusReader(str(folder), FILES))]
+        units = tqdm(
+            FramenetCorpusReader(str(folder), FILES).lus(), "FrameNet", unit="lexical unit", leave=None
+        )
+        found = [exemplar_link(exemplar) for unit in units for exemplar in unit.exemplars]
     except (FramenetError, OSError, ValueError, KeyError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{folder} is not readable as FrameNet 1.7: {reason}: unpack it again") from error
+    finally:
+        nltk.data.path.remove(str(folder))
+    links = [link for link in found if link]
     if not links:
         raise InputError(f"{folder} has no sentence that passes the filter: name the whole of FrameNet 1.7")
     return links
-
-
-@contextmanager
-def _allowed(folder: Path) -> Iterator[None]:
-    """Within the context, NLTK reads only files in the folders where it searches for data."""
-    nltk.data.path.append(str(folder))
-    try:
-        yield
-    finally:
-        nltk.data.path.remove(str(folder))
-
-
-def _links(reader: FramenetCorpusReader) -> Iterator[Link]:
-    for unit in tqdm(reader.lus(), "FrameNet", unit="lexical unit", leave=None):
-        for exemplar in unit.exemplars:
-            if (link := exemplar_link(exemplar)) is not None:
-                yield link
 
 
 def exemplar_link(exemplar: Any) -> Link | None:
@@ -222,76 +193,53 @@ def _near(words: Sequence[str], target: Sequence[int], elements: Sequence[int]) 
     return not window.isdisjoint(words[place] for place in elements)
 
 
-DIRECTIONS = ("element_to_target", "target_to_element")  # from the attending tokens to the tokens attended to
-Scores = Float[np.ndarray, "placement layer head"]
-BATCH = 500  # permutations at a time
-
-
-def _first(pieces: Words, words: Sequence[int]) -> list[int]:
-    """The first occurrence of each word piece of these words anywhere in the sentence (released code)."""
-    ids = pieces.input_ids.tolist()
-    return [ids.index(ids[place]) for place in _own(pieces, words)]
-
-
-def _own(pieces: Words, words: Sequence[int]) -> list[int]:
-    return np.flatnonzero(np.isin(pieces.word, np.array(words) + 1)).tolist()
-
-
-# How tokens are found, and how they are paired: as in the released code, or every token with every other.
-MODES: dict[str, tuple[Callable, Callable]] = {"faithful": (_first, zipped), "all_pairs": (_own, every_pair)}
-
-
-def link_placements(link: Link, pieces: Words, mode: str, direction: str) -> Placements:
-    """The token pairs (row attends to column) of a link, and of its other possible placements in the sentence."""
-    find, pair = MODES[mode]
-    elements, target = (find(pieces, words) for words in ([*chain(*link.elements)], link.target))
-    rows, columns = pair(elements, target)
-    if direction == DIRECTIONS[1]:
-        rows, columns = columns, rows
-    return placements(rows, columns, 1, len(pieces) - 1)
+def link_placements(link: Link, pieces: Words, mode: str) -> Placements:
+    """The token pairs (element, target) of a link, and of its other possible placements in the sentence."""
+    elements, target = (
+        np.flatnonzero(np.isin(pieces.word, np.array(words) + 1)).tolist()
+        for words in ([*chain(*link.elements)], link.target)
+    )
+    if mode == "all_pairs":
+        pairs = [*product(elements, target)]
+    else:  # the first occurrence of each piece anywhere in the sentence, paired one by one
+        ids = pieces.input_ids.tolist()
+        first = [ids.index(each) for each in ids]
+        pairs = [(first[element], first[other]) for element, other in zip(elements, target, strict=False)]
+    return placements(pairs, 1, len(pieces) - 1)
 
 
 def link_scores(
-    encoder: Encoder, links: Sequence[Link], progress: bool = True, budget: int = 2048
+    encoder: Encoder, links: Sequence[Link]
 ) -> tuple[dict[tuple[str, str], list[tuple[Scores, int]]], dict[str, int]]:
     """For every mode, direction and sentence: the scores of all placements, and the number of the link's own placement.
 
     The score is the largest attention among the pairs. The second result counts the sentences left out, by reason.
     Source: Kovaleva 2019, 4.2; the released code scores element_to_target, the text speaks of attention to the element.
     """
-    split = split_words(encoder.tokenizer, [link.words for link in links], LIMIT)
-    kept = [links[pieces.number] for pieces in split.kept]
-    places = {
-        key: [link_placements(link, pieces, *key) for link, pieces in zip(kept, split.kept, strict=True)]
-        for key in product(MODES, DIRECTIONS)
-    }
-    scores = {
-        key: [np.empty((len(each.rows), encoder.layers, encoder.heads)) for each in found]
-        for key, found in places.items()
-    }
-    bar = tqdm(total=len(kept), desc="links", unit="sentence", disable=not progress)
-    with kept_casts(encoder), bar:
-        for indices in batches(split.kept, budget):
+    kept, left_out = split_words(encoder.tokenizer, [link.words for link in links], LIMIT)
+    found: dict[tuple[str, str], list[tuple[Scores, int]]] = {}
+    places = {mode: [link_placements(links[each.number], each, mode) for each in kept] for mode in MODES}
+    for mode, direction in product(MODES, DIRECTIONS):
+        shapes = [(len(each.rows), encoder.layers, encoder.heads) for each in places[mode]]
+        own = [each.own for each in places[mode]]
+        found[mode, direction] = [*zip(map(np.empty, shapes), own, strict=True)]
+    with kept_casts(encoder), tqdm(total=len(kept), desc="links", unit="sentence") as bar:
+        for indices in batches(kept):
 
             def read(layer: int, attention, indices=indices) -> None:
                 for index, maps in zip(indices, attention.cpu().numpy(), strict=True):
-                    for key in scores:
-                        scores[key][index][:, layer] = largest(maps, places[key][index])
+                    for direction, turned in zip(DIRECTIONS, (maps, maps.swapaxes(1, 2)), strict=True):
+                        for mode in MODES:
+                            scores, _ = found[mode, direction][index]
+                            scores[:, layer] = largest(turned, places[mode][index])
 
-            read_layers(encoder, [split.kept[index] for index in indices], read)
+            read_layers(encoder, [kept[index] for index in indices], read)
             bar.update(len(indices))
-    found = {
-        key: [(score, place.own) for score, place in zip(scores[key], places[key], strict=True)]
-        for key in scores
-    }
-    return found, split.left_out
+    return found, left_out
 
 
 def link_table(
-    scores: dict[tuple[str, str], list[tuple[Scores, int]]],
-    state: str = "pretrained",
-    permutations: int = 9999,
-    seed: int = 0,
+    scores: dict[tuple[str, str], list[tuple[Scores, int]]], permutations: int = 9999, seed: int = 0
 ) -> pd.DataFrame:
     """The mean score of every head: state, mode, direction, layer, head, mean, n, control, p, p_by.
 
@@ -301,19 +249,16 @@ def link_table(
     """
     parts = []
     for (mode, direction), sentences in scores.items():
-        own = np.array([score[number] for score, number in sentences])
-        control = np.array([elsewhere(score, number) for score, number in sentences])
         p = placement_test(sentences, permutations, seed)
-        layers, heads = np.indices(p.shape)
-        columns = {"mean": own.mean(axis=0), "control": control.mean(axis=0), "p": p}
-        table = pd.DataFrame({"layer": layers.ravel(), "head": heads.ravel()})
-        table = table.assign(**{name: values.ravel() for name, values in columns.items()})
-        table = table.assign(
-            state=state, mode=mode, direction=direction, n=len(own), p_by=adjust(p.ravel(), "fdr_by")
-        )
-        parts.append(table)
-    columns = ["state", "mode", "direction", "layer", "head", "mean", "n", "control", "p", "p_by"]
-    return pd.concat(parts, ignore_index=True)[columns]
+        means = {
+            "mean": np.mean([score[own] for score, own in sentences], axis=0),
+            "control": np.mean([elsewhere(*sentence) for sentence in sentences], axis=0),
+        }
+        columns = {name: (("layer", "head"), values) for name, values in (means | {"p": p}).items()}
+        table = xr.Dataset(columns).to_dataframe().reset_index().assign(n=len(sentences))
+        parts.append(table.assign(mode=mode, direction=direction, p_by=adjust(table["p"], "fdr_by")))
+    order = ["state", "mode", "direction", "layer", "head", "mean", "n", "control", "p", "p_by"]
+    return pd.concat(parts, ignore_index=True).assign(state="pretrained")[order]
 
 
 def placement_test(

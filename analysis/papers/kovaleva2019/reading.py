@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -20,14 +21,7 @@ from analysis.encoders.models import Encoder, kept_casts
 from analysis.encoders.tap import read_layers
 from analysis.papers.kovaleva2019.labellers import Labeller
 from analysis.papers.kovaleva2019.names import ARGUMENTS, CLS, FEATURES, NEGATION, PARTS_OF_SPEECH, SEP
-from analysis.papers.kovaleva2019.placements import (
-    Placements,
-    elsewhere,
-    every_pair,
-    largest,
-    placements,
-    zipped,
-)
+from analysis.papers.kovaleva2019.placements import Placements, elsewhere, largest, placements
 from analysis.texts.examples import Example, Relation, Tag, clusters
 from analysis.texts.syntax import Relations
 
@@ -147,16 +141,15 @@ def _verbs(
         )
         if len(subject) and len(verb):
             inside = np.flatnonzero(layout.text == relation.text)
-            found.append(placements(*every_pair(subject, verb), inside[0], inside[-1] + 1))
+            found.append(placements([*product(subject, verb)], inside[0], inside[-1] + 1))
             subjects |= {ids[piece] for piece in subject}
             heads |= {ids[piece] for piece in verb}
     if not found:
         return (), None
     # The released notebook takes every piece that is spelt like one of a subject or verb, wherever it stands, in order.
-    pairs = zipped(
-        *([place for place, each in enumerate(ids) if each in pieces] for pieces in (subjects, heads))
-    )
-    return tuple(found), Placements(*np.array(pairs)[:, None], own=0)
+    same = ([place for place, each in enumerate(ids) if each in pieces] for pieces in (subjects, heads))
+    rows, columns = np.array([*zip(*same, strict=False)]).T[:, None]
+    return tuple(found), Placements(rows, columns, own=0)
 
 
 def targets_digest(targets: Sequence[Targets]) -> str:
@@ -392,16 +385,10 @@ def verb_links(
 ) -> Float[np.ndarray, "link mode head"]:
     """Attention from subjects to verbs and back: released code, mean over the relations, mean at the same distance."""
     found = np.full((len(LINKS), len(LINK_MODES), len(attention)), np.nan)
-    for number, turned in enumerate((False, True)):
-        places = [_turned(each) if turned else each for each in targets.verbs]
-        first = targets.zipped and (_turned(targets.zipped) if turned else targets.zipped)
-        found[number, 0] = 0 if first is None else largest(attention, first)[0]
-        if places:
-            scores = [(largest(attention, each), each.own) for each in places]
+    for number, maps in enumerate((attention, attention.swapaxes(1, 2))):
+        found[number, 0] = largest(maps, targets.zipped)[0] if targets.zipped else 0
+        if targets.verbs:
+            scores = [(largest(maps, each), each.own) for each in targets.verbs]
             found[number, 1] = np.mean([score[own] for score, own in scores], axis=0)
             found[number, 2] = np.mean([elsewhere(*pair) for pair in scores], axis=0)
     return found
-
-
-def _turned(places: Placements) -> Placements:
-    return Placements(places.columns, places.rows, places.own)

@@ -32,8 +32,9 @@ def pieces(tiny) -> Words:
 
 def own_pairs(pieces: Words, mode: str, direction: str) -> set[tuple[int, int]]:
     """The places of each pair of the link among the pieces."""
-    found = link_placements(LINK, pieces, mode, direction)
-    return {*zip(found.rows[found.own].tolist(), found.columns[found.own].tolist(), strict=True)}
+    found = link_placements(LINK, pieces, mode)
+    pairs = zip(found.rows[found.own].tolist(), found.columns[found.own].tolist(), strict=True)
+    return {pair if direction == "element_to_target" else pair[::-1] for pair in pairs}
 
 
 def test_pairs_of_the_released_code_and_of_the_words_themselves(pieces):
@@ -46,7 +47,7 @@ def test_pairs_of_the_released_code_and_of_the_words_themselves(pieces):
 
 
 def test_scores_are_the_largest_attention_of_the_pairs(tiny, pieces):
-    scores, _ = link_scores(tiny, [LINK], progress=False)
+    scores, _ = link_scores(tiny, [LINK])
     _, attention = read_attention(tiny, Example("same", " ".join(WORDS)))
     table = link_table(scores, permutations=99).set_index(["mode", "direction", "layer", "head"]).sort_index()
     for key in itertools.product(MODES, DIRECTIONS):
