@@ -1,5 +1,6 @@
 """Claim tables as Markdown: a row for every paper, and a page with a table for every paper and all definitions."""
 
+import re
 import textwrap
 from collections.abc import Iterable, Mapping
 
@@ -37,8 +38,8 @@ def paper_rows(tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str], kn
             if told["mark"].str.endswith(" °").all():
                 told["mark"] = told["mark"].str.removesuffix(" °")
             said = "; ".join(_told(told.loc[name], chosen[name]) for name in chosen if name in told.index)
-            where = titles[paper].rsplit("(", 1)[-1].rstrip(")")
-            lines.append(f"| [{where}]({WHERE}#{paper}) | {numbers} | {_cell(said)} |")
+            authors_and_year = re.sub(r",\D*", " ", titles[paper].rsplit("(", 1)[-1]).strip(" )")
+            lines.append(f"| [{authors_and_year}]({WHERE}#{paper}) | {numbers} | {_cell(said)} |")
     return "\n".join(lines)
 
 

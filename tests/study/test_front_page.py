@@ -20,7 +20,7 @@ def row_of(*claims):
 
 def test_papers_have_a_row_with_their_verdicts_and_the_headlines_of_their_claims():
     assert row_of(CLAIM) == (
-        "| [Pande et al., AAAI 2021](docs/claims.md#pande2021) | 1 | 0 | 0 | 0 | "
+        "| [Pande et al. 2021](docs/claims.md#pande2021) | 1 | 0 | 0 | 0 | "
         "many heads have several roles: 38% of heads ✓ ‡ |"
     )
     assert row_of(CLAIM | {"found": ""}).endswith("| heads have \\| roles ✓ ‡ |")
