@@ -1,10 +1,11 @@
 """Examples of a task from the bundled corpus, a folder of GLUE files or the Hub."""
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
+from itertools import repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,18 +18,6 @@ from analysis.texts.tasks import Task, task_named
 
 HUB_DATASET = "nyu-mll/glue"
 HUB_TIMEOUT = 10.0  # seconds
-
-
-class TaskRow(NamedTuple):
-    """One row, not yet checked; `place` names its file and line.
-
-    `label` is a class index or a number, None if the split has no labels, or any other content of the source.
-    """
-
-    id: str
-    place: str
-    texts: tuple[Any, ...]
-    label: Any
 
 
 def load_examples(
@@ -46,24 +35,20 @@ def load_examples(
 
     Raises InputError for a wrong argument, file or row, and if the Hub does not answer.
     """
-    described = task_named(task)
-    check_request(described, split, n, seed)
-    if source == "bundled":
-        return bundled_examples(task, n, seed, split)
-    if not described.folder:
-        raise InputError(f"task {described.name!r} is no task of GLUE: read its examples from its own files")
-    rows = hub_rows(described, split) if source == "hub" else folder_rows(described, expand(source), split)
-    return sample(validated(rows, described), n, seed)
-
-
-def check_request(task: Task, split: str, n: int | None, seed: int) -> None:
-    """Raises InputError for an argument of `load_examples` outside its domain."""
+    task = task_named(task)
     if split not in task.splits:
         raise InputError(f"split {split!r} is unknown; choose one of {', '.join(task.splits)}")
     if n is not None and n < 1:
         raise InputError(f"n = {n}: ask for at least 1 example, or for all with n = None")
     if seed < 0:
         raise InputError(f"seed = {seed}: give a seed of at least 0")
+    if source == "bundled":
+        return bundled_examples(task.name, n, seed, split)
+    if not task.folder:
+        raise InputError(f"task {task.name!r} is no task of GLUE: read its examples from its own files")
+    rows = _hub_rows(task, split) if source == "hub" else _folder_rows(task, expand(source), split)
+    prefix = f"{task.name}-{split}"
+    return sample([_example(f"{prefix}-{number}", *row, task) for number, row in enumerate(rows)], n, seed)
 
 
 def sample(examples: list[Example], n: int | None, seed: int) -> list[Example]:
@@ -75,34 +60,27 @@ def sample(examples: list[Example], n: int | None, seed: int) -> list[Example]:
     return [examples[row] for row in sorted(drawn)]
 
 
-def validated(rows: Iterable[TaskRow], task: Task) -> list[Example]:
-    """The rows as examples, without white space around the texts.
+def _example(name: str, place: str, texts: Sequence[Any], label: Any, task: Task) -> Example:
+    """A row as an example, without white space around its texts; `place` names its file and line.
 
-    Raises InputError for an empty text and for a label outside the task.
+    `label` is a class index or a number, None if the split has no labels, or any other content of the source.
     """
-    return [_validated(row, task) for row in rows]
-
-
-def _validated(row: TaskRow, task: Task) -> Example:
-    if not all(isinstance(text, str) and text.strip() for text in row.texts):
-        raise InputError(f"{row.place}: a text is empty; fill it in or remove the row")
-    if row.label is not None and not permitted(row.label, task):
-        limits = task.limits and "a number from {:g} to {:g}".format(*task.limits)
-        wanted = limits or f"one of {', '.join(task.labels)}"
-        raise InputError(f"{row.place}: label {row.label!r} is not {wanted}; correct it or remove the row")
-    text_a, text_b = (*(text.strip() for text in row.texts), None)[:2]
-    return Example(row.id, text_a, text_b, row.label)
-
-
-def permitted(label: Any, task: Task) -> bool:
-    """Whether a label is a class of the task, or a number within its limits."""
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        raise InputError(f"{place}: a text is empty; fill it in or remove the row")
     if task.limits is None:
-        return label in range(len(task.labels))
-    return isinstance(label, int | float) and task.limits[0] <= label <= task.limits[1]
+        permitted, wanted = label in range(len(task.labels)), f"one of {', '.join(task.labels)}"
+    else:
+        low, high = task.limits
+        permitted = isinstance(label, int | float) and low <= label <= high
+        wanted = f"a number from {low:g} to {high:g}"
+    if label is not None and not permitted:
+        raise InputError(f"{place}: label {label!r} is not {wanted}; correct it or remove the row")
+    text_a, text_b = (*(text.strip() for text in texts), None)[:2]
+    return Example(name, text_a, text_b, label)
 
 
-def folder_rows(task: Task, folder: Path, split: str) -> list[TaskRow]:
-    """The rows of a split's file in `<folder>/<TASK>/`; a test file may come without labels, as in GLUE."""
+def _folder_rows(task: Task, folder: Path, split: str) -> Iterator[tuple[str, Sequence[str], Any]]:
+    """Place, texts and label of the rows of a file in `<folder>/<TASK>/`; a test file may come without labels."""
     name = f"{task.splits[split].file}.tsv"
     path = folder / task.folder / name
     if not path.is_file():
@@ -115,14 +93,13 @@ def folder_rows(task: Task, folder: Path, split: str) -> list[TaskRow]:
     table = read_table(path, header)
     labelled = not test or task.label_column in table.columns
     require_columns(table, task.columns + (task.label_column,) * labelled, str(path))
-    labels = [read_label(cell, task) for cell in table[task.label_column]] if labelled else None
-    first = 1 if header else 2
-    return table_rows(
-        table[list(task.columns)], labels, f"{task.name}-{split}", lambda row: f"{path}, line {row + first}"
-    )
+    texts = table[[*task.columns]].itertuples(index=False, name=None)
+    cells = table[task.label_column] if labelled else repeat(None)
+    for line, (own, cell) in enumerate(zip(texts, cells, strict=False), start=1 if header else 2):
+        yield f"{path}, line {line}", own, None if cell is None else _label(cell, task)
 
 
-def read_label(cell: str, task: Task) -> Any:
+def _label(cell: str, task: Task) -> Any:
     """The class index or the number in a cell; the cell itself if it holds neither."""
     if task.limits is None:
         return task.labels.index(cell) if cell in task.labels else cell
@@ -140,15 +117,17 @@ def read_table(path: Path, header: Sequence[str] = ()) -> pd.DataFrame:
     text = "\t".join(header) + "\n" * bool(header) + read_text(path).rstrip("\n")
     if not text.partition("\n")[2]:
         raise InputError(f"{path}: no rows{'' if header else ' below the header'}; give a file with examples")
-    check_fields(path, text.split("\n"), bool(header))
-    return pd.read_csv(
-        StringIO(text),
-        sep="\t",
-        quoting=csv.QUOTE_NONE,
-        dtype=str,
-        keep_default_na=False,
-        skip_blank_lines=False,
-    )
+    # pandas would fill short rows with empty cells and take a long first row for an index, without an error.
+    lines = text.split("\n")
+    expected = lines[0].count("\t") + 1
+    for number, line in enumerate(lines, start=0 if header else 1):
+        if (fields := line.count("\t") + 1) != expected:
+            raise InputError(
+                f"{path}, line {number}: number of fields is {fields}, the {'task' if header else 'header'} has "
+                f"{expected}; put one tab between fields and none inside a text"
+            )
+    options = {"sep": "\t", "quoting": csv.QUOTE_NONE, "dtype": str}
+    return pd.read_csv(StringIO(text), **options, keep_default_na=False, skip_blank_lines=False)
 
 
 def read_text(path: Path) -> str:
@@ -160,30 +139,15 @@ def read_text(path: Path) -> str:
         raise InputError(f"{path}, line {line}: not UTF-8; save the file in UTF-8") from None
 
 
-def check_fields(path: Path, lines: list[str], named: bool = False) -> None:
-    """Raises InputError for the first line whose number of fields is not that of the header.
-
-    `named` says that the header, the first of the lines, is not in the file. pandas itself would fill short rows with
-    empty cells and take a long first row for an index, without an error.
-    """
-    expected = lines[0].count("\t") + 1
-    for number, line in enumerate(lines, start=0 if named else 1):
-        if (fields := line.count("\t") + 1) != expected:
-            wanted = f"the task has {expected}" if named else f"the header has {expected}"
-            raise InputError(
-                f"{path}, line {number}: number of fields is {fields}, {wanted}; "
-                "put one tab between fields and none inside a text"
-            )
-
-
-def hub_rows(task: Task, split: str) -> list[TaskRow]:
-    """The rows of a split of the Hub's dataset, in which the label -1 means unlabelled."""
+def _hub_rows(task: Task, split: str) -> Iterator[tuple[str, Sequence[str], Any]]:
+    """Place, texts and label of the rows of the Hub's dataset, in which the label -1 means unlabelled."""
     name, columns = task.splits[split].hub, task.hub_columns or task.columns
     table = hub_table(HUB_DATASET, task.config, name)
     place = f"{HUB_DATASET} {task.config}, split {name}"
     require_columns(table, (*columns, "label"), place)
-    labels = [None if label == -1 else label for label in table["label"].tolist()]
-    return table_rows(table[list(columns)], labels, f"{task.name}-{split}", lambda row: f"{place}, row {row}")
+    texts = table[[*columns]].itertuples(index=False, name=None)
+    for row, (own, label) in enumerate(zip(texts, table["label"].tolist(), strict=True)):
+        yield f"{place}, row {row}", own, None if label == -1 else label
 
 
 def hub_table(dataset: str, config: str, split: str) -> pd.DataFrame:
@@ -214,12 +178,3 @@ def require_columns(table: pd.DataFrame, columns: Iterable[str], place: str) -> 
             f"{place}: no column {', '.join(missing)} among {', '.join(table.columns)}; "
             "check that the file belongs to the task and has a header"
         )
-
-
-def table_rows(
-    texts: pd.DataFrame, labels: list[Any] | None, prefix: str, place: Callable[[int], str]
-) -> list[TaskRow]:
-    """The rows of a table whose columns are the texts; `place` gives the place of a row (0-based)."""
-    columns = (texts[column].tolist() for column in texts.columns)
-    labelled = zip(zip(*columns, strict=True), labels or [None] * len(texts), strict=True)
-    return [TaskRow(f"{prefix}-{row}", place(row), pair, label) for row, (pair, label) in enumerate(labelled)]

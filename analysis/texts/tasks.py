@@ -69,58 +69,32 @@ class Task:
         return len(self.labels) if self.kind == CLASSIFICATION else 1
 
 
-TASKS = {
-    task.name: task
-    for task in (
-        Task(
-            "mrpc",
-            ("accuracy", "f1"),
-            BINARY,
-            folder="MRPC",
-            columns=("#1 String", "#2 String"),
-            label_column="Quality",
-            hub_columns=SENTENCES,
-        ),
-        Task(
-            "qqp",
-            ("accuracy", "f1"),
-            BINARY,
-            folder="QQP",
-            columns=("question1", "question2"),
-            label_column="is_duplicate",
-        ),
-        Task("sst-2", ("accuracy",), BINARY, folder="SST-2", columns=("sentence",)),
-        Task("qnli", ("accuracy",), ENTAILMENT, folder="QNLI", columns=("question", "sentence")),
-        Task("rte", ("accuracy",), ENTAILMENT, folder="RTE", columns=SENTENCES),
-        Task(
-            "cola",
-            ("matthews", "accuracy"),
-            BINARY,
-            folder="CoLA",
-            columns=("sentence",),
-            header=("source", "label", "star", "sentence"),
-        ),
-        Task(
-            "sts-b",
-            ("pearson", "spearman"),
-            kind=REGRESSION,
-            limits=(0.0, 5.0),
-            folder="STS-B",
-            columns=SENTENCES,
-            label_column="score",
-        ),
-        Task(
-            "mnli",
-            ("accuracy",),
-            ("entailment", "neutral", "contradiction"),
-            folder="MNLI",
-            columns=SENTENCES,
-            label_column="gold_label",
-            hub_columns=("premise", "hypothesis"),
-            splits=MNLI_SPLITS,
-        ),
-    )
-}
+_TASKS = (
+    Task(
+        "mrpc", ("accuracy", "f1"), BINARY, folder="MRPC", columns=("#1 String", "#2 String"),
+        label_column="Quality", hub_columns=SENTENCES,
+    ),
+    Task(
+        "qqp", ("accuracy", "f1"), BINARY, folder="QQP", columns=("question1", "question2"),
+        label_column="is_duplicate",
+    ),
+    Task("sst-2", ("accuracy",), BINARY, folder="SST-2", columns=("sentence",)),
+    Task("qnli", ("accuracy",), ENTAILMENT, folder="QNLI", columns=("question", "sentence")),
+    Task("rte", ("accuracy",), ENTAILMENT, folder="RTE", columns=SENTENCES),
+    Task(
+        "cola", ("matthews", "accuracy"), BINARY, folder="CoLA", columns=("sentence",),
+        header=("source", "label", "star", "sentence"),
+    ),
+    Task(
+        "sts-b", ("pearson", "spearman"), kind=REGRESSION, limits=(0.0, 5.0), folder="STS-B", columns=SENTENCES,
+        label_column="score",
+    ),
+    Task(
+        "mnli", ("accuracy",), ("entailment", "neutral", "contradiction"), folder="MNLI", columns=SENTENCES,
+        label_column="gold_label", hub_columns=("premise", "hypothesis"), splits=MNLI_SPLITS,
+    ),
+)  # fmt: skip
+TASKS = {task.name: task for task in _TASKS}
 
 
 def task_named(task: str | Task) -> Task:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.texts.examples import Example
-from analysis.texts.glue import hub_rows, load_examples, sample, validated
+from analysis.texts.glue import load_examples, sample
 from analysis.texts.tasks import TASKS
 
 HEADERS = {
@@ -106,7 +106,7 @@ def test_samples_nest_and_draw_every_row_equally_often() -> None:
 def test_hub_rows_keep_numbers_and_lose_the_label_of_unlabelled_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     table = pd.DataFrame({"sentence": ["good ", "bad"], "label": [1, -1], "idx": [7, 9]})
     monkeypatch.setattr("analysis.texts.glue.hub_table", lambda dataset, config, split: table)
-    examples = validated(hub_rows(TASKS["sst-2"], "test"), TASKS["sst-2"])
+    examples = load_examples("sst-2", "hub", "test")
     assert examples == [Example("sst-2-test-0", "good", None, 1), Example("sst-2-test-1", "bad", None, None)]
 
 
