@@ -171,11 +171,30 @@ def judge(frame: pd.DataFrame, relation: str, bound: float | int, units: str = E
     least favourable of all units, or those of the unit that decides for some unit. `p` is one-sided, (1 + draws not on
     the claim's side) / (1 + draws): the largest of the units (partial conjunction, Dror 2017), or the deciding one's.
     """
-    found = _units_of(frame, relation, bound)
+    found, compare = _units_of(frame, relation, bound), COMPARISONS[relation]
     if found.empty:
         return Verdict()
-    choose = _every if units == EVERY else _some
-    verdict, deciding, low, high, p, turns = choose(found, _Sides.of(found, relation, bound))
+
+    def sides(*ends: str) -> tuple[pd.Series, pd.Series]:
+        """The units that lie wholly on the claim's side, and those that lie wholly off it."""
+        interval = found[[*ends]]
+        on_side = compare(interval, bound)
+        return on_side.all(axis=1), interval.notna().all(axis=1) & ~on_side.any(axis=1)
+
+    (on, off), (on_wide, off_wide) = sides("low", "high"), sides("wide_low", "wide_high")
+    sign, near, far = (1, "low", "high") if relation in (">", ">=") else (-1, "high", "low")
+    favour = sign * found.drop(columns=["runs", "draws", "lacking", "p"])  # larger is better for the claim
+    if units == EVERY:
+        verdict = HOLDS if on.all() else FAILS if off_wide.any() else UNDECIDED
+        deciding, p = favour["estimate"].idxmin(), found["p"].max()
+        low, high = sign * favour[["low", "high"]].min()  # least favourable, end by end
+        turns = sign * favour[[near, f"wide_{far}"]].min(skipna=False)
+    else:
+        verdict = HOLDS if on_wide.any() else FAILS if off.all() else UNDECIDED
+        reach = favour[f"wide_{near}"]
+        deciding = (reach if reach.notna().any() else favour["estimate"]).idxmax()
+        low, high, p = found.loc[deciding, ["wide_low", "wide_high", "p"]]
+        turns = sign * favour[[f"wide_{near}", far]].max()
     row = found.loc[deciding]
     return Verdict(
         estimate=float(row["estimate"]),
@@ -188,84 +207,41 @@ def judge(frame: pd.DataFrame, relation: str, bound: float | int, units: str = E
         lowest_run=float(row["lowest_run"]),
         highest_run=float(row["highest_run"]),
         pooled=float(found["estimate"].median()),
-        holding=int(_Sides.of(found, relation, bound).on.sum()),
+        holding=int(on.sum()),
         unit_count=len(found),
         turns_low=float(min(turns)),
         turns_high=float(max(turns)),
     )
 
 
-class _Sides(NamedTuple):
-    """Which units lie wholly on the claim's side or off it, by their own interval and by the widened one."""
-
-    sign: int  # 1 if large measures favour the claim, else -1
-    on: pd.Series
-    on_wide: pd.Series
-    off: pd.Series
-    off_wide: pd.Series
-
-    @classmethod
-    def of(cls, found: pd.DataFrame, relation: str, bound: float | int) -> "_Sides":
-        compare = COMPARISONS[relation]
-        sides = []
-        for judged in (lambda ends: compare(ends, bound), lambda ends: ~compare(ends, bound)):
-            for ends in (["low", "high"], ["wide_low", "wide_high"]):
-                sides.append(found[ends].notna().all(axis=1) & judged(found[ends]).all(axis=1))
-        return cls(1 if relation in (">", ">=") else -1, *sides)
-
-
-def _every(found: pd.DataFrame, sides: _Sides) -> tuple:
-    """Verdict, deciding unit, interval, p and turning points of a claim about every unit."""
-    sign = sides.sign
-    verdict = HOLDS if sides.on.all() else FAILS if sides.off_wide.any() else UNDECIDED
-    near, far = ["low", "wide_high"] if sign > 0 else ["high", "wide_low"]
-    low, high = ((sign * found[end]).min() * sign for end in ("low", "high"))  # least favourable, end by end
-    turns = [(sign * found[end]).min(skipna=False) * sign for end in (near, far)]
-    return verdict, (sign * found["estimate"]).idxmin(), low, high, found["p"].max(), turns
-
-
-def _some(found: pd.DataFrame, sides: _Sides) -> tuple:
-    """Verdict, deciding unit, simultaneous interval, p and turning points of a claim about some unit."""
-    sign = sides.sign
-    verdict = HOLDS if sides.on_wide.any() else FAILS if sides.off.all() else UNDECIDED
-    near, far = ["wide_low", "high"] if sign > 0 else ["wide_high", "low"]
-    reach = sign * found[near]
-    best = (reach if reach.notna().any() else sign * found["estimate"]).idxmax()
-    turns = [(sign * found[end]).max() * sign for end in (near, far)]
-    row = found.loc[best]
-    return verdict, best, row["wide_low"], row["wide_high"], row["p"], turns
-
-
 def _units_of(frame: pd.DataFrame, relation: str, bound: float | int) -> pd.DataFrame:
-    """Estimate, intervals (own level and widened over the units), p and range of runs of every unit with a measure."""
+    """Estimate, intervals (own level and widened over the units), p and range of runs of every unit with a measure.
+
+    Ready intervals are widened to the level 1 - .05 / units by normal quantiles, each side by itself.
+    """
     sample = frame[frame["replicate"] == 0].dropna(subset="value").groupby("unit", sort=False)["value"]
     found = sample.agg(estimate="median", lowest_run="min", highest_run="max", runs="size").astype(float)
     found.loc[found["runs"] < 2, ["lowest_run", "highest_run"]] = np.nan
+    widths = {"": 1 - LEVEL, "wide_": (1 - LEVEL) / max(1, len(found))}
+    ends = {f"{prefix}{end}": np.nan for prefix in widths for end in ("low", "high")}
+    found = found.assign(**ends, p=np.nan, draws=0, lacking=0.0)
     if "low" in frame:
-        return _with_limits(found, frame.set_index("unit"))
+        rows = frame.set_index("unit").loc[found.index]
+        wider = stats.norm.ppf(1 - widths["wide_"] / 2) / stats.norm.ppf((1 + LEVEL) / 2)
+        for end in ("low", "high"):
+            found[end] = rows[end].astype(float)
+            found[f"wide_{end}"] = (found[end] - found["estimate"]) * wider + found["estimate"]
+        return found
     draws = frame[(frame["replicate"] > 0) & frame["unit"].isin(found.index)]
     if draws.empty:
-        return found.assign(
-            low=np.nan, high=np.nan, wide_low=np.nan, wide_high=np.nan, p=np.nan, draws=0, lacking=0.0
-        )
-    by_unit = draws.groupby("unit", sort=False)["value"]
-    widths = {"": 1 - LEVEL, "wide_": (1 - LEVEL) / len(found)}
+        return found
+    by_unit, compare = draws.groupby("unit", sort=False)["value"], COMPARISONS[relation]
     for prefix, width in widths.items():
         found[f"{prefix}low"] = by_unit.agg(lambda each, q=width / 2: _quantile(each, q, -np.inf))
         found[f"{prefix}high"] = by_unit.agg(lambda each, q=1 - width / 2: _quantile(each, q, np.inf))
-    compare = COMPARISONS[relation]
     found["p"] = by_unit.agg(lambda each: (1 + (~compare(each, bound)).sum()) / (1 + len(each)))
     found["draws"], found["lacking"] = by_unit.size(), by_unit.agg(lambda each: each.isna().mean())
     return found
-
-
-def _with_limits(found: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """Ready intervals, and the same widened to the level 1 - .05 / units by normal quantiles, each side by itself."""
-    wider = stats.norm.ppf(1 - (1 - LEVEL) / 2 / max(1, len(found))) / stats.norm.ppf((1 + LEVEL) / 2)
-    ends = rows.loc[found.index, ["low", "high"]].astype(float)
-    apart = ends.sub(found["estimate"], axis=0) * wider
-    wide = apart.add(found["estimate"], axis=0).add_prefix("wide_")
-    return found.join(ends).join(wide).assign(p=np.nan, draws=0, lacking=0.0)
 
 
 def _quantile(draws: pd.Series, level: float, missing: float) -> float:
