@@ -70,30 +70,21 @@ class Chains(NamedTuple):
     left_out: dict[str, int]
 
 
-def read_documents(path: str | Path) -> Chains:
-    """The documents of a CoNLL-U file with the mentions of their `Entity` fields.
+def read_chains(files: Sequence[str | Path]) -> Chains:
+    """The documents of CoNLL-U files with the mentions of their `Entity` fields.
 
     Raises InputError as `treebank.read_treebank` does, and with file and line for brackets that are not balanced within
     a sentence or are not of the form `(3`, `3)`, `(3)`.
     """
-    path = expand(path)
-    words, left_out = read_treebank(path)
-    documents, duplicates = [], 0
-    for name, part in words.groupby("document", sort=False):
-        part = part.reset_index(drop=True)
-        spans = list(_spans(part, path))
-        documents.append(document(str(name), part, spans))
-        duplicates += len(spans) - len(documents[-1].mentions)
-    return Chains(documents, {"duplicate mentions": duplicates, **left_out})
-
-
-def read_chains(files: Sequence[Path]) -> Chains:
-    """The documents of several files (see `read_documents`) as those of one."""
-    documents, left_out = [], Counter()
-    for file in files:
-        found = read_documents(file)
-        documents += found.documents
-        left_out.update(found.left_out)
+    documents, left_out = [], Counter({"duplicate mentions": 0})
+    for path in map(expand, files):
+        words, counts = read_treebank(path)
+        left_out.update(counts)
+        for name, part in words.groupby("document", sort=False):
+            part = part.reset_index(drop=True)
+            spans = list(_spans(part, path))
+            documents.append(_document(str(name), part, spans))
+            left_out["duplicate mentions"] += len(spans) - len(documents[-1].mentions)
     return Chains(documents, dict(left_out))
 
 
@@ -133,7 +124,7 @@ def _brackets(entity: str, file: Path, line: int) -> list[re.Match]:
     return brackets
 
 
-def document(name: str, words: pd.DataFrame, spans: Sequence[Span]) -> Document:
+def _document(name: str, words: pd.DataFrame, spans: Sequence[Span]) -> Document:
     """A document with the mentions at these spans; the same span of the same chain counts once.
 
     `words` needs the columns word, form, upos, xpos and head of `treebank.read_treebank`. The head word of a mention is

@@ -10,38 +10,26 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from analysis.errors import InputError
 from analysis.files import expand
 from analysis.texts.examples import Example, Relation
-from analysis.texts.syntax import canonical, parse_conllu, sentence_arcs, sentence_text
+from analysis.texts.syntax import parse_conllu, relations_of, sentence_parse, sentence_text
 
 Content = tuple[Sequence[Any], tuple[Relation, ...] | None]  # texts, not yet checked, and gold relations
 LONGEST = 2**20  # bytes of a line, which is in memory as a whole
-GOLD = ".conllu"
+GOLD, PARQUET = ".conllu", ".parquet"
 
 
-@dataclass(frozen=True)
-class FileRow:
-    """One row, not yet decoded; `place` names its file and line."""
+class Format(NamedTuple):
+    """How to divide a kind of file into rows, each with its number, and how to decode a row.
 
-    path: Path
-    place: str
-    content: Any
-
-
-@dataclass(frozen=True)
-class Format:
-    """How to check a kind of file, divide it into rows, and decode a row.
-
-    `rows` gives the number of each row, counted in `unit`, and its content.
+    `content` gets a row, its place (file and line) and the columns.
     """
 
-    unit: str
-    check: Callable[[Path, Sequence[str]], None]
     rows: Callable[[Path, Sequence[str]], Iterator[tuple[int, Any]]]
-    content: Callable[[FileRow, Sequence[str]], Content]
+    content: Callable[[Any, str, Sequence[str]], Content]
 
 
 @dataclass(frozen=True)
@@ -75,12 +63,15 @@ class Corpus:
     def _examples(self, shard: int, shards: int) -> Iterator[Example]:
         before = 0
         for name, path in self.files.items():
-            form, counted = FORMATS[path.suffix], count()
+            form, counted, unit = FORMATS[path.suffix], count(), "row" if path.suffix == PARQUET else "line"
             rows = zip(counted, form.rows(path, self.columns), strict=False)
             own = islice(rows, (shard - before) % shards, None, shards)  # the fastest way to skip rows
-            for number, (place, content) in _readable(path, own):
-                row = FileRow(path, f"{path}, {form.unit} {place}", content)
-                yield _example(f"{name}-{number}", row, form, self.columns)
+            for number, (position, row) in _readable(path, own):
+                place = f"{path}, {unit} {position}"
+                texts, relations = form.content(row, place, self.columns)
+                if not all(isinstance(text, str) and text.strip() for text in texts):
+                    raise InputError(f"{place}: a text is missing or empty: fill it in or remove the row")
+                yield Example(f"{name}-{number}", *(text.strip() for text in texts), relations=relations)
             before += next(counted) - 1  # zip took a number before it found that the rows had ended
 
 
@@ -116,7 +107,7 @@ def _check(path: Path, columns: Sequence[str]) -> None:
     try:
         if path.stat().st_size == 0:
             raise InputError(f"{path} is empty: give a file with rows, or remove it")
-        FORMATS[path.suffix].check(path, columns)
+        (_check_parquet if path.suffix == PARQUET else _check_text)(path, columns)
     except OSError as error:
         raise _unreadable(path, error) from error
 
@@ -134,51 +125,36 @@ def _unreadable(path: Path, error: OSError) -> InputError:
     return InputError(f"{path} cannot be read: {reason}: mend the path or the file")
 
 
-def _example(name: str, row: FileRow, form: Format, columns: Sequence[str]) -> Example:
-    texts, relations = form.content(row, columns)
-    if not all(isinstance(text, str) and text.strip() for text in texts):
-        raise InputError(f"{row.place}: a text is missing or empty: fill it in or remove the row")
-    return Example(name, *(text.strip() for text in texts), relations=relations)
-
-
 def _check_text(path: Path, columns: Sequence[str]) -> None:
     with path.open("rb") as file:
         if b"\0" in file.read(2**13):
             raise InputError(f"{path} is binary: give text in UTF-8")
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def _lines(path: Path, columns: Sequence[str] = ()) -> Iterator[tuple[int, bytes]]:
     with path.open("rb") as file:
-        yield from iter(partial(file.readline, LONGEST + 1), b"")
+        yield from enumerate(iter(partial(file.readline, LONGEST + 1), b""), start=1)
 
 
-def _line_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, bytes]]:
-    return enumerate(_lines(path), start=1)
-
-
-def _decode(row: FileRow) -> str:
-    if len(row.content) > LONGEST:
-        raise InputError(f"{row.place}: longer than {LONGEST} bytes: give one text a line")
-    if b"\0" in row.content:
-        raise InputError(f"{row.place}: binary: give text in UTF-8")
+def _decode(row: bytes, place: str) -> str:
+    if len(row) > LONGEST:
+        raise InputError(f"{place}: longer than {LONGEST} bytes: give one text a line")
+    if b"\0" in row:
+        raise InputError(f"{place}: binary: give text in UTF-8")
     try:
-        return row.content.decode("utf-8-sig")
+        return row.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{row.place}: not UTF-8, or cut short: save the file in UTF-8") from None
+        raise InputError(f"{place}: not UTF-8, or cut short: save the file in UTF-8") from None
 
 
-def _line_content(row: FileRow, columns: Sequence[str]) -> Content:
-    return [_decode(row)], None
-
-
-def _json_content(row: FileRow, columns: Sequence[str]) -> Content:
-    text = _decode(row)
+def _json_content(row: bytes, place: str, columns: Sequence[str]) -> Content:
+    text = _decode(row, place)
     try:
         entry = json.loads(text)
     except (ValueError, RecursionError):
-        raise InputError(f"{row.place}: not JSON, or cut short: give one object a line") from None
+        raise InputError(f"{place}: not JSON, or cut short: give one object a line") from None
     if not isinstance(entry, dict):
-        raise InputError(f"{row.place}: not a JSON object: give one object a line")
+        raise InputError(f"{place}: not a JSON object: give one object a line")
     return [entry.get(column) for column in columns], None
 
 
@@ -213,8 +189,8 @@ def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, Any
         raise InputError(f"{path}: damaged after row {number}: write it again") from error
 
 
-def _parquet_content(row: FileRow, columns: Sequence[str]) -> Content:
-    batch, position = row.content
+def _parquet_content(row: tuple, place: str, columns: Sequence[str]) -> Content:
+    batch, position = row
     return [batch.column(column)[position].as_py() for column in columns], None
 
 
@@ -222,7 +198,7 @@ def _conllu_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, byte
     """The sentences, each up to an empty line; without one at its end, the file was cut."""
     block: list[bytes] = []
     start = found = 0
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in _lines(path):
         if line.strip():
             start = start if block else number
             block.append(line)
@@ -235,16 +211,14 @@ def _conllu_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, byte
         raise InputError(f"{path} holds no sentence: give a CoNLL-U file")
 
 
-def _conllu_content(row: FileRow, columns: Sequence[str]) -> Content:
-    sentence = parse_conllu(_decode(row), row.place)[0]
-    arcs = sentence_arcs(sentence, row.path)
-    relations = tuple(Relation(canonical(label), 0, dependent, head) for label, dependent, head in arcs)
-    return [sentence_text(sentence)], relations
+def _conllu_content(row: bytes, place: str, columns: Sequence[str]) -> Content:
+    sentence = parse_conllu(_decode(row, place), place)[0]
+    return [sentence_text(sentence)], tuple(relations_of(sentence_parse(sentence, place)))
 
 
 FORMATS = {
-    ".txt": Format("line", _check_text, _line_rows, _line_content),
-    ".jsonl": Format("line", _check_text, _line_rows, _json_content),
-    ".parquet": Format("row", _check_parquet, _parquet_rows, _parquet_content),
-    GOLD: Format("line", _check_text, _conllu_rows, _conllu_content),
+    ".txt": Format(_lines, lambda row, place, columns: ([_decode(row, place)], None)),
+    ".jsonl": Format(_lines, _json_content),
+    PARQUET: Format(_parquet_rows, _parquet_content),
+    GOLD: Format(_conllu_rows, _conllu_content),
 }

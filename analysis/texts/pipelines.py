@@ -1,19 +1,18 @@
 """Parses of texts by spaCy pipelines; with a cache, each set of texts is parsed once."""
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
+from analysis.cache import digest
 from analysis.errors import InputError
 from analysis.files import expand, write_text
-from analysis.texts.parses import Parse, Span
 
-FORMAT = "labels, numbers, tags, words"  # of the cache; files of another format have other names
+FORMAT = "arcs, tags"  # of the cache; files of another format have other names
 AUXILIARY = frozenset({"aux", "aux:pass", "auxpass", "cop"})  # relations of auxiliaries
 NEGATIONS = frozenset({"not", "n't", "nt", "n’t"})
 # The universal part of speech of Penn Treebank tags, for pipelines that give no other.
@@ -34,6 +33,17 @@ UPOS = {
 }
 
 
+class Parse(NamedTuple):
+    """The arcs and the word tags of a text, with character spans as numbers: start, end.
+
+    An arc is a relation, the span of the dependent and the span of the head; a tag is a universal part of speech ("" if
+    there is none) and the span of the word.
+    """
+
+    arcs: list[tuple[str, int, int, int, int]]
+    tags: list[tuple[str, int, int]]
+
+
 def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | None) -> Callable[[str], Parse]:
     """A function from each of the texts to its parse by a spaCy pipeline (package or folder).
 
@@ -42,8 +52,8 @@ def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | Non
     if cache is None:
         return _parse_texts(_load(pipeline), texts).__getitem__
     meta = _meta(pipeline)
-    identity = json.dumps([FORMAT, meta["name"], meta["version"], meta.get("performance"), texts])
-    path = Path(cache) / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
+    identity = [FORMAT, meta["name"], meta["version"], meta.get("performance"), texts]
+    path = Path(cache) / f"{digest(identity)}.json"
     if not path.exists():
         write_text(path, json.dumps(_parse_texts(_load(pipeline), texts)))
     try:
@@ -70,12 +80,7 @@ def _meta(pipeline: str) -> dict[str, Any]:
     folder = Path(pipeline)
     try:
         return spacy.util.get_model_meta(folder if folder.is_dir() else spacy.util.get_package_path(pipeline))
-    except (
-        OSError,
-        ValueError,
-        ImportError,
-        TypeError,
-    ) as error:  # TypeError: a name that begins with a point
+    except (OSError, ValueError, ImportError, TypeError) as error:  # TypeError: a name begins with a point
         raise _no_pipeline(pipeline) from error
 
 
@@ -104,8 +109,8 @@ def _parse_texts(nlp, texts: Sequence[str]) -> dict[str, Parse]:
 
 def _parse(document) -> Parse:
     words = [word for word in document if not word.is_space]
-    arcs = [(word.dep_, _span(word), _span(word.head)) for word in words if word.head.i != word.i]
-    return Parse.of(arcs, [(_upos(word), _span(word)) for word in words])
+    arcs = [(word.dep_, *_span(word), *_span(word.head)) for word in words if word.head.i != word.i]
+    return Parse(arcs, [(_upos(word), *_span(word)) for word in words])
 
 
 def _upos(word) -> str:
@@ -123,5 +128,5 @@ def _upos(word) -> str:
     return UPOS.get(word.tag_, "")
 
 
-def _span(word) -> Span:
+def _span(word) -> tuple[int, int]:
     return (word.idx, word.idx + len(word))

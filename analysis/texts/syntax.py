@@ -8,8 +8,7 @@ import conllu
 from analysis.errors import InputError
 from analysis.files import expand
 from analysis.texts.examples import Example, Relation, Tag, as_sequences
-from analysis.texts.parses import Arc, Parse, Span
-from analysis.texts.pipelines import pipeline_parses
+from analysis.texts.pipelines import Parse, pipeline_parses
 
 Relations = Mapping[str, Sequence[Relation]]
 UNTAGGED = ("", "_")  # marks of an unknown part of speech
@@ -40,11 +39,12 @@ def parse(
     choices has the relations of each of its sequences (see `as_sequences`). Raises InputError for missing gold
     relations, a text that is not in the file, broken CoNLL-U or a parser that is not installed.
     """
+    return _of_texts(examples, parser, cache, "relations", relations_of)
 
-    def relations(index: int, found: Parse) -> list[Relation]:
-        return [Relation(canonical(label), index, dependent, head) for label, dependent, head in found.arcs]
 
-    return _of_texts(examples, parser, cache, "relations", relations)
+def relations_of(found: Parse, text: int = 0) -> list[Relation]:
+    """The relations of a parse, which is that of the text of this number in its example."""
+    return [Relation(canonical(label), text, (a, b), (c, d)) for label, a, b, c, d in found.arcs]
 
 
 def tags(
@@ -54,11 +54,7 @@ def tags(
 
     Raises InputError as `parse` does, and for a parser that gives a word no part of speech.
     """
-
-    def words(index: int, found: Parse) -> list[Tag]:
-        return [Tag(upos, index, word) for upos, word in found.tags]
-
-    found = _of_texts(examples, parser, cache, "tags", words)
+    found = _of_texts(examples, parser, cache, "tags", _tags_of)
     if str(parser) != "gold":
         for name, words_of in found.items():
             if any(tag.upos in UNTAGGED for tag in words_of):
@@ -66,14 +62,18 @@ def tags(
     return found
 
 
+def _tags_of(found: Parse, text: int) -> list[Tag]:
+    return [Tag(upos, text, (start, end)) for upos, start, end in found.tags]
+
+
 def _of_texts(
     examples: Sequence[Example],
     parser: str | Path,
     cache: str | Path | None,
     kind: str,
-    read: Callable[[int, Parse], list],
+    read: Callable[[Parse, int], list],
 ) -> dict[str, tuple]:
-    """The gold attribute `kind` of every example, or what `read` makes of the number and the parse of each text."""
+    """The gold attribute `kind` of every example, or what `read` makes of the parse and the number of each text."""
     sequences = as_sequences(examples)
     if str(parser) == "gold":
         for example in sequences:
@@ -90,7 +90,7 @@ def _of_texts(
         parses = pipeline_parses(str(path), texts, cache)
     return {
         example.id: tuple(
-            item for index, text in enumerate(example.texts) for item in read(index, parses(text))
+            item for index, text in enumerate(example.texts) for item in read(parses(text), index)
         )
         for example in sequences
     }
@@ -124,10 +124,7 @@ def parse_conllu(text: str, place: str) -> list[conllu.TokenList]:
 
 
 def _conllu_parses(path: Path) -> Callable[[str], Parse]:
-    sentences = {
-        sentence_text(sentence): Parse.of(sentence_arcs(sentence, path), sentence_tags(sentence, path))
-        for sentence in read_conllu(path)
-    }
+    sentences = {sentence_text(each): sentence_parse(each, str(path)) for each in read_conllu(path)}
 
     def parsed(text: str) -> Parse:
         if text not in sentences:
@@ -162,31 +159,19 @@ def surface(sentence: conllu.TokenList) -> list[conllu.Token]:
     return tokens
 
 
-def sentence_arcs(sentence: conllu.TokenList, path: Path) -> list[Arc]:
-    """The arcs of one sentence by character span (see `_word_spans` for multiword tokens)."""
-    name = _sentence_name(sentence, path)
+def sentence_parse(sentence: conllu.TokenList, place: str) -> Parse:
+    """The parse of one sentence (see `_word_spans` for multiword tokens); raises InputError naming the place."""
+    name = f"{place}, sentence {sentence.metadata.get('sent_id', sentence_text(sentence)[:40])}"
     spans = _word_spans(sentence, name)
-    arcs = []
-    for word in sentence:
-        if not isinstance(word["id"], int) or word["head"] == 0:
-            continue
-        if word["head"] not in spans:
+    words = {word["id"]: word for word in sentence if isinstance(word["id"], int)}
+    for number, word in words.items():
+        if word["head"] != 0 and word["head"] not in spans:
             raise InputError(
-                f"{name}: word {word['id']} has head {word['head']}, which is no word: mend the file"
+                f"{name}: word {number} has head {word['head']}, which is no word: mend the file"
             )
-        arcs.append((word["deprel"], spans[word["id"]], spans[word["head"]]))
-    return arcs
-
-
-def sentence_tags(sentence: conllu.TokenList, path: Path) -> list[tuple[str, Span]]:
-    """The universal part of speech ("" if there is none) and the character span of every word of one sentence."""
-    spans = _word_spans(sentence, _sentence_name(sentence, path))
-    words = {word["id"]: word["upos"] or "" for word in sentence if isinstance(word["id"], int)}
-    return [(words[number], span) for number, span in spans.items()]
-
-
-def _sentence_name(sentence: conllu.TokenList, path: Path) -> str:
-    return f"{path}, sentence {sentence.metadata.get('sent_id', sentence_text(sentence)[:40])}"
+    below = [word for word in words.values() if word["head"] != 0]
+    arcs = [(word["deprel"], *spans[word["id"]], *spans[word["head"]]) for word in below]
+    return Parse(arcs, [(words[number]["upos"] or "", *span) for number, span in spans.items()])
 
 
 def _word_spans(sentence: conllu.TokenList, name: str) -> dict[int, tuple[int, int]]:

@@ -6,7 +6,7 @@ import pytest
 from treebanks import conllu, write
 
 from analysis.errors import InputError
-from analysis.texts.chains import Document, read_documents, truncated
+from analysis.texts.chains import Document, read_chains, truncated
 
 # Nested mentions of one chain and of two, a mention of one word, brackets that close and open on one word.
 SENTENCES = (
@@ -29,7 +29,7 @@ SENTENCES = (
 
 def read(folder: Path, *sentences: str) -> Document:
     """The one document of hand-made sentences."""
-    (only,) = read_documents(write(folder, conllu(*sentences))).documents
+    (only,) = read_chains([write(folder, conllu(*sentences))]).documents
     return only
 
 
@@ -96,4 +96,4 @@ def test_unbalanced_brackets_name_file_and_line(tmp_path: Path, entities: tuple[
     rows = [f"w X X {number} dep {entity}" for number, entity in enumerate(entities)]
     path = write(tmp_path, conllu("\n".join(row.removesuffix(" _") for row in rows)))
     with pytest.raises(InputError, match=message):
-        read_documents(path)
+        read_chains([path])

@@ -30,7 +30,7 @@ from analysis.papers.clark2019.coreference import (
 from analysis.papers.clark2019.published import BOTH_HALVES
 from analysis.scores.attachment import halves
 from analysis.scores.words import word_maps
-from analysis.texts.chains import Document, read_chains, read_documents, truncated
+from analysis.texts.chains import Document, read_chains, truncated
 
 # Mentions by row: 0 Ann (chain 1), 1 the cats (2), 2 a dog (3), 3 the cats (2), 4 her (1), 5 Ann (1), 6 it (3).
 STORY = """
@@ -56,7 +56,7 @@ ANAPHORS = [3, 4, 5, 6]
 
 def read(folder: Path, *sentences: str) -> Document:
     """The one document of hand-made sentences."""
-    (only,) = read_documents(write(folder, conllu(*sentences))).documents
+    (only,) = read_chains([write(folder, conllu(*sentences))]).documents
     return only
 
 
@@ -166,7 +166,7 @@ def test_baselines_of_the_documents(data_dir: Path):
 
 @pytest.fixture(scope="module")
 def documents(bundled) -> list[Document]:
-    return read_documents(bundled).documents
+    return read_chains([bundled]).documents
 
 
 @pytest.fixture(scope="module")
