@@ -89,10 +89,9 @@ print("dev sequences:", ", ".join(f"{len(found)} of {task}" for task, found in f
 # %%
 layouts = [each.layout for found in found_targets.values() for each in found]
 made = labellers.draw_maps(layouts, drawn_maps, seed)
-judged = [
-    labellers.RuleLabeller.fitted(made),
-    labellers.NetworkLabeller.kept(folder / "network.safetensors", made, network_epochs, seed),
-]
+rules = labellers.fit_rules(made)
+network = labellers.kept_network(folder, made, network_epochs, seed)
+judged = [labellers.rule_labeller(rules), labellers.network_labeller(network)]
 sets = {
     "drawn": labellers.draw_maps(layouts, held_out_maps, seed + 1),
     "eye": labellers.eye_maps(load_encoder("minilm")),
@@ -122,7 +121,7 @@ finding(
 eye.style.set_caption(f"Maps labelled by eye (rows) and by the {labeller.name} (columns)")
 
 # %%
-print(judged[0].words())
+print(labellers.rule_words(rules))
 
 # %% [markdown]
 # *How far to trust it.* One eye labelled the maps, a single time. Most of MiniLM's maps have a bright column of `[CLS]`,
@@ -158,15 +157,18 @@ for (task, run), found in readings.items():
 
 # %%
 layout, attention = read_attention(model, examples[tasks[0]][0], max_tokens)
-heads = tables.typical_heads(readings[tasks[0], None])
+pattern_heads = tables.pattern_heads(readings)
+of_first = pattern_heads.query("task == @tasks[0] and state == 'pretrained' and share > 0")
+typical = of_first.loc[of_first.groupby("pattern")["share"].idxmax()].set_index("pattern")
+heads = typical.reindex([pattern for pattern in names.PATTERNS if pattern in typical.index])
 special = np.flatnonzero(layout.cls | layout.sep)
 ticks = [layout.tokens[place] for place in special]
 figure, grid = theme.rows_of_axes(len(heads), len(heads), 1.95)
-for axes, (pattern, (layer, head)) in zip(grid, heads.items(), strict=True):
-    one = attention[layer, head]
+for axes, row in zip(grid, heads.itertuples(), strict=True):
+    one = attention[row.layer, row.head]
     # Up to the mean of the rows' largest weights, so that a single bright cell does not hide the rest.
     axes.imshow(one, cmap="mako_r", vmin=0, vmax=one.max(axis=1).mean(), interpolation="nearest")
-    axes.set_title(f"{pattern}\nhead {layer}-{head}", fontsize=7.5)
+    axes.set_title(f"{row.Index}\nhead {row.layer}-{row.head}", fontsize=7.5)
     axes.set_xticks(special, ticks, rotation=90, fontsize=6)
     axes.set_yticks(special, ticks if axes is grid[0] else [], fontsize=6)
 figure.supxlabel("attended token (dark: much attention; bands beside the diagonal link the two texts)")
@@ -186,7 +188,7 @@ results.save_figure(figure, "kovaleva-F1-patterns")
 # %%
 shares = tables.pattern_table(readings, alpha, resamples, seed)
 results.save_table(shares, "kovaleva_patterns")
-results.save_table(tables.pattern_heads(readings), "kovaleva_pattern_heads")
+results.save_table(pattern_heads, "kovaleva_pattern_heads")
 
 # %%
 colours = dict(zip(names.PATTERNS, ["#0072B2", "#56B4E9", "#009E73", "#E69F00", "0.85"], strict=True))

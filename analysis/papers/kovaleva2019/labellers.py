@@ -1,18 +1,15 @@
 """Labellers of attention maps: maps drawn by code, two labellers that learn from them, and how well they do."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Float, Int
-from safetensors import safe_open
-from safetensors.torch import save_file
+import xarray as xr
+from jaxtyping import Bool, Float, Int
 from scipy.optimize import nnls
 from scipy.special import softmax
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
@@ -21,11 +18,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
+from analysis.cache import cached
 from analysis.encoders.fitting import fit
-from analysis.encoders.layout import Layout
+from analysis.encoders.layout import Layout, Pieces
 from analysis.encoders.models import Encoder, weights_digest
 from analysis.errors import InputError
-from analysis.files import replacing
 from analysis.papers.kovaleva2019.names import BLOCK, BOTH, DIAGONAL, HETEROGENEOUS, PATTERNS, VERTICAL
 from analysis.scores.extraction import read_attention
 from analysis.texts.examples import Example
@@ -61,7 +58,7 @@ def draw_maps(layouts: Sequence[Layout], n: int, seed: int) -> LabelledMaps:
 def draw_map(layout: Layout, pattern: str, rng: np.random.Generator) -> Map:
     """A map with a pattern: a mixture of its parts, faint traces of the others, and attention without a pattern."""
     size = len(layout)
-    meant = PARTS[pattern]
+    meant = {BOTH: (VERTICAL, DIAGONAL), HETEROGENEOUS: ()}.get(pattern, (pattern,))
     total = rng.uniform(*SHARE)
     split = dict(zip(meant, total * rng.dirichlet(np.full(len(meant), 8.0)), strict=True)) if meant else {}
     mixed = np.zeros((size, size))
@@ -120,14 +117,6 @@ DRAWN: dict[str, Callable[[Layout, np.random.Generator], Map]] = {
     DIAGONAL: band,
     BLOCK: blocks,
 }
-PARTS = {
-    VERTICAL: (VERTICAL,),
-    DIAGONAL: (DIAGONAL,),
-    BOTH: (VERTICAL, DIAGONAL),
-    BLOCK: (BLOCK,),
-    HETEROGENEOUS: (),
-}
-
 
 MEASURES = ("special", "column", "neighbours", "nearest", "inside", "entropy")
 LEAVES = 12  # of the tree of rules: few enough to read
@@ -144,17 +133,16 @@ def measures(attention: Maps, layouts: Sequence[Layout]) -> Float[Tensor, "batch
     attention to the own text of a pair, minus what it gets from all rows. entropy: mean entropy of the rows divided by
     that of uniform attention.
     """
-    lengths = torch.tensor([len(layout) for layout in layouts], device=attention.device)
-    real = torch.arange(attention.shape[-1], device=attention.device) < lengths[:, None]
+    real = real_tokens(attention, layouts)
     own = attention * real[:, None, :, None]
-    count = lengths[:, None]
+    count = real.sum(1, keepdim=True)
     received = own.sum(2) / count[:, :, None]
-    special = _padded([layout.cls | layout.sep for layout in layouts], attention)
+    special = stacked([layout.cls | layout.sep for layout in layouts], attention)
     steady = own.masked_fill(~real[:, None, :, None], torch.nan).nanmedian(dim=2).values.amax(-1)
     excess = torch.where(real[:, None, :, None], own - received[:, :, None], 0)
-    beside = [_diagonal(excess, offset) / count for offset in OFFSETS]
+    beside = [excess.diagonal(offset, dim1=-2, dim2=-1).sum(-1) / count for offset in OFFSETS]
     # 1 and 2 for the texts of a pair, 0 for a single text.
-    side = _padded([(layout.sentence + 1) * (layout.sep.sum() > 1) for layout in layouts], attention)
+    side = stacked([(layout.sentence + 1) * (layout.sep.sum() > 1) for layout in layouts], attention)
     inside = (side[:, :, None] == side[:, None]) & (side > 0)[:, :, None]
     entropy = -torch.xlogy(own, own).sum((2, 3)) / count / count.log()
     found = [
@@ -168,49 +156,50 @@ def measures(attention: Maps, layouts: Sequence[Layout]) -> Float[Tensor, "batch
     return torch.stack(found, dim=-1)
 
 
-def _padded(rows: Sequence[np.ndarray], like: Tensor) -> Tensor:
-    found = pad_sequence([torch.from_numpy(np.ascontiguousarray(row)) for row in rows], batch_first=True)
-    return found.to(like.device)
+def real_tokens(attention: Maps, batch: Sequence[Pieces]) -> Bool[Tensor, "batch token"]:
+    """Which tokens of a padded batch belong to its sequences."""
+    lengths = torch.tensor([len(each) for each in batch], device=attention.device)
+    return torch.arange(attention.shape[-1], device=attention.device) < lengths[:, None]
 
 
-def _diagonal(values: Maps, offset: int) -> Float[Tensor, "batch head"]:
-    return values.diagonal(offset, dim1=-2, dim2=-1).sum(-1)
+def stacked(rows: Sequence[np.ndarray], like: Tensor) -> Tensor:
+    """Rows (..., token) as one batch (sequence, ..., token), filled up with zeros."""
+    tokens_first = [torch.from_numpy(np.ascontiguousarray(row)).movedim(-1, 0) for row in rows]
+    return pad_sequence(tokens_first, batch_first=True).movedim(1, -1).to(like.device)
 
 
-@dataclass(frozen=True)
-class RuleLabeller:
+class Labeller(NamedTuple):
+    """A way to find patterns; `key` tells labellers with the same name apart.
+
+    `find` gives the number of the pattern, in PATTERNS, of every map of a padded batch.
+    """
+
+    name: str
+    key: str
+    find: Callable[[Maps, Sequence[Layout]], Int[np.ndarray, "batch head"]]
+
+
+def fit_rules(drawn: LabelledMaps) -> DecisionTreeClassifier:
+    """The thresholds of measures that separate drawn maps best (a decision tree with LEAVES leaves)."""
+    pairs = zip(drawn.maps, drawn.layouts, strict=True)
+    measured = [measures(torch.from_numpy(one)[None, None], [layout])[0, 0].numpy() for one, layout in pairs]
+    tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, class_weight="balanced", random_state=0)
+    return tree.fit(np.stack(measured), drawn.patterns)
+
+
+def rule_words(tree: DecisionTreeClassifier, decimals: int = 2) -> str:
+    """The rules as text."""
+    return export_text(tree, feature_names=list(MEASURES), class_names=list(PATTERNS), decimals=decimals)
+
+
+def rule_labeller(tree: DecisionTreeClassifier) -> Labeller:
     """Labels maps by thresholds of their measures."""
 
-    tree: DecisionTreeClassifier
-    name: str = "rules"
-
-    @classmethod
-    def fitted(cls, drawn: LabelledMaps, leaves: int = LEAVES) -> "RuleLabeller":
-        """The rules that separate drawn maps best (a decision tree with `leaves` leaves)."""
-        tree = DecisionTreeClassifier(max_leaf_nodes=leaves, class_weight="balanced", random_state=0)
-        return cls(
-            tree.fit(np.stack([_measured(*pair) for pair in zip(*drawn[:2], strict=True)]), drawn.patterns)
-        )
-
-    def __call__(self, attention: Maps, layouts: Sequence[Layout]) -> Int[np.ndarray, "batch head"]:
-        """The number of the pattern, in PATTERNS, of every map of a padded batch."""
+    def find(attention: Maps, layouts: Sequence[Layout]) -> Int[np.ndarray, "batch head"]:
         found = measures(attention, layouts).cpu().numpy()
-        return self.tree.predict(found.reshape(-1, len(MEASURES))).reshape(found.shape[:2])
+        return tree.predict(found.reshape(-1, len(MEASURES))).reshape(found.shape[:2])
 
-    @property
-    def key(self) -> str:
-        """Tells rules apart."""
-        return hashlib.sha256(self.words(decimals=6).encode()).hexdigest()
-
-    def words(self, decimals: int = 2) -> str:
-        """The rules as text."""
-        return export_text(
-            self.tree, feature_names=list(MEASURES), class_names=list(PATTERNS), decimals=decimals
-        )
-
-
-def _measured(one: Float[np.ndarray, "token token"], layout: Layout) -> Float[np.ndarray, " measure"]:
-    return measures(torch.from_numpy(one)[None, None], [layout])[0, 0].numpy()
+    return Labeller("rules", hashlib.sha256(rule_words(tree, decimals=6).encode()).hexdigest(), find)
 
 
 WIDTHS = (16, 32, 64)
@@ -242,9 +231,9 @@ def network() -> nn.Sequential:
     return found
 
 
-def centred(maps: Sequence[Float[Tensor, "*map token token"]], size: int = SMALLEST) -> Float[Tensor, "..."]:
-    """Maps in the middle of zeros, all as large as the largest map or `size`; in units of uniform attention."""
-    size = max(size, *(each.shape[-1] for each in maps))
+def centred(maps: Sequence[Float[Tensor, "*map token token"]]) -> Float[Tensor, "..."]:
+    """Maps in the middle of zeros, all as large as the largest map or SMALLEST; in units of uniform attention."""
+    size = max(SMALLEST, *(each.shape[-1] for each in maps))
     found = []
     for each in maps:
         length = each.shape[-1]
@@ -253,99 +242,64 @@ def centred(maps: Sequence[Float[Tensor, "*map token token"]], size: int = SMALL
     return torch.stack(found)
 
 
-@dataclass(frozen=True)
-class NetworkLabeller:
+def train_network(drawn: LabelledMaps, epochs: int = 10, seed: int = 0) -> nn.Sequential:
+    """A network trained by Adam on drawn maps, in batches of similar length and random order.
+
+    Departures from the authors' code: 10 epochs instead of 200, and maps in units of uniform attention.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = network()
+    optimiser = torch.optim.Adam(model.parameters(), RATE)
+    rng = np.random.default_rng(seed)
+    goal = torch.from_numpy(drawn.patterns)
+    lengths = np.array([len(each) for each in drawn.maps])
+
+    def loss(indices: list[int]) -> Float[Tensor, ""]:
+        maps = centred([torch.from_numpy(drawn.maps[index])[None] for index in indices])
+        return nn.functional.cross_entropy(model(maps), goal[indices])
+
+    for _ in tqdm(range(epochs), "training on drawn maps", unit="epoch", leave=None):
+        order = np.lexsort((rng.random(len(lengths)), lengths))
+        parts = [order[start : start + BATCH].tolist() for start in range(0, len(order), BATCH)]
+        fit([parts[number] for number in rng.permutation(len(parts))], loss, optimiser)
+    return model
+
+
+def kept_network(folder: Path, drawn: LabelledMaps, epochs: int = 10, seed: int = 0) -> nn.Sequential:
+    """The result of `train_network`, saved in a file of `folder` and read from it if the maps are the same."""
+    maps = hashlib.sha256(b"".join(one.tobytes() for one in drawn.maps)).hexdigest()
+
+    def trained() -> xr.Dataset:
+        weights = train_network(drawn, epochs, seed).state_dict()
+        axes = {name: [f"{name} {axis}" for axis in range(value.ndim)] for name, value in weights.items()}
+        return xr.Dataset({name: (axes[name], value.numpy()) for name, value in weights.items()})
+
+    found = cached(
+        folder, "network", [epochs, seed, drawn.patterns.tolist(), maps, torch.__version__], trained
+    )
+    model = network()
+    model.load_state_dict({str(name): torch.from_numpy(value.values) for name, value in found.items()})
+    return model
+
+
+def network_labeller(model: nn.Sequential) -> Labeller:
     """Labels maps with a trained network."""
 
-    model: nn.Sequential
-    name: str = "network"
-
-    @cached_property
-    def key(self) -> str:
-        """A digest of the weights, which tells networks apart."""
-        return weights_digest(self.model)
-
-    @classmethod
-    def fitted(
-        cls, drawn: LabelledMaps, epochs: int = 10, seed: int = 0, progress: bool = True
-    ) -> "NetworkLabeller":
-        """A network trained by Adam on drawn maps, in batches of similar length.
-
-        Departures from the authors' code: 10 epochs instead of 200, and maps in units of uniform attention.
-        """
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            model = network()
-        optimiser = torch.optim.Adam(model.parameters(), RATE)
-        rng = np.random.default_rng(seed)
-        goal = torch.from_numpy(drawn.patterns)
-
-        def loss(indices: list[int]) -> Float[Tensor, ""]:
-            maps = centred([torch.from_numpy(drawn.maps[index])[None] for index in indices])
-            return nn.functional.cross_entropy(model(maps), goal[indices])
-
-        for _ in tqdm(range(epochs), "training on drawn maps", disable=not progress, unit="epoch"):
-            fit(_batches(drawn, rng), loss, optimiser)
-        return cls(model.eval())
-
-    @classmethod
-    def kept(cls, path: Path, drawn: LabelledMaps, epochs: int = 10, seed: int = 0) -> "NetworkLabeller":
-        """The network in a file if it was trained on these maps; otherwise a new one, which is saved there."""
-        recipe = _recipe(drawn, epochs, seed)
-        if path.exists():
-            with safe_open(path, "pt") as file:
-                if (file.metadata() or {}).get("recipe") == recipe:
-                    model = network()
-                    model.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
-                    return cls(model.eval())
-        found = cls.fitted(drawn, epochs, seed)
-        with replacing(path) as temporary:
-            save_file(found.model.state_dict(), temporary, {"recipe": recipe})
-        return found
-
-    def __call__(
-        self, attention: Float[Tensor, "batch head token token"], layouts: Sequence[Layout]
-    ) -> Int[np.ndarray, "batch head"]:
-        """The number of the pattern, in PATTERNS, of every map of a padded batch."""
+    def find(attention: Maps, layouts: Sequence[Layout]) -> Int[np.ndarray, "batch head"]:
         found = []
         for maps, layout in zip(attention.cpu(), layouts, strict=True):
             length = len(layout)
             with torch.no_grad():
-                logits = self.model(centred([one[None, :length, :length] for one in maps]))
+                logits = model(centred([one[None, :length, :length] for one in maps]))
             found.append(logits.argmax(-1).numpy())
         return np.stack(found)
 
-
-def _batches(drawn: LabelledMaps, rng: np.random.Generator) -> Iterator[list[int]]:
-    """Indices of maps of similar length; the batches are in random order."""
-    lengths = np.array([len(each) for each in drawn.maps])
-    order = np.lexsort((rng.random(len(lengths)), lengths))
-    parts = [order[start : start + BATCH].tolist() for start in range(0, len(order), BATCH)]
-    yield from (parts[number] for number in rng.permutation(len(parts)))
-
-
-def _recipe(drawn: LabelledMaps, epochs: int, seed: int) -> str:
-    """A digest of everything that a network depends on."""
-    digest = hashlib.sha256(repr((epochs, seed, drawn.patterns.tolist(), torch.__version__)).encode())
-    for one in drawn.maps:
-        digest.update(one.tobytes())
-    return digest.hexdigest()
+    return Labeller("network", weights_digest(model), find)
 
 
 FOLDER = Path(__file__).parent
 MACRO = "macro average"
-
-
-class Labeller(Protocol):
-    """Finds the pattern of maps; `key` tells labellers with the same name apart."""
-
-    name: str
-    key: str
-
-    def __call__(
-        self, attention: Float[Tensor, "batch head token token"], layouts: Sequence[Layout]
-    ) -> Int[np.ndarray, "batch head"]:
-        """The number of the pattern, in PATTERNS, of every map of a padded batch."""
 
 
 def eye_maps(encoder: Encoder) -> LabelledMaps:
@@ -375,7 +329,9 @@ def eye_maps(encoder: Encoder) -> LabelledMaps:
 def label_maps(labeller: Labeller, given: LabelledMaps) -> Int[np.ndarray, " map"]:
     """The patterns that a labeller finds in single maps."""
     pairs = zip(given.maps, given.layouts, strict=True)
-    return np.array([labeller(torch.from_numpy(one)[None, None], [layout])[0, 0] for one, layout in pairs])
+    return np.array(
+        [labeller.find(torch.from_numpy(one)[None, None], [layout])[0, 0] for one, layout in pairs]
+    )
 
 
 def quality_tables(
@@ -412,15 +368,9 @@ def _quality(given: Int[np.ndarray, " map"], found: Int[np.ndarray, " map"]) -> 
     return [*rows, {"pattern": MACRO, **means, "n": len(given)}]
 
 
-def macro_f1(quality: pd.DataFrame) -> pd.Series:
-    """Macro-F1 of each labeller (rows) on each set (columns)."""
-    rows = quality[quality["pattern"] == MACRO]
-    return rows.pivot(index="labeller", columns="set", values="f1")
-
-
 def better(labellers: Sequence[Labeller], quality: pd.DataFrame) -> Labeller:
     """The labeller with the larger mean macro-F1 over the sets, to two decimals; the first if they are equal."""
-    means = macro_f1(quality).mean(axis=1).round(2)
+    means = quality[quality["pattern"] == MACRO].groupby("labeller")["f1"].mean().round(2)
     return max(labellers, key=lambda labeller: means[labeller.name])
 
 

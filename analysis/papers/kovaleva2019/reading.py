@@ -1,7 +1,7 @@
 """What one pass over an encoder says of every sequence: patterns, attention to features, links, similarity."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -11,7 +11,6 @@ import torch
 import xarray as xr
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
@@ -19,9 +18,10 @@ from analysis.cache import cached
 from analysis.encoders.layout import Layout, Pieces, batches, layouts, piece_ranges
 from analysis.encoders.models import Encoder, kept_casts
 from analysis.encoders.tap import read_layers
-from analysis.papers.kovaleva2019.labellers import Labeller
+from analysis.papers.kovaleva2019.labellers import Labeller, Maps, real_tokens, stacked
 from analysis.papers.kovaleva2019.names import ARGUMENTS, CLS, FEATURES, NEGATION, PARTS_OF_SPEECH, SEP
 from analysis.papers.kovaleva2019.placements import Placements, elsewhere, largest, placements
+from analysis.scores.words import Words
 from analysis.texts.examples import Example, Relation, Tag, clusters
 from analysis.texts.syntax import Relations
 
@@ -85,8 +85,18 @@ def _targets(
     spelt: dict[str, list[int]],
 ) -> Targets:
     words = {
-        name: [*_words(name, example, relations, tags)] for name in (*PARTS_OF_SPEECH, *ARGUMENTS, NEGATION)
+        name: [(tag.text, tag.word) for tag in tags if tag.upos in upos]
+        for name, upos in PARTS_OF_SPEECH.items()
     }
+    words |= {
+        name: [(each.text, each.dependent) for each in relations if each.label in labels]
+        for name, labels in ARGUMENTS.items()
+    }
+    words[NEGATION] = [
+        (tag.text, tag.word)
+        for tag in tags
+        if example.texts[tag.text][slice(*tag.word)].lower() in NEGATIVE_WORDS
+    ]
     aligned = {name: _marked(layout, spans) for name, spans in words.items()}
     special = {"punctuation": layout.punctuation, CLS: layout.cls, SEP: layout.sep}
     anywhere = {name: np.isin(layout.input_ids, layout.input_ids[mask]) for name, mask in aligned.items()}
@@ -100,19 +110,6 @@ def _targets(
     if not negated:
         absent[0, FEATURES.index(NEGATION)] = np.nan
     return Targets(layout, cluster, marked, absent, *_verbs(layout, relations, tags))
-
-
-def _words(
-    name: str, example: Example, relations: Sequence[Relation], tags: Sequence[Tag]
-) -> Iterator[tuple[int, tuple[int, int]]]:
-    """The text and the character span of every word of a feature."""
-    if name in PARTS_OF_SPEECH:
-        yield from ((tag.text, tag.word) for tag in tags if tag.upos in PARTS_OF_SPEECH[name])
-    elif name in ARGUMENTS:
-        yield from ((each.text, each.dependent) for each in relations if each.label in ARGUMENTS[name])
-    else:
-        written = ((tag, example.texts[tag.text][slice(*tag.word)].lower()) for tag in tags)
-        yield from ((tag.text, tag.word) for tag, word in written if word in NEGATIVE_WORDS)
 
 
 def _marked(layout: Layout, words: Sequence[tuple[int, tuple[int, int]]]) -> Bool[np.ndarray, " token"]:
@@ -170,7 +167,7 @@ LINK_MODES = ("faithful", "aligned", "same distance")
 NOT_LABELLED = -1
 FORMAT = 1  # of the saved file
 PADDED = 200  # tokens of every map in the released code
-Maps = Float[Tensor, "batch head token token"]
+BATCH = 8  # sequences so long at a time
 
 
 def read_kept(
@@ -206,7 +203,6 @@ def read_state(
     before: Encoder | None = None,
     padded: int = 0,
     budget: int = 2048,
-    progress: bool = True,
 ) -> xr.Dataset:
     """Measures of one state of an encoder on every sequence, from one forward pass; maps are not kept.
 
@@ -217,36 +213,79 @@ def read_state(
     encoder `before`: cosine (sequence, layer, head) between the maps of both and, for the first `padded` sequences,
     cosine_padded. Source: Kovaleva 2019, 4.1 and 4.3 to 4.5.
     """
-    pass_ = _Pass.new(encoder, targets, labeller, labelled)
+    found = _empty(encoder, targets)
     cosines = np.full((len(targets), encoder.layers, encoder.heads), np.nan, np.float32)
-    bar = tqdm(total=len(targets), desc=f"patterns of {encoder.name}", unit="sequence", disable=not progress)
+    bar = tqdm(total=len(targets), desc=f"patterns of {encoder.name}", unit="sequence", leave=None)
     with kept_casts(encoder, *([before] if before else [])), bar:
         for indices in batches([each.layout for each in targets], budget):
             layouts = [targets[index].layout for index in indices]
             earlier = attention_of(before, layouts) if before else None
-            real = _real(layouts, encoder.device)
 
-            def read(layer: int, attention: Maps, indices=indices, earlier=earlier, real=real) -> None:
-                pass_.add(indices, layer, attention, real)
+            def read(layer: int, attention: Maps, indices=indices, earlier=earlier, layouts=layouts) -> None:
+                _add(found, targets, indices, layer, attention)
+                chosen = [place for place, index in enumerate(indices) if index < labelled]
+                if chosen:
+                    own = [layouts[place] for place in chosen]
+                    longest = max(map(len, own))
+                    labels = labeller.find(attention[chosen][..., :longest, :longest], own)
+                    found["pattern"].values[[indices[place] for place in chosen], layer] = labels
                 if earlier is not None:
+                    real = real_tokens(attention, layouts)
                     cosines[indices, layer] = cosine(earlier[layer], attention, real).cpu().numpy()
 
             read_layers(encoder, layouts, read)
             bar.update(len(indices))
-    found = pass_.dataset()
     if before is not None:
-        dimensions = ("sequence", "layer", "head")
-        layouts = [each.layout for each in targets[:padded]]
         wide = np.full_like(cosines, np.nan)
-        if layouts:
-            wide[:padded] = padded_cosine(before, encoder, layouts, progress=progress)
+        if padded:
+            wide[:padded] = padded_cosine(before, encoder, [each.layout for each in targets[:padded]])
+        dimensions = ("sequence", "layer", "head")
         found = found.assign(cosine=(dimensions, cosines), cosine_padded=(dimensions, wide))
     return found
 
 
-def _real(layouts: Sequence[Pieces], device: torch.device) -> Bool[Tensor, "batch token"]:
-    rows = [torch.ones(len(layout), dtype=torch.bool) for layout in layouts]
-    return pad_sequence(rows, batch_first=True).to(device)
+def _empty(encoder: Encoder, targets: Sequence[Targets]) -> xr.Dataset:
+    """The measures of a state, all NaN, and no map with a label."""
+    coordinates = {
+        "sequence": [each.layout.id for each in targets],
+        "cluster": ("sequence", [each.cluster for each in targets]),
+        "mode": [*MODES],
+        "feature": [*FEATURES],
+        "link_name": [*LINKS],
+        "link_mode": [*LINK_MODES],
+        "layer": range(encoder.layers),
+        "head": range(encoder.heads),
+    }
+    heads, missing = ("layer", "head"), np.float32(np.nan)
+    variables = {
+        "received": (("sequence", "mode", "feature", *heads), missing),
+        "cls_row": (("sequence", "feature", "head"), missing),
+        "link": (("sequence", "link_name", "link_mode", *heads), missing),
+        "pattern": (("sequence", *heads), np.int8(NOT_LABELLED)),
+    }
+    filled = {
+        name: (axes, np.full([len(coordinates[axis]) for axis in axes], value))
+        for name, (axes, value) in variables.items()
+    }
+    return xr.Dataset(filled, coordinates)
+
+
+def _add(
+    found: xr.Dataset, targets: Sequence[Targets], indices: list[int], layer: int, attention: Maps
+) -> None:
+    """Adds attention to features and links, from the maps of one layer of a batch."""
+    batch = [targets[index] for index in indices]
+    marked = stacked([each.marked for each in batch], attention)
+    absent = torch.from_numpy(np.stack([each.absent for each in batch])).to(attention.device)
+    real = real_tokens(attention, [each.layout for each in batch])
+    received = (attention * real[:, None, :, None]).sum(2) / real.sum(1)[:, None, None]
+    found["received"].values[indices, :, :, layer] = _most(received, marked, absent).cpu().numpy()
+    if layer == found.sizes["layer"] - 1:
+        aligned = [MODES.index("aligned")]
+        most = _most(attention[:, :, 0], marked[:, aligned], absent[:, aligned])  # the row of [CLS]
+        found["cls_row"].values[indices] = most[:, 0].cpu().numpy()
+    for index, each, maps in zip(indices, batch, attention.cpu().numpy(), strict=True):
+        found["link"].values[index, :, :, layer] = verb_links(maps, each)
 
 
 def attention_of(encoder: Encoder, batch: Sequence[Pieces]) -> list[Maps]:
@@ -265,24 +304,8 @@ def cosine(
     return torch.nn.functional.cosine_similarity(first.flatten(2), second.flatten(2), dim=-1)
 
 
-@dataclass(frozen=True)
-class Filler:
-    """A sequence of a given number of tokens; it makes a batch that long."""
-
-    input_ids: np.ndarray
-    type_ids: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.input_ids)
-
-
 def padded_cosine(
-    before: Encoder,
-    after: Encoder,
-    layouts: Sequence[Layout],
-    length: int = PADDED,
-    most: int = 8,
-    progress: bool = True,
+    before: Encoder, after: Encoder, layouts: Sequence[Layout], length: int = PADDED
 ) -> Float[np.ndarray, "sequence layer head"]:
     """The cosine of maps padded to `length` tokens, with the rows of padding, as in the released code.
 
@@ -290,84 +313,13 @@ def padded_cosine(
     """
     length = min(length, before.positions, before.tokenizer.model_max_length)
     length = max(length, *(len(layout) for layout in layouts))
-    filler = Filler(*np.full((2, length), [[before.tokenizer.pad_token_id], [0]]))
+    filler = Words(0, np.full(length, before.tokenizer.pad_token_id), np.zeros(length, int))
     found = []
-    for start in tqdm(range(0, len(layouts), most), "padded maps", disable=not progress, unit="batch"):
-        batch = [*layouts[start : start + most], filler]
+    for start in tqdm(range(0, len(layouts), BATCH), "padded maps", unit="batch", leave=None):
+        batch = [*layouts[start : start + BATCH], filler]  # its last sequence makes it that long
         pairs = zip(attention_of(before, batch), attention_of(after, batch), strict=True)
         found.append(torch.stack([cosine(*pair)[:-1] for pair in pairs], dim=1).cpu().numpy())
     return np.concatenate(found)
-
-
-@dataclass(frozen=True)
-class _Pass:
-    """Collects the measures of one state, batch by batch and layer by layer."""
-
-    encoder: Encoder
-    targets: Sequence[Targets]
-    labeller: Labeller
-    labelled: int
-    received: Float[np.ndarray, "sequence mode feature layer head"]
-    cls_row: Float[np.ndarray, "sequence feature head"]
-    link: Float[np.ndarray, "sequence link mode layer head"]
-    pattern: np.ndarray
-
-    @classmethod
-    def new(cls, encoder: Encoder, targets: Sequence[Targets], labeller: Labeller, labelled: int) -> "_Pass":
-        n, heads = len(targets), (encoder.layers, encoder.heads)
-        shapes = [
-            (n, len(MODES), len(FEATURES), *heads),
-            (n, len(FEATURES), encoder.heads),
-            (n, len(LINKS), len(LINK_MODES), *heads),
-        ]
-        empty = [np.full(shape, np.nan, np.float32) for shape in shapes]
-        return cls(encoder, targets, labeller, labelled, *empty, np.full((n, *heads), NOT_LABELLED, np.int8))
-
-    def add(self, indices: list[int], layer: int, attention: Maps, real: Bool[Tensor, "batch token"]) -> None:
-        """Adds the maps of one layer of a batch."""
-        batch = [self.targets[index] for index in indices]
-        marked = _stacked([each.marked for each in batch], attention)
-        absent = torch.from_numpy(np.stack([each.absent for each in batch])).to(attention.device)
-        received = (attention * real[:, None, :, None]).sum(2) / real.sum(1)[:, None, None]
-        self.received[indices, :, :, layer] = _most(received, marked, absent).cpu().numpy()
-        if layer == self.encoder.layers - 1:
-            aligned = MODES.index("aligned")
-            row = attention[:, :, 0]  # of [CLS]
-            self.cls_row[indices] = _most(row, marked[:, [aligned]], absent[:, [aligned]])[:, 0].cpu().numpy()
-        for index, each, maps in zip(indices, batch, attention.cpu().numpy(), strict=True):
-            self.link[index, :, :, layer] = verb_links(maps, each)
-        chosen = [place for place, index in enumerate(indices) if index < self.labelled]
-        if chosen:
-            layouts = [batch[place].layout for place in chosen]
-            longest = max(map(len, layouts))
-            labels = self.labeller(attention[chosen][..., :longest, :longest], layouts)
-            self.pattern[[indices[place] for place in chosen], layer] = labels
-
-    def dataset(self) -> xr.Dataset:
-        """All collected measures, with labels."""
-        heads = ("layer", "head")
-        variables = {
-            "received": (("sequence", "mode", "feature", *heads), self.received),
-            "cls_row": (("sequence", "feature", "head"), self.cls_row),
-            "link": (("sequence", "link_name", "link_mode", *heads), self.link),
-            "pattern": (("sequence", *heads), self.pattern),
-        }
-        coordinates = {
-            "sequence": [each.layout.id for each in self.targets],
-            "cluster": ("sequence", [each.cluster for each in self.targets]),
-            "mode": [*MODES],
-            "feature": [*FEATURES],
-            "link_name": [*LINKS],
-            "link_mode": [*LINK_MODES],
-            "layer": range(self.encoder.layers),
-            "head": range(self.encoder.heads),
-        }
-        return xr.Dataset(variables, coordinates)
-
-
-def _stacked(masks: Sequence[Bool[np.ndarray, "mode feature token"]], like: Tensor) -> Bool[Tensor, "..."]:
-    padded = pad_sequence([torch.from_numpy(mask).movedim(-1, 0) for mask in masks], batch_first=True)
-    return padded.movedim(1, -1).to(like.device)
 
 
 def _most(

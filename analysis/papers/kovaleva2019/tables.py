@@ -167,15 +167,3 @@ def verb_table(
             parts.append(table.assign(task=task, state=state, link=link, n=len(difference), **columns))
     order = "task state link layer head mean control low high p p_by n".split()
     return pd.concat(parts, ignore_index=True).reindex(columns=order)
-
-
-def typical_heads(found: xr.Dataset) -> dict[str, tuple[int, int]]:
-    """For each pattern, the head (layer, head) that shows it in most sequences; left out if no head does."""
-    labels = found["pattern"]
-    chosen = {}
-    for number, name in enumerate(PATTERNS):
-        shares = (labels == number).mean("sequence")
-        if shares.max() > 0:
-            place = np.unravel_index(int(shares.values.argmax()), shares.shape)
-            chosen[name] = (int(place[0]), int(place[1]))
-    return chosen

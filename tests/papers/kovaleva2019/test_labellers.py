@@ -5,19 +5,24 @@ import pytest
 import torch
 from layouts_by_hand import LAYOUTS, PAIR, SINGLE
 
+from analysis.papers.kovaleva2019 import labellers as module
 from analysis.papers.kovaleva2019.labellers import (
     MACRO,
     MEASURES,
     LabelledMaps,
-    NetworkLabeller,
-    RuleLabeller,
+    Labeller,
     band,
     blocks,
     columns,
     draw_maps,
+    fit_rules,
+    kept_network,
     label_maps,
     measures,
+    network_labeller,
     quality_tables,
+    rule_labeller,
+    train_network,
 )
 from analysis.papers.kovaleva2019.names import BLOCK, PATTERNS
 
@@ -83,42 +88,32 @@ def test_measures_equal_loops_whatever_the_padding():
 
 
 def test_rules_find_the_patterns_of_new_drawn_maps(drawn):
-    rules = RuleLabeller.fitted(drawn)
+    rules = rule_labeller(fit_rules(drawn))
     new = draw_maps(LAYOUTS, 100, 1)
     assert (label_maps(rules, new) == new.patterns).mean() > 0.75
-    assert rules.key != RuleLabeller.fitted(draw_maps(LAYOUTS, 60, 2)).key
+    assert rules.key != rule_labeller(fit_rules(draw_maps(LAYOUTS, 60, 2))).key
 
 
-def test_network_learns_and_is_kept(drawn, tmp_path):
-    network = NetworkLabeller.kept(tmp_path / "network.safetensors", drawn, epochs=12)
+def test_network_learns_and_is_kept(drawn, tmp_path, monkeypatch):
+    network = network_labeller(kept_network(tmp_path, drawn, epochs=12))
     found = label_maps(network, drawn)
     assert (found == drawn.patterns).mean() > 0.5
-    again = NetworkLabeller.kept(tmp_path / "network.safetensors", drawn, epochs=12)
-    assert again.key == network.key
-    assert NetworkLabeller.fitted(drawn, epochs=0).key != network.key
+    monkeypatch.setattr(module, "train_network", lambda *_: pytest.fail("trained again"))
+    assert network_labeller(kept_network(tmp_path, drawn, epochs=12)).key == network.key
+    assert network_labeller(train_network(drawn, epochs=0)).key != network.key
     places = sorted(range(2), key=lambda place: -len(drawn.maps[place]))
-    batch = network(
+    batch = network.find(
         padded(*(drawn.maps[place] for place in places)), [drawn.layouts[place] for place in places]
     )
     assert batch[:, 0].tolist() == found[places].tolist()
 
 
-class Fixed:
-    """Gives one answer after the other."""
-
-    name, key = "hand", "hand"
-
-    def __init__(self, answers: list[int]):
-        self.answers = iter(answers)
-
-    def __call__(self, attention, layouts):
-        return np.array([[next(self.answers)] for _ in layouts])
-
-
 def test_quality_by_hand():
     """Three maps of two patterns, of which a labeller gets two right."""
     given = LabelledMaps([np.eye(3, dtype=np.float32)] * 3, [SINGLE] * 3, np.array([0, 0, 1]))
-    quality, confusion = quality_tables([Fixed([0, 1, 1])], {"drawn": given})
+    answers = iter([0, 1, 1])
+    fixed = Labeller("hand", "hand", lambda *_: np.array([[next(answers)]]))
+    quality, confusion = quality_tables([fixed], {"drawn": given})
     rows = quality.set_index("pattern")
     assert rows.loc[PATTERNS[0], ["precision", "recall", "n"]].tolist() == [1, 0.5, 2]
     assert rows.loc[PATTERNS[1], ["precision", "recall", "n"]].tolist() == [0.5, 1, 1]

@@ -7,12 +7,12 @@ import xarray as xr
 
 from analysis.encoders.models import Encoder, random_encoder
 from analysis.papers.kovaleva2019 import reading as module
+from analysis.papers.kovaleva2019.labellers import Labeller
 from analysis.papers.kovaleva2019.names import FEATURES
 from analysis.papers.kovaleva2019.reading import (
     LINKS,
     MODES,
     PADDED,
-    Filler,
     Targets,
     attention_of,
     find_targets,
@@ -20,18 +20,18 @@ from analysis.papers.kovaleva2019.reading import (
     read_kept,
     read_state,
 )
+from analysis.scores.words import Words
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse, tags
 
 
-class Labeller:
-    """Gives a map the number of its sequence's tokens, modulo five."""
+def lengths(attention, layouts) -> np.ndarray:
+    """The number of tokens of a map's sequence, modulo five."""
+    assert attention.shape[-1] == max(map(len, layouts))
+    return np.array([[len(layout) % 5] * attention.shape[1] for layout in layouts])
 
-    name, key = "length", "1"
 
-    def __call__(self, attention, layouts):
-        assert attention.shape[-1] == max(map(len, layouts))
-        return np.array([[len(layout) % 5] * attention.shape[1] for layout in layouts])
+LABELLER = Labeller("length", "1", lengths)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def targets(tiny) -> list[Targets]:
 
 @pytest.fixture(scope="module")
 def found(tiny, other, targets) -> xr.Dataset:
-    return read_state(other, targets, Labeller(), 4, before=tiny, padded=2, budget=200, progress=False)
+    return read_state(other, targets, LABELLER, 4, before=tiny, padded=2, budget=200)
 
 
 def maps_of(encoder: Encoder, each: Targets) -> np.ndarray:
@@ -91,19 +91,18 @@ def test_padded_maps_hold_the_rows_of_padding(tiny, other, targets):
     """As in the released code: all maps have one length, and padding attends to the real tokens."""
     layouts = [each.layout for each in targets[:2]]
     length = PADDED // 2
-    found = padded_cosine(tiny, other, layouts, length, progress=False)
-    filler = Filler(*np.zeros((2, length), int))
+    found = padded_cosine(tiny, other, layouts, length)
+    filler = Words(0, *np.zeros((2, length), int))
     maps = [attention_of(encoder, [layouts[1], filler])[1][0] for encoder in (tiny, other)]
     expected = torch.nn.functional.cosine_similarity(*(each.flatten(1) for each in maps))
     assert found[1, 1] == pytest.approx(expected.numpy(), abs=1e-5)
 
 
 def test_kept_readings_are_not_made_again(tmp_path, monkeypatch, tiny, targets):
-    first = read_kept(tmp_path, "mrpc", tiny, targets, Labeller(), 2)
+    first = read_kept(tmp_path, "mrpc", tiny, targets, LABELLER, 2)
     monkeypatch.setattr(module, "read_state", lambda *_: pytest.fail("made again"))
-    assert read_kept(tmp_path, "mrpc", tiny, targets, Labeller(), 2).identical(first)
+    assert read_kept(tmp_path, "mrpc", tiny, targets, LABELLER, 2).identical(first)
     monkeypatch.undo()
-    changed = Labeller()
-    changed.key = "2"
+    changed = LABELLER._replace(key="2")
     read_kept(tmp_path, "mrpc", tiny, targets, changed, 2)
     assert len([*tmp_path.iterdir()]) == 2
