@@ -113,9 +113,10 @@ pd.DataFrame(
 # %%
 dev = {t: load_examples(t, source, "dev", set_n, seed) for t in model_tasks}
 labels = {t: np.array([example.label for example in dev[t]]) for t in model_tasks}
-found = {t: sets.role_sets(results.load_table(f"roles-{t}-finetuned"), t) for t in model_tasks}
-width = encoders[model_tasks[0]].heads
-off = {t: sets.interventions(found[t], width, random_sets, seed) for t in model_tasks}
+found = {
+    t: sets.role_sets(results.load_table(f"roles-{t}-finetuned"), t, random_sets, seed) for t in model_tasks
+}
+off = {t: sets.interventions(found[t]) for t in model_tasks}
 batching = {"batch_size": sequences_at_once, "max_tokens": max_tokens, "cache": kept}
 logits = {
     t: interventions.predict(encoders[t], dev[t], interventions.sets(encoders[t], off[t]), **batching)
@@ -127,7 +128,7 @@ print(f"{sum(map(len, off.values())):,} different sets on {set_n} sequences a ta
 changes = {t: sets.set_changes(logits[t], labels[t]) for t in model_tasks}
 every = [each for t in model_tasks for each in found[t]]
 learned = [t for t in model_tasks if (t, seeds[0]) in trained]
-of_sets = sets.sets_table(every, changes, learned, width, random_sets, combinations, resamples, seed)
+of_sets = sets.sets_table(every, changes, learned, random_sets, combinations, resamples, seed)
 results.save_table(of_sets, "synthesis_sets")
 
 # %% [markdown]
@@ -136,7 +137,7 @@ results.save_table(of_sets, "synthesis_sets")
 # nothing of what matters.
 
 # %%
-means = sets.set_means(every, changes, width, random_sets, seed)
+means = sets.set_means(every, changes)
 means = means[(means["metric"] == "loss") & (means["label"] == "audited")]
 random = means[~means["own"]].groupby(["task", "role"])["change"].mean().rename("random")
 excess = means.join(random, on=["task", "role"]).eval("excess = change - random")

@@ -8,64 +8,47 @@ import pandas as pd
 from jaxtyping import Float, Int
 from scipy import stats
 
-from analysis.statistics.resampling import resampled
+from analysis.statistics.layers import head_grid
+from analysis.statistics.resampling import limits, resampled
 from analysis.statistics.significance import quiet
 from analysis.synthesis.sets import POOLED
 
-RUN, HEAD = ["task", "seed"], ["layer", "head"]
-ENDS = (0.025, 0.975)
 COLUMNS = ["kind", "task", "first", "second", "role", "statistic", "value", "low", "high", "runs", "heads"]
 IMPORTANCE, ROLES, GATES = "importance", "roles across maps", "gate seeds"
 
 Values = Float[np.ndarray, "layer head"]
 Function = Callable[[np.ndarray, np.ndarray], np.ndarray]
-Drawn = Int[np.ndarray, "draw layer head"]
 
 
-def spearman(
-    first: Float[np.ndarray, "... n"], second: Float[np.ndarray, "... n"]
-) -> Float[np.ndarray, "..."]:
-    """Rank correlation along the last axis; NaN if one side is constant."""
-    ranks = [stats.rankdata(each, axis=-1) for each in (first, second)]
-    return _correlation(*ranks)
+def flat(values: Float[np.ndarray, "... layer head"]) -> Float[np.ndarray, "... n"]:
+    """All heads in a row."""
+    return values.reshape(*values.shape[:-2], -1)
 
 
-def within_layers(
-    first: Float[np.ndarray, "... layer head"], second: Float[np.ndarray, "... layer head"]
-) -> Float[np.ndarray, "..."]:
-    """The same with ranks taken within each layer, so that differences between layers do not count."""
-    ranks = [stats.rankdata(each, axis=-1) for each in (first, second)]
-    return _correlation(*(each.reshape(*each.shape[:-2], -1) for each in ranks))
+def signs(values: Float[np.ndarray, "... layer head"]) -> Int[np.ndarray, "... pair"]:
+    """For each pair of heads which has more; the correlation of such signs is Kendall's tau-b."""
+    row = flat(values)
+    return flat(np.sign(row[..., :, None] - row[..., None, :]).astype(np.int8))
 
 
-def _correlation(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    first, second = (each - each.mean(axis=-1, keepdims=True) for each in (first, second))
-    with quiet():
-        return (first * second).sum(-1) / np.sqrt((first**2).sum(-1) * (second**2).sum(-1))
+# What of two maps of heads is correlated, by the name of the statistic.
+STATISTICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "spearman": lambda values: stats.rankdata(flat(values), axis=-1),
+    "kendall": signs,
+    "spearman within layers": lambda values: flat(stats.rankdata(values, axis=-1)),
+}
 
 
-def kendall(
-    first: Float[np.ndarray, "... n"], second: Float[np.ndarray, "... n"]
-) -> Float[np.ndarray, "..."]:
-    """Kendall's tau-b along the last axis; NaN if one side is constant."""
-    signs = [np.sign(each[..., :, None] - each[..., None, :]).astype(np.int8) for each in (first, second)]
-    with quiet():
-        agreeing = np.einsum("...ij,...ij->...", *signs, dtype=np.float64)
-        return agreeing / np.sqrt(
-            np.prod([np.abs(each).sum((-1, -2), dtype=np.float64) for each in signs], axis=0)
-        )
+def correlation(statistic: str) -> Function:
+    """A rank correlation of two maps of heads (... layer head), by its name; NaN if one side is constant."""
 
+    def between(*values: np.ndarray) -> np.ndarray:
+        first, second = map(STATISTICS[statistic], values)
+        first, second = (each - each.mean(axis=-1, keepdims=True) for each in (first, second))
+        with quiet():
+            return (first * second).sum(-1) / np.sqrt((first**2).sum(-1) * (second**2).sum(-1))
 
-def _flat(function: Function) -> Function:
-    """A statistic over all heads, ignoring layers."""
-
-    def of_layers(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        return function(*(each.reshape(*each.shape[:-2], -1) for each in (first, second)))
-
-    return of_layers
-
-
-STATISTICS = {"spearman": _flat(spearman), "kendall": _flat(kendall), "spearman within layers": within_layers}
+    return between
 
 
 def importance_agreement(
@@ -82,40 +65,38 @@ def importance_agreement(
     for first, second in combinations(measures, 2):
         runs = [run for run in grids[first] if run in grids[second]]
         pairs = {run: (grids[first][run], grids[second][run]) for run in runs}
-        for name, function in STATISTICS.items() if runs else ():
+        for name in STATISTICS if runs else ():
             facts = {"first": measures[first], "second": measures[second], "statistic": name}
-            parts.append(facts | _interval(pairs, function, draws, rng))
+            parts.append(facts | _interval(pairs, correlation(name), draws, rng))
     return pd.DataFrame(parts).assign(kind=IMPORTANCE, task=POOLED, role="").reindex(columns=COLUMNS)
 
 
 def _grids(table: pd.DataFrame, column: str) -> dict[tuple, Values]:
     """The values of every run that has a value for each head."""
-    found = {}
-    for run, rows in table.groupby(RUN, sort=False):
-        grid = rows.pivot(index="layer", columns="head", values=column).to_numpy(float)
-        if np.isfinite(grid).all():
-            found[run] = grid
-    return found
+    runs = table.groupby(["task", "seed"], sort=False)
+    grids = {run: head_grid(rows, column) for run, rows in runs}
+    return {run: grid for run, grid in grids.items() if np.isfinite(grid).all()}
 
 
 def _interval(
     pairs: Mapping[tuple, tuple[Values, Values]], function: Function, draws: int, rng: np.random.Generator
 ) -> dict:
-    tasks = [*dict.fromkeys(task for task, _ in pairs)]
-    of_task = {task: [] for task in tasks}  # mean over the task's runs: the sample first, then every draw
-    for (task, _), (first, second) in pairs.items():
-        layers, heads = first.shape
-        order: Drawn = rng.integers(heads, size=(draws, layers, heads))
-        again = [
-            np.take_along_axis(np.broadcast_to(each, order.shape), order, -1) for each in (first, second)
-        ]
-        of_task[task].append(np.concatenate([[function(first, second)], function(*again)]))
-    means = np.stack([np.mean(each, axis=0) for each in of_task.values()])
-    counts = resampled(len(tasks), draws, rng)[1:]
-    with quiet():
-        low, high = np.nanquantile((counts * means[:, 1:].T).sum(axis=1) / len(tasks), ENDS)
-    heads = int(next(iter(pairs.values()))[0].size)
-    return {"value": means[:, 0].mean(), "low": low, "high": high, "runs": len(pairs), "heads": heads}
+    of_task: dict[str, list] = {}  # a task's runs: the sample first, then every draw
+    for (task, _), each in pairs.items():
+        layers, heads = each[0].shape
+        order = rng.integers(heads, size=(draws, layers, heads))
+        again = [np.take_along_axis(values[None], order, -1) for values in each]
+        of_task.setdefault(task, []).append(np.append(function(*each), function(*again)))
+    means = np.stack([np.mean(runs, axis=0) for runs in of_task.values()])
+    counts = resampled(len(means), draws, rng)[1:]
+    low, high = limits(np.append(0, (counts * means[:, 1:].T).sum(axis=1) / len(means)))
+    return {
+        "value": means[:, 0].mean(),
+        "low": low,
+        "high": high,
+        "runs": len(pairs),
+        "heads": layers * heads,
+    }
 
 
 def survival_agreement(survival: pd.DataFrame | None, state: str) -> pd.DataFrame:
@@ -130,10 +111,10 @@ def survival_agreement(survival: pd.DataFrame | None, state: str) -> pd.DataFram
         return pd.DataFrame(columns=COLUMNS)
     rows = survival[survival["state"] == state].dropna(subset="kappa")
     own = rows.rename(columns={"kappa": "value", "map": "second"}).assign(runs=1)
-    means = []
+    means, z = [], stats.norm.ppf(0.975)
     for (second, role), group in own.groupby(["second", "role"], sort=False):
-        spread = (group["high"] - group["low"]) / (2 * stats.norm.ppf(ENDS[1]))
-        error = stats.norm.ppf(ENDS[1]) * np.sqrt((spread**2).sum()) / len(group)
+        spread = (group["high"] - group["low"]) / (2 * z)
+        error = z * np.sqrt((spread**2).sum()) / len(group)
         value = group["value"].mean()
         limits = {"low": value - error, "high": min(value + error, 1.0)}
         means.append({"task": POOLED, "second": second, "role": role, "value": value} | limits
@@ -150,9 +131,9 @@ def gate_agreement(gates: pd.DataFrame, draws: int = 499, seed: int = 0) -> pd.D
     """
     codes = gates.assign(code=gates["gate_class"].astype("category").cat.codes)
     rng, rows = np.random.default_rng(seed), []
-    for column, name, function in (("code", "kappa of classes", _flat(kappa)),
-                                   ("opened", "spearman", STATISTICS["spearman"]),
-                                   ("closed", "spearman", STATISTICS["spearman"])):  # fmt: skip
+    for column, name, function in (("code", "kappa of classes", kappa),
+                                   ("opened", "spearman", correlation("spearman")),
+                                   ("closed", "spearman", correlation("spearman"))):  # fmt: skip
         grids = {number: _grids(part, column) for number, part in codes.groupby("gate_seed")}
         pairs = {
             (run[0], (run[1], first, second)): (grids[first][run], grids[second][run])
@@ -166,8 +147,11 @@ def gate_agreement(gates: pd.DataFrame, draws: int = 499, seed: int = 0) -> pd.D
     return pd.DataFrame(rows).assign(kind=GATES, task=POOLED, role="").reindex(columns=COLUMNS)
 
 
-def kappa(first: Float[np.ndarray, "... n"], second: Float[np.ndarray, "... n"]) -> Float[np.ndarray, "..."]:
-    """Cohen's kappa of several classes (whole numbers) along the last axis; NaN if all are of one class."""
+def kappa(
+    first: Float[np.ndarray, "... layer head"], second: Float[np.ndarray, "... layer head"]
+) -> Float[np.ndarray, "..."]:
+    """Cohen's kappa over heads of several classes (whole numbers); NaN if all heads are of one class."""
+    first, second = flat(first), flat(second)
     classes = range(int(max(first.max(), second.max())) + 1)
     agreeing = (first == second).mean(-1)
     chance = sum((first == each).mean(-1) * (second == each).mean(-1) for each in classes)

@@ -73,11 +73,7 @@ def _normalised(changed: Rows, weights: Rows) -> Rows:
     return torch.where(left > 1e-6, changed / left.clamp_min(1e-6), weights)
 
 
-def editing(
-    edit: Callable[..., Rows],
-    chosen: Bool[Tensor, "layer head"],
-    *pairs: Tensor,
-) -> Replace:
+def editing(edit: Callable[..., Rows], chosen: Bool[Tensor, "layer head"], *pairs: Tensor) -> Replace:
     """A `replace` for `tap`: the chosen heads attend as `edit` says; `pairs` are its further arguments."""
 
     def replace(layer: int, weights: Rows, _: Bool[Tensor, "batch token"]) -> Rows:

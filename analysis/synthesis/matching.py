@@ -24,9 +24,8 @@ CLAIMS = [each for each in read_claims(Path(__file__).with_name("claims.yaml")) 
 
 Head = tuple[int, int]  # layer and head, both 0-based
 ROLES = ("match", "match_control", "match_own")
-THRESHOLD = (
-    5.0  # of the match score of a matching head, before fine-tuning; said before QQP and RTE were looked at
-)
+# Of the match score of a matching head, before fine-tuning; said before QQP and RTE were looked at.
+THRESHOLD = 5.0
 EDITS = ("edges off", "edges only", "as much elsewhere")
 DRAWS = 499
 COLUMNS = ["layer", "head", *ROLES, "low", "high", "n", "status", "assigned"]
@@ -85,8 +84,8 @@ def exact_p(
     layers, counts = np.unique([layer for layer, _ in heads], return_counts=True)
     observed = sum(costs[head] for head in heads)
     sizes = [comb(costs.shape[1], int(count)) for count in counts]
-    sums = np.zeros(1)
     if prod(sizes) <= most:
+        sums = np.zeros(1)
         for layer, count in zip(layers, counts, strict=True):
             own = [sum(chosen) for chosen in combinations(costs[layer].tolist(), int(count))]
             sums = (sums[:, None] + own).ravel()

@@ -8,12 +8,12 @@ import pandas as pd
 from scipy import stats
 
 from analysis.statistics.claims import read_claims, sampled, tabled, untestable
+from analysis.statistics.layers import drawn_layer_means
 from analysis.statistics.roles import COARSE, ROLES
 from analysis.synthesis import agreement, sets
 
 # Those of roles and importance; claims on matching heads (R1 to R6) are judged in a notebook of their own.
 CLAIMS = [each for each in read_claims(Path(__file__).with_name("claims.yaml")) if each.id.startswith("S")]
-DRAWS = 499
 LEAST = 5  # interfering heads, for a share of them to be meaningful
 DELIMITERS = ("delimiter", "cls", "sep")  # roles of most heads
 ABLATION, IMPORTANCE, TUNING = "ablation, loss", "gradient importance", "change in fine-tuning"
@@ -103,33 +103,25 @@ def layers_without(atlas: pd.DataFrame, role: str, label: str, source: str = "at
     grids = _labels(atlas, role, label, source)
     if not grids:
         return untestable(f"roles on {source} were not measured")
-    depth = len(next(iter(grids.values())))
+    # A layer without a labelled head stays without one, so no draw has fewer such layers than the sample.
+    lacking = {task: (drawn_layer_means(grid) == 0).sum(axis=1).astype(float) for task, grid in grids.items()}
     attention = {
-        task: float(_lacking(grid)[0]) for task, grid in _labels(atlas, role, label, "attention").items()
+        task: float((~grid.any(axis=1)).sum())
+        for task, grid in _labels(atlas, role, label, "attention").items()
     }
-    return sampled({task: _lacking(grid) for task, grid in grids.items()}, depth, control=attention)
+    return sampled(lacking, len(next(iter(grids.values()))), control=attention)
 
 
 def _labels(atlas: pd.DataFrame, role: str, label: str, source: str) -> dict[str, np.ndarray]:
-    """Which heads have the role, (layer, head), in each task where it can be tested; from the first seed."""
+    """Whether heads have the role (1 or 0), (layer, head), in each task where it can be tested; from the first seed."""
     column = f"{source}_{role}_{label}"
     if column not in atlas or atlas.empty:
         return {}
     own = atlas[atlas["seed"] == atlas["seed"].iloc[0]].dropna(subset=column)
     return {
-        str(task): rows.pivot(index="layer", columns="head", values=column).fillna(False).to_numpy(bool)
+        str(task): rows.pivot(index="layer", columns="head", values=column).fillna(False).to_numpy(float)
         for task, rows in own.groupby("task", sort=False)
     }
-
-
-def _lacking(grid: np.ndarray) -> np.ndarray:
-    """The number of layers without a labelled head: in the sample, then with the heads of every layer resampled.
-
-    A layer without a labelled head stays without one, so no draw has fewer such layers than the sample.
-    """
-    order = np.random.default_rng(0).integers(grid.shape[1], size=(DRAWS, *grid.shape))
-    drawn = np.take_along_axis(grid[None], order, axis=2)
-    return np.concatenate([[(~grid.any(axis=1)).sum()], (~drawn.any(axis=2)).sum(axis=1)]).astype(float)
 
 
 def interfering_with_role(atlas: pd.DataFrame, label: str) -> pd.DataFrame:
@@ -145,13 +137,8 @@ def interfering_with_role(atlas: pd.DataFrame, label: str) -> pd.DataFrame:
         )
     exact = stats.binomtest(int(held[interfering].sum()), int(interfering.sum())).proportion_ci()
     others = np.nan if interfering.all() else held[~interfering].mean()
-    found = {
-        "unit": "",
-        "value": held[interfering].mean(),
-        "low": exact.low,
-        "high": exact.high,
-        "others": others,
-    }
+    value = held[interfering].mean()
+    found = {"unit": "", "value": value, "low": exact.low, "high": exact.high, "others": others}
     return tabled(pd.DataFrame([found]), "unit", "value", n=int(interfering.sum()), control="others")
 
 

@@ -10,8 +10,8 @@ from scipy import linalg
 
 from analysis.errors import InputError
 from analysis.statistics.significance import adjust
+from analysis.synthesis.atlas import KEYS, RUN
 
-RUN, HEAD = ["task", "seed"], ["layer", "head"]
 BATCH = 2000  # permutations at a time, to limit memory
 NO_SPREAD = 1e-9  # a standardised sum of squares below this share of the heads is rounding
 ALL_ROLES = "all roles"
@@ -45,10 +45,9 @@ def standardised(
     more than others. With `ranks`, response and scores are ranks within the run. Raises InputError if no run is
     complete.
     """
-    whole = (
-        table[[response, *roles]].notna().all(axis=1).groupby([table[key] for key in RUN]).transform("all")
-    )
-    chosen = table.loc[whole, [*RUN, *HEAD, response, *roles]].reset_index(drop=True)
+    complete = table[[response, *roles]].notna().all(axis=1)
+    whole = complete.groupby([table[key] for key in RUN]).transform("all")
+    chosen = table.loc[whole, [*KEYS, response, *roles]].reset_index(drop=True)
     if chosen.empty:
         raise InputError(
             f"no run has {response} and the scores of {', '.join(roles)} for all heads: compute them first"
@@ -59,7 +58,7 @@ def standardised(
         values = values.groupby(keys).rank()
     of_run = values.groupby(keys)
     z = (values - of_run.transform("mean")) / of_run.transform("std").replace(0, 1)
-    return chosen[[*RUN, *HEAD]].join(z)
+    return chosen[KEYS].join(z)
 
 
 def gridded(table: pd.DataFrame, roles: Sequence[str], without: int = 0) -> Grid:
@@ -68,11 +67,11 @@ def gridded(table: pd.DataFrame, roles: Sequence[str], without: int = 0) -> Grid
     Raises InputError if runs have different heads.
     """
     shape = table.groupby(RUN).ngroups, table["layer"].nunique(), table["head"].nunique()
-    if np.prod(shape) != len(table) or table.duplicated([*RUN, *HEAD]).any():
+    if np.prod(shape) != len(table) or table.duplicated(KEYS).any():
         raise InputError(
             "runs differ in their heads, or have a head twice: give one row for every run, layer and head"
         )
-    ordered = table.sort_values([*RUN, *HEAD])
+    ordered = table.sort_values(KEYS)
     change, *scores = ordered[["change", *roles]].to_numpy(float).T.reshape(1 + len(roles), *shape)
     kept = np.ones(shape[1:], bool)
     order = np.argsort(-change.mean(axis=0), axis=None, kind="stable")
@@ -98,10 +97,10 @@ def products(
     crossed = np.einsum("krlh,rlg->klhg", grid.scores, grid.change)  # scores of head h with changes of head g
     layers, heads = grid.kept.shape
     rng, parts = np.random.default_rng(seed), []
-    places = np.arange(layers)[:, None], np.arange(heads)[None]
+    places = np.ix_(range(layers), range(heads))
     for start in range(0, permutations, BATCH):
         order = _dealt(grid.kept, min(BATCH, permutations - start), rng)
-        parts.append(crossed[:, places[0], places[1], order].sum(axis=(-1, -2)).T)
+        parts.append(crossed[:, *places, order].sum(axis=(-1, -2)).T)
     return np.einsum("klhh->k", crossed), np.concatenate(parts)
 
 
@@ -153,17 +152,13 @@ def slope_interval(
     """The 95 % percentile interval of `slopes` when the heads of each layer are drawn with replacement."""
     rng, found = np.random.default_rng(seed), []
     for _ in range(draws):
-        change, scores = grid.change.copy(), grid.scores.copy()
+        order = np.tile(np.arange(grid.kept.shape[1]), (len(grid.kept), 1))
         for layer, own in enumerate(grid.kept):
-            heads = np.flatnonzero(own)
-            drawn = rng.choice(heads, len(heads))
-            change[:, layer, heads], scores[..., layer, heads] = (
-                change[:, layer, drawn],
-                scores[..., layer, drawn],
-            )
-        found.append(
-            slopes(Grid(_centred(change, grid.kept), _centred(scores, grid.kept), grid.kept, grid.tasks))
-        )
+            order[layer, own] = rng.choice(np.flatnonzero(own), own.sum())
+        change = np.take_along_axis(grid.change, order[None], -1)
+        scores = np.take_along_axis(grid.scores, order[None, None], -1)
+        again = grid._replace(change=_centred(change, grid.kept), scores=_centred(scores, grid.kept))
+        found.append(slopes(again))
     low, high = np.quantile(found, [0.025, 0.975], axis=0)
     return low, high
 

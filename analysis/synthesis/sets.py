@@ -29,13 +29,14 @@ COLUMNS += ["excess", "low", "high", "least", "p", "p_holm", "status"]
 
 
 class RoleSet(NamedTuple):
-    """The heads that have a role by one label in one task, and whether random sets exist to compare them with."""
+    """The heads that have a role by one label in one task, and the random sets that they are compared with, if any."""
 
     task: str
     role: str
     label: str
     heads: tuple[Head, ...]
     status: str
+    drawn: tuple[tuple[Head, ...], ...] = ()
 
     @property
     def name(self) -> str:
@@ -48,11 +49,12 @@ def named(heads: Iterable[Head]) -> str:
     return " ".join(f"{layer}-{head}" for layer, head in sorted(heads))
 
 
-def role_sets(table: pd.DataFrame, task: str) -> list[RoleSet]:
+def role_sets(table: pd.DataFrame, task: str, count: int, seed: int = 0) -> list[RoleSet]:
     """The set of every role by its audited label, and by the controlled label if that leaves two heads or more.
 
-    `table` is a role table with the three labels, for one task and state. A set that is empty or nearly all heads of
-    its layers is untestable: fewer than LEAST_SETS sets of as many heads share at most half of it.
+    `table` is a role table with the three labels, for one task and state; `count` random sets are drawn for each set
+    (see `random_sets`). A set that is empty or nearly all heads of its layers is untestable: fewer than LEAST_SETS sets
+    of as many heads share at most half of it.
     """
     width, found = table["head"].nunique(), []
     for role, rows in table.groupby("role", sort=False):
@@ -61,7 +63,9 @@ def role_sets(table: pd.DataFrame, task: str) -> list[RoleSet]:
             heads = tuple(sorted(zip(chosen["layer"].tolist(), chosen["head"].tolist(), strict=True)))
             known = rows[column].notna().any()
             if label == "audited" or len(heads) >= 2:
-                found.append(RoleSet(task, str(role), label, heads, _status(heads, width, known)))
+                status = _status(heads, width, known)
+                drawn = tuple(random_sets(heads, width, count, seed)) if status == TESTED else ()
+                found.append(RoleSet(task, str(role), label, heads, status, drawn))
     return found
 
 
@@ -106,11 +110,10 @@ def random_sets(heads: Sequence[Head], width: int, count: int, seed: int = 0) ->
     return [*found]
 
 
-def interventions(found: Iterable[RoleSet], width: int, count: int, seed: int = 0) -> dict[str, list[Head]]:
+def interventions(found: Iterable[RoleSet]) -> dict[str, list[Head]]:
     """The heads of every tested set and of its random sets, by name; equal sets occur once."""
     tested = [each for each in found if each.status == TESTED]
-    sets = [*(each.heads for each in tested)]
-    sets += [drawn for each in tested for drawn in random_sets(each.heads, width, count, seed)]
+    sets = [*(each.heads for each in tested), *(drawn for each in tested for drawn in each.drawn)]
     return {named(heads): [*heads] for heads in sets}
 
 
@@ -174,9 +177,7 @@ def excess_draws(changes: Sequence[Change], draws: int = 999, seed: int = 0) -> 
     return np.mean(parts, axis=0)
 
 
-def set_means(
-    found: Iterable[RoleSet], changes: dict[str, pd.DataFrame], width: int, count: int, seed: int = 0
-) -> pd.DataFrame:
+def set_means(found: Iterable[RoleSet], changes: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """The mean change without each tested set and each of its random sets, as sets_table compares them.
 
     task, role, label, metric, own (the role's heads, or a random set) and change (nats, or a share of right answers).
@@ -186,7 +187,7 @@ def set_means(
          "change": change}
         for each in found if each.status == TESTED
         for metric in CHANGED
-        for place, change in enumerate(_change(each, changes[each.task], metric, width, count, seed).pool.mean(axis=1))
+        for place, change in enumerate(_change(each, changes, metric).pool.mean(axis=1))
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=[*KEYS, "metric", "own", "change"]).astype({"own": bool})
 
@@ -195,7 +196,6 @@ def sets_table(
     found: Sequence[RoleSet],
     changes: dict[str, pd.DataFrame],
     learned: Sequence[str],
-    width: int,
     count: int,
     combinations: int = 9999,
     draws: int = 999,
@@ -203,50 +203,38 @@ def sets_table(
 ) -> pd.DataFrame:
     """The effect of switching off each role's heads, beside random sets: COLUMNS, a row per task, role, label, metric.
 
-    `changes` holds a frame (set name, metric) x sequence for every task: changes from no intervention. `width`, `count`
-    and `seed` are those of `interventions`. change: mean over sequences (nats, or a share of right answers); random,
+    `changes` holds a frame (set name, metric) x sequence for every task: changes from no intervention. `count` is the
+    number of random sets asked for. change: mean over sequences (nats, or a share of right answers); random,
     random_low, random_high: mean and 95 % range over the random sets; excess: change minus random; low, high: 95 %
     interval from `excess_draws`; least: half of the 95 % range of the random sets, the least excess that stands out
     from them; p: two-sided, from `pooled_p`. Rows of "all tasks" pool the testable tasks among `learned`, those whose
     classifier beats the constant answer; p_holm corrects them over the roles.
     """
+    groups: dict[tuple[str, str], list[RoleSet]] = {}
+    for each in found:
+        groups.setdefault((each.role, each.label), []).append(each)
     rows = []
-    for (role, label), group in _groups(found).items():
-        tested = [each for each in group if each.status == TESTED]
-        for metric in CHANGED:
-            per_task = {
-                each.task: _change(each, changes[each.task], metric, width, count, seed) for each in tested
-            }
-            parts = [(each, [per_task[each.task]] if each.task in per_task else []) for each in group]
-            pooling = [each for each in tested if each.task in learned]
-            pooled = RoleSet(POOLED, role, label, (), TESTED if pooling else "untestable in every task")
-            for each, used in [*parts, (pooled, [per_task[each.task] for each in pooling])]:
-                sizes = [len(one.heads) for one in (pooling if each is pooled else [each])]
-                measured = _measured(used, metric, combinations, draws, seed)
-                facts = {"heads": sum(sizes), "sets": count, "tasks": len(used), "metric": metric}
-                rows.append(each._asdict() | facts | measured)
+    for ((role, label), group), metric in product(groups.items(), CHANGED):
+        pooling = [each for each in group if each.status == TESTED and each.task in learned]
+        pooled = RoleSet(POOLED, role, label, (), TESTED if pooling else "untestable in every task")
+        for each, parts in [*((each, [each]) for each in group), (pooled, pooling)]:
+            used = [_change(part, changes, metric) for part in parts if part.status == TESTED]
+            sizes = {"heads": sum(len(part.heads) for part in parts), "sets": count, "tasks": len(used)}
+            measured = _measured(used, combinations, draws, seed)
+            rows.append(each._asdict() | sizes | {"metric": metric} | measured)
     table = pd.DataFrame(rows).reindex(columns=COLUMNS)
     of_all = table["task"] == POOLED
     families = table[of_all].groupby(["label", "metric"])["p"]
     return table.assign(p_holm=families.transform(adjust, "holm").reindex(table.index))
 
 
-def _groups(found: Iterable[RoleSet]) -> dict[tuple[str, str], list[RoleSet]]:
-    groups: dict[tuple[str, str], list[RoleSet]] = {}
-    for each in found:
-        groups.setdefault((each.role, each.label), []).append(each)
-    return groups
-
-
-def _change(each: RoleSet, changes: pd.DataFrame, metric: str, width: int, count: int, seed: int) -> Change:
-    names = [named(heads) for heads in random_sets(each.heads, width, count, seed)]
-    rows = changes.xs(metric, level="metric")
+def _change(each: RoleSet, changes: dict[str, pd.DataFrame], metric: str) -> Change:
+    rows = changes[each.task].xs(metric, level="metric")
+    names = [named(heads) for heads in each.drawn]
     return Change(rows.loc[each.name].to_numpy(), rows.loc[names].to_numpy())
 
 
-def _measured(
-    changes: Sequence[Change], metric: str, combinations: int, draws: int, seed: int
-) -> dict[str, float]:
+def _measured(changes: Sequence[Change], combinations: int, draws: int, seed: int) -> dict[str, float]:
     """The numbers of one row; all missing if no set can be tested."""
     if not changes:
         return {}

@@ -43,7 +43,7 @@ def found() -> list[RoleSet]:
     absent = role_rows("sep", [], []).assign(assigned_audited=pd.NA, assigned_controlled=pd.NA)
     tables = [role_rows("local", [(0, 1), (2, 3), (2, 0)], [(2, 0), (2, 3)]), role_rows("block", layer, []),
               role_rows("cls", [], []), absent]  # fmt: skip
-    return role_sets(pd.concat(tables, ignore_index=True), "mrpc")
+    return role_sets(pd.concat(tables, ignore_index=True), "mrpc", 19)
 
 
 def test_sets_of_roles_and_why_some_are_untestable(found: list[RoleSet]):
@@ -119,7 +119,7 @@ def test_changes_of_single_sequences():
 def changes(found: list[RoleSet], tasks: list[str], harm: float) -> dict[str, pd.DataFrame]:
     """Losses and accuracies of every set that is switched off; the audited local heads do harm."""
     rng, tables = np.random.default_rng(0), {}
-    names = [*interventions(found, WIDTH, 19)]
+    names = [*interventions(found)]
     for task in tasks:
         loss = rng.normal(0, 0.05, (len(names), 1)) + rng.normal(0, 0.01, (len(names), 40))
         loss[names.index("0-1 2-0 2-3")] += harm
@@ -130,7 +130,7 @@ def changes(found: list[RoleSet], tasks: list[str], harm: float) -> dict[str, pd
 
 
 def sets_rows(sets: list[RoleSet], measured: dict[str, pd.DataFrame], learned: list[str]) -> pd.DataFrame:
-    table = sets_table(sets, measured, learned, WIDTH, 19, combinations=399, draws=199)
+    table = sets_table(sets, measured, learned, 19, combinations=399, draws=199)
     return table.set_index(["task", "role", "label", "metric"]).sort_index()
 
 
@@ -145,7 +145,7 @@ def test_table_of_sets(found: list[RoleSet]):
     assert own["excess"] == pytest.approx(own["change"] - np.mean(random))
     assert own["p"] == pytest.approx(pooled_p([np.array([own["change"], *random])]))
     assert np.isnan(own["p_holm"])
-    means = set_means(found, measured, WIDTH, 19)
+    means = set_means(found, measured)
     means = means.query("role == 'local' and label == 'audited' and metric == 'loss'")
     assert means["own"].tolist() == [True, *[False] * len(random)]
     assert means["change"].tolist() == pytest.approx([own["change"], *random])
