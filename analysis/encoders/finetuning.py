@@ -208,9 +208,7 @@ def _trained(
 
 def _arguments(work: str, task: Task, options: Mapping[str, Any]) -> OneDevice:
     """The Trainer's arguments for these options of `finetune`."""
-    strategy = TRAINING | (
-        BEST_EPOCH if options["epochs"] > 1 else {}
-    )  # a single epoch is scored once, at the end
+    several = options["epochs"] > 1  # a single epoch is scored once, at the end
     return OneDevice(
         work,
         options["device"],
@@ -218,11 +216,10 @@ def _arguments(work: str, task: Task, options: Mapping[str, Any]) -> OneDevice:
         per_device_train_batch_size=options["batch_size"],
         learning_rate=options["learning_rate"],
         warmup_steps=options["warmup"],
-        metric_for_best_model="kept" if options["fits"] and options["epochs"] > 1 else task.metrics[0],
+        metric_for_best_model="kept" if options["fits"] and several else task.metrics[0],
         seed=options["seed"],
         bf16=options["precision"] == "bfloat16",
-        **strategy,
-        **QUIET,
+        **TRAINING | (BEST_EPOCH if several else {}) | QUIET,
     )
 
 

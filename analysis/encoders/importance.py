@@ -59,7 +59,13 @@ def importance(
     by_batch = np.add.reduceat(signed, range(0, len(examples), batch_size))
     parts = {"example": abs(signed), "token": absolute, "batch": abs(by_batch)}
     values = np.stack([parts[granularity].sum(0) for granularity in GRANULARITIES]) / len(examples)
-    return _labelled(encoder, found, values, {"max_tokens": max_tokens, "batch_size": batch_size})
+    about = about_texts(found) | {"max_tokens": max_tokens, "batch_size": batch_size}
+    return xr.DataArray(
+        values,
+        [("granularity", [*GRANULARITIES]), ("layer", range(encoder.layers)), ("head", range(encoder.heads))],
+        name="importance",
+        attrs={**encoder.provenance, "precision": "float32", **about},
+    )
 
 
 def gate_gradients(
@@ -100,22 +106,3 @@ def normalised(importance: xr.DataArray) -> xr.DataArray:
     """Importance divided by its L2 norm over the heads of a layer (Molchanov 2017); a layer of zeros stays zero."""
     norm = np.sqrt((importance**2).sum("head"))
     return (importance / norm.where(norm > 0, 1)).assign_attrs(importance.attrs)
-
-
-def _labelled(
-    encoder: Encoder,
-    found: Sequence[Layout],
-    values: Float[np.ndarray, "granularity layer head"],
-    about: dict[str, int],
-) -> xr.DataArray:
-    return xr.DataArray(
-        values,
-        dims=("granularity", "layer", "head"),
-        coords={
-            "granularity": list(GRANULARITIES),
-            "layer": range(encoder.layers),
-            "head": range(encoder.heads),
-        },
-        name="importance",
-        attrs={**encoder.provenance, "precision": "float32", **about_texts(found), **about},
-    )

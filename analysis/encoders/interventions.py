@@ -1,6 +1,7 @@
 """Interventions switch heads off; `predict` gives a classifier's logits under each of them."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -152,7 +153,11 @@ def predict(
     """
     check_examples(encoder, examples, max_tokens)
     rows = [Intervention(NONE, np.ones((encoder.layers, encoder.heads))), *interventions]
-    _check_interventions(encoder, rows)
+    for row in rows:
+        _check_shape(encoder, row)
+    for name, count in Counter(row.name for row in rows).items():
+        if count > 1:
+            raise InputError(f"two interventions have the name {name!r}: give each its own name")
     variants = {row.key: row for row in rows}
     found = layouts(encoder.tokenizer, examples, max_tokens)
     logits = np.empty((len(variants), len(found), encoder.model.config.num_labels), np.float32)
@@ -167,7 +172,16 @@ def predict(
             part.complete(variants, bar, check=indices is plan[0])
             logits[:, indices] = np.stack([part.logits[key] for key in variants])
     places = {key: place for place, key in enumerate(variants)}
-    return _labelled(encoder, examples, found, rows, logits[[places[row.key] for row in rows]], max_tokens)
+    logits = logits[[places[row.key] for row in rows]]
+    if examples[0].choices:
+        logits = logits.reshape(len(rows), len(examples), -1)
+    names, ids = [row.name for row in rows], [example.id for example in examples]
+    return xr.DataArray(
+        logits,
+        [("intervention", names), ("sequence", ids), ("class", range(logits.shape[-1]))],
+        name="logits",
+        attrs={**encoder.provenance, **about_texts(found), "max_tokens": max_tokens},
+    )
 
 
 class Part:
@@ -230,15 +244,6 @@ def _changed(prefix: Prefix, group: Sequence[Intervention]) -> Float[np.ndarray,
     return torch.cat(found).cpu().numpy()
 
 
-def _check_interventions(encoder: Encoder, rows: Sequence[Intervention]) -> None:
-    names = set()
-    for row in rows:
-        _check_shape(encoder, row)
-        if row.name in names:
-            raise InputError(f"two interventions have the name {row.name!r}: give each its own name")
-        names.add(row.name)
-
-
 def check_gate(encoder: Encoder, gate: Num[np.ndarray, "..."]) -> Float[np.ndarray, "layer head"]:
     """The gate as float32; raises InputError unless it is a matrix (layers, heads) of numbers from 0 to 1."""
     row = Intervention(encoder.name, gate)
@@ -259,26 +264,3 @@ def _digest(encoder: Encoder) -> str:
     parts = [FORMAT, encoder.digest, type(encoder.model).__name__, encoder.layers, encoder.heads]
     parts += [encoder.precision, encoder.device.type]
     return hashlib.sha256(repr([*parts, torch.__version__, transformers.__version__]).encode()).hexdigest()
-
-
-def _labelled(
-    encoder: Encoder,
-    examples: Sequence[Example],
-    found: Sequence[Layout],
-    rows: Sequence[Intervention],
-    logits: Float[np.ndarray, "intervention sequence class"],
-    max_tokens: int,
-) -> xr.DataArray:
-    if examples[0].choices:
-        logits = logits.reshape(len(rows), len(examples), -1)
-    return xr.DataArray(
-        logits,
-        dims=("intervention", "sequence", "class"),
-        coords={
-            "intervention": [row.name for row in rows],
-            "sequence": [example.id for example in examples],
-            "class": range(logits.shape[-1]),
-        },
-        name="logits",
-        attrs={**encoder.provenance, **about_texts(found), "max_tokens": max_tokens},
-    )

@@ -2,11 +2,11 @@
 
 import json
 import unicodedata
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import accumulate, chain
+from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -207,12 +207,10 @@ def token_pairs(layout: Layout, relations: Sequence[Relation]) -> dict[str, Pair
     spans = np.fromiter(numbers, int, 4 * len(relations)).reshape(-1, 2)
     texts = np.array([relation.text for relation in relations])
     ranges = piece_ranges(layout, texts.repeat(2), spans).reshape(-1, 4)
-    kept = np.flatnonzero((ranges[:, 0] < ranges[:, 1]) & (ranges[:, 2] < ranges[:, 3]))
-    order = sorted(kept.tolist(), key=lambda index: relations[index].label)
-    labels = Counter(relations[index].label for index in order)  # in the same order
-    ends = accumulate(labels.values())
-    ranges = ranges[order]
-    return {label: Pairs(ranges[end - labels[label] : end]) for label, end in zip(labels, ends, strict=True)}
+    rows: dict[str, list[int]] = defaultdict(list)
+    for row in np.flatnonzero((ranges[:, 0] < ranges[:, 1]) & (ranges[:, 2] < ranges[:, 3])):
+        rows[relations[row].label].append(row)
+    return {label: Pairs(ranges[rows[label]]) for label in sorted(rows)}
 
 
 def piece_ranges(

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Num
@@ -40,32 +39,6 @@ METRICS: Mapping[str, Callable[[Answers, Answers], float]] = {
 }
 
 
-class Kind(NamedTuple):
-    """How a kind of task decides from logits (example, output), its constant predictor, and its model of word counts.
-
-    Both models learn from the marked words of a sequence (see `marked`) and its label.
-    """
-
-    decide: Callable[[Num[np.ndarray, "example output"]], Answers]
-    constant: Callable[[], Any]
-    counts: Callable[[], Any]
-
-
-KINDS: Mapping[str, Kind] = {
-    CLASSIFICATION: Kind(
-        lambda logits: logits.argmax(axis=-1),
-        lambda: DummyClassifier(strategy="most_frequent"),
-        lambda: LogisticRegression(max_iter=2000),
-    ),
-    REGRESSION: Kind(lambda logits: logits[:, 0], DummyRegressor, Ridge),
-    CHOICE: Kind(
-        lambda logits: logits.argmax(axis=-1),
-        lambda: DummyClassifier(strategy="constant", constant=0),
-        lambda: LogisticRegression(max_iter=2000),
-    ),
-}
-
-
 def measure(task: str | Task, labels: Answers, predictions: Answers) -> dict[str, float]:
     """The task's metrics: proportions (accuracy, F1 of class 1) and correlations (Matthews, Pearson, Spearman)."""
     return {name: float(METRICS[name](labels, predictions)) for name in task_named(task).metrics}
@@ -73,7 +46,7 @@ def measure(task: str | Task, labels: Answers, predictions: Answers) -> dict[str
 
 def decide(task: str | Task, logits: Num[np.ndarray, "example output"]) -> Answers:
     """The answer to logits: the class or choice with the largest logit, or for regression the number itself."""
-    return KINDS[task_named(task).kind].decide(logits)
+    return logits[:, 0] if task_named(task).kind == REGRESSION else logits.argmax(axis=-1)
 
 
 def check_labels(task: str | Task, examples: Sequence[Example]) -> None:
@@ -103,17 +76,23 @@ def baselines(
     if len({example.label for example in train}) < 2:
         raise InputError(f"all {len(train)} training examples have one label: take more examples")
     check_labels(task, dev)
-    kind = KINDS[task_named(task).kind]
+    task = task_named(task)
+    constants = {
+        CLASSIFICATION: DummyClassifier(strategy="most_frequent"),
+        REGRESSION: DummyRegressor(),
+        CHOICE: DummyClassifier(strategy="constant", constant=0),
+    }
     given = [example.label for example in train]
     # The constant depends only on the labels.
-    constant = kind.constant().fit(np.zeros((len(train), 1)), given).predict(np.zeros((len(dev), 1)))
+    constant = constants[task.kind].fit(np.zeros((len(train), 1)), given).predict(np.zeros((len(dev), 1)))
     labels = np.array([example.label for example in dev])
-    found = {"constant": constant, "bag_of_words": _answers_by_words(task_named(task), train, dev)}
+    found = {"constant": constant, "bag_of_words": _answers_by_words(task, train, dev)}
     return {name: measure(task, labels, predictions) for name, predictions in found.items()}
 
 
 def _answers_by_words(task: Task, train: Sequence[Example], dev: Sequence[Example]) -> Answers:
-    model = make_pipeline(CountVectorizer(token_pattern=r"\S+"), KINDS[task.kind].counts())
+    linear = Ridge() if task.kind == REGRESSION else LogisticRegression(max_iter=2000)
+    model = make_pipeline(CountVectorizer(token_pattern=r"\S+"), linear)  # of the words that `marked` gives
     texts = [[marked(sequence) for sequence in as_sequences(split)] for split in (train, dev)]
     if task.kind != CHOICE:
         return model.fit(texts[0], [example.label for example in train]).predict(texts[1])

@@ -107,16 +107,13 @@ class Encoder:
             "attention_mask": [torch.ones(len(layout), dtype=torch.long) for layout in batch],
         }
         # DistilBERT has no segments, RoBERTa a single one; their tokenizers do not list token_type_ids.
-        if "token_type_ids" not in self.tokenizer.model_input_names or not self._has_segments:
+        segments = getattr(self.model.config, "type_vocab_size", 0)
+        if "token_type_ids" not in self.tokenizer.model_input_names or segments < 2:
             del columns["token_type_ids"]
         return {
             name: pad_sequence(values, batch_first=True, padding_value=padding[name]).to(self.device)
             for name, values in columns.items()
         }
-
-    @property
-    def _has_segments(self) -> bool:
-        return getattr(self.model.config, "type_vocab_size", 0) > 1
 
 
 @contextmanager
@@ -256,11 +253,11 @@ def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def build_tiny(auto_class: type, seed: int = 0, **options: int) -> PreTrainedModel:
-    """A small BERT with random weights whose attention is far from uniform, the same for the same seed."""
+def build_tiny(auto_class: type, **options: int) -> PreTrainedModel:
+    """A small BERT with random weights whose attention is far from uniform, always the same."""
     config = BertConfig(vocab_size=_tiny_vocabulary(), initializer_range=0.2, **TINY, **options)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(0)
         return auto_class.from_config(config)
 
 

@@ -1,6 +1,5 @@
 """How each encoder was trained before the study: what "pre-trained" means in its tables."""
 
-PLAIN = "as loaded"
 NOTES = {
     "minilm": "MiniLM, a sentence encoder tuned on a billion pairs of texts, which is not a masked language model",
     "tiny": "random weights: its heads have learnt nothing",
@@ -10,4 +9,4 @@ NOTES = {
 
 def encoder_note(name: str) -> str:
     """One line on an encoder, shown beside every verdict on it."""
-    return f"{name}: {NOTES[name]}" if name in NOTES else f"{name}: {PLAIN}"
+    return f"{name}: {NOTES.get(name, 'as loaded')}"
