@@ -38,6 +38,8 @@ TABLES = {
 }
 LEAST_RUNS = 2  # that have learnt a task, for claims about encoders fine-tuned on it
 LEVEL = 0.05
+NOT_LEARNT = "no fine-tuned encoders that have learnt their task"
+NO_FEATURES = "no features of fine-tuned encoders that have learnt their task"
 Draws = Float[np.ndarray, " replicate"]  # the sample, then draws of heads
 
 
@@ -90,6 +92,17 @@ def measures(
         "K14": of_starts(starts[~similarity], runs, ratio),
         "K14b": of_starts(starts[similarity], runs, ratio),
     }
+
+
+def _sampled(
+    units: Mapping[str, Draws],
+    n: float,
+    missing: str,
+    control: Mapping[str, float] | None = None,
+    note: str = "",
+) -> pd.DataFrame:
+    """The frame of drawn measures by unit; without units, it is untestable because of what is `missing`."""
+    return sampled(units, int(n), control=control, note=note) if units else untestable(missing)
 
 
 def _of_runs(table: pd.DataFrame, runs: Collection[Run]) -> pd.DataFrame:
@@ -157,12 +170,9 @@ def last_layers_change(cosine: pd.DataFrame) -> pd.DataFrame:
         early = [layer for layer in range(means.shape[1]) if layer not in late]
         if early:
             units[task] = means[:, early].min(axis=1) - means[:, late].mean(axis=1)
-    if not units:
-        return untestable(
-            "no task but QQP" if len(cosine) else "no fine-tuned encoders that have learnt their task"
-        )
+    missing = "no task but QQP" if len(cosine) else NOT_LEARNT
     note = f"the last sixth: layer{'s' if len(late) > 1 else ''} {', '.join(map(str, late))}"
-    return sampled(units, int(rows["head"].max()) + 1, note=note)
+    return _sampled(units, rows["head"].max() + 1, missing, note=note)
 
 
 def _layer_means(part: pd.DataFrame, column: str = "mean") -> Float[np.ndarray, "replicate layer"]:
@@ -185,9 +195,7 @@ def special_by_depth(features: pd.DataFrame, sink_alone: bool) -> pd.DataFrame:
                 for third in (FIRST_THIRD, LAST_THIRD)
             )
             units[f"{name} in {task}"] = first - last if name == CLS and not sink_alone else last - first
-    if not units:
-        return untestable("no features")
-    return sampled(units, int(features["n"].max()), control=dict.fromkeys(units, 0.0))
+    return _sampled(units, features["n"].max(), "no features", dict.fromkeys(units, 0.0))
 
 
 def small_gains(features: pd.DataFrame) -> pd.DataFrame:
@@ -204,9 +212,7 @@ def small_gains(features: pd.DataFrame) -> pd.DataFrame:
             best = max(gains, key=lambda name: gains[name][0])
             special = max((drawn[name, "pretrained"] for name in (CLS, SEP)), key=lambda each: each[0])
             units[f"{best} in {task}"] = gains[best] / special
-    if not units:
-        return untestable("no features of fine-tuned encoders that have learnt their task")
-    return sampled(units, int(features["n"].max()))
+    return _sampled(units, features["n"].max(), NO_FEATURES)
 
 
 def adjacent_verbs(verbs: pd.DataFrame) -> pd.DataFrame:
@@ -294,10 +300,8 @@ def special_heads(features: pd.DataFrame) -> pd.DataFrame:
         for key, part in sums.groupby(["task", "state"], sort=False)
     }
     units = {task: draws for (task, state), draws in drawn.items() if state == "finetuned"}
-    if not units:
-        return untestable("no features of fine-tuned encoders that have learnt their task")
     before = {task: draws[0] for (task, state), draws in drawn.items() if state == "pretrained"}
-    return sampled(units, int(features["n"].max()), control=before)
+    return _sampled(units, features["n"].max(), NO_FEATURES, before)
 
 
 def frame_heads_disabled(
