@@ -48,7 +48,7 @@ from analysis.encoders import all_but_one, load_encoder, predict, single_heads
 from analysis.figures import colours, finding, style, theme
 from analysis.figures.words import listed, signed
 from analysis.papers.michel2019 import ablation
-from analysis.papers.michel2019.measures import published
+from analysis.papers.michel2019.measures import main_metric, published
 from analysis.statistics.answers import labels_of
 from analysis.statistics.leads import with_a_lead
 from analysis.study import Results, seeds_of
@@ -98,7 +98,7 @@ results.save_table(changes[ablation.ABLATION], "michel_ablation")
 # The first run of each task. Colours are linear up to one point and logarithmic beyond.
 
 # %%
-main = ablation.main_metric(changes)
+main = main_metric(changes)
 shown = main[main["seed"] == seeds[0]].groupby("task", sort=False)
 cap = max(2.0, 100 * main["change"].abs().max())
 ring = {"s": 34, "facecolor": "none", "edgecolor": "black", "linewidth": 0.8}
@@ -122,10 +122,10 @@ results.save_figure(figure, "michel-F1-heads")
 # %%
 summary = ablation.overview(changes, alpha)
 results.save_table(summary, "michel_ablation_overview")
-ablation.main_metric(summary).style.format(precision=3).hide()
+main_metric(summary).style.format(precision=3).hide()
 
 # %%
-counts = ablation.main_metric(summary).groupby("task", sort=False)[["lost", "heads", "lost_by"]].sum()
+counts = main_metric(summary).groupby("task", sort=False)[["lost", "heads", "lost_by"]].sum()
 told = [f"{row.Index} {row.lost} of {row.heads}" for row in counts.itertuples()]
 finding(
     f"Heads whose removal loses significantly (p < {alpha:g}, all runs): {listed(told)}; after correction "
@@ -197,7 +197,7 @@ results.save_table(left[ablation.ALL_BUT_ONE], "michel_all_but_one")
 results.save_table(ablation.overview(left, alpha), "michel_all_but_one_overview")
 
 # %%
-shown = ablation.main_metric(left).groupby("task", sort=False)
+shown = main_metric(left).groupby("task", sort=False)
 looks = {
     "dev": (0.0, "D", colours.BLUE, "best on these sequences"),
     "train": (0.25, "o", colours.VERMILION, "chosen on training examples"),
@@ -219,7 +219,7 @@ figure.legend(*grid[0].get_legend_handles_labels(), ncols=3, loc="outside upper 
 results.save_figure(figure, "michel-F2-one-head")
 
 # %%
-rows = ablation.main_metric(left)
+rows = main_metric(left)
 means = 100 * rows.groupby("chosen_on")["change"].mean()
 rows = rows[rows["chosen_on"] == "train"]
 lost = ((rows["p"] < alpha) & (rows["change"] < 0)).sum()

@@ -275,7 +275,8 @@ stages = {
     for fraction in found["fraction"].values
 }
 on_the_way = pruning.prune_curves(stages, labels, ("task", "fraction"), **tests)
-results.save_table(on_the_way[pruning.DYNAMICS], "michel_dynamics")
+columns = ["task", "fraction", "heads", "metric", "value", "low", "high"]
+results.save_table(on_the_way[columns], "michel_dynamics")
 
 # %%
 shown = on_the_way[on_the_way["metric"] == "accuracy"].groupby("task", sort=False)

@@ -25,11 +25,6 @@ TRANSFER = "model data_a data_b metric correlation value low high largest heads"
 Changes = Float[np.ndarray, "*draw head"]
 
 
-def main_metric(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the first metric of their task."""
-    return table[table["metric"] == table["task"].map(lambda task: task_named(task).metrics[0])]
-
-
 def all_changes(logits: Mapping[Run, xr.DataArray], labels: Labels, **options: float) -> pd.DataFrame:
     """The changes of every run in the metrics of its task: `change_table` with task, seed, layer and head.
 

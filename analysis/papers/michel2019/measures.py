@@ -63,6 +63,11 @@ def measures(
     }
 
 
+def main_metric(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the first metric of their task."""
+    return table[table["metric"] == table["task"].map(lambda task: task_named(task).metrics[0])]
+
+
 def spared(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
     """Whether a change costs at most a fifth of the lead: by its estimate and both ends of its interval.
 
@@ -76,10 +81,9 @@ def spared(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
     ]
     sizes = table["task"].map(lambda task: margin(len(labels[task])))
     leading = table[(table["metric"] == "accuracy") & (ahead > sizes)][RUN].drop_duplicates()
-    main = table["metric"] == table["task"].map(lambda task: task_named(task).metrics[0])
     lost = table[[*SIDES.values()]].set_axis([*SIDES], axis=1).add(SPARED * ahead, axis=0)
     within = (lost >= -1e-12).assign(high=lambda rows: rows["high"] | lost["high"].isna())
-    return table.drop(columns=["low", "high"]).join(within)[main].merge(leading, on=RUN)
+    return main_metric(table.drop(columns=["low", "high"]).join(within)).merge(leading, on=RUN)
 
 
 def as_changes(curves: pd.DataFrame) -> pd.DataFrame:

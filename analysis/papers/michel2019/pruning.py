@@ -14,8 +14,8 @@ from analysis.cache import cached
 from analysis.encoders.importance import importance, normalised
 from analysis.encoders.interventions import Head, Intervention, cumulative
 from analysis.encoders.models import Encoder
-from analysis.papers.michel2019.ablation import main_metric, ranked
-from analysis.papers.michel2019.measures import RANDOM
+from analysis.papers.michel2019.ablation import ranked
+from analysis.papers.michel2019.measures import RANDOM, main_metric
 from analysis.statistics.answers import metrics_of
 from analysis.statistics.changes import BASELINE, Compared, change_table
 from analysis.statistics.leads import Labels, Run, compared, constants, floor, has_lead, margin
@@ -24,7 +24,6 @@ from analysis.texts.examples import Example
 from analysis.texts.tasks import task_named
 
 PRUNING = "task seed order heads metric value low high p".split()
-DYNAMICS = "task fraction heads metric value low high".split()
 DRAWS = 499  # of the sequences, for the claims
 
 Counts = Int[np.ndarray, "draw sequence"]
