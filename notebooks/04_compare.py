@@ -260,7 +260,7 @@ finding(
 # %%
 keys = ["role", "layer", "head"]
 by_task = after.pivot(index=keys, columns="task", values=["p", "assigned"])
-joint = pd.DataFrame({"p": comparison.partial_conjunction(by_task["p"].to_numpy(float))}, by_task.index)
+joint = pd.DataFrame({"p": by_task["p"].to_numpy(float).max(axis=1)}, by_task.index)
 joint["p_by"] = joint["p"].groupby("role").transform(significance.adjust, "fdr_by")
 given = by_task["assigned"].fillna(False).astype(bool)
 counted = {

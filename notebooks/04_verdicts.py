@@ -43,7 +43,7 @@ from analysis.figures.words import listed
 from analysis.papers.pande2021 import evidence, published
 from analysis.papers.pande2021.measures import CLAIMS, measures
 from analysis.statistics import compose, head_card, ranking
-from analysis.statistics.claim_tables import claim_table, seed_table, single_runs
+from analysis.statistics.claim_tables import claim_table, seed_table
 from analysis.statistics.claims import COMPARISONS
 from analysis.study import STATES, Results
 
@@ -150,7 +150,7 @@ card[card["quantity"].isin(wanted)].drop(columns="table").style.hide()
 # How far single fine-tuning runs lie apart stands below.
 
 # %%
-spread = seed_table(CLAIMS, single_runs(frames))
+spread = seed_table(CLAIMS, frames)
 results.save_table(spread, "claims_seeds")
 results.save_figure(claim_strip(claims, CLAIMS), "F14-claims")
 

@@ -41,55 +41,61 @@ def claim_table(
     rows = []
     for claim in claims:
         frame = measures.get(claim.id, untestable("not measured"))
-        verdict = judge(frame, claim.relation, claim.bound, claim.units)
+        theirs, beating = ((frames or {}).get(claim.id) for frames in (released, controlled))
+        verdict = _judged(claim, frame)
         control = (controls or {}).get(claim.id, _of_control(frame))
         method = verdict.method + (f", of {drawn}" if drawn and " draws" in verdict.method else "")
+        published = claim.published
+        if released is not None and claim.origin != STUDY:
+            published += " (article); "
+            if _judged(claim, theirs).verdict == UNTESTABLE:
+                published += "the released maps cannot tell"
+            else:
+                published += f"{in_words(theirs, claim.format)} recomputed from the released maps"
+        told = ""
+        if claim.by_label and beating is not None:
+            told = f"{in_words(beating, claim.format)}: {_judged(claim, beating).verdict}"
         rows.append(
             {
                 "claim": f"{claim.id}: {claim.statement}",
                 "origin": claim.origin,
                 "source": claim.source,
                 "definition": claim.definition,
-                "published": claim.published + _recomputed(claim, (released or {}).get(claim.id), released),
+                "published": published,
                 "ours": in_words(frame, claim.format),
                 "n": _cases(frame, verdict.unit),
                 "relation": claim.relation,
                 "bound": claim.bound,
                 **verdict._replace(method=method)._asdict(),
-                "controlled": _under(claim, (controlled or {}).get(claim.id)) if claim.by_label else "",
+                "controlled": told,
                 "control_value": _control_words(claim, control),
                 "brief": claim.brief,
-                "released": _short(claim, (released or {}).get(claim.id)),
-                "found": _short(claim, frame),
+                "released": _short(claim, _judged(claim, theirs)),
+                "found": _short(claim, verdict),
                 "control_verdict": control_verdict(control, claim),
             }
         )
     return pd.DataFrame(rows)
 
 
-def seed_table(claims: Iterable[Claim], measures: Mapping[int, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
-    """The verdict of every claim for each fine-tuning run alone: claim, seed, estimate, verdict."""
+def _judged(claim: Claim, frame: pd.DataFrame | None) -> Verdict:
+    """The verdict of a frame on a claim; untestable without a frame."""
+    return Verdict() if frame is None else judge(frame, claim.relation, claim.bound, claim.units)
+
+
+def seed_table(claims: Iterable[Claim], measures: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The verdict of every claim by the sample rows of each fine-tuning run alone: claim, seed, estimate, verdict."""
+    runs = {int(run) for frame in measures.values() if "run" in frame for run in frame["run"] if run >= 0}
     rows = []
     for claim in claims:
-        for seed, frames in measures.items():
-            found = judge(frames.get(claim.id, untestable("")), claim.relation, claim.bound, claim.units)
+        frame = measures.get(claim.id)
+        for run in sorted(runs) or [0]:
+            by_run = frame is not None and "run" in frame
+            found = _judged(claim, frame[frame["run"] == run] if by_run else frame)
             rows.append(
-                {"claim": claim.id, "seed": seed, "estimate": found.estimate, "verdict": found.verdict}
+                {"claim": claim.id, "seed": run, "estimate": found.estimate, "verdict": found.verdict}
             )
     return pd.DataFrame(rows)
-
-
-def single_runs(measures: Mapping[str, pd.DataFrame]) -> dict[int, dict[str, pd.DataFrame]]:
-    """The sample rows of each fine-tuning run, by run and claim, as `seed_table` takes them."""
-    runs = sorted(
-        {int(run) for frame in measures.values() if "run" in frame for run in frame["run"] if run >= 0}
-    )
-    return {
-        run: {
-            name: frame[frame["run"] == run] if "run" in frame else frame for name, frame in measures.items()
-        }
-        for run in runs or [0]
-    }
 
 
 def control_verdict(frame: pd.DataFrame | None, claim: Claim) -> str:
@@ -137,34 +143,13 @@ def _cases(frame: pd.DataFrame, unit: str) -> int:
     return int(rows["n"].fillna(0).max())
 
 
-def _recomputed(claim: Claim, frame: pd.DataFrame | None, released: object) -> str:
-    """Whose figure the published one is, and what the released maps give for the claim."""
-    if released is None or claim.origin == STUDY:
-        return ""
-    verdict = judge(frame, claim.relation, claim.bound, claim.units) if frame is not None else Verdict()
-    if verdict.verdict == UNTESTABLE or frame is None:
-        return " (article); the released maps cannot tell"
-    return f" (article); {in_words(frame, claim.format)} recomputed from the released maps"
-
-
-def _under(claim: Claim, frame: pd.DataFrame | None) -> str:
-    if frame is None:
-        return ""
-    verdict = judge(frame, claim.relation, claim.bound, claim.units).verdict
-    return f"{in_words(frame, claim.format)}: {verdict}"
-
-
-def _short(claim: Claim, frame: pd.DataFrame | None) -> str:
+def _short(claim: Claim, verdict: Verdict) -> str:
     """The estimate that decides with the range of the runs, in short; empty if there is none."""
-    if frame is None:
-        return ""
-    verdict = judge(frame, claim.relation, claim.bound, claim.units)
     if verdict.verdict == UNTESTABLE:
         return ""
-    text = claim.format.format(verdict.estimate)
-    if np.isnan(verdict.lowest_run) or verdict.lowest_run == verdict.highest_run:
-        return text
-    return f"{text} ({claim.format.format(verdict.lowest_run)} to {claim.format.format(verdict.highest_run)})"
+    text, low, high = map(claim.format.format, (verdict.estimate, verdict.lowest_run, verdict.highest_run))
+    alike = np.isnan(verdict.lowest_run) or verdict.lowest_run == verdict.highest_run
+    return text if alike else f"{text} ({low} to {high})"
 
 
 def short_table(claims: pd.DataFrame, known: Iterable[Claim] = ()) -> pd.DataFrame:

@@ -93,14 +93,6 @@ def sign_flip(
     return np.where(totals.notna().sum() > 1, tested.pvalue, np.nan)
 
 
-def partial_conjunction(p: Float[np.ndarray, "*test task"]) -> Float[np.ndarray, "*test"]:
-    """The p-value of an effect in all tasks: the largest p over the tasks; NaN if one is missing.
-
-    It is valid for any dependence between tasks. Source: Dror et al. 2017, with as many effects as tasks.
-    """
-    return np.asarray(p.max(axis=-1))
-
-
 def _tests(
     difference: Float[np.ndarray, "sequence column"],
     clusters: Shaped[np.ndarray, "sequence"] | None,

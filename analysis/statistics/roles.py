@@ -165,19 +165,10 @@ def _layer_counts(table: pd.DataFrame) -> pd.DataFrame:
     members = memberships(table)
     marks = members.assign(**{"multi-functional": multifunctional(table), "none": ~members.any(axis=1)})
     heads = marks.groupby("layer").sum().astype("Int64")
-    heads[_untestable(table)] = pd.NA
-    return (
-        heads.rename_axis(index="layer", columns="role")
-        .unstack()
-        .rename("heads")
-        .reset_index()[["layer", "role", "heads"]]
-    )
-
-
-def _untestable(table: pd.DataFrame) -> list[str]:
-    """The roles that are untestable for all heads of the table."""
-    tested = table["assigned"].notna().groupby(table["role"], sort=False).any()
-    return tested.index[~tested].tolist()
+    tested = table["assigned"].notna().groupby(table["role"]).any()
+    heads[tested.index[~tested].tolist()] = pd.NA  # roles that are untestable for all heads
+    counts = heads.rename_axis(index="layer", columns="role").unstack().rename("heads").reset_index()
+    return counts[["layer", "role", "heads"]]
 
 
 def transitions(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -> pd.DataFrame:
@@ -186,7 +177,12 @@ def transitions(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -
     An untestable head counts as without the role; a role that is untestable for all heads of a task is left out.
     Raises InputError if the tables differ in heads or roles.
     """
-    both = _paired({"before": pretrained_table, "after": finetuned_table}, "assigned")
+    keys = [*pretrained_table.columns.intersection(["task"]), *HEAD, "role"]
+    states = {"before": pretrained_table, "after": finetuned_table}
+    parts = [table[[*keys, "assigned"]].rename(columns={"assigned": name}) for name, table in states.items()]
+    both = parts[0].merge(parts[1], on=keys, how="inner", validate="one_to_one")
+    if not len(both) == len(pretrained_table) == len(finetuned_table):
+        raise InputError("the two role tables differ in heads or roles; use one model and one set of roles")
     group = [*both.columns.intersection(["task"]), "role"]
     tested = (
         both[["before", "after"]].notna().any(axis=1).groupby([both[key] for key in group]).transform("any")
@@ -194,8 +190,11 @@ def transitions(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -
     both = both[tested]
     before, after = (both[state].fillna(False).astype(bool) for state in ("before", "after"))
     moves = both.assign(gained=~before & after, lost=before & ~after, kept=before & after)
-    keys = [*both.columns.intersection(["task"]), "layer", "role"]
-    return moves.groupby(keys, sort=False)[["gained", "lost", "kept"]].sum().reset_index()
+    return (
+        moves.groupby([*group[:-1], "layer", "role"], sort=False)[["gained", "lost", "kept"]]
+        .sum()
+        .reset_index()
+    )
 
 
 def label_agreement(table: pd.DataFrame) -> pd.DataFrame:
@@ -228,28 +227,6 @@ def label_agreement(table: pd.DataFrame) -> pd.DataFrame:
 def _mean_jaccard(pairs: Iterable[tuple[pd.Series, pd.Series]]) -> float:
     found = [(a & b).sum() / (a | b).sum() for a, b in pairs if (a | b).any()]
     return float(np.mean(found)) if found else np.nan
-
-
-def arithmetic_differences(corrected_table: pd.DataFrame, published_table: pd.DataFrame) -> pd.DataFrame:
-    """The number of heads whose label (assigned, not assigned, untestable) the published arithmetic changes, by role.
-
-    Raises InputError if the tables differ in heads or roles.
-    """
-    both = _paired({"corrected": corrected_table, "published": published_table}, "assigned")
-    labels = both[["corrected", "published"]].astype(object).fillna("untestable")
-    differs = both.assign(heads=labels["corrected"] != labels["published"])
-    return differs.groupby("role", sort=False)["heads"].sum().reset_index()
-
-
-def _paired(tables: dict[str, pd.DataFrame], column: str) -> pd.DataFrame:
-    """One column of two role tables side by side, under their names in `tables`, for each head and role."""
-    first, second = tables.values()
-    keys = [*first.columns.intersection(["task"]), *HEAD, "role"]
-    parts = [table[[*keys, column]].rename(columns={column: name}) for name, table in tables.items()]
-    both = parts[0].merge(parts[1], on=keys, how="inner", validate="one_to_one")
-    if not len(both) == len(first) == len(second):
-        raise InputError("the two role tables differ in heads or roles; use one model and one set of roles")
-    return both
 
 
 def attention_masses(scores: xr.DataArray) -> dict[str, xr.DataArray]:

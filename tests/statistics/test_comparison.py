@@ -8,7 +8,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
 
-from analysis.statistics.comparison import compare, partial_conjunction, sign_flip
+from analysis.statistics.comparison import compare, sign_flip
 
 ROLES, LAYERS, HEADS, N = ["local", "nsubj"], 3, 4, 40
 FAST = {"resamples": 199, "permutations": 999}
@@ -176,8 +176,3 @@ def test_doubled_sequences_count_once_as_clusters(states):
     columns = ["difference", "low", "high", "p", "p_sign_flip", "p_by", "p_equivalence"]
     pd.testing.assert_frame_equal(clustered[columns], single[columns], rtol=1e-6)
     assert (naive["high"] - naive["low"] < 0.9 * (single["high"] - single["low"])).all()
-
-
-def test_partial_conjunction_is_the_largest_p():
-    p = np.array([[0.01, 0.2, 0.03], [0.01, np.nan, 0.02], [0.5, 0.5, 0.5]])
-    np.testing.assert_array_equal(partial_conjunction(p), [0.2, np.nan, 0.5])

@@ -10,7 +10,6 @@ from analysis.statistics.roles import (
     FAMILIES,
     RELATIONS,
     ROLES,
-    arithmetic_differences,
     coarse_memberships,
     compose,
     label_agreement,
@@ -167,14 +166,6 @@ def test_transitions_count_gains_and_losses():
     for record in result.itertuples():
         had, has = held(before, record.role, record.layer), held(after, record.role, record.layer)
         assert (record.gained, record.lost, record.kept) == (len(has - had), len(had - has), len(had & has))
-
-
-def test_arithmetic_differences_count_changed_labels():
-    first, second = role_labels(13), role_labels(14)
-    result = arithmetic_differences(first, second).set_index("role")["heads"]
-    for role in ROLES:
-        labels = [table.loc[table["role"] == role, "assigned"].astype(str) for table in (first, second)]
-        assert result[role] == (labels[0].values != labels[1].values).sum()
 
 
 def test_attention_mass_comes_back_from_the_scores():
