@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from analysis.errors import InputError, exit_status
-from analysis.study.profiles import TEXTS, command_line, notebook_names, parameters
+from analysis.study.profiles import TEXTS, command_line, parameters
+from analysis.study.runs import named
 
 # Rows of GLUE: train and dev (matched, for MNLI).
 ROWS = {
@@ -17,9 +18,8 @@ ROWS = {
 }  # fmt: skip
 ARGUMENTS = (1210, 760)  # of ARCT: train; dev and test
 TRAINING = 3  # forward passes that a training step costs: one forward, two backward
-ALL_HEADS = (
-    0.45  # forward passes a head and sequence costs when all heads are removed singly (prefixes are shared)
-)
+# Forward passes a head and sequence costs when all heads are removed singly (prefixes are shared).
+ALL_HEADS = 0.45
 IMPORTANCE = 2.1  # forward passes of an importance
 PROBE = 1.0  # forward passes of one probe of attribution in a layer: a Jacobian-vector product
 MAPS = 4  # attention and three controls
@@ -121,23 +121,13 @@ def plan(runs: Sequence[str], profile: str, seconds: float, size: Size) -> pd.Da
     """
     rows, tuning = [], parameters("00_finetune", profile)
     for run in sorted(runs):
-        notebook = next(
-            name for name in sorted(notebook_names(), key=len, reverse=True) if run.startswith(name)
-        )
-        own = parameters(notebook, profile)
-        task, _, state = run.removeprefix(notebook).strip("-").rpartition("-")
-        if state in ("pretrained", "finetuned"):
-            own |= {"state": state, "task": task}
-        elif "task" in own:
-            own |= {"task": run.removeprefix(f"{notebook}-")}
-        data = {_told(own[name]) for name in TEXTS if name in own}
+        notebook, settings = named(run)
+        own = parameters(notebook, profile, settings)
+        texts = (own[name] for name in TEXTS if name in own)
+        data = {" ".join(map(str, text)) if isinstance(text, list) else str(text) for text in texts}
         passes = WORK[notebook](tuning | own, size) if notebook in WORK else float("nan")
         rows.append((run, ", ".join(sorted(data)), passes / 1000, passes * seconds / 3600))
     return pd.DataFrame(rows, columns=["run", "data", "forward passes (thousands)", "hours here"])
-
-
-def _told(value: object) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def measured(encoder: str, device: str) -> tuple[float, Size, float]:

@@ -97,21 +97,14 @@ def load_profile(profile: str) -> dict[str, dict[str, Any]]:
     known_keys = {name: set(declared(name)) - {"profile"} for name in notebook_names()}
     known_keys["common"] = set().union(*known_keys.values())
     for section, values in sections.items():
-        _check_section(path, section, values or {}, known_keys)
+        if section not in known_keys:
+            raise InputError(f"{path}: unknown section {section!r}: choose from {', '.join(known_keys)}")
+        if not isinstance(values or {}, dict):
+            raise InputError(f"{path}: section {section!r} is {values!r}: write indented lines 'name: value'")
+        for key in (key for key in values or {} if key not in known_keys[section]):
+            choices = ", ".join(sorted(known_keys[section]))
+            raise InputError(f"{path}: unknown key {key!r} in section {section!r}: choose from {choices}")
     return {section: dict(values or {}) for section, values in sections.items()}
-
-
-def _check_section(path: Path, section: str, values: Any, known_keys: Mapping[str, set[str]]) -> None:
-    if section not in known_keys:
-        raise InputError(f"{path}: unknown section {section!r}: choose from {', '.join(known_keys)}")
-    if not isinstance(values, dict):
-        raise InputError(f"{path}: section {section!r} is {values!r}: write indented lines 'name: value'")
-    for key in values:
-        if key not in known_keys[section]:
-            raise InputError(
-                f"{path}: unknown key {key!r} in section {section!r}: choose from "
-                f"{', '.join(sorted(known_keys[section]))}"
-            )
 
 
 def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) -> dict[str, Any]:

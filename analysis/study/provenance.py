@@ -12,38 +12,28 @@ from analysis.files import git, versions, write_text
 from analysis.study.folders import Folders
 from analysis.study.runs import Run
 
-EARLIER = "tables/provenance.json"  # one file for all tables, as results of an earlier form have it
-
 
 def files_of(folder: Path) -> dict[str, bytes]:
     """The files of provenance in the folder of a profile, by their paths in it."""
-    paths = [folder / EARLIER, *sorted(folder.glob("provenance/*.json"))]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths if path.exists()}
+    return {f"provenance/{path.name}": path.read_bytes() for path in sorted(folder.glob("provenance/*.json"))}
 
 
 def tables_of(files: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
     """The digest and the weights of every table, by its name; raises InputError for a damaged file."""
     found: dict[str, dict[str, Any]] = {}
-    for path in sorted(files, key=lambda path: path != EARLIER):  # later files say more than the earlier form
-        if path.endswith(".json"):
-            try:
-                content = json.loads(files[path])
-            except ValueError as error:
-                raise InputError(f"{path} is damaged ({error}): run make reproduce again") from error
-            found |= content if path == EARLIER else content.get("tables", {})
+    for path in (path for path in files if path.startswith("provenance/")):
+        try:
+            found |= json.loads(files[path]).get("tables", {})
+        except ValueError as error:
+            raise InputError(f"{path} is damaged ({error}): run make reproduce again") from error
     return found
 
 
 def new_record(run: Run) -> dict[str, Any]:
     """What is known of a run before it saves anything: notebook, parameters, versions and commit."""
     packages, commit = _code()
-    known = {
-        "notebook": run.notebook,
-        "parameters": dict(run.parameters),
-        "versions": packages,
-        "commit": commit,
-    }
-    return known | {"tables": {}, "figures": {}}
+    known = {"notebook": run.notebook, "parameters": dict(run.parameters)}
+    return known | {"versions": packages, "commit": commit, "tables": {}, "figures": {}}
 
 
 def add(record: dict[str, Any], kind: str, path: Path, weights: Mapping[str, str]) -> None:

@@ -29,16 +29,12 @@ def committed(profile: str, commit: str = "HEAD", root: Path = ROOT) -> tuple[di
         source, found = f"commit {commit}", {}
         if archive := git("archive", commit, f":(glob){folder}/*/*.[cj]s*", root=root):  # .csv and .json
             with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-                files = [each for each in tar if each.isfile()]
-                found = {
-                    str(Path(each.name).relative_to(folder)): tar.extractfile(each).read() for each in files
-                }
+                files = {Path(each.name): tar.extractfile(each).read() for each in tar if each.isfile()}
+            found = {str(path.relative_to(folder)): content for path, content in files.items()}
     else:
         kept = root / folder / "released"
-        source, found = (
-            str(kept),
-            {str(path.relative_to(kept)): path.read_bytes() for path in kept.glob("*/*.*")},
-        )
+        found = {str(path.relative_to(kept)): path.read_bytes() for path in kept.glob("*/*.*")}
+        source = str(kept)
     if not any(name.endswith(".csv") for name in found):
         raise InputError(f"profile {profile} has no committed tables in {source}: nothing to compare with")
     return found, source

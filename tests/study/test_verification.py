@@ -69,15 +69,10 @@ def test_command_fails(checkout: Path, capsys):
     assert err == "error: profile quick is not reproduced: see claims, roles\n"
 
 
-@pytest.mark.parametrize("earlier", [True, False])
-def test_weights_decide_how_a_table_is_judged(checkout: Path, capsys, earlier: bool):
-    """The committed provenance, of either form, and that of this machine name the weights of each table."""
+def test_weights_decide_how_a_table_is_judged(checkout: Path, capsys):
+    """The committed provenance and that of this machine name the weights of each table."""
     folder = checkout / "results/quick"
-    if earlier:
-        known = {"roles": {"weights": {"0": "a"}}, "claims": {"weights": {}}}
-        (folder / "tables/provenance.json").write_text(json.dumps(known))
-    else:
-        record(checkout, roles={"0": "a"}, claims={})
+    record(checkout, roles={"0": "a"}, claims={})
     commit(checkout)
     (folder / "tables/roles.csv").write_text(ROLES.replace("2.5,", "2.6,"))
     assert verification.main(["--profile", "quick"]) == 1
