@@ -32,6 +32,8 @@ seed = 0
 
 # %%
 import numpy as np
+import pandas as pd
+from statsmodels.stats.power import TTestPower
 
 from analysis.figures import curves, finding, style
 from analysis.papers.pande2021 import simulation
@@ -50,6 +52,7 @@ calibration = simulation.size_table(
     simulated_n, effects, runs, families, alpha, resamples, simulated_minimum, seed
 )
 results.save_table(calibration, "calibration")
+normal = TTestPower()  # power of the t test on normal scores (noncentral t)
 rates = calibration.set_index(["effect", "shape", "n", "rule"])["rate"].unstack(sort=False)
 
 # %% [markdown]
@@ -131,7 +134,7 @@ for row, effect in zip(drawn.axes, shifted["effect"].unique(), strict=True):
         for correction, dash in (("no correction", "-"), ("BY, one head of 144", "--")):
             axes.plot(
                 n,
-                simulation.analytic_power(n, effect, alpha / simulation.DIVISORS[correction]),
+                normal.power(effect, n, alpha / simulation.DIVISORS[correction], alternative="larger"),
                 dash,
                 color="0.6",
                 linewidth=0.9,
@@ -141,7 +144,18 @@ drawn.set(ylim=(-0.04, 1.04)).set_axis_labels("sequences (log scale)", "heads la
 results.save_figure(drawn.figure, "F11-power")
 
 # %%
-sequences = simulation.needed(alpha=alpha)
+needed = [
+    (
+        effect,
+        name,
+        alpha / divisor,
+        normal.solve_power(effect, alpha=alpha / divisor, power=0.8, alternative="larger"),
+    )
+    for effect in (0.2, 0.5, 0.8)
+    for name, divisor in simulation.DIVISORS.items()
+]
+sequences = pd.DataFrame(needed, columns=["effect", "correction", "level", "solution"])
+sequences["n"] = np.ceil(sequences["solution"]).astype(int)
 results.save_table(sequences, "power")
 least_effect = sequences[sequences["effect"] == sequences["effect"].min()].set_index("correction")["n"]
 finding(
@@ -159,7 +173,7 @@ counts.style.format_index("{:g}", axis=1).set_caption(
 print("before rounding up:", ", ".join(f"{solution:.1f}" for solution in sequences["solution"]))
 for correction, level in sequences.groupby("correction", sort=False)["level"].first().items():
     print(
-        f"power of 20 sequences at an effect of 0.5, {correction}: {simulation.analytic_power(20, 0.5, level):.3f}"
+        f"power of 20 sequences at an effect of 0.5, {correction}: {normal.power(0.5, 20, level, alternative='larger'):.3f}"
     )
 
 # %% [markdown]

@@ -42,8 +42,8 @@ from matplotlib.colors import AsinhNorm
 from analysis.encoders import encoder_note
 from analysis.figures import finding, head_grids, role_layer_maps, style, theme
 from analysis.figures.colours import BLUE, BROWN, VERMILION, colour
-from analysis.figures.words import signed
-from analysis.papers.pande2021.front import changed_most, resting_attention
+from analysis.figures.words import in_words, signed
+from analysis.papers.pande2021.front import resting_attention
 from analysis.statistics import COARSE, comparison, compose, mass_table, significance, transitions
 from analysis.statistics.layers import LAST_THIRD, layers_within
 from analysis.study import STATES, Results
@@ -104,12 +104,18 @@ look = {"cmap": "vlag", "norm": AsinhNorm(0.5, -most, most)}
 results.save_figure(head_grids(grids, label, columns=len(tasks), **look), "F8-change")
 
 # %%
-finding(changed_most(changes))
-
-# %%
 by_layer = (
     changes.assign(size=changes["difference"].abs()).groupby(["task", "layer"])["size"].mean().unstack()
 )
+tops = by_layer.idxmax(axis=1)
+top = tops.value_counts().index[0]
+there, elsewhere = by_layer[top].mean(), by_layer.drop(columns=top).mean(axis=None)
+finding(
+    f"Layer {top} changes most in {in_words((tops == top).sum())} of {in_words(len(tops))} tasks (mean change "
+    f"{there:.2g} against {elsewhere:.2g} in the other layers)."
+)
+
+# %%
 by_layer.loc[tasks].style.format(precision=2).set_caption(
     "mean absolute change of the score over heads and roles"
 )

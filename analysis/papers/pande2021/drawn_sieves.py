@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Float
 
 from analysis.encoders.models import Encoder
-from analysis.errors import InputError
 from analysis.scores.extraction import read_sieves
 from analysis.statistics.roles import DIRECTIONS, PUBLISHED_ROLES, RELATIONS, WINDOWS
 from analysis.texts.examples import Example, Relation
@@ -55,13 +54,8 @@ def role_sieves(
     """The matrix of every role in a sequence, with the choices of `compose`: window, relations, direction.
 
     `syntactic` pools the word pairs of `relations`; each pair counts once. The entropy factor of `block` belongs to a
-    head, not to the sieve. Raises InputError for an unknown direction or arithmetic, and without relations.
+    head, not to the sieve.
     """
-    for name, value, known in (("direction", direction, DIRECTIONS), ("arithmetic", arithmetic, WINDOWS)):
-        if value not in known:
-            raise InputError(f"{name} {value!r} is unknown; use one of {', '.join(known)}")
-    if not relations:
-        raise InputError("relations is empty; name at least one relation to pool, such as nsubj")
     local = WINDOWS[arithmetic].format(window)
     pairs = {
         label: [form.format(label) for form in DIRECTIONS[direction]] for label in {*RELATIONS, *relations}

@@ -98,12 +98,6 @@ def present(
     return scores[complete], codes, counts[:, kept]
 
 
-def skewness_tests(scores: xr.DataArray) -> xr.DataArray:
-    """`skewed` (role, layer, head) of the sample."""
-    once = np.ones((1, len(np.unique(scores["cluster"]))), dtype=int)
-    return resampled_skewness(scores, once).isel(replicate=0)
-
-
 def resampled_skewness(after: xr.DataArray, counts: Int[np.ndarray, "replicate cluster"]) -> xr.DataArray:
     """`skewed` of one task (replicate first), with every cluster counted as in `counts` (see `resampled`)."""
     clusters = after["cluster"].values
@@ -210,7 +204,10 @@ def evidence_of(
     table = pd.concat(tables, ignore_index=True)
     steps = {task: (scores - before[task]).mean("sequence") for task, scores in after.items()}
     masses = {task: mass_steps(before[task], scores).mean("sequence") for task, scores in after.items()}
-    skewed = {task: skewness_tests(scores) for task, scores in after.items()}
+    once = {
+        task: np.ones((1, len(np.unique(scores["cluster"]))), dtype=int) for task, scores in after.items()
+    }
+    skewed = {task: resampled_skewness(scores, once[task]) for task, scores in after.items()}
     return Evidence(
         labels=_array(table, "assigned"),
         p=_array(table, "p"),
@@ -219,7 +216,7 @@ def evidence_of(
         ),
         change=by_task(steps).expand_dims("replicate"),
         mass=by_task(masses).expand_dims("replicate"),
-        skewed=by_task(skewed).expand_dims("replicate"),
+        skewed=by_task(skewed).transpose("replicate", ...),
     )
 
 
@@ -274,7 +271,11 @@ def replicates(
         raise InputError(f"replicates is {number}: take at least 99, better 499")
     pairs = [paired(pretrained, run) for run in finetuned.values()]
     before = pairs[0][0]
-    against = [_like(controls[run], before) if controls else {} for run in finetuned]
+    same = {task: {"sequence": scores["sequence"]} for task, scores in before.items()}
+    against = [
+        {task: ordered(controls[run][task]).sel(same[task]) for task in before} if controls else {}
+        for run in finetuned
+    ]
     streams = np.random.default_rng(seed).spawn(len(before))
     parts = {}
     for (task, scores), rng in zip(before.items(), streams, strict=True):
@@ -286,14 +287,10 @@ def replicates(
     names = [name for name in ARRAYS if all(name in part for part in parts.values())]
     arrays = {name: by_task({task: part[name] for task, part in parts.items()}) for name in names}
     arrays = {name: array.transpose("replicate", ...) for name, array in arrays.items()}
-    return Evidence(**arrays, drawn=_what_is_drawn(before, len(pairs)))
-
-
-def _what_is_drawn(scores: Mapping[str, xr.DataArray], runs: int) -> str:
-    """What a replicate draws, in words."""
-    apart = all(len(np.unique(array["cluster"])) == len(array) for array in scores.values())
+    apart = all(len(np.unique(scores["cluster"])) == len(scores) for scores in before.values())
     units = "sequences" if apart else "clusters of sequences"
-    return f"{units}, {runs} fine-tuning seed{'' if runs == 1 else 's'}"
+    seeds = f"{len(pairs)} fine-tuning seed{'' if len(pairs) == 1 else 's'}"
+    return Evidence(**arrays, drawn=f"{units}, {seeds}")
 
 
 def _redrawn(
@@ -339,13 +336,9 @@ def resampled(
     moved = mass_steps(before, after)
     masses = [_means(scores, clusters, counts) for scores in matrices(moved, "target")]
     labels, p, above, _ = zip(*tests, strict=True)
-    return {
-        "labels": labelled(labels, after, "role"),
-        "p": labelled(p, after, "role"),
-        "above": labelled(above, after, "role"),
-        "change": labelled(steps, after, "role"),
-        "mass": labelled(masses, moved, "target"),
-    }
+    of_roles = {"labels": labels, "p": p, "above": above, "change": steps}
+    found = {name: labelled(columns, after, "role") for name, columns in of_roles.items()}
+    return found | {"mass": labelled(masses, moved, "target")}
 
 
 def resampled_control(
@@ -369,11 +362,6 @@ def resampled_control(
         enough = (~np.isnan(values).any(axis=1)).sum() >= minimum
         found.append(np.where(np.isnan(p) | ~enough, np.nan, labels * (corrected < alpha)))
     return labelled(found, after, "role")
-
-
-def _like(control: Mapping[str, xr.DataArray], scores: Mapping[str, xr.DataArray]) -> dict[str, xr.DataArray]:
-    """Control scores in double precision, with sequences in the order of `scores`."""
-    return {task: ordered(control[task]).sel(sequence=array["sequence"]) for task, array in scores.items()}
 
 
 def _tests(

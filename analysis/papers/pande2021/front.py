@@ -1,7 +1,7 @@
 """The results of this paper's notebooks in sentences for the README, each with its control."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any
 
 import pandas as pd
 
@@ -18,14 +18,7 @@ CONTROLS = {
 }
 
 
-class Tables(Protocol):
-    """Where the tables are: the results of a profile."""
-
-    def load_table(self, name: str) -> pd.DataFrame:
-        """A table by name."""
-
-
-def highlights(results: Tables) -> list[str]:
+def highlights(results: Any) -> list[str]:
     """Which labels are left under control, the block role beside its controls, and where attention rests."""
     masses, encoder = results.load_table("masses"), results.load_table("claims")["encoder"].iloc[0]
     tasks = masses["task"].unique()
@@ -62,26 +55,13 @@ def resting_attention(masses: pd.DataFrame, encoder: str) -> str:
         f"{name} up to {rows[column].max():.0%} (layer {rows[column].idxmax()[1]}, {rows[column].idxmax()[0]})"
         for column, name in SPECIAL.items()
     ]
+    described = encoder.split(": ")[:2][-1]  # without the name for loading it and the rest of the note
     said = (
-        f"Before fine-tuning ({_described(encoder)}) heads park attention on {SPECIAL[rows.max().idxmax()]}: a layer "
+        f"Before fine-tuning ({described}) heads park attention on {SPECIAL[rows.max().idxmax()]}: a layer "
         f"gives {listed(parts)} on average."
     )
     name = encoder.split(":")[0].split("/")[-1].lower()
     return said if name.startswith(BERT_BASE) else f"{said} {SINK}"
-
-
-def changed_most(changes: pd.DataFrame) -> str:
-    """Which layer changes most in how many tasks; `changes` has columns task, layer, difference."""
-    sizes = (
-        changes.assign(size=changes["difference"].abs()).groupby(["task", "layer"])["size"].mean().unstack()
-    )
-    tops = sizes.idxmax(axis=1)
-    layer = tops.value_counts().index[0]
-    there, elsewhere = sizes[layer].mean(), sizes.drop(columns=layer).mean(axis=None)
-    return (
-        f"Layer {layer} changes most in {in_words((tops == layer).sum())} of {in_words(len(tops))} tasks (mean change "
-        f"{there:.2g} against {elsewhere:.2g} in the other layers)."
-    )
 
 
 def block_under_control(controls: pd.DataFrame, tasks: Sequence[str]) -> str:
@@ -97,8 +77,3 @@ def block_under_control(controls: pd.DataFrame, tasks: Sequence[str]) -> str:
         f"head that spreads rows of the same entropy evenly. On {others['task'].iloc[0]} alone the published rule "
         f"also labels {given}."
     )
-
-
-def _described(encoder: str) -> str:
-    """What an encoder is, without the name for loading it and the rest of the note."""
-    return encoder.split(": ")[1] if ": " in encoder else encoder

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -41,13 +41,6 @@ NEEDS = {
 }
 
 
-class ClaimTables(Protocol):
-    """The claim tables of a run."""
-
-    def claims(self, name: str) -> pd.DataFrame:
-        """A saved claim table; without rows if there is none."""
-
-
 class Measure(NamedTuple):
     """How a claim is measured: the arrays of the evidence it needs, and roles that a task must be able to test."""
 
@@ -67,7 +60,7 @@ class Measure(NamedTuple):
         return self.function(narrowed)
 
 
-def summary(results: ClaimTables) -> pd.DataFrame:
+def summary(results: Any) -> pd.DataFrame:
     """The claim table of this paper, as its notebook of verdicts saved it."""
     return results.claims("claims")
 
@@ -143,7 +136,7 @@ def block_layers(evidence: Evidence) -> pd.DataFrame:
 
 def syntactic_layers(evidence: Evidence) -> pd.DataFrame:
     """C7: share of layers with fewer than three syntactic heads, in each task separately."""
-    syntactic = coarsened(_by_role(evidence))["syntactic"]
+    syntactic = _coarse(evidence)["syntactic"]
     few = syntactic.sum("head") < 3
     pooled = _sample((syntactic.any("task").sum("head") < 3).mean("layer"), evidence.runs)
     note = f"{float(pooled):.0%} when a head counts that is syntactic in any task"
@@ -231,18 +224,19 @@ def _sample(array: xr.DataArray, runs: int) -> xr.DataArray:
     return array.isel(replicate=slice(runs)).median("replicate")
 
 
-def _by_role(evidence: Evidence) -> Mapping[str, xr.DataArray]:
-    return {role: _with_role(evidence, role) for role in evidence.labels["role"].values}
-
-
 def _with_role(evidence: Evidence, role: str) -> xr.DataArray:
     """Which heads have the role; untestable heads do not."""
     return evidence.labels.sel(role=role, drop=True) == 1
 
 
+def _coarse(evidence: Evidence) -> Mapping[str, xr.DataArray]:
+    """Which heads have each coarse role."""
+    return coarsened({role: _with_role(evidence, role) for role in evidence.labels["role"].values})
+
+
 def _multifunctional(evidence: Evidence, without: Sequence[str] = ()) -> xr.DataArray:
-    coarse = coarsened(_by_role(evidence))
-    return has_several({role: heads for role, heads in coarse.items() if role not in without})
+    """Which heads have at least two coarse roles, not counting those in `without`."""
+    return has_several({role: heads for role, heads in _coarse(evidence).items() if role not in without})
 
 
 def _share(cases: xr.DataArray, runs: int) -> pd.DataFrame:

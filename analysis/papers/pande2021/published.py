@@ -51,26 +51,17 @@ def compare_maps(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     both = ours.merge(published[[*KEYS, "mean"]], on=KEYS, suffixes=("", "_published")).dropna(
         subset=["mean"]
     )
-    groups = both.groupby(["task", "role"], sort=False)
-    rows = [
-        {"task": task, "role": role, "layers": name} | _agreement(part[part["layer"].isin(layers)])
-        for (task, role), part in groups
-        for name, layers in LAYERS.items()
-    ]
+    rows = []
+    for (task, role), group in both.groupby(["task", "role"], sort=False):
+        for name, layers in LAYERS.items():
+            part = group[group["layer"].isin(layers)]
+            deviation = (part["mean"] - part["mean_published"]).abs()
+            worst = part.loc[deviation.idxmax()]
+            correlation = part["mean"].corr(part["mean_published"], method="spearman")
+            found = (task, role, name, len(part), correlation, deviation.max())
+            rows.append((*found, int(worst["layer"]), int(worst["head"])))
     columns = ["task", "role", "layers", "heads", "correlation", "deviation", "layer", "head"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def _agreement(part: pd.DataFrame) -> dict[str, float | int]:
-    deviation = (part["mean"] - part["mean_published"]).abs()
-    worst = part.loc[deviation.idxmax()]
-    return {
-        "heads": len(part),
-        "correlation": part["mean"].corr(part["mean_published"], method="spearman"),
-        "deviation": deviation.max(),
-        "layer": int(worst["layer"]),
-        "head": int(worst["head"]),
-    }
 
 
 def _read(name: str, task: str | None) -> pd.DataFrame:

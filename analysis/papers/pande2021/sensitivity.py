@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import torch
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from scipy import stats
 from torch import Tensor
 
@@ -70,15 +70,9 @@ def _labels_over(table: pd.DataFrame, taus: Sequence[float | int], alpha: float)
 
 def _p_over(table: pd.DataFrame, taus: Sequence[float | int]) -> pd.DataFrame:
     """p of the one-sided t test for every row of a role table at every threshold; it does not need the scores."""
-    if not len(taus):
-        raise InputError("taus is empty; name at least one threshold, such as 3")
     n, mean, sd = (table[name].to_numpy()[:, None] for name in ("n", "mean", "sd"))
-    p = _p(mean, sd / np.sqrt(n), n, np.asarray(taus, dtype=float))
+    p = stats.t.sf((mean - np.asarray(taus, dtype=float)) / (sd / np.sqrt(n)), n - 1)
     return pd.DataFrame(p, table.index, pd.Index(taus, name="tau", dtype=float))
-
-
-def _p(mean: np.ndarray, error: np.ndarray, n: np.ndarray | int, tau: np.ndarray | float | int) -> np.ndarray:
-    return stats.t.sf((mean - tau) / error, n - 1)
 
 
 def _testable(table: pd.DataFrame) -> pd.DataFrame:
@@ -121,31 +115,19 @@ def label_stability(
     rows = []
     for role, full in table.groupby("role", sort=False):
         values = array[full.index].dropna().to_numpy()
+        sums = Clusters.of(values)
         # One order of the sequences per draw: a larger sample contains the smaller.
         rank = rng.random((draws, len(values))).argsort(axis=1).argsort(axis=1)
         for size in (size for size in sizes if size <= len(values)):
-            labels = _sampled_labels(values, rank < size, tau, alpha, _ddof(scores))
+            sample = sums.of_scores(rank < size)  # without spread t is infinite: the mean alone decides
+            with np.errstate(divide="ignore", invalid="ignore"):
+                t = (sample.mean - tau) / (sample.error * np.sqrt((size - 1) / (size - _ddof(scores))))
+            labels = (stats.t.sf(t, size - 1) < alpha) & (sample.mean > tau)
             found = {"role": role, "size": size, "sequences": len(values), "testable": len(full)}
             rows.append(found | {"heads_full": full.sum()} | _spread(labels, full.to_numpy()))
     if not rows:
         raise InputError(f"sizes are {[*sizes]} of {scores.sizes['sequence']} sequences: give a smaller one")
     return pd.DataFrame(rows)
-
-
-def _sampled_labels(
-    values: Float[np.ndarray, "sequence column"],
-    chosen: np.ndarray,
-    tau: float | int,
-    alpha: float,
-    ddof: int,
-) -> np.ndarray:
-    """Published labels on each sample (draw, column); all samples have the same size."""
-    size = int(chosen[0].sum())
-    sums = Clusters.of(values)
-    found = sums.of_scores(chosen)  # without spread t is infinite: the mean alone decides
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p = _p(found.mean, found.error * np.sqrt((size - 1) / (size - ddof)), size, tau)
-    return (p < alpha) & (found.mean > tau)
 
 
 def _spread(labels: np.ndarray, full: np.ndarray) -> dict[str, float]:
@@ -240,9 +222,7 @@ def dependence(
 
 def _cluster_counts(scores: xr.DataArray) -> pd.DataFrame:
     """Sequences with each role, the clusters that they form, and the mean size of these clusters."""
-    if "cluster" not in scores.coords:
-        raise InputError("the scores have no coordinate 'cluster'; extract them again")
-    present = scores.notnull().any(["layer", "head"]).to_pandas().groupby(scores["cluster"].values).sum()
+    present = scores.notnull().any(["layer", "head"]).to_pandas().groupby(_counts(scores, "cluster")).sum()
     counts = pd.DataFrame({"sequences": present.sum(), "clusters": (present > 0).sum()})
     return counts.assign(cluster_size=counts["sequences"] / counts["clusters"])
 
@@ -253,13 +233,8 @@ def parser_noise(
     """Published labels of the syntactic roles from gold and from predicted parses of the same sentences.
 
     Columns role, n_gold, n_predicted (sentences with the relation), heads_gold, heads_predicted, agreement (proportion
-    of heads), jaccard, correlation (Pearson, of the heads' mean scores). Raises InputError if the scores are of
-    different sentences.
+    of heads), jaccard, correlation (Pearson, of the heads' mean scores).
     """
-    if gold["sequence"].values.tolist() != predicted["sequence"].values.tolist():
-        raise InputError(
-            "gold and predicted parses are of different sentences; score the same examples twice"
-        )
     syntactic = [role for role in ROLES if role in ("syntactic", *RELATIONS)]
     tables = [published_table(scores.sel(role=syntactic), tau, alpha) for scores in (gold, predicted)]
     means = pd.concat([table.set_index(["role", *HEAD])["mean"] for table in tables], axis=1)
@@ -308,7 +283,7 @@ def ceilings(scores: xr.DataArray, window: int = 2, weighted_block: bool = True)
     with np.errstate(divide="ignore"):
         block = 2 + 2 * (1 + separators) / texts
     found = {
-        "local": tokens * [_inverse_sizes(length, window, published).mean() for length in tokens.tolist()],
+        "local": tokens * [_windows(length, window, published)[1].mean() for length in tokens.tolist()],
         "sep": tokens / separators,
         "delimiter": tokens / (separators + 1),
         "block": block * np.log(tokens) if weighted_block else block,
@@ -327,7 +302,9 @@ def uniform_head(scores: xr.DataArray, window: int = 2, weighted_block: bool = T
     """
     tokens = _counts(scores, "tokens")
     published = scores.attrs.get("arithmetic") == "published"
-    found = {"local": [_share_of_window(length, window, published) for length in tokens.tolist()]}
+    found = {
+        "local": [np.prod(_windows(length, window, published), axis=0).mean() for length in tokens.tolist()]
+    }
     if weighted_block:
         found["block"] = np.log(tokens)
     columns = [found.get(role, np.ones(len(tokens))) for role in scores["role"].values]
@@ -353,40 +330,29 @@ def length_table(
     """
     labelled = _labels(scores, tau, alpha)
     strata = {"all": np.ones(scores.sizes["sequence"], bool)} | _thirds(_counts(scores, "tokens"))
-    parts = [
-        _stratum(scores.isel(sequence=np.flatnonzero(chosen)), labelled, tau, alpha, window, weighted_block)
-        .assign(stratum=name)
-        for name, chosen in strata.items()
-    ]  # fmt: skip
-    table = pd.concat(parts, ignore_index=True)
-    return table[["stratum", *table.columns.drop("stratum")]]
-
-
-def _stratum(
-    scores: xr.DataArray,
-    labelled: xr.DataArray,
-    tau: float | int,
-    alpha: float,
-    window: int,
-    weighted_block: bool,
-) -> pd.DataFrame:
-    """The rows of one stratum; `labelled` says which heads have each role on all sequences."""
-    tokens, ceiling = _counts(scores, "tokens"), ceilings(scores, window, weighted_block)
-    chosen = scores.where(labelled)
-    columns = {
-        "n": ceiling.count("sequence"),
-        "ceiling": ceiling.mean("sequence"),
-        "below": (ceiling <= tau).sum("sequence") / ceiling.count("sequence"),
-        "mass_at_tau": (tau / ceiling).mean("sequence"),
-        "heads": _labels(scores, tau, alpha).sum(["layer", "head"]),
-        "score": chosen.mean(["sequence", "layer", "head"]),
-        "mass": (chosen / ceiling).mean(["sequence", "layer", "head"]),
-    }
-    frame = pd.DataFrame({name: column.values for name, column in columns.items()})
-    frame.insert(0, "role", scores["role"].values)
-    frame.insert(1, "shortest", tokens.min())
-    frame.insert(2, "longest", tokens.max())
-    return frame[frame["n"] > 0]
+    frames = []
+    for name, among in strata.items():
+        part = scores.isel(sequence=np.flatnonzero(among))
+        tokens, ceiling = part["tokens"].values, ceilings(part, window, weighted_block)
+        chosen = part.where(labelled)
+        columns = {
+            "n": ceiling.count("sequence"),
+            "ceiling": ceiling.mean("sequence"),
+            "below": (ceiling <= tau).sum("sequence") / ceiling.count("sequence"),
+            "mass_at_tau": (tau / ceiling).mean("sequence"),
+            "heads": _labels(part, tau, alpha).sum(["layer", "head"]),
+            "score": chosen.mean(["sequence", "layer", "head"]),
+            "mass": (chosen / ceiling).mean(["sequence", "layer", "head"]),
+        }
+        found = {
+            "stratum": name,
+            "role": part["role"].values,
+            "shortest": tokens.min(),
+            "longest": tokens.max(),
+        }
+        frames.append(pd.DataFrame(found | {key: column.values for key, column in columns.items()}))
+    table = pd.concat(frames)
+    return table[table["n"] > 0].reset_index(drop=True)
 
 
 def _labels(scores: xr.DataArray, tau: float | int, alpha: float) -> xr.DataArray:
@@ -409,21 +375,12 @@ def _counts(scores: xr.DataArray, name: str) -> Int[np.ndarray, "sequence"]:
     return scores[name].values
 
 
-def _window_sizes(length: int, width: int) -> Int[np.ndarray, "token"]:
-    """How many tokens of the sequence are in each token's window."""
+def _windows(length: int, width: int, published: bool) -> tuple[np.ndarray, np.ndarray]:
+    """How many tokens each token's window holds, and the weight of each: in the released code, windows at the end
+    count as one too large."""
     position = np.arange(length)
-    return np.minimum(position + width, length - 1) - np.maximum(position - width, 0) + 1
-
-
-def _inverse_sizes(length: int, width: int, published: bool) -> Float[np.ndarray, "token"]:
-    """The inverse size of each token's window; in the released code, windows at the end are one too large."""
-    surplus = published * (np.arange(length) >= length - width)
-    return 1 / (_window_sizes(length, width) + surplus)
-
-
-def _share_of_window(length: int, width: int, published: bool) -> float:
-    """The local score of a uniform head."""
-    return float((_window_sizes(length, width) * _inverse_sizes(length, width, published)).mean())
+    sizes = np.minimum(position + width, length - 1) - np.maximum(position - width, 0) + 1
+    return sizes, 1 / (sizes + published * (position >= length - width))
 
 
 def offset_head(step: int) -> Source:

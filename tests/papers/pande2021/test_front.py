@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from analysis.papers.pande2021.front import block_under_control, changed_most, highlights
+from analysis.papers.pande2021.front import block_under_control, highlights
 
 COLUMNS = ["task", "state", "control", "role", "n", "published", "audited", "controlled"]
 CONTROLS = pd.DataFrame(
@@ -48,8 +48,3 @@ def test_one_highlight_each():
     said = highlights(Tables(masses=masses, controls=CONTROLS, roles_mrpc_finetuned=roles, claims=claims))
     assert "gives: local 1 of 2. For [CLS] 1 there is only a uniform head to beat" in said[0]
     assert "[CLS] up to 20% (layer 2, mrpc)" in said[2]
-
-
-def test_the_layer_that_changes_most():
-    changes = pd.DataFrame({"task": "mrpc", "layer": [0, 1, 2], "difference": [0.1, -0.9, 0.2]})
-    assert changed_most(changes).startswith("Layer 1 changes most")

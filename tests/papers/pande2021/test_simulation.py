@@ -7,12 +7,9 @@ from studies import error_of
 
 from analysis.papers.pande2021 import simulation
 from analysis.papers.pande2021.simulation import (
-    DIVISORS,
     HEADS,
     SHAPES,
-    analytic_power,
-    audited_size,
-    controlled_size,
+    family_size,
     least_sequences,
     resampling_limit,
     t_test_size,
@@ -70,19 +67,11 @@ def test_labels_are_those_of_the_role_table():
 
 
 def test_size_and_power_of_the_controlled_label():
-    symmetric = controlled_size("symmetric", 40, 4, effects=(0.0, 0.5, 1.0))
+    symmetric = family_size("symmetric", 40, 4, effects=(0.0, 0.5, 1.0), controlled=True)
     assert rate(symmetric, "controlled") < 0.01
     assert rate(symmetric, "controlled", 0.5) < rate(symmetric, "controlled", 1.0)
     assert rate(symmetric, "controlled", 1.0) > 0.9
-    assert "families is 1" in error_of(controlled_size, "symmetric", 20, 1)
-
-
-def test_analytic_power():
-    assert analytic_power(20, 0.5) == pytest.approx(0.70, abs=0.005)
-    assert analytic_power(20, 0.5, 0.05 / DIVISORS["Bonferroni, 1,152 tests"]) == pytest.approx(
-        0.018, abs=5e-4
-    )
-    assert analytic_power([20], 0.0) == pytest.approx(0.05)
+    assert "families is 1" in error_of(family_size, "symmetric", 20, 1)
 
 
 def test_resampled_p_cannot_survive_by_alone():
@@ -110,7 +99,7 @@ def test_least_sequences_for_every_shape():
 def test_the_least_number_of_sequences_keeps_false_labels_of_families_rare():
     """Left-skewed scores: a third of the families or more err at n = 20, about a tenth at the study's least n."""
     few, enough = (
-        audited_size("left_skewed", n, 20, resamples=199).set_index("rule")["rate"] for n in (20, 100)
+        family_size("left_skewed", n, 20, resamples=199).set_index("rule")["rate"] for n in (20, 100)
     )
     assert few["audited_family"] > 0.2
     assert enough["t_by_family"] > 0.4
