@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = [ROOT / "results" / "offline" / "tables"]
+FOLDERS = [ROOT / "results" / profile / "tables" for profile in ("offline", "glue-minilm")]
 PAGE, MEANINGS = ROOT / "docs" / "tables.md", ROOT / "docs" / "tables.yaml"
 TOP = """# Tables
 
