@@ -142,8 +142,9 @@ long = (
     .reset_index()
 )
 drawn = sns.relplot(
-    long, x="rule", y="heads", hue="task", style="task", kind="line", markers=True, dashes=False, col="role", col_wrap=5,
-    col_order=theme.in_order(long["role"]), height=1.6, aspect=theme.DOUBLE / 5 / 1.6, facet_kws={"sharey": False},
+    long, x="rule", y="heads", hue="task", style="task", kind="line", markers=True, dashes=False, col="role", col_wrap=4,
+    col_order=theme.in_order(long["role"]), height=1.6, aspect=theme.DOUBLE / 4 / 1.6, facet_kws={"sharey": False},
+    clip_on=False,
 )  # fmt: skip
 drawn.set(ylim=(0, None)).set_titles("{col_name}").set_axis_labels("", "heads").tick_params(
     axis="x", rotation=90

@@ -70,7 +70,7 @@ null = calibration[calibration["effect"] == 0].assign(
 drawn = curves(null, "n", "rate", series="name", column="shape", row="of", sharey="row", height=1.7, log=True)
 for axes in drawn.axes.flat:
     axes.axhline(alpha, color="0.3", linestyle=(0, (4, 2)), linewidth=0.8)
-drawn.set_axis_labels("sequences (log scale)", "false labels (proportion)")
+drawn.set_axis_labels("sequences (log scale)", "false labels\n(proportion)")
 results.save_figure(drawn.figure, "F11-size")
 
 # %%

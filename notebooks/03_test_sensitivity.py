@@ -47,11 +47,12 @@ treebank = None  # a CoNLL-U file with gold parses, such as the dev part of UD E
 treebank_n = 300  # sentences of it
 
 # %%
+import numpy as np
 import pandas as pd
 import seaborn as sns
 
 from analysis.encoders import load_encoder, random_encoder
-from analysis.figures import curves, finding, style, theme
+from analysis.figures import colours, curves, finding, style, theme
 from analysis.files import expand
 from analysis.papers.pande2021 import sensitivity
 from analysis.scores import extract
@@ -138,7 +139,7 @@ results.save_table(stability, "sensitivity_n")
 spread = stability["jaccard_sd"]
 banded = stability.assign(low=stability["jaccard"] - spread, high=stability["jaccard"] + spread)
 drawn = curves(banded, "size", "jaccard", series="task", column="role", columns=5, log=True)
-drawn.set(ylim=(-0.03, 1.03)).set_axis_labels("sequences (log scale)", "Jaccard index ± 1 sd")
+drawn.set(ylim=(-0.03, 1.03)).set_axis_labels("sequences (log scale)", "Jaccard index\n± 1 sd")
 results.save_figure(drawn.figure, "F12-stability")
 
 # %%
@@ -246,14 +247,15 @@ real = heads[(heads["task"] == task) & (heads["state"] == "finetuned")].assign(c
 few = others[others["control"].isin(["uniform", "shuffled", "twin", "spread", "random weights"])]
 
 # %%
-counts = pd.concat([real, few]).assign(published=lambda rows: rows["published"].astype(float))
-axes = theme.canvas(theme.DOUBLE, 2.4)
-sns.stripplot(
-    counts, x="role", y="published", hue="control", order=theme.in_order(counts["role"]), palette="colorblind", size=5, ax=axes,
-    dodge=True, marker="D",
-)  # fmt: skip
+counts = pd.concat([real, few]).pivot(index="control", columns="role", values="published").astype(float)
+order, names = theme.in_order(counts), ["fine-tuned", *few["control"].unique()]
+axes = theme.canvas(theme.DOUBLE, 2.6)
+for mark, shift, name in zip("Do^vPX", np.linspace(-0.3, 0.3, len(names)), names, strict=True):
+    shade = colours.BLACK if name == "fine-tuned" else None
+    axes.plot(np.arange(len(order)) + shift, counts.loc[name, order], mark, color=shade, ms=4, label=name)
+axes.set_xticks(range(len(order)), order)
 axes.set(ylabel=f"heads with the published label\n({task})", xlabel="role")
-sns.move_legend(axes, "lower center", ncol=5, title="", bbox_to_anchor=(0.5, 1))
+axes.figure.legend(ncols=6, loc="outside upper center")
 results.save_figure(axes.figure, "F12-controls")
 
 # %%

@@ -47,7 +47,6 @@ glove = None  # a file of GloVe vectors as text
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib.collections import LineCollection
 from scipy import stats
 
 from analysis.encoders import load_encoder, random_encoder
@@ -231,10 +230,10 @@ pd.concat([systems["system"], 100 * systems[kinds], theirs], axis=1).style.forma
 #
 # ## F5. Heads at work
 #
-# The heads that gain most over their offset, each on the first sentence of 6 to 12 words with the relation, and the
-# heads that find antecedents, on the first mention with its antecedent a few words before. The sentences are the first
-# suitable ones, not the most telling. [CLS] and [SEP] are masked and each row is divided by its sum, as the accuracies
-# above leave them out.
+# One hit and one miss of each head: of the heads that gain most over their offset, the first arc that they find in a
+# sentence of 6 to 12 words, and the first that they miss; of the heads for antecedents, the same for mentions with an
+# antecedent a few words before. They are the first suitable ones, not the most telling. [CLS] and [SEP] are masked and
+# each row is divided by its sum, as the accuracies above leave them out.
 
 # %%
 single = ~found["relation"].str.contains(r"all|\+")  # without sums of relations
@@ -242,18 +241,21 @@ gaining = found.loc[gain[single].sort_values(ascending=False, kind="stable").ind
 at_work = illustrations.head_examples(model, attached, scored, gaining, rows=rows)
 at_work += illustrations.coreference_examples(model, texts, systems, rows=rows)
 longest = max(len(each.forms) for each in at_work)
-figure, grid = theme.rows_of_axes(len(at_work), 3, 0.155 * longest + 0.5, 0.3)
+figure, grid = theme.rows_of_axes(len(at_work), 4, 0.155 * longest + 0.6, 0.3)
 for axes, each in zip(grid, at_work, strict=True):
-    diagrams.attention_lines(axes, each.attention, each.forms, {start for start, _ in each.arcs}, longest)
-    gold = [[(0, start), (1, end)] for start, end in each.arcs]
-    axes.add_collection(LineCollection(gold, colors="black", linewidths=0.8, linestyles=":", zorder=3))
-    axes.set_title(f"{each.relation}: {each.layer}-{each.head}\n{illustrations.ARROWS[each.direction]}")
+    start, end = each.arc
+    diagrams.attention_lines(axes, each.attention, each.forms, {start}, longest)
+    axes.plot([0, 1], [start, end], ":", color="black", linewidth=0.8, zorder=3)
+    name = f"{each.relation} {each.layer}-{each.head}: {'hit' if each.hit else 'miss'}"
+    axes.set_title(f"{name}\n{illustrations.ARROWS[each.direction]}")
 figure.supxlabel("left: attending word; right: attended word; dotted: gold arc; [CLS] and [SEP] masked")
 figure.supylabel("word of the sentence, from the first down")
 results.save_figure(figure, "clark-F5-heads")
 
 # %% [markdown]
-# Where a vermilion line covers a dotted one, the head attends to the word of the gold annotation.
+# Vermilion lines start at the attending word of the dotted line, which is the gold annotation. A hit: no other word gets
+# as much of them (dep→head, mentions), or no other word attends as much to the dependent (head→dep). What a word gives
+# to itself does not count, and a mention may attend beyond the excerpt.
 #
 # ## F6. Where these heads lie among all heads
 #

@@ -21,6 +21,7 @@ from analysis.figures.theme import (
     HEAD,
     LAYER,
     ROLE_MARKERS,
+    even_columns,
     fill,
     grid_size,
     in_order,
@@ -54,6 +55,7 @@ def head_grids(
     `colours` are those of pcolormesh, such as cmap, vmin and norm. Missing cells are grey.
     """
     layers, heads = np.max([each.shape for each in values.values()], axis=0)
+    columns = even_columns(len(values), columns)
     height = 0.2 + float(np.clip(DOUBLE / columns / heads * layers, 0.9, 3.4))  # cells are about square
     alike = len({each.shape for each in values.values()}) == 1
     figure, grid = rows_of_axes(len(values), columns, height, 0.4, sharex=alike, sharey=alike)

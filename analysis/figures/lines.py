@@ -7,7 +7,7 @@ import pandas as pd
 import seaborn as sns
 
 from analysis.figures.colours import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION, WINE
-from analysis.figures.theme import DOUBLE
+from analysis.figures.theme import DOUBLE, even_columns
 
 COLOURS = (BLACK, BLUE, VERMILION, GREY, GREEN, ORANGE, WINE)
 DASHES = ("-", "--", "-.", ":", (0, (6, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
@@ -28,15 +28,16 @@ def curves(
 ) -> sns.FacetGrid:
     """`y` over `x`, a line per value of `series`, a panel per value of `column` (and `row`), in order of appearance.
 
-    Columns `low` and `high` of the table, if there, are the ends of error bars. `columns` panels stand in a row, each
-    `height` inches high. `log`: a logarithmic axis with a tick at every x.
+    Columns `low` and `high` of the table, if there, are the ends of error bars. At most `columns` panels stand in a
+    row, each `height` inches high. `log`: a logarithmic axis with a tick at every x.
     """
     order, panels = [*dict.fromkeys(table[series])], table[column].nunique()
     looks = {
         name: look
         for name, *look in zip(order, *map(itertools.cycle, (COLOURS, DASHES, MARKS)), strict=False)
     }
-    width = DOUBLE / min(columns or panels, panels)
+    columns = columns and even_columns(panels, columns)
+    width = DOUBLE / (columns or panels)
     grid = sns.FacetGrid(
         table, col=column, row=row, col_wrap=columns, height=height, aspect=width / height, sharey=sharey,
         margin_titles=row is not None,

@@ -81,13 +81,18 @@ def canvas(width: float, height: float) -> Axes:
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
+def even_columns(count: int, columns: int) -> int:
+    """The number of columns, at most `columns`, that makes rows about equally long: 2 and 2 panels, not 3 and 1."""
+    return math.ceil(count / math.ceil(count / columns))
+
+
 def panels(count: int, columns: int, height: float, across: str, upwards: str) -> tuple[Figure, list[Axes]]:
-    """A double-column figure of `count` panels with common axes, filled row by row.
+    """A double-column figure of `count` panels with common axes, filled row by row (see `rows_of_axes`).
 
     `height` is that of a row (inches); `across` and `upwards` name the axes.
     """
     figure, axes = rows_of_axes(count, columns, height, 0.6, sharex=True, sharey=True)
-    for lowest in axes[-columns:]:
+    for lowest in axes[-even_columns(count, columns) :]:
         lowest.tick_params(labelbottom=True)
         lowest.set_xlabel(across)
     figure.supylabel(upwards)
@@ -99,13 +104,14 @@ def rows_of_axes(
 ) -> tuple[Figure, list[Axes]]:
     """A double-column figure of `count` axes, filled row by row; the options are those of `plt.subplots`.
 
-    `height` is that of a row, `rest` the height of all else (inches). Without axes the figure says so.
+    At most `columns` stand in a row (see `even_columns`). `height` is that of a row, `rest` the height of all else
+    (inches). Without axes the figure says so.
     """
     if not count:
         figure = plt.figure(figsize=(DOUBLE, 0.8), layout="constrained")
         figure.text(0.5, 0.9, "nothing was measured", ha="center", va="top")
         return figure, []
-    columns = min(columns, count)
+    columns = even_columns(count, columns)
     rows = math.ceil(count / columns)
     size = (DOUBLE, rows * height + rest)
     figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **options)

@@ -33,3 +33,11 @@ def test_mesh_has_layer_zero_at_the_bottom_and_hides_missing_cells():
     mesh = theme.layer_head_mesh(axes, values)
     np.testing.assert_array_equal(mesh.get_array().filled(np.nan), values)
     assert (axes.get_xlim(), axes.get_ylim()) == ((-0.5, 2.5), (-0.5, 1.5))
+
+
+def test_rows_of_axes_are_about_equally_long():
+    for count, columns, expected in ((4, 3, 2), (11, 5, 4), (5, 5, 5), (7, 3, 3), (2, 4, 2), (13, 3, 3)):
+        figure, axes = theme.rows_of_axes(count, columns, 1.0)
+        assert len(axes) == len(figure.axes) == count
+        assert axes[-1].get_subplotspec().get_gridspec().ncols == expected
+        plt.close(figure)

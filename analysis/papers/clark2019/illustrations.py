@@ -7,8 +7,8 @@ import pandas as pd
 from jaxtyping import Float
 
 from analysis.encoders.models import Encoder
-from analysis.papers.clark2019.coreference import Texts, antecedents
-from analysis.scores.attachment import DIRECTIONS, Attachment
+from analysis.papers.clark2019.coreference import Texts, antecedents, attended
+from analysis.scores.attachment import DIRECTIONS, Attachment, right
 from analysis.scores.words import split_words, word_maps
 
 TO_ANTECEDENT = "mention to antecedent"
@@ -16,19 +16,20 @@ ARROWS = dict(zip(DIRECTIONS, ("dep→head", "head→dep"), strict=True)) | {TO_
 
 
 class HeadExample(NamedTuple):
-    """Words, the attention of one head between them (each row sums to 1), and the arcs of one relation.
+    """Words, the attention of one head between them (each row sums to 1), and one arc: a hit or a miss of the head.
 
-    `arcs` has rows of (attending word, attended word), both from 0, according to the gold annotation and the direction
-    of the head.
+    `arc` is (attending word, attended word), both from 0, according to the gold annotation and the direction of the
+    head. In a hit, the head attends most to the word of the annotation.
     """
 
     relation: str
     layer: int
     head: int
     direction: str
+    hit: bool
     forms: list[str]
     attention: Float[np.ndarray, "word word"]
-    arcs: list[tuple[int, int]]
+    arc: tuple[int, int]
 
 
 def head_examples(
@@ -39,25 +40,29 @@ def head_examples(
     lengths: tuple[int, int] = (6, 12),
     rows: str = "mean",
 ) -> list[HeadExample]:
-    """For each row of a `dependency_table`, its head on the first sentence of a suitable length with the relation.
+    """For each row of a `dependency_table`, the first arc of the relation that its head finds, and the first it misses.
 
-    It takes the first sentence, not the best: whether the head is right does not count. `lengths` are the fewest and
-    most words; if no sentence is suitable, the shortest is taken. Source: Clark 2019, Figure 5; departure: [CLS] and
-    [SEP] are masked, as for the accuracy.
+    It takes the first arcs in sentences of a suitable length, not the best. `lengths` are the fewest and most words; if
+    no sentence is suitable, the shortest are taken. A head that only hits, or only misses, has one example. Source:
+    Clark 2019, Figure 5; departures: a miss beside each hit, and [CLS] and [SEP] are masked, as for the accuracy.
     """
-    found = []
+    found, finds = [], right(attachment, scored)
     for row in table.itertuples():
-        part = scored[(scored["relation"] == row.relation) & (scored["head"] > 0)]
-        suitable = part["length"].between(*lengths)
-        part = part[suitable] if suitable.any() else part[part["length"] == part["length"].min()]
-        sentence = part["sentence"].min()
-        part = part[part["sentence"] == sentence]
-        forms = attachment.words.loc[attachment.words["sentence"] == sentence, "form"].tolist()
-        [pieces] = split_words(encoder.tokenizer, [forms]).kept
-        ends = part["word"].tolist(), (part["head"] - 1).tolist()
-        arcs = list(zip(*(ends if row.direction == DIRECTIONS[0] else ends[::-1]), strict=True))
-        attention = _rescaled(word_maps(encoder, pieces, rows)[row.layer, row.head, 1:-1, 1:-1])
-        found.append(HeadExample(row.relation, row.layer, row.head, row.direction, forms, attention, arcs))
+        own = (scored["relation"] == row.relation) & (scored["head"] > 0)
+        suitable = own & scored["length"].between(*lengths)
+        own = suitable if suitable.any() else own & (scored["length"] == scored.loc[own, "length"].min())
+        hits = finds[:, row.layer, DIRECTIONS.index(row.direction), row.head]
+        for hit in (True, False):
+            for arc in scored[own & (hits == hit)].head(1).itertuples():
+                forms = attachment.words.loc[attachment.words["sentence"] == arc.sentence, "form"].tolist()
+                [pieces] = split_words(encoder.tokenizer, [forms]).kept
+                attention = _rescaled(word_maps(encoder, pieces, rows)[row.layer, row.head, 1:-1, 1:-1])
+                ends = (
+                    (arc.word, arc.head - 1) if row.direction == DIRECTIONS[0] else (arc.head - 1, arc.word)
+                )
+                found.append(
+                    HeadExample(row.relation, row.layer, row.head, row.direction, hit, forms, attention, ends)
+                )
     return found
 
 
@@ -68,29 +73,45 @@ def coreference_examples(
     distances: tuple[int, int] = (4, 10),
     rows: str = "mean",
 ) -> list[HeadExample]:
-    """For each head of `held_out_systems`, the first excerpt in which a mention has its antecedent a few words before.
+    """For each head of `held_out_systems`, the first excerpt in which it finds an antecedent, and the first it misses.
 
-    It takes the first excerpt, not the best. `distances` are the fewest and most words between both head words; if no
-    text has such a mention, there is no example. The excerpt extends one word beyond both. Each row is divided by its
-    sum over the excerpt.
+    Among all words, as the article has it; the only antecedent of the mention stands a few words before it.
+    `distances` are the fewest and most words between both head words; without such a mention there is no example. The
+    excerpt extends one word beyond both, and each row is divided by its sum over the excerpt: in a miss, the word that
+    the head attends to most may lie outside.
     """
     places = systems.dropna(subset="layer")[["layer", "head"]].drop_duplicates().astype(int)
+    keys = [(*place, hit) for place in places.itertuples(index=False, name=None) for hit in (True, False)]
+    found: dict[tuple[int, int, bool], HeadExample] = {}
     for text, pieces in zip(texts.documents, texts.pieces, strict=True):
-        heads, gold = text.mentions["head"].to_numpy(), antecedents(text)
-        apart = heads - np.where(gold, heads, -np.inf).max(axis=1)
-        near = np.flatnonzero((apart >= distances[0]) & (apart <= distances[1]))
-        if not len(near):
+        gold = antecedents(text)
+        heads, asked = text.mentions["head"].to_numpy(), gold.any(axis=1)
+        apart = (heads - np.where(gold, heads, -np.inf).max(axis=1))[asked]
+        near = (apart >= distances[0]) & (apart <= distances[1]) & (gold.sum(axis=1)[asked] == 1)
+        if not near.any():
             continue
-        mention, antecedent = int(heads[near[0]]), int(heads[near[0]] - apart[near[0]])
-        start, stop = max(antecedent - 1, 0), min(mention + 2, len(text.words))
-        maps = word_maps(encoder, pieces, rows)[:, :, 1 + start : 1 + stop, 1 + start : 1 + stop]
-        shown = text.words["form"].iloc[start:stop].tolist()
-        arcs = [(mention - start, antecedent - start)]
-        return [
-            HeadExample("coreference", layer, head, TO_ANTECEDENT, shown, _rescaled(maps[layer, head]), arcs)
-            for layer, head in places.itertuples(index=False, name=None)
-        ]
-    return []
+        maps = word_maps(encoder, pieces, rows)[:, :, 1:-1, 1:-1]
+        hits = attended(maps, text)
+        for layer, head, hit in keys:
+            suitable = np.flatnonzero(near & (hits[layer, head] == hit))
+            if len(suitable) and (layer, head, hit) not in found:
+                mention = int(heads[asked][suitable[0]])
+                arc = mention, mention - int(apart[suitable[0]])
+                shown = _excerpt(text.words["form"].tolist(), maps[layer, head], arc)
+                found[layer, head, hit] = HeadExample("coreference", layer, head, TO_ANTECEDENT, hit, *shown)
+        if len(found) == len(keys):
+            break
+    return [found[key] for key in keys if key in found]
+
+
+def _excerpt(
+    words: list[str], attention: Float[np.ndarray, "word word"], arc: tuple[int, int]
+) -> tuple[list[str], Float[np.ndarray, "word word"], tuple[int, int]]:
+    """Words, attention and arc from one word before the antecedent to one word after the mention."""
+    mention, antecedent = arc
+    start, stop = max(antecedent - 1, 0), mention + 2
+    shown = words[start:stop], _rescaled(attention[start:stop, start:stop])
+    return *shown, (mention - start, antecedent - start)
 
 
 def _rescaled(attention: Float[np.ndarray, "word word"]) -> Float[np.ndarray, "word word"]:
