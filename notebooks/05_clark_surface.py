@@ -73,6 +73,54 @@ print(
 )
 
 # %% [markdown]
+# ## F1. Heads that show a pattern
+#
+# For each kind, the head that shows it most, on `[CLS]` and the end of the first passage. A head stands for a target
+# only where it attends to no other target more; where no head does, the panel says so. Attention to the tokens that are
+# left out is not drawn, and the rest is divided by its sum.
+
+# %%
+heads = table.set_index(["layer", "head"])[surface.TARGETS]
+columns = {"broad": "entropy", "next token": "next", "[CLS]": "cls", "[SEP]": "sep", "stops, commas": "punct"}
+most = heads.idxmax(axis=1)  # the target of each head
+chosen = {}
+for kind, column in columns.items():
+    suitable = table.set_index(["layer", "head"])[column][(most == column) | (column not in heads)]
+    taken = [place for place in chosen.values() if place]  # a head stands for one kind
+    left = suitable.drop(taken, errors="ignore")
+    chosen[kind] = tuple(map(int, left.idxmax())) if len(left) else None
+
+# %%
+layout, attention = read_attention(model, examples[0], max_tokens, segment_ids)
+shown = np.unique([0, *range(max(0, len(layout) - 14), len(layout))])
+names = [layout.tokens[place] for place in shown]
+if len(shown) < len(layout):
+    names[0] += " …"  # marks the tokens left out
+figure, grid = theme.rows_of_axes(len(chosen), 3, 0.135 * len(shown) + 0.45, 0.3)
+for axes, (kind, place) in zip(grid, chosen.items(), strict=True):
+    if place is None:
+        axes.text(0.5, 0.5, "no head of this encoder\nattends most to this", ha="center", color="0.4")
+        axes.set_title(kind)
+        axes.axis("off")
+    else:
+        cells = attention[place][np.ix_(shown, shown)]
+        diagrams.attention_lines(axes, cells / cells.sum(axis=1, keepdims=True), names)
+        axes.set_title(f"{kind}\nlayer {place[0]}, head {place[1]}")
+figure.supxlabel("attending token (left), attended token (right)")
+figure.supylabel("tokens of the sequence, in order")
+results.save_figure(figure, "clark-F1-heads")
+
+# %%
+there = [f"{kind} ({place[0]}-{place[1]})" for kind, place in chosen.items() if place]
+none = [kind for kind, place in chosen.items() if not place]
+finding(
+    f"The strongest heads (layer-head) are those for {', '.join(there)}. Kinds that no head attends to more than to "
+    f"anything else: {', '.join(none) or 'none'}."
+)
+
+# %% [markdown]
+# *How far to trust it.* One passage is an illustration. The table below says how strong the heads are.
+#
 # ## F2. Neighbours, special tokens, punctuation
 #
 # `[SEP]` stands twice in each passage and `[CLS]` once. The dots at the right edge show what a head that attends uniformly
@@ -121,7 +169,6 @@ told = [
 finding(f"Of these three this encoder attends most to {told[0]}, BERT-base in the article to {told[1]}.")
 
 # %%
-heads = table.set_index(["layer", "head"])[surface.TARGETS]
 above = heads > majority
 counts = published.table("specialists").set_index("statistic")["heads"]
 told = [
@@ -141,93 +188,6 @@ pd.DataFrame(overview).loc[surface.TARGETS].style.format(precision=3).set_captio
 # The article finds that in the middle layers of BERT-base more than half of all attention goes to `[SEP]`. Its text
 # counts more heads for the next token than its own figure shows.
 #
-# ## F1. Heads that show a pattern
-#
-# For each kind, the head that shows it most, on `[CLS]` and the end of the first passage. A head stands for a target
-# only where it attends to no other target more; where no head does, the panel says so. Attention to the tokens that are
-# left out is not drawn, and the rest is divided by its sum.
-
-# %%
-columns = {"broad": "entropy", "next token": "next", "[CLS]": "cls", "[SEP]": "sep", "stops, commas": "punct"}
-most = heads.idxmax(axis=1)  # the target of each head
-chosen = {}
-for kind, column in columns.items():
-    suitable = table.set_index(["layer", "head"])[column][(most == column) | (column not in heads)]
-    taken = [place for place in chosen.values() if place]  # a head stands for one kind
-    left = suitable.drop(taken, errors="ignore")
-    chosen[kind] = tuple(map(int, left.idxmax())) if len(left) else None
-
-# %%
-layout, attention = read_attention(model, examples[0], max_tokens, segment_ids)
-shown = np.unique([0, *range(max(0, len(layout) - 14), len(layout))])
-names = [layout.tokens[place] for place in shown]
-if len(shown) < len(layout):
-    names[0] += " …"  # marks the tokens left out
-figure, grid = theme.rows_of_axes(len(chosen), 3, 0.135 * len(shown) + 0.45, 0.3)
-for axes, (kind, place) in zip(grid, chosen.items(), strict=True):
-    if place is None:
-        axes.text(0.5, 0.5, "no head of this encoder\nattends most to this", ha="center", color="0.4")
-        axes.set_title(kind)
-        axes.axis("off")
-    else:
-        cells = attention[place][np.ix_(shown, shown)]
-        diagrams.attention_lines(axes, cells / cells.sum(axis=1, keepdims=True), names)
-        axes.set_title(f"{kind}\nlayer {place[0]}, head {place[1]}")
-figure.supxlabel("attending token (left), attended token (right)")
-figure.supylabel("tokens of the sequence, in order")
-results.save_figure(figure, "clark-F1-heads")
-
-# %%
-there = [f"{kind} ({place[0]}-{place[1]})" for kind, place in chosen.items() if place]
-none = [kind for kind, place in chosen.items() if not place]
-finding(
-    f"The strongest heads (layer-head) are those for {', '.join(there)}. Kinds that no head attends to more than to "
-    f"anything else: {', '.join(none) or 'none'}."
-)
-
-# %% [markdown]
-# *How far to trust it.* One passage is an illustration. The table above says how strong the heads are.
-#
-# ## F4. How broad is attention?
-#
-# The entropy of a row of attention, mean over rows and passages. The dotted line is attention that is spread evenly; the
-# dashed one shows the published means of BERT-base. The article also says that broad heads give at most 10 % to any word.
-
-# %%
-figure, grid = theme.rows_of_axes(2, 2, 2.4, sharey=True)
-for axes, (name, title) in zip(
-    grid, {"entropy": "mean of all rows", "entropy_cls": "row of [CLS]"}.items(), strict=True
-):
-    by_layer(axes, name, "o")
-    axes.axhline(uniform[name], color="black", linestyle=":", linewidth=1)
-    axes.set(title=title, xlabel=theme.LAYER, ylim=(0, 1.08 * uniform[name]))
-grid[0].set_ylabel("entropy (nats)")
-results.save_figure(figure, "clark-F4-entropy")
-
-# %%
-means = table.groupby("layer")["entropy"].mean()
-broad = table.loc[table["most"].idxmin()]
-finding(
-    f"Attention is broadest in layer {means.idxmax()} ({means.max():.1f} of at most {uniform['entropy']:.1f} nats), "
-    f"narrowest in layer {means.idxmin()} ({means.min():.1f}). {(table['most'] <= 0.1).sum()} of {len(table)} heads give "
-    f"their most attended token at most 10 % on average; least {broad['layer']:.0f}-{broad['head']:.0f} ({broad['most']:.0%})."
-)
-
-# %% [markdown]
-# ## Beside the published values
-#
-# Layer means that the article's figures show for **BERT-base, another model on another text**, and those of this
-# encoder. Layers of encoders of different depth do not correspond; only the course over the layers can be compared.
-
-# %%
-theirs = bert_base.set_index("layer").rename_axis(columns="statistic")
-ours = table.groupby("layer")[[*theirs]].mean().rename_axis(columns="statistic")
-compared = theirs.stack().to_frame("bert_base_published").assign(this_encoder=ours.stack())
-results.save_table(compared.reset_index(), "clark_surface_layers")
-wide = pd.concat({"BERT-base (published)": theirs, model.name: ours.reindex(theirs.index)}, axis=1)
-wide.style.format(precision=2, na_rep="")
-
-# %% [markdown]
 # ## F3. Does attention to `[SEP]` matter?
 #
 # The absolute gradient of the loss of guessing hidden tokens with respect to every attention weight: how much the loss
@@ -281,6 +241,46 @@ finding(
 # layers can be compared, those of different models cannot. A head that was trained briefly guesses badly; what it says
 # about the encoder is a hint.
 #
+# ## F4. How broad is attention?
+#
+# The entropy of a row of attention, mean over rows and passages. The dotted line is attention that is spread evenly; the
+# dashed one shows the published means of BERT-base. The article also says that broad heads give at most 10 % to any word.
+
+# %%
+figure, grid = theme.rows_of_axes(2, 2, 2.4, sharey=True)
+for axes, (name, title) in zip(
+    grid, {"entropy": "mean of all rows", "entropy_cls": "row of [CLS]"}.items(), strict=True
+):
+    by_layer(axes, name, "o")
+    axes.axhline(uniform[name], color="black", linestyle=":", linewidth=1)
+    axes.set(title=title, xlabel=theme.LAYER, ylim=(0, 1.08 * uniform[name]))
+grid[0].set_ylabel("entropy (nats)")
+results.save_figure(figure, "clark-F4-entropy")
+
+# %%
+means = table.groupby("layer")["entropy"].mean()
+broad = table.loc[table["most"].idxmin()]
+finding(
+    f"Attention is broadest in layer {means.idxmax()} ({means.max():.1f} of at most {uniform['entropy']:.1f} nats), "
+    f"narrowest in layer {means.idxmin()} ({means.min():.1f}). {(table['most'] <= 0.1).sum()} of {len(table)} heads give "
+    f"their most attended token at most 10 % on average; least {broad['layer']:.0f}-{broad['head']:.0f} ({broad['most']:.0%})."
+)
+
+# %% [markdown]
+# ## Beside the published values
+#
+# Layer means that the article's figures show for **BERT-base, another model on another text**, and those of this
+# encoder. Layers of encoders of different depth do not correspond; only the course over the layers can be compared.
+
+# %%
+theirs = bert_base.set_index("layer").rename_axis(columns="statistic")
+ours = table.groupby("layer")[[*theirs]].mean().rename_axis(columns="statistic")
+compared = theirs.stack().to_frame("bert_base_published").assign(this_encoder=ours.stack())
+results.save_table(compared.reset_index(), "clark_surface_layers")
+wide = pd.concat({"BERT-base (published)": theirs, model.name: ours.reindex(theirs.index)}, axis=1)
+wide.style.format(precision=2, na_rep="")
+
+# %% [markdown]
 # ## Do heads of one layer behave alike?
 #
 # The Jensen-Shannon distance between every two heads, summed over all tokens, compared within and between layers. The

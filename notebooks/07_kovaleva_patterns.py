@@ -289,6 +289,39 @@ finding(
 )
 
 # %% [markdown]
+# ## Figure 5. What does fine-tuning change?
+#
+# The cosine of each map with that of the pre-trained encoder. The released code compares maps padded to 200 tokens, where
+# the rows of padding are most of a short sequence's map ("kept"); cropped maps hold the sequence alone.
+
+# %%
+cosines = tables.cosine_table(readings, alpha, resamples, seed)
+results.save_table(cosines, "kovaleva_cosine")
+
+# %%
+runs_mean = cosines.groupby(["padding", "task", "layer", "head"], sort=False, as_index=False)["mean"].mean()
+panels = {
+    f"{task}, {padding}": head_grid(runs_mean.query("padding == @padding and task == @task"), "mean")
+    for padding in ("cropped", "kept")
+    for task in tasks
+    if len(runs_mean.query("padding == @padding and task == @task"))
+}
+panels["BERT-base, qqp, kept"] = head_grid(published("heads"), "cosine")
+label = "cosine similarity before\nand after fine-tuning"
+figure = head_grids(panels, label, columns=3, cmap="mako", vmin=0, vmax=1)
+results.save_figure(figure, "kovaleva-F5-similarity")
+
+# %%
+by_layer = runs_mean[runs_mean["padding"] == "cropped"].groupby(["task", "layer"], sort=False)["mean"].mean()
+told = [
+    f"layer {row.idxmin()} in {task} ({row.min():.2f})" for task, row in by_layer.unstack("layer").iterrows()
+]
+finding(
+    f"Fine-tuning changes maps most in {', '.join(told)} (mean cosine; layers count from 0). Scores may change most in "
+    "another layer (04_compare): they weigh the tokens of a role, a cosine the whole map."
+)
+
+# %% [markdown]
 # ## Figure 6. Attention to features
 #
 # The mean attention of all tokens to the most attended word piece of a feature. The released code counts a sequence
@@ -382,39 +415,6 @@ for link, part in verbs[verbs["state"] == "pretrained"].groupby("link", sort=Fal
         f"({above.min()} to {above.max()} heads of a task are above that control)"
     )
 finding(f"Most attention, and that to words at the same distance: {'; '.join(told)}.")
-
-# %% [markdown]
-# ## Figure 5. What does fine-tuning change?
-#
-# The cosine of each map with that of the pre-trained encoder. The released code compares maps padded to 200 tokens, where
-# the rows of padding are most of a short sequence's map ("kept"); cropped maps hold the sequence alone.
-
-# %%
-cosines = tables.cosine_table(readings, alpha, resamples, seed)
-results.save_table(cosines, "kovaleva_cosine")
-
-# %%
-runs_mean = cosines.groupby(["padding", "task", "layer", "head"], sort=False, as_index=False)["mean"].mean()
-panels = {
-    f"{task}, {padding}": head_grid(runs_mean.query("padding == @padding and task == @task"), "mean")
-    for padding in ("cropped", "kept")
-    for task in tasks
-    if len(runs_mean.query("padding == @padding and task == @task"))
-}
-panels["BERT-base, qqp, kept"] = head_grid(published("heads"), "cosine")
-label = "cosine similarity before\nand after fine-tuning"
-figure = head_grids(panels, label, columns=3, cmap="mako", vmin=0, vmax=1)
-results.save_figure(figure, "kovaleva-F5-similarity")
-
-# %%
-by_layer = runs_mean[runs_mean["padding"] == "cropped"].groupby(["task", "layer"], sort=False)["mean"].mean()
-told = [
-    f"layer {row.idxmin()} in {task} ({row.min():.2f})" for task, row in by_layer.unstack("layer").iterrows()
-]
-finding(
-    f"Fine-tuning changes maps most in {', '.join(told)} (mean cosine; layers count from 0). Scores may change most in "
-    "another layer (04_compare): they weigh the tokens of a role, a cosine the whole map."
-)
 
 # %% [markdown]
 # *How far to trust it.* Attention to a word is not use of it: `07_kovaleva_disable` switches heads off.
