@@ -46,10 +46,14 @@ def roles_against_random(table: pd.DataFrame, alpha: float = 0.05) -> str:
     if tested.empty:
         return "No role's set can be held against random sets."
     beyond = [f"{row.role} ({row.excess:+.2f} nats)" for row in tested[tested["p_holm"] < alpha].itertuples()]
+    which = (
+        f"{len(beyond)} of {len(tested)} roles: {listed(beyond)}"
+        if beyond
+        else f"none of {len(tested)} roles"
+    )
     return (
-        f"With all heads of a role off, the loss differs from that of random sets of as many heads of the same layers "
-        f"for {listed(beyond) or 'none'}, of {len(tested)} roles (two-sided, Holm); the test finds differences of "
-        f"about {tested['least'].median():.3f} nats."
+        "With all heads of a role off, the loss differs from that with as many random heads of the same layers off "
+        f"for {which} (two-sided, Holm). The test finds differences of about {tested['least'].median():.3f} nats."
     )
 
 
@@ -62,9 +66,9 @@ def matching_heads(tests: pd.DataFrame, alpha: float = 0.05) -> str:
     costly = [f"{(part['p'] < alpha).sum()} of {len(part)}" for part in (known[pairs], known[~pairs])]
     heads = known["heads"].mode().iloc[0]
     return (
-        f"Which do? Heads that attend to the same word in the other text before fine-tuning, chosen on other tasks "
-        f"({heads}), cost more than sets of as many heads of their layers (exact p < {alpha:g}) in {costly[0]} runs on "
-        f"pairs of texts and in {costly[1]} on single texts."
+        f"Which heads matter? Those that attend to the same word in the other text before fine-tuning ({heads}). "
+        f"Chosen on other tasks, they cost more than sets of as many heads of their layers (exact p < {alpha:g}) in "
+        f"{costly[0]} runs on pairs of texts and in {costly[1]} on single texts."
     )
 
 

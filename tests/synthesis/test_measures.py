@@ -178,7 +178,8 @@ def test_the_front_page_tells_what_was_tested_and_what_was_not():
     assert "local (less)" in foretold(regression.assign(estimate=-regression["estimate"]))
     lost = regression.assign(share=np.nan, estimate=np.nan)  # a coefficient that is missing has no sign
     assert foretold(lost).startswith("Heads were not removed one by one")
-    assert "for local (+0.20 nats)" in roles_against_random(made_sets())
+    assert "for 11 of 11 roles: local (+0.20 nats), " in roles_against_random(made_sets())
+    assert "for none of 11 roles (two-sided" in roles_against_random(made_sets().assign(p_holm=1.0))
     tests = pd.DataFrame({"task": ["mrpc", "mrpc", "qqp", "sst-2", "qnli"], "seed": [0, 1, 0, 0, 0],
                           "trained": [True, True, True, True, False], "heads": "1-1, 2-9",
                           "p": [0.01, 0.2, 0.01, 0.6, 0.01]})  # fmt: skip

@@ -39,9 +39,9 @@ def surviving_labels(roles: pd.DataFrame, tasks: int) -> str:
         f"{SPECIAL.get(role, role)} {labels.loc[role, 'assigned']}" for role in WEAK if role in labels.index
     ]
     return (
-        f"Which roles survive a control? Labels of heads, over {in_words(tasks)} tasks, that beat a control which "
-        f"cannot know the role, of those that the published rule gives: {listed(strict)}. For {listed(weak)} there is "
-        "only a uniform head to beat, so that they say little."
+        f"Which roles survive a control? Over {in_words(tasks)} tasks, so many of the labels that the published rule "
+        f"gives beat a control that cannot know the role: {listed(strict)}. The other labels ({listed(weak)}) have "
+        "only a uniform head to beat, so they say little."
     )
 
 

@@ -46,5 +46,5 @@ def test_one_highlight_each():
     )
     claims = pd.DataFrame({"encoder": ["tiny: a test"]})
     said = highlights(Tables(masses=masses, controls=CONTROLS, roles_mrpc_finetuned=roles, claims=claims))
-    assert "gives: local 1 of 2. For [CLS] 1 there is only a uniform head to beat" in said[0]
+    assert "know the role: local 1 of 2. The other labels ([CLS] 1) have only a uniform head" in said[0]
     assert "[CLS] up to 20% (layer 2, mrpc)" in said[2]
