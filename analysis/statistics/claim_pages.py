@@ -84,7 +84,7 @@ def claims_page(
 
 
 def _definition(claim: Mapping[str, object]) -> list[str]:
-    """One claim as an entry of a list."""
+    """One claim as an entry of a list, and below it each fact in an entry of its own."""
     name, statement = str(claim["claim"]).split(": ", 1)
     facts = {
         "Source": claim["source"],
@@ -94,8 +94,11 @@ def _definition(claim: Mapping[str, object]) -> list[str]:
         "With heads that beat their control": claim["controlled"],
         "Controls": claim["control_value"],
     }
-    said = [f"*{name}:* {fact}" for name, fact in facts.items() if fact != ""]
-    return [f"- **{name}: {statement}.** {' '.join(said)}"]
+    said = [f"  - *{name}:* {fact}" for name, fact in facts.items() if fact != ""]
+    return [
+        textwrap.fill(line, WIDTH, subsequent_indent="    ")
+        for line in [f"- **{name}: {statement}.**", *said]
+    ]
 
 
 def _cell(text: str) -> str:

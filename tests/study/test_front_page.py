@@ -37,7 +37,7 @@ def test_a_claim_has_its_values_in_a_row_its_definition_and_its_figure():
     page = claims_document({"pande2021": pd.DataFrame([claim])}, "MiniLM", "figures")
     link = "[C1](figures/F5-sets-mrpc.png) heads have \\| roles"
     assert f"| {link} | 38% | 30% to 40% | ≥ 10% |  | 26% | ✓ ‡ holds |" in page
-    assert "- **C1: heads have roles.** *Source:* article *Definition:* Share of heads." in page
+    assert "- **C1: heads have roles.**\n  - *Source:* article\n  - *Definition:* Share of heads.\n" in page
     assert "*With heads that beat their control:* 2% of heads: does not hold" in page
     assert "*Controls:*" not in page
 
