@@ -124,6 +124,14 @@ for axes, (role, each) in zip(grid, grids.items(), strict=True):
 figure.colorbar(mesh, ax=grid, aspect=40, pad=0.02, label="heads with the role (mean over tasks)")
 results.save_figure(figure, "F12-layers")
 
+# %%
+fullest = means[means > 0].unstack("layer").idxmax(axis=1).unstack("tau")
+steady = [role for role, layers in fullest.iterrows() if layers.nunique() == 1]
+finding(
+    f"From τ = {taus[0]:g} to {taus[-1]:g} the layer with the most heads stays the same for {', '.join(steady) or 'no role'}, of "
+    f"{len(fullest)} roles."
+)
+
 # %% [markdown]
 # ## The number of sequences
 #

@@ -155,6 +155,10 @@ results.save_table(spread, "claims_seeds")
 results.save_figure(claim_strip(claims, CLAIMS), "F14-claims")
 
 # %%
+verdicts = claims["verdict"].value_counts()
+finding(f"{listed(f'{verdict} {count}' for verdict, count in verdicts.items())}, of {len(claims)} claims.")
+
+# %%
 estimates = spread.groupby("claim", sort=False)["estimate"].agg(["min", "max"])
 sides = {c.id: COMPARISONS[c.relation](estimates.loc[c.id], c.bound) for c in CLAIMS}
 estimates["all runs on one side of the bound"] = [sides[name].nunique() == 1 for name in estimates.index]

@@ -51,6 +51,7 @@ from scipy import stats
 
 from analysis.encoders import load_encoder, random_encoder
 from analysis.figures import diagrams, finding, style, theme
+from analysis.figures.words import listed
 from analysis.papers.clark2019 import attachment, coreference, illustrations, probes, published
 from analysis.scores.attachment import attach
 from analysis.study import Results
@@ -251,6 +252,13 @@ for axes, each in zip(grid, at_work, strict=True):
 figure.supxlabel("left: attending word; right: attended word; dotted: gold arc; [CLS] and [SEP] masked")
 figure.supylabel("word of the sentence, from the first down")
 results.save_figure(figure, "clark-F5-heads")
+
+# %%
+sides = [
+    [f"{each.relation} {each.layer}-{each.head}" for each in at_work if each.hit == hit]
+    for hit in (True, False)
+]
+finding(f"Hits of {listed(sides[0])}; misses of {listed(sides[1])}. The accuracies above say how often.")
 
 # %% [markdown]
 # Vermilion lines start at the attending word of the dotted line, which is the gold annotation. A hit: no other word gets

@@ -7,6 +7,7 @@ from typing import Any
 
 from analysis.figures.pictures import in_palette
 from analysis.figures.words import FINDING
+from analysis.statistics.claims import FAILS, HOLDS, UNDECIDED, UNTESTABLE
 
 PARAMETERS = "parameters"  # the tag of the cell
 SHOWN = {"text/html", "text/plain"}
@@ -14,6 +15,9 @@ SHOWN = {"text/html", "text/plain"}
 CHANCE = re.compile(r"(?<=\bT_)[0-9a-f]{5}(?=_|\b)|(?<= at )0x[0-9a-f]+")
 # A heading and the first sentence below it.
 SECTION = re.compile(r"^#+ +(.+)\n*((?:[^.#][^.]*\.)?)", re.MULTILINE)
+VERDICTS = (HOLDS, FAILS, UNDECIDED, UNTESTABLE)
+# The verdict in a cell of a table.
+VERDICT = re.compile(rf">({'|'.join(VERDICTS)})<")
 # For JupyterLab, Jupyter Book, and nbconvert with nbviewer. The output of folded code stays visible.
 FOLDED = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"], "transient": {"remove_source": True}}
 
@@ -50,7 +54,8 @@ def cleaned(notebook):
 def described(notebook) -> None:
     """Gives every picture its alternative text: the heading above it, and the finding below it.
 
-    Without a finding before the next heading, the alternative text is the first sentence below the heading.
+    A table with verdicts is a finding too: how many of each. Without a finding before the next heading, the alternative
+    text is the first sentence below the heading.
     """
     heading, sentence, waiting = "", "", []
     for cell in notebook.cells:
@@ -66,6 +71,9 @@ def described(notebook) -> None:
                 place["alt"] = _sentences(heading, sentence)
                 waiting.append((place, heading))
             said = "".join(shown.get("text/markdown", ""))
+            if verdicts := VERDICT.findall("".join(shown.get("text/html", ""))):
+                told = (f"{verdict} {verdicts.count(verdict)}" for verdict in VERDICTS if verdict in verdicts)
+                said = f"{FINDING}{', '.join(told)}."
             if waiting and said.startswith(FINDING):
                 for place, title in waiting:
                     place["alt"] = _sentences(title, said.removeprefix(FINDING))

@@ -22,8 +22,9 @@ def test_set_up_is_folded_in_a_web_page():
 
 
 def test_a_picture_has_its_finding_as_alternative_text():
-    """The finding below it; without one, the first sentence below the heading."""
-    pictures = [nbformat.v4.new_output("display_data", {"image/png": "iVBORw0KGgo="}) for _ in "12"]
+    """The finding below it, or the verdicts there; without them, the first sentence below the heading."""
+    pictures = [nbformat.v4.new_output("display_data", {"image/png": "iVBORw0KGgo="}) for _ in "123"]
+    verdicts = "<td >undecided</td><td >holds</td><td >holds</td>"
     said = nbformat.v4.new_output("execute_result", {"text/markdown": "**Finding.** 3 of 4 heads do."})
     found = nbformat.v4.new_notebook(
         cells=[
@@ -31,12 +32,21 @@ def test_a_picture_has_its_finding_as_alternative_text():
             nbformat.v4.new_code_cell("1", outputs=pictures[:1]),
             nbformat.v4.new_code_cell("2", outputs=[said]),
             nbformat.v4.new_markdown_cell("## F2. Layers\n\nHeads by\nlayer. More."),
-            nbformat.v4.new_code_cell("3", outputs=pictures[1:]),
+            nbformat.v4.new_code_cell("3", outputs=pictures[1:2]),
+            nbformat.v4.new_markdown_cell("## Claims\n\nEach."),
+            nbformat.v4.new_code_cell("4", outputs=pictures[2:]),
+            nbformat.v4.new_code_cell(
+                "5", outputs=[nbformat.v4.new_output("display_data", {"text/html": verdicts})]
+            ),
         ]
     )
     described(found)
-    texts = [found.cells[n].outputs[0].metadata["image/png"]["alt"] for n in (1, 4)]
-    assert texts == ["F1. Heads. 3 of 4 heads do.", "F2. Layers. Heads by layer."]
+    texts = [found.cells[n].outputs[0].metadata["image/png"]["alt"] for n in (1, 4, 6)]
+    assert texts == [
+        "F1. Heads. 3 of 4 heads do.",
+        "F2. Layers. Heads by layer.",
+        "Claims. holds 2, undecided 1.",
+    ]
     pages = HTMLExporter(extra_template_basedirs=[str(ROOT / "tools")], template_name="report")
     assert 'alt="F1. Heads. 3 of 4 heads do."' in pages.from_notebook_node(found)[0]
 
