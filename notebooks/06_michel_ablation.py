@@ -273,11 +273,11 @@ for number, axes in enumerate(grid):
     sizes = (rows[["a", "b"]] / rows[["a", "b"]].abs().max()).abs().max(axis=1)
     largest = points.loc[sizes.nlargest(3).index].sort_values("b")
     to_left = largest["a"] > points["a"].max() / 2 + points["a"].min() / 2  # names stay inside of the axes
-    for lift, (place, at), left in zip((-7, 0, 7), largest.iterrows(), to_left, strict=True):
+    for lift, (place, at), left in zip((-6, 0, 6), largest.iterrows(), to_left, strict=True):
         name, side = f"{rows['layer'][place]}-{rows['head'][place]}", "right" if left else "left"
         beside = (-4 if left else 4, lift)
         axes.annotate(name, at, beside, textcoords="offset points", fontsize=6.5, ha=side, va="center")
-    axes.margins(0.1)
+    axes.margins(0.2)
     told = "rank" if kind == "Spearman" else "change"
     axes.set_title(f"{metric}: {kind} {correlations[data_a, metric, kind]:.2f}")
     axes.set(xlabel=f"{told} on\n{data_a}", ylabel=f"{told} on\n{data_b}")
