@@ -32,11 +32,11 @@ def foretold(regression: pd.DataFrame) -> str:
         f"{each.term} ({'more' if each.estimate > 0 else 'less'})"
         for each in alone[alone["p_holm"] < 0.05].itertuples()
     ]
-    single = f"Of {len(alone)} roles alone, {listed(beating) or 'none'}"
+    single = f"Of {len(alone)} roles alone, {listed(beating)} {'explain' if len(beating) > 1 else 'explains'}"
     return (
         f"Role scores together explain {row['share']:.0%} of what the removal of heads of a layer costs, shuffled "
         f"scores {row['share_shuffled']:.0%} (p = {row['p_holm']:.2g}, Holm); on a task that is left out R2 is "
-        f"{row['r2_left_out']:.2f}. {single} explains more than its shuffled scores."
+        f"{row['r2_left_out']:.2f}. {single} more than shuffled scores."
     )
 
 
