@@ -12,6 +12,7 @@ from analysis.scores.attachment import DIRECTIONS, Attachment, right
 from analysis.scores.words import split_words, word_maps
 
 TO_ANTECEDENT = "mention to antecedent"
+LONGEST = 14  # characters of a word in an excerpt: addresses are neither legible nor for print
 ARROWS = dict(zip(DIRECTIONS, ("dep→head", "head→dep"), strict=True)) | {TO_ANTECEDENT: "mention→antecedent"}
 
 
@@ -75,7 +76,8 @@ def coreference_examples(
 ) -> list[HeadExample]:
     """For each head of `held_out_systems`, the first excerpt in which it finds an antecedent, and the first it misses.
 
-    Among all words, as the article has it; the only antecedent of the mention stands a few words before it.
+    Among all words, as the article has it; the only antecedent of the mention stands a few words before it,
+    and no word between is long (see LONGEST).
     `distances` are the fewest and most words between both head words; without such a mention there is no example. The
     excerpt extends one word beyond both, and each row is divided by its sum over the excerpt: in a miss, the word that
     the head attends to most may lie outside.
@@ -93,12 +95,13 @@ def coreference_examples(
         maps = word_maps(encoder, pieces, rows)[:, :, 1:-1, 1:-1]
         hits = attended(maps, text)
         for layer, head, hit in keys:
-            suitable = np.flatnonzero(near & (hits[layer, head] == hit))
-            if len(suitable) and (layer, head, hit) not in found:
-                mention = int(heads[asked][suitable[0]])
-                arc = mention, mention - int(apart[suitable[0]])
-                shown = _excerpt(text.words["form"].tolist(), maps[layer, head], arc)
-                found[layer, head, hit] = HeadExample("coreference", layer, head, TO_ANTECEDENT, hit, *shown)
+            for place in np.flatnonzero(near & (hits[layer, head] == hit)):
+                mention = int(heads[asked][place])
+                arc = mention, mention - int(apart[place])
+                forms, *shown = _excerpt(text.words["form"].tolist(), maps[layer, head], arc)
+                if max(map(len, forms)) <= LONGEST:
+                    example = HeadExample("coreference", layer, head, TO_ANTECEDENT, hit, forms, *shown)
+                    found.setdefault((layer, head, hit), example)
         if len(found) == len(keys):
             break
     return [found[key] for key in keys if key in found]

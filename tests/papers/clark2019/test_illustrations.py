@@ -6,7 +6,7 @@ import pandas as pd
 from analysis.encoders.models import load_encoder
 from analysis.papers.clark2019 import coreference
 from analysis.papers.clark2019.attachment import dependency_table
-from analysis.papers.clark2019.illustrations import coreference_examples, head_examples
+from analysis.papers.clark2019.illustrations import LONGEST, coreference_examples, head_examples
 from analysis.scores.attachment import DIRECTIONS, attach
 from analysis.scores.words import split_words, word_maps
 from analysis.texts.chains import read_chains
@@ -56,6 +56,7 @@ def test_examples_of_antecedents_show_a_hit_and_a_miss_of_every_head(bundled):
     for example in found:
         mention, antecedent = example.arc
         assert 0 <= antecedent < mention < len(example.forms) <= 33
+        assert max(map(len, example.forms)) <= LONGEST
         np.testing.assert_allclose(example.attention.sum(axis=1), 1, rtol=1e-5)
         if example.hit:  # among the words shown, none but the mention itself gets more
             others = np.delete(example.attention[mention], mention)
