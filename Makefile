@@ -119,7 +119,7 @@ $D/07_kovaleva_patterns: $(07_kovaleva_patterns.tasks:%=$D/00_finetune-%)
 $D/07_kovaleva_verdicts: $D/07_kovaleva_disable $D/07_kovaleva_patterns
 
 # Telling BERT's Full Story
-attribution := $(foreach state,pretrained finetuned,$(08_pascual.tasks:%=$D/08_attribution-%-$(state)))
+attribution := $(08_pascual.pretrained_tasks:%=$D/08_attribution-%-pretrained) $(08_pascual.tasks:%=$D/08_attribution-%-finetuned)
 pascual2021 := $(attribution) $D/08_pascual
 
 $(pascual2021): $(DRAWN) $(SCORES) $(call room,papers/pascual2021)
