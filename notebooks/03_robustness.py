@@ -98,11 +98,12 @@ names |= {"audited": "corrected", "controlled": "corrected, against a control"}
 null = calibration[calibration["effect"] == 0].assign(
     of=lambda rows: rows["rule"].str.endswith("_family").map({True: "families", False: "heads"}),
     name=lambda rows: rows["rule"].str.removesuffix("_family").replace(names),
+    shape=lambda rows: rows["shape"].str.replace("_", " "),
 )
 drawn = curves(null, "n", "rate", series="name", column="shape", row="of", sharey="row", height=1.7, log=True)
 for axes in drawn.axes.flat:
     axes.axhline(alpha, color="0.3", linestyle=(0, (4, 2)), linewidth=0.8)
-drawn.set_axis_labels("sequences (log scale)", "with a false label\n(proportion)")
+drawn.set_axis_labels("sequences", "with a false label\n(proportion)")
 results.save_figure(drawn.figure, "F11-size")
 
 # %%
@@ -127,7 +128,9 @@ finding(
 
 # %%
 shifted = calibration[calibration["effect"] > 0].assign(
-    name=lambda rows: rows["rule"].replace(names), sd=lambda rows: rows["effect"].map("effect {:g} sd".format)
+    name=lambda rows: rows["rule"].replace(names),
+    sd=lambda rows: rows["effect"].map("effect {:g} sd".format),
+    shape=lambda rows: rows["shape"].str.replace("_", " "),
 )
 shifted = shifted[shifted["rule"].isin(["t", "bootstrap_t", "audited", "controlled"])]
 drawn = curves(shifted, "n", "rate", series="name", column="shape", row="sd", height=1.5, log=True)
@@ -138,7 +141,7 @@ for row, effect in zip(drawn.axes, shifted["effect"].unique(), strict=True):
     ):
         power = normal.power(effect, across, alpha / robustness.DIVISORS[correction], alternative="larger")
         axes.plot(across, power, dash, color="0.6", linewidth=0.9, zorder=0)
-drawn.set(ylim=(-0.04, 1.04)).set_axis_labels("sequences (log scale)", "heads labelled")
+drawn.set(ylim=(-0.04, 1.04)).set_axis_labels("sequences", "heads labelled\n(proportion)")
 results.save_figure(drawn.figure, "F11-power")
 
 # %%
@@ -180,7 +183,8 @@ for axes, (column, label) in zip(
     (("share", "heads with the role (proportion)"), ("jaccard", f"Jaccard index with τ = {tau:g}")),
     strict=True,
 ):
-    look = {"hue_order": theme.in_order(means["role"]), "style_order": theme.in_order(means["role"])}
+    roles = theme.in_order(means["role"])
+    look = {"hue_order": roles, "style_order": roles, "palette": [colours.ink(role) for role in roles]}
     sns.lineplot(
         means, x="tau", y=column, hue="role", style="role", ax=axes, legend=column == "share", **look
     )
