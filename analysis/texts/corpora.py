@@ -1,10 +1,11 @@
 """Corpora of any size as a stream of examples in constant memory: text, JSONL, Parquet and CoNLL-U files.
 
 A row is a line of text (.txt), an object on a line (.jsonl), a row of a table (.parquet) or a sentence with its gold
-relations (.conllu). Only one row of a file is in memory at a time.
+relations (.conllu). Empty lines are no rows. Only one row of a file is in memory at a time.
 """
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analysis.errors import InputError
-from analysis.files import expand
-from analysis.texts.examples import Example, Relation
+from analysis.files import expand, files_of, suffix
+from analysis.texts.examples import Example, Relation, check_text
 from analysis.texts.syntax import parse_conllu, relations_of, sentence_parse, sentence_text
 
 Content = tuple[Sequence[Any], tuple[Relation, ...] | None]  # texts, not yet checked, and gold relations
@@ -47,7 +48,7 @@ class Corpus:
     @property
     def gold(self) -> bool:
         """Whether every file has gold relations."""
-        return all(path.suffix == GOLD for path in self.files.values())
+        return all(suffix(path) == GOLD for path in self.files.values())
 
     def examples(self, shard: int = 0, shards: int = 1) -> Iterator[Example]:
         """Every `shards`-th example from number `shard` (0-based) on, over all files in order.
@@ -63,7 +64,7 @@ class Corpus:
     def _examples(self, shard: int, shards: int) -> Iterator[Example]:
         before = 0
         for name, path in self.files.items():
-            form, counted, unit = FORMATS[path.suffix], count(), "row" if path.suffix == PARQUET else "line"
+            form, counted, unit = FORMATS[suffix(path)], count(), "row" if suffix(path) == PARQUET else "line"
             rows = zip(counted, form.rows(path, self.columns), strict=False)
             own = islice(rows, (shard - before) % shards, None, shards)  # the fastest way to skip rows
             for number, (position, row) in _readable(path, own):
@@ -71,6 +72,8 @@ class Corpus:
                 texts, relations = form.content(row, place, self.columns)
                 if not all(isinstance(text, str) and text.strip() for text in texts):
                     raise InputError(f"{place}: a text is missing or empty: fill it in or remove the row")
+                for text in texts:
+                    check_text(text, place)
                 yield Example(f"{name}-{number}", *(text.strip() for text in texts), relations=relations)
             before += next(counted) - 1  # zip took a number before it found that the rows had ended
 
@@ -78,15 +81,15 @@ class Corpus:
 def open_corpus(path: str | Path, columns: Sequence[str] = ("text",)) -> Corpus:
     """The corpus of one file, or of all text, JSONL, Parquet and CoNLL-U files of a folder, by their names.
 
-    `columns` names the one or two texts of a row of JSONL or Parquet. Raises InputError for files that are
-    missing, unreadable, empty, binary, of another kind, or lack a column; rows are checked as they are read.
+    Hidden files and folders, such as `.ipynb_checkpoints`, are not read. `columns` names the one or two texts of a row
+    of JSONL or Parquet. Raises InputError for files that are missing, unreadable, empty, binary, of another kind, or
+    lack a column; rows are checked as they are read.
     """
     if len(columns) not in (1, 2):
         raise InputError(f"columns is {' '.join(columns)}: name one column, or two for pairs of texts")
     root = expand(path)
     if root.is_dir():
-        found = sorted(file for file in root.rglob("*") if file.suffix in FORMATS and file.is_file())
-        files = {file.relative_to(root).as_posix(): file for file in found}
+        files = {file.relative_to(root).as_posix(): file for file in files_of(root, FORMATS)}
     else:
         files = {root.name: root}
     if not files:
@@ -102,12 +105,12 @@ def chunks(examples: Iterator[Example], size: int) -> Iterator[list[Example]]:
 
 
 def _check(path: Path, columns: Sequence[str]) -> None:
-    if path.suffix not in FORMATS:
+    if suffix(path) not in FORMATS:
         raise InputError(f"{path}: the kind {path.suffix!r} is unknown: give {', '.join(FORMATS)}")
     try:
         if path.stat().st_size == 0:
             raise InputError(f"{path} is empty: give a file with rows, or remove it")
-        (_check_parquet if path.suffix == PARQUET else _check_text)(path, columns)
+        (_check_parquet if suffix(path) == PARQUET else _check_text)(path, columns)
     except OSError as error:
         raise _unreadable(path, error) from error
 
@@ -131,8 +134,10 @@ def _check_text(path: Path, columns: Sequence[str]) -> None:
             raise InputError(f"{path} is binary: give text in UTF-8")
 
 
-def _lines(path: Path, columns: Sequence[str] = ()) -> Iterator[tuple[int, bytes]]:
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     with path.open("rb") as file:
+        if file.read(len(BOM_UTF8)) != BOM_UTF8:
+            file.seek(0)
         yield from enumerate(iter(partial(file.readline, LONGEST + 1), b""), start=1)
 
 
@@ -191,7 +196,20 @@ def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, Any
 
 def _parquet_content(row: tuple, place: str, columns: Sequence[str]) -> Content:
     batch, position = row
-    return [batch.column(column)[position].as_py() for column in columns], None
+    try:
+        return [batch.column(column)[position].as_py() for column in columns], None
+    except UnicodeDecodeError:
+        raise InputError(f"{place}: not UTF-8: write the file again") from None
+
+
+def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not empty; raises InputError if there are none."""
+    rows = (numbered for numbered in _lines(path) if numbered[1].strip())
+    first = next(rows, None)
+    if first is None:
+        raise InputError(f"{path} is empty: give a file with rows, or remove it")
+    yield first
+    yield from rows
 
 
 def _conllu_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, bytes]]:
@@ -217,8 +235,8 @@ def _conllu_content(row: bytes, place: str, columns: Sequence[str]) -> Content:
 
 
 FORMATS = {
-    ".txt": Format(_lines, lambda row, place, columns: ([_decode(row, place)], None)),
-    ".jsonl": Format(_lines, _json_content),
+    ".txt": Format(_rows, lambda row, place, columns: ([_decode(row, place)], None)),
+    ".jsonl": Format(_rows, _json_content),
     PARQUET: Format(_parquet_rows, _parquet_content),
     GOLD: Format(_conllu_rows, _conllu_content),
 }

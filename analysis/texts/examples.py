@@ -53,6 +53,12 @@ class Example:
     tags: tuple[Tag, ...] | None = None
     choices: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Raises InputError for a text that is no string, and for half a character in a text or the id."""
+        check_text(str(self.id), f"id {self.id!r}")
+        for text in self.texts:
+            check_text(text, self.id)
+
     @property
     def texts(self) -> tuple[str, ...]:
         """The texts in order: one, two, or the shared one and all choices."""
@@ -60,25 +66,45 @@ class Example:
         return (*shared, *(() if self.text_b is None else (self.text_b,)), *self.choices)
 
 
+def check_text(text: object, place: str) -> None:
+    """Raises InputError for a text that is no string, or that holds half of a surrogate pair (an emoji cut in two)."""
+    if not isinstance(text, str):
+        raise InputError(f"{place}: a text is {text!r}: give a string, or remove the row")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{place}: half of a surrogate pair, {text[error.start]!r}, stands at character {error.start} (from 0): "
+            "write the whole character, or remove it"
+        ) from None
+
+
 def as_sequences(examples: Sequence[Example]) -> list[Example]:
     """The sequences that an encoder reads: the examples themselves; for choices, `<id>#0`, `<id>#1` and on.
 
-    A choice is the second text of its sequence, or the only one if `text_a` is empty. Raises InputError for a text that
-    is no string, and for an example that has both choices and a second text, or a single choice.
+    A choice is the second text of its sequence, or the only one if `text_a` is empty. Raises InputError for an example
+    that has both choices and a second text, or a single choice.
     """
     return [sequence for example in examples for sequence in _sequences(example)]
 
 
 def _sequences(example: Example) -> list[Example]:
-    for text in example.texts:
-        if not isinstance(text, str):
-            raise InputError(f"{example.id}: a text is {text!r}: give a string, or remove the row")
     if not example.choices:
         return [example]
     if example.text_b is not None or len(example.choices) < 2:
         raise InputError(f"{example.id}: give two choices or more, and no text_b beside them")
     shared = example.texts[: -len(example.choices)]
     return [Example(f"{example.id}#{number}", *shared, text) for number, text in enumerate(example.choices)]
+
+
+def shared_examples(train: Sequence[Example], dev: Sequence[Example]) -> int:
+    """The number of dev examples whose texts stand in the training set too, in any order; case does not count."""
+    known = {_folded(example) for example in train}
+    return sum(_folded(example) in known for example in dev)
+
+
+def _folded(example: Example) -> tuple[str, ...]:
+    return tuple(sorted(text.casefold() for text in example.texts))
 
 
 def clusters(examples: Sequence[Example]) -> list[str]:

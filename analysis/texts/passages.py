@@ -17,8 +17,8 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.errors import InputError
-from analysis.files import expand
-from analysis.texts.bundled import bundled_documents
+from analysis.files import expand, read_text, suffix
+from analysis.texts.bundled import bundled_documents, documents_of
 from analysis.texts.examples import Example
 from analysis.texts.syntax import parse_conllu, read_conllu, sentence_text
 
@@ -98,7 +98,7 @@ def load_passages(
 def documents(source: str | Path, n: int | None, seed: int) -> Iterable[Article]:
     """The documents of a source of `load_passages`, for `n` passages."""
     if source == "bundled":
-        text = bundled_documents(n, "dev", seed)
+        text = bundled_documents(n and min(n, len(documents_of("dev"))), "dev", seed)
         return conllu_documents(parse_conllu(text, "bundled documents"), "bundled")
     if source == "hub":
         if n is None:
@@ -107,7 +107,7 @@ def documents(source: str | Path, n: int | None, seed: int) -> Iterable[Article]
     path = expand(source)
     if not path.is_file():
         raise InputError(f"{source}: no such file: give bundled, hub, a CoNLL-U file or a file of WikiText")
-    if path.suffix == ".conllu":
+    if suffix(path) == ".conllu":
         return conllu_documents(read_conllu(path), path.stem)
     return wikitext_documents(path)
 
@@ -184,12 +184,8 @@ def wikitext_documents(path: Path) -> Iterator[Article]:
     Headings are skipped; spaces around punctuation and the escapes `@-@`, `@,@`, `@.@` are removed. A file without
     titles is one document. Raises InputError for a file that is not UTF-8.
     """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not readable as UTF-8: save the file in UTF-8") from error
     name, paragraphs, number = path.stem, [], 0
-    for line in map(str.strip, lines):
+    for line in map(str.strip, read_text(path).splitlines()):
         if TITLE.fullmatch(line):
             if paragraphs:
                 yield Article(f"{name}-{number}", paragraphs, divided=False)

@@ -6,7 +6,7 @@ from pathlib import Path
 import conllu
 
 from analysis.errors import InputError
-from analysis.files import expand
+from analysis.files import expand, read_text, suffix
 from analysis.texts.examples import Example, Relation, Tag, as_sequences
 from analysis.texts.pipelines import Parse, pipeline_parses
 
@@ -83,7 +83,7 @@ def _of_texts(
                 )
         return {example.id: getattr(example, kind) for example in sequences}
     path = expand(parser)
-    if path.suffix == ".conllu":
+    if suffix(path) == ".conllu":
         parses = _conllu_parses(path)
     else:
         texts = sorted({text for example in sequences for text in example.texts})
@@ -98,11 +98,7 @@ def _of_texts(
 
 def read_conllu(path: Path) -> list[conllu.TokenList]:
     """The sentences of a CoNLL-U file; raises InputError naming the file and, if it is known, the sentence."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not readable as CoNLL-U: {error}") from error
-    return parse_conllu(text, str(path))
+    return parse_conllu(read_text(path), str(path))
 
 
 def parse_conllu(text: str, place: str) -> list[conllu.TokenList]:

@@ -14,7 +14,7 @@ from conllu.parser import parse_id_value, parse_int_value
 from jaxtyping import Int
 
 from analysis.errors import InputError
-from analysis.files import expand, write_text
+from analysis.files import expand, files_of, read_text, write_text
 from analysis.texts.bundled import bundled_documents
 from analysis.texts.examples import Example
 from analysis.texts.glue import sample
@@ -69,10 +69,7 @@ def read_treebank(path: str | Path) -> Treebank:
 
 def _token_lines(path: Path) -> Iterator[int]:
     """The numbers (1-based) of the lines with a token; checks what the conllu library reports without a line."""
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not readable as CoNLL-U: {error}") from error
+    lines = read_text(path).split("\n")
     tokens = [number for number, line in enumerate(lines, 1) if line.strip() and line.strip()[0] != "#"]
     for number in tokens:
         columns = DIVISION.split(lines[number - 1].strip())
@@ -158,7 +155,7 @@ def conllu_files(given: Sequence[str], folder: Path, n: int, split: str, seed: i
         return [path]
     files = []
     for path in map(expand, given):
-        found = sorted(path.glob("*.conllu")) if path.is_dir() else [path]
+        found = files_of(path, {".conllu"}, "*") if path.is_dir() else [path]
         if not found:
             raise InputError(f"{path} holds no .conllu file: name a CoNLL-U file or a folder of them")
         files += found

@@ -1,9 +1,11 @@
 """Relations from gold, CoNLL-U and spaCy, and the word pieces they point at."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+import spacy
 from architectures import byte_level_tokenizer
 from treebanks import write
 
@@ -199,6 +201,40 @@ def test_cache_is_used_and_equals_a_fresh_parse(spacy_parser: str, tmp_path: Pat
     assert parse(SPACY_EXAMPLES[::-1], spacy_parser, tmp_path / "cache") == fresh
     with pytest.raises(AssertionError, match="parsed again"):
         parse([*SPACY_EXAMPLES, Example("three", "It is new .")], spacy_parser, tmp_path / "cache")
+
+
+def pipeline(folder: Path, *components: str) -> Path:
+    """A new spaCy pipeline of rules alone."""
+    made = spacy.blank("en")
+    for component in components:
+        made.add_pipe(component)
+    made.to_disk(folder)
+    return folder
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path, cached: bool):
+    path = pipeline(tmp_path / "rules", "sentencizer")
+    with pytest.raises(
+        InputError, match=r"rules' gives no relations: none of its components \(sentencizer\)"
+    ):
+        parse(SPACY_EXAMPLES, path, tmp_path / "cache" if cached else None)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_the_cache_tells_pipelines_of_one_name_and_version_apart(tmp_path: Path, monkeypatch):
+    parsed = []
+
+    def record(path: str, texts: list[str]) -> dict:
+        parsed.append(Path(path).name)
+        return dict.fromkeys(texts, pipelines.Parse([], []))
+
+    monkeypatch.setattr(pipelines, "_parse_texts", record)
+    one, other = pipeline(tmp_path / "one"), pipeline(tmp_path / "other", "sentencizer")
+    copied = Path(shutil.copytree(one, tmp_path / "copy"))
+    for path in (one, other, copied, one):
+        parse(SPACY_EXAMPLES, path, tmp_path / "cache")
+    assert parsed == ["one", "other"]
 
 
 def test_tags_of_conllu_words_and_of_those_within_a_multiword(path: Path):
