@@ -191,7 +191,7 @@ TEXTS = {
         lambda g: parse(
             [Example("a", "He ran")], g.file("a.conllu", WORD.replace("\t2\tnsubj", "\t9\tnsubj"))
         ),
-        "has head 9, which is no word",
+        "line 1: the head 9 is no word",
     ),
     "treebank that is not there": (lambda g: read_treebank(g.folder / "a.conllu"), "a.conllu"),
     "treebank without words": (

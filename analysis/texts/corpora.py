@@ -9,18 +9,18 @@ from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, islice, repeat
+from itertools import count, groupby, islice, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from analysis.errors import InputError
 from analysis.files import expand, files_of, suffix
 from analysis.texts.examples import Example, Relation, check_text
-from analysis.texts.syntax import parse_conllu, relations_of, sentence_parse, sentence_text
+from analysis.texts.treebank import CONLLU, read_sentence
 
 Content = tuple[Sequence[Any], tuple[Relation, ...] | None]  # texts, not yet checked, and gold relations
 LONGEST = 2**20  # bytes of a line, which is in memory as a whole
-GOLD, PARQUET = ".conllu", ".parquet"
+GOLD, PARQUET = CONLLU, ".parquet"
 
 
 class Format(NamedTuple):
@@ -212,26 +212,29 @@ def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, bytes]]:
     yield from rows
 
 
-def _conllu_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, bytes]]:
-    """The sentences, each up to an empty line; without one at its end, the file was cut."""
-    block: list[bytes] = []
-    start = found = 0
-    for number, line in _lines(path):
-        if line.strip():
-            start = start if block else number
-            block.append(line)
-        elif block:
-            yield start, b"".join(block)
-            block, found = [], found + 1
-    if block:
-        raise InputError(f"{path}, line {start}: the last sentence is cut short: end it with an empty line")
+def _conllu_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Path, list]]]:
+    """The lines of each sentence, which ends with an empty line; without one at its end, the file was cut."""
+    sentence: list[tuple[int, bytes]] = []
+    found = False
+    for filled, lines in groupby(_lines(path), lambda numbered: bool(numbered[1].strip())):
+        if filled:
+            sentence, found = [*lines], True
+        elif sentence:
+            yield sentence[0][0], (path, sentence)
+            sentence = []
+    if sentence:
+        raise InputError(
+            f"{path}, line {sentence[0][0]}: the last sentence is cut short: end it with an empty line"
+        )
     if not found:
         raise InputError(f"{path} holds no sentence: give a CoNLL-U file")
 
 
-def _conllu_content(row: bytes, place: str, columns: Sequence[str]) -> Content:
-    sentence = parse_conllu(_decode(row, place), place)[0]
-    return [sentence_text(sentence)], tuple(relations_of(sentence_parse(sentence, place)))
+def _conllu_content(row: tuple[Path, list], place: str, columns: Sequence[str]) -> Content:
+    path, lines = row
+    decoded = ((number, _decode(line, f"{path}, line {number}")) for number, line in lines)
+    sentence = read_sentence(decoded, str(path))
+    return [sentence.text], tuple(sentence.parse().relations())
 
 
 FORMATS = {

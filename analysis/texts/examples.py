@@ -1,7 +1,8 @@
 """What the study measures attention on: sequences of one or two texts, and their grammatical relations."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from analysis.errors import InputError
+
+# Pande 2021 calls UD's `obj` dobj; the other names on the left are those of spaCy's English models.
+SAME_RELATION = {"obj": "dobj", "nsubjpass": "nsubj:pass", "csubjpass": "csubj:pass", "auxpass": "aux:pass"}
+UNTAGGED = ("", "_")  # marks of an unknown part of speech
 
 
 class Relation(NamedTuple):
@@ -35,6 +40,37 @@ class Tag(NamedTuple):
     upos: str
     text: int
     word: tuple[int, int]
+
+
+class Parse(NamedTuple):
+    """The arcs and the word tags of a text, with character spans as numbers: start, end.
+
+    An arc is a relation, the span of the dependent and the span of the head; a tag is a universal part of speech ("" if
+    there is none) and the span of the word.
+    """
+
+    arcs: list[tuple[str, int, int, int, int]]
+    tags: list[tuple[str, int, int]]
+
+    def relations(self, text: int = 0) -> list[Relation]:
+        """The arcs as relations, if this is the parse of the text of this number in its example."""
+        return [Relation(canonical(label), text, (a, b), (c, d)) for label, a, b, c, d in self.arcs]
+
+    def words(self, text: int = 0) -> list[Tag]:
+        """The tags, if this is the parse of the text of this number in its example."""
+        return [Tag(upos, text, (start, end)) for upos, start, end in self.tags]
+
+
+def canonical(label: str) -> str:
+    """One name for the same relation in different schemes: UD's `obj` is `dobj`."""
+    return SAME_RELATION.get(label, label)
+
+
+def require_tags(tags: Mapping[str, Sequence[Tag]], parser: str | Path) -> None:
+    """Raises InputError if the parser gave a word of an example no part of speech; `tags` are by the example's id."""
+    for name, words in tags.items():
+        if any(tag.upos in UNTAGGED for tag in words):
+            raise InputError(f"{parser} gives no part of speech of a word of {name}: name another parser")
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,14 @@ import json
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tqdm import tqdm
 
 from analysis.cache import digest
 from analysis.errors import InputError
 from analysis.files import expand, read_text, suffix, write_text
+from analysis.texts.examples import Parse
 
 FORMAT = "arcs, tags"  # of the cache; files of another format have other names
 AUXILIARY = frozenset({"aux", "aux:pass", "auxpass", "cop"})  # relations of auxiliaries
@@ -33,17 +34,6 @@ UPOS = {
     **dict.fromkeys("FW GW ADD XX LS".split(), "X"),
     **{"CC": "CCONJ", "CD": "NUM", "MD": "AUX", "UH": "INTJ"},
 }
-
-
-class Parse(NamedTuple):
-    """The arcs and the word tags of a text, with character spans as numbers: start, end.
-
-    An arc is a relation, the span of the dependent and the span of the head; a tag is a universal part of speech ("" if
-    there is none) and the span of the word.
-    """
-
-    arcs: list[tuple[str, int, int, int, int]]
-    tags: list[tuple[str, int, int]]
 
 
 def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | None) -> Callable[[str], Parse]:

@@ -129,8 +129,8 @@ def test_parquet_that_is_not_utf_8_names_its_row(tmp_path: Path):
         ("a.jsonl", '{"text": "one"}\n{"sentence": "two"}\n', "line 2: a text is missing"),
         ("a.jsonl", "[" * 100_000, "line 1: not JSON"),
         ("a.conllu", SENTENCE + SENTENCE[:90], "line 6: the last sentence is cut short"),
-        ("a.conllu", SENTENCE + SENTENCE.replace("\t", " "), "line 6 is not readable as CoNLL-U"),
-        ("a.conllu", SENTENCE.replace("2\tobj", "9\tobj"), "head 9, which is no word"),
+        ("a.conllu", SENTENCE + SENTENCE.replace("\t", " "), "line 7: 1 columns: CoNLL-U has 10"),
+        ("a.conllu", SENTENCE.replace("2\tobj", "9\tobj"), "line 4: the head 9 is no word"),
         ("a.conllu", "\n\n", "holds no sentence"),
     ],
 )
