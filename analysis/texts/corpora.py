@@ -82,20 +82,22 @@ def open_corpus(path: str | Path, columns: Sequence[str] = ("text",)) -> Corpus:
     """The corpus of one file, or of all text, JSONL, Parquet and CoNLL-U files of a folder, by their names.
 
     Hidden files and folders, such as `.ipynb_checkpoints`, are not read. `columns` names the one or two texts of a row
-    of JSONL or Parquet. Raises InputError for files that are missing, unreadable, empty, binary, of another kind, or
-    lack a column; rows are checked as they are read.
+    of JSONL or Parquet. Raises InputError for files that are missing, unreadable, empty, of another kind or lack a
+    column, and for a wrong first row; the other rows are checked as they are read.
     """
     if len(columns) not in (1, 2):
         raise InputError(f"columns is {' '.join(columns)}: name one column, or two for pairs of texts")
     root = expand(path)
+    files = {root.name: root}
     if root.is_dir():
         files = {file.relative_to(root).as_posix(): file for file in files_of(root, FORMATS)}
-    else:
-        files = {root.name: root}
     if not files:
         raise InputError(f"{root} holds no file that ends in {', '.join(FORMATS)}: name another folder")
-    for file in files.values():
-        _check(file, columns)
+    for name, file in files.items():
+        if suffix(file) not in FORMATS:
+            raise InputError(f"{file}: the kind {file.suffix!r} is unknown: give {', '.join(FORMATS)}")
+        if next(Corpus({name: file}, tuple(columns)).examples(), None) is None:
+            raise InputError(f"{file} is empty: give a file with rows, or remove it")
     return Corpus(files, tuple(columns))
 
 
@@ -104,34 +106,13 @@ def chunks(examples: Iterator[Example], size: int) -> Iterator[list[Example]]:
     return iter(lambda: list(islice(examples, size)), [])
 
 
-def _check(path: Path, columns: Sequence[str]) -> None:
-    if suffix(path) not in FORMATS:
-        raise InputError(f"{path}: the kind {path.suffix!r} is unknown: give {', '.join(FORMATS)}")
-    try:
-        if path.stat().st_size == 0:
-            raise InputError(f"{path} is empty: give a file with rows, or remove it")
-        (_check_parquet if suffix(path) == PARQUET else _check_text)(path, columns)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-
-
 def _readable(path: Path, rows: Iterator) -> Iterator:
     """The same rows; raises InputError if the file fails while it is read."""
     try:
         yield from rows
     except OSError as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: OSError) -> InputError:
-    reason = error.strerror or " ".join(str(error).split())  # pyarrow's errors are of several lines
-    return InputError(f"{path} cannot be read: {reason}: mend the path or the file")
-
-
-def _check_text(path: Path, columns: Sequence[str]) -> None:
-    with path.open("rb") as file:
-        if b"\0" in file.read(2**13):
-            raise InputError(f"{path} is binary: give text in UTF-8")
+        reason = error.strerror or " ".join(str(error).split())  # pyarrow's errors are of several lines
+        raise InputError(f"{path} cannot be read: {reason}: mend the path or the file") from error
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -139,6 +120,10 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
         if file.read(len(BOM_UTF8)) != BOM_UTF8:
             file.seek(0)
         yield from enumerate(iter(partial(file.readline, LONGEST + 1), b""), start=1)
+
+
+def _filled_lines(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, bytes]]:
+    return ((number, line) for number, line in _lines(path) if line.strip())
 
 
 def _decode(row: bytes, place: str) -> str:
@@ -163,35 +148,23 @@ def _json_content(row: bytes, place: str, columns: Sequence[str]) -> Content:
     return [entry.get(column) for column in columns], None
 
 
-def _check_parquet(path: Path, columns: Sequence[str]) -> None:
-    file = _parquet(path)
-    for column in columns:
-        if column not in file.schema_arrow.names:
-            raise InputError(f"{path} has no column {column!r}: it has {', '.join(file.schema_arrow.names)}")
-    if file.metadata.num_rows == 0:
-        raise InputError(f"{path} is empty: give a file with rows, or remove it")
-
-
-def _parquet(path: Path):
+def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
     import pyarrow.lib
     import pyarrow.parquet
 
-    try:
-        return pyarrow.parquet.ParquetFile(path)
-    except pyarrow.lib.ArrowException as error:
-        raise InputError(f"{path} is no Parquet file, or cut short: write it again") from error
-
-
-def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
-    import pyarrow.lib
-
     number = 0
     try:
-        for batch in _parquet(path).iter_batches(batch_size=1024, columns=[*columns]):
+        file = pyarrow.parquet.ParquetFile(path)
+        for column in columns:
+            if column not in (names := file.schema_arrow.names):
+                raise InputError(f"{path} has no column {column!r}: it has {', '.join(names)}")
+        for batch in file.iter_batches(batch_size=1024, columns=[*columns]):
             yield from zip(count(number), zip(repeat(batch), range(len(batch))), strict=False)
             number += len(batch)
     except pyarrow.lib.ArrowException as error:
-        raise InputError(f"{path}: damaged after row {number}: write it again") from error
+        raise InputError(
+            f"{path} is no Parquet file, or damaged after row {number}: write it again"
+        ) from error
 
 
 def _parquet_content(row: tuple, place: str, columns: Sequence[str]) -> Content:
@@ -202,23 +175,12 @@ def _parquet_content(row: tuple, place: str, columns: Sequence[str]) -> Content:
         raise InputError(f"{place}: not UTF-8: write the file again") from None
 
 
-def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not empty; raises InputError if there are none."""
-    rows = (numbered for numbered in _lines(path) if numbered[1].strip())
-    first = next(rows, None)
-    if first is None:
-        raise InputError(f"{path} is empty: give a file with rows, or remove it")
-    yield first
-    yield from rows
-
-
 def _conllu_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Path, list]]]:
     """The lines of each sentence, which ends with an empty line; without one at its end, the file was cut."""
     sentence: list[tuple[int, bytes]] = []
-    found = False
     for filled, lines in groupby(_lines(path), lambda numbered: bool(numbered[1].strip())):
         if filled:
-            sentence, found = [*lines], True
+            sentence = [*lines]
         elif sentence:
             yield sentence[0][0], (path, sentence)
             sentence = []
@@ -226,8 +188,6 @@ def _conllu_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tupl
         raise InputError(
             f"{path}, line {sentence[0][0]}: the last sentence is cut short: end it with an empty line"
         )
-    if not found:
-        raise InputError(f"{path} holds no sentence: give a CoNLL-U file")
 
 
 def _conllu_content(row: tuple[Path, list], place: str, columns: Sequence[str]) -> Content:
@@ -238,8 +198,8 @@ def _conllu_content(row: tuple[Path, list], place: str, columns: Sequence[str]) 
 
 
 FORMATS = {
-    ".txt": Format(_rows, lambda row, place, columns: ([_decode(row, place)], None)),
-    ".jsonl": Format(_rows, _json_content),
+    ".txt": Format(_filled_lines, lambda row, place, columns: ([_decode(row, place)], None)),
+    ".jsonl": Format(_filled_lines, _json_content),
     PARQUET: Format(_parquet_rows, _parquet_content),
     GOLD: Format(_conllu_rows, _conllu_content),
 }

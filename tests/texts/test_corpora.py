@@ -131,7 +131,7 @@ def test_parquet_that_is_not_utf_8_names_its_row(tmp_path: Path):
         ("a.conllu", SENTENCE + SENTENCE[:90], "line 6: the last sentence is cut short"),
         ("a.conllu", SENTENCE + SENTENCE.replace("\t", " "), "line 7: 1 columns: CoNLL-U has 10"),
         ("a.conllu", SENTENCE.replace("2\tobj", "9\tobj"), "line 4: the head 9 is no word"),
-        ("a.conllu", "\n\n", "holds no sentence"),
+        ("a.conllu", "\n\n", "is empty"),
     ],
 )
 def test_a_bad_file_ends_in_one_line_that_names_it(
