@@ -40,8 +40,8 @@ endef
 	$(call INSTALL,.venv/bin/python)
 	@touch $@
 
-install:  ## install the locked packages into another environment: make install PYTHON=python
-	$(call INSTALL,$(PYTHON))
+install: $(ENVIRONMENT)  ## build .venv, or install into the active environment with PYTHON=python
+	$(if $(ENVIRONMENT),,$(call INSTALL,$(PYTHON)))
 
 # --- files -----------------------------------------------------------------------------------------------
 
