@@ -59,7 +59,8 @@ ifneq ($(filter-out $(DEVELOPMENT),$(MAKECMDGOALS)),)
 include $(TASKS)
 endif
 
-$(TASKS): $(ENVIRONMENT) profiles/$(PROFILE).yaml analysis/study/profiles.py $(wildcard notebooks/*.py)
+# A run that was killed while its results were moved to their places has a folder in finished/.
+$(TASKS): $(ENVIRONMENT) profiles/$(PROFILE).yaml analysis/study/profiles.py $(wildcard notebooks/*.py $(CACHE)/finished/*)
 	@$(PYTHON) -m analysis.study.profiles --profile $(PROFILE)
 
 $(CACHE)/parameters/%.yaml: ; @$(PYTHON) -m analysis.study.profiles --profile $(PROFILE)
@@ -170,6 +171,8 @@ $(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS)): no
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 $D/%: export OMP_NUM_THREADS := $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) / $(JOBS) : 1 )))
 $D/%: export STUDY_RUNS := $(notdir $(RUNS))
+# Not empty if all papers run: the front page then follows.
+$D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDIES)),,yes)
 $(RUNS): $(STORE) | $(ENVIRONMENT) $(RELEASED)
 	@$(PYTHON) -m analysis.run $(@F) --profile $(PROFILE) --keep
 
