@@ -70,7 +70,7 @@ STORE  := analysis/study/results.py
 # --- the study: which run needs which, and which rooms ----------------------------------------------------
 
 # Tasks whose heads get roles, and those for which an encoder is fine-tuned.
-ROLES := $(sort $(foreach name,03_test_all 03_test_sensitivity 04_compare 04_compare_seeds 04_verdicts 10_synthesis,$($(name).tasks)) $(11_matching.pair_tasks))
+ROLES := $(sort $(foreach name,03_test_all 03_robustness 04_compare 04_compare_seeds 04_verdicts 10_synthesis,$($(name).tasks)) $(11_matching.pair_tasks))
 TUNED := $(sort $(ROLES) $(foreach name,06_michel_ablation 06_michel_pruning 07_kovaleva_patterns 07_kovaleva_disable 08_pascual,$($(name).tasks)) \
   $(10_synthesis.model_tasks) $(07_kovaleva_disable.start_tasks) $(11_matching.pair_tasks) $(11_matching.single_tasks))
 
@@ -85,14 +85,13 @@ $(finetuned): $D/01_extract-%-finetuned: $D/00_finetune-%
 # The Heads Hypothesis: scores, tests and labels of each task, then all tasks together, and what fine-tuning changes.
 score := $(ROLES:%=$D/02_score-%)
 tests := $(ROLES:%=$D/03_test-%)
-pande2021 := $(score) $(tests) $D/03_test_all $D/03_test_calibration $D/03_test_sensitivity $D/04_compare $D/04_compare_seeds $D/04_verdicts
+pande2021 := $(score) $(tests) $D/03_test_all $D/03_robustness $D/04_compare $D/04_compare_seeds $D/04_verdicts
 
 $(pande2021): $(DRAWN) $(call room,papers/pande2021)
 $(score): $D/02_score-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
 $(tests): $D/03_test-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
 $D/03_test_all: $(tests)
-$D/03_test_calibration: $(TEXTS)
-$D/03_test_sensitivity $D/04_compare: $(pretrained) $(finetuned) $(tests)
+$D/03_robustness $D/04_compare: $(pretrained) $(finetuned) $(tests)
 $D/04_compare_seeds: $(pretrained) $(finetuned)
 $D/04_verdicts: $(pretrained) $(finetuned) $(tests) $D/04_compare_seeds
 
@@ -119,7 +118,7 @@ $D/07_kovaleva_patterns: $(07_kovaleva_patterns.tasks:%=$D/00_finetune-%)
 $D/07_kovaleva_verdicts: $D/07_kovaleva_disable $D/07_kovaleva_patterns
 
 # Telling BERT's Full Story
-attribution := $(foreach state,pretrained finetuned,$(08_pascual.tasks:%=$D/08_attribution-%-$(state)))
+attribution := $(08_pascual.pretrained_tasks:%=$D/08_attribution-%-pretrained) $(08_pascual.tasks:%=$D/08_attribution-%-finetuned)
 pascual2021 := $(attribution) $D/08_pascual
 
 $(pascual2021): $(DRAWN) $(SCORES) $(call room,papers/pascual2021)
@@ -138,7 +137,8 @@ synthesis := $D/10_synthesis $D/11_matching
 $D/10_synthesis: $(MODELS) $(DRAWN) $(call room,synthesis) $(10_synthesis.model_tasks:%=$D/00_finetune-%) $(pretrained) $(finetuned) $(tests) \
   $D/04_compare_seeds $(filter-out %_verdicts,$(clark2019)) $(michel2019) $(filter-out %_verdicts,$(kovaleva2019)) $D/08_pascual
 
-$D/11_matching: $(SCORES) $(DRAWN) $(call room,synthesis) $(11_matching.pair_tasks:%=$D/03_test-%) \
+# It reads the ablations of 06 from the cache, so it waits for them rather than making them a second time.
+$D/11_matching: $D/06_michel_ablation $(SCORES) $(DRAWN) $(call room,synthesis) $(11_matching.pair_tasks:%=$D/03_test-%) \
   $(foreach list,pair_tasks single_tasks,$(11_matching.$(list):%=$D/00_finetune-%))
 
 # What comes last shows the runs that were asked for: the page to browse heads, and the claims of all papers.
