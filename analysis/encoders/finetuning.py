@@ -31,6 +31,7 @@ from analysis.encoders.checkpoints import OPTIONS, keep, record_of
 from analysis.encoders.devices import current, training_precision
 from analysis.encoders.measures import check_labels, decide, measure
 from analysis.encoders.models import load_classifier, load_encoder, load_tokenizer
+from analysis.errors import InputError
 from analysis.texts.examples import Example, as_sequences
 from analysis.texts.tasks import CHOICE, Task, task_named
 
@@ -157,9 +158,15 @@ def finetune(
     all. One that stands in `folder` and was made by the same recipe (weights, examples, options and versions) is not
     made again. `callbacks` watch the training, as `Stops` does. With `fits`, training ends with the first
     epoch whose score on the training examples is at least that; if there is none, the epoch with the best is kept.
-    Raises InputError for unlabelled examples, an unknown precision and a head of another task.
+    Raises InputError for unlabelled examples, training examples of one label, an unknown precision and a head of
+    another task.
     """
     task, precision = task_named(task), training_precision(device, precision)
+    if task.kind != CHOICE and len(labels := {example.label for example in train} - {None}) == 1:
+        raise InputError(
+            f"{task.name}: all {len(train)} training examples have the label {labels.pop()}: take more examples, or "
+            "those of another label too"
+        )
     chosen = [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision]
     recipe = _recipe(name, task, train, dev, chosen) | ({"fits": fits} if fits else {})
     made = record_of(folder)

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
-from analysis.files import versions, write_text
+from analysis.files import read_text, versions, write_text
 from analysis.scale.shards import merged, read_moments, read_provenance, write_shard
 from analysis.scores.extraction import extract
 from analysis.scores.sieves import resolve
@@ -146,8 +146,8 @@ def read_run(output: Path) -> dict[str, Any]:
     """The run an output folder belongs to; raises InputError if none is recorded."""
     path = output / "run.json"
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        return json.loads(read_text(path))
+    except ValueError as error:  # an InputError too
         raise InputError(f"{path} is missing or damaged: run a shard into a new folder") from error
 
 

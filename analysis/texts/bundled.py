@@ -46,9 +46,14 @@ def bundled_documents(n: int | None, split: str, seed: int = 0) -> str:
     A document has two to four paragraphs of three to six sentences, 60 to 200 words. The splits share no document.
     Raises InputError for an unknown split and for more documents than there are.
     """
-    start = "# newdoc id"
-    documents = [start + part for part in _text(f"documents-{split}.conllu").split(start)[1:]]
+    documents = documents_of(split)
     return "".join(documents[place] for place in _drawn(len(documents), n, seed, f"{split} documents"))
+
+
+def documents_of(split: str) -> list[str]:
+    """CoNLL-U of each bundled document of a split."""
+    start = "# newdoc id"
+    return [start + part for part in _text(f"documents-{split}.conllu").split(start)[1:]]
 
 
 def bundled_arguments(
