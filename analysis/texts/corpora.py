@@ -66,8 +66,8 @@ class Corpus:
         for name, path in self.files.items():
             form, counted, unit = FORMATS[suffix(path)], count(), "row" if suffix(path) == PARQUET else "line"
             rows = zip(counted, form.rows(path, self.columns), strict=False)
-            own = islice(rows, (shard - before) % shards, None, shards)  # the fastest way to skip rows
-            for number, (position, row) in _readable(path, own):
+            of_shard = islice(rows, (shard - before) % shards, None, shards)  # the fastest way to skip rows
+            for number, (position, row) in _readable(path, of_shard):
                 place = f"{path}, {unit} {position}"
                 texts, relations = form.content(row, place, self.columns)
                 if not all(isinstance(text, str) and text.strip() for text in texts):
