@@ -54,8 +54,8 @@ def _states(p: Mapping[str, Any]) -> int:
 
 
 def _argument_runs(p: Mapping[str, Any]) -> float:
-    searches = len(p["learning_rates"]) * sum(p["encoder_epochs"])
-    runs = len(p["encoder_seeds"]) * len(p["encoder_setups"]) * max(p["encoder_epochs"])
+    searches = 0
+    runs = len(p["encoder_seeds"]) * len(p["encoder_setups"]) * p["encoder_epochs"]
     adversarial = 2 * len(p["encoder_seeds"]) * len(p["encoder_probed"]) * p["adversarial_epochs"]
     removed = len(p["encoder_seeds"]) * p["random_sets"] * ARGUMENTS[1] * 4
     return 2 * TRAINING * ARGUMENTS[0] * (searches + runs + adversarial) + removed
