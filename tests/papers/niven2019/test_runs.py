@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.papers.niven2019 import training
 from analysis.papers.niven2019.arguments import BAG, ENCODER, SPLITS, load_arguments
 from analysis.papers.niven2019.runs import Run, Sets, Trained, Trainer, collect, plan
 from analysis.papers.niven2019.training import encoder_trainer, finetuned_states
