@@ -289,13 +289,13 @@ def _encode(task: Task, examples: Sequence[Example], tokenizer, max_tokens: int)
     check_labels(task, examples)
     encoded = []
     for example in examples:
-        rows = [_columns(tokenizer, one, max_tokens) for one in as_sequences([example])]
+        rows = [columns_of(tokenizer, one, max_tokens) for one in as_sequences([example])]
         columns = rows[0] if task.kind != CHOICE else {name: [row[name] for row in rows] for name in rows[0]}
         encoded.append({**columns, "labels": example.label})
     return encoded
 
 
-def _columns(tokenizer, example: Example, max_tokens: int) -> dict[str, list[int]]:
+def columns_of(tokenizer, example: Example, max_tokens: int) -> dict[str, list[int]]:
     """What a sequence is to the model: ids, attention mask and, where the model has segments, their ids."""
     encoded = tokenizer(*example.texts, truncation=True, max_length=max_tokens, split_special_tokens=True)
     return {**encoded, "input_ids": read_ids(tokenizer, encoded.encodings[0]).tolist()}
