@@ -349,7 +349,7 @@ SCORES = {
         lambda g: registered(
             "ones", lambda layout, pairs: np.ones((len(layout), len(layout)), np.float32), g
         ),
-        "make the mask a sieve with analysis.scores.rows",
+        "make the mask a sieve with analysis.scores.sieves.rows",
     ),
 }
 STATISTICS = {

@@ -143,11 +143,11 @@ def measured(encoder: str, device: str) -> tuple[float, Size, float]:
     from analysis.encoders.sources import locate
 
     try:
-        config = AutoConfig.from_pretrained(locate(encoder), local_files_only=True)
+        config = AutoConfig.from_pretrained(locate(encoder), local_files_only=True, trust_remote_code=False)
     except (InputError, OSError, ValueError):
         config = BertConfig()
         print(f"{encoder} is not here yet: measured with random weights of BERT-base's size")
-    model = AutoModel.from_config(config).to(device).eval()
+    model = AutoModel.from_config(config, trust_remote_code=False).to(device).eval()
     batch = torch.randint(10, 1000, (BATCH, TOKENS), device=device)
     taken = []
     with torch.inference_mode():
