@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from analysis.cache import digest
+from analysis.cache import digest, record_use
 from analysis.errors import InputError
 from analysis.files import expand, write_text
 
@@ -55,6 +55,7 @@ def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | Non
     identity = [FORMAT, meta["name"], meta["version"], meta.get("performance"), texts]
     path = Path(cache) / f"{digest(identity)}.json"
     if not path.exists():
+        record_use(computed=True)  # one that is found is not counted: the rest of the run takes longer
         write_text(path, json.dumps(_parse_texts(_load(pipeline), texts)))
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
