@@ -20,6 +20,7 @@ from typing import Any, TextIO
 import yaml
 from filelock import Timeout
 
+from analysis.cache import COUNT
 from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, write_text
 from analysis.study.folders import Folders, short
@@ -28,7 +29,8 @@ from analysis.study.provenance import finish_record
 from analysis.study.runs import VARIABLE, Run, named, run_of
 
 # Environment variables that Make sets: the number of its runs, a file in which they count themselves, and their order.
-TOTAL, COUNT, ORDER = "STUDY_TOTAL", "STUDY_COUNT", "STUDY_RUNS"
+TOTAL, NUMBER, ORDER = "STUDY_TOTAL", "STUDY_COUNT", "STUDY_RUNS"
+COUNTED = "counted.txt"  # what the kernel has computed or found in its cache
 
 
 def run(name: str, profile: str, settings: Mapping[str, Any], keep: bool = False) -> Path:
@@ -86,7 +88,7 @@ def _execute(this: Run, folders: Folders, log: Path) -> None:
 
     from analysis.study.copies import cleaned, linked, prepared
 
-    path, start = folders.notebooks / f"{this.name}.ipynb", time.monotonic()
+    path, start, cpu_start = folders.notebooks / f"{this.name}.ipynb", time.monotonic(), _cpu_seconds()
     defaults = declared(this.notebook)
     changed = {key: value for key, value in this.parameters.items() if value != defaults[key]}
     write_text(path, nbformat.writes(prepared(jupytext.read(source(this.notebook)))))
@@ -109,7 +111,16 @@ def _execute(this: Run, folders: Folders, log: Path) -> None:
     order = reading_order(os.environ.get(ORDER, "").split())
     notebook = linked(cleaned(nbformat.read(path, as_version=4)), this.name, order)
     write_text(path, nbformat.writes(notebook) + "\n")
-    finish_record(folders, this, time.monotonic() - start)
+    counts = folders.folder / COUNTED
+    kinds = set(counts.read_text(encoding="utf-8").split()) if counts.exists() else set()
+    counts.unlink(missing_ok=True)
+    cost = time.monotonic() - start, _cpu_seconds() - cpu_start
+    finish_record(folders, this, *cost, cached=kinds == {"cached"})
+
+
+def _cpu_seconds() -> float:
+    """CPU time, user and system, of this process and of all that have ended below it."""
+    return sum(os.times()[:4])
 
 
 def _kernel(log: TextIO, this: Run, folder: str) -> type:
@@ -123,7 +134,7 @@ def _kernel(log: TextIO, this: Run, folder: str) -> type:
     address = f"{folder}/kernel"
     fits = zmq.has("ipc") and len(f"{address}-5") <= zmq.IPC_PATH_MAX_LEN  # five sockets, numbered
     sockets = {"transport": "ipc", "ip": address} if fits else {}
-    environment = os.environ | {VARIABLE: json.dumps(this._asdict())}
+    environment = os.environ | {VARIABLE: json.dumps(this._asdict()), COUNT: str(Path(this.stage, COUNTED))}
 
     class Kernel(AsyncKernelManager):
         def __init__(self, **options: Any):
@@ -172,10 +183,10 @@ def _say(text: str) -> None:
 
 def _number() -> str:
     """The number of this run among those that Make starts, such as `[12/28] `; empty for a single run."""
-    if not os.environ.get(COUNT):
+    if not os.environ.get(NUMBER):
         return ""
     total = os.environ[TOTAL]
-    with open(os.environ[COUNT], "ab", buffering=0) as count:
+    with open(os.environ[NUMBER], "ab", buffering=0) as count:
         count.write(b".")  # the end of what this run has appended is its number
         return f"[{count.tell():{len(total)}}/{total}] "
 

@@ -27,6 +27,7 @@ from transformers import (
 from transformers.trainer_pt_utils import LengthGroupedSampler
 from transformers.utils.notebook import NotebookProgressCallback
 
+from analysis.cache import record_use
 from analysis.encoders.checkpoints import OPTIONS, keep, record_of
 from analysis.encoders.devices import current, training_precision
 from analysis.encoders.layout import read_ids
@@ -171,6 +172,7 @@ def finetune(
     chosen = [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision]
     recipe = _recipe(name, task, train, dev, chosen) | ({"fits": fits} if fits else {})
     made = record_of(folder)
+    record_use(computed=made.get("recipe") != recipe)
     if made.get("recipe") == recipe:
         return made["scores"]
     options = dict(zip(OPTIONS, chosen, strict=True)) | {"fits": fits}

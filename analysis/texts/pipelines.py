@@ -10,7 +10,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from analysis.cache import digest
+from analysis.cache import digest, record_use
 from analysis.errors import InputError
 from analysis.files import expand, read_text, suffix, write_text
 from analysis.texts.examples import Parse
@@ -45,6 +45,7 @@ def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | Non
         return _parse_texts(pipeline, texts).__getitem__
     path = Path(cache) / f"{digest([FORMAT, pipeline_digest(pipeline), texts])}.json"
     if not path.exists():
+        record_use(computed=True)  # one that is found is not counted: the rest of the run takes longer
         write_text(path, json.dumps(_parse_texts(pipeline, texts)))
     try:
         stored = json.loads(read_text(path))

@@ -95,6 +95,27 @@ def test_run_with_another_value_leaves_the_results_alone(study: Study, capsys):
     assert said in capsys.readouterr().out.splitlines()
 
 
+def test_cost_of_a_run(study: Study):
+    """CPU seconds of the kernel and of what it starts, and whether all that is cached was found."""
+    burn = "import time\nwhile time.process_time() < 4: pass"
+    made = f"cached(Path({str(study.folder)!r}), 'some', 1, lambda: xr.Dataset({{'a': 1}}))"
+    names = "from pathlib import Path\nimport xarray as xr\nfrom analysis.cache import cached"
+    study.notebook(
+        "01_first",
+        f"import subprocess, sys\n{names}",
+        burn,
+        f"subprocess.run([sys.executable, '-c', {burn!r}])",
+        made,
+    )
+    records = []
+    for _ in range(2):
+        run.run("01_first", "quick", {}, keep=True)
+        path = study.folder / "results/quick/provenance/01_first-mrpc.json"
+        records.append(json.loads(path.read_text()))
+    assert [record["cached"] for record in records] == [False, True]
+    assert all(record["cpu_seconds"] > 8 for record in records)
+
+
 def start(study: Study) -> subprocess.Popen:
     """The kept run of the first notebook in a process of its own."""
     code = f"""
