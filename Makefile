@@ -92,7 +92,7 @@ finetune   := $(TUNED:%=$D/00_finetune-%)
 pretrained := $(ROLES:%=$D/01_extract-%-pretrained)
 finetuned  := $(ROLES:%=$D/01_extract-%-finetuned)
 
-$(finetune): $(MODELS) $(call room,figures)
+$(finetune): $(MODELS) $(call room,figures) analysis/statistics/training.py
 $(pretrained) $(finetuned): $(SCORES) $(addprefix analysis/statistics/,controls.py roles.py)
 $(finetuned): $D/01_extract-%-finetuned: $D/00_finetune-%
 
