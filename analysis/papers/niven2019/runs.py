@@ -121,9 +121,9 @@ def collect(
 
     A run is `fitted` if its train accuracy is at least `fits` and above the share of the most frequent label
     (`training.trained_successfully`). One that is not, but could be, is drawn again with its seed plus 100, 200 and so
-    on, until one is or `spare` runs of its set-up have been drawn; all are given. When a run ends, its answers are
-    saved to a file of `folder` that is named after its recipe; a killed series resumes with the next run. Coordinates: model,
-    setup, trained_on and seed of a run; half (original or adversarial) and label of a point. None without runs.
+    on, until one is or `spare` runs of its set-up have been drawn; all are returned. When a run ends, its answers are
+    saved to a file of `folder` that is named after its recipe; a killed series resumes with the next run. Coordinates:
+    model, setup, trained_on and seed of a run; half (original or adversarial) and label of a point. None without runs.
     """
     if not runs:
         return None
