@@ -6,7 +6,7 @@ JOBS ?= 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help data plan reproduce study runs report verify notebook test test-machines lint bench lock clean
+.PHONY: help data plan reproduce study runs report verify notebook test test-machines lint bench install lock clean
 
 # An active conda environment is used with `make PYTHON=python ...`; otherwise .venv is built from the lock.
 ifdef PYTHON
@@ -22,13 +22,26 @@ help:  ## print this help
 
 # The Python that .venv is made of: BASE=python3.12 names another one. Checked before the first download.
 BASE ?= python3
+# An index of PyTorch's own builds: TORCH=cpu. None: pip chooses.
+TORCH ?=
+# All packages by their hashes; then torch, whose builds share a version but no hash, with the packages of CUDA if it
+# needs them; then the study itself. pip takes no -e beside hashes.
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+define INSTALL
+$1 $(PIP_INSTALL) --no-deps --require-hashes -r requirements.lock
+$1 $(PIP_INSTALL) $(if $(TORCH),--index-url https://download.pytorch.org/whl/$(TORCH)) \
+  "$$(sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)"
+$1 $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+endef
 .venv/ready: requirements.lock pyproject.toml
 	@$(BASE) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 14) else "error: Python 3.11 to \
 	3.14 is needed, and $(BASE) is %d.%d: install one and run make BASE=python3.12, say" % v)'
 	$(BASE) -m venv --clear .venv
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(call INSTALL,.venv/bin/python)
 	@touch $@
+
+install: $(ENVIRONMENT)  ## build .venv, or install into the active environment with PYTHON=python
+	$(if $(ENVIRONMENT),,$(call INSTALL,$(PYTHON)))
 
 # --- files -----------------------------------------------------------------------------------------------
 
@@ -41,12 +54,13 @@ PROFILES := $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml))
 D := $(CACHE)/done
 # Lists of tasks of the profile, such as 06_michel_ablation.tasks, and cache/parameters/<notebook>.yaml.
 TASKS := $(CACHE)/tasks.mk
-DEVELOPMENT := help data verify notebook test test-machines lint bench lock clean
+DEVELOPMENT := help data verify notebook test test-machines lint bench install lock clean
 ifneq ($(filter-out $(DEVELOPMENT),$(MAKECMDGOALS)),)
 include $(TASKS)
 endif
 
-$(TASKS): $(ENVIRONMENT) profiles/$(PROFILE).yaml analysis/study/profiles.py $(wildcard notebooks/*.py)
+# A run that was killed while its results were moved to their places has a folder in finished/.
+$(TASKS): $(ENVIRONMENT) profiles/$(PROFILE).yaml analysis/study/profiles.py $(wildcard notebooks/*.py $(CACHE)/finished/*)
 	@$(PYTHON) -m analysis.study.profiles --profile $(PROFILE)
 
 $(CACHE)/parameters/%.yaml: ; @$(PYTHON) -m analysis.study.profiles --profile $(PROFILE)
@@ -61,7 +75,7 @@ RELEASED := $(if $(wildcard .git),,$(patsubst %/tables,%/released,$(wildcard res
 
 FILES := $(shell find analysis -type f ! -name '*.pyc' ! -name '*.md')
 room = $(foreach name,$1,$(filter analysis/$(name)/%,$(FILES)))
-TEXTS  := $(call room,texts) $(wildcard data/bundled/*)
+TEXTS  := $(call room,texts)
 MODELS := $(TEXTS) $(call room,encoders)
 SCORES := $(MODELS) $(call room,scores)
 DRAWN  := $(call room,statistics figures) $(addprefix analysis/scores/,banks.py roles.py)
@@ -157,6 +171,8 @@ $(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS)): no
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 $D/%: export OMP_NUM_THREADS := $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) / $(JOBS) : 1 )))
 $D/%: export STUDY_RUNS := $(notdir $(RUNS))
+# Not empty if all papers run: the front page then follows.
+$D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDIES)),,yes)
 $(RUNS): $(STORE) | $(ENVIRONMENT) $(RELEASED)
 	@$(PYTHON) -m analysis.run $(@F) --profile $(PROFILE) --keep
 
@@ -181,8 +197,8 @@ reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark20
 data: $(ENVIRONMENT)  ## download the data that profiles glue-minilm and paper read (into data/cache, or DATA_DIR)
 	@$(PYTHON) -m analysis.study.downloads $(if $(SOURCES),--sources $(SOURCES))
 
-plan: $(ENVIRONMENT)  ## every run of PROFILE, its data, and about how long it takes here
-	@$(PYTHON) -m analysis.study.plan --profile $(PROFILE) $(notdir $(RUNS))
+plan: $(ENVIRONMENT)  ## every run of PROFILE: the CPU seconds of the committed results, their sum, the longest chain
+	@$(MAKE) -npq study | $(PYTHON) -m analysis.study.plan --profile $(PROFILE) $(notdir $(RUNS))
 
 runs:  ## list the runs of PROFILE
 	@printf '%s\n' $(notdir $(RUNS))
@@ -225,14 +241,17 @@ lint: $(ENVIRONMENT)  ## check style and formatting
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 
-# Soupsieve 3 needs Python 3.11.5, and Debian 12 has 3.11.2.
-lock:  ## write requirements.lock anew and check it on every system and Python
-	rm -rf build/lock && $(BASE) -m venv build/lock
-	build/lock/bin/python -m pip install --quiet --upgrade pip
-	build/lock/bin/python -m pip install --quiet '.[test]' 'setuptools>=77' 'soupsieve<3' packaging
-	build/lock/bin/python tools/lock.py write
-	build/lock/bin/python tools/lock.py check
-	rm -rf build/lock
+# uv comes with `pip install uv`. What torch alone needs comes with torch; httpx2-jsfetch is for Python in a browser.
+UV ?= uv
+EXCLUDED := cuda-bindings cuda-toolkit nvidia-cudnn-cu13 nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvshmem-cu13 triton httpx2-jsfetch
+lock:  ## write requirements.lock from pyproject.toml, and check that every system and Python has wheels
+	printf '%s\n' $(EXCLUDED) | $(UV) pip compile --quiet --universal --generate-hashes --fork-strategy fewest --extra test \
+	  --no-emit-package torch --excludes /dev/stdin --annotation-style line --custom-compile-command 'make lock' \
+	  --output-file requirements.lock pyproject.toml >/dev/null
+	for system in x86_64-manylinux_2_28 aarch64-manylinux_2_28 aarch64-apple-darwin x86_64-pc-windows-msvc; do \
+	  for python in 3.11.0 3.12 3.13 3.14; do echo "$$system $$python" && $(UV) pip install --quiet --dry-run --no-deps \
+	    --only-binary :all: --require-hashes --target build/lock --python-platform $$system --python-version $$python \
+	    -r requirements.lock || exit 1; done; done
 
 clean:  ## delete the caches of PROFILE (models, scores, parses); tables and figures stay
 	rm -rf $(CACHE)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,17 @@ from typing import Any
 import xarray as xr
 
 from analysis.files import replacing
+
+COUNT = (
+    "STUDY_CACHE"  # the environment variable with the file in which a run counts what it computes and finds
+)
+
+
+def record_use(computed: bool) -> None:
+    """Counts for the provenance of a run that a result was computed, or that it was in the cache."""
+    if path := os.environ.get(COUNT):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("computed\n" if computed else "cached\n")
 
 
 def digest(key: Any) -> str:
@@ -23,8 +35,11 @@ def cached(folder: Path, name: str, key: Any, make: Callable[[], xr.Dataset]) ->
     """
     path = folder / f"{name}-{digest(key)}.nc"
     try:
-        return xr.load_dataset(path, engine="h5netcdf")
+        found = xr.load_dataset(path, engine="h5netcdf")
+        record_use(computed=False)
+        return found
     except (OSError, ValueError, KeyError):  # missing or damaged
+        record_use(computed=True)
         found = make()
     with replacing(path) as temporary:
         temporary.write_bytes(found.to_netcdf(engine="h5netcdf"))

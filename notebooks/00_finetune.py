@@ -40,13 +40,17 @@ from analysis.encoders import baselines, evaluate, finetune, load_encoder, train
 from analysis.figures import finding, learnt, style, training_curves
 from analysis.statistics import leads
 from analysis.study import Results, seeds_of
-from analysis.texts import TASKS, load_examples
+from analysis.texts import TASKS, load_examples, shared_examples
 
 style()
 results = Results(profile)
 train = load_examples(task, source, "train", train_n, seed)
 dev = load_examples(task, source, "dev", dev_n, seed)
-Markdown(f"{task}: {len(train):,} training and {len(dev):,} dev examples from {source}.")
+shared_pairs = shared_examples(train, dev)
+Markdown(
+    f"{task}: {len(train):,} training and {len(dev):,} dev examples from {source}. {shared_pairs:,} dev examples stand "
+    "in the training set too, with the same texts in the same or the other order."
+)
 
 # %%
 labels = {"train": [e.label for e in train], "dev": [e.label for e in dev]}
@@ -102,8 +106,8 @@ if len(history):  # ready checkpoints have no log
 shared = pd.DataFrame(baselines(task, train, dev))
 parts = {run: shared.assign(finetuned=pd.Series(found)) for run, found in scores.items()}
 rows = pd.concat(parts, names=["seed", "metric"])
-rows = rows.reset_index().assign(task=task, train=len(train), dev=len(dev))[
-    ["task", "seed", "metric", "constant", "bag_of_words", "finetuned", "train", "dev"]
+rows = rows.reset_index().assign(task=task, train=len(train), dev=len(dev), shared_pairs=shared_pairs)[
+    ["task", "seed", "metric", "constant", "bag_of_words", "finetuned", "train", "dev", "shared_pairs"]
 ]
 rows = leads.with_trained(rows, labels["dev"])
 results.save_part(rows, "finetune", task)

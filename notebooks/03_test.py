@@ -15,8 +15,8 @@
 # *Source: Pande et al. 2021, the heads hypothesis and question 1 (claims C1 to C3).*
 
 # %% tags=["parameters"]
-# tau, window and relations are shared with 02 to 04, 08, 10 and 98: `python -m analysis.run 03_test --set common.tau=2.5`
-# runs them all, and the notebooks that follow, into one folder under results/scratch/.
+# tau, window and relations are shared with 02 to 04, 08, 10 and 98: to change them in all, write the section `common` of a
+# profile (README).
 profile = "offline"
 task = "mrpc"
 tau = 3.0  # the score above which a head has a role

@@ -17,8 +17,8 @@
 # *Source: Pande et al. 2021, question 3 (claims C9a to C9c).*
 
 # %% tags=["parameters"]
-# tau, window and relations are shared with 02 to 04, 08, 10 and 98: `python -m analysis.run 03_test --set common.tau=2.5`
-# runs them all, and the notebooks that follow, into one folder under results/scratch/.
+# tau, window and relations are shared with 02 to 04, 08, 10 and 98: to change them in all, write the section `common` of a
+# profile (README).
 profile = "offline"
 tasks = ["mrpc", "qqp", "sst-2", "qnli"]
 seeds = [0, 1]  # of the fine-tuning runs: the first is compared here

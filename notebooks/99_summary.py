@@ -15,7 +15,7 @@
 
 # %% tags=["parameters"]
 profile = "offline"
-readme = False  # write the claim table into README.md
+readme = False  # write README.md and docs/claims.md too
 
 # %%
 import pandas as pd
@@ -98,7 +98,4 @@ finetune.style.format(precision=3).hide()
 
 # %%
 if readme:
-    study.update_readme("findings", study.findings_section(study.all_highlights(results)))
-    study.update_readme("classifiers", study.classifiers_section(finetune))
-    study.update_readme("claims", study.claims_section(found))
-    study.save_claims_page(study.claims_document(found, encoder, f"../results/{profile}/figures"))
+    study.save_front_page(results, found, encoder, finetune)

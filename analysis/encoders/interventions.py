@@ -16,6 +16,7 @@ import xarray as xr
 from jaxtyping import Float, Num, Shaped
 from tqdm import tqdm
 
+from analysis.cache import record_use
 from analysis.encoders.classifiers import about_texts, check_examples, texts_digest
 from analysis.encoders.layout import Layout, batches, layouts
 from analysis.encoders.models import Encoder, kept_casts
@@ -196,6 +197,7 @@ class Part:
         """Runs the missing variants; writes the file after each group of variants that start at the same layer."""
         missing = [variant for key, variant in variants.items() if key not in self.logits]
         bar.update(len(self.batch) * (len(variants) - len(missing)))
+        record_use(computed=bool(missing))
         if not missing:
             return
         prefix = ordinary_pass(self.encoder, self.batch)

@@ -11,8 +11,7 @@ HOMES = {
     "findings_section": "front_page",
     "papers": "front_page",
     "paper_titles": "front_page",
-    "save_claims_page": "front_page",
-    "update_readme": "front_page",
+    "save_front_page": "front_page",
     "STATES": "folders",
     "seeds_of": "results",
 }

@@ -1,5 +1,6 @@
 """The results in README and docs/claims.md: findings, classifiers, verdicts, and the claims with definitions."""
 
+import os
 import re
 import textwrap
 from collections.abc import Iterable, Mapping
@@ -14,6 +15,8 @@ from analysis.files import ROOT, write_text
 from analysis.statistics.claim_pages import WIDTH, claims_page, paper_rows
 from analysis.statistics.claims import Claim, read_claims
 from analysis.study.results import Results
+
+WHOLE = "STUDY_WHOLE"  # the environment variable that Make sets if all papers run
 
 
 def paper_names() -> list[str]:
@@ -91,8 +94,20 @@ def update_readme(section: str, text: str, path: Path = ROOT / "README.md") -> N
     write_text(path, head + start + text.strip() + "\n" + rest[rest.index(end) :])
 
 
-def save_claims_page(page: str) -> Path:
-    """Writes docs/claims.md; returns its path."""
-    path = ROOT / "docs" / "claims.md"
-    write_text(path, page)
-    return path
+def save_front_page(
+    results: Results, tables: Mapping[str, pd.DataFrame], encoder: str, finetune: pd.DataFrame
+) -> None:
+    """Writes README.md and docs/claims.md, which replace those of the checkout when the run ends.
+
+    Only the run of Make with all papers writes them: another one has not all tables, and prints that they stay.
+    """
+    if results.run.scratch or not os.environ.get(WHOLE):
+        print("README.md and docs/claims.md stay as they are: make reproduce writes them, with all papers")
+        return
+    readme = results.checkout / "README.md"
+    write_text(readme, (ROOT / "README.md").read_text(encoding="utf-8"))
+    update_readme("findings", findings_section(all_highlights(results)), readme)
+    update_readme("classifiers", classifiers_section(finetune), readme)
+    update_readme("claims", claims_section(tables), readme)
+    figures = f"../results/{results.home.name}/figures"
+    write_text(results.checkout / "docs" / "claims.md", claims_document(tables, encoder, figures))

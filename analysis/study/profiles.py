@@ -136,7 +136,14 @@ def check_texts(notebook: str, values: Mapping[str, Any]) -> None:
 
 
 def command_line(module: str, text: str) -> argparse.ArgumentParser:
-    """A parser for the command of a module with the option --profile; the text's first line describes it."""
+    """A parser for the command of a module with the option --profile; the text's first line describes it.
+
+    Ends the command with one line where there are no profiles: in an installed package.
+    """
+    if not PROFILES.is_dir():
+        sys.exit(
+            f"error: python -m {module} needs notebooks/ and profiles/: clone the repository and run it there"
+        )
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=text.splitlines()[0])
     parser.add_argument("--profile", default="offline")
     return parser
@@ -145,12 +152,15 @@ def command_line(module: str, text: str) -> argparse.ArgumentParser:
 def write_parameters(profile: str) -> None:
     """Writes what Make needs to know of a profile into its cache: the parameters of every notebook, and their tasks.
 
+    First the results of a run that was killed while they were moved reach their places.
     `parameters/<notebook>.yaml` is written only when a value changes, so that Make runs only what depends on it.
     `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks. Raises InputError for an unknown task.
     """
     sections = load_profile(profile)  # raises for a wrong profile before a folder is made
-    Folders(profile).prepare()
-    lines, folder = [], Folders(profile).cache
+    folders = Folders(profile)
+    folders.prepare()
+    folders.publish_all()
+    lines, folder = [], folders.cache
     for notebook in notebook_names():
         values, path = parameters(notebook, profile), folder / "parameters" / f"{notebook}.yaml"
         if sections.get("common", {}).get("source", BUNDLED) != BUNDLED:

@@ -48,11 +48,15 @@ def write_record(folders: Folders, run: str, record: Mapping[str, Any]) -> None:
     write_text(folders.provenance / f"{run}.json", text + "\n")
 
 
-def finish_record(folders: Folders, run: Run, seconds: float) -> None:
-    """Adds to the record of a run how long it took."""
+def finish_record(folders: Folders, run: Run, seconds: float, cpu_seconds: float, cached: bool) -> None:
+    """Adds to the record of a run how long it took, and whether it found everything that is cached.
+
+    `cpu_seconds` are those of its process, of its kernel and of what they started.
+    """
     path = folders.provenance / f"{run.name}.json"
     record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else new_record(run)
-    write_record(folders, run.name, record | {"seconds": round(seconds, 1)})
+    cost = {"seconds": round(seconds, 1), "cpu_seconds": round(cpu_seconds, 1), "cached": cached}
+    write_record(folders, run.name, record | cost)
 
 
 @cache

@@ -52,13 +52,14 @@ def seeds_of(state: str, seeds: Sequence, checkpoint: str | None = None) -> list
 class Results(Folders):
     """The scores, tables and figures that a notebook reads and writes.
 
-    A run with a profile's own values uses the profile's folder. Any other run, and every run in Jupyter, writes to a
-    folder of its own under results/scratch/; it reads there what it has written, and all else in the profile's folder.
+    The results of a run with a profile's own values replace those in the profile's folder when it ends. Any other run,
+    and every run in Jupyter, writes to a folder of its own under results/scratch/. A run reads what it has written
+    itself, and all else in the profile's folder.
     """
 
     def __init__(self, profile: str):
         self.run = this_run(profile)
-        super().__init__(profile, self.run.scratch)
+        super().__init__(profile, self.run.scratch, self.run.stage)
         self.profile = Folders(profile)
         # Files are named after their content, so all runs share them.
         self.parses, self.logits = (self.profile.cache / name for name in ("parses", "logits"))
@@ -73,9 +74,11 @@ class Results(Folders):
         return path
 
     def _to_read(self, path: Path) -> Path:
-        """The path itself if this run, or one of its chain, wrote the file, else the path in the profile's folder."""
-        own = path in self._written or (self.run.chain and path.exists())
-        return path if own else self.profile.folder / path.relative_to(self.folder)
+        """The path itself if this run wrote the file, else the path in the profile's folder."""
+        if path in self._written:
+            return path
+        inside = self.folder if path.is_relative_to(self.folder) else self.home
+        return self.profile.folder / path.relative_to(inside)
 
     def checkpoint(self, task: str, seed: int, new: bool = False) -> Path:
         """The folder of the encoder fine-tuned on a task with a seed; `new`: the folder in which to save it."""
@@ -183,7 +186,8 @@ class Results(Folders):
             raise InputError(
                 f"{path} is missing or damaged: delete it and run make reproduce again"
             ) from error
-        self._weights |= self._known.get(name, {}).get("weights", {})
+        if path not in self._written:
+            self._weights |= self._known.get(name, {}).get("weights", {})
         return table.astype({label: "boolean" for label in BOOLEAN if label in table})
 
     def table_names(self) -> list[str]:

@@ -5,7 +5,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,13 +19,13 @@ LONGEST = 100  # characters of a folder's name
 class Run(NamedTuple):
     """The notebook and the parameters of a run; `scratch` names its folder unless the run is the profile's own.
 
-    A run of a `chain` shares its folder with other runs, and reads what they have written there.
+    `stage` is the folder to which it writes until it ends.
     """
 
     notebook: str
     parameters: Mapping[str, Any]
     scratch: str | None = None
-    chain: bool = False
+    stage: str | None = None
 
     @property
     def values(self) -> list[str]:
@@ -51,17 +51,6 @@ def run_of(notebook: str, values: Mapping[str, Any], keep: bool = False) -> Run:
     changed = {key: values[key] for key in own if key not in RUNS_PER and values[key] != own[key]}
     run = Run(notebook, values)
     return run if keep and not changed else run._replace(scratch=_scratch_name(run.name, changed))
-
-
-def chain_of(names: Iterable[str], profile: str, settings: Mapping[str, Any]) -> list[Run]:
-    """Runs with these values of parameters that they share, in one folder under results/scratch/."""
-    runs, folder = [], _scratch_name("common", settings)
-    for notebook, own in map(named, names):
-        known = declared(notebook)
-        safe = {"readme": False} if "readme" in known else {}  # README is about the profile's own values
-        chosen = safe | {key: value for key, value in settings.items() if key in known}
-        runs.append(Run(notebook, parameters(notebook, profile, own | chosen), folder, True))
-    return runs
 
 
 def _scratch_name(run: str, changed: Mapping[str, Any]) -> str:

@@ -1,20 +1,32 @@
 """One notebook run with one profile: executed copies, failures, scratch runs, the command line."""
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import nbformat
 import pytest
 from studies import Study, error_of
 
 from analysis import run
-from analysis.errors import InputError
 from analysis.files import ROOT
+from analysis.study import profiles
 
+STORE = """
+import os, signal
+import pandas as pd
+from matplotlib.figure import Figure
+from analysis.errors import InputError
+from analysis.study import Results
+results = Results(profile)
+"""
+SAVE = "results.save_table(pd.DataFrame({'n': [n]}), 'first')"
+LOCK = "cache/locks/01_first-mrpc.lock"
 LOG = "cache/logs/01_first-mrpc.log"
 
 
@@ -50,7 +62,7 @@ def test_profiles_own_run(study: Study, capsys):
     first, second = capsys.readouterr().out.splitlines()
     assert first == "01_first mrpc started"
     assert re.fullmatch(r"01_first mrpc  \d+ s", second)
-    own = ("notebooks/01_first-mrpc.ipynb", LOG, "cache/form", "cache/done/01_first-mrpc")
+    own = ("notebooks/01_first-mrpc.ipynb", LOG, LOCK, "cache/form", "cache/done/01_first-mrpc")
     assert study.files() == {f"quick/{name}" for name in (*own, "provenance/01_first-mrpc.json")}
     assert copy.cells[2].source == "# Parameters\nn = 5\n"
     outputs = [[o.get("text", o.get("data")) for o in cell.outputs] for cell in copy.cells[4:7]]
@@ -83,30 +95,29 @@ def test_run_with_another_value_leaves_the_results_alone(study: Study, capsys):
     assert said in capsys.readouterr().out.splitlines()
 
 
-def test_a_common_parameter_reaches_later_notebooks_in_one_folder(study: Study, monkeypatch):
-    """Make says which runs follow; a later one reads what an earlier one has written there."""
-    store = "from analysis.study import Results\nimport pandas as pd\nresults = Results(profile)"
-    study.notebook("01_first", store, "results.save_table(pd.DataFrame({'n': [n]}), 'first')")
-    study.notebook("02_second", store, "print(results.load_table('first').loc[0, 'n'])")
-    run.run("01_first", "quick", {}, keep=True)
-    told = "python -m analysis.run 01_first-mrpc --profile quick --keep\n"
-    told += "python -m analysis.run 02_second-mrpc --profile quick --keep\n"
-    asked = []
-    done = SimpleNamespace(returncode=0, stdout=told)
-    make = SimpleNamespace(run=lambda command, **_: asked.extend(command) or done)
-    monkeypatch.setattr(run, "subprocess", make)
-    folder = run.run_chain("quick", {"n": 8})
-    assert folder.name == "common-n=8"
-    assert {path.stem for path in (folder / "notebooks").iterdir()} == {"01_first-mrpc", "02_second-mrpc"}
-    assert printed(read(folder / "notebooks" / "02_second-mrpc.ipynb")) == "8"
-    assert [word.split("/")[-1] for word in asked if "what-if" in word] == ["01_first.yaml", "02_second.yaml"]
-    with pytest.raises(InputError, match="no notebook has a parameter 'taus'"):
-        run.run_chain("quick", {"taus": 1})
+def test_cost_of_a_run(study: Study):
+    """CPU seconds of the kernel and of what it starts, and whether all that is cached was found."""
+    burn = "import time\nwhile time.process_time() < 4: pass"
+    made = f"cached(Path({str(study.folder)!r}), 'some', 1, lambda: xr.Dataset({{'a': 1}}))"
+    names = "from pathlib import Path\nimport xarray as xr\nfrom analysis.cache import cached"
+    study.notebook(
+        "01_first",
+        f"import subprocess, sys\n{names}",
+        burn,
+        f"subprocess.run([sys.executable, '-c', {burn!r}])",
+        made,
+    )
+    records = []
+    for _ in range(2):
+        run.run("01_first", "quick", {}, keep=True)
+        path = study.folder / "results/quick/provenance/01_first-mrpc.json"
+        records.append(json.loads(path.read_text()))
+    assert [record["cached"] for record in records] == [False, True]
+    assert all(record["cpu_seconds"] > 8 for record in records)
 
 
-def test_run_that_another_process_is_doing(study: Study):
-    """The second process waits, and does not repeat it."""
-    study.notebook("01_first", "import time\ntime.sleep(3)")
+def start(study: Study) -> subprocess.Popen:
+    """The kept run of the first notebook in a process of its own."""
     code = f"""
 import sys
 from pathlib import Path
@@ -115,10 +126,13 @@ profiles.NOTEBOOKS, profiles.PROFILES = Path({str(study.notebooks)!r}), Path({st
 from analysis.run import main
 sys.exit(main(["01_first-mrpc", "--profile", "quick", "--keep"]))
 """
-    both = [
-        subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        for _ in "12"
-    ]
+    return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+def test_run_that_another_process_is_doing(study: Study):
+    """The second process waits, and does not repeat it."""
+    study.notebook("01_first", "import time\ntime.sleep(3)")
+    both = [start(study) for _ in "12"]
     said = sorted(process.communicate()[0] for process in both)
     assert [process.returncode for process in both] == [0, 0]
     assert said[1] == "01_first mrpc: another process is at it: waiting\n"
@@ -134,22 +148,95 @@ sys.exit(main(["01_first-mrpc", "--profile", "quick", "--keep"]))
     ],
 )
 def test_failing_notebook(study: Study, capsys, cell: str, reason: str):
-    """One line; nothing is left where the executed copy belongs, not even an earlier good one."""
-    target = study.folder / "results/quick/notebooks/01_first-mrpc.ipynb"
-    target.parent.mkdir(parents=True)
-    target.write_text("an earlier run")
-    start = "import os, signal\nfrom analysis.errors import InputError\nprint('got here')"
-    study.notebook("01_first", start, cell, "print('not here')")
+    """One line; the results of the run before stay, and those of the failed one can be looked at."""
+    before = earlier_results(study)
+    study.notebook("01_first", STORE, SAVE, "print('got here')", cell, "print('no')")
     assert run.main(["01_first-mrpc", "--profile", "quick", "--keep"]) == 1
     log = study.folder / "results/quick" / LOG
     assert capsys.readouterr().err == f"error: 01_first-mrpc: {reason} (details: {log})\n"
-    failed = study.folder / "results/quick/cache/failed/01_first-mrpc.ipynb"
-    assert study.files() == {
-        f"quick/{name}" for name in ("cache/failed/01_first-mrpc.ipynb", LOG, "cache/form")
-    }
-    assert f"executed so far: {failed}" in log.read_text()
-    outputs = [output for c in read(failed).cells for output in c.get("outputs", [])]
+    assert results(study) == before
+    failed = study.folder / "results/quick/cache/failed/01_first-mrpc"
+    assert f"its results so far: {failed}" in log.read_text()
+    assert (failed / "tables/first.csv").read_text() == "n\n5\n"
+    copy = read(failed / "notebooks/01_first-mrpc.ipynb")
+    outputs = [output for c in copy.cells for output in c.get("outputs", [])]
     assert "got here\n" in [output.get("text") for output in outputs]
+
+
+def earlier_results(study: Study) -> dict[str, bytes]:
+    """The results of a run before, which a profile keeps in git."""
+    for name in ("notebooks/01_first-mrpc.ipynb", "tables/first.csv", "provenance/01_first-mrpc.json"):
+        path = study.folder / "results/quick" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("an earlier run")
+    return results(study)
+
+
+def results(study: Study) -> dict[str, bytes]:
+    """The files of the profile outside of its cache."""
+    folder = study.folder / "results/quick"
+    files = (path for path in folder.rglob("*") if path.is_file() and "cache" not in path.parts)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize(
+    ("signum", "cells_done"), [(signal.SIGINT, 2), (signal.SIGKILL, 0), (signal.SIGKILL, 3)]
+)
+def test_stopped_run(study: Study, signum: int, cells_done: int):
+    """Wherever it is stopped, the results of the run before stay, and the next run replaces them all."""
+    before = earlier_results(study)
+    wait = "import time\ntime.sleep(60)"
+    cells = [STORE, SAVE, "results.save_figure(Figure(), 'F1')", "print('done')"]
+    study.notebook("01_first", *cells[:cells_done], "print('waits', flush=True)", wait, *cells[cells_done:])
+    process = start(study)
+    log = study.folder / "results/quick" / LOG
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (log.exists() and "waits" in log.read_text()):
+        time.sleep(0.05)
+    process.send_signal(signum)
+    process.communicate()
+    assert process.returncode == (130 if signum == signal.SIGINT else -signum)
+    assert results(study) == before
+    study.notebook("01_first", *cells)
+    run.run("01_first", "quick", {}, keep=True)
+    after = results(study)
+    assert set(after) == {*before, "figures/F1.png", "figures/F1.svg"}
+    assert not [name for name in before if after[name] == before[name]]
+
+
+def test_run_that_is_killed_while_its_results_are_moved(study: Study, monkeypatch):
+    """The next call of Make moves the others; the stamp is the last."""
+    before = earlier_results(study)
+    study.notebook("01_first", STORE, SAVE)
+    replace, moved = os.replace, []
+
+    def stop(source, target):
+        if "finished" in Path(source).parts:
+            moved.append(Path(target).name)
+            if len(moved) == 2:
+                raise KeyboardInterrupt
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run.run("01_first", "quick", {}, keep=True)
+    assert sum(content == b"an earlier run" for content in results(study).values()) == len(before) - 1
+    cache = study.folder / "results/quick/cache"
+    assert not (cache / "done/01_first-mrpc").exists()
+    profiles.write_parameters("quick")
+    assert results(study)["tables/first.csv"] == b"n\n5\n"
+    assert b"an earlier run" not in results(study).values()
+    assert (cache / "done/01_first-mrpc").exists()
+    assert not [*(cache / "finished").iterdir()]
+
+
+def test_run_reads_what_it_has_written(study: Study):
+    """Before its results have replaced those of the profile, in which other runs read the earlier ones."""
+    before = earlier_results(study)
+    study.notebook("01_first", STORE, SAVE, "print(results.load_table('first').loc[0, 'n'])")
+    assert printed(read(run.run("01_first", "quick", {"n": 8}, keep=True))) == "8"
+    assert results(study) == before
 
 
 def test_results_of_another_version(study: Study):

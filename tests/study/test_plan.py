@@ -1,44 +1,37 @@
-"""What `make plan` says of a profile: every run, its data, and times that follow from the work."""
+"""What `make plan` says of a profile: the CPU seconds of its records, their sum and the longest chain."""
 
-import pytest
-from studies import runs_of
+import json
 
-from analysis.study import plan as planning
-from analysis.study.plan import Size, plan
+from analysis.study import plan
 
-BERT_BASE = Size(12, 144)
-
-
-@pytest.fixture(scope="module")
-def runs() -> list[str]:
-    return runs_of("paper")
-
-
-def test_every_run_has_its_data_and_its_time(runs):
-    table = plan(runs, "paper", 0.01, BERT_BASE).set_index("run")
-    assert sorted(table.index) == sorted(runs)
-    assert table.loc["01_extract-mrpc-finetuned", "data"] == "$DATA_DIR/glue, $PARSER"
-    assert "ontogum/dev" in table.loc["05_clark_syntax", "data"]
-    assert table.loc["03_test-mrpc"].isna()["hours here"]
-    known = table.dropna()
-    assert known["hours here"].to_numpy() == pytest.approx(
-        known["forward passes (thousands)"] * 1000 * 0.01 / 3600
-    )
-    assert {name.split("-")[0] for name in known.index} == {*planning.WORK}
+RULES = """
+results/quick/cache/done/01_a: notebooks/01_a.py | .venv/ready
+results/quick/cache/done/02_b-x: results/quick/cache/done/01_a
+results/quick/cache/done/02_b-x: export OMP_NUM_THREADS := 1
+results/quick/cache/done/02_b-y: results/quick/cache/done/01_a
+results/quick/cache/done/03_c: results/quick/cache/done/02_b-x results/quick/cache/done/02_b-y
+results/quick/cache/done/index: results/quick/cache/done/03_c
+"""
 
 
-def test_work_is_that_of_the_parameters(runs):
-    table = plan(runs, "paper", 0.01, BERT_BASE).set_index("run")["forward passes (thousands)"]
-    assert table["00_finetune-mrpc"] == pytest.approx(
-        3 * 3 * 5 * 3.668
-    )  # steps of 3 passes, 3 epochs, 5 seeds
-    assert table["01_extract-mrpc-finetuned"] == pytest.approx(5 * table["01_extract-mrpc-pretrained"])
-    half = plan(["06_michel_ablation"], "paper", 0.01, Size(12, 72))["forward passes (thousands)"]
-    assert half.item() == pytest.approx(table["06_michel_ablation"] / 2)
-
-
-def test_the_plan_is_printed_with_what_was_measured(capsys):
-    assert planning.main(["00_finetune-mrpc", "02_score-mrpc", "--profile", "smoke"]) == 0
-    said = capsys.readouterr().out
-    assert "00_finetune-mrpc" in said
-    assert "2 runs" in said
+def test_recorded_seconds_and_the_longest_chain(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
+    folder = tmp_path / "quick/provenance"
+    folder.mkdir(parents=True)
+    records = {
+        "01_a": {"cpu_seconds": 1000.4, "cached": False},
+        "02_b-y": {"cpu_seconds": 30, "cached": True},
+    }
+    records |= {"02_b-x": {"seconds": 40}, "03_c": {"cpu_seconds": 5}}
+    for run, record in records.items():
+        (folder / f"{run}.json").write_text(json.dumps(record))
+    plan.print_plan(["01_a", "02_b-x", "02_b-y", "03_c"], "quick", RULES)
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        "01_a 1,000",
+        "02_b-x not recorded",
+        "02_b-y 30 (all from its cache)",
+        "03_c 5",
+        "4 runs, 3 of them recorded: 1,035 CPU seconds",
+        "longest chain: 1,035 CPU seconds: 01_a > 02_b-y > 03_c",
+    ]

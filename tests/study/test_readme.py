@@ -1,8 +1,10 @@
 """README tells the truth: its code runs, its pictures and files exist, its table is the committed one."""
 
+import json
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from analysis.study import (
@@ -13,7 +15,10 @@ from analysis.study import (
     classifiers_section,
     findings_section,
     papers,
+    save_front_page,
 )
+from analysis.study.front_page import WHOLE
+from analysis.study.runs import VARIABLE, Run
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -62,6 +67,24 @@ def test_sections_are_those_of_the_committed_results(monkeypatch) -> None:
     assert (ROOT / "docs" / "claims.md").read_text(encoding="utf-8") == claims_document(
         tables, encoder, figures
     )
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_only_a_run_of_all_papers_writes_the_front_page(tmp_path, monkeypatch, capsys, whole: bool) -> None:
+    """It writes aside, and what it writes is the committed page."""
+    monkeypatch.delenv("RESULTS_DIR", raising=False)
+    monkeypatch.setenv(WHOLE, "yes" if whole else "")
+    announced = Run("99_summary", {"profile": "glue-minilm"}, stage=str(tmp_path))
+    monkeypatch.setenv(VARIABLE, json.dumps(announced._asdict()))
+    results = Results("glue-minilm")
+    tables = {name: paper.summary(results) for name, paper in papers().items()}
+    encoder = tables["pande2021"]["encoder"].iloc[0]
+    finetune = results.load_table("finetune") if whole else pd.DataFrame()
+    save_front_page(results, tables, encoder, finetune)
+    pages = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.md")}
+    assert pages == ({"checkout/README.md", "checkout/docs/claims.md"} if whole else set())
+    assert ("stay as they are" in capsys.readouterr().out) != whole
+    assert all((tmp_path / page).read_bytes() == (ROOT / page[9:]).read_bytes() for page in pages)
 
 
 def test_profiles_named_are_those_there() -> None:
