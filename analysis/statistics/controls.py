@@ -68,7 +68,9 @@ def controlled_table(
     difference = array.values.astype(np.float64) - against.values
     margin = tau - UNIFORM_SCORE
     measure = partial(_paired_tests, margin=margin, alpha=alpha, resamples=resamples, seed=seed)
-    tests = over_patterns(difference, clusters_of(array, unit), measure)
+    with quiet():  # heads without a sequence
+        size = np.nanmean(np.abs(array.values) + np.abs(against.values), axis=0, dtype=np.float64)
+    tests = over_patterns(difference, clusters_of(array, unit), measure, size)
     tested, by_role = table["assigned_audited"].notna(), table["role"]
     for name in ("beyond", "controlled"):
         families = tests[f"p_{name}"].where(tested).groupby(by_role, sort=False)
@@ -90,11 +92,15 @@ def _paired_tests(
     alpha: float,
     resamples: int,
     seed: int,
+    size: Float[np.ndarray, "column"],
 ) -> dict[str, np.ndarray]:
-    """One-sided p of mean difference > 0 and > `margin`, and the lower bound of the bootstrap-t; NaN if untestable."""
+    """One-sided p of mean difference > 0 and > `margin`, and the lower bound of the bootstrap-t; NaN if untestable.
+
+    `size` is that of the scores, below whose rounding a difference has no spread.
+    """
     if not len(difference):
         return dict.fromkeys(("p_beyond", "p_controlled", "lower"), np.full(difference.shape[1], np.nan))
-    sums = Clusters.of(difference, clusters)
+    sums = Clusters.of(difference, clusters, size)
     mean, error, _ = sums.of_scores()
     units = len(sums.sizes)
     with quiet():
