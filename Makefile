@@ -2,7 +2,6 @@
 PROFILE ?= offline
 # Papers to run, by the names of their folders; none: all.
 PAPERS ?=
-JOBS ?= 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -16,12 +15,21 @@ PYTHON := .venv/bin/python
 ENVIRONMENT := .venv/ready
 endif
 
+# The Python that .venv is made of: BASE=python3.12 names another one.
+BASE ?= python3
+# Cores that this process may use, and how many notebooks these and the memory allow at a time.
+MACHINE := $(or $(shell $(if $(ENVIRONMENT),$(BASE),$(PYTHON)) -I analysis/study/machine.py 2>/dev/null),1 1)
+CORES := $(firstword $(MACHINE))
+JOBS ?= $(lastword $(MACHINE))
+# Threads that spin while they wait for each other are ten times slower beside another process than those that sleep.
+OMP_WAIT_POLICY ?= passive
+export OMP_WAIT_POLICY
+
 help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 	@echo "  make 03_test-mrpc runs one notebook and what it needs   JOBS=$(JOBS)   PROFILE=$(PROFILE)   (profiles: $(PROFILES))"
 
-# The Python that .venv is made of: BASE=python3.12 names another one. Checked before the first download.
-BASE ?= python3
+# Python is checked before the first download.
 .venv/ready: requirements.lock pyproject.toml
 	@$(BASE) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 14) else "error: Python 3.11 to \
 	3.14 is needed, and $(BASE) is %d.%d: install one and run make BASE=python3.12, say" % v)'
@@ -155,8 +163,7 @@ $D/99_summary: $(GOALS) $D/98_explorer $(DRAWN) analysis/study/front_page.py
 NOTEBOOKS := $(basename $(notdir $(wildcard notebooks/[0-9]*.py)))
 $(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS)): notebooks/$(name).py $(CACHE)/parameters/$(name).yaml))
 # Notebooks share the cores: with one thread each, two of them are done sooner than one after the other with two.
-CORES := $(shell getconf _NPROCESSORS_ONLN)
-$D/%: export OMP_NUM_THREADS := $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) / $(JOBS) : 1 )))
+$D/%: export OMP_NUM_THREADS ?= $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) / $(JOBS) : 1 )))
 $D/%: export STUDY_RUNS := $(notdir $(RUNS))
 # Not empty if all papers run: the front page then follows.
 $D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDIES)),,yes)
@@ -205,6 +212,7 @@ verify: $(ENVIRONMENT)  ## is what this machine made for PROFILE what was commit
 
 # --- development -----------------------------------------------------------------------------------------
 
+notebook: export OMP_NUM_THREADS ?= $(CORES)
 notebook: $(ENVIRONMENT)  ## JupyterLab; the scripts in notebooks/ open as notebooks
 	JUPYTER_CONFIG_PATH=$(CURDIR)/notebooks/.jupyter $(PYTHON) -m jupyterlab --notebook-dir . \
 	  --LabApp.default_url=/lab/tree/notebooks
@@ -221,8 +229,8 @@ test-machines: $(ENVIRONMENT)  ## the smoke study and the statistics tests under
 	$(OTHER_ARITHMETIC) OPENBLAS_CORETYPE=Zen $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
 	  tests/statistics tests/synthesis
 
-bench: $(ENVIRONMENT)  ## what scoring, testing, the companion analyses and the head explorer cost, and large corpora
-	@set -e; for name in extraction significance companions interventions explorer scale; do $(PYTHON) benchmarks/$$name.py; done
+bench: $(ENVIRONMENT)  ## what scoring, testing, the companion analyses and the head explorer cost, large corpora, and threads
+	@set -e; for name in extraction significance companions interventions explorer scale threads; do $(PYTHON) benchmarks/$$name.py; done
 
 lint: $(ENVIRONMENT)  ## check style and formatting
 	$(PYTHON) -m ruff check .

@@ -27,11 +27,13 @@ import yaml
 from analysis import run
 from analysis.files import write_text
 from analysis.study import profiles
+ENVIRONMENT = "OMP_WAIT_POLICY", "OMP_NUM_THREADS", "STUDY_WHOLE"
 def execute(this, folders, log):
     time.sleep(float(os.environ.get("SECONDS", 0)))
     if this.name == os.environ.get("FAIL"):
         sys.exit("error: no")
-    write_text(folders.tables / (this.name + ".csv"), yaml.safe_dump(dict(this.parameters)) + os.environ["STUDY_WHOLE"])
+    text = yaml.safe_dump(dict(this.parameters)) + " ".join(map(os.environ.get, ENVIRONMENT))
+    write_text(folders.tables / (this.name + ".csv"), text)
 run._execute = execute
 sys.exit(run.main(sys.argv[3:]))
 """
@@ -60,7 +62,7 @@ def all_run(new: Tree, tmp_path_factory) -> Tree:
     assert len(re.findall(r"^\[ ?\d+/\d+\] \d\d_\w+(?: \S+)*  0 s$", done.stdout, re.MULTILINE)) == len(RUNS)
     assert lines[2 * len(RUNS) : -2] == [f"{paper}: no verdicts" for paper in paper_names()]
     assert lines[-2].startswith(f"open {tree.folder}/notebooks/99_summary.ipynb")
-    assert tables(tree)["99_summary.csv"].endswith(b"yes")  # all papers: README may follow
+    assert tables(tree)["99_summary.csv"].endswith(b"passive 1 yes")  # all papers: README may follow
     return tree
 
 
@@ -207,7 +209,7 @@ def test_tables_of_a_release_are_kept_before_the_first_run(new: Tree, tmp_path: 
     shipped.mkdir(parents=True)
     (shipped / "roles.csv").write_text("as released")
     assert tree.make("99_summary", "PAPERS=niven2019").returncode == 0
-    assert not tables(tree)["99_summary.csv"].endswith(b"yes")
+    assert tables(tree)["99_summary.csv"].endswith(b"passive 1 ")
     (shipped / "roles.csv").write_text("made anew")
     assert tree.make("05_clark_surface").returncode == 0
     assert (shipped.parent / "released/tables/roles.csv").read_text() == "as released"
