@@ -3,9 +3,17 @@ PROFILE ?= offline
 # Papers to run, by the names of their folders; none: all.
 PAPERS ?=
 
+# Make splits names at spaces, and `clean` deletes: an empty name ends here, and one with other characters than these.
+ALLOWED := a b c d e f g h i j k l m n o p q r s t u v w x y z A B C D E F G H I J K L M N O P Q R S T U V W X Y Z 0 1 2 3 4 5 6 7 8 9 _ . / + - :
+empty :=
+without = $(if $2,$(call without,$(subst $(firstword $2),,$1),$(wordlist 2,$(words $2),$2)),$1)
+wrong = $(if $(strip $(value $1)),$(call without,$(subst $(if $(filter PAPERS,$1),$(empty) $(empty),/),,$(value $1)),$(ALLOWED)),empty)
+$(foreach name,PROFILE PAPERS RESULTS_DIR DATA_DIR PARSER,$(if $(filter-out undefined file,$(origin $(name))),$(if \
+  $(call wrong,$(name)),$(error $(name) is '$(value $(name))': give letters, digits and _ . / + - : alone))))
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help data plan reproduce study runs report verify notebook test test-machines lint bench lock clean
+.PHONY: help data plan reproduce study runs report verify notebook test test-machines lint bench install lock clean
 
 # An active conda environment is used with `make PYTHON=python ...`; otherwise .venv is built from the lock.
 ifdef PYTHON
@@ -29,14 +37,27 @@ help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 	@echo "  make 03_test-mrpc runs one notebook and what it needs   JOBS=$(JOBS)   PROFILE=$(PROFILE)   (profiles: $(PROFILES))"
 
+# An index of PyTorch's own builds: TORCH=cpu. None: pip chooses.
+TORCH ?=
+# All packages by their hashes; then torch, whose builds share a version but no hash, with the packages of CUDA if it
+# needs them; then the study itself. pip takes no -e beside hashes.
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+define INSTALL
+$1 $(PIP_INSTALL) --no-deps --require-hashes -r requirements.lock
+$1 $(PIP_INSTALL) $(if $(TORCH),--index-url https://download.pytorch.org/whl/$(TORCH)) \
+  "$$(sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)"
+$1 $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+endef
 # Python is checked before the first download.
 .venv/ready: requirements.lock pyproject.toml
 	@$(BASE) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 14) else "error: Python 3.11 to \
 	3.14 is needed, and $(BASE) is %d.%d: install one and run make BASE=python3.12, say" % v)'
 	$(BASE) -m venv --clear .venv
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(call INSTALL,.venv/bin/python)
 	@touch $@
+
+install: $(ENVIRONMENT)  ## build .venv, or install into the active environment with PYTHON=python
+	$(if $(ENVIRONMENT),,$(call INSTALL,$(PYTHON)))
 
 # --- files -----------------------------------------------------------------------------------------------
 
@@ -49,7 +70,7 @@ PROFILES := $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml))
 D := $(CACHE)/done
 # Lists of tasks of the profile, such as 06_michel_ablation.tasks, and cache/parameters/<notebook>.yaml.
 TASKS := $(CACHE)/tasks.mk
-DEVELOPMENT := help data verify notebook test test-machines lint bench lock clean
+DEVELOPMENT := help data verify notebook test test-machines lint bench install lock clean
 ifneq ($(filter-out $(DEVELOPMENT),$(MAKECMDGOALS)),)
 include $(TASKS)
 endif
@@ -70,10 +91,10 @@ RELEASED := $(if $(wildcard .git),,$(patsubst %/tables,%/released,$(wildcard res
 
 FILES := $(shell find analysis -type f ! -name '*.pyc' ! -name '*.md')
 room = $(foreach name,$1,$(filter analysis/$(name)/%,$(FILES)))
-TEXTS  := $(call room,texts) $(wildcard data/bundled/*)
+TEXTS  := $(call room,texts)
 MODELS := $(TEXTS) $(call room,encoders)
 SCORES := $(MODELS) $(call room,scores)
-DRAWN  := $(call room,statistics figures) analysis/scores/banks.py
+DRAWN  := $(call room,statistics figures) $(addprefix analysis/scores/,banks.py roles.py)
 STORE  := analysis/study/results.py
 
 # --- the study: which run needs which, and which rooms ----------------------------------------------------
@@ -87,7 +108,7 @@ finetune   := $(TUNED:%=$D/00_finetune-%)
 pretrained := $(ROLES:%=$D/01_extract-%-pretrained)
 finetuned  := $(ROLES:%=$D/01_extract-%-finetuned)
 
-$(finetune): $(MODELS) $(call room,figures)
+$(finetune): $(MODELS) $(call room,figures) analysis/statistics/training.py
 $(pretrained) $(finetuned): $(SCORES) $(addprefix analysis/statistics/,controls.py roles.py)
 $(finetuned): $D/01_extract-%-finetuned: $D/00_finetune-%
 
@@ -236,14 +257,19 @@ lint: $(ENVIRONMENT)  ## check style and formatting
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 
-# Soupsieve 3 needs Python 3.11.5, and Debian 12 has 3.11.2.
-lock:  ## write requirements.lock anew and check it on every system and Python
-	rm -rf build/lock && $(BASE) -m venv build/lock
-	build/lock/bin/python -m pip install --quiet --upgrade pip
-	build/lock/bin/python -m pip install --quiet '.[test]' 'setuptools>=77' 'soupsieve<3' packaging
-	build/lock/bin/python tools/lock.py write
-	build/lock/bin/python tools/lock.py check
-	rm -rf build/lock
+# uv comes with `pip install uv`. What torch alone needs comes with torch; httpx2-jsfetch is for Python in a browser.
+UV ?= uv
+EXCLUDED := cuda-bindings cuda-toolkit nvidia-cudnn-cu13 nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvshmem-cu13 triton httpx2-jsfetch
+lock:  ## write requirements.lock from pyproject.toml, and check that every system and Python has wheels
+	printf '%s\n' $(EXCLUDED) | $(UV) pip compile --quiet --universal --generate-hashes --fork-strategy fewest --extra test \
+	  --no-emit-package torch --excludes /dev/stdin --annotation-style line --custom-compile-command 'make lock' \
+	  --output-file requirements.lock pyproject.toml >/dev/null
+	for system in x86_64-manylinux_2_28 aarch64-manylinux_2_28 aarch64-apple-darwin x86_64-pc-windows-msvc; do \
+	  for python in 3.11.0 3.12 3.13 3.14; do echo "$$system $$python" && $(UV) pip install --quiet --dry-run --no-deps \
+	    --only-binary :all: --require-hashes --target build/lock --python-platform $$system --python-version $$python \
+	    -r requirements.lock || exit 1; done; done
 
 clean:  ## delete the caches of PROFILE (models, scores, parses); tables and figures stay
-	rm -rf $(CACHE)
+	@if [ -e "$(CACHE)" ] && [ ! -f "$(CACHE)/form" ]; then \
+	  echo "error: $(CACHE) has no file form, so it is no cache of this study: delete it yourself" >&2; exit 1; fi
+	rm -rf "$(CACHE)"

@@ -4,6 +4,7 @@ from analysis.lazy import lazy_names
 
 HOMES = {
     "Example": "texts.examples",
+    "InputError": "errors",
     "Relation": "texts.examples",
     "Results": "study.results",
     "SIEVES": "scores.sieves",
@@ -13,8 +14,10 @@ HOMES = {
     "load_encoder": "encoders.models",
     "load_examples": "texts.glue",
     "parse": "texts.syntax",
+    "predict": "encoders.interventions",
     "published_table": "statistics.significance",
     "role_table": "statistics.significance",
     "sieve": "scores.sieves",
+    "single_heads": "encoders.interventions",
 }
 __getattr__, __all__ = lazy_names(__name__, HOMES)

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +35,12 @@ def cached(folder: Path, name: str, key: Any, make: Callable[[], xr.Dataset]) ->
     `key` holds all that the dataset depends on. A damaged file is made again.
     """
     path = folder / f"{name}-{digest(key)}.nc"
-    try:
+    with suppress(OSError, ValueError, KeyError):  # missing or damaged
         found = xr.load_dataset(path, engine="h5netcdf")
         record_use(computed=False)
         return found
-    except (OSError, ValueError, KeyError):  # missing or damaged
-        record_use(computed=True)
-        found = make()
+    record_use(computed=True)
+    found = make()  # outside, so that its errors do not seem to come from reading
     with replacing(path) as temporary:
         temporary.write_bytes(found.to_netcdf(engine="h5netcdf"))
     return found

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from analysis.encoders.devices import PRECISIONS
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError, exit_status
-from analysis.files import expand
+from analysis.files import expand, suffix
 from analysis.scale.loop import Settings, check_output, extract_shard, identity, merge_shards, read_run
 from analysis.statistics.roles import PUBLISHED_ROLES
 from analysis.texts.corpora import GOLD, open_corpus
@@ -66,7 +66,7 @@ def _run(options: argparse.Namespace) -> None:
             raise InputError(f"{folder} is a file: name a folder")
     if output.resolve().is_relative_to(expand(options.input).resolve()):
         raise InputError(f"{output} lies in the input: name a folder outside of {options.input}")
-    if str(options.parser).endswith(GOLD):  # the whole file would have to be in memory
+    if suffix(options.parser or "") == GOLD:  # the whole file would have to be in memory
         raise InputError(f"parser is {options.parser}: give the CoNLL-U file as INPUT, or a spaCy pipeline")
     if options.engine == "ray" and (options.merge or options.shard):
         raise InputError("--engine ray makes all shards: give --shards N alone, and merge them without it")

@@ -1,10 +1,10 @@
-"""The root of the checkout, paths with variables, versions, and atomic writes of files."""
+"""The root of the checkout, paths with variables, versions, and the reading and atomic writing of text files."""
 
 import importlib.metadata
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from string import Template
@@ -42,6 +42,19 @@ def expand(path: str | Path) -> Path:
     return Path(expanded)
 
 
+def suffix(path: str | Path) -> str:
+    """The end of a file's name from the last full stop on, in lower case: `.txt` of `NOTES.TXT`."""
+    return Path(path).suffix.lower()
+
+
+def files_of(folder: Path, suffixes: Collection[str], pattern: str = "**/*") -> list[Path]:
+    """The files of a folder that end in one of the suffixes, by name; hidden files and folders are left out."""
+    files = (path for path in folder.glob(pattern) if suffix(path) in suffixes and path.is_file())
+    return sorted(
+        path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside `path`, which is renamed to `path` if the context ends well, and deleted otherwise.
@@ -72,6 +85,20 @@ def _is_beside(name: str | None, path: Path) -> bool:
     """Whether an error is about a file in the folder of `path`, and not about one that is read meanwhile."""
     absolute = path.absolute()
     return name is None or Path(name).absolute().parent == absolute.parent or Path(name) in absolute.parents
+
+
+def read_text(path: Path) -> str:
+    """A text file in UTF-8, without its byte order mark.
+
+    Raises InputError for a file that cannot be read, and with the number of the first line that is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}: correct the path or the file") from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise InputError(f"{path}, line {line}: not UTF-8; save the file in UTF-8") from None
 
 
 def write_text(path: Path, text: str) -> None:

@@ -2,11 +2,10 @@
 
     python benchmarks/explorer.py [--repeats 5] [--sentences 3]
 
-Pages have what those of the study have: role tables of four tasks and two states, with random numbers, the other
-committed tables of glue-minilm, and attention of all-MiniLM-L6-v2 on bundled sentences. They are made for its 6 x 12
-heads and for 12 x 12 (its tables twice, and its maps twice, the second time with noise), in one state and in two. Times
-are milliseconds in the browser: until the page is ready, and from a click or a choice until the change is painted.
-Over 6 MB, the longest sentences are left out. Results go to benchmarks/results/ and, as a table, to the screen.
+Pages have what those of the study have: role tables of four tasks and two states, with random numbers, and attention of
+all-MiniLM-L6-v2 on bundled sentences. They are made for its 6 x 12 heads and for 12 x 12 (its maps twice, the second
+time with noise), in one state and in two. Times are milliseconds in the browser: until the page is ready, and from a
+click or a choice until the change is painted. Results go to benchmarks/results/ and, as a table, to the screen.
 """
 
 import argparse
@@ -19,7 +18,6 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
@@ -30,14 +28,11 @@ from analysis.encoders.models import load_encoder  # noqa: E402
 from analysis.explorer.packing import Sentence, illustrative, pack, packed_attention, unpacked_attention  # noqa: E402
 from analysis.explorer.view import HeadView, explorer  # noqa: E402
 from analysis.statistics.roles import RELATIONS, ROLES  # noqa: E402
-from analysis.study.front_page import paper_titles  # noqa: E402
-from analysis.study.results import Results  # noqa: E402
 from analysis.texts.glue import load_examples  # noqa: E402
 from analysis.texts.syntax import parse  # noqa: E402
 from benchmarks.timing import report  # noqa: E402
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-PROFILE, LAYERS = "glue-minilm", 6
 TASKS, STATES = ("mrpc", "qqp", "sst-2", "qnli"), ("pretrained", "finetuned")
 PAINTED = """(change) => new Promise((resolve) => {
   const started = performance.now();
@@ -79,23 +74,11 @@ def in_state(sentence: Sentence, state: str) -> Sentence:
     return {**sentence, "scores": scores, "attention": {state: sentence["attention"][STATES[0]]}}
 
 
-def committed(copies: int) -> dict[str, pd.DataFrame]:
-    """The committed tables; those of heads `copies` times, for an encoder of as many times more layers."""
-    results = Results(PROFILE)
-    tables = {name: results.load_table(name) for name in results.table_names()}
-    for name, table in tables.items():
-        if "layer" in table and "head" in table:
-            parts = [table.assign(layer=table["layer"] + LAYERS * copy) for copy in range(copies)]
-            tables[name] = pd.concat(parts, ignore_index=True)
-    return tables
-
-
 def page_of(sentences: list[Sentence], states: Iterable[str]) -> HeadView:
-    """The page of these sentences in the given states, with role tables for all of them and the committed tables."""
-    layers, heads = sentences[0]["layers"], sentences[0]["heads"]
+    """The page of these sentences in some states, with role tables for all of them."""
     packed = [in_state(sentence, state) for state in states for sentence in sentences]
-    tables = role_tables(layers, heads, TASKS, STATES, ROLES)
-    return explorer(tables, packed, others=committed(layers // LAYERS), papers=paper_titles())
+    shape = sentences[0]["layers"], sentences[0]["heads"]
+    return explorer(role_tables(TASKS, STATES, True, ROLES, shape), packed)
 
 
 def measured(browser, path: Path, repeats: int, heads: int) -> dict[str, float]:
@@ -105,7 +88,7 @@ def measured(browser, path: Path, repeats: int, heads: int) -> dict[str, float]:
         context = browser.new_context(viewport={"width": 1440, "height": 900}, offline=True)
         page = context.new_page()
         page.goto(path.as_uri())
-        page.wait_for_selector("body[data-tables]", timeout=60_000)
+        page.wait_for_selector("body[data-ready]", timeout=60_000)
         times["ready, ms"].append(page.evaluate("window.__ready"))
         for change in range(5, heads, heads // 8):
             for name, script in CHANGES.items():

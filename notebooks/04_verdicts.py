@@ -42,7 +42,7 @@ from analysis.figures import claim_strip, finding, style
 from analysis.figures.words import listed
 from analysis.papers.pande2021 import evidence, published
 from analysis.papers.pande2021.measures import CLAIMS, measures
-from analysis.statistics import compose, head_card, ranking
+from analysis.statistics import LABELS, ROLES, compose
 from analysis.statistics.claim_tables import claim_table, seed_table
 from analysis.statistics.claims import COMPARISONS
 from analysis.study import STATES, Results
@@ -126,22 +126,32 @@ print(f"under control {len(moved)} verdicts change: {', '.join(moved) or 'none'}
 # %% [markdown]
 # ## Heads worth knowing
 #
-# The heads that exceed their role's control most, whatever the threshold: mean score minus the control's mean, over the
-# tasks; the last columns count the tasks in which the head has the label of each rule.
+# The three heads of each role that exceed its control most, whatever the threshold: mean score minus the control's mean,
+# over the tasks; the last columns count the tasks in which the head has the label of each rule.
 
 # %%
 roles = results.role_tables(tasks)
-known = ranking(roles[roles["state"] == STATES[-1]])
-results.save_table(known, "ranking")
-known.style.format(precision=2).hide()
+tested = roles[(roles["state"] == STATES[-1]) & roles["assigned"].notna()].rename(columns=LABELS)
+columns = {"tasks": ("mean", "size"), "mean": ("mean", "mean"), "control_mean": ("control_mean", "mean")}
+columns |= {label: (label, "sum") for label in LABELS.values()}
+heads = tested.groupby(["role", "layer", "head"], sort=False).agg(**columns).reset_index()
+heads.insert(6, "beyond", heads["mean"] - heads["control_mean"])
+heads.insert(1, "rank", heads.groupby("role")["beyond"].rank(ascending=False, method="first").astype(int))
+ranking = heads[heads["rank"] <= 3].sort_values(
+    ["role", "rank"], key=lambda c: c.map(ROLES.index) if c.name == "role" else c
+)
+results.save_table(ranking, "ranking")
+ranking.style.format(precision=2).hide()
+
+# %% [markdown]
+# What the tables say of one head, here of the first syntactic one, by role:
 
 # %%
-best = known.loc[known["role"].eq("syntactic").idxmax()]  # the first row where no sequence has relations
-card = head_card(
-    {"roles": roles[roles["role"] == best["role"]]}, tasks[0], int(best["layer"]), int(best["head"])
-)
-wanted = ["mean", "control_mean", "assigned", "assigned_audited", "assigned_controlled"]
-card[card["quantity"].isin(wanted)].drop(columns="table").style.hide()
+best = ranking.loc[ranking["role"].eq("syntactic").idxmax()]  # the first row where no sequence has relations
+of_head = roles[
+    (roles["layer"] == best["layer"]) & (roles["head"] == best["head"]) & (roles["task"] == tasks[0])
+]
+of_head[["state", "role", "mean", "low", "high", "control_mean", *LABELS]].style.format(precision=2).hide()
 
 # %% [markdown]
 # ## F14. The claims at a glance

@@ -52,7 +52,8 @@ from analysis.figures.words import listed
 from analysis.papers.michel2019 import course, measures, pruning, speed
 from analysis.statistics.answers import labels_of
 from analysis.statistics.claim_tables import claim_table
-from analysis.statistics.leads import constants, with_a_lead
+from analysis.statistics.leads import constants
+from analysis.statistics.training import trained_runs
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples
 
@@ -149,12 +150,13 @@ for task, model in classifiers.items():
 
 # %% [markdown]
 # The curve: the score after each step, and the paired test of its change. The figure shows how much is left of the lead over
-# the constant answer, for the tasks with a lead; bars are the paired intervals.
+# the constant answer, for the runs that trained successfully; bars are the paired intervals.
 
 # %%
 curves = pruning.prune_curves(pruned, labels, **tests)
 results.save_table(curves[pruning.PRUNING], "michel_pruning")
-leading = with_a_lead(pruned, labels)
+trained = trained_runs(results.join_parts("finetune", tasks, every=False))
+leading = {run: logits for run, logits in pruned.items() if run in trained}
 shares = pruning.shares_of_lead(curves, labels, leading)
 
 # %%
@@ -180,10 +182,9 @@ if leading:
 results.save_figure(figure, "michel-F5-pruning")
 
 # %% [markdown]
-# The share of heads that goes before the first significant loss, or before the lead over the constant answer is gone,
-# beside the least loss that the test of this sample finds with power .8, and the share that the article prunes "without
-# noticeable loss" from BERT-base (**another model**, other data). Shares are of heads, which go in steps of a tenth; a classifier
-# whose accuracy has no lead has none.
+# The share of heads that goes before the first significant loss, or before the score falls to chance, beside the least loss that the test of this sample finds with power .8, and the share that the article prunes "without
+# noticeable loss" from BERT-base (**another model**, other data). Shares are of heads, which go in steps of a tenth; a run
+# that did not train successfully has none.
 
 # %%
 prunable = pruning.prunable_table(curves, labels, leading, measures.published("prunable"), alpha)
@@ -321,8 +322,8 @@ finding(f"Accuracy on the way: {'; '.join(told_course) or 'none'}. The constant 
 # %%
 lacking = [f"{task}, seed {run}" for task, run in pruned if (task, run) not in leading]
 finding(
-    f"Not ahead of the constant answer by more than the 95 % margin of a proportion: {listed(lacking)}. Such runs have "
-    "nothing to lose, and the claims about losses leave them out."
+    f"Runs that did not train successfully: {listed(lacking)}. They are at chance, so that pruning cannot lower their "
+    "accuracy, and the claims leave them out."
 )
 
 # %%

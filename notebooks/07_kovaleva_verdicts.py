@@ -24,7 +24,7 @@ from analysis.encoders import encoder_note
 from analysis.figures import claim_strip, finding, style
 from analysis.papers.kovaleva2019.measures import CLAIMS, TABLES, measures
 from analysis.statistics.claim_tables import claim_table
-from analysis.statistics.leads import trained_runs
+from analysis.statistics.training import trained_runs
 from analysis.study import Results
 from analysis.texts import TASKS as TASK_NAMES
 
@@ -35,8 +35,8 @@ results = Results(profile)
 # ## The claims
 #
 # Each claim of the article that can be measured, with the verdict on this encoder and what a control gives. A claim about
-# all tasks is judged by its least favourable one. A run that does not beat the constant answer by its margin has learnt
-# nothing and is no evidence. Intervals over heads draw the heads of each layer anew; those of shares,
+# all tasks is judged by its least favourable one. A run that did not train successfully is
+# at chance and no evidence. Intervals over heads draw the heads of each layer anew; those of shares,
 # of changes and of links are over sequences; those of starts are over seeds.
 
 # %%
@@ -44,7 +44,7 @@ finetune = results.join_parts("finetune", [*TASK_NAMES], every=False)
 trained, drawn = trained_runs(finetune), finetune[["task", "seed"]].drop_duplicates()
 failed = [f"{row.task}, run {row.seed}" for row in drawn.itertuples() if (row.task, row.seed) not in trained]
 finding(
-    f"{len(trained)} of {len(drawn)} fine-tuning runs beat the constant answer by its margin; left out are "
+    f"{len(trained)} of {len(drawn)} fine-tuning runs trained successfully; left out are "
     f"{'; '.join(failed) or 'none'}."
 )
 

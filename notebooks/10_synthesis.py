@@ -51,8 +51,8 @@ import pandas as pd
 
 from analysis.encoders import encoder_note, interventions, load_encoder
 from analysis.figures import claim_strip, finding, style, theme
-from analysis.figures.colours import BLUE, MISSING, ORANGE, SKY, VERMILION, colour, ink
-from analysis.statistics import ROLES, compose, leads
+from analysis.figures.colours import BLUE, MISSING, ORANGE, SKY, VERMILION, colour, ink, marker
+from analysis.statistics import ROLES, compose, training
 from analysis.statistics.claim_tables import claim_table
 from analysis.study import Results
 from analysis.synthesis import agreement, atlas, measures, regression, sets
@@ -66,17 +66,17 @@ choices = (window, relations, direction, arithmetic, weighted_block)
 kept = results.profile.cache / "synthesis"
 weights = {t: results.weights(t, seeds[0], encoder, checkpoint) for t in model_tasks}
 encoders = {t: load_encoder(weights[t], device, task=t) for t in model_tasks}
-trained = leads.trained_runs(results.join_parts("finetune", tasks, every=False))
+trained = training.trained_runs(results.join_parts("finetune", tasks, every=False))
 
 # %% [markdown]
-# A classifier that does not beat the constant answer by its margin of error has learnt nothing, and no head of it can
-# matter. Its rows stand in the tables; the tests and the claims of this notebook leave it out.
+# A run that did not train successfully is at chance, and no head of it can matter. Its rows stand in the tables; the
+# tests and the claims of this notebook leave it out.
 
 # %%
 runs = [(t, run) for t in tasks for run in seeds]
 finding(
-    f"{len(trained & {*runs})} of {len(runs)} fine-tuning runs beat the constant answer"
-    + "".join(f"; {t}, run {run} does not" for t, run in runs if (t, run) not in trained)
+    f"{len(trained & {*runs})} of {len(runs)} fine-tuning runs trained successfully"
+    + "".join(f"; {t}, run {run} did not" for t, run in runs if (t, run) not in trained)
     + "."
 )
 
@@ -145,7 +145,7 @@ for axes, (task, rows) in zip(grid, excess.groupby("task", sort=False), strict=T
     axes.plot(others["excess"], others["role"].map(order.index), "|", color="0.7", markersize=5)
     for row in own.itertuples():
         look = {"color": ink(row.role), "markerfacecolor": colour(row.role), "markersize": 5.5}
-        axes.plot(row.excess, order.index(row.role), theme.ROLE_MARKERS[row.role], **look)
+        axes.plot(row.excess, order.index(row.role), marker(row.role), **look)
     axes.set(title=task, yticks=range(len(order)), xlabel="excess loss (nats)")
     axes.set_yticklabels([f"{role} (p = {pooled.loc[role, 'p_holm']:.2g})" for role in order])
     axes.locator_params(axis="x", nbins=4)

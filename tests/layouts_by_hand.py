@@ -21,6 +21,7 @@ def layout_of(name: str, first: int, second: int = 0) -> Layout:
         cls=places == 0,
         sep=np.isin(places, seps),
         punctuation=np.zeros(size, bool),
+        unknown=np.zeros(size, bool),
     )
 
 

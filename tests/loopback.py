@@ -28,42 +28,49 @@ from pipelines import write_pipeline
 
 from analysis.files import ROOT
 from analysis.study.downloads import SOURCES
-from analysis.study.profiles import TEXTS
 from analysis.texts.bundled import bundled_arguments, bundled_documents
 from analysis.texts.glue import load_examples
 
 ENCODER = "test/tiny-bert"
+LAYERS = HEADS = 12  # as in BERT-base; 8 dimensions a head
 ROWS = 40  # of every split of GLUE
-# Beyond profile smoke: a regression, and two dev sets of one task.
-OWN = {
-    "04_verdicts": {"compare_published": False},  # the published maps are of 12 layers of 12 heads
-    "06_michel_ablation": {"tasks": ["mnli", "mrpc"], "transfer_sets": ["mnli", "mnli dev_mismatched"]},
-    "06_michel_pruning": {"tasks": ["mnli", "mrpc"]},
+# The tasks of profile `paper` that stay, a regression and the two dev sets of MNLI among them.
+SHORT = {
+    "common": {"tasks": ["mrpc", "sst-2"], "encoder": ENCODER},
+    "06_michel_ablation": {"tasks": ["mnli", "mrpc"]},
+    "06_michel_pruning": {"tasks": ["mnli", "mrpc"], "course_tasks": ["mrpc"], "speed_models": [ENCODER]},
     "07_kovaleva_patterns": {"tasks": ["mrpc", "sts-b"]},
-    "11_matching": {"single_tasks": ["sst-2"]},
     "07_kovaleva_disable": {"tasks": ["mrpc", "sts-b"], "start_tasks": ["mrpc", "sts-b"]},
+    "08_pascual": {"tasks": ["sst-2"], "pretrained_tasks": ["sst-2"]},
+    "10_synthesis": {"model_tasks": ["mrpc"]},
+    "11_matching": {"pair_tasks": ["mrpc"], "single_tasks": ["sst-2"]},
 }
 TUNED = ["mnli", "mrpc", "sst-2", "sts-b"]
 
 
 def small_paper() -> str:
-    """Profile `paper` with the sizes of profile `smoke`: the texts are its own, the encoder is the small BERT."""
+    """Profile `paper` with the numbers of profile `smoke`: counts, sizes, seeds and epochs. Few tasks stay."""
     paper, smoke = (
         yaml.safe_load((ROOT / f"profiles/{name}.yaml").read_text()) for name in ("paper", "smoke")
     )
     sections = {
-        name: {**paper.get(name, {}), **smoke.get(name, {}), **OWN.get(name, {})}
-        | {key: value for key, value in paper.get(name, {}).items() if key in TEXTS}
-        for name in [*smoke, *(name for name in paper if name not in smoke)]
+        name: paper.get(name, {})
+        | {key: value for key, value in smoke.get(name, {}).items() if is_number(value)}
+        | SHORT.get(name, {})
+        for name in sorted({*paper, *smoke})
     }
-    sections["common"]["encoder"] = ENCODER
     return yaml.safe_dump(sections)
+
+
+def is_number(value: object) -> bool:
+    """Whether a parameter is a number or a list of numbers."""
+    return all(isinstance(number, int | float) for number in (value if isinstance(value, list) else [value]))
 
 
 @contextmanager
 def loopback(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     """A list of sources, and the environment in which `make data` finds them, while they are served."""
-    write_tiny_bert(folder / "served" / "models" / ENCODER)
+    write_tiny_bert(folder / "served" / "models" / ENCODER, LAYERS, HEADS)
     datasets = folder / "served" / "datasets"
     write_dataset(datasets / "nyu-mll" / "glue", glue())
     write_dataset(datasets / "Salesforce" / "wikitext", {"wikitext-2-raw-v1": {"test": running_text()}})

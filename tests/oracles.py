@@ -92,10 +92,10 @@ class Oracle:
         return (self.first, self.second) if token < self.seps[0] else (self.second, self.first)
 
     def alike(self, token: int, other: bool) -> set[int]:
-        """Word pieces spelt as this one in the other text, or in its own."""
+        """Word pieces spelt as this one in the other text, or in its own; a blank alone is like nothing."""
         own, far = self.sentences(token)
         text = (far if other else own or self.first) - self.marks
-        if token in self.cls | set(self.seps) | self.marks:
+        if token in self.cls | set(self.seps) | self.marks or not self.spelling[token]:
             return set()
         return {each for each in text if self.spelling[each] == self.spelling[token]}
 

@@ -29,6 +29,7 @@ def test_what_is_damaged_is_made_again_and_what_fails_leaves_nothing(tmp_path):
     path.write_bytes(path.read_bytes()[:100])
     assert cached(tmp_path, "logits", 0, lambda: FOUND).identical(FOUND)
     assert xr.load_dataset(path).identical(FOUND)
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError) as failed:
         cached(tmp_path, "logits", 1, lambda: 1 / 0)
+    assert failed.value.__context__ is None  # no "During handling of the above exception"
     assert [*tmp_path.iterdir()] == [path]

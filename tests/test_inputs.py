@@ -3,6 +3,7 @@
 One row per input: its name, a call with the test's material, and words of the line.
 """
 
+import os
 import re
 from collections.abc import Callable
 from functools import cache
@@ -22,6 +23,7 @@ from analysis.errors import InputError
 from analysis.extract_corpus import main as extract_corpus
 from analysis.figures.theme import layer_head
 from analysis.files import expand
+from analysis.papers.kovaleva2019.frames import read_links
 from analysis.run import main as run
 from analysis.run import run as execute
 from analysis.scores.extraction import extract
@@ -189,7 +191,7 @@ TEXTS = {
         lambda g: parse(
             [Example("a", "He ran")], g.file("a.conllu", WORD.replace("\t2\tnsubj", "\t9\tnsubj"))
         ),
-        "has head 9, which is no word",
+        "line 1: the head 9 is no word",
     ),
     "treebank that is not there": (lambda g: read_treebank(g.folder / "a.conllu"), "a.conllu"),
     "treebank without words": (
@@ -247,7 +249,32 @@ TEXTS = {
     "corpus of another kind": (lambda g: g.corpus("a.docx", "text"), "the kind '.docx' is unknown"),
     "corpus without a line": (lambda g: g.corpus("a.txt", ""), "a.txt is empty"),
     "corpus that is binary": (lambda g: g.corpus("a.txt", b"\0\1\2"), "binary: give text in UTF-8"),
-    "line without a text": (lambda g: g.corpus("a.txt", "one\n\ntwo\n"), "a text is missing or empty"),
+    "line without a text": (
+        lambda g: g.corpus("a.jsonl", '{"text": " "}\n'),
+        "line 1: a text is missing or empty",
+    ),
+    "corpus of empty lines": (lambda g: g.corpus("a.txt", "\n \n"), "a.txt is empty"),
+    "half an emoji": (lambda g: Example("a", "Hi \ud83d!"), "a: half of a surrogate pair, '\\ud83d', stands"),
+    "half an emoji in a second text": (
+        lambda g: Example("a", "Hi", "\udc00"),
+        "'\\udc00', stands at character 0",
+    ),
+    "half an emoji in a choice": (lambda g: Example("a", "", choices=("b", "\ud83d")), "half of a surrogate"),
+    "half an emoji in a corpus": (
+        lambda g: g.corpus("a.jsonl", '{"text": "one"}\n{"text": "two \\ud83d"}\n'),
+        "a.jsonl, line 2: half of a surrogate pair, '\\ud83d', stands at character 4",
+    ),
+    "name of a file in Latin-1": (
+        lambda g: g.corpus(os.fsdecode(b"Zo\xeb.txt"), "one\n"),
+        "id 'Zo\\udceb.txt-0': half of a surrogate pair",
+    ),
+    "half an emoji in a link": (
+        lambda g: read_links(
+            g.file("a.jsonl", '{"sentence": "a \\ud83d", "target": "a", "frame_elements": ["a"]}\n')
+        ),
+        "a.jsonl, line 1: half of a surrogate pair",
+    ),
+    "text that is a number": (lambda g: Example("a", 7), "a: a text is 7: give a string"),
     "object cut short": (lambda g: g.corpus("a.jsonl", '{"text": "one"}\n{"te\n'), "not JSON, or cut short"),
     "list for an object": (lambda g: g.corpus("a.jsonl", "[1]\n"), "not a JSON object"),
     "three columns": (
@@ -287,6 +314,10 @@ ENCODERS = {
     "no words": (lambda g: split_words(g.encoder.tokenizer, [[]]), "no sequence of words is left"),
     "training without labels": (lambda g: tiny(g, train=[Example("a", "b", "c")]), "a has no label"),
     "training in another precision": (lambda g: tiny(g, precision="float16"), "float16"),
+    "fine-tuning on one label": (
+        lambda g: tiny(g, train=[Example(str(row), "b", "c", 1) for row in range(3)]),
+        "mrpc: all 3 training examples have the label 1: take more examples",
+    ),
     "training of one label": (
         lambda g: baselines("mrpc", [Example("a", "b", label=1)] * 3, []),
         "have one label",
@@ -318,7 +349,7 @@ SCORES = {
         lambda g: registered(
             "ones", lambda layout, pairs: np.ones((len(layout), len(layout)), np.float32), g
         ),
-        "make the mask a sieve with analysis.scores.rows",
+        "make the mask a sieve with analysis.scores.sieves.rows",
     ),
 }
 STATISTICS = {

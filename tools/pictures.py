@@ -51,7 +51,7 @@ def explorer_picture(page: Path, width: int = 1440, height: int = 960) -> bytes:
         browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
         shown = browser.new_page(viewport={"width": width, "height": height}, color_scheme="light")
         shown.goto(page.resolve().as_uri() + VIEW)
-        shown.wait_for_selector("body[data-tables]", timeout=60_000)
+        shown.wait_for_selector("body[data-ready]", timeout=60_000)
         taken = shown.screenshot()
         browser.close()
     kept = io.BytesIO()

@@ -9,7 +9,7 @@ import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from analysis.errors import InputError
-from analysis.files import write_text
+from analysis.files import read_text, write_text
 
 RECIPE = "recipe.json"
 OPTIONS = ("epochs", "batch_size", "learning_rate", "warmup", "seed", "max_tokens", "device", "precision")
@@ -36,8 +36,8 @@ def keep(
 def record_of(folder: Path) -> dict[str, Any]:
     """What `keep` recorded of how a checkpoint was made; empty if the file is missing or damaged."""
     try:
-        record = json.loads((folder / RECIPE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        record = json.loads(read_text(folder / RECIPE))
+    except ValueError:  # an InputError too
         return {}
     return record if isinstance(record, dict) else {}
 

@@ -30,8 +30,10 @@ from transformers.utils.notebook import NotebookProgressCallback
 from analysis.cache import record_use
 from analysis.encoders.checkpoints import OPTIONS, keep, record_of
 from analysis.encoders.devices import current, training_precision
+from analysis.encoders.layout import read_ids
 from analysis.encoders.measures import check_labels, decide, measure
-from analysis.encoders.models import load_classifier, load_encoder, load_tokenizer
+from analysis.encoders.models import check_length, load_classifier, load_encoder, load_tokenizer
+from analysis.errors import InputError
 from analysis.texts.examples import Example, as_sequences
 from analysis.texts.tasks import CHOICE, Task, task_named
 
@@ -158,9 +160,15 @@ def finetune(
     all. One that stands in `folder` and was made by the same recipe (weights, examples, options and versions) is not
     made again. `callbacks` watch the training, as `Stops` does. With `fits`, training ends with the first
     epoch whose score on the training examples is at least that; if there is none, the epoch with the best is kept.
-    Raises InputError for unlabelled examples, an unknown precision and a head of another task.
+    Raises InputError for unlabelled examples, training examples of one label, an unknown precision and a head of
+    another task.
     """
     task, precision = task_named(task), training_precision(device, precision)
+    if task.kind != CHOICE and len(labels := {example.label for example in train} - {None}) == 1:
+        raise InputError(
+            f"{task.name}: all {len(train)} training examples have the label {labels.pop()}: take more examples, or "
+            "those of another label too"
+        )
     chosen = [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision]
     recipe = _recipe(name, task, train, dev, chosen) | ({"fits": fits} if fits else {})
     made = record_of(folder)
@@ -170,6 +178,7 @@ def finetune(
     options = dict(zip(OPTIONS, chosen, strict=True)) | {"fits": fits}
     set_seed(seed)
     tokenizer, model = load_tokenizer(name), load_classifier(name, task.outputs)
+    check_length(str(name), model, max_tokens)
     encoded = [_encode(task, examples, tokenizer, max_tokens) for examples in (train, dev)]
     model, log = _trained(model, tokenizer, task, encoded, folder, options, callbacks)
     scores = _scores(model, tokenizer, task, encoded[1], device)
@@ -252,6 +261,7 @@ def evaluate(
     Raises InputError for a checkpoint without a head for the task.
     """
     task, encoder = task_named(task), load_encoder(name, task=task)
+    check_length(encoder.name, encoder.model, max_tokens)
     encoded = _encode(task, examples, encoder.tokenizer, max_tokens)
     return _scores(encoder.model, encoder.tokenizer, task, encoded, device)
 
@@ -288,9 +298,13 @@ def _encode(task: Task, examples: Sequence[Example], tokenizer, max_tokens: int)
     check_labels(task, examples)
     encoded = []
     for example in examples:
-        read = [
-            tokenizer(*one.texts, truncation=True, max_length=max_tokens) for one in as_sequences([example])
-        ]
-        columns = read[0] if task.kind != CHOICE else {name: [one[name] for one in read] for name in read[0]}
+        rows = [columns_of(tokenizer, one, max_tokens) for one in as_sequences([example])]
+        columns = rows[0] if task.kind != CHOICE else {name: [row[name] for row in rows] for name in rows[0]}
         encoded.append({**columns, "labels": example.label})
     return encoded
+
+
+def columns_of(tokenizer, example: Example, max_tokens: int) -> dict[str, list[int]]:
+    """What a sequence is to the model: ids, attention mask and, where the model has segments, their ids."""
+    encoded = tokenizer(*example.texts, truncation=True, max_length=max_tokens, split_special_tokens=True)
+    return {**encoded, "input_ids": read_ids(tokenizer, encoded.encodings[0]).tolist()}

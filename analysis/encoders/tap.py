@@ -62,8 +62,8 @@ def projections(layer: nn.Module, name: str) -> Projections:
         if modules.keys() >= {*paths}:
             return Projections(*(modules[path] for path in paths))
     raise InputError(
-        f"{name}: the attention of {type(layer).__name__} has none of the known names: use BERT, RoBERTa, ELECTRA or "
-        "DistilBERT"
+        f"{name}: the heads of {type(layer).__name__} can be neither ablated nor pruned, its attention has none of the "
+        "known names: use BERT, RoBERTa, ELECTRA or DistilBERT"
     )
 
 
@@ -123,6 +123,7 @@ class Tap:
         else:
             if others is not None:
                 key, value = _keys_and_values(module, others)
+            key, value = (_for_queries(states, query.shape[1]) for states in (key, value))
             weights = _weights(query, key, attention_mask, scaling)
         whole = isinstance(self.read, ValueReader)
         if self.read is not None and not whole:
@@ -138,8 +139,11 @@ class Tap:
 
     def _replaced(self, weights: Rows, mask: Tensor | None) -> Rows:
         shape = weights.shape[0], weights.shape[-1]
+        # A mask of local attention differs from row to row, but every real token may attend to itself.
         real = (
-            weights.new_ones(shape, dtype=torch.bool) if mask is None else (mask[:, 0, 0] == 0).expand(shape)
+            weights.new_ones(shape, dtype=torch.bool)
+            if mask is None
+            else (mask[:, 0] == 0).any(1).expand(shape)
         )
         found = self.replace(self.layer, weights, real)
         if found.shape != weights.shape:
@@ -163,6 +167,14 @@ def _of_layer(
             f"the gate is for {gate.shape[-1]} heads: layer {layer} of the pruned encoder has {heads}"
         )
     return gate[..., layer, :, None, None]
+
+
+def _for_queries(
+    states: Float[Tensor, "batch group token size"], heads: int
+) -> Float[Tensor, "batch head token size"]:
+    """Keys or values for each query head, where groups of query heads share them (grouped-query attention)."""
+    shared = heads // max(1, states.shape[1])
+    return states if shared <= 1 else states.repeat_interleave(shared, dim=1)
 
 
 def _weights(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float | None) -> Rows:
@@ -226,6 +238,11 @@ def tap(
             f"the gate has shape {tuple(gate.shape)}: it must be (layers, heads) = {shape}, "
             "or one such gate for every sequence"
         )
+    if not model._can_set_attn_implementation():
+        raise InputError(
+            f"{type(model).__name__} has no exchangeable attention, its heads cannot be read: use an encoder that "
+            "docs/encoders.md lists"
+        )
     key = id(model.config)
     if key in _active:
         raise InputError(f"{type(model).__name__} is already tapped: leave the inner tap() context first")
@@ -234,10 +251,6 @@ def tap(
     hook = model.register_forward_pre_hook(state.start)
     try:
         model.set_attn_implementation(NAME)
-        if model.config._attn_implementation != NAME:
-            raise InputError(
-                f"{type(model).__name__} has no exchangeable attention: use a BERT-like encoder of transformers 5"
-            )
         yield state
     finally:
         hook.remove()
@@ -302,12 +315,13 @@ def read_layers(
 
 
 def guard(attention: Float[Tensor, "batch head token token"], encoder: Encoder, mask: Tensor) -> None:
-    """Raises RuntimeError if attention is missing, not normalised or falls on padding."""
+    """Raises RuntimeError if attention is missing, not normalised or, in the row of a real token, falls on padding."""
     batch, length = mask.shape
     expected = (batch, encoder.heads, length, length)
     if tuple(attention.shape) != expected:
         raise RuntimeError(f"attention has shape {tuple(attention.shape)}, expected {expected}")
     if not ((attention.sum(-1) - 1).abs() <= 1e-4).all():  # True for NaN too
         raise RuntimeError("attention rows do not sum to 1: the weights read are not those after softmax")
-    if (attention.sum((1, 2)) * (mask == 0)).any():
+    # Local attention leaves rows of padding without any token, which softmax spreads evenly: nothing reads them.
+    if (torch.einsum("bhqk,bq->bk", attention, mask.to(attention.dtype)) * (mask == 0)).any():
         raise RuntimeError("attention falls on padding: the attention function received no mask")

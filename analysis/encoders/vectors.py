@@ -66,7 +66,7 @@ def _glove(forms: Sequence[str], glove: str | Path) -> WordVectors:
     wanted = dict(zip(vocabulary.tolist(), range(len(vocabulary)), strict=True))
     found: dict[int, np.ndarray] = {}
     try:
-        with path.open(encoding="utf-8", newline="\n") as lines:
+        with path.open(encoding="utf-8-sig", newline="\n") as lines:
             for place, word, numbers in _entries(lines, path):
                 if word in wanted:
                     found[wanted[word]] = _vector(numbers, place)

@@ -1,12 +1,6 @@
 """The head explorer: a page to browse every head, and the same view of one text in a notebook cell."""
 
-from analysis.lazy import lazy_names
+from analysis.explorer.packing import illustrative, pack
+from analysis.explorer.view import explorer, head_view
 
-HOMES = {
-    "explorer": "view",
-    "head_view": "view",
-    "illustrative": "packing",
-    "pack": "packing",
-    "role_tables": "payload",
-}
-__getattr__, __all__ = lazy_names(__name__, HOMES)
+__all__ = ["explorer", "head_view", "illustrative", "pack"]

@@ -3,35 +3,13 @@
 const darkMode = matchMedia("(prefers-color-scheme: dark)");
 // Light to dark through green and blue: also in grey, and whatever colours the eye tells apart.
 const RAMP = [
-  "#fbfefd",
-  "#d9f0e8",
-  "#addfd2",
-  "#74c8c4",
-  "#46aab6",
-  "#3389a9",
-  "#34669a",
-  "#3e4580",
-  "#352750",
-  "#0b0405",
+  ...["#fbfefd", "#d9f0e8", "#addfd2", "#74c8c4", "#46aab6"],
+  ...["#3389a9", "#34669a", "#3e4580", "#352750", "#0b0405"],
 ].map(channels);
 const LESS = channels("#1f4e8c"), MORE = channels("#a34a00");
 const LOOKS = {
-  light: {
-    ink: "#111111",
-    paper: "#ffffff",
-    quiet: "#555555",
-    outline: "#d55e00",
-    line: "#0072b2",
-    uniform: "#999999",
-  },
-  dark: {
-    ink: "#eeeeee",
-    paper: "#16181b",
-    quiet: "#b3b3b3",
-    outline: "#ff9b57",
-    line: "#56b4e9",
-    uniform: "#888888",
-  },
+  light: { ink: "#111111", paper: "#ffffff", quiet: "#555555", outline: "#d55e00", line: "#0072b2", uniform: "#999999" },
+  dark: { ink: "#eeeeee", paper: "#16181b", quiet: "#b3b3b3", outline: "#ff9b57", line: "#56b4e9", uniform: "#888888" },
 };
 const look = () => LOOKS[darkMode.matches ? "dark" : "light"];
 

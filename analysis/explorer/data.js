@@ -4,10 +4,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const HEADS = data.layers * data.heads;
 const CAP = 3 * data.tau; // where every colour scale of scores ends
 const FRAMED = window.top !== window; // in a notebook
-if (data.format !== "head-explorer" || data.version !== 1) {
-  document.getElementById("message").textContent = "This page's data were written by a newer version of the head explorer: build the page again.";
-  return;
-}
+const UNPACKS = "DecompressionStream" in window;
 const PLAIN = "–";
 
 const byId = (name) => document.getElementById(name);
@@ -16,8 +13,8 @@ const nameOf = (head) => `${Math.floor(head / data.heads)}-${head % data.heads}`
 const scoresIn = (task, state) => data.scores[task]?.[state];
 const sentenceOf = (id) => data.sentences.find((sentence) => sentence.id === id);
 const sentencesOf = (task) => {
-  const own = data.sentences.filter((sentence) => sentence.task === task);
-  return own.length ? own : data.sentences.filter((sentence) => !(sentence.task in data.scores));
+  const ofTask = data.sentences.filter((sentence) => sentence.task === task);
+  return ofTask.length ? ofTask : data.sentences.filter((sentence) => !(sentence.task in data.scores));
 };
 const hasScores = Object.keys(data.scores).length > 0;
 
@@ -33,15 +30,15 @@ const make = (tag, attributes = {}, ...children) => filled(document.createElemen
 const draw = (tag, attributes = {}, ...children) =>
   filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
-// The children of an element anew; what had the focus keeps it, by its place.
+// Replaces the children of an element; what had the focus keeps it, by its place.
 function replace(element, ...children) {
-  const reachable = () => [...element.querySelectorAll("button, summary, select")];
+  const reachable = () => [...element.querySelectorAll("button, select")];
   const place = reachable().indexOf(document.activeElement);
   element.replaceChildren(...children);
   if (place >= 0) reachable()[place]?.focus();
 }
 
-function tell(element, text) {
+function setText(element, text) {
   element.textContent = text;
   element.hidden = text === "";
 }
@@ -49,7 +46,8 @@ function tell(element, text) {
 // --- numbers in words -------------------------------------------------------------------------------------------
 
 const short = (value) => (Math.abs(value) >= 99.95 ? value.toFixed(0) : value.toFixed(1));
-const exact = (value) => (value === null || value === undefined ? PLAIN : value.toFixed(2));
+const exact = (value) => (value === null || value === undefined ? PLAIN : value.toFixed(2).replace("-", "−"));
+const digits = (value) => (value === null ? PLAIN : String(Number(value.toPrecision(3))).replace("-", "−"));
 function signed(value, places = 2) {
   const size = Math.abs(value).toFixed(places);
   return Number(size) === 0 ? size : (value < 0 ? "−" : "+") + size;
@@ -61,29 +59,21 @@ const sizeOf = (entry, head) => (Array.isArray(entry.n) ? entry.n[head] : entry.
 // --- attention: unpacked when it is first shown -----------------------------------------------------------------
 
 const WEIGHTS = Float32Array.from({ length: 256 }, (_, step) => (step / 255) ** 2);
-const KEPT = 4; // unpacked sentences that stay in memory
-const unpacked = new Map();
+const CACHED = 4; // unpacked sentences that stay in memory
+const mapCache = new Map();
 
-function bytesOf(text) {
-  const raw = atob(text);
-  const found = new Uint8Array(raw.length);
-  for (let i = 0; i < raw.length; i++) found[i] = raw.charCodeAt(i);
-  return found;
-}
-
-async function inflated(text) {
-  const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-}
+const bytesOf = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 
 async function mapsOf(sentence, state) {
   const key = JSON.stringify([sentence.id, state]);
-  if (!unpacked.has(key)) {
-    const steps = await inflated(sentence.attention[state]);
-    if (unpacked.size >= KEPT) unpacked.delete(unpacked.keys().next().value);
-    unpacked.set(key, steps);
+  if (!mapCache.has(key)) {
+    const bytes = new Blob([bytesOf(sentence.attention[state])]);
+    const stream = bytes.stream().pipeThrough(new DecompressionStream("deflate"));
+    const steps = new Uint8Array(await new Response(stream).arrayBuffer());
+    if (mapCache.size >= CACHED) mapCache.delete(mapCache.keys().next().value);
+    mapCache.set(key, steps);
   }
-  return unpacked.get(key);
+  return mapCache.get(key);
 }
 
 // The weight of head's row i and column j, on a sentence of T tokens.

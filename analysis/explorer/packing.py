@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import xarray as xr
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Bool, Float
 from tqdm import tqdm
 
 from analysis.encoders.models import Encoder
@@ -36,62 +35,37 @@ def pack(
     Scores are those of `extract`; if a role is absent from a sentence, it has no score and no sieve there. Raises
     InputError as `extract` does.
     """
-    known = {example.id: () for example in examples} if relations is None else relations
-    scores = extract(encoder, examples, known, [*roles], max_tokens=max_tokens, progress=False)
-    return [
-        _sentence(encoder, example, known, scores.sel(sequence=example.id), state, task, max_tokens)
-        for example in tqdm(examples, desc=f"attention for the page, {task or state}", unit="sentence")
-    ]
-
-
-def _sentence(
-    encoder: Encoder,
-    example: Example,
-    relations: Relations,
-    scores: xr.DataArray,
-    state: str,
-    task: str,
-    max_tokens: int,
-) -> Sentence:
-    layout, attention = read_attention(encoder, example, max_tokens)
-    roles = scores["role"].values.tolist()
-    sieves = read_sieves(encoder, example, relations, roles, max_tokens)
-    return {
-        "id": example.id,
-        "task": task,
-        "a": example.text_a,
-        "b": example.text_b,
-        "tokens": [*layout.tokens],
-        "text": layout.text.tolist(),
-        "sep": np.flatnonzero(layout.sep).tolist(),
-        "cut": layout.cut,
-        "layers": encoder.layers,
-        "heads": encoder.heads,
-        "masks": {role: packed_mask(sieve > 0) for role, sieve in sieves.items()},
-        "scores": {role: {state: digits(scores.sel(role=role).values.ravel())} for role in sieves},
-        "attention": {state: packed_attention(attention)},
-    }
-
-
-def quantised(attention: Float[np.ndarray, "..."]) -> UInt8[np.ndarray, "..."]:
-    """Weights from 0 to 1 as 255 times their square root, so that small weights keep their ratios."""
-    return np.round(STEPS * np.sqrt(np.clip(attention, 0, 1))).astype(np.uint8)
-
-
-def restored(steps: UInt8[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    """The weights from which `quantised` made the steps, with an error of at most 0.004."""
-    return (steps.astype(np.float32) / STEPS) ** 2
+    pairs = {example.id: () for example in examples} if relations is None else relations
+    scores = extract(encoder, examples, pairs, [*roles], max_tokens=max_tokens, progress=False)
+    names = scores["role"].values.tolist()
+    sentences = []
+    for example in tqdm(examples, desc=f"attention for the page, {task or state}", unit="sentence"):
+        layout, attention = read_attention(encoder, example, max_tokens)
+        sieves = read_sieves(encoder, example, pairs, names, max_tokens)
+        score = {role: scores.sel(sequence=example.id, role=role).values.ravel() for role in sieves}
+        sentence = {"id": example.id, "task": task, "a": example.text_a, "b": example.text_b}
+        sentence |= {"tokens": [*layout.tokens], "text": layout.text.tolist(), "cut": layout.cut}
+        sentence |= {"sep": np.flatnonzero(layout.sep).tolist()}
+        sentence |= {"layers": encoder.layers, "heads": encoder.heads}
+        sentence |= {"masks": {role: packed_mask(sieve > 0) for role, sieve in sieves.items()}}
+        sentence |= {"scores": {role: {state: digits(values)} for role, values in score.items()}}
+        sentences.append(sentence | {"attention": {state: packed_attention(attention)}})
+    return sentences
 
 
 def packed_attention(attention: Float[np.ndarray, "layer head token token"]) -> str:
-    """Base64 of the compressed steps of every head, heads of layer 0 first."""
-    return b64encode(zlib.compress(quantised(attention).tobytes(), 9)).decode()
+    """Base64 of the compressed weights of every head, heads of layer 0 first.
+
+    A weight is kept as 255 times its square root, so that small weights keep their ratios.
+    """
+    steps = np.round(STEPS * np.sqrt(np.clip(attention, 0, 1))).astype(np.uint8)
+    return b64encode(zlib.compress(steps.tobytes(), 9)).decode()
 
 
 def unpacked_attention(text: str, shape: Sequence[int]) -> Float[np.ndarray, "layer head token token"]:
-    """The weights that the page shows for packed attention; `shape` is that of the maps."""
+    """The weights that the page shows for packed attention of this shape: the error is at most 0.004."""
     steps = np.frombuffer(zlib.decompress(b64decode(text)), np.uint8)
-    return restored(steps.reshape(shape))
+    return (steps.reshape(shape).astype(np.float32) / STEPS) ** 2
 
 
 def packed_mask(mask: Bool[np.ndarray, "token token"]) -> str:
@@ -99,24 +73,24 @@ def packed_mask(mask: Bool[np.ndarray, "token token"]) -> str:
     return b64encode(np.packbits(mask).tobytes()).decode()
 
 
-def merged(sentences: Iterable[Sentence]) -> list[Sentence]:
+def merge_states(sentences: Iterable[Sentence]) -> list[Sentence]:
     """One entry per sentence, with the scores and the attention of all states in which it was packed.
 
     Raises InputError if two different texts have the same id.
     """
-    found: dict[str, Sentence] = {}
+    by_id: dict[str, Sentence] = {}
     for sentence in sentences:
-        first = found.setdefault(sentence["id"], sentence)
+        first = by_id.setdefault(sentence["id"], sentence)
         if any(first[key] != sentence[key] for key in ("a", "b", "tokens", "layers", "heads")):
             raise InputError(f"two sentences have the id {sentence['id']!r}: give every example its own id")
         roles = [*dict.fromkeys([*first["scores"], *sentence["scores"]])]
         scores = {role: first["scores"].get(role, {}) | sentence["scores"].get(role, {}) for role in roles}
-        found[sentence["id"]] = first | {
+        by_id[sentence["id"]] = first | {
             "masks": sentence["masks"] | first["masks"],
             "scores": scores,
             "attention": first["attention"] | sentence["attention"],
         }
-    return [*found.values()]
+    return [*by_id.values()]
 
 
 def illustrative(
@@ -125,8 +99,8 @@ def illustrative(
     """The `count` examples that show most of the relations `labels` in few words, in their original order."""
 
     def worth(example: Example) -> int:
-        shown = {relation.label for relation in relations[example.id]} & {*labels}
-        return RELATION_WORTH * len(shown) - sum(len(text.split()) for text in example.texts)
+        distinct = {relation.label for relation in relations[example.id]} & {*labels}
+        return RELATION_WORTH * len(distinct) - sum(len(text.split()) for text in example.texts)
 
     best = sorted(range(len(examples)), key=lambda number: (-worth(examples[number]), number))[:count]
     return [examples[number] for number in sorted(best)]

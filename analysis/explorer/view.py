@@ -2,6 +2,8 @@
 
 import hashlib
 import html
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,28 +13,17 @@ import pandas as pd
 
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
-from analysis.explorer.measures import measures_of
-from analysis.explorer.packing import Sentence, merged, pack
-from analysis.explorer.page import fitted, rendered
-from analysis.explorer.payload import (
-    claim_tables,
-    deflated,
-    grouped,
-    head_tables,
-    scores_of,
-    shape_of,
-)
+from analysis.explorer.packing import Sentence, merge_states, pack
+from analysis.explorer.payload import Shape, scores_of, values_of, with_groups
 from analysis.files import write_text
 from analysis.scores.sieves import SIEVES
-from analysis.statistics.roles import ROLES
+from analysis.statistics.roles import LABELS, ROLES
 from analysis.texts.examples import Example, Relation
 
-FORMAT, VERSION = "head-explorer", 1
-ABOUT = {
-    "local": "Tokens at most 2 positions away, itself included.",
-    "syntactic": "The syntactic head of each dependent: nsubj, dobj, amod and advmod together.",
-}
-OWN = "own text"
+FOLDER = Path(__file__).parent
+SCRIPTS = ("data", "view", "colours", "modes", "heads", "card", "attention", "drawing", "save", "start")
+PLACE = re.compile(r"\{\{(\w+)\}\}")
+ID = "own text"  # of the example in a notebook cell
 
 
 @dataclass(frozen=True)
@@ -66,56 +57,55 @@ def explorer(
     tables: pd.DataFrame | None,
     attention: Iterable[Sentence] = (),
     *,
-    others: Mapping[str, pd.DataFrame] | None = None,
-    papers: Mapping[str, str] | None = None,
+    values: Mapping[str, pd.DataFrame] | None = None,
     tau: float = 3.0,
     alpha: float = 0.05,
     title: str = "",
     provenance: str = "",
-    limit: int = 6_000_000,
     height: int = 760,
 ) -> HeadView:
     """The page of role tables (as `Results.role_tables` gives them) and packed sentences (see `pack`).
 
-    `others` are the study's tables by name. The page also shows those of claims, under the titles that `papers` gives
-    by name, and those with columns layer and head. `tau` is the threshold of the labels. The page has at most `limit`
-    bytes: if it is larger, the longest sentences are left out and named. Raises InputError for tables that are not role
-    tables, for tables and sentences of different encoders, and if nothing fits.
+    `values` adds other numbers of heads to the card and to the grid: tables by name, with the columns layer, head,
+    value and, if it depends on the task, task. Raises InputError for tables and sentences of different encoders.
     """
-    content = _content(tables, merged(attention), others or {}, papers or {})
-    texts = {"title": title or "Head explorer", "provenance": provenance}
-    numbers = {"format": FORMAT, "version": VERSION, "tau": tau, "alpha": alpha}
-    kept = fitted(content | texts | numbers, limit)
-    shape = f"{kept['layers']} layers x {kept['heads']} heads"
-    described = f"Head explorer, {shape}, sentences: {len(kept['sentences'])}"
-    return HeadView(rendered(kept), described, height)
-
-
-def _content(
-    tables: pd.DataFrame | None,
-    sentences: Sequence[Sentence],
-    others: Mapping[str, pd.DataFrame],
-    papers: Mapping[str, str],
-) -> dict[str, Any]:
-    """The data of the page, as plain lists, numbers and texts."""
-    table = None if tables is None else grouped(tables)
-    layers, heads = _shape(table, sentences)
-    scores = {} if table is None else scores_of(table, (layers, heads))
-    tasks, states = _names(scores, sentences)
+    sentences = merge_states(attention)
+    table = None if tables is None else with_groups(tables)
+    layers, heads = shape = _shape(table, sentences)
+    scores = {} if table is None else scores_of(table, shape)
     roles = [*([] if table is None else table["role"]), *(role for s in sentences for role in s["scores"])]
-    of_heads = head_tables(others, tasks, states)
-    return {
+    content = {
+        "title": title or "Head explorer",
+        "provenance": provenance,
+        "tau": tau,
+        "alpha": alpha,
         "layers": layers,
         "heads": heads,
-        "tasks": tasks,
-        "states": states,
+        **_names(scores, sentences),
+        "labels": [name for column, name in LABELS.items() if table is not None and column in table],
         "roles": [{"name": role, "about": about(role)} for role in _in_order(roles)],
         "scores": scores,
+        "values": values_of(values or {}, shape),
         "sentences": [{key: s[key] for key in s.keys() - {"layers", "heads"}} for s in sentences],
-        "tables": deflated(of_heads),
-        "measures": measures_of(of_heads),
-        "claims": claim_tables(others, papers),
     }
+    described = f"Head explorer, {layers} layers x {heads} heads, sentences: {len(sentences)}"
+    return HeadView(rendered(content), described, height)
+
+
+def rendered(content: Mapping[str, Any]) -> str:
+    """The page that shows this content: template, style and scripts in one file. No text can end the script."""
+    data = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    parts = {
+        "title": html.escape(content["title"]),
+        "style": _file("page.css"),
+        "data": data.replace("<", r"\u003c"),
+        "script": "\n".join(_file(f"{name}.js") for name in SCRIPTS),
+    }
+    return PLACE.sub(lambda place: parts[place[1]], _file("page.html"))
+
+
+def _file(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8").strip()
 
 
 def head_view(
@@ -135,46 +125,46 @@ def head_view(
     role table of the same encoder; without it, the page has only the scores on this text. Raises InputError as `pack`
     and `explorer` do.
     """
-    example = Example(OWN, text_a, text_b)
-    known = None if table is None else grouped(table)
-    state = encoder.name if known is None or known["state"].nunique() > 1 else known["state"].iloc[0]
-    found = pack(encoder, [example], {OWN: tuple(relations or ())}, roles, state, max_tokens=max_tokens)
-    return explorer(table, found, provenance=encoder.name, height=height)
+    states = [] if table is None else with_groups(table)["state"].unique()
+    state = states[0] if len(states) == 1 else encoder.name
+    by_text = {ID: tuple(relations or ())}
+    packed = pack(encoder, [Example(ID, text_a, text_b)], by_text, roles, state, max_tokens=max_tokens)
+    return explorer(table, packed, provenance=encoder.name, height=height)
 
 
 def about(role: str) -> str:
     """One sentence on the tokens that a role's sieve marks; for a registered sieve, the first line of its docstring."""
-    documented = SIEVES[role].function.__doc__ if role in SIEVES else None
-    if role in ABOUT or documented:
-        return ABOUT.get(role) or documented.strip().split("\n")[0]
-    if role in SIEVES:
-        return "A registered sieve without a docstring."
+    if role in ROLES and ROLES[role].about:
+        return ROLES[role].about
+    sieve = ROLES[role].sieve if role in ROLES else role
+    if sieve in SIEVES:
+        documented = SIEVES[sieve].function.__doc__ or "A registered sieve without a docstring."
+        return documented.strip().split("\n")[0]
     return f"The syntactic head of each dependent in the relation {role}."
 
 
-def _names(
-    scores: Mapping[str, Mapping[str, Any]], sentences: Sequence[Sentence]
-) -> tuple[list[str], list[str]]:
+def _names(scores: Mapping[str, Mapping[str, Any]], sentences: Sequence[Sentence]) -> dict[str, list[str]]:
     """The tasks and states of scores and sentences, each in order of appearance."""
     tasks = [*scores, *(sentence["task"] for sentence in sentences)]
-    scored = [state for states in scores.values() for state in states]
-    states = [*scored, *(state for sentence in sentences for state in sentence["attention"])]
-    return [*dict.fromkeys(tasks)], [*dict.fromkeys(states)]
+    states = [
+        state for by_state in (*scores.values(), *(s["attention"] for s in sentences)) for state in by_state
+    ]
+    return {"tasks": [*dict.fromkeys(tasks)], "states": [*dict.fromkeys(states)]}
 
 
 def _in_order(roles: Iterable[Any]) -> list[str]:
     """The distinct roles: first the published ones, in their order."""
-    found = [*dict.fromkeys(roles)]
-    return sorted(found, key=lambda role: ROLES.index(role) if role in ROLES else len(ROLES))
+    order = [*ROLES]
+    return sorted(dict.fromkeys(roles), key=lambda role: order.index(role) if role in order else len(order))
 
 
-def _shape(table: pd.DataFrame | None, sentences: Sequence[Sentence]) -> tuple[int, int]:
+def _shape(table: pd.DataFrame | None, sentences: Sequence[Sentence]) -> Shape:
     """Layers and heads, which must be the same in the table and the sentences."""
     shapes = {(sentence["layers"], sentence["heads"]) for sentence in sentences}
-    shapes |= set() if table is None else {shape_of(table)}
+    shapes |= set() if table is None else {(int(table["layer"].max()) + 1, int(table["head"].max()) + 1)}
     if not shapes:
         raise InputError("there is neither a role table nor a sentence: give the page one of them")
     if len(shapes) > 1:
-        written = " and ".join(f"{layers} x {heads}" for layers, heads in sorted(shapes))
-        raise InputError(f"the tables and sentences are of {written} heads: give those of one encoder")
+        sizes = " and ".join(f"{layers} x {heads}" for layers, heads in sorted(shapes))
+        raise InputError(f"the tables and sentences are of {sizes} heads: give those of one encoder")
     return shapes.pop()

@@ -1,4 +1,4 @@
-"""The shards of a corpus one after the other: each scored into one file, whole or not at all, and merged."""
+"""The shards of a corpus: each scored into one file, whole or not at all, and merged into one role table."""
 
 import json
 from collections.abc import Iterator
@@ -68,27 +68,22 @@ def extract_shard(
     if is_finished(path):
         return path
     total = sum(1 for _ in examples)
-    claim(output, run)
+    write_run(output, run)
     remove_unfinished(path)
-    reading = {"arithmetic": settings.arithmetic, "max_tokens": settings.max_tokens, "budget": budget}
+    options = {"arithmetic": settings.arithmetic, "max_tokens": settings.max_tokens, "budget": budget}
 
     def scores(bar: tqdm) -> Iterator[xr.DataArray]:
         for part in chunks(corpus.examples(shard, settings.shards), CHUNK):
             # Without a parser there are no relations: the roles of relations are absent, but every shard has them.
-            relations = parse(part, settings.parser) if settings.parser else {each.id: () for each in part}
-            yield extract(encoder, part, relations, run["roles"], progress=False, **reading)
+            without = {example.id: () for example in part}
+            relations = parse(part, settings.parser) if settings.parser else without
+            yield extract(encoder, part, relations, run["roles"], progress=False, **options)
             bar.update(len(part))
 
-    about = run | {"shard": shard, "device": encoder.provenance["device"], "versions": versions()}
+    provenance = run | {"shard": shard, "device": encoder.provenance["device"], "versions": versions()}
     with tqdm(total=total, desc="attention", unit="sequence", disable=not progress) as bar:
-        write_shard(path, scores(bar), about)
+        write_shard(path, scores(bar), provenance)
     return path
-
-
-def remove_unfinished(path: Path) -> None:
-    """Removes the unfinished file of a shard that a killed process left."""
-    for unfinished in path.parent.glob(f".{path.stem}-*"):
-        unfinished.unlink(missing_ok=True)
 
 
 def merge_shards(output: Path, tau: float | int = 3.0) -> Path:
@@ -102,11 +97,10 @@ def merge_shards(output: Path, tau: float | int = 3.0) -> Path:
     if missing:
         raise InputError(f"{output} lacks {', '.join(missing)}: run these shards first")
     for path in paths:
-        _same(path, read_provenance(path), run)
+        _check_same(path, read_provenance(path), run)
     table = moments_table(merged(map(read_moments, paths), run), tau)
-    target = output / "roles.csv"
-    write_text(target, table.to_csv(index=False, lineterminator="\n"))
-    return target
+    write_text(output / "roles.csv", table.to_csv(index=False, lineterminator="\n"))
+    return output / "roles.csv"
 
 
 def shard_path(output: Path, shard: int, shards: int) -> Path:
@@ -119,24 +113,29 @@ def is_finished(path: Path) -> bool:
     return path.exists() and bool(read_provenance(path))
 
 
+def remove_unfinished(path: Path) -> None:
+    """Removes the unfinished file of a shard that a killed process left."""
+    for unfinished in path.parent.glob(f".{path.stem}-*"):
+        unfinished.unlink(missing_ok=True)
+
+
 def identity(corpus: Corpus, encoder: Encoder, settings: Settings) -> dict[str, Any]:
     """What identifies a run: encoder, parameters, and the names and sizes (bytes) of its inputs."""
-    about = {name: value for name, value in encoder.provenance.items() if name != "device"}
+    weights = {name: value for name, value in encoder.provenance.items() if name != "device"}
     heads = {"layers": encoder.layers, "heads": encoder.heads, "roles": settings.named}
-    inputs = {"columns": [*corpus.columns], "inputs": corpus.sizes}
-    return about | asdict(settings) | heads | inputs
+    return weights | asdict(settings) | heads | {"columns": [*corpus.columns], "inputs": corpus.sizes}
 
 
 def check_output(output: Path, run: dict[str, Any]) -> None:
     """Raises InputError if the output folder belongs to another run."""
     path = output / "run.json"
     if path.exists():
-        _same(path, read_run(output), run)
+        _check_same(path, read_run(output), run)
     elif any(output.glob("shard-*.parquet")):
         raise InputError(f"{output} holds shards but no run.json: name another folder")
 
 
-def claim(output: Path, run: dict[str, Any]) -> None:
+def write_run(output: Path, run: dict[str, Any]) -> None:
     """Records in the output folder which run it belongs to; raises InputError if that cannot be written."""
     if not (output / "run.json").exists():
         write_text(output / "run.json", json.dumps(run, indent=1) + "\n")
@@ -151,8 +150,8 @@ def read_run(output: Path) -> dict[str, Any]:
         raise InputError(f"{path} is missing or damaged: run a shard into a new folder") from error
 
 
-def _same(path: Path, found: dict[str, Any], run: dict[str, Any]) -> None:
+def _check_same(path: Path, recorded: dict[str, Any], run: dict[str, Any]) -> None:
     for name, value in run.items():
-        if name not in found or found[name] != value:
-            differs = f"{name} is {found.get(name)!s:.60}, here {value!s:.60}"
-            raise InputError(f"{path} is of another run: {differs}: name another folder")
+        if name not in recorded or recorded[name] != value:
+            difference = f"{name} is {recorded.get(name)!s:.60}, here {value!s:.60}"
+            raise InputError(f"{path} is of another run: {difference}: name another folder")

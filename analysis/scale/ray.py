@@ -1,7 +1,6 @@
-"""All shards of a run on a Ray cluster: actors that hold the encoder take one shard after the other.
+"""Ray Data as the engine of the loop: actors that hold the encoder take one shard after the other.
 
-Ray Data hands out the shards and repeats one whose worker dies. The files are those of the loop (see `extract_corpus`).
-Needs the extra `ray`.
+Ray repeats a shard whose worker dies. The files are those of the loop (see `extract_corpus`). Needs the extra `ray`.
 """
 
 import logging
@@ -10,7 +9,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,16 +19,7 @@ from tqdm import tqdm
 
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
-from analysis.scale.loop import (
-    Settings,
-    check_output,
-    claim,
-    extract_shard,
-    identity,
-    is_finished,
-    remove_unfinished,
-    shard_path,
-)
+from analysis.scale import loop
 from analysis.texts.corpora import Corpus
 
 THREADS = 4  # of an actor without a GPU
@@ -48,7 +38,7 @@ def extract_shards(
     corpus: Corpus,
     output: Path,
     model: tuple[str, str, str],
-    settings: Settings,
+    settings: loop.Settings,
     budget: int = 2048,
     actors_per_gpu: int = 1,
     progress: bool = True,
@@ -64,22 +54,24 @@ def extract_shards(
         raise InputError(f"device is {device}: give cuda, since every actor has a GPU of its own")
     if actors_per_gpu < 1:
         raise InputError(f"actors per GPU is {actors_per_gpu}: give 1 or more")
-    run = identity(corpus, load_encoder(name, "cpu", precision), settings)  # this computer may have no GPU
-    check_output(output, run)
-    paths = [shard_path(output, shard, settings.shards) for shard in range(settings.shards)]
-    shards = [shard for shard, path in enumerate(paths) if not is_finished(path)]
+    # This computer may have no GPU.
+    run = loop.identity(corpus, load_encoder(name, "cpu", precision), settings)
+    loop.check_output(output, run)
+    paths = [loop.shard_path(output, shard, settings.shards) for shard in range(settings.shards)]
+    shards = [{"shard": shard} for shard, path in enumerate(paths) if not loop.is_finished(path)]
     if not shards:
         return output
     total = sum(1 for _ in tqdm(corpus.examples(), "reading", unit="sequence", disable=not progress))
-    claim(output, run)
+    loop.write_run(output, run)
     job = (os.getcwd(), corpus, output, model, settings, budget)
+    bar = tqdm(total=len(shards), desc=f"{total:,} sequences", unit="shard", disable=not progress)
     try:
-        with (
-            cluster() as nodes,
-            tqdm(total=len(shards), desc=f"{total:,} sequences", unit="shard", disable=not progress) as bar,
-            closing(_scored(job, shards, _share(nodes, device, actors_per_gpu))) as rows,
-        ):
-            for row in rows:
+        with cluster() as nodes, bar:
+            share = _share(nodes, device, actors_per_gpu)
+            items = ray.data.from_items(shards, override_num_blocks=len(shards))
+            for row in items.map(
+                Shards, fn_constructor_args=job, max_task_retries=RETRIES, **share
+            ).iter_rows():
                 if row["error"]:
                     raise InputError(row["error"])
                 bar.update()
@@ -87,12 +79,12 @@ def extract_shards(
         raise
     except ray.exceptions.RayError as error:  # no node is left, a node lacks this package, or workers die
         raise InputError(
-            f"Ray ended the run, see its logs: {_in_one_line(error, 300)}: if workers die, give them more memory, "
+            f"Ray ended the run, see its logs: {_first_line(error, 300)}: if workers die, give them more memory, "
             "smaller shards, or a smaller --budget"
         ) from error
     finally:
-        for shard in shards:  # a process that was killed leaves its file
-            remove_unfinished(paths[shard])
+        for row in shards:  # a process that was killed leaves its file
+            loop.remove_unfinished(paths[row["shard"]])
     return output
 
 
@@ -100,48 +92,33 @@ class Shards:
     """An actor: it loads the encoder once and scores the shards that Ray hands it."""
 
     def __init__(
-        self, folder: str, corpus: Corpus, output: Path, model: tuple, settings: Settings, budget: int
+        self, folder: str, corpus: Corpus, output: Path, model: tuple, settings: loop.Settings, budget: int
     ):
         os.chdir(folder)
         if model[1] == "cpu":
             torch.set_num_threads(min(THREADS, os.cpu_count() or 1))
-        encoder = load_encoder(*model)
-        self.score = partial(extract_shard, corpus, output, encoder, settings, budget=budget, progress=False)
+        options = {"budget": budget, "progress": False}
+        self.score = partial(loop.extract_shard, corpus, output, load_encoder(*model), settings, **options)
 
     def __call__(self, row: Mapping[str, int]) -> dict[str, Any]:
-        """Writes one shard; gives its number and the line of an InputError."""
+        """Writes one shard; returns its number and the line of an InputError."""
         try:
             self.score(shard=int(row["shard"]))
         except InputError as error:
-            return {"shard": row["shard"], "error": f"{error} (on {socket.gethostname()})"}
-        return {"shard": row["shard"], "error": ""}
-
-
-def _scored(job: tuple, shards: Sequence[int], share: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The shards as they are finished, or their errors."""
-    context = ray.data.DataContext.get_current()
-    context.enable_progress_bars = context.print_on_execution_start = False
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
-    rows = ray.data.from_items([{"shard": shard} for shard in shards], override_num_blocks=len(shards))
-    yield from rows.map(Shards, fn_constructor_args=job, max_task_retries=RETRIES, **share).iter_rows()
+            return {**row, "error": f"{error} (on {socket.gethostname()})"}
+        return {**row, "error": ""}
 
 
 def _share(nodes: Sequence[Mapping[str, float]], device: str, actors_per_gpu: int) -> dict[str, Any]:
     """The part of a node that an actor takes, and the number of actors; raises InputError without a fitting node."""
-    needed = "GPU" if device == "cuda" else "CPU"
-    hosts = [node for node in nodes if node.get("CPU", 0) and node.get(needed, 0)]
-    if not hosts:
-        raise InputError(
-            f"the cluster has no node with a {needed}: start Ray on one, or give another --device"
-        )
-    if device == "cuda":
-        actors = [int(node["GPU"]) * actors_per_gpu for node in hosts]
-        cpus = min(1.0, *(node["CPU"] / count for node, count in zip(hosts, actors, strict=True)))
-    else:
-        cpus = min(float(THREADS), *(node["CPU"] for node in hosts))
-        actors = [int(node["CPU"] // cpus) for node in hosts]
-    gpus = 1 / actors_per_gpu if device == "cuda" else 0
-    return {"compute": ray.data.ActorPoolStrategy(size=sum(actors)), "num_cpus": cpus, "num_gpus": gpus}
+    kind = "GPU" if device == "cuda" else "CPU"
+    numbers = [node[kind] for node in nodes if node.get(kind)]
+    if not numbers:
+        raise InputError(f"the cluster has no node with a {kind}: start Ray on one, or give another --device")
+    cpus = min(THREADS, *numbers)
+    actors = sum(int(number * actors_per_gpu if kind == "GPU" else number // cpus) for number in numbers)
+    sizes = {"num_cpus": 0, "num_gpus": 1 / actors_per_gpu} if kind == "GPU" else {"num_cpus": cpus}
+    return {"compute": ray.data.ActorPoolStrategy(size=actors), **sizes}
 
 
 @contextmanager
@@ -151,40 +128,30 @@ def cluster() -> Iterator[list[dict[str, float]]]:
     Raises InputError if the cluster of RAY_ADDRESS does not answer, or a local one does not start.
     """
     address = os.environ.get("RAY_ADDRESS")
-    ours = not ray.is_initialized()
-    if ours:
-        quiet = {"include_dashboard": False} if address is None else {}
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = context.print_on_execution_start = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    is_new = not ray.is_initialized()
+    if is_new:
+        termination = signal.getsignal(signal.SIGTERM)
         try:
-            if address:
-                _reach(address)
-            with _own_termination():
-                ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **quiet)
+            host, _, port = (address or "").rpartition(":")
+            if host and port.isdecimal() and "/" not in host:  # Ray itself would try for minutes
+                socket.create_connection((host, int(port)), timeout=10).close()
+            options = {} if address else {"include_dashboard": False}
+            ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **options)
         except Exception as error:  # of any type: a node that starts too slowly is a bare Exception
-            where = f"RAY_ADDRESS is {address}" if address else "a local cluster"
-            raise InputError(f"{where}: Ray does not start: {_in_one_line(error, 200)}") from error
+            place = f"RAY_ADDRESS is {address}" if address else "a local cluster"
+            raise InputError(f"{place}: Ray does not start: {_first_line(error, 200)}") from error
+        if threading.current_thread() is threading.main_thread():  # Ray's handler would abort the process
+            signal.signal(signal.SIGTERM, termination or signal.SIG_DFL)
     try:
         yield [node["Resources"] for node in ray.nodes() if node["Alive"]]
     finally:
-        if ours:
+        if is_new:
             ray.shutdown()
 
 
-def _reach(address: str) -> None:
-    """Raises OSError if nothing listens at host:port; Ray itself would try for minutes."""
-    host, _, port = address.rpartition(":")
-    if host and port.isdecimal() and "/" not in host:
-        socket.create_connection((host, int(port)), timeout=10).close()
-
-
-@contextmanager
-def _own_termination() -> Iterator[None]:
-    """Keeps the handler of SIGTERM; the one that Ray sets would abort the process."""
-    handler = signal.getsignal(signal.SIGTERM)
-    yield
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, handler or signal.SIG_DFL)
-
-
-def _in_one_line(error: Exception, length: int) -> str:
+def _first_line(error: Exception, length: int) -> str:
     """The beginning of an error's message, without line breaks."""
     return " ".join(str(error).split())[:length]

@@ -22,6 +22,7 @@ from analysis.scores.banks import DIMENSIONS
 from analysis.statistics.moments import FIELDS, merge, moments
 
 Provenance = Mapping[str, Any]
+COUNTS = ("tokens", "separators")
 
 
 def write_shard(path: Path, scores: Iterable[xr.DataArray], provenance: Provenance) -> None:
@@ -30,10 +31,11 @@ def write_shard(path: Path, scores: Iterable[xr.DataArray], provenance: Provenan
     The file is written whole or not at all; no more than one part is in memory. Raises InputError if it cannot be
     written.
     """
+    tables = map(_score_table, scores)
+    schema = _score_table(_no_scores(provenance)).schema
     if provenance["keep"] == "moments":
-        schema, tables = _moment_schema(), _moment_tables(scores, provenance)
-    else:
-        schema, tables = _score_schema(provenance), map(_score_table, scores)
+        table = _moment_table(merged(map(moments, scores), provenance))
+        tables, schema = [table], table.schema
     schema = schema.with_metadata({"provenance": json.dumps(provenance)})
     with replacing(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
         for table in tables:
@@ -56,20 +58,18 @@ def read_scores(path: Path) -> Iterator[xr.DataArray]:
     provenance = read_provenance(path)
     if provenance["keep"] != "scores":
         raise InputError(f"{path} holds moments alone: extract it again without --moments")
-    heads = (-1, provenance["layers"], provenance["heads"])
+    heads = _heads(provenance)
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=512):
-            roles = [batch.column(role).flatten().to_numpy().reshape(heads) for role in provenance["roles"]]
+            columns = [batch.column(role).flatten().to_numpy() for role in heads["role"]]
+            scores = np.stack(columns).reshape(
+                [len(heads["role"]), len(batch), *map(len, [*heads.values()][1:])]
+            )
             units = batch.column("units").flatten().to_numpy().reshape(len(batch), -1)
-            coordinates = {
-                "sequence": batch.column("sequence").to_pylist(),
-                **_heads(provenance),
-                "tokens": ("sequence", batch.column("tokens").to_numpy()),
-                "separators": ("sequence", batch.column("separators").to_numpy()),
-                "units": (("sequence", "role"), units),
-            }
-            about = {name: provenance[name] for name in ("arithmetic", "max_tokens")}
-            yield xr.DataArray(np.stack(roles, axis=1), coordinates, DIMENSIONS, attrs=about)
+            sequences = {name: ("sequence", batch.column(name).to_numpy()) for name in COUNTS}
+            sequences |= {"sequence": batch.column("sequence").to_pylist(), "units": (DIMENSIONS[:2], units)}
+            attributes = {name: provenance[name] for name in ("arithmetic", "max_tokens")}
+            yield xr.DataArray(scores.swapaxes(0, 1), sequences | heads, DIMENSIONS, attrs=attributes)
 
 
 def read_moments(path: Path) -> xr.Dataset:
@@ -79,19 +79,16 @@ def read_moments(path: Path) -> xr.Dataset:
         if provenance["keep"] == "scores":
             return merged(map(moments, read_scores(path)), provenance)
         columns, heads = pq.read_table(path), _heads(provenance)
-        shape = [len(names) for names in heads.values()]
-        found = {field: ([*heads], columns[field].to_numpy().reshape(shape)) for field in FIELDS}
-        return merged([xr.Dataset(found, heads, {"arithmetic": provenance["arithmetic"]})], provenance)
+        values = {name: columns[name].to_numpy().reshape([*map(len, heads.values())]) for name in FIELDS}
+        fields = {name: (DIMENSIONS[1:], value) for name, value in values.items()}
+        return merged([xr.Dataset(fields, heads, {"arithmetic": provenance["arithmetic"]})], provenance)
     except (OSError, pa.lib.ArrowException) as error:
         raise InputError(f"{path} is damaged: delete it and run its shard again") from error
 
 
 def merged(parts: Iterable[xr.Dataset], provenance: Provenance) -> xr.Dataset:
     """The moments of all parts together; without a part, those of no sequence."""
-    heads = _heads(provenance)
-    nothing = np.zeros((0, *(len(names) for names in heads.values())))
-    about = {"arithmetic": provenance["arithmetic"]}
-    return reduce(merge, parts, moments(xr.DataArray(nothing, heads, DIMENSIONS, attrs=about)))
+    return reduce(merge, parts, moments(_no_scores(provenance)))
 
 
 def _heads(provenance: Provenance) -> dict[str, Any]:
@@ -102,34 +99,29 @@ def _heads(provenance: Provenance) -> dict[str, Any]:
     }
 
 
-def _score_schema(provenance: Provenance) -> pa.Schema:
-    columns = {
-        "sequence": pa.string(),
-        "tokens": pa.int32(),
-        "separators": pa.int32(),
-        "units": pa.list_(pa.int32(), len(provenance["roles"])),
-    }
-    heads = pa.list_(pa.float32(), provenance["layers"] * provenance["heads"])
-    return pa.schema(columns | dict.fromkeys(provenance["roles"], heads))
+def _no_scores(provenance: Provenance) -> xr.DataArray:
+    heads = _heads(provenance)
+    counts = {name: ("sequence", np.zeros(0, np.int32)) for name in COUNTS}
+    units = {"units": (DIMENSIONS[:2], np.zeros((0, len(heads["role"])), np.int32))}
+    coordinates = {"sequence": np.zeros(0, "U1"), **heads, **counts, **units}
+    scores = np.zeros((0, *map(len, heads.values())), np.float32)
+    return xr.DataArray(scores, coordinates, DIMENSIONS, attrs={"arithmetic": provenance["arithmetic"]})
 
 
 def _score_table(part: xr.DataArray) -> pa.Table:
-    columns = {name: pa.array(part[name].values.tolist()) for name in ("sequence", "tokens", "separators")}
-    columns["units"] = _lists(part["units"].values)
-    return pa.table(columns | {role: _lists(part.sel(role=role).values) for role in part["role"].values})
+    columns = {"sequence": pa.array(part["sequence"].values.tolist(), pa.string())}
+    columns |= {name: pa.array(part[name].values, pa.int32()) for name in COUNTS}
+    lists = {
+        "units": part["units"].astype(np.int32),
+        **{role: part.sel(role=role) for role in part["role"].values},
+    }
+    for name, values in lists.items():
+        columns[name] = pa.FixedSizeListArray.from_arrays(
+            pa.array(values.values.ravel()), int(np.prod(values.shape[1:]))
+        )
+    return pa.table(columns)
 
 
-def _lists(values: np.ndarray) -> pa.FixedSizeListArray:
-    """One list per row; further axes are written out in order."""
-    return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values[0].size)
-
-
-def _moment_schema() -> pa.Schema:
-    names = {"role": pa.string(), "layer": pa.int32(), "head": pa.int32()}
-    return pa.schema(names | {field: pa.int64() if field == "n" else pa.float64() for field in FIELDS})
-
-
-def _moment_tables(scores: Iterable[xr.DataArray], provenance: Provenance) -> Iterator[pa.Table]:
-    found = merged(map(moments, scores), provenance)
-    frame = found.to_dataframe(dim_order=DIMENSIONS[1:]).reset_index()
-    yield pa.Table.from_pandas(frame, preserve_index=False)
+def _moment_table(moments_of_heads: xr.Dataset) -> pa.Table:
+    frame = moments_of_heads.to_dataframe(dim_order=DIMENSIONS[1:]).reset_index()
+    return pa.Table.from_pandas(frame, preserve_index=False)

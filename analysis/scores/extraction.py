@@ -11,7 +11,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from analysis.encoders.layout import Layout, WordPairs, batches, layouts, same_tokenizers, token_pairs
-from analysis.encoders.models import Encoder, kept_casts
+from analysis.encoders.models import Encoder, check_length, kept_casts
 from analysis.encoders.tap import Attention, read_layers
 from analysis.errors import InputError
 from analysis.scores.banks import DIMENSIONS
@@ -56,6 +56,9 @@ def extract(
     `max_tokens` cuts a sequence; `budget` limits the padded tokens of a batch and does not change the result (1e-5).
     `arithmetic` "published" divides the local band as the released code does. `statistics` are further numbers for
     every sequence and head, by name; their units are tokens. `segment_ids` as in `layouts`. `progress` shows a bar.
+
+    Truncation may remove the only word pieces that stand in both texts: the attribute `matches_truncated` counts these
+    sequences, in which `match` is absent.
 
     If the rows of the maps do not sum to 1, entropies and roles that weight rows by them are absent; the attribute
     `undefined` names them. The scores have the coordinates `tokens` (T), `separators` (number of [SEP]), `cluster`
@@ -107,6 +110,7 @@ def extract_states(
     about |= {"undefined": ", ".join(undefined)} if undefined else {}
     about["sequences_truncated"] = sum(layout.cut > 0 for layout in found)
     about["tokens_truncated"] = sum(layout.cut for layout in found)
+    about["matches_truncated"] = sum(layout.match_cut for layout in found)
     arrays = {}
     for (state, model), own in zip(encoders.items(), scores, strict=True):
         coordinates = {
@@ -169,8 +173,7 @@ def _prepare(
         names = ", ".join(encoder.name for encoder in encoders)
         raise InputError(f"{names} have different tokenizers: extract each alone")
     for encoder in encoders:
-        if max_tokens > encoder.positions:
-            raise InputError(f"max_tokens is {max_tokens}: {encoder.name} has {encoder.positions} positions")
+        check_length(encoder.name, encoder.model, max_tokens)
     missing = [example.id for example in examples if relations is not None and example.id not in relations]
     if missing:
         raise InputError(f"{missing[0]} has no relations: parse the same examples that are extracted")
@@ -252,7 +255,9 @@ def check_sieve(role: str, matrix: np.ndarray, length: int) -> None:
         raise InputError(f"sieve {role!r} has shape {matrix.shape}: it must be {(length, length)}")
     total = float(matrix.sum())
     if matrix.dtype == bool or not total <= 1 + 1e-4:
-        raise InputError(f"sieve {role!r} sums to {total:g}: make the mask a sieve with analysis.scores.rows")
+        raise InputError(
+            f"sieve {role!r} sums to {total:g}: make the mask a sieve with analysis.scores.sieves.rows"
+        )
 
 
 def score_batch(

@@ -63,12 +63,15 @@ MAPS: dict[str, Source] = {"attention": Source("attention", read_layers)}
 def find_source(maps: str | ReadMaps) -> Source:
     """The source with this name; a function with the signature of `read_layers` becomes a source with its own name.
 
-    Raises InputError for an unknown name.
+    A function of a registered source, also with other options (`partial(effective, sums=True)`), gives distributions
+    where that source does. Raises InputError for an unknown name.
     """
     if isinstance(maps, Source):
         return maps
     if callable(maps):
-        return Source(maps.__name__, maps)
+        function = maps.func if isinstance(maps, partial) else maps
+        known = [source.distributions for source in MAPS.values() if source.read is function]
+        return Source(_function_name(maps), maps, distributions=all(known))
     if maps not in MAPS:
         raise InputError(f"unknown maps {maps!r}: choose from {', '.join(MAPS)}, or give a Source")
     return MAPS[maps]
@@ -93,13 +96,22 @@ def changed(function: Change, of: str | ReadMaps = "attention", name: str = "") 
         return read_changed
 
     prepare = source.prepare and (lambda *sequences: changing(source.prepared(*sequences)))
-    return replace(source, name=name or function.__name__, read=changing(source), prepare=prepare)
+    return replace(source, name=name or _function_name(function), read=changing(source), prepare=prepare)
 
 
 def _named(name: str, *given: str) -> str:
     """The name of a source, with what was given if that is not the default (empty if it is)."""
     described = ", ".join(filter(None, given))
     return f"{name}({described})" if described else name
+
+
+def _function_name(function: Callable) -> str:
+    """The name of a function, with the options of a `partial`."""
+    if isinstance(function, partial):
+        return _named(
+            _function_name(function.func), *(f"{name}={value}" for name, value in function.keywords.items())
+        )
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def _made_of(maps: str | ReadMaps) -> str:

@@ -189,10 +189,9 @@ for _name, _given in (ELEMENTARY | OF_CLARK).items():
 
 
 def same_pieces(layout: Layout) -> Bool[np.ndarray, "token token"]:
-    """Which word pieces are spelt alike, case folded; special tokens and punctuation are like nothing."""
-    words = (layout.text >= 0) & ~layout.punctuation
-    _, spelling = np.unique([token.lstrip("Ġ▁").casefold() for token in layout.tokens], return_inverse=True)
-    return (spelling == spelling[:, None]) & words & words[:, None]
+    """Which word pieces are spelt alike (see `Layout.spellings`)."""
+    spellings, codes = np.unique(layout.spellings, return_inverse=True)
+    return (codes == codes[:, None]) & (spellings[codes] != "")
 
 
 def across(layout: Layout) -> Bool[np.ndarray, "token token"]:

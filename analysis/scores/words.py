@@ -12,8 +12,8 @@ from torch import Tensor
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
-from analysis.encoders.layout import batches
-from analysis.encoders.models import Encoder, kept_casts
+from analysis.encoders.layout import batches, check_tokenizer, read_ids
+from analysis.encoders.models import Encoder, check_length, kept_casts
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 
@@ -94,21 +94,24 @@ def _pieces(
     tokenizer: PreTrainedTokenizerBase, sequences: Sequence[Sequence[str]]
 ) -> Iterator[tuple[Int[np.ndarray, " token"], Int[np.ndarray, " token"]]]:
     """The ids of each sequence's pieces, and their words, numbered as in `Words`."""
+    check_tokenizer(tokenizer)
     if not len(sequences):
         return
     # Byte-level vocabularies spell a word with the blank before it; the words of a list have no blank.
     blank = "" if tokenizer.tokenize("a") == tokenizer.tokenize(" a") else " "
-    given = [[word and blank + word for word in words] for words in sequences]
-    encoding = tokenizer(given, is_split_into_words=True, verbose=False)
-    for number, (words, ids) in enumerate(zip(sequences, encoding["input_ids"], strict=True)):
+    spaced = [[word and blank + word for word in words] for words in sequences]
+    encodings = tokenizer(
+        spaced, is_split_into_words=True, split_special_tokens=True, verbose=False
+    ).encodings
+    for words, encoding in zip(sequences, encodings, strict=True):
         last = len(words) + 1
-        word = [0 if index is None else index + 1 for index in encoding.word_ids(number)]
+        word = [0 if index is None else index + 1 for index in encoding.word_ids]
         word[-1] = last
         if word[0] != 0 or 0 in word[1:]:
             raise InputError(
                 f"{type(tokenizer).__name__} does not put [CLS] first and [SEP] last: use a BERT-like encoder"
             )
-        yield np.array(ids), np.array(word)
+        yield read_ids(tokenizer, encoding), np.array(word)
 
 
 def piece_counts(tokenizer: PreTrainedTokenizerBase, words: Sequence[str]) -> Int[np.ndarray, " word"]:
@@ -198,8 +201,7 @@ def read_word_maps(
     if not len(sequences):
         raise InputError("there are no sequences of words: check the input")
     longest = max(len(each) for each in sequences)
-    if longest > encoder.positions:
-        raise InputError(f"max_tokens is {longest} or more: {encoder.name} has {encoder.positions} positions")
+    check_length(encoder.name, encoder.model, longest)
     plan = list(batches(sequences, budget))
     with (
         kept_casts(encoder),

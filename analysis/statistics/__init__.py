@@ -3,10 +3,9 @@
 from analysis.lazy import lazy_names
 
 HOMES = {
-    "head_card": "cards",
-    "ranking": "cards",
     "controlled_table": "controls",
     "COARSE": "roles",
+    "LABELS": "roles",
     "ROLES": "roles",
     "compose": "roles",
     "label_agreement": "roles",

@@ -54,7 +54,8 @@ def compare(
     for columns in table.groupby("role", sort=False).indices.values():
         present = np.isfinite(difference[:, columns]).all(axis=1)
         kept = None if clusters is None else clusters[present]
-        tests.append(_tests(difference[np.ix_(present, columns)], kept, margin, alpha, resamples, seed))
+        size = sum(np.abs(state.values[np.ix_(present, columns)]).mean(axis=0) for state in (first, second))
+        tests.append(_tests(difference[np.ix_(present, columns)], size, kept, margin, alpha, resamples, seed))
     table = table.join(pd.concat(tests, ignore_index=True))
     table["pretrained"], table["finetuned"] = (state.mean("sequence").values for state in (first, second))
     table["p_sign_flip"] = sign_flip(difference, clusters, permutations, seed)
@@ -95,19 +96,20 @@ def sign_flip(
 
 def _tests(
     difference: Float[np.ndarray, "sequence column"],
+    size: Float[np.ndarray, "column"],
     clusters: Shaped[np.ndarray, "sequence"] | None,
     margin: float | int,
     alpha: float,
     resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    """n, difference, low, high, p and p_equivalence of every column of differences without NaN."""
+    """n, difference, low, high, p and p_equivalence of every column of differences of scores of this mean size."""
     mean = difference.mean(axis=0) if len(difference) else np.full(difference.shape[1], np.nan)
     table = pd.DataFrame({"n": len(difference), "difference": mean})
     values = _by_unit(difference, clusters) if len(difference) else difference
     if len(values) < 2:
         return table.assign(low=np.nan, high=np.nan, p=np.nan, p_equivalence=np.nan)
-    interval = bootstrap(difference, 0, clusters, alpha, resamples, seed)
+    interval = bootstrap(difference, 0, clusters, alpha, resamples, seed, size)
     exact = values.max(axis=0) == values.min(axis=0)
     varied = np.where(exact, np.nan, values)
     p, p_equivalence = stats.ttest_1samp(varied, 0).pvalue, DescrStatsW(varied).ttost_mean(-margin, margin)[0]

@@ -7,9 +7,10 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Shaped
 
-from analysis.scores.banks import CONTROLS, UNIFORM, UNIFORM_SCORE, same_cells
+from analysis.scores.banks import UNIFORM_SCORE, same_cells
 from analysis.scores.banks import control_bank as control_bank
 from analysis.scores.banks import control_sieves as control_sieves
+from analysis.scores.roles import ROLES, UNIFORM
 from analysis.statistics.resampling import Clusters, lower_bound
 from analysis.statistics.significance import (
     adjust,
@@ -60,14 +61,16 @@ def controlled_table(
     table = role_table(scores, tau, alpha, minimum, resamples, seed, unit)
     array = ordered(scores)
     against = same_cells(array, ordered(control), "control scores")
-    table["control"] = table["role"].map(CONTROLS)
+    table["control"] = table["role"].map({name: role.control for name, role in ROLES.items()})
     of_control = published_table(against, tau, alpha)
     table["control_mean"], table["control_assigned"] = of_control["mean"], of_control["assigned"]
     table["control_share"] = share_of_control(table["control_mean"], table["mean"])
     difference = array.values.astype(np.float64) - against.values
     margin = tau - UNIFORM_SCORE
     measure = partial(_paired_tests, margin=margin, alpha=alpha, resamples=resamples, seed=seed)
-    tests = over_patterns(difference, clusters_of(array, unit), measure)
+    with quiet():  # heads without a sequence
+        size = np.nanmean(np.abs(array.values) + np.abs(against.values), axis=0, dtype=np.float64)
+    tests = over_patterns(difference, clusters_of(array, unit), measure, size)
     tested, by_role = table["assigned_audited"].notna(), table["role"]
     for name in ("beyond", "controlled"):
         families = tests[f"p_{name}"].where(tested).groupby(by_role, sort=False)
@@ -89,11 +92,15 @@ def _paired_tests(
     alpha: float,
     resamples: int,
     seed: int,
+    size: Float[np.ndarray, "column"],
 ) -> dict[str, np.ndarray]:
-    """One-sided p of mean difference > 0 and > `margin`, and the lower bound of the bootstrap-t; NaN if untestable."""
+    """One-sided p of mean difference > 0 and > `margin`, and the lower bound of the bootstrap-t; NaN if untestable.
+
+    `size` is that of the scores, below whose rounding a difference has no spread.
+    """
     if not len(difference):
         return dict.fromkeys(("p_beyond", "p_controlled", "lower"), np.full(difference.shape[1], np.nan))
-    sums = Clusters.of(difference, clusters)
+    sums = Clusters.of(difference, clusters, size)
     mean, error, _ = sums.of_scores()
     units = len(sums.sizes)
     with quiet():

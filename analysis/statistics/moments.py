@@ -7,11 +7,10 @@ SAND2008-6212 (third central sums).
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy import stats
 
 from analysis.errors import InputError
 from analysis.statistics.resampling import has_spread
-from analysis.statistics.significance import DDOF, DIMENSIONS, HeadTest, labelled
+from analysis.statistics.significance import DDOF, DIMENSIONS, HeadTest, labelled, t_test
 
 # Kept for each head and role. `mean` is 0 if n is 0, so that `merge` needs no special case.
 FIELDS = ("n", "mean", "m2", "m3")
@@ -71,11 +70,9 @@ def merge(first: xr.Dataset, second: xr.Dataset) -> xr.Dataset:
 
 def test_from_moments(found: xr.Dataset, tau: float | int) -> HeadTest:
     """The t test of every head from its moments; the result of `significance.head_test` for the scores."""
-    n, mean, m2, _ = (found[field].values for field in FIELDS)
+    n, mean = found["n"].values, found["mean"].values
     sd = _deviation(found, DDOF[found.attrs["arithmetic"]])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(has_spread(mean, sd), (mean - tau) / (sd / np.sqrt(n)), np.nan)
-    return HeadTest(n, np.where(n > 0, mean, np.nan), sd, t, stats.t.sf(t, n - 1))
+    return t_test(n, np.where(n > 0, mean, np.nan), sd, tau)
 
 
 def skewness(found: xr.Dataset) -> np.ndarray:

@@ -13,9 +13,11 @@ from scipy import sparse, stats
 from analysis.errors import InputError
 
 ROUNDING = 1e-12  # a difference of sums of squares counts as zero below this share of the minuend
-# A standard deviation of scores below this share of the mean, or of 1 (the score of a uniform head), is no spread.
-# Scores carry rounding errors of about 1e-7 (single precision), which would move it by more than a thousandth.
-SPREAD = 1e-4
+# A standard deviation below this share of the size of scores is rounding, not spread. Scores are sums in single
+# precision (epsilon 1.2e-7): those of a head with uniform attention, which are equal but for rounding, vary by up to
+# 4.5e-7 of their mean, and those of the steadiest head of the study by 6.2e-5 (head 0-2 on [CLS]). The limit is 8 times
+# the one and a sixteenth of the other, so that no head changes sides from machine to machine.
+SPREAD = 32 * float(np.finfo(np.float32).eps)
 BATCH = 4_000_000  # entries of the largest matrix of resamples in memory (32 MB)
 
 
@@ -46,20 +48,22 @@ class Moments(NamedTuple):
 
 
 def has_spread(
-    mean: Float[np.ndarray, "..."] | float, sd: Float[np.ndarray, "..."] | float
+    size: Float[np.ndarray, "..."] | float, sd: Float[np.ndarray, "..."] | float
 ) -> Bool[np.ndarray, "..."]:
-    """Whether scores vary by more than rounding (see SPREAD); False where `sd` is NaN."""
-    return np.asarray(sd > SPREAD * np.maximum(1, np.abs(mean)))
+    """Whether scores of this size vary by more than rounding (see SPREAD); False where `sd` is NaN."""
+    return np.asarray(sd > SPREAD * np.abs(size))
 
 
 @dataclass(frozen=True)
 class Clusters:
     """Scores of many heads (columns), centred, as sums over clusters of sequences.
 
-    These sums suffice for resampling: a resample is a number of draws for each cluster.
+    These sums suffice for resampling: a resample is a number of draws for each cluster. `size` is that of the scores,
+    with which their spread is compared.
     """
 
     centre: Float[np.ndarray, "column"]
+    size: Float[np.ndarray, "column"]
     sizes: Float[np.ndarray, "cluster"]
     totals: Float[np.ndarray, "cluster column"]
     squares: Float[np.ndarray, "cluster column"]
@@ -69,17 +73,22 @@ class Clusters:
         cls,
         values: Float[np.ndarray, "sequence column"],
         clusters: Shaped[np.ndarray, "sequence"] | None = None,
+        size: Float[np.ndarray, "column"] | None = None,
     ) -> "Clusters":
-        """The sums of scores without NaN; without `clusters`, every sequence is a cluster of its own."""
+        """The sums of scores without NaN; without `clusters`, every sequence is a cluster of its own.
+
+        Differences of scores need the `size` of these scores; that of scores is their mean.
+        """
         values = values.astype(np.float64)
         centre = values.mean(axis=0)
+        size = np.abs(centre) if size is None else size
         centred = values - centre
         if clusters is None:
-            return cls(centre, np.ones(len(values)), centred, centred**2)
+            return cls(centre, size, np.ones(len(values)), centred, centred**2)
         names, codes = np.unique(clusters, return_inverse=True)
         shape = len(names), len(values)
         member = sparse.csr_array((np.ones(len(values)), (codes, np.arange(len(values)))), shape)
-        return cls(centre, member.sum(axis=1), member @ centred, member @ centred**2)
+        return cls(centre, size, member.sum(axis=1), member @ centred, member @ centred**2)
 
     def moments(self, counts: Shaped[np.ndarray, "*draw cluster"] | None = None) -> Moments:
         """Mean, standard error and standard deviation with `counts` draws of each cluster, one by default.
@@ -105,7 +114,7 @@ class Clusters:
     def of_scores(self, counts: Shaped[np.ndarray, "*draw cluster"] | None = None) -> Moments:
         """The moments of scores, with error and sd exactly zero where the scores have no spread (see SPREAD)."""
         mean, error, sd = self.moments(counts)
-        same = ~has_spread(mean, sd) & ~np.isnan(sd)
+        same = ~has_spread(self.size, sd) & ~np.isnan(sd)
         return Moments(mean, np.where(same, 0, error), np.where(same, 0, sd))
 
     def skewness(
@@ -127,7 +136,7 @@ class Clusters:
         third += 3 * mean**2 * (counts @ (self.totals * sizes**2)) - mean**3 * (counts @ sizes**3)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = third / n / (second / n) ** 1.5
-        return np.where(has_spread(mean + self.centre, np.sqrt(np.maximum(second, 0) / n)), found, np.nan)
+        return np.where(has_spread(self.size, np.sqrt(np.maximum(second, 0) / n)), found, np.nan)
 
 
 class Bootstrap(NamedTuple):
@@ -156,16 +165,17 @@ def bootstrap(
     alpha: float = 0.05,
     resamples: int = 999,
     seed: int = 0,
+    size: Float[np.ndarray, "column"] | None = None,
 ) -> Bootstrap:
     """BCa intervals at level 1 - `alpha` and the bootstrap-t test of mean > `tau`, for scores without NaN.
 
     `scipy.stats.bootstrap` draws the resamples, which all columns share, and makes the BCa intervals. With `clusters`,
-    one per sequence, whole clusters are drawn. The bootstrap-t p is (1 + resamples at least as extreme) /
-    (1 + resamples); its lower bound is above `tau` exactly if p <= `alpha`. Raises InputError for fewer than 99
-    resamples, or fewer than 1 / `alpha` - 1. Source: Davison and Hinkley 1997, chapters 4 and 5.
+    one per sequence, whole clusters are drawn. `size` as in `Clusters.of`. The bootstrap-t p is (1 + resamples at least
+    as extreme) / (1 + resamples); its lower bound is above `tau` exactly if p <= `alpha`. Raises InputError for fewer
+    than 99 resamples, or fewer than 1 / `alpha` - 1. Source: Davison and Hinkley 1997, chapters 4 and 5.
     """
     _check_resamples(resamples, alpha)
-    sums = Clusters.of(values, clusters) if len(values) else None
+    sums = Clusters.of(values, clusters, size) if len(values) else None
     if sums is None or len(sums.sizes) < 2:
         return Bootstrap(*np.full((len(Bootstrap._fields), values.shape[1]), np.nan))
     observed, units = sums.of_scores(), len(sums.sizes)

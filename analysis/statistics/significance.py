@@ -62,9 +62,27 @@ def head_test(
     n = np.asarray(np.isfinite(values).sum(axis=0))
     with quiet():
         mean, sd = np.nanmean(values, axis=0), np.nanstd(values, axis=0, ddof=ddof)
+    return t_test(n, np.asarray(mean), np.asarray(sd), tau)
+
+
+def t_test(
+    n: Int[np.ndarray, "..."], mean: Float[np.ndarray, "..."], sd: Float[np.ndarray, "..."], tau: float | int
+) -> HeadTest:
+    """The one-sided t test of mean > `tau` from the number of scores, their mean and their standard deviation."""
+    with quiet():
         t = np.where(has_spread(mean, sd), (mean - tau) / (sd / np.sqrt(n)), np.nan)
-        p = stats.t.sf(t, n - 1)
-    return HeadTest(n, np.asarray(mean), np.asarray(sd), np.asarray(t), np.asarray(p))
+        return HeadTest(n, mean, sd, t, np.asarray(stats.t.sf(t, n - 1)))
+
+
+def published_labels(
+    test: HeadTest, tau: float | int, alpha: float, minimum: int = 2
+) -> Float[np.ndarray, "..."]:
+    """The label of the article: 1 for p < `alpha` and mean > `tau`, else 0; NaN with fewer than `minimum` sequences.
+
+    Scores without spread have no p: their mean alone decides.
+    """
+    rejects = (test.p < alpha) | np.isnan(test.p)
+    return np.where(test.n < minimum, np.nan, rejects & (test.mean > tau))
 
 
 def mean_above(
@@ -109,11 +127,11 @@ def labelled(
     _check_test(tau, alpha, minimum)
     enough = test.n >= minimum
     columns = test._replace(t=np.where(enough, test.t, np.nan), p=np.where(enough, test.p, np.nan))
-    table = _long(named, columns._asdict())
-    by_mean = table["p"].isna() & (table["n"] >= minimum)
-    label = ((table["p"] < alpha) | by_mean) & (table["mean"] > tau)
-    table["assigned"] = label.astype("boolean").mask(table["n"] < minimum)
-    return table[["layer", "head", "role", *HeadTest._fields, "assigned"]]
+    labels = published_labels(columns, tau, alpha, minimum)
+    table = _long(named, columns._asdict() | {"assigned": labels})
+    return table.astype({"assigned": "Int8"}).astype({"assigned": "boolean"})[
+        ["layer", "head", "role", *HeadTest._fields, "assigned"]
+    ]
 
 
 def role_table(
@@ -238,10 +256,12 @@ def over_patterns(
     values: Float[np.ndarray, "sequence ..."],
     clusters: Shaped[np.ndarray, "sequence"] | None,
     measure: Callable[..., dict[str, np.ndarray]],
+    size: Float[np.ndarray, "..."] | None = None,
 ) -> pd.DataFrame:
     """The results of `measure(values without NaN, their clusters)` for every column of `values`, in their order.
 
-    Columns with values for the same sequences are measured together and share resamples.
+    Columns with values for the same sequences are measured together and share resamples. With the `size` of the scores
+    of which `values` are differences, `measure` takes it too.
     """
     columns = values.reshape(len(values), -1).astype(np.float64)
     patterns, pattern_of = np.unique(~np.isnan(columns), axis=1, return_inverse=True)
@@ -249,7 +269,8 @@ def over_patterns(
     for number, present in enumerate(patterns.T):
         chosen = np.flatnonzero(pattern_of == number)
         units = None if clusters is None else clusters[present]
-        parts.append(pd.DataFrame(measure(columns[np.ix_(present, chosen)], units), index=chosen))
+        options = {} if size is None else {"size": size.ravel()[chosen]}
+        parts.append(pd.DataFrame(measure(columns[np.ix_(present, chosen)], units, **options), index=chosen))
     return pd.concat(parts).sort_index()
 
 

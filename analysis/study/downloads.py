@@ -2,12 +2,14 @@
 
 import argparse
 import os
-import shutil
 import sys
+import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from stat import S_ISLNK
 from typing import Any
 
 import pandas as pd
@@ -21,15 +23,18 @@ from analysis.texts.tasks import TASKS, Task
 
 SOURCES = ROOT / "data" / "sources.yaml"
 TIMEOUT = 30  # seconds without an answer
-REMEDY = "run make data again: it goes on where it stopped"
+REMEDY = "run make data again: it downloads what is not there yet"
+DISTRUST = "nothing is unpacked: the source has changed; do not trust it, take the data from elsewhere"
 
 
 def bring(sources: Path = SOURCES, folder: Path | None = None) -> None:
     """Downloads what `sources` lists into `folder`, except what is there; the terms of each data set are printed once.
 
-    Raises InputError for a source that does not answer, a wrong hash and a full disk; what was complete stays, and the
-    next call goes on from there.
+    Raises InputError for a source that does not answer, a wrong hash and a full disk. Complete files stay, and the
+    next call passes over them.
     """
+    if not sources.is_file():
+        raise InputError(f"{sources} is missing: run make data in a checkout, or name a list with --sources")
     folder = data_folder() if folder is None else folder
     for name, source in yaml.safe_load(sources.read_text(encoding="utf-8")).items():
         missing = [*wanted(name, source, folder / name)]
@@ -60,7 +65,7 @@ def wanted(name: str, source: Mapping[str, Any], folder: Path) -> Iterator[tuple
             path, url = folder / file, source["url"].format(name=file)
             done = folder / UNPACKED if "unpack" in source else path
             if not done.exists() or ("unpack" not in source and not _right(path, sha256)):
-                yield path, lambda a=url, b=path, c=sha256: _fetch(a, b, c, source.get("unpack"))
+                yield path, lambda a=url, b=path, c=sha256: fetch(a, b, c, source.get("unpack"))
 
 
 UNPACKED = ".unpacked"  # a mark: an archive was unpacked as a whole
@@ -121,99 +126,83 @@ def fetch_encoder(name: str) -> None:
         raise InputError(f"encoder {name}: {_first_line(error)}; {REMEDY}") from None
 
 
-def _fetch(url: str, path: Path, sha256: str | None, unpack: str | None) -> None:
-    fetch(url, path, sha256)
-    if unpack:
-        unpacked(path, unpack)
-
-
-def fetch(url: str, path: Path, sha256: str | None) -> None:
-    """Downloads a file whole or not at all; an interrupted download goes on from `<file>.part`.
+def fetch(url: str, path: Path, sha256: str | None, inside: str | None = None) -> None:
+    """Downloads a file whole or not at all; of an archive, unpacks the folder `inside`.
 
     Raises InputError if the server does not give it, and for another SHA-256 than that of the registry.
     """
     import pooch
+    import requests
 
-    part = path.with_name(f"{path.name}.part")
     pooch.get_logger().setLevel("ERROR")
-    with _one_line(url, path):
-        options = {"fname": path.name, "path": path.parent, "downloader": _resumed(part)}
-        try:
-            pooch.retrieve(url, sha256 and f"sha256:{sha256}", **options)
-        except ValueError:  # raised by pooch for another hash
-            part.unlink(missing_ok=True)
-            raise InputError(
-                f"{url} is not the file with the SHA-256 {sha256[:12]}... of the registry: nothing is kept; if it "
-                "is so again, the source has changed: take the file from elsewhere"
-            ) from None
-    part.unlink(missing_ok=True)
-    if sha256 is None:
-        print(f"{path.name}: SHA-256 {pooch.file_hash(str(path))}, which no registry confirms")
-
-
-def _resumed(part: Path) -> Callable[..., None]:
-    """A downloader for pooch that writes to `part` first and goes on from its end."""
-    import requests
-
-    def download(url: str, output: str, _: object, **__: object) -> None:
-        begun = part.stat().st_size if part.exists() else 0
-        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={begun}-"} if begun else {})
-        with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as answer:
-            if begun and answer.status_code == requests.codes.requested_range_not_satisfiable:
-                part.unlink()
-                download(url, output, None)
-                return
-            answer.raise_for_status()
-            goes_on = answer.status_code == requests.codes.partial_content
-            total = int(answer.headers.get("Content-Length", 0)) + begun * goes_on
-            bar = tqdm(
-                desc=part.stem, total=total, initial=begun * goes_on, unit="B", unit_scale=True, leave=None
-            )
-            with open(part, "ab" if goes_on else "wb") as file, bar:
-                for chunk in answer.iter_content(2**16):
-                    file.write(chunk)
-                    bar.update(len(chunk))
-        shutil.copyfile(part, output)
-
-    return download
-
-
-@contextmanager
-def _one_line(url: str, path: Path) -> Iterator[None]:
-    """Turns errors of the network and the disk into one line."""
-    import requests
-
     try:
-        yield
+        # pooch sets the total of the bar; a bar without one has no truth value.
+        with tqdm(desc=path.name, total=1, unit="B", unit_scale=True, leave=None) as bar:
+            downloader = pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT)
+            expected = f"sha256:{sha256}" if sha256 else None
+            pooch.retrieve(url, expected, fname=path.name, path=path.parent, downloader=downloader)
     except requests.HTTPError as error:
         code = error.response.status_code
-        asks = " (it asks for permission: accept its terms there first)" if code in (401, 403) else ""
-        raise InputError(f"{url}: HTTP {code} {error.response.reason}{asks}; then {REMEDY}") from None
+        permission = " (it wants you to accept its terms there first)" if code in (401, 403) else ""
+        raise InputError(f"{url}: HTTP {code} {error.response.reason}{permission}; then {REMEDY}") from None
     except requests.RequestException as error:
         raise InputError(f"{url}: the server is gone or silent ({type(error).__name__}); {REMEDY}") from None
     except OSError as error:
         if not unwritable(error):
             raise
-        raise InputError(f"{path} cannot be written: {unwritable(error)}: mend that, then {REMEDY}") from None
+        raise InputError(f"{path} cannot be written: {unwritable(error)}: fix that, then {REMEDY}") from None
+    except ValueError:  # raised by pooch for another hash
+        raise InputError(
+            f"{url} is not the file with the SHA-256 {sha256[:12]}... of the registry: nothing is kept; if a second "
+            "try gives the same, the source has changed: take the file from elsewhere"
+        ) from None
+    if sha256 is None:
+        print(f"{path.name}: SHA-256 {pooch.file_hash(str(path))}, which no registry confirms")
+    if inside:
+        unpacked(path, inside)
 
 
 def unpacked(archive: Path, inside: str) -> None:
-    """Unpacks the folder `inside` of a zip file beside it and deletes the archive. Raises InputError if it has none."""
+    """Unpacks the folder `inside` of a zip or tar file beside it, and deletes the archive in any case.
+
+    Raises InputError, and writes nothing, for a member that is a link or lies outside of the folder, for an archive
+    without `inside`, and for a file that is no archive.
+    """
+    folder = archive.parent
     try:
-        with zipfile.ZipFile(archive) as file:
-            names = [name for name in file.namelist() if name.startswith(inside) and not name.endswith("/")]
+        with _opened(archive) as (members, read):
+            paths = {name: (folder / name.removeprefix(inside)).resolve() for name in members}
+            for name, is_file in members.items():
+                if not is_file:
+                    raise InputError(f"{archive}: {name} is a link or a device: {DISTRUST}")
+                if not paths[name].is_relative_to(folder.resolve()):
+                    raise InputError(f"{archive}: {name} would be written outside of {folder}: {DISTRUST}")
+            names = [name for name in members if name.startswith(inside)]
+            if not names:
+                raise InputError(
+                    f"{archive} has no folder {inside}: the source has changed: correct data/sources.yaml"
+                )
             for name in names:
-                with replacing(archive.parent / name.removeprefix(inside)) as path:
-                    path.write_bytes(file.read(name))
-    except zipfile.BadZipFile:
+                with replacing(paths[name]) as path:
+                    path.write_bytes(read(name))
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, RuntimeError):
+        raise InputError(f"{archive} is no zip or tar file, or damaged: it is deleted; {REMEDY}") from None
+    finally:
         archive.unlink()
-        raise InputError(f"{archive} is no zip file: it is deleted; {REMEDY}") from None
-    if not names:
-        raise InputError(
-            f"{archive} has no folder {inside}: the source has changed: correct data/sources.yaml"
-        )
-    archive.unlink()
-    (archive.parent / UNPACKED).touch()
+    (folder / UNPACKED).touch()
+
+
+@contextmanager
+def _opened(archive: Path) -> Iterator[tuple[dict[str, bool], Callable[[str], bytes]]]:
+    """The members of an archive by name, without folders, with whether each is a plain file; and their reader."""
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as file:
+            entries = [entry for entry in file.infolist() if not entry.is_dir()]
+            yield {entry.filename: not S_ISLNK(entry.external_attr >> 16) for entry in entries}, file.read
+    else:
+        with tarfile.open(archive) as file:
+            members = {entry.name: entry.isfile() for entry in file if not entry.isdir()}
+            yield members, lambda name: file.extractfile(name).read()
 
 
 def _first_line(error: Exception) -> str:

@@ -136,7 +136,14 @@ def check_texts(notebook: str, values: Mapping[str, Any]) -> None:
 
 
 def command_line(module: str, text: str) -> argparse.ArgumentParser:
-    """A parser for the command of a module with the option --profile; the text's first line describes it."""
+    """A parser for the command of a module with the option --profile; the text's first line describes it.
+
+    Ends the command with one line where there are no profiles: in an installed package.
+    """
+    if not PROFILES.is_dir():
+        sys.exit(
+            f"error: python -m {module} needs notebooks/ and profiles/: clone the repository and run it there"
+        )
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=text.splitlines()[0])
     parser.add_argument("--profile", default="offline")
     return parser

@@ -7,6 +7,7 @@ HOMES = {
     "parse": "syntax",
     "parser_name": "pipelines",
     "load_examples": "glue",
+    "shared_examples": "examples",
     "sample": "glue",
     "tags": "syntax",
     "TASKS": "tasks",

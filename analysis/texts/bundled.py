@@ -1,4 +1,4 @@
-"""The bundled corpus: made-up examples, documents and arguments with gold analyses, read from `data/bundled`.
+"""The bundled corpus: made-up examples, documents and arguments with gold analyses, which are part of the package.
 
 `data/README.md` tells how the texts were made. They show that the study runs; they are no GLUE, treebank or ARCT.
 """
@@ -7,6 +7,7 @@ import json
 import lzma
 from collections.abc import Iterable
 from functools import cache
+from importlib.resources import files
 from random import Random
 from typing import Any
 
@@ -14,10 +15,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.errors import InputError
-from analysis.files import ROOT
 from analysis.texts.examples import Example, Relation, Tag
 
-FOLDER = ROOT / "data" / "bundled"
+FOLDER = files("analysis.texts") / "data"
 TASKS = ("mrpc", "qqp", "sst-2", "qnli")
 SPLITS = ("train", "dev", "test")
 ARGUMENT_COLUMNS = (
@@ -46,9 +46,14 @@ def bundled_documents(n: int | None, split: str, seed: int = 0) -> str:
     A document has two to four paragraphs of three to six sentences, 60 to 200 words. The splits share no document.
     Raises InputError for an unknown split and for more documents than there are.
     """
-    start = "# newdoc id"
-    documents = [start + part for part in _text(f"documents-{split}.conllu").split(start)[1:]]
+    documents = documents_of(split)
     return "".join(documents[place] for place in _drawn(len(documents), n, seed, f"{split} documents"))
+
+
+def documents_of(split: str) -> list[str]:
+    """CoNLL-U of each bundled document of a split."""
+    start = "# newdoc id"
+    return [start + part for part in _text(f"documents-{split}.conllu").split(start)[1:]]
 
 
 def bundled_arguments(
@@ -117,4 +122,4 @@ def _text(name: str) -> str:
     try:
         return lzma.decompress(path.read_bytes()).decode()
     except (OSError, lzma.LZMAError) as error:
-        raise InputError(f"{path} is missing or damaged: check the repository out again") from error
+        raise InputError(f"{path} is missing or damaged: install the package again") from error

@@ -1,25 +1,26 @@
 """Corpora of any size as a stream of examples in constant memory: text, JSONL, Parquet and CoNLL-U files.
 
 A row is a line of text (.txt), an object on a line (.jsonl), a row of a table (.parquet) or a sentence with its gold
-relations (.conllu). Only one row of a file is in memory at a time.
+relations (.conllu). Empty lines are no rows. Only one row of a file is in memory at a time.
 """
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, islice, repeat
+from itertools import count, groupby, islice, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from analysis.errors import InputError
-from analysis.files import expand
-from analysis.texts.examples import Example, Relation
-from analysis.texts.syntax import parse_conllu, relations_of, sentence_parse, sentence_text
+from analysis.files import expand, files_of, suffix
+from analysis.texts.examples import Example, Relation, check_text
+from analysis.texts.treebank import CONLLU, read_sentence
 
 Content = tuple[Sequence[Any], tuple[Relation, ...] | None]  # texts, not yet checked, and gold relations
 LONGEST = 2**20  # bytes of a line, which is in memory as a whole
-GOLD, PARQUET = ".conllu", ".parquet"
+GOLD, PARQUET = CONLLU, ".parquet"
 
 
 class Format(NamedTuple):
@@ -47,7 +48,7 @@ class Corpus:
     @property
     def gold(self) -> bool:
         """Whether every file has gold relations."""
-        return all(path.suffix == GOLD for path in self.files.values())
+        return all(suffix(path) == GOLD for path in self.files.values())
 
     def examples(self, shard: int = 0, shards: int = 1) -> Iterator[Example]:
         """Every `shards`-th example from number `shard` (0-based) on, over all files in order.
@@ -63,14 +64,16 @@ class Corpus:
     def _examples(self, shard: int, shards: int) -> Iterator[Example]:
         before = 0
         for name, path in self.files.items():
-            form, counted, unit = FORMATS[path.suffix], count(), "row" if path.suffix == PARQUET else "line"
+            form, counted, unit = FORMATS[suffix(path)], count(), "row" if suffix(path) == PARQUET else "line"
             rows = zip(counted, form.rows(path, self.columns), strict=False)
-            own = islice(rows, (shard - before) % shards, None, shards)  # the fastest way to skip rows
-            for number, (position, row) in _readable(path, own):
+            of_shard = islice(rows, (shard - before) % shards, None, shards)  # the fastest way to skip rows
+            for number, (position, row) in _readable(path, of_shard):
                 place = f"{path}, {unit} {position}"
                 texts, relations = form.content(row, place, self.columns)
                 if not all(isinstance(text, str) and text.strip() for text in texts):
                     raise InputError(f"{place}: a text is missing or empty: fill it in or remove the row")
+                for text in texts:
+                    check_text(text, place)
                 yield Example(f"{name}-{number}", *(text.strip() for text in texts), relations=relations)
             before += next(counted) - 1  # zip took a number before it found that the rows had ended
 
@@ -78,21 +81,23 @@ class Corpus:
 def open_corpus(path: str | Path, columns: Sequence[str] = ("text",)) -> Corpus:
     """The corpus of one file, or of all text, JSONL, Parquet and CoNLL-U files of a folder, by their names.
 
-    `columns` names the one or two texts of a row of JSONL or Parquet. Raises InputError for files that are
-    missing, unreadable, empty, binary, of another kind, or lack a column; rows are checked as they are read.
+    Hidden files and folders, such as `.ipynb_checkpoints`, are not read. `columns` names the one or two texts of a row
+    of JSONL or Parquet. Raises InputError for files that are missing, unreadable, empty, of another kind or lack a
+    column, and for a wrong first row; the other rows are checked as they are read.
     """
     if len(columns) not in (1, 2):
         raise InputError(f"columns is {' '.join(columns)}: name one column, or two for pairs of texts")
     root = expand(path)
+    files = {root.name: root}
     if root.is_dir():
-        found = sorted(file for file in root.rglob("*") if file.suffix in FORMATS and file.is_file())
-        files = {file.relative_to(root).as_posix(): file for file in found}
-    else:
-        files = {root.name: root}
+        files = {file.relative_to(root).as_posix(): file for file in files_of(root, FORMATS)}
     if not files:
         raise InputError(f"{root} holds no file that ends in {', '.join(FORMATS)}: name another folder")
-    for file in files.values():
-        _check(file, columns)
+    for name, file in files.items():
+        if suffix(file) not in FORMATS:
+            raise InputError(f"{file}: the kind {file.suffix!r} is unknown: give {', '.join(FORMATS)}")
+        if next(Corpus({name: file}, tuple(columns)).examples(), None) is None:
+            raise InputError(f"{file} is empty: give a file with rows, or remove it")
     return Corpus(files, tuple(columns))
 
 
@@ -101,39 +106,24 @@ def chunks(examples: Iterator[Example], size: int) -> Iterator[list[Example]]:
     return iter(lambda: list(islice(examples, size)), [])
 
 
-def _check(path: Path, columns: Sequence[str]) -> None:
-    if path.suffix not in FORMATS:
-        raise InputError(f"{path}: the kind {path.suffix!r} is unknown: give {', '.join(FORMATS)}")
-    try:
-        if path.stat().st_size == 0:
-            raise InputError(f"{path} is empty: give a file with rows, or remove it")
-        (_check_parquet if path.suffix == PARQUET else _check_text)(path, columns)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-
-
 def _readable(path: Path, rows: Iterator) -> Iterator:
     """The same rows; raises InputError if the file fails while it is read."""
     try:
         yield from rows
     except OSError as error:
-        raise _unreadable(path, error) from error
+        reason = error.strerror or " ".join(str(error).split())  # pyarrow's errors are of several lines
+        raise InputError(f"{path} cannot be read: {reason}: mend the path or the file") from error
 
 
-def _unreadable(path: Path, error: OSError) -> InputError:
-    reason = error.strerror or " ".join(str(error).split())  # pyarrow's errors are of several lines
-    return InputError(f"{path} cannot be read: {reason}: mend the path or the file")
-
-
-def _check_text(path: Path, columns: Sequence[str]) -> None:
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     with path.open("rb") as file:
-        if b"\0" in file.read(2**13):
-            raise InputError(f"{path} is binary: give text in UTF-8")
-
-
-def _lines(path: Path, columns: Sequence[str] = ()) -> Iterator[tuple[int, bytes]]:
-    with path.open("rb") as file:
+        if file.read(len(BOM_UTF8)) != BOM_UTF8:
+            file.seek(0)
         yield from enumerate(iter(partial(file.readline, LONGEST + 1), b""), start=1)
+
+
+def _filled_lines(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, bytes]]:
+    return ((number, line) for number, line in _lines(path) if line.strip())
 
 
 def _decode(row: bytes, place: str) -> str:
@@ -158,67 +148,58 @@ def _json_content(row: bytes, place: str, columns: Sequence[str]) -> Content:
     return [entry.get(column) for column in columns], None
 
 
-def _check_parquet(path: Path, columns: Sequence[str]) -> None:
-    file = _parquet(path)
-    for column in columns:
-        if column not in file.schema_arrow.names:
-            raise InputError(f"{path} has no column {column!r}: it has {', '.join(file.schema_arrow.names)}")
-    if file.metadata.num_rows == 0:
-        raise InputError(f"{path} is empty: give a file with rows, or remove it")
-
-
-def _parquet(path: Path):
+def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
     import pyarrow.lib
     import pyarrow.parquet
 
-    try:
-        return pyarrow.parquet.ParquetFile(path)
-    except pyarrow.lib.ArrowException as error:
-        raise InputError(f"{path} is no Parquet file, or cut short: write it again") from error
-
-
-def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
-    import pyarrow.lib
-
     number = 0
     try:
-        for batch in _parquet(path).iter_batches(batch_size=1024, columns=[*columns]):
+        file = pyarrow.parquet.ParquetFile(path)
+        for column in columns:
+            if column not in (names := file.schema_arrow.names):
+                raise InputError(f"{path} has no column {column!r}: it has {', '.join(names)}")
+        for batch in file.iter_batches(batch_size=1024, columns=[*columns]):
             yield from zip(count(number), zip(repeat(batch), range(len(batch))), strict=False)
             number += len(batch)
     except pyarrow.lib.ArrowException as error:
-        raise InputError(f"{path}: damaged after row {number}: write it again") from error
+        raise InputError(
+            f"{path} is no Parquet file, or damaged after row {number}: write it again"
+        ) from error
 
 
 def _parquet_content(row: tuple, place: str, columns: Sequence[str]) -> Content:
     batch, position = row
-    return [batch.column(column)[position].as_py() for column in columns], None
+    try:
+        return [batch.column(column)[position].as_py() for column in columns], None
+    except UnicodeDecodeError:
+        raise InputError(f"{place}: not UTF-8: write the file again") from None
 
 
-def _conllu_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, bytes]]:
-    """The sentences, each up to an empty line; without one at its end, the file was cut."""
-    block: list[bytes] = []
-    start = found = 0
-    for number, line in _lines(path):
-        if line.strip():
-            start = start if block else number
-            block.append(line)
-        elif block:
-            yield start, b"".join(block)
-            block, found = [], found + 1
-    if block:
-        raise InputError(f"{path}, line {start}: the last sentence is cut short: end it with an empty line")
-    if not found:
-        raise InputError(f"{path} holds no sentence: give a CoNLL-U file")
+def _conllu_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Path, list]]]:
+    """The lines of each sentence, which ends with an empty line; without one at its end, the file was cut."""
+    sentence: list[tuple[int, bytes]] = []
+    for filled, lines in groupby(_lines(path), lambda numbered: bool(numbered[1].strip())):
+        if filled:
+            sentence = [*lines]
+        elif sentence:
+            yield sentence[0][0], (path, sentence)
+            sentence = []
+    if sentence:
+        raise InputError(
+            f"{path}, line {sentence[0][0]}: the last sentence is cut short: end it with an empty line"
+        )
 
 
-def _conllu_content(row: bytes, place: str, columns: Sequence[str]) -> Content:
-    sentence = parse_conllu(_decode(row, place), place)[0]
-    return [sentence_text(sentence)], tuple(relations_of(sentence_parse(sentence, place)))
+def _conllu_content(row: tuple[Path, list], place: str, columns: Sequence[str]) -> Content:
+    path, lines = row
+    decoded = ((number, _decode(line, f"{path}, line {number}")) for number, line in lines)
+    sentence = read_sentence(decoded, str(path))
+    return [sentence.text], tuple(sentence.parse().relations())
 
 
 FORMATS = {
-    ".txt": Format(_lines, lambda row, place, columns: ([_decode(row, place)], None)),
-    ".jsonl": Format(_lines, _json_content),
+    ".txt": Format(_filled_lines, lambda row, place, columns: ([_decode(row, place)], None)),
+    ".jsonl": Format(_filled_lines, _json_content),
     PARQUET: Format(_parquet_rows, _parquet_content),
     GOLD: Format(_conllu_rows, _conllu_content),
 }

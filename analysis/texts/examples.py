@@ -1,7 +1,8 @@
 """What the study measures attention on: sequences of one or two texts, and their grammatical relations."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from analysis.errors import InputError
+
+# Pande 2021 calls UD's `obj` dobj; the other names on the left are those of spaCy's English models.
+SAME_RELATION = {"obj": "dobj", "nsubjpass": "nsubj:pass", "csubjpass": "csubj:pass", "auxpass": "aux:pass"}
+UNTAGGED = ("", "_")  # marks of an unknown part of speech
 
 
 class Relation(NamedTuple):
@@ -37,6 +42,37 @@ class Tag(NamedTuple):
     word: tuple[int, int]
 
 
+class Parse(NamedTuple):
+    """The arcs and the word tags of a text, with character spans as numbers: start, end.
+
+    An arc is a relation, the span of the dependent and the span of the head; a tag is a universal part of speech ("" if
+    there is none) and the span of the word.
+    """
+
+    arcs: list[tuple[str, int, int, int, int]]
+    tags: list[tuple[str, int, int]]
+
+    def relations(self, text: int = 0) -> list[Relation]:
+        """The arcs as relations, if this is the parse of the text of this number in its example."""
+        return [Relation(canonical(label), text, (a, b), (c, d)) for label, a, b, c, d in self.arcs]
+
+    def words(self, text: int = 0) -> list[Tag]:
+        """The tags, if this is the parse of the text of this number in its example."""
+        return [Tag(upos, text, (start, end)) for upos, start, end in self.tags]
+
+
+def canonical(label: str) -> str:
+    """One name for the same relation in different schemes: UD's `obj` is `dobj`."""
+    return SAME_RELATION.get(label, label)
+
+
+def require_tags(tags: Mapping[str, Sequence[Tag]], parser: str | Path) -> None:
+    """Raises InputError if the parser gave a word of an example no part of speech; `tags` are by the example's id."""
+    for name, words in tags.items():
+        if any(tag.upos in UNTAGGED for tag in words):
+            raise InputError(f"{parser} gives no part of speech of a word of {name}: name another parser")
+
+
 @dataclass(frozen=True)
 class Example:
     """One text or pair of texts; its label, gold relations and gold word tags if they are known.
@@ -53,6 +89,12 @@ class Example:
     tags: tuple[Tag, ...] | None = None
     choices: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Raises InputError for a text that is no string, and for half a character in a text or the id."""
+        check_text(str(self.id), f"id {self.id!r}")
+        for text in self.texts:
+            check_text(text, self.id)
+
     @property
     def texts(self) -> tuple[str, ...]:
         """The texts in order: one, two, or the shared one and all choices."""
@@ -60,25 +102,45 @@ class Example:
         return (*shared, *(() if self.text_b is None else (self.text_b,)), *self.choices)
 
 
+def check_text(text: object, place: str) -> None:
+    """Raises InputError for a text that is no string, or that holds half of a surrogate pair (an emoji cut in two)."""
+    if not isinstance(text, str):
+        raise InputError(f"{place}: a text is {text!r}: give a string, or remove the row")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{place}: half of a surrogate pair, {text[error.start]!r}, stands at character {error.start} (from 0): "
+            "write the whole character, or remove it"
+        ) from None
+
+
 def as_sequences(examples: Sequence[Example]) -> list[Example]:
     """The sequences that an encoder reads: the examples themselves; for choices, `<id>#0`, `<id>#1` and on.
 
-    A choice is the second text of its sequence, or the only one if `text_a` is empty. Raises InputError for a text that
-    is no string, and for an example that has both choices and a second text, or a single choice.
+    A choice is the second text of its sequence, or the only one if `text_a` is empty. Raises InputError for an example
+    that has both choices and a second text, or a single choice.
     """
     return [sequence for example in examples for sequence in _sequences(example)]
 
 
 def _sequences(example: Example) -> list[Example]:
-    for text in example.texts:
-        if not isinstance(text, str):
-            raise InputError(f"{example.id}: a text is {text!r}: give a string, or remove the row")
     if not example.choices:
         return [example]
     if example.text_b is not None or len(example.choices) < 2:
         raise InputError(f"{example.id}: give two choices or more, and no text_b beside them")
     shared = example.texts[: -len(example.choices)]
     return [Example(f"{example.id}#{number}", *shared, text) for number, text in enumerate(example.choices)]
+
+
+def shared_examples(train: Sequence[Example], dev: Sequence[Example]) -> int:
+    """The number of dev examples whose texts stand in the training set too, in any order; case does not count."""
+    known = {_folded(example) for example in train}
+    return sum(_folded(example) in known for example in dev)
+
+
+def _folded(example: Example) -> tuple[str, ...]:
+    return tuple(sorted(text.casefold() for text in example.texts))
 
 
 def clusters(examples: Sequence[Example]) -> list[str]:

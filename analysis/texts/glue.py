@@ -1,8 +1,7 @@
 """Examples of a task from the bundled corpus, a folder of GLUE files or the Hub."""
 
-import csv
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from io import StringIO
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.errors import InputError
-from analysis.files import expand
+from analysis.files import expand, read_text
 from analysis.texts.bundled import bundled_examples
 from analysis.texts.examples import Example
 from analysis.texts.tasks import Task, task_named
@@ -29,6 +28,8 @@ def load_examples(
     variables, as in "$DATA_DIR/glue"). A sample depends only on the seed and the number of rows, and a larger sample
     contains the smaller. Every row of a file is checked, also those outside the sample. Ids are `<task>-<split>-<row>`,
     with the row of the file (0-based).
+
+    GLUE's QQP has a few lines with too few fields. Such lines are skipped, and a warning says how many they are.
 
     The bundled corpus is made up (see `bundled`). Its ids end in a digest of the texts,
     `<task>-<split>-<row>-<digest>`.
@@ -48,7 +49,7 @@ def load_examples(
         raise InputError(f"task {task.name!r} is no task of GLUE: read its examples from its own files")
     rows = _hub_rows(task, split) if source == "hub" else _folder_rows(task, expand(source), split)
     prefix = f"{task.name}-{split}"
-    return sample([_example(f"{prefix}-{number}", *row, task) for number, row in enumerate(rows)], n, seed)
+    return sample([_example(f"{prefix}-{number}", *row, task) for number, *row in rows], n, seed)
 
 
 def sample(examples: list[Example], n: int | None, seed: int) -> list[Example]:
@@ -79,8 +80,8 @@ def _example(name: str, place: str, texts: Sequence[Any], label: Any, task: Task
     return Example(name, text_a, text_b, label)
 
 
-def _folder_rows(task: Task, folder: Path, split: str) -> Iterator[tuple[str, Sequence[str], Any]]:
-    """Place, texts and label of the rows of a file in `<folder>/<TASK>/`; a test file may come without labels."""
+def _folder_rows(task: Task, folder: Path, split: str) -> Iterator[tuple[int, str, Sequence[str], Any]]:
+    """Number, place, texts and label of the rows of a file in `<folder>/<TASK>/`; a test file may have no labels."""
     name = f"{task.splits[split].file}.tsv"
     path = folder / task.folder / name
     if not path.is_file():
@@ -90,13 +91,14 @@ def _folder_rows(task: Task, folder: Path, split: str) -> Iterator[tuple[str, Se
         )
     test = split.startswith("test")
     header = () if test else task.header
-    table = read_table(path, header)
+    table = read_table(path, header, skip=True)
     labelled = not test or task.label_column in table.columns
     require_columns(table, task.columns + (task.label_column,) * labelled, str(path))
     texts = table[[*task.columns]].itertuples(index=False, name=None)
     cells = table[task.label_column] if labelled else repeat(None)
-    for line, (own, cell) in enumerate(zip(texts, cells, strict=False), start=1 if header else 2):
-        yield f"{path}, line {line}", own, None if cell is None else _label(cell, task)
+    first = 1 if header else 2
+    for row, sides, cell in zip(table.index.tolist(), texts, cells, strict=False):
+        yield row, f"{path}, line {first + row}", sides, None if cell is None else _label(cell, task)
 
 
 def _label(cell: str, task: Task) -> Any:
@@ -109,45 +111,46 @@ def _label(cell: str, task: Task) -> Any:
         return cell
 
 
-def read_table(path: Path, header: Sequence[str] = ()) -> pd.DataFrame:
+def read_table(path: Path, header: Sequence[str] = (), skip: bool = False) -> pd.DataFrame:
     """A tab-separated file with a header line, or with the columns in `header`; every cell is text.
 
-    Raises InputError for bytes that are not UTF-8, a file without rows and a wrong number of fields.
+    The index is the row in the file (0-based). With `skip`, lines with too few fields are left out and counted in a
+    warning, unless they are half of the lines or more. Raises InputError for bytes that are not UTF-8, a file without
+    rows and a wrong number of fields.
     """
-    text = "\t".join(header) + "\n" * bool(header) + read_text(path).rstrip("\n")
-    if not text.partition("\n")[2]:
+    lines = read_text(path).rstrip("\n").split("\n")
+    columns, rows = (list(header), lines) if header else (lines[0].split("\t"), lines[1:])
+    if not any(rows):
         raise InputError(f"{path}: no rows{'' if header else ' below the header'}; give a file with examples")
-    # pandas would fill short rows with empty cells and take a long first row for an index, without an error.
-    lines = text.split("\n")
-    expected = lines[0].count("\t") + 1
-    for number, line in enumerate(lines, start=0 if header else 1):
-        if (fields := line.count("\t") + 1) != expected:
+    fields = [row.split("\t") for row in rows]
+    short = [number for number, cells in enumerate(fields) if len(cells) < len(columns)]
+    skipped = set(short) if skip and 2 * len(short) < len(rows) else set()
+    first, norm = (1, "task") if header else (2, "header")
+    for number, cells in enumerate(fields):
+        if len(cells) != len(columns) and number not in skipped:
             raise InputError(
-                f"{path}, line {number}: number of fields is {fields}, the {'task' if header else 'header'} has "
-                f"{expected}; put one tab between fields and none inside a text"
+                f"{path}, line {first + number}: number of fields is {len(cells)}, the {norm} has {len(columns)}; put "
+                "one tab between fields and none inside a text"
             )
-    options = {"sep": "\t", "quoting": csv.QUOTE_NONE, "dtype": str}
-    return pd.read_csv(StringIO(text), **options, keep_default_na=False, skip_blank_lines=False)
+    if skipped:
+        warnings.warn(
+            f"{path}: {len(skipped):,} of {len(rows):,} lines have too few fields and are skipped, the first is line "
+            f"{first + short[0]}",
+            stacklevel=2,
+        )
+    whole = [number for number in range(len(rows)) if number not in skipped]
+    return pd.DataFrame([fields[number] for number in whole], index=whole, columns=columns)
 
 
-def read_text(path: Path) -> str:
-    """A text file without its byte order mark. Raises InputError with the first line that is not UTF-8."""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise InputError(f"{path}, line {line}: not UTF-8; save the file in UTF-8") from None
-
-
-def _hub_rows(task: Task, split: str) -> Iterator[tuple[str, Sequence[str], Any]]:
-    """Place, texts and label of the rows of the Hub's dataset, in which the label -1 means unlabelled."""
+def _hub_rows(task: Task, split: str) -> Iterator[tuple[int, str, Sequence[str], Any]]:
+    """Number, place, texts and label of the rows of the Hub's dataset, in which the label -1 means unlabelled."""
     name, columns = task.splits[split].hub, task.hub_columns or task.columns
     table = hub_table(HUB_DATASET, task.config, name)
     place = f"{HUB_DATASET} {task.config}, split {name}"
     require_columns(table, (*columns, "label"), place)
     texts = table[[*columns]].itertuples(index=False, name=None)
-    for row, (own, label) in enumerate(zip(texts, table["label"].tolist(), strict=True)):
-        yield f"{place}, row {row}", own, None if label == -1 else label
+    for row, (sides, label) in enumerate(zip(texts, table["label"].tolist(), strict=True)):
+        yield row, f"{place}, row {row}", sides, None if label == -1 else label
 
 
 def hub_table(dataset: str, config: str, split: str) -> pd.DataFrame:

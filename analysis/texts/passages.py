@@ -17,10 +17,10 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.errors import InputError
-from analysis.files import expand
-from analysis.texts.bundled import bundled_documents
+from analysis.files import expand, read_text, suffix
+from analysis.texts.bundled import bundled_documents, documents_of
 from analysis.texts.examples import Example
-from analysis.texts.syntax import parse_conllu, read_conllu, sentence_text
+from analysis.texts.treebank import CONLLU, Sentence, read_sentences, sentences_of
 
 if TYPE_CHECKING:  # importing it takes seconds and imports torch
     from transformers import PreTrainedTokenizerBase
@@ -98,8 +98,8 @@ def load_passages(
 def documents(source: str | Path, n: int | None, seed: int) -> Iterable[Article]:
     """The documents of a source of `load_passages`, for `n` passages."""
     if source == "bundled":
-        text = bundled_documents(n, "dev", seed)
-        return conllu_documents(parse_conllu(text, "bundled documents"), "bundled")
+        text = bundled_documents(n and min(n, len(documents_of("dev"))), "dev", seed)
+        return conllu_documents(sentences_of(text, "bundled documents"), "bundled")
     if source == "hub":
         if n is None:
             raise InputError("n is null: say how many passages to take of Wikipedia")
@@ -107,8 +107,8 @@ def documents(source: str | Path, n: int | None, seed: int) -> Iterable[Article]
     path = expand(source)
     if not path.is_file():
         raise InputError(f"{source}: no such file: give bundled, hub, a CoNLL-U file or a file of WikiText")
-    if path.suffix == ".conllu":
-        return conllu_documents(read_conllu(path), path.stem)
+    if suffix(path) == CONLLU:
+        return conllu_documents(read_sentences(path), path.stem)
     return wikitext_documents(path)
 
 
@@ -184,12 +184,8 @@ def wikitext_documents(path: Path) -> Iterator[Article]:
     Headings are skipped; spaces around punctuation and the escapes `@-@`, `@,@`, `@.@` are removed. A file without
     titles is one document. Raises InputError for a file that is not UTF-8.
     """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not readable as UTF-8: save the file in UTF-8") from error
     name, paragraphs, number = path.stem, [], 0
-    for line in map(str.strip, lines):
+    for line in map(str.strip, read_text(path).splitlines()):
         if TITLE.fullmatch(line):
             if paragraphs:
                 yield Article(f"{name}-{number}", paragraphs, divided=False)
@@ -221,24 +217,24 @@ def _sentencizer():
     return pipeline
 
 
-def conllu_documents(parsed: Iterable, name: str) -> Iterator[Article]:
-    """The documents of parsed CoNLL-U sentences; `# newpar` begins a paragraph, `# newdoc` a document.
+def conllu_documents(parsed: Iterable[Sentence], name: str) -> Iterator[Article]:
+    """The documents of the sentences of a CoNLL-U file; `# newpar` begins a paragraph, `# newdoc` a document.
 
     A file without `# newdoc` is one document, called `name`; `# newdoc id` names one.
     """
     paragraphs: list[list[str]] = []
     number = 0
     for sentence in parsed:
-        begins = {key.split()[0] for key in sentence.metadata}
+        begins = {key.split()[0] for key in sentence.comments}
         if "newdoc" in begins:
             if paragraphs:
                 yield Article(name, paragraphs)
             number += 1
-            name = sentence.metadata.get("newdoc id") or f"document-{number}"
+            name = sentence.comments.get("newdoc id") or f"document-{number}"
             paragraphs = []
         if not paragraphs or "newpar" in begins:
             paragraphs.append([])
-        paragraphs[-1].append(sentence_text(sentence))
+        paragraphs[-1].append(sentence.text)
     if paragraphs:
         yield Article(name, paragraphs)
 

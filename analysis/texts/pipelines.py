@@ -1,16 +1,19 @@
 """Parses of texts by spaCy pipelines; with a cache, each set of texts is parsed once."""
 
+import hashlib
+import importlib.metadata
 import json
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tqdm import tqdm
 
 from analysis.cache import digest, record_use
 from analysis.errors import InputError
-from analysis.files import expand, write_text
+from analysis.files import expand, read_text, suffix, write_text
+from analysis.texts.examples import Parse
 
 FORMAT = "arcs, tags"  # of the cache; files of another format have other names
 AUXILIARY = frozenset({"aux", "aux:pass", "auxpass", "cop"})  # relations of auxiliaries
@@ -33,32 +36,19 @@ UPOS = {
 }
 
 
-class Parse(NamedTuple):
-    """The arcs and the word tags of a text, with character spans as numbers: start, end.
-
-    An arc is a relation, the span of the dependent and the span of the head; a tag is a universal part of speech ("" if
-    there is none) and the span of the word.
-    """
-
-    arcs: list[tuple[str, int, int, int, int]]
-    tags: list[tuple[str, int, int]]
-
-
 def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | None) -> Callable[[str], Parse]:
     """A function from each of the texts to its parse by a spaCy pipeline (package or folder).
 
-    Raises InputError for a pipeline that cannot be loaded and a damaged file in the folder `cache`.
+    Raises InputError for a pipeline that cannot be loaded or has no parser, and a damaged file in the folder `cache`.
     """
     if cache is None:
-        return _parse_texts(_load(pipeline), texts).__getitem__
-    meta = _meta(pipeline)
-    identity = [FORMAT, meta["name"], meta["version"], meta.get("performance"), texts]
-    path = Path(cache) / f"{digest(identity)}.json"
+        return _parse_texts(pipeline, texts).__getitem__
+    path = Path(cache) / f"{digest([FORMAT, pipeline_digest(pipeline), texts])}.json"
     if not path.exists():
         record_use(computed=True)  # one that is found is not counted: the rest of the run takes longer
-        write_text(path, json.dumps(_parse_texts(_load(pipeline), texts)))
+        write_text(path, json.dumps(_parse_texts(pipeline, texts)))
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        stored = json.loads(read_text(path))
     except ValueError as error:
         raise InputError(f"{path} is damaged: delete it") from error
     return lambda text: Parse(*stored[text])
@@ -67,7 +57,7 @@ def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | Non
 def parser_name(parser: str | Path) -> str:
     """What a parser is called in provenance: gold, the name of a CoNLL-U file, or the pipeline with its version."""
     path = expand(parser)
-    if str(parser) == "gold" or path.suffix == ".conllu":
+    if str(parser) == "gold" or suffix(path) == ".conllu":
         return path.name
     meta = _meta(str(path))
     return f"{meta['lang']}_{meta['name']} {meta['version']}"
@@ -78,10 +68,31 @@ def _meta(pipeline: str) -> dict[str, Any]:
     """The description of a pipeline, which is not loaded for it."""
     import spacy
 
-    folder = Path(pipeline)
     try:
-        return spacy.util.get_model_meta(folder if folder.is_dir() else spacy.util.get_package_path(pipeline))
-    except (OSError, ValueError, ImportError, TypeError) as error:  # TypeError: a name begins with a point
+        return spacy.util.get_model_meta(_folder(pipeline))
+    except (OSError, ValueError) as error:
+        raise _no_pipeline(pipeline) from error
+
+
+def pipeline_digest(pipeline: str) -> str:
+    """The SHA-256 of the names and contents of a pipeline's files, and of the version of spaCy that reads them."""
+    whole = hashlib.sha256(importlib.metadata.version("spacy").encode())
+    folder = _folder(pipeline)
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
+        whole.update(f"{path.relative_to(folder).as_posix()} {path.stat().st_size} ".encode())
+        whole.update(path.read_bytes())
+    return whole.hexdigest()
+
+
+def _folder(pipeline: str) -> Path:
+    """The folder of a pipeline, which may be a package."""
+    import spacy
+
+    if Path(pipeline).is_dir():
+        return Path(pipeline)
+    try:
+        return spacy.util.get_package_path(pipeline)
+    except (ValueError, ImportError, TypeError) as error:  # TypeError: a name begins with a point
         raise _no_pipeline(pipeline) from error
 
 
@@ -102,10 +113,18 @@ def _no_pipeline(pipeline: str) -> InputError:
     )
 
 
-def _parse_texts(nlp, texts: Sequence[str]) -> dict[str, Parse]:
-    documents = nlp.pipe(texts, batch_size=64)
-    bar = tqdm(documents, "parsing", len(texts), leave=None, unit="text")
-    return {text: _parse(document) for text, document in zip(texts, bar, strict=True)}
+def _parse_texts(pipeline: str, texts: Sequence[str]) -> dict[str, Parse]:
+    nlp = _load(pipeline)
+    bar = tqdm(nlp.pipe(texts, batch_size=64), "parsing", len(texts), leave=None, unit="text")
+    parses = {}
+    for text, document in zip(texts, bar, strict=True):
+        if not document.has_annotation("DEP"):
+            raise InputError(
+                f"the spaCy pipeline {pipeline!r} gives no relations: none of its components "
+                f"({', '.join(nlp.pipe_names) or 'none'}) is a parser: name another pipeline"
+            )
+        parses[text] = _parse(document)
+    return parses
 
 
 def _parse(document) -> Parse:

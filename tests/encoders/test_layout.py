@@ -92,7 +92,7 @@ def blank(length: int) -> Layout:
     zeros = np.zeros(length, int)
     none = zeros.astype(bool)
     return Layout(
-        f"{length}", ("x",) * length, zeros, zeros, zeros, np.zeros((length, 2), int), none, none, none
+        f"{length}", ("x",) * length, zeros, zeros, zeros, np.zeros((length, 2), int), none, none, none, none
     )
 
 

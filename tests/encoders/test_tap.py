@@ -6,18 +6,13 @@ import pytest
 import torch
 from architectures import ARCHITECTURES, HEADS, LAYERS, SIZES, build, projections
 from torch import Tensor
-from transformers import AlbertConfig, AlbertModel, PreTrainedModel
+from transformers import AutoModel, EuroBertConfig, PreTrainedModel
 
 from analysis.encoders import tap as tap_module
 from analysis.encoders.tap import ValueReader, tap, uniform_heads
 
 LENGTHS = (3, 40, 11)
-
-
-def shared() -> PreTrainedModel:
-    """ALBERT, which runs the same module again for each layer."""
-    torch.manual_seed(0)
-    return AlbertModel(AlbertConfig(vocab_size=50, embedding_size=16, **SIZES)).eval()
+READ = (*ARCHITECTURES, "camembert", "xlm-roberta", "albert", "modernbert")
 
 
 def batch(model: PreTrainedModel, lengths: tuple[int, ...] = LENGTHS) -> dict[str, Tensor]:
@@ -47,19 +42,40 @@ def state(model: PreTrainedModel) -> tuple:
     return model.config._attn_implementation, hooks, dict(tap_module._active), model.training
 
 
-@pytest.mark.parametrize("architecture", [*ARCHITECTURES, "albert"])
-def test_outputs_and_weights_equal_eager_attention_on_padded_batches(architecture: str):
-    model, read = shared() if architecture == "albert" else build(architecture), {}
-    inputs = batch(model)
+def on_padding(attention: Tensor, inputs: dict[str, Tensor]) -> float:
+    """The largest weight of a real token on padding."""
+    real = inputs["attention_mask"] == 1
+    return attention.masked_fill(~real[:, None, :, None] | real[:, None, None], 0).abs().max().item()
+
+
+def agrees_with_eager(model: PreTrainedModel) -> None:
+    """Hidden states and attention are those of transformers' eager attention, without any on padding."""
+    inputs, read = batch(model), {}
     expected = eager(model, inputs, output_attentions=True)
     hidden = expected.last_hidden_state[inputs["attention_mask"] == 1]
     with tap(model, read=lambda layer, weights: read.setdefault(layer, weights)):
-        found = run(model, inputs)
-    torch.testing.assert_close(found, hidden, atol=1e-6, rtol=0)
+        output = run(model, inputs)
+    torch.testing.assert_close(output, hidden, atol=1e-6, rtol=0)
     assert list(read) == list(range(LAYERS))
     for layer, attention in enumerate(expected.attentions):
         torch.testing.assert_close(read[layer], attention, atol=1e-6, rtol=0)
-        assert read[layer].transpose(1, 3)[inputs["attention_mask"] == 0].abs().max() == 0
+        assert on_padding(read[layer], inputs) == 0
+
+
+@pytest.mark.parametrize("architecture", READ)
+def test_outputs_and_weights_equal_eager_attention_on_padded_batches(architecture: str):
+    agrees_with_eager(build(architecture))
+
+
+def test_heads_that_share_keys_and_values_equal_eager_attention():
+    torch.manual_seed(0)
+    sizes = SIZES | {"num_attention_heads": 4, "num_key_value_heads": 2}
+    model = AutoModel.from_config(EuroBertConfig(vocab_size=50, pad_token_id=1, **sizes)).eval()
+    agrees_with_eager(model)
+    with tap(model, ValueReader(lambda _, reading: shapes.append(reading.values.shape))):
+        shapes: list[torch.Size] = []
+        run(model, batch(model))
+    assert {*shapes} == {(len(LENGTHS), 4, max(LENGTHS), 6)}
 
 
 def test_dropout_while_training_is_that_of_eager_attention():
@@ -122,7 +138,7 @@ def test_every_sequence_may_have_its_own_gate(architecture: str):
         torch.testing.assert_close(own, gated(model, gates[index]).split(LENGTHS)[index], atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", [*ARCHITECTURES, "modernbert"])
 @pytest.mark.parametrize("lengths", [LENGTHS, (7, 7)], ids=["padded", "no padding"])
 def test_uniform_heads_attend_to_real_tokens_alike(architecture: str, lengths: tuple[int, ...]):
     """Rows sum to 1, with nothing on padding; other heads keep their attention; the values are weighted by it."""
@@ -141,7 +157,7 @@ def test_uniform_heads_attend_to_real_tokens_alike(architecture: str, lengths: t
     assert (changed - run(model, inputs)).abs().max() > 1e-3
     for layer, (attention, reading) in enumerate(zip(used, readings, strict=True)):
         torch.testing.assert_close(attention.sum(-1), torch.ones(attention.shape[:3]), atol=1e-6, rtol=0)
-        assert attention.transpose(1, 3)[inputs["attention_mask"] == 0].abs().sum() == 0
+        assert on_padding(attention, inputs) == 0
         assert torch.equal(attention[:, ~chosen[layer]], reading.weights[:, ~chosen[layer]])
         for index, length in enumerate(lengths):
             torch.testing.assert_close(

@@ -22,12 +22,15 @@ def glove(folder: Path, text: str) -> Path:
     return path
 
 
-def test_a_file_as_glove_is_distributed(encoder, tmp_path: Path):
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_file_as_glove_is_distributed(encoder, tmp_path: Path, mark: str):
     """Words and 100 numbers a line, no heading; among them punctuation and a word beyond ASCII."""
     vectors = np.random.default_rng(0).normal(size=(5, 100)).round(5)
     words = ["the", ",", ".", "saw", "café"]
     lines = [f"{word} {' '.join(map(str, row))}\n" for word, row in zip(words, vectors, strict=True)]
-    found = word_vectors(encoder, ["SAW", "Café", "unheard-of", ".", "The"], glove(tmp_path, "".join(lines)))
+    found = word_vectors(
+        encoder, ["SAW", "Café", "unheard-of", ".", "The"], glove(tmp_path, mark + "".join(lines))
+    )
     expected = [vectors[3], vectors[4], np.zeros(100), vectors[2], vectors[0]]
     np.testing.assert_array_equal(found.values, np.array(expected, np.float32))
     assert (found.label, found.unknown) == ("vectors", 1)

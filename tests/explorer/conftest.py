@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from headtables import ROLES, TASKS, other_tables, role_tables
+from headtables import ROLES, TASKS, role_tables, value_tables
 
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.explorer.packing import Sentence, pack
@@ -41,11 +41,11 @@ def tiny() -> Encoder:
 @pytest.fixture(scope="session")
 def sentences(tiny: Encoder) -> list[Sentence]:
     """Two sentences of each task, in the pre-trained state alone."""
-    found = []
+    packed = []
     for task in TASKS:
         examples = load_examples(task, "bundled", "dev", 2, 0)
-        found += pack(tiny, examples, parse(examples), ROLES, "pretrained", task)
-    return found
+        packed += pack(tiny, examples, parse(examples), ROLES, "pretrained", task)
+    return packed
 
 
 @pytest.fixture(scope="session")
@@ -71,8 +71,8 @@ def write(tmp_path_factory) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def study_page(tables, sentences, write) -> Path:
-    """A page of two tasks and two states with two other tables and claims."""
-    return write(tables, sentences, others=other_tables())
+    """A page of two tasks and two states with two other numbers of heads."""
+    return write(tables, sentences, values=value_tables())
 
 
 @pytest.fixture(scope="session")
@@ -85,9 +85,9 @@ def browser() -> Iterator:
         pytest.skip("no Chromium found: apt-get install chromium, or set BROWSER_PATH")
     api.expect.set_options(timeout=PATIENCE)
     with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield started
-        started.close()
+        chromium = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
 
 
 class Visit:
@@ -98,21 +98,23 @@ class Visit:
         self.context.set_offline(True)
         self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.errors: list[str] = []
-        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.goto(path.as_uri() + address)
 
     def ready(self) -> "Visit":
-        self.page.wait_for_selector("body[data-tables]", timeout=PATIENCE)
+        self.page.wait_for_selector("body[data-ready]", timeout=PATIENCE)
         return self
 
     def end(self) -> None:
         """Closes the page and checks that it had no error and sent no request."""
         self.context.close()
         assert self.errors == []
-        assert [url for url in self.asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
+        assert [
+            url for url in self.requests if not url.startswith(("file:", "data:", "blob:", "about:"))
+        ] == []
 
 
 @pytest.fixture
@@ -125,8 +127,8 @@ def visit(browser) -> Iterator[Callable[..., Visit]]:
         return opened[-1]
 
     yield start
-    for each in opened:
-        each.end()
+    for opened_page in opened:
+        opened_page.end()
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """The page in a real browser: mouse, keyboard, links, saved files, safety, colours, widths."""
 
-import csv
-import io
 import re
 import xml.etree.ElementTree as ElementTree
 from base64 import b64decode
@@ -10,17 +8,20 @@ from io import BytesIO
 import numpy as np
 import pandas as pd
 import pytest
-from headtables import HEADS, LAYERS, measure_tables, other_tables
+from headtables import HEADS, LAYERS, value_tables
 from PIL import Image
+from scipy import stats
 
 from analysis.explorer.packing import unpacked_attention
 from analysis.explorer.view import head_view
 from analysis.files import ROOT
+from analysis.statistics.roles import LABELS
 
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 expect = api.expect
 
 COMMITTED = ROOT / "results" / "glue-minilm" / "tables"
+SVG = "{http://www.w3.org/2000/svg}"
 CONTRAST = 4.5  # of text, by the Web Content Accessibility Guidelines
 
 
@@ -131,10 +132,12 @@ def test_three_labels(visit, write, controlled_tables):
     labels = [own["assigned"], own["assigned_audited"], own["assigned_controlled"]]
     assert [text.endswith("yes") for text in cells[2:5]] == labels
     assert float(cells[5]) == pytest.approx(own["control_share"], abs=0.006)
-    all_three = controlled_tables.query("task == 'mrpc' and state == 'finetuned' and role == 'local'")
-    for each in all_three.itertuples():
-        starred = "audited and controlled" in cell_name(page, each.layer * HEADS + each.head)
-        assert starred == (each.assigned and each.assigned_audited and each.assigned_controlled)
+    rows = controlled_tables.query("task == 'mrpc' and state == 'finetuned' and role == 'local'")
+    assert rows[[*LABELS]].drop_duplicates().shape[0] > 4
+    for row in rows.itertuples():
+        words = cell_name(page, row.layer * HEADS + row.head)
+        labels = {label for label in LABELS.values() if label in words}
+        assert labels == {label for column, label in LABELS.items() if getattr(row, column)}
 
 
 def true_maps(sentence) -> np.ndarray:
@@ -180,59 +183,25 @@ def test_score_of_the_sentence_beside_the_mean_of_the_task(show, sentences, tabl
     assert f"score {own:.2f}; mean over the mrpc sample {row['mean'].item():.2f}." in text_of(page, "#score")
 
 
-# --- tables of later papers ---------------------------------------------------------------------------------------
+# --- other numbers of heads ---------------------------------------------------------------------------------------
 
 
-def rounded(value: float) -> str:
-    text = f"{abs(float(f'{value:.3g}')):g}"
-    return f"−{text}" if value < 0 else f"+{text}"
-
-
-def test_measures_on_the_card(visit, write, tables, sentences):
-    path = write(tables, sentences, others=other_tables() | measure_tables())
-    page = visit(path, "#task=mrpc&state=finetuned&role=nsubj&head=2-1").ready().page
-    rows = page.locator("#measures tr:has(td)").all()
-    found = {row.locator("th").inner_text(): row.locator("td").all_inner_texts() for row in rows}
-    own = {name: table.query("layer == 2 and head == 1") for name, table in measure_tables().items()}
-    off = own["michel_ablation"].query("metric == 'loss'")
-    lowest, middle, highest = (rounded(value) for value in off["change"].sort_values())
-    small = f"p ≤ 0.05 in {(off['p_by'] <= 0.05).sum()} of 3"
-    assert found["switched off, loss"] == [middle, f"{lowest} to {highest} over 3 seeds", small]
-    even = own["kovaleva_disable"].iloc[0]
-    change, low, high = (rounded(even[name]) for name in ("change", "low", "high"))
-    expected = [change, f"[{low}, {high}], seed 0", f"p {even['p_by']:.3g}"]
-    assert found["uniform attention instead, accuracy"] == expected
-    assert found["pattern"] == ["diagonal 60 %, vertical 10 %"]
-    role = own["roles-attribution-mrpc-finetuned"].set_index("role").loc["nsubj"]
-    value, interval, labels = found["role on attribution: nsubj"]
-    assert float(value) == pytest.approx(role["mean"], rel=0.01)
-    ends = [float(text) for text in re.findall(r"[\d.]+", interval)]
-    assert ends == pytest.approx([role["low"], role["high"]], rel=0.01)
-    columns = {"assigned": "published", "assigned_audited": "audited", "assigned_controlled": "controlled"}
-    assert labels == (", ".join(word for column, word in columns.items() if role[column]) or "no label")
-    assert found.keys() == {
-        "importance, head, normalised",
-        "importance, head, not normalised",
-        "switched off, accuracy",
-        "switched off, loss",
-        "uniform attention instead, accuracy",
-        "pattern",
-        "role on effective attention: nsubj",
-        "role on attribution: nsubj",
-    }
-
-
-def test_claims_of_every_paper(visit, write, tables):
-    claims = other_tables()["claims"]
-    others = {"claims": claims, "claims_seeds": claims.iloc[:1], "claims-clark2019": claims}
-    papers = {"pande2021": "The Heads Hypothesis", "clark2019": "What Does BERT Look At?"}
-    page = visit(write(tables, others=others, papers=papers)).ready().page
-    assert page.locator("#claims > details > summary").all_inner_texts() == [
-        "The Heads Hypothesis: 1 holds, 1 undecided",
-        "What Does BERT Look At?: 1 holds, 1 undecided",
-    ]
-    page.locator("#claims > details > summary").first.click()
-    assert "claims seeds: 1 holds" in page.locator("#claims > details").first.inner_text()
+def test_other_numbers_on_the_card_and_in_the_grid(show):
+    page = show("#task=mrpc&state=finetuned&head=2-1")
+    medians = value_tables()["ablation effect"].groupby(["layer", "head"])["value"].median()
+    _, value, rank = text_of(page, '[data-value="ablation effect"]').split("\t")
+    assert float(value.replace("−", "-")) == pytest.approx(medians[2, 1], rel=0.01)
+    assert rank == f"{(medians > medians[2, 1]).sum() + 1}/12"
+    page.click('[data-value="ablation effect"] button')
+    assert text_of(page, "#heads-title") == "3 × 4 heads: ablation effect"
+    for (layer, head), median in medians.items():
+        words = cell_name(page, layer * HEADS + head).split(": ")[1]
+        assert float(words.replace("−", "-")) == pytest.approx(median, rel=0.01)
+    page.select_option("#task", "sst-2")  # which has only the numbers of the encoder
+    expect(page.locator("#by")).to_have_value("mean")
+    assert page.locator("#values [data-value]").evaluate_all(
+        "(rows) => rows.map((row) => row.dataset.value)"
+    ) == ["norm"]
 
 
 # --- links --------------------------------------------------------------------------------------------------------
@@ -244,10 +213,10 @@ def test_a_link_opens_the_same_view(show, sentences):
     first.click('td[data-h="6"]')
     first.click("text=Lines")
     first.click('[data-token="3"]')
-    first.select_option("#by", "masses:cls")
-    expect(first).to_have_url(re.compile("by=masses"))
+    first.select_option("#by", "value:norm")
+    expect(first).to_have_url(re.compile("by=value%3Anorm"))
     second = show("#" + first.url.split("#")[1])
-    expect(second.locator("#by")).to_have_value("masses:cls")
+    expect(second.locator("#by")).to_have_value("value:norm")
     assert second.url == first.url
     for part in ("#h-card", "#h-attention", "#words", "#heads-title"):
         assert text_of(second, part) == text_of(first, part)
@@ -256,32 +225,39 @@ def test_a_link_opens_the_same_view(show, sentences):
 # --- saving -------------------------------------------------------------------------------------------------------
 
 
-def saved(page, button: str) -> str:
+def saved(page, button: str) -> bytes:
     with page.expect_download() as download:
         page.click(button)
-    return download.value.path().read_text(encoding="utf-8")
+    return download.value.path().read_bytes()
 
 
-def test_attention_is_saved(show, sentences):
+def test_pictures_are_saved(show, sentences):
     sentence = sentences[0]
     page = show(f"#task=mrpc&state=pretrained&head=1-1&role=local&sentence={sentence['id']}&special=off")
-    rows = [*csv.DictReader(io.StringIO(saved(page, "#attention-csv")))]
-    words = sum(number >= 0 for number in sentence["text"])
-    assert len(rows) == words**2
-    weights = true_maps(sentence)[1, 1]
-    for row in rows:
-        i, j = int(row["from_position"]), int(row["to_position"])
-        assert float(row["weight"]) == pytest.approx(weights[i, j], rel=0.01, abs=1e-5)
-        assert (row["from"], row["to"]) == (sentence["tokens"][i], sentence["tokens"][j])
-        assert row["sieve_local"] == str(int(abs(i - j) <= 2))
-    picture = ElementTree.fromstring(saved(page, "#attention-svg"))
-    image = picture.find("{http://www.w3.org/2000/svg}image")
-    with Image.open(BytesIO(b64decode(image.get("href").split(",")[1]))) as opened:
-        assert opened.size == (int(image.get("width")), int(image.get("height")))
+    words = [place for place, number in enumerate(sentence["text"]) if number >= 0]
+    drawing = ElementTree.fromstring(saved(page, "#attention-svg"))
+    image = drawing.find(f"{SVG}image")
+    with Image.open(BytesIO(b64decode(image.get("href").split(",")[1]))) as matrix:
+        assert matrix.size == (2 * int(image.get("width")), 2 * int(image.get("height")))
+        cell = matrix.width / len(words)
+        grey = np.asarray(matrix.convert("L")).astype(float)
+    middles = ((np.arange(len(words)) + 0.5) * cell).astype(int)
+    weights = true_maps(sentence)[1, 1][np.ix_(words, words)]
+    # The larger a weight, the darker its cell.
+    assert stats.spearmanr(grey[np.ix_(middles, middles)].ravel(), -weights.ravel()).statistic > 0.99
+    with Image.open(BytesIO(saved(page, "#attention-png"))) as picture:
+        assert picture.size == (2 * int(drawing.get("width")), 2 * int(drawing.get("height")))
+        left, top = 2 * float(image.get("x")), 2 * float(image.get("y"))
+        box = (round(left), round(top), round(left) + matrix.width, round(top) + matrix.height)
+        inside = np.asarray(picture.crop(box).convert("L")).astype(float)
+    assert np.median(np.abs(inside - grey)) <= 2  # but for the outline of the sieve
     page.keyboard.press("v")
-    lines = ElementTree.fromstring(saved(page, "#attention-svg")).findall("{http://www.w3.org/2000/svg}line")
-    inner = weights[np.ix_(*[[i for i, number in enumerate(sentence["text"]) if number >= 0]] * 2)]
-    assert len(lines) == (inner >= 0.02).sum()
+    lines = ElementTree.fromstring(saved(page, "#attention-svg")).findall(f"{SVG}line")
+    assert len(lines) == (weights >= 0.02).sum()
+    cells = ElementTree.fromstring(saved(page, "#heads-svg")).findall(f"{SVG}rect")
+    assert len(cells) == 1 + LAYERS * HEADS
+    with Image.open(BytesIO(saved(page, "#heads-png"))) as picture:
+        assert picture.width == 2 * (30 + 46 * HEADS + 4)
 
 
 # --- safety -------------------------------------------------------------------------------------------------------
@@ -307,7 +283,7 @@ def test_the_browser_refuses_the_network(visit, study_page):
     )
     assert refused == "img-src"
     assert page.evaluate("fetch('https://example.invalid').then(() => 'sent', () => 'refused')") == "refused"
-    visited.asked.clear()  # the browser may report a refused request as a started one
+    visited.requests.clear()  # the browser may report a refused request as a started one
 
 
 # --- colours and widths -------------------------------------------------------------------------------------------
@@ -358,7 +334,7 @@ def test_views_of_a_notebook_stand_side_by_side(visit, tiny, tables, tmp_path):
     visited = visit(path)
     frames = [visited.page.frame_locator("iframe").nth(number) for number in range(2)]
     for frame, tokens in zip(frames, (8, 6), strict=True):
-        expect(frame.locator("body[data-tables]")).to_have_count(1)
+        expect(frame.locator("body[data-ready]")).to_have_count(1)
         frame.locator('td[data-h="7"]').click()
         expect(frame.locator("#h-attention")).to_contain_text("head 1-3")
         assert frame.locator("#tokens button").count() >= tokens - 2
@@ -368,8 +344,8 @@ def test_views_of_a_notebook_stand_side_by_side(visit, tiny, tables, tmp_path):
     expect(visited.page.locator("p").first).to_be_hidden()
     assert "#" not in visited.page.url
     with visited.page.expect_download() as download:
-        frames[0].locator("#attention-csv").click()
-    assert download.value.suggested_filename.endswith(".csv")
+        frames[0].locator("#attention-png").click()
+    assert download.value.suggested_filename.endswith(".png")
 
 
 # --- speed --------------------------------------------------------------------------------------------------------

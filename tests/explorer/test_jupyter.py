@@ -135,7 +135,7 @@ def test_a_script_is_changed_and_run(lab: str, browser):
     expect(cells.nth(2).locator(".jp-OutputArea-output img")).to_be_visible(timeout=SLOW)
     expect(cells.nth(2).locator(".jp-OutputArea")).to_contain_text("7 points")
     frame = cells.nth(3).frame_locator("iframe")
-    expect(frame.locator("body[data-tables]")).to_have_count(1, timeout=SLOW)
+    expect(frame.locator("body[data-ready]")).to_have_count(1, timeout=SLOW)
     frame.locator('td[data-h="5"]').dispatch_event("click")  # the notebook may be scrolling under the mouse
     expect(frame.locator("#h-attention")).to_contain_text("head 1-1")
     context.close()

@@ -40,17 +40,6 @@ def test_titles_are_escaped(tables):
     assert "&lt;b&gt;{{data}}" in page
 
 
-def test_a_page_keeps_its_limit(tables, sentences, caplog):
-    longest = max(sentences, key=lambda sentence: len(sentence["tokens"]))
-    limit = len(explorer(tables, sentences).page.encode()) - 10
-    small = explorer(tables, sentences, limit=limit)
-    found = payload_of(small.page)
-    assert len(small.page.encode()) <= limit
-    assert [sentence["id"] for sentence in found["left_out"]] == [longest["id"]]
-    assert [s["id"] for s in found["sentences"]] == [s["id"] for s in sentences if s["id"] != longest["id"]]
-    assert longest["id"] in caplog.text
-
-
 def test_own_sieve_is_a_role(tiny, monkeypatch, unpacked_mask):
     def previous(layout, pairs):
         """The token before.

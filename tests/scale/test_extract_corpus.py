@@ -171,8 +171,8 @@ def test_merging_names_the_shards_that_are_missing_damaged_or_of_another_run(
 
 
 def test_a_bad_row_stops_its_shard_before_anything_is_scored_or_claimed(tiny, tmp_path: Path, monkeypatch):
-    path = tmp_path / "a.txt"
-    path.write_text("one\n" * 5 + "\n")
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "one"}\n' * 5 + '{"text": ""}\n')
     monkeypatch.setattr(extract_corpus, "extract", lambda *_, **__: pytest.fail("scored"))
     with pytest.raises(InputError, match="line 6: a text is missing"):
         extract_shard(open_corpus(path), tmp_path / "o", tiny, Settings(), 0, progress=False)

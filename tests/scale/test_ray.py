@@ -146,8 +146,8 @@ def test_what_a_worker_refuses_is_one_line_and_the_finished_shards_stay(
 
 
 def test_a_bad_row_stops_the_run_before_anything_is_claimed(tmp_path: Path, capsys):
-    path = tmp_path / "a.txt"
-    path.write_text("one\n" * 5 + "\n")
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "one"}\n' * 5 + '{"text": ""}\n')
     assert run(path, tmp_path / "o", "--shards", "2", "--engine", "ray") == 1
     assert "line 6: a text is missing or empty" in capsys.readouterr().err.splitlines()[-1]
     assert not (tmp_path / "o").exists()

@@ -1,10 +1,13 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.statistics.resampling import Bootstrap, Clusters, bootstrap, counted
+from analysis.files import ROOT
+from analysis.scores.sieves import band
+from analysis.statistics.resampling import SPREAD, Bootstrap, Clusters, bootstrap, counted, has_spread
 
 TAU, ALPHA, RESAMPLES, SEED = 3.0, 0.05, 199, 4
 
@@ -32,6 +35,26 @@ def test_moments_of_resampled_clusters_are_those_of_their_sequences(values):
         expected = np.concatenate([values[clusters == cluster] for cluster in index])
         np.testing.assert_allclose(mean, expected.mean(axis=0))
         np.testing.assert_allclose(sd, expected.std(axis=0, ddof=1))
+
+
+def test_no_head_comes_near_the_limit_of_spread():
+    """Rounding stays below a quarter of it, and the committed heads vary by four times as much or more."""
+    maps = {
+        length: np.full((length, length), 1 / length, np.float32) for length in (8, 23, 60, 128, 300, 512)
+    }
+    uniform = [length * (band(length, -2, 2).matrix() * weights).sum() for length, weights in maps.items()]
+    assert 0 < np.std(uniform, ddof=1) < SPREAD / 4
+    tables = [pd.read_csv(path) for path in sorted(ROOT.glob("results/*/tables/roles-*.csv"))]
+    heads = pd.concat([table[table["n"] > 1] for table in tables if "sd" in table])
+    assert (heads["sd"] / heads["mean"].abs()).min() > 4 * SPREAD
+    assert has_spread(np.array([2.0, 1e-7]), np.array([1.2e-4, 1e-7])).all()
+
+
+def test_a_difference_of_equal_scores_has_no_spread():
+    rng, scores = np.random.default_rng(0), np.full((50, 1), 3.0)
+    rounding = 2e-7 * rng.standard_normal((50, 1))
+    assert Clusters.of(rounding).of_scores().error > 0
+    assert Clusters.of(rounding, size=2 * scores.mean(axis=0)).of_scores().error == 0
 
 
 def test_equal_scores_have_no_spread_at_all(values):

@@ -2,8 +2,10 @@
 
 import hashlib
 import io
+import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -22,18 +24,36 @@ TEXT = bytes(range(256)) * 600
 SHA = hashlib.sha256(TEXT).hexdigest()
 
 
-def archive(inside: str) -> bytes:
+def zip_archive(members: dict[str, str], link: str = "") -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as file:
-        file.writestr(f"{inside}meta.json", "{}")
-        file.writestr(f"{inside}parser/model", "weights")
-        file.writestr("elsewhere/readme", "not this")
+        for name, text in members.items():
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = (0o120777 if name == link else 0o100644) << 16
+            file.writestr(entry, text)
     return buffer.getvalue()
+
+
+def tar_archive(members: dict[str, str], link: str = "") -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as file:
+        for name, text in members.items():
+            entry = tarfile.TarInfo(name)
+            if name == link:
+                entry.type, entry.linkname = tarfile.SYMTYPE, text
+            else:
+                entry.size = len(text)
+            file.addfile(entry, io.BytesIO(text.encode()))
+    return buffer.getvalue()
+
+
+INSIDE = "pipeline/pipeline-1.0/"
+MEMBERS = {f"{INSIDE}meta.json": "{}", f"{INSIDE}parser/model": "weights", "elsewhere/readme": "not this"}
 
 
 @pytest.fixture
 def server():
-    files = {"a.txt": TEXT, "b.txt": b"second", "pipeline.whl": archive("pipeline/pipeline-1.0/")}
+    files = {"a.txt": TEXT, "b.txt": b"second", "pipeline.whl": zip_archive(MEMBERS)}
     with FileServer(files) as running:
         yield running
 
@@ -65,16 +85,13 @@ def test_files_come_once_with_their_terms(sources, server, tmp_path, capsys):
     assert {path.name for path in (tmp_path / "data/texts").iterdir()} == {"a.txt", "b.txt"}
 
 
-def test_a_download_that_breaks_off_goes_on(sources, server, tmp_path):
+def test_a_download_that_breaks_off_leaves_nothing(sources, server, tmp_path):
     server.cut.add("a.txt")
     with pytest.raises(InputError, match="gone or silent .*; run make data again"):
         downloads.bring(sources(), tmp_path / "data")
-    assert [path.name for path in (tmp_path / "data/texts").iterdir()] == ["a.txt.part"]
+    assert [*(tmp_path / "data/texts").iterdir()] == []
     downloads.bring(sources(), tmp_path / "data")
     assert (tmp_path / "data/texts/a.txt").read_bytes() == TEXT
-    begun = int(server.requests[-1][1].removeprefix("bytes=").rstrip("-"))
-    assert 0 < begun <= len(TEXT) // 2
-    assert [path.name for path in (tmp_path / "data/texts").iterdir()] == ["a.txt"]
 
 
 def test_another_file_than_that_of_the_registry_is_not_kept(sources, server, tmp_path):
@@ -88,38 +105,79 @@ def test_another_file_than_that_of_the_registry_is_not_kept(sources, server, tmp
     assert (tmp_path / "data/texts/a.txt").read_bytes() == TEXT
 
 
-@pytest.mark.parametrize(("status", "said"), [(404, "HTTP 404"), (403, "HTTP 403 .*asks for permission")])
-def test_what_a_server_refuses_is_one_line(sources, server, tmp_path, status, said):
+@pytest.mark.parametrize(("status", "message"), [(404, "HTTP 404"), (403, "HTTP 403 .*accept its terms")])
+def test_a_refusal_of_the_server_is_one_line(sources, server, tmp_path, status, message):
     server.status["a.txt"] = status
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         downloads.bring(sources(), tmp_path / "data")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"url": "nowhere/{name}"}, "nowhere/a.txt: the server is gone or silent .MissingSchema"),
+        (None, "is missing"),
+    ],
+)
+def test_a_wrong_list_of_sources_is_one_line(sources, tmp_path, changed, message):
+    with pytest.raises(InputError, match=message):
+        downloads.bring(sources(**changed) if changed else tmp_path / "none.yaml", tmp_path / "data")
 
 
 def test_a_full_disk_is_one_line(sources, server, tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(downloads.shutil, "copyfile", full)
-    with pytest.raises(InputError, match="No space left on device: mend that, then run make data again"):
+    monkeypatch.setattr("pooch.core.shutil.move", full)
+    with pytest.raises(InputError, match="No space left on device: fix that, then run make data again"):
         downloads.bring(sources(), tmp_path / "data")
     monkeypatch.undo()
+    assert [*(tmp_path / "data/texts").iterdir()] == []
     downloads.bring(sources(), tmp_path / "data")
     assert (tmp_path / "data/texts/a.txt").read_bytes() == TEXT
 
 
-def test_archives_are_unpacked_once(sources, server, tmp_path):
-    packed = {"files": {"pipeline.whl": None}, "unpack": "pipeline/pipeline-1.0/"}
+PACKED = {"files": {"pipeline.whl": None}, "unpack": INSIDE}
+
+
+@pytest.mark.parametrize("pack", [zip_archive, tar_archive])
+def test_archives_are_unpacked_once(sources, server, tmp_path, pack):
+    server.files["pipeline.whl"] = pack(MEMBERS)
     for _ in range(2):
-        downloads.bring(sources(**packed), tmp_path / "data")
+        downloads.bring(sources(**PACKED), tmp_path / "data")
     folder = tmp_path / "data/texts"
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert found == {"meta.json", "parser/model", downloads.UNPACKED}
     assert len(server.requests) == 1
     (folder / downloads.UNPACKED).unlink()
     server.files["pipeline.whl"] = b"a page about an error"
-    with pytest.raises(InputError, match="no zip file"):
-        downloads.bring(sources(**packed), tmp_path / "data")
+    with pytest.raises(InputError, match="no zip or tar file"):
+        downloads.bring(sources(**PACKED), tmp_path / "data")
     assert not (folder / "pipeline.whl").exists()
+
+
+@pytest.mark.parametrize("pack", [zip_archive, tar_archive])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("../outside.txt", "would be written outside of"),
+        (f"{INSIDE}../../../outside.txt", "would be written outside of"),
+        ("{tmp_path}/outside.txt", "would be written outside of"),
+        (f"{INSIDE}{{tmp_path}}/outside.txt", "would be written outside of"),
+        (f"{INSIDE}link", "is a link or a device"),
+    ],
+)
+def test_a_member_outside_of_the_folder_is_refused(sources, server, tmp_path, pack, name, message):
+    name = name.format(tmp_path=tmp_path)
+    members = MEMBERS | {name: "../.."}
+    server.files["pipeline.whl"] = pack(members, link=f"{INSIDE}link")
+    archive = tmp_path / "data/texts/pipeline.whl"
+    with pytest.raises(
+        InputError, match=f"^{re.escape(f'{archive}: {name} ')}{message}.*nothing is unpacked"
+    ):
+        downloads.bring(sources(**PACKED), tmp_path / "data")
+    assert not (tmp_path / "outside.txt").exists()
+    assert [*archive.parent.iterdir()] == []
 
 
 def test_glue_of_the_hub_becomes_the_files_that_glue_ships(tmp_path):

@@ -247,7 +247,7 @@ def test_results_of_another_version(study: Study):
     old.parent.mkdir(parents=True)
     old.write_text("of an earlier version")
     folder = study.folder / "results/quick/cache"
-    assert f"{folder} was made by another version" in error_of(run.run, "01_first", "quick", {})
+    assert f"{folder} has no file form" in error_of(run.run, "01_first", "quick", {})
     (folder / "form").write_text("1\n")
     assert f"{folder} was made by another version" in error_of(run.run, "01_first", "quick", {})
 

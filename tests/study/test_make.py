@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -200,6 +201,46 @@ def test_wrong_profile(study: Tree, text: str | None, words: str):
     (line,) = errors(done)
     assert words in line
     assert not (study.results / "wrong/cache/tasks.mk").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("RESULTS_DIR", "my results/x"), ("PROFILE", "offline "), ("PROFILE", " "), ("PAPERS", ""), ("PARSER", "a;b"),
+     ("PAPERS", "$(shell touch there)"), ("DATA_DIR", " "), ("RESULTS_DIR", "a\nb"), ("PROFILE", "a'b")],
+)  # fmt: skip
+@pytest.mark.parametrize("in_environment", [False, True])
+def test_names_that_make_would_split(new: Tree, tmp_path: Path, name: str, value: str, in_environment: bool):
+    """Nothing is deleted or started."""
+    for folder in ("my", "my results", "offline", "results/offline"):
+        (tmp_path / folder / "cache").mkdir(parents=True)
+        (tmp_path / folder / "cache/form").write_text("2\n")
+    before = {*tmp_path.rglob("*")}
+    shutil.copy2(new.repository / "Makefile", tmp_path / "Makefile")
+    arguments, environment = ([], {name: value}) if in_environment else ([f"{name}={value}"], {})
+    command = ["make", "clean", *arguments]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={"PATH": os.environ["PATH"]} | environment, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert f"*** {name} is '" in done.stderr
+    assert "give letters, digits and _ . / + - : alone.  Stop.\n" in done.stderr
+    assert {*tmp_path.rglob("*")} - before == {tmp_path / "Makefile"}
+
+
+def test_clean_deletes_nothing_but_a_cache(new: Tree, tmp_path: Path):
+    cache = tmp_path / "results/mine/cache"
+    cache.mkdir(parents=True)
+    (cache / "thesis.tex").write_text("chapter 1")
+    shutil.copy2(new.repository / "Makefile", tmp_path / "Makefile")
+    command = ["make", "clean", "PROFILE=mine"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert errors(done) == [
+        "error: results/mine/cache has no file form, so it is no cache of this study: delete it yourself"
+    ]
+    assert (cache / "thesis.tex").exists()
+    (cache / "form").write_text("2\n")
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode == 0
+    assert not cache.exists()
 
 
 def test_tables_of_a_release_are_kept_before_the_first_run(new: Tree, tmp_path: Path):

@@ -69,7 +69,7 @@ def test_wrong_profile(study: Study, text: str, expected: str):
     assert expected in message
 
 
-@pytest.mark.parametrize(("name", "value"), [("treebank", None), ("parser", "gold"), ("conllu", [])])
+@pytest.mark.parametrize(("name", "value"), [("parser", "gold"), ("conllu", [])])
 def test_a_profile_on_real_texts_does_not_fall_back_to_made_up_ones(study: Study, name: str, value: object):
     study.notebook("01_first", parameters=PARAMETERS + f'source = "bundled"\n{name} = {value!r}\n')
     profiles.write_parameters("quick")

@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 import yaml
-from loopback import ENCODER, TUNED, loopback, small_paper
+from loopback import ENCODER, HEADS, LAYERS, TUNED, loopback, small_paper
 from studies import Tree, runs_of, saved, started
 
 from analysis.encoders.models import load_encoder
@@ -39,7 +39,7 @@ SEEDS = PARAMETERS_OF_RUNS["seeds"]
 REFERENCE_RUN = {"pretrained": "pretrained", "finetuned": f"finetuned-{SEEDS[0]}"}  # whose heads are shown
 RUNS = ["pretrained", *(f"finetuned-{seed}" for seed in SEEDS)]
 MAPS = ("", "-shuffled", "-twin", "-spread")
-LAYERS = 3
+SHAPE = (3, 4) if BUNDLED else (LAYERS, HEADS)
 SEQUENCES = PARAMETERS_OF_RUNS["n"]
 
 CHECKPOINTS = TASKS if BUNDLED else TUNED
@@ -181,7 +181,7 @@ def test_provenance_of_every_table(study: Ran):
 def test_tables_are_those_of_the_scores(study: Ran, task: str, state: str):
     """A role without parameters of its own, straight from the stored scores."""
     scores = xr.load_dataarray(study.folder / f"cache/scores/{task}-{REFERENCE_RUN[state]}.nc")
-    assert scores.shape[0::2] == (SEQUENCES, LAYERS)
+    assert (scores.sizes["sequence"], scores.sizes["layer"], scores.sizes["head"]) == (SEQUENCES, *SHAPE)
     expected = scores.sel(role="sep").astype(float).mean("sequence").to_series()
     found = study.table(f"roles-{task}-{state}").query("role == 'sep'").set_index(["layer", "head"])["mean"]
     pd.testing.assert_series_equal(found, expected, check_names=False, rtol=1e-5)

@@ -90,6 +90,36 @@ def test_shards_part_the_examples_of_a_folder_with_the_same_ids(tmp_path: Path):
         assert max(sizes) - min(sizes) <= 1
 
 
+def test_hidden_folders_are_skipped_and_suffixes_may_be_capital(tmp_path: Path):
+    for name in (".ipynb_checkpoints", ".git", "NOTES"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "A.TXT", name)
+    write(tmp_path / "._b.txt", "\0\5")
+    write(tmp_path / "b.Conllu", SENTENCE)
+    write(tmp_path / "c.JSONL", '{"text": "one"}')
+    assert texts(tmp_path) == [("NOTES",), ("Dogs chase cats",), ("one",)]
+    assert open_corpus(tmp_path / "b.Conllu").gold
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"), [("a.txt", ("one", "two", "three")), ("a.jsonl", ('{"text": "one"}', "7", "[]"))]
+)
+def test_empty_lines_are_no_rows_and_count_as_lines(tmp_path: Path, name: str, rows: tuple[str, ...]):
+    path = write(tmp_path / name, "\ufeff\r\n" + "\n \r\n".join(rows) + "\n\n")
+    if name == "a.txt":
+        assert [example.id for example in open_corpus(path).examples(1, 2)] == ["a.txt-1"]
+        assert texts(path) == [(row,) for row in rows]
+    else:
+        with pytest.raises(InputError, match="a.jsonl, line 4: not a JSON object"):
+            texts(path)
+
+
+def test_parquet_that_is_not_utf_8_names_its_row(tmp_path: Path):
+    column = pa.array([b"one", b"tw\xff"]).view(pa.string())
+    with pytest.raises(InputError, match="rows.parquet, row 1: not UTF-8"):
+        texts(write_parquet(tmp_path / PARQUET, {"text": column}))
+
+
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
@@ -99,9 +129,9 @@ def test_shards_part_the_examples_of_a_folder_with_the_same_ids(tmp_path: Path):
         ("a.jsonl", '{"text": "one"}\n{"sentence": "two"}\n', "line 2: a text is missing"),
         ("a.jsonl", "[" * 100_000, "line 1: not JSON"),
         ("a.conllu", SENTENCE + SENTENCE[:90], "line 6: the last sentence is cut short"),
-        ("a.conllu", SENTENCE + SENTENCE.replace("\t", " "), "line 6 is not readable as CoNLL-U"),
-        ("a.conllu", SENTENCE.replace("2\tobj", "9\tobj"), "head 9, which is no word"),
-        ("a.conllu", "\n\n", "holds no sentence"),
+        ("a.conllu", SENTENCE + SENTENCE.replace("\t", " "), "line 7: 1 columns: CoNLL-U has 10"),
+        ("a.conllu", SENTENCE.replace("2\tobj", "9\tobj"), "line 4: the head 9 is no word"),
+        ("a.conllu", "\n\n", "is empty"),
     ],
 )
 def test_a_bad_file_ends_in_one_line_that_names_it(

@@ -1,6 +1,6 @@
 """Examples hold one or two texts; those that share a text form clusters."""
 
-from analysis.texts.examples import Example, as_sequences, clusters
+from analysis.texts.examples import Example, as_sequences, clusters, shared_examples
 
 
 def test_examples_that_share_a_text_form_a_cluster():
@@ -19,3 +19,9 @@ def test_choices_are_sequences_with_the_shared_text_before_each():
     ]
     assert example.texts == ("It rains .", "Go .", "Stay .", "Sing .")
     assert as_sequences([Example("w", "", choices=("Go .", "Stay ."))])[1] == Example("w#1", "Stay .")
+
+
+def test_dev_examples_that_stand_in_train_are_counted_in_either_order():
+    train = [Example("t0", "a", "b"), Example("t1", "c"), Example("t2", "e", "e")]
+    dev = [("B", "a"), ("a", "b"), ("a", "c"), ("c", None), ("b", None), ("e", "E"), ("e", None)]
+    assert shared_examples(train, [Example(str(row), *texts) for row, texts in enumerate(dev)]) == 4

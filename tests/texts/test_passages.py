@@ -89,6 +89,12 @@ def test_bundled():
     assert found != load_passages("bundled", 8, 1, TOKENIZER, 64)
 
 
+def test_all_bundled_passages_if_there_are_no_more():
+    every = load_passages("bundled", None, 0, TOKENIZER, unit="sentence")
+    assert load_passages("bundled", 10**6, 0, TOKENIZER, unit="sentence") == every
+    assert len(load_passages("bundled", 201, 0, TOKENIZER, 64, "sentence")) == 201
+
+
 def test_hub(monkeypatch):
     """One passage an article, streamed; headings and lists are left out."""
     articles = [

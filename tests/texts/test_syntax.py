@@ -1,18 +1,21 @@
 """Relations from gold, CoNLL-U and spaCy, and the word pieces they point at."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+import spacy
 from architectures import byte_level_tokenizer
 from treebanks import write
 
 from analysis.encoders.layout import layouts, piece_ranges, token_pairs
 from analysis.encoders.models import load_tokenizer
 from analysis.errors import InputError
-from analysis.texts import pipelines, syntax
-from analysis.texts.examples import Example, Relation
-from analysis.texts.syntax import canonical, parse, read_conllu, sentence_text, surface, tags
+from analysis.texts import pipelines
+from analysis.texts.examples import Example, Parse, Relation, canonical
+from analysis.texts.syntax import parse, tags
+from analysis.texts.treebank import read_sentences
 
 # A contraction, an empty node, the same word twice, and a sentence without `# text` whose blanks are in MISC.
 SENTENCES = """\
@@ -85,10 +88,7 @@ def test_conllu_relations_by_hand(path: Path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("\t4\tnsubj", "\t_\tnsubj", "sentence first: word 1 has head None, which is no word"),
-        ("\t4\tnsubj", "\tsee\tnsubj", "is not readable as CoNLL-U"),
-        ("obj\t_\tSpaceAfter=No", "obj\t_", "lacks columns: CoNLL-U has 10"),
-        ("# text = She", "# text = He", "sentence first: 'She' is not in its text"),
+        ("# text = She", "# text = He", "line 3: 'She' is not in its text"),
         (SENTENCES, "", "holds no sentence"),
     ],
 )
@@ -151,24 +151,17 @@ def test_pairs_of_words_that_truncation_took_are_left_out():
 
 
 def test_treebank_words_are_found_where_they_stand(data_dir: Path):
-    path = data_dir / "ud_english_ewt" / "en_ewt-ud-dev.conllu"
-    sentences = read_conllu(path)
+    sentences = read_sentences(data_dir / "ud_english_ewt" / "en_ewt-ud-dev.conllu")
     assert len(sentences) == 2001
-    words = 0
+    assert sum(len(sentence.words) for sentence in sentences) == 25147
     for sentence in sentences:
-        text = sentence_text(sentence)
-        spans = syntax._word_spans(sentence, str(path))
-        simple = [word for word in sentence if isinstance(word["id"], int)]
-        assert list(spans) == [word["id"] for word in simple]
-        words += len(simple)
-        divided = {token["id"] for token in surface(sentence) if isinstance(token["id"], int)}
-        for word in simple:
-            written = text[slice(*spans[word["id"]])]
-            assert written == word["form"] or word["id"] not in divided
+        spans = [span for _, *span in sentence.parse().tags]
+        single = {token.words[0] for token in sentence.tokens if len(token.words) == 1}
+        for position, (word, span) in enumerate(zip(sentence.words, spans, strict=True)):
+            assert sentence.text[slice(*span)] == word.form or position not in single
         # Between the tokens as written there is nothing but blanks.
-        covered = {position for start, end in spans.values() for position in range(start, end)}
-        assert all(text[position].isspace() for position in set(range(len(text))) - covered)
-    assert words == 25147
+        covered = {position for start, end in spans for position in range(start, end)}
+        assert all(sentence.text[position].isspace() for position in {*range(len(sentence.text))} - covered)
 
 
 SPACY_EXAMPLES = [
@@ -199,6 +192,40 @@ def test_cache_is_used_and_equals_a_fresh_parse(spacy_parser: str, tmp_path: Pat
     assert parse(SPACY_EXAMPLES[::-1], spacy_parser, tmp_path / "cache") == fresh
     with pytest.raises(AssertionError, match="parsed again"):
         parse([*SPACY_EXAMPLES, Example("three", "It is new .")], spacy_parser, tmp_path / "cache")
+
+
+def pipeline(folder: Path, *components: str) -> Path:
+    """A new spaCy pipeline of rules alone."""
+    made = spacy.blank("en")
+    for component in components:
+        made.add_pipe(component)
+    made.to_disk(folder)
+    return folder
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path, cached: bool):
+    path = pipeline(tmp_path / "rules", "sentencizer")
+    with pytest.raises(
+        InputError, match=r"rules' gives no relations: none of its components \(sentencizer\)"
+    ):
+        parse(SPACY_EXAMPLES, path, tmp_path / "cache" if cached else None)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_the_cache_tells_pipelines_of_one_name_and_version_apart(tmp_path: Path, monkeypatch):
+    parsed = []
+
+    def record(path: str, texts: list[str]) -> dict:
+        parsed.append(Path(path).name)
+        return dict.fromkeys(texts, Parse([], []))
+
+    monkeypatch.setattr(pipelines, "_parse_texts", record)
+    one, other = pipeline(tmp_path / "one"), pipeline(tmp_path / "other", "sentencizer")
+    copied = Path(shutil.copytree(one, tmp_path / "copy"))
+    for path in (one, other, copied, one):
+        parse(SPACY_EXAMPLES, path, tmp_path / "cache")
+    assert parsed == ["one", "other"]
 
 
 def test_tags_of_conllu_words_and_of_those_within_a_multiword(path: Path):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from analysis.errors import InputError
 from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples, sample
 from analysis.texts.tasks import TASKS
@@ -89,6 +90,27 @@ def test_mismatched_genres_are_splits_of_their_own(tmp_path: Path) -> None:
 def test_byte_order_mark_windows_lines_and_blank_last_line(tmp_path: Path) -> None:
     write(tmp_path, "mrpc", "\ufeff" + written("mrpc").replace("\n", "\r\n") + "\r\n")
     assert [example.text_b for example in load_examples("mrpc", tmp_path)] == ["A cat was sitting .", "NA"]
+
+
+def test_lines_that_glue_ships_broken_are_skipped_and_counted(tmp_path: Path) -> None:
+    """Rows keep their numbers and lines; too many such lines, and too many fields, are errors."""
+    broken = "7\t5\t6\tIn two\nlines?\tNo?\t0\n8\t7\t8\tA blank?\tfor a tab? 1\n"
+    whole = "".join(f"{row}\t{row}\t{row}\tWhat is {row}?\tIs it {row}?\t1\n" for row in range(4))
+    write(tmp_path, "qqp", written("qqp") + broken + whole, "train")
+    with pytest.warns(
+        UserWarning, match=r"train.tsv: 3 of 9 lines have too few fields .* the first is line 4$"
+    ):
+        examples = load_examples("qqp", tmp_path, "train")
+    assert [example.id for example in examples] == [f"qqp-train-{row}" for row in (0, 1, 5, 6, 7, 8)]
+    write(tmp_path, "qqp", written("qqp") + broken, "train")
+    with pytest.raises(InputError, match="train.tsv, line 4: number of fields is 4, the header has 6"):
+        load_examples("qqp", tmp_path, "train")
+    write(tmp_path, "qqp", written("qqp") + broken + whole.replace("\t1\n", "\t7\n"), "train")
+    with (
+        pytest.warns(UserWarning, match="skipped"),
+        pytest.raises(InputError, match="train.tsv, line 7: label '7'"),
+    ):
+        load_examples("qqp", tmp_path, "train")
 
 
 def test_samples_nest_and_draw_every_row_equally_often() -> None:

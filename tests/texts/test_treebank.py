@@ -1,6 +1,8 @@
 """Words and trees of CoNLL-U files, and every way in which such a file can be broken."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +10,11 @@ from treebanks import conllu, write
 
 from analysis.errors import InputError
 from analysis.texts.chains import read_chains
-from analysis.texts.treebank import conllu_files, read_treebank, read_trees, unrooted
+from analysis.texts.corpora import open_corpus
+from analysis.texts.examples import Example
+from analysis.texts.passages import documents
+from analysis.texts.syntax import parse
+from analysis.texts.treebank import conllu_files, read_treebank, read_trees, treebank_examples, unrooted
 
 # A multiword token, an empty node, comments and a second document; line numbers matter below.
 MIXED = """\
@@ -39,26 +45,61 @@ def test_words_are_numbered_without_multiword_tokens_and_empty_nodes(tmp_path: P
     assert words["document"].tolist() == ["first"] * 3 + ["second"]
 
 
+READERS = (
+    read_treebank,
+    treebank_examples,
+    lambda path: read_chains([path]),
+    lambda path: parse([Example("a", "don't they")], path),
+    lambda path: [*documents(path, None, 0)],
+    lambda path: [*open_corpus(path).examples()],
+)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("\tn't\t", "\tn  t\t", "line 5: 11 columns"),
         ("\t3\taux", "\t4\taux", "line 4: the head 4 is no word of the sentence, which has 3"),
         ("\t3\taux", "\t_\taux", "line 4: the head None is no word"),
-        ("\t3\taux", "\tx\taux", "line 4: 'x' is not a valid value"),
+        ("\t3\taux", "\tx\taux", "line 4: Failed parsing field 'head': 'x' is not a valid value"),
+        ("\t3\taux", "\t1\taux", "line 4: the word is its own head: give 0 or another word"),
+        (
+            "1-2\t",
+            "1-4\t",
+            'line 3: the multiword token "don\'t" goes up to word 4, the sentence up to word 3',
+        ),
+        ("1-2\t", "2-3\t", "line 3: the multiword token 2-3 does not stand before its words"),
+        (
+            "2\tn't",
+            "2-3\tn't they\t_\t_\t_\t_\t_\t_\t_\t_\n2\tn't",
+            "line 5: the multiword token 2-3 does not",
+        ),
         ("\t0\troot\t_\tEntity", "\t2\tdep\t_\tEntity", "line 4: the heads from this word on form a cycle"),
         ("3\tthey", "4\tthey", "line 7: the word is numbered 4 where 3 follows"),
-        ("3\tthey", "3x\tthey", "line 7: '3x' is not a valid ID"),
+        ("3\tthey", "3x\tthey", "line 7: .*'3x' is not a valid ID"),
         ("3\tthey", "_\tthey", "line 7: the word has no number"),
         ("0:root\t_", "0:root\tEntity=(2)", "line 6: an entity on one of the empty nodes"),
         ("id = second", "id = first", "two documents are called 'first'"),
     ],
 )
 def test_broken_files_name_file_and_line(tmp_path: Path, old: str, new: str, message: str):
+    """Entities and documents concern the table of words alone, the rest every reader of CoNLL-U."""
     assert old in MIXED
     path = write(tmp_path, MIXED.replace(old, new, 1))
-    with pytest.raises(InputError, match=f"trees.conllu.*{message}"):
-        read_treebank(path)
+    readers = READERS[:1] if "entity" in message or "documents" in message else READERS
+    for reader in readers:
+        with pytest.raises(InputError, match=f"trees.conllu.*{message}") as caught:
+            reader(path)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_byte_order_mark_and_windows_lines_change_nothing(tmp_path: Path, reader: Callable[[Path], Any]):
+    marked = tmp_path / "marked"
+    marked.mkdir()
+    path = write(tmp_path, MIXED)
+    other = write(marked, "\ufeff" + MIXED.replace("\n", "\r\n"))
+    assert repr(reader(other)) == repr(reader(path))
 
 
 def test_unrooted_against_climbing():

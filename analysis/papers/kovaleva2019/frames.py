@@ -21,12 +21,12 @@ from analysis.encoders.layout import batches
 from analysis.encoders.models import Encoder, kept_casts
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
-from analysis.files import expand
+from analysis.files import expand, read_text
 from analysis.papers.kovaleva2019.placements import Placements, elsewhere, largest, placements
 from analysis.scores.words import LIMIT, Words, split_words
 from analysis.statistics.significance import adjust
-from analysis.texts.examples import Example
-from analysis.texts.glue import load_examples, read_text, sample
+from analysis.texts.examples import Example, check_text
+from analysis.texts.glue import load_examples, sample
 
 BUNDLED = "bundled"
 ARGUMENTS = (
@@ -99,6 +99,7 @@ def row_link(line: str, place: str) -> Link:
         raise InputError(
             f"{place}: {error!r}: give an object with a sentence, its target, and frame_elements as a list of texts"
         ) from None
+    check_text(row["sentence"], place)
     if not elements:
         raise InputError(f"{place}: no frame element: give one or remove the row")
     return Link(place, tuple(words), target, tuple(elements))

@@ -1,27 +1,22 @@
-"""Labellers of attention maps: maps drawn by code, two labellers that learn from them, and how well they do."""
+"""Patterns of attention maps: maps drawn by code, rules that learn from them, and how often the rules are right."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
-import xarray as xr
 from jaxtyping import Bool, Float, Int
-from scipy.optimize import nnls
 from scipy.special import softmax
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from sklearn.tree import DecisionTreeClassifier, export_text
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
-from tqdm import tqdm
 
-from analysis.cache import cached
-from analysis.encoders.fitting import fit
 from analysis.encoders.layout import Layout, Pieces
-from analysis.encoders.models import Encoder, weights_digest
+from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.kovaleva2019.names import BLOCK, BOTH, DIAGONAL, HETEROGENEOUS, PATTERNS, VERTICAL
 from analysis.scores.extraction import read_attention
@@ -169,12 +164,11 @@ def stacked(rows: Sequence[np.ndarray], like: Tensor) -> Tensor:
 
 
 class Labeller(NamedTuple):
-    """A way to find patterns; `key` tells labellers with the same name apart.
+    """A way to find patterns; `key` tells two of them apart.
 
     `find` gives the number of the pattern, in PATTERNS, of every map of a padded batch.
     """
 
-    name: str
     key: str
     find: Callable[[Maps, Sequence[Layout]], Int[np.ndarray, "batch head"]]
 
@@ -199,103 +193,7 @@ def rule_labeller(tree: DecisionTreeClassifier) -> Labeller:
         found = measures(attention, layouts).cpu().numpy()
         return tree.predict(found.reshape(-1, len(MEASURES))).reshape(found.shape[:2])
 
-    return Labeller("rules", hashlib.sha256(rule_words(tree, decimals=6).encode()).hexdigest(), find)
-
-
-WIDTHS = (16, 32, 64)
-SMALLEST = 32  # tokens: a smaller map is lost in three pairs of convolutions without padding
-BATCH = 64
-RATE = 1e-3
-
-
-def network() -> nn.Sequential:
-    """Eight convolutions without padding: three pairs of 3 x 3 with pooling between, then two of 1 x 1 around a mean.
-
-    The article says eight layers; widths and kernels are those of the authors' later code.
-    """
-    steps: list[nn.Module] = []
-    for before, width in zip((1, *WIDTHS), WIDTHS, strict=False):
-        steps += [
-            nn.Conv2d(before, width, 3),
-            nn.ReLU(),
-            nn.Conv2d(width, width, 3),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-        ]
-    steps[-1] = nn.Conv2d(WIDTHS[-1], 16, 1)  # instead of the last pooling
-    found = nn.Sequential(*steps, nn.AdaptiveAvgPool2d(1), nn.Conv2d(16, len(PATTERNS), 1), nn.Flatten())
-    for layer in found:
-        if isinstance(layer, nn.Conv2d):
-            nn.init.xavier_normal_(layer.weight)
-            nn.init.zeros_(layer.bias)
-    return found
-
-
-def centred(maps: Sequence[Float[Tensor, "*map token token"]]) -> Float[Tensor, "..."]:
-    """Maps in the middle of zeros, all as large as the largest map or SMALLEST; in units of uniform attention."""
-    size = max(SMALLEST, *(each.shape[-1] for each in maps))
-    found = []
-    for each in maps:
-        length = each.shape[-1]
-        before = (size - length) // 2
-        found.append(nn.functional.pad(each * length, (before, size - length - before) * 2))
-    return torch.stack(found)
-
-
-def train_network(drawn: LabelledMaps, epochs: int = 10, seed: int = 0) -> nn.Sequential:
-    """A network trained by Adam on drawn maps, in batches of similar length and random order.
-
-    Departures from the authors' code: 10 epochs instead of 200, and maps in units of uniform attention.
-    """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = network()
-    optimiser = torch.optim.Adam(model.parameters(), RATE)
-    rng = np.random.default_rng(seed)
-    goal = torch.from_numpy(drawn.patterns)
-    lengths = np.array([len(each) for each in drawn.maps])
-
-    def loss(indices: list[int]) -> Float[Tensor, ""]:
-        maps = centred([torch.from_numpy(drawn.maps[index])[None] for index in indices])
-        return nn.functional.cross_entropy(model(maps), goal[indices])
-
-    for _ in tqdm(range(epochs), "training on drawn maps", unit="epoch", leave=None):
-        order = np.lexsort((rng.random(len(lengths)), lengths))
-        parts = [order[start : start + BATCH].tolist() for start in range(0, len(order), BATCH)]
-        fit([parts[number] for number in rng.permutation(len(parts))], loss, optimiser)
-    return model
-
-
-def kept_network(folder: Path, drawn: LabelledMaps, epochs: int = 10, seed: int = 0) -> nn.Sequential:
-    """The result of `train_network`, saved in a file of `folder` and read from it if the maps are the same."""
-    maps = hashlib.sha256(b"".join(one.tobytes() for one in drawn.maps)).hexdigest()
-
-    def trained() -> xr.Dataset:
-        weights = train_network(drawn, epochs, seed).state_dict()
-        axes = {name: [f"{name} {axis}" for axis in range(value.ndim)] for name, value in weights.items()}
-        return xr.Dataset({name: (axes[name], value.numpy()) for name, value in weights.items()})
-
-    found = cached(
-        folder, "network", [epochs, seed, drawn.patterns.tolist(), maps, torch.__version__], trained
-    )
-    model = network()
-    model.load_state_dict({str(name): torch.from_numpy(value.values) for name, value in found.items()})
-    return model
-
-
-def network_labeller(model: nn.Sequential) -> Labeller:
-    """Labels maps with a trained network."""
-
-    def find(attention: Maps, layouts: Sequence[Layout]) -> Int[np.ndarray, "batch head"]:
-        found = []
-        for maps, layout in zip(attention.cpu(), layouts, strict=True):
-            length = len(layout)
-            with torch.no_grad():
-                logits = model(centred([one[None, :length, :length] for one in maps]))
-            found.append(logits.argmax(-1).numpy())
-        return np.stack(found)
-
-    return Labeller("network", weights_digest(model), find)
+    return Labeller(hashlib.sha256(rule_words(tree, decimals=6).encode()).hexdigest(), find)
 
 
 FOLDER = Path(__file__).parent
@@ -307,7 +205,7 @@ def eye_maps(encoder: Encoder) -> LabelledMaps:
 
     `eye_labels.csv` has a row per map, `eye_sentences.csv` the texts. A map is vertical if its brightest marks are
     columns through most rows, diagonal if they are a band along the diagonal, block if each text of a pair attends to
-    itself, and heterogeneous if none of this stands out. One person labelled them once, before either labeller was
+    itself, and heterogeneous if none of this stands out. One person labelled them once, before the rules were
     written. Raises InputError for an encoder that does not have all layers and heads of the labels.
     """
     labels = pd.read_csv(FOLDER / "eye_labels.csv")
@@ -326,62 +224,37 @@ def eye_maps(encoder: Encoder) -> LabelledMaps:
     return LabelledMaps(maps, layouts, np.array(patterns))
 
 
-def label_maps(labeller: Labeller, given: LabelledMaps) -> Int[np.ndarray, " map"]:
+def label_maps(labeller: Labeller, labelled: LabelledMaps) -> Int[np.ndarray, " map"]:
     """The patterns that a labeller finds in single maps."""
-    pairs = zip(given.maps, given.layouts, strict=True)
+    pairs = zip(labelled.maps, labelled.layouts, strict=True)
     return np.array(
         [labeller.find(torch.from_numpy(one)[None, None], [layout])[0, 0] for one, layout in pairs]
     )
 
 
-def quality_tables(
-    labellers: Iterable[Labeller], sets: Mapping[str, LabelledMaps]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The quality of each labeller on each set of labelled maps, and its confusions.
+def quality_tables(labeller: Labeller, sets: Mapping[str, LabelledMaps]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The quality of a labeller on each set of labelled maps, and its confusions.
 
-    The first table has labeller, set, pattern, precision, recall, f1, n (maps with the pattern); row MACRO is the mean
-    over the patterns in the set. The second has labeller, set, pattern (given), found, n (maps).
+    The first table has set, pattern, precision, recall, f1, n (maps with the pattern); row MACRO is the mean over the
+    patterns in the set. The second has set, pattern (given), found, n (maps).
     """
-    quality, confusion = [], []
-    for labeller in labellers:
-        for name, given in sets.items():
-            found = label_maps(labeller, given)
-            keys = {"labeller": labeller.name, "set": name}
-            quality += [keys | row for row in _quality(given.patterns, found)]
-            counts = confusion_matrix(given.patterns, found, labels=range(len(PATTERNS)))
-            confusion += [
-                keys | {"pattern": PATTERNS[i], "found": PATTERNS[j], "n": n}
-                for (i, j), n in np.ndenumerate(counts)
-            ]
-    return pd.DataFrame(quality), pd.DataFrame(confusion)
+    quality, confusions = [], []
+    for name, labelled in sets.items():
+        patterns = label_maps(labeller, labelled)
+        quality.append(_quality(labelled.patterns, patterns).assign(set=name))
+        counts = confusion_matrix(labelled.patterns, patterns, labels=range(len(PATTERNS)))
+        wide = pd.DataFrame(counts, pd.Index(PATTERNS, name="pattern"), pd.Index(PATTERNS, name="found"))
+        confusions.append(wide.stack().rename("n").reset_index().assign(set=name))
+    tables = (pd.concat(parts, ignore_index=True) for parts in (quality, confusions))
+    quality, confusions = (table[["set", *table.columns.drop("set")]] for table in tables)
+    return quality, confusions
 
 
-def _quality(given: Int[np.ndarray, " map"], found: Int[np.ndarray, " map"]) -> list[dict[str, str | float]]:
-    there = np.unique(given)
-    columns = precision_recall_fscore_support(given, found, labels=there, zero_division=0)
-    names = ("precision", "recall", "f1", "n")
-    rows = [
-        {"pattern": PATTERNS[number]} | dict(zip(names, values, strict=True))
-        for number, *values in zip(there, *columns, strict=True)
-    ]
-    means = {name: float(np.mean(column)) for name, column in zip(names, columns[:3], strict=False)}
-    return [*rows, {"pattern": MACRO, **means, "n": len(given)}]
-
-
-def better(labellers: Sequence[Labeller], quality: pd.DataFrame) -> Labeller:
-    """The labeller with the larger mean macro-F1 over the sets, to two decimals; the first if they are equal."""
-    means = quality[quality["pattern"] == MACRO].groupby("labeller")["f1"].mean().round(2)
-    return max(labellers, key=lambda labeller: means[labeller.name])
-
-
-def corrected_shares(
-    found: Float[np.ndarray, " pattern"], confusion: Float[np.ndarray, "pattern pattern"]
-) -> Float[np.ndarray, " pattern"]:
-    """The true shares that would give the shares found, with the labeller's confusions (given pattern, found pattern).
-
-    Non-negative least squares, scaled to sum to 1; a pattern without a labelled map gets no share.
-    """
-    given = np.asarray(confusion, float)
-    rates = given / np.maximum(given.sum(axis=1, keepdims=True), 1)
-    shares = nnls(rates.T, np.asarray(found, float))[0]
-    return shares / shares.sum()
+def _quality(true: Int[np.ndarray, " map"], predicted: Int[np.ndarray, " map"]) -> pd.DataFrame:
+    present = np.unique(true)
+    columns = precision_recall_fscore_support(true, predicted, labels=present, zero_division=0)
+    table = pd.DataFrame(dict(zip(("precision", "recall", "f1", "n"), columns, strict=True)))
+    table.insert(0, "pattern", [PATTERNS[number] for number in present])
+    means = table[["precision", "recall", "f1"]].mean()
+    table.loc[len(table)] = [MACRO, *means, len(true)]
+    return table

@@ -186,7 +186,7 @@ def read_kept(
     """
     weights = [encoder.digest, before.digest if before else ""]
     computed = [encoder.precision, encoder.device.type, FORMAT]
-    key = [weights, targets_digest(targets), labeller.name, labeller.key, labelled, padded, computed]
+    key = [weights, targets_digest(targets), labeller.key, labelled, padded, computed]
 
     def make() -> xr.Dataset:
         found = read_state(encoder, targets, labeller, labelled, before, padded)

@@ -9,7 +9,8 @@ import pandas as pd
 from jaxtyping import Float
 
 from analysis.statistics.claims import read_claims, sampled, tabled, untestable
-from analysis.statistics.leads import Labels, floor, margin
+from analysis.statistics.leads import Labels, floor
+from analysis.statistics.training import trained_successfully
 from analysis.texts.tasks import task_named
 
 FOLDER = Path(__file__).parent
@@ -71,16 +72,22 @@ def main_metric(table: pd.DataFrame) -> pd.DataFrame:
 def spared(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
     """Whether a change costs at most a fifth of the lead: by its estimate and both ends of its interval.
 
-    Rows are those of the task's metric, in runs whose accuracy has a lead (see `leads.has_lead`). The column `value`
-    judges the change, `low` its lower end (no loss is shown) and `high` its upper end (no loss cannot be excluded). An
-    end that is missing shows and excludes nothing.
+    Rows are those of the task's metric, in runs that trained successfully. The column `value` judges the change,
+    `low` its lower end (no loss is shown) and `high` its upper end (no loss cannot be excluded). An end that is missing
+    shows and excludes nothing.
     """
     table = table.reset_index(drop=True)
     ahead = table["baseline"] - [
         floor(metric, labels[task]) for task, metric in table[["task", "metric"]].to_numpy()
     ]
-    sizes = table["task"].map(lambda task: margin(len(labels[task])))
-    leading = table[(table["metric"] == "accuracy") & (ahead > sizes)][RUN].drop_duplicates()
+    baselines = table[table["metric"] == "accuracy"].drop_duplicates(RUN)
+    trained = [
+        trained_successfully(
+            "accuracy", row.baseline, len(labels[row.task]), floor("accuracy", labels[row.task])
+        )
+        for row in baselines.itertuples()
+    ]
+    leading = baselines[np.array(trained, bool)][RUN]
     lost = table[[*SIDES.values()]].set_axis([*SIDES], axis=1).add(SPARED * ahead, axis=0)
     within = (lost >= -1e-12).assign(high=lambda rows: rows["high"] | lost["high"].isna())
     return main_metric(table.drop(columns=["low", "high"]).join(within)).merge(leading, on=RUN)

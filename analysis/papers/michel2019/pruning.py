@@ -18,8 +18,9 @@ from analysis.papers.michel2019.ablation import ranked
 from analysis.papers.michel2019.measures import RANDOM, main_metric
 from analysis.statistics.answers import metrics_of
 from analysis.statistics.changes import BASELINE, Compared, change_table
-from analysis.statistics.leads import Labels, Run, compared, constants, floor, has_lead, margin
+from analysis.statistics.leads import Labels, compared, constants, floor
 from analysis.statistics.resampling import resampled
+from analysis.statistics.training import Run, trained_successfully
 from analysis.texts.examples import Example
 from analysis.texts.tasks import task_named
 
@@ -131,16 +132,18 @@ def prune_curves(
     return table.assign(**scores)[columns]
 
 
-def shares_of_lead(curves: pd.DataFrame, labels: Labels, leading: Collection[Run]) -> pd.DataFrame:
-    """The curves of the runs with a lead, in the task's metric, as shares of the lead over the constant answer.
+def shares_of_lead(curves: pd.DataFrame, labels: Labels, trained: Collection[Run]) -> pd.DataFrame:
+    """The curves of the runs `trained`, in the task's metric, as shares of the lead over the constant answer.
 
-    Columns share (pruned heads, proportion) and kept, kept_low, kept_high (1: all of the lead, 0: none).
+    Columns share (pruned heads, proportion) and kept, kept_low, kept_high (1: all of the lead, 0: none; NaN where the
+    sample shows no lead).
     """
     main = main_metric(curves)
-    main = main[[run in leading for run in zip(main["task"], main["seed"], strict=True)]]
+    main = main[[run in trained for run in zip(main["task"], main["seed"], strict=True)]]
     least = np.array([floor(metric, labels[task]) for task, metric in main[["task", "metric"]].to_numpy()])
     lead = main["value"] - main["change"] - least
     ends = {"kept": "value", "kept_low": "low", "kept_high": "high"}
+    lead = lead.where(lead > 0)
     kept_share = {name: (main[column] - least) / lead for name, column in ends.items()}
     return main.assign(share=main["heads"] / main.groupby("task")["heads"].transform("max"), **kept_share)
 
@@ -148,25 +151,26 @@ def shares_of_lead(curves: pd.DataFrame, labels: Labels, leading: Collection[Run
 def prunable_table(
     table: pd.DataFrame,
     labels: Labels,
-    leading: Collection[Run],
+    trained: Collection[Run],
     reference: pd.DataFrame,
     alpha: float = 0.05,
 ) -> pd.DataFrame:
     """The share of heads that each order prunes before the first significant loss, in the task's metric.
 
-    Shares are of heads, which go in steps of a tenth. The share also ends where the score has no lead over the
-    constant answer, since a test on a small sample would miss even that; NaN for runs that are not in `leading`,
-    those of `leads.with_a_lead`. Columns task, seed, order, metric, share, least (the smallest loss that the test
+    Shares are of heads, which go in steps of a tenth. The share also ends where the score is not above chance
+    (`training.trained_successfully`), since a paired test on a small sample would miss even that; NaN for runs that are
+    not in `trained`. Columns task, seed, order, metric, share, least (the smallest loss that the test
     detects at that step, power .8) and bert_base_published (published_prunable.csv: without noticeable loss).
     """
     theirs = reference.set_index("task")["share"]
     rows = []
     for key, steps in main_metric(table).groupby(["task", "seed", "order", "metric"], sort=False):
         task, seed, _, metric = key
-        gone = steps["value"] - floor(metric, labels[task]) <= margin(len(labels[task]), metric)
-        lost = (gone | (steps["p"] < alpha) & (steps["change"] < 0)).to_numpy()
+        n, least = len(labels[task]), floor(metric, labels[task])
+        above_chance = [trained_successfully(metric, value, n, least) for value in steps["value"]]
+        lost = ((steps["p"] < alpha) & (steps["change"] < 0)).to_numpy() | ~np.array(above_chance)
         last = steps.iloc[max(lost.argmax() - 1, 0) if lost.any() else -1]
-        share = last["heads"] / steps["heads"].max() if (task, seed) in leading else np.nan
+        share = last["heads"] / steps["heads"].max() if (task, seed) in trained else np.nan
         rows.append([*key, share, last["least"], theirs.get(task, np.nan)])
     columns = ["task", "seed", "order", "metric", "share", "least", "bert_base_published"]
     return pd.DataFrame(rows, columns=columns)
@@ -230,9 +234,9 @@ def retained(found: Compared, counts: Counts, constant: float) -> Float[np.ndarr
 def later_gain(
     courses: Mapping[str, xr.DataArray], labels: Labels, draws: int = DRAWS
 ) -> dict[str, Float[np.ndarray, " draw"]]:
-    """How much more of its lead the final classifier keeps under pruning than the first one with a lead, by task.
+    """How much more of its lead the final classifier keeps under pruning than the first trained one, by task.
 
-    `courses` as `course.course` gives them; for a lead see `has_lead`. NaN if no earlier classifier has a lead.
+    `courses` as `course.course` gives them. NaN if no earlier classifier trained successfully.
     """
     least, found = constants(labels), {}
     for task, course in courses.items():
@@ -241,7 +245,9 @@ def later_gain(
             compared(course.sel(fraction=each), labels[task], "accuracy")
             for each in course["fraction"].values
         ]
-        leads = [has_lead(stage, least[task]) for stage in stages]
+        leads = [
+            trained_successfully("accuracy", stage.baseline, len(stage.base), least[task]) for stage in stages
+        ]
         found[task] = np.full(len(counts), np.nan)
         if leads[-1] and any(leads[:-1]):
             first, last = (retained(stages[at], counts, least[task]) for at in (leads.index(True), -1))

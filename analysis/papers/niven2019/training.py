@@ -1,14 +1,11 @@
-"""How the models are trained: small models, encoders, and the search for the recipe of the encoder."""
+"""How the models are trained: small models and encoders."""
 
 import hashlib
-import itertools
 import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import torch
 import transformers
 import xarray as xr
@@ -19,7 +16,7 @@ from analysis.encoders.models import Encoder, load_encoder, weights_digest
 from analysis.papers.niven2019.accuracy import RUN
 from analysis.papers.niven2019.arguments import BAG, ENCODER, ORIGINAL, TASK, Argument, as_examples
 from analysis.papers.niven2019.networks import Vocabulary, answers, fitted_words, points, recipe
-from analysis.papers.niven2019.runs import Logits, Run, Sets, Trained, Trainer, answered
+from analysis.papers.niven2019.runs import Logits, Run, Sets, Trained, Trainer
 
 KEPT = ("full", "W")  # set-ups whose fine-tuned encoders are kept, to look at their heads
 
@@ -95,34 +92,6 @@ def encoder_trainer(
         return Trained(answer, encoder.digest)
 
     return Trainer(make, about)
-
-
-def search(
-    name: str,
-    sets: Sets,
-    folder: Path,
-    learning_rates: Sequence[float],
-    epochs: Sequence[int],
-    fits: float = 0.0,
-    seed: int = 42,
-    **options,
-) -> pd.DataFrame:
-    """A run of the encoder with all of the argument for each recipe, one row each, the best first.
-
-    Columns learning_rate, epochs, train_accuracy, dev_accuracy, fitted. The best has the highest dev accuracy of those
-    that fit. `options` are those of `encoder_trainer`. Source: Niven 2019, released code, which searches with one seed
-    and takes the recipe for all set-ups. A single recipe is not tried: its accuracies are NaN.
-    """
-    rows = []
-    grid = [*itertools.product(learning_rates, epochs)]
-    for rate, most in grid:
-        found = {"train_accuracy": np.nan, "dev_accuracy": np.nan, "fitted": False}
-        if len(grid) > 1:
-            train = encoder_trainer(name, {ORIGINAL: most}, learning_rate=rate, fits=fits, kept=(), **options)
-            run = answered(Run(ENCODER, "full", ORIGINAL, seed), sets, folder, train, fits)
-            found = {column: run[column].item() for column in found}
-        rows.append({"learning_rate": rate, "epochs": most} | found)
-    return pd.DataFrame(rows).sort_values(["fitted", "dev_accuracy"], ascending=False, ignore_index=True)
 
 
 def finetuned_states(

@@ -14,7 +14,14 @@ from analysis.errors import InputError
 from analysis.scores.banks import UNIFORM_SCORE
 from analysis.statistics.resampling import Clusters, counted
 from analysis.statistics.roles import MASSES, PUBLISHED_ROLES, attention_masses
-from analysis.statistics.significance import DDOF, DIMENSIONS, mean_above, published_table
+from analysis.statistics.significance import (
+    DDOF,
+    DIMENSIONS,
+    mean_above,
+    published_labels,
+    published_table,
+    t_test,
+)
 
 SKEWNESS_LEVEL = 0.05
 
@@ -384,14 +391,12 @@ def _tests(
     with np.errstate(divide="ignore", invalid="ignore"):
         found = sums.of_scores(drawn)
         n = (drawn @ sums.sizes)[:, None]
-        t = (found.mean - tau) / (found.sd / np.sqrt(n)) * np.sqrt((n - ddof) / (n - 1))
+        test = t_test(n.astype(int), found.mean, found.sd * np.sqrt((n - 1) / (n - ddof)), tau)
         units = drawn.sum(axis=1)[:, None]
         error = np.where(found.error > 0, found.error, np.nan)
         audited = mean_above(found.mean - tau, error, sums.skewness(drawn), units)
-    p = np.where(found.sd > 0, stats.t.sf(t, n - 1), np.nan)
-    above = found.mean > tau
-    labels = np.where(n < 2, np.nan, ((p < alpha) | (found.sd == 0)) & above)
-    return labels, p, np.where(np.isnan(p), np.nan, above), audited
+    above = np.where(np.isnan(test.p), np.nan, found.mean > tau)
+    return published_labels(test, tau, alpha), test.p, above, audited
 
 
 def _means(

@@ -7,13 +7,12 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Bool, Float
-from scipy import stats
 
 from analysis.papers.pascual2021.measures import ABSENT, ATTENTION, GLOBAL, LOST, PARTLY, PERSISTS
 from analysis.scores.kept import Kept
 from analysis.statistics.claims import UNTESTABLE
 from analysis.statistics.resampling import Clusters, bootstrap, counted, limits
-from analysis.statistics.significance import quiet
+from analysis.statistics.significance import published_labels, quiet, t_test
 
 REACH = 10  # offsets on either side
 SAME = 1e-6  # masses count as equal if they differ by less
@@ -36,10 +35,9 @@ def labels(
     sums, units = Clusters.of(present), len(present)
     drawn = np.random.default_rng(seed).integers(units, size=(resamples, units))
     counts = np.concatenate([np.ones((1, units), int), counted(drawn, units)])
-    mean, error, _ = sums.moments(counts)
-    with quiet():
-        p = stats.t.sf(np.where(error > 0, (mean - tau) / error, np.nan), units - 1)
-    return (mean > tau) & (p < alpha)
+    mean, _, sd = sums.of_scores(counts)
+    test = t_test(np.full(mean.shape, units), mean, sd, tau)
+    return published_labels(test, tau, alpha) == 1
 
 
 def kappa(first: Labels, second: Labels) -> Float[np.ndarray, " replicate"]:

@@ -1,11 +1,10 @@
-"""Maps drawn by code, and both labellers that find their patterns; measures against loops; quality by hand."""
+"""Maps drawn by code, and the rules that find their patterns; measures against loops; quality by hand."""
 
 import numpy as np
 import pytest
 import torch
 from layouts_by_hand import LAYOUTS, PAIR, SINGLE
 
-from analysis.papers.kovaleva2019 import labellers as module
 from analysis.papers.kovaleva2019.labellers import (
     MACRO,
     MEASURES,
@@ -16,13 +15,10 @@ from analysis.papers.kovaleva2019.labellers import (
     columns,
     draw_maps,
     fit_rules,
-    kept_network,
     label_maps,
     measures,
-    network_labeller,
     quality_tables,
     rule_labeller,
-    train_network,
 )
 from analysis.papers.kovaleva2019.names import BLOCK, PATTERNS
 
@@ -94,26 +90,12 @@ def test_rules_find_the_patterns_of_new_drawn_maps(drawn):
     assert rules.key != rule_labeller(fit_rules(draw_maps(LAYOUTS, 60, 2))).key
 
 
-def test_network_learns_and_is_kept(drawn, tmp_path, monkeypatch):
-    network = network_labeller(kept_network(tmp_path, drawn, epochs=12))
-    found = label_maps(network, drawn)
-    assert (found == drawn.patterns).mean() > 0.5
-    monkeypatch.setattr(module, "train_network", lambda *_: pytest.fail("trained again"))
-    assert network_labeller(kept_network(tmp_path, drawn, epochs=12)).key == network.key
-    assert network_labeller(train_network(drawn, epochs=0)).key != network.key
-    places = sorted(range(2), key=lambda place: -len(drawn.maps[place]))
-    batch = network.find(
-        padded(*(drawn.maps[place] for place in places)), [drawn.layouts[place] for place in places]
-    )
-    assert batch[:, 0].tolist() == found[places].tolist()
-
-
 def test_quality_by_hand():
     """Three maps of two patterns, of which a labeller gets two right."""
     given = LabelledMaps([np.eye(3, dtype=np.float32)] * 3, [SINGLE] * 3, np.array([0, 0, 1]))
     answers = iter([0, 1, 1])
-    fixed = Labeller("hand", "hand", lambda *_: np.array([[next(answers)]]))
-    quality, confusion = quality_tables([fixed], {"drawn": given})
+    fixed = Labeller("hand", lambda *_: np.array([[next(answers)]]))
+    quality, confusion = quality_tables(fixed, {"drawn": given})
     rows = quality.set_index("pattern")
     assert rows.loc[PATTERNS[0], ["precision", "recall", "n"]].tolist() == [1, 0.5, 2]
     assert rows.loc[PATTERNS[1], ["precision", "recall", "n"]].tolist() == [0.5, 1, 1]

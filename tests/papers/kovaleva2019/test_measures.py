@@ -8,7 +8,7 @@ from analysis.papers.kovaleva2019 import measures
 from analysis.papers.kovaleva2019.measures import CLAIMS
 from analysis.papers.kovaleva2019.names import PATTERNS
 from analysis.statistics.claims import FAILS, HOLDS, UNDECIDED, UNTESTABLE, Verdict, judge
-from analysis.statistics.leads import trained_runs
+from analysis.statistics.training import trained_runs
 
 BY_ID = {claim.id: claim for claim in CLAIMS}
 TASKS = ("mrpc", "qqp", "rte", "qnli", "cola", "sts-b")
@@ -184,7 +184,7 @@ def test_failed_training_is_no_evidence():
     """RTE answers with one label: its rows are left out, and one run alone is too few."""
     rows = [("mrpc", 0, 0.8), ("qqp", 0, 0.75), ("rte", 0, 0.51)]
     finetune = pd.DataFrame(rows, columns=["task", "seed", "finetuned"])
-    trained = trained_runs(finetune.assign(metric="accuracy", constant=0.5, dev=200))
+    trained = trained_runs(finetune.assign(trained=finetune["finetuned"] > 0.6))
     trained |= {(task, 1) for task, _ in trained}
     found = rises(mrpc=(0.05, 0.02), qqp=(0.03, 0), rte=(-0.2, -0.1))
     assert verdict("K8", rises=found) == FAILS

@@ -31,7 +31,7 @@ def lengths(attention, layouts) -> np.ndarray:
     return np.array([[len(layout) % 5] * attention.shape[1] for layout in layouts])
 
 
-LABELLER = Labeller("length", "1", lengths)
+LABELLER = Labeller("1", lengths)
 
 
 @pytest.fixture(scope="module")

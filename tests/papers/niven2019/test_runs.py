@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.papers.niven2019 import training
 from analysis.papers.niven2019.arguments import BAG, ENCODER, SPLITS, load_arguments
 from analysis.papers.niven2019.runs import Run, Sets, Trained, Trainer, collect, plan
-from analysis.papers.niven2019.training import encoder_trainer, finetuned_states, search
+from analysis.papers.niven2019.training import encoder_trainer, finetuned_states
 
 ONE_HOT = np.eye(2, dtype=np.float32)
 
@@ -70,25 +69,3 @@ def test_a_run_that_does_not_fit_is_drawn_again_up_to_a_limit(sets: Sets, tmp_pa
     seeds = answers["seed"].values[answers["setup"].values == "W"]
     assert seeds.tolist() == [0, 1, 2]  # warrants alone cannot fit the adversarial set
     assert not plan(BAG, [0], [], ["full"])[0].can_fit
-
-
-def test_search_takes_the_best_dev_accuracy_of_recipes_that_fit(sets: Sets, tmp_path: Path, monkeypatch):
-    """With rate 1 a fourth of dev is right, with 2 half of it, with 3 all of it, but nothing of train."""
-
-    def trainer(name, epochs, learning_rate, **options):
-        known = {each.id for each in sets.original["dev"][: {1: 4, 2: 8, 3: 16}[learning_rate]]}
-        if learning_rate < 3:
-            known |= {each.id for each in sets.original["train"]}
-
-        def answer(arguments):
-            return ONE_HOT[[each.label ^ (each.id not in known) for each in arguments]]
-
-        return Trainer(lambda *_: Trained(answer, "w"), {"rate": learning_rate})
-
-    monkeypatch.setattr(training, "encoder_trainer", trainer)
-    found = search("tiny", sets, tmp_path, [1, 2, 3], [5], 0.9, batch_size=4)
-    assert found["learning_rate"].tolist() == [2, 1, 3]
-    assert found["fitted"].tolist() == [True, True, False]
-    assert found["dev_accuracy"].tolist() == [0.5, 0.25, 1.0]
-    alone = search("tiny", sets, tmp_path, [7], [5], 0.9, batch_size=4)
-    assert alone["dev_accuracy"].isna().all()

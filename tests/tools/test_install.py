@@ -1,0 +1,208 @@
+"""What a user installs: the lock, the packages' table, the promises in the documents, and the package itself."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import analysis
+from analysis.files import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+REQUIRED = [Requirement(text) for text in [*PROJECT["dependencies"], *EXTRAS["ray"], *EXTRAS["test"]]]
+NAMES = {canonicalize_name(requirement.name) for requirement in REQUIRED}
+LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+PINS = re.findall(
+    r"^(\S+)==(\S+)(?: ; [^\\\n]*)? \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", LOCK, re.M
+)
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+
+
+def test_the_lock_pins_what_the_project_requires_with_hashes():
+    lines = [line for line in LOCK.splitlines() if line and not line.startswith(("#", " "))]
+    assert len(lines) == len(PINS) > 150
+    versions = {name: version for name, version, _ in PINS}
+    assert len(versions) == len(PINS), "one version for every Python"
+    assert {*versions} >= NAMES - {"torch"}
+    wrong = [
+        str(each) for each in REQUIRED if each.name != "torch" and versions[each.name] not in each.specifier
+    ]
+    assert wrong == []
+
+
+def test_the_lock_leaves_out_torch_and_what_it_alone_brings():
+    names = {name for name, _, _ in PINS}
+    assert not {name for name in names if re.match(r"(torch|nvidia|cuda|triton)\b", name)}
+    assert {"sympy", "networkx", "jinja2", "fsspec"} <= names, "torch finds these there"
+
+
+def test_the_table_of_packages_is_complete():
+    """The rows of CONTRIBUTING name every package of pyproject.toml once, and no other."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Packages")[1]
+    rows = re.findall(r"^\| ([^|]+) \|", text, re.M)[1:]
+    listed = [canonicalize_name(name) for row in rows for name in row.split(", ")]
+    assert sorted(listed) == sorted(NAMES)
+
+
+def test_the_same_pythons_everywhere():
+    """In pyproject.toml, environment.yml, the Makefile and the documents."""
+    makefile, document = (
+        (ROOT / name).read_text(encoding="utf-8") for name in ("Makefile", "docs/install.md")
+    )
+    assert PROJECT["requires-python"] == ">=3.11,<3.15"
+    conda = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))["dependencies"]
+    assert conda == [f"python{PROJECT['requires-python']}", "make", "pip"]
+    assert "(3, 11) <= v <= (3, 14)" in makefile
+    assert f"for python in 3.11.0 {' '.join(PYTHONS[1:])};" in makefile
+    assert "Python 3.11 to 3.14" in document
+
+
+@pytest.fixture
+def checkout(tmp_path) -> Path:
+    """The files from which Make builds an environment."""
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+@pytest.mark.parametrize("torch", ["", "cpu"])
+def test_torch_comes_after_the_hashes_and_the_study_last(checkout, torch):
+    """The commands are those of docs/install.md: no command mixes hashes with what has none."""
+    shown = subprocess.run(
+        ["make", "-n", "install", "PYTHON=python", f"TORCH={torch}"],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+    )
+    assert shown.returncode == 0, shown.stderr
+    echoed = re.sub(r"^python -m pip", "echo", shown.stdout, flags=re.M)
+    done = subprocess.run(["sh", "-c", echoed], cwd=checkout, capture_output=True, text=True, check=True)
+    flags = "install --quiet --disable-pip-version-check"
+    index = " --index-url https://download.pytorch.org/whl/cpu" if torch else ""
+    (pin,) = (str(requirement) for requirement in REQUIRED if requirement.name == "torch")
+    steps = [
+        "--no-deps --require-hashes -r requirements.lock",
+        f"{pin}",
+        "--no-deps --no-build-isolation -e .",
+    ]
+    document = (ROOT / "docs/install.md").read_text(encoding="utf-8")
+    assert [step for step in steps if f"-m pip install {step}" not in document] == []
+    steps[1] = f"{index} {pin}".strip()
+    assert done.stdout.splitlines() == [f"{flags} {step}" for step in steps]
+
+
+def test_too_old_a_python_is_refused_before_the_first_download(checkout, tmp_path):
+    old = tmp_path / "python"
+    old.write_text(
+        f"#!{sys.executable}\nimport collections, sys\n"
+        "Info = collections.namedtuple('Info', 'major minor')\nsys.version_info = Info(3, 10)\n"
+        "assert sys.argv[1] == '-c', 'more than the check is run'\nexec(sys.argv[2])\n"
+    )
+    old.chmod(0o755)
+    run = subprocess.run(["make", "lint", f"BASE={old}"], cwd=checkout, capture_output=True, text=True)
+    assert run.returncode != 0
+    assert "error: Python 3.11 to 3.14 is needed" in run.stderr
+    assert not (checkout / ".venv").exists()
+
+
+# --- the package, installed from a wheel -----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """The content of the study's wheel, which is built from a copy."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "analysis", source / "analysis", ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        str(source),
+    ]
+    subprocess.run([*command, "--wheel-dir", str(folder)], check=True, timeout=300)
+    (path,) = folder.glob("*.whl")
+    zipfile.ZipFile(path).extractall(folder / "installed")
+    return folder / "installed"
+
+
+def alone(wheel: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """Python in an empty folder with the wheel in the place of the checkout."""
+    environment = {**os.environ, "PYTHONPATH": str(wheel), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_the_wheel_has_every_file_of_the_package(wheel):
+    expected, found = (
+        {path.relative_to(root).as_posix() for path in (root / "analysis").rglob("*") if path.is_file()}
+        for root in (ROOT, wheel)
+    )
+    assert {path for path in expected if "__pycache__" not in path} == found
+
+
+LIBRARY = """
+import json, sys
+import analysis
+loaded = {name for name in ("torch", "pandas") if name in sys.modules}
+public = {name: getattr(analysis, name) is not None for name in analysis.__all__}
+from analysis import InputError, load_examples
+counts = {task: len(load_examples(task, source="bundled", split="dev", n=3)) for task in ("mrpc", "sst-2")}
+try:
+    load_examples("no task", source="bundled")
+except InputError as error:
+    counts["no task"] = str(error)
+print(json.dumps([analysis.__file__, sorted(loaded), public, counts]))
+"""
+PUBLIC = """Example Relation InputError Results SIEVES TASKS load_encoder load_examples parse extract role_table
+published_table sieve head_view predict single_heads""".split()
+
+
+def test_the_public_names_work_from_a_wheel(wheel, tmp_path):
+    done = alone(wheel, tmp_path, "-c", LIBRARY)
+    assert done.returncode == 0, done.stderr
+    path, loaded, public, counts = json.loads(done.stdout)
+    assert Path(path).is_relative_to(wheel)
+    assert loaded == [], "names are loaded on first use"
+    assert public == dict.fromkeys(analysis.__all__, True)
+    assert {*public} >= {*PUBLIC}
+    assert (counts["mrpc"], counts["sst-2"]) == (3, 3)
+    assert "'no task'" in counts["no task"]
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            ("analysis.run", "03_test-mrpc"),
+            "error: python -m analysis.run needs notebooks/ and profiles/: clone the",
+        ),
+        (("analysis.study.downloads",), "run make data in a checkout, or name a list with --sources"),
+    ],
+)
+def test_commands_of_the_checkout_say_so_from_a_wheel(wheel, tmp_path, command, message):
+    done = alone(wheel, tmp_path, "-m", *command)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert message in done.stderr
