@@ -15,8 +15,8 @@ from jaxtyping import Bool, Float, Int
 from scipy import stats
 
 from analysis.statistics.answers import METRICS
-from analysis.statistics.claims import read_claims, sampled, tabled, untestable
 from analysis.statistics.layers import drawn_layer_means, head_grid
+from analysis.statistics.old_claims import read_claims, sampled, tabled, untestable
 from analysis.statistics.resampling import limits, resampled
 from analysis.statistics.significance import role_table
 
@@ -134,7 +134,7 @@ def frames(
     roles: Mapping[str, pd.DataFrame],
     pairs: Sequence[str],
 ) -> dict[str, pd.DataFrame]:
-    """The frame of every claim R1 to R6, by its id (see `analysis.statistics.claims`).
+    """The frame of every claim R1 to R6, by its id (see `analysis.statistics.old_claims`).
 
     `heads` is the table of `matching_table` with task and state, `own` the matching heads. `costs` holds by task the
     mean over the trained runs of `costs`; `edges`, by pair task, the changes of the loss with the matching heads' edges

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from analysis.statistics.claims import UNTESTABLE, judge
+from analysis.statistics.old_claims import UNTESTABLE, judge
 from analysis.synthesis import matching
 from analysis.synthesis.matching import CLAIMS, ROLES
 
