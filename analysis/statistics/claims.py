@@ -2,7 +2,8 @@
 
 A measure returns a frame with a row per unit: unit, value, low, high (a 95 % interval), and where there is a control,
 control, control_low and control_high. Optional columns: runs (fine-tuning runs behind the value), token (for claims
-about the sink) and reason (why a unit has no value, or what qualifies it). `frame`, `of_table` and `not_applicable` make it.
+about the sink) and reason (why a unit has no value, or what qualifies it). `frame`, `of_table` and `not_applicable`
+make it.
 """
 
 from collections.abc import Iterable, Mapping
