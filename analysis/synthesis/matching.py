@@ -3,7 +3,7 @@
 Heads are chosen on the encoder before fine-tuning; what they do to answers is measured after. Source: this study.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice, product
 from math import comb, prod
