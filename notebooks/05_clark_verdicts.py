@@ -23,7 +23,7 @@ encoder = "minilm"
 from analysis.encoders import encoder_note
 from analysis.figures import claim_strip, style
 from analysis.papers.clark2019.measures import CLAIMS, TABLES, measures
-from analysis.statistics.claim_tables import claim_table
+from analysis.statistics.old_tables import claim_table
 from analysis.study import Results
 
 style()

@@ -51,8 +51,8 @@ from analysis.figures import claim_strip, colours, finding, style, theme
 from analysis.figures.words import listed
 from analysis.papers.michel2019 import course, measures, pruning, speed
 from analysis.statistics.answers import labels_of
-from analysis.statistics.claim_tables import claim_table
 from analysis.statistics.leads import constants, with_a_lead
+from analysis.statistics.old_tables import claim_table
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples
 

@@ -46,7 +46,7 @@ from analysis.papers.pascual2021 import dependencies, discrepancy, maps, measure
 from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE_SUM, GLOBAL, LOCAL
 from analysis.scores import attachment, attribution, extraction
 from analysis.scores import maps as sources
-from analysis.statistics.claim_tables import claim_table
+from analysis.statistics.old_tables import claim_table
 from analysis.study import STATES, Results
 from analysis.texts import conllu_files, load_examples, read_trees
 

@@ -61,7 +61,7 @@ from analysis.figures.theme import rows_of_axes
 from analysis.figures.words import listed
 from analysis.papers.niven2019 import CLAIMS, accuracy, arguments, heads, networks, runs, training
 from analysis.papers.niven2019.measures import measures
-from analysis.statistics.claim_tables import claim_table
+from analysis.statistics.old_tables import claim_table
 from analysis.study import Results
 
 style()

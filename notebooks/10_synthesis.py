@@ -53,7 +53,7 @@ from analysis.encoders import encoder_note, interventions, load_encoder
 from analysis.figures import claim_strip, finding, style, theme
 from analysis.figures.colours import BLUE, MISSING, ORANGE, SKY, VERMILION, colour, ink
 from analysis.statistics import ROLES, compose, leads
-from analysis.statistics.claim_tables import claim_table
+from analysis.statistics.old_tables import claim_table
 from analysis.study import Results
 from analysis.synthesis import agreement, atlas, measures, regression, sets
 from analysis.texts import load_examples

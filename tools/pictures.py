@@ -27,8 +27,8 @@ from analysis.encoders.models import Encoder, load_encoder  # noqa: E402
 from analysis.figures.colours import BLUE, GREY, VERMILION  # noqa: E402
 from analysis.figures.theme import DOUBLE, style  # noqa: E402
 from analysis.scores.extraction import extract, read_attention, read_sieves  # noqa: E402
-from analysis.statistics.claims import judge, sampled  # noqa: E402
 from analysis.statistics.controls import controlled_table  # noqa: E402
+from analysis.statistics.old_claims import judge, sampled  # noqa: E402
 from analysis.statistics.resampling import limits, resampled  # noqa: E402
 from analysis.texts.examples import Example  # noqa: E402
 from analysis.texts.glue import load_examples  # noqa: E402

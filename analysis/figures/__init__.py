@@ -4,7 +4,8 @@ from analysis.lazy import lazy_names
 
 HOMES = {
     "attention_maps": "diagrams",
-    "claim_strip": "claims",
+    "claim_strip": "old_claims",
+    "forest_plot": "claims",
     "curves": "lines",
     "finding": "words",
     "head_grids": "grids",

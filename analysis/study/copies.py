@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.figures.pictures import in_palette
 from analysis.figures.words import FINDING
-from analysis.statistics.claims import FAILS, HOLDS, UNDECIDED, UNTESTABLE
+from analysis.statistics.old_claims import FAILS, HOLDS, UNDECIDED, UNTESTABLE
 
 PARAMETERS = "parameters"  # the tag of the cell
 SHOWN = {"text/html", "text/plain"}

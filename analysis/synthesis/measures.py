@@ -1,4 +1,4 @@
-"""What the tables of the synthesis say of each claim, as frames for `statistics.claims.judge`."""
+"""What the tables of the synthesis say of each claim, as frames for `statistics.old_claims.judge`."""
 
 from pathlib import Path
 from typing import Protocol
@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from analysis.statistics.claims import read_claims, sampled, tabled, untestable
 from analysis.statistics.layers import drawn_layer_means
+from analysis.statistics.old_claims import read_claims, sampled, tabled, untestable
 from analysis.statistics.roles import COARSE, ROLES
 from analysis.synthesis import agreement, sets
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.statistics.claim_tables import claim_table
-from analysis.statistics.claims import Verdict, judge
+from analysis.statistics.old_claims import Verdict, judge
+from analysis.statistics.old_tables import claim_table
 from analysis.statistics.roles import CONTROLS
 from analysis.synthesis.agreement import ROLES as ACROSS_MAPS
 from analysis.synthesis.atlas import KEYS

@@ -9,7 +9,6 @@ import pandas as pd
 from scipy import stats
 
 from analysis.papers.clark2019.published import BOTH_HALVES, MARKED, UNTRAINED
-from analysis.statistics.claims import read_claims, sampled, tabled, untestable
 from analysis.statistics.layers import (
     DRAWS,
     FIRST_THIRD,
@@ -19,6 +18,7 @@ from analysis.statistics.layers import (
     head_grid,
     layers_within,
 )
+from analysis.statistics.old_claims import read_claims, sampled, tabled, untestable
 from analysis.statistics.resampling import resampled
 
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))

@@ -10,7 +10,6 @@ from jaxtyping import Float
 from scipy import stats
 
 from analysis.papers.kovaleva2019.names import CLS, HETEROGENEOUS, LINGUISTIC, PRETRAINED, RANDOM, SEP
-from analysis.statistics.claims import read_claims, sampled, tabled, untestable
 from analysis.statistics.layers import (
     FIRST_THIRD,
     LAST_SIXTH,
@@ -20,6 +19,7 @@ from analysis.statistics.layers import (
     layers_within,
 )
 from analysis.statistics.leads import Run
+from analysis.statistics.old_claims import read_claims, sampled, tabled, untestable
 from analysis.texts.tasks import task_named
 
 FOLDER = Path(__file__).parent

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from analysis.statistics.claims import read_claims, sampled, tabled, untestable
 from analysis.statistics.leads import Labels, floor, margin
+from analysis.statistics.old_claims import read_claims, sampled, tabled, untestable
 from analysis.texts.tasks import task_named
 
 FOLDER = Path(__file__).parent

@@ -27,7 +27,7 @@ from analysis.papers.niven2019.accuracy import (
 from analysis.papers.niven2019.arguments import BAG, BILSTM, DOUBLED, ENCODER, ORIGINAL, SETUPS, Argument
 from analysis.papers.niven2019.cues import NOT, baseline_table, follows_cue
 from analysis.statistics.changes import BASELINE
-from analysis.statistics.claims import read_claims, sampled, tabled, untestable
+from analysis.statistics.old_claims import read_claims, sampled, tabled, untestable
 
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
 FEW = "fewer than two runs fit"

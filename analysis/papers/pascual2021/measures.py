@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.statistics.claims import read_claims, tabled, untestable
+from analysis.statistics.old_claims import read_claims, tabled, untestable
 
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
 # The words of the tables.

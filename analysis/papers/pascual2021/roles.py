@@ -11,7 +11,7 @@ from scipy import stats
 
 from analysis.papers.pascual2021.measures import ABSENT, ATTENTION, GLOBAL, LOST, PARTLY, PERSISTS
 from analysis.scores.kept import Kept
-from analysis.statistics.claims import UNTESTABLE
+from analysis.statistics.old_claims import UNTESTABLE
 from analysis.statistics.resampling import Clusters, bootstrap, counted, limits
 from analysis.statistics.significance import quiet
 

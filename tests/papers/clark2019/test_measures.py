@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis.papers.clark2019.measures import CLAIMS, MEASURES
-from analysis.statistics.claims import UNTESTABLE, Verdict, judge
+from analysis.statistics.old_claims import UNTESTABLE, Verdict, judge
 
 BY_ID = {claim.id: claim for claim in CLAIMS}
 LAYERS, HEADS = 6, 4

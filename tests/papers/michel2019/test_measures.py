@@ -17,7 +17,7 @@ from analysis.papers.michel2019.measures import (
     spared,
     steadier,
 )
-from analysis.statistics.claims import judge
+from analysis.statistics.old_claims import judge
 
 BY_ID = {claim.id: claim for claim in CLAIMS}
 LABELS = {"mrpc": np.arange(100) % 2}  # the constant answer gets .5; the margin of a lead is .1

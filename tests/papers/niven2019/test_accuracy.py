@@ -20,8 +20,8 @@ from analysis.papers.niven2019.arguments import load_arguments
 from analysis.papers.niven2019.cues import cue_table, follows_cue
 from analysis.papers.niven2019.measures import measures
 from analysis.papers.niven2019.negation import adversarial
-from analysis.statistics.claim_tables import claim_table
-from analysis.statistics.claims import FAILS, HOLDS, UNDECIDED
+from analysis.statistics.old_claims import FAILS, HOLDS, UNDECIDED
+from analysis.statistics.old_tables import claim_table
 
 TEST = load_arguments("bundled", "test", 40, 0, 0.75, 0.5)
 DOUBLED = adversarial(TEST)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.papers.pascual2021.measures import CLAIMS, JSD, MIXING, SHARE, SLOPE, VALUES, WHOLE, measures
-from analysis.statistics.claim_tables import claim_table
+from analysis.statistics.old_tables import claim_table
 
 RUNS = [("mrpc", "pretrained"), ("mrpc", "finetuned")]
 LAYERS = 3

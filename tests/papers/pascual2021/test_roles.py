@@ -14,7 +14,7 @@ from analysis.papers.pascual2021.roles import (
     sink_table,
     survival_table,
 )
-from analysis.statistics.claims import UNTESTABLE
+from analysis.statistics.old_claims import UNTESTABLE
 from analysis.statistics.significance import published_table
 
 LAYERS, HEADS, SEQUENCES = 3, 4, 30

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from analysis.statistics.claims import (
+from analysis.statistics.old_claims import (
     COMPARISONS,
     EVERY,
     FAILS,
