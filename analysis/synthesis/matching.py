@@ -250,11 +250,9 @@ def group_table(
     scores: xr.DataArray, positive: Bool[np.ndarray, " sequence"], shared: Float[np.ndarray, " sequence"]
 ) -> pd.DataFrame:
     """Share of pairs called matching in groups by label and by the overlap of their texts, with and without edits."""
-    many = shared > np.median(shared)
-    rows = []
-    for matches, lots in product((True, False), repeat=2):
-        rows_in = (positive == matches) & (many == lots)
-        called = (scores.sel(intervention=[BASELINE, BOTH, NATURAL])[:, rows_in] > 0).mean("sequence")
-        name = f"{'matching' if matches else 'other'} pairs, {'many' if lots else 'few'} words shared"
-        rows.append((name, int(rows_in.sum()), shared[rows_in].mean(), *called.values))
-    return pd.DataFrame(rows, columns=["group", "n", "overlap", "share", "share_ablated", "share_dial"])
+    called = (scores.sel(intervention=[BASELINE, BOTH, NATURAL]) > 0).values
+    table = pd.DataFrame(called.T.astype(float), columns=["share", "share_ablated", "share_dial"])
+    label, words = np.where(positive, "matching", "other"), np.where(shared > np.median(shared), "many", "few")
+    names = [f"{one} pairs, {other} words shared" for one, other in zip(label, words, strict=True)]
+    groups = table.assign(overlap=shared, group=names).groupby("group")
+    return groups.mean().assign(n=groups.size()).reset_index()

@@ -14,9 +14,9 @@ from analysis.statistics.changes import BASELINE
 from analysis.statistics.claims import frame, interval, not_applicable, read_claims, with_control
 from analysis.statistics.effects import auc_parts, cross_fitted, crossed_interval, stratified_halves
 from analysis.statistics.resampling import resampled
-from analysis.synthesis.matching import BOTH, NATURAL, OWN, TO_OWN, TO_WRONG
+from analysis.synthesis.matching import BOTH, NATURAL, OWN
 
-CLAIMS = [claim for claim in read_claims(Path(__file__).with_name("claims.yaml")) if claim.id.startswith("X")]
+CLAIMS = read_claims(Path(__file__).with_name("matching.yaml"))
 NO_HEAD = "no head matches"
 NO_RUN = "no run of such a task trained successfully"
 Interval = tuple[float, float, float]
@@ -49,7 +49,7 @@ def few(
     threshold: float | int,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """X1: the share of heads with a match score above the threshold, by pair task; scores are NaN without shared words."""
+    """X1: the share of heads with a match score above the threshold, by pair task; NaN: a pair without shared words."""
 
     def share(scores: Float[np.ndarray, "sequence head"]) -> Interval:
         known = scores[np.isfinite(scores).all(axis=1)]
@@ -71,7 +71,9 @@ def lead(answers: Mapping[str, Answers], heads: Sequence[Head], seed: int = 0) -
         singles = [name for name in answer.names if name.replace("-", "").isdigit()]
         members = np.isin(singles, [head_name(*head) for head in heads])
         half = stratified_halves(answer.positive.astype(int), seed)
-        values = cross_fitted(lambda part, answer=answer, names=singles: answer.falls(names, part), half, members)
+        values = cross_fitted(
+            lambda part, answer=answer, names=singles: answer.falls(names, part), half, members
+        )
         units[task] = crossed_interval(values)
     return _frame(units, answers)
 
@@ -81,10 +83,14 @@ def crossing(answers: Mapping[str, Answers], heads: Sequence[Head], edit: str, s
     if not heads:
         return not_applicable(NO_HEAD)
     falls = {task: answer.falls([edit, BOTH]) for task, answer in answers.items()}
-    return _frame({task: crossed_interval(fall[:, 0] - share * fall[:, 1]) for task, fall in falls.items()}, answers)
+    return _frame(
+        {task: crossed_interval(fall[:, 0] - share * fall[:, 1]) for task, fall in falls.items()}, answers
+    )
 
 
-def dial(shifts: Mapping[str, xr.DataArray], heads: Sequence[Head], labels: Mapping[str, np.ndarray]) -> pd.DataFrame:
+def dial(
+    shifts: Mapping[str, xr.DataArray], heads: Sequence[Head], labels: Mapping[str, np.ndarray]
+) -> pd.DataFrame:
     """X6: the shift of the match logit by the dial minus the largest of any reference set, chosen on the other half.
 
     `shifts` (intervention, sequence) hold the rows NATURAL, OWN (the control) and every reference set, of one run.
@@ -129,7 +135,11 @@ def other_roles(
         value, low, high = np.array(intervals).T
         mean, half = value.mean(), np.linalg.norm([value - low, high - value], axis=1) / len(value)
         units[role] = (float(mean), float(mean - half[0]), float(mean + half[1]))
-    return frame(units, runs=min(len(answer.scores) for answer in answers.values())) if units else not_applicable(NO_RUN)
+    return (
+        frame(units, runs=min(len(answer.scores) for answer in answers.values()))
+        if units
+        else not_applicable(NO_RUN)
+    )
 
 
 def needed(blocked: Mapping[str, Mapping[str, Answers]]) -> pd.DataFrame:
@@ -147,4 +157,8 @@ def needed(blocked: Mapping[str, Mapping[str, Answers]]) -> pd.DataFrame:
 
 
 def _frame(units: Mapping[str, Interval], answers: Mapping[str, Answers]) -> pd.DataFrame:
-    return frame(units, runs={task: len(answers[task].scores) for task in units}) if units else not_applicable(NO_RUN)
+    return (
+        frame(units, runs={task: len(answers[task].scores) for task in units})
+        if units
+        else not_applicable(NO_RUN)
+    )

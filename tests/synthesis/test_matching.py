@@ -1,0 +1,195 @@
+"""Matching heads: which match, what edits do to answers, and claims that can be supported and refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from classifiers import classifier
+
+from analysis.encoders.interventions import predict
+from analysis.encoders.layout import layouts
+from analysis.scores.extraction import read_attention
+from analysis.statistics.claims import claim_table
+from analysis.statistics.effects import match_logit
+from analysis.synthesis import matching
+from analysis.synthesis import matching_measures as measures
+from analysis.texts.examples import Example
+
+LAYERS, HEADS, N = 3, 4, 160
+MATCHING = [(1, 1), (2, 0)]
+PAIRS = [
+    Example("one", "The cat ran home .", "A cat and a dog ran away .", 1),
+    Example("two", "Nothing here", "is shared there", 0),
+    Example("three", "cat", "cat", 1),
+]
+RNG = np.random.default_rng(0)
+POSITIVE = np.arange(N) % 2 == 0
+
+
+def scores(planted: float = 20.0) -> xr.DataArray:
+    """Random scores of pairs, of which a third share no word; the heads MATCHING attend to matching pieces."""
+    values = np.random.default_rng(0).gamma(2, 0.5, (N, len(matching.ROLES), LAYERS, HEADS))
+    for layer, head in MATCHING:
+        values[:, 0, layer, head] += planted
+    values[::3] = np.nan
+    axes = {"sequence": range(N), "role": [*matching.ROLES], "layer": range(LAYERS), "head": range(HEADS)}
+    return xr.DataArray(values, axes, [*axes])
+
+
+def test_heads_that_match_in_every_task_are_the_matching_heads():
+    table = matching.match_table(scores())
+    assert table["n"].unique().tolist() == [N - len(range(0, N, 3))]
+    assert ((table["low"] < table["match"]) & (table["match"] < table["high"])).all()
+    assert matching.matching_heads(table) == MATCHING
+    both = pd.concat([table, matching.match_table(scores(0))])
+    assert matching.matching_heads(both) == []
+    assert matching.names_of(MATCHING) == "1-1, 2-0"
+
+
+def test_attention_across_is_that_of_matched_and_of_other_pieces():
+    encoder, sums = classifier("bert", 2), {True: [], False: []}
+    for example in PAIRS:
+        layout, attention = read_attention(encoder, example)
+        texts = layout.text
+        words = [set(np.array(layout.tokens)[texts == side]) - {"."} for side in (0, 1)]
+        for place in np.flatnonzero((texts >= 0) & ~layout.punctuation):
+            matched = layout.tokens[place] in words[1 - texts[place]]
+            sums[matched] += [attention[1, 0, place, texts == 1 - texts[place]].sum()]
+    found = matching.attention_across(encoder, PAIRS, [(1, 0)])
+    assert found == pytest.approx((np.mean(sums[True]), np.mean(sums[False])), abs=1e-6)
+    assert matching.Masses(0.6, 0.2).dose == pytest.approx(0.5)
+    assert matching.Masses(0.1, 0.2).dose == 0
+
+
+def test_every_edit_runs_and_pairs_without_shared_words_keep_what_matched_pieces_say():
+    encoder = classifier("bert", 2)
+    edits = matching.edits(encoder, [(0, 1)], "cls", 0.4, PAIRS, 128)
+    logits = predict(encoder, PAIRS, edits, progress=False)
+    changed = abs(logits - logits[0]).max("class")
+    names = [edit.name for edit in edits]
+    assert len({*names}) == len(names) == 22
+    moved = changed.sel(intervention=["removed", "to the sink", matching.TO_OWN, matching.TO_WRONG])
+    assert (moved.sel(sequence="two") < 1e-6).all()
+    assert (moved.sel(sequence="one") > 1e-5).all()
+    assert changed.sel(intervention="positions alone").max() > 1e-4
+    table = matching.answer_table(matching.match_scores(logits, 1), np.array([True, False, True]))
+    first = table.set_index("edit").loc["none"]
+    assert first["fall"] == first["shift"] == 0
+    assert first["logit"] == pytest.approx(match_logit(logits.values[0], 1).mean())
+
+
+def test_reference_sets_are_other_heads_of_the_same_layers():
+    sets = matching.reference_sets(MATCHING, 4)
+    assert len({*sets}) == len(sets) == 9
+    assert all([layer for layer, _ in heads] == [1, 2] and not {*heads} & {*MATCHING} for heads in sets)
+    assert len(matching.reference_sets(MATCHING, 12, most=20)) in range(10, 21)  # of equal draws, one stays
+    assert matching.reference_sets([(0, 0), (0, 1)], 3) == []
+    assert matching.neighbours([(1, 1), (1, 2), (2, 3)], 4) == [(1, 3), (1, 0), (2, 0)]
+
+
+def test_overlap_and_groups_by_it():
+    shares = matching.overlap(layouts(classifier("bert").tokenizer, PAIRS))
+    assert shares[1:].tolist() == [0, 1]
+    assert shares[0] == pytest.approx((2 / 4 + 2 / 7) / 2)
+    names = ["none", matching.BOTH, matching.NATURAL]
+    array = xr.DataArray(
+        np.array([[1, -1, 1], [-1, -1, 1], [1, 1, 1.0]]),
+        {"intervention": names},
+        ("intervention", "sequence"),
+    )
+    table = matching.group_table(array, np.array([True, False, True]), shares).set_index("group")
+    assert table.loc["matching pairs, many words shared", ["n", "share", "share_ablated"]].tolist() == [
+        1,
+        1,
+        1,
+    ]
+    assert table.loc["other pairs, few words shared", ["n", "share", "share_dial"]].tolist() == [1, 0, 1]
+
+
+SINGLES = [f"{layer}-{head}" for layer in range(LAYERS) for head in range(HEADS)]
+OWN_NAMES = [f"{layer}-{head}" for layer, head in MATCHING]
+
+
+def answers(
+    strong: tuple[str, ...] = (*OWN_NAMES, matching.BOTH, matching.TO_OWN), runs: int = 3
+) -> measures.Answers:
+    """Match logits of trained runs; the named interventions take the signal away."""
+    names, rng = (
+        ["none", *SINGLES, matching.BOTH, matching.TO_OWN, matching.TO_WRONG],
+        np.random.default_rng(1),
+    )
+    noise = rng.normal(size=(runs, 1, N)) + 0.05 * rng.normal(size=(runs, len(names), N))
+    signal = np.array([0.2 if name in strong else 2.0 for name in names])
+    return measures.Answers(noise + signal[:, None] * POSITIVE, POSITIVE, names)
+
+
+def shifts(own: float, dial: float = 2.0) -> xr.DataArray:
+    names = [matching.NATURAL, matching.OWN, *(f"set {number}" for number in range(9))]
+    values = np.random.default_rng(3).normal(scale=0.3, size=(len(names), N)) + 0.1
+    values[0] += dial
+    values[1] += own
+    return xr.DataArray(values, {"intervention": names}, ("intervention", "sequence"))
+
+
+def verdicts(**changed: object) -> dict[str, str]:
+    given = {
+        "heads": MATCHING, "before": scores(), "pairs": answers(), "singles": answers(("0-0",)), "shift": shifts(0),
+        "role": np.arange(LAYERS * HEADS)[::-1], "blocked": {"matching heads": 0.2, "other heads": 2.0},
+    } | changed  # fmt: skip
+    places = pd.DataFrame([*np.ndindex(LAYERS, HEADS)], columns=["layer", "head"]).assign(role="local")
+    heads, pairs = given["heads"], {"mrpc": given["pairs"]}
+    grid = {name: array.sel(role="match").values.reshape(N, -1) for name, array in
+            (("mrpc", given["before"]), ("none", scores(0)))}  # fmt: skip
+    conditions = {
+        name: measures.Answers(
+            answers(runs=2).scores[:, :1] * 0
+            + np.random.default_rng(4).normal(size=(2, 1, N))
+            + signal * POSITIVE,
+            POSITIVE,
+            ["none"],
+        )
+        for name, signal in given["blocked"].items()
+    }
+    frames = {
+        "X1": measures.few({"mrpc": grid["mrpc"]}, {"mrpc": grid["none"]}, 5),
+        "X2": measures.lead(pairs, heads),
+        "X3": measures.lead({"sst-2": given["singles"]}, heads),
+        "X4": measures.crossing(pairs, heads, matching.TO_OWN, 0.5),
+        "X5": measures.crossing(pairs, heads, matching.TO_WRONG, 0.25),
+        "X6": measures.dial({"mrpc": given["shift"]}, heads, {"mrpc": POSITIVE.astype(int)}),
+        "X7": measures.other_roles(pairs, heads, {"mrpc": places.assign(mean=given["role"])}),
+        "X8": measures.needed({"mrpc": conditions} if given["blocked"] else {}),
+    }
+    return claim_table(measures.CLAIMS, frames).set_index("claim")["verdict"].to_dict()
+
+
+def test_claims_are_supported_where_planted_heads_carry_the_signal():
+    found = verdicts()
+    assert found.pop("X1") == "not supported"  # two of twelve heads are more than a twentieth
+    assert {*found.values()} == {"supported"}
+
+
+@pytest.mark.parametrize(
+    ("claim", "changed", "verdict"),
+    [
+        ("X1", {"before": scores(0)}, "supported"),
+        ("X2", {"pairs": answers(("1-1", "0-0", "0-1", matching.BOTH))}, "not supported"),
+        ("X3", {"singles": answers()}, "not supported"),
+        ("X4", {"pairs": answers((*OWN_NAMES, matching.BOTH))}, "not supported"),
+        ("X5", {"pairs": answers((*OWN_NAMES, matching.BOTH, matching.TO_WRONG))}, "not supported"),
+        ("X6", {"shift": shifts(0, -2.0)}, "not supported"),
+        (
+            "X7",
+            {"role": [float(name == "0-0") for name in SINGLES], "pairs": answers(("0-0", "1-1"))},
+            "not supported",
+        ),
+        ("X8", {"blocked": {"matching heads": 2.0, "other heads": 0.2}}, "not supported"),
+    ],
+)
+def test_claims_are_refused_one_by_one(claim: str, changed: dict, verdict: str):
+    assert verdicts(**changed)[claim] == verdict
+
+
+def test_without_matching_heads_claims_are_not_applicable():
+    found = verdicts(heads=[], blocked={})
+    assert {found[name] for name in ("X2", "X3", "X4", "X5", "X6", "X7", "X8")} == {"not applicable"}
