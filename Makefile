@@ -119,7 +119,7 @@ $D/07_kovaleva_patterns: $(07_kovaleva_patterns.tasks:%=$D/00_finetune-%)
 $D/07_kovaleva_verdicts: $D/07_kovaleva_disable $D/07_kovaleva_patterns
 
 # Telling BERT's Full Story
-attribution := $(foreach state,pretrained finetuned,$(08_pascual.tasks:%=$D/08_attribution-%-$(state)))
+attribution := $(08_pascual.pretrained_tasks:%=$D/08_attribution-%-pretrained) $(08_pascual.tasks:%=$D/08_attribution-%-finetuned)
 pascual2021 := $(attribution) $D/08_pascual
 
 $(pascual2021): $(DRAWN) $(SCORES) $(call room,papers/pascual2021)
@@ -138,7 +138,8 @@ synthesis := $D/10_synthesis $D/11_matching
 $D/10_synthesis: $(MODELS) $(DRAWN) $(call room,synthesis) $(10_synthesis.model_tasks:%=$D/00_finetune-%) $(pretrained) $(finetuned) $(tests) \
   $D/04_compare_seeds $(filter-out %_verdicts,$(clark2019)) $(michel2019) $(filter-out %_verdicts,$(kovaleva2019)) $D/08_pascual
 
-$D/11_matching: $(SCORES) $(DRAWN) $(call room,synthesis) $(11_matching.pair_tasks:%=$D/03_test-%) \
+# It reads the ablations of 06 from the cache, so it waits for them rather than making them a second time.
+$D/11_matching: $D/06_michel_ablation $(SCORES) $(DRAWN) $(call room,synthesis) $(11_matching.pair_tasks:%=$D/03_test-%) \
   $(foreach list,pair_tasks single_tasks,$(11_matching.$(list):%=$D/00_finetune-%))
 
 # What comes last shows the runs that were asked for: the page to browse heads, and the claims of all papers.

@@ -13,8 +13,11 @@ HOMES = {
     "load_encoder": "encoders.models",
     "load_examples": "texts.glue",
     "parse": "texts.syntax",
+    "predict": "encoders.interventions",
     "published_table": "statistics.significance",
+    "redirect": "encoders.redirection",
     "role_table": "statistics.significance",
     "sieve": "scores.sieves",
+    "single_heads": "encoders.interventions",
 }
 __getattr__, __all__ = lazy_names(__name__, HOMES)

@@ -18,6 +18,7 @@
 # %% tags=["parameters"]
 profile = "offline"
 tasks = ["sst-2"]
+pretrained_tasks = ["sst-2"]  # those of them on which the encoder is also read before fine-tuning
 encoder = "minilm"
 device = "cpu"
 seed = 0
@@ -55,7 +56,9 @@ results = Results(profile)
 model = load_encoder(encoder, device)
 results.record_weights(encoder, model.digest)
 names = ["discrepancy", "patterns", "persistence", "offsets", "survival", "effective", "sinks"]
-parts = [f"{task}-{state}" for task in tasks for state in STATES]
+parts = [
+    f"{task}-{state}" for task in tasks for state in (STATES if task in pretrained_tasks else STATES[1:])
+]
 tables = {name: results.join_parts(f"pascual_{name}", parts) for name in names}
 order = ["task", "state"]
 tables = {name: table[[*order, *table.columns.drop(order)]] for name, table in tables.items()}
@@ -84,7 +87,7 @@ for name, table in (tables | {"survival": survival}).items():
 # than a value vector has entries, or else the longest: on shorter ones effective attention is attention.
 
 # %%
-scores = tables["patterns"].query("state == 'pretrained' and task == @tasks[0]")
+scores = tables["patterns"].query("state == 'pretrained' and task == @pretrained_tasks[0]")
 scores = scores.pivot(index=["layer", "head"], columns="pattern", values=ATTENTION)
 thirds = 3 * scores.index.get_level_values("layer") // model.layers
 heads = {

@@ -11,16 +11,16 @@
 # **Question.** The papers measure where a head looks, what it gives, and what is lost without it. All of that now stands
 # on the same sequences and the same encoder. Does knowing a head's role tell whether the head matters?
 #
-# Five questions are asked, each with a test. Does a role's set of heads matter more than random heads of the same
-# layers? Do role scores predict what single heads matter? Do learnt gates open for heads with roles? Do measures of
-# importance agree? Do roles stay the same when another map takes the place of attention?
+# Four questions, each with a test. Does ablating all heads of a role hurt more than ablating random heads of the same
+# layers? Do role scores predict the ablation effects of single heads? Do measures of importance agree? Do roles stay the
+# same when another map takes the place of attention?
 #
-# *Source: this study. The idea of gates is that of Nam et al. 2025 (causal head gating).*
+# *Source: this study.*
 
 # %% tags=["parameters"]
 profile = "offline"
 tasks = ["mrpc", "qqp", "sst-2", "qnli"]  # that the atlas has rows of
-model_tasks = ["qqp"]  # whose heads are switched off and gates learnt; only those of `tasks` enter the atlas
+model_tasks = ["qqp"]  # whose heads are ablated; only those of `tasks` enter the atlas
 encoder = "minilm"
 checkpoint = None  # fine-tuned checkpoints instead of ours, {task} and {seed} are filled in
 source = "bundled"
@@ -29,11 +29,6 @@ seed = 0  # of samples, random sets, bootstrap and permutations
 set_n = 32  # dev sequences that sets are switched off on
 random_sets = 39  # for each role and task, fewer where a role leaves no more
 combinations = 9999  # of one random set per task
-gate_n = 800  # training sequences that gates are learnt on
-gate_steps = 200
-gate_batch = 8
-gate_seeds = [0, 1]
-penalty = 0.002  # nats a head: the least effect on the loss that keeps a gate from following the penalty
 permutations = 9999
 resamples = 499
 together = [
@@ -53,8 +48,6 @@ device = "cpu"
 # %%
 import numpy as np
 import pandas as pd
-from matplotlib.colors import ListedColormap
-from matplotlib.patches import Patch
 
 from analysis.encoders import encoder_note, interventions, load_encoder
 from analysis.figures import claim_strip, finding, style, theme
@@ -62,7 +55,7 @@ from analysis.figures.colours import BLUE, MISSING, ORANGE, SKY, VERMILION, colo
 from analysis.statistics import ROLES, compose, leads
 from analysis.statistics.old_tables import claim_table
 from analysis.study import Results
-from analysis.synthesis import agreement, atlas, gates, measures, regression, sets
+from analysis.synthesis import agreement, atlas, measures, regression, sets
 from analysis.texts import load_examples
 
 style()
@@ -175,33 +168,7 @@ shown.drop(columns=["task", "sets"]).style.format(precision=3, na_rep="").hide()
 # sequences are drawn anew and the role's set is held against one random set. With few random sets no p-value can be
 # small: in one task it is at least 1 / (1 + number of sets).
 #
-# ## 2. Gates: which heads help, which interfere?
-#
-# The weights stay frozen, and one gate per head is learnt on the training data: once with a penalty that asks for open
-# gates, once with one that asks for closed gates. A head that stays open against the penalty is *facilitating*, one that
-# closes although open gates are asked for is *interfering*, and one that follows both ways is *irrelevant*. The penalty,
-# in nats a head, is the least effect that counts.
-
-# %%
-train = {t: load_examples(t, source, "train", gate_n, seed) for t in model_tasks}
-options = {"penalty": penalty, "seeds": gate_seeds, "steps": gate_steps, "batch_size": gate_batch}
-learnt = {
-    t: gates.both_gates(encoders[t], t, train[t], kept, max_tokens=max_tokens, **options) for t in model_tasks
-}
-of_gates = pd.concat([table.assign(task=t, seed=seeds[0]) for t, table in learnt.items()], ignore_index=True)
-of_gates = of_gates[["task", "seed", *of_gates.columns.drop(["task", "seed"])]]
-results.save_table(of_gates, "synthesis_gates")
-classes = gates.agreed(of_gates)
-
-# %%
-counts = classes["gate_class"].value_counts()
-finding(
-    f"Of {len(classes)} heads: {', '.join(f'{count} {name}' for name, count in counts.items())}; mixed are heads that "
-    "gate seeds class differently."
-)
-
-# %% [markdown]
-# ## 3. The atlas of heads
+# ## 2. The atlas of heads
 #
 # Everything that the study measures of a head, in one row per task, fine-tuning run and head. Beside each measure stands
 # a status: measured, or why not.
@@ -213,7 +180,7 @@ roles = {"attention": atlas.run_roles(scores, controls, results.join_parts("labe
 for other in atlas.MAPS[1:]:
     roles[other] = atlas.map_roles({t: saved.get(f"roles-{other}-{t}-finetuned") for t in tasks})
 heads = roles["attention"][atlas.KEYS].drop_duplicates()
-table = atlas.atlas_table(heads, roles, saved | {"gates": classes})
+table = atlas.atlas_table(heads, roles, saved)
 results.save_table(table, "atlas")
 of_trained = table[[run in trained for run in zip(table["task"], table["seed"], strict=True)]]
 
@@ -225,31 +192,7 @@ finding(
 )
 
 # %% [markdown]
-# The classes of the gates beside the roles: a dot marks a head that has an audited role other than a delimiter's.
-
-# %%
-known = table.dropna(subset="gate_class").assign(role=measures.heads_with_role)
-classed = {"irrelevant": "white", "mixed": "0.75", "facilitating": BLUE, "interfering": VERMILION}
-figure, grid = theme.panels(known["task"].nunique(), 4, 1.5, theme.HEAD, theme.LAYER)
-for axes, (task, rows) in zip(grid, known.groupby("task", sort=False), strict=True):
-    codes = rows.assign(code=rows["gate_class"].map([*classed].index)).pivot(
-        index="layer", columns="head", values="code"
-    )
-    look = {"cmap": ListedColormap([*classed.values()]), "vmin": -0.5, "vmax": len(classed) - 0.5}
-    theme.layer_head_mesh(axes, codes.to_numpy(float), edgecolor=MISSING, linewidth=0.3, **look)
-    axes.plot(rows["head"][rows["role"]], rows["layer"][rows["role"]], ".", color="black", markersize=3)
-    axes.set_title(task)
-keys = [Patch(facecolor=shade, edgecolor="0.6", label=name) for name, shade in classed.items()]
-figure.legend(handles=keys, ncols=len(keys), loc="outside lower center")
-results.save_figure(figure, "synthesis-F2-gates")
-
-# %%
-held = known.groupby("gate_class")["role"].agg(["mean", "size"])
-shares = ", ".join(f"{row['mean']:.0%} of {row['size']:.0f} {name}" for name, row in held.iterrows())
-finding(f"Heads with an audited role other than a delimiter's: {shares or 'no gates were learnt'}.")
-
-# %% [markdown]
-# ## 4. Regression: do role scores predict what single heads matter?
+# ## 3. Regression: do role scores predict what single heads matter?
 #
 # The change of the loss without a head, over its standard deviation in the run, against the logarithm of 1 + the mean
 # score of the role, both within layers. The permutation deals the changes of whole heads anew within their layers; it
@@ -310,7 +253,7 @@ finding(
 )  # fmt: skip
 
 # %% [markdown]
-# ## 5. Agreement
+# ## 4. Agreement
 #
 # Do measures of importance order heads alike? Over all heads they may agree only because whole layers matter; so the
 # upper half takes ranks within layers.
@@ -318,8 +261,7 @@ finding(
 # %%
 pairs = agreement.importance_agreement(measures.measured(of_trained), measures.NAMES, resamples, seed)
 survival = agreement.survival_agreement(saved.get("pascual_survival"), "finetuned")
-of_seeds = agreement.gate_agreement(of_gates, resamples, seed)
-agreements = pd.concat([each for each in (pairs, survival, of_seeds) if len(each)], ignore_index=True)
+agreements = pd.concat([each for each in (pairs, survival) if len(each)], ignore_index=True)
 results.save_table(agreements, "synthesis_agreement")
 
 # %%
@@ -400,9 +342,9 @@ columns = ["claim", "ours", "pooled", "n", "verdict", "controlled", "control_val
 claims[columns].style.hide().set_properties(**{"text-align": "left", "vertical-align": "top"})
 
 # %% [markdown]
-# *How far to trust it.* Sets and gates are of one fine-tuning run per task. A set that is switched off leaves the
+# *How far to trust it.* Sets are of one fine-tuning run per task. A set that is switched off leaves the
 # encoder in a state that it never met in training, and the larger the set, the farther; random sets of the same size
-# share that. Gates are learnt on training sequences. The change without a single head is small and measured on a few
+# share that. The change without a single head is small and measured on a few
 # hundred sequences: its own noise bounds every correlation with it, however good the other measure is. The regression
 # takes the loss, which moves where accuracy does not. The atlas joins measures that were made on different numbers of
 # sequences: their statuses say from which tables.

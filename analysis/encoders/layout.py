@@ -18,6 +18,7 @@ from analysis.errors import InputError
 from analysis.texts.examples import Example, Relation, as_sequences
 
 SEGMENT_IDS = ("pair", "zeros")
+UNKNOWN = ("[UNK]", "<unk>")
 FAR = 2**40  # more characters than any text has
 
 
@@ -165,6 +166,18 @@ def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, encoding: Enco
 def is_punctuation(characters: str) -> bool:
     """Whether there is at least one character and all are punctuation in Unicode (category P)."""
     return characters != "" and all(unicodedata.category(one).startswith("P") for one in characters)
+
+
+def same_pieces(layout: Layout) -> Bool[np.ndarray, "token token"]:
+    """Pairs of equal word pieces, case folded; special tokens, unknown pieces and punctuation equal nothing."""
+    words = (layout.text >= 0) & ~layout.punctuation & ~np.isin(layout.tokens, UNKNOWN)
+    _, spelling = np.unique([token.lstrip("Ġ▁").casefold() for token in layout.tokens], return_inverse=True)
+    return (spelling == spelling[:, None]) & words & words[:, None]
+
+
+def across(layout: Layout) -> Bool[np.ndarray, "token token"]:
+    """Pairs of word pieces of different texts."""
+    return (layout.text >= 0) & (layout.text == 1 - layout.text[:, None])
 
 
 def batches(sequences: Sequence[Pieces], budget: int = 2048, most: int = 32) -> Iterator[list[int]]:

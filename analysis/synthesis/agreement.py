@@ -14,7 +14,7 @@ from analysis.statistics.significance import quiet
 from analysis.synthesis.sets import POOLED
 
 COLUMNS = ["kind", "task", "first", "second", "role", "statistic", "value", "low", "high", "runs", "heads"]
-IMPORTANCE, ROLES, GATES = "importance", "roles across maps", "gate seeds"
+IMPORTANCE, ROLES = "importance", "roles across maps"
 
 Values = Float[np.ndarray, "layer head"]
 Function = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -121,30 +121,6 @@ def survival_agreement(survival: pd.DataFrame | None, state: str) -> pd.DataFram
                      | {"runs": len(group), "heads": int(group["heads"].sum())})  # fmt: skip
     both = pd.concat([own, pd.DataFrame(means)], ignore_index=True)
     return both.assign(kind=ROLES, first="attention", statistic="kappa").reindex(columns=COLUMNS)
-
-
-def gate_agreement(gates: pd.DataFrame, draws: int = 499, seed: int = 0) -> pd.DataFrame:
-    """COLUMNS of how well two seeds agree on the gates, kind "gate seeds": kappa of classes, Spearman of both gates.
-
-    `gates` has task, seed, gate_seed, layer, head, opened, closed, gate_class; values are means over pairs of gate
-    seeds. The intervals resample tasks and the heads of each layer.
-    """
-    codes = gates.assign(code=gates["gate_class"].astype("category").cat.codes)
-    rng, rows = np.random.default_rng(seed), []
-    for column, name, function in (("code", "kappa of classes", kappa),
-                                   ("opened", "spearman", correlation("spearman")),
-                                   ("closed", "spearman", correlation("spearman"))):  # fmt: skip
-        grids = {number: _grids(part, column) for number, part in codes.groupby("gate_seed")}
-        pairs = {
-            (run[0], (run[1], first, second)): (grids[first][run], grids[second][run])
-            for first, second in combinations(grids, 2)
-            for run in grids[first]
-        }
-        if pairs:
-            shown = "gate class" if column == "code" else column
-            facts = {"first": shown, "second": shown, "statistic": name}
-            rows.append(facts | _interval(pairs, function, draws, rng))
-    return pd.DataFrame(rows).assign(kind=GATES, task=POOLED, role="").reindex(columns=COLUMNS)
 
 
 def kappa(

@@ -93,11 +93,6 @@ MEASURES = (
         _column("importance", granularity="example", normalised=False),
     ),
     Measure("pruning_rank", "michel_importance", _pruning_rank),
-    *(
-        Measure(f"gate_{name}", "gates", _column(name))
-        for name in ("opened", "closed", "facilitating", "interfering", "irrelevant")
-    ),
-    Measure("gate_class", "gates", _column("gate_class")),
 )  # fmt: skip
 
 

@@ -12,8 +12,8 @@ from analysis.statistics.old_claims import read_claims, sampled, tabled, untesta
 from analysis.statistics.roles import COARSE, ROLES
 from analysis.synthesis import agreement, sets
 
-# Those of roles and importance; claims on matching heads (R1 to R6) are judged in a notebook of their own.
-CLAIMS = [each for each in read_claims(Path(__file__).with_name("claims.yaml")) if each.id.startswith("S")]
+# Those of roles and importance; claims on matching heads stand in matching.yaml.
+CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
 LEAST = 5  # interfering heads, for a share of them to be meaningful
 DELIMITERS = ("delimiter", "cls", "sep")  # roles of most heads
 ABLATION, IMPORTANCE, TUNING = "ablation, loss", "gradient importance", "change in fine-tuning"

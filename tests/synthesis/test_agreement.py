@@ -9,7 +9,6 @@ from sklearn.metrics import cohen_kappa_score
 from analysis.synthesis.agreement import (
     POOLED,
     correlation,
-    gate_agreement,
     importance_agreement,
     kappa,
     survival_agreement,
@@ -98,15 +97,3 @@ def test_survival_over_tasks():
     assert pooled["value"] == pytest.approx(0.5)
     assert pooled["high"] - pooled["low"] == pytest.approx(0.2 / np.sqrt(2))
     assert pooled["heads"] == 144
-
-
-def test_gates_of_two_seeds():
-    table = heads(0.3)
-    rng = np.random.default_rng(1)
-    classes = np.array(["facilitating", "irrelevant"])[rng.integers(2, size=len(table))]
-    parts = [table.assign(gate_seed=number, opened=table[column], closed=table[column], gate_class=classes)
-             for number, column in enumerate(("first", "second"))]  # fmt: skip
-    found = gate_agreement(pd.concat(parts), draws=99).set_index(["first", "statistic"])
-    assert found.loc[("gate class", "kappa of classes"), "value"] == pytest.approx(1)
-    assert 0.8 < found.loc[("opened", "spearman"), "value"] < 1
-    assert gate_agreement(parts[0], draws=9).empty
