@@ -64,7 +64,7 @@ room = $(foreach name,$1,$(filter analysis/$(name)/%,$(FILES)))
 TEXTS  := $(call room,texts) $(wildcard data/bundled/*)
 MODELS := $(TEXTS) $(call room,encoders)
 SCORES := $(MODELS) $(call room,scores)
-DRAWN  := $(call room,statistics figures) analysis/scores/banks.py
+DRAWN  := $(call room,statistics figures) $(addprefix analysis/scores/,banks.py roles.py)
 STORE  := analysis/study/results.py
 
 # --- the study: which run needs which, and which rooms ----------------------------------------------------

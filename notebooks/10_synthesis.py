@@ -51,7 +51,7 @@ import pandas as pd
 
 from analysis.encoders import encoder_note, interventions, load_encoder
 from analysis.figures import claim_strip, finding, style, theme
-from analysis.figures.colours import BLUE, MISSING, ORANGE, SKY, VERMILION, colour, ink
+from analysis.figures.colours import BLUE, MISSING, ORANGE, SKY, VERMILION, colour, ink, marker
 from analysis.statistics import ROLES, compose, leads
 from analysis.statistics.old_tables import claim_table
 from analysis.study import Results
@@ -145,7 +145,7 @@ for axes, (task, rows) in zip(grid, excess.groupby("task", sort=False), strict=T
     axes.plot(others["excess"], others["role"].map(order.index), "|", color="0.7", markersize=5)
     for row in own.itertuples():
         look = {"color": ink(row.role), "markerfacecolor": colour(row.role), "markersize": 5.5}
-        axes.plot(row.excess, order.index(row.role), theme.ROLE_MARKERS[row.role], **look)
+        axes.plot(row.excess, order.index(row.role), marker(row.role), **look)
     axes.set(title=task, yticks=range(len(order)), xlabel="excess loss (nats)")
     axes.set_yticklabels([f"{role} (p = {pooled.loc[role, 'p_holm']:.2g})" for role in order])
     axes.locator_params(axis="x", nbins=4)

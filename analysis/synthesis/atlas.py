@@ -7,8 +7,9 @@ import pandas as pd
 import xarray as xr
 
 from analysis.errors import InputError
+from analysis.scores.roles import UNIFORM
 from analysis.statistics.controls import share_of_control
-from analysis.statistics.roles import CONTROLS, LABELS
+from analysis.statistics.roles import LABELS, PUBLISHED_ROLES, ROLES
 
 RUN, HEAD = ["task", "seed"], ["layer", "head"]
 KEYS = [*RUN, *HEAD]
@@ -111,9 +112,14 @@ def atlas_table(
     found = heads[KEYS].reset_index(drop=True)
     parts = [found]
     for source in MAPS:
-        parts += [_of_role(found, roles.get(source), source, role) for role in CONTROLS]
+        parts += [_of_role(found, roles.get(source), source, role) for role in role_order()]
     parts += [_of_measure(found, measure, tables.get(measure.table)) for measure in MEASURES]
     return pd.concat(parts, axis=1)
+
+
+def role_order() -> list[str]:
+    """The roles in the order of the atlas: new ones last, before them those with a uniform control."""
+    return sorted(ROLES, key=lambda role: (role not in PUBLISHED_ROLES, ROLES[role].control == UNIFORM))
 
 
 def wanted(tasks: Sequence[str]) -> set[str]:

@@ -9,13 +9,13 @@ from scipy import stats
 
 from analysis.statistics.layers import drawn_layer_means
 from analysis.statistics.old_claims import read_claims, sampled, tabled, untestable
-from analysis.statistics.roles import COARSE, ROLES
+from analysis.statistics.roles import COARSE, ROLES, families
 from analysis.synthesis import agreement, sets
 
 # Those of roles and importance; claims on matching heads stand in matching.yaml.
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
 LEAST = 5  # interfering heads, for a share of them to be meaningful
-DELIMITERS = ("delimiter", "cls", "sep")  # roles of most heads
+DELIMITERS = families()["delimiter"]  # roles of most heads
 ABLATION, IMPORTANCE, TUNING = "ablation, loss", "gradient importance", "change in fine-tuning"
 NAMES = {
     "ablation_loss": ABLATION,

@@ -6,7 +6,7 @@ import pytest
 
 from analysis.statistics.old_claims import Verdict, judge
 from analysis.statistics.old_tables import claim_table
-from analysis.statistics.roles import CONTROLS
+from analysis.statistics.roles import ROLES
 from analysis.synthesis.agreement import ROLES as ACROSS_MAPS
 from analysis.synthesis.atlas import KEYS
 from analysis.synthesis.front import foretold, matching_heads, overview, roles_against_random
@@ -35,7 +35,7 @@ def made_atlas() -> pd.DataFrame:
     rng = np.random.default_rng(0)
     index = pd.MultiIndex.from_product([TASKS, SEEDS, range(LAYERS), range(HEADS)], names=KEYS)
     names = [f"{source}_{role}_{label}"
-             for source in ("attention", "attribution") for role in CONTROLS for label in LABELS]  # fmt: skip
+             for source in ("attention", "attribution") for role in ROLES for label in LABELS]  # fmt: skip
     labels = pd.DataFrame(rng.random((len(index), len(names))) < 0.4, index, names)
     numbers = pd.DataFrame(rng.normal(size=(len(index), len(NUMBERS))), index, NUMBERS)
     classes = np.resize(["facilitating", "interfering", "irrelevant", "mixed"], len(index))
@@ -46,14 +46,14 @@ def made_sets(excess: float = 0.2) -> pd.DataFrame:
     """A table of sets in which every role has the same excess."""
     facts = {"task": POOLED, "metric": "loss", "heads": 7, "least": 0.15, "p": 0.01, "p_holm": 0.04}
     facts |= {"excess": excess, "low": excess - 0.1, "high": excess + 0.1}
-    return pd.DataFrame([facts | {"role": role, "label": label} for role in CONTROLS for label in LABELS])
+    return pd.DataFrame([facts | {"role": role, "label": label} for role in ROLES for label in LABELS])
 
 
 def made_agreement(kappa: float = 0.8) -> pd.DataFrame:
     """Agreement of two pairs of measures, and of the labels of all roles on two maps."""
     facts = {"task": POOLED, "low": kappa - 0.1, "high": kappa + 0.1, "runs": 2, "heads": 40}
     roles = {"kind": ACROSS_MAPS, "first": "attention", "second": "attribution", "statistic": "kappa"}
-    rows = [facts | roles | {"role": role, "value": kappa} for role in CONTROLS]
+    rows = [facts | roles | {"role": role, "value": kappa} for role in ROLES]
     for second, value in ((IMPORTANCE, 0.7), (TUNING, -0.3)):
         order = facts | {"first": ABLATION, "second": second, "low": value - 0.1, "high": value + 0.1}
         rows += [order | {"statistic": "spearman", "value": value},
@@ -63,8 +63,8 @@ def made_agreement(kappa: float = 0.8) -> pd.DataFrame:
 
 def made_regression() -> pd.DataFrame:
     """A regression in which only the first role predicts something."""
-    alone = pd.DataFrame({"term": [*CONTROLS], "model": "alone", "estimate": 0.1, "share": 0.05})
-    alone["p_holm"] = [0.01, *[0.5] * (len(CONTROLS) - 1)]
+    alone = pd.DataFrame({"term": [*ROLES], "model": "alone", "estimate": 0.1, "share": 0.05})
+    alone["p_holm"] = [0.01, *[0.5] * (len(ROLES) - 1)]
     every = pd.DataFrame([{"term": ALL_ROLES, "model": "together", "share": 0.1, "share_shuffled": 0.04,
                            "p_holm": 0.01, "r2_left_out": -0.02}])  # fmt: skip
     return pd.concat([alone, every]).assign(variant=RAW).reindex(columns=REGRESSION)
@@ -132,7 +132,7 @@ def test_layers_without_a_role():
 def test_interfering_heads():
     atlas = made_atlas()
     held = heads_with_role(atlas)
-    others = [role for role in CONTROLS if role not in ("delimiter", "cls", "sep")]
+    others = [role for role in ROLES if role not in ("delimiter", "cls", "sep")]
     expected = [any(atlas.loc[row, f"attention_{role}_audited"] for role in others) for row in atlas.index]
     assert held.tolist() == expected
     labels = [name for name in atlas if name.startswith("attention_") and name.endswith("_audited")]
