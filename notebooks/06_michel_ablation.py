@@ -53,6 +53,7 @@ from analysis.statistics.answers import labels_of
 from analysis.statistics.leads import with_a_lead
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples
+from analysis.texts.tasks import task_named
 
 # %%
 style()
@@ -243,7 +244,8 @@ beside.mul(100).style.format(precision=2)
 # ## Do effects carry over?
 #
 # The same heads of one paraphrase model are removed on the sequences of two data sets. Two random halves of one set show
-# how well effects can agree at all in samples half as large. Accuracy moves in steps of one answer, the loss does not. A few
+# how well effects can agree at all in samples half as large. The loss mixes what a head knows with a shift of all logits; the
+# AUC does not see a shift. A few
 # heads can carry a correlation: ranks stand beside values, and the heads with the largest changes are named.
 
 # %%
@@ -255,7 +257,9 @@ samples = {
 }
 pairs = {data: answers(single_heads, (model, seeds[0]), examples) for data, examples in samples.items()}
 gold = {data: labels_of(examples) for data, examples in samples.items()}
-effects = ablation.effects(pairs, gold, seed)
+matched = task_named(model)
+match = matched.labels.index(matched.match) if matched.match else 1  # the class whose log odds the AUC ranks
+effects = ablation.effects(pairs, gold, match, seed)
 transfer = ablation.transfer_table(effects, resamples, seed)
 results.save_table(transfer, "michel_transfer")
 transfer.style.format(precision=2).hide()
@@ -302,6 +306,12 @@ finding(
 
 # %%
 leading = with_a_lead(single, labels)
+picked = {run: found.sel(intervention=["none", *chosen[run]]) for run, found in alone.items()}
+tolerated = ablation.tolerated_table(single, picked, labels, leading)
+results.save_table(tolerated, "michel_tolerated")
+tolerated.style.format(precision=2).hide()
+
+# %%
 lacking = [f"{task}, seed {run}" for task, run in single if (task, run) not in leading]
 finding(
     f"Not ahead of the constant answer by more than the 95 % margin of a proportion: {listed(lacking)}. Such runs have "

@@ -30,8 +30,8 @@ from transformers.utils.notebook import NotebookProgressCallback
 
 from analysis.encoders.checkpoints import OPTIONS, keep, record_of
 from analysis.encoders.devices import current, training_precision
-from analysis.encoders.measures import check_labels, decide, measure
 from analysis.encoders.interventions import Head
+from analysis.encoders.measures import check_labels, decide, measure
 from analysis.encoders.models import load_classifier, load_encoder, load_tokenizer
 from analysis.encoders.redirection import blocked_across
 from analysis.texts.examples import Example, as_sequences

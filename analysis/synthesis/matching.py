@@ -252,7 +252,10 @@ def group_table(
     """Share of pairs called matching in groups by label and by the overlap of their texts, with and without edits."""
     called = (scores.sel(intervention=[BASELINE, BOTH, NATURAL]) > 0).values
     table = pd.DataFrame(called.T.astype(float), columns=["share", "share_ablated", "share_dial"])
-    label, words = np.where(positive, "matching", "other"), np.where(shared > np.median(shared), "many", "few")
+    label, words = (
+        np.where(positive, "matching", "other"),
+        np.where(shared > np.median(shared), "many", "few"),
+    )
     names = [f"{one} pairs, {other} words shared" for one, other in zip(label, words, strict=True)]
     groups = table.assign(overlap=shared, group=names).groupby("group")
     return groups.mean().assign(n=groups.size()).reset_index()

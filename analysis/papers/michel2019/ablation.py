@@ -1,23 +1,28 @@
 """One head removed, or one head left in its layer: changes, choices, and whether effects carry over to other data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy import stats
 from tqdm import tqdm
 
 from analysis.statistics.answers import LOSS, METRICS, metrics_of
-from analysis.statistics.changes import BASELINE, by_head, change_table, rises
-from analysis.statistics.leads import Labels, Run, compared
+from analysis.statistics.changes import BASELINE, Compared, by_head, change_table, rises
+from analysis.statistics.claims import interval
+from analysis.statistics.effects import AUC, auc_parts, match_logit
+from analysis.statistics.leads import Labels, Run, compared, floor
+from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import quiet
 from analysis.texts.tasks import task_named
 
 ABLATION = "task seed layer head metric baseline change low high p p_by".split()
 ALL_BUT_ONE = [*ABLATION[:4], "chosen_on", *ABLATION[4:]]
+SPARED = 0.2  # the share of a classifier's lead that counts as no loss
+DRAWS = 199  # of the sequences
 EVERY = "every head"  # value of `chosen_on` if no head is chosen
 HALVES = ("one half", "the other half")
 TRANSFER = "model data_a data_b metric correlation value low high largest heads".split()
@@ -73,6 +78,41 @@ def rises_table(
     return pd.DataFrame(rows)
 
 
+def tolerated(
+    found: Compared, constant: float, draws: int = DRAWS, seed: int = 0
+) -> Bool[np.ndarray, "draw variant"]:
+    """Whether each change is a loss of at most SPARED of the lead over the constant answer: the sample, then draws.
+
+    Sequences are drawn again; the margin is that of the sample.
+    """
+    before, after = found.drawn(resampled(len(found.base), draws, seed))
+    return after - before >= -SPARED * (found.baseline - constant) - 1e-12
+
+
+def tolerated_table(
+    heads: Mapping[Run, xr.DataArray],
+    layers: Mapping[Run, xr.DataArray],
+    labels: Labels,
+    leading: Collection[Run],
+) -> pd.DataFrame:
+    """The share of ablations without a loss above the margin (see `tolerated`): unit, task, value, low, high, runs.
+
+    `heads` holds the logits without each head, `layers` those with the chosen head of each layer alone, of every run.
+    The mean is over the runs in `leading`; a task without any has no value.
+    """
+    rows = []
+    for unit, logits in (("head", heads), ("layer", layers)):
+        for task in dict.fromkeys(task for task, _ in logits):
+            metric = task_named(task).metrics[0]
+            runs = [logits[run] for run in logits if run[0] == task and run in leading]
+            shares = [
+                tolerated(compared(found, labels[task], metric), floor(metric, labels[task])).mean(axis=1)
+                for found in runs
+            ]
+            rows.append((unit, task, *(interval(np.array(shares)) if runs else (np.nan,) * 3), len(runs)))
+    return pd.DataFrame(rows, columns=["unit", "task", "value", "low", "high", "runs"])
+
+
 def ranked(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: str) -> pd.DataFrame:
     """The interventions (intervention, layer, head) by the task's metric, best first; of equals, the lower loss."""
     rows = logits.drop_sel(intervention=BASELINE)
@@ -110,11 +150,14 @@ def all_but_one_table(
     return pd.concat(parts, ignore_index=True)[[*ALL_BUT_ONE, "least"]]
 
 
-def effects(logits: Mapping[str, xr.DataArray], labels: Labels, seed: int = 0) -> pd.DataFrame:
-    """Changes without each head, of the loss (nats) and of accuracy: on two data sets, and on halves of the first.
+def effects(
+    logits: Mapping[str, xr.DataArray], labels: Labels, match: int = 1, seed: int = 0
+) -> pd.DataFrame:
+    """Changes without each head, of the AUC and of the loss (nats): on two data sets, and on halves of the first.
 
     `logits` are those of one model by data set; on the first it was trained. Columns model, data_a, data_b, metric,
-    layer, head, a and b (the changes). The random halves tell how far effects can agree at all.
+    layer, head, a and b (the changes). The AUC ranks the log odds of class `match`. The random halves tell how far
+    effects can agree at all.
     """
     columns = [*TRANSFER[:4], "layer", "head", "a", "b"]
     if not logits:
@@ -126,11 +169,24 @@ def effects(logits: Mapping[str, xr.DataArray], labels: Labels, seed: int = 0) -
     halves = {name: (own.isel(sequence=part), known[part]) for name, part in zip(names, cut, strict=True)}
     heads = own.drop_sel(intervention=BASELINE)["intervention"].values
     parts = []
-    for pair, metric in product((whole, halves), (LOSS, "accuracy")):
-        (data_a, a), (data_b, b) = ((data, compared(*each, metric).change) for data, each in pair.items())
+    for pair, metric in product((whole, halves), (AUC, LOSS)):
+        (data_a, a), (data_b, b) = ((data, _changes(*each, metric, match)) for data, each in pair.items())
         table = by_head(pd.DataFrame({"intervention": heads, "a": a, "b": b}))
         parts.append(table.assign(model=model, data_a=data_a, data_b=data_b, metric=metric))
     return pd.concat(parts, ignore_index=True)[columns]
+
+
+def _changes(
+    logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], metric: str, match: int
+) -> Float[np.ndarray, " head"]:
+    if metric != AUC:
+        return compared(logits, labels, metric).change
+    ordered = logits.transpose("intervention", "sequence", "class")
+    base, others = ordered.sel(intervention=[BASELINE]), ordered.drop_sel(intervention=BASELINE)
+    areas = [
+        auc_parts(match_logit(each.values, match), labels == match).mean(axis=-1) for each in (base, others)
+    ]
+    return areas[1] - areas[0]
 
 
 def transfer_table(found: pd.DataFrame, resamples: int = 999, seed: int = 0) -> pd.DataFrame:
