@@ -30,6 +30,13 @@ def blocks_of(count: int, blocks: int = BLOCKS) -> Int[np.ndarray, " sequence"]:
     return np.arange(count) % min(blocks, count)
 
 
+def on_other_half(by_head: Float[np.ndarray, "block head"]) -> Float[np.ndarray, " block"]:
+    """Of every block the value of the head that is best in the half of the blocks without it."""
+    first = np.arange(len(by_head)) % 2 == 0
+    best = {half: by_head[first == half].mean(axis=0).argmax() for half in (True, False)}
+    return np.array([row[best[not half]] for row, half in zip(by_head, first, strict=True)])
+
+
 def head_grid(table: pd.DataFrame, column: str) -> Float[np.ndarray, "layer head"]:
     """A column of a table with one row per head, as layers x heads."""
     return table.pivot(index="layer", columns="head", values=column).to_numpy(float)

@@ -228,9 +228,9 @@ def antecedent_table(
 ) -> pd.DataFrame:
     """Accuracy of the rules and of the best attention head, chosen on the same documents and on the other half.
 
-    Columns system, scored_on, all, pronoun, proper, nominal, BOUNDS, GAIN, n, layer, head. Accuracies are proportions of
-    the n anaphors. low and high are the BCa bootstrap interval of `all` over documents; with the name of a kind, that of
-    the kind; GAIN is the accuracy of the best head minus that of a rule, with its t interval. Row HELD_OUT is
+    Columns system, scored_on, all, pronoun, proper, nominal, BOUNDS, GAIN, n, layer, head. Accuracies are proportions
+    of the n anaphors. low and high are the BCa bootstrap interval of `all` over documents; with the name of a kind,
+    that of the kind; GAIN is the accuracy of the best head minus that of a rule, with its t interval. Row HELD_OUT is
     cross-fitted: in each half of the documents (drawn by `seed`), the score is that of the head that the other half
     chose; the rules occur again for comparison. The head of row SAME_DATA is chosen and scored on all documents, as in
     Clark 2019, 4.3, and so is optimistic. layer and head are the best over all documents.

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.papers.clark2019.published import BOTH_HALVES, UNTRAINED
-from analysis.statistics.claims import frame, not_applicable, of_table, read_claims, with_control
-from analysis.statistics.layers import FIRST_THIRD, LAST_THIRD, MIDDLE_THIRD, layers_within
+from analysis.statistics.claims import frame, not_applicable, of_table, over_blocks, read_claims
+from analysis.statistics.layers import FIRST_THIRD, LAST_THIRD, MIDDLE_THIRD, layers_within, on_other_half
 from analysis.statistics.resampling import mean_interval
 
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
@@ -48,12 +48,6 @@ def measures(tables: Tables, sink: str) -> dict[str, pd.DataFrame]:
     }
 
 
-def over_blocks(units: Mapping[str, np.ndarray], control: Mapping[str, np.ndarray] = {}) -> pd.DataFrame:
-    """A frame from the means of blocks of sequences by unit; t intervals over blocks."""
-    rows = frame({unit: mean_interval(values) for unit, values in units.items()})
-    return with_control(rows, {unit: mean_interval(values) for unit, values in control.items()})
-
-
 def region_means(layers: pd.DataFrame, column: str, region: tuple) -> np.ndarray:
     """The mean of a column over a region of the layers, for every block."""
     inside = layers_within(layers["layer"].nunique(), region)
@@ -66,15 +60,8 @@ def neighbours(blocks: pd.DataFrame) -> pd.DataFrame:
     for encoder, part in blocks.groupby("encoder", sort=False):
         for name in ("previous", "next"):
             by_head = part.pivot(index="block", columns=["layer", "head"], values=name).to_numpy()
-            units[encoder][f"{name} token"] = cross_fitted(by_head)
+            units[encoder][f"{name} token"] = on_other_half(by_head)
     return over_blocks(units["pretrained"], units["untrained"])
-
-
-def cross_fitted(by_head: np.ndarray) -> np.ndarray:
-    """Of every block the value of the head that is best in the half of the blocks without it."""
-    first = np.arange(len(by_head)) % 2 == 0
-    best = {half: by_head[first == half].mean(axis=0).argmax() for half in (True, False)}
-    return np.array([row[best[not half]] for row, half in zip(by_head, first, strict=True)])
 
 
 def first_and_last_targets(layers: pd.DataFrame) -> pd.DataFrame:

@@ -89,9 +89,8 @@ def faster(speed: pd.DataFrame) -> pd.DataFrame:
     rows = speed[speed["batch"] >= SHARED]
     if rows.empty:
         return not_applicable(f"no times at {SHARED} sequences at once or more")
-    return of_table(
-        rows.groupby("model", sort=False)[["speedup", "low", "high"]].mean().reset_index(), "model", "speedup"
-    )
+    means = rows.groupby("model", sort=False)[["speedup", "low", "high"]].mean()
+    return of_table(means.reset_index(), "model", "speedup")
 
 
 def later(gains: Mapping[str, Float[np.ndarray, " draw"]]) -> pd.DataFrame:

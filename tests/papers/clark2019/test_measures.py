@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.papers.clark2019.measures import CLAIMS, cross_fitted, measures
+from analysis.papers.clark2019.measures import CLAIMS, measures
 from analysis.papers.clark2019.published import BOTH_HALVES
 from analysis.statistics.claims import claim_table
+from analysis.statistics.layers import on_other_half
 
 LAYERS, BLOCKS = 6, 10
 NOISE = np.linspace(-0.01, 0.01, BLOCKS)
@@ -103,7 +104,7 @@ def test_claims_on_the_sink_are_asked_of_the_token_that_is_one():
 
 def test_a_head_is_read_where_it_was_not_chosen():
     noise = np.random.default_rng(0).normal(0.5, 0.1, (10, 200))
-    assert abs(cross_fitted(noise).mean() - 0.5) < 0.07
+    assert abs(on_other_half(noise).mean() - 0.5) < 0.07
     assert noise.mean(axis=0).max() > 0.57  # the best head of the same blocks
 
 
