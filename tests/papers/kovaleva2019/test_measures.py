@@ -108,7 +108,7 @@ def test_tables_that_contradict_claims_do_not_support_them():
 def test_runs_that_did_not_train_successfully_are_no_evidence():
     table = judged(trained={("qqp", 0), ("qqp", 1)})
     assert table.loc[["K2", "K11", "K12"], "runs"].tolist() == [2, 2, 2]
-    assert table.loc["K2", "reason"] == "mrpc: no run trained successfully"
+    assert table.loc["K2", "reason"].startswith("mrpc: no run trained successfully")
     assert table.loc[["K4", "K10"], "verdict"].tolist() == ["not applicable"] * 2
     assert judged(trained=set()).loc["K5", "verdict"] == "supported"  # before fine-tuning
 
