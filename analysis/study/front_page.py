@@ -17,7 +17,7 @@ from analysis.statistics.roles import COUNTS, ROLES, role_counts
 from analysis.study.profiles import parameters
 from analysis.study.results import Results
 
-EARLIER = ("niven2019", "synthesis")
+EARLIER = "synthesis"
 
 
 def paper_names() -> list[str]:
