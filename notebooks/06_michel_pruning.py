@@ -53,7 +53,7 @@ from analysis.papers.michel2019 import course, measures, pruning, speed
 from analysis.statistics.answers import labels_of
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
-from analysis.statistics.leads import constants, with_a_lead
+from analysis.statistics.leads import constants, trained_runs
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples
 
@@ -150,12 +150,13 @@ for task, model in classifiers.items():
 
 # %% [markdown]
 # The curve: the score after each step, and the paired test of its change. The figure shows how much is left of the lead over
-# the constant answer, for the tasks with a lead; bars are the paired intervals.
+# the constant answer, for the runs that trained successfully; bars are the paired intervals.
 
 # %%
 curves = pruning.prune_curves(pruned, labels, **tests)
 results.save_table(curves[pruning.PRUNING], "michel_pruning")
-leading = with_a_lead(pruned, labels)
+trained = trained_runs(results.join_parts("finetune", tasks, every=False))
+leading = {run: logits for run, logits in pruned.items() if run in trained}
 shares = pruning.shares_of_lead(curves, labels, leading)
 
 # %%
@@ -183,7 +184,8 @@ results.save_figure(figure, "michel-F5-pruning")
 # %% [markdown]
 # The largest share of heads such that every step so far loses at most a fifth of the lead over the constant answer, with its
 # interval over sequences, and the share that the article prunes "without noticeable loss" from BERT-base (**another model**,
-# other data). Shares are of heads, which go in steps of a tenth; a classifier without a lead has none.
+# other data). Shares are of heads, which go in steps of a tenth; a run
+# that did not train successfully has none.
 
 # %%
 prunable = pruning.prunable_table(pruned, labels, leading, measures.published("prunable"))

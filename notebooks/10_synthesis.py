@@ -69,14 +69,14 @@ encoders = {t: load_encoder(weights[t], device, task=t) for t in model_tasks}
 trained = leads.trained_runs(results.join_parts("finetune", tasks, every=False))
 
 # %% [markdown]
-# A classifier that does not beat the constant answer by its margin of error has learnt nothing, and no head of it can
-# matter. Its rows stand in the tables; the tests and the claims of this notebook leave it out.
+# A run that did not train successfully is at chance, and no head of it can matter. Its rows stand in the tables; the
+# tests and the claims of this notebook leave it out.
 
 # %%
 runs = [(t, run) for t in tasks for run in seeds]
 finding(
-    f"{len(trained & {*runs})} of {len(runs)} fine-tuning runs beat the constant answer"
-    + "".join(f"; {t}, run {run} does not" for t, run in runs if (t, run) not in trained)
+    f"{len(trained & {*runs})} of {len(runs)} fine-tuning runs trained successfully"
+    + "".join(f"; {t}, run {run} did not" for t, run in runs if (t, run) not in trained)
     + "."
 )
 

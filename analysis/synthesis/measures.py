@@ -22,7 +22,6 @@ NAMES = {
     "ablation_fall": "ablation, accuracy",
     "disable_fall": "uniform head, metric",
     "importance": IMPORTANCE,
-    "gate_facilitating": "gate, facilitating",
     "tuning": TUNING,
 }
 

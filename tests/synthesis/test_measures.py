@@ -27,7 +27,7 @@ BY_ID = {claim.id: claim for claim in CLAIMS}
 COLUMNS = "task role label metric excess first second statistic kind value low high".split()
 NONE = pd.DataFrame(columns=COLUMNS)
 TASKS, SEEDS, LAYERS, HEADS = ("mrpc", "sst-2"), (0, 1), 4, 5
-NUMBERS = ["ablation_loss", "ablation_accuracy", "disable", "importance", "gate_facilitating", "cosine"]
+NUMBERS = ["ablation_loss", "ablation_accuracy", "disable", "importance", "cosine"]
 
 
 def made_atlas() -> pd.DataFrame:

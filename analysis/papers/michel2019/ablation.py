@@ -93,18 +93,18 @@ def tolerated_table(
     heads: Mapping[Run, xr.DataArray],
     layers: Mapping[Run, xr.DataArray],
     labels: Labels,
-    leading: Collection[Run],
+    trained: Collection[Run],
 ) -> pd.DataFrame:
     """The share of ablations without a loss above the margin (see `tolerated`): unit, task, value, low, high, runs.
 
     `heads` holds the logits without each head, `layers` those with the chosen head of each layer alone, of every run.
-    The mean is over the runs in `leading`; a task without any has no value.
+    The mean is over the runs in `trained`; a task without any has no value.
     """
     rows = []
     for unit, logits in (("head", heads), ("layer", layers)):
         for task in dict.fromkeys(task for task, _ in logits):
             metric = task_named(task).metrics[0]
-            runs = [logits[run] for run in logits if run[0] == task and run in leading]
+            runs = [logits[run] for run in logits if run[0] == task and run in trained]
             shares = [
                 tolerated(compared(found, labels[task], metric), floor(metric, labels[task])).mean(axis=1)
                 for found in runs

@@ -19,7 +19,7 @@ from analysis.papers.michel2019.measures import RANDOM, main_metric
 from analysis.statistics.answers import metrics_of
 from analysis.statistics.changes import BASELINE, Compared, change_table
 from analysis.statistics.claims import interval
-from analysis.statistics.leads import Labels, Run, compared, constants, floor, has_lead
+from analysis.statistics.leads import Labels, Run, compared, constants, floor, trained_successfully
 from analysis.statistics.resampling import resampled
 from analysis.texts.examples import Example
 from analysis.texts.tasks import task_named
@@ -132,26 +132,28 @@ def prune_curves(
     return table.assign(**scores)[columns]
 
 
-def shares_of_lead(curves: pd.DataFrame, labels: Labels, leading: Collection[Run]) -> pd.DataFrame:
-    """The curves of the runs with a lead, in the task's metric, as shares of the lead over the constant answer.
+def shares_of_lead(curves: pd.DataFrame, labels: Labels, trained: Collection[Run]) -> pd.DataFrame:
+    """The curves of the runs `trained`, in the task's metric, as shares of the lead over the constant answer.
 
-    Columns share (pruned heads, proportion) and kept, kept_low, kept_high (1: all of the lead, 0: none).
+    Columns share (pruned heads, proportion) and kept, kept_low, kept_high (1: all of the lead, 0: none; NaN where the
+    sample shows no lead).
     """
     main = main_metric(curves)
-    main = main[[run in leading for run in zip(main["task"], main["seed"], strict=True)]]
+    main = main[[run in trained for run in zip(main["task"], main["seed"], strict=True)]]
     least = np.array([floor(metric, labels[task]) for task, metric in main[["task", "metric"]].to_numpy()])
     lead = main["value"] - main["change"] - least
     ends = {"kept": "value", "kept_low": "low", "kept_high": "high"}
+    lead = lead.where(lead > 0)
     kept_share = {name: (main[column] - least) / lead for name, column in ends.items()}
     return main.assign(share=main["heads"] / main.groupby("task")["heads"].transform("max"), **kept_share)
 
 
 def prunable_table(
-    logits: Mapping[Run, xr.DataArray], labels: Labels, leading: Collection[Run], reference: pd.DataFrame
+    logits: Mapping[Run, xr.DataArray], labels: Labels, trained: Collection[Run], reference: pd.DataFrame
 ) -> pd.DataFrame:
     """The largest share of heads that each order prunes without a loss above the margin at any step (see `tolerated`).
 
-    Shares are of heads, which go in steps of a tenth; NaN for runs that are not in `leading`. Columns task, seed,
+    Shares are of heads, which go in steps of a tenth; NaN for runs that are not in `trained`. Columns task, seed,
     order, metric, share, low, high (over sequences) and bert_base_published (published_prunable.csv: without
     noticeable loss).
     """
@@ -166,7 +168,7 @@ def prunable_table(
             steps = np.array(orders) == order
             unbroken = np.logical_and.accumulate(fine[:, steps], axis=1)
             shares = (unbroken * counts[steps]).max(axis=1) / counts.max()
-            ends = interval(shares) if (task, seed) in leading else (np.nan,) * 3
+            ends = interval(shares) if (task, seed) in trained else (np.nan,) * 3
             rows.append([task, seed, order, metric, *ends, theirs.get(task, np.nan)])
     columns = ["task", "seed", "order", "metric", "share", "low", "high", "bert_base_published"]
     return pd.DataFrame(rows, columns=columns)
@@ -230,9 +232,9 @@ def retained(found: Compared, counts: Counts, constant: float) -> Float[np.ndarr
 def later_gain(
     courses: Mapping[str, xr.DataArray], labels: Labels, draws: int = DRAWS
 ) -> dict[str, Float[np.ndarray, " draw"]]:
-    """How much more of its lead the final classifier keeps under pruning than the first one with a lead, by task.
+    """How much more of its lead the final classifier keeps under pruning than the first trained one, by task.
 
-    `courses` as `course.course` gives them; for a lead see `has_lead`. NaN if no earlier classifier has a lead.
+    `courses` as `course.course` gives them. NaN if no earlier classifier trained successfully.
     """
     least, found = constants(labels), {}
     for task, course in courses.items():
@@ -241,7 +243,9 @@ def later_gain(
             compared(course.sel(fraction=each), labels[task], "accuracy")
             for each in course["fraction"].values
         ]
-        leads = [has_lead(stage, least[task]) for stage in stages]
+        leads = [
+            trained_successfully("accuracy", stage.baseline, len(stage.base), least[task]) for stage in stages
+        ]
         found[task] = np.full(len(counts), np.nan)
         if leads[-1] and any(leads[:-1]):
             first, last = (retained(stages[at], counts, least[task]) for at in (leads.index(True), -1))

@@ -25,7 +25,6 @@ from analysis.papers.michel2019.pruning import (
     shares_of_lead,
     step_counts,
 )
-from analysis.statistics.leads import with_a_lead
 
 N = 40
 LABELS = np.arange(N) % 2
@@ -127,7 +126,7 @@ def steps(*counts: int) -> xr.DataArray:
 def test_shares_are_of_the_lead_over_the_constant_answer():
     labels = {"sst-2": LABELS}
     runs = {("sst-2", 0): steps(4, 8, 12, 20, 24), ("sst-2", 1): steps(20, 20, 20, 20, 20)}
-    found = shares_of_lead(prune_curves(runs, labels, **FAST), labels, with_a_lead(runs, labels))
+    found = shares_of_lead(prune_curves(runs, labels, **FAST), labels, [("sst-2", 0)])
     assert found["seed"].eq(0).all()  # the other run has no lead
     assert found["kept"].tolist() == pytest.approx([1, 0.75, 0.5, 0, -0.25])
     assert found["share"].tolist() == pytest.approx([0, 0.25, 0.5, 0.75, 1])
