@@ -41,6 +41,7 @@ precision = "float32"
 
 # %%
 import numpy as np
+import pandas as pd
 from IPython.display import Markdown
 from matplotlib.colors import SymLogNorm
 
@@ -53,7 +54,7 @@ from analysis.statistics.answers import labels_of
 from analysis.statistics.leads import trained_runs
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples
-from analysis.texts.tasks import task_named
+from analysis.texts.tasks import positive_class
 
 # %%
 style()
@@ -93,7 +94,8 @@ for (task, run), found in single.items():
 
 # %%
 changes = ablation.all_changes(single, labels, **tests)
-results.save_table(changes[ablation.ABLATION], "michel_ablation")
+by_auc = ablation.auc_changes(single, labels)
+results.save_table(pd.concat([changes[ablation.ABLATION], by_auc]), "michel_ablation")
 
 # %% [markdown]
 # The first run of each task. Colours are linear up to one point and logarithmic beyond.
@@ -257,9 +259,7 @@ samples = {
 }
 pairs = {data: answers(single_heads, (model, seeds[0]), examples) for data, examples in samples.items()}
 gold = {data: labels_of(examples) for data, examples in samples.items()}
-matched = task_named(model)
-match = matched.labels.index(matched.match) if matched.match else 1  # the class whose log odds the AUC ranks
-effects = ablation.effects(pairs, gold, match, seed)
+effects = ablation.effects(pairs, gold, positive_class(model), seed)
 transfer = ablation.transfer_table(effects, resamples, seed)
 results.save_table(transfer, "michel_transfer")
 transfer.style.format(precision=2).hide()

@@ -53,6 +53,7 @@ from analysis.papers.michel2019 import course, measures, pruning, speed
 from analysis.statistics.answers import labels_of
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
+from analysis.statistics.effects import AUC
 from analysis.statistics.leads import constants, trained_runs
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples
@@ -93,19 +94,19 @@ agreement.groupby(["granularity", "normalised"]).mean(numeric_only=True).drop(co
 ).set_caption("Spearman's correlation over heads, mean over tasks")
 
 # %% [markdown]
-# Two measures of the same heads: the slope of the loss at the gate, and what the loss does when the gate is closed.
+# Two measures of the same heads: the slope of the loss at the gate, and the fall in AUC when the gate is closed.
 
 # %%
 keys = ["task", "seed", "layer", "head"]
 both = importances[(importances["granularity"] == "example") & importances["normalised"]]
-both = both.join(removals[removals["metric"] == "loss"].set_index(keys)["change"], on=keys)
+both = both.join(-removals[removals["metric"] == AUC].set_index(keys)["change"].rename("fall"), on=keys)
 by_task = both.groupby("task", sort=False)
 figure, grid = theme.rows_of_axes(len(by_task), 3, 1.75, 0.5, sharex=True)
 for axes, (task, rows) in zip(grid, by_task, strict=True):
     axes.axhline(0, color="black", linewidth=0.6)
     points = axes.scatter(
         rows["importance"],
-        rows["change"],
+        rows["fall"],
         c=rows["layer"],
         s=9,
         cmap="viridis",
@@ -114,7 +115,7 @@ for axes, (task, rows) in zip(grid, by_task, strict=True):
     )
     axes.set_title(task)
 figure.supxlabel("importance (unit norm in each layer)")
-figure.supylabel("rise of the loss without the head (nats)")
+figure.supylabel("fall in AUC without the head")
 figure.colorbar(points, ax=grid, label=theme.LAYER, aspect=30, pad=0.02, format="%d")
 results.save_figure(figure, "michel-F4-importance")
 
@@ -122,9 +123,9 @@ results.save_figure(figure, "michel-F4-importance")
 article = agreement[(agreement["granularity"] == "example") & agreement["normalised"]]
 theirs = measures.published("single_heads")[["importance", "change"]].corr("spearman").iloc[0, 1]
 finding(
-    f"Importance orders heads as the rise of the loss without them does with Spearman {article['with_ablation'].mean():.2f} "
-    f"(mean over tasks; {article['with_ablation'].min():.2f} to {article['with_ablation'].max():.2f}), and as the fall of "
-    f"accuracy with {article['with_accuracy'].mean():.2f}; the latter is {-theirs:.2f} for BERT-base on MNLI (replication)."
+    f"Importance orders heads as the fall in AUC without them does with Spearman {article['with_auc'].mean():.2f} (mean over "
+    f"tasks), and as the rise of the loss with {article['with_loss'].mean():.2f}. For BERT-base on MNLI the correlation with "
+    f"the fall of accuracy is {-theirs:.2f} (replication)."
 )
 
 # %% [markdown]

@@ -17,8 +17,6 @@ from analysis.statistics.roles import COUNTS, ROLES, role_counts
 from analysis.study.profiles import parameters
 from analysis.study.results import Results
 
-EARLIER = "synthesis"
-
 
 def paper_names() -> list[str]:
     """The folders of the papers, and the synthesis, in the order in which the Makefile names them."""
@@ -42,9 +40,7 @@ def paper_titles() -> dict[str, str]:
 def known_claims() -> dict[str, list[Claim]]:
     """The claims of every paper as they stand in its claims.yaml."""
     return {
-        name: read_claims(Path(paper.__file__).with_name("claims.yaml"))
-        for name, paper in papers().items()
-        if name not in EARLIER
+        name: read_claims(Path(paper.__file__).with_name("claims.yaml")) for name, paper in papers().items()
     }
 
 

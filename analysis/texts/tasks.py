@@ -108,6 +108,12 @@ def task_named(task: str | Task) -> Task:
     return TASKS[task]
 
 
+def positive_class(task: str | Task) -> int:
+    """The class whose log odds an AUC ranks: that of pairs that match, or the second one."""
+    task = task_named(task)
+    return task.labels.index(task.match) if task.match in task.labels else 1
+
+
 def task_names(entries: Iterable[str | Mapping[str, str]]) -> list[str]:
     """The names of tasks in a list of a profile, in which an entry may be a mapping such as {task: qnli, ...}."""
     return [entry.get("task", "") if isinstance(entry, Mapping) else entry for entry in entries]

@@ -13,11 +13,11 @@ from tqdm import tqdm
 from analysis.statistics.answers import LOSS, METRICS, metrics_of
 from analysis.statistics.changes import BASELINE, Compared, by_head, change_table, rises
 from analysis.statistics.claims import interval
-from analysis.statistics.effects import AUC, auc_parts, match_logit
+from analysis.statistics.effects import AUC, auc_parts, crossed_interval, match_logit
 from analysis.statistics.leads import Labels, Run, compared, floor
 from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import quiet
-from analysis.texts.tasks import task_named
+from analysis.texts.tasks import positive_class, task_named
 
 ABLATION = "task seed layer head metric baseline change low high p p_by".split()
 ALL_BUT_ONE = [*ABLATION[:4], "chosen_on", *ABLATION[4:]]
@@ -40,6 +40,40 @@ def all_changes(logits: Mapping[Run, xr.DataArray], labels: Labels, **options: f
         table = change_table(found, labels[task], metrics_of(task), **options)
         parts.append(by_head(table).assign(task=task, seed=seed))
     return pd.concat(parts, ignore_index=True)
+
+
+def auc_changes(logits: Mapping[Run, xr.DataArray], labels: Labels) -> pd.DataFrame:
+    """The change of the AUC without each head: rows of `michel_ablation` without p; low, high over sequences.
+
+    The AUC does not see a shift of all logits towards one class, which the loss and the accuracy do. A regression has
+    none.
+    """
+    parts = []
+    for (task, seed), found in logits.items():
+        if len(task_named(task).labels) > 1:
+            values = _auc_parts(found, labels[task], positive_class(task))
+            columns = ["change", "low", "high"]
+            rows = [crossed_interval(row[None]) for row in values[1:] - values[0]]
+            names = found.drop_sel(intervention=BASELINE)["intervention"].values
+            table = pd.DataFrame(rows, columns=columns).assign(
+                intervention=names, metric=AUC, baseline=values[0].mean()
+            )
+            parts.append(by_head(table).assign(task=task, seed=seed))
+    return (
+        pd.concat(parts, ignore_index=True).reindex(columns=ABLATION)
+        if parts
+        else pd.DataFrame(columns=ABLATION)
+    )
+
+
+def _auc_parts(
+    logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], match: int
+) -> Float[np.ndarray, "intervention sequence"]:
+    """Values of every sequence whose means are the AUCs, without an intervention and then with each."""
+    ordered = logits.transpose("intervention", "sequence", "class")
+    base, others = ordered.sel(intervention=[BASELINE]), ordered.drop_sel(intervention=BASELINE)
+    odds = match_logit(np.concatenate([base.values, others.values]), match)
+    return auc_parts(odds, labels == match)
 
 
 def overview(changes: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
@@ -181,12 +215,8 @@ def _changes(
 ) -> Float[np.ndarray, " head"]:
     if metric != AUC:
         return compared(logits, labels, metric).change
-    ordered = logits.transpose("intervention", "sequence", "class")
-    base, others = ordered.sel(intervention=[BASELINE]), ordered.drop_sel(intervention=BASELINE)
-    areas = [
-        auc_parts(match_logit(each.values, match), labels == match).mean(axis=-1) for each in (base, others)
-    ]
-    return areas[1] - areas[0]
+    areas = _auc_parts(logits, labels, match).mean(axis=-1)
+    return areas[1:] - areas[0]
 
 
 def transfer_table(found: pd.DataFrame, resamples: int = 999, seed: int = 0) -> pd.DataFrame:

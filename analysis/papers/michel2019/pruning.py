@@ -19,6 +19,7 @@ from analysis.papers.michel2019.measures import RANDOM, main_metric
 from analysis.statistics.answers import metrics_of
 from analysis.statistics.changes import BASELINE, Compared, change_table
 from analysis.statistics.claims import interval
+from analysis.statistics.effects import AUC
 from analysis.statistics.leads import Labels, Run, compared, constants, floor, trained_successfully
 from analysis.statistics.resampling import resampled
 from analysis.texts.examples import Example
@@ -189,7 +190,7 @@ def agreement_table(importances: pd.DataFrame, ablation: pd.DataFrame) -> pd.Dat
     """Spearman's correlation over heads of every importance with the article's, and with the effect of ablation.
 
     `ablation` as `michel_ablation.csv`. Columns task, seed, granularity, normalised, with_example (the granularity
-    `example` with the same normalisation), with_ablation (the rise of the loss), with_accuracy (the fall of accuracy).
+    `example` with the same normalisation), with_auc (the fall in AUC), with_loss (the rise of the loss).
     """
     keys, kinds = ["task", "seed", "layer", "head"], ["task", "seed", "granularity", "normalised"]
     sizes = importances.set_index([*kinds, "layer", "head"])["importance"].unstack(["layer", "head"])
@@ -198,9 +199,9 @@ def agreement_table(importances: pd.DataFrame, ablation: pd.DataFrame) -> pd.Dat
     for kind, values in sizes.iterrows():
         task, seed, _, by_layer = kind
         removed = changes.loc[task, seed].reindex(values.index)
-        others = [sizes.loc[task, seed, "example", by_layer], removed["loss"], -removed["accuracy"]]
+        others = [sizes.loc[task, seed, "example", by_layer], -removed[AUC], removed["loss"]]
         rows.append([*kind, *(stats.spearmanr(values, other).statistic for other in others)])
-    return pd.DataFrame(rows, columns=[*kinds, "with_example", "with_ablation", "with_accuracy"])
+    return pd.DataFrame(rows, columns=[*kinds, "with_example", "with_auc", "with_loss"])
 
 
 def mean_scores(runs: Mapping[Run, xr.DataArray], labels: Labels, draws: int = DRAWS) -> pd.DataFrame:
