@@ -111,9 +111,9 @@ def test_importance_table_has_unit_norm_where_it_is_normalised():
     assert (norms[False] != 1).all()
     raw = table[(table["granularity"] == "example") & ~table["normalised"]]
     parts = [raw.assign(metric=metric, change=sign * raw["importance"])
-             for metric, sign in (("loss", 1), ("accuracy", -1))]  # fmt: skip
+             for metric, sign in (("loss", 1), ("auc", -1))]  # fmt: skip
     agreement = agreement_table(table, pd.concat(parts)).set_index(["granularity", "normalised"])
-    own = agreement.loc[("example", False), ["with_example", "with_ablation", "with_accuracy"]]
+    own = agreement.loc[("example", False), ["with_example", "with_auc", "with_loss"]]
     assert own.tolist() == pytest.approx([1, 1, 1])
     assert agreement.loc[("token", False), "with_example"] < 1
 
