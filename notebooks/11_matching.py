@@ -46,7 +46,7 @@ from sklearn.linear_model import LogisticRegression
 from analysis.encoders import encoder_note, interventions, layout, load_encoder, random_encoder
 from analysis.figures import claim_strip, diagrams, finding, style, theme
 from analysis.scores import extract, read_attention, sieves
-from analysis.statistics import changes, claim_tables, layers, training
+from analysis.statistics import changes, layers, old_tables, training
 from analysis.study import Results
 from analysis.synthesis import edges, matching
 from analysis.texts import load_examples
@@ -339,7 +339,7 @@ mean_edges = {
 }
 roles = {task: results.load_table(f"roles-{task}-pretrained") for task in pair_tasks}
 frames = matching.frames(heads, own, mean_costs, mean_edges, roles, pair_tasks)
-claims = claim_tables.claim_table(matching.CLAIMS, frames, drawn="sequences").assign(
+claims = old_tables.claim_table(matching.CLAIMS, frames, drawn="sequences").assign(
     encoder=encoder_note(encoder)
 )
 results.save_table(claims, "claims-matching")

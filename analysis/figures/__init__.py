@@ -4,7 +4,7 @@ from analysis.lazy import lazy_names
 
 HOMES = {
     "attention_maps": "diagrams",
-    "claim_strip": "claims",
+    "forest_plot": "claims",
     "curves": "lines",
     "finding": "words",
     "head_grids": "grids",

@@ -14,7 +14,7 @@ import yaml
 from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, write_text
 from analysis.study.folders import Folders
-from analysis.texts.tasks import TASKS
+from analysis.texts.tasks import TASKS, task_names
 
 NOTEBOOKS = ROOT / "notebooks"
 PROFILES = ROOT / "profiles"
@@ -71,9 +71,11 @@ def declared(notebook: str) -> dict[str, Any]:
 @cache  # the parameters of one notebook need the names of all
 def _assigned(code: str) -> dict[str, Any]:
     return {
-        statement.targets[0].id: ast.literal_eval(statement.value)
+        (
+            statement.target if isinstance(statement, ast.AnnAssign) else statement.targets[0]
+        ).id: ast.literal_eval(statement.value)
         for statement in ast.parse(code).body
-        if isinstance(statement, ast.Assign)
+        if isinstance(statement, ast.Assign | ast.AnnAssign)
     }
 
 
@@ -169,11 +171,12 @@ def write_parameters(profile: str) -> None:
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             write_text(path, text)
         for name in (name for name in values if name.endswith("tasks")):
-            wrong = [f"task {task!r} is unknown" for task in values[name] if task not in TASKS]
-            wrong += ["tasks is empty"] if name == "tasks" and not values[name] else []
+            tasks = task_names(values[name])
+            wrong = [f"task {task!r} is unknown" for task in tasks if task not in TASKS]
+            wrong += ["tasks is empty"] if name == "tasks" and not tasks else []
             if wrong:
                 raise InputError(f"{notebook}: {wrong[0]}: choose from {', '.join(TASKS)}")
-            lines.append(f"{notebook}.{name} := {' '.join(values[name])}\n")
+            lines.append(f"{notebook}.{name} := {' '.join(tasks)}\n")
     write_text(folder / "tasks.mk", "".join(lines))
 
 
