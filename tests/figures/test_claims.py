@@ -13,7 +13,9 @@ def test_each_claim_has_an_axis_of_its_own_whose_right_side_is_the_claims():
     published = {"A0": pd.DataFrame({"value": [0.45]})}
     axes = forest_plot(claim_table(known, frames, published), known).axes[0]
     marks = {
-        shape: line for line in axes.lines if (shape := line.get_marker()) in "xDos" and len(line.get_xdata())
+        shape: line
+        for line in axes.lines
+        if (shape := line.get_marker()) in "xDos" and np.isfinite(line.get_xdata()).any()
     }
     assert np.isclose(
         marks["o"].get_xdata(), 0.2 / 0.3
