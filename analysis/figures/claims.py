@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis.figures.theme import DOUBLE, canvas
+from analysis.figures.theme import DOUBLE, as_written, canvas
 from analysis.statistics.claim_tables import short_table
 from analysis.statistics.claims import FAILS, HOLDS, UNDECIDED, Claim
 
@@ -23,6 +23,7 @@ COLUMNS = {
 LINE = 0.125  # inches
 
 
+@as_written
 def claim_strip(claims: pd.DataFrame, known: Iterable[Claim]) -> Figure:
     """A row for every claim: verdict, estimate, interval, what is asked, what the control gives, and what is published.
 
