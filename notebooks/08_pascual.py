@@ -124,7 +124,7 @@ for row, (kind, (layer, head)) in zip(grid, heads.items(), strict=True):
         scale = PowerNorm(0.5, 0, clip=True)  # negative entries are white
         axes.imshow(found[layer, head], cmap="mako_r", norm=scale, interpolation="nearest")
         axes.set(xticks=[], yticks=[], title=looks[name][2] if kind == "next token" else "")
-    row[0].set_yticks(range(0, len(tokens), step), labels=tokens[::step], fontsize=4.5)
+    row[0].set_yticks(range(0, len(tokens), step), labels=tokens[::step], fontsize=4.5, parse_math=False)
     row[0].set_ylabel(f"{kind}\nlayer {layer}, head {head}")
 figure.supxlabel("attended token, or token that went in (same order as the rows; square-root colours)")
 results.save_figure(figure, "pascual-F1-maps")

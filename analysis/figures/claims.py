@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.figures.colours import BLUE, VERMILION
-from analysis.figures.theme import DOUBLE, canvas, empty
+from analysis.figures.theme import DOUBLE, as_written, canvas, empty
 from analysis.statistics.claim_pages import cells
 from analysis.statistics.claims import Claim
 from analysis.statistics.judge import INCONCLUSIVE, MIXED, NOT_APPLICABLE, NOT_SUPPORTED, SUPPORTED
@@ -18,6 +18,7 @@ SHAPES = {SUPPORTED: "o", NOT_SUPPORTED: "s", MIXED: "D", INCONCLUSIVE: "o"}
 ENDS = ("estimate", "low", "high", "smallest", "largest", "control", "published_estimate")
 
 
+@as_written
 def forest_plot(claims: pd.DataFrame, known: Iterable[Claim]) -> Figure:
     """A row for each claim of `claims-<paper>.csv`; the claim's side of the threshold is the right one.
 
