@@ -261,7 +261,7 @@ finding(
 # %%
 pairs = agreement.importance_agreement(measures.measured(of_trained), measures.NAMES, resamples, seed)
 survival = agreement.survival_agreement(saved.get("pascual_survival"), "finetuned")
-agreements = pd.concat([each for each in (pairs, survival) if len(each)], ignore_index=True)
+agreements = pd.concat([part for part in (pairs, survival) if len(part)] or [pairs], ignore_index=True)
 results.save_table(agreements, "synthesis_agreement")
 
 # %%
