@@ -257,7 +257,9 @@ of_heads = measures.measured(of_trained)
 pairs = agreement.importance_agreement(of_heads, measures.NAMES, resamples, seed)
 by_task = agreement.agreement_by_task(of_heads, measures.NAMES, resamples, seed)
 survival = agreement.survival_agreement(saved.get("pascual_survival"), "finetuned")
-agreements = pd.concat([each for each in (pairs, by_task, survival) if len(each)], ignore_index=True)
+agreements = pd.concat(
+    [part for part in (pairs, by_task, survival) if len(part)] or [pairs], ignore_index=True
+)
 results.save_table(agreements, "synthesis_agreement")
 
 # %%
