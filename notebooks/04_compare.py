@@ -46,6 +46,7 @@ from analysis.figures.words import in_words, signed
 from analysis.papers.pande2021.front import resting_attention
 from analysis.statistics import COARSE, comparison, compose, mass_table, significance, transitions
 from analysis.statistics.layers import LAST_THIRD, layers_within
+from analysis.statistics.p_values import p_equals
 from analysis.study import STATES, Results
 
 style()
@@ -72,7 +73,7 @@ signs = np.random.default_rng(seed).choice([-1, 1], (permutations, len(paired)))
 flipped = np.abs((signs * paired).mean(axis=1))
 p = (1 + (flipped >= abs(paired.mean())).sum()) / (1 + permutations)
 print(
-    f"local, head 0-0 on {tasks[0]}: change {paired.mean():+.3f}, p = {p:.2g} ({permutations} flips, {len(paired)} sequences)"
+    f"local, head 0-0 on {tasks[0]}: change {paired.mean():+.3f}, {p_equals(p)} ({permutations} flips, {len(paired)} sequences)"
 )
 
 # %%

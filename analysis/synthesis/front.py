@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 
 from analysis.figures.colours import LIME, VERMILION
 from analysis.figures.words import counted, listed
+from analysis.statistics.p_values import p_equals
 from analysis.statistics.roles import RELATIONS, ROLES
 from analysis.synthesis.agreement import ROLES as ACROSS_MAPS
 from analysis.synthesis.measures import ABLATION, DELIMITERS, IMPORTANCE, SavedTables, chosen
@@ -35,7 +36,7 @@ def foretold(regression: pd.DataFrame) -> str:
     single = f"Of {len(alone)} roles alone, {listed(beating)} {'explain' if len(beating) > 1 else 'explains'}"
     return (
         f"Role scores together explain {row['share']:.0%} of what the removal of heads of a layer costs, shuffled "
-        f"scores {row['share_shuffled']:.0%} (p = {row['p_holm']:.2g}, Holm); on a task that is left out R2 is "
+        f"scores {row['share_shuffled']:.0%} ({p_equals(row['p_holm'])}, Holm); on a task that is left out R2 is "
         f"{row['r2_left_out']:.2f}. {single} more than shuffled scores."
     )
 

@@ -9,6 +9,7 @@ from scipy import stats
 
 from analysis.statistics.claims import read_claims, sampled, tabled, untestable
 from analysis.statistics.layers import drawn_layer_means
+from analysis.statistics.p_values import p_equals, p_text
 from analysis.statistics.roles import COARSE, ROLES, families
 from analysis.synthesis import agreement, sets
 
@@ -71,7 +72,8 @@ def against_random(of_sets: pd.DataFrame, role: str, label: str) -> pd.DataFrame
     if rows.empty:
         return untestable(f"no set of {role} heads that random sets can be held against")
     row = rows.iloc[0]
-    note = f"least excess beyond random sets {row['least']:.3f}; p = {row['p']:.2g}, {row['p_holm']:.2g} over all roles"
+    both = f"{p_equals(row['p'])}, {p_text(row['p_holm'])} over all roles"
+    note = f"least excess beyond random sets {row['least']:.3f}; {both}"
     return tabled(rows, "unit", "excess", n="heads", control="none", note=note)
 
 
