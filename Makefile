@@ -2,7 +2,14 @@
 PROFILE ?= offline
 # Papers to run, by the names of their folders; none: all.
 PAPERS ?=
-JOBS ?= 2
+
+# Make splits names at spaces, and `clean` deletes: an empty name ends here, and one with other characters than these.
+ALLOWED := a b c d e f g h i j k l m n o p q r s t u v w x y z A B C D E F G H I J K L M N O P Q R S T U V W X Y Z 0 1 2 3 4 5 6 7 8 9 _ . / + - :
+empty :=
+without = $(if $2,$(call without,$(subst $(firstword $2),,$1),$(wordlist 2,$(words $2),$2)),$1)
+wrong = $(if $(strip $(value $1)),$(call without,$(subst $(if $(filter PAPERS,$1),$(empty) $(empty),/),,$(value $1)),$(ALLOWED)),empty)
+$(foreach name,PROFILE PAPERS RESULTS_DIR DATA_DIR PARSER,$(if $(filter-out undefined file,$(origin $(name))),$(if \
+  $(call wrong,$(name)),$(error $(name) is '$(value $(name))': give letters, digits and _ . / + - : alone))))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -16,12 +23,20 @@ PYTHON := .venv/bin/python
 ENVIRONMENT := .venv/ready
 endif
 
+# The Python that .venv is made of: BASE=python3.12 names another one.
+BASE ?= python3
+# Cores that this process may use, and how many notebooks these and the memory allow at a time.
+MACHINE := $(or $(shell $(if $(ENVIRONMENT),$(BASE),$(PYTHON)) -I analysis/study/machine.py 2>/dev/null),1 1)
+CORES := $(firstword $(MACHINE))
+JOBS ?= $(lastword $(MACHINE))
+# Threads that spin while they wait for each other are ten times slower beside another process than those that sleep.
+OMP_WAIT_POLICY ?= passive
+export OMP_WAIT_POLICY
+
 help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 	@echo "  make 03_test-mrpc runs one notebook and what it needs   JOBS=$(JOBS)   PROFILE=$(PROFILE)   (profiles: $(PROFILES))"
 
-# The Python that .venv is made of: BASE=python3.12 names another one. Checked before the first download.
-BASE ?= python3
 # An index of PyTorch's own builds: TORCH=cpu. None: pip chooses.
 TORCH ?=
 # All packages by their hashes; then torch, whose builds share a version but no hash, with the packages of CUDA if it
@@ -33,6 +48,7 @@ $1 $(PIP_INSTALL) $(if $(TORCH),--index-url https://download.pytorch.org/whl/$(T
   "$$(sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)"
 $1 $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 endef
+# Python is checked before the first download.
 .venv/ready: requirements.lock pyproject.toml
 	@$(BASE) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 14) else "error: Python 3.11 to \
 	3.14 is needed, and $(BASE) is %d.%d: install one and run make BASE=python3.12, say" % v)'
@@ -92,7 +108,7 @@ finetune   := $(TUNED:%=$D/00_finetune-%)
 pretrained := $(ROLES:%=$D/01_extract-%-pretrained)
 finetuned  := $(ROLES:%=$D/01_extract-%-finetuned)
 
-$(finetune): $(MODELS) $(call room,figures)
+$(finetune): $(MODELS) $(call room,figures) analysis/statistics/training.py
 $(pretrained) $(finetuned): $(SCORES) $(addprefix analysis/statistics/,controls.py roles.py)
 $(finetuned): $D/01_extract-%-finetuned: $D/00_finetune-%
 
@@ -168,8 +184,7 @@ $D/99_summary: $(GOALS) $D/98_explorer $(DRAWN) analysis/study/front_page.py
 NOTEBOOKS := $(basename $(notdir $(wildcard notebooks/[0-9]*.py)))
 $(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS)): notebooks/$(name).py $(CACHE)/parameters/$(name).yaml))
 # Notebooks share the cores: with one thread each, two of them are done sooner than one after the other with two.
-CORES := $(shell getconf _NPROCESSORS_ONLN)
-$D/%: export OMP_NUM_THREADS := $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) / $(JOBS) : 1 )))
+$D/%: export OMP_NUM_THREADS ?= $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) / $(JOBS) : 1 )))
 $D/%: export STUDY_RUNS := $(notdir $(RUNS))
 # Not empty if all papers run: the front page then follows.
 $D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDIES)),,yes)
@@ -218,6 +233,7 @@ verify: $(ENVIRONMENT)  ## is what this machine made for PROFILE what was commit
 
 # --- development -----------------------------------------------------------------------------------------
 
+notebook: export OMP_NUM_THREADS ?= $(CORES)
 notebook: $(ENVIRONMENT)  ## JupyterLab; the scripts in notebooks/ open as notebooks
 	JUPYTER_CONFIG_PATH=$(CURDIR)/notebooks/.jupyter $(PYTHON) -m jupyterlab --notebook-dir . \
 	  --LabApp.default_url=/lab/tree/notebooks
@@ -234,8 +250,8 @@ test-machines: $(ENVIRONMENT)  ## the smoke study and the statistics tests under
 	$(OTHER_ARITHMETIC) OPENBLAS_CORETYPE=Zen $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
 	  tests/statistics tests/synthesis
 
-bench: $(ENVIRONMENT)  ## what scoring, testing, the companion analyses and the head explorer cost, and large corpora
-	@set -e; for name in extraction significance companions interventions explorer scale; do $(PYTHON) benchmarks/$$name.py; done
+bench: $(ENVIRONMENT)  ## what scoring, testing, the companion analyses and the head explorer cost, large corpora, and threads
+	@set -e; for name in extraction significance companions interventions explorer scale threads; do $(PYTHON) benchmarks/$$name.py; done
 
 lint: $(ENVIRONMENT)  ## check style and formatting
 	$(PYTHON) -m ruff check .
@@ -254,4 +270,6 @@ lock:  ## write requirements.lock from pyproject.toml, and check that every syst
 	    -r requirements.lock || exit 1; done; done
 
 clean:  ## delete the caches of PROFILE (models, scores, parses); tables and figures stay
-	rm -rf $(CACHE)
+	@if [ -e "$(CACHE)" ] && [ ! -f "$(CACHE)/form" ]; then \
+	  echo "error: $(CACHE) has no file form, so it is no cache of this study: delete it yourself" >&2; exit 1; fi
+	rm -rf "$(CACHE)"

@@ -24,6 +24,7 @@ from analysis.cache import COUNT
 from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, write_text
 from analysis.study.folders import Folders, short
+from analysis.study.machine import cores
 from analysis.study.profiles import command_line, declared, notebook_names, parameters, reading_order, source
 from analysis.study.provenance import finish_record
 from analysis.study.runs import VARIABLE, Run, named, run_of
@@ -134,7 +135,10 @@ def _kernel(log: TextIO, this: Run, folder: str) -> type:
     address = f"{folder}/kernel"
     fits = zmq.has("ipc") and len(f"{address}-5") <= zmq.IPC_PATH_MAX_LEN  # five sockets, numbered
     sockets = {"transport": "ipc", "ip": address} if fits else {}
-    environment = os.environ | {VARIABLE: json.dumps(this._asdict()), COUNT: str(Path(this.stage, COUNTED))}
+    threads = {"OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": str(cores())}  # before torch is imported
+    environment = (
+        threads | os.environ | {VARIABLE: json.dumps(this._asdict()), COUNT: str(Path(this.stage, COUNTED))}
+    )
 
     class Kernel(AsyncKernelManager):
         def __init__(self, **options: Any):

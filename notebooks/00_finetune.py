@@ -38,7 +38,7 @@ from IPython.display import Markdown
 
 from analysis.encoders import baselines, evaluate, finetune, load_encoder, training_history
 from analysis.figures import finding, learnt, style, training_curves
-from analysis.statistics import leads
+from analysis.statistics import training
 from analysis.study import Results, seeds_of
 from analysis.texts import TASKS, load_examples, shared_examples
 
@@ -109,7 +109,7 @@ rows = pd.concat(parts, names=["seed", "metric"])
 rows = rows.reset_index().assign(task=task, train=len(train), dev=len(dev), shared_pairs=shared_pairs)[
     ["task", "seed", "metric", "constant", "bag_of_words", "finetuned", "train", "dev", "shared_pairs"]
 ]
-rows = leads.with_trained(rows, labels["dev"])
+rows = training.with_trained(rows, labels["dev"])
 results.save_part(rows, "finetune", task)
 rows.style.format(precision=3).hide()
 

@@ -50,8 +50,8 @@ from analysis.figures.words import listed, signed
 from analysis.papers.michel2019 import ablation
 from analysis.papers.michel2019.measures import main_metric, published
 from analysis.statistics.answers import labels_of
-from analysis.statistics.leads import trained_runs
 from analysis.statistics.p_values import p_formats
+from analysis.statistics.training import trained_runs
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples
 

@@ -52,7 +52,8 @@ from analysis.figures.words import listed
 from analysis.papers.michel2019 import course, measures, pruning, speed
 from analysis.statistics.answers import labels_of
 from analysis.statistics.claim_tables import claim_table
-from analysis.statistics.leads import constants, trained_runs
+from analysis.statistics.leads import constants
+from analysis.statistics.training import trained_runs
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples
 

@@ -24,7 +24,7 @@ from analysis.encoders import encoder_note
 from analysis.figures import claim_strip, finding, style
 from analysis.papers.kovaleva2019.measures import CLAIMS, TABLES, measures
 from analysis.statistics.claim_tables import claim_table
-from analysis.statistics.leads import trained_runs
+from analysis.statistics.training import trained_runs
 from analysis.study import Results
 from analysis.texts import TASKS as TASK_NAMES
 

@@ -52,7 +52,7 @@ import pandas as pd
 from analysis.encoders import encoder_note, interventions, load_encoder
 from analysis.figures import claim_strip, finding, style, theme
 from analysis.figures.colours import BLUE, MISSING, ORANGE, SKY, VERMILION, colour, ink, marker
-from analysis.statistics import ROLES, compose, leads
+from analysis.statistics import ROLES, compose, training
 from analysis.statistics.claim_tables import claim_table
 from analysis.statistics.p_values import p_equals, p_formats
 from analysis.study import Results
@@ -67,7 +67,7 @@ choices = (window, relations, direction, arithmetic, weighted_block)
 kept = results.profile.cache / "synthesis"
 weights = {t: results.weights(t, seeds[0], encoder, checkpoint) for t in model_tasks}
 encoders = {t: load_encoder(weights[t], device, task=t) for t in model_tasks}
-trained = leads.trained_runs(results.join_parts("finetune", tasks, every=False))
+trained = training.trained_runs(results.join_parts("finetune", tasks, every=False))
 
 # %% [markdown]
 # A run that did not train successfully is at chance, and no head of it can matter. Its rows stand in the tables; the

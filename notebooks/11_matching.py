@@ -46,7 +46,7 @@ from sklearn.linear_model import LogisticRegression
 from analysis.encoders import encoder_note, interventions, layout, load_encoder, random_encoder
 from analysis.figures import claim_strip, diagrams, finding, style, theme
 from analysis.scores import extract, read_attention, sieves
-from analysis.statistics import changes, claim_tables, layers, leads
+from analysis.statistics import changes, claim_tables, layers, training
 from analysis.statistics.p_values import p_formats
 from analysis.study import Results
 from analysis.synthesis import edges, matching
@@ -60,7 +60,7 @@ results.record_weights(encoder, model.digest)
 tasks = [*pair_tasks, *single_tasks]
 matched = {task: load_examples(task, source, "dev", matched_n, seed) for task in pair_tasks}
 dev = {task: load_examples(task, source, "dev", scored_n, seed) for task in tasks}
-trained = leads.trained_runs(results.join_parts("finetune", tasks, every=False))
+trained = training.trained_runs(results.join_parts("finetune", tasks, every=False))
 tuned = {
     (task, run): load_encoder(results.weights(task, run, encoder, checkpoint), device, precision, task)
     for task in tasks

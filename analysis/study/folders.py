@@ -32,7 +32,11 @@ class Folders:
         """Makes the cache if it is missing; raises InputError for the cache of another version of the study."""
         mark = self.cache / "form"
         there = self.cache.is_dir() and any(not path.name.startswith(".") for path in self.cache.iterdir())
-        if there and (not mark.exists() or mark.read_text(encoding="utf-8").strip() != FORM):
+        if there and not mark.exists():
+            raise InputError(
+                f"{self.cache} has no file {mark.name}, so it is no cache of this study: delete it yourself"
+            )
+        if there and mark.read_text(encoding="utf-8").strip() != FORM:
             raise InputError(
                 f"{self.cache} was made by another version of the study: delete it (make clean) and run again"
             )

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,11 +28,13 @@ import yaml
 from analysis import run
 from analysis.files import write_text
 from analysis.study import profiles
+ENVIRONMENT = "OMP_WAIT_POLICY", "OMP_NUM_THREADS", "STUDY_WHOLE"
 def execute(this, folders, log):
     time.sleep(float(os.environ.get("SECONDS", 0)))
     if this.name == os.environ.get("FAIL"):
         sys.exit("error: no")
-    write_text(folders.tables / (this.name + ".csv"), yaml.safe_dump(dict(this.parameters)) + os.environ["STUDY_WHOLE"])
+    text = yaml.safe_dump(dict(this.parameters)) + " ".join(map(os.environ.get, ENVIRONMENT))
+    write_text(folders.tables / (this.name + ".csv"), text)
 run._execute = execute
 sys.exit(run.main(sys.argv[3:]))
 """
@@ -60,7 +63,7 @@ def all_run(new: Tree, tmp_path_factory) -> Tree:
     assert len(re.findall(r"^\[ ?\d+/\d+\] \d\d_\w+(?: \S+)*  0 s$", done.stdout, re.MULTILINE)) == len(RUNS)
     assert lines[2 * len(RUNS) : -2] == [f"{paper}: no verdicts" for paper in paper_names()]
     assert lines[-2].startswith(f"open {tree.folder}/notebooks/99_summary.ipynb")
-    assert tables(tree)["99_summary.csv"].endswith(b"yes")  # all papers: README may follow
+    assert tables(tree)["99_summary.csv"].endswith(b"passive 1 yes")  # all papers: README may follow
     return tree
 
 
@@ -200,6 +203,46 @@ def test_wrong_profile(study: Tree, text: str | None, words: str):
     assert not (study.results / "wrong/cache/tasks.mk").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("RESULTS_DIR", "my results/x"), ("PROFILE", "offline "), ("PROFILE", " "), ("PAPERS", ""), ("PARSER", "a;b"),
+     ("PAPERS", "$(shell touch there)"), ("DATA_DIR", " "), ("RESULTS_DIR", "a\nb"), ("PROFILE", "a'b")],
+)  # fmt: skip
+@pytest.mark.parametrize("in_environment", [False, True])
+def test_names_that_make_would_split(new: Tree, tmp_path: Path, name: str, value: str, in_environment: bool):
+    """Nothing is deleted or started."""
+    for folder in ("my", "my results", "offline", "results/offline"):
+        (tmp_path / folder / "cache").mkdir(parents=True)
+        (tmp_path / folder / "cache/form").write_text("2\n")
+    before = {*tmp_path.rglob("*")}
+    shutil.copy2(new.repository / "Makefile", tmp_path / "Makefile")
+    arguments, environment = ([], {name: value}) if in_environment else ([f"{name}={value}"], {})
+    command = ["make", "clean", *arguments]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={"PATH": os.environ["PATH"]} | environment, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert f"*** {name} is '" in done.stderr
+    assert "give letters, digits and _ . / + - : alone.  Stop.\n" in done.stderr
+    assert {*tmp_path.rglob("*")} - before == {tmp_path / "Makefile"}
+
+
+def test_clean_deletes_nothing_but_a_cache(new: Tree, tmp_path: Path):
+    cache = tmp_path / "results/mine/cache"
+    cache.mkdir(parents=True)
+    (cache / "thesis.tex").write_text("chapter 1")
+    shutil.copy2(new.repository / "Makefile", tmp_path / "Makefile")
+    command = ["make", "clean", "PROFILE=mine"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert errors(done) == [
+        "error: results/mine/cache has no file form, so it is no cache of this study: delete it yourself"
+    ]
+    assert (cache / "thesis.tex").exists()
+    (cache / "form").write_text("2\n")
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode == 0
+    assert not cache.exists()
+
+
 def test_tables_of_a_release_are_kept_before_the_first_run(new: Tree, tmp_path: Path):
     """Outside of git alone: what `make verify` compares with."""
     tree = new.copied(tmp_path / "study")
@@ -207,7 +250,7 @@ def test_tables_of_a_release_are_kept_before_the_first_run(new: Tree, tmp_path: 
     shipped.mkdir(parents=True)
     (shipped / "roles.csv").write_text("as released")
     assert tree.make("99_summary", "PAPERS=niven2019").returncode == 0
-    assert not tables(tree)["99_summary.csv"].endswith(b"yes")
+    assert tables(tree)["99_summary.csv"].endswith(b"passive 1 ")
     (shipped / "roles.csv").write_text("made anew")
     assert tree.make("05_clark_surface").returncode == 0
     assert (shipped.parent / "released/tables/roles.csv").read_text() == "as released"

@@ -5,7 +5,6 @@ import re
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
-from pathlib import Path
 
 import jupytext
 import pytest
@@ -106,8 +105,8 @@ def dependencies() -> dict[str, Requirement]:
 def locked() -> dict[str, str]:
     """The pinned version of every package in requirements.lock."""
     lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
-    pins = [re.split("[;#]", line)[0].strip() for line in lines]
-    return {canonicalize_name(name): version for name, version in (pin.split("==") for pin in pins if pin)}
+    pins = re.findall(r"^([\w.-]+)==([^ ;]+)", "\n".join(lines), re.MULTILINE)
+    return {canonicalize_name(name): version for name, version in pins}
 
 
 def imported(folder: str) -> set[str]:
@@ -135,8 +134,12 @@ def test_dependencies_are_locked_to_a_version_that_they_allow():
     pins = locked()
     optional = [Requirement(text) for text in project()["optional-dependencies"]["test"]]
     wanted = dependencies() | {canonicalize_name(requirement.name): requirement for requirement in optional}
-    assert set(wanted) - set(pins) == set()
-    assert {name: pins[name] for name, r in wanted.items() if not r.specifier.contains(pins[name])} == {}
+    assert set(wanted) - set(pins) == {
+        "torch"
+    }  # installed by its own command: its builds have different hashes
+    assert {
+        name: pin for name, pin in pins.items() if name in wanted and not wanted[name].specifier.contains(pin)
+    } == {}
 
 
 def test_package_data_is_installed():
@@ -146,7 +149,7 @@ def test_package_data_is_installed():
     (patterns,) = tool["package-data"].values()
     for path in (ROOT / "analysis").rglob("*.*"):
         if path.parent.name != "__pycache__":
-            assert ".".join(path.parent.relative_to(ROOT).parts) in packages
-            assert path.suffix == ".py" or any(Path(path.name).match(pattern) for pattern in patterns), (
-                path.name
-            )
+            package = next(folder for folder in path.parents if (folder / "__init__.py").exists())
+            assert ".".join(package.relative_to(ROOT).parts) in packages
+            within = path.relative_to(package)
+            assert path.suffix == ".py" or any(within.match(pattern) for pattern in patterns), within

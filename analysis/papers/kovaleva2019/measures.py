@@ -19,7 +19,7 @@ from analysis.statistics.layers import (
     head_grid,
     layers_within,
 )
-from analysis.statistics.leads import Run
+from analysis.statistics.training import Run
 from analysis.texts.tasks import task_named
 
 FOLDER = Path(__file__).parent
@@ -58,8 +58,8 @@ def measures(
 ) -> dict[str, pd.DataFrame]:
     """The frame of every claim, by its id, from the saved tables `kovaleva_<name>` of TABLES; some may be missing.
 
-    `trained` are the fine-tuning runs that beat the constant answer by its margin (`leads.trained_runs`), `constants`
-    the accuracy of that answer by task.
+    `trained` are the fine-tuning runs that beat the constant answer by its margin (`training.trained_runs`),
+    `constants` the accuracy of that answer by task.
     """
     found = {name: tables.get(name, pd.DataFrame(columns=TABLES[name].split())) for name in TABLES}
     counts = pd.Series([task for task, _ in trained]).value_counts()

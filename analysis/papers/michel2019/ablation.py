@@ -12,8 +12,9 @@ from tqdm import tqdm
 
 from analysis.statistics.answers import LOSS, METRICS, metrics_of
 from analysis.statistics.changes import BASELINE, by_head, change_table, rises
-from analysis.statistics.leads import Labels, Run, compared
+from analysis.statistics.leads import Labels, compared
 from analysis.statistics.significance import quiet
+from analysis.statistics.training import Run
 from analysis.texts.tasks import task_named
 
 ABLATION = "task seed layer head metric baseline change low high p p_by".split()

@@ -9,7 +9,8 @@ import pandas as pd
 from jaxtyping import Float
 
 from analysis.statistics.claims import read_claims, sampled, tabled, untestable
-from analysis.statistics.leads import Labels, floor, trained_successfully
+from analysis.statistics.leads import Labels, floor
+from analysis.statistics.training import trained_successfully
 from analysis.texts.tasks import task_named
 
 FOLDER = Path(__file__).parent

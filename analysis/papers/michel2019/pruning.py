@@ -18,8 +18,9 @@ from analysis.papers.michel2019.ablation import ranked
 from analysis.papers.michel2019.measures import RANDOM, main_metric
 from analysis.statistics.answers import metrics_of
 from analysis.statistics.changes import BASELINE, Compared, change_table
-from analysis.statistics.leads import Labels, Run, compared, constants, floor, trained_successfully
+from analysis.statistics.leads import Labels, compared, constants, floor
 from analysis.statistics.resampling import resampled
+from analysis.statistics.training import Run, trained_successfully
 from analysis.texts.examples import Example
 from analysis.texts.tasks import task_named
 
@@ -157,7 +158,7 @@ def prunable_table(
     """The share of heads that each order prunes before the first significant loss, in the task's metric.
 
     Shares are of heads, which go in steps of a tenth. The share also ends where the score is not above chance
-    (`leads.trained_successfully`), since a paired test on a small sample would miss even that; NaN for runs that are
+    (`training.trained_successfully`), since a paired test on a small sample would miss even that; NaN for runs that are
     not in `trained`. Columns task, seed, order, metric, share, least (the smallest loss that the test
     detects at that step, power .8) and bert_base_published (published_prunable.csv: without noticeable loss).
     """

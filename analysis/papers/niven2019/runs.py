@@ -23,7 +23,8 @@ from analysis.papers.niven2019.arguments import (
     Argument,
 )
 from analysis.papers.niven2019.negation import ADVERSARIAL, adversarial
-from analysis.statistics.leads import floor, trained_successfully
+from analysis.statistics.leads import floor
+from analysis.statistics.training import trained_successfully
 
 PROBED = (
     "full",
@@ -119,10 +120,10 @@ def collect(
     `dev_accuracy`, whether it has `fitted`, and the digest of its `weights`.
 
     A run is `fitted` if its train accuracy is at least `fits` and above the share of the most frequent label
-    (`leads.trained_successfully`). One that is not, but could be, is drawn again with its seed plus 100, 200 and so on,
-    until one is or `spare` runs of its set-up have been drawn; all are given. When a run ends, its answers are saved to
-    a file of `folder` that is named after its recipe; a killed series resumes with the next run. Coordinates: model,
-    setup, trained_on and seed of a run; half (original or adversarial) and label of a point. None without runs.
+    (`training.trained_successfully`). One that is not, but could be, is drawn again with its seed plus 100, 200 and so
+    on, until one is or `spare` runs of its set-up have been drawn; all are returned. When a run ends, its answers are
+    saved to a file of `folder` that is named after its recipe; a killed series resumes with the next run. Coordinates:
+    model, setup, trained_on and seed of a run; half (original or adversarial) and label of a point. None without runs.
     """
     if not runs:
         return None

@@ -8,7 +8,7 @@ from analysis.papers.kovaleva2019 import measures
 from analysis.papers.kovaleva2019.measures import CLAIMS
 from analysis.papers.kovaleva2019.names import PATTERNS
 from analysis.statistics.claims import FAILS, HOLDS, UNDECIDED, UNTESTABLE, Verdict, judge
-from analysis.statistics.leads import trained_runs
+from analysis.statistics.training import trained_runs
 
 BY_ID = {claim.id: claim for claim in CLAIMS}
 TASKS = ("mrpc", "qqp", "rte", "qnli", "cola", "sts-b")

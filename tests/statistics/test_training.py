@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from analysis.errors import InputError
-from analysis.statistics.leads import trained_runs, trained_successfully, with_trained
+from analysis.statistics.training import trained_runs, trained_successfully, with_trained
 
 
 @pytest.mark.parametrize(
