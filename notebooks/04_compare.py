@@ -44,6 +44,7 @@ from analysis.figures.colours import BLUE, BROWN, VERMILION, colour
 from analysis.figures.words import in_words, signed
 from analysis.statistics import COARSE, comparison, compose, mass_table, significance, transitions
 from analysis.statistics.layers import LAST_THIRD, layers_within
+from analysis.statistics.p_values import p_equals
 from analysis.study import STATES, Results
 
 style()
@@ -70,7 +71,7 @@ signs = np.random.default_rng(seed).choice([-1, 1], (permutations, len(paired)))
 flipped = np.abs((signs * paired).mean(axis=1))
 p = (1 + (flipped >= abs(paired.mean())).sum()) / (1 + permutations)
 print(
-    f"local, head 0-0 on {tasks[0]}: change {paired.mean():+.3f}, p = {p:.2g} ({permutations} flips, {len(paired)} sequences)"
+    f"local, head 0-0 on {tasks[0]}: change {paired.mean():+.3f}, {p_equals(p)} ({permutations} flips, {len(paired)} sequences)"
 )
 
 # %%

@@ -46,6 +46,7 @@ from analysis.figures import diagrams, finding, style, theme
 from analysis.papers.clark2019 import distances, gradients, published, surface
 from analysis.scores import read_attention
 from analysis.statistics.layers import blocks_of
+from analysis.statistics.p_values import p_equals
 from analysis.study import Results
 from analysis.texts import load_passages
 
@@ -320,7 +321,7 @@ tested = distances.layer_test(apart, layer_permutations, seed)
 most = np.log(2) * scores.tokens[:distance_passages].sum().item()
 finding(
     f"The mean distance is {tested.within / most:.3f} within layers and {tested.between / most:.3f} between them (shares of "
-    f"the largest possible); with layers dealt anew to the heads, p = {tested.p:.3g}."
+    f"the largest possible); with layers dealt anew to the heads, {p_equals(tested.p)}."
 )
 
 # %% [markdown]

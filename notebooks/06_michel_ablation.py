@@ -51,6 +51,7 @@ from analysis.figures.words import listed, signed
 from analysis.papers.michel2019 import ablation
 from analysis.papers.michel2019.measures import main_metric, published
 from analysis.statistics.answers import labels_of
+from analysis.statistics.p_values import p_formats
 from analysis.statistics.training import trained_runs
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples
@@ -173,7 +174,7 @@ finding(
 # %%
 tested = ablation.rises_table(single, labels, alpha, permutations=permutations, seed=seed)
 results.save_table(tested, "michel_rises")
-tested.style.format(precision=3).hide()
+tested.style.format(p_formats(tested), precision=3).hide()
 
 # %%
 best = tested.loc[tested["p"].idxmin()]

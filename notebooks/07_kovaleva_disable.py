@@ -54,6 +54,7 @@ from analysis.papers.kovaleva2019 import training
 from analysis.papers.kovaleva2019.measures import published
 from analysis.statistics.answers import labels_of
 from analysis.statistics.layers import head_grid
+from analysis.statistics.p_values import p_formats
 from analysis.statistics.training import trained_runs
 from analysis.study import Results
 from analysis.texts import load_examples
@@ -139,7 +140,7 @@ finding(
 # %%
 shown = ["task", "seed", "unit", "baseline", "raised", "raised_by_chance", "p_raised", "beyond", "rise", "p"]
 means = ["mean_change", "mean_low", "mean_high", "least"]
-rises[[*shown, *means]].style.format(precision=3).hide()
+rises[[*shown, *means]].style.format(p_formats(rises[shown]), precision=3).hide()
 
 # %% [markdown]
 # ## Figure 9. One layer at a time

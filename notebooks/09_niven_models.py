@@ -125,11 +125,11 @@ Markdown(
 # encoder**.
 
 # %%
-table, summary = accuracy.accuracy_table(answers), accuracy.summary_table(answers, resamples, seed)
+table, summary = accuracy.accuracy_table(answers), accuracy.summary_table(answers)
 results.save_table(table, "niven_accuracy")
 results.save_table(summary, "niven_summary")
 fitted = accuracy.evidence(answers)
-means = accuracy.summary_table(fitted, resamples, seed) if fitted.sizes["run"] else summary.head(0)
+means = accuracy.summary_table(fitted) if fitted.sizes["run"] else summary.head(0)
 
 # %%
 own, mean = (
@@ -187,14 +187,14 @@ results.save_table(published, "niven_published")
 published.style.format(precision=3, na_rep="–").hide()
 
 # %% [markdown]
-# Intervals draw seeds and points anew, both at once. Means of few seeds say little of the spread over seeds.
+# Intervals cover other seeds and other points; with two seeds they cover other points alone.
 #
 # ## What the claim and the reason add
 #
 # In the runs that fit:
 
 # %%
-differences = accuracy.difference_table(fitted, resamples, seed)
+differences = accuracy.difference_table(fitted)
 results.save_table(differences, "niven_differences")
 differences.style.format(precision=3).hide()
 
@@ -255,7 +255,7 @@ finding(f"Accuracy on the originals and on their copies, with all of the argumen
 # right one, the wrong one, and where the cue is absent?
 
 # %%
-reliance = accuracy.reliance_table(answers, splits["test"], resamples, seed)
+reliance = accuracy.reliance_table(answers, splits["test"])
 results.save_table(reliance, "niven_reliance")
 reliance.style.format(precision=3, na_rep="–").hide()
 

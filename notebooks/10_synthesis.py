@@ -58,6 +58,7 @@ from analysis.statistics import ROLES, compose, training
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.effects import AUC
+from analysis.statistics.p_values import p_equals, p_formats
 from analysis.study import Results
 from analysis.synthesis import agreement, atlas, measures, regression, sets
 from analysis.texts import load_examples
@@ -139,7 +140,7 @@ for axes, (task, rows) in zip(grid, excess.groupby("task", sort=False), strict=T
         look = {"color": ink(row.role), "markerfacecolor": colour(row.role), "markersize": 5.5}
         axes.plot(row.excess, order.index(row.role), marker(row.role), **look)
     axes.set(title=task, yticks=range(len(order)), xlabel="excess fall in AUC")
-    axes.set_yticklabels([f"{role} (p = {pooled.loc[role, 'p_holm']:.2g})" for role in order])
+    axes.set_yticklabels([f"{role} ({p_equals(pooled.loc[role, 'p_holm'])})" for role in order])
     axes.locator_params(axis="x", nbins=4)
 results.save_figure(figure, "synthesis-F1-sets")
 
@@ -153,7 +154,7 @@ finding(
 
 # %%
 shown = of_sets[(of_sets["task"] == sets.POOLED)]
-shown.drop(columns=["task", "sets"]).style.format(precision=3, na_rep="").hide()
+shown.drop(columns=["task", "sets"]).style.format(p_formats(shown), precision=3, na_rep="").hide()
 
 # %% [markdown]
 # The interval of the excess covers other sequences and the chance that any set of heads stands out: in each draw
@@ -207,7 +208,7 @@ if data["response"].notna().any():
     observed, dealt = regression.products(grid, permutations, seed)
     own, shuffled = (regression.shares(grid, each, together=True) for each in (observed, dealt))
     p = (1 + (shuffled >= own).sum()) / (1 + permutations)
-    print(f"{own:.1%} of the variance within layers; shuffled {shuffled.mean():.1%}, p = {p:.2g}")
+    print(f"{own:.1%} of the variance within layers; shuffled {shuffled.mean():.1%}, {p_equals(p)}")
 
 # %% [markdown]
 # Then the same for each role alone, with ranks, and without the matching heads. `share` is the share of the variance
@@ -217,7 +218,8 @@ if data["response"].notna().any():
 # %%
 foretold = regression.regression_table(data, ROLES, together, matching, permutations, resamples, seed)
 results.save_table(foretold, "synthesis_regression")
-foretold.dropna(axis=1, how="all").style.format(precision=3, na_rep="").hide()
+measured = foretold.dropna(axis=1, how="all")
+measured.style.format(p_formats(measured), precision=3, na_rep="").hide()
 
 # %%
 rows = foretold[foretold["variant"] == regression.RAW].dropna(subset="estimate")
@@ -242,7 +244,7 @@ names = [f"{row.term} ({'more' if row.estimate > 0 else 'less'})" for row in alo
 joint = foretold.query("variant == @regression.RAW and term == @regression.ALL_ROLES").dropna(subset="share")
 finding(
     f"Alone, {', '.join(names) or 'no role'} of {rows['model'].eq('alone').sum()} predict more than shuffled scores. "
-    + "".join(f"Together they explain {row.share:.0%}, shuffled {row.share_shuffled:.0%} (p = {row.p_holm:.2g}, Holm); "
+    + "".join(f"Together they explain {row.share:.0%}, shuffled {row.share_shuffled:.0%} ({p_equals(row.p_holm)}, Holm); "
               f"on a task that is left out R2 is {row.r2_left_out:.2f}." for row in joint.itertuples())
 )  # fmt: skip
 

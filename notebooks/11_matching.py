@@ -47,6 +47,7 @@ from analysis.encoders import encoder_note, interventions, layout, load_encoder,
 from analysis.figures import claim_strip, diagrams, finding, style, theme
 from analysis.scores import extract, read_attention, sieves
 from analysis.statistics import changes, layers, old_tables, training
+from analysis.statistics.p_values import p_formats
 from analysis.study import Results
 from analysis.synthesis import edges, matching
 from analysis.texts import load_examples
@@ -152,7 +153,7 @@ for (task, run), of_run in losses.items():
 columns = ["task", "seed", "trained", "heads", "ranks", "p", "sets", "spearman", "spearman_without"]
 tests = pd.DataFrame(tests, columns=columns)
 results.save_table(tests, "matching_tests")
-tests.style.format(precision=3).hide()
+tests.style.format(p_formats(tests), precision=3).hide()
 
 # %%
 learnt = tests[tests["trained"]]

@@ -12,7 +12,6 @@ from analysis.papers.niven2019.accuracy import (
     difference_table,
     drawn_means,
     evidence,
-    limits,
     reliance_table,
     summary_table,
 )
@@ -90,7 +89,7 @@ def test_evidence_is_two_runs_that_fit():
 
 def test_summary_counts_runs_that_fit():
     runs = [("encoder", "W", "original", seed, taken) for seed, taken in enumerate((RIGHT, FOLLOWER))]
-    row = summary_table(made(runs, unfit=(1,)), 99).iloc[0]
+    row = summary_table(made(runs, unfit=(1,))).iloc[0]
     assert row[["runs", "fitted", "fitted_mean", "degenerate", "non_degenerate"]].tolist() == [2, 1, 1, 1, 1]
     assert row["mean"] == pytest.approx((1 + SHARE) / 2)
 
@@ -116,12 +115,12 @@ def test_differences_are_paired():
     assert np.isnan(difference_draws(ANSWERS, "encoder", "full", "RW", 99)).all()
     fewer = difference_draws(ANSWERS.isel(run=[0, 2, 3]), "encoder", "full", "W", 99)
     assert fewer[0] == pytest.approx(1 - SHARE)
-    found = difference_table(ANSWERS, 99)[["model", "first", "second", "runs"]]
+    found = difference_table(ANSWERS)[["model", "first", "second", "runs"]]
     assert found.to_numpy().tolist() == [["encoder", "full", "W", 2]]
 
 
 def test_reliance_of_a_follower_and_of_one_who_knows():
-    table = reliance_table(ANSWERS, TEST, 99).set_index(["model", "setup", "which"])
+    table = reliance_table(ANSWERS, TEST).set_index(["model", "setup", "which"])
     bag = table.loc[("bag of vectors", "full", "all")]
     assert (bag["follows"], bag["right"], bag["wrong"], bag["always_right"]) == (1, 1, 0, 1)
     assert bag["absent"] == pytest.approx((RIGHT[:40][SIGNS[:40] == 0] == 0).mean())
