@@ -54,7 +54,12 @@ def test_examples_and_an_encoder_are_those_that_the_hub_serves(folder: Path, tmp
         assert found == [[f"{task.name}-dev-{row}", texts, label] for row, (*texts, label) in enumerate(rows)]
     weights = load_file(folder / "models" / "test" / "tiny-bert" / "model.safetensors")
     assert (layers, heads, tokens) == (3, 4, ["it", "works", "."])
-    assert total == pytest.approx(weights["embeddings.word_embeddings.weight"].sum(), rel=1e-3)
+    assert total == pytest.approx(
+        next(
+            value for name, value in weights.items() if name.endswith("embeddings.word_embeddings.weight")
+        ).sum(),
+        rel=1e-3,
+    )
 
 
 def test_dead_hub_is_one_line_at_once(folder: Path, tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def checkout(tmp_path) -> Path:
 def test_torch_comes_after_the_hashes_and_the_study_last(checkout, torch):
     """The commands are those of docs/install.md: no command mixes hashes with what has none."""
     shown = subprocess.run(
-        ["make", "-n", "install", "PYTHON=python", f"TORCH={torch}"],
+        ["make", "-n", "--no-print-directory", "install", "PYTHON=python", f"TORCH={torch}"],
         cwd=checkout,
         capture_output=True,
         text=True,
