@@ -14,8 +14,8 @@
 # another encoder than the paper's is no verdict on the paper's.
 
 # %% tags=["parameters"]
-profile = "offline"
-readme = False  # write README.md and docs/claims.md too
+profile: str = "offline"
+readme: bool = False  # write README.md and docs/claims.md too
 
 # %%
 import pandas as pd

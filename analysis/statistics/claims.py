@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import xarray as xr
-import yaml
 from scipy import stats
 
 from analysis.errors import InputError
+from analysis.files import parse_yaml
 
 LEVEL = 0.95
 COMPARISONS = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}
@@ -86,7 +86,7 @@ def read_claims(path: Path) -> list[Claim]:
     """The claims of a YAML file, in its order; raises InputError for an unknown or missing field."""
     known = {field.name for field in fields(Claim)}
     claims = []
-    for number, entry in enumerate(yaml.safe_load(path.read_text(encoding="utf-8")), 1):
+    for number, entry in enumerate(parse_yaml(path.read_bytes(), path), 1):
         name = f"{path}: claim {entry.get('id', number)}"
         if unknown := set(entry) - known:
             raise InputError(f"{name} has the unknown field {min(unknown)!r}; use {', '.join(sorted(known))}")
