@@ -5,7 +5,6 @@ sentence through the study, with all-MiniLM-L6-v2.
 """
 
 import argparse
-import io
 import os
 import shutil
 import sys
@@ -18,13 +17,13 @@ import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from analysis.encoders.models import Encoder, load_encoder  # noqa: E402
 from analysis.figures.colours import BLUE, GREY, VERMILION  # noqa: E402
+from analysis.figures.pictures import in_palette  # noqa: E402
 from analysis.figures.theme import DOUBLE, style  # noqa: E402
 from analysis.scores.extraction import extract, read_attention, read_sieves  # noqa: E402
 from analysis.statistics.claims import judge, sampled  # noqa: E402
@@ -43,24 +42,18 @@ LABELS = {"assigned": "published", "assigned_audited": "audited", "assigned_cont
 
 
 def explorer_picture(page: Path, width: int = 1440, height: int = 960) -> bytes:
-    """A screenshot of the head explorer as PNG, in 256 colours."""
+    """A screenshot of the head explorer as PNG, in at most 256 colours."""
     from playwright.sync_api import sync_playwright
 
     browser_path = os.environ.get("BROWSER_PATH") or shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
-        shown = browser.new_page(viewport={"width": width, "height": height}, color_scheme="light")
-        shown.goto(page.resolve().as_uri() + VIEW)
-        shown.wait_for_selector("body[data-ready]", timeout=60_000)
-        taken = shown.screenshot()
+        tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme="light")
+        tab.goto(page.resolve().as_uri() + VIEW)
+        tab.wait_for_selector("body[data-ready]", timeout=60_000)
+        screenshot = tab.screenshot()
         browser.close()
-    kept = io.BytesIO()
-    with Image.open(io.BytesIO(taken)) as image:
-        few = image.convert("RGB").quantize(
-            256, Image.Quantize.MAXCOVERAGE, kmeans=4, dither=Image.Dither.NONE
-        )
-        few.save(kept, "png", optimize=True)
-    return kept.getvalue()
+    return in_palette(screenshot)
 
 
 def architecture(encoder: Encoder) -> Figure:
@@ -70,13 +63,13 @@ def architecture(encoder: Encoder) -> Figure:
     """
     examples = load_examples("sst-2", "bundled", "dev", TEXTS, 0)
     relations = parse(examples)
-    given = {"roles": [ROLE], "progress": False}
-    scores = extract(encoder, examples, relations, **given)
-    twins = extract(encoder, examples, relations, maps="twin", **given)
+    options = {"roles": [ROLE], "progress": False}
+    scores = extract(encoder, examples, relations, **options)
+    twins = extract(encoder, examples, relations, maps="twin", **options)
     table = controlled_table(scores, twins, TAU)
     row = table.loc[table["mean"].idxmax()]
-    own, against = (each.sel(role=ROLE, layer=row["layer"], head=row["head"]) for each in (scores, twins))
-    example = typical(examples, own)
+    of_head, of_twin = (part.sel(role=ROLE, layer=row["layer"], head=row["head"]) for part in (scores, twins))
+    example = typical(examples, of_head)
     layout, attention = read_attention(encoder, example)
     sieve = read_sieves(encoder, example, relations, [ROLE])[ROLE]
     head_map = attention[row["layer"], row["head"]]
@@ -92,32 +85,39 @@ def architecture(encoder: Encoder) -> Figure:
     value = len(layout) * float((sieve * head_map).sum())
     matrix(score, f"5 score = {value:.2f}", sieve * head_map, layout.tokens)
     score.set_xlabel(f"{len(layout)} × sum of sieve × map", fontsize=6.5)
-    distribution(test, own)
+    distribution(test, of_head)
     words(label, "7 label", label_words(row))
-    judged(claim, own - against)
+    verdict_panel(claim, of_head - of_twin)
     return figure
 
 
 def typical(examples: list[Example], scores: xr.DataArray) -> Example:
     """From the shortest quarter of the examples with the role, the one whose score is closest to the mean of all."""
     by_id = {example.id: example for example in examples}
-    found = scores.dropna("sequence")
-    shortest = sorted(found["sequence"].values, key=lambda name: len(by_id[name].text_a))[: len(found) // 4]
-    return by_id[min(shortest, key=lambda name: abs(float(found.sel(sequence=name)) - float(found.mean())))]
+    present = scores.dropna("sequence")
+    shortest = sorted(present["sequence"].values, key=lambda name: len(by_id[name].text_a))[
+        : len(present) // 4
+    ]
+    return by_id[
+        min(shortest, key=lambda name: abs(float(present.sel(sequence=name)) - float(present.mean())))
+    ]
 
 
 def relation_words(example: Example, relations: Relations) -> list[str]:
     """The relations in a text that belong to the picture's role, in words."""
-    named = [relation for relation in relations[example.id] if relation.label == ROLE]
-    spans = [(slice(*relation.dependent), slice(*relation.head)) for relation in named]
+    matching = [relation for relation in relations[example.id] if relation.label == ROLE]
+    spans = [(slice(*relation.dependent), slice(*relation.head)) for relation in matching]
     return [f"{example.text_a[dependent]} is {ROLE} of {example.text_a[head]}" for dependent, head in spans]
 
 
 def label_words(row: pd.Series) -> list[str]:
     """The three labels of a head, with the numbers behind them."""
-    given = [f"{name}: {'yes' if row[column] else 'no'}" for column, name in LABELS.items()]
-    rests = [f"mean {row['mean']:.2f}, τ = {TAU:g}", f"control ({row['control']}): {row['control_mean']:.2f}"]
-    return [*given, "", *rests]
+    labels = [f"{name}: {'yes' if row[column] else 'no'}" for column, name in LABELS.items()]
+    numbers = [
+        f"mean {row['mean']:.2f}, τ = {TAU:g}",
+        f"control ({row['control']}): {row['control_mean']:.2f}",
+    ]
+    return [*labels, "", *numbers]
 
 
 def words(axes: Axes, title: str, lines: list[str]) -> None:
@@ -139,16 +139,16 @@ def matrix(axes: Axes, title: str, values: np.ndarray, tokens: tuple[str, ...]) 
 
 def distribution(axes: Axes, scores: xr.DataArray) -> None:
     """A panel with the scores of all sequences, their mean, a uniform head and the threshold."""
-    found = scores.values[np.isfinite(scores.values)]
+    values = scores.values[np.isfinite(scores.values)]
     axes.set_title("6 test", loc="left", fontweight="bold")
-    axes.hist(found, bins=15, color="0.8")
-    for place, colour, name in ((1, GREY, "uniform"), (TAU, VERMILION, "τ"), (found.mean(), BLUE, "mean")):
+    axes.hist(values, bins=15, color="0.8")
+    for place, colour, name in ((1, GREY, "uniform"), (TAU, VERMILION, "τ"), (values.mean(), BLUE, "mean")):
         axes.axvline(place, color=colour, label=name)
-    axes.set(xlabel=f"scores of {len(found)} sequences", yticks=[])
+    axes.set(xlabel=f"scores of {len(values)} sequences", yticks=[])
     axes.legend(fontsize=6)
 
 
-def judged(axes: Axes, differences: xr.DataArray) -> None:
+def verdict_panel(axes: Axes, differences: xr.DataArray) -> None:
     """A panel with a claim: the head beats its control by more than the margin; its interval decides."""
     values = differences.dropna("sequence").values
     draws = resampled(len(values), 999, 0) @ values / len(values)
@@ -157,8 +157,8 @@ def judged(axes: Axes, differences: xr.DataArray) -> None:
     axes.set_title("8 claim", loc="left", fontweight="bold")
     axes.errorbar(draws[0], 0, xerr=[[draws[0] - low], [high - draws[0]]], fmt="o", color="black", capsize=3)
     axes.axvline(TAU - 1, color=VERMILION, label="margin τ − 1")
-    told = f"it beats position:\n{draws[0]:.2f}\n[{low:.2f}, {high:.2f}]\n{verdict}"
-    axes.text(draws[0], 0.2, told, ha="center", fontsize=6.5)
+    summary = f"it beats position:\n{draws[0]:.2f}\n[{low:.2f}, {high:.2f}]\n{verdict}"
+    axes.text(draws[0], 0.2, summary, ha="center", fontsize=6.5)
     axes.set(xlim=(0, 1.5 * high), ylim=(-1, 1.2), yticks=[], xlabel="mean minus control's")
     axes.legend(loc="lower right", fontsize=6.5)
 

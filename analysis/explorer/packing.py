@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from tqdm import tqdm
 
 from analysis.encoders.models import Encoder
@@ -45,9 +45,13 @@ def pack(
         score = {role: scores.sel(sequence=example.id, role=role).values.ravel() for role in sieves}
         sentence = {"id": example.id, "task": task, "a": example.text_a, "b": example.text_b}
         sentence |= {"tokens": [*layout.tokens], "text": layout.text.tolist(), "cut": layout.cut}
-        sentence |= {"sep": np.flatnonzero(layout.sep).tolist()}
-        sentence |= {"layers": encoder.layers, "heads": encoder.heads}
-        sentence |= {"masks": {role: packed_mask(sieve > 0) for role, sieve in sieves.items()}}
+        sentence |= {
+            "sep": np.flatnonzero(layout.sep).tolist(),
+            "layers": encoder.layers,
+            "heads": encoder.heads,
+        }
+        bits = {role: np.packbits(sieve > 0).tobytes() for role, sieve in sieves.items()}  # row after row
+        sentence |= {"masks": {role: b64encode(mask).decode() for role, mask in bits.items()}}
         sentence |= {"scores": {role: {state: digits(values)} for role, values in score.items()}}
         sentences.append(sentence | {"attention": {state: packed_attention(attention)}})
     return sentences
@@ -66,11 +70,6 @@ def unpacked_attention(text: str, shape: Sequence[int]) -> Float[np.ndarray, "la
     """The weights that the page shows for packed attention of this shape: the error is at most 0.004."""
     steps = np.frombuffer(zlib.decompress(b64decode(text)), np.uint8)
     return (steps.reshape(shape).astype(np.float32) / STEPS) ** 2
-
-
-def packed_mask(mask: Bool[np.ndarray, "token token"]) -> str:
-    """Base64 of the bits of a mask, row after row."""
-    return b64encode(np.packbits(mask).tobytes()).decode()
 
 
 def merge_states(sentences: Iterable[Sentence]) -> list[Sentence]:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,10 @@ def explorer(
     table = None if tables is None else with_groups(tables)
     layers, heads = shape = _shape(table, sentences)
     scores = {} if table is None else scores_of(table, shape)
-    roles = [*([] if table is None else table["role"]), *(role for s in sentences for role in s["scores"])]
+    tasks = [*scores, *(sentence["task"] for sentence in sentences)]
+    states = [*scores.values(), *(sentence["attention"] for sentence in sentences)]
+    roles = chain([] if table is None else table["role"], *(sentence["scores"] for sentence in sentences))
+    in_order = sorted(dict.fromkeys(roles), key=lambda role: [*ROLES, role].index(role))
     content = {
         "title": title or "Head explorer",
         "provenance": provenance,
@@ -81,9 +85,10 @@ def explorer(
         "alpha": alpha,
         "layers": layers,
         "heads": heads,
-        **_names(scores, sentences),
+        "tasks": [*dict.fromkeys(tasks)],
+        "states": [*dict.fromkeys(chain(*states))],
         "labels": [name for column, name in LABELS.items() if table is not None and column in table],
-        "roles": [{"name": role, "about": about(role)} for role in _in_order(roles)],
+        "roles": [{"name": role, "about": about(role)} for role in in_order],
         "scores": scores,
         "values": values_of(values or {}, shape),
         "sentences": [{key: s[key] for key in s.keys() - {"layers", "heads"}} for s in sentences],
@@ -95,17 +100,11 @@ def explorer(
 def rendered(content: Mapping[str, Any]) -> str:
     """The page that shows this content: template, style and scripts in one file. No text can end the script."""
     data = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    parts = {
-        "title": html.escape(content["title"]),
-        "style": _file("page.css"),
-        "data": data.replace("<", r"\u003c"),
-        "script": "\n".join(_file(f"{name}.js") for name in SCRIPTS),
-    }
-    return PLACE.sub(lambda place: parts[place[1]], _file("page.html"))
-
-
-def _file(name: str) -> str:
-    return (FOLDER / name).read_text(encoding="utf-8").strip()
+    names = ["page.html", "page.css", *(f"{name}.js" for name in SCRIPTS)]
+    template, style, *scripts = (FOLDER.joinpath(name).read_text(encoding="utf-8").strip() for name in names)
+    parts = {"title": html.escape(content["title"]), "data": data.replace("<", r"\u003c"), "style": style}
+    parts["script"] = "\n".join(scripts)
+    return PLACE.sub(lambda place: parts[place[1]], template)
 
 
 def head_view(
@@ -141,21 +140,6 @@ def about(role: str) -> str:
         documented = SIEVES[sieve].function.__doc__ or "A registered sieve without a docstring."
         return documented.strip().split("\n")[0]
     return f"The syntactic head of each dependent in the relation {role}."
-
-
-def _names(scores: Mapping[str, Mapping[str, Any]], sentences: Sequence[Sentence]) -> dict[str, list[str]]:
-    """The tasks and states of scores and sentences, each in order of appearance."""
-    tasks = [*scores, *(sentence["task"] for sentence in sentences)]
-    states = [
-        state for by_state in (*scores.values(), *(s["attention"] for s in sentences)) for state in by_state
-    ]
-    return {"tasks": [*dict.fromkeys(tasks)], "states": [*dict.fromkeys(states)]}
-
-
-def _in_order(roles: Iterable[Any]) -> list[str]:
-    """The distinct roles: first the published ones, in their order."""
-    order = [*ROLES]
-    return sorted(dict.fromkeys(roles), key=lambda role: order.index(role) if role in order else len(order))
 
 
 def _shape(table: pd.DataFrame | None, sentences: Sequence[Sentence]) -> Shape:

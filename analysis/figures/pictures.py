@@ -1,15 +1,14 @@
 """Figures as files: small PNG pictures that keep the exact colours of the theme, and SVG drawings."""
 
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import numpy as np
-from jaxtyping import Int, UInt8
 from matplotlib.colors import to_rgba_array
 from PIL import Image
-from scipy.spatial import cKDTree
 
 from analysis.figures import colours
 from analysis.files import replacing
@@ -20,7 +19,6 @@ if TYPE_CHECKING:  # the runner shrinks pictures, and draws none
     from matplotlib.transforms import Bbox
 
 PALETTE = 256  # colours of a PNG with one byte per pixel
-FLAT = 128  # of them for the most frequent colours of the picture, which do not change
 DPI = 150
 # Neither date nor program: the same figure gives the same bytes.
 METADATA = {".svg": {"Date": None}, ".png": {"Software": None}}
@@ -54,56 +52,31 @@ def _settled(figure: "Figure") -> "Bbox":
 
 
 def in_palette(png: bytes) -> bytes:
-    """A PNG a third as large, with a palette of at most 256 colours.
+    """A PNG a third as large, with a palette of at most 256 colours, on a white ground.
 
-    A picture of no more colours does not change. Otherwise the colours of the theme and the most frequent colours stay
-    exact, and every other pixel takes the nearest colour of the palette.
+    A picture of no more colours does not change. Otherwise the colours of the theme stay exact, however few pixels they
+    have, and Pillow chooses the other colours of the palette, by their areas.
     """
     with Image.open(BytesIO(png)) as image:
-        pixels = _on_white(image)
-    codes, places, counts = np.unique(_coded(pixels), return_inverse=True, return_counts=True)
-    palette = codes if len(codes) <= PALETTE else _palette(pixels, codes, counts)
-    nearest = cKDTree(_decoded(palette)).query(_decoded(codes))[1]
-    small = Image.fromarray(nearest[places].astype(np.uint8).reshape(pixels.shape[:2]), "P")
-    small.putpalette(_decoded(palette).tobytes())
+        ground = Image.new("RGBA", image.size, "white")
+        picture = Image.alpha_composite(ground, image.convert("RGBA")).convert("RGB")
+    present = {colour for _, colour in picture.getcolors(picture.width * picture.height)}
+    exact = sorted(present & theme_colours()) if len(present) > PALETTE else []
+    small = picture.quantize(PALETTE - len(exact), dither=Image.Dither.NONE)
+    if exact:
+        palette, pixels, places = small.getpalette("RGB"), np.asarray(picture), np.array(small)
+        for place, colour in enumerate(exact, start=len(palette) // 3):
+            places[(pixels == colour).all(axis=-1)] = place
+        small = Image.fromarray(places, "P")
+        small.putpalette([*palette, *chain(*exact)])
     compact = BytesIO()
     small.save(compact, "PNG", optimize=True)
     return compact.getvalue()
 
 
-def exact_colours() -> UInt8[np.ndarray, "colour 3"]:
+def theme_colours() -> set[tuple[int, int, int]]:
     """Red, green and blue of the colours of roles, the greys, black and white."""
     roles = [shade(role) for role in ROLES for shade in (colours.colour, colours.ink)]
     others = [colours.OTHER_COLOUR, colours.MISSING, colours.GREY, "black", "white"]
-    parts = to_rgba_array([*roles, *others])[:, :3]
-    return np.unique((parts * 255).round().astype(np.uint8), axis=0)
-
-
-def _on_white(image: Image.Image) -> UInt8[np.ndarray, "row column 3"]:
-    """The pixels of a picture on a white ground."""
-    ground = Image.new("RGBA", image.size, "white")
-    return np.asarray(Image.alpha_composite(ground, image.convert("RGBA")).convert("RGB"))
-
-
-def _palette(
-    pixels: UInt8[np.ndarray, "row column 3"],
-    codes: Int[np.ndarray, " colour"],
-    counts: Int[np.ndarray, " colour"],
-) -> Int[np.ndarray, " colour"]:
-    """The palette of a picture with many colours: the exact ones, and those to which Pillow reduces all others."""
-    frequent = codes[np.argsort(-counts, kind="stable")[:FLAT]]
-    kept = np.union1d(np.intersect1d(codes, _coded(exact_colours())), frequent)
-    rest = pixels[~np.isin(_coded(pixels), kept)]
-    room = PALETTE - len(kept)
-    reduced = Image.fromarray(rest[None]).quantize(room, dither=Image.Dither.NONE)
-    made = np.array(reduced.getpalette("RGB"), np.uint8).reshape(-1, 3)[:room]
-    return np.union1d(kept, _coded(made))
-
-
-def _coded(colours: UInt8[np.ndarray, "*shape 3"]) -> Int[np.ndarray, "*shape"]:
-    """Each colour as one number, which is faster to sort and compare than three."""
-    return colours.astype(np.int64) @ np.array([1 << 16, 1 << 8, 1])
-
-
-def _decoded(codes: Int[np.ndarray, "*shape"]) -> UInt8[np.ndarray, "*shape 3"]:
-    return np.stack([codes >> 16, codes >> 8 & 255, codes & 255], axis=-1).astype(np.uint8)
+    parts = (to_rgba_array([*roles, *others])[:, :3] * 255).round().astype(int)
+    return {tuple(part) for part in parts.tolist()}

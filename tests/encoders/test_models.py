@@ -1,19 +1,26 @@
 """Encoders load from every source with the right weights, or fail in one line."""
 
+import ast
+import builtins
+import json
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from architectures import ARCHITECTURES, save
+from architectures import ARCHITECTURES, LAYERS, save
 from classifiers import EXAMPLES, classifier
 from safetensors.torch import load_file, save_file
 
 from analysis.encoders import sources
 from analysis.encoders.devices import training_precision
 from analysis.encoders.layout import layouts
-from analysis.encoders.models import load_encoder, random_encoder
+from analysis.encoders.models import load_classifier, load_encoder, random_encoder
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
+from analysis.files import ROOT
 from analysis.texts.examples import Example
 
 
@@ -48,11 +55,124 @@ def test_digest_follows_every_weight(checkpoint: Path):
     assert changed.digest != encoder.digest
 
 
-def test_pickled_weights_are_not_read(checkpoint: Path):
-    torch.save(load_file(checkpoint / "model.safetensors"), checkpoint / "pytorch_model.bin")
-    (checkpoint / "model.safetensors").unlink()
-    with pytest.raises(InputError, match="cannot be loaded"):
+def set_options(folder: Path, file: str = "config.json", **options: Any) -> None:
+    """Changes settings in a file of a checkpoint."""
+    settings = json.loads((folder / file).read_text()) | options
+    (folder / file).write_text(json.dumps(settings))
+
+
+def own_code(folder: Path, file: str, auto_class: str) -> None:
+    """Adds a module to a checkpoint that leaves a trace when it is run."""
+    set_options(
+        folder,
+        file,
+        auto_map={auto_class: "mine.Mine" if auto_class != "AutoTokenizer" else ["mine.Mine", None]},
+    )
+    (folder / "mine.py").write_text(f"from pathlib import Path\nPath({str(folder / 'run')!r}).touch()\n")
+
+
+def pickled(folder: Path) -> None:
+    """The weights as a pickle alone."""
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
+def slow(folder: Path) -> None:
+    """A tokenizer without a fast form."""
+    (folder / "tokenizer.json").unlink()
+    set_options(folder, "tokenizer_config.json", tokenizer_class="CanineTokenizer")
+
+
+def adapter(folder: Path) -> None:
+    """What peft writes."""
+    (folder / "config.json").unlink()
+    (folder / "model.safetensors").rename(folder / "adapter_model.safetensors")
+    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "bert-base-uncased"}')
+
+
+def shard_lost(folder: Path) -> None:
+    """The index of weights that are not there."""
+    (folder / "model.safetensors").unlink()
+    index = {"metadata": {}, "weight_map": {"pooler.dense.bias": "model-00001-of-00002.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "code of its own": (
+        lambda f: own_code(f, "config.json", "AutoModel"),
+        "brings code of its own (auto_map in config.json), which is never run",
+    ),
+    "code of an unknown model": (
+        lambda f: (own_code(f, "config.json", "AutoConfig"), set_options(f, model_type="mine")),
+        "brings code of its own (auto_map in config.json), which is never run",
+    ),
+    "code of a tokenizer": (
+        lambda f: own_code(f, "tokenizer_config.json", "AutoTokenizer"),
+        "brings code of its own (auto_map in tokenizer_config.json), which is never run",
+    ),
+    "pickle": (pickled, "it has no model.safetensors, and pytorch_model.bin could run code"),
+    "no weights": (lambda f: (f / "model.safetensors").unlink(), "lacks a safetensors file of its weights"),
+    "lost shard": (shard_lost, "lacks a safetensors file of its weights"),
+    "cut weights": (lambda f: os.truncate(f / "model.safetensors", 5000), "(SafetensorError: "),
+    "adapter": (adapter, "is a PEFT adapter, not a whole encoder: merge it with peft's merge_and_unload()"),
+    "slow tokenizer": (slow, "the slow tokenizer CanineTokenizer gives no places"),
+    "no configuration": (lambda f: (f / "config.json").unlink(), "damaged or incomplete (ValueError: "),
+    "list for a configuration": (lambda f: (f / "config.json").write_text("[]"), "(ValueError: Unrecognized"),
+    "unknown model": (lambda f: set_options(f, model_type="none"), "model type `none`"),
+    "word for a size": (lambda f: set_options(f, hidden_size="big"), "expected int, got str"),
+    "heads that do not fit": (lambda f: set_options(f, num_attention_heads=5), "number of attention heads (5)"),
+    "weights that do not fit": (lambda f: set_options(f, hidden_size=36), "does not fit its config.json"),
+    "unknown activation": (lambda f: set_options(f, hidden_act="none"), "(KeyError: 'none')"),
+    "unknown type": (lambda f: set_options(f, dtype="float99"), "(AttributeError: "),
+    "flash attention": (
+        lambda f: set_options(f, _attn_implementation="flash_attention_2"),
+        "doesn't seem to be installed: install that package, or take the setting out of config.json",
+    ),
+    "quantised": (
+        lambda f: set_options(f, quantization_config={"load_in_8bit": True, "quant_method": "bitsandbytes"}),
+        "or take the setting out of config.json",
+    ),
+    "broken tokenizer": (lambda f: (f / "tokenizer.json").write_text("{}"), "damaged or incomplete (KeyError: "),
+    "list for a tokenizer": (lambda f: (f / "tokenizer_config.json").write_text("[]"), "(AttributeError: "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+def test_what_is_not_loaded_is_one_line_without_a_question(checkpoint: Path, monkeypatch, fault: str):
+    monkeypatch.setattr(builtins, "input", lambda *_: pytest.fail("asked"))
+    change, line = REFUSED[fault]
+    change(checkpoint)
+    with pytest.raises(InputError) as caught:
         load_encoder(checkpoint)
+    assert line in str(caught.value)
+    assert str(checkpoint) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (checkpoint / "run").exists()
+
+
+def test_every_call_that_could_run_the_code_of_a_checkpoint_forbids_it():
+    calls = [
+        (path.name, node)
+        for path in [*(ROOT / "analysis").rglob("*.py"), *(ROOT / "notebooks").glob("*.py")]
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".from_pretrained")
+        if ast.unparse(node.func) != "nn.Embedding.from_pretrained"  # reads no file
+    ]
+    assert {name for name, _ in calls} >= {"sources.py"}
+    for name, call in calls:
+        assert "trust_remote_code=False" in ast.unparse(call), name
+
+
+def test_only_the_bare_name_is_built_in(checkpoint: Path, monkeypatch):
+    for built_in in ("tiny", "minilm"):
+        folder = checkpoint.rename(checkpoint.with_name(built_in))
+        monkeypatch.chdir(folder.parent)
+        for name in (f"./{built_in}", Path(built_in), folder, str(folder)):
+            encoder = load_encoder(name)
+            assert (encoder.layers, encoder.name) == (LAYERS, f"{built_in} (folder)")
+            assert load_classifier(name, 2).config.num_hidden_layers == LAYERS
+        assert load_encoder(built_in).layers > LAYERS
+        checkpoint = folder
 
 
 def test_checkpoint_may_lack_a_pooler(checkpoint: Path):

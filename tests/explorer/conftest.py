@@ -50,7 +50,7 @@ def sentences(tiny: Encoder) -> list[Sentence]:
 
 @pytest.fixture(scope="session")
 def unpacked_mask() -> Callable[[str, int], np.ndarray]:
-    """Reads the mask of a sequence of some length from the text that `packed_mask` made."""
+    """Reads the mask of a sequence of some length from the text that `pack` made."""
 
     def unpacked(text: str, length: int) -> np.ndarray:
         bits = np.unpackbits(np.frombuffer(b64decode(text), np.uint8), count=length * length)
