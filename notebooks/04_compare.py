@@ -19,19 +19,19 @@
 # %% tags=["parameters"]
 # tau, window and relations are shared with 02 to 04, 08, 10 and 98: to change them in all, write the section `common` of a
 # profile (README).
-profile = "offline"
-tasks = ["mrpc", "qqp", "sst-2", "qnli"]
-seeds = [0, 1]  # of the fine-tuning runs: the first is compared here
-margin = 0.5  # score units, a sixth of the usual tau: a smaller change counts as none
-alpha = 0.05
-permutations = 9999  # sign flips of a test
-resamples = 999
-seed = 0
-window = 2
-relations = ["nsubj", "dobj", "amod", "advmod"]
-direction = "dependent_to_head"
-arithmetic = "corrected"
-weighted_block = True
+profile: str = "offline"
+tasks: list[str] = ["mrpc", "qqp", "sst-2", "qnli"]
+seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first is compared here
+margin: float = 0.5  # score units, a sixth of the usual tau: a smaller change counts as none
+alpha: float = 0.05
+permutations: int = 9999  # sign flips of a test
+resamples: int = 999
+seed: int = 0
+window: int = 2
+relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
+direction: str = "dependent_to_head"
+arithmetic: str = "corrected"
+weighted_block: bool = True
 
 # %%
 import matplotlib.pyplot as plt

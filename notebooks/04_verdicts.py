@@ -17,21 +17,20 @@
 # %% tags=["parameters"]
 # tau, window and relations are shared with 02 to 04, 08, 10 and 98: to change them in all, write the section `common` of a
 # profile (README).
-profile = "offline"
-tasks = ["mrpc", "qqp", "sst-2", "qnli"]
-seeds = [0, 1]  # of the fine-tuning runs
-replicates = 199  # of the bootstrap
-seed = 0  # of the bootstrap
-tau = 3.0
-alpha = 0.05
-window = 2
-relations = ["nsubj", "dobj", "amod", "advmod"]
-direction = "dependent_to_head"
-arithmetic = "corrected"
-weighted_block = True
-compare_published = (
-    False  # compare mean scores with the released maps (needs an encoder of 12 layers x 12 heads)
-)
+profile: str = "offline"
+tasks: list[str] = ["mrpc", "qqp", "sst-2", "qnli"]
+seeds: list[int] = [0, 1]  # of the fine-tuning runs
+replicates: int = 199  # of the bootstrap
+seed: int = 0  # of the bootstrap
+tau: float = 3.0
+alpha: float = 0.05
+window: int = 2
+relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
+direction: str = "dependent_to_head"
+arithmetic: str = "corrected"
+weighted_block: bool = True
+# compare mean scores with the released maps (needs an encoder of 12 layers x 12 heads)
+compare_published: bool = False
 
 # %%
 import pandas as pd

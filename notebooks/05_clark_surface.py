@@ -18,22 +18,22 @@
 # Wikipedia; its values stand beside ours as those of another model on another text.*
 
 # %% tags=["parameters"]
-profile = "offline"
-encoder = "minilm"
-passage_source = "bundled"  # or hub (Wikipedia), a CoNLL-U file with documents, a file of WikiText
-unit = "paragraph"  # what passages are made of; sentence: as the released code
-passages = 150
-segment_ids = "zeros"  # of both paragraphs, as in the released code; pair: 0 and 1, as in pre-training
-max_tokens = 128
-majority = 0.5  # the share of its attention above which a head specialises
-gradient_passages = 40
-mask_probability = 0.15  # of the hidden tokens; 0 hides nothing and takes the loss at every token
-head_epochs = 5  # of training a masked-language head, for an encoder that has none
-distance_passages = 60
-layer_permutations = 999
-seed = 0  # of passages, masks, scaling and permutations
-device = "cpu"
-precision = "float32"
+profile: str = "offline"
+encoder: str = "minilm"
+passage_source: str = "bundled"  # or hub (Wikipedia), a CoNLL-U file with documents, a file of WikiText
+unit: str = "paragraph"  # what passages are made of; sentence: as the released code
+passages: int = 150
+segment_ids: str = "zeros"  # of both paragraphs, as in the released code; pair: 0 and 1, as in pre-training
+max_tokens: int = 128
+majority: float = 0.5  # the share of its attention above which a head specialises
+gradient_passages: int = 40
+mask_probability: float = 0.15  # of the hidden tokens; 0 hides nothing and takes the loss at every token
+head_epochs: int = 5  # of training a masked-language head, for an encoder that has none
+distance_passages: int = 60
+layer_permutations: int = 999
+seed: int = 0  # of passages, masks, scaling and permutations
+device: str = "cpu"
+precision: str = "float32"
 
 # %%
 import numpy as np

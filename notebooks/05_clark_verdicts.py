@@ -16,8 +16,8 @@
 # *Source: Clark et al. 2019, sections 3 to 5; values of the article and of the authors' notebook.*
 
 # %% tags=["parameters"]
-profile = "offline"
-encoder = "minilm"
+profile: str = "offline"
+encoder: str = "minilm"
 
 # %%
 from IPython.display import Markdown

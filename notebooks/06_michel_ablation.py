@@ -18,26 +18,26 @@
 # on MNLI and a translation model; its values stand beside ours as those of another model on other data.*
 
 # %% tags=["parameters"]
-profile = "offline"
-tasks = ["mrpc", "qqp"]
-encoder = "minilm"
-checkpoint = None  # fine-tuned checkpoints instead of ours: "models/{task}-{seed}" is filled in
-source = "bundled"  # bundled, hub, or a folder of GLUE files
-scored_n = 100  # dev sequences that every change is measured on, None for all
-chosen_n = 50  # training examples that the head which stays in a layer is chosen on
+profile: str = "offline"
+tasks: list[str] = ["mrpc", "qqp"]
+encoder: str = "minilm"
+checkpoint: str | None = None  # fine-tuned checkpoints instead of ours: "models/{task}-{seed}" is filled in
+source: str = "bundled"  # bundled, hub, or a folder of GLUE files
+scored_n: int | None = 100  # dev sequences that every change is measured on, None for all
+chosen_n: int = 50  # training examples that the head which stays in a layer is chosen on
 # Two data sets of one question: effects of the first one's model on both are compared. The dev set of a task, or
 # another split of it: "mnli dev_mismatched".
-transfer_sets = ["mrpc", "qqp"]
-seeds = [0, 1]  # of the fine-tuning runs
-ablated_runs = 1  # so many of them have single heads removed; what follows takes the first
-seed = 0  # of the sample of sequences, the bootstrap and the swaps
-sequences_at_once = 32
-max_tokens = 128
-alpha = 0.05
-resamples = 999  # of the bootstrap
-permutations = 9999  # swaps of answers
-device = "cpu"
-precision = "float32"
+transfer_sets: list[str] = ["mrpc", "qqp"]
+seeds: list[int] = [0, 1]  # of the fine-tuning runs
+ablated_runs: int = 1  # so many of them have single heads removed; what follows takes the first
+seed: int = 0  # of the sample of sequences, the bootstrap and the swaps
+sequences_at_once: int = 32
+max_tokens: int = 128
+alpha: float = 0.05
+resamples: int = 999  # of the bootstrap
+permutations: int = 9999  # swaps of answers
+device: str = "cpu"
+precision: str = "float32"
 
 # %%
 import numpy as np

@@ -17,29 +17,29 @@
 # models, which are quoted here as literature alone.*
 
 # %% tags=["parameters"]
-profile = "offline"
-tasks = ["mrpc", "qqp"]
-encoder = "minilm"
-checkpoint = None  # fine-tuned checkpoints instead of ours: "models/{task}-{seed}" is filled in
-source = "bundled"  # bundled, hub, or a folder of GLUE files
-scored_n = 100  # dev sequences that every score is of, None for all
-importance_n = 100  # training examples that importance is measured on
-again_n = 50  # of them, so many serve to measure it again after every step
-random_orders = 2
-course_tasks = ["mrpc"]  # fine-tuned again, and pruned on the way; [] skips this
-fractions = [0.1, 0.5, 1.0]  # of the steps of fine-tuning
-speed_models = ["minilm"]  # what is timed; "BERT-base size" has random weights
-speed_batches = [1, 16]  # sequences of 128 tokens
-speed_rounds = 5
-seeds = [0, 1]  # of the fine-tuning runs: the first is pruned
-seed = 0  # of the sample of sequences, the bootstrap and the swaps
-sequences_at_once = 32
-max_tokens = 128
-alpha = 0.05
-resamples = 999  # of the bootstrap
-permutations = 9999  # swaps of answers
-device = "cpu"
-precision = "float32"
+profile: str = "offline"
+tasks: list[str] = ["mrpc", "qqp"]
+encoder: str = "minilm"
+checkpoint: str | None = None  # fine-tuned checkpoints instead of ours: "models/{task}-{seed}" is filled in
+source: str = "bundled"  # bundled, hub, or a folder of GLUE files
+scored_n: int | None = 100  # dev sequences that every score is of, None for all
+importance_n: int = 100  # training examples that importance is measured on
+again_n: int = 50  # of them, so many serve to measure it again after every step
+random_orders: int = 2
+course_tasks: list[str] = ["mrpc"]  # fine-tuned again, and pruned on the way; [] skips this
+fractions: list[float] = [0.1, 0.5, 1.0]  # of the steps of fine-tuning
+speed_models: list[str] = ["minilm"]  # what is timed; "BERT-base size" has random weights
+speed_batches: list[int] = [1, 16]  # sequences of 128 tokens
+speed_rounds: int = 5
+seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first is pruned
+seed: int = 0  # of the sample of sequences, the bootstrap and the swaps
+sequences_at_once: int = 32
+max_tokens: int = 128
+alpha: float = 0.05
+resamples: int = 999  # of the bootstrap
+permutations: int = 9999  # swaps of answers
+device: str = "cpu"
+precision: str = "float32"
 
 # %%
 import matplotlib.pyplot as plt

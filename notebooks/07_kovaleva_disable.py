@@ -19,31 +19,33 @@
 # checkpoint of BERT-base a task. Departures: exact tests, intervals, several fine-tuning runs.*
 
 # %% tags=["parameters"]
-profile = "offline"
-tasks = ["mrpc", "qqp"]
-encoder = "minilm"
-checkpoint = None  # fine-tuned checkpoints to use instead of ours: "models/{task}-{seed}" is filled in
-source = "bundled"
-seeds = [0, 1]  # fine-tuning runs: layers are disabled in all of them
-head_runs = 1  # so many of them have single heads disabled
-scored_n = 100  # dev sequences that every change is measured on
-start_tasks = ["mrpc"]  # that encoders are trained on from different starts
-start_kinds = ["random"]  # add "pretrained" where 00_finetune trains with another size than the next two say
-start_n = 800  # training examples of those runs
-start_epochs = 1
-dev_n = 200  # examples that score the starts, as in 00_finetune
-epochs = 1  # of the runs of 00_finetune
-batch_size = 8
-learning_rate = 8e-5
-warmup = 0.1
-training_precision = "float32"
-max_tokens = 128
-alpha = 0.05
-resamples = 999
-permutations = 9999
-seed = 0  # of samples and tests
-device = "cpu"
-precision = "float32"
+profile: str = "offline"
+tasks: list[str] = ["mrpc", "qqp"]
+encoder: str = "minilm"
+# fine-tuned checkpoints to use instead of ours: "models/{task}-{seed}" is filled in
+checkpoint: str | None = None
+source: str = "bundled"
+seeds: list[int] = [0, 1]  # fine-tuning runs: layers are disabled in all of them
+head_runs: int = 1  # so many of them have single heads disabled
+scored_n: int | None = 100  # dev sequences that every change is measured on
+start_tasks: list[str] = ["mrpc"]  # that encoders are trained on from different starts
+# add "pretrained" where 00_finetune trains with another size than the next two say
+start_kinds: list[str] = ["random"]
+start_n: int | None = 800  # training examples of those runs
+start_epochs: int = 1
+dev_n: int | None = 200  # examples that score the starts, as in 00_finetune
+epochs: int = 1  # of the runs of 00_finetune
+batch_size: int = 8
+learning_rate: float = 8e-5
+warmup: float = 0.1
+training_precision: str = "float32"
+max_tokens: int = 128
+alpha: float = 0.05
+resamples: int = 999
+permutations: int = 9999
+seed: int = 0  # of samples and tests
+device: str = "cpu"
+precision: str = "float32"
 
 # %%
 import seaborn as sns

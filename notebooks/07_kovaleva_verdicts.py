@@ -16,8 +16,8 @@
 # of the same laboratory.*
 
 # %% tags=["parameters"]
-profile = "offline"
-encoder = "minilm"
+profile: str = "offline"
+encoder: str = "minilm"
 
 # %%
 from IPython.display import Markdown

@@ -16,24 +16,24 @@
 # are computed; none is quoted. Questions that the abstract does not ask are marked as this study's own.*
 
 # %% tags=["parameters"]
-profile = "offline"
-tasks = ["sst-2"]
-pretrained_tasks = ["sst-2"]  # those of them on which the encoder is also read before fine-tuning
-encoder = "minilm"
-device = "cpu"
-seed = 0
-tau = 3.0
-resamples = 999
-probes = 8
-shown_probes = 16  # of the maps that are drawn
-validated = 1  # short sequences whose attribution is also computed exactly
-validated_pieces = 14
-validated_probes = [1, 2, 4, 8, 16]
-dependency_files = []  # CoNLL-U files, or folders of them; none: the bundled documents
-dependency_documents = 20  # bundled documents to take sentences from
-dependency_sentences = 24
-dependency_pieces = 24
-dependency_minimum = 20  # arcs of a relation
+profile: str = "offline"
+tasks: list[str] = ["sst-2"]
+pretrained_tasks: list[str] = ["sst-2"]  # those of them on which the encoder is also read before fine-tuning
+encoder: str = "minilm"
+device: str = "cpu"
+seed: int = 0
+tau: float = 3.0
+resamples: int = 999
+probes: int | None = 8
+shown_probes: int = 16  # of the maps that are drawn
+validated: int = 1  # short sequences whose attribution is also computed exactly
+validated_pieces: int = 14
+validated_probes: list[int] = [1, 2, 4, 8, 16]
+dependency_files: list[str] = []  # CoNLL-U files, or folders of them; none: the bundled documents
+dependency_documents: int = 20  # bundled documents to take sentences from
+dependency_sentences: int = 24
+dependency_pieces: int = 24
+dependency_minimum: int = 20  # arcs of a relation
 
 # %%
 import matplotlib.pyplot as plt

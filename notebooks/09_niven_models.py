@@ -19,35 +19,38 @@
 # heads, go beyond the article.*
 
 # %% tags=["parameters"]
-profile = "offline"
-encoder = "minilm"
-argument_source = "bundled"  # or the folder that holds train-full.txt, dev-full.txt and test-full.txt of ARCT
-argument_n = 400  # arguments of each split, None for all
-planted_productivity = 0.7  # of "not" in the bundled arguments
-planted_coverage = 0.6
-glove = None  # a text file of GloVe vectors; None: what the encoder's word embeddings say of a word
-fits = 0.9  # the train accuracy at which a run has learnt its training set, and ends
-spare = 1  # runs of a set-up that are drawn again with another seed because they do not fit
-bag_seeds = [0, 1, 2]  # runs of the bag of vectors
-bag_epochs = 5  # at most, as for all models
-lstm_seeds = []  # runs of the BiLSTM
-lstm_hidden = 128  # in each direction
-lstm_epochs = 8
-encoder_seeds = [0]
-encoder_setups = ["full"]  # the bundled warrants repeat with both labels: alone, they cannot be learnt
-encoder_probed = []  # set-ups of the encoder that are trained on the adversarial set
-learning_rate = 1e-4  # of the encoder
-encoder_epochs = 16  # at most
-adversarial_epochs = 10
-batch_size = 8
-max_tokens = 80
-minimum = 20  # warrants with "not" that a head is tested on
-cue_heads_n = 6  # heads that are switched off together
-random_sets = 9  # of as many heads of the same layers, to compare with
-resamples = 999
-seed = 0  # of the bundled arguments, of samples, of random sets and of resampling
-device = "cpu"
-training_precision = "float32"
+profile: str = "offline"
+encoder: str = "minilm"
+# bundled, or the folder that holds train-full.txt, dev-full.txt and test-full.txt of ARCT
+argument_source: str = "bundled"
+argument_n: int | None = 400  # arguments of each split, None for all
+planted_productivity: float = 0.7  # of "not" in the bundled arguments
+planted_coverage: float = 0.6
+# a text file of GloVe vectors; None: what the encoder's word embeddings say of a word
+glove: str | None = None
+fits: float = 0.9  # the train accuracy at which a run has learnt its training set, and ends
+spare: int = 1  # runs of a set-up that are drawn again with another seed because they do not fit
+bag_seeds: list[int] = [0, 1, 2]  # runs of the bag of vectors
+bag_epochs: int = 5  # at most, as for all models
+lstm_seeds: list[int] = []  # runs of the BiLSTM
+lstm_hidden: int = 128  # in each direction
+lstm_epochs: int = 8
+encoder_seeds: list[int] = [0]
+# the bundled warrants repeat with both labels: alone, they cannot be learnt
+encoder_setups: list[str] = ["full"]
+encoder_probed: list[str] = []  # set-ups of the encoder that are trained on the adversarial set
+learning_rate: float = 1e-4  # of the encoder
+encoder_epochs: int = 16  # at most
+adversarial_epochs: int = 10
+batch_size: int = 8
+max_tokens: int = 80
+minimum: int = 20  # warrants with "not" that a head is tested on
+cue_heads_n: int = 6  # heads that are switched off together
+random_sets: int = 9  # of as many heads of the same layers, to compare with
+resamples: int = 999
+seed: int = 0  # of the bundled arguments, of samples, of random sets and of resampling
+device: str = "cpu"
+training_precision: str = "float32"
 
 # %%
 import seaborn as sns

@@ -18,33 +18,33 @@
 # *Source: this study.*
 
 # %% tags=["parameters"]
-profile = "offline"
-tasks = ["mrpc", "qqp", "sst-2", "qnli"]  # that the atlas has rows of
-model_tasks = ["qqp"]  # whose heads are ablated; only those of `tasks` enter the atlas
-encoder = "minilm"
-checkpoint = None  # fine-tuned checkpoints instead of ours, {task} and {seed} are filled in
-source = "bundled"
-seeds = [0, 1]  # of the fine-tuning runs: the first is asked, and all stand in the atlas
-seed = 0  # of samples, random sets, bootstrap and permutations
-set_n = 32  # dev sequences that sets are switched off on
-random_sets = 39  # for each role and task, fewer where a role leaves no more
-combinations = 9999  # of one random set per task
-permutations = 9999
-resamples = 499
-together = [
+profile: str = "offline"
+tasks: list[str] = ["mrpc", "qqp", "sst-2", "qnli"]  # that the atlas has rows of
+model_tasks: list[str] = ["qqp"]  # whose heads are ablated; only those of `tasks` enter the atlas
+encoder: str = "minilm"
+checkpoint: str | None = None  # fine-tuned checkpoints instead of ours, {task} and {seed} are filled in
+source: str = "bundled"
+seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first is asked, and all stand in the atlas
+seed: int = 0  # of samples, random sets, bootstrap and permutations
+set_n: int = 32  # dev sequences that sets are switched off on
+random_sets: int = 39  # for each role and task, fewer where a role leaves no more
+combinations: int = 9999  # of one random set per task
+permutations: int = 9999
+resamples: int = 499
+together: list[str] = [
     "local",
     "syntactic",
     "delimiter",
     "match",
 ]  # role scores of the joint model; no head keeps block under control
-max_tokens = 128
-sequences_at_once = 32
-window = 2
-relations = ["nsubj", "dobj", "amod", "advmod"]
-direction = "dependent_to_head"
-arithmetic = "corrected"
-weighted_block = True
-device = "cpu"
+max_tokens: int = 128
+sequences_at_once: int = 32
+window: int = 2
+relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
+direction: str = "dependent_to_head"
+arithmetic: str = "corrected"
+weighted_block: bool = True
+device: str = "cpu"
 
 # %%
 import numpy as np

@@ -18,24 +18,24 @@
 # *Source: this study. The removal of heads is that of Michel et al. 2019, single edges are edited through the same seam.*
 
 # %% tags=["parameters"]
-profile = "offline"
-encoder = "minilm"
-checkpoint = None  # fine-tuned checkpoints instead of ours, {task} and {seed} are filled in
-source = "bundled"
-pair_tasks = ["mrpc", "qqp", "qnli"]
-single_tasks = ["sst-2"]
-seeds = [0, 1]  # fine-tuning runs
-matched_n = 150  # dev sequences that match scores are means over
-scored_n = 100  # dev sequences that costs are measured on, as in 06_michel_ablation
-overlap_n = 400  # training sequences that the overlap baseline learns from
-threshold = 5.0  # of the match score of a matching head; uniform heads have 1
-minimum = 100  # pairs that share a word, for a label
-alpha = 0.05
-bootstraps = 499  # of intervals of changes
-max_tokens = 128
-seed = 0
-device = "cpu"
-precision = "float32"
+profile: str = "offline"
+encoder: str = "minilm"
+checkpoint: str | None = None  # fine-tuned checkpoints instead of ours, {task} and {seed} are filled in
+source: str = "bundled"
+pair_tasks: list[str] = ["mrpc", "qqp", "qnli"]
+single_tasks: list[str] = ["sst-2"]
+seeds: list[int] = [0, 1]  # fine-tuning runs
+matched_n: int = 150  # dev sequences that match scores are means over
+scored_n: int | None = 100  # dev sequences that costs are measured on, as in 06_michel_ablation
+overlap_n: int = 400  # training sequences that the overlap baseline learns from
+threshold: float = 5.0  # of the match score of a matching head; uniform heads have 1
+minimum: int = 100  # pairs that share a word, for a label
+alpha: float = 0.05
+bootstraps: int = 499  # of intervals of changes
+max_tokens: int = 128
+seed: int = 0
+device: str = "cpu"
+precision: str = "float32"
 
 # %%
 import numpy as np

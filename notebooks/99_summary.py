@@ -13,8 +13,8 @@
 # contradict it. A verdict on another encoder than the paper's is no verdict on the paper's.
 
 # %% tags=["parameters"]
-profile = "offline"
-readme = False  # write the verdicts and numbers into README.md and docs/claims.md
+profile: str = "offline"
+readme: bool = False  # write the verdicts and numbers into README.md and docs/claims.md
 
 # %%
 import pandas as pd

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import yaml
 from jaxtyping import Float
 from scipy import stats
 
 from analysis.errors import InputError
+from analysis.files import parse_yaml
 from analysis.statistics.judge import NOT_APPLICABLE, judge, pooled
 from analysis.statistics.resampling import mean_interval
 
@@ -51,7 +51,7 @@ def read_claims(path: Path) -> list[Claim]:
     """The claims of a YAML file, in its order; raises InputError for an unknown, missing or wrong field."""
     known = {field.name for field in fields(Claim)}
     claims = []
-    for number, entry in enumerate(yaml.safe_load(path.read_text(encoding="utf-8")), 1):
+    for number, entry in enumerate(parse_yaml(path.read_bytes(), path), 1):
         name = f"{path}: claim {entry.get('id', number)}"
         if unknown := sorted({*entry} - known):
             raise InputError(f"{name} has the unknown key {unknown[0]!r}; use {', '.join(sorted(known))}")
