@@ -9,12 +9,12 @@ from jaxtyping import Bool, Float
 
 from analysis.figures.colours import LIME, VERMILION
 from analysis.figures.words import counted, listed
+from analysis.statistics.effects import AUC
 from analysis.statistics.roles import RELATIONS, ROLES
 from analysis.synthesis.agreement import ROLES as ACROSS_MAPS
 from analysis.synthesis.measures import ABLATION, DELIMITERS, IMPORTANCE, SavedTables, chosen
 from analysis.synthesis.regression import ALL_ROLES, RAW
 from analysis.synthesis.sets import POOLED
-from analysis.texts.tasks import TASKS
 
 # Roles with a control that can refuse them; [CLS] has a strip of its own.
 SHOWN = ("local", "syntactic", "block")
@@ -57,26 +57,11 @@ def roles_against_random(table: pd.DataFrame, alpha: float = 0.05) -> str:
     )
 
 
-def matching_heads(tests: pd.DataFrame, alpha: float = 0.05) -> str:
-    """In how many runs the heads that match words across texts cost more than other heads of their layers."""
-    known = tests[tests["trained"].astype(bool) & tests["p"].notna()]
-    if known.empty:
-        return "No head attends to the same word in the other text, or no run has learnt its task."
-    pairs = known["task"].map(lambda task: TASKS[task].pair)
-    costly = [f"{(part['p'] < alpha).sum()} of {len(part)}" for part in (known[pairs], known[~pairs])]
-    heads = known["heads"].mode().iloc[0]
-    return (
-        f"Which heads matter? Those that attend to the same word in the other text before fine-tuning ({heads}). "
-        f"Chosen on other tasks, they cost more than sets of as many heads of their layers (exact p < {alpha:g}) in "
-        f"{costly[0]} runs on pairs of texts and in {costly[1]} on single texts."
-    )
+def heads_in_short(atlas: pd.DataFrame, effects: pd.DataFrame) -> dict[str, Any]:
+    """What `survival_map` draws: shares of the tasks with each label, matching heads, and the head that matters most.
 
-
-def heads_in_short(atlas: pd.DataFrame, tests: pd.DataFrame) -> dict[str, Any]:
-    """What `survival_map` draws: shares of the tasks with each label, heads that match words, and the costliest heads.
-
-    From the first run of every task. The costliest head is the one without which the loss is largest; a task whose
-    heads were not removed, or whose run has not learnt it, has none.
+    Labels are those of the first run of every task. `effects` is the table `matching_effects`: in each task, the head
+    whose ablation lowers the AUC most in the first trained run is framed.
     """
     first = atlas[atlas["seed"] == atlas["seed"].min()]
     syntactic = [f"attention_{role}" for role in ("syntactic", *RELATIONS)]
@@ -91,20 +76,15 @@ def heads_in_short(atlas: pd.DataFrame, tests: pd.DataFrame) -> dict[str, Any]:
         }
         for label in ("published", "controlled")
     }
-    costs = first.dropna(subset="ablation_loss") if "ablation_loss" in first else first.iloc[:0]
-    if len(tests):
-        learnt = tests[tests["trained"].astype(bool)]
-        costs = costs.merge(learnt[["task", "seed"]])
-    tops = costs.loc[costs.groupby("task")["ablation_loss"].idxmax()]
-    known = tests[tests["heads"].astype(str).str.contains("-")] if len(tests) else tests
-    matching = known["heads"].mode().iloc[0].split(", ") if len(known) else []
-    shape = grids["published"]["local"].shape
+    shape, places = grids["published"]["local"].shape, ["layer", "head"]
+    effects = (
+        effects[effects["metric"].eq(AUC) & effects["trained"].eq(True)] if len(effects) else atlas.iloc[:0]
+    )
+    matching = effects.loc[effects["matching"].eq(True), places] if len(effects) else effects[places]
+    tops = effects.sort_values("seed").query("rank == 1").drop_duplicates("task") if len(effects) else effects
     framed = {
-        "matches words across texts": (
-            LIME,
-            _at(shape, [tuple(map(int, name.split("-"))) for name in matching]),
-        ),
-        "costliest head of a task": (VERMILION, _at(shape, tops[["layer", "head"]].to_numpy(int))),
+        "matches words across texts": (LIME, _at(shape, matching.to_numpy(int))),
+        "largest fall in AUC of a task": (VERMILION, _at(shape, tops[places].to_numpy(int))),
     }
     return {**grids, "framed": framed, "cls": _grid(first, first["attention_cls_published"])}
 
@@ -127,9 +107,7 @@ def highlights(results: SavedTables) -> list[str]:
     found, regression = results.claims("synthesis_sets"), results.claims("synthesis_regression")
     if found.empty or "variant" not in regression:
         return []
-    tests = results.claims("matching_tests")
-    roles = f"Do roles predict what matters? {foretold(regression)} {roles_against_random(found)}"
-    return [roles, *([matching_heads(tests)] if len(tests) else [])]
+    return [f"Do roles predict what matters? {foretold(regression)} {roles_against_random(found)}"]
 
 
 def overview(results: SavedTables, encoder: str) -> list[str]:

@@ -65,6 +65,11 @@ class Task:
         return len(self.columns) == 2
 
     @property
+    def match_class(self) -> int:
+        """The class of pairs that match; in other tasks with classes the second one."""
+        return self.labels.index(self.match) if self.match else 1
+
+    @property
     def outputs(self) -> int:
         """The number of logits of a classifier for one sequence."""
         return len(self.labels) if self.kind == CLASSIFICATION else 1

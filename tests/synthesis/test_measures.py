@@ -9,7 +9,7 @@ from analysis.statistics.old_tables import claim_table
 from analysis.statistics.roles import CONTROLS
 from analysis.synthesis.agreement import ROLES as ACROSS_MAPS
 from analysis.synthesis.atlas import KEYS
-from analysis.synthesis.front import foretold, matching_heads, overview, roles_against_random
+from analysis.synthesis.front import foretold, overview, roles_against_random
 from analysis.synthesis.measures import (
     ABLATION,
     CLAIMS,
@@ -180,12 +180,7 @@ def test_the_front_page_tells_what_was_tested_and_what_was_not():
     assert foretold(lost).startswith("Heads were not removed one by one")
     assert "for 11 of 11 roles: local (+0.20 nats), " in roles_against_random(made_sets())
     assert "for none of 11 roles (two-sided" in roles_against_random(made_sets().assign(p_holm=1.0))
-    tests = pd.DataFrame({"task": ["mrpc", "mrpc", "qqp", "sst-2", "qnli"], "seed": [0, 1, 0, 0, 0],
-                          "trained": [True, True, True, True, False], "heads": "1-1, 2-9",
-                          "p": [0.01, 0.2, 0.01, 0.6, 0.01]})  # fmt: skip
-    assert "in 2 of 3 runs on pairs of texts and in 0 of 1 on single texts" in matching_heads(tests)
-    assert matching_heads(tests.assign(p=np.nan)).startswith("No head attends")
     tables = {"atlas": made_atlas(), "synthesis_sets": made_sets(), "synthesis_agreement": made_agreement(),
-              "synthesis_regression": regression, "matching_tests": tests}  # fmt: skip
+              "synthesis_regression": regression}  # fmt: skip
     assert len(overview(Saved(**tables), "tiny")) == 5
     assert len(overview(Saved(), "tiny")) == 2
