@@ -50,7 +50,8 @@ def dial_panels(table: pd.DataFrame, natural: str, own: str) -> Figure:
         for part in others[others["edit"].str.match(r"\d")].itertuples():
             axes.plot([0, part.dose], [others["share"].iloc[0], part.share], color="0.8", lw=0.6, zorder=0)
         axes.set(ylim=(0, 1.02), title=task)
-        note = f"attention across\nmatched words {rows['matched'].mean():.2f}\nother words {rows['unmatched'].mean():.2f}"
+        matched, unmatched = rows[["matched", "unmatched"]].mean()
+        note = f"attention across\nmatched words {matched:.2f}\nother words {unmatched:.2f}"
         axes.text(0.98, 0.04, note, transform=axes.transAxes, ha="right", va="bottom", fontsize=6.5)
     lines = {"matching heads, to the other text": (VERMILION, "-"), "to their own text": (BLUE, "--"),
              "other heads of these layers": ("0.8", "-")}  # fmt: skip

@@ -174,6 +174,16 @@ def edits(
     ]
 
 
+def row_counts(edits: Sequence[Intervention], sequences: Sequence[Layout]) -> pd.DataFrame:
+    """How many rows each redirection is about in these pairs, and how many stay for lack of a target."""
+    rows = []
+    for edit in (edit for edit in edits if isinstance(edit.operator, Redirection)):
+        count = sum(int(edit.operator.sources(layout).any(axis=1).sum()) for layout in sequences)
+        moved, _ = edit.operator.pairs(sequences, torch.device("cpu"))
+        rows.append((edit.name, count, count - int(moved.any(-1).sum())))
+    return pd.DataFrame(rows, columns=["edit", "rows", "without_target"])
+
+
 def reference_sets(
     heads: Sequence[Head], width: int, most: int = 200, seed: int = 0
 ) -> list[tuple[Head, ...]]:

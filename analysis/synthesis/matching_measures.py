@@ -196,7 +196,7 @@ def needed(blocked: Mapping[str, Mapping[str, Answers]]) -> pd.DataFrame:
     units = {}
     for task, conditions in blocked.items():
         parts = [
-            auc_parts(answer.scores[:, answer.names.index(f"{name} blocked")], answer.positive)
+            auc_parts(answer.scores[:, answer.names.index(name)], answer.positive)
             for name in ("other heads", "matching heads")
             for answer in [conditions[name]]
         ]

@@ -62,10 +62,10 @@ def match_tables(
 
 
 class Edited(NamedTuple):
-    """A run's logits with every head ablated alone and under all edits of the matching heads; `masses` give the dose."""
+    """A run's logits with every head ablated alone and under all edits of the matching heads."""
 
     logits: xr.DataArray
-    masses: Masses
+    masses: Masses  # give the natural dose
     rows: pd.DataFrame  # how many rows each edit is about
 
 
@@ -206,7 +206,7 @@ class Study:
                 edits = [
                     edit
                     for other, blocked in conditions.items()
-                    for edit in sets(classifier, {f"{other} blocked": blocked}, BLOCKED)
+                    for edit in sets(classifier, {other: blocked}, BLOCKED)
                 ]
                 logits = predict(classifier, self.dev[task], edits, max_tokens=self.max_tokens)
                 found.setdefault(name, []).append(match_scores(logits, self.match[task])[1:])

@@ -142,7 +142,7 @@ def verdicts(**changed: object) -> dict[str, str]:
             (("mrpc", given["before"]), ("none", scores(0)))}  # fmt: skip
     noise = np.random.default_rng(4).normal(size=(2, 1, N))
     conditions = {
-        name: measures.Answers(noise + signal * POSITIVE, POSITIVE, [f"{name} blocked"])
+        name: measures.Answers(noise + signal * POSITIVE, POSITIVE, [name])
         for name, signal in given["blocked"].items()
     }
     frames = {
