@@ -22,11 +22,8 @@ profile: str = "offline"
 encoder: str = "minilm"
 checkpoint: str | None = None  # fine-tuned checkpoints instead of ours, {task} and {seed} are filled in
 source: str = "bundled"
-pair_tasks: list = [
-    "mrpc",
-    "qqp",
-    "qnli",
-]  # or {task: qnli, match: entailment}; data/README.md: a task of your own
+# A task of your own: data/README.md; {"task": "qnli", "match": "entailment"} names the label of matching pairs.
+pair_tasks: list = ["mrpc", "qqp", "qnli"]
 single_tasks: list = ["sst-2"]
 seeds: list = [0, 1]  # fine-tuning runs
 matched_n: int = 150  # dev sequences that match scores are means over
@@ -44,7 +41,7 @@ precision: str = "float32"
 # %%
 import numpy as np
 import pandas as pd
-from IPython.display import Markdown, display
+from IPython.display import Markdown
 
 from analysis.encoders import load_encoder, random_encoder
 from analysis.figures import dial_panels, finding, forest_plot, head_grids, marks_by_edit, style, theme
@@ -54,6 +51,7 @@ from analysis.scores.sieves import across, same_pieces
 from analysis.scores.sink import sink
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
+from analysis.statistics.layers import head_grid
 from analysis.statistics.leads import trained_runs
 from analysis.study import Results
 from analysis.study.profiles import parameters
@@ -99,7 +97,7 @@ heads = matching.matching_heads(before)
 # %%
 short = min(dev[pairs[0]], key=lambda pair: sum(map(len, pair.texts)))
 layout, attention = read_attention(model, short, max_tokens)
-copies, (layer, head) = same_pieces(layout) & across(layout), heads[-1] if heads else (0, 0)
+copies, (layer, head) = same_pieces(layout) & across(layout), [(0, 0), *heads][-1]
 figure, (left, right) = theme.rows_of_axes(2, 2, max(2.4, 0.14 * len(layout)))
 lines = np.where(copies, attention[layer, head], 0)
 attention_lines(left, lines, layout.tokens, np.flatnonzero(copies.any(axis=1)).tolist())
@@ -133,13 +131,10 @@ results.save_table(effects, "matching_effects")
 
 # %%
 auc = effects[effects["metric"] == "auc"]
-grids = {
-    task: rows.pivot_table(index="layer", columns="head", values="effect", dropna=False).to_numpy()
-    for task, rows in auc.groupby("task", sort=False)
-}
-marked = before.groupby(["layer", "head"])["matching"].all().unstack().to_numpy()
-label = "fall in AUC (dot: matching head)"
-figure = head_grids(grids, label, dict.fromkeys(grids, marked), columns=4, cmap="mako_r", vmin=0)
+means = auc.groupby(["task", "layer", "head"], sort=False)[["effect", "matching"]].mean().reset_index()
+grids = {task: head_grid(rows, "effect") for task, rows in means.groupby("task", sort=False)}
+dots = {task: head_grid(rows, "matching") > 0 for task, rows in means.groupby("task", sort=False)}
+figure = head_grids(grids, "fall in AUC (dot: matching head)", dots, columns=4, cmap="mako_r", vmin=0)
 results.save_figure(figure, "matching-F2-effects")
 
 # %%
@@ -215,15 +210,11 @@ groups.groupby(["task", "group"], sort=False)[columns].mean().style.format(preci
 # %%
 blocked = {}
 if blocked_runs and heads:
-    names = ("epochs", "batch_size", "learning_rate")
-    recipe = {name: parameters("00_finetune", profile)[name] for name in names} | {"precision": "float32"}
-    train = load_examples(pairs[0], source, "train", blocked_n, seed)
-    blocked[pairs[0]] = study.blocked(
-        encoder, pairs[0], train, heads, range(blocked_runs), results.checkpoint, recipe
-    )
-    table = study.blocked_table(blocked)
-    results.save_table(table, "matching_blocked")
-    display(table.style.format(precision=3).hide())
+    recipe = parameters("00_finetune", profile)
+    train, folder = load_examples(pairs[0], source, "train", blocked_n, seed), results.checkpoint
+    blocked[pairs[0]] = study.blocked(encoder, pairs[0], train, heads, range(blocked_runs), folder, recipe)
+    results.save_table(study.blocked_table(blocked), "matching_blocked")
+study.blocked_table(blocked).style.format(precision=3).hide()
 
 # %% [markdown]
 # **Try it.** Set `threshold` to 3: more heads match, and the weakest of them no longer leads. Set `pair_tasks` to one task of

@@ -63,7 +63,7 @@ def dial_panels(table: pd.DataFrame, natural: str, own: str) -> Figure:
 def rank_panels(effects: pd.DataFrame, tasks: Sequence[str]) -> Figure:
     """Heads by their rank in AUC and in loss, a panel for each task; the colour is the shift of the mean logit.
 
-    `effects` as `effect_table` gives it, with task, for one run of each task.
+    `effects` as `effect_table` gives it, with task, layer and head, for one run of each task.
     """
     figure, grid = panels(len(tasks), 4, 1.7, "rank by fall in AUC", "rank by rise of the loss")
     reach = max(float(effects["shift"].abs().max()), 1e-6)

@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.errors import InputError, exit_status
 from analysis.study.profiles import TEXTS, command_line, parameters
 from analysis.study.runs import named
+from analysis.texts.tasks import task_names
 
 # Rows of GLUE: train and dev (matched, for MNLI).
 ROWS = {
@@ -23,6 +24,7 @@ ALL_HEADS = 0.45
 IMPORTANCE = 2.1  # forward passes of an importance
 PROBE = 1.0  # forward passes of one probe of attribution in a layer: a Jacobian-vector product
 MAPS = 4  # attention and three controls
+EDITS = 22  # of the matching heads
 STEPS = 11  # of a pruning curve
 ROLES = 8  # roles with a set of heads, about
 TREES = (2001, 12544)  # sentences of UD English EWT: dev and train
@@ -80,9 +82,14 @@ def _ablated(p: Mapping[str, Any], size: Size) -> float:
 
 
 def _matched(p: Mapping[str, Any], size: Size) -> float:
-    tasks = [*p["pair_tasks"], *p["single_tasks"]]
-    costs = size.heads * ALL_HEADS * sum(dev(task, p["scored_n"]) for task in tasks)
-    return len(p["seeds"]) * (costs + 10 * p["matched_n"] * len(tasks))
+    names, singles = task_names(p["pair_tasks"]), p["single_tasks"]
+    scored = sum(dev(task, p["scored_n"]) for task in [*names, *singles])
+    ablated = len(p["seeds"]) * (
+        size.heads * ALL_HEADS * scored + EDITS * sum(dev(task, p["scored_n"]) for task in names)
+    )
+    dials = p["dialled"] * p["reference_n"] * (size.heads / size.layers) ** 2
+    blocked = 3 * p["blocked_runs"] * TRAINING * p["epochs"] * train(names[0], p["blocked_n"])
+    return ablated + dials + blocked + 3 * len(p["seeds"]) * len(names) * p["matched_n"]
 
 
 def _synthesised(p: Mapping[str, Any], size: Size) -> float:

@@ -39,6 +39,7 @@ from analysis.texts.examples import Example
 
 Run = tuple[str, int]  # task, fine-tuning seed
 CONDITIONS = ("unblocked", "matching heads", "other heads")
+RECIPE = ("epochs", "batch_size", "learning_rate", "max_tokens")
 SINGLE = r"\d+-\d+"  # the name of a head that is ablated alone
 
 
@@ -190,9 +191,10 @@ class Study:
 
         Nothing is blocked, the matching heads, or as many other heads of their layers. Each array (intervention,
         sequence) holds the answers as trained, "none", and with each of the two sets blocked. `folder` names the
-        checkpoint of a condition and a seed, `recipe` holds options of `finetune`.
+        checkpoint of a condition and a seed, `recipe` holds the parameters of 00_finetune.
         """
         width = load_encoder(encoder).heads
+        recipe = {name: recipe[name] for name in RECIPE} | {"precision": recipe["training_precision"]}
         conditions = dict(zip(CONDITIONS, ([], [*heads], neighbours(heads, width)), strict=True))
         found: dict[str, list[xr.DataArray]] = {}
         for name, members in conditions.items():

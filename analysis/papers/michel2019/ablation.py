@@ -12,9 +12,10 @@ from tqdm import tqdm
 
 from analysis.statistics.answers import LOSS, METRICS, metrics_of
 from analysis.statistics.changes import BASELINE, by_head, change_table, rises
+from analysis.statistics.effects import effect_table
 from analysis.statistics.leads import Labels, Run, compared
 from analysis.statistics.significance import quiet
-from analysis.texts.tasks import task_named
+from analysis.texts.tasks import CLASSIFICATION, task_named
 
 ABLATION = "task seed layer head metric baseline change low high p p_by".split()
 ALL_BUT_ONE = [*ABLATION[:4], "chosen_on", *ABLATION[4:]]
@@ -35,6 +36,18 @@ def all_changes(logits: Mapping[Run, xr.DataArray], labels: Labels, **options: f
         table = change_table(found, labels[task], metrics_of(task), **options)
         parts.append(by_head(table).assign(task=task, seed=seed))
     return pd.concat(parts, ignore_index=True)
+
+
+def effects_by_metric(logits: Mapping[Run, xr.DataArray], labels: Labels) -> pd.DataFrame:
+    """`effect_table` of every run of a task with classes, with task, seed, layer and head."""
+    parts = [
+        by_head(effect_table(found, labels[task], task_named(task).match_class)).assign(task=task, seed=seed)
+        for (task, seed), found in logits.items()
+        if task_named(task).kind == CLASSIFICATION
+    ]
+    table = pd.concat(parts, ignore_index=True).drop(columns="intervention")
+    first = ["task", "seed", "layer", "head"]
+    return table[[*first, *table.columns.drop(first)]]
 
 
 def overview(changes: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
