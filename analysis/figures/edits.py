@@ -69,7 +69,7 @@ def rank_panels(effects: pd.DataFrame, tasks: Sequence[str]) -> Figure:
     reach = max(float(effects["shift"].abs().max()), 1e-6)
     for axes, task in zip(grid, tasks, strict=True):
         rows = effects[effects["task"] == task].pivot(
-            index="intervention", columns="metric", values=["rank", "shift"]
+            index=["layer", "head"], columns="metric", values=["rank", "shift"]
         )
         axes.axline((1, 1), slope=1, color="0.8", lw=0.6, zorder=0)
         points = axes.scatter(

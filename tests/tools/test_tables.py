@@ -16,7 +16,7 @@ def test_every_committed_table_and_column_has_a_meaning():
     named = {name for names in found.values() for name in names}
     assert [name for name in sorted(named) if tables.known(name, known["columns"]) is None] == []
     used = {tables.known(name, known["columns"]) for name in named}
-    assert len(set(known["columns"]) - used) <= 10  # those of profile `paper` alone
+    assert len(set(known["columns"]) - used) <= 30  # those of profile `paper` alone, and of tables not yet committed
 
 
 def test_the_page_is_that_of_the_tables():
