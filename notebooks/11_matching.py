@@ -10,10 +10,8 @@
 #
 # Some heads attend from a word to the same word in the other text (Vig 2019 saw it in BERT; Lu et al. 2025 call them
 # *matching heads* in a ranker). We ask three questions that pictures of attention cannot answer. Does the fine-tuned
-# encoder **need** these heads? Does it matter **which word** they look at? And is it **enough** that they look across?
-#
-# The answers are interventions: no word is changed, and all other heads stay as they are. Bounds of the claims were set
-# after a prototype on the same encoder and recipe.
+# encoder **need** these heads? Does it matter **which word** they look at? And is it **enough** that they look across? The
+# answers are interventions: no word is changed, and all other heads stay as they are.
 #
 # *Source: this study. Ablation as in Michel et al. 2019.*
 
@@ -39,13 +37,15 @@ device: str = "cpu"
 precision: str = "float32"
 
 # %%
+from functools import partial
+
 import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
 from analysis.encoders import load_encoder, random_encoder
-from analysis.figures import dial_panels, finding, forest_plot, head_grids, marks_by_edit, style, theme
-from analysis.figures.diagrams import attention_lines
+from analysis.figures import dial_panels, finding, forest_plot, head_grids, marks_by_edit, style
+from analysis.figures.edits import lines_beside_grid
 from analysis.scores import read_attention
 from analysis.scores.sieves import across, same_pieces
 from analysis.scores.sink import sink
@@ -93,19 +93,16 @@ table, match_scores = matching_runs.match_tables(states, matched, threshold, max
 results.save_table(table, "matching_heads")
 before = table[table["state"] == "pretrained"]
 heads = matching.matching_heads(before)
+said = partial(matching.finding_about, heads)
 
 # %%
 short = min(dev[pairs[0]], key=lambda pair: sum(map(len, pair.texts)))
 layout, attention = read_attention(model, short, max_tokens)
-copies, (layer, head) = same_pieces(layout) & across(layout), [(0, 0), *heads][-1]
-figure, (left, right) = theme.rows_of_axes(2, 2, max(2.4, 0.14 * len(layout)))
-lines = np.where(copies, attention[layer, head], 0)
-attention_lines(left, lines, layout.tokens, np.flatnonzero(copies.any(axis=1)).tolist())
-left.set_title(f"head {layer}-{head}: from words to their copies")
+layer, head = [(0, 0), *heads][-1]
+lines = np.where(same_pieces(layout) & across(layout), attention[layer, head], 0)
 mean = before.groupby(["layer", "head"])["match"].mean().unstack().to_numpy()
-mesh = theme.layer_head_mesh(right, mean, cmap="mako_r", vmin=0)
-figure.colorbar(mesh, ax=right, label="match score before fine-tuning")
-right.set(xlabel=theme.HEAD, ylabel=theme.LAYER)
+title = f"head {layer}-{head}: from words to their copies"
+figure = lines_beside_grid(lines, layout.tokens, title, mean, "match score before fine-tuning")
 results.save_figure(figure, "matching-F1-at-work")
 
 # %%
@@ -120,8 +117,7 @@ finding(
 #
 # We ablate each head alone: its output is multiplied by 0. The effect is the fall of the **AUC**, the probability that a
 # matching pair gets a higher score than another one. Why not the loss? An ablation also moves all scores towards one class;
-# the loss punishes that, the AUC does not see it (06_michel_ablation compares them). The same call makes the edits of the
-# next sections.
+# the loss punishes that, the AUC does not see it (06_michel_ablation). The same call makes the edits of the next sections.
 
 # %%
 rest = sink(model, max_tokens=max_tokens)  # the special token on which heads rest
@@ -140,7 +136,7 @@ results.save_figure(figure, "matching-F2-effects")
 # %%
 ranks = auc[auc["trained"] & auc["matching"]].groupby(["task", "seed"])["rank"].max() <= len(heads)
 of_pairs = ranks[ranks.index.isin(pairs, level="task")]
-finding(
+said(
     f"Each matching head ({matching.names_of(heads) or 'none'}) lowers the AUC more than any other head does in {of_pairs.sum()} "
     f"of {len(of_pairs)} trained runs on pairs, and in {ranks.sum() - of_pairs.sum()} of {len(ranks) - len(of_pairs)} on single texts."
 )
@@ -161,7 +157,7 @@ results.save_figure(marks_by_edit(redirected, "fall", "fall in AUC, 95 %"), "mat
 # %%
 fall = redirected[redirected["trained"].eq(True)].groupby("edit")["fall"].mean()
 wrong, own, ablated = fall.reindex([matching.TO_WRONG, matching.TO_OWN, matching.BOTH])
-finding(
+said(
     f"Pointing the heads at wrong words of the other text costs {wrong:.3f} of AUC, pointing them at their own text "
     f"{own:.3f}, ablating them {ablated:.3f} (means over trained runs)."
 )
@@ -183,7 +179,7 @@ results.save_figure(dial_panels(dial, matching.NATURAL, matching.OWN), "matching
 # %%
 share = dial[dial["trained"].eq(True) & ~dial["compared"]].groupby("edit")["share"].mean()
 plain, turned, own = share.reindex(["none", matching.NATURAL, matching.OWN])
-finding(
+said(
     f'At the natural dose, the share of pairs called "match" goes from {plain:.0%} to {turned:.0%} (means over trained runs); '
     f"with the same heads turned to their own text it is {own:.0%}."
 )
@@ -192,8 +188,7 @@ finding(
 # ## Who is misled?
 #
 # We count the pairs that are called "match" by label and by overlap: the share of words that stand in both texts, above or
-# below the median of the task. `overlap_auc` is the AUC of the overlap alone. Where it is high, matching is most of what there
-# is to see, and the dial takes more of the AUC.
+# below the median of the task. `overlap_auc` is the AUC of the overlap alone.
 
 # %%
 groups = study.groups(scores)
@@ -217,10 +212,9 @@ if blocked_runs and heads:
 study.blocked_table(blocked).style.format(precision=3).hide()
 
 # %% [markdown]
-# **Try it.** Set `threshold` to 3: more heads match, and the weakest of them no longer leads. Set `pair_tasks` to one task of
-# your own (data/README.md): the heads are chosen without it.
+# **Try it.** Set `threshold` to 3: more heads match. Set `pair_tasks` to one task of your own (data/README.md).
 #
-# **How far to trust it.** One encoder, which was tuned on a billion pairs before, and one recipe: all runs are seeds and tasks
+# **How far to trust it.** Bounds were set after a prototype on the same encoder and recipe. One encoder, which was tuned on a billion pairs before, and one recipe: all runs are seeds and tasks
 # of one checkpoint. Which heads survive differs between seeds of pre-training (Prasanna et al. 2020). Above the natural dose the
 # edit leaves the range that the encoder knows. Pairs with the same words and another meaning (PAWS) are not tested here.
 #

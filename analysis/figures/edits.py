@@ -2,11 +2,40 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from analysis.figures.colours import BLUE, VERMILION
-from analysis.figures.theme import DOUBLE, canvas, empty, panels
+from analysis.figures.diagrams import attention_lines
+from analysis.figures.theme import (
+    DOUBLE,
+    HEAD,
+    LAYER,
+    canvas,
+    empty,
+    layer_head_mesh,
+    panels,
+    rows_of_axes,
+)
+
+
+def lines_beside_grid(
+    weights: Float[np.ndarray, "token token"],
+    tokens: Sequence[str],
+    title: str,
+    grid: Float[np.ndarray, "layer head"],
+    label: str,
+) -> Figure:
+    """The attention of one head as lines between tokens, and a number of every head beside it."""
+    figure, (left, right) = rows_of_axes(2, 2, max(2.4, 0.14 * len(tokens)))
+    attention_lines(left, weights, tokens, np.flatnonzero(weights.any(axis=1)).tolist())
+    left.set_title(title)
+    mesh = layer_head_mesh(right, grid, cmap="mako_r", vmin=0)
+    figure.colorbar(mesh, ax=right, label=label)
+    right.set(xlabel=HEAD, ylabel=LAYER)
+    return figure
 
 
 def marks_by_edit(table: pd.DataFrame, value: str, label: str) -> Figure:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 import xarray as xr
+from IPython.display import Markdown
 from jaxtyping import Bool, Float
 from scipy import stats
 from sklearn.metrics import roc_auc_score
@@ -24,6 +25,7 @@ from analysis.encoders.models import Encoder
 from analysis.encoders.prefixes import Changes, Gates, Prefix
 from analysis.encoders.redirection import NOWHERE, ROWS, ExchangedTypes, Redirection, padded
 from analysis.encoders.tap import Attention, read_layers
+from analysis.figures.words import finding
 from analysis.scores.maps import find_source
 from analysis.statistics.changes import BASELINE
 from analysis.statistics.effects import auc_parts, crossed_interval, match_logit
@@ -61,6 +63,11 @@ def matching_heads(table: pd.DataFrame) -> list[Head]:
 def names_of(heads: Sequence[Head]) -> str:
     """Heads as text, "1-1, 2-9"."""
     return ", ".join(head_name(*head) for head in heads)
+
+
+def finding_about(heads: Sequence[Head], text: str) -> Markdown:
+    """A finding about matching heads, or that there are none."""
+    return finding(text if heads else "No head of this encoder matches, so there is nothing to intervene on.")
 
 
 class Masses(NamedTuple):

@@ -55,7 +55,9 @@ def frames(
     }
     known = {task: shift for task, shift in shifts.items() if task in pairs}
     return {
-        "X1": few(by_state["pretrained"], by_state["untrained"], threshold),
+        "X1": few(by_state["pretrained"], by_state["untrained"], threshold)
+        if heads
+        else not_applicable(NO_HEAD),
         "X2": lead(pairs, heads),
         "X3": lead(singles, heads),
         "X4": crossing(pairs, heads, TO_OWN, 0.5),
