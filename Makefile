@@ -64,13 +64,13 @@ room = $(foreach name,$1,$(filter analysis/$(name)/%,$(FILES)))
 TEXTS  := $(call room,texts) $(wildcard data/bundled/*)
 MODELS := $(TEXTS) $(call room,encoders)
 SCORES := $(MODELS) $(call room,scores)
-DRAWN  := $(call room,statistics figures) analysis/scores/banks.py
+DRAWN  := $(call room,statistics figures) $(addprefix analysis/scores/,banks.py roles.py)
 STORE  := analysis/study/results.py
 
 # --- the study: which run needs which, and which rooms ----------------------------------------------------
 
 # Tasks whose heads get roles, and those for which an encoder is fine-tuned.
-ROLES := $(sort $(foreach name,03_test_all 03_test_sensitivity 04_compare 04_compare_seeds 04_verdicts 10_synthesis,$($(name).tasks)) $(11_matching.pair_tasks))
+ROLES := $(sort $(foreach name,03_test_all 03_robustness 04_compare 04_compare_seeds 04_verdicts 10_synthesis,$($(name).tasks)) $(11_matching.pair_tasks))
 TUNED := $(sort $(ROLES) $(foreach name,06_michel_ablation 06_michel_pruning 07_kovaleva_patterns 07_kovaleva_disable 08_pascual,$($(name).tasks)) \
   $(10_synthesis.model_tasks) $(07_kovaleva_disable.start_tasks) $(11_matching.pair_tasks) $(11_matching.single_tasks))
 
@@ -85,14 +85,13 @@ $(finetuned): $D/01_extract-%-finetuned: $D/00_finetune-%
 # The Heads Hypothesis: scores, tests and labels of each task, then all tasks together, and what fine-tuning changes.
 score := $(ROLES:%=$D/02_score-%)
 tests := $(ROLES:%=$D/03_test-%)
-pande2021 := $(score) $(tests) $D/03_test_all $D/03_test_calibration $D/03_test_sensitivity $D/04_compare $D/04_compare_seeds $D/04_verdicts
+pande2021 := $(score) $(tests) $D/03_test_all $D/03_robustness $D/04_compare $D/04_compare_seeds $D/04_verdicts
 
 $(pande2021): $(DRAWN) $(call room,papers/pande2021)
 $(score): $D/02_score-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
 $(tests): $D/03_test-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
 $D/03_test_all: $(tests)
-$D/03_test_calibration: $(TEXTS)
-$D/03_test_sensitivity $D/04_compare: $(pretrained) $(finetuned) $(tests)
+$D/03_robustness $D/04_compare: $(pretrained) $(finetuned) $(tests)
 $D/04_compare_seeds: $(pretrained) $(finetuned)
 $D/04_verdicts: $(pretrained) $(finetuned) $(tests) $D/04_compare_seeds
 

@@ -33,7 +33,7 @@ def scores(sequences: int) -> xr.DataArray:
     rng = np.random.default_rng(0)
     values = rng.gamma(2, 2, size=(sequences, len(ROLES), LAYERS, HEADS)).astype(np.float32)
     for relation in RELATIONS:
-        values[rng.random(sequences) < 0.25, ROLES.index(relation)] = np.nan
+        values[rng.random(sequences) < 0.25, [*ROLES].index(relation)] = np.nan
     coordinates = {
         "role": [*ROLES],
         "layer": range(LAYERS),

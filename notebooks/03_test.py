@@ -40,7 +40,7 @@ from IPython.display import Markdown
 from scipy import stats
 
 from analysis.figures import finding, style, theme
-from analysis.figures.colours import BLUE, ROLE_COLOURS, VERMILION
+from analysis.figures.colours import BLUE, VERMILION, colour
 from analysis.figures.words import listed
 from analysis.statistics import compose, controlled_table, published_table, roles, significance
 from analysis.study import STATES, Results
@@ -84,14 +84,14 @@ for state, table in tables.items():
 
 # %%
 table = tables["finetuned"]
-families = [[role for role in each if role in {*table["role"]}] for each in roles.FAMILIES.values()]
+families = [[role for role in each if role in {*table["role"]}] for each in roles.families().values()]
 order = [role for family in families for role in family]
 order += [role for role in theme.in_order(table["role"]) if role not in order]
 layers, heads = theme.grid_size(table)
 label = np.stack([theme.layer_head(table, role, "assigned").ravel() for role in order])
 axes = theme.canvas(theme.DOUBLE, 0.21 * len(order) + 0.9)
 rows, places = np.nonzero(label == 1)
-axes.bar(places, 0.8, 0.86, rows - 0.4, color=[ROLE_COLOURS[order[row]] for row in rows])
+axes.bar(places, 0.8, 0.86, rows - 0.4, color=[colour(order[row]) for row in rows])
 rows, places = np.nonzero(np.isnan(label))
 axes.bar(
     places, 0.4, 1, rows - 0.2, color="white", edgecolor="0.7", hatch="/////", linewidth=0, label="untestable"
@@ -201,7 +201,7 @@ sns.stripplot(
     y="role",
     hue="role",
     order=order,
-    palette=ROLE_COLOURS,
+    palette=[colour(role) for role in order],
     size=2.5,
     legend=False,
     ax=right,
@@ -243,14 +243,14 @@ for axes, role in zip(grid, order, strict=True):
     rows = table[table["role"] == role].dropna(subset="mean")
     rows = rows.loc[(rows["mean"] - tau).abs().nsmallest(10).index].sort_values("mean").reset_index(drop=True)
     for name, chosen in rows.groupby(significance.label_comparison(rows)):
-        mark, colour, inside = looks[name]
+        mark, shade, inside = looks[name]
         ends = [chosen["mean"] - chosen["low"], chosen["high"] - chosen["mean"]]
         axes.errorbar(
             chosen["mean"],
             chosen.index,
             xerr=ends,
             fmt=mark,
-            color=colour,
+            color=shade,
             markerfacecolor=inside,
             markersize=4,
         )

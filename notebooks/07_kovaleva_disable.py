@@ -54,8 +54,10 @@ from analysis.papers.kovaleva2019 import training
 from analysis.papers.kovaleva2019.measures import published
 from analysis.statistics.answers import labels_of
 from analysis.statistics.layers import head_grid
+from analysis.statistics.leads import trained_runs
 from analysis.study import Results
 from analysis.texts import load_examples
+from analysis.texts.examples import clusters
 from analysis.texts.tasks import task_named
 
 style()
@@ -94,6 +96,10 @@ labels = {task: labels_of(found) for task, found in scored.items()}
 disabled, rises = training.disabled_tables(logits, labels, alpha, resamples, permutations, seed)
 results.save_table(disabled, "kovaleva_disable")
 results.save_table(rises, "kovaleva_rises")
+of_heads = {(task, run): found for (unit, task, run), found in logits.items() if unit == "head"}
+texts = {task: clusters(found) for task, found in scored.items()}
+trained = trained_runs(results.join_parts("finetune", tasks, every=False))
+results.save_table(training.chosen_rises(of_heads, labels, texts, trained), "kovaleva_chosen_rises")
 main = disabled.merge(rises[["task", "seed", "unit", "metric"]])  # the first metric of each task
 
 # %% [markdown]

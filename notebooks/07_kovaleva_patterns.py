@@ -188,6 +188,7 @@ results.save_figure(figure, "kovaleva-F1-patterns")
 # %%
 shares = tables.pattern_table(readings, alpha, resamples, seed)
 results.save_table(shares, "kovaleva_patterns")
+results.save_table(tables.block_table(readings), "kovaleva_blocks")  # what claims are judged on
 results.save_table(pattern_heads, "kovaleva_pattern_heads")
 
 # %%
@@ -256,6 +257,7 @@ linked = framed.read_links(frames, frame_sentences, seed)
 placed, left_out = framed.link_scores(model, linked)
 of_links = framed.link_table(placed, permutations, seed)
 results.save_table(of_links, "kovaleva_links")
+results.save_table(framed.link_blocks(placed), "kovaleva_link_blocks")
 
 # %%
 panels, dots = {}, {}
@@ -403,6 +405,7 @@ finding(f"[CLS] of the last layer attends most to {', '.join(told)}, mean over i
 # %%
 verbs = tables.verb_table(readings, alpha, resamples, permutations, seed)
 results.save_table(verbs, "kovaleva_verbs")
+results.save_table(tables.verb_blocks(readings), "kovaleva_verb_blocks")
 
 # %%
 told = []

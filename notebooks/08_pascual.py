@@ -38,15 +38,17 @@ dependency_minimum = 20  # arcs of a relation
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
+from IPython.display import Markdown
 from matplotlib.colors import PowerNorm
 
-from analysis.encoders import encoder_note, layout, load_encoder
-from analysis.figures import claim_strip, colours, finding, style, theme
+from analysis.encoders import layout, load_encoder
+from analysis.figures import colours, finding, forest_plot, style, theme
 from analysis.papers.pascual2021 import dependencies, discrepancy, maps, measures
 from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE_SUM, GLOBAL, LOCAL
 from analysis.scores import attachment, attribution, extraction
 from analysis.scores import maps as sources
-from analysis.statistics.old_tables import claim_table
+from analysis.statistics.claim_pages import claims_markdown
+from analysis.statistics.claims import claim_table
 from analysis.study import STATES, Results
 from analysis.texts import conllu_files, load_examples, read_trees
 
@@ -405,17 +407,14 @@ finding(
 
 # %% [markdown]
 # ## The claims
+#
+# The abstract makes three of these claims; the others are this study's questions. Values are means over the layers from 1 on and
+# over both states, by task.
 
 # %%
-frames = measures.measures(tables)
-claims = claim_table(measures.CLAIMS, frames, drawn="sequences").assign(encoder=encoder_note(encoder))
+claims = claim_table(measures.CLAIMS, measures.measures(tables))
 results.save_table(claims, "claims-pascual2021")
-results.save_figure(claim_strip(claims, measures.CLAIMS), "pascual-claims")
-
-# %% [markdown]
-# The abstract makes three of these claims; the others are this study's questions. Beside the least favourable unit stand
-# the median of all units (`pooled`) and how many of them hold.
+results.save_figure(forest_plot(claims, measures.CLAIMS), "pascual-claims")
 
 # %%
-shown = ["claim", "origin", "ours", "n", "pooled", "holding", "unit_count", "verdict", "control_value"]
-claims[shown].style.hide().set_properties(**{"text-align": "left", "vertical-align": "top"})
+Markdown(claims_markdown(claims, measures.CLAIMS))

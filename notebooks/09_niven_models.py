@@ -54,14 +54,15 @@ training_precision = "float32"
 import seaborn as sns
 from IPython.display import Markdown
 
-from analysis.encoders import encoder_note, load_encoder
-from analysis.figures import claim_strip, finding, style
+from analysis.encoders import load_encoder
+from analysis.figures import finding, forest_plot, style
 from analysis.figures.colours import BLACK, BLUE, GREEN, VERMILION
 from analysis.figures.theme import rows_of_axes
 from analysis.figures.words import listed
 from analysis.papers.niven2019 import CLAIMS, accuracy, arguments, heads, networks, runs, training
 from analysis.papers.niven2019.measures import measures
-from analysis.statistics.old_tables import claim_table
+from analysis.statistics.claim_pages import claims_markdown
+from analysis.statistics.claims import claim_table
 from analysis.study import Results
 
 style()
@@ -87,7 +88,7 @@ results.record_weights(encoder, model.digest)
 # the encoder, with all of the argument, as in the article; its other set-ups take the same.
 #
 # In the bundled arguments a fifth of the pairs of warrants stands there more than once, often with both labels. Models that
-# see warrants alone cannot fit them, and the claims that need such runs are untestable there; they are for ARCT.
+# see warrants alone cannot fit them, and the claims that need such runs are not applicable there; they are for ARCT.
 
 # %%
 cache = results.profile.cache / "niven"  # named after their content: every run may use them
@@ -382,17 +383,13 @@ finding(
 # ## The claims
 #
 # **The article's encoder is BERT-large; ours is another model**, on the same data where ARCT is named. Claims are judged on
-# runs that fit; fewer than two of a set-up are no evidence. Intervals draw runs and points anew.
+# runs that fit; fewer than two of a set-up are no evidence. Intervals cover other points and, with three runs or more, other runs.
 
 # %%
-frames = measures(answers, splits["test"], results.load_table("niven_cues"), logits, resamples, seed)
-claims = claim_table(CLAIMS, frames, drawn="runs and points").assign(encoder=encoder_note(encoder))
+frames = measures(answers, splits["test"], results.load_table("niven_cues"), logits)
+claims = claim_table(CLAIMS, frames)
 results.save_table(claims, "claims-niven2019")
-results.save_figure(claim_strip(claims, CLAIMS), "niven-claims")
+results.save_figure(forest_plot(claims, CLAIMS), "niven-claims")
 
 # %%
-shown = ["claim", "published", "ours", "n", "verdict", "control_value"]
-claims[shown].style.hide().set_properties(**{"text-align": "left", "vertical-align": "top"})
-
-# %%
-print(", ".join(f"{count} {verdict}" for verdict, count in claims["verdict"].value_counts().items()))
+Markdown(claims_markdown(claims, CLAIMS))

@@ -13,7 +13,7 @@
 # encoder **need** these heads? Does it matter **which word** they look at? And is it **enough** that they look across? The
 # answers are interventions: no word is changed, and all other heads stay as they are.
 #
-# *Source: this study. Ablation as in Michel et al. 2019.*
+# *Source: this study; ablation as in Michel et al. 2019.*
 
 # %% tags=["parameters"]
 profile: str = "offline"
@@ -57,13 +57,13 @@ from analysis.study import Results
 from analysis.study.profiles import parameters
 from analysis.synthesis import matching, matching_measures, matching_runs
 from analysis.texts import load_examples
-from analysis.texts.tasks import TASKS, match_class
+from analysis.texts.tasks import TASKS, match_class, positive_class
 
 # %%
 style()
 results = Results(profile)
 model = load_encoder(encoder, device, precision)
-match = dict(map(match_class, pair_tasks)) | {task: TASKS[task].match_class for task in single_tasks}
+match = dict(map(match_class, pair_tasks)) | {task: positive_class(task) for task in single_tasks}
 pairs = [task for task in match if TASKS[task].pair]
 runs = [(task, run) for task in match for run in seeds]
 weights = {run: results.weights(*run, encoder, checkpoint) for run in runs}
@@ -117,21 +117,20 @@ finding(
 #
 # We ablate each head alone: its output is multiplied by 0. The effect is the fall of the **AUC**, the probability that a
 # matching pair gets a higher score than another one. Why not the loss? An ablation also moves all scores towards one class;
-# the loss punishes that, the AUC does not see it (06_michel_ablation). The same call makes the edits of the next sections.
+# the loss punishes that, the AUC does not see it (06_michel_ablation). A dot marks a
+# matching head. The same call makes the edits of the next sections.
 
 # %%
 rest = sink(model, max_tokens=max_tokens)  # the special token on which heads rest
 edited = study.edit(heads, rest, reference_n)
 effects = study.effects(edited, heads)
 results.save_table(effects, "matching_effects")
-
-# %%
 auc = effects[effects["metric"] == "auc"]
 means = auc.groupby(["task", "layer", "head"], sort=False)[["effect", "matching"]].mean().reset_index()
 grids = {task: head_grid(rows, "effect") for task, rows in means.groupby("task", sort=False)}
 dots = {task: head_grid(rows, "matching") > 0 for task, rows in means.groupby("task", sort=False)}
-figure = head_grids(grids, "fall in AUC (dot: matching head)", dots, columns=4, cmap="mako_r", vmin=0)
-results.save_figure(figure, "matching-F2-effects")
+scale = {"cmap": "mako_r", "vmin": 0, "vmax": max(float(means["effect"].max()), 1e-6)}
+results.save_figure(head_grids(grids, "fall in AUC", dots, columns=2, **scale), "matching-F2-effects")
 
 # %%
 ranks = auc[auc["trained"] & auc["matching"]].groupby(["task", "seed"])["rank"].max() <= len(heads)

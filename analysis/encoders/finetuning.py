@@ -161,8 +161,8 @@ def finetune(
     all. One that stands in `folder` and was made by the same recipe (weights, examples, options and versions) is not
     made again. `callbacks` watch the training, as `Stops` does. With `fits`, training ends with the first
     epoch whose score on the training examples is at least that; if there is none, the epoch with the best is kept.
-    The `blocked` heads attend to no piece of the other text, in training and for the scores. Raises InputError for
-    unlabelled examples, an unknown precision and a head of another task.
+    The `blocked` heads attend to no piece of the other text, in training and when scores are measured. Raises
+    InputError for unlabelled examples, an unknown precision and a head of another task.
     """
     task, precision = task_named(task), training_precision(device, precision)
     chosen = [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision]

@@ -28,10 +28,6 @@ from analysis.statistics.roles import ROLES
 from analysis.texts.examples import Example, Relation
 
 FORMAT, VERSION = "head-explorer", 1
-ABOUT = {
-    "local": "Tokens at most 2 positions away, itself included.",
-    "syntactic": "The syntactic head of each dependent: nsubj, dobj, amod and advmod together.",
-}
 OWN = "own text"
 
 
@@ -144,11 +140,12 @@ def head_view(
 
 def about(role: str) -> str:
     """One sentence on the tokens that a role's sieve marks; for a registered sieve, the first line of its docstring."""
-    documented = SIEVES[role].function.__doc__ if role in SIEVES else None
-    if role in ABOUT or documented:
-        return ABOUT.get(role) or documented.strip().split("\n")[0]
-    if role in SIEVES:
-        return "A registered sieve without a docstring."
+    if role in ROLES and ROLES[role].about:
+        return ROLES[role].about
+    sieve = ROLES[role].sieve if role in ROLES else role
+    if sieve in SIEVES:
+        documented = SIEVES[sieve].function.__doc__ or "A registered sieve without a docstring."
+        return documented.strip().split("\n")[0]
     return f"The syntactic head of each dependent in the relation {role}."
 
 
@@ -164,8 +161,8 @@ def _names(
 
 def _in_order(roles: Iterable[Any]) -> list[str]:
     """The distinct roles: first the published ones, in their order."""
-    found = [*dict.fromkeys(roles)]
-    return sorted(found, key=lambda role: ROLES.index(role) if role in ROLES else len(ROLES))
+    order = [*ROLES]
+    return sorted(dict.fromkeys(roles), key=lambda role: order.index(role) if role in order else len(order))
 
 
 def _shape(table: pd.DataFrame | None, sentences: Sequence[Sentence]) -> tuple[int, int]:

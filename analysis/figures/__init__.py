@@ -4,7 +4,6 @@ from analysis.lazy import lazy_names
 
 HOMES = {
     "attention_maps": "diagrams",
-    "claim_strip": "old_claims",
     "forest_plot": "claims",
     "curves": "lines",
     "dial_panels": "edits",

@@ -1,33 +1,27 @@
-"""Colours: a palette that colour-blind readers tell apart, and those of the roles."""
+"""Colours: a palette that colour-blind readers tell apart, and the colours and markers of the roles."""
 
 import numpy as np
 from matplotlib.colors import to_rgb
+
+from analysis.scores.roles import ROLES
 
 # The palette of Okabe and Ito, with brown and wine added; these also differ from similar colours in lightness.
 BLACK, ORANGE, SKY, GREEN, YELLOW = "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442"
 BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 BROWN, WINE, LIME = "#8C510A", "#882255", "#A6D854"
 GREY = "#777777"
-ROLE_COLOURS = {
-    "local": BLUE,
-    "syntactic": GREEN,
-    "delimiter": VERMILION,
-    "nsubj": YELLOW,
-    "dobj": PURPLE,
-    "amod": ORANGE,
-    "advmod": BROWN,
-    "block": BLACK,
-    "cls": SKY,
-    "sep": WINE,
-    "match": LIME,
-}
-OTHER_COLOUR = "0.45"
+OTHER_COLOUR, OTHER_MARKER = "0.45", "h"
 MISSING = "0.85"
 
 
 def colour(role: str) -> str:
-    """The colour of a role, grey for one without a colour of its own."""
-    return ROLE_COLOURS.get(role, OTHER_COLOUR)
+    """The colour of a role, grey for what is no role of the study."""
+    return globals().get(ROLES[role].colour, ROLES[role].colour) if role in ROLES else OTHER_COLOUR
+
+
+def marker(role: str) -> str:
+    """The marker of a role, a hexagon for what is no role of the study."""
+    return ROLES[role].marker if role in ROLES else OTHER_MARKER
 
 
 def ink(role: str) -> tuple[float, ...]:

@@ -20,6 +20,8 @@ from analysis.figures.theme import (
     rows_of_axes,
 )
 
+BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+
 
 def lines_beside_grid(
     weights: Float[np.ndarray, "token token"],
@@ -81,7 +83,9 @@ def dial_panels(table: pd.DataFrame, natural: str, own: str) -> Figure:
         axes.set(ylim=(0, 1.02), title=task)
         matched, unmatched = rows[["matched", "unmatched"]].mean()
         note = f"attention across\nmatched words {matched:.2f}\nother words {unmatched:.2f}"
-        axes.text(0.98, 0.04, note, transform=axes.transAxes, ha="right", va="bottom", fontsize=6.5)
+        axes.text(
+            0.98, 0.04, note, transform=axes.transAxes, ha="right", va="bottom", fontsize=6.5, bbox=BEHIND
+        )
     lines = {"matching heads, to the other text": (VERMILION, "-"), "to their own text": (BLUE, "--"),
              "other heads of these layers": ("0.8", "-")}  # fmt: skip
     handles = [axes.plot([], [], ls, color=colour, label=name)[0] for name, (colour, ls) in lines.items()]

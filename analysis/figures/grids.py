@@ -15,12 +15,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from analysis.figures.colours import MISSING, colour, ink
+from analysis.figures.colours import MISSING, colour, ink, marker
 from analysis.figures.theme import (
     DOUBLE,
     HEAD,
     LAYER,
-    ROLE_MARKERS,
     even_columns,
     fill,
     grid_size,
@@ -31,14 +30,10 @@ from analysis.figures.theme import (
     panels,
     rows_of_axes,
 )
+from analysis.scores.roles import ROLES, families
 
-# Where the mark of a role stands in the cell of a head; the legend repeats this arrangement.
-ROLE_MAP_ROWS = (
-    ("local", "syntactic", "delimiter", "block"),
-    ("nsubj", "dobj", "amod", "advmod"),
-    ("cls", "sep", "match"),
-)
-MARK_AREAS = {"delimiter": 0.6, "cls": 1.4, "sep": 1.2}  # evens out markers that look larger or smaller
+ACROSS = 4  # marks side by side in the cell of a head
+MARK_AREAS = {"D": 0.6, "*": 1.4, "d": 1.2}  # evens out markers that look larger or smaller
 CROSS = {"marker": "x", "color": "0.7", "linewidth": 0.5}
 LAYER_UPWARDS = "layer (0-based, layer 0 at the bottom)"
 
@@ -111,8 +106,8 @@ def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Fi
 def role_map(tables: dict[str, pd.DataFrame]) -> Figure:
     """The role map: per task a grid of layers x heads, in each cell one mark per role the head has.
 
-    Every role has its own place in the cell, which the legend repeats; a grey cross there means untestable.
-    Roles outside ROLE_MAP_ROWS are not drawn. Source: Pande 2021, role map.
+    Every role of the study has its own place in the cell, which the legend repeats; a grey cross there means
+    untestable. Source: Pande 2021, role map.
     """
     every = pd.concat(tables.values())
     (layers, heads), roles = grid_size(every), set(every["role"])
@@ -120,7 +115,7 @@ def role_map(tables: dict[str, pd.DataFrame]) -> Figure:
     height = 0.2 + float(np.clip(cell * layers, 0.9, 3.4))  # cells are about square
     figure, axes = panels(len(tables), 2, height, HEAD, LAYER_UPWARDS)
     figure.set_figheight(figure.get_figheight() + 0.5)  # room for the key
-    size = min(0.75 * 72 * cell / len(ROLE_MAP_ROWS[0]), 9.0) ** 2  # points squared
+    size = min(0.75 * 72 * cell / ACROSS, 9.0) ** 2  # points squared
     for panel, (task, table) in zip(axes, tables.items(), strict=True):
         _role_marks(panel, table, roles, size)
         _cell_borders(panel, layers, heads)
@@ -154,7 +149,7 @@ def survival_map(
         for chosen, inside in ((published[role] > 0, "white"), (controlled[role] > 0, colour(role))):
             rows, places = np.nonzero(chosen)
             look = {
-                "marker": ROLE_MARKERS[role],
+                "marker": marker(role),
                 "facecolor": inside,
                 "edgecolor": ink(role),
                 "linewidth": 0.8,
@@ -181,16 +176,28 @@ def survival_map(
 
 def _role_marks(axes: Axes, table: pd.DataFrame, roles: set[str], size: float) -> None:
     """The marks of one task's role map; a role that is missing for the task is untestable there."""
-    for row, names in enumerate(ROLE_MAP_ROWS):
+    places = _places()
+    middle = (len(places) - 1) / 2
+    for row, names in enumerate(places):
         for column, role in enumerate(names):
             label = layer_head(table, role, "assigned") if role in roles else np.zeros((0, 0))
-            mark = {"s": size * MARK_AREAS.get(role, 1.0), "marker": ROLE_MARKERS[role]}
+            mark = {"s": size * MARK_AREAS.get(marker(role), 1.0), "marker": marker(role)}
             for chosen, look in (
                 (label == 1, mark | fill(role)),
                 (np.isnan(label), {"s": size / 4} | CROSS),
             ):
                 layers, heads = np.nonzero(chosen)
-                axes.scatter(heads + (column - 1.5) / 4.4, layers + (1 - row) / 3.4, label=role, **look)
+                upwards = (middle - row) / (len(places) + 0.4)
+                axes.scatter(heads + (column - 1.5) / 4.4, layers + upwards, label=role, **look)
+
+
+def _places() -> list[list[str]]:
+    """The rows of marks in the cell of a head: coarse roles, then the others in their order."""
+    coarse = [*families()]
+    finer = [role for role in ROLES if role not in coarse]
+    return [
+        roles[start : start + ACROSS] for roles in (coarse, finer) for start in range(0, len(roles), ACROSS)
+    ]
 
 
 def _cell_borders(axes: Axes, layers: int, heads: int) -> None:
@@ -202,8 +209,8 @@ def _cell_borders(axes: Axes, layers: int, heads: int) -> None:
 
 
 def _role_key() -> list[Line2D]:
-    """Legend handles in the arrangement of ROLE_MAP_ROWS (a legend fills its columns first)."""
-    columns = itertools.zip_longest(*ROLE_MAP_ROWS)
+    """Legend handles in the arrangement of the marks in a cell (a legend fills its columns first)."""
+    columns = itertools.zip_longest(*_places())
     return [_key(role) for column in columns for role in column]
 
 
@@ -211,6 +218,6 @@ def _key(role: str | None) -> Line2D:
     """The legend entry of one role; an empty one for a place without a role."""
     if role is None:
         return Line2D([], [], linestyle="", label=" ")
-    size = 6 * MARK_AREAS.get(role, 1.0) ** 0.5
-    return Line2D([], [], linestyle="", label=role, marker=ROLE_MARKERS[role], markersize=size,
+    size = 6 * MARK_AREAS.get(marker(role), 1.0) ** 0.5
+    return Line2D([], [], linestyle="", label=role, marker=marker(role), markersize=size,
                   markerfacecolor=colour(role), markeredgecolor=ink(role), markeredgewidth=0.5)  # fmt: skip

@@ -13,6 +13,7 @@ from scipy.spatial import cKDTree
 
 from analysis.figures import colours
 from analysis.files import replacing
+from analysis.scores.roles import ROLES
 
 if TYPE_CHECKING:  # the runner shrinks pictures, and draws none
     from matplotlib.figure import Figure
@@ -72,7 +73,7 @@ def in_palette(png: bytes) -> bytes:
 
 def exact_colours() -> UInt8[np.ndarray, "colour 3"]:
     """Red, green and blue of the colours of roles, the greys, black and white."""
-    roles = [shade(role) for role in colours.ROLE_COLOURS for shade in (colours.colour, colours.ink)]
+    roles = [shade(role) for role in ROLES for shade in (colours.colour, colours.ink)]
     others = [colours.OTHER_COLOUR, colours.MISSING, colours.GREY, "black", "white"]
     parts = to_rgba_array([*roles, *others])[:, :3]
     return np.unique((parts * 255).round().astype(np.uint8), axis=0)

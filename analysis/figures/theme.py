@@ -16,23 +16,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from analysis.errors import InputError
-from analysis.figures.colours import MISSING, ROLE_COLOURS, colour, ink
+from analysis.figures.colours import MISSING, colour, ink
+from analysis.scores.roles import ROLES
 
 SINGLE, DOUBLE = 3.3, 6.9  # inches: one and two columns of a printed page
 
-ROLE_MARKERS = {
-    "local": "s",
-    "syntactic": "o",
-    "delimiter": "D",
-    "nsubj": "^",
-    "dobj": "v",
-    "amod": ">",
-    "advmod": "<",
-    "block": "P",
-    "cls": "*",
-    "sep": "d",
-    "match": "X",
-}
 LAYER, HEAD = "layer (0-based)", "head (0-based)"
 HEADS_BY_LAYER = "layer (0-based; heads in order within each layer)"
 
@@ -66,9 +54,9 @@ def _sharpen_notebooks() -> None:
 
 def in_order(roles: Iterable[str]) -> list[str]:
     """The distinct roles in the order of every figure; others come last, as they appear."""
-    found = list(dict.fromkeys(roles))
-    known = [role for role in ROLE_COLOURS if role in found]
-    return known + [role for role in found if role not in known]
+    distinct = list(dict.fromkeys(roles))
+    known = [role for role in ROLES if role in distinct]
+    return known + [role for role in distinct if role not in known]
 
 
 def fill(role: str) -> dict[str, object]:

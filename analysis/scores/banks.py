@@ -1,4 +1,4 @@
-"""The control of each role, and the scores on control maps as a bank that composes like that of attention."""
+"""The scores of roles on their control maps, as a bank that composes like that of attention."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,37 +6,36 @@ import numpy as np
 import xarray as xr
 
 from analysis.errors import InputError
-from analysis.texts.syntax import RELATIONS, REVERSED
+from analysis.scores.roles import ROLES, UNIFORM, Role
+from analysis.texts.syntax import REVERSED
 
 DIMENSIONS = ("sequence", "role", "layer", "head")
-UNIFORM = "uniform"
 UNIFORM_SCORE = 1.0  # of a uniform head
-# The control of each role, which cannot know what the role needs: a map source, or another sieve on the same map.
-# Shuffled: the head's attention with its word pieces in random order. Twin: the part of the head's attention that
-# depends only on position. Spread: rows with the head's entropies, spread evenly. Uniform: all tokens alike, which
-# scores 1.
-CONTROLS = {
-    "local": "shuffled",
-    **dict.fromkeys(("syntactic", *RELATIONS), "twin"),
-    "block": "spread",
-    **dict.fromkeys(("delimiter", "cls", "sep"), UNIFORM),
-    "match": "match_control",
-}
 
 
 def control_sieves(sieves: Sequence[str]) -> dict[str, list[str]]:
-    """The elementary sieves of the roles, by the map source on which their control has to be scored (CONTROLS).
+    """The elementary sieves of the roles, by the map source on which their control has to be scored.
 
-    Sieves that are part of no role, and those whose control needs no pass of its own, are left out. Relations are the
-    sieves with a reversed counterpart.
+    Sieves that are part of no role, and those whose control needs no pass of its own, are left out.
     """
-    relations = {name for name in sieves if f"{name}{REVERSED}" in sieves}
-    found = {
-        CONTROLS["local"]: [name for name in sieves if name.startswith("window_")],
-        CONTROLS["syntactic"]: [name for name in sieves if name.removesuffix(REVERSED) in relations],
-        CONTROLS["block"]: [name for name in sieves if name in ("block", "own_sentence")],
-    }
-    return {source: names for source, names in found.items() if names}
+    definitions: dict[str, set[str]] = {}
+    for role in ROLES.values():
+        if role.control not in (UNIFORM, *sieves):
+            definitions.setdefault(role.control, set()).update(_definitions(role, sieves))
+    by_source = {source: [name for name in sieves if name in names] for source, names in definitions.items()}
+    return {source: names for source, names in by_source.items() if names}
+
+
+def _definitions(role: Role, sieves: Sequence[str]) -> set[str]:
+    """The sieves that may define a role, by the choices of `statistics.roles.compose`."""
+    if role.name == "local":
+        return {name for name in sieves if name.startswith("window_")}
+    if role.name == "block":
+        return {role.sieve, "own_sentence"}
+    if role.name == "syntactic":  # pools relations, which are the sieves with a reversed counterpart
+        relations = [name for name in sieves if f"{name}{REVERSED}" in sieves]
+        return {*relations, *(f"{name}{REVERSED}" for name in relations)}
+    return {role.sieve}
 
 
 def control_bank(bank: xr.DataArray, controls: Mapping[str, xr.DataArray]) -> xr.DataArray:
@@ -47,20 +46,21 @@ def control_bank(bank: xr.DataArray, controls: Mapping[str, xr.DataArray]) -> xr
     and if sequences, heads or the presence of roles differ from those of the bank.
     """
     names, parts = bank["role"].values.tolist(), []
-    for source, own in control_sieves(names).items():
+    for source, sieves in control_sieves(names).items():
         if source not in controls:
             raise InputError(f"control scores of maps {source!r} are missing: extract them with 01_extract")
-        parts.append(same_cells(bank.sel(role=own), controls[source], f"maps {source!r}"))
-    for role, control in CONTROLS.items():
-        if role in names and control in (UNIFORM, *names):
-            scores = bank.sel(role=[role])
-            alike = scores.where(
-                scores.isnull(), UNIFORM_SCORE
-            )  # as a uniform head scores, if the sieve is present
-            if control != UNIFORM:
+        parts.append(same_cells(bank.sel(role=sieves), controls[source], f"maps {source!r}"))
+    for role in ROLES.values():
+        if role.sieve in names and role.control in (UNIFORM, *names):
+            scores = bank.sel(role=[role.sieve])
+            # As a uniform head scores, if the sieve is present.
+            of_control = scores.where(scores.isnull(), UNIFORM_SCORE)
+            if role.control != UNIFORM:
                 # Where a text has no other pieces, no head can prefer them: 1, as for a uniform head.
-                alike = alike * bank.sel(role=control, drop=True).fillna(UNIFORM_SCORE)
-            parts.append(alike)
+                of_control = of_control * bank.sel(role=role.control, drop=True).drop_vars(
+                    "units", errors="ignore"
+                ).fillna(UNIFORM_SCORE)
+            parts.append(of_control)
     return xr.concat(parts, "role", combine_attrs="override")
 
 

@@ -5,10 +5,12 @@ from collections.abc import Hashable, Mapping, Sequence
 import xarray as xr
 
 from analysis.encoders.models import Encoder
+from analysis.errors import InputError
 from analysis.scores import maps as sources
 from analysis.scores.banks import control_bank, control_sieves
 from analysis.scores.extraction import extract_states
 from analysis.scores.maps import Source
+from analysis.scores.roles import ROLES
 from analysis.texts.examples import Example
 from analysis.texts.syntax import Relations
 
@@ -26,11 +28,18 @@ def extract_controls(
     `of` names the maps from which the controls are made, or is their source. Raises InputError as
     `extract_states` does.
     """
+    by_source = control_sieves(sieves)
+    for role in ROLES.values():
+        if role.control in by_source and not hasattr(sources, role.control):
+            raise InputError(
+                f"role {role.name!r}: the control {role.control!r} is no sieve of the bank and no source of maps: "
+                "register it with @sieve(..., bank=True), or take shuffled, twin, spread or uniform"
+            )
     return {
         source: extract_states(
             encoders, examples, relations, names, max_tokens=max_tokens, maps=getattr(sources, source)(of=of)
         )
-        for source, names in control_sieves(sieves).items()
+        for source, names in by_source.items()
     }
 
 

@@ -2,7 +2,8 @@
 
 A measure returns a frame with a row per unit: unit, value, low, high (a 95 % interval), and where there is a control,
 control, control_low and control_high. Optional columns: runs (fine-tuning runs behind the value), token (for claims
-about the sink) and reason (why a unit has no value, or what qualifies it). `frame`, `of_table` and `not_applicable` make it.
+about the sink) and reason (why a unit has no value, or what qualifies it). `frame`, `of_table` and `not_applicable`
+make it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,6 +18,7 @@ from scipy import stats
 
 from analysis.errors import InputError
 from analysis.statistics.judge import NOT_APPLICABLE, judge, pooled
+from analysis.statistics.resampling import mean_interval
 
 COLUMNS = (
     "claim estimate low high smallest largest smallest_unit largest_unit units runs supporting contradicting threshold "
@@ -129,6 +131,12 @@ def interval(draws: Float[np.ndarray, "*run draw"]) -> tuple[float, float, float
     freedom = error**2 * (len(runs) - 1) / of_runs**2 if of_runs else np.inf
     half = stats.t.ppf(0.975, freedom) * np.sqrt(error)
     return float(means[0]), float(means[0] - half), float(means[0] + half)
+
+
+def over_blocks(units: Mapping[str, np.ndarray], control: Mapping[str, np.ndarray] = {}) -> pd.DataFrame:
+    """A frame from the means of blocks of sequences by unit; t intervals over blocks."""
+    rows = frame({unit: mean_interval(values) for unit, values in units.items()})
+    return with_control(rows, {unit: mean_interval(values) for unit, values in control.items()})
 
 
 def claim_table(

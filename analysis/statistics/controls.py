@@ -7,9 +7,10 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Shaped
 
-from analysis.scores.banks import CONTROLS, UNIFORM, UNIFORM_SCORE, same_cells
+from analysis.scores.banks import UNIFORM_SCORE, same_cells
 from analysis.scores.banks import control_bank as control_bank
 from analysis.scores.banks import control_sieves as control_sieves
+from analysis.scores.roles import ROLES, UNIFORM
 from analysis.statistics.resampling import Clusters, lower_bound
 from analysis.statistics.significance import (
     adjust,
@@ -60,7 +61,7 @@ def controlled_table(
     table = role_table(scores, tau, alpha, minimum, resamples, seed, unit)
     array = ordered(scores)
     against = same_cells(array, ordered(control), "control scores")
-    table["control"] = table["role"].map(CONTROLS)
+    table["control"] = table["role"].map({name: role.control for name, role in ROLES.items()})
     of_control = published_table(against, tau, alpha)
     table["control_mean"], table["control_assigned"] = of_control["mean"], of_control["assigned"]
     table["control_share"] = share_of_control(table["control_mean"], table["mean"])

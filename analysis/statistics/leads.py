@@ -1,17 +1,59 @@
-"""Is a classifier ahead of the constant answer? A run without a lead has learnt nothing and is no evidence."""
+"""Has a classifier trained successfully? Runs at chance are no evidence: ablation cannot lower their accuracy."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Int
+from scipy import stats
 
 from analysis.errors import InputError
 from analysis.statistics.changes import BASELINE, Compared
 
 Run = tuple[str, int | None]  # task, fine-tuning seed
 Labels = Mapping[str, Int[np.ndarray, " sequence"]]  # by task
+LEVEL = 0.05
+
+
+def trained_successfully(metric: str, score: float, n: int, majority: float = 0.0) -> bool:
+    """Whether a score on `n` sequences is above chance, one-sided p < .05.
+
+    For accuracy it is the exact binomial test against `majority`, the share of the most frequent label; for a
+    correlation (Spearman, Pearson, Matthews) the t test against 0.
+    """
+    if metric == "accuracy":
+        return bool(stats.binomtest(round(score * n), n, majority, alternative="greater").pvalue < LEVEL)
+    with np.errstate(divide="ignore"):
+        t = score * np.sqrt(np.divide(n - 2, 1 - score**2))
+    return bool(n > 2 and stats.t.sf(t, n - 2) < LEVEL)
+
+
+def with_trained(finetune: pd.DataFrame, labels: Sequence[float | int]) -> pd.DataFrame:
+    """The rows of one task in the table `finetune`, with the column `trained`: whether each run trained successfully.
+
+    `labels` are those of the dev sequences. Accuracy decides, or Spearman's correlation for a regression.
+    """
+    majority = max(Counter(labels).values()) / len(labels)
+    metric = "accuracy" if "accuracy" in {*finetune["metric"]} else "spearman"
+    scores = finetune[finetune["metric"] == metric].set_index("seed")["finetuned"]
+    trained = {
+        run: trained_successfully(metric, score, len(labels), majority) for run, score in scores.items()
+    }
+    return finetune.assign(trained=finetune["seed"].map(trained))
+
+
+def trained_runs(finetune: pd.DataFrame) -> set[Run]:
+    """The runs (task, seed) that trained successfully, from the table `finetune`."""
+    if len(finetune) and "trained" not in finetune:
+        raise InputError("the table finetune has no column trained: run 00_finetune again")
+    rows = (
+        finetune[finetune["trained"].astype(bool)]
+        if len(finetune)
+        else pd.DataFrame(columns=["task", "seed"])
+    )
+    return {(str(task), int(seed)) for task, seed in zip(rows["task"], rows["seed"], strict=True)}
 
 
 def compared(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], metric: str) -> Compared:
@@ -22,46 +64,12 @@ def compared(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], metric:
 
 def constants(labels: Labels) -> dict[str, float]:
     """The accuracy of the most frequent answer, by task. Raises InputError for numbers, the labels of a regression."""
-    for task, each in labels.items():
-        if not np.issubdtype(each.dtype, np.integer):
+    for task, of_task in labels.items():
+        if not np.issubdtype(of_task.dtype, np.integer):
             raise InputError(f"task {task!r} is a regression and has no accuracy: choose one with classes")
-    return {task: float(np.bincount(each).max() / len(each)) for task, each in labels.items()}
+    return {task: float(np.bincount(of_task).max() / len(of_task)) for task, of_task in labels.items()}
 
 
 def floor(metric: str, labels: Int[np.ndarray, " sequence"]) -> float:
     """The score of a constant answer: for accuracy the share of the most frequent label, for a correlation 0."""
     return constants({"": labels})[""] if metric == "accuracy" else 0.0
-
-
-def margin(n: int, metric: str = "accuracy") -> float:
-    """The largest 95 % margin of a proportion of n sequences; for a correlation, two standard errors of one of 0."""
-    return n**-0.5 if metric == "accuracy" else 2 * n**-0.5
-
-
-def has_lead(found: Compared, constant: float) -> bool:
-    """Whether accuracy without intervention exceeds that of the constant answer by more than the margin."""
-    return found.baseline - constant > margin(len(found.base))
-
-
-def with_a_lead(logits: Mapping[Run, xr.DataArray], labels: Labels) -> dict[Run, xr.DataArray]:
-    """The runs whose classifiers have a lead (see `has_lead`); the others have nothing to lose."""
-    least = constants(labels)
-    return {
-        (task, seed): found
-        for (task, seed), found in logits.items()
-        if has_lead(compared(found, labels[task], "accuracy"), least[task])
-    }
-
-
-def trained_runs(finetune: pd.DataFrame) -> set[Run]:
-    """The runs (task, seed) of a table of `00_finetune` that beat the constant answer by its margin.
-
-    Accuracy decides where the table has it, as in `has_lead`, else the task's first metric.
-    """
-    found = set()
-    for (task, seed), rows in finetune.groupby(["task", "seed"], sort=False):
-        of_accuracy = rows[rows["metric"] == "accuracy"]
-        row = (of_accuracy if len(of_accuracy) else rows).iloc[0]
-        if row["finetuned"] - row["constant"] > margin(int(row["dev"]), row["metric"]):
-            found.add((str(task), int(seed)))
-    return found

@@ -130,6 +130,16 @@ class Clusters:
         return np.where(has_spread(mean + self.centre, np.sqrt(np.maximum(second, 0) / n)), found, np.nan)
 
 
+def mean_interval(
+    values: Num[np.ndarray, " unit"], clusters: Shaped[np.ndarray, " unit"] | None = None
+) -> tuple[float, float, float]:
+    """The mean, and both ends of its 95 % t interval over units, or over clusters of them; NaN for a single one."""
+    sums = Clusters.of(np.asarray(values, float)[:, None], clusters)
+    found, units = sums.of_scores(), len(sums.sizes)
+    half = stats.t.ppf(0.975, units - 1) * found.error[0] if units > 1 else np.nan
+    return float(found.mean[0]), float(found.mean[0] - half), float(found.mean[0] + half)
+
+
 class Bootstrap(NamedTuple):
     """Intervals and the test of the mean of every column; NaN for scores without spread and for fewer than two.
 

@@ -11,20 +11,11 @@ import pandas as pd
 import xarray as xr
 
 from analysis.errors import InputError
-from analysis.scores.banks import CONTROLS as CONTROLS
-from analysis.scores.banks import UNIFORM
+from analysis.scores.roles import PUBLISHED_ROLES as PUBLISHED_ROLES
+from analysis.scores.roles import ROLES, UNIFORM, families
 from analysis.texts.syntax import RELATIONS
 
-COARSE = ("local", "syntactic", "delimiter", "block")
-PUBLISHED_ROLES = ("local", "syntactic", "delimiter", *RELATIONS, "block", "cls", "sep")  # Pande 2021
-ROLES = (*PUBLISHED_ROLES, "match")  # match: this study
-# A head has a coarse role when it has that role or one of its finer roles.
-FAMILIES = {
-    "local": ("local",),
-    "syntactic": ("syntactic", *RELATIONS),
-    "delimiter": ("delimiter", "cls", "sep"),
-    "block": ("block",),
-}
+COARSE = tuple(families())
 DIRECTIONS = {
     "dependent_to_head": ("{}",),
     "head_to_dependent": ("{}_reversed",),
@@ -47,7 +38,7 @@ def compose(
     arithmetic: str = "corrected",
     weighted_block: bool = True,
 ) -> xr.DataArray:
-    """The ten roles of Pande 2021 and that of matching heads, in the order of ROLES, from elementary sieves.
+    """The roles in the order of ROLES, those of Pande 2021 and others, from elementary sieves.
 
     The role `syntactic` pools `relations`, and each word pair counts once; direction "both" is the mean of the two.
     `weighted_block` multiplies each row of `block` by its entropy (nats), as published. A relation that is not in the
@@ -55,7 +46,9 @@ def compose(
     that was not stored. Source: Pande 2021 (window 2, dependent to head); departure: the true size of a window at the
     edges.
     """
-    sources = {role: role for role in ROLES if role not in FAMILIES["syntactic"]} | {
+    sources = {
+        role.name: role.sieve for role in ROLES.values() if role.sieve not in ("syntactic", *RELATIONS)
+    } | {
         "local": _option(WINDOWS, "arithmetic", arithmetic).format(window),
         "block": "block" if weighted_block else "own_sentence",
     }
@@ -122,7 +115,7 @@ def role_counts(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     counts = pd.DataFrame(columns).groupby(table["role"], sort=False).sum().astype("Int64")
     ratios = (table["mean"] / table["control_mean"]).where(labels["assigned"] & (table["control_mean"] > 0))
     counts["ratio"] = ratios.groupby(table["role"], sort=False).median()
-    uniform = counts.index.map(CONTROLS) == UNIFORM
+    uniform = [role in ROLES and ROLES[role].control == UNIFORM for role in counts.index]
     counts.loc[uniform, ["exceeds_control", "assigned_controlled", "all_exceed"]] = pd.NA
     return counts
 
@@ -147,10 +140,10 @@ def multifunctional(table: pd.DataFrame) -> pd.Series:
     return has_several(dict(coarse_memberships(table).items())).rename("multi-functional")
 
 
-def coarsened(held: Mapping[str, Heads]) -> dict[str, Heads]:
-    """The heads that have each coarse role or one of its finer roles (FAMILIES); `held` maps roles to their heads."""
-    found = {coarse: [held[role] for role in roles if role in held] for coarse, roles in FAMILIES.items()}
-    return {coarse: reduce(or_, heads, False) for coarse, heads in found.items()}
+def coarsened(heads: Mapping[str, Heads]) -> dict[str, Heads]:
+    """The heads that have each coarse role or one of its finer roles; `heads` maps roles to their heads."""
+    parts = {coarse: [heads[role] for role in roles if role in heads] for coarse, roles in families().items()}
+    return {coarse: reduce(or_, finer, False) for coarse, finer in parts.items()}
 
 
 def has_several(coarse: Mapping[str, Heads]) -> Heads:

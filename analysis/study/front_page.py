@@ -17,8 +17,6 @@ from analysis.statistics.roles import COUNTS, ROLES, role_counts
 from analysis.study.profiles import parameters
 from analysis.study.results import Results
 
-EARLIER = ("clark2019", "michel2019", "kovaleva2019", "pascual2021", "niven2019", "synthesis")
-
 
 def paper_names() -> list[str]:
     """The folders of the papers, and the synthesis, in the order in which the Makefile names them."""
@@ -42,15 +40,22 @@ def paper_titles() -> dict[str, str]:
 def known_claims() -> dict[str, list[Claim]]:
     """The claims of every paper as they stand in its claims.yaml."""
     return {
-        name: read_claims(Path(paper.__file__).with_name("claims.yaml"))
-        for name, paper in papers().items()
-        if name not in EARLIER
+        name: read_claims(Path(paper.__file__).with_name("claims.yaml")) for name, paper in papers().items()
     }
 
 
 def saved_claims(results: Results) -> dict[str, pd.DataFrame]:
-    """The tables `claims-<paper>` of the papers that have run in this profile, in the order of the papers."""
-    return current({name: results.claims(f"claims-{name}") for name in papers()})
+    """The tables `claims-<paper>` of the papers that have run in this profile, in the order of the papers.
+
+    The claims of the synthesis stand in two tables, those on matching heads in `claims-matching`.
+    """
+    names = {name: [f"claims-{name}"] for name in papers()}
+    names["synthesis"].append("claims-matching")
+    parts = {
+        name: [*current({each: results.claims(each) for each in found}).values()]
+        for name, found in names.items()
+    }
+    return {name: pd.concat(found, ignore_index=True) for name, found in parts.items() if found}
 
 
 def claims_section(tables: Mapping[str, pd.DataFrame]) -> str:

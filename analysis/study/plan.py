@@ -102,7 +102,7 @@ def _synthesised(p: Mapping[str, Any], size: Size) -> float:
 WORK: dict[str, Work] = {
     "00_finetune": lambda p, size: TRAINING * p["epochs"] * len(p["seeds"]) * train(p["task"], p["train_n"]),
     "01_extract": lambda p, size: MAPS * dev(p["task"], p["n"]) * _states(p),
-    "03_test_sensitivity": lambda p, size: 2 * p["treebank_n"] + MAPS * p["control_n"],
+    "03_robustness": lambda p, size: 2 * MAPS * p["control_n"],
     "05_clark_surface": lambda p, size: (
         (2 + TRAINING * p["head_epochs"]) * p["passages"] + TRAINING * size.layers * p["gradient_passages"]
     ),

@@ -20,7 +20,7 @@ NOTEBOOKS = ROOT / "notebooks"
 PROFILES = ROOT / "profiles"
 BUNDLED = "bundled"
 # The parameters that name texts; those that name none stand for the made-up ones.
-TEXTS = "source parser treebank passage_source conllu conllu_train conllu_documents frames dependency_files".split()
+TEXTS = "source parser passage_source conllu conllu_train conllu_documents frames dependency_files".split()
 TEXTS += ["argument_source"]
 NUMBER = ("a number (1e-4 is written 1.0e-4)", (int, float, type(None)))
 KINDS = {  # the values of a parameter, by the type of its default

@@ -71,6 +71,17 @@ def importance_agreement(
     return pd.DataFrame(parts).assign(kind=IMPORTANCE, task=POOLED, role="").reindex(columns=COLUMNS)
 
 
+def agreement_by_task(
+    table: pd.DataFrame, measures: Mapping[str, str], draws: int = 499, seed: int = 0
+) -> pd.DataFrame:
+    """The rows of `importance_agreement` for each task, whose intervals draw the heads of each layer."""
+    parts = [
+        importance_agreement(rows, measures, draws, seed).assign(task=task)
+        for task, rows in table.groupby("task", sort=False)
+    ]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
+
+
 def _grids(table: pd.DataFrame, column: str) -> dict[tuple, Values]:
     """The values of every run that has a value for each head."""
     runs = table.groupby(["task", "seed"], sort=False)

@@ -7,8 +7,10 @@ import pandas as pd
 import xarray as xr
 
 from analysis.errors import InputError
+from analysis.scores.roles import UNIFORM
 from analysis.statistics.controls import share_of_control
-from analysis.statistics.roles import CONTROLS, LABELS
+from analysis.statistics.effects import AUC
+from analysis.statistics.roles import LABELS, PUBLISHED_ROLES, ROLES
 
 RUN, HEAD = ["task", "seed"], ["layer", "head"]
 KEYS = [*RUN, *HEAD]
@@ -72,6 +74,12 @@ def _disabled(table: pd.DataFrame) -> pd.DataFrame:
     return found[KEYS].assign(value=found["change"])
 
 
+def _fall_in_auc(table: pd.DataFrame) -> pd.DataFrame:
+    """Reads the fall in AUC without a head; larger means that the head matters more."""
+    rows = table[table["metric"] == AUC]
+    return rows[KEYS].assign(value=-rows["change"])
+
+
 def _pruning_rank(table: pd.DataFrame) -> pd.DataFrame:
     """Reads the rank of a head in pruning by normalised importance; 1 is pruned first and has the lowest importance."""
     rows = table[(table["granularity"] == "example") & table["normalised"].astype(bool)]
@@ -85,6 +93,7 @@ MEASURES = (
     Measure("cosine", "kovaleva_cosine", _column("mean", padding="cropped")),
     Measure("best_relation", "clark_best_heads", _best_relation("relation")),
     Measure("best_relation_accuracy", "clark_best_heads", _best_relation("accuracy")),
+    Measure("ablation_auc", "michel_ablation", _fall_in_auc),
     Measure("ablation_loss", "michel_ablation", _column("change", metric="loss")),
     Measure("ablation_accuracy", "michel_ablation", _column("change", metric="accuracy")),
     Measure("disable", "kovaleva_disable", _disabled),
@@ -111,9 +120,14 @@ def atlas_table(
     found = heads[KEYS].reset_index(drop=True)
     parts = [found]
     for source in MAPS:
-        parts += [_of_role(found, roles.get(source), source, role) for role in CONTROLS]
+        parts += [_of_role(found, roles.get(source), source, role) for role in role_order()]
     parts += [_of_measure(found, measure, tables.get(measure.table)) for measure in MEASURES]
     return pd.concat(parts, axis=1)
+
+
+def role_order() -> list[str]:
+    """The roles in the order of the atlas: new ones last, before them those with a uniform control."""
+    return sorted(ROLES, key=lambda role: (role not in PUBLISHED_ROLES, ROLES[role].control == UNIFORM))
 
 
 def wanted(tasks: Sequence[str]) -> set[str]:

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 from analysis.errors import InputError
 from analysis.statistics.answers import METRICS
+from analysis.statistics.effects import AUC, auc_parts, match_logit
 from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import TESTED, adjust
 
@@ -20,7 +21,7 @@ Head = tuple[int, int]  # layer and head, both 0-based
 LABELS = {"audited": "assigned_audited", "controlled": "assigned_controlled"}
 LEAST_SETS = 3  # random sets, without which a role's set cannot be tested
 FEW, TRIES = 20, 50  # times the number of sets: so many combinations are listed; so many draws are tried
-CHANGED = ("loss", "accuracy")
+CHANGED = (AUC, "loss", "accuracy")
 LEVEL = 0.95
 KEYS = ["task", "role", "label"]
 POOLED = "all tasks"
@@ -117,15 +118,22 @@ def interventions(found: Iterable[RoleSet]) -> dict[str, list[Head]]:
     return {named(heads): [*heads] for heads in sets}
 
 
-def set_changes(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"]) -> pd.DataFrame:
-    """Changes of loss (nats) and correctness (0 or 1) under every intervention, (set, metric) x sequence.
+def set_changes(
+    logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], positive: int = 1
+) -> pd.DataFrame:
+    """Effects of every intervention by sequence, (set, metric) x sequence: their means are the fall in AUC, the rise of
+    the loss (nats) and the change of accuracy.
 
-    `logits` (intervention, sequence, class) have the row "none"; changes are differences from it.
+    `logits` (intervention, sequence, class) have the row "none", with which all are compared; the AUC ranks the log
+    odds of class `positive`.
     """
     values = logits.transpose("intervention", "sequence", "class").values
     names, parts = logits["intervention"].values.tolist(), {}
     for metric in CHANGED:
-        found = METRICS[metric].columns(values, labels)[..., 0]
+        if metric == AUC:
+            found = -auc_parts(match_logit(values, positive), labels == positive)
+        else:
+            found = METRICS[metric].columns(values, labels)[..., 0]
         parts[metric] = pd.DataFrame(found - found[names.index("none")], names, logits["sequence"].values)
     table = pd.concat(parts, names=["metric", "set"])
     return table.swaplevel().sort_index()

@@ -65,11 +65,6 @@ class Task:
         return len(self.columns) == 2
 
     @property
-    def match_class(self) -> int:
-        """The class of pairs that match; in other tasks with classes the second one."""
-        return self.labels.index(self.match) if self.match else 1
-
-    @property
     def outputs(self) -> int:
         """The number of logits of a classifier for one sequence."""
         return len(self.labels) if self.kind == CLASSIFICATION else 1
@@ -111,6 +106,12 @@ def task_named(task: str | Task) -> Task:
     if task not in TASKS:
         raise InputError(f"task {task!r} is unknown; choose one of {', '.join(TASKS)}")
     return TASKS[task]
+
+
+def positive_class(task: str | Task) -> int:
+    """The class whose log odds an AUC ranks: that of pairs that match, or the second one."""
+    task = task_named(task)
+    return task.labels.index(task.match) if task.match in task.labels else 1
 
 
 def task_names(entries: Iterable[str | Mapping[str, str]]) -> list[str]:

@@ -16,6 +16,7 @@ from analysis.figures import colours
 from analysis.figures.pictures import in_palette, save_figure
 from analysis.files import ROOT, git
 from analysis.run import run
+from analysis.scores.roles import ROLES
 
 
 def red_green_blue(colour: str | tuple[float, ...]) -> tuple[int, ...]:
@@ -30,7 +31,7 @@ def pixels(png: bytes) -> np.ndarray:
 
 def test_a_few_pixels_of_a_role_survive_among_thousands_of_colours():
     """A palette chosen by area would lose them."""
-    shades = np.array([red_green_blue(colour) for colour in colours.ROLE_COLOURS.values()], np.uint8)
+    shades = np.array([red_green_blue(colour) for colour in map(colours.colour, ROLES)], np.uint8)
     picture = np.random.default_rng(0).integers(0, 256, (200, 200, 3), np.uint8)
     drawn = 3 * len(shades)
     picture[50, :drawn] = np.repeat(shades, 3, axis=0)
@@ -62,11 +63,12 @@ def test_the_same_figure_is_the_same_bytes(tmp_path: Path):
 
 
 NOTEBOOK = """from analysis.figures import colours, theme
+from analysis.scores.roles import ROLES
 
 theme.style()
 figure, axes = theme.plt.subplots(figsize=(3, 2))
 axes.imshow(theme.np.random.default_rng(0).random((30, 40)), cmap="turbo", interpolation="bilinear")
-for place, colour in enumerate(colours.ROLE_COLOURS.values()):
+for place, colour in enumerate(map(colours.colour, ROLES)):
     axes.axhline(2.8 * place, color=colour, linewidth=2.5)"""
 
 
@@ -78,8 +80,8 @@ def test_figures_of_an_executed_notebook(study: Study):
     size = output.metadata["image/png"]
     assert (2 * size["height"], 2 * size["width"]) == pytest.approx(shown.shape[:2], abs=1)
     assert size["width"] > 200
-    for role, colour in colours.ROLE_COLOURS.items():
-        assert (shown == red_green_blue(colour)).all(axis=-1).sum() > 100, role
+    for role in ROLES:
+        assert (shown == red_green_blue(colours.colour(role))).all(axis=-1).sum() > 100, role
 
 
 def committed(folder: str) -> list[Path]:

@@ -5,11 +5,12 @@ from drawing import HEADS, LAYERS, ROLES, role_table
 from matplotlib import pyplot as plt
 
 from analysis.figures import colours, theme
+from analysis.scores import roles
 
 
 def test_every_role_has_its_own_colour_and_marker():
-    assert list(colours.ROLE_COLOURS) == list(theme.ROLE_MARKERS) == ROLES
-    assert len(set(colours.ROLE_COLOURS.values())) == len(set(theme.ROLE_MARKERS.values())) == len(ROLES)
+    assert [*roles.ROLES] == ROLES
+    assert len({*map(colours.colour, ROLES)}) == len({*map(colours.marker, ROLES)}) == len(ROLES)
     assert colours.colour("window_3") == colours.OTHER_COLOUR
     assert theme.in_order(["none", "sep", "local", "sep"]) == ["local", "sep", "none"]
     for role in ROLES:  # a line shows on white

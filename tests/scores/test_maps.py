@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 from oracles import entropy
 
 from analysis.encoders import tap
 from analysis.encoders.models import Encoder, load_encoder
-from analysis.papers.pande2021.sensitivity import uniform_head
 from analysis.scores.extraction import extract, read_attention
 from analysis.scores.maps import changed, shuffled, spread
 from analysis.scores.sieves import SIEVES
@@ -54,12 +54,15 @@ def test_the_order_depends_on_seed_and_sequence_not_on_the_batch(tiny, examples)
     np.testing.assert_allclose(alone[0], first[2], rtol=1e-4)
 
 
-@pytest.mark.parametrize("arithmetic", ["corrected", "published"])
-def test_uniform_attention_scores_what_the_formula_says(tiny, examples, arithmetic):
+def test_uniform_attention_scores_one_and_block_the_logarithm_of_the_length(tiny, examples):
     singles = load_examples("sst-2", "bundled", "dev", 4)
-    found = compose(run(tiny, [*examples, *singles], maps="uniform"), arithmetic=arithmetic)
-    np.testing.assert_allclose(found, uniform_head(found), rtol=1e-5)
-    assert found.sel(role="block").notnull().any()
+    scores = compose(run(tiny, [*examples, *singles], maps="uniform"))
+    block = scores.sel(role="block")
+    assert block.notnull().any()
+    expected = np.log(scores["tokens"]).broadcast_like(block).where(block.notnull())
+    np.testing.assert_allclose(block, expected, rtol=1e-5)
+    others = scores.drop_sel(role="block")
+    np.testing.assert_allclose(others, xr.ones_like(others).where(others.notnull()), rtol=1e-5)
 
 
 def test_a_change_sees_every_layer_of_every_batch(tiny, examples):

@@ -5,7 +5,7 @@ from oracles import skew_corrected_p
 
 from analysis.statistics.controls import control_bank, control_sieves, controlled_table
 from analysis.statistics.resampling import Clusters, bootstrap, lower_bound
-from analysis.statistics.roles import CONTROLS, ROLES, compose
+from analysis.statistics.roles import ROLES, compose
 from analysis.statistics.significance import TESTED, adjust, published_table, role_table
 
 N, LAYERS, HEADS = 40, 2, 3
@@ -36,7 +36,7 @@ def scored(seed: int, roles=ROLES, mean: float = 4.0) -> xr.DataArray:
 
 def against(scores: xr.DataArray, mean: float, seed: int = 9) -> xr.DataArray:
     """Control scores about `mean` where the scores are present, 1 where the control is uniform."""
-    uniform = xr.DataArray([CONTROLS[role] == "uniform" for role in ROLES], dims="role")
+    uniform = xr.DataArray([role.control == "uniform" for role in ROLES.values()], dims="role")
     drawn = scored(seed, mean=mean).where(~uniform, 1.0)
     return drawn.where(scores.notnull()).transpose(*scores.dims).assign_attrs(scores.attrs)
 
@@ -49,7 +49,7 @@ def test_controlled_label_is_the_audit_of_the_paired_difference(unit):
     table = controlled_table(scores, control, 3.0, 0.05, 15, 199, 0, unit)
     difference = (scores.astype(float) - control.astype(float)).assign_attrs(scores.attrs)
     oracle = role_table(difference, 2.0, 0.05, 15, 199, 0, unit)
-    chosen = ~table["role"].map(CONTROLS).eq("uniform")
+    chosen = ~table["control"].eq("uniform")
     assert table.loc[chosen, "assigned_controlled"].equals(oracle.loc[chosen, "assigned_audited"])
     np.testing.assert_allclose(table.loc[chosen, "controlled_p_by"], oracle.loc[chosen, "p_by"], rtol=1e-3)
     held = table.loc[chosen, "assigned_controlled"]
@@ -80,7 +80,7 @@ def test_what_the_control_gives():
             array.sel(chosen).dropna("sequence").values.astype(float) for array in (scores, control)
         )
         assert table.loc[where, "control_share"] == pytest.approx(other.mean() / mine.mean())
-        assert table.loc[where, "control"] == CONTROLS[where[0]]
+        assert table.loc[where, "control"] == ROLES[where[0]].control
         family = [array.sel(role=where[0]).dropna("sequence").astype(float) for array in (scores, control)]
         paired = (family[0] - family[1]).values.reshape(len(family[0]), -1)
         p = np.array([skew_corrected_p(column, 0.0) for column in paired.T])
@@ -107,7 +107,6 @@ def test_heads_without_a_test_have_no_third_label():
 
 
 def test_every_role_has_a_control_and_every_sieve_of_a_role_its_source():
-    assert set(CONTROLS) == set(ROLES)
     assert control_sieves(BANK) == {
         "shuffled": ["window_1", "window_2"],
         "twin": ["nsubj", "nsubj_reversed"],
@@ -120,7 +119,8 @@ def test_control_bank_is_composed_like_the_attention():
     sources = {source: scored(number, BANK).assign_attrs(maps=source) for number, source in
                enumerate(("shuffled", "twin", "spread"), 20)}  # fmt: skip
     composed = compose(control_bank(bank, sources))
-    for role, source in CONTROLS.items():
+    for role, row in ROLES.items():
+        source = row.control
         if source == "uniform":
             assert (composed.sel(role=role) == 1).all()
         elif source in BANK:

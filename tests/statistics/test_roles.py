@@ -7,11 +7,11 @@ import xarray as xr
 
 from analysis.papers.pande2021 import published
 from analysis.statistics.roles import (
-    FAMILIES,
     RELATIONS,
     ROLES,
     coarse_memberships,
     compose,
+    families,
     label_agreement,
     layer_counts,
     mass_table,
@@ -66,9 +66,9 @@ def held(table: pd.DataFrame, role: str, layer: int | None = None) -> set[tuple[
     return {(row.layer, row.head) for row in rows if row.assigned is not pd.NA and row.assigned}
 
 
-def families(table: pd.DataFrame, layer: int | None = None) -> dict[str, set[tuple[int, int]]]:
+def coarse_heads(table: pd.DataFrame, layer: int | None = None) -> dict[str, set[tuple[int, int]]]:
     return {
-        name: set().union(*(held(table, role, layer) for role in roles)) for name, roles in FAMILIES.items()
+        name: set().union(*(held(table, role, layer) for role in roles)) for name, roles in families().items()
     }
 
 
@@ -127,7 +127,7 @@ def test_head_is_multifunctional_with_two_coarse_roles():
     table = role_labels(2)
     coarse = coarse_memberships(table)
     multi = multifunctional(table)
-    expected = families(table)
+    expected = coarse_heads(table)
     for name, heads in expected.items():
         assert set(coarse.index[coarse[name]]) == heads
     twice = set().union(*(a & b for a, b in combinations(expected.values(), 2)))
@@ -154,7 +154,7 @@ def test_layer_counts():
         heads = counts[counts["layer"] == layer].set_index("role")["heads"]
         for role in ROLES:
             assert heads[role] == len(held(table, role, layer))
-        coarse = families(table, layer).values()
+        coarse = coarse_heads(table, layer).values()
         assert heads["multi-functional"] == len(set().union(*(a & b for a, b in combinations(coarse, 2))))
         assert heads["none"] == HEADS - len(set().union(*(held(table, role, layer) for role in ROLES)))
 

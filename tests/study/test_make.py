@@ -91,18 +91,18 @@ def test_second_run_does_nothing(study: Tree):
 
 
 SYNTHESIS = ("10_",)
-EXTRACTED = ("01_", "02_", "03_test-", "03_test_all", "03_test_sensitivity", "04_")
+EXTRACTED = ("01_", "02_", "03_test-", "03_test_all", "03_robustness", "04_")
 DOWN = {  # the notebooks that a changed file runs again
     "notebooks/99_summary.py": (),
     "notebooks/02_score.py": ("02_",),
-    "notebooks/03_test_calibration.py": ("03_test_calibration",),
+    "notebooks/03_robustness.py": ("03_robustness",),
     "notebooks/01_extract.py": (*EXTRACTED, *SYNTHESIS, "11_"),
     "notebooks/05_clark_surface.py": ("05_", *SYNTHESIS),
     "analysis/papers/pande2021/__init__.py": ("02_", "03_", "04_", *SYNTHESIS, "11_"),
     "analysis/papers/kovaleva2019/__init__.py": ("07_", *SYNTHESIS),
     "analysis/papers/niven2019/__init__.py": ("09_",),
     "analysis/statistics/significance.py": (*(f"0{n}_" for n in range(2, 10)), *SYNTHESIS, "11_"),
-    "analysis/encoders/tap.py": tuple(RUNS - {"03_test_calibration", "09_niven_cues"}),
+    "analysis/encoders/tap.py": tuple(RUNS - {"09_niven_cues"}),
     "analysis/study/results.py": tuple(RUNS),
     "analysis/explorer/__init__.py": (),
 }
@@ -126,7 +126,7 @@ def test_code_that_makes_no_number_runs_nothing_again(all_run: Tree):
     [
         ("common:", "# a comment\ncommon:", None),
         ("common:", "99_summary: {readme: false}\ncommon:", None),  # the default
-        ("  runs: 500", "  runs: 501", ("03_test_calibration",)),
+        ("  runs: 500", "  runs: 501", ("03_robustness",)),
         ("common:", "02_score: {device: cpu, tau: 4}\ncommon:", ("02_",)),
         ("  passages: 12", "  passages: 13", ("05_", *SYNTHESIS)),
     ],

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from analysis.statistics.roles import CONTROLS
+from analysis.statistics.roles import ROLES
 from analysis.synthesis.atlas import (
     KEYS,
     MEASURES,
@@ -34,7 +34,7 @@ def of_heads(heads: pd.DataFrame, *keys: str) -> pd.DataFrame:
 def test_without_any_table_every_column_says_why(heads: pd.DataFrame):
     table = atlas_table(heads, {}, {})
     measures = [name for name in table if name not in KEYS and not name.endswith("_status")]
-    assert len(measures) == 3 * len(CONTROLS) * len(OF_ROLE) + len(MEASURES)
+    assert len(measures) == 3 * len(ROLES) * len(OF_ROLE) + len(MEASURES)
     assert table[measures].isna().all().all()
     assert table.filter(like="_status").agg(lambda column: column.str.startswith("no table ").all()).all()
 
@@ -77,7 +77,7 @@ def test_special_readers(heads: pd.DataFrame):
 def roles(heads: pd.DataFrame, *keys: str) -> pd.DataFrame:
     table = of_heads(heads, *keys)
     parts = [table.assign(role=role, mean=number + table["head"], control_share=0.5, status="tested")
-             for number, role in enumerate(CONTROLS)]  # fmt: skip
+             for number, role in enumerate(ROLES)]  # fmt: skip
     found = pd.concat(parts, ignore_index=True)
     return found.assign(
         assigned=found["mean"] > 3, assigned_audited=found["mean"] > 4, assigned_controlled=False
@@ -94,7 +94,7 @@ def test_roles_on_maps(heads: pd.DataFrame):
         "attribution": map_roles({"sst-2": attribution, "mrpc": None}),
     }
     table = atlas_table(heads, every, {})
-    place = [*CONTROLS].index("dobj")
+    place = [*ROLES].index("dobj")
     np.testing.assert_allclose(table["attention_dobj_mean"].astype(float), place + heads["head"])
     assert (table["attention_dobj_audited"] == (place + heads["head"] > 4)).all()
     there = (heads["task"] == "sst-2") & (heads["seed"] == 0)

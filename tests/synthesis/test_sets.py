@@ -113,6 +113,7 @@ def test_changes_of_single_sequences():
     found = set_changes(array, np.array([0, 1]))
     np.testing.assert_allclose(found.loc[("2-1", "loss")], np.log([0.5 / 0.9, 0.8 / 0.4]))
     np.testing.assert_allclose(found.loc[("2-1", "accuracy")], [0, -1])
+    np.testing.assert_allclose(found.loc[("2-1", "auc")].mean(), 0)  # both logits move, their order stays
     np.testing.assert_allclose(found.loc["none"], 0)
 
 
@@ -124,7 +125,8 @@ def changes(found: list[RoleSet], tasks: list[str], harm: float) -> dict[str, pd
         loss = rng.normal(0, 0.05, (len(names), 1)) + rng.normal(0, 0.01, (len(names), 40))
         loss[names.index("0-1 2-0 2-3")] += harm
         index = pd.MultiIndex.from_product([names, ["loss"]], names=["set", "metric"])
-        parts = [pd.DataFrame(loss, index), pd.DataFrame(-loss / 2, index.set_levels(["accuracy"], level=1))]
+        effects = {"loss": loss, "accuracy": -loss / 2, "auc": loss / 4}
+        parts = [pd.DataFrame(values, index.set_levels([name], level=1)) for name, values in effects.items()]
         tables[task] = pd.concat(parts)
     return tables
 

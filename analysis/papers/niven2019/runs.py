@@ -23,7 +23,7 @@ from analysis.papers.niven2019.arguments import (
     Argument,
 )
 from analysis.papers.niven2019.negation import ADVERSARIAL, adversarial
-from analysis.statistics.leads import floor, margin
+from analysis.statistics.leads import floor, trained_successfully
 
 PROBED = (
     "full",
@@ -118,10 +118,10 @@ def collect(
     """The answers of every run on the test set: `logits` (run, point, warrant), and of each run its `train_accuracy`,
     `dev_accuracy`, whether it has `fitted`, and the digest of its `weights`.
 
-    A run is `fitted` if its train accuracy is at least `fits` and above that of the constant answer by more than its
-    margin (`leads.margin`). One that is not, but could be, is drawn again with its seed plus 100, 200 and so on, until
-    one is or `spare` runs of its set-up have been drawn; all are given. When a run ends, its answers are saved to a
-    file of `folder` that is named after its recipe; a killed series resumes with the next run. Coordinates: model,
+    A run is `fitted` if its train accuracy is at least `fits` and above the share of the most frequent label
+    (`leads.trained_successfully`). One that is not, but could be, is drawn again with its seed plus 100, 200 and so on,
+    until one is or `spare` runs of its set-up have been drawn; all are given. When a run ends, its answers are saved to
+    a file of `folder` that is named after its recipe; a killed series resumes with the next run. Coordinates: model,
     setup, trained_on and seed of a run; half (original or adversarial) and label of a point. None without runs.
     """
     if not runs:
@@ -145,8 +145,9 @@ def answered(run: Run, sets: Sets, folder: Path, train: "Trainer", fits: float) 
     place = train.place(run, sets, folder)
     made = cached(folder, run.name, train.depends_on(run, sets), partial(_made, run, sets, train, place))
     labels = np.array([each.label for each in sets.trained_on(run)["train"]])
-    lead = made["train_accuracy"] - floor("accuracy", labels)
-    return made.assign(fitted=(made["train_accuracy"] >= fits) & (lead > margin(len(labels))))
+    accuracy = float(made["train_accuracy"])
+    trained = trained_successfully("accuracy", accuracy, len(labels), floor("accuracy", labels))
+    return made.assign(fitted=accuracy >= fits and trained)
 
 
 def joined(parts: Sequence[xr.Dataset | None]) -> xr.Dataset:

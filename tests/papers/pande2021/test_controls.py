@@ -3,7 +3,7 @@ import pytest
 import xarray as xr
 
 from analysis.encoders.models import Encoder, load_encoder
-from analysis.papers.pande2021.sensitivity import control_table, offset_head
+from analysis.papers.pande2021.robustness import control_table, offset_head
 from analysis.scores.controls import extract_controls
 from analysis.scores.extraction import extract
 from analysis.statistics.controls import control_bank

@@ -14,7 +14,7 @@ from analysis.papers.pascual2021.roles import (
     sink_table,
     survival_table,
 )
-from analysis.statistics.old_claims import UNTESTABLE
+from analysis.statistics.judge import NOT_APPLICABLE
 from analysis.statistics.significance import published_table
 
 LAYERS, HEADS, SEQUENCES = 3, 4, 30
@@ -81,7 +81,13 @@ def test_persistence():
     still = {"cls": 5.0, "sep": [5, 1, 5], "local": 1.0, "nsubj": 1.0, "dobj": np.nan}
     table = persistence_table({"attention": scores(**on), "attribution": scores(**still)}, resamples=99)
     verdicts = table.drop_duplicates("pattern").set_index("pattern")["verdict"].to_dict()
-    assert verdicts == {"cls": PERSISTS, "sep": PARTLY, "local": LOST, "nsubj": ABSENT, "dobj": UNTESTABLE}
+    assert verdicts == {
+        "cls": PERSISTS,
+        "sep": PARTLY,
+        "local": LOST,
+        "nsubj": ABSENT,
+        "dobj": NOT_APPLICABLE,
+    }
     seps = table[table["pattern"] == "sep"]
     assert seps["kept"].tolist() == seps["attribution"].tolist() == [HEADS, 0, HEADS]
     assert set(seps["weakest"]) == {0}

@@ -1,0 +1,374 @@
+"""How far a label can be trusted: size and power of each rule, other thresholds, fewer sequences, and controls."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import torch
+import xarray as xr
+from jaxtyping import Bool, Float
+from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
+from statsmodels.stats.weightstats import DescrStatsW
+from torch import Tensor
+from tqdm import tqdm
+
+from analysis.encoders.layout import Layout
+from analysis.encoders.models import Encoder
+from analysis.errors import InputError
+from analysis.scores.maps import Source
+from analysis.statistics.controls import controlled_table
+from analysis.statistics.resampling import Clusters, lower_bound
+from analysis.statistics.roles import HEAD
+from analysis.statistics.significance import adjust, head_test, mean_above, published_table
+
+# --- size and power: simulated heads whose mean score is known --------------------------------------------
+
+HEADS = 144  # of a family: one role of one task and state, 12 layers x 12 heads
+CONTROL_SD = 0.5  # standard deviation of a control's scores; a head's own scores have 1
+BLOCK = 250_000  # scores drawn at once: 2 MB, of which a test makes several copies
+T_RULES = {"t": "corrected", "t_published": "published"}
+FAMILY_RULES = ("bootstrap_t", "t_by", "audited")
+LOGNORMAL = stats.lognorm(s=1.0)
+NONZERO = 0.2  # share of exponential scores (mean 1) among the zero-inflated ones
+DROPS = 0.05  # share of sequences in which a head with rare drops scores low
+NOISE = 0.02  # standard deviation of its other scores
+# Divisors of the level of one test: no correction; BY for the smallest p-value of a family; Bonferroni for 144 heads of
+# 4 tasks and 2 states.
+DIVISORS = {
+    "no correction": 1.0,
+    "BY, one head of 144": HEADS * float(np.sum(1 / np.arange(1, HEADS + 1))),
+    "Bonferroni, 1,152 tests": 1152.0,
+}
+
+
+def symmetric(rng: np.random.Generator, size: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+    """Normal scores."""
+    return rng.standard_normal(size)
+
+
+def right_skewed(rng: np.random.Generator, size: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+    """Lognormal scores whose logarithm has standard deviation 1 (skewness 6.2)."""
+    return (rng.lognormal(0.0, 1.0, size) - LOGNORMAL.mean()) / LOGNORMAL.std()
+
+
+def left_skewed(rng: np.random.Generator, size: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+    """The right-skewed scores reflected, like those of heads close to their ceiling."""
+    return -right_skewed(rng, size)
+
+
+def zero_inflated(rng: np.random.Generator, size: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+    """Four of five scores equal the lowest value; the others are exponential."""
+    scores = rng.exponential(size=size) * (rng.random(size) < NONZERO)
+    return (scores - NONZERO) / np.sqrt(2 * NONZERO - NONZERO**2)
+
+
+def rare_drops(rng: np.random.Generator, size: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+    """Nearly equal scores, but for one sequence in twenty, which scores far lower."""
+    level = np.where(rng.random(size) < DROPS, -np.sqrt((1 - DROPS) / DROPS), np.sqrt(DROPS / (1 - DROPS)))
+    return (level + NOISE * rng.standard_normal(size)) / np.hypot(1, NOISE)
+
+
+# Every shape has mean 0 and standard deviation 1. tau is 0 here, since all rules use only score - tau.
+SHAPES = {
+    shape.__name__: shape for shape in (symmetric, right_skewed, left_skewed, zero_inflated, rare_drops)
+}
+
+
+def size_table(
+    sizes: Sequence[int] = (20, 100, 1000),
+    effects: Sequence[float | int] = (0.0, 0.2, 0.5),
+    runs: int = 20_000,
+    families: int = 14,
+    alpha: float = 0.05,
+    resamples: int = 999,
+    minimum: int = 20,
+    seed: int = 0,
+    shapes: Sequence[str] = tuple(SHAPES),
+) -> pd.DataFrame:
+    """Size (effect 0) and power of every rule: shape, n, effect, rule, rate, low, high, runs.
+
+    The rules are those of `t_test_size` and `family_size`, on separate draws. Every shape and n has its own random
+    stream, so that a row does not depend on the other rows. Raises InputError as those functions do.
+    """
+    for shape, n in product(shapes, sizes):
+        _check(shape, n, runs, families)
+    tables = []
+    for shape, n in tqdm([*product(shapes, sizes)], desc="simulate", unit="size"):
+        options = (families, seed, effects, alpha, resamples, minimum)
+        parts = [
+            t_test_size(shape, n, runs, seed, effects, alpha),
+            family_size(shape, n, *options),
+            family_size(shape, n, *options, controlled=True),
+        ]
+        both = pd.concat(parts).sort_values("effect", kind="stable")
+        tables.append(both.assign(shape=shape, n=n))
+    table = pd.concat(tables, ignore_index=True)
+    return table[["shape", "n", "effect", "rule", "rate", "low", "high", "runs"]]
+
+
+def t_test_size(
+    shape: str,
+    n: int,
+    runs: int,
+    seed: int = 0,
+    effects: Sequence[float | int] = (0.0,),
+    alpha: float = 0.05,
+) -> pd.DataFrame:
+    """Rejection rate of the one-sided t test: effect, rule, rate, low, high, runs; one row per effect and rule.
+
+    `runs` independent samples of `n` scores have a true mean of tau plus an effect (in standard deviations); all
+    effects use the same draws. Rules: t (sample standard deviation) and t_published (population standard deviation).
+    low, high: exact 95 % Monte Carlo interval (Clopper-Pearson). Raises InputError for an unknown shape, and if `n` or
+    `runs` is too small.
+    """
+    _check(shape, n, runs)
+    rng = _generator(seed, shape, n, stream=0)
+    rejections = dict.fromkeys(product(effects, T_RULES), 0)
+    for columns in _blocks(runs, n):
+        scores = SHAPES[shape](rng, (n, columns))
+        for effect, rule in rejections:
+            rejections[effect, rule] += int((head_test(scores, -effect, T_RULES[rule]).p < alpha).sum())
+    rows = [
+        (effect, rule, count / runs, *proportion_confint(count, runs, method="beta"), runs)
+        for (effect, rule), count in rejections.items()
+    ]
+    return pd.DataFrame(rows, columns=["effect", "rule", "rate", "low", "high", "runs"])
+
+
+def family_size(
+    shape: str,
+    n: int,
+    families: int,
+    seed: int = 0,
+    effects: Sequence[float | int] = (0.0,),
+    alpha: float = 0.05,
+    resamples: int = 999,
+    minimum: int = 20,
+    controlled: bool = False,
+) -> pd.DataFrame:
+    """Label rate of the rules that use a whole family: columns as in `t_test_size`.
+
+    Each of `families` has 144 independent heads with one shape and one effect, where BY has most power. Rules:
+    bootstrap_t (its lower bound is above tau), t_by (the BY-corrected p of the t test is below `alpha`), audited (both
+    bootstrap_t and the BY-corrected p of `mean_above`, and n at least `minimum`). At effect 0 each rule also has a row
+    with the suffix _family: any false label in a family. low, high: 95 % interval over families, since heads of a
+    family share their resamples, and at least as wide as that of independent heads.
+
+    If `controlled`, the only rule is controlled: the audited rule on the difference between a head's score and its
+    control's, which has the same shape and half the standard deviation. They vary independently, the least favourable
+    pairing; effects are in standard deviations of the difference. Raises InputError as `t_test_size` does.
+    """
+    _check(shape, n, families=families)
+    rng = _generator(seed, shape, n, stream=2 if controlled else 1)
+    draw = partial(_paired, SHAPES[shape]) if controlled else SHAPES[shape]
+    labels = np.stack(
+        [
+            family_labels(draw(rng, (n, HEADS)), effects, alpha, resamples, minimum, int(bootstrap_seed))
+            for bootstrap_seed in rng.integers(2**32, size=families)
+        ]
+    )
+    names = {"controlled": FAMILY_RULES.index("audited")} if controlled else {
+        rule: place for place, rule in enumerate(FAMILY_RULES)
+    }  # fmt: skip
+    rows = []
+    for (number, effect), (rule, place) in product(enumerate(effects), names.items()):
+        of_rule = labels[:, number, place]
+        rows.append((effect, rule, of_rule.mean(), *_interval(of_rule), of_rule.size))
+        if effect == 0:
+            erring = of_rule.any(axis=1)
+            interval = proportion_confint(erring.sum(), families, method="beta")
+            rows.append((effect, f"{rule}_family", erring.mean(), *interval, families))
+    return pd.DataFrame(rows, columns=["effect", "rule", "rate", "low", "high", "runs"])
+
+
+def family_labels(
+    scores: Float[np.ndarray, "n head"],
+    effects: Sequence[float | int],
+    alpha: float,
+    resamples: int,
+    minimum: int,
+    seed: int,
+) -> Bool[np.ndarray, "effect rule head"]:
+    """Which heads of one family get a label from the rules in FAMILY_RULES, with scores shifted up by each effect."""
+    sums, n = Clusters.of(scores), len(scores)
+    # One bound serves all effects; it agrees with the p-value of the bootstrap-t.
+    lower, (mean, error, _) = lower_bound(sums, alpha, resamples, seed), sums.of_scores()
+    labels = []
+    for effect in effects:
+        above = lower > -effect
+        by_t = adjust(head_test(scores, -effect).p, "fdr_by") < alpha
+        by_skewness = adjust(mean_above(mean + effect, error, sums.skewness(), n), "fdr_by") < alpha
+        labels.append([above, by_t, above & by_skewness & (n >= minimum)])
+    return np.array(labels)
+
+
+def _paired(
+    shape: Callable[..., np.ndarray], rng: np.random.Generator, size: tuple[int, ...]
+) -> Float[np.ndarray, "..."]:
+    """Differences between a head's score and its control's score, with mean 0 and standard deviation 1."""
+    head, control = shape(rng, size), CONTROL_SD * shape(rng, size)
+    return (head - control) / np.hypot(1, CONTROL_SD)
+
+
+def _interval(labels: Bool[np.ndarray, "family head"]) -> tuple[float, float]:
+    """95 % interval of a label rate: the t interval over families, widened to that of independent heads."""
+    within = proportion_confint(labels.sum(), labels.size, method="beta")
+    between = DescrStatsW(labels.mean(axis=1)).tconfint_mean()
+    return max(0.0, min(within[0], between[0])), min(1.0, max(within[1], between[1]))
+
+
+def _blocks(runs: int, n: int) -> Iterator[int]:
+    """How many samples of `n` scores to draw at once, until there are `runs`."""
+    most = max(1, BLOCK // n)
+    yield from (min(most, runs - start) for start in range(0, runs, most))
+
+
+def _generator(seed: int, shape: str, n: int, stream: int) -> np.random.Generator:
+    """A separate random stream for every shape, n and simulation."""
+    return np.random.default_rng([seed, [*SHAPES].index(shape), n, stream])
+
+
+def _check(shape: str, n: int, runs: int = 1, families: int = 2) -> None:
+    if shape not in SHAPES:
+        raise InputError(f"shape {shape!r} is unknown; use one of {', '.join(SHAPES)}")
+    if n < 2:
+        raise InputError(f"n is {n}; a t test needs at least 2 sequences")
+    if runs < 1:
+        raise InputError(f"runs is {runs}; draw at least 1 sample, better 20,000")
+    if families < 2:
+        raise InputError(f"families is {families}; an interval over families needs at least 2")
+
+
+# --- other thresholds, fewer sequences --------------------------------------------------------------------
+
+TAUS = tuple(np.linspace(1, 5, 17).tolist())
+
+
+def tau_sweep(
+    scores: xr.DataArray, taus: Sequence[float | int] = TAUS, alpha: float = 0.05, tau: float | int = 3.0
+) -> pd.DataFrame:
+    """Published labels at other thresholds: role, tau, testable and heads (counts), jaccard.
+
+    `jaccard` compares the labelled heads with those at `tau`; NaN if neither threshold labels a head. Roles without a
+    testable head are left out.
+    """
+    default = _labels(scores, tau, alpha)
+    rows = [_compared(_labels(scores, other, alpha), default).assign(tau=float(other)) for other in taus]
+    return pd.concat(rows).reset_index()[["role", "tau", "testable", "heads", "jaccard"]]
+
+
+def label_stability(
+    scores: xr.DataArray,
+    sizes: Sequence[int],
+    draws: int = 20,
+    seed: int = 0,
+    tau: float | int = 3.0,
+    alpha: float = 0.05,
+) -> pd.DataFrame:
+    """Published labels on random samples of the sequences compared with those on all, a row per role and size.
+
+    Columns role, size (sequences drawn without replacement), heads_full (labelled on all sequences); agreement
+    (proportion of heads with the same label), jaccard (of the labelled heads) and heads are means over the draws, with
+    standard deviations (`_sd`). Sizes beyond the number of sequences are left out. Raises InputError for sizes below 2,
+    for no draws, and if no size fits.
+    """
+    if min(sizes, default=0) < 2 or draws < 1:
+        raise InputError(
+            f"sizes are {[*sizes]}, draws {draws}: give sizes of at least 2 and at least one draw"
+        )
+    rng, total = np.random.default_rng(seed), scores.sizes["sequence"]
+    default, samples = _labels(scores, tau, alpha), []
+    for size in (size for size in sizes if size <= total):
+        for _ in range(draws):
+            sample = scores.isel(sequence=rng.choice(total, size, replace=False))
+            samples.append(_compared(_labels(sample, tau, alpha), default).assign(size=size))
+    if not samples:
+        raise InputError(f"sizes are {[*sizes]} of {total} sequences: give a smaller one")
+    by_size = pd.concat(samples).groupby(["role", "size"], sort=False)
+    measures = ["agreement", "jaccard", "heads"]
+    means, spread = by_size[measures].mean(), by_size[measures].std().add_suffix("_sd")
+    return by_size[["heads_full"]].first().join(means).join(spread).reset_index()
+
+
+def _labels(scores: xr.DataArray, tau: float | int, alpha: float) -> pd.DataFrame:
+    """Published labels: a row per role, with a column per head; NaN where a head cannot be tested."""
+    table = published_table(scores, tau, alpha)
+    return table.pivot(index="role", columns=HEAD, values="assigned").astype("Float64").loc[
+        [*dict.fromkeys(table["role"])]
+    ]  # fmt: skip
+
+
+def _compared(labels: pd.DataFrame, default: pd.DataFrame) -> pd.DataFrame:
+    """Labels of each role beside the default ones; roles without a testable head by default are left out."""
+    default = default[default.notna().any(axis=1)]
+    first, second = (table.reindex(default.index).fillna(0) > 0 for table in (labels, default))
+    both, either = (first & second).sum(axis=1), (first | second).sum(axis=1)
+    columns = {
+        "testable": default.notna().sum(axis=1),
+        "heads": first.sum(axis=1),
+        "heads_full": second.sum(axis=1),
+        "agreement": (first == second).mean(axis=1).astype(float),
+        "jaccard": (both / either.where(either > 0)).astype(float),
+    }
+    return pd.DataFrame(columns)
+
+
+# --- controls: maps that cannot know a role, labelled as heads are ----------------------------------------
+
+
+def offset_head(step: int) -> Source:
+    """Ideal heads, all equal: every token attends to the token `step` positions on, or to itself if there is none."""
+
+    def read(encoder: Encoder, batch: Sequence[Layout], read: Callable, check: bool = False) -> None:
+        maps = _at_offset(step, [len(layout) for layout in batch]).to(encoder.device)
+        for layer in range(encoder.layers):
+            read(layer, maps[:, None].expand(-1, encoder.heads, -1, -1).contiguous())
+
+    return Source(f"offset {step:+d}", read)
+
+
+def _at_offset(step: int, lengths: Sequence[int]) -> Tensor:
+    """The maps of a batch: rows of padding attend to themselves."""
+    position = torch.arange(max(lengths))
+    target = (position + step).expand(len(lengths), -1)
+    inside = (target >= 0) & (target < torch.tensor(lengths)[:, None])
+    return torch.nn.functional.one_hot(torch.where(inside, target, position), max(lengths)).float()
+
+
+def control_table(
+    scores: Mapping[str, tuple[xr.DataArray, xr.DataArray]],
+    tau: float | int = 3.0,
+    alpha: float = 0.05,
+    minimum: int = 100,
+    resamples: int = 999,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Labels of encoders and of controls by the three rules: a row for each, and for each of its roles.
+
+    `scores` maps the name of some heads, or of a control that replaces heads, to their composed scores and to the
+    scores of their own controls. Columns as in `control_counts`.
+    """
+    options = {"alpha": alpha, "minimum": minimum, "resamples": resamples, "seed": seed}
+    tables = [controlled_table(*pair, tau, **options).assign(control=name) for name, pair in scores.items()]
+    return control_counts(pd.concat(tables))
+
+
+def control_counts(tables: pd.DataFrame) -> pd.DataFrame:
+    """The counts of each rule in role tables, for every role; the column control says whose heads they are.
+
+    Columns (task, state,) control, role, n (sequences), mean (score over all heads), highest (mean score of a head),
+    published, audited, controlled (heads). Heads that cannot be tested have no label.
+    """
+    keys = [*tables.columns.intersection(["task", "state"]), "control", "role"]
+    counts = tables.groupby(keys, sort=False).agg(
+        n=("n", "max"),
+        mean=("mean", "mean"),
+        highest=("mean", "max"),
+        published=("assigned", "sum"),
+        audited=("assigned_audited", "sum"),
+        controlled=("assigned_controlled", "sum"),
+    )
+    return counts[counts["n"] > 0].reset_index()

@@ -1,0 +1,56 @@
+"""The roles of heads: a row for each. A new role is a new row, and a sieve that scores it."""
+
+from typing import NamedTuple
+
+from analysis.texts.syntax import RELATIONS
+
+UNIFORM = "uniform"
+
+
+class Role(NamedTuple):
+    """What the study knows of a role; every table and figure reads it here.
+
+    `sieve` is the elementary sieve that scores the role. `control` cannot know what the role needs: a map source, or
+    another sieve on the same map. `family` is the coarse role to which it belongs, if any. `colour` names a colour of
+    the palette (`figures.colours`), `marker` is one of matplotlib. `about` says which tokens the sieve marks; without
+    it, the first line of the sieve's docstring does.
+    """
+
+    name: str
+    sieve: str
+    control: str
+    family: str
+    colour: str
+    marker: str
+    about: str = ""
+
+
+# Controls. Shuffled: the head's attention with its word pieces in random order. Twin: the part of the head's attention
+# that depends only on position. Spread: rows with the head's entropies, spread evenly. Uniform: all tokens equally,
+# which scores 1. The order of the rows is that of tables and figures.
+ROLES = {
+    role.name: role
+    for role in (
+        Role("local", "window_2", "shuffled", "local", "BLUE", "s",
+             "Tokens at most 2 positions away, itself included."),
+        Role("syntactic", "syntactic", "twin", "syntactic", "GREEN", "o",
+             "The syntactic head of each dependent: nsubj, dobj, amod and advmod together."),
+        Role("delimiter", "delimiter", UNIFORM, "delimiter", "VERMILION", "D"),
+        *(
+            Role(label, label, "twin", "syntactic", colour, marker,
+                 f"The syntactic head of each dependent in the relation {label}.")
+            for label, colour, marker in zip(RELATIONS, ("YELLOW", "PURPLE", "ORANGE", "BROWN"), "^v><", strict=True)
+        ),
+        Role("block", "block", "spread", "block", "BLACK", "P"),
+        Role("cls", "cls", UNIFORM, "delimiter", "SKY", "*"),
+        Role("sep", "sep", UNIFORM, "delimiter", "WINE", "d"),
+        Role("match", "match", "match_control", "", "LIME", "X"),
+    )
+}  # fmt: skip
+PUBLISHED_ROLES = tuple(role for role in ROLES if role != "match")  # Pande 2021; match: this study
+
+
+def families() -> dict[str, tuple[str, ...]]:
+    """The roles of each coarse role: a head has a coarse role if it has that role or one of its finer roles."""
+    coarse = [name for name, role in ROLES.items() if role.family == name]
+    return {name: tuple(role.name for role in ROLES.values() if role.family == name) for name in coarse}

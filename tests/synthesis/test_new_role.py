@@ -1,0 +1,103 @@
+"""A sieve and one row give a role labels, colours and places everywhere: CONTRIBUTING, "How to add"."""
+
+import jupytext
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.encoders.models import load_encoder
+from analysis.errors import InputError
+from analysis.explorer.view import about
+from analysis.figures import colours, grids, theme
+from analysis.files import ROOT
+from analysis.scores.banks import control_sieves
+from analysis.scores.controls import extract_controls, scored_with_controls
+from analysis.scores.roles import ROLES, Role
+from analysis.scores.sieves import SIEVES, rows, sieve
+from analysis.statistics import compose, controlled_table
+from analysis.study import results
+from analysis.synthesis import atlas, regression, sets
+from analysis.texts import load_examples, parse
+
+NEW = "backwards"
+
+
+@pytest.fixture
+def scored(request, monkeypatch):
+    """The scores of an encoder and of the controls, with a new role that has one of the kinds of controls."""
+    monkeypatch.setitem(ROLES, NEW, Role(NEW, "before", request.param, "", "GREY", "p"))
+
+    @sieve("before", bank=True)
+    def before(layout, pairs):
+        """Every earlier token."""
+        return rows(np.tri(len(layout), k=-1, dtype=bool))
+
+    examples = load_examples("mrpc", "bundled", "dev", 12)
+    yield scored_with_controls(load_encoder("tiny"), examples, parse(examples))
+    del SIEVES["before"]
+
+
+@pytest.mark.parametrize("scored", ["uniform", "match_control"], indirect=True)
+def test_a_new_role_is_tested_drawn_and_related_to_the_ablation_effect(scored):
+    scores, control = map(compose, scored)
+    table = controlled_table(scores, control, tau=1.0, minimum=5, resamples=99)
+    own = table[table["role"] == NEW]
+    assert own["assigned_controlled"].notna().sum() == 12
+    assert own["control"].eq(ROLES[NEW].control).all()
+    assert about(NEW) == "Every earlier token."
+    assert (colours.colour(NEW), colours.marker(NEW)) == (colours.GREY, "p")
+    assert theme.in_order(table["role"])[-1] == NEW
+    assert NEW in {artist.get_label() for artist in grids.role_map({"mrpc": table}).axes[0].collections}
+    plt.close("all")
+
+    run = {("mrpc", 0): scores}
+    columns = ["layer", "head", "role", "assigned", "assigned_audited", "assigned_controlled"]
+    labels = table[columns].assign(task="mrpc", seed=0)
+    heads = atlas.run_roles(run, {("mrpc", 0): control}, labels)
+    wide = atlas.atlas_table(heads[atlas.KEYS].drop_duplicates(), {"attention": heads}, {})
+    data = atlas.role_scores(wide.assign(ablation_loss=np.arange(12.0)), ROLES, "ablation_loss")
+    terms = regression.regression_table(data, [*ROLES], [NEW], permutations=99, resamples=9)
+    assert NEW in {*terms["term"]}
+    assert NEW in {each.role for each in sets.role_sets(table, "mrpc", 3)}
+
+
+@pytest.mark.parametrize("scored", ["shuffled"], indirect=True)
+def test_notebook_3_runs_with_a_new_role(scored, monkeypatch):
+    """Every cell but that of the parameters, which are taken from the profile of the tests."""
+    saved = {}
+
+    class Store:
+        def __init__(self, profile):
+            plt.switch_backend("agg")
+
+        def load_scores(self, task, run):
+            return scored[0]
+
+        def load_controls(self, task, run):
+            return scored[1]
+
+        def save_table(self, table, name):
+            saved[name] = table
+
+        def save_part(self, table, name, task):
+            saved[name] = table
+
+        def save_figure(self, figure, name):
+            figure.canvas.draw()
+
+    monkeypatch.setattr(results, "Results", Store)
+    cells = [cell for cell in jupytext.read(ROOT / "notebooks/03_test.py").cells if cell.cell_type == "code"]
+    code = "\n".join(cell.source for cell in cells[:1]) + "\ntau, minimum, resamples = 1.0, 5, 99\n"
+    code += "\n".join(cell.source for cell in cells[1:])
+    exec(compile(code, "03_test", "exec"), {})
+    assert isinstance(saved["roles-mrpc-finetuned"], pd.DataFrame)
+    assert NEW in {*saved["roles-mrpc-finetuned"]["role"]}
+    plt.close("all")
+
+
+def test_an_unknown_control_is_one_line(monkeypatch):
+    monkeypatch.setitem(ROLES, NEW, Role(NEW, "offset_-1", "nonsense", "", "GREY", "p"))
+    with pytest.raises(InputError, match="role 'backwards': the control 'nonsense' is no sieve of the bank"):
+        extract_controls({}, [], {}, ["offset_-1"])
+    assert control_sieves(["offset_-1"]) == {"nonsense": ["offset_-1"]}
