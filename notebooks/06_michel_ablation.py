@@ -46,7 +46,7 @@ from IPython.display import Markdown
 from matplotlib.colors import SymLogNorm
 
 from analysis.encoders import all_but_one, load_encoder, predict, single_heads
-from analysis.figures import colours, finding, style, theme
+from analysis.figures import colours, finding, rank_panels, style, theme
 from analysis.figures.words import listed, signed
 from analysis.papers.michel2019 import ablation
 from analysis.papers.michel2019.measures import main_metric, published
@@ -162,6 +162,27 @@ finding(
     f"Single removals change the score by {signed(100 * main['change'].min())} to {signed(100 * main['change'].max())} "
     f"points here, by {signed(theirs.min())} to {signed(theirs.max())} for BERT-base on MNLI (independent replication; "
     f"another model on other data), where {(theirs > 0).sum()} of {len(theirs)} changes are above 0."
+)
+
+# %% [markdown]
+# ## Which heads matter most? It depends on the metric
+#
+# Loss and accuracy mix two things: what the encoder knows, and a shift of all logits towards one class. The AUC ranks the log
+# odds of one class and does not see a shift; neither does the loss after slope and bias of the logits are fitted again on the
+# other half of the sequences (table). Heads off the diagonal change the loss mostly by a shift. The first run of each task.
+
+# %%
+ranked = ablation.effects_by_metric({run: single[run] for run in first}, labels)
+results.save_table(ranked, "michel_effects")
+shown = ranked["task"].unique()
+results.save_figure(rank_panels(ranked, shown), "michel-F1-ranks")
+
+# %%
+wide = ranked.pivot(index=["task", "layer", "head"], columns="metric", values="rank")
+same = wide.groupby("task").corr("spearman").xs("auc", level="metric")
+finding(
+    f"Ranks of heads by AUC correlate with those by loss with {same['loss'].min():.2f} to {same['loss'].max():.2f} (tasks), with "
+    f"those by refitted loss with {same['refitted loss'].min():.2f} to {same['refitted loss'].max():.2f}."
 )
 
 # %% [markdown]

@@ -49,13 +49,13 @@ finding(
 # ## The heads
 #
 # Filled marks survive a control that cannot know the role, in at least one task; hollow marks are labels of the published rule
-# alone. Framed: heads that attend to the same word in the other text before fine-tuning, and the head whose removal costs
-# most in each task. [CLS] stands apart, as its only control is a uniform head.
+# alone. Framed: heads that attend to the same word in the other text before fine-tuning, and the head whose ablation
+# lowers the AUC most in each task. [CLS] stands apart, as its only control is a uniform head.
 
 # %%
 atlas = results.claims("atlas")  # no rows where the synthesis has not run
 if len(atlas):
-    picture = survival_map(**heads_in_short(atlas, results.claims("matching_tests")))
+    picture = survival_map(**heads_in_short(atlas, results.claims("matching_effects")))
     results.save_figure(picture, "summary-F1-heads")
 
 # %% [markdown]

@@ -48,8 +48,17 @@ def known_claims() -> dict[str, list[Claim]]:
 
 
 def saved_claims(results: Results) -> dict[str, pd.DataFrame]:
-    """The tables `claims-<paper>` of the papers that have run in this profile, in the order of the papers."""
-    return current({name: results.claims(f"claims-{name}") for name in papers()})
+    """The tables `claims-<paper>` of the papers that have run in this profile, in the order of the papers.
+
+    The claims of the synthesis stand in two tables, those on matching heads in `claims-matching`.
+    """
+    names = {name: [f"claims-{name}"] for name in papers()}
+    names["synthesis"].append("claims-matching")
+    parts = {
+        name: [*current({each: results.claims(each) for each in found}).values()]
+        for name, found in names.items()
+    }
+    return {name: pd.concat(found, ignore_index=True) for name, found in parts.items() if found}
 
 
 def claims_section(tables: Mapping[str, pd.DataFrame]) -> str:

@@ -13,8 +13,10 @@ import numpy as np
 import pandas as pd
 import torch
 import xarray as xr
+from IPython.display import Markdown
 from jaxtyping import Bool, Float
 from scipy import stats
+from sklearn.metrics import roc_auc_score
 
 from analysis.encoders.classifiers import texts_digest
 from analysis.encoders.interventions import Head, Intervention, Operator, head_name, sets
@@ -23,6 +25,7 @@ from analysis.encoders.models import Encoder
 from analysis.encoders.prefixes import Changes, Gates, Prefix
 from analysis.encoders.redirection import NOWHERE, ROWS, ExchangedTypes, Redirection, padded
 from analysis.encoders.tap import Attention, read_layers
+from analysis.figures.words import finding
 from analysis.scores.maps import find_source
 from analysis.statistics.changes import BASELINE
 from analysis.statistics.effects import auc_parts, crossed_interval, match_logit
@@ -60,6 +63,11 @@ def matching_heads(table: pd.DataFrame) -> list[Head]:
 def names_of(heads: Sequence[Head]) -> str:
     """Heads as text, "1-1, 2-9"."""
     return ", ".join(head_name(*head) for head in heads)
+
+
+def finding_about(heads: Sequence[Head], text: str) -> Markdown:
+    """A finding about matching heads, or that there are none."""
+    return finding(text if heads else "No head of this encoder matches, so there is nothing to intervene on.")
 
 
 class Masses(NamedTuple):
@@ -173,6 +181,16 @@ def edits(
     ]
 
 
+def row_counts(edits: Sequence[Intervention], sequences: Sequence[Layout]) -> pd.DataFrame:
+    """How many rows each redirection is about in these pairs, and how many stay for lack of a target."""
+    rows = []
+    for edit in (edit for edit in edits if isinstance(edit.operator, Redirection)):
+        count = sum(int(edit.operator.sources(layout).any(axis=1).sum()) for layout in sequences)
+        moved, _ = edit.operator.pairs(sequences, torch.device("cpu"))
+        rows.append((edit.name, count, count - int(moved.any(-1).sum())))
+    return pd.DataFrame(rows, columns=["edit", "rows", "without_target"])
+
+
 def reference_sets(
     heads: Sequence[Head], width: int, most: int = 200, seed: int = 0
 ) -> list[tuple[Head, ...]]:
@@ -213,6 +231,37 @@ def neighbours(heads: Sequence[Head], width: int) -> list[Head]:
     return others
 
 
+def reference_edits(
+    encoder: Encoder, heads: Sequence[Head], natural: float, most: int = 200, seed: int = 0
+) -> list[Intervention]:
+    """The dial at the natural dose for the matching heads, for `reference_sets`, and for every single head.
+
+    The names of single heads begin with "head". The control edit turns the matching heads to their own text.
+    """
+    references = reference_sets(heads, encoder.heads, most, seed)
+    named = {NATURAL: heads} | {names_of(members): members for members in references}
+    named |= {f"head {head_name(*head)}": [head] for head in np.ndindex(encoder.layers, encoder.heads)}
+    own = sets(encoder, {OWN: heads}, Redirection(to="own text"), natural)
+    return [*sets(encoder, named, Redirection(), natural), *own] if heads else []
+
+
+def dial_table(answers: pd.DataFrame, masses: Masses) -> pd.DataFrame:
+    """Rows of `answer_table` that turn the dial, with its dose, the masses, and p of the matching heads.
+
+    p is (1 + reference sets with at least this shift) / (1 + reference sets); missing without such sets.
+    """
+    edit = answers["edit"]
+    references = answers[edit.str.match(r"\d")]
+    table = answers[edit.eq(BASELINE) | edit.str.match(rf"{DIAL}|head|\d")].copy()
+    dose = table["edit"].str.extract(rf"^{DIAL} ([\d.]+)$")[0].astype(float)
+    table["dose"] = dose.fillna(masses.dose).mask(table["edit"] == BASELINE, 0)
+    if len(references):
+        shift = table.loc[table["edit"] == NATURAL, "shift"].max()
+        p = (1 + (references["shift"] >= shift).sum()) / (1 + len(references))
+        table.loc[table["edit"] == NATURAL, "p"] = p
+    return table.assign(matched=masses.matched, unmatched=masses.unmatched)
+
+
 def match_scores(logits: xr.DataArray, match: int) -> xr.DataArray:
     """The match logit (intervention, sequence) of logits with classes."""
     ordered = logits.transpose("intervention", "sequence", "class")
@@ -249,13 +298,19 @@ def overlap(sequences: Sequence[Layout]) -> Float[np.ndarray, " sequence"]:
 def group_table(
     scores: xr.DataArray, positive: Bool[np.ndarray, " sequence"], shared: Float[np.ndarray, " sequence"]
 ) -> pd.DataFrame:
-    """Share of pairs called matching in groups by label and by the overlap of their texts, with and without edits."""
-    called = (scores.sel(intervention=[BASELINE, BOTH, NATURAL]) > 0).values
-    table = pd.DataFrame(called.T.astype(float), columns=["share", "share_ablated", "share_dial"])
+    """Share of pairs called matching in groups by label and by the overlap of their texts, with and without edits.
+
+    `overlap_auc` is the AUC of the overlap alone.
+    """
+    names = [name for name in (BASELINE, BOTH, NATURAL) if name in scores["intervention"].values]
+    called = (scores.sel(intervention=names) > 0).values.T.astype(float)
+    columns = ["share", "share_ablated", "share_dial"]
+    table = pd.DataFrame(called, columns=columns[: len(names)]).reindex(columns=columns)
     label, words = (
         np.where(positive, "matching", "other"),
         np.where(shared > np.median(shared), "many", "few"),
     )
     names = [f"{one} pairs, {other} words shared" for one, other in zip(label, words, strict=True)]
     groups = table.assign(overlap=shared, group=names).groupby("group")
-    return groups.mean().assign(n=groups.size()).reset_index()
+    overlap_auc = roc_auc_score(positive, shared) if 0 < positive.mean() < 1 else np.nan
+    return groups.mean().assign(n=groups.size(), overlap_auc=overlap_auc).reset_index()

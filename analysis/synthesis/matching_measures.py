@@ -14,12 +14,60 @@ from analysis.statistics.changes import BASELINE
 from analysis.statistics.claims import frame, interval, not_applicable, read_claims, with_control
 from analysis.statistics.effects import auc_parts, cross_fitted, crossed_interval, stratified_halves
 from analysis.statistics.resampling import resampled
-from analysis.synthesis.matching import BOTH, NATURAL, OWN
+from analysis.synthesis.matching import BOTH, NATURAL, OWN, TO_OWN, TO_WRONG
+from analysis.synthesis.matching_runs import Run, Study
 
-CLAIMS = read_claims(Path(__file__).with_name("matching.yaml"))
+CLAIMS = [claim for claim in read_claims(Path(__file__).with_name("claims.yaml")) if claim.id[0] == "X"]
 NO_HEAD = "no head matches"
 NO_RUN = "no run of such a task trained successfully"
 Interval = tuple[float, float, float]
+
+
+def frames(
+    study: Study,
+    scores: Mapping[Run, xr.DataArray],
+    heads: Sequence[Head],
+    match_scores: Mapping[tuple[str, str], xr.DataArray],
+    threshold: float | int,
+    shifts: Mapping[str, xr.DataArray],
+    roles: Mapping[str, pd.DataFrame],
+    blocked: Mapping[str, Mapping[str, Sequence[xr.DataArray]]],
+) -> dict[str, pd.DataFrame]:
+    """The frame of every claim, by its id.
+
+    `scores` are the match logits of all runs under all edits; `match_scores` those of heads (sequence, layer, head), by
+    state and task; `shifts` those of `Study.compare`; `roles` by task the mean scores (layer, head, role, mean) before
+    fine-tuning; `blocked` by task the `blocked_answers`.
+    """
+    answers = {
+        task: Answers.of(runs, study.positive[task])
+        for task in study.dev
+        if (runs := [scores[run] for run in scores if run[0] == task and run in {*study.trained}])
+    }
+    pairs = {task: answer for task, answer in answers.items() if task in {task for task, _ in study.pairs}}
+    singles = {task: answer for task, answer in answers.items() if task not in pairs}
+    by_state: dict[str, dict[str, np.ndarray]] = {"pretrained": {}, "untrained": {}, "finetuned": {}}
+    for (state, task), found in match_scores.items():
+        by_state[state][task] = found.values.reshape(len(found), -1)
+    conditions = {
+        task: {name: Answers.of(runs, study.positive[task]) for name, runs in each.items()}
+        for task, each in blocked.items()
+    }
+    known = {task: shift for task, shift in shifts.items() if task in pairs}
+    return {
+        "X1": few(by_state["pretrained"], by_state["untrained"], threshold)
+        if heads
+        else not_applicable(NO_HEAD),
+        "X2": lead(pairs, heads),
+        "X3": lead(singles, heads),
+        "X4": crossing(pairs, heads, TO_OWN, 0.5),
+        "X5": crossing(pairs, heads, TO_WRONG, 0.25),
+        "X6": dial(
+            known, heads, {task: study.positive[task][: shift.shape[1]] for task, shift in known.items()}
+        ),
+        "X7": other_roles(pairs, heads, roles),
+        "X8": needed(conditions),
+    }
 
 
 class Answers(NamedTuple):
@@ -103,7 +151,7 @@ def dial(
         members = sets["intervention"].values == NATURAL
         if members.all():
             continue
-        half = stratified_halves(labels[task])
+        half = stratified_halves(labels[task].astype(int))
         values = sets.values[None]
         units[task] = crossed_interval(cross_fitted(lambda part, all=values: all[..., part], half, members))
         control[task] = crossed_interval(shift.sel(intervention=OWN).values[None])
@@ -145,13 +193,16 @@ def other_roles(
 def needed(blocked: Mapping[str, Mapping[str, Answers]]) -> pd.DataFrame:
     """X8: the AUC that training with the heads blocked loses, minus that with as many other heads blocked, by task.
 
-    The answers of each condition ("unblocked", "matching heads", "other heads") are those of runs that are evaluated as
-    they were trained, in one row.
+    `blocked` holds by task and condition of training the answers under each blocking; both are read as trained.
     """
     units = {}
     for task, conditions in blocked.items():
-        parts = {name: auc_parts(answer.scores[:, 0], answer.positive) for name, answer in conditions.items()}
-        units[task] = crossed_interval(parts["other heads"] - parts["matching heads"])
+        parts = [
+            auc_parts(answer.scores[:, answer.names.index(name)], answer.positive)
+            for name in ("other heads", "matching heads")
+            for answer in [conditions[name]]
+        ]
+        units[task] = crossed_interval(parts[0] - parts[1])
     runs = min((len(answer.scores) for each in blocked.values() for answer in each.values()), default=0)
     return frame(units, runs=runs) if units else not_applicable("training with blocked heads was not run")
 

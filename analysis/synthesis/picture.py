@@ -8,17 +8,18 @@ import pandas as pd
 from jaxtyping import Bool, Float
 
 from analysis.figures.colours import LIME, VERMILION
+from analysis.statistics.effects import AUC
 from analysis.statistics.roles import RELATIONS
 
 # Roles with a control that a head can fall short of; [CLS] has a strip of its own.
 SHOWN = ("local", "syntactic", "block")
 
 
-def heads_in_short(atlas: pd.DataFrame, tests: pd.DataFrame) -> dict[str, Any]:
+def heads_in_short(atlas: pd.DataFrame, effects: pd.DataFrame) -> dict[str, Any]:
     """What `survival_map` draws: shares of the tasks with each label, matching heads, and those that matter most.
 
-    From the first run of every task. The head that matters most is the one with the largest fall in AUC; a task whose
-    heads were not ablated, or whose run did not train successfully, has none.
+    Labels are those of the first run of every task. The head that matters most is the one with the largest fall in AUC
+    in the first trained run, by the table `matching_effects`; without it, by the atlas.
     """
     first = atlas[atlas["seed"] == atlas["seed"].min()]
     syntactic = [f"attention_{role}" for role in ("syntactic", *RELATIONS)]
@@ -33,20 +34,19 @@ def heads_in_short(atlas: pd.DataFrame, tests: pd.DataFrame) -> dict[str, Any]:
         }
         for label in ("published", "controlled")
     }
+    places, shape = ["layer", "head"], grids["published"]["local"].shape
+    matching = first.iloc[:0]
     falls = first.dropna(subset="ablation_auc") if "ablation_auc" in first else first.iloc[:0]
-    if len(tests):
-        trained = tests[tests["trained"].astype(bool)]
-        falls = falls.merge(trained[["task", "seed"]])
     tops = falls.loc[falls.groupby("task")["ablation_auc"].idxmax()]
-    known = tests[tests["heads"].astype(str).str.contains("-")] if len(tests) else tests
-    matching = known["heads"].mode().iloc[0].split(", ") if len(known) else []
-    shape = grids["published"]["local"].shape
+    if len(effects):
+        falls = effects[effects["metric"].eq(AUC) & effects["trained"].eq(True)].sort_values("seed")
+        tops, matching = (
+            falls[falls["rank"] == 1].drop_duplicates("task"),
+            effects[effects["matching"].eq(True)],
+        )
     framed = {
-        "matches words across texts": (
-            LIME,
-            _at(shape, [tuple(map(int, name.split("-"))) for name in matching]),
-        ),
-        "largest fall in AUC of a task": (VERMILION, _at(shape, tops[["layer", "head"]].to_numpy(int))),
+        "matches words across texts": (LIME, _at(shape, matching[places].to_numpy(int))),
+        "largest fall in AUC of a task": (VERMILION, _at(shape, tops[places].to_numpy(int))),
     }
     return {**grids, "framed": framed, "cls": _grid(first, first["attention_cls_published"])}
 

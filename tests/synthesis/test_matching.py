@@ -140,14 +140,9 @@ def verdicts(**changed: object) -> dict[str, str]:
     heads, pairs = given["heads"], {"mrpc": given["pairs"]}
     grid = {name: array.sel(role="match").values.reshape(N, -1) for name, array in
             (("mrpc", given["before"]), ("none", scores(0)))}  # fmt: skip
+    noise = np.random.default_rng(4).normal(size=(2, 1, N))
     conditions = {
-        name: measures.Answers(
-            answers(runs=2).scores[:, :1] * 0
-            + np.random.default_rng(4).normal(size=(2, 1, N))
-            + signal * POSITIVE,
-            POSITIVE,
-            ["none"],
-        )
+        name: measures.Answers(noise + signal * POSITIVE, POSITIVE, [name])
         for name, signal in given["blocked"].items()
     }
     frames = {

@@ -13,7 +13,7 @@ from tqdm import tqdm
 from analysis.statistics.answers import LOSS, METRICS, metrics_of
 from analysis.statistics.changes import BASELINE, Compared, by_head, change_table, rises
 from analysis.statistics.claims import interval
-from analysis.statistics.effects import AUC, auc_parts, crossed_interval, match_logit
+from analysis.statistics.effects import AUC, auc_parts, crossed_interval, effect_table, match_logit
 from analysis.statistics.leads import Labels, compared, floor
 from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import quiet
@@ -41,6 +41,18 @@ def all_changes(logits: Mapping[Run, xr.DataArray], labels: Labels, **options: f
         table = change_table(found, labels[task], metrics_of(task), **options)
         parts.append(by_head(table).assign(task=task, seed=seed))
     return pd.concat(parts, ignore_index=True)
+
+
+def effects_by_metric(logits: Mapping[Run, xr.DataArray], labels: Labels) -> pd.DataFrame:
+    """`effect_table` of every run of a task with classes, with task, seed, layer and head."""
+    parts = [
+        by_head(effect_table(found, labels[task], positive_class(task))).assign(task=task, seed=seed)
+        for (task, seed), found in logits.items()
+        if len(task_named(task).labels) > 1
+    ]
+    table = pd.concat(parts, ignore_index=True).drop(columns="intervention")
+    first = ["task", "seed", "layer", "head"]
+    return table[[*first, *table.columns.drop(first)]]
 
 
 def auc_changes(logits: Mapping[Run, xr.DataArray], labels: Labels) -> pd.DataFrame:
