@@ -4,14 +4,11 @@ from analysis.lazy import lazy_names
 
 HOMES = {
     "attention_maps": "diagrams",
-    "forest_plot": "claims",
+    "claim_strip": "claims",
     "curves": "lines",
-    "dial_panels": "edits",
     "finding": "words",
     "head_grids": "grids",
     "learnt": "training",
-    "marks_by_edit": "edits",
-    "rank_panels": "edits",
     "role_layer_maps": "grids",
     "role_map": "grids",
     "sieve_diagrams": "diagrams",

@@ -2,5 +2,11 @@
 
 from analysis.lazy import lazy_names
 
-HOMES = {"CLAIMS": "measures", "heads_in_short": "picture"}
+HOMES = {
+    "CLAIMS": "measures",
+    "heads_in_short": "front",
+    "highlights": "front",
+    "overview": "front",
+    "summary": "measures",
+}
 __getattr__, __all__ = lazy_names(__name__, HOMES)
