@@ -68,7 +68,6 @@ from analysis.texts import load_examples, parse, sample
 style()
 results = Results(profile)
 choices = (window, relations, direction, arithmetic, weighted_block)
-scores = {task: compose(results.load_scores(task, seeds[0]), *choices) for task in tasks}
 audit = {"alpha": alpha, "minimum": minimum, "resamples": resamples, "seed": seed}
 
 # %% [markdown]
@@ -168,6 +167,7 @@ finding(
 # set of heads shares with the set at the default (Jaccard index: shared heads over all heads of both sets).
 
 # %%
+scores = {task: compose(results.load_scores(task, seeds[0]), *choices) for task in tasks}
 taus = sorted({*robustness.TAUS, float(tau)})
 sweep = pd.concat(
     {task: robustness.tau_sweep(scores[task], taus, alpha, tau) for task in tasks}, names=["task"]
