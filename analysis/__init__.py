@@ -16,6 +16,7 @@ HOMES = {
     "parse": "texts.syntax",
     "predict": "encoders.interventions",
     "published_table": "statistics.significance",
+    "redirect": "encoders.redirection",
     "role_table": "statistics.significance",
     "sieve": "scores.sieves",
     "single_heads": "encoders.interventions",

@@ -8,6 +8,9 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from string import Template
+from typing import Any
+
+import yaml
 
 from analysis.errors import InputError, unwritable
 
@@ -53,6 +56,32 @@ def files_of(folder: Path, suffixes: Collection[str], pattern: str = "**/*") -> 
     return sorted(
         path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)
     )
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """Refuses a mapping that names a key twice, of which YAML would drop the first."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        first: dict[str, int] = {}
+        for key in keys:
+            line = key.start_mark.line + 1
+            if key.value in first:
+                raise InputError(
+                    f"line {line}: {key.value!r} stands in line {first[key.value]} too: delete one of them"
+                )
+            first[key.value] = line
+        return super().construct_mapping(node, deep)
+
+
+def parse_yaml(content: bytes, path: Path) -> Any:
+    """The values in the YAML file `path` with this content; raises InputError if it is wrong or names a key twice."""
+    try:
+        return yaml.load(content, _UniqueKeys)  # a safe loader
+    except InputError as error:
+        raise InputError(f"{path}, {error}") from None
+    except yaml.YAMLError as error:
+        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
 
 
 @contextmanager

@@ -100,13 +100,16 @@ def _execute(this: Run, folders: Folders, log: Path) -> None:
     ):
         try:
             papermill.execute_notebook(
-                path, path, changed, cwd=str(ROOT), progress_bar=False, stdout_file=lines, stderr_file=lines,
+                path, path, changed, cwd=str(ROOT), progress_bar=sys.stderr.isatty() and NUMBER not in os.environ,
+                stdout_file=lines, stderr_file=lines,
                 kernel_manager_class=_kernel(lines, this, sockets),
             )  # fmt: skip
         except (papermill.PapermillExecutionError, RuntimeError) as error:
             lines.write(f"\n{error}\nits results so far: {folders.cache / 'failed' / this.name}\n")
-            reason = f"{error}: is there enough memory?"  # the kernel died
-            if isinstance(error, papermill.PapermillExecutionError):
+            reason = f"its kernel, {sys.executable}, did not start"
+            if str(error) == "Kernel died":
+                reason = f"{error}: is there enough memory?"
+            elif isinstance(error, papermill.PapermillExecutionError):
                 reason = error.evalue if error.ename == "InputError" else f"{error.ename}: {error.evalue}"
             raise InputError(f"{this.name}: {' '.join(reason.split())} (details: {short(log)})") from error
     order = reading_order(os.environ.get(ORDER, "").split())
@@ -125,11 +128,13 @@ def _cpu_seconds() -> float:
 
 
 def _kernel(log: TextIO, this: Run, folder: str) -> type:
-    """A class of kernels that know their run, and whose own messages go to the log.
+    """A class of kernels of this Python that know their run, and whose own messages go to the log.
 
     Sockets in a folder of their own come first, since kernels that start together can pick the same TCP port.
     """
     import zmq
+    from ipykernel.kernelspec import get_kernel_dict
+    from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
 
     address = f"{folder}/kernel"
@@ -141,6 +146,8 @@ def _kernel(log: TextIO, this: Run, folder: str) -> type:
     )
 
     class Kernel(AsyncKernelManager):
+        kernel_spec = KernelSpec(**get_kernel_dict())  # not the one that Jupyter finds first
+
         def __init__(self, **options: Any):
             super().__init__(**sockets | options)
 

@@ -15,22 +15,25 @@
 # *Source: Pande et al. 2021, experimental set-up; recipe of Devlin et al. 2019.*
 
 # %% tags=["parameters"]
-profile = "offline"
-task = "mrpc"
-encoder = "minilm"  # minilm, tiny, a checkpoint folder, or a Hugging Face Hub id
-checkpoint = None  # fine-tuned checkpoints to use instead of training: "models/{task}-{seed}" is filled in
-source = "bundled"  # bundled, hub, or a folder of GLUE files
-train_n = 1600  # training examples, None for all
-dev_n = 200  # examples that choose the best epoch and are scored, None for all
-epochs = 1
-batch_size = 8
-learning_rate = 8e-5
-warmup = 0.1  # share of the steps in which the learning rate rises
-max_tokens = 128
-seeds = [0, 1]  # one fine-tuning run each: the seed draws the new layer's weights, the order and the dropout
-seed = 0  # of the sample of examples, the same for every run
-device = "cpu"
-training_precision = "float32"  # float32, bfloat16, or auto: bfloat16 where the device computes it faster
+profile: str = "offline"
+task: str = "mrpc"
+encoder: str = "minilm"  # minilm, tiny, a checkpoint folder, or a Hugging Face Hub id
+# fine-tuned checkpoints to use instead of training: "models/{task}-{seed}" is filled in
+checkpoint: str | None = None
+source: str = "bundled"  # bundled, hub, or a folder of GLUE files
+train_n: int | None = 1600  # training examples, None for all
+dev_n: int | None = 200  # examples that choose the best epoch and are scored, None for all
+epochs: int = 1
+batch_size: int = 8
+learning_rate: float = 8e-5
+warmup: float = 0.1  # share of the steps in which the learning rate rises
+max_tokens: int = 128
+# one fine-tuning run each: the seed draws the new layer's weights, the order and the dropout
+seeds: list[int] = [0, 1]
+seed: int = 0  # of the sample of examples, the same for every run
+device: str = "cpu"
+# float32, bfloat16, or auto: bfloat16 where the device computes it faster
+training_precision: str = "float32"
 
 # %%
 import pandas as pd

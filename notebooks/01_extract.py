@@ -18,20 +18,20 @@
 # *Source: Pande et al. 2021, attention sieves and sieve bias score.*
 
 # %% tags=["parameters"]
-profile = "offline"
-task = "mrpc"
-state = "pretrained"  # pretrained, or finetuned: the checkpoints that 00_finetune made, one per seed
-encoder = "minilm"
-checkpoint = None  # fine-tuned checkpoints to read instead, {task} and {seed} are filled in
-source = "bundled"
-split = "dev"
-n = 300  # sequences, None for all
-parser = "gold"  # gold, a CoNLL-U file, or a spaCy pipeline
-max_tokens = 128
-seeds = [0, 1]  # of the fine-tuning runs
-seed = 0  # of the sample of sequences
-device = "cpu"
-precision = "float32"  # or bfloat16
+profile: str = "offline"
+task: str = "mrpc"
+state: str = "pretrained"  # pretrained, or finetuned: the checkpoints that 00_finetune made, one per seed
+encoder: str = "minilm"
+checkpoint: str | None = None  # fine-tuned checkpoints to read instead, {task} and {seed} are filled in
+source: str = "bundled"
+split: str = "dev"
+n: int | None = 300  # sequences, None for all
+parser: str = "gold"  # gold, a CoNLL-U file, or a spaCy pipeline
+max_tokens: int = 128
+seeds: list[int] = [0, 1]  # of the fine-tuning runs
+seed: int = 0  # of the sample of sequences
+device: str = "cpu"
+precision: str = "float32"  # or bfloat16
 
 # %%
 import numpy as np

@@ -18,38 +18,37 @@
 # *Source: Pande et al. 2021 for the rule; the simulations and the controls are this study's.*
 
 # %% tags=["parameters"]
-profile = "offline"
-tasks = ["mrpc", "qqp", "sst-2", "qnli"]
-seeds = [0, 1]  # of the fine-tuning runs: the first is examined
-encoder = "minilm"
-checkpoint = None
-source = "bundled"
-split = "dev"
-n = 300
-parser = "gold"
-max_tokens = 128
-seed = 0  # of samples, simulations and the bootstrap
-device = "cpu"
-precision = "float32"
-tau = 3.0
-alpha = 0.05
-window = 2
-relations = ["nsubj", "dobj", "amod", "advmod"]
-direction = "dependent_to_head"
-arithmetic = "corrected"
-weighted_block = True
-minimum = 100  # sequences that a corrected label needs
-resamples = 999  # of the bootstrap
-simulated_n = [20, 100, 1000]  # sequences per simulated head; the authors released 20
-effects = [0.0, 0.2, 0.5]  # true mean minus tau, in standard deviations of the scores
-runs = 10000  # simulated heads for the t test
-families = 40  # of 144 simulated heads each, for the rules that look at a whole family
-simulated_minimum = (
-    20  # sequences that the corrected rule needs in the simulation: fewer than 100, to show why 100
-)
-sizes = [20, 50, 100, 200, 500]  # of samples of the sequences
-draws = 20  # samples of each size
-control_n = 120  # sequences of the first task that the controls are scored on
+profile: str = "offline"
+tasks: list[str] = ["mrpc", "qqp", "sst-2", "qnli"]
+seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first is examined
+encoder: str = "minilm"
+checkpoint: str | None = None
+source: str = "bundled"
+split: str = "dev"
+n: int | None = 300
+parser: str = "gold"
+max_tokens: int = 128
+seed: int = 0  # of samples, simulations and the bootstrap
+device: str = "cpu"
+precision: str = "float32"
+tau: float = 3.0
+alpha: float = 0.05
+window: int = 2
+relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
+direction: str = "dependent_to_head"
+arithmetic: str = "corrected"
+weighted_block: bool = True
+minimum: int = 100  # sequences that a corrected label needs
+resamples: int = 999  # of the bootstrap
+simulated_n: list[int] = [20, 100, 1000]  # sequences per simulated head; the authors released 20
+effects: list[float] = [0.0, 0.2, 0.5]  # true mean minus tau, in standard deviations of the scores
+runs: int = 10000  # simulated heads for the t test
+families: int = 40  # of 144 simulated heads each, for the rules that look at a whole family
+# sequences that the corrected rule needs in the simulation: fewer than 100, to show why 100
+simulated_minimum: int = 20
+sizes: list[int] = [20, 50, 100, 200, 500]  # of samples of the sequences
+draws: int = 20  # samples of each size
+control_n: int = 120  # sequences of the first task that the controls are scored on
 
 # %%
 import numpy as np

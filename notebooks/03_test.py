@@ -17,19 +17,19 @@
 # %% tags=["parameters"]
 # tau, window and relations are shared with 02 to 04, 08, 10 and 98: to change them in all, write the section `common` of a
 # profile (README).
-profile = "offline"
-task = "mrpc"
-tau = 3.0  # the score above which a head has a role
-alpha = 0.05  # level of each test; as published, not corrected for the number of tests
-minimum = 100  # sequences with the role that an audited label needs: 03_test_calibration tells why
-resamples = 999  # of the bootstrap
-seed = 0  # of the bootstrap
-seeds = [0, 1]  # of the fine-tuning runs: the first is tested here, all in 04_compare_seeds
-window = 2
-relations = ["nsubj", "dobj", "amod", "advmod"]
-direction = "dependent_to_head"
-arithmetic = "corrected"
-weighted_block = True
+profile: str = "offline"
+task: str = "mrpc"
+tau: float = 3.0  # the score above which a head has a role
+alpha: float = 0.05  # level of each test; as published, not corrected for the number of tests
+minimum: int = 100  # sequences with the role that an audited label needs: 03_test_calibration tells why
+resamples: int = 999  # of the bootstrap
+seed: int = 0  # of the bootstrap
+seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first is tested here, all in 04_compare_seeds
+window: int = 2
+relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
+direction: str = "dependent_to_head"
+arithmetic: str = "corrected"
+weighted_block: bool = True
 
 # %%
 import matplotlib.pyplot as plt

@@ -14,9 +14,9 @@
 # *Source: Pande et al. 2021, question 2 (claims C4 to C8).*
 
 # %% tags=["parameters"]
-profile = "offline"
-tasks = ["mrpc", "qqp", "sst-2", "qnli"]
-alpha = 0.05  # level of the tests
+profile: str = "offline"
+tasks: list[str] = ["mrpc", "qqp", "sst-2", "qnli"]
+alpha: float = 0.05  # level of the tests
 
 # %%
 import pandas as pd

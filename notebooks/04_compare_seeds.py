@@ -14,19 +14,19 @@
 # *Source: a control of this study; the paper labels one checkpoint per task.*
 
 # %% tags=["parameters"]
-profile = "offline"
-tasks = ["mrpc", "qqp", "sst-2", "qnli"]
-seeds = [0, 1]
-tau = 3.0
-alpha = 0.05
-minimum = 100
-resamples = 999
-seed = 0
-window = 2
-relations = ["nsubj", "dobj", "amod", "advmod"]
-direction = "dependent_to_head"
-arithmetic = "corrected"
-weighted_block = True
+profile: str = "offline"
+tasks: list[str] = ["mrpc", "qqp", "sst-2", "qnli"]
+seeds: list[int] = [0, 1]
+tau: float = 3.0
+alpha: float = 0.05
+minimum: int = 100
+resamples: int = 999
+seed: int = 0
+window: int = 2
+relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
+direction: str = "dependent_to_head"
+arithmetic: str = "corrected"
+weighted_block: bool = True
 
 # %%
 import pandas as pd

@@ -17,31 +17,33 @@
 # are those of BERT-base on the Penn Treebank and CoNLL-2012: another model on other data.*
 
 # %% tags=["parameters"]
-profile = "offline"
-encoder = "minilm"
-max_tokens = 128
-seed = 0
-device = "cpu"
-precision = "float32"
-alpha = 0.05
-resamples = 999  # of the bootstrap
-conllu = []  # CoNLL-U files, or folders of them, that heads and probes are scored on; none: the bundled documents
-conllu_train = []  # the same for training probes
-conllu_documents = []  # the same, with coreference chains (Entity of MISC)
-documents_n = 60  # bundled documents of each split
-rows = "mean"  # attention from a word is the mean over its pieces; the released code takes the "first"
-arcs_minimum = 100  # of a relation
-candidates = [
+profile: str = "offline"
+encoder: str = "minilm"
+max_tokens: int = 128
+seed: int = 0
+device: str = "cpu"
+precision: str = "float32"
+alpha: float = 0.05
+resamples: int = 999  # of the bootstrap
+# CoNLL-U files, or folders of them, that heads and probes are scored on; none: the bundled documents
+conllu: list[str] = []
+conllu_train: list[str] = []  # the same for training probes
+conllu_documents: list[str] = []  # the same, with coreference chains (Entity of MISC)
+documents_n: int = 60  # bundled documents of each split
+rows: str = "mean"  # attention from a word is the mean over its pieces; the released code takes the "first"
+arcs_minimum: int = 100  # of a relation
+candidates: list[str] = [
     "all_words",
     "preceding_mention_heads",
 ]  # where an antecedent is looked for, one reading after the other
-document_limit = 128  # how much of a document is read
-document_unit = "pieces"  # of the limit: "pieces" with special tokens, or "words"
-document_input = "document"  # what the encoder sees at a time: "document" or "sentence"
-probe_seeds = [0, 1, 2]
-probe_step = 1  # sentences of an update
-root_alignment = ["fixed"]  # and "original": the released code pairs a candidate with the next word's vector
-glove = None  # a file of GloVe vectors as text
+document_limit: int = 128  # how much of a document is read
+document_unit: str = "pieces"  # of the limit: "pieces" with special tokens, or "words"
+document_input: str = "document"  # what the encoder sees at a time: "document" or "sentence"
+probe_seeds: list[int] = [0, 1, 2]
+probe_step: int = 1  # sentences of an update
+# "original" too: the released code pairs a candidate with the next word's vector
+root_alignment: list[str] = ["fixed"]
+glove: str | None = None  # a file of GloVe vectors as text
 
 # %%
 import numpy as np

@@ -16,14 +16,18 @@
 # *Source: Clark et al. 2019, sections 3 to 5; values of the article and of the authors' notebook.*
 
 # %% tags=["parameters"]
-profile = "offline"
-encoder = "minilm"
+profile: str = "offline"
+encoder: str = "minilm"
 
 # %%
-from analysis.encoders import encoder_note
-from analysis.figures import claim_strip, style
+from IPython.display import Markdown
+
+from analysis.encoders import load_encoder
+from analysis.figures import forest_plot, style
 from analysis.papers.clark2019.measures import CLAIMS, TABLES, measures
-from analysis.statistics.claim_tables import claim_table
+from analysis.scores.sink import sink
+from analysis.statistics.claim_pages import claims_markdown
+from analysis.statistics.claims import claim_table
 from analysis.study import Results
 
 style()
@@ -32,26 +36,21 @@ results = Results(profile)
 # %% [markdown]
 # ## The claims
 #
-# Each sentence of the article that can be measured, with the verdict on this encoder. Intervals over heads draw the heads
-# of each layer anew; those of accuracies are the intervals of their tables, over sentences or documents, and the rule
-# that a head is compared with is taken as known; those of probes come from their seeds.
+# Each sentence of the article that can be measured, with the verdict on this encoder. The article takes `[SEP]` for the token
+# where heads rest; the claims ask the same of this encoder's own sink. Intervals of surface patterns are t intervals over ten
+# blocks of passages, those of accuracies are over sentences or documents, those of probes over seeds.
 
 # %%
-frames = measures({name: results.load_table(f"clark_{name}") for name in TABLES})
-claims = claim_table(CLAIMS, frames, drawn="heads of each layer").assign(encoder=encoder_note(encoder))
+frames = measures({name: results.load_table(f"clark_{name}") for name in TABLES}, sink(load_encoder(encoder)))
+claims = claim_table(CLAIMS, frames)
 results.save_table(claims, "claims-clark2019")
-results.save_figure(claim_strip(claims, CLAIMS), "clark-claims")
+results.save_figure(forest_plot(claims, CLAIMS), "clark-claims")
 
 # %%
-shown = ["claim", "origin", "published", "ours", "n", "verdict", "control_value"]
-claims[shown].style.hide().set_properties(**{"text-align": "left", "vertical-align": "top"})
-
-# %%
-print(", ".join(f"{count} {verdict}" for verdict, count in claims["verdict"].value_counts().items()))
+Markdown(claims_markdown(claims, CLAIMS))
 
 # %% [markdown]
 # *How far to trust it.* Heads are chosen on one half of the data and scored on the other, both ways; the published ones
-# are chosen on what they are scored on. The article takes `[SEP]` for the place where heads rest; where an encoder rests
-# on `[CLS]`, the claims marked "this study's" ask the same of `[CLS]`. The masked-language head behind the gradients is
-# trained here and guesses badly. The article does not say what its head chooses antecedents among, so both readings
-# stand here. `05_clark_surface` and `05_clark_syntax` show all published values beside ours.
+# are chosen on what they are scored on. The masked-language head behind the gradients is trained here and guesses badly.
+# The article does not say what its head chooses antecedents among: here it chooses among preceding mentions, as the rules do;
+# `05_clark_syntax` shows the head that may choose any word. It and `05_clark_surface` show all published values beside ours.

@@ -18,41 +18,44 @@
 # on MNLI and a translation model; its values stand beside ours as those of another model on other data.*
 
 # %% tags=["parameters"]
-profile = "offline"
-tasks = ["mrpc", "qqp"]
-encoder = "minilm"
-checkpoint = None  # fine-tuned checkpoints instead of ours: "models/{task}-{seed}" is filled in
-source = "bundled"  # bundled, hub, or a folder of GLUE files
-scored_n = 100  # dev sequences that every change is measured on, None for all
-chosen_n = 50  # training examples that the head which stays in a layer is chosen on
+profile: str = "offline"
+tasks: list[str] = ["mrpc", "qqp"]
+encoder: str = "minilm"
+checkpoint: str | None = None  # fine-tuned checkpoints instead of ours: "models/{task}-{seed}" is filled in
+source: str = "bundled"  # bundled, hub, or a folder of GLUE files
+scored_n: int | None = 100  # dev sequences that every change is measured on, None for all
+chosen_n: int = 50  # training examples that the head which stays in a layer is chosen on
 # Two data sets of one question: effects of the first one's model on both are compared. The dev set of a task, or
 # another split of it: "mnli dev_mismatched".
-transfer_sets = ["mrpc", "qqp"]
-seeds = [0, 1]  # of the fine-tuning runs
-ablated_runs = 1  # so many of them have single heads removed; what follows takes the first
-seed = 0  # of the sample of sequences, the bootstrap and the swaps
-sequences_at_once = 32
-max_tokens = 128
-alpha = 0.05
-resamples = 999  # of the bootstrap
-permutations = 9999  # swaps of answers
-device = "cpu"
-precision = "float32"
+transfer_sets: list[str] = ["mrpc", "qqp"]
+seeds: list[int] = [0, 1]  # of the fine-tuning runs
+ablated_runs: int = 1  # so many of them have single heads removed; what follows takes the first
+seed: int = 0  # of the sample of sequences, the bootstrap and the swaps
+sequences_at_once: int = 32
+max_tokens: int = 128
+alpha: float = 0.05
+resamples: int = 999  # of the bootstrap
+permutations: int = 9999  # swaps of answers
+device: str = "cpu"
+precision: str = "float32"
 
 # %%
 import numpy as np
+import pandas as pd
 from IPython.display import Markdown
 from matplotlib.colors import SymLogNorm
 
 from analysis.encoders import all_but_one, load_encoder, predict, single_heads
-from analysis.figures import colours, finding, style, theme
+from analysis.figures import colours, finding, rank_panels, style, theme
 from analysis.figures.words import listed, signed
 from analysis.papers.michel2019 import ablation
 from analysis.papers.michel2019.measures import main_metric, published
 from analysis.statistics.answers import labels_of
+from analysis.statistics.p_values import p_formats
 from analysis.statistics.training import trained_runs
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples
+from analysis.texts.tasks import positive_class
 
 # %%
 style()
@@ -92,7 +95,8 @@ for (task, run), found in single.items():
 
 # %%
 changes = ablation.all_changes(single, labels, **tests)
-results.save_table(changes[ablation.ABLATION], "michel_ablation")
+by_auc = ablation.auc_changes(single, labels)
+results.save_table(pd.concat([changes[ablation.ABLATION], by_auc]), "michel_ablation")
 
 # %% [markdown]
 # The first run of each task. Colours are linear up to one point and logarithmic beyond.
@@ -161,6 +165,27 @@ finding(
 )
 
 # %% [markdown]
+# ## Which heads matter most? It depends on the metric
+#
+# Loss and accuracy mix two things: what the encoder knows, and a shift of all logits towards one class. The AUC ranks the log
+# odds of one class and does not see a shift; neither does the loss after slope and bias of the logits are fitted again on the
+# other half of the sequences (table). Heads off the diagonal change the loss mostly by a shift. The first run of each task.
+
+# %%
+ranked = ablation.effects_by_metric({run: single[run] for run in first}, labels)
+results.save_table(ranked, "michel_effects")
+shown = ranked["task"].unique()
+results.save_figure(rank_panels(ranked, shown), "michel-F1-ranks")
+
+# %%
+wide = ranked.pivot(index=["task", "layer", "head"], columns="metric", values="rank")
+same = wide.groupby("task").corr("spearman").xs("auc", level="metric")
+finding(
+    f"Ranks of heads by AUC correlate with those by loss with {same['loss'].min():.2f} to {same['loss'].max():.2f} (tasks), with "
+    f"those by refitted loss with {same['refitted loss'].min():.2f} to {same['refitted loss'].max():.2f}."
+)
+
+# %% [markdown]
 # ## Do some removals help?
 #
 # About half of all removals that change nothing real still raise the score. How many do so by chance? With and without
@@ -170,7 +195,7 @@ finding(
 # %%
 tested = ablation.rises_table(single, labels, alpha, permutations=permutations, seed=seed)
 results.save_table(tested, "michel_rises")
-tested.style.format(precision=3).hide()
+tested.style.format(p_formats(tested), precision=3).hide()
 
 # %%
 best = tested.loc[tested["p"].idxmin()]
@@ -243,7 +268,8 @@ beside.mul(100).style.format(precision=2)
 # ## Do effects carry over?
 #
 # The same heads of one paraphrase model are removed on the sequences of two data sets. Two random halves of one set show
-# how well effects can agree at all in samples half as large. Accuracy moves in steps of one answer, the loss does not. A few
+# how well effects can agree at all in samples half as large. The loss mixes what a head knows with a shift of all logits; the
+# AUC does not see a shift. A few
 # heads can carry a correlation: ranks stand beside values, and the heads with the largest changes are named.
 
 # %%
@@ -255,7 +281,7 @@ samples = {
 }
 pairs = {data: answers(single_heads, (model, seeds[0]), examples) for data, examples in samples.items()}
 gold = {data: labels_of(examples) for data, examples in samples.items()}
-effects = ablation.effects(pairs, gold, seed)
+effects = ablation.effects(pairs, gold, positive_class(model), seed)
 transfer = ablation.transfer_table(effects, resamples, seed)
 results.save_table(transfer, "michel_transfer")
 transfer.style.format(precision=2).hide()
@@ -302,6 +328,12 @@ finding(
 
 # %%
 trained = trained_runs(results.join_parts("finetune", tasks, every=False))
+picked = {run: found.sel(intervention=["none", *chosen[run]]) for run, found in alone.items()}
+tolerated = ablation.tolerated_table(single, picked, labels, trained)
+results.save_table(tolerated, "michel_tolerated")
+tolerated.style.format(precision=2).hide()
+
+# %%
 lacking = [f"{task}, seed {run}" for task, run in single if (task, run) not in trained]
 finding(
     f"Runs that did not train successfully: {listed(lacking)}. They are at chance, so that ablation cannot lower their "

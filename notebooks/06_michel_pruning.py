@@ -17,41 +17,43 @@
 # models, which are quoted here as literature alone.*
 
 # %% tags=["parameters"]
-profile = "offline"
-tasks = ["mrpc", "qqp"]
-encoder = "minilm"
-checkpoint = None  # fine-tuned checkpoints instead of ours: "models/{task}-{seed}" is filled in
-source = "bundled"  # bundled, hub, or a folder of GLUE files
-scored_n = 100  # dev sequences that every score is of, None for all
-importance_n = 100  # training examples that importance is measured on
-again_n = 50  # of them, so many serve to measure it again after every step
-random_orders = 2
-course_tasks = ["mrpc"]  # fine-tuned again, and pruned on the way; [] skips this
-fractions = [0.1, 0.5, 1.0]  # of the steps of fine-tuning
-speed_models = ["minilm"]  # what is timed; "BERT-base size" has random weights
-speed_batches = [1, 16]  # sequences of 128 tokens
-speed_rounds = 5
-seeds = [0, 1]  # of the fine-tuning runs: the first is pruned
-seed = 0  # of the sample of sequences, the bootstrap and the swaps
-sequences_at_once = 32
-max_tokens = 128
-alpha = 0.05
-resamples = 999  # of the bootstrap
-permutations = 9999  # swaps of answers
-device = "cpu"
-precision = "float32"
+profile: str = "offline"
+tasks: list[str] = ["mrpc", "qqp"]
+encoder: str = "minilm"
+checkpoint: str | None = None  # fine-tuned checkpoints instead of ours: "models/{task}-{seed}" is filled in
+source: str = "bundled"  # bundled, hub, or a folder of GLUE files
+scored_n: int | None = 100  # dev sequences that every score is of, None for all
+importance_n: int = 100  # training examples that importance is measured on
+again_n: int = 50  # of them, so many serve to measure it again after every step
+random_orders: int = 2
+course_tasks: list[str] = ["mrpc"]  # fine-tuned again, and pruned on the way; [] skips this
+fractions: list[float] = [0.1, 0.5, 1.0]  # of the steps of fine-tuning
+speed_models: list[str] = ["minilm"]  # what is timed; "BERT-base size" has random weights
+speed_batches: list[int] = [1, 16]  # sequences of 128 tokens
+speed_rounds: int = 5
+seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first is pruned
+seed: int = 0  # of the sample of sequences, the bootstrap and the swaps
+sequences_at_once: int = 32
+max_tokens: int = 128
+alpha: float = 0.05
+resamples: int = 999  # of the bootstrap
+permutations: int = 9999  # swaps of answers
+device: str = "cpu"
+precision: str = "float32"
 
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import Markdown
 
-from analysis.encoders import encoder_note, load_encoder, predict, single_heads
-from analysis.figures import claim_strip, colours, finding, style, theme
+from analysis.encoders import load_encoder, predict, single_heads
+from analysis.figures import colours, finding, forest_plot, style, theme
 from analysis.figures.words import listed
 from analysis.papers.michel2019 import course, measures, pruning, speed
 from analysis.statistics.answers import labels_of
-from analysis.statistics.claim_tables import claim_table
+from analysis.statistics.claim_pages import claims_markdown
+from analysis.statistics.claims import claim_table
+from analysis.statistics.effects import AUC
 from analysis.statistics.leads import constants
 from analysis.statistics.training import trained_runs
 from analysis.study import Results, seeds_of
@@ -93,19 +95,19 @@ agreement.groupby(["granularity", "normalised"]).mean(numeric_only=True).drop(co
 ).set_caption("Spearman's correlation over heads, mean over tasks")
 
 # %% [markdown]
-# Two measures of the same heads: the slope of the loss at the gate, and what the loss does when the gate is closed.
+# Two measures of the same heads: the slope of the loss at the gate, and the fall in AUC when the gate is closed.
 
 # %%
 keys = ["task", "seed", "layer", "head"]
 both = importances[(importances["granularity"] == "example") & importances["normalised"]]
-both = both.join(removals[removals["metric"] == "loss"].set_index(keys)["change"], on=keys)
+both = both.join(-removals[removals["metric"] == AUC].set_index(keys)["change"].rename("fall"), on=keys)
 by_task = both.groupby("task", sort=False)
 figure, grid = theme.rows_of_axes(len(by_task), 3, 1.75, 0.5, sharex=True)
 for axes, (task, rows) in zip(grid, by_task, strict=True):
     axes.axhline(0, color="black", linewidth=0.6)
     points = axes.scatter(
         rows["importance"],
-        rows["change"],
+        rows["fall"],
         c=rows["layer"],
         s=9,
         cmap="viridis",
@@ -114,7 +116,7 @@ for axes, (task, rows) in zip(grid, by_task, strict=True):
     )
     axes.set_title(task)
 figure.supxlabel("importance (unit norm in each layer)")
-figure.supylabel("rise of the loss without the head (nats)")
+figure.supylabel("fall in AUC without the head")
 figure.colorbar(points, ax=grid, label=theme.LAYER, aspect=30, pad=0.02, format="%d")
 results.save_figure(figure, "michel-F4-importance")
 
@@ -122,9 +124,9 @@ results.save_figure(figure, "michel-F4-importance")
 article = agreement[(agreement["granularity"] == "example") & agreement["normalised"]]
 theirs = measures.published("single_heads")[["importance", "change"]].corr("spearman").iloc[0, 1]
 finding(
-    f"Importance orders heads as the rise of the loss without them does with Spearman {article['with_ablation'].mean():.2f} "
-    f"(mean over tasks; {article['with_ablation'].min():.2f} to {article['with_ablation'].max():.2f}), and as the fall of "
-    f"accuracy with {article['with_accuracy'].mean():.2f}; the latter is {-theirs:.2f} for BERT-base on MNLI (replication)."
+    f"Importance orders heads as the fall in AUC without them does with Spearman {article['with_auc'].mean():.2f} (mean over "
+    f"tasks), and as the rise of the loss with {article['with_loss'].mean():.2f}. For BERT-base on MNLI the correlation with "
+    f"the fall of accuracy is {-theirs:.2f} (replication)."
 )
 
 # %% [markdown]
@@ -182,26 +184,22 @@ if leading:
 results.save_figure(figure, "michel-F5-pruning")
 
 # %% [markdown]
-# The share of heads that goes before the first significant loss, or before the score falls to chance, beside the least loss that the test of this sample finds with power .8, and the share that the article prunes "without
-# noticeable loss" from BERT-base (**another model**, other data). Shares are of heads, which go in steps of a tenth; a run
+# The largest share of heads such that every step so far loses at most a fifth of the lead over the constant answer, with its
+# interval over sequences, and the share that the article prunes "without noticeable loss" from BERT-base (**another model**,
+# other data). Shares are of heads, which go in steps of a tenth; a run
 # that did not train successfully has none.
 
 # %%
-prunable = pruning.prunable_table(curves, labels, leading, measures.published("prunable"), alpha)
+prunable = pruning.prunable_table(pruned, labels, leading, measures.published("prunable"))
 results.save_table(prunable, "michel_prunable")
 prunable[~prunable["order"].str.startswith("random")].style.format(precision=3, na_rep="–").hide()
 
 # %%
-known = prunable.dropna(subset="share").replace({"order": r" \d+$"}, {"order": ""}, regex=True)
-means = known.groupby(["order", "task"], sort=False)["share"].mean().groupby("order", sort=False).mean()
-own = known[known["order"] == measures.IMPORTANCE]
+kinds = prunable["order"].str.replace(r" \d+$", "", regex=True)
+means = prunable.groupby(kinds)["share"].mean()
 finding(
-    f"By importance these shares of the heads go without a significant loss: "
-    f"{listed(f'{row.task} {row.share:.0%}' for row in own.itertuples())}; losses below {100 * own['least'].median():.1f} "
-    f"points (median) would mostly pass unseen. Means over tasks: "
-    f"{listed(f'{order} {share:.0%}' for order, share in means.items())}."
-    if leading
-    else "No classifier is ahead of the constant answer: there is nothing to lose."
+    f"By importance {means[measures.IMPORTANCE]:.0%} of the heads can be pruned (mean over tasks), in random orders "
+    f"{means[measures.RANDOM]:.0%}."
 )
 
 # %% [markdown]
@@ -315,32 +313,19 @@ finding(f"Accuracy on the way: {'; '.join(told_course) or 'none'}. The constant 
 #
 # ## The claims
 #
-# Each sentence of the article that can be measured here. Intervals draw sequences anew; those of correlations
-# draw heads, those of times are over rounds. A claim of "no loss" is one of non-inferiority: a loss of at most a fifth of
-# the classifier's lead over the constant answer counts as none, and the paired interval must exclude a larger one.
+# Each sentence of the article that can be measured here. Intervals draw sequences again; those of correlations draw heads, those
+# of times are over rounds. A loss of at most a fifth of the classifier's lead over the constant answer counts as none.
 
 # %%
-lacking = [f"{task}, seed {run}" for task, run in pruned if (task, run) not in leading]
-finding(
-    f"Runs that did not train successfully: {listed(lacking)}. They are at chance, so that pruning cannot lower their "
-    "accuracy, and the claims leave them out."
-)
-
-# %%
-names = ["all_but_one", "rises", "transfer"]
-left, rises, transfer = (results.load_table(f"michel_{name}") for name in names)
+tolerated, transfer = (results.load_table(f"michel_{name}") for name in ("tolerated", "transfer"))
 means, gains = pruning.mean_scores(leading, labels), pruning.later_gain(courses, labels)
-frames = measures.measures(removals, left, curves, rises, transfer, times, means, gains, labels)
-claims = claim_table(measures.CLAIMS, frames, drawn="sequences").assign(encoder=encoder_note(encoder))
+frames = measures.measures(tolerated, transfer, prunable, means, times, gains)
+claims = claim_table(measures.CLAIMS, frames)
 results.save_table(claims, "claims-michel2019")
-results.save_figure(claim_strip(claims, measures.CLAIMS), "michel-claims")
+results.save_figure(forest_plot(claims, measures.CLAIMS), "michel-claims")
 
 # %%
-shown = ["claim", "published", "ours", "n", "verdict", "control_value"]
-claims[shown].style.hide().set_properties(**{"text-align": "left", "vertical-align": "top"})
-
-# %%
-print(", ".join(f"{count} {verdict}" for verdict, count in claims["verdict"].value_counts().items()))
+Markdown(claims_markdown(claims, measures.CLAIMS))
 
 # %% [markdown]
 # *How far to trust it.* The dev sequences that are scored also chose the epoch of fine-tuning. A lost head may be made up

@@ -19,31 +19,34 @@
 # checkpoint of BERT-base a task. Departures: exact tests, intervals, several fine-tuning runs.*
 
 # %% tags=["parameters"]
-profile = "offline"
-tasks = ["mrpc", "qqp"]
-encoder = "minilm"
-checkpoint = None  # fine-tuned checkpoints to use instead of ours: "models/{task}-{seed}" is filled in
-source = "bundled"
-seeds = [0, 1]  # fine-tuning runs: layers are disabled in all of them
-head_runs = 1  # so many of them have single heads disabled
-scored_n = 100  # dev sequences that every change is measured on
-start_tasks = ["mrpc"]  # that encoders are trained on from different starts
-start_kinds = ["random"]  # add "pretrained" where 00_finetune trains with another size than the next two say
-start_n = 1600  # training examples of those runs, as in 00_finetune: starts are compared after equal training
-start_epochs = 1
-dev_n = 200  # examples that score the starts, as in 00_finetune
-epochs = 1  # of the runs of 00_finetune
-batch_size = 8
-learning_rate = 8e-5
-warmup = 0.1
-training_precision = "float32"
-max_tokens = 128
-alpha = 0.05
-resamples = 999
-permutations = 9999
-seed = 0  # of samples and tests
-device = "cpu"
-precision = "float32"
+profile: str = "offline"
+tasks: list[str] = ["mrpc", "qqp"]
+encoder: str = "minilm"
+# fine-tuned checkpoints to use instead of ours: "models/{task}-{seed}" is filled in
+checkpoint: str | None = None
+source: str = "bundled"
+seeds: list[int] = [0, 1]  # fine-tuning runs: layers are disabled in all of them
+head_runs: int = 1  # so many of them have single heads disabled
+scored_n: int | None = 100  # dev sequences that every change is measured on
+start_tasks: list[str] = ["mrpc"]  # that encoders are trained on from different starts
+# add "pretrained" where 00_finetune trains with another size than the next two say
+start_kinds: list[str] = ["random"]
+# training examples of those runs, as in 00_finetune: starts are compared after equal training
+start_n: int | None = 1600
+start_epochs: int = 1
+dev_n: int | None = 200  # examples that score the starts, as in 00_finetune
+epochs: int = 1  # of the runs of 00_finetune
+batch_size: int = 8
+learning_rate: float = 8e-5
+warmup: float = 0.1
+training_precision: str = "float32"
+max_tokens: int = 128
+alpha: float = 0.05
+resamples: int = 999
+permutations: int = 9999
+seed: int = 0  # of samples and tests
+device: str = "cpu"
+precision: str = "float32"
 
 # %%
 import seaborn as sns
@@ -54,8 +57,11 @@ from analysis.papers.kovaleva2019 import training
 from analysis.papers.kovaleva2019.measures import published
 from analysis.statistics.answers import labels_of
 from analysis.statistics.layers import head_grid
+from analysis.statistics.p_values import p_formats
+from analysis.statistics.training import trained_runs
 from analysis.study import Results
 from analysis.texts import load_examples
+from analysis.texts.examples import clusters
 from analysis.texts.tasks import task_named
 
 style()
@@ -94,6 +100,10 @@ labels = {task: labels_of(found) for task, found in scored.items()}
 disabled, rises = training.disabled_tables(logits, labels, alpha, resamples, permutations, seed)
 results.save_table(disabled, "kovaleva_disable")
 results.save_table(rises, "kovaleva_rises")
+of_heads = {(task, run): found for (unit, task, run), found in logits.items() if unit == "head"}
+texts = {task: clusters(found) for task, found in scored.items()}
+trained = trained_runs(results.join_parts("finetune", tasks, every=False))
+results.save_table(training.chosen_rises(of_heads, labels, texts, trained), "kovaleva_chosen_rises")
 main = disabled.merge(rises[["task", "seed", "unit", "metric"]])  # the first metric of each task
 
 # %% [markdown]
@@ -133,7 +143,7 @@ finding(
 # %%
 shown = ["task", "seed", "unit", "baseline", "raised", "raised_by_chance", "p_raised", "beyond", "rise", "p"]
 means = ["mean_change", "mean_low", "mean_high", "least"]
-rises[[*shown, *means]].style.format(precision=3).hide()
+rises[[*shown, *means]].style.format(p_formats(rises[shown]), precision=3).hide()
 
 # %% [markdown]
 # ## Figure 9. One layer at a time

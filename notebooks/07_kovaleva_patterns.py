@@ -18,27 +18,28 @@
 # link; words found by their place in the text (the released code's way stands beside it).*
 
 # %% tags=["parameters"]
-profile = "offline"
-tasks = ["mrpc", "qqp"]
-encoder = "minilm"
-checkpoint = None  # fine-tuned checkpoints to use instead of ours: "models/{task}-{seed}" is filled in
-source = "bundled"
-parser = "gold"
-seeds = [0, 1]  # fine-tuning runs
-sequences = 100  # dev sequences of each task
-labelled = 100  # of them, those whose maps are labelled with a pattern
-padded = 20  # of them, those whose maps are compared with their padding too
-max_tokens = 128
-drawn_maps = 1500  # maps drawn by code that the rules learn from
-held_out_maps = 500  # further ones that judge them
-frames = "bundled"  # links.jsonl, a folder with it or of FrameNet 1.7, or bundled: arguments of verbs in bundled texts
-frame_sentences = 200  # of the frames, None for all
-permutations = 9999
-alpha = 0.05
-resamples = 999
-seed = 0  # of samples, drawn maps and tests
-device = "cpu"
-precision = "float32"
+profile: str = "offline"
+tasks: list[str] = ["mrpc", "qqp"]
+encoder: str = "minilm"
+# fine-tuned checkpoints to use instead of ours: "models/{task}-{seed}" is filled in
+checkpoint: str | None = None
+source: str = "bundled"
+parser: str = "gold"
+seeds: list[int] = [0, 1]  # fine-tuning runs
+sequences: int = 100  # dev sequences of each task
+labelled: int = 100  # of them, those whose maps are labelled with a pattern
+padded: int = 20  # of them, those whose maps are compared with their padding too
+max_tokens: int = 128
+drawn_maps: int = 1500  # maps drawn by code that the rules learn from
+held_out_maps: int = 500  # further ones that judge them
+frames: str = "bundled"  # links.jsonl, a folder with it or of FrameNet 1.7, or bundled: arguments of verbs in bundled texts
+frame_sentences: int | None = 200  # of the frames, None for all
+permutations: int = 9999
+alpha: float = 0.05
+resamples: int = 999
+seed: int = 0  # of samples, drawn maps and tests
+device: str = "cpu"
+precision: str = "float32"
 
 # %%
 import matplotlib.pyplot as plt
@@ -184,6 +185,7 @@ results.save_figure(figure, "kovaleva-F1-patterns")
 # %%
 shares = tables.pattern_table(readings, alpha, resamples, seed)
 results.save_table(shares, "kovaleva_patterns")
+results.save_table(tables.block_table(readings), "kovaleva_blocks")  # what claims are judged on
 results.save_table(pattern_heads, "kovaleva_pattern_heads")
 
 # %%
@@ -240,6 +242,7 @@ linked = framed.read_links(frames, frame_sentences, seed)
 placed, left_out = framed.link_scores(model, linked)
 of_links = framed.link_table(placed, permutations, seed)
 results.save_table(of_links, "kovaleva_links")
+results.save_table(framed.link_blocks(placed), "kovaleva_link_blocks")
 
 # %%
 panels, dots = {}, {}
@@ -387,6 +390,7 @@ finding(f"[CLS] of the last layer attends most to {', '.join(told)}, mean over i
 # %%
 verbs = tables.verb_table(readings, alpha, resamples, permutations, seed)
 results.save_table(verbs, "kovaleva_verbs")
+results.save_table(tables.verb_blocks(readings), "kovaleva_verb_blocks")
 
 # %%
 told = []

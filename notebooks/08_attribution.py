@@ -20,28 +20,28 @@
 # this study's own choice. No number of the articles is known to the study: everything below is computed.*
 
 # %% tags=["parameters"]
-profile = "offline"
-task = "mrpc"
-state = "pretrained"
-encoder = "minilm"
-checkpoint = None
-source = "bundled"
-split = "dev"
-n = 300  # sequences to choose from, None for all
-parser = "gold"
-max_tokens = 128
-seeds = [0, 1]  # of the fine-tuning runs: the first is taken
-seed = 0  # of the samples, the probes and the bootstrap
-attributed = 24  # sequences whose attribution is computed
-pieces = 24  # of them at most, [CLS] and [SEP] among them
-probes = 8  # random directions of a derivative, None for all (exact)
-projected = 100  # sequences whose effective attention is computed
-tau = 3.0
-alpha = 0.05
-minimum = 20  # fewer than the 100 of 03_test: labels of both maps rest on the same few sequences here
-resamples = 999
-device = "cpu"
-precision = "float32"  # of effective attention; derivatives are always float32
+profile: str = "offline"
+task: str = "mrpc"
+state: str = "pretrained"
+encoder: str = "minilm"
+checkpoint: str | None = None
+source: str = "bundled"
+split: str = "dev"
+n: int | None = 300  # sequences to choose from, None for all
+parser: str = "gold"
+max_tokens: int = 128
+seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first is taken
+seed: int = 0  # of the samples, the probes and the bootstrap
+attributed: int = 24  # sequences whose attribution is computed
+pieces: int = 24  # of them at most, [CLS] and [SEP] among them
+probes: int | None = 8  # random directions of a derivative, None for all (exact)
+projected: int = 100  # sequences whose effective attention is computed
+tau: float = 3.0
+alpha: float = 0.05
+minimum: int = 20  # fewer than the 100 of 03_test: labels of both maps rest on the same few sequences here
+resamples: int = 999
+device: str = "cpu"
+precision: str = "float32"  # of effective attention; derivatives are always float32
 
 # %%
 from analysis.encoders import load_encoder

@@ -16,37 +16,39 @@
 # are computed; none is quoted. Questions that the abstract does not ask are marked as this study's own.*
 
 # %% tags=["parameters"]
-profile = "offline"
-tasks = ["sst-2"]
-pretrained_tasks = ["sst-2"]  # those of them on which the encoder is also read before fine-tuning
-encoder = "minilm"
-device = "cpu"
-seed = 0
-tau = 3.0
-resamples = 999
-probes = 8
-shown_probes = 16  # of the maps that are drawn
-validated = 1  # short sequences whose attribution is also computed exactly
-validated_pieces = 14
-validated_probes = [1, 2, 4, 8, 16]
-dependency_files = []  # CoNLL-U files, or folders of them; none: the bundled documents
-dependency_documents = 20  # bundled documents to take sentences from
-dependency_sentences = 24
-dependency_pieces = 24
-dependency_minimum = 20  # arcs of a relation
+profile: str = "offline"
+tasks: list[str] = ["sst-2"]
+pretrained_tasks: list[str] = ["sst-2"]  # those of them on which the encoder is also read before fine-tuning
+encoder: str = "minilm"
+device: str = "cpu"
+seed: int = 0
+tau: float = 3.0
+resamples: int = 999
+probes: int | None = 8
+shown_probes: int = 16  # of the maps that are drawn
+validated: int = 1  # short sequences whose attribution is also computed exactly
+validated_pieces: int = 14
+validated_probes: list[int] = [1, 2, 4, 8, 16]
+dependency_files: list[str] = []  # CoNLL-U files, or folders of them; none: the bundled documents
+dependency_documents: int = 20  # bundled documents to take sentences from
+dependency_sentences: int = 24
+dependency_pieces: int = 24
+dependency_minimum: int = 20  # arcs of a relation
 
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
+from IPython.display import Markdown
 from matplotlib.colors import PowerNorm
 
-from analysis.encoders import encoder_note, layout, load_encoder
-from analysis.figures import claim_strip, colours, finding, style, theme
+from analysis.encoders import layout, load_encoder
+from analysis.figures import colours, finding, forest_plot, style, theme
 from analysis.papers.pascual2021 import dependencies, discrepancy, maps, measures
 from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE_SUM, GLOBAL, LOCAL
 from analysis.scores import attachment, attribution, extraction
 from analysis.scores import maps as sources
-from analysis.statistics.claim_tables import claim_table
+from analysis.statistics.claim_pages import claims_markdown
+from analysis.statistics.claims import claim_table
 from analysis.study import STATES, Results
 from analysis.texts import conllu_files, load_examples, read_trees
 
@@ -122,7 +124,7 @@ for row, (kind, (layer, head)) in zip(grid, heads.items(), strict=True):
         scale = PowerNorm(0.5, 0, clip=True)  # negative entries are white
         axes.imshow(found[layer, head], cmap="mako_r", norm=scale, interpolation="nearest")
         axes.set(xticks=[], yticks=[], title=looks[name][2] if kind == "next token" else "")
-    row[0].set_yticks(range(0, len(tokens), step), labels=tokens[::step], fontsize=4.5)
+    row[0].set_yticks(range(0, len(tokens), step), labels=tokens[::step], fontsize=4.5, parse_math=False)
     row[0].set_ylabel(f"{kind}\nlayer {layer}, head {head}")
 figure.supxlabel("attended token, or token that went in (same order as the rows; square-root colours)")
 results.save_figure(figure, "pascual-F1-maps")
@@ -405,17 +407,14 @@ finding(
 
 # %% [markdown]
 # ## The claims
+#
+# The abstract makes three of these claims; the others are this study's questions. Values are means over the layers from 1 on and
+# over both states, by task.
 
 # %%
-frames = measures.measures(tables)
-claims = claim_table(measures.CLAIMS, frames, drawn="sequences").assign(encoder=encoder_note(encoder))
+claims = claim_table(measures.CLAIMS, measures.measures(tables))
 results.save_table(claims, "claims-pascual2021")
-results.save_figure(claim_strip(claims, measures.CLAIMS), "pascual-claims")
-
-# %% [markdown]
-# The abstract makes three of these claims; the others are this study's questions. Beside the least favourable unit stand
-# the median of all units (`pooled`) and how many of them hold.
+results.save_figure(forest_plot(claims, measures.CLAIMS), "pascual-claims")
 
 # %%
-shown = ["claim", "origin", "ours", "n", "pooled", "holding", "unit_count", "verdict", "control_value"]
-claims[shown].style.hide().set_properties(**{"text-align": "left", "vertical-align": "top"})
+Markdown(claims_markdown(claims, measures.CLAIMS))

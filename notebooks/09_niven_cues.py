@@ -20,14 +20,15 @@
 # Habernal et al. 2018 (ARCT).*
 
 # %% tags=["parameters"]
-profile = "offline"
-argument_source = "bundled"  # or the folder that holds train-full.txt, dev-full.txt and test-full.txt of ARCT
-argument_n = 400  # arguments of each split, None for all
-planted_productivity = 0.7  # of "not" in the bundled arguments
-planted_coverage = 0.6
-applicable_minimum = 30  # points of all splits that a cue must apply to
-resamples = 999
-seed = 0  # of the bundled arguments, of samples and of resampling
+profile: str = "offline"
+# bundled, or the folder that holds train-full.txt, dev-full.txt and test-full.txt of ARCT
+argument_source: str = "bundled"
+argument_n: int | None = 400  # arguments of each split, None for all
+planted_productivity: float = 0.7  # of "not" in the bundled arguments
+planted_coverage: float = 0.6
+applicable_minimum: int = 30  # points of all splits that a cue must apply to
+resamples: int = 999
+seed: int = 0  # of the bundled arguments, of samples and of resampling
 
 # %%
 import pandas as pd

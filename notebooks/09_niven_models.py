@@ -19,48 +19,52 @@
 # heads, go beyond the article.*
 
 # %% tags=["parameters"]
-profile = "offline"
-encoder = "minilm"
-argument_source = "bundled"  # or the folder that holds train-full.txt, dev-full.txt and test-full.txt of ARCT
-argument_n = 400  # arguments of each split, None for all
-planted_productivity = 0.7  # of "not" in the bundled arguments
-planted_coverage = 0.6
-glove = None  # a text file of GloVe vectors; None: what the encoder's word embeddings say of a word
-fits = 0.9  # the train accuracy at which a run has learnt its training set, and ends
-spare = 1  # runs of a set-up that are drawn again with another seed because they do not fit
-bag_seeds = [0, 1, 2, 3, 4]  # runs of the bag of vectors
-bag_epochs = 5  # at most, as for all models
-lstm_seeds = []  # runs of the BiLSTM
-lstm_hidden = 128  # in each direction
-lstm_epochs = 8
-encoder_seeds = [0, 1]
-encoder_setups = ["full"]  # the bundled warrants repeat with both labels: alone, they cannot be learnt
-encoder_probed = []  # set-ups of the encoder that are trained on the adversarial set
-learning_rate = 1e-4  # of the encoder
-encoder_epochs = 16  # at most
-adversarial_epochs = 10
-batch_size = 8
-max_tokens = 80
-minimum = 20  # warrants with "not" that a head is tested on
-cue_heads_n = 6  # heads that are switched off together
-random_sets = 9  # of as many heads of the same layers, to compare with
-resamples = 999
-seed = 0  # of the bundled arguments, of samples, of random sets and of resampling
-device = "cpu"
-training_precision = "float32"
+profile: str = "offline"
+encoder: str = "minilm"
+# bundled, or the folder that holds train-full.txt, dev-full.txt and test-full.txt of ARCT
+argument_source: str = "bundled"
+argument_n: int | None = 400  # arguments of each split, None for all
+planted_productivity: float = 0.7  # of "not" in the bundled arguments
+planted_coverage: float = 0.6
+# a text file of GloVe vectors; None: what the encoder's word embeddings say of a word
+glove: str | None = None
+fits: float = 0.9  # the train accuracy at which a run has learnt its training set, and ends
+spare: int = 1  # runs of a set-up that are drawn again with another seed because they do not fit
+bag_seeds: list[int] = [0, 1, 2, 3, 4]  # runs of the bag of vectors
+bag_epochs: int = 5  # at most, as for all models
+lstm_seeds: list[int] = []  # runs of the BiLSTM
+lstm_hidden: int = 128  # in each direction
+lstm_epochs: int = 8
+encoder_seeds: list[int] = [0, 1]
+# the bundled warrants repeat with both labels: alone, they cannot be learnt
+encoder_setups: list[str] = ["full"]
+encoder_probed: list[str] = []  # set-ups of the encoder that are trained on the adversarial set
+learning_rate: float = 1e-4  # of the encoder
+encoder_epochs: int = 16  # at most
+adversarial_epochs: int = 10
+batch_size: int = 8
+max_tokens: int = 80
+minimum: int = 20  # warrants with "not" that a head is tested on
+cue_heads_n: int = 6  # heads that are switched off together
+random_sets: int = 9  # of as many heads of the same layers, to compare with
+resamples: int = 999
+seed: int = 0  # of the bundled arguments, of samples, of random sets and of resampling
+device: str = "cpu"
+training_precision: str = "float32"
 
 # %%
 import seaborn as sns
 from IPython.display import Markdown
 
-from analysis.encoders import encoder_note, load_encoder
-from analysis.figures import claim_strip, finding, style
+from analysis.encoders import load_encoder
+from analysis.figures import finding, forest_plot, style
 from analysis.figures.colours import BLACK, BLUE, GREEN, VERMILION
 from analysis.figures.theme import rows_of_axes
 from analysis.figures.words import listed
 from analysis.papers.niven2019 import CLAIMS, accuracy, arguments, heads, networks, runs, training
 from analysis.papers.niven2019.measures import measures
-from analysis.statistics.claim_tables import claim_table
+from analysis.statistics.claim_pages import claims_markdown
+from analysis.statistics.claims import claim_table
 from analysis.study import Results
 
 style()
@@ -85,7 +89,7 @@ results.record_weights(encoder, model.digest)
 # set-up. The small models take the article's learning rates; so does the encoder in profile `paper`.
 #
 # In the bundled arguments a fifth of the pairs of warrants stands there more than once, often with both labels. Models that
-# see warrants alone cannot fit them, and the claims that need such runs are untestable there; they are for ARCT.
+# see warrants alone cannot fit them, and the claims that need such runs are not applicable there; they are for ARCT.
 
 # %%
 cache = results.profile.cache / "niven"  # named after their content: every run may use them
@@ -124,11 +128,11 @@ Markdown(
 # encoder**.
 
 # %%
-table, summary = accuracy.accuracy_table(answers), accuracy.summary_table(answers, resamples, seed)
+table, summary = accuracy.accuracy_table(answers), accuracy.summary_table(answers)
 results.save_table(table, "niven_accuracy")
 results.save_table(summary, "niven_summary")
 fitted = accuracy.evidence(answers)
-means = accuracy.summary_table(fitted, resamples, seed) if fitted.sizes["run"] else summary.head(0)
+means = accuracy.summary_table(fitted) if fitted.sizes["run"] else summary.head(0)
 
 # %%
 own, mean = (
@@ -186,14 +190,14 @@ results.save_table(published, "niven_published")
 published.style.format(precision=3, na_rep="–").hide()
 
 # %% [markdown]
-# Intervals draw seeds and points anew, both at once. Means of few seeds say little of the spread over seeds.
+# Intervals cover other seeds and other points; with two seeds they cover other points alone.
 #
 # ## What the claim and the reason add
 #
 # In the runs that fit:
 
 # %%
-differences = accuracy.difference_table(fitted, resamples, seed)
+differences = accuracy.difference_table(fitted)
 results.save_table(differences, "niven_differences")
 differences.style.format(precision=3).hide()
 
@@ -254,7 +258,7 @@ finding(f"Accuracy on the originals and on their copies, with all of the argumen
 # right one, the wrong one, and where the cue is absent?
 
 # %%
-reliance = accuracy.reliance_table(answers, splits["test"], resamples, seed)
+reliance = accuracy.reliance_table(answers, splits["test"])
 results.save_table(reliance, "niven_reliance")
 reliance.style.format(precision=3, na_rep="–").hide()
 
@@ -377,17 +381,13 @@ finding(
 # ## The claims
 #
 # **The article's encoder is BERT-large; ours is another model**, on the same data where ARCT is named. Claims are judged on
-# runs that fit; fewer than two of a set-up are no evidence. Intervals draw runs and points anew.
+# runs that fit; fewer than two of a set-up are no evidence. Intervals cover other points and, with three runs or more, other runs.
 
 # %%
-frames = measures(answers, splits["test"], results.load_table("niven_cues"), logits, resamples, seed)
-claims = claim_table(CLAIMS, frames, drawn="runs and points").assign(encoder=encoder_note(encoder))
+frames = measures(answers, splits["test"], results.load_table("niven_cues"), logits)
+claims = claim_table(CLAIMS, frames)
 results.save_table(claims, "claims-niven2019")
-results.save_figure(claim_strip(claims, CLAIMS), "niven-claims")
+results.save_figure(forest_plot(claims, CLAIMS), "niven-claims")
 
 # %%
-shown = ["claim", "published", "ours", "n", "verdict", "control_value"]
-claims[shown].style.hide().set_properties(**{"text-align": "left", "vertical-align": "top"})
-
-# %%
-print(", ".join(f"{count} {verdict}" for verdict, count in claims["verdict"].value_counts().items()))
+Markdown(claims_markdown(claims, CLAIMS))

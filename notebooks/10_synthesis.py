@@ -18,45 +18,51 @@
 # *Source: this study.*
 
 # %% tags=["parameters"]
-profile = "offline"
-tasks = ["mrpc", "qqp", "sst-2", "qnli"]  # that the atlas has rows of
-model_tasks = ["qqp"]  # whose heads are ablated; only those of `tasks` enter the atlas
-encoder = "minilm"
-checkpoint = None  # fine-tuned checkpoints instead of ours, {task} and {seed} are filled in
-source = "bundled"
-seeds = [0, 1]  # of the fine-tuning runs: the first is asked, and all stand in the atlas
-seed = 0  # of samples, random sets, bootstrap and permutations
-set_n = 32  # dev sequences that sets are switched off on
-random_sets = 39  # for each role and task, fewer where a role leaves no more
-combinations = 9999  # of one random set per task
-permutations = 9999
-resamples = 499
-together = [
+profile: str = "offline"
+tasks: list[str] = ["mrpc", "qqp", "sst-2", "qnli"]  # that the atlas has rows of
+model_tasks: list[str] = ["qqp"]  # whose heads are ablated; only those of `tasks` enter the atlas
+encoder: str = "minilm"
+checkpoint: str | None = None  # fine-tuned checkpoints instead of ours, {task} and {seed} are filled in
+source: str = "bundled"
+seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first is asked, and all stand in the atlas
+seed: int = 0  # of samples, random sets, bootstrap and permutations
+set_n: int = 32  # dev sequences that sets are switched off on
+random_sets: int = 39  # for each role and task, fewer where a role leaves no more
+combinations: int = 9999  # of one random set per task
+permutations: int = 9999
+resamples: int = 499
+together: list[str] = [
     "local",
     "syntactic",
     "delimiter",
+    "match",
 ]  # role scores of the joint model; no head keeps block under control
-max_tokens = 128
-sequences_at_once = 32
-window = 2
-relations = ["nsubj", "dobj", "amod", "advmod"]
-direction = "dependent_to_head"
-arithmetic = "corrected"
-weighted_block = True
-device = "cpu"
+max_tokens: int = 128
+sequences_at_once: int = 32
+window: int = 2
+relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
+direction: str = "dependent_to_head"
+arithmetic: str = "corrected"
+weighted_block: bool = True
+device: str = "cpu"
 
 # %%
 import numpy as np
 import pandas as pd
+from IPython.display import Markdown
 
-from analysis.encoders import encoder_note, interventions, load_encoder
-from analysis.figures import claim_strip, finding, style, theme
+from analysis.encoders import interventions, load_encoder
+from analysis.figures import finding, forest_plot, style, theme
 from analysis.figures.colours import BLUE, MISSING, ORANGE, SKY, VERMILION, colour, ink, marker
 from analysis.statistics import ROLES, compose, training
-from analysis.statistics.claim_tables import claim_table
+from analysis.statistics.claim_pages import claims_markdown
+from analysis.statistics.claims import claim_table
+from analysis.statistics.effects import AUC
+from analysis.statistics.p_values import p_equals, p_formats
 from analysis.study import Results
 from analysis.synthesis import agreement, atlas, measures, regression, sets
 from analysis.texts import load_examples
+from analysis.texts.tasks import positive_class
 
 style()
 results = Results(profile)
@@ -79,19 +85,6 @@ finding(
     + "".join(f"; {t}, run {run} did not" for t, run in runs if (t, run) not in trained)
     + "."
 )
-
-# %% [markdown]
-# ## What each verdict needs
-#
-# Said before anything is computed. A claim *holds* when its whole 95 % interval lies on its side of the bound, *does not
-# hold* when it lies on the other, and is *undecided* between. "Audited" labels decide; the verdict under the label that
-# asks heads to beat their role's control stands beside it.
-
-# %%
-pd.DataFrame(
-    [(claim.id, claim.statement, claim.definition) for claim in measures.CLAIMS],
-    columns=["claim", "statement", "it holds when the whole 95 % interval says so of"],
-).style.hide().set_properties(**{"text-align": "left", "vertical-align": "top"})
 
 # %% [markdown]
 # ## 1. Sets: all heads of a role at once
@@ -118,23 +111,23 @@ logits = {
 print(f"{sum(map(len, off.values())):,} different sets on {set_n} sequences a task")
 
 # %%
-changes = {t: sets.set_changes(logits[t], labels[t]) for t in model_tasks}
+changes = {t: sets.set_changes(logits[t], labels[t], positive_class(t)) for t in model_tasks}
 every = [each for t in model_tasks for each in found[t]]
 learned = [t for t in model_tasks if (t, seeds[0]) in trained]
 of_sets = sets.sets_table(every, changes, learned, random_sets, combinations, resamples, seed)
 results.save_table(of_sets, "synthesis_sets")
 
 # %% [markdown]
-# A panel per task: a dash for every random set, a mark for the role's own heads (audited label), both as the change of the loss
+# A panel per task: a dash for every random set, a mark for the role's own heads (audited label), both as the fall in AUC
 # beyond the mean of the random sets. Brackets hold the p-value over all tasks. A role whose mark lies among its dashes says
 # nothing of what matters.
 
 # %%
 means = sets.set_means(every, changes)
-means = means[(means["metric"] == "loss") & (means["label"] == "audited")]
+means = means[(means["metric"] == AUC) & (means["label"] == "audited")]
 random = means[~means["own"]].groupby(["task", "role"])["change"].mean().rename("random")
 excess = means.join(random, on=["task", "role"]).eval("excess = change - random")
-pooled = of_sets.query("task == @sets.POOLED and metric == 'loss' and label == 'audited'").set_index("role")
+pooled = of_sets.query("task == @sets.POOLED and metric == @AUC and label == 'audited'").set_index("role")
 order = theme.in_order(excess["role"])[::-1]
 count = excess["task"].nunique()
 nothing = "no role has random sets"
@@ -146,22 +139,22 @@ for axes, (task, rows) in zip(grid, excess.groupby("task", sort=False), strict=T
     for row in own.itertuples():
         look = {"color": ink(row.role), "markerfacecolor": colour(row.role), "markersize": 5.5}
         axes.plot(row.excess, order.index(row.role), marker(row.role), **look)
-    axes.set(title=task, yticks=range(len(order)), xlabel="excess loss (nats)")
-    axes.set_yticklabels([f"{role} (p = {pooled.loc[role, 'p_holm']:.2g})" for role in order])
+    axes.set(title=task, yticks=range(len(order)), xlabel="excess fall in AUC")
+    axes.set_yticklabels([f"{role} ({p_equals(pooled.loc[role, 'p_holm'])})" for role in order])
     axes.locator_params(axis="x", nbins=4)
 results.save_figure(figure, "synthesis-F1-sets")
 
 # %%
 tested = pooled.dropna(subset="p")
-beyond = [f"{role} ({row.excess:+.2f} nats)" for role, row in tested[tested["p_holm"] < 0.05].iterrows()]
+beyond = [f"{role} ({row.excess:+.3f})" for role, row in tested[tested["p_holm"] < 0.05].iterrows()]
 finding(
-    f"All heads of a role cost more or less than random heads of their layers for {', '.join(beyond) or 'none'} of "
-    f"{len(tested)} roles (two-sided, Holm); an excess of {tested['least'].median():.3f} nats would stand out (median)."
+    f"All heads of a role lower the AUC more or less than random heads of their layers for {', '.join(beyond) or 'none'} of "
+    f"{len(tested)} roles (two-sided, Holm); an excess of {tested['least'].median():.3f} would stand out (median)."
 )
 
 # %%
 shown = of_sets[(of_sets["task"] == sets.POOLED)]
-shown.drop(columns=["task", "sets"]).style.format(precision=3, na_rep="").hide()
+shown.drop(columns=["task", "sets"]).style.format(p_formats(shown), precision=3, na_rep="").hide()
 
 # %% [markdown]
 # The interval of the excess covers other sequences and the chance that any set of heads stands out: in each draw
@@ -194,34 +187,39 @@ finding(
 # %% [markdown]
 # ## 3. Regression: do role scores predict what single heads matter?
 #
-# The change of the loss without a head, over its standard deviation in the run, against the logarithm of 1 + the mean
+# The fall in AUC without a head, over its standard deviation in the run, against the logarithm of 1 + the mean
 # score of the role, both within layers. The permutation deals the changes of whole heads anew within their layers; it
 # assumes nothing but that heads of a layer are alike where roles predict nothing. One correction (Holm) holds for all
-# roles alone and the joint model. Two more readings stand beside it: ranks, and without the two costliest heads.
+# roles alone and the joint model. Two more readings stand beside it: ranks, and without the matching heads.
 
 # %% [markdown]
 # First the test itself, for the roles of the joint model: `gridded` takes changes and scores within layers, and the
 # permutation deals changes anew there.
 
 # %%
-data = atlas.role_scores(of_trained, ROLES, "ablation_loss")
+data = atlas.role_scores(of_trained, ROLES, "ablation_auc")
+matched = of_trained.loc[
+    of_trained["attention_match_controlled"].eq(True), ["layer", "head"]
+].drop_duplicates()
+matching = [*matched.astype(int).itertuples(index=False, name=None)]
 scored = [role for role in together if data[role].notna().any()]
 if data["response"].notna().any():
     grid = regression.gridded(regression.standardised(data, "response", scored), scored)
     observed, dealt = regression.products(grid, permutations, seed)
     own, shuffled = (regression.shares(grid, each, together=True) for each in (observed, dealt))
     p = (1 + (shuffled >= own).sum()) / (1 + permutations)
-    print(f"{own:.1%} of the variance within layers; shuffled {shuffled.mean():.1%}, p = {p:.2g}")
+    print(f"{own:.1%} of the variance within layers; shuffled {shuffled.mean():.1%}, {p_equals(p)}")
 
 # %% [markdown]
-# Then the same for each role alone, with ranks, and without the two costliest heads. `share` is the share of the variance
+# Then the same for each role alone, with ranks, and without the matching heads. `share` is the share of the variance
 # within layers that the scores explain, `share_shuffled` its mean over permutations; `r2_left_out` is R2 on each task with the
 # slopes of the others: below 0, the slopes are worse than nothing.
 
 # %%
-foretold = regression.regression_table(data, ROLES, together, permutations, resamples, seed)
+foretold = regression.regression_table(data, ROLES, together, matching, permutations, resamples, seed)
 results.save_table(foretold, "synthesis_regression")
-foretold.dropna(axis=1, how="all").style.format(precision=3, na_rep="").hide()
+measured = foretold.dropna(axis=1, how="all")
+measured.style.format(p_formats(measured), precision=3, na_rep="").hide()
 
 # %%
 rows = foretold[foretold["variant"] == regression.RAW].dropna(subset="estimate")
@@ -236,9 +234,7 @@ for model, shift, mark in (("alone", 0.15, "o"), ("together", -0.15, "s")):
         axes.errorbar(row.estimate, height, xerr=ends, fmt=mark, color=ink(row.term), **look)
     axes.plot([], [], mark, color="black", markerfacecolor="white", label=f"in a model {model}")
 axes.set(yticks=range(len(order)), yticklabels=order, ylabel="role")
-axes.set_xlabel(
-    "slope within layers: change of the loss (sd) for one sd of log(1 + score); filled: p < .05, Holm"
-)
+axes.set_xlabel("slope within layers: fall in AUC (sd) for one sd of log(1 + score); filled: p < .05, Holm")
 axes.figure.legend(ncols=2, loc="outside lower center")
 results.save_figure(axes.figure, "synthesis-F3-regression")
 
@@ -248,7 +244,7 @@ names = [f"{row.term} ({'more' if row.estimate > 0 else 'less'})" for row in alo
 joint = foretold.query("variant == @regression.RAW and term == @regression.ALL_ROLES").dropna(subset="share")
 finding(
     f"Alone, {', '.join(names) or 'no role'} of {rows['model'].eq('alone').sum()} predict more than shuffled scores. "
-    + "".join(f"Together they explain {row.share:.0%}, shuffled {row.share_shuffled:.0%} (p = {row.p_holm:.2g}, Holm); "
+    + "".join(f"Together they explain {row.share:.0%}, shuffled {row.share_shuffled:.0%} ({p_equals(row.p_holm)}, Holm); "
               f"on a task that is left out R2 is {row.r2_left_out:.2f}." for row in joint.itertuples())
 )  # fmt: skip
 
@@ -259,13 +255,17 @@ finding(
 # upper half takes ranks within layers.
 
 # %%
-pairs = agreement.importance_agreement(measures.measured(of_trained), measures.NAMES, resamples, seed)
+of_heads = measures.measured(of_trained)
+pairs = agreement.importance_agreement(of_heads, measures.NAMES, resamples, seed)
+by_task = agreement.agreement_by_task(of_heads, measures.NAMES, resamples, seed)
 survival = agreement.survival_agreement(saved.get("pascual_survival"), "finetuned")
-agreements = pd.concat([part for part in (pairs, survival) if len(part)] or [pairs], ignore_index=True)
+agreements = pd.concat(
+    [part for part in (pairs, by_task, survival) if len(part)] or [pairs], ignore_index=True
+)
 results.save_table(agreements, "synthesis_agreement")
 
 # %%
-rows = agreements[agreements["kind"] == agreement.IMPORTANCE]
+rows = pairs
 names = [*dict.fromkeys([*rows["first"], *rows["second"]])]
 values = np.full((len(names), len(names)), np.nan)
 axes = theme.canvas(theme.DOUBLE, 0.5 * len(names) + 1.2)
@@ -287,12 +287,12 @@ axes.figure.colorbar(mesh, ax=axes, label="rank correlation")
 results.save_figure(axes.figure, "synthesis-F4-importance")
 
 # %%
-ranked = agreements[agreements["statistic"] == "spearman"].sort_values("value")
+ranked = pairs[pairs["statistic"] == "spearman"].sort_values("value")
 ends = [f"{row.first} and {row.second} {row.value:.2f} [{row.low:.2f}, {row.high:.2f}]" for row in
         ranked.iloc[[0, -1] if len(ranked) else []].itertuples()]  # fmt: skip
 finding(
     f"Rank correlations of {len(ranked)} pairs of measures run from {' to '.join(ends) or 'none to none'}. Means over all runs "
-    "that have learnt their task; 06_michel_pruning gives those of single runs."
+    "that trained successfully; 06_michel_pruning gives those of single runs."
 )
 
 # %% [markdown]
@@ -328,23 +328,17 @@ finding(
 # ## The claims
 
 # %%
-evidence = {
-    label: measures.frames(of_trained, of_sets, agreements, label) for label in ("audited", "controlled")
-}
-claims = claim_table(
-    measures.CLAIMS, evidence["audited"], drawn="heads of each layer", controlled=evidence["controlled"]
-).assign(encoder=encoder_note(encoder))
+claims = claim_table(measures.CLAIMS, measures.frames(of_sets, agreements))
 results.save_table(claims, "claims-synthesis")
-results.save_figure(claim_strip(claims, measures.CLAIMS), "synthesis-claims")
+results.save_figure(forest_plot(claims, measures.CLAIMS), "synthesis-claims")
 
 # %%
-columns = ["claim", "ours", "pooled", "n", "verdict", "controlled", "control_value"]
-claims[columns].style.hide().set_properties(**{"text-align": "left", "vertical-align": "top"})
+Markdown(claims_markdown(claims, measures.CLAIMS))
 
 # %% [markdown]
 # *How far to trust it.* Sets are of one fine-tuning run per task. A set that is switched off leaves the
 # encoder in a state that it never met in training, and the larger the set, the farther; random sets of the same size
 # share that. The change without a single head is small and measured on a few
-# hundred sequences: its own noise bounds every correlation with it, however good the other measure is. The regression
-# takes the loss, which moves where accuracy does not. The atlas joins measures that were made on different numbers of
+# hundred sequences: its own noise bounds every correlation with it, however good the other measure is. The AUC
+# does not see a shift of all logits towards one class, which the loss does. The atlas joins measures that were made on different numbers of
 # sequences: their statuses say from which tables.

@@ -16,18 +16,18 @@
 # The sentences are those of the bundled corpus, whatever data the scores come from: task data are not reprinted.
 
 # %% tags=["parameters"]
-profile = "offline"
-tasks = ["mrpc", "qqp", "sst-2", "qnli"]
-encoder = "minilm"
-checkpoint = None  # fine-tuned checkpoints to read instead, {task} and {seed} are filled in
-seeds = [0, 1]  # of the fine-tuning runs: the first one's attention is shown
-seed = 0  # of the bundled sentences
-sentences = 3  # for each task
-max_tokens = 128
-device = "cpu"
-tau = 3.0
-alpha = 0.05
-relations = ["nsubj", "dobj", "amod", "advmod"]
+profile: str = "offline"
+tasks: list[str] = ["mrpc", "qqp", "sst-2", "qnli"]
+encoder: str = "minilm"
+checkpoint: str | None = None  # fine-tuned checkpoints to read instead, {task} and {seed} are filled in
+seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first one's attention is shown
+seed: int = 0  # of the bundled sentences
+sentences: int = 3  # for each task
+max_tokens: int = 128
+device: str = "cpu"
+tau: float = 3.0
+alpha: float = 0.05
+relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
 
 # %%
 from analysis.encoders import load_encoder

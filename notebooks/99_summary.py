@@ -6,52 +6,56 @@
 # ---
 
 # %% [markdown]
-# # Summary: which claims hold?
+# # Summary: how do the claims fare?
 #
-# **Question.** What became of the claims of every paper that has run in this profile? A claim **holds** when its whole
-# 95 % interval lies on its side of the bound, **does not hold** when it lies on the other, and is **undecided**
-# between. Definitions, published values and intervals stand in each paper's own notebook of verdicts. A verdict on
-# another encoder than the paper's is no verdict on the paper's.
+# **Question.** What became of the claims of every paper that has run in this profile? Each claim compares an estimate and its
+# interval with a threshold. It is *supported* when both lie on its side, *mixed* when some tasks support and others
+# contradict it. A verdict on another encoder than the paper's is no verdict on the paper's.
 
 # %% tags=["parameters"]
-profile = "offline"
-readme = False  # write README.md and docs/claims.md too
+profile: str = "offline"
+readme: bool = False  # write the verdicts and numbers into README.md and docs/claims.md
 
 # %%
 import pandas as pd
 from IPython.display import Markdown
 
 from analysis import study
-from analysis.figures import style, survival_map
-from analysis.synthesis import heads_in_short, overview
+from analysis.figures import finding, style, survival_map
+from analysis.synthesis import heads_in_short
 from analysis.texts import TASKS
 
 style()
 results = study.Results(profile)
-found = {paper: module.summary(results) for paper, module in study.papers().items()}
-claims = pd.concat([table.assign(paper=paper) for paper, table in found.items()], ignore_index=True)
-encoder = claims["encoder"].iloc[0] if len(claims) else "this encoder"
-print(f"{len(claims)} claims of {claims['paper'].nunique()} of {len(found)} papers have a verdict here")
+tables, encoder = study.saved_claims(results), study.encoder_of(profile)
+verdicts = pd.concat([pd.Series(dtype=str), *(table["verdict"] for table in tables.values())])
+print(f"{len(verdicts)} claims of {len(tables)} papers have a verdict here; encoder: {encoder}")
 
 # %% [markdown]
-# ## In five sentences
+# ## Labels and controls
 #
-# What the whole study found for this encoder, and how far it carries.
+# How many heads have a role by the published rule, and how many of these have a higher mean score than the role's control.
 
 # %%
-Markdown("\n".join(f"{number}. {said}" for number, said in enumerate(overview(results, encoder), 1)))
+numbers = study.places(results)
+finding(
+    f"Of {numbers['syntactic_assigned']} syntactic labels in {numbers['encoders']} fine-tuned encoders "
+    f"{numbers['syntactic_exceeds_control']} exceed a twin that knows only positions, {numbers['syntactic_assigned_controlled']} "
+    f"by the margin that the published threshold suggests; of {numbers['local_assigned']} local labels "
+    f"{numbers['local_exceeds_control']} and {numbers['local_assigned_controlled']}."
+)
 
 # %% [markdown]
 # ## The heads
 #
 # Filled marks survive a control that cannot know the role, in at least one task; hollow marks are labels of the published rule
-# alone. Framed: heads that attend to the same word in the other text before fine-tuning, and the head whose removal costs
-# most in each task. [CLS] stands apart, as its only control is a uniform head.
+# alone. Framed: heads that attend to the same word in the other text before fine-tuning, and the head whose ablation
+# lowers the AUC most in each task. [CLS] stands apart, as its only control is a uniform head.
 
 # %%
 atlas = results.claims("atlas")  # no rows where the synthesis has not run
 if len(atlas):
-    picture = survival_map(**heads_in_short(atlas, results.claims("matching_tests")))
+    picture = survival_map(**heads_in_short(atlas, results.claims("matching_effects")))
     results.save_figure(picture, "summary-F1-heads")
 
 # %% [markdown]
@@ -60,21 +64,18 @@ if len(atlas):
 # A paper without a row here brings no claims, or its notebooks have not run in this profile.
 
 # %%
-pd.crosstab(claims["paper"], claims["verdict"])
+Markdown(study.claims_section(tables).replace("docs/claims.md", ""))
 
 # %% [markdown]
 # ## Every claim
 #
-# A table for every paper: what is found here, its interval, what the claim asks, what a control gives, the published value
-# and the verdict. The name of a claim leads to its figure.
+# A table for every paper: the estimate with its interval, the range over tasks, the threshold, what a control gives, the
+# published value and the verdict. The name of a claim leads to its figure.
 
 # %%
-Markdown(study.claims_document(found, encoder, "../figures").split("\n", 1)[1])
+Markdown(study.claims_document(tables, encoder, "../figures").split("\n", 1)[1])
 
 # %% [markdown]
-# "With heads that beat their control" is the same claim under the label that asks heads to beat their role's control;
-# "Controls" is what control heads give themselves. A claim that they fulfil too says nothing about heads.
-#
 # ## Heads worth knowing
 #
 # For each role the heads that exceed its control most, whatever the threshold, with the tasks in which they have the
@@ -98,4 +99,4 @@ finetune.style.format(precision=3).hide()
 
 # %%
 if readme:
-    study.save_front_page(results, found, encoder, finetune)
+    study.save_front_page(results, tables, encoder, finetune, numbers)

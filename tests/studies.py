@@ -30,13 +30,13 @@ HEADER = """# ---
 
 """
 PARAMETERS = """# %% tags=["parameters"]
-profile = "quick"
-task = "mrpc"  # with a comment
-n = 3
-rate = 1e-4
-flag = False
-checkpoint = None
-words = ["a", "b"]
+profile: str = "quick"
+task: str = "mrpc"  # with a comment
+n: int = 3
+rate: float = 1e-4
+flag: bool = False
+checkpoint: str | None = None
+words: list[str] = ["a", "b"]
 """
 
 

@@ -1,12 +1,15 @@
 """Wrong input ends a command with one line and a status that is not 0."""
 
+import ast
 import errno
+import re
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
 from analysis.errors import InputError, exit_status
-from analysis.files import replacing
+from analysis.files import ROOT, replacing
 
 
 def test_status_and_line(capsys):
@@ -49,3 +52,20 @@ def test_what_fails_halfway_keeps_what_was_there(tmp_path: Path, error, kind: ty
         fail_halfway(path, error)
     assert [entry.name for entry in tmp_path.iterdir()] == ["table.csv"]
     assert path.read_text() == "old"
+
+
+def test_names_of_the_package_in_texts_and_pages_can_be_imported():
+    """A remedy that cannot be imported is none."""
+    texts = [(path, path.read_text(encoding="utf-8")) for path in (ROOT / "docs").glob("*.md")]
+    texts += [
+        (path, node.value)
+        for path in (ROOT / "analysis").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    names = {
+        (path.name, name) for path, text in texts for name in re.findall(r"\banalysis(?:\.[a-z]\w*)+", text)
+    }
+    assert ("extraction.py", "analysis.scores.sieves.rows") in names
+    for _, name in sorted(names):
+        assert resolve_name(name), name

@@ -33,7 +33,7 @@ from analysis.statistics.comparison import compare
 from analysis.statistics.resampling import bootstrap
 from analysis.statistics.roles import compose, transitions
 from analysis.statistics.significance import adjust, clusters_of, published_table, role_table
-from analysis.study.front_page import update_readme
+from analysis.study.front_page import filled
 from analysis.study.profiles import load_profile, parameters
 from analysis.study.results import Results, seeds_of
 from analysis.study.verification import committed, report
@@ -410,8 +410,8 @@ STUDY = {
         "run make reproduce",
     ),
     "document without the section": (
-        lambda g: update_readme("claims", "text", g.file("README.md", "text")),
-        "has no section between",
+        lambda g: filled("<!-- x -->1<!-- /x -->", {}, "README.md"),
+        "README.md has the place 'x'",
     ),
     "nothing committed": (lambda g: report("none"), "nothing to compare with"),
     "release without tables": (lambda g: committed("none", root=g.folder), "nothing to compare with"),

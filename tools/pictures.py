@@ -26,9 +26,9 @@ from analysis.figures.colours import BLUE, GREY, VERMILION  # noqa: E402
 from analysis.figures.pictures import in_palette  # noqa: E402
 from analysis.figures.theme import DOUBLE, style  # noqa: E402
 from analysis.scores.extraction import extract, read_attention, read_sieves  # noqa: E402
-from analysis.statistics.claims import judge, sampled  # noqa: E402
 from analysis.statistics.controls import controlled_table  # noqa: E402
-from analysis.statistics.resampling import limits, resampled  # noqa: E402
+from analysis.statistics.judge import judge  # noqa: E402
+from analysis.statistics.resampling import mean_interval  # noqa: E402
 from analysis.texts.examples import Example  # noqa: E402
 from analysis.texts.glue import load_examples  # noqa: E402
 from analysis.texts.syntax import Relations, parse  # noqa: E402
@@ -148,17 +148,16 @@ def distribution(axes: Axes, scores: xr.DataArray) -> None:
     axes.legend(fontsize=6)
 
 
-def verdict_panel(axes: Axes, differences: xr.DataArray) -> None:
-    """A panel with a claim: the head beats its control by more than the margin; its interval decides."""
+def judged(axes: Axes, differences: xr.DataArray) -> None:
+    """A panel with a claim: the head exceeds its control by more than the margin; its interval decides."""
     values = differences.dropna("sequence").values
-    draws = resampled(len(values), 999, 0) @ values / len(values)
-    low, high = limits(draws)
-    verdict = judge(sampled({"": draws}, len(values)), ">", TAU - 1).verdict
+    mean, low, high = mean_interval(values)
+    verdict = judge(*(np.array([number]) for number in (mean, low, high)), TAU - 1).verdict
     axes.set_title("8 claim", loc="left", fontweight="bold")
-    axes.errorbar(draws[0], 0, xerr=[[draws[0] - low], [high - draws[0]]], fmt="o", color="black", capsize=3)
+    axes.errorbar(mean, 0, xerr=[[mean - low], [high - mean]], fmt="o", color="black", capsize=3)
     axes.axvline(TAU - 1, color=VERMILION, label="margin τ − 1")
-    summary = f"it beats position:\n{draws[0]:.2f}\n[{low:.2f}, {high:.2f}]\n{verdict}"
-    axes.text(draws[0], 0.2, summary, ha="center", fontsize=6.5)
+    summary = f"it exceeds position:\n{mean:.2f}\n[{low:.2f}, {high:.2f}]\n{verdict}"
+    axes.text(mean, 0.2, summary, ha="center", fontsize=6.5)
     axes.set(xlim=(0, 1.5 * high), ylim=(-1, 1.2), yticks=[], xlabel="mean minus control's")
     axes.legend(loc="lower right", fontsize=6.5)
 

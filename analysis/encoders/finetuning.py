@@ -5,6 +5,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,11 @@ from transformers.utils.notebook import NotebookProgressCallback
 from analysis.cache import record_use
 from analysis.encoders.checkpoints import OPTIONS, keep, record_of
 from analysis.encoders.devices import current, training_precision
+from analysis.encoders.interventions import Head
 from analysis.encoders.layout import read_ids
 from analysis.encoders.measures import check_labels, decide, measure
 from analysis.encoders.models import check_length, load_classifier, load_encoder, load_tokenizer
+from analysis.encoders.redirection import blocked_across
 from analysis.errors import InputError
 from analysis.texts.examples import Example, as_sequences
 from analysis.texts.tasks import CHOICE, Task, task_named
@@ -148,6 +151,7 @@ def finetune(
     precision: str = "auto",
     callbacks: Sequence[TrainerCallback] = (),
     fits: float = 0.0,
+    blocked: Sequence[Head] = (),
 ) -> dict[str, float]:
     """Fine-tunes an encoder, keeps the epoch with the best dev score in `folder`, returns that epoch's scores.
 
@@ -160,8 +164,8 @@ def finetune(
     all. One that stands in `folder` and was made by the same recipe (weights, examples, options and versions) is not
     made again. `callbacks` watch the training, as `Stops` does. With `fits`, training ends with the first
     epoch whose score on the training examples is at least that; if there is none, the epoch with the best is kept.
-    Raises InputError for unlabelled examples, training examples of one label, an unknown precision and a head of
-    another task.
+    The `blocked` heads attend to no piece of the other text, in training and when scores are measured. Raises
+    InputError for unlabelled examples, training examples of one label, an unknown precision and a head of another task.
     """
     task, precision = task_named(task), training_precision(device, precision)
     if task.kind != CHOICE and len(labels := {example.label for example in train} - {None}) == 1:
@@ -171,6 +175,7 @@ def finetune(
         )
     chosen = [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision]
     recipe = _recipe(name, task, train, dev, chosen) | ({"fits": fits} if fits else {})
+    recipe |= {"blocked": [*map(list, blocked)]} if blocked else {}
     made = record_of(folder)
     record_use(computed=made.get("recipe") != recipe)
     if made.get("recipe") == recipe:
@@ -180,8 +185,9 @@ def finetune(
     tokenizer, model = load_tokenizer(name), load_classifier(name, task.outputs)
     check_length(str(name), model, max_tokens)
     encoded = [_encode(task, examples, tokenizer, max_tokens) for examples in (train, dev)]
-    model, log = _trained(model, tokenizer, task, encoded, folder, options, callbacks)
-    scores = _scores(model, tokenizer, task, encoded[1], device)
+    with blocked_across(model, tokenizer, blocked) if blocked else nullcontext():
+        model, log = _trained(model, tokenizer, task, encoded, folder, options, callbacks)
+        scores = _scores(model, tokenizer, task, encoded[1], device)
     keep(model, tokenizer, folder, {"recipe": recipe, "scores": scores, "log": log})
     return scores
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 from zipfile import BadZipFile
 
 import numpy as np
@@ -20,7 +21,7 @@ from analysis.cache import record_use
 from analysis.encoders.classifiers import about_texts, check_examples, texts_digest
 from analysis.encoders.layout import Layout, batches, layouts
 from analysis.encoders.models import Encoder, kept_casts
-from analysis.encoders.prefixes import OPERATORS, Prefix, ordinary_pass
+from analysis.encoders.prefixes import OPERATORS, Changes, Prefix, ordinary_pass
 from analysis.errors import InputError
 from analysis.files import replacing
 from analysis.texts.examples import Example
@@ -32,20 +33,29 @@ STACKED = {"cpu": 800, "cuda": 32768}
 FORMAT = 1  # of the cache files that `predict` writes
 
 
+@runtime_checkable
+class Operator(Protocol):
+    """An operator that depends on the texts, such as `Redirection`; its text is its name in the cache."""
+
+    def prepared(self, prefix: Prefix) -> Changes:
+        """What it does to the batch of an ordinary pass, as a function of gates like those of OPERATORS."""
+
+
 @dataclass(frozen=True, eq=False)
 class Intervention:
     """Heads to switch off: gate 1 leaves a head on, gate 0 switches it off, and `operator` says how.
 
-    `zero`: the head outputs zeros (Michel 2019). `uniform`: it attends equally to all real tokens (Kovaleva 2019).
-    Raises InputError for another operator, and unless the gate is a matrix of numbers from 0 to 1.
+    `zero`: the head outputs zeros (Michel 2019). `uniform`: it attends equally to all real tokens (Kovaleva 2019). An
+    `Operator` does something else, for which the gate is the share that stays as it is. Raises InputError for another
+    operator, and unless the gate is a matrix of numbers from 0 to 1.
     """
 
     name: str
     gate: Shaped[np.ndarray, "..."]  # (layer, head)
-    operator: str = "zero"
+    operator: str | Operator = "zero"
 
     def __post_init__(self) -> None:
-        if self.operator not in OPERATORS:
+        if not isinstance(self.operator, Operator) and self.operator not in OPERATORS:
             raise InputError(f"operator {self.operator!r} is unknown: choose from {', '.join(OPERATORS)}")
         object.__setattr__(self, "gate", np.asarray(self.gate, np.float32))
         if self.gate.ndim != 2 or not ((self.gate >= 0) & (self.gate <= 1)).all():
@@ -72,12 +82,20 @@ def head_name(layer: int, head: int) -> str:
     return f"{layer}-{head}"
 
 
-def sets(encoder: Encoder, named: Mapping[str, Sequence[Head]], operator: str = "zero") -> list[Intervention]:
-    """An intervention for each named set of heads (layer, head); it switches them all off.
+def sets(
+    encoder: Encoder,
+    named: Mapping[str, Sequence[Head]],
+    operator: str | Operator = "zero",
+    dose: float | int = 1.0,
+) -> list[Intervention]:
+    """An intervention for each named set of heads (layer, head); it switches them all off, by the share `dose`.
 
-    Raises InputError for a head that the encoder does not have.
+    Raises InputError for a head that the encoder does not have, and for a dose outside 0 to 1.
     """
-    return [Intervention(name, _without(encoder, heads), operator) for name, heads in named.items()]
+    if not 0 <= dose <= 1:
+        raise InputError(f"dose is {dose}: the share that changes lies between 0 and 1")
+    gates = {name: 1 - dose * (1 - _without(encoder, heads)) for name, heads in named.items()}
+    return [Intervention(name, gate, operator) for name, gate in gates.items()]
 
 
 def single_heads(encoder: Encoder, operator: str = "zero") -> list[Intervention]:
@@ -232,7 +250,7 @@ def _groups(variants: Sequence[Intervention]) -> Iterator[list[Intervention]]:
     """Groups of variants that can run as one batch: they share the operator and the first changed layer."""
 
     def where(variant: Intervention) -> tuple[int, str]:
-        return (-1, "") if variant.layer is None else (variant.layer, variant.operator)
+        return (-1, "") if variant.layer is None else (variant.layer, str(variant.operator))
 
     return (list(group) for _, group in groupby(sorted(variants, key=where), where))
 
@@ -242,7 +260,9 @@ def _changed(prefix: Prefix, group: Sequence[Intervention]) -> Float[np.ndarray,
         return prefix.logits[None].cpu().numpy()
     gates = torch.from_numpy(np.stack([variant.gate for variant in group]))
     size = max(1, STACKED.get(prefix.encoder.device.type, 1) // prefix.tokens)
-    found = [prefix.resume(group[0].layer, some, group[0].operator) for some in gates.split(size)]
+    operator = group[0].operator
+    operator = operator.prepared(prefix) if isinstance(operator, Operator) else operator
+    found = [prefix.resume(group[0].layer, some, operator) for some in gates.split(size)]
     return torch.cat(found).cpu().numpy()
 
 

@@ -225,6 +225,17 @@ def is_punctuation(characters: str) -> bool:
     return characters != "" and all(unicodedata.category(one).startswith("P") for one in characters)
 
 
+def same_pieces(layout: Layout) -> Bool[np.ndarray, "token token"]:
+    """Pairs of equal word pieces; special tokens, unknown pieces and punctuation equal nothing (`Layout.spellings`)."""
+    spellings, codes = np.unique(layout.spellings, return_inverse=True)
+    return (codes == codes[:, None]) & (spellings[codes] != "")
+
+
+def across(layout: Layout) -> Bool[np.ndarray, "token token"]:
+    """Pairs of word pieces of different texts."""
+    return (layout.text >= 0) & (layout.text == 1 - layout.text[:, None])
+
+
 def batches(sequences: Sequence[Pieces], budget: int = 2048, most: int = 32) -> Iterator[list[int]]:
     """Batches of indices of sequences of similar length, the longest last, with at most `budget` padded tokens each.
 

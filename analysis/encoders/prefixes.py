@@ -16,9 +16,10 @@ from analysis.encoders.tap import Reading, ValueReader, projections, tap, unifor
 from analysis.errors import InputError
 
 Gates = Float[Tensor, "sequence layer head"]
+Changes = Callable[[Gates], dict[str, Any]]
 
 # Arguments of `tap` for each operator: gate 1 leaves a head as it is, gate 0 switches it off, others lie between.
-OPERATORS: Mapping[str, Callable[[Gates], dict[str, Any]]] = {
+OPERATORS: Mapping[str, Changes] = {
     "zero": lambda gates: {"gate": gates},  # outputs zeros (Michel 2019)
     "uniform": lambda gates: {"replace": uniform_heads(1 - gates)},  # its mean value (Kovaleva 2019)
 }
@@ -29,6 +30,7 @@ class Prefix:
     """One pass over a padded batch with all heads on, kept so that changed passes can start at any of its layers."""
 
     encoder: Encoder
+    batch: Sequence[Pieces]
     owner: nn.Module  # runs the layers
     layers: Sequence[nn.Module]
     first: Mapping[str, Tensor]  # the model's inputs, cut to the first token of each sequence
@@ -43,9 +45,11 @@ class Prefix:
         return self.hidden[0].shape[0] * self.hidden[0].shape[1]
 
     def resume(
-        self, layer: int, gates: Float[Tensor, "variant layer head"], operator: str = "zero"
+        self, layer: int, gates: Float[Tensor, "variant layer head"], operator: str | Changes = "zero"
     ) -> Float[Tensor, "variant sequence class"]:
         """The logits of passes under gates that change nothing before `layer`; the variants run as one batch.
+
+        `operator` names one of OPERATORS, or is a function like theirs.
 
         The attention of `layer` does not change, only the output of its heads; it is kept for the next call. In the
         last layer only the first token is a query, because the classification head reads no other token (see
@@ -54,7 +58,8 @@ class Prefix:
         count, sequences = len(gates), len(self.logits)
         hidden = _repeated(self.hidden[layer], count)
         mask = None if self.mask is None else _repeated(self.mask, count)
-        changes = OPERATORS[operator](gates.to(hidden.device).repeat_interleave(sequences, dim=0))
+        operator = OPERATORS[operator] if isinstance(operator, str) else operator
+        changes = operator(gates.to(hidden.device).repeat_interleave(sequences, dim=0))
         shared = self.kept.get(layer)
         read = self._keeper(layer) if shared is None else None
         with tap(self.encoder.model, read, **changes) as tapped, torch.no_grad(), self.encoder.autocast():
@@ -122,7 +127,7 @@ def ordinary_pass(encoder: Encoder, batch: Sequence[Pieces]) -> Prefix:
     hidden, masks = zip(*entered, strict=True)
     mask = None if masks[0] is None else masks[0].expand(len(batch), -1, -1, -1)
     first = {name: column[:, :1] for name, column in inputs.items()}
-    return Prefix(encoder, owner, layers, first, hidden, mask, logits)
+    return Prefix(encoder, batch, owner, layers, first, hidden, mask, logits)
 
 
 def body(encoder: Encoder) -> tuple[nn.Module, Sequence[nn.Module]]:

@@ -19,6 +19,8 @@ Attention = Float[Tensor, "batch head token token"]
 Read = Callable[[int, Attention], None]
 Rows = Float[Tensor, "batch head query token"]  # attention of the query tokens
 Replace = Callable[[int, Rows, Bool[Tensor, "batch token"]], Rows]
+Values = Float[Tensor, "batch head token size"]
+Mix = Callable[[int, Rows, Values], Float[Tensor, "batch head query size"]]
 NAME = "tapped"
 
 
@@ -26,7 +28,7 @@ class Reading(NamedTuple):
     """What the heads of one layer do: where they attend, the value vectors there, and the output."""
 
     weights: Attention  # before any replacement
-    values: Float[Tensor, "batch head token size"]
+    values: Values
     context: Float[Tensor, "batch head token size"]  # attention times values, replaced and gated
 
 
@@ -87,6 +89,7 @@ class Tap:
     read: Read | ValueReader | None
     gate: Float[Tensor, "layer head"] | Float[Tensor, "sequence layer head"] | None
     replace: Replace | None
+    values: Mix | None = None
     layer: int = -1
 
     def resume(self, layer: int) -> None:
@@ -130,7 +133,8 @@ class Tap:
             self.read(self.layer, weights)
         used = weights if self.replace is None else self._replaced(weights, attention_mask)
         dropped = torch.dropout(used.to(value.dtype), dropout, module.training)
-        context = torch.matmul(dropped, value)
+        mix = self.values or (lambda _, weights, value: torch.matmul(weights, value))
+        context = mix(self.layer, dropped, value)
         if self.gate is not None:
             context = context * self._gate(*context.shape[:2])
         if whole:
@@ -220,6 +224,7 @@ def tap(
     read: Read | ValueReader | None = None,
     gate: Float[Tensor, "layer head"] | Float[Tensor, "sequence layer head"] | None = None,
     replace: Replace | None = None,
+    values: Mix | None = None,
 ) -> Iterator[Tap]:
     """Within the context, reads, scales or replaces the attention of heads, layer by layer.
 
@@ -227,7 +232,9 @@ def tap(
     queries; padded columns hold 0 and padded rows are meaningless. A `ValueReader` also sees value vectors and head
     outputs. `gate` scales head outputs, with one gate for all sequences or one for each; 1 changes nothing, 0 removes
     a head (Michel 2019, mask variable xi). `replace(layer, weights, real)` returns the attention that the model uses
-    in place of `weights`; `real` marks the tokens that are not padding (see `uniform_heads`). The model is unchanged
+    in place of `weights`; `real` marks the tokens that are not padding (see `uniform_heads`). `values(layer, weights,
+    value)` returns the head outputs, which are `weights @ value` without it, so that a row may read other value vectors
+    than another. The model is unchanged
     when the context ends, also after an exception. Raises InputError for a gate or a replacement of the wrong shape, a
     model that is already tapped, or one that does not dispatch its attention through transformers'
     AttentionInterface.
@@ -247,7 +254,7 @@ def tap(
     if key in _active:
         raise InputError(f"{type(model).__name__} is already tapped: leave the inner tap() context first")
     before = model.config._attn_implementation
-    state = _active[key] = Tap(read, gate, replace)
+    state = _active[key] = Tap(read, gate, replace, values)
     hook = model.register_forward_pre_hook(state.start)
     try:
         model.set_attn_implementation(NAME)

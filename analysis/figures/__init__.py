@@ -4,11 +4,14 @@ from analysis.lazy import lazy_names
 
 HOMES = {
     "attention_maps": "diagrams",
-    "claim_strip": "claims",
+    "forest_plot": "claims",
     "curves": "lines",
+    "dial_panels": "edits",
     "finding": "words",
     "head_grids": "grids",
     "learnt": "training",
+    "marks_by_edit": "edits",
+    "rank_panels": "edits",
     "role_layer_maps": "grids",
     "role_map": "grids",
     "sieve_diagrams": "diagrams",

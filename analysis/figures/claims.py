@@ -1,63 +1,72 @@
-"""Claims in one picture: a row for each, in its own units."""
+"""Claims in one picture: estimate, interval, range over units and control, each claim on an axis of its own."""
 
 import textwrap
 from collections.abc import Iterable
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis.figures.theme import DOUBLE, canvas
-from analysis.statistics.claim_tables import short_table
-from analysis.statistics.claims import FAILS, HOLDS, UNDECIDED, Claim
+from analysis.figures.colours import BLUE, VERMILION
+from analysis.figures.theme import DOUBLE, as_written, canvas, empty
+from analysis.statistics.claim_pages import cells
+from analysis.statistics.claims import Claim
+from analysis.statistics.judge import INCONCLUSIVE, MIXED, NOT_APPLICABLE, NOT_SUPPORTED, SUPPORTED
 
-FILLS = {HOLDS: "black", UNDECIDED: "0.65", FAILS: "white"}  # of the verdict's mark; untestable has none
-# The left end of every column, as a share of the width, and the characters that fit into it.
-COLUMNS = {
-    "claim": (0.03, 36),
-    "here": (0.335, 12),
-    "95 % interval": (0.435, 18),
-    "asked": (0.578, 11),
-    "control": (0.665, 20),
-    "published": (0.825, 22),
-}
-LINE = 0.125  # inches
+FILLS = {SUPPORTED: BLUE, NOT_SUPPORTED: VERMILION, MIXED: "0.3", INCONCLUSIVE: "white"}
+SHAPES = {SUPPORTED: "o", NOT_SUPPORTED: "s", MIXED: "D", INCONCLUSIVE: "o"}
+ENDS = ("estimate", "low", "high", "smallest", "largest", "control", "published_estimate")
 
 
-def claim_strip(claims: pd.DataFrame, known: Iterable[Claim]) -> Figure:
-    """A row for every claim: verdict, estimate, interval, what is asked, what the control gives, and what is published.
+@as_written
+def forest_plot(claims: pd.DataFrame, known: Iterable[Claim]) -> Figure:
+    """A row for each claim of `claims-<paper>.csv`; the claim's side of the threshold is the right one.
 
-    `claims` as `claim_table` gives it; `known` are the claims, whose units the numbers have. A filled mark is a claim
-    that holds, an open one does not hold, a grey one is undecided; an untestable claim has a dash.
+    Each row is scaled by its value farthest from the threshold. Thick lines are 95 % intervals, thin ones the range
+    over units; a cross is the control, a hollow diamond BERT-base by the released maps.
     """
-    rows = short_table(claims, known)
-    rows = rows.assign(claim=rows["claim"] + " (" + rows["id"] + ")")
-    rows = rows.rename(columns={"interval": "95 % interval"})
-    columns = {name: place for name, place in COLUMNS.items() if rows[name].ne("").any()}
-    cells = [
-        {name: textwrap.fill(str(row[name]), width) for name, (_, width) in columns.items()}
-        for row in rows.to_dict("records")
-    ]
-    heights = [1.2 + max(cell.count("\n") for cell in each.values()) for each in cells]
-    axes = canvas(DOUBLE, LINE * (sum(heights) + 4))
-    axes.set(xlim=(0, 1), ylim=(sum(heights), -1.4))
-    axes.set_axis_off()
-    for name, (left, _) in columns.items():
-        axes.text(left, -0.5, name, fontsize=7, fontweight="bold", va="center")
-    top = 0.0
-    for number, (row, each, height) in enumerate(zip(rows.itertuples(), cells, heights, strict=True)):
-        if number % 2 == 0:
-            axes.axhspan(top, top + height, color="0.95", linewidth=0)
-        middle = top + height / 2
-        for name, (left, _) in columns.items():
-            axes.text(left, middle, each[name], fontsize=6.5, va="center", linespacing=1.05)
-        if row.verdict in FILLS:
-            axes.plot(0.012, middle, "o", color="black", markersize=5, markerfacecolor=FILLS[row.verdict])
-        else:
-            axes.text(0.012, middle, "–", ha="center", va="center")
-        top += height
+    if claims.empty:
+        return empty("no claims")
+    words = cells(claims, known)
+    labels = [textwrap.fill(f"{row.id}: {row.claim}", 58) for row in words.itertuples()]
+    axes = canvas(DOUBLE, 0.29 * len(claims) + 0.9)
+    axes.axvline(0, color="black", linewidth=0.6)
+    for height, row in enumerate(claims.to_dict("records")):
+        if height % 2 == 0:
+            axes.axhspan(height - 0.5, height + 0.5, color="0.95", linewidth=0)
+        if row["verdict"] == NOT_APPLICABLE:
+            axes.text(0.02, height, NOT_APPLICABLE, fontsize=6, va="center", color="0.4")
+            continue
+        sign = 1 if row["relation"] == ">" else -1
+        place = {name: sign * (float(row[name]) - row["threshold"]) for name in ENDS}
+        scale = np.nanmax(np.abs([*place.values()])) or 1.0
+        at = {name: value / scale for name, value in place.items()}
+        axes.plot([at["smallest"], at["largest"]], [height] * 2, color="0.6", linewidth=0.8)
+        axes.plot([at["low"], at["high"]], [height] * 2, color="black", linewidth=2)
+        axes.plot(at["control"], height, "x", color="0.4", markersize=4)
+        axes.plot(
+            at["published_estimate"], height, "D", color="black", markersize=4.5, markerfacecolor="none"
+        )
+        look = {"markerfacecolor": FILLS[row["verdict"]], "markersize": 4.5}
+        axes.plot(at["estimate"], height, SHAPES[row["verdict"]], color="black", **look)
+    axes.set(ylim=(len(claims) - 0.5, -0.5), xlim=(-1.1, 1.1), xticks=[-1, 0, 1])
+    axes.set_xticklabels(["against the claim", "threshold", "on the claim's side"])
+    axes.set_yticks(range(len(claims)), labels, fontsize=5.5)
+    beside = axes.secondary_yaxis("right")
+    numbers = [f"{row[2]}  {row[4]}".strip() for row in words.itertuples(index=False)]
+    beside.set_yticks(range(len(claims)), numbers, fontsize=5.5)
+    for side in (axes, beside):
+        side.tick_params(axis="y", length=0)
     key = [
-        axes.plot([], [], "o", color="black", markersize=5, markerfacecolor=shade, label=verdict)[0]
-        for verdict, shade in FILLS.items()
+        axes.plot(
+            [], [], shape, color="black", markersize=4.5, markerfacecolor=FILLS[verdict], label=verdict
+        )[0]
+        for verdict, shape in SHAPES.items()
     ]
-    axes.figure.legend(handles=key, ncols=3, loc="outside lower center", title="–: cannot be tested")
+    key += axes.plot([], [], "x", color="0.4", markersize=4, label="control")
+    if claims["published_estimate"].notna().any():
+        key += axes.plot(
+            [], [], "D", color="black", markerfacecolor="none", markersize=4.5, label="BERT-base"
+        )
+    axes.figure.legend(handles=key, ncols=len(key), loc="outside lower center")
     return axes.figure

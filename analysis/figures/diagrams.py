@@ -15,7 +15,7 @@ from matplotlib.path import Path
 from matplotlib.textpath import TextPath, text_to_path
 
 from analysis.figures.colours import BLACK, BLUE, VERMILION, ink
-from analysis.figures.theme import in_order, rows_of_axes
+from analysis.figures.theme import as_written, in_order, rows_of_axes
 
 FONT_SIZE = 8.0  # points
 PADDING, GAP = 3.0, 4.0  # points: inside a box, between boxes
@@ -24,6 +24,7 @@ UNASKED = 0.45
 CURRENT = "tokens of the sequence, in order (thick outline: the current token; arrows: its sieve)"
 
 
+@as_written
 def sieve_diagram(
     axes: Axes, tokens: list[str], sieve: Float[np.ndarray, "token token"], query: int, role: str = ""
 ) -> None:
@@ -41,10 +42,11 @@ def sieve_diagram(
     for target in np.flatnonzero(weights):
         _draw_arrow(axes, centres, query, int(target), 0.25 + 0.75 * float(weights[target]), ink(role))
     axes.set(xlim=(-2, right[-1] + 2), ylim=(-0.48, 1.3), xticks=[], yticks=[], xlabel=CURRENT)
-    axes.set_ylabel(role or "sieve", rotation=0, ha="right", va="center", y=0.17)
+    axes.set_ylabel(role or "sieve", rotation=0, ha="right", va="center", y=0.17, parse_math=False)
     axes.spines[:].set_visible(False)
 
 
+@as_written
 def sieve_diagrams(
     tokens: list[str], sieves: dict[str, Float[np.ndarray, "token token"]], queries: dict[str, int]
 ) -> Figure:
@@ -58,6 +60,7 @@ def sieve_diagrams(
     return figure
 
 
+@as_written
 def attention_map(
     axes: Axes, attention: Float[np.ndarray, "token token"], tokens: list[str], title: str = ""
 ) -> None:
@@ -70,13 +73,16 @@ def attention_map(
     room = 72 * min(axes.get_window_extent().size) / axes.figure.dpi / len(tokens)  # points per token
     step = math.ceil(5.0 / room)
     shown = range(0, len(tokens), step)
-    text = {"labels": tokens[::step], "fontsize": float(np.clip(0.85 * room * step, 4.0, FONT_SIZE))}
+    size = float(np.clip(0.85 * room * step, 4.0, FONT_SIZE))
+    text = {"labels": tokens[::step], "fontsize": size, "parse_math": False}
     axes.set_xticks(shown, rotation=90, **text)
     axes.set_yticks(shown, **text)
     axes.tick_params(length=0, pad=2)
-    axes.set(xlabel="attended token", ylabel="current token", title=title)
+    axes.set(xlabel="attended token", ylabel="current token")
+    axes.set_title(title, parse_math=False)
 
 
+@as_written
 def attention_maps(maps: dict[str, tuple[Float[np.ndarray, "token token"], list[str]]]) -> Figure:
     """One attention map per title, two in a row, each with its own colour scale. Source: Pande 2021."""
     figure, grid = rows_of_axes(len(maps), 2, 3.1)
@@ -85,6 +91,7 @@ def attention_maps(maps: dict[str, tuple[Float[np.ndarray, "token token"], list[
     return figure
 
 
+@as_written
 def attention_lines(
     axes: Axes,
     weights: Float[np.ndarray, "token token"],
@@ -112,7 +119,7 @@ def attention_lines(
     size, gap, beyond = _name_room(axes, tokens)
     for position, token in enumerate(tokens):
         own = VERMILION if position in asked else BLACK
-        look = {"va": "center", "fontsize": size, "parse_math": False}
+        look = {"va": "center", "fontsize": size}
         axes.text(-gap, position, token, ha="right", color=own, **look)
         axes.text(1 + gap, position, token, ha="left", **look)
     axes.set(xlim=(-beyond, 1 + beyond), ylim=(max(room, len(tokens)) - 0.4, -0.6))

@@ -20,6 +20,7 @@ from analysis.figures.theme import (
     DOUBLE,
     HEAD,
     LAYER,
+    as_written,
     even_columns,
     fill,
     grid_size,
@@ -38,6 +39,7 @@ CROSS = {"marker": "x", "color": "0.7", "linewidth": 0.5}
 LAYER_UPWARDS = "layer (0-based, layer 0 at the bottom)"
 
 
+@as_written
 def head_grids(
     values: Mapping[str, Float[np.ndarray, "layer head"]],
     label: str,
@@ -68,6 +70,7 @@ def head_grids(
     return figure
 
 
+@as_written
 def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Figure:
     """Numbers of heads by role and layer: a map for each task and each value of the column `row`.
 
@@ -103,6 +106,7 @@ def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Fi
     return grid.figure
 
 
+@as_written
 def role_map(tables: dict[str, pd.DataFrame]) -> Figure:
     """The role map: per task a grid of layers x heads, in each cell one mark per role the head has.
 
@@ -128,6 +132,7 @@ def role_map(tables: dict[str, pd.DataFrame]) -> Figure:
 SURVIVAL = {"local": (-0.22, 0.2), "syntactic": (0.22, 0.2), "block": (0, -0.2)}
 
 
+@as_written
 def survival_map(
     published: Mapping[str, Float[np.ndarray, "layer head"]],
     controlled: Mapping[str, Float[np.ndarray, "layer head"]],

@@ -7,13 +7,14 @@ import pandas as pd
 import seaborn as sns
 
 from analysis.figures.colours import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION, WINE
-from analysis.figures.theme import DOUBLE, even_columns
+from analysis.figures.theme import DOUBLE, as_written, even_columns
 
 COLOURS = (BLACK, BLUE, VERMILION, GREY, GREEN, ORANGE, WINE)
 DASHES = ("-", "--", "-.", ":", (0, (6, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
 MARKS = "os^DvPX"  # series differ in mark and dash too, to be told apart in grey
 
 
+@as_written
 def curves(
     table: pd.DataFrame,
     x: str,

@@ -2,7 +2,9 @@
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -18,6 +20,8 @@ from matplotlib.ticker import MaxNLocator
 from analysis.errors import InputError
 from analysis.figures.colours import MISSING, colour, ink
 from analysis.scores.roles import ROLES
+
+Arguments, Drawing = ParamSpec("Arguments"), TypeVar("Drawing")
 
 SINGLE, DOUBLE = 3.3, 6.9  # inches: one and two columns of a printed page
 
@@ -50,6 +54,20 @@ def _sharpen_notebooks() -> None:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 
         set_matplotlib_formats("retina")
+
+
+def as_written(draw: Callable[Arguments, Drawing]) -> Callable[Arguments, Drawing]:
+    """Lets a drawer show its labels as they are written: word pieces and names may hold `$`, which begins no formula.
+
+    Axes that exist already parse their title and the names of their axes: there, pass `parse_math=False`.
+    """
+
+    @wraps(draw)
+    def drawer(*arguments: Arguments.args, **options: Arguments.kwargs) -> Drawing:
+        with mpl.rc_context({"text.parse_math": False}):
+            return draw(*arguments, **options)
+
+    return drawer
 
 
 def in_order(roles: Iterable[str]) -> list[str]:
@@ -108,6 +126,7 @@ def rows_of_axes(
     return figure, list(grid.flat[:count])
 
 
+@as_written
 def empty(reason: str) -> Figure:
     """A figure that says why there is nothing to draw."""
     axes = canvas(SINGLE, 1)

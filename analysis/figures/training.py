@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from analysis.figures.colours import BLACK, BLUE, GREEN, ORANGE, VERMILION
-from analysis.figures.theme import rows_of_axes
+from analysis.figures.theme import as_written, rows_of_axes
 
 # Colour and marker of the first run, the second and on; then again from the first.
 LOOKS = tuple(zip((BLACK, BLUE, VERMILION, GREEN, ORANGE), "os^Dv", strict=True))
@@ -23,6 +23,7 @@ def learnt(rows: pd.DataFrame) -> str:
     )
 
 
+@as_written
 def training_curves(history: pd.DataFrame) -> Figure:
     """Every measure of the log over epochs, a panel per measure and a line per run.
 

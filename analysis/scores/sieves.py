@@ -16,7 +16,7 @@ from operator import attrgetter
 import numpy as np
 from jaxtyping import Bool
 
-from analysis.encoders.layout import Layout, WordPairs
+from analysis.encoders.layout import Layout, WordPairs, across, same_pieces
 from analysis.errors import InputError
 from analysis.scores.forms import Cells, Columns, Form, Matrix, Ranges
 from analysis.texts.syntax import RELATIONS, REVERSED, UNIVERSAL
@@ -186,17 +186,6 @@ OF_CLARK = {
 }
 for _name, _given in (ELEMENTARY | OF_CLARK).items():
     _register_marks(_name, _name in ELEMENTARY, *_given)
-
-
-def same_pieces(layout: Layout) -> Bool[np.ndarray, "token token"]:
-    """Which word pieces are spelt alike (see `Layout.spellings`)."""
-    spellings, codes = np.unique(layout.spellings, return_inverse=True)
-    return (codes == codes[:, None]) & (spellings[codes] != "")
-
-
-def across(layout: Layout) -> Bool[np.ndarray, "token token"]:
-    """Pairs of word pieces of different texts."""
-    return (layout.text >= 0) & (layout.text == 1 - layout.text[:, None])
 
 
 @sieve("match", bank=True)

@@ -11,7 +11,7 @@ from scipy import stats
 
 from analysis.errors import InputError
 from analysis.statistics.answers import LOSS, METRICS, PEARSON, Labels, Logits, divided
-from analysis.statistics.paired import POWER, least_accuracy, least_effect, mcnemar
+from analysis.statistics.paired import POWER, change_interval, least_accuracy, least_effect, mcnemar
 from analysis.statistics.resampling import bca
 from analysis.statistics.significance import adjust, quiet
 
@@ -34,9 +34,11 @@ def change_table(
     """What every intervention changes, against the row "none" of the logits: a row per metric and intervention.
 
     `logits` (intervention, sequence, class). Columns intervention, metric; baseline (the metric without intervention);
-    change (with minus without); low, high (paired BCa interval at level 1 - `alpha`); p (exact McNemar for accuracy,
+    change (with minus without); low, high (paired interval at level 1 - `alpha`: `paired.change_interval` for accuracy,
+    else BCa); p (exact McNemar for accuracy,
     paired t test for the loss, paired swaps for F1 and Matthews); p_by (Benjamini and Yekutieli over the
-    interventions); least (see `least_changes`). An intervention that changes no sequence has low = high = 0 and p 1.
+    interventions); least (see `least_changes`). An intervention that changes no sequence has p 1 and, but for
+    accuracy, low = high = 0.
     Raises InputError for logits without the row "none", labels that are no class of the logits, an unknown metric
     and too few resamples.
     """
@@ -87,7 +89,13 @@ class Compared(NamedTuple):
     def interval(
         self, alpha: float = 0.05, resamples: int = 999, seed: int = 0
     ) -> tuple[Float[np.ndarray, " variant"], Float[np.ndarray, " variant"]]:
-        """Both ends of the paired BCa interval of the change; the change itself where no sequence differs."""
+        """Both ends of the paired interval of the change: in closed form for accuracy, else BCa.
+
+        BCa gives the change itself where no sequence differs.
+        """
+        if self.metric == "accuracy":
+            low, high = change_interval(*self.discordant(), len(self.base), alpha)
+            return low, high
 
         def changes(counts: Int[np.ndarray, "*draw sequence"]) -> Float[np.ndarray, "variant *draw"]:
             before, after = self.drawn(counts)

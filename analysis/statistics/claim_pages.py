@@ -1,104 +1,128 @@
-"""Claim tables as Markdown: a row for every paper, and a page with a table for every paper and all definitions."""
+"""Claims for readers: words of `claims.yaml` and numbers of `claims-<paper>.csv` as tables and pages of Markdown."""
 
-import re
 import textwrap
 from collections.abc import Iterable, Mapping
 
+import numpy as np
 import pandas as pd
 
-from analysis.statistics.claim_tables import MARKS, short_table
-from analysis.statistics.claims import Claim
+from analysis.statistics.claims import COLUMNS, Claim
+from analysis.statistics.judge import VERDICTS
 
-NOTES = (
-    "✓ holds, ✗ does not hold, ? undecided, – cannot be tested. † Control heads fulfil the claim too, so that it says "
-    "nothing about heads. ‡ It does not hold when heads must beat their role's control. ° A question of this study, "
-    "which the article does not claim."
+MARK = "†"
+LEGEND = (
+    f"{MARK} The interval of the control lies on the claim's side of the threshold too: the claim does not distinguish "
+    "these heads from the control."
 )
-PUBLISHED = "Published values are of BERT-base unless they say otherwise."
+MULTIPLICITY = (
+    "Verdicts are made claim by claim at 95 %; of {n} claims one or two would be decided by chance if none "
+    "were true."
+)
+HEADER = ("claim", "estimate [95 % interval]", "range", "threshold", "control", "published", "verdict")
 WIDTH = 196  # characters of a line
-WHERE = "docs/claims.md"
-COLUMNS = ["claim", "here", "95 % interval", "asked", "control", "published", "verdict"]
-Known = Mapping[str, Iterable[Claim]]
 
 
-def paper_rows(tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str], known: Known) -> str:
-    """A table with a row for each paper: how many claims have each verdict, and the claims that stand for it.
+def number(value: float) -> str:
+    """A number with two decimals, or with three if it is small; an ellipsis for none."""
+    if not np.isfinite(value):
+        return "…"
+    text = f"{value:.2f}" if abs(value) >= 0.095 or value == 0 else f"{value:.3f}"
+    return text.replace("-0.000", "0.000")
 
-    `tables`, `titles` and `known` hold the claim table, title and claims of each paper; papers without claims are left
-    out. Numbers are in the units of the claims.
-    """
-    lines = ["| paper | ✓ | ✗ | ? | – | two of its claims |", "|---|---|---|---|---|---|"]
-    for paper, claims in tables.items():
-        if len(claims):
-            counts = claims["verdict"].value_counts()
-            numbers = " | ".join(str(counts.get(verdict, 0)) for verdict in MARKS)
-            chosen = {claim.id: claim.headline for claim in known[paper] if claim.headline}
-            told = short_table(claims, known[paper]).set_index("id")
-            # A row of this study's own questions says so itself.
-            if told["mark"].str.endswith(" °").all():
-                told["mark"] = told["mark"].str.removesuffix(" °")
-            said = "; ".join(_told(told.loc[name], chosen[name]) for name in chosen if name in told.index)
-            authors_and_year = re.sub(r",\D*", " ", titles[paper].rsplit("(", 1)[-1]).strip(" )")
-            lines.append(f"| [{authors_and_year}]({WHERE}#{paper}) | {numbers} | {_cell(said)} |")
+
+def bracketed(value: float, low: float, high: float) -> str:
+    """An estimate with its interval in brackets; empty without an estimate."""
+    if pd.isna(value):
+        return ""
+    return number(value) if pd.isna(low) else f"{number(value)} [{number(low)}, {number(high)}]"
+
+
+def marked(row: Mapping[str, object]) -> bool:
+    """Whether the interval of the control, or a control without one, lies on the claim's side of the threshold too."""
+    ends = [row["control"] if pd.isna(row[end]) else row[end] for end in ("control_low", "control_high")]
+    above = row["relation"] == ">"
+    return bool(not pd.isna(row["control"]) and all((end > row["threshold"]) == above for end in ends))
+
+
+def cells(claims: pd.DataFrame, known: Iterable[Claim]) -> pd.DataFrame:
+    """What a reader sees of each claim: the id and the columns of HEADER, as texts."""
+    words, rows = {claim.id: claim for claim in known}, []
+    for row in claims.to_dict("records"):
+        claim = words[row["claim"]]
+        ends = [
+            f"{number(row[end])} ({row[f'{end}_unit']})"
+            for end in ("smallest", "largest")
+            if row["units"] > 1
+        ]
+        control = bracketed(row["control"], row["control_low"], row["control_high"])
+        published = claim.published
+        if not pd.isna(row["published_estimate"]):
+            published += f"; released maps {number(row['published_estimate'])}"
+        verdict = row["verdict"] + (f" {MARK}" if marked(row) else "")
+        token = "" if pd.isna(row["token"]) or not row["token"] else f" Sink here: {row['token']}."
+        rows.append(
+            (
+                claim.id,
+                f"{claim.statement}{token}",
+                bracketed(row["estimate"], row["low"], row["high"]),
+                " to ".join(ends),
+                f"{claim.relation} {claim.threshold:g}",
+                f"{claim.control}: {control}" if control and claim.control else "",
+                published,
+                verdict if pd.isna(row["reason"]) or not row["reason"] else f"{verdict} ({row['reason']})",
+            )
+        )
+    return pd.DataFrame(rows, columns=["id", *HEADER])
+
+
+def claims_markdown(claims: pd.DataFrame, known: Iterable[Claim], figures: str = "") -> str:
+    """The claims of a paper as a table of Markdown; with `figures`, the folder of the figures, ids link to them."""
+    known = [claim for claim in known if claim.id in {*claims["claim"]}]
+    pictures = {claim.id: claim.figure for claim in known if figures and claim.figure}
+    lines = [f"| {' | '.join(HEADER)} |", "|---" * len(HEADER) + "|"]
+    for name, first, *rest in cells(claims, known).itertuples(index=False):
+        link = f"[{name}]({figures}/{pictures[name]}.png)" if name in pictures else name
+        lines.append(f"| {' | '.join(map(_cell, [f'{link} {first}', *rest]))} |")
+    if any(map(marked, claims.to_dict("records"))):
+        lines += ["", LEGEND]
     return "\n".join(lines)
 
 
-def _told(claim: pd.Series, headline: str) -> str:
-    words = headline.format(claim["here"]) if claim["here"] else claim["claim"]
-    return f"{words} {claim['mark']}"
-
-
 def claims_page(
-    tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str], known: Known, encoder: str, figures: str
+    tables: Mapping[str, pd.DataFrame],
+    titles: Mapping[str, str],
+    known: Mapping[str, Iterable[Claim]],
+    encoder: str,
+    figures: str,
 ) -> str:
-    """Every claim in a table of its paper, then its source, definition and other values, as a page of Markdown.
-
-    `figures` is the folder of the pictures that the claims link to.
-    """
-    said = (
-        f"Values found are those of {encoder}; the median where a claim has several runs. {PUBLISHED} {NOTES}"
-    )
-    lines = ["# Claims", "", *textwrap.wrap(said, WIDTH)]
+    """Every claim in the table of its paper, and below it what is measured, as a page of Markdown."""
+    tables = current(tables)
+    intro = f"Measured on {encoder}. {MULTIPLICITY.format(n=sum(map(len, tables.values())))}"
+    intro += " Published values are of BERT-base unless they say otherwise."
+    lines = ["# Claims", "", *textwrap.wrap(intro, WIDTH)]
     for paper, claims in tables.items():
-        if not len(claims):
-            continue
         lines += ["", f'<a id="{paper}"></a>', "", f"## {titles[paper]}", ""]
-        lines += [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
-        shown = {claim.id: claim.figure for claim in known[paper]}
-        for row in short_table(claims, known[paper]).itertuples():
-            link = f"[{row.id}]({figures}/{shown[row.id]}.png)" if shown.get(row.id) else row.id
-            verdict = f"{row.mark} {row.verdict}"
-            cells = [
-                f"{link} {row.claim}",
-                row.here,
-                row.interval,
-                row.asked,
-                row.control,
-                row.published,
-                verdict,
-            ]
-            lines.append(f"| {' | '.join(map(_cell, cells))} |")
-        lines += ["", "Definitions, and what else was found:", ""]
-        lines += ["\n".join(_definition(claim)) for claim in claims.fillna("").to_dict("records")]
+        lines += [claims_markdown(claims, known[paper], figures), "", "What is measured:", ""]
+        for claim in known[paper]:
+            threshold = f"Threshold: {claim.threshold_from}."
+            text = f"- **{claim.id}** ({claim.source}). {claim.measure} {threshold}"
+            lines.append(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
     return "\n".join(lines) + "\n"
 
 
-def _definition(claim: Mapping[str, object]) -> list[str]:
-    """One claim as an entry of a list, and below it each fact in an entry of its own."""
-    name, statement = str(claim["claim"]).split(": ", 1)
-    facts = {
-        "Source": claim["source"],
-        "Definition": claim["definition"],
-        "Published": claim["published"],
-        "Found": f"{claim['ours']} (n = {claim['n']})",
-        "With heads that beat their control": claim["controlled"],
-        "Controls": claim["control_value"],
-    }
-    said = [f"  - *{name}:* {fact}" for name, fact in facts.items() if fact != ""]
-    return [
-        textwrap.fill(line, WIDTH, subsequent_indent="    ")
-        for line in [f"- **{name}: {statement}.**", *said]
-    ]
+def paper_rows(tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str], page: str) -> str:
+    """A table of Markdown with a row for each paper: how many of its claims have each verdict."""
+    lines = [f"| paper | {' | '.join(VERDICTS)} |", "|---" * (1 + len(VERDICTS)) + "|"]
+    for paper, claims in current(tables).items():
+        counts = claims["verdict"].value_counts()
+        numbers = " | ".join(str(counts.get(verdict, 0)) for verdict in VERDICTS)
+        lines.append(f"| [{titles[paper]}]({page}#{paper}) | {numbers} |")
+    return "\n".join(lines)
+
+
+def current(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The tables of claims that have rows and the present columns; those of an earlier form must be made again."""
+    return {name: table for name, table in tables.items() if len(table) and [*table.columns] == COLUMNS}
 
 
 def _cell(text: str) -> str:

@@ -1,263 +1,215 @@
-"""Claims as data: what a paper says, how it is measured here, the interval and the verdict.
+"""Claims as data: words in `claims.yaml`, numbers in `claims-<paper>.csv`, a row for each claim.
 
-A claim stands in the `claims.yaml` of its paper. A measure is a tidy table (a "frame"), a row per unit and replicate:
-
-- unit, value, n: what is measured (a task, a relation, a layer; "" if there is one), the number, the cases behind it;
-- replicate: 0 for the sample, from 1 on for draws of the bootstrap; `run` names the fine-tuning run of a sample row;
-- or low, high: the ends of a ready 95 % interval, in the place of draws;
-- optional: control (what a control gives for the same row) and note (words that follow the value).
-
-`sampled`, `tabled` and `untestable` make such frames.
+A measure returns a frame with a row per unit: unit, value, low, high (a 95 % interval), and where there is a control,
+control, control_low and control_high. Optional columns: runs (fine-tuning runs behind the value), token (for claims
+about the sink) and reason (why a unit has no value, or what qualifies it). `frame`, `of_table` and `not_applicable`
+make it.
 """
 
-import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import xarray as xr
-import yaml
+from jaxtyping import Float
 from scipy import stats
 
 from analysis.errors import InputError
+from analysis.files import parse_yaml
+from analysis.statistics.judge import NOT_APPLICABLE, judge, pooled
+from analysis.statistics.resampling import mean_interval
 
-LEVEL = 0.95
-COMPARISONS = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}
-HOLDS, FAILS, UNDECIDED, UNTESTABLE = "holds", "does not hold", "undecided", "untestable"
-EVERY, SOME = "every", "some"
-ARTICLE, STUDY = "the article's", "this study's"
+COLUMNS = (
+    "claim estimate low high smallest largest smallest_unit largest_unit units runs supporting contradicting threshold "
+    "relation control control_low control_high token published published_estimate verdict reason"
+).split()
+ORIGINS = ("paper", "this study")
+INDEPENDENT = ("task", "relation")  # kinds of units that are samples of their own
+CONTROL = ["control", "control_low", "control_high"]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim as it stands in `claims.yaml`.
-
-    It says that the measure is in `relation` to `bound` in `every` unit, or in `some` unit. `origin` tells whether the
-    article makes the claim or this study asks it. `format` writes the measure; `control` names what the column
-    `control` of the frame holds. `by_label`: it rests on role labels and is judged under the controlled label too.
-    `figure` names the figure that shows it. A claim that stands for its paper on the front page has a `headline`: its
-    words there, with {} for what is found.
-    """
+    """One claim as it stands in `claims.yaml`: the measure is in `relation` to `threshold`."""
 
     id: str
-    brief: str
-    statement: str
+    statement: str  # one sentence, as the paper makes it
     source: str
-    definition: str
-    published: str
-    relation: str
-    bound: float | int
-    units: str = EVERY
-    origin: str = ARTICLE
-    format: str = "{:.0%}"
-    control: str = ""
-    by_label: bool = False
+    measure: str  # one sentence: what is computed, of what, in which unit
+    threshold: float | int
+    relation: str  # > or <
+    threshold_from: str = "this study"
+    unit: str = ""  # what the units are, in the singular: task, relation, layer; "" for a single one
+    every: bool = False  # the claim is about each unit, not about their mean
+    control: str = ""  # the name of the control
+    published: str = ""  # as printed
     figure: str = ""
-    headline: str = ""
-
-
-class Verdict(NamedTuple):
-    """The estimate of the unit that decides, its interval, p, the method and the verdict.
-
-    `pooled` is the median of the units; `holding` of `unit_count` units hold by their own 95 % interval. The verdict is
-    that of any bound on the same side of `turns_low` and `turns_high`, and undecided for bounds between them.
-    """
-
-    estimate: float = np.nan
-    low: float = np.nan
-    high: float = np.nan
-    p: float = np.nan
-    method: str = ""
-    verdict: str = UNTESTABLE
-    unit: str = ""
-    lowest_run: float = np.nan
-    highest_run: float = np.nan
-    pooled: float = np.nan
-    holding: int = 0
-    unit_count: int = 0
-    turns_low: float = np.nan
-    turns_high: float = np.nan
 
 
 def read_claims(path: Path) -> list[Claim]:
-    """The claims of a YAML file, in its order; raises InputError for an unknown or missing field."""
+    """The claims of a YAML file, in its order; raises InputError for an unknown, missing or wrong field."""
     known = {field.name for field in fields(Claim)}
     claims = []
-    for number, entry in enumerate(yaml.safe_load(path.read_text(encoding="utf-8")), 1):
+    for number, entry in enumerate(parse_yaml(path.read_bytes(), path), 1):
         name = f"{path}: claim {entry.get('id', number)}"
-        if unknown := set(entry) - known:
-            raise InputError(f"{name} has the unknown field {min(unknown)!r}; use {', '.join(sorted(known))}")
-        try:
-            claim = Claim(**entry)
-        except TypeError as error:
-            raise InputError(f"{name}: {error}") from error
-        if claim.relation not in COMPARISONS or claim.units not in (EVERY, SOME):
-            raise InputError(f"{name}: relation is one of {', '.join(COMPARISONS)}, units {EVERY} or {SOME}")
-        claims.append(claim)
+        if unknown := sorted({*entry} - known):
+            raise InputError(f"{name} has the unknown key {unknown[0]!r}; use {', '.join(sorted(known))}")
+        if missing := sorted({field.name for field in fields(Claim)[:6]} - {*entry}):
+            raise InputError(f"{name} lacks the key {missing[0]!r}: add it")
+        if entry["relation"] not in (">", "<"):
+            raise InputError(f"{name}: relation is {entry['relation']!r}; use > or <")
+        if (origin := entry.get("threshold_from", ORIGINS[1])) not in ORIGINS:
+            raise InputError(f"{name}: threshold_from is {origin!r}; use {' or '.join(ORIGINS)}")
+        if type(entry["threshold"]) not in (int, float):
+            raise InputError(f"{name}: threshold is {entry['threshold']!r}; give a number")
+        claims.append(Claim(**entry))
     return claims
 
 
-def untestable(reason: str) -> pd.DataFrame:
-    """The frame of a claim that this evidence cannot test, and why."""
-    return pd.DataFrame({"unit": [""], "replicate": 0, "value": np.nan, "n": 0, "note": reason})
-
-
-def sampled(
-    values: xr.DataArray | Mapping[str, Iterable[float]],
-    n: int | Mapping[str, int],
-    runs: int = 1,
-    control: Mapping[str, float] | None = None,
-    note: str = "",
-) -> pd.DataFrame:
-    """A frame from measures (unit, replicate): the samples of the fine-tuning `runs` first, then draws."""
-    if not isinstance(values, xr.DataArray):
-        values = xr.DataArray(
-            np.stack([np.asarray(each, float) for each in values.values()]),
-            {"unit": [*values]},
-            ("unit", "replicate"),
-        )
-    values = values.transpose("unit", "replicate")
-    units, count = [str(unit) for unit in values["unit"].values], values.sizes["replicate"]
-    places = np.arange(count)
-    frame = pd.DataFrame(
-        {
-            "unit": np.repeat(units, count),
-            "run": np.tile(np.where(places < runs, places, -1), len(units)),
-            "replicate": np.tile(np.maximum(places - runs + 1, 0), len(units)),
-            "value": values.values.astype(float).ravel(),
-        }
+def not_applicable(reason: str, unit: str = "") -> pd.DataFrame:
+    """The frame of a claim, or of one unit of it, that cannot be measured, and why."""
+    return pd.DataFrame(
+        {"unit": [unit], "value": np.nan, "low": np.nan, "high": np.nan, "reason": f"{reason}"}
     )
-    frame["n"] = frame["unit"].map(n) if isinstance(n, Mapping) else n
-    if control is not None:
-        frame["control"] = frame["unit"].map(control)
-    return frame.assign(note=note)
 
 
-def tabled(
+def frame(units: Mapping[str, tuple[float, float, float]], **columns: object) -> pd.DataFrame:
+    """A frame from value, low and high of every unit; `columns` are further ones, by unit or one for all."""
+    rows = pd.DataFrame([(unit, *interval) for unit, interval in units.items()], columns=FIRST)
+    for name, column in columns.items():
+        rows[name] = rows["unit"].map(column) if isinstance(column, Mapping) else column
+    return rows if len(rows) else not_applicable("not measured")
+
+
+FIRST = ["unit", "value", "low", "high"]
+
+
+def with_control(rows: pd.DataFrame, control: Mapping[str, tuple[float, float, float]]) -> pd.DataFrame:
+    """A frame with value, low and high of the control of every unit; units without one have none."""
+    known = pd.DataFrame.from_dict(control, orient="index", columns=CONTROL) if control else None
+    return rows if known is None else rows.join(known, on="unit")
+
+
+def of_table(
     table: pd.DataFrame,
-    unit: str,
-    value: str,
+    unit: str = "",
+    value: str = "value",
     low: str = "low",
     high: str = "high",
-    n: str | int = "n",
-    control: str = "",
-    note: str = "",
+    **columns: str,
 ) -> pd.DataFrame:
-    """A frame from a table with ready intervals; `unit` is a column, or a format such as "{model}, {batch}"."""
+    """A frame from columns of a table with ready intervals; `unit` is a column, or "" for a table of one row.
+
+    `columns` names the columns of the control and of runs, as `control="offset_accuracy"`.
+    """
     if table.empty:
-        return untestable(note or "no rows")
-    named = (
-        table[unit].astype(str) if unit in table else [unit.format(**row) for row in table.to_dict("records")]
-    )
-    columns = {"unit": named, "value": table[value], "low": table[low], "high": table[high]}
-    frame = pd.DataFrame(columns).assign(n=table[n] if isinstance(n, str) else n, replicate=0, note=note)
-    return frame.assign(control=table[control]) if control else frame
+        return not_applicable("not measured")
+    names = {"value": value, "low": low, "high": high} | columns
+    rows = pd.DataFrame({name: table[column].to_numpy(float) for name, column in names.items()})
+    rows.insert(0, "unit", table[unit].astype(str).to_numpy() if unit else "")
+    return rows
 
 
-def judge(frame: pd.DataFrame, relation: str, bound: float | int, units: str = EVERY) -> Verdict:
-    """Whether the measures of a frame lie on the claim's side of the bound.
+def interval(draws: Float[np.ndarray, "*run draw"]) -> tuple[float, float, float]:
+    """Value, low and high from the sample's own value, followed by draws of sequences: +- standard deviations.
 
-    A claim about every unit holds if the 95 % interval of each lies on its side; it does not hold if some unit's
-    interval at level 1 - .05 / units lies on the other side. A claim about some unit holds if one unit's interval at
-    level 1 - .05 / units lies on its side; it does not hold if the 95 % interval of every unit lies on the other. In
-    all other cases, and without an interval, it is undecided; without a measure it is untestable.
-
-    The estimate of a unit is the median over the runs that have the measure. Intervals are percentiles of the draws, or
-    ready ends, which are widened in proportion to the normal quantiles. A draw without a measure lies on no side: it
-    widens the interval at both ends, and more than 2.5 % of them leave no interval. Estimate and ends told are the
-    least favourable of all units, or those of the unit that decides for some unit. `p` is one-sided, (1 + draws not on
-    the claim's side) / (1 + draws): the largest of the units (partial conjunction, Dror 2017), or the deciding one's.
+    Unlike outer quantiles of a few hundred draws, such an interval can be widened to a level corrected for many units.
+    With three runs or more the error of the mean over runs is that of runs and sequences (crossed; Satterthwaite), with
+    fewer that of sequences. Runs without a value are left out; if a draw in forty has none, there is no interval.
     """
-    found, compare = _units_of(frame, relation, bound), COMPARISONS[relation]
-    if found.empty:
-        return Verdict()
-
-    def sides(*ends: str) -> tuple[pd.Series, pd.Series]:
-        """The units that lie wholly on the claim's side, and those that lie wholly off it."""
-        interval = found[[*ends]]
-        on_side = compare(interval, bound)
-        return on_side.all(axis=1), interval.notna().all(axis=1) & ~on_side.any(axis=1)
-
-    (on, off), (on_wide, off_wide) = sides("low", "high"), sides("wide_low", "wide_high")
-    sign, near, far = (1, "low", "high") if relation in (">", ">=") else (-1, "high", "low")
-    favour = sign * found.drop(columns=["runs", "draws", "lacking", "p"])  # larger is better for the claim
-    if units == EVERY:
-        verdict = HOLDS if on.all() else FAILS if off_wide.any() else UNDECIDED
-        deciding, p = favour["estimate"].idxmin(), found["p"].max()
-        low, high = sign * favour[["low", "high"]].min()  # least favourable, end by end
-        turns = sign * favour[[near, f"wide_{far}"]].min(skipna=False)
-    else:
-        verdict = HOLDS if on_wide.any() else FAILS if off.all() else UNDECIDED
-        reach = favour[f"wide_{near}"]
-        deciding = (reach if reach.notna().any() else favour["estimate"]).idxmax()
-        low, high, p = found.loc[deciding, ["wide_low", "wide_high", "p"]]
-        turns = sign * favour[[f"wide_{near}", far]].max()
-    row = found.loc[deciding]
-    return Verdict(
-        estimate=float(row["estimate"]),
-        low=float(low),
-        high=float(high),
-        p=float(p),
-        method=_method(row, len(found), units),
-        verdict=verdict,
-        unit=str(deciding) if len(found) > 1 else "",
-        lowest_run=float(row["lowest_run"]),
-        highest_run=float(row["highest_run"]),
-        pooled=float(found["estimate"].median()),
-        holding=int(on.sum()),
-        unit_count=len(found),
-        turns_low=float(min(turns)),
-        turns_high=float(max(turns)),
-    )
+    runs = np.atleast_2d(np.asarray(draws, float))
+    runs = runs[~np.isnan(runs[:, 0])]
+    if not len(runs):
+        return (np.nan,) * 3
+    means = runs.mean(axis=0)
+    drawn = means[1:][~np.isnan(means[1:])]
+    if len(drawn) < 0.975 * len(means[1:]) or len(drawn) < 2:
+        return float(means[0]), np.nan, np.nan
+    of_runs = runs[:, 0].var(ddof=1) / len(runs) if len(runs) > 2 else 0.0
+    error = of_runs + drawn.var(ddof=1)
+    freedom = error**2 * (len(runs) - 1) / of_runs**2 if of_runs else np.inf
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(error)
+    return float(means[0]), float(means[0] - half), float(means[0] + half)
 
 
-def _units_of(frame: pd.DataFrame, relation: str, bound: float | int) -> pd.DataFrame:
-    """Estimate, intervals (own level and widened over the units), p and range of runs of every unit with a measure.
+def over_blocks(units: Mapping[str, np.ndarray], control: Mapping[str, np.ndarray] = {}) -> pd.DataFrame:
+    """A frame from the means of blocks of sequences by unit; t intervals over blocks."""
+    rows = frame({unit: mean_interval(values) for unit, values in units.items()})
+    return with_control(rows, {unit: mean_interval(values) for unit, values in control.items()})
 
-    Ready intervals are widened to the level 1 - .05 / units by normal quantiles, each side by itself.
+
+def claim_table(
+    claims: Iterable[Claim],
+    frames: Mapping[str, pd.DataFrame],
+    published: Mapping[str, pd.DataFrame] | None = None,
+) -> pd.DataFrame:
+    """The columns COLUMNS, a row per claim, from the frames of the measures by claim.
+
+    `published` are the frames of the released maps: their mean is `published_estimate`, a number without a verdict.
     """
-    sample = frame[frame["replicate"] == 0].dropna(subset="value").groupby("unit", sort=False)["value"]
-    found = sample.agg(estimate="median", lowest_run="min", highest_run="max", runs="size").astype(float)
-    found.loc[found["runs"] < 2, ["lowest_run", "highest_run"]] = np.nan
-    widths = {"": 1 - LEVEL, "wide_": (1 - LEVEL) / max(1, len(found))}
-    ends = {f"{prefix}{end}": np.nan for prefix in widths for end in ("low", "high")}
-    found = found.assign(**ends, p=np.nan, draws=0, lacking=0.0)
-    if "low" in frame:
-        rows = frame.set_index("unit").loc[found.index]
-        wider = stats.norm.ppf(1 - widths["wide_"] / 2) / stats.norm.ppf((1 + LEVEL) / 2)
-        for end in ("low", "high"):
-            found[end] = rows[end].astype(float)
-            found[f"wide_{end}"] = (found[end] - found["estimate"]) * wider + found["estimate"]
-        return found
-    draws = frame[(frame["replicate"] > 0) & frame["unit"].isin(found.index)]
-    if draws.empty:
-        return found
-    by_unit, compare = draws.groupby("unit", sort=False)["value"], COMPARISONS[relation]
-    for prefix, width in widths.items():
-        found[f"{prefix}low"] = by_unit.agg(lambda each, q=width / 2: _quantile(each, q, -np.inf))
-        found[f"{prefix}high"] = by_unit.agg(lambda each, q=1 - width / 2: _quantile(each, q, np.inf))
-    found["p"] = by_unit.agg(lambda each: (1 + (~compare(each, bound)).sum()) / (1 + len(each)))
-    found["draws"], found["lacking"] = by_unit.size(), by_unit.agg(lambda each: each.isna().mean())
-    return found
+    rows = [
+        claim_row(claim, frames.get(claim.id, not_applicable("not measured")))
+        | {"published_estimate": (published or {}).get(claim.id, pd.DataFrame({"value": [np.nan]}))["value"].mean()}
+        for claim in claims
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _quantile(draws: pd.Series, level: float, missing: float) -> float:
-    """A quantile of the draws in which a draw without a measure lies at the far end; NaN if it falls there."""
-    with np.errstate(invalid="ignore"):
-        value = float(np.quantile(draws.fillna(missing), level))
-    return value if np.isfinite(value) else np.nan
+def claim_row(claim: Claim, units: pd.DataFrame) -> dict[str, object]:
+    """One row of `claim_table`; a claim without any measured unit is not applicable, and the reason says why."""
+    row: dict[str, object] = {
+        "claim": claim.id,
+        "threshold": claim.threshold,
+        "relation": claim.relation,
+        "published": claim.published,
+        "token": next(iter(units["token"].dropna()), "") if "token" in units else "",
+    }
+    measured = units[np.isfinite(units["value"].astype(float))].reset_index(drop=True)
+    reasons = _reasons(units)
+    if measured.empty:
+        return row | {"verdict": NOT_APPLICABLE, "reason": reasons or "not measured"}
+    values, low, high = (measured[name].to_numpy(float) for name in FIRST[1:])
+    independent = claim.unit in INDEPENDENT
+    result = judge(values, low, high, claim.threshold, claim.relation, claim.every, independent)
+    if (low == high).all():
+        reasons = "; ".join(filter(None, [reasons, "no spread"]))
+    elif np.isnan([result.low, result.high]).any():
+        reasons = "; ".join(filter(None, [reasons, "no interval"]))
+    row |= result._asdict() | {"reason": reasons}
+    if len(measured) > 1:
+        ends = {"smallest": measured.loc[values.argmin()], "largest": measured.loc[values.argmax()]}
+        row |= {name: float(unit["value"]) for name, unit in ends.items()}
+        row |= {f"{name}_unit": unit["unit"] for name, unit in ends.items()} | {"units": len(measured)}
+    if "runs" in measured and measured["runs"].notna().any():
+        row["runs"] = int(measured["runs"].min())
+    if claim.every:  # the control of the unit whose value is the estimate
+        measured = measured[values == result.estimate].head(1)
+    return row | _control(measured, independent)
 
 
-def _method(row: pd.Series, units: int, kind: str) -> str:
-    """How the interval is made, in words."""
-    if not np.isfinite(row["low"]):
-        lacking = f": {row['lacking']:.0%} of the draws have no measure" if row["lacking"] else ""
-        return f"no interval{lacking}"
-    simultaneous = f", simultaneous over {units} units" if kind == SOME and units > 1 else ""
-    if not row["draws"]:
-        return f"95 % interval of the table{simultaneous}"
-    outside = "" if row["low"] <= row["estimate"] <= row["high"] else "; the estimate lies outside"
-    return f"95 % percentile interval, {row['draws']:.0f} draws{simultaneous}{outside}"
+def _reasons(units: pd.DataFrame) -> str:
+    """The reasons of a frame, each once, with the units that share it."""
+    if "reason" not in units:
+        return ""
+    known = units[units["reason"].fillna("") != ""]
+    texts = [
+        f"{', '.join(names)}: {reason}" if any(names := [name for name in rows["unit"] if name]) else reason
+        for reason, rows in known.groupby("reason", sort=False)
+    ]
+    return "; ".join(map(str, texts))
+
+
+def _control(units: pd.DataFrame, independent: bool) -> dict[str, float]:
+    """Mean and interval of the control over the units that have one."""
+    if "control" not in units or units["control"].isna().all():
+        return {}
+    known = units.dropna(subset="control")
+    value = known["control"].mean()
+    if "control_low" not in known:
+        return {"control": value}
+    below, above = (
+        pooled((sign * (known[end] - known["control"])).to_numpy(float), independent)
+        for sign, end in ((-1, "control_low"), (1, "control_high"))
+    )
+    return {"control": value, "control_low": value - below, "control_high": value + above}

@@ -3,7 +3,8 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil
+from fractions import Fraction
+from math import ceil, comb, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,9 @@ ROUNDING = 1e-12  # a difference of sums of squares counts as zero below this sh
 # 4.5e-7 of their mean, and those of the steadiest head of the study by 6.2e-5 (head 0-2 on [CLS]). The limit is 8 times
 # the one and a sixteenth of the other, so that no head changes sides from machine to machine.
 SPREAD = 32 * float(np.finfo(np.float32).eps)
+LARGEST_SHARE = Fraction(
+    2, 3
+)  # of the heads of its layers that a set may have, to be compared with random sets
 BATCH = 4_000_000  # entries of the largest matrix of resamples in memory (32 MB)
 
 
@@ -30,6 +34,31 @@ def resampled(
     """
     drawn = np.random.default_rng(seed).multinomial(units, np.full(units, 1 / units), draws)
     return np.concatenate([np.ones((1, units), int), drawn])
+
+
+def random_sets(
+    heads: Sequence[tuple[int, int]], width: int, count: int, seed: int | Sequence[int] = 0
+) -> list[tuple[tuple[int, int], ...]]:
+    """At most `count` other sets of as many heads (layer, head) from the same layers of `width` heads.
+
+    Sets may hold some of the heads themselves: only among all sets of its layers is a set that means nothing as likely
+    as any other to have the largest effect. None if the heads are more than two thirds (LARGEST_SHARE) of their layers'
+    heads, since all sets would then be nearly the same. Raises InputError if a layer has fewer heads than requested.
+    """
+    layers, sizes = np.unique([layer for layer, _ in heads], return_counts=True)
+    if sizes.max(initial=0) > width:
+        raise InputError(f"a set names {sizes.max()} heads of one layer: a layer has {width}")
+    if not len(heads) or len(heads) > LARGEST_SHARE * width * len(layers):
+        return []
+    count = min(count, prod(comb(width, int(size)) for size in sizes) - 1)
+    rng, own = np.random.default_rng(seed), tuple(sorted(heads))
+    sets: dict[tuple[tuple[int, int], ...], None] = {}
+    while len(sets) < count:
+        chosen = [np.sort(rng.permutation(width)[:size]).tolist() for size in sizes]
+        drawn = tuple((int(layer), head) for layer, row in zip(layers, chosen, strict=True) for head in row)
+        if drawn != own:
+            sets[drawn] = None
+    return [*sets]
 
 
 def limits(draws: Num[np.ndarray, "draw *statistic"]) -> Float[np.ndarray, "end *statistic"]:
@@ -137,6 +166,16 @@ class Clusters:
         with np.errstate(divide="ignore", invalid="ignore"):
             found = third / n / (second / n) ** 1.5
         return np.where(has_spread(self.size, np.sqrt(np.maximum(second, 0) / n)), found, np.nan)
+
+
+def mean_interval(
+    values: Num[np.ndarray, " unit"], clusters: Shaped[np.ndarray, " unit"] | None = None
+) -> tuple[float, float, float]:
+    """The mean, and both ends of its 95 % t interval over units, or over clusters of them; NaN for a single one."""
+    sums = Clusters.of(np.asarray(values, float)[:, None], clusters)
+    found, units = sums.of_scores(), len(sums.sizes)
+    half = stats.t.ppf(0.975, units - 1) * found.error[0] if units > 1 else np.nan
+    return float(found.mean[0]), float(found.mean[0] - half), float(found.mean[0] + half)
 
 
 class Bootstrap(NamedTuple):

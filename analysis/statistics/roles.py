@@ -12,7 +12,7 @@ import xarray as xr
 
 from analysis.errors import InputError
 from analysis.scores.roles import PUBLISHED_ROLES as PUBLISHED_ROLES
-from analysis.scores.roles import ROLES, families
+from analysis.scores.roles import ROLES, UNIFORM, families
 from analysis.texts.syntax import RELATIONS
 
 COARSE = tuple(families())
@@ -26,6 +26,7 @@ GROUP = ["task", "state"]
 MASSES = ("sep", "cls", "other")  # targets of attention
 HEAD = ["layer", "head"]
 LABELS = {"assigned": "published", "assigned_audited": "audited", "assigned_controlled": "controlled"}
+COUNTS = ["assigned", "exceeds_control", "assigned_controlled", "tested", "all_exceed", "ratio"]
 Heads = TypeVar("Heads", pd.Series, xr.DataArray)  # booleans, one for each head
 
 
@@ -90,6 +91,33 @@ def _pooled(parts: list[xr.DataArray]) -> xr.DataArray:
     total = sum(part.fillna(0) * part["units"] for part in parts)
     pooled = (total / pairs.where(pairs > 0)).astype(parts[0].dtype)
     return pooled.assign_coords(units=pairs)
+
+
+def role_counts(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
+    """Three counts of the heads of each role, and two of all heads, over the rows of tables of `controlled_table`.
+
+    Columns: assigned (published rule); of these, exceeds_control (mean score above that of the control, paired,
+    corrected p < `alpha`) and assigned_controlled (by tau - 1); of all heads that can be tested, tested and all_exceed
+    (the base rate); ratio, the median over labelled heads of the mean score over that of the control. A uniform head is
+    exceeded by nearly all heads: its roles have no counts of exceeding.
+    """
+    labels = table.assign(
+        **{name: table[name].fillna(False).astype(bool) for name in ("assigned", "assigned_controlled")}
+    )
+    exceeds = table["beyond_p_by"] < alpha
+    columns = {
+        "assigned": labels["assigned"],
+        "exceeds_control": labels["assigned"] & exceeds,
+        "assigned_controlled": labels["assigned"] & labels["assigned_controlled"],
+        "tested": table["beyond_p_by"].notna(),
+        "all_exceed": exceeds,
+    }
+    counts = pd.DataFrame(columns).groupby(table["role"], sort=False).sum().astype("Int64")
+    ratios = (table["mean"] / table["control_mean"]).where(labels["assigned"] & (table["control_mean"] > 0))
+    counts["ratio"] = ratios.groupby(table["role"], sort=False).median()
+    uniform = [role in ROLES and ROLES[role].control == UNIFORM for role in counts.index]
+    counts.loc[uniform, ["exceeds_control", "assigned_controlled", "all_exceed"]] = pd.NA
+    return counts
 
 
 def memberships(table: pd.DataFrame) -> pd.DataFrame:

@@ -4,14 +4,15 @@ from analysis.lazy import lazy_names
 
 HOMES = {
     "Results": "results",
-    "all_highlights": "front_page",
     "claims_document": "front_page",
     "claims_section": "front_page",
     "classifiers_section": "front_page",
-    "findings_section": "front_page",
+    "encoder_of": "front_page",
     "papers": "front_page",
     "paper_titles": "front_page",
+    "places": "front_page",
     "save_front_page": "front_page",
+    "saved_claims": "front_page",
     "STATES": "folders",
     "seeds_of": "results",
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.figures.pictures import in_palette
 from analysis.figures.words import FINDING
-from analysis.statistics.claims import FAILS, HOLDS, UNDECIDED, UNTESTABLE
+from analysis.statistics.judge import VERDICTS
 
 PARAMETERS = "parameters"  # the tag of the cell
 SHOWN = {"text/html", "text/plain"}
@@ -15,9 +15,8 @@ SHOWN = {"text/html", "text/plain"}
 CHANCE = re.compile(r"(?<=\bT_)[0-9a-f]{5}(?=_|\b)|(?<= at )0x[0-9a-f]+")
 # A heading and the first sentence below it.
 SECTION = re.compile(r"^#+ +(.+)\n*((?:[^.#][^.]*\.)?)", re.MULTILINE)
-VERDICTS = (HOLDS, FAILS, UNDECIDED, UNTESTABLE)
-# The verdict in a cell of a table.
-VERDICT = re.compile(rf">({'|'.join(VERDICTS)})<")
+# The verdict in the last cell of a row of a table of claims.
+VERDICT = re.compile(rf"\| ({'|'.join(VERDICTS)})[^|\n]* \|$", re.MULTILINE)
 # For JupyterLab, Jupyter Book, and nbconvert with nbviewer. The output of folded code stays visible.
 FOLDED = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"], "transient": {"remove_source": True}}
 
@@ -71,7 +70,7 @@ def described(notebook) -> None:
                 place["alt"] = _sentences(heading, sentence)
                 waiting.append((place, heading))
             said = "".join(shown.get("text/markdown", ""))
-            if verdicts := VERDICT.findall("".join(shown.get("text/html", ""))):
+            if verdicts := VERDICT.findall(said):
                 told = (f"{verdict} {verdicts.count(verdict)}" for verdict in VERDICTS if verdict in verdicts)
                 said = f"{FINDING}{', '.join(told)}."
             if waiting and said.startswith(FINDING):

@@ -2,18 +2,20 @@
 
 import os
 import re
-import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 import pandas as pd
 
+from analysis.encoders.notes import encoder_note
 from analysis.errors import InputError
 from analysis.files import ROOT, write_text
-from analysis.statistics.claim_pages import WIDTH, claims_page, paper_rows
+from analysis.statistics.claim_pages import claims_page, current, paper_rows
 from analysis.statistics.claims import Claim, read_claims
+from analysis.statistics.roles import COUNTS, ROLES, role_counts
+from analysis.study.profiles import parameters
 from analysis.study.results import Results
 
 WHOLE = "STUDY_WHOLE"  # the environment variable that Make sets if all papers run
@@ -26,7 +28,7 @@ def paper_names() -> list[str]:
 
 
 def papers() -> dict[str, ModuleType]:
-    """The package of every paper by its name; each offers `CLAIMS` and `summary(results)`, its claim table."""
+    """The package of every paper by its name; its claims.yaml says what it claims."""
     homes = {name: "" if (ROOT / "analysis" / name).is_dir() else "papers." for name in paper_names()}
     return {name: import_module(f"analysis.{home}{name}") for name, home in homes.items()}
 
@@ -45,14 +47,37 @@ def known_claims() -> dict[str, list[Claim]]:
     }
 
 
+def saved_claims(results: Results) -> dict[str, pd.DataFrame]:
+    """The tables `claims-<paper>` of the papers that have run in this profile, in the order of the papers.
+
+    The claims of the synthesis stand in two tables, those on matching heads in `claims-matching`.
+    """
+    names = {name: [f"claims-{name}"] for name in papers()}
+    names["synthesis"].append("claims-matching")
+    parts = {
+        name: [*current({each: results.claims(each) for each in found}).values()]
+        for name, found in names.items()
+    }
+    return {name: pd.concat(found, ignore_index=True) for name, found in parts.items() if found}
+
+
 def claims_section(tables: Mapping[str, pd.DataFrame]) -> str:
-    """The verdicts of every paper in a row; `tables` holds the claim table of each paper."""
-    return paper_rows(tables, paper_titles(), known_claims())
+    """The verdicts of every paper in a row; `tables` are those of `saved_claims`."""
+    names = {
+        name: re.sub(r",\D*", " ", title.rsplit("(", 1)[-1]).strip(" )")
+        for name, title in paper_titles().items()
+    }
+    return paper_rows(tables, names, "docs/claims.md")
 
 
 def claims_document(tables: Mapping[str, pd.DataFrame], encoder: str, figures: str) -> str:
-    """Every claim with interval, control, published value, verdict, figure and definition, as a page of Markdown."""
+    """Every claim with interval, control, published value, verdict, figure and measure, as a page of Markdown."""
     return claims_page(tables, paper_titles(), known_claims(), encoder, figures)
+
+
+def encoder_of(profile: str) -> str:
+    """The encoder of a profile, and what is special about it."""
+    return encoder_note(parameters("01_extract", profile)["encoder"])
 
 
 def classifiers_section(finetune: pd.DataFrame) -> str:
@@ -68,34 +93,53 @@ def classifiers_section(finetune: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def all_highlights(results: Results) -> list[str]:
-    """What every paper has to say on the front page, in the order of the papers."""
-    told = [getattr(module, "highlights", lambda results: []) for module in papers().values()]
-    return [line for highlights in told for line in highlights(results)]
+def places(results: Results) -> dict[str, str]:
+    """The numbers that README and the summary name, as texts; "–" for a number that no table has."""
+    tables, claims = saved_claims(results), known_claims()
+    controls = [claim for name in tables for claim in claims[name] if claim.control]
+    numbers = {"claims": sum(map(len, tables.values())), "claims_with_control": len(controls)}
+    tasks = parameters("04_verdicts", results.profile.folder.name)["tasks"]
+    names = [f"roles-{task}-finetuned" for task in tasks]
+    own = [results.load_table(name) for name in names if name in results.table_names()]
+    counts = role_counts(pd.concat(own)) if own else pd.DataFrame(columns=COUNTS)
+    numbers["encoders"] = len(own)
+    numbers |= {
+        f"{role}_{label}": row[label] for role, row in counts.reindex(ROLES).iterrows() for label in COUNTS
+    }
+    return {name: "–" if pd.isna(value) else number_text(value) for name, value in numbers.items()}
 
 
-def findings_section(sentences: Iterable[str]) -> str:
-    """Findings as a list, one sentence or two each."""
-    return "\n".join(
-        textwrap.fill(sentence, WIDTH, initial_indent="- ", subsequent_indent="  ") for sentence in sentences
-    )
+def number_text(value: float) -> str:
+    """A count with separators, or another number with two decimals."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.2f}"
 
 
-def update_readme(section: str, text: str, path: Path = ROOT / "README.md") -> None:
-    """Replaces the text between the comments `section` and `/section` of README or another document.
+PLACE = re.compile(r"(<!-- (\w+) -->)(\n?)(.*?)(<!-- /\2 -->)", re.DOTALL)
 
-    Raises InputError if these comments are missing.
+
+def filled(text: str, values: Mapping[str, str], name: str = "the text") -> str:
+    """A text whose named places, `<!-- name -->...<!-- /name -->`, hold these values.
+
+    Raises InputError for a place that has no value. A place that starts with a new line holds a block.
     """
-    start, end = f"<!-- {section} -->\n", f"<!-- /{section} -->"
-    readme = path.read_text(encoding="utf-8")
-    if start not in readme or end not in readme:
-        raise InputError(f"{path} has no section between {start.strip()} and {end}: put the comments back")
-    head, rest = readme.split(start, 1)
-    write_text(path, head + start + text.strip() + "\n" + rest[rest.index(end) :])
+
+    def place(match: re.Match) -> str:
+        start, key, line, _, end = match.groups()
+        if key not in values:
+            raise InputError(
+                f"{name} has the place {key!r}, which no table fills; use {', '.join(sorted(values))}"
+            )
+        return f"{start}{line}{values[key].strip()}{line}{end}"
+
+    return PLACE.sub(place, text)
 
 
 def save_front_page(
-    results: Results, tables: Mapping[str, pd.DataFrame], encoder: str, finetune: pd.DataFrame
+    results: Results,
+    tables: Mapping[str, pd.DataFrame],
+    encoder: str,
+    finetune: pd.DataFrame,
+    numbers: Mapping[str, str],
 ) -> None:
     """Writes README.md and docs/claims.md, which replace those of the checkout when the run ends.
 
@@ -104,10 +148,8 @@ def save_front_page(
     if results.run.scratch or not os.environ.get(WHOLE):
         print("README.md and docs/claims.md stay as they are: make reproduce writes them, with all papers")
         return
-    readme = results.checkout / "README.md"
-    write_text(readme, (ROOT / "README.md").read_text(encoding="utf-8"))
-    update_readme("findings", findings_section(all_highlights(results)), readme)
-    update_readme("classifiers", classifiers_section(finetune), readme)
-    update_readme("claims", claims_section(tables), readme)
+    blocks = {"classifiers": classifiers_section(finetune), "verdicts": claims_section(tables)}
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    write_text(results.checkout / "README.md", filled(text, {**numbers, **blocks}, "README.md"))
     figures = f"../results/{results.home.name}/figures"
     write_text(results.checkout / "docs" / "claims.md", claims_document(tables, encoder, figures))

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from analysis.errors import exit_status
 from analysis.files import write_text
+from analysis.statistics.judge import VERDICTS
 from analysis.study.folders import Folders
-from analysis.study.front_page import papers
-from analysis.study.profiles import command_line, reading_order
+from analysis.study.front_page import encoder_of, papers, saved_claims
+from analysis.study.profiles import PROFILES, command_line, reading_order
 from analysis.study.results import Results
 
 HEADING = re.compile(r"^#{1,2} +(.+)$", re.MULTILINE)
@@ -21,20 +22,14 @@ MADE_UP = (
     "(`data/README.md`). These results show that every analysis runs; they are no findings about GLUE."
 )
 FIRST = ("99_summary", "03_test", "04_verdicts", "11_matching", "10_synthesis")  # what a newcomer reads first
-PLURALS = {
-    "holds": "hold",
-    "does not hold": "do not hold",
-    "undecided": "undecided",
-    "untestable": "untestable",
-}
 
 
 def verdicts(profile: str) -> Iterator[str]:
     """A line for every paper: how many of its claims have each verdict."""
-    results = Results(profile)
-    for name, paper in papers().items():
-        counts = Counter(paper.summary(results)["verdict"])
-        words = [f"{n} {one if n == 1 else many}" for one, many in PLURALS.items() if (n := counts[one])]
+    tables = saved_claims(Results(profile))
+    for name in papers():
+        counts = Counter(tables[name]["verdict"] if name in tables else [])
+        words = [f"{count} {verdict}" for verdict in VERDICTS if (count := counts[verdict])]
         yield f"{name}: {', '.join(words) or 'no verdicts'}"
 
 
@@ -44,8 +39,7 @@ def write_index(profile: str) -> Path:
     lines = [f"# Results of profile `{profile}`", ""]
     if Results(profile).made_up:
         lines += [MADE_UP, ""]
-    known = Results(profile).claims("claims")
-    lines += [f"Encoder: {known['encoder'].iloc[0]}.", ""] if len(known) else []
+    lines += [f"Encoder: {encoder_of(profile)}.", ""] if (PROFILES / f"{profile}.yaml").exists() else []
     runs: dict[str, list[Path]] = {}
     for name in reading_order(path.stem for path in folders.notebooks.glob("*.ipynb")):
         runs.setdefault(name.split("-")[0], []).append(folders.notebooks / f"{name}.ipynb")

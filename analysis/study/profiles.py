@@ -7,14 +7,15 @@ import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin
 
 import yaml
 
 from analysis.errors import InputError, exit_status
-from analysis.files import ROOT, write_text
+from analysis.files import ROOT, parse_yaml, write_text
 from analysis.study.folders import Folders
-from analysis.texts.tasks import TASKS
+from analysis.texts.tasks import TASKS, task_names
 
 NOTEBOOKS = ROOT / "notebooks"
 PROFILES = ROOT / "profiles"
@@ -22,15 +23,15 @@ BUNDLED = "bundled"
 # The parameters that name texts; those that name none stand for the made-up ones.
 TEXTS = "source parser passage_source conllu conllu_train conllu_documents frames dependency_files".split()
 TEXTS += ["argument_source"]
-NUMBER = ("a number (1e-4 is written 1.0e-4)", (int, float, type(None)))
-KINDS = {  # the values of a parameter, by the type of its default
-    bool: ("true or false", (bool,)),
-    int: NUMBER,
-    float: NUMBER,
-    str: ("a text", (str,)),
-    list: ("a list", (list,)),
-    type(None): ("a text", (str, type(None))),
+# What a parameter is, in words, by its annotation.
+KINDS: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number (1e-4 is written 1.0e-4)",
+    str: "a text",
+    bool: "true or false",
+    NoneType: "null",
 }
+ANNOTATIONS = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "__builtins__": {}}
 
 
 def notebook_names() -> list[str]:
@@ -55,31 +56,52 @@ def source(notebook: str) -> Path:
 
 def declared(notebook: str) -> dict[str, Any]:
     """The names and defaults in a notebook's parameters cell; raises InputError if they are not plain values."""
+    return {name: value for name, (_, value) in _annotated(notebook).items()}
+
+
+def _annotated(notebook: str) -> dict[str, tuple[Any, Any]]:
+    """The annotation and the default of every parameter of a notebook."""
     path = source(notebook)
     _, *cells = path.read_text(encoding="utf-8").split('# %% tags=["parameters"]')
     if len(cells) != 1:
         raise InputError(f"{path} has {len(cells)} cells tagged parameters: there must be one")
     try:
-        return dict(_assigned(cells[0].split("\n# %%", 1)[0]))
-    except (SyntaxError, ValueError, AttributeError) as error:
+        return _assigned(cells[0].split("\n# %%", 1)[0])
+    except (SyntaxError, ValueError, AttributeError, NameError, TypeError) as error:
         reason = str(error).split(" (")[0].split(" on line")[0]
         raise InputError(
-            f"{path}: write name = value in the parameters cell, no expressions ({reason})"
+            f"{path}: write name: type = value in the parameters cell, no expressions ({reason})"
         ) from error
 
 
 @cache  # the parameters of one notebook need the names of all
-def _assigned(code: str) -> dict[str, Any]:
+def _assigned(code: str) -> dict[str, tuple[Any, Any]]:
     return {
-        statement.targets[0].id: ast.literal_eval(statement.value)
+        statement.target.id: (
+            eval(ast.unparse(statement.annotation), ANNOTATIONS),  # noqa: S307: of these names alone
+            ast.literal_eval(statement.value),
+        )
         for statement in ast.parse(code).body
-        if isinstance(statement, ast.Assign)
     }
 
 
-@cache
-def _read(text: bytes) -> Any:
-    return yaml.safe_load(text)
+def fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of the kind that an annotation names; a whole number is a number too."""
+    if isinstance(kind, UnionType):
+        return any(fits(value, choice) for choice in get_args(kind))
+    if get_origin(kind) is list:
+        return isinstance(value, list) and all(fits(element, *get_args(kind)) for element in value)
+    return type(value) in ((int, float) if kind is float else (kind,))
+
+
+def in_words(kind: Any) -> str:
+    """What an annotation names, in words."""
+    if isinstance(kind, UnionType):
+        return " or ".join(map(in_words, get_args(kind)))
+    return f"a list ({in_words(*get_args(kind))} each)" if get_origin(kind) is list else KINDS[kind]
+
+
+_read = cache(parse_yaml)
 
 
 def load_profile(profile: str) -> dict[str, dict[str, Any]]:
@@ -88,10 +110,7 @@ def load_profile(profile: str) -> dict[str, dict[str, Any]]:
     if profile not in known:
         raise InputError(f"unknown profile {profile!r}: choose from {', '.join(known)}")
     path = PROFILES / f"{profile}.yaml"
-    try:
-        sections = _read(path.read_bytes()) or {}
-    except yaml.YAMLError as error:
-        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    sections = _read(path.read_bytes(), path) or {}
     if not isinstance(sections, dict):
         raise InputError(f"{path} has no sections: write 'common:' and below it indented lines 'name: value'")
     known_keys = {name: set(declared(name)) - {"profile"} for name in notebook_names()}
@@ -110,20 +129,20 @@ def load_profile(profile: str) -> dict[str, dict[str, Any]]:
 def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) -> dict[str, Any]:
     """Every parameter of a notebook: its default, or the profile's value, or the value in `settings`.
 
-    Raises InputError for an unknown parameter and a value of another kind than the default.
+    Raises InputError for an unknown parameter and a value of another kind than its annotation.
     """
-    defaults, sections = declared(notebook), load_profile(profile)
-    choices = [name for name in defaults if name != "profile"]
+    annotated, sections = _annotated(notebook), load_profile(profile)
+    choices = [name for name in annotated if name != "profile"]
     for name in settings:
         if name not in choices:
             raise InputError(f"{notebook} has no parameter {name!r}: choose from {', '.join(choices)}")
     layers = (sections.get("common", {}), sections.get(notebook, {}), settings)
     chosen = {key: value for layer in layers for key, value in layer.items() if key in choices}
-    for name, value in chosen.items():
-        wanted, types = KINDS[type(defaults[name])]
-        if type(value) not in types:
-            raise InputError(f"{notebook}: parameter {name} is {value!r}: give {wanted}")
-    return defaults | {"profile": profile} | chosen
+    values = declared(notebook) | {"profile": profile} | chosen
+    for name, (kind, _) in annotated.items():
+        if not fits(values[name], kind):
+            raise InputError(f"{notebook}: parameter {name} is {values[name]!r}: give {in_words(kind)}")
+    return values
 
 
 def check_texts(notebook: str, values: Mapping[str, Any]) -> None:
@@ -169,11 +188,12 @@ def write_parameters(profile: str) -> None:
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             write_text(path, text)
         for name in (name for name in values if name.endswith("tasks")):
-            wrong = [f"task {task!r} is unknown" for task in values[name] if task not in TASKS]
-            wrong += ["tasks is empty"] if name == "tasks" and not values[name] else []
+            tasks = task_names(values[name])
+            wrong = [f"task {task!r} is unknown" for task in tasks if task not in TASKS]
+            wrong += ["tasks is empty"] if name == "tasks" and not tasks else []
             if wrong:
                 raise InputError(f"{notebook}: {wrong[0]}: choose from {', '.join(TASKS)}")
-            lines.append(f"{notebook}.{name} := {' '.join(values[name])}\n")
+            lines.append(f"{notebook}.{name} := {' '.join(tasks)}\n")
     write_text(folder / "tasks.mk", "".join(lines))
 
 

@@ -15,6 +15,7 @@ from analysis.errors import InputError
 from analysis.figures import pictures
 from analysis.files import replacing, versions, write_text
 from analysis.statistics.controls import control_bank, control_sieves
+from analysis.statistics.p_values import above_zero
 from analysis.statistics.roles import LABELS
 from analysis.study.folders import STATES, Folders, short
 from analysis.study.profiles import PROFILES, parameters
@@ -146,7 +147,7 @@ class Results(Folders):
         return control_bank(bank, {source: self.load_scores(task, seed, maps=source) for source in sources})
 
     def save_table(self, table: pd.DataFrame, name: str) -> Path:
-        """Writes a table as CSV, numbers to six significant digits, and its provenance; returns the path.
+        """Writes a table as CSV, numbers to six significant digits and no p of 0, and its provenance; returns the path.
 
         In tables on the bundled texts a mark stands behind the names of tasks; `load_table` takes it away.
         """
@@ -156,7 +157,7 @@ class Results(Folders):
                 column for column in table.select_dtypes(["object", "string"]) if column not in OF_ARTICLES
             ]
             table = table.assign(**{column: table[column].map(_marked) for column in own})
-        write_text(path, table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+        write_text(path, above_zero(table).to_csv(index=False, float_format="%.6g", lineterminator="\n"))
         self._note("tables", path)
         return path
 
@@ -200,7 +201,7 @@ class Results(Folders):
         """Writes the rows of one task for a table that `join_parts` joins later; returns the path."""
         path = self._to_write(self.cache / "parts" / f"{name}-{task}.csv")
         write_text(path.with_suffix(".json"), json.dumps(self._weights))
-        write_text(path, table.to_csv(index=False, lineterminator="\n"))
+        write_text(path, above_zero(table).to_csv(index=False, lineterminator="\n"))
         return path
 
     def join_parts(self, name: str, tasks: Iterable[str], every: bool = True) -> pd.DataFrame:

@@ -6,12 +6,17 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from analysis.errors import InputError
+from analysis.study.folders import STATES
 from analysis.study.profiles import declared, notebook_names, parameters
+from analysis.texts.tasks import TASKS
 
-RUNS_PER = ("task", "state")  # a notebook with these parameters is executed once for each of their values
+# A notebook with these parameters is executed once for each of their values.
+RUNS_PER = {"task": tuple(TASKS), "state": STATES}
 VARIABLE = "STUDY_RUN"  # the environment variable with the run of a kernel
 LONGEST = 100  # characters of a folder's name
 
@@ -39,10 +44,20 @@ class Run(NamedTuple):
 
 
 def named(name: str) -> tuple[str, dict[str, str]]:
-    """The notebook and the settings that the name of a run tells: `03_test-mrpc` has the task mrpc."""
+    """The notebook and the settings in the name of a run: `03_test-mrpc` has the task mrpc.
+
+    Raises InputError for a name that no run has.
+    """
     notebook, _, rest = name.partition("-")
-    keys = [key for key in RUNS_PER if rest and key in declared(notebook)]
-    return notebook, dict(zip(keys, rest.rsplit("-", len(keys) - 1), strict=True)) if keys else {}
+    keys = [key for key in RUNS_PER if key in declared(notebook)]
+    runs = {
+        "-".join(values): dict(zip(keys, values, strict=True)) for values in product(*map(RUNS_PER.get, keys))
+    }
+    if rest and rest not in runs:
+        names = [f"{notebook}-{run}" if run else notebook for run in runs]
+        names = [known for known in names if known.startswith(f"{name}-")] or names
+        raise InputError(f"there is no run {name}: choose from {', '.join(names)}")
+    return notebook, runs[rest] if rest else {}
 
 
 def run_of(notebook: str, values: Mapping[str, Any], keep: bool = False) -> Run:

@@ -2,11 +2,5 @@
 
 from analysis.lazy import lazy_names
 
-HOMES = {
-    "CLAIMS": "measures",
-    "heads_in_short": "front",
-    "highlights": "front",
-    "overview": "front",
-    "summary": "measures",
-}
+HOMES = {"CLAIMS": "measures", "heads_in_short": "picture"}
 __getattr__, __all__ = lazy_names(__name__, HOMES)

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from scipy import stats
 
 from analysis.statistics.layers import head_grid
-from analysis.statistics.resampling import limits, resampled
+from analysis.statistics.resampling import limits
 from analysis.statistics.significance import quiet
 from analysis.synthesis.sets import POOLED
 
@@ -57,8 +57,8 @@ def importance_agreement(
     """COLUMNS for each pair of `measures` (column of the atlas, its name) and each of STATISTICS, kind "importance".
 
     value: mean over tasks of the mean over a task's runs (its seeds) in which both measures exist for all heads; low,
-    high: 95 % interval from resampling tasks, and within every run the heads of each layer, anew for each run. With one
-    task, the interval does not cover other tasks. Pairs that no run has are left out.
+    high: 95 % interval from resampling the heads of each layer, the same for all tasks and runs. It does not cover
+    other tasks. Pairs that no run has are left out.
     """
     grids = {column: _grids(table, column) for column in measures}
     rng, parts = np.random.default_rng(seed), []
@@ -71,6 +71,17 @@ def importance_agreement(
     return pd.DataFrame(parts).assign(kind=IMPORTANCE, task=POOLED, role="").reindex(columns=COLUMNS)
 
 
+def agreement_by_task(
+    table: pd.DataFrame, measures: Mapping[str, str], draws: int = 499, seed: int = 0
+) -> pd.DataFrame:
+    """The rows of `importance_agreement` for each task, whose intervals draw the heads of each layer."""
+    parts = [
+        importance_agreement(rows, measures, draws, seed).assign(task=task)
+        for task, rows in table.groupby("task", sort=False)
+    ]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
+
+
 def _grids(table: pd.DataFrame, column: str) -> dict[tuple, Values]:
     """The values of every run that has a value for each head."""
     runs = table.groupby(["task", "seed"], sort=False)
@@ -81,17 +92,16 @@ def _grids(table: pd.DataFrame, column: str) -> dict[tuple, Values]:
 def _interval(
     pairs: Mapping[tuple, tuple[Values, Values]], function: Function, draws: int, rng: np.random.Generator
 ) -> dict:
-    of_task: dict[str, list] = {}  # a task's runs: the sample first, then every draw
-    for (task, _), each in pairs.items():
-        layers, heads = each[0].shape
-        order = rng.integers(heads, size=(draws, layers, heads))
-        again = [np.take_along_axis(values[None], order, -1) for values in each]
-        of_task.setdefault(task, []).append(np.append(function(*each), function(*again)))
-    means = np.stack([np.mean(runs, axis=0) for runs in of_task.values()])
-    counts = resampled(len(means), draws, rng)[1:]
-    low, high = limits(np.append(0, (counts * means[:, 1:].T).sum(axis=1) / len(means)))
+    layers, heads = next(iter(pairs.values()))[0].shape
+    order = rng.integers(heads, size=(draws, layers, heads))  # they are the same heads in all tasks and runs
+    by_task: dict[str, list] = {}  # a task's runs: the sample first, then every draw
+    for (task, _), measures in pairs.items():
+        drawn = [np.take_along_axis(values[None], order, -1) for values in measures]
+        by_task.setdefault(task, []).append(np.append(function(*measures), function(*drawn)))
+    means = np.mean([np.mean(runs, axis=0) for runs in by_task.values()], axis=0)
+    low, high = limits(means)
     return {
-        "value": means[:, 0].mean(),
+        "value": means[0],
         "low": low,
         "high": high,
         "runs": len(pairs),

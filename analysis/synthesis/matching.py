@@ -1,243 +1,316 @@
-"""Matching heads: heads that attend to the same word piece in the other text, and what they cost.
+"""Matching heads, which attend to the same word piece in the other text: are they needed, and what do they signal?
 
-No paper of this study names this role. Heads are chosen on the encoder before fine-tuning; costs are measured after.
+Heads are chosen on the encoder before fine-tuning; what they do to answers is measured after. Source: this study.
 """
 
-from collections.abc import Mapping, Sequence
-from itertools import combinations
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice, product
 from math import comb, prod
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
 import xarray as xr
-from jaxtyping import Bool, Float, Int
+from IPython.display import Markdown
+from jaxtyping import Bool, Float
 from scipy import stats
+from sklearn.metrics import roc_auc_score
 
-from analysis.statistics.answers import METRICS
-from analysis.statistics.claims import read_claims, sampled, tabled, untestable
-from analysis.statistics.layers import drawn_layer_means, head_grid
-from analysis.statistics.resampling import limits, resampled
-from analysis.statistics.significance import role_table
+from analysis.encoders.classifiers import texts_digest
+from analysis.encoders.interventions import Head, Intervention, Operator, head_name, sets
+from analysis.encoders.layout import Layout, across, batches, layouts, same_pieces
+from analysis.encoders.models import Encoder
+from analysis.encoders.prefixes import Changes, Gates, Prefix
+from analysis.encoders.redirection import NOWHERE, ROWS, ExchangedTypes, Redirection, padded
+from analysis.encoders.tap import Attention, read_layers
+from analysis.figures.words import finding
+from analysis.scores.maps import find_source
+from analysis.statistics.changes import BASELINE
+from analysis.statistics.effects import auc_parts, crossed_interval, match_logit
+from analysis.texts.examples import Example
 
-CLAIMS = [each for each in read_claims(Path(__file__).with_name("claims.yaml")) if each.id.startswith("R")]
-
-Head = tuple[int, int]  # layer and head, both 0-based
 ROLES = ("match", "match_control", "match_own")
-# Of the match score of a matching head, before fine-tuning; said before QQP and RTE were looked at.
-THRESHOLD = 5.0
-EDITS = ("edges off", "edges only", "as much elsewhere")
-DRAWS = 499
-COLUMNS = ["layer", "head", *ROLES, "low", "high", "n", "status", "assigned"]
+MATCHING, BOTH = "matching pieces", "ablated"
+DOSES = (0.1, 0.25, 0.5, 0.75, 1.0)
+DIAL, NATURAL = "dial", "dial, natural dose"
+OWN, SINK, UNMATCHED = "dial to the own text", "dial to the sink", "dial to unmatched words"
+TO_OWN, TO_WRONG = "to the own text", "to wrong words"
+BLOCKED = Redirection("all", NOWHERE, "other text")
 
 
-def matching_table(
-    scores: xr.DataArray, tau: float | int = THRESHOLD, alpha: float = 0.05, minimum: int = 100, seed: int = 0
-) -> pd.DataFrame:
-    """The scores of every head for ROLES, and whether it matches: the columns COLUMNS.
+def match_table(scores: xr.DataArray, threshold: float | int = 5.0) -> pd.DataFrame:
+    """The mean scores of every head for ROLES, and whether it matches: its match score is above `threshold`.
 
-    low, high: the 95 % t interval of the match score over sequences, simultaneous over heads. `assigned` is the
-    controlled label: the match score exceeds that of the control, in the same sequences, by more than `tau` - 1, by the
-    audited rule (see `role_table`), and its mean is above `tau`; NaN if too few pairs share a word.
+    low, high: the 95 % t interval of the match score over the n sequences whose texts share a word.
     """
-    match, control = (scores.sel(role=[name]) for name in ROLES[:2])
-    excess = match.copy(data=match.values - control.values)
-    table = role_table(excess, tau - 1, alpha, minimum, seed=seed)[
-        ["layer", "head", "n", "status", "assigned_audited"]
-    ]
-    means = scores.mean("sequence").sel(role=[*ROLES]).to_dataset("role").to_dataframe().reset_index()
-    found = table.merge(means[["layer", "head", *ROLES]], on=["layer", "head"])
-    one, heads = match.squeeze("role", drop=True), len(found)
-    error = (one.std("sequence", ddof=1) / np.sqrt(one.notnull().sum("sequence"))).to_series().to_numpy()
-    reach = stats.t.ppf(1 - alpha / 2 / heads, found["n"].clip(lower=2) - 1) * error
-    above = (found["assigned_audited"] & (found["match"] > tau)).mask(found["assigned_audited"].isna())
-    ends = {"low": found["match"] - reach, "high": found["match"] + reach}
-    return found.assign(assigned=above, **ends)[COLUMNS]
+    match = scores.sel(role="match", drop=True)
+    n = match.notnull().sum("sequence")
+    reach = stats.t.ppf(0.975, np.maximum(n - 1, 1)) * match.std("sequence", ddof=1) / np.sqrt(n)
+    columns = {role: scores.sel(role=role, drop=True).mean("sequence") for role in ROLES}
+    columns |= {"low": columns["match"] - reach, "high": columns["match"] + reach, "n": n}
+    table = xr.Dataset(columns).to_dataframe().reset_index()
+    return table.assign(matching=table["match"] > threshold)[["layer", "head", *columns, "matching"]]
 
 
-def costs(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"]) -> Float[np.ndarray, "sequence head"]:
-    """The change of the loss (nats) of every sequence without each head; `logits` as `predict` gives them."""
-    values = logits.transpose("intervention", "sequence", "class").values
-    losses = METRICS["loss"].columns(values, labels)[..., 0]
-    return (losses[1:] - losses[0]).T
-
-
-def lead(
-    costs: Float[np.ndarray, "sequence head"],
-    own: Bool[np.ndarray, " head"],
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> Float[np.ndarray, " replicate"]:
-    """Mean cost of some heads minus the highest cost of all others: the sample, then sequences drawn anew (nats)."""
-    n = len(costs)
-    means = resampled(n, draws, seed) @ costs / n
-    return means[:, own].mean(axis=1) - means[:, ~own].max(axis=1)
-
-
-def exact_p(
-    costs: Float[np.ndarray, "layer head"], heads: Sequence[Head], most: int = 200_000, seed: int = 0
-) -> tuple[float, int]:
-    """The share of sets of as many heads from the same layers whose summed cost is at least that of `heads`.
-
-    It is exact, with the number of sets, up to `most` sets; else it comes from so many random sets.
-    """
-    layers, counts = np.unique([layer for layer, _ in heads], return_counts=True)
-    observed = sum(costs[head] for head in heads)
-    sizes = [comb(costs.shape[1], int(count)) for count in counts]
-    if prod(sizes) <= most:
-        sums = np.zeros(1)
-        for layer, count in zip(layers, counts, strict=True):
-            own = [sum(chosen) for chosen in combinations(costs[layer].tolist(), int(count))]
-            sums = (sums[:, None] + own).ravel()
-        return float((sums >= observed - 1e-12).mean()), len(sums)
-    rng = np.random.default_rng(seed)
-    drawn = sum(
-        rng.permuted(np.tile(costs[layer], (most // 20, 1)), axis=1)[:, :count].sum(axis=1)
-        for layer, count in zip(layers, counts, strict=True)
-    )
-    return float((1 + (drawn >= observed - 1e-12).sum()) / (1 + len(drawn))), len(drawn)
-
-
-def by_group(
-    changes: Float[np.ndarray, " sequence"],
-    groups: Mapping[str, Bool[np.ndarray, " sequence"]],
-    seed: int = 0,
-) -> pd.DataFrame:
-    """The mean change in groups of sequences with its 95 % percentile interval: group, n, mean, low, high."""
-    rows = []
-    for name, chosen in groups.items():
-        values = changes[chosen]
-        mean, ends = np.nan, (np.nan, np.nan)
-        if len(values):
-            means = resampled(len(values), DRAWS, seed) @ values / len(values)
-            mean, ends = means[0], limits(means) if len(values) > 1 else ends
-        rows.append((name, len(values), mean, *ends))
-    return pd.DataFrame(rows, columns=["group", "n", "mean", "low", "high"])
+def matching_heads(table: pd.DataFrame) -> list[Head]:
+    """The heads that match in every task of a table of `match_table` with one state."""
+    everywhere = table.groupby(["layer", "head"])["matching"].all()
+    return [(int(layer), int(head)) for layer, head in everywhere.index[everywhere]]
 
 
 def names_of(heads: Sequence[Head]) -> str:
     """Heads as text, "1-1, 2-9"."""
-    return ", ".join(f"{layer}-{head}" for layer, head in sorted(heads)) or "none"
+    return ", ".join(head_name(*head) for head in heads)
 
 
-def top(scores: Float[np.ndarray, " head"], count: int) -> Bool[np.ndarray, " head"]:
-    """The `count` heads with the highest scores, of equal ones the first; missing scores come last."""
-    order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")
-    return np.isin(np.arange(len(scores)), order[:count])
+def finding_about(heads: Sequence[Head], text: str) -> Markdown:
+    """A finding about matching heads, or that there are none."""
+    return finding(text if heads else "No head of this encoder matches, so there is nothing to intervene on.")
 
 
-def frames(
-    heads: pd.DataFrame,
-    own: Sequence[Head],
-    costs: Mapping[str, Float[np.ndarray, "sequence head"]],
-    edges: Mapping[str, Float[np.ndarray, "edit sequence"]],
-    roles: Mapping[str, pd.DataFrame],
-    pairs: Sequence[str],
-) -> dict[str, pd.DataFrame]:
-    """The frame of every claim R1 to R6, by its id (see `analysis.statistics.claims`).
+class Masses(NamedTuple):
+    """The mean share of attention that word pieces send to the other text: with and without a counterpart there."""
 
-    `heads` is the table of `matching_table` with task and state, `own` the matching heads. `costs` holds by task the
-    mean over the trained runs of `costs`; `edges`, by pair task, the changes of the loss with the matching heads' edges
-    off, as much taken elsewhere, and the heads off. `roles` holds by task the scores (layer, head, role, mean) before
-    fine-tuning; `pairs` names the tasks with two texts.
+    matched: float
+    unmatched: float
+
+    @property
+    def dose(self) -> float:
+        """The natural dose: with it, unmatched pieces look across as much as matched ones do."""
+        if not self.matched > self.unmatched:
+            return 0.0
+        return (self.matched - self.unmatched) / (1 - self.unmatched)
+
+
+def attention_across(
+    encoder: Encoder, examples: Sequence[Example], heads: Sequence[Head], max_tokens: int = 128
+) -> Masses:
+    """The attention of some heads to the other text, from matched and from unmatched pieces (proportions)."""
+    sequences, sums = layouts(encoder.tokenizer, examples, max_tokens), np.zeros((2, 2))
+    for indices in batches(sequences):
+        batch = [sequences[index] for index in indices]
+        other = padded([across(layout) for layout in batch])[:, 0].to(encoder.device)
+        rows = [
+            padded([np.diag(ROWS[name](layout)) for layout in batch])[:, 0]
+            .diagonal(0, -2, -1)
+            .to(encoder.device)
+            for name in ("matched", "unmatched")
+        ]
+
+        def read(layer: int, attention: Attention, other=other, rows=rows) -> None:
+            for _, head in (place for place in heads if place[0] == layer):
+                mass = (attention[:, head] * other).sum(-1)
+                sums[:] += [[float(mass[marks].sum()), float(marks.sum())] for marks in rows]
+
+        read_layers(encoder, batch, read)
+    return Masses(*(sums[:, 0] / np.maximum(sums[:, 1], 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class Twins:
+    """An operator of interventions: a head attends as its twin, which has its mean attention at every position.
+
+    A twin knows positions and special tokens, but no word. It takes its means from `sequences`.
     """
-    before, untrained = (heads[heads["state"] == state] for state in ("pretrained", "untrained"))
-    chosen = _mask(heads, own)
-    of_pairs = {task: each for task, each in costs.items() if task in pairs}
-    singles = {task: each for task, each in costs.items() if task not in pairs}
-    others = {
-        f"{role} in {task}": lead(each, top(part.sort_values(["layer", "head"])["mean"].to_numpy(), len(own)))
-        for task, each in of_pairs.items()
-        for role, part in roles[task].groupby("role", sort=False)
-        if role != "match" and len(own) and part["mean"].notna().any()
+
+    encoder: Encoder
+    sequences: Sequence[Layout]
+
+    def __post_init__(self) -> None:
+        ready = find_source("twin").prepared(self.encoder, self.sequences, 2048, False)
+        object.__setattr__(self, "maps", ready)
+
+    def __str__(self) -> str:
+        return f"twins-{texts_digest(self.sequences)[:16]}"
+
+    def prepared(self, prefix: Prefix) -> Changes:
+        """The twins of one batch, as a function of gates: 1 - gate is their share."""
+        twins: list[Attention] = []
+        self.maps(prefix.encoder, prefix.batch, lambda _, attention, *__: twins.append(attention))
+
+        def changes(gates: Gates) -> dict:
+            def replace(layer: int, weights: Attention, _: torch.Tensor) -> Attention:
+                twin = twins[layer].repeat(len(gates) // len(twins[layer]), 1, 1, 1)[:, :, : weights.shape[2]]
+                return torch.lerp(twin, weights, gates[:, layer, :, None, None])
+
+            return {"replace": replace}
+
+        return changes
+
+
+def edits(
+    encoder: Encoder,
+    heads: Sequence[Head],
+    sink: str,
+    natural: float,
+    examples: Sequence[Example],
+    max_tokens: int,
+) -> list[Intervention]:
+    """Everything that is done to the matching heads of a classifier: ablation, redirection and the dial.
+
+    `sink` is the special token on which heads rest, "cls" or "sep"; `natural` is the natural dose.
+    """
+    sequences = layouts(encoder.tokenizer, examples, max_tokens)
+    operators: dict[str, tuple[str | Operator, float]] = {
+        BOTH: ("zero", 1),
+        "removed": (Redirection("matched", NOWHERE, MATCHING), 1),
+        "to the sink": (Redirection("matched", sink, MATCHING), 1),
+        TO_OWN: (Redirection("matched", "own text", MATCHING), 1),
+        TO_WRONG: (Redirection("matched", "other text", MATCHING), 1),
+        "to one wrong word": (Redirection("matched", "one other word", MATCHING), 1),
+        "to the own text, first text": (Redirection("matched", "own text", MATCHING, 0), 1),
+        "to the own text, second text": (Redirection("matched", "own text", MATCHING, 1), 1),
+        "counter-dial 0.5": (Redirection("matched", "own text", MATCHING), 0.5),
+        "positions alone": (Twins(encoder, sequences), 1),
+        **{f"{DIAL} {dose:g}": (Redirection(), dose) for dose in DOSES},
+        NATURAL: (Redirection(), natural),
+        f"{NATURAL}, first text": (Redirection(text=0), natural),
+        f"{NATURAL}, second text": (Redirection(text=1), natural),
+        OWN: (Redirection(to="own text"), natural),
+        SINK: (Redirection(to=sink), natural),
+        UNMATCHED: (Redirection(to="unmatched other text"), natural),
     }
-    return {
-        "R1": _few(before, untrained),
-        "R2": _largest(before, untrained),
-        "R3": _leading(of_pairs, chosen, before),
-        "R4": _leading(singles, chosen),
-        "R5": _carried(edges) if len(own) else untestable("no head matches"),
-        "R6": _sampled(others, of_pairs),
-    }
+    if "token_type_ids" in encoder.inputs(sequences[:1]):
+        operators["values with the other token type"] = (ExchangedTypes(), 1)
+    return [
+        edit
+        for name, (operator, dose) in operators.items()
+        for edit in sets(encoder, {name: heads}, operator, dose)
+    ]
 
 
-def _mask(heads: pd.DataFrame, own: Sequence[Head]) -> Bool[np.ndarray, " head"]:
-    places = heads[["layer", "head"]].drop_duplicates().sort_values(["layer", "head"])
-    return np.array([place in {*own} for place in places.itertuples(index=False, name=None)])
-
-
-def _sampled(
-    draws: Mapping[str, Float[np.ndarray, " replicate"]],
-    costs: Mapping[str, Float[np.ndarray, "sequence head"]],
-    control: Mapping[str, float] | None = None,
-    note: str = "",
-) -> pd.DataFrame:
-    if not draws:
-        return untestable(note or "no head matches, or no run has learnt such a task")
-    return sampled(draws, min(map(len, costs.values())), control=control, note=note)
-
-
-def _few(before: pd.DataFrame, untrained: pd.DataFrame) -> pd.DataFrame:
-    """R1: the share of heads that match before fine-tuning, by pair task; the control is the untrained encoder."""
-    parts = {
-        task: part for task, part in before.groupby("task", sort=False) if part["assigned"].notna().all()
-    }
-    if not parts:
-        return untestable("too few pairs share a word")
-    shares = {
-        task: drawn_layer_means(head_grid(part.astype({"assigned": float}), "assigned")).mean(axis=1)
-        for task, part in parts.items()
-    }
-    control = {task: part["assigned"].mean() for task, part in untrained.groupby("task", sort=False)}
-    return sampled(shares, len(next(iter(parts.values()))), control=control)
-
-
-def _largest(before: pd.DataFrame, untrained: pd.DataFrame) -> pd.DataFrame:
-    """R2: the largest match score before fine-tuning, by pair task; its high end is that of any head."""
-    if before.empty:
-        return untestable("no pairs")
-    without = untrained.groupby("task")["match"].max()
+def row_counts(edits: Sequence[Intervention], sequences: Sequence[Layout]) -> pd.DataFrame:
+    """How many rows each redirection is about in these pairs, and how many stay for lack of a target."""
     rows = []
-    for task, part in before.groupby("task", sort=False):
-        best = part.loc[part["match"].idxmax()]
-        ends = best["match"], best["low"], part["high"].max(), best["n"], without.get(task, np.nan)
-        rows.append((f"{task}, head {best['layer']}-{best['head']}", *ends))
-    found = pd.DataFrame(rows, columns=["unit", "match", "low", "high", "n", "untrained"])
-    return tabled(found, "unit", "match", control="untrained")
+    for edit in (edit for edit in edits if isinstance(edit.operator, Redirection)):
+        count = sum(int(edit.operator.sources(layout).any(axis=1).sum()) for layout in sequences)
+        moved, _ = edit.operator.pairs(sequences, torch.device("cpu"))
+        rows.append((edit.name, count, count - int(moved.any(-1).sum())))
+    return pd.DataFrame(rows, columns=["edit", "rows", "without_target"])
 
 
-def _leading(
-    costs: Mapping[str, Float[np.ndarray, "sequence head"]],
-    own: Bool[np.ndarray, " head"],
-    before: pd.DataFrame | None = None,
+def reference_sets(
+    heads: Sequence[Head], width: int, most: int = 200, seed: int = 0
+) -> list[tuple[Head, ...]]:
+    """Sets of as many heads from the same layers, `width` in each, that contain none of these heads.
+
+    All of them, or `most` random ones where there are more; none if a layer has too few other heads.
+    """
+    layers = {
+        layer: [head for head in range(width) if (layer, head) not in heads] for layer, _ in sorted(heads)
+    }
+    sizes = {layer: sum(place[0] == layer for place in heads) for layer in layers}
+    if any(sizes[layer] > len(others) for layer, others in layers.items()):
+        return []
+    if prod(comb(len(others), sizes[layer]) for layer, others in layers.items()) <= most:
+        parts = [combinations(others, sizes[layer]) for layer, others in layers.items()]
+        drawn = {tuple(chosen) for chosen in product(*parts)}
+    else:
+        rng = np.random.default_rng(seed)
+        drawn = {
+            tuple(
+                tuple(np.sort(rng.permutation(others)[: sizes[layer]]).tolist())
+                for layer, others in layers.items()
+            )
+            for _ in range(most)
+        }
+    return [
+        tuple((layer, head) for layer, part in zip(layers, parts, strict=True) for head in part)
+        for parts in sorted(drawn)
+    ]
+
+
+def neighbours(heads: Sequence[Head], width: int) -> list[Head]:
+    """As many other heads of the same layers: the next ones; fewer where a layer has no more."""
+    others: list[Head] = []
+    for layer, head in heads:
+        free = ((layer, (head + step) % width) for step in range(1, width))
+        others += [*islice((place for place in free if place not in {*heads, *others}), 1)]
+    return others
+
+
+def reference_edits(
+    encoder: Encoder, heads: Sequence[Head], natural: float, most: int = 200, seed: int = 0
+) -> list[Intervention]:
+    """The dial at the natural dose for the matching heads, for `reference_sets`, and for every single head.
+
+    The names of single heads begin with "head". The control edit turns the matching heads to their own text.
+    """
+    references = reference_sets(heads, encoder.heads, most, seed)
+    named = {NATURAL: heads} | {names_of(members): members for members in references}
+    named |= {f"head {head_name(*head)}": [head] for head in np.ndindex(encoder.layers, encoder.heads)}
+    own = sets(encoder, {OWN: heads}, Redirection(to="own text"), natural)
+    return [*sets(encoder, named, Redirection(), natural), *own] if heads else []
+
+
+def dial_table(answers: pd.DataFrame, masses: Masses) -> pd.DataFrame:
+    """Rows of `answer_table` that turn the dial, with its dose, the masses, and p of the matching heads.
+
+    p is (1 + reference sets with at least this shift) / (1 + reference sets); missing without such sets.
+    """
+    edit = answers["edit"]
+    references = answers[edit.str.match(r"\d")]
+    table = answers[edit.eq(BASELINE) | edit.str.match(rf"{DIAL}|head|\d")].copy()
+    dose = table["edit"].str.extract(rf"^{DIAL} ([\d.]+)$")[0].astype(float)
+    table["dose"] = dose.fillna(masses.dose).mask(table["edit"] == BASELINE, 0)
+    if len(references):
+        shift = table.loc[table["edit"] == NATURAL, "shift"].max()
+        p = (1 + (references["shift"] >= shift).sum()) / (1 + len(references))
+        table.loc[table["edit"] == NATURAL, "p"] = p
+    return table.assign(matched=masses.matched, unmatched=masses.unmatched)
+
+
+def match_scores(logits: xr.DataArray, match: int) -> xr.DataArray:
+    """The match logit (intervention, sequence) of logits with classes."""
+    ordered = logits.transpose("intervention", "sequence", "class")
+    return ordered[..., 0].copy(data=match_logit(ordered.values, match)).drop_vars("class")
+
+
+def answer_table(scores: xr.DataArray, positive: Bool[np.ndarray, " sequence"]) -> pd.DataFrame:
+    """What every intervention does to the answers, from the match logits (intervention, sequence).
+
+    Columns edit, auc, fall (of the AUC), fall_low, fall_high, logit (mean), shift (of the mean), shift_low, shift_high
+    and share (pairs that are called matching), n; intervals are over sequences.
+    """
+    parts = scores.copy(data=auc_parts(scores.values, positive))
+    rows = []
+    for name in scores["intervention"].values.tolist():
+        part, score = parts.sel(intervention=name).values, scores.sel(intervention=name).values
+        fall = crossed_interval((parts.sel(intervention=BASELINE).values - part)[None])
+        shift = crossed_interval((score - scores.sel(intervention=BASELINE).values)[None])
+        rows.append((name, part.mean(), *fall, score.mean(), *shift, (score > 0).mean(), len(score)))
+    columns = "edit auc fall fall_low fall_high logit shift shift_low shift_high share n".split()
+    return pd.DataFrame(rows, columns=columns)
+
+
+def overlap(sequences: Sequence[Layout]) -> Float[np.ndarray, " sequence"]:
+    """The share of the words of both texts that stand in the other one too, as the mean of both texts."""
+    shares = np.zeros(len(sequences))
+    for number, layout in enumerate(sequences):
+        shared = (same_pieces(layout) & across(layout)).any(axis=1)
+        words = [(layout.text == text) & ~layout.punctuation for text in (0, 1)]
+        shares[number] = np.mean([shared[marks].mean() if marks.any() else 0 for marks in words])
+    return shares
+
+
+def group_table(
+    scores: xr.DataArray, positive: Bool[np.ndarray, " sequence"], shared: Float[np.ndarray, " sequence"]
 ) -> pd.DataFrame:
-    """R3, R4: by task, what the matching heads cost beyond the costliest other head.
+    """Share of pairs called matching in groups by label and by the overlap of their texts, with and without edits.
 
-    The control takes as many heads that attend most to the other words of the other text.
+    `overlap_auc` is the AUC of the overlap alone.
     """
-    if not own.any():
-        return untestable("no head matches")
-    draws = {task: lead(each, own) for task, each in costs.items()}
-    control, told = {}, []
-    for task, each in costs.items():
-        ranks = stats.rankdata(-each.mean(axis=0))[own].astype(int)
-        told.append(f"ranks {', '.join(map(str, sorted(ranks)))} of {len(own)} in {task}")
-        if before is not None:
-            part = before[before["task"] == task].sort_values(["layer", "head"])
-            control[task] = lead(each, top(part["match_control"].to_numpy(), int(own.sum())))[0]
-    return _sampled(draws, costs, control or None, "; ".join(told))
-
-
-def _carried(edges: Mapping[str, Float[np.ndarray, "edit sequence"]], seed: int = 0) -> pd.DataFrame:
-    """R5: by pair task, what the heads cost without their matching edges over what they cost when they are off.
-
-    Tasks in which the heads do not surely cost something are left out. The control takes as much attention elsewhere.
-    """
-    draws, control = {}, {}
-    for task, changes in edges.items():
-        n = changes.shape[1]
-        off, elsewhere, whole = (resampled(n, DRAWS, seed) @ changes.T / n).T
-        if limits(whole)[0] > 0:  # a share of no cost is no number
-            draws[task], control[task] = off / whole, float(elsewhere[0] / whole[0])
-    note = "" if draws else "the heads cost nothing in any pair task"
-    return _sampled(draws, {task: each.T for task, each in edges.items()}, control, note)
+    names = [name for name in (BASELINE, BOTH, NATURAL) if name in scores["intervention"].values]
+    called = (scores.sel(intervention=names) > 0).values.T.astype(float)
+    columns = ["share", "share_ablated", "share_dial"]
+    table = pd.DataFrame(called, columns=columns[: len(names)]).reindex(columns=columns)
+    label, words = (
+        np.where(positive, "matching", "other"),
+        np.where(shared > np.median(shared), "many", "few"),
+    )
+    names = [f"{one} pairs, {other} words shared" for one, other in zip(label, words, strict=True)]
+    groups = table.assign(overlap=shared, group=names).groupby("group")
+    overlap_auc = roc_auc_score(positive, shared) if 0 < positive.mean() < 1 else np.nan
+    return groups.mean().assign(n=groups.size(), overlap_auc=overlap_auc).reset_index()

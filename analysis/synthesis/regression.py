@@ -1,6 +1,6 @@
 """Do role scores predict how much a head matters? Slopes within layers, and a test that permutes heads there."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,12 +11,12 @@ from scipy import linalg
 from analysis.errors import InputError
 from analysis.statistics.significance import adjust
 from analysis.synthesis.atlas import KEYS, RUN
+from analysis.synthesis.sets import Head
 
 BATCH = 2000  # permutations at a time, to limit memory
 NO_SPREAD = 1e-9  # a standardised sum of squares below this share of the heads is rounding
 ALL_ROLES = "all roles"
-RAW, RANKS, WITHOUT = VARIANTS = ("as measured", "ranks", "without the two costliest heads")
-COSTLIEST = 2
+RAW, RANKS, WITHOUT = VARIANTS = ("as measured", "ranks", "without the matching heads")
 COLUMNS = ["variant", "model", "term", "runs", "heads", "estimate", "low", "high", "share", "share_shuffled"]
 COLUMNS += ["p_permutation", "p_holm", "r2_left_out", "status"]
 LOST = "untestable: no run has the change and the scores of all heads"
@@ -61,8 +61,8 @@ def standardised(
     return chosen[KEYS].join(z)
 
 
-def gridded(table: pd.DataFrame, roles: Sequence[str], without: int = 0) -> Grid:
-    """The table of `standardised` as arrays, without the heads that cost most in the mean of the runs.
+def gridded(table: pd.DataFrame, roles: Sequence[str], without: Collection[Head] = ()) -> Grid:
+    """The table of `standardised` as arrays; the heads `without` take no part.
 
     Raises InputError if runs have different heads.
     """
@@ -74,8 +74,8 @@ def gridded(table: pd.DataFrame, roles: Sequence[str], without: int = 0) -> Grid
     ordered = table.sort_values(KEYS)
     change, *scores = ordered[["change", *roles]].to_numpy(float).T.reshape(1 + len(roles), *shape)
     kept = np.ones(shape[1:], bool)
-    order = np.argsort(-change.mean(axis=0), axis=None, kind="stable")
-    kept.ravel()[order[:without]] = False
+    for head in without:
+        kept[head] = False
     tasks = tuple(ordered["task"].to_numpy().reshape(shape)[:, 0, 0].astype(str))
     return Grid(_centred(change, kept), np.stack([_centred(each, kept) for each in scores]), kept, tasks)
 
@@ -180,6 +180,7 @@ def regression_table(
     table: pd.DataFrame,
     roles: Sequence[str],
     together: Sequence[str],
+    matching: Collection[Head] = (),
     permutations: int = 9999,
     resamples: int = 499,
     seed: int = 0,
@@ -187,12 +188,14 @@ def regression_table(
     """COLUMNS: each role alone (model "alone"), the roles `together` in one model, and all these as one term.
 
     `table` is the atlas with a column `response` and a column of mean scores per role. Every row stands once for each
-    of VARIANTS. A role without a score in any complete run, or without spread, is untestable. p_holm corrects
-    p_permutation over all tests of a variant: the roles alone and all roles together.
+    of VARIANTS, the last of which leaves out the heads `matching`. A role without a score in any complete run, or
+    without spread, is untestable. p_holm corrects p_permutation over all tests of a variant: the roles alone and all
+    roles together.
     """
     parts = []
     for variant in VARIANTS:
-        options = {"permutations": permutations, "resamples": resamples, "seed": seed}
+        without = matching if variant == WITHOUT else ()
+        options = {"without": without, "permutations": permutations, "resamples": resamples, "seed": seed}
         rows = [_model(table, [role], variant, **options).assign(model="alone").head(1) for role in roles]
         tested = [role for role in together if table[role].notna().any()]
         rows.append(_model(table, tested or [*together], variant, **options).assign(model="together"))
@@ -202,7 +205,13 @@ def regression_table(
 
 
 def _model(
-    table: pd.DataFrame, roles: Sequence[str], variant: str, permutations: int, resamples: int, seed: int
+    table: pd.DataFrame,
+    roles: Sequence[str],
+    variant: str,
+    without: Collection[Head],
+    permutations: int,
+    resamples: int,
+    seed: int,
 ) -> pd.DataFrame:
     """A row per role with its slope and, with several roles, a last row for all; a single role is tested itself."""
     empty = {"term": [*roles, ALL_ROLES] if len(roles) > 1 else [*roles], "p_permutation": np.nan}
@@ -210,7 +219,7 @@ def _model(
         data = standardised(table, "response", roles, ranks=variant == RANKS)
     except InputError:
         return pd.DataFrame(empty | {"status": LOST})
-    grid = gridded(data, roles, without=COSTLIEST if variant == WITHOUT else 0)
+    grid = gridded(data, roles, without)
     least = NO_SPREAD * grid.change.size
     if (grid.change**2).sum() < least or ((grid.scores**2).sum(axis=(1, 2, 3)) < least).any():
         return pd.DataFrame(empty | {"status": CONSTANT})

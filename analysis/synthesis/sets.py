@@ -1,9 +1,7 @@
 """All heads of a role switched off at once, compared with random sets of as many heads from the same layers."""
 
 from collections.abc import Iterable, Sequence
-from itertools import chain, product
-from itertools import combinations as choices
-from math import comb
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -11,16 +9,15 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
 
-from analysis.errors import InputError
 from analysis.statistics.answers import METRICS
-from analysis.statistics.resampling import resampled
+from analysis.statistics.effects import AUC, auc_parts, match_logit
+from analysis.statistics.resampling import random_sets, resampled
 from analysis.statistics.significance import TESTED, adjust
 
 Head = tuple[int, int]  # layer and head, both 0-based
 LABELS = {"audited": "assigned_audited", "controlled": "assigned_controlled"}
 LEAST_SETS = 3  # random sets, without which a role's set cannot be tested
-FEW, TRIES = 20, 50  # times the number of sets: so many combinations are listed; so many draws are tried
-CHANGED = ("loss", "accuracy")
+CHANGED = (AUC, "loss", "accuracy")
 LEVEL = 0.95
 KEYS = ["task", "role", "label"]
 POOLED = "all tasks"
@@ -53,8 +50,7 @@ def role_sets(table: pd.DataFrame, task: str, count: int, seed: int = 0) -> list
     """The set of every role by its audited label, and by the controlled label if that leaves two heads or more.
 
     `table` is a role table with the three labels, for one task and state; `count` random sets are drawn for each set
-    (see `random_sets`). A set that is empty or nearly all heads of its layers is untestable: fewer than LEAST_SETS sets
-    of as many heads share at most half of it.
+    (see `random_sets`). A set that is empty, or more than two thirds of the heads of its layers, is untestable.
     """
     width, found = table["head"].nunique(), []
     for role, rows in table.groupby("role", sort=False):
@@ -75,39 +71,8 @@ def _status(heads: Sequence[Head], width: int, known: bool) -> str:
     if not heads:
         return "untestable: no head has the role"
     if len(random_sets(heads, width, LEAST_SETS)) < LEAST_SETS:
-        return "untestable: nearly all heads of its layers"
+        return "untestable: more than two thirds of the heads of its layers"
     return TESTED
-
-
-def random_sets(heads: Sequence[Head], width: int, count: int, seed: int = 0) -> list[tuple[Head, ...]]:
-    """At most `count` different sets of as many heads from the same layers that share at most half of these heads.
-
-    `width` is the number of heads in a layer. If there are hardly more such sets than asked for, they are chosen from
-    all of them; else they are drawn, all alike likely. Raises InputError if a layer has fewer heads than requested.
-    """
-    own, counts = set(heads), np.bincount([layer for layer, _ in heads], minlength=1)
-    if counts.max() > width:
-        raise InputError(f"a set names {counts.max()} heads of one layer: a layer has {width}")
-    layers = [(layer, int(number)) for layer, number in enumerate(counts) if number]
-    rng = np.random.default_rng([seed, *counts.tolist()])
-    if np.prod([float(comb(width, number)) for _, number in layers]) <= FEW * count:
-        parts = [[[(layer, head) for head in chosen] for chosen in choices(range(width), number)]
-                 for layer, number in layers]  # fmt: skip
-        every = [tuple(chain.from_iterable(chosen)) for chosen in product(*parts)]
-        apart = [each for each in every if 2 * len(own & set(each)) <= len(own)]
-        return [apart[place] for place in sorted(rng.permutation(len(apart))[:count])]
-    found: dict[tuple[Head, ...], None] = {}
-    for _ in range(TRIES * count):
-        drawn = tuple(
-            (layer, int(head))
-            for layer, number in layers
-            for head in np.sort(rng.permutation(width)[:number])
-        )
-        if 2 * len(own & set(drawn)) <= len(own):
-            found[drawn] = None
-        if len(found) == count:
-            break
-    return [*found]
 
 
 def interventions(found: Iterable[RoleSet]) -> dict[str, list[Head]]:
@@ -117,15 +82,22 @@ def interventions(found: Iterable[RoleSet]) -> dict[str, list[Head]]:
     return {named(heads): [*heads] for heads in sets}
 
 
-def set_changes(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"]) -> pd.DataFrame:
-    """Changes of loss (nats) and correctness (0 or 1) under every intervention, (set, metric) x sequence.
+def set_changes(
+    logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], positive: int = 1
+) -> pd.DataFrame:
+    """Effects of every intervention by sequence, (set, metric) x sequence: their means are the fall in AUC, the rise of
+    the loss (nats) and the change of accuracy.
 
-    `logits` (intervention, sequence, class) have the row "none"; changes are differences from it.
+    `logits` (intervention, sequence, class) have the row "none", with which all are compared; the AUC ranks the log
+    odds of class `positive`.
     """
     values = logits.transpose("intervention", "sequence", "class").values
     names, parts = logits["intervention"].values.tolist(), {}
     for metric in CHANGED:
-        found = METRICS[metric].columns(values, labels)[..., 0]
+        if metric == AUC:
+            found = -auc_parts(match_logit(values, positive), labels == positive)
+        else:
+            found = METRICS[metric].columns(values, labels)[..., 0]
         parts[metric] = pd.DataFrame(found - found[names.index("none")], names, logits["sequence"].values)
     table = pd.concat(parts, names=["metric", "set"])
     return table.swaplevel().sort_index()

@@ -3,7 +3,7 @@
 Source: GLUE (Wang et al. 2019); Pande 2021 takes four of its tasks (MRPC, QQP, SST-2, QNLI).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -38,7 +38,7 @@ class Task:
     The first metric selects checkpoints. `labels` are empty for regression, whose values lie in `limits`, and for
     multiple choice, whose label is the number of the right choice. `columns` names the one or two texts, `hub_columns`
     those on the Hub if they have other names. `header` names the columns of train and dev files without a header line.
-    `folder` is empty for a task that is not part of GLUE.
+    `folder` is empty for a task that is not part of GLUE. `match` is the label of a pair whose texts match.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Task:
     hub_columns: tuple[str, ...] = ()
     splits: Mapping[str, Split] = field(default_factory=lambda: SPLITS)
     header: tuple[str, ...] = ()
+    match: str = ""
 
     @property
     def config(self) -> str:
@@ -72,15 +73,15 @@ class Task:
 _TASKS = (
     Task(
         "mrpc", ("accuracy", "f1"), BINARY, folder="MRPC", columns=("#1 String", "#2 String"),
-        label_column="Quality", hub_columns=SENTENCES,
+        label_column="Quality", hub_columns=SENTENCES, match="1",
     ),
     Task(
         "qqp", ("accuracy", "f1"), BINARY, folder="QQP", columns=("question1", "question2"),
-        label_column="is_duplicate",
+        label_column="is_duplicate", match="1",
     ),
     Task("sst-2", ("accuracy",), BINARY, folder="SST-2", columns=("sentence",)),
-    Task("qnli", ("accuracy",), ENTAILMENT, folder="QNLI", columns=("question", "sentence")),
-    Task("rte", ("accuracy",), ENTAILMENT, folder="RTE", columns=SENTENCES),
+    Task("qnli", ("accuracy",), ENTAILMENT, folder="QNLI", columns=("question", "sentence"), match="entailment"),
+    Task("rte", ("accuracy",), ENTAILMENT, folder="RTE", columns=SENTENCES, match="entailment"),
     Task(
         "cola", ("matthews", "accuracy"), BINARY, folder="CoLA", columns=("sentence",),
         header=("source", "label", "star", "sentence"),
@@ -92,6 +93,7 @@ _TASKS = (
     Task(
         "mnli", ("accuracy",), ("entailment", "neutral", "contradiction"), folder="MNLI", columns=SENTENCES,
         label_column="gold_label", hub_columns=("premise", "hypothesis"), splits=MNLI_SPLITS,
+        match="entailment",
     ),
 )  # fmt: skip
 TASKS = {task.name: task for task in _TASKS}
@@ -104,3 +106,38 @@ def task_named(task: str | Task) -> Task:
     if task not in TASKS:
         raise InputError(f"task {task!r} is unknown; choose one of {', '.join(TASKS)}")
     return TASKS[task]
+
+
+def positive_class(task: str | Task) -> int:
+    """The class whose log odds an AUC ranks: that of pairs that match, or the second one."""
+    task = task_named(task)
+    return task.labels.index(task.match) if task.match in task.labels else 1
+
+
+def task_names(entries: Iterable[str | Mapping[str, str]]) -> list[str]:
+    """The names of tasks in a list of a profile, in which an entry may be a mapping such as {task: qnli, ...}."""
+    return [entry.get("task", "") if isinstance(entry, Mapping) else entry for entry in entries]
+
+
+def match_class(entry: str | Mapping[str, str]) -> tuple[str, int]:
+    """The name of a pair task and the class of pairs that match; an entry may be {task: qnli, match: entailment}.
+
+    Raises InputError for a task that has one text or no classes, an unknown label, and a missing one.
+    """
+    fields = {"task": entry} if isinstance(entry, str) else dict(entry)
+    if unknown := sorted({*fields} - {"task", "match"}):
+        raise InputError(
+            f"pair_tasks has the unknown key {unknown[0]!r}: write {{task: qnli, match: entailment}}"
+        )
+    task = task_named(fields.get("task", ""))
+    if not (task.pair and task.labels):
+        remedy = (
+            "choose a task with two texts and classes; data/README.md says how to make classes of numbers"
+        )
+        raise InputError(
+            f"pair task {task.name!r} has {len(task.columns)} text(s) and {len(task.labels)} classes: {remedy}"
+        )
+    match = str(fields.get("match", task.match))
+    if match not in task.labels:
+        raise InputError(f"pair task {task.name!r}: match is {match!r}: choose from {', '.join(task.labels)}")
+    return task.name, task.labels.index(match)

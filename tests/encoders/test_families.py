@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from architectures import FAMILIES, HEADS, SENTENCES, save, tokenizer_of
+from architectures import BYTE_LEVEL, FAMILIES, HEADS, SENTENCES, save, tokenizer_of
 from classifiers import EXAMPLES
 
 from analysis.encoders.finetuning import columns_of, finetune
@@ -16,6 +16,7 @@ from analysis.errors import InputError
 from analysis.explorer.view import head_view
 from analysis.files import ROOT
 from analysis.scores.extraction import extract, read_attention
+from analysis.scores.sieves import match
 from analysis.scores.words import split_words
 from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
@@ -87,3 +88,18 @@ def test_names_of_special_tokens_in_a_text_are_text(family: str):
     plain = {"split_special_tokens": False, "truncation": True, "max_length": 128}
     expected = [tokenizer(*example.texts, **plain)["input_ids"] for example in examples]
     assert [layout.input_ids.tolist() for layout in layouts(tokenizer, examples)] == expected
+
+
+@pytest.mark.parametrize("family", sorted({*FAMILIES} - {*BYTE_LEVEL}))
+def test_unknown_pieces_match_nothing(family: str):
+    """Two emoji have one id, and so has one emoji twice; what the vocabulary knows still matches."""
+    tokenizer = tokenizer_of(family)
+    for first, second in (("😀", "🎉"), ("😀", "😀")):
+        alone, beside = layouts(
+            tokenizer, [Example("a", first, second), Example("b", f"a {first}", f"{second} a")]
+        )
+        assert alone.unknown.sum() == beside.unknown.sum() == 2
+        assert match(alone, {}) is None
+        rows = match(beside, {}).any(axis=1)
+        assert rows.sum() == 2
+        assert not (rows & beside.unknown).any()

@@ -197,3 +197,17 @@ def test_training_ends_with_the_epoch_that_fits(tmp_path: Path):
     finetune(*recipe, tmp_path / "never", 6, 8, 1e-4, fits=1.1)
     assert training_history(tmp_path / "never")["epoch"].max() == 6
     assert evaluate(tmp_path / "never", WARRANTS, examples) == {"accuracy": 1.0}
+
+
+def test_training_without_attention_across_texts_gives_other_weights_and_is_part_of_the_recipe(
+    tmp_path: Path,
+):
+    pairs = [
+        Example(f"p-{i}", "a cat ran", ("a cat ran", "the dog sat")[i % 2], 1 - i % 2) for i in range(16)
+    ]
+    recipe = {"epochs": 1, "batch_size": 8, "learning_rate": 1e-3}
+    digests = []
+    for heads in ([], [(0, 1), (2, 3)], [(0, 1)]):
+        finetune("tiny", "mrpc", pairs, pairs[:6], tmp_path / "mrpc", **recipe, blocked=heads)
+        digests.append(load_encoder(tmp_path / "mrpc", task="mrpc").digest)
+    assert len({*digests}) == 3

@@ -1,28 +1,28 @@
 import numpy as np
 import pandas as pd
 
-from analysis.figures.claims import FILLS, claim_strip
-from analysis.statistics.claims import Claim
-
-ROWS = [
-    ("C1: roles are shared", ">=", 0.1, 0.2, 0.5, "holds", "30% (20% to 40%)"),
-    ("C2: b", ">", 0.0, -np.inf, 0.5, "undecided", "0.3 nats"),
-    ("C3: c", ">", 0.0, -4.0, -1.0, "does not hold", "-2 nats"),
-    ("C4: d", ">", 0.0, np.nan, np.nan, "untestable", ""),
-]
+from analysis.figures.claims import FILLS, SHAPES, forest_plot
+from analysis.statistics.claims import Claim, claim_table, frame, not_applicable, with_control
 
 
-def test_every_claim_stands_in_its_own_units_and_its_verdict_is_seen_without_colour():
-    columns = ["claim", "relation", "bound", "low", "high", "verdict", "found"]
-    claims = pd.DataFrame(ROWS, columns=columns)
-    claims = claims.assign(brief=claims["claim"].str[4:], published="", released="", controlled="", origin="")
-    claims = claims.assign(control_value="none: 0%; more", control_verdict="")
-    known = [Claim(f"C{n}", "", "", "", "", "", ">", 0, format=form) for n, form in enumerate(
-        ("{:.0%}", "{:.1f} nats", "{:.1f} nats", "{:.0%}"), 1)]  # fmt: skip
-    axes = claim_strip(claims, known).axes[0]
-    told = [text.get_text().replace("\n", " ") for text in axes.texts]
-    assert {"roles are shared (C1)", "30%", "20% to 50%", "≥ 10%", "none: 0%"} <= {*told}
-    assert {"… to 0.5 nats", "-4.0 to -1.0 nats", "> 0", "–"} <= {*told}
-    assert "published" not in told  # no claim has one
-    fills = [line.get_markerfacecolor() for line in axes.lines if len(line.get_xdata())]
-    assert fills == [FILLS[verdict] for verdict in claims["verdict"][:3]]
+def test_each_claim_has_an_axis_of_its_own_whose_right_side_is_the_claims():
+    known = [Claim(f"A{n}", "words", "", "", 0.5, relation, unit="task") for n, relation in enumerate("><>")]
+    units = frame({"a": (0.6, 0.5, 0.7), "b": (0.8, 0.7, 0.9)})
+    units = with_control(units, {"a": (0.4, 0.4, 0.4)})
+    frames = {"A0": units, "A1": frame({"a": (9.0, 8.5, 9.5)}), "A2": not_applicable("not run")}
+    published = {"A0": pd.DataFrame({"value": [0.45]})}
+    axes = forest_plot(claim_table(known, frames, published), known).axes[0]
+    marks = {
+        shape: line
+        for line in axes.lines
+        if (shape := line.get_marker()) in "xDos" and np.isfinite(line.get_xdata()).any()
+    }
+    assert np.isclose(
+        marks["o"].get_xdata(), 0.2 / 0.3
+    )  # the estimate .7; the largest value .8 is farthest from .5
+    assert marks["o"].get_markerfacecolor() == FILLS["supported"]
+    assert np.isclose(marks["x"].get_xdata(), -0.1 / 0.3)
+    assert np.isclose(marks["D"].get_xdata(), -0.05 / 0.3)
+    assert marks["s"].get_xdata() < -0.9  # above the threshold of a claim that asks for less
+    assert [text.get_text() for text in axes.texts] == ["not applicable"]
+    assert len({*SHAPES.values(), *FILLS.values()}) > 4

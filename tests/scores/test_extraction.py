@@ -155,6 +155,22 @@ def test_relations_of_words_cut_off_are_absent_and_counted(tiny):
     assert found.attrs["max_tokens"] == 8
 
 
+def test_pairs_whose_matching_words_were_cut_off_are_counted(tiny):
+    filler = " ".join(["red"] * 9)
+    examples = [
+        Example("cut", "cat", f"{filler} cat"),
+        Example("kept", "cat", f"cat {filler} cat"),
+        Example("none", "cat", f"{filler} dog"),
+        Example("single", f"{filler} red"),
+    ]
+    short, whole = (
+        extract(tiny, examples, roles=["match"], max_tokens=length, progress=False) for length in (10, 40)
+    )
+    assert (short.attrs["matches_truncated"], whole.attrs["matches_truncated"]) == (1, 0)
+    assert short.isnull().all(("role", "layer", "head")).values.tolist() == [True, False, True, True]
+    assert whole.isnull().all(("role", "layer", "head")).values.tolist() == [False, False, True, True]
+
+
 @pytest.mark.parametrize("budget", [1, 40, 100_000])
 def test_batch_size_and_order_do_not_matter(tiny, scores, budget: int):
     order = [3, 0, 4, 2, 1]

@@ -1,5 +1,6 @@
 """Sources of maps on a tiny encoder: what shuffling and uniform attention leave of each score, and other sources."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ from oracles import entropy
 
 from analysis.encoders import tap
 from analysis.encoders.models import Encoder, load_encoder
+from analysis.scores.effective import effective
 from analysis.scores.extraction import extract, read_attention
-from analysis.scores.maps import changed, shuffled, spread
+from analysis.scores.maps import changed, find_source, shuffled, spread, uniform
 from analysis.scores.sieves import SIEVES
 from analysis.statistics.roles import compose
 from analysis.texts.glue import load_examples
@@ -128,3 +130,15 @@ def test_spread_of_other_sources(tiny, examples):
     found = [run(tiny, examples, maps=spread(of=of), roles=["block"]) for of in ("twin", "attention")]
     assert np.isfinite(found[0]).all()
     assert not np.allclose(*found, rtol=1e-3)
+
+
+def test_a_function_of_a_source_with_other_options_is_a_source(tiny, examples):
+    """Rows of effective attention are no distributions, by whatever way it is named."""
+    named, given = (
+        run(tiny, examples, roles=["block", "cls"], maps=maps)
+        for maps in ("effective_sum", partial(effective, sums=True))
+    )
+    assert (given.attrs["maps"], given.attrs["undefined"]) == ("effective(sums=True)", "block")
+    np.testing.assert_array_equal(given, named)
+    assert not find_source(effective).distributions
+    assert find_source(partial(uniform)).distributions

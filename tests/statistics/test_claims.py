@@ -1,114 +1,158 @@
-"""The judge of claims: rules for every and for some unit, missing draws, ready intervals, controls, and the file."""
+"""Claims: the judge's verdicts and error rates, a row of numbers for each claim, the file, and the rendered table."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 from analysis.errors import InputError
-from analysis.statistics.claim_tables import claim_table, short_table
-from analysis.statistics.claims import Claim, judge, read_claims, sampled, tabled, untestable
+from analysis.statistics.claim_pages import LEGEND, MARK, claims_markdown, current, marked
+from analysis.statistics.claims import (
+    COLUMNS,
+    Claim,
+    claim_row,
+    claim_table,
+    frame,
+    interval,
+    not_applicable,
+    read_claims,
+    with_control,
+)
+from analysis.statistics.judge import judge
 
-
-def drawn(centre: float, spread: float = 0.01, draws: int = 400, seed: int = 0) -> np.ndarray:
-    """The sample and its draws, around one centre."""
-    return np.r_[centre, np.random.default_rng(seed).normal(centre, spread, draws)]
+HALF = norm.ppf(0.975)
 
 
 def claim(**changed: object) -> Claim:
-    """A claim above one half."""
-    told = {"id": "A1", "brief": "short", "statement": "long", "source": "section 1", "definition": "a share"}
-    return Claim(**(told | {"published": "most", "relation": ">", "bound": 0.5} | changed))
+    """A claim that a share is above one half."""
+    words = {"id": "A1", "statement": "most heads do", "source": "section 1", "measure": "A share."}
+    return Claim(**(words | {"threshold": 0.5, "relation": ">"} | changed))
+
+
+def around(*values: float, half: float = 0.05) -> pd.DataFrame:
+    return frame({f"u{number}": (value, value - half, value + half) for number, value in enumerate(values)})
 
 
 @pytest.mark.parametrize(
-    ("relation", "bound", "verdict"),
-    [(">", 0.5, "holds"), (">", 0.65, "does not hold"), (">", 0.6, "undecided"), ("<=", 0.75, "holds")]
-    + [("<=", 0.65, "does not hold"), (">=", 0.6, "undecided")],
-)
-def test_a_claim_about_every_unit_needs_every_interval(relation, bound, verdict):
-    frame = sampled({"a": drawn(0.6), "b": drawn(0.7, seed=1)}, n=10)
-    found = judge(frame, relation, bound)
-    assert found.verdict == verdict
-    assert found.unit == ("a" if relation.startswith(">") else "b")
-    assert (found.unit_count, found.pooled) == (2, pytest.approx(0.65))
-
-
-def test_without_an_interval_a_claim_is_undecided():
-    assert judge(sampled({"": [0.9]}, 3), ">", 0.1).verdict == "undecided"
-    assert judge(untestable("no runs"), ">", 0.1).verdict == "untestable"
-
-
-def test_one_of_many_units_refutes_only_beyond_the_corrected_level():
-    ends = {"low": [0.405] + [0.8] * 15, "high": [0.495] + [0.95] * 15}
-    rows = pd.DataFrame({"unit": range(16), "value": [0.45] + [0.9] * 15, **ends})
-    found = judge(tabled(rows, "unit", "value", n=5), ">=", 0.5)
-    assert found.verdict == "undecided"
-    assert judge(tabled(rows.head(1), "unit", "value", n=5), ">=", 0.5).verdict == "does not hold"
-    assert (found.holding, found.unit_count, found.pooled) == (15, 16, 0.9)
-
-
-def test_some_unit_decides_an_existential_claim():
-    frame = sampled({"nothing": np.zeros(401), "best": drawn(0.3)}, n=5)
-    assert judge(frame, ">", 0.1, "some").verdict == "holds"
-    assert judge(frame, ">", 0.1, "every").verdict == "does not hold"
-    wide = sampled({"nothing": np.zeros(401), "wide": drawn(0.05, 0.2)}, n=5)
-    assert judge(wide, ">", 0.1, "some").verdict == "undecided"
-    assert judge(sampled({"nothing": np.zeros(401)}, n=5), ">", 0, "some").verdict == "does not hold"
-
-
-@pytest.mark.parametrize(("relation", "bound"), [("<=", 0.9), (">=", 0.1)])
-def test_draws_without_a_measure_favour_no_side(relation, bound):
-    values = drawn(0.5)
-    assert judge(sampled({"": values}, 3), relation, bound).verdict == "holds"
-    values[1:40] = np.nan
-    found = judge(sampled({"": values}, 3), relation, bound)
-    assert found.verdict == "undecided"
-    assert found.p == pytest.approx(40 / 401)
-
-
-def test_a_run_without_the_measure_leaves_the_median_of_the_others():
-    frame = sampled({"": np.r_[np.nan, 0.4, 0.6, drawn(0.5)]}, n=3, runs=3)
-    found = judge(frame, ">", 0.3)
-    assert (found.estimate, found.lowest_run, found.highest_run) == (0.5, 0.4, 0.6)
-
-
-def test_the_verdict_turns_where_the_table_says():
-    frame = sampled({"a": drawn(0.6), "b": drawn(0.7, seed=1)}, n=10)
-    found = judge(frame, ">", 0.5)
-    for shift, verdict in ((-1e-6, "holds"), (1e-6, "undecided")):
-        assert judge(frame, ">", found.turns_low + shift).verdict == verdict
-    for shift, verdict in ((-1e-6, "undecided"), (1e-6, "does not hold")):
-        assert judge(frame, ">", found.turns_high + shift).verdict == verdict
-
-
-def test_a_claim_that_its_control_fulfils_says_so():
-    frame = sampled({"": drawn(0.6)}, n=3, control={"": 0.58})
-    table = claim_table([claim(control="random heads")], {"A1": frame}, drawn="sequences")
-    assert table.loc[0, ["verdict", "control_verdict", "control_value"]].tolist() == [
-        "holds", "holds", "random heads: 58%",
-    ]  # fmt: skip
-    assert short_table(table).loc[0, "mark"] == "✓ †"
-    apart = claim_table([claim()], {"A1": frame.assign(control=0.2)})
-    assert apart.loc[0, "control_verdict"] == "does not hold"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
+    ("values", "words", "verdict"),
     [
-        ("- {id: A1, shade: red}", "unknown field 'shade'"),
-        ("- {id: A1, brief: b}", "claim A1"),
-        ("- {id: A1, brief: b, statement: s, source: s, definition: d, published: p, relation: '~', bound: 1}",
-         "one of"),
+        ([0.6], {}, "supported"),
+        ([0.52], {}, "inconclusive"),
+        ([0.4], {}, "not supported"),
+        ([0.4], {"relation": "<"}, "supported"),
+        ([0.6], {"relation": "<"}, "not supported"),
+        ([0.7, 0.8, 0.3], {}, "mixed"),
+        ([0.7, 0.52], {}, "supported"),  # about the mean
+        ([0.7, 0.52], {"every": True}, "inconclusive"),  # about the least favourable unit
+        ([0.7, 0.46], {"every": True}, "inconclusive"),
+        ([0.4, 0.46], {"every": True}, "not supported"),
+        ([0.9, 0.49, 0.49], {}, "inconclusive"),  # most units lie on the other side
     ],
-)  # fmt: skip
-def test_a_wrong_claim_is_named(tmp_path, text, message):
+)
+def test_a_verdict_follows_from_the_intervals_of_units(values, words, verdict):
+    assert claim_row(claim(**words), around(*values))["verdict"] == verdict
+
+
+@pytest.mark.parametrize(("every", "correlation"), [(False, 0.0), (False, 0.8), (True, 0.8)])
+def test_verdicts_err_in_few_studies_where_every_unit_sits_at_the_threshold(every, correlation):
+    rng, units, studies = np.random.default_rng(0), 12, 2000
+    common, own = rng.normal(size=(studies, 1)), rng.normal(size=(studies, units))
+    values = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own
+    found = [
+        judge(row, row - HALF, row + HALF, 0.0, every=every, independent=not correlation) for row in values
+    ]
+    wrong = np.mean([each.verdict in ("supported", "not supported") for each in found])
+    assert wrong < 0.065
+
+
+def test_a_row_holds_estimate_range_control_and_reason():
+    units = with_control(around(0.6, 0.8), {"u0": (0.7, 0.6, 0.8), "u1": (0.9, 0.8, 1.0)})
+    units = pd.concat([units, not_applicable("no run trained successfully", "u2")], ignore_index=True)
+    row = claim_table([claim(unit="task", control="twins")], {"A1": units}).iloc[0]
+    assert [*row.index] == COLUMNS
+    assert row[["estimate", "smallest", "largest", "units", "supporting"]].tolist() == [0.7, 0.6, 0.8, 2, 2]
+    assert row["low"] == pytest.approx(0.7 - 0.05 / np.sqrt(2))  # tasks are independent
+    assert row[["control", "control_low"]].tolist() == [0.8, pytest.approx(0.8 - 0.1 / np.sqrt(2))]
+    assert (row["largest_unit"], row["reason"]) == ("u1", "u2: no run trained successfully")
+    assert marked(row.to_dict())
+    assert not marked(row.to_dict() | {"control_low": 0.4})
+
+
+def test_a_claim_about_each_unit_has_the_control_of_its_least_favourable_one():
+    units = with_control(around(0.6, 0.8), {"u0": (0.1, 0.1, 0.1), "u1": (0.3, 0.3, 0.3)})
+    row = claim_row(claim(every=True), units)
+    assert (row["estimate"], row["control"]) == (0.6, 0.1)
+
+
+def test_without_a_value_a_claim_is_not_applicable_and_without_spread_it_says_so():
+    row = claim_row(claim(), not_applicable("set-up not run"))
+    assert (row["verdict"], row["reason"]) == ("not applicable", "set-up not run")
+    assert claim_row(claim(), around(0.5, half=0))["verdict"] == "inconclusive"
+    alone = claim_row(claim(), around(0.6, half=0))
+    assert (alone["verdict"], alone["reason"], "units" in alone) == ("supported", "no spread", False)
+    assert claim_row(claim(), frame({"": (0.6, np.nan, np.nan)}))["verdict"] == "inconclusive"
+
+
+def test_intervals_of_draws_widen_with_their_standard_deviation():
+    draws = np.r_[1.0, np.random.default_rng(0).normal(3, 2, 4000)]
+    value, low, high = interval(draws)
+    assert (value, high - value) == (1.0, pytest.approx(2 * HALF, rel=0.03))
+    assert value - low == pytest.approx(high - value)
+
+
+@pytest.mark.parametrize("runs", [2, 3, 5])
+def test_an_interval_covers_new_runs_from_three_runs_on(runs):
+    rng = np.random.default_rng(1)
+    covered = []
+    for _ in range(1000):
+        sample = rng.normal(0, 1, runs) + rng.normal(0, 0.4)  # what sequences add is common to all runs
+        draws = sample[:, None] + np.c_[np.zeros((runs, 1)), np.tile(rng.normal(0, 0.4, 99), (runs, 1))]
+        _, low, high = interval(draws)
+        covered.append(low < 0 < high)
+    assert (0.9 < np.mean(covered) < 0.99) == (runs > 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"shade": "red"}, "claim A1 has the unknown key 'shade'; use control, every"),
+        ({"source": None}, "claim A1 lacks the key 'source': add it"),
+        ({"relation": ">="}, "claim A1: relation is '>='; use > or <"),
+        ({"threshold": "half"}, "claim A1: threshold is 'half'; give a number"),
+        ({"threshold_from": "me"}, "claim A1: threshold_from is 'me'; use paper or this study"),
+    ],
+)
+def test_a_wrong_claim_is_named_in_one_line(tmp_path, change, message):
+    entry = {
+        "id": "A1",
+        "statement": "s",
+        "source": "s",
+        "measure": "m",
+        "threshold": 1,
+        "relation": ">",
+    } | change
     path = tmp_path / "claims.yaml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=message):
+    path.write_text(
+        str([{key: value for key, value in entry.items() if value is not None}]), encoding="utf-8"
+    )
+    with pytest.raises(InputError) as raised:
         read_claims(path)
+    assert str(raised.value).startswith(f"{path}: {message}")
 
 
-def test_a_bound_keeps_the_decimal_that_its_unit_would_round_away():
-    claims = [claim(bound=bound) for bound in (0.725, 0.1)]
-    asked = short_table(claim_table(claims, {}), claims)["asked"]
-    assert asked.tolist() == ["> 72.5%", "> 10%"]
+def test_the_table_marks_claims_whose_control_is_on_the_same_side_and_explains_the_mark_once():
+    known = [claim(figure="F1", control="twins"), claim(id="A2")]
+    units = with_control(around(0.6), {"u0": (0.7, 0.6, 0.8)})
+    table = claim_table(known, {"A1": units, "A2": around(0.3)}, {"A1": around(0.25)})
+    text = claims_markdown(table, known, "figures")
+    assert (
+        "| [A1](figures/F1.png) most heads do | 0.60 [0.55, 0.65] |  | > 0.5 | twins: 0.70 [0.60, 0.80] |"
+        in text
+    )
+    assert f"released maps 0.25 | supported {MARK} |" in text
+    assert "| not supported |" in text
+    assert text.count(LEGEND) == 1
+    assert LEGEND not in claims_markdown(table.tail(1), known)
+    assert current(
+        {"p": table, "earlier": table.rename(columns={"low": "lower"}), "none": table.head(0)}
+    ).keys() == {"p"}

@@ -6,7 +6,7 @@ from scipy import stats
 
 from analysis.statistics.answers import METRICS
 from analysis.statistics.changes import Compared, least_changes
-from analysis.statistics.paired import least_accuracy, mcnemar, mcnemar_power
+from analysis.statistics.paired import change_interval, least_accuracy, mcnemar, mcnemar_power, not_worse
 
 GAIN, LOST, SIZE = 0.03, 0.08, 150
 
@@ -57,3 +57,29 @@ def test_least_change_of_the_loss_is_found_by_the_t_test():
     sd = compared.difference[..., 0].std(ddof=1)
     samples = rng.normal(least, sd, (4000, n))
     assert (stats.ttest_1samp(samples, 0, axis=1).pvalue < 0.05).mean() == pytest.approx(0.8, abs=0.03)
+
+
+def test_change_interval_by_hand():
+    """Table of 3 gains and 8 losses among 100; the cells with .5 added sum to 102."""
+    low, high = change_interval(np.array([3, 0]), np.array([8, 0]), 100)
+    change, error = -5 / 102, np.sqrt(12 / 102 - (5 / 102) ** 2) / np.sqrt(102)
+    assert (low[0], high[0]) == pytest.approx((change - 1.96 * error, change + 1.96 * error), rel=1e-4)
+    assert (low[1], high[1]) == pytest.approx((-0.0369, 0.0369), abs=1e-4)
+
+
+@pytest.mark.parametrize("discordant", [0.02, 0.04, 0.1])
+@pytest.mark.parametrize("n", [100, 400])
+def test_a_loss_as_large_as_the_margin_is_seldom_accepted(n, discordant):
+    """The lower end of a BCa interval accepts .13 of the samples of 100 in which only losses occur."""
+    margin, rng = 0.02, np.random.default_rng(0)
+    cells = rng.multinomial(n, [(discordant - margin) / 2, (discordant + margin) / 2, 1 - discordant], 4000)
+    accepted = [not_worse(gains, lost, n, margin).holds is True for gains, lost, _ in cells.tolist()]
+    assert np.mean(accepted) <= 0.05
+
+
+def test_a_margin_that_no_sample_of_this_size_shows_is_inconclusive():
+    found = not_worse(0, 0, 100, 0.02)
+    assert (found.holds, found.reason) == (None, "100 answers: a margin of 0.02 needs 185")
+    assert not_worse(0, 0, 185, 0.02).holds is True
+    assert not_worse(0, 60, 185, 0.02).holds is False
+    assert not_worse(3, 8, 185, 0.02).holds is None

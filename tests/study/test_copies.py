@@ -24,7 +24,8 @@ def test_set_up_is_folded_in_a_web_page():
 def test_a_picture_has_its_finding_as_alternative_text():
     """The finding below it, or the verdicts there; without them, the first sentence below the heading."""
     pictures = [nbformat.v4.new_output("display_data", {"image/png": "iVBORw0KGgo="}) for _ in "123"]
-    verdicts = "<td >undecided</td><td >holds</td><td >holds</td>"
+    rows = ("supported † (no spread)", "inconclusive", "supported")
+    verdicts = "\n".join(f"| a claim | 0.3 | {verdict} |" for verdict in rows)
     said = nbformat.v4.new_output("execute_result", {"text/markdown": "**Finding.** 3 of 4 heads do."})
     found = nbformat.v4.new_notebook(
         cells=[
@@ -36,7 +37,7 @@ def test_a_picture_has_its_finding_as_alternative_text():
             nbformat.v4.new_markdown_cell("## Claims\n\nEach."),
             nbformat.v4.new_code_cell("4", outputs=pictures[2:]),
             nbformat.v4.new_code_cell(
-                "5", outputs=[nbformat.v4.new_output("display_data", {"text/html": verdicts})]
+                "5", outputs=[nbformat.v4.new_output("display_data", {"text/markdown": verdicts})]
             ),
         ]
     )
@@ -45,7 +46,7 @@ def test_a_picture_has_its_finding_as_alternative_text():
     assert texts == [
         "F1. Heads. 3 of 4 heads do.",
         "F2. Layers. Heads by layer.",
-        "Claims. holds 2, undecided 1.",
+        "Claims. supported 2, inconclusive 1.",
     ]
     pages = HTMLExporter(extra_template_basedirs=[str(ROOT / "tools")], template_name="report")
     assert 'alt="F1. Heads. 3 of 4 heads do."' in pages.from_notebook_node(found)[0]

@@ -55,8 +55,12 @@ CELLS = [
 ]
 
 
-def test_profiles_own_run(study: Study, capsys):
+def test_profiles_own_run(study: Study, capsys, monkeypatch):
     """Times, ids, progress bars and saved paths are in the log, not in the copy, which is the same bytes again."""
+    foreign = study.folder / "kernels/python3/kernel.json"  # of another Python, which Jupyter finds first
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text(json.dumps({"argv": ["false"], "display_name": "Python 3", "language": "python"}))
+    monkeypatch.setenv("JUPYTER_PATH", str(study.folder))
     copy = execute(study, *CELLS)
     assert printed(copy) == f"quick mrpc 5 0.0001 False None ['a', 'b'] {ROOT}"
     first, second = capsys.readouterr().out.splitlines()
@@ -239,6 +243,19 @@ def test_run_reads_what_it_has_written(study: Study, monkeypatch):
     monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
     assert printed(read(run.run("01_first", "quick", {"n": 8}, keep=True))) == "8 passive"
     assert results(study) == before
+
+
+def test_kernel_that_does_not_start(study: Study, monkeypatch, capsys):
+    python = study.folder / "python"
+    python.write_text("#!/bin/sh\necho no ipykernel here >&2\nexit 1\n")
+    python.chmod(0o755)
+    study.notebook("01_first")
+    monkeypatch.setattr(sys, "executable", str(python))
+    assert run.main(["01_first-mrpc", "--profile", "quick", "--keep"]) == 1
+    log = study.folder / "results/quick" / LOG
+    line = f"error: 01_first-mrpc: its kernel, {python}, did not start (details: {log})\n"
+    assert capsys.readouterr().err == line
+    assert "no ipykernel here" in log.read_text()
 
 
 def test_results_of_another_version(study: Study):

@@ -1,45 +1,35 @@
 """What README and docs/claims.md say follows from the tables of a profile."""
 
 import pandas as pd
+import pytest
 
-from analysis.study.front_page import claims_document, claims_section, classifiers_section
+from analysis.errors import InputError
+from analysis.papers.pande2021 import CLAIMS
+from analysis.statistics.claims import claim_table, frame
+from analysis.study.front_page import claims_document, claims_section, classifiers_section, filled
 
-CLAIM = {
-    "claim": "C1: heads have roles", "origin": "the article's", "source": "article", "definition": "Share of heads.",
-    "published": "many (article)", "ours": "38% of heads", "n": 72, "relation": ">=", "bound": 0.1, "low": 0.3,
-    "high": 0.4, "verdict": "holds", "controlled": "2% of heads: does not hold", "control_value": "0% of heads",
-    "brief": "heads have | roles", "released": "26%", "found": "38% (36% to 40%)", "control_verdict": "does not hold",
-}  # fmt: skip
-
-
-def row_of(*claims):
-    """The row of Pande et al. on the front page."""
-    (row,) = claims_section({"pande2021": pd.DataFrame(claims), "clark2019": pd.DataFrame()}).splitlines()[2:]
-    return row
+UNITS = frame({"mrpc": (0.3, 0.25, 0.35), "qqp": (0.4, 0.35, 0.45)})
+TABLE = claim_table(CLAIMS, {"C1": UNITS})
 
 
-def test_papers_have_a_row_with_their_verdicts_and_the_headlines_of_their_claims():
-    assert row_of(CLAIM) == (
-        "| [Pande et al. 2021](docs/claims.md#pande2021) | 1 | 0 | 0 | 0 | "
-        "many heads have several roles: 38% of heads ✓ ‡ |"
-    )
-    assert row_of(CLAIM | {"found": ""}).endswith("| heads have \\| roles ✓ ‡ |")
+def test_papers_have_a_row_with_the_number_of_each_verdict():
+    rows = claims_section({"pande2021": TABLE, "clark2019": pd.DataFrame()}).splitlines()[2:]
+    assert rows == ["| [Pande et al. 2021](docs/claims.md#pande2021) | 1 | 0 | 0 | 0 | 11 |"]
 
 
-def test_only_a_row_with_questions_of_others_marks_those_of_this_study():
-    own = CLAIM | {"origin": "this study's"}
-    assert row_of(own).endswith("of heads ✓ ‡ |")
-    assert row_of(own, CLAIM | {"claim": "C2a: delimiter heads"}).endswith("of heads ✓ ‡ ° |")
+def test_a_claim_has_its_numbers_in_a_row_what_is_measured_and_its_figure():
+    page = claims_document({"pande2021": TABLE}, "MiniLM", "figures")
+    link = "[C1](figures/F5-sets-mrpc.png) Roles are not mutually exclusive; many heads are multi-functional"
+    assert f"| {link} | 0.35 [0.31, 0.39] | 0.30 (mrpc) to 0.40 (qqp) | > 0.1 |  |" in page
+    assert "- **C1** (question 1). Share of heads with at least two of the roles" in page
 
 
-def test_a_claim_has_its_values_in_a_row_its_definition_and_its_figure():
-    claim = CLAIM | {"control_value": float("nan")}
-    page = claims_document({"pande2021": pd.DataFrame([claim])}, "MiniLM", "figures")
-    link = "[C1](figures/F5-sets-mrpc.png) heads have \\| roles"
-    assert f"| {link} | 38% | 30% to 40% | ≥ 10% |  | 26% | ✓ ‡ holds |" in page
-    assert "- **C1: heads have roles.**\n  - *Source:* article\n  - *Definition:* Share of heads.\n" in page
-    assert "*With heads that beat their control:* 2% of heads: does not hold" in page
-    assert "*Controls:*" not in page
+def test_named_places_are_filled_and_unknown_ones_named():
+    text = "Of <!-- heads -->3<!-- /heads --> heads\n<!-- table -->\nold\n<!-- /table -->\n"
+    result = filled(text, {"heads": "44", "table": "| a |"})
+    assert result == text.replace("3", "44").replace("old", "| a |")
+    with pytest.raises(InputError, match="README has the place 'heads', which no table fills; use table"):
+        filled(text, {"table": ""}, "README")
 
 
 def test_classifiers_stand_beside_the_constant_answer():

@@ -50,8 +50,8 @@ def test_parameters_are_plain_values_in_the_first_code_cell(notebook: str):
     cell = found[1]
     assert [each for each in found if "parameters" in each.metadata.get("tags", [])] == [cell]
     statements = ast.parse(cell.source).body
-    assert all(isinstance(statement, ast.Assign) for statement in statements)
-    found = {statement.targets[0].id: ast.literal_eval(statement.value) for statement in statements}
+    assert all(isinstance(statement, ast.AnnAssign) for statement in statements)
+    found = {statement.target.id: ast.literal_eval(statement.value) for statement in statements}
     assert found == declared(notebook)
     assert len(found) == len(statements)
     assert next(iter(found.items())) == ("profile", "offline")

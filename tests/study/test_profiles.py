@@ -10,7 +10,7 @@ from analysis.study import profiles
 def test_precedence(study: Study):
     """Each layer overrides those before it and leaves values alone that it does not name."""
     study.notebook("01_first")
-    study.notebook("02_second", parameters=PARAMETERS + "elsewhere = 0\n")
+    study.notebook("02_second", parameters=PARAMETERS + "elsewhere: int = 0\n")
     study.profile("other", "common: {n: 10, rate: 0.5, elsewhere: 9}\n01_first: {n: 20, flag: true}\n")
     defaults = {"task": "mrpc", "checkpoint": None, "words": ["a", "b"]}
     expected = defaults | {"profile": "other", "n": 30, "rate": 0.5, "flag": True}
@@ -24,11 +24,15 @@ def test_precedence(study: Study):
     ("name", "value", "wanted"),
     [
         ("task", None, "a text"),
-        ("n", True, "a number"),
+        ("n", True, "a whole number"),
+        ("n", 2.5, "a whole number"),
+        ("n", 2.0, "a whole number"),
+        ("n", None, "a whole number"),
         ("rate", "1e-4", "1e-4 is written 1.0e-4"),
+        ("words", ["a", 1], "a list (a text each)"),
         ("flag", 1, "true or false"),
         ("words", "a", "a list"),
-        ("checkpoint", 5, "a text"),
+        ("checkpoint", 5, "a text or null"),
     ],
 )
 def test_value_of_another_kind(study: Study, name: str, value: object, wanted: str):
@@ -57,12 +61,17 @@ def test_empty_profiles_leave_the_defaults(study: Study, text: str):
         ("common: {profile: x}", "unknown key 'profile' in section 'common': choose from checkpoint"),
         ("common: [n]", "section 'common' is ['n']: write indented lines 'name: value'"),
         ("common: {n: 1", "is not valid YAML: while parsing"),
+        ("common:\n  n: 1\n  rate: 2\n  n: 3\n", ", line 4: 'n' stands in line 2 too: delete one of them"),
+        (
+            "common: {n: 1}\n01_first:\ncommon:\n",
+            ", line 3: 'common' stands in line 1 too: delete one of them",
+        ),
         ("[common]", "has no sections"),
     ],
 )
 def test_wrong_profile(study: Study, text: str, expected: str):
     study.notebook("01_first")
-    study.notebook("02_second", parameters=PARAMETERS + "elsewhere = 0\n")
+    study.notebook("02_second", parameters=PARAMETERS + "elsewhere: int = 0\n")
     path = study.profile("quick", text)
     message = error_of(profiles.load_profile, "quick")
     assert message.startswith(str(path))
@@ -71,7 +80,9 @@ def test_wrong_profile(study: Study, text: str, expected: str):
 
 @pytest.mark.parametrize(("name", "value"), [("parser", "gold"), ("conllu", [])])
 def test_a_profile_on_real_texts_does_not_fall_back_to_made_up_ones(study: Study, name: str, value: object):
-    study.notebook("01_first", parameters=PARAMETERS + f'source = "bundled"\n{name} = {value!r}\n')
+    kind = "str" if isinstance(value, str) else "list[str]"
+    more = f'source: str = "bundled"\n{name}: {kind} = {value!r}\n'
+    study.notebook("01_first", parameters=PARAMETERS + more)
     profiles.write_parameters("quick")
     study.profile("quick", "common: {source: ~/glue}\n")
     message = error_of(profiles.write_parameters, "quick")

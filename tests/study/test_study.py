@@ -144,7 +144,8 @@ def test_parameters_of_the_executed_notebook(study: Ran, name: str):
     assert code[2].metadata["jupyter"] == {"source_hidden": True}
     assert "import" in code[2].source
     statements = ast.parse(code[0].source + "\n" + code[1].source).body
-    found = {s.targets[0].id: ast.literal_eval(s.value) for s in statements}
+    targets = [s.target if isinstance(s, ast.AnnAssign) else s.targets[0] for s in statements]
+    found = {target.id: ast.literal_eval(s.value) for target, s in zip(targets, statements, strict=True)}
     script, *settings = name.split("-", 1)
     expected = yaml.safe_load((study.folder / f"cache/parameters/{script}.yaml").read_text())
     for key in {"task", "state"} & set(expected):

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 import pandas as pd
-import yaml
 
-from analysis.files import ROOT
+from analysis.files import ROOT, parse_yaml
 
-MEANINGS = yaml.safe_load((ROOT / "docs" / "tables.yaml").read_text(encoding="utf-8"))
+DICTIONARY = ROOT / "docs" / "tables.yaml"
+MEANINGS = parse_yaml(DICTIONARY.read_bytes(), DICTIONARY)
 COMMITTED = [
     path
     for profile in ("offline", "glue-minilm")

@@ -1,134 +1,190 @@
-"""Matching heads: planted heads are found, costs are ranked exactly, and every claim can hold and fail."""
-
-from itertools import product
+"""Matching heads: which match, what edits do to answers, and claims that can be supported and refused."""
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from classifiers import classifier
 
-from analysis.statistics.claims import UNTESTABLE, judge
+from analysis.encoders.interventions import predict
+from analysis.encoders.layout import layouts
+from analysis.scores.extraction import read_attention
+from analysis.statistics.claims import claim_table
+from analysis.statistics.effects import match_logit
 from analysis.synthesis import matching
-from analysis.synthesis.matching import CLAIMS, ROLES
+from analysis.synthesis import matching_measures as measures
+from analysis.texts.examples import Example
 
-LAYERS, HEADS, N = 3, 4, 150
-OWN = [(1, 1), (2, 0)]
+LAYERS, HEADS, N = 3, 4, 160
+MATCHING = [(1, 1), (2, 0)]
+PAIRS = [
+    Example("one", "The cat ran home .", "A cat and a dog ran away .", 1),
+    Example("two", "Nothing here", "is shared there", 0),
+    Example("three", "cat", "cat", 1),
+]
+RNG = np.random.default_rng(0)
+POSITIVE = np.arange(N) % 2 == 0
 
 
 def scores(planted: float = 20.0) -> xr.DataArray:
-    """Random scores of pairs, of which a third share no word; the heads OWN attend to matching pieces."""
-    rng = np.random.default_rng(0)
-    values = rng.gamma(2, 0.5, (N, len(ROLES), LAYERS, HEADS))
-    for layer, head in OWN:
+    """Random scores of pairs, of which a third share no word; the heads MATCHING attend to matching pieces."""
+    values = np.random.default_rng(0).gamma(2, 0.5, (N, len(matching.ROLES), LAYERS, HEADS))
+    for layer, head in MATCHING:
         values[:, 0, layer, head] += planted
     values[::3] = np.nan
-    axes = {"sequence": range(N), "role": [*ROLES], "layer": range(LAYERS), "head": range(HEADS)}
-    return xr.DataArray(values, axes, [*axes], attrs={"arithmetic": "corrected"})
+    axes = {"sequence": range(N), "role": [*matching.ROLES], "layer": range(LAYERS), "head": range(HEADS)}
+    return xr.DataArray(values, axes, [*axes])
 
 
-def places(found: pd.DataFrame) -> list[tuple[int, int]]:
-    return [*found.loc[found["assigned"].fillna(False), ["layer", "head"]].itertuples(index=False, name=None)]
+def test_heads_that_match_in_every_task_are_the_matching_heads():
+    table = matching.match_table(scores())
+    assert table["n"].unique().tolist() == [N - len(range(0, N, 3))]
+    assert ((table["low"] < table["match"]) & (table["match"] < table["high"])).all()
+    assert matching.matching_heads(table) == MATCHING
+    both = pd.concat([table, matching.match_table(scores(0))])
+    assert matching.matching_heads(both) == []
+    assert matching.names_of(MATCHING) == "1-1, 2-0"
 
 
-def test_planted_heads_match():
-    found = matching.matching_table(scores())
-    assert places(found) == OWN
-    row = found.set_index(["layer", "head"]).loc[1, 1]
-    assert row["low"] < row["match"] < row["high"]
+def test_attention_across_is_that_of_matched_and_of_other_pieces():
+    encoder, sums = classifier("bert", 2), {True: [], False: []}
+    for example in PAIRS:
+        layout, attention = read_attention(encoder, example)
+        texts = layout.text
+        words = [set(np.array(layout.tokens)[texts == side]) - {"."} for side in (0, 1)]
+        for place in np.flatnonzero((texts >= 0) & ~layout.punctuation):
+            matched = layout.tokens[place] in words[1 - texts[place]]
+            sums[matched] += [attention[1, 0, place, texts == 1 - texts[place]].sum()]
+    found = matching.attention_across(encoder, PAIRS, [(1, 0)])
+    assert found == pytest.approx((np.mean(sums[True]), np.mean(sums[False])), abs=1e-6)
+    assert matching.Masses(0.6, 0.2).dose == pytest.approx(0.5)
+    assert matching.Masses(0.1, 0.2).dose == 0
 
 
-def test_a_head_that_attends_to_all_words_of_the_other_text_does_not_match():
-    both = scores()
-    both.loc[{"role": "match_control"}] = both.sel(role="match").values
-    assert places(matching.matching_table(both)) == []
+def test_every_edit_runs_and_pairs_without_shared_words_keep_what_matched_pieces_say():
+    encoder = classifier("bert", 2)
+    edits = matching.edits(encoder, [(0, 1)], "cls", 0.4, PAIRS, 128)
+    logits = predict(encoder, PAIRS, edits, progress=False)
+    changed = abs(logits - logits[0]).max("class")
+    names = [edit.name for edit in edits]
+    assert len({*names}) == len(names) == 22
+    moved = changed.sel(intervention=["removed", "to the sink", matching.TO_OWN, matching.TO_WRONG])
+    assert (moved.sel(sequence="two") < 1e-6).all()
+    assert (moved.sel(sequence="one") > 1e-5).all()
+    assert changed.sel(intervention="positions alone").max() > 1e-4
+    table = matching.answer_table(matching.match_scores(logits, 1), np.array([True, False, True]))
+    first = table.set_index("edit").loc["none"]
+    assert first["fall"] == first["shift"] == 0
+    assert first["logit"] == pytest.approx(match_logit(logits.values[0], 1).mean())
 
 
-def test_too_few_pairs_with_a_shared_word_are_untestable():
-    assert matching.matching_table(scores()[:120])["assigned"].isna().all()
+def test_reference_sets_are_other_heads_of_the_same_layers():
+    sets = matching.reference_sets(MATCHING, 4)
+    assert len({*sets}) == len(sets) == 9
+    assert all([layer for layer, _ in heads] == [1, 2] and not {*heads} & {*MATCHING} for heads in sets)
+    assert len(matching.reference_sets(MATCHING, 12, most=20)) in range(10, 21)  # of equal draws, one stays
+    assert matching.reference_sets([(0, 0), (0, 1)], 3) == []
+    assert matching.neighbours([(1, 1), (1, 2), (2, 3)], 4) == [(1, 3), (1, 0), (2, 0)]
 
 
-def test_costs_are_changes_of_the_loss():
-    logits = np.log([[[0.5, 0.5], [0.9, 0.1]], [[0.25, 0.75], [0.9, 0.1]]])  # "none", then a head
-    array = xr.DataArray(logits, dims=("intervention", "sequence", "class"))
-    assert matching.costs(array, np.array([0, 0])).ravel() == pytest.approx([np.log(2), 0])
-
-
-def test_exact_p_counts_every_set_of_the_same_layers():
-    costs = np.random.default_rng(1).random((LAYERS, HEADS))
-    found, sets = matching.exact_p(costs, OWN)
-    sums = [costs[1, one] + costs[2, other] for one, other in product(range(HEADS), repeat=2)]
-    assert (found, sets) == (np.mean(np.array(sums) >= costs[1, 1] + costs[2, 0] - 1e-12), HEADS**2)
-    many, drawn = matching.exact_p(np.tile(costs, 10), [(0, head) for head in range(10)], most=40_000)
-    assert 0 < many < 1
-    assert drawn < 40_000
-
-
-def cost(own: float, others: float = 0.02, spread: float = 0.05) -> np.ndarray:
-    """Costs of N sequences for all heads; those of OWN differ."""
-    rng = np.random.default_rng(2)
-    values = rng.normal(others, spread, (N, LAYERS * HEADS))
-    for layer, head in OWN:
-        values[:, layer * HEADS + head] = rng.normal(own, spread, N)
-    return values
-
-
-def test_lead_over_the_costliest_other_head():
-    costs = cost(0.5)
-    own = np.isin(np.arange(LAYERS * HEADS), [layer * HEADS + head for layer, head in OWN])
-    found = matching.lead(costs, own)
-    means = costs.mean(axis=0)
-    assert found[0] == pytest.approx(means[own].mean() - means[~own].max())
-    assert found[1:].std() > 0
-
-
-def heads(planted: float, untrained: float) -> pd.DataFrame:
-    parts = [
-        matching.matching_table(scores(value)).assign(task="mrpc", state=state, seed=-1)
-        for state, value in (("pretrained", planted), ("untrained", untrained))
+def test_overlap_and_groups_by_it():
+    shares = matching.overlap(layouts(classifier("bert").tokenizer, PAIRS))
+    assert shares[1:].tolist() == [0, 1]
+    assert shares[0] == pytest.approx((2 / 4 + 2 / 7) / 2)
+    names = ["none", matching.BOTH, matching.NATURAL]
+    array = xr.DataArray(
+        np.array([[1, -1, 1], [-1, -1, 1], [1, 1, 1.0]]),
+        {"intervention": names},
+        ("intervention", "sequence"),
+    )
+    table = matching.group_table(array, np.array([True, False, True]), shares).set_index("group")
+    assert table.loc["matching pairs, many words shared", ["n", "share", "share_ablated"]].tolist() == [
+        1,
+        1,
+        1,
     ]
-    return pd.concat(parts, ignore_index=True)
+    assert table.loc["other pairs, few words shared", ["n", "share", "share_dial"]].tolist() == [1, 0, 1]
 
 
-PLACES = pd.DataFrame([*product(range(LAYERS), range(HEADS))], columns=["layer", "head"]).assign(role="local")
+SINGLES = [f"{layer}-{head}" for layer in range(LAYERS) for head in range(HEADS)]
+OWN_NAMES = [f"{layer}-{head}" for layer, head in MATCHING]
+
+
+def answers(
+    strong: tuple[str, ...] = (*OWN_NAMES, matching.BOTH, matching.TO_OWN), runs: int = 3
+) -> measures.Answers:
+    """Match logits of trained runs; the named interventions take the signal away."""
+    names, rng = (
+        ["none", *SINGLES, matching.BOTH, matching.TO_OWN, matching.TO_WRONG],
+        np.random.default_rng(1),
+    )
+    noise = rng.normal(size=(runs, 1, N)) + 0.05 * rng.normal(size=(runs, len(names), N))
+    signal = np.array([0.2 if name in strong else 2.0 for name in names])
+    return measures.Answers(noise + signal[:, None] * POSITIVE, POSITIVE, names)
+
+
+def shifts(own: float, dial: float = 2.0) -> xr.DataArray:
+    names = [matching.NATURAL, matching.OWN, *(f"set {number}" for number in range(9))]
+    values = np.random.default_rng(3).normal(scale=0.3, size=(len(names), N)) + 0.1
+    values[0] += dial
+    values[1] += own
+    return xr.DataArray(values, {"intervention": names}, ("intervention", "sequence"))
 
 
 def verdicts(**changed: object) -> dict[str, str]:
     given = {
-        "heads": heads(20, 0),
-        "own": OWN,
-        "costs": {"mrpc": cost(0.5), "sst-2": cost(0.0, 0.2)},
-        "edges": {"mrpc": np.stack([np.full(N, 0.4), np.full(N, 0.05), np.full(N, 0.5)])},
-        "roles": {"mrpc": PLACES.assign(mean=np.arange(LAYERS * HEADS)[::-1])},
-        "pairs": ["mrpc"],
+        "heads": MATCHING, "before": scores(), "pairs": answers(), "singles": answers(("0-0",)), "shift": shifts(0),
+        "role": np.arange(LAYERS * HEADS)[::-1], "blocked": {"matching heads": 0.2, "other heads": 2.0},
+    } | changed  # fmt: skip
+    places = pd.DataFrame([*np.ndindex(LAYERS, HEADS)], columns=["layer", "head"]).assign(role="local")
+    heads, pairs = given["heads"], {"mrpc": given["pairs"]}
+    grid = {name: array.sel(role="match").values.reshape(N, -1) for name, array in
+            (("mrpc", given["before"]), ("none", scores(0)))}  # fmt: skip
+    noise = np.random.default_rng(4).normal(size=(2, 1, N))
+    conditions = {
+        name: measures.Answers(noise + signal * POSITIVE, POSITIVE, [name])
+        for name, signal in given["blocked"].items()
     }
-    frames = matching.frames(**(given | changed))
-    return {
-        claim.id: judge(frames[claim.id], claim.relation, claim.bound, claim.units).verdict
-        for claim in CLAIMS
+    frames = {
+        "X1": measures.few({"mrpc": grid["mrpc"]}, {"mrpc": grid["none"]}, 5),
+        "X2": measures.lead(pairs, heads),
+        "X3": measures.lead({"sst-2": given["singles"]}, heads),
+        "X4": measures.crossing(pairs, heads, matching.TO_OWN, 0.5),
+        "X5": measures.crossing(pairs, heads, matching.TO_WRONG, 0.25),
+        "X6": measures.dial({"mrpc": given["shift"]}, heads, {"mrpc": POSITIVE.astype(int)}),
+        "X7": measures.other_roles(pairs, heads, {"mrpc": places.assign(mean=given["role"])}),
+        "X8": measures.needed({"mrpc": conditions} if given["blocked"] else {}),
     }
+    return claim_table(measures.CLAIMS, frames).set_index("claim")["verdict"].to_dict()
 
 
-def test_claims_hold_where_planted_heads_cost_most():
+def test_claims_are_supported_where_planted_heads_carry_the_signal():
     found = verdicts()
-    assert found.pop("R1") == "undecided"  # two of twelve heads are more than a tenth, but not surely
-    assert set(found.values()) == {"holds"}
+    assert found.pop("X1") == "not supported"  # two of twelve heads are more than a twentieth
+    assert {*found.values()} == {"supported"}
 
 
-def test_claims_fail_one_by_one():
-    assert verdicts(heads=heads(0, 0))["R2"] == "does not hold"
-    assert verdicts(costs={"mrpc": cost(0.0, 0.2), "sst-2": cost(0.0, 0.2)})["R3"] == "does not hold"
-    assert verdicts(costs={"mrpc": cost(0.5), "sst-2": cost(0.5)})["R4"] == "does not hold"
-    little = np.stack([np.full(N, 0.05), np.full(N, 0.05), np.full(N, 0.5)])
-    assert verdicts(edges={"mrpc": little})["R5"] == "does not hold"
-    told = PLACES.assign(mean=[float(place in OWN) for place in product(range(LAYERS), range(HEADS))])
-    assert verdicts(roles={"mrpc": told})["R6"] == "does not hold"
-    none = verdicts(own=[], edges={})
-    assert {none[name] for name in ("R3", "R4", "R5", "R6")} == {UNTESTABLE}
+@pytest.mark.parametrize(
+    ("claim", "changed", "verdict"),
+    [
+        ("X1", {"before": scores(0)}, "supported"),
+        ("X2", {"pairs": answers(("1-1", "0-0", "0-1", matching.BOTH))}, "not supported"),
+        ("X3", {"singles": answers()}, "not supported"),
+        ("X4", {"pairs": answers((*OWN_NAMES, matching.BOTH))}, "not supported"),
+        ("X5", {"pairs": answers((*OWN_NAMES, matching.BOTH, matching.TO_WRONG))}, "not supported"),
+        ("X6", {"shift": shifts(0, -2.0)}, "not supported"),
+        (
+            "X7",
+            {"role": [float(name == "0-0") for name in SINGLES], "pairs": answers(("0-0", "1-1"))},
+            "not supported",
+        ),
+        ("X8", {"blocked": {"matching heads": 2.0, "other heads": 0.2}}, "not supported"),
+    ],
+)
+def test_claims_are_refused_one_by_one(claim: str, changed: dict, verdict: str):
+    assert verdicts(**changed)[claim] == verdict
 
 
-def test_groups_have_means_and_intervals():
-    values = np.array([1.0, 2.0, 3.0, -1.0])
-    found = matching.by_group(values, {"first": np.array([1, 1, 1, 0], bool), "none": np.zeros(4, bool)})
-    assert found.iloc[0][["group", "n", "mean"]].tolist() == ["first", 3, 2.0]
-    assert found["low"][0] <= 2 <= found["high"][0]
-    assert np.isnan(found["mean"][1])
+def test_without_matching_heads_claims_are_not_applicable():
+    found = verdicts(heads=[], blocked={})
+    assert {found[name] for name in ("X2", "X3", "X4", "X5", "X6", "X7", "X8")} == {"not applicable"}

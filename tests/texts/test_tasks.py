@@ -9,7 +9,7 @@ import pytest
 from analysis.errors import InputError
 from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples, sample
-from analysis.texts.tasks import TASKS
+from analysis.texts.tasks import TASKS, Task, match_class, task_names
 
 HEADERS = {
     "mrpc": "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",
@@ -136,3 +136,45 @@ def test_hub_rows_keep_numbers_and_lose_the_label_of_unlabelled_rows(monkeypatch
 def test_real_files_have_the_documented_rows(data_dir: Path, task: str, split: str) -> None:
     examples = load_examples(task, data_dir / "glue", split)
     assert Counter(example.label for example in examples) == COUNTS[task, split]
+
+
+SNLI = Task(
+    "snli", ("accuracy",), ("entailment", "neutral", "contradiction"), folder="SNLI",
+    columns=("sentence1", "sentence2"), label_column="gold_label", match="entailment",
+)  # fmt: skip
+
+
+def test_a_pair_task_of_ones_own_has_a_match_label(tmp_path: Path, monkeypatch):
+    """A file like SNLI's: further columns, three labels; two of them do not match."""
+    monkeypatch.setitem(TASKS, "snli", SNLI)
+    rows = ["gold_label\tsentence1_binary_parse\tsentence1\tsentence2"]
+    rows += [
+        f"{label}\t( A dog )\tA dog runs {number} .\tAn animal moves ."
+        for number, label in enumerate(SNLI.labels)
+    ]
+    (tmp_path / "SNLI").mkdir()
+    (tmp_path / "SNLI" / "dev.tsv").write_text("\n".join(rows) + "\n")
+    examples = load_examples("snli", tmp_path)
+    name, label = match_class({"task": "snli", "match": "neutral"})
+    assert [example.label == label for example in examples] == [False, True, False]
+    assert (name, match_class("snli")) == ("snli", ("snli", 0))
+    assert task_names(["qqp", {"task": "snli"}]) == ["qqp", "snli"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("sst-2", "'sst-2' has 1 text"),
+        ("sts-b", "'sts-b' has 2 text.s. and 0 classes"),
+        ({"task": "qnli", "match": "yes"}, "match is 'yes': choose from entailment, not_entailment"),
+        ({"task": "qnli", "label": "1"}, "unknown key 'label'"),
+        ({"match": "1"}, "task '' is unknown"),
+    ],
+)
+def test_wrong_pair_tasks_are_refused(entry: str | dict, message: str):
+    with pytest.raises(InputError, match=message):
+        match_class(entry)
+
+
+def test_defaults_say_which_label_matches():
+    assert [match_class(name)[1] for name in ("mrpc", "qqp", "qnli", "rte", "mnli")] == [1, 1, 0, 0, 0]

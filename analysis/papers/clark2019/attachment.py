@@ -9,7 +9,7 @@ from jaxtyping import Bool
 from analysis.errors import InputError
 from analysis.scores.attachment import DIRECTIONS, Attachment, halves, right
 from analysis.statistics.comparison import sign_flip
-from analysis.statistics.resampling import bootstrap
+from analysis.statistics.resampling import bootstrap, mean_interval
 from analysis.statistics.significance import adjust
 from analysis.texts.dependencies import OFFSETS, fixed_offset
 
@@ -56,7 +56,8 @@ def dependency_table(
 ) -> pd.DataFrame:
     """The best attention head and fixed offset; in each half of the sentences, the other half chooses them.
 
-    Columns relation, n (arcs), layer, head, direction, accuracy, low, high, offset, offset_accuracy, p_adjusted.
+    Columns relation, n (arcs), layer, head, direction, accuracy, low, high, offset, offset_accuracy, p_adjusted; gain,
+    gain_low and gain_high are accuracy minus that of the offset and its t interval over sentences.
     layer, head, direction and offset are the best over all sentences. The accuracies are cross-fitted over two folds,
     as proportions of all arcs; low and high are their BCa bootstrap interval over sentences, NaN if all arcs are right
     or all are wrong. p_adjusted is from the two-sided sign-flip test of attention head minus offset, which flips whole
@@ -77,7 +78,9 @@ def dependency_table(
         interval = bootstrap(by_head[:, None].astype(float), 0.0, sentences, alpha, resamples, seed)
         ends = {"low": interval.low[0], "high": interval.high[0]}
         offset = {"offset": offsets[by_place.mean(axis=0).argmax()], "offset_accuracy": by_offset.mean()}
-        rows[relation] = {**best.loc[relation], "accuracy": by_head.mean(), **ends, **offset}
+        gain = mean_interval(by_head.astype(float) - by_offset, sentences)
+        gains = dict(zip(("gain", "gain_low", "gain_high"), gain, strict=True))
+        rows[relation] = {**best.loc[relation], "accuracy": by_head.mean(), **ends, **offset, **gains}
         differences[relation] = pd.Series(by_head.astype(float) - by_offset).groupby(sentences).sum()
     if not rows:
         raise InputError(f"no relation has {minimum} arcs: give more sentences or lower the minimum")

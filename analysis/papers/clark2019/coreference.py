@@ -13,7 +13,7 @@ from analysis.papers.clark2019.attachment import cross_fitted
 from analysis.papers.clark2019.published import BOTH_HALVES
 from analysis.scores.attachment import halves
 from analysis.scores.words import LIMIT, WordMaps, Words, piece_counts, read_word_maps, split_words
-from analysis.statistics.resampling import bootstrap
+from analysis.statistics.resampling import bootstrap, mean_interval
 from analysis.texts.chains import ANY, KINDS, Document, by_sentence, truncated, words_that_fit
 
 Pairs = Bool[np.ndarray, "mention mention"]  # row: the mention to resolve; column: a candidate
@@ -152,6 +152,7 @@ AMONG = {
 }
 SYSTEM_COLUMNS = ["system", "all", *KINDS, "n"]
 # The ends of the intervals, of all anaphors and of each kind.
+GAIN = ["gain", "gain_low", "gain_high"]
 BOUNDS = ["low", "high", *(f"{side}_{kind}" for kind in KINDS for side in ("low", "high"))]
 
 
@@ -227,11 +228,12 @@ def antecedent_table(
 ) -> pd.DataFrame:
     """Accuracy of the rules and of the best attention head, chosen on the same documents and on the other half.
 
-    Columns system, scored_on, all, pronoun, proper, nominal, BOUNDS, n, layer, head. Accuracies are proportions of the
-    n anaphors. low and high are the BCa bootstrap interval of `all` over documents; with the name of a kind, that of
-    the kind. Row HELD_OUT is cross-fitted: in each half of the documents (drawn by `seed`), the score is that of the
-    head that the other half chose; the rules occur again for comparison. The head of row SAME_DATA is chosen and scored
-    on all documents, as in Clark 2019, 4.3, and so is optimistic. layer and head are the best over all documents.
+    Columns system, scored_on, all, pronoun, proper, nominal, BOUNDS, GAIN, n, layer, head. Accuracies are proportions
+    of the n anaphors. low and high are the BCa bootstrap interval of `all` over documents; with the name of a kind,
+    that of the kind; GAIN is the accuracy of the best head minus that of a rule, with its t interval. Row HELD_OUT is
+    cross-fitted: in each half of the documents (drawn by `seed`), the score is that of the head that the other half
+    chose; the rules occur again for comparison. The head of row SAME_DATA is chosen and scored on all documents, as in
+    Clark 2019, 4.3, and so is optimistic. layer and head are the best over all documents.
     """
     ruled = answers(texts.documents)
     owners = dict(zip([text.name for text in texts.documents], texts.origins, strict=True))
@@ -254,8 +256,11 @@ def antecedent_table(
         best = table["system"] == name
         for column, value in zip(("layer", "head"), place, strict=True):
             table[column] = pd.Series(value, table.index, "Int64").where(best)
+        rules = [ruled[rule].to_numpy(float) for rule in table.loc[~best, "system"]]
+        gains = [mean_interval(correct - rule, documents.to_numpy()) for rule in rules]
+        table.loc[~best, GAIN] = np.array(gains)
         parts.append(table)
-    columns = ["system", "scored_on", "all", *KINDS, *BOUNDS, "n", "layer", "head"]
+    columns = ["system", "scored_on", "all", *KINDS, *BOUNDS, *GAIN, "n", "layer", "head"]
     return pd.concat(parts, ignore_index=True)[columns]
 
 

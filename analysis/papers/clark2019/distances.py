@@ -125,6 +125,26 @@ def behaviours(table: pd.DataFrame) -> pd.Series:
     return names
 
 
+def block_distances(
+    parts: Sequence[tuple[pd.DataFrame, int]], permutations: int = 99, seed: int = 0
+) -> pd.DataFrame:
+    """How much farther apart heads of different layers are than heads of one, in blocks of sequences.
+
+    `parts` holds the distances of each block and its number of tokens. Columns block; gap, the mean distance between
+    layers minus that within (nats a token); dealt, the same with the heads dealt to layers at random (mean).
+    """
+    rows, rng = [], np.random.default_rng(seed)
+    for block, (table, tokens) in enumerate(parts):
+        apart, layers = table["distance"].to_numpy() / tokens, _places(table)["layer"].to_numpy()
+        one, other = np.triu_indices(len(layers), 1)
+        gaps = []
+        for order in (layers, *(rng.permutation(layers) for _ in range(permutations))):
+            same = order[one] == order[other]
+            gaps.append(apart[~same].mean() - apart[same].mean())
+        rows.append((block, gaps[0], np.mean(gaps[1:])))
+    return pd.DataFrame(rows, columns=["block", "gap", "dealt"])
+
+
 class LayerTest(NamedTuple):
     """Mean distance of heads in the same layer and in different layers, and the p-value of the difference."""
 

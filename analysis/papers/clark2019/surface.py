@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Int
-from scipy import stats
 
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder
 from analysis.scores.extraction import extract
 from analysis.scores.maps import cls_row_entropy, mean_row_entropy, mean_row_maximum
 from analysis.scores.sieves import SIEVES
+from analysis.statistics.layers import blocks_of
 from analysis.texts.examples import Example
 
 # Column of the table: its sieve, and the rows by which the article divides.
@@ -35,7 +35,8 @@ TARGETS = ["previous", "next", "self", "cls", "sep", "punct"]  # possible target
 # Statistics of rows, not sieves: two entropies, and the weight of the most attended token.
 OF_ROWS = {"entropy": mean_row_entropy, "entropy_cls": cls_row_entropy, "most": mean_row_maximum}
 COLUMNS = [*SHARES, *OF_ROWS]
-EXTREMES = ("previous", "next", "most")  # what the extreme head of the encoder is asked for (3.1 and 3.3)
+NEIGHBOURS = ["previous", "next"]  # of which the best head is chosen
+LAYERWISE = ["cls", "sep", "punct", "cls_cls", "sep_sep", "entropy"]  # of which layers are compared
 
 
 def surface_scores(
@@ -101,16 +102,11 @@ def uniform_values(scores: xr.DataArray) -> pd.Series:
     return surface_shares(uniform).mean("sequence").to_series().rename("uniform")
 
 
-def extreme_table(scores: xr.DataArray, alpha: float = 0.05) -> pd.DataFrame:
-    """Every head's mean of EXTREMES with a t interval over sequences, simultaneous over the heads (Bonferroni).
-
-    Columns statistic, layer, head, mean, low, high, n (sequences).
-    """
-    shares = surface_shares(scores).sel(statistic=[*EXTREMES])
-    n, heads = shares.sizes["sequence"], shares.sizes["layer"] * shares.sizes["head"]
-    reach = stats.t.ppf(1 - alpha / 2 / heads, n - 1) * shares.std("sequence", ddof=1) / np.sqrt(n)
-    mean = shares.mean("sequence")
-    found = xr.Dataset({"mean": mean, "low": mean - reach, "high": mean + reach}).to_dataframe(
-        ["statistic", "layer", "head"]
-    )
-    return found.reset_index().assign(n=n)
+def block_tables(scores: xr.DataArray) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Means over blocks of sequences: NEIGHBOURS of every head, and LAYERWISE of every layer, with a column block."""
+    shares = surface_shares(scores)
+    blocks = xr.DataArray(blocks_of(shares.sizes["sequence"]), dims="sequence", name="block")
+    means = shares.assign_coords(block=blocks).groupby("block").mean()
+    heads = means.sel(statistic=NEIGHBOURS).to_dataset("statistic").to_dataframe().reset_index()
+    layers = means.sel(statistic=LAYERWISE).mean("head").to_dataset("statistic").to_dataframe().reset_index()
+    return heads[["block", "layer", "head", *NEIGHBOURS]], layers[["block", "layer", *LAYERWISE]]

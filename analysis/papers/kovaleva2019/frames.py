@@ -24,6 +24,7 @@ from analysis.errors import InputError
 from analysis.files import expand, read_text
 from analysis.papers.kovaleva2019.placements import Placements, elsewhere, largest, placements
 from analysis.scores.words import LIMIT, Words, split_words
+from analysis.statistics.layers import blocks_of
 from analysis.statistics.significance import adjust
 from analysis.texts.examples import Example, check_text
 from analysis.texts.glue import load_examples, sample
@@ -260,6 +261,25 @@ def link_table(
         parts.append(table.assign(mode=mode, direction=direction, p_by=adjust(table["p"], "fdr_by")))
     order = ["state", "mode", "direction", "layer", "head", "mean", "n", "control", "p", "p_by"]
     return pd.concat(parts, ignore_index=True).assign(state="pretrained")[order]
+
+
+def link_blocks(
+    scores: dict[tuple[str, str], list[tuple[Scores, int]]], mode: str = "all_pairs"
+) -> pd.DataFrame:
+    """Mean score and control of every head in ten blocks of sentences: direction, block, layer, head, mean, control."""
+    parts = []
+    for (own_mode, direction), sentences in scores.items():
+        if own_mode == mode and sentences:
+            columns = {
+                "mean": np.stack([score[own] for score, own in sentences]),
+                "control": np.stack([elsewhere(*sentence) for sentence in sentences]),
+            }
+            blocks = {"block": ("sentence", blocks_of(len(sentences)))}
+            axes = ("sentence", "layer", "head")
+            found = xr.Dataset({name: (axes, values) for name, values in columns.items()}, blocks)
+            table = found.groupby("block").mean().to_dataframe().reset_index()
+            parts.append(table.assign(direction=direction))
+    return pd.concat(parts, ignore_index=True)[["direction", "block", "layer", "head", "mean", "control"]]
 
 
 def placement_test(

@@ -14,3 +14,4 @@ LINGUISTIC = (*PARTS_OF_SPEECH, *ARGUMENTS, NEGATION)
 FEATURES = (*LINGUISTIC, "punctuation", CLS, SEP)
 RANDOM, PRETRAINED = "random", "pretrained"
 HEAD = "head"
+SPECIAL_HEADS = "heads with most attention on special tokens"

@@ -7,9 +7,10 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
-from analysis.papers.kovaleva2019.names import PATTERNS
+from analysis.papers.kovaleva2019.names import CLS, LINGUISTIC, PATTERNS, SEP, SPECIAL_HEADS
 from analysis.papers.kovaleva2019.reading import LINKS, NOT_LABELLED
 from analysis.statistics.comparison import sign_flip
+from analysis.statistics.layers import BLOCKS
 from analysis.statistics.resampling import bootstrap
 from analysis.statistics.significance import adjust, quiet
 
@@ -167,3 +168,52 @@ def verb_table(
             parts.append(table.assign(task=task, state=state, link=link, n=len(difference), **columns))
     order = "task state link layer head mean control low high p p_by n".split()
     return pd.concat(parts, ignore_index=True).reindex(columns=order)
+
+
+def _in_blocks(values: xr.DataArray) -> xr.DataArray:
+    """Means over ten blocks of the sequences with a value; sequences that share a text are in one block."""
+    codes = pd.factorize(values["cluster"].values)[0] % BLOCKS
+    return values.drop_vars("cluster").assign_coords(block=("sequence", codes)).groupby("block").mean()
+
+
+def block_table(readings: Readings) -> pd.DataFrame:
+    """What claims are judged on, for ten blocks of the sequences of each task and run.
+
+    Columns task, seed (-1 before fine-tuning), block, measure, layer (-1: mean over all layers), value. Measures: the
+    share of maps with each pattern; attention to each linguistic feature, and by layer to [CLS] and [SEP] (mode
+    aligned); the share of heads that give [CLS] and [SEP] more than half of their attention (SPECIAL_HEADS); by layer
+    the cosine with the maps before fine-tuning.
+    """
+    parts = []
+    for (task, run), found in readings.items():
+        received = _in_blocks(found["received"].sel(mode="aligned", drop=True))
+        special = received.sel(feature=[CLS, SEP])
+        patterns = _in_blocks(_patterns(found)).mean(("layer", "head"))
+        measures = {name: patterns.sel(pattern_name=name, drop=True) for name in PATTERNS}
+        measures |= {
+            name: received.sel(feature=name, drop=True).mean(("layer", "head")) for name in LINGUISTIC
+        }
+        measures |= {name: special.sel(feature=name, drop=True).mean("head") for name in (CLS, SEP)}
+        measures[SPECIAL_HEADS] = (special.sum("feature") > 0.5).mean(("layer", "head"))
+        if run is not None:
+            measures["cosine"] = _in_blocks(found["cosine"]).mean("head")
+        for name, values in measures.items():
+            table = values.rename("value").to_dataframe()["value"].reset_index()
+            parts.append(table.assign(task=task, seed=-1 if run is None else run, measure=name))
+    table = pd.concat(parts, ignore_index=True)
+    return table.assign(layer=table["layer"].fillna(-1).astype(int))[
+        ["task", "seed", "block", "measure", "layer", "value"]
+    ]
+
+
+def verb_blocks(readings: Readings) -> pd.DataFrame:
+    """Attention of every head between subjects and verbs before fine-tuning, in ten blocks of all sequences.
+
+    Columns direction, block, layer, head, mean, control (the same distance elsewhere in the text).
+    """
+    found = [each["link"] for (_, run), each in readings.items() if run is None]
+    links = _in_blocks(xr.concat(found, "sequence", coords="minimal"))
+    modes = {"mean": "aligned", "control": "same distance"}
+    columns = {name: links.sel(link_mode=mode, drop=True) for name, mode in modes.items()}
+    table = xr.Dataset(columns).to_dataframe().reset_index().rename(columns={"link_name": "direction"})
+    return table[["direction", "block", "layer", "head", "mean", "control"]]

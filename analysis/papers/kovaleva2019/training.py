@@ -1,6 +1,6 @@
 """What disabling heads and layers changes, and what pre-training gives (Kovaleva 2019, figures 8, 9 and Table 1)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,7 +26,10 @@ from analysis.errors import InputError
 from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM
 from analysis.statistics.answers import Labels, labels_of, metrics_of
 from analysis.statistics.changes import BASELINE, Compared, change_table, rises
+from analysis.statistics.effects import crossed_interval
+from analysis.statistics.leads import compared
 from analysis.statistics.resampling import bca
+from analysis.statistics.training import Run
 from analysis.texts.examples import Example
 from analysis.texts.tasks import task_named
 
@@ -67,6 +70,39 @@ def disabled_tables(
         row |= dict(zip(("mean_change", "mean_low", "mean_high"), mean, strict=True))
         risen.append(row | {"least": own["least"].median()})
     return pd.concat(changes, ignore_index=True), pd.DataFrame(risen)
+
+
+def chosen_rises(
+    logits: Mapping[Run, xr.DataArray],
+    labels: Mapping[str, Labels],
+    clusters: Mapping[str, Sequence[str]],
+    trained: Collection[Run],
+) -> pd.DataFrame:
+    """How much the task's metric rises without the head that raises it most: task, value, low, high, runs.
+
+    The head is chosen on one half of the sequences (in whole clusters) and read on the other, both ways. Runs that did
+    not train successfully are left out; a task without any other has no value.
+    """
+    rows = []
+    for task in dict.fromkeys(task for task, _ in logits):
+        half = pd.factorize(np.asarray(clusters[task]))[0] % 2 == 0
+        runs = []
+        for run, found in logits.items():
+            if run[0] == task and run in trained:
+                parts = {
+                    side: compared(
+                        found.isel(sequence=half == side),
+                        labels[task][half == side],
+                        task_named(task).metrics[0],
+                    )
+                    for side in (True, False)
+                }
+                values = np.empty(len(half))
+                for side, part in parts.items():
+                    values[half == side] = part.contributions[:, parts[not side].change.argmax()]
+                runs.append(values)
+        rows.append((task, *(crossed_interval(np.stack(runs)) if runs else (np.nan,) * 3), len(runs)))
+    return pd.DataFrame(rows, columns=["task", "value", "low", "high", "runs"])
 
 
 def mean_change(

@@ -1,24 +1,29 @@
 """One head removed, or one head left in its layer: changes, choices, and whether effects carry over to other data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy import stats
 from tqdm import tqdm
 
 from analysis.statistics.answers import LOSS, METRICS, metrics_of
-from analysis.statistics.changes import BASELINE, by_head, change_table, rises
-from analysis.statistics.leads import Labels, compared
+from analysis.statistics.changes import BASELINE, Compared, by_head, change_table, rises
+from analysis.statistics.claims import interval
+from analysis.statistics.effects import AUC, auc_parts, crossed_interval, effect_table, match_logit
+from analysis.statistics.leads import Labels, compared, floor
+from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import quiet
 from analysis.statistics.training import Run
-from analysis.texts.tasks import task_named
+from analysis.texts.tasks import positive_class, task_named
 
 ABLATION = "task seed layer head metric baseline change low high p p_by".split()
 ALL_BUT_ONE = [*ABLATION[:4], "chosen_on", *ABLATION[4:]]
+SPARED = 0.2  # the share of a classifier's lead that counts as no loss
+DRAWS = 199  # of the sequences
 EVERY = "every head"  # value of `chosen_on` if no head is chosen
 HALVES = ("one half", "the other half")
 TRANSFER = "model data_a data_b metric correlation value low high largest heads".split()
@@ -36,6 +41,52 @@ def all_changes(logits: Mapping[Run, xr.DataArray], labels: Labels, **options: f
         table = change_table(found, labels[task], metrics_of(task), **options)
         parts.append(by_head(table).assign(task=task, seed=seed))
     return pd.concat(parts, ignore_index=True)
+
+
+def effects_by_metric(logits: Mapping[Run, xr.DataArray], labels: Labels) -> pd.DataFrame:
+    """`effect_table` of every run of a task with classes, with task, seed, layer and head."""
+    parts = [
+        by_head(effect_table(found, labels[task], positive_class(task))).assign(task=task, seed=seed)
+        for (task, seed), found in logits.items()
+        if len(task_named(task).labels) > 1
+    ]
+    table = pd.concat(parts, ignore_index=True).drop(columns="intervention")
+    first = ["task", "seed", "layer", "head"]
+    return table[[*first, *table.columns.drop(first)]]
+
+
+def auc_changes(logits: Mapping[Run, xr.DataArray], labels: Labels) -> pd.DataFrame:
+    """The change of the AUC without each head: rows of `michel_ablation` without p; low, high over sequences.
+
+    The AUC does not see a shift of all logits towards one class, which the loss and the accuracy do. A regression has
+    none.
+    """
+    parts = []
+    for (task, seed), found in logits.items():
+        if len(task_named(task).labels) > 1:
+            values = _auc_parts(found, labels[task], positive_class(task))
+            columns = ["change", "low", "high"]
+            rows = [crossed_interval(row[None]) for row in values[1:] - values[0]]
+            names = found.drop_sel(intervention=BASELINE)["intervention"].values
+            table = pd.DataFrame(rows, columns=columns).assign(
+                intervention=names, metric=AUC, baseline=values[0].mean()
+            )
+            parts.append(by_head(table).assign(task=task, seed=seed))
+    return (
+        pd.concat(parts, ignore_index=True).reindex(columns=ABLATION)
+        if parts
+        else pd.DataFrame(columns=ABLATION)
+    )
+
+
+def _auc_parts(
+    logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], match: int
+) -> Float[np.ndarray, "intervention sequence"]:
+    """Values of every sequence whose means are the AUCs, without an intervention and then with each."""
+    ordered = logits.transpose("intervention", "sequence", "class")
+    base, others = ordered.sel(intervention=[BASELINE]), ordered.drop_sel(intervention=BASELINE)
+    odds = match_logit(np.concatenate([base.values, others.values]), match)
+    return auc_parts(odds, labels == match)
 
 
 def overview(changes: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
@@ -72,6 +123,41 @@ def rises_table(
         tested = rises(found, labels[task], metric, alpha / len(logits), **options)
         rows.append({"task": task, "seed": seed, "metric": metric} | tested._asdict())
     return pd.DataFrame(rows)
+
+
+def tolerated(
+    found: Compared, constant: float, draws: int = DRAWS, seed: int = 0
+) -> Bool[np.ndarray, "draw variant"]:
+    """Whether each change is a loss of at most SPARED of the lead over the constant answer: the sample, then draws.
+
+    Sequences are drawn again; the margin is that of the sample.
+    """
+    before, after = found.drawn(resampled(len(found.base), draws, seed))
+    return after - before >= -SPARED * (found.baseline - constant) - 1e-12
+
+
+def tolerated_table(
+    heads: Mapping[Run, xr.DataArray],
+    layers: Mapping[Run, xr.DataArray],
+    labels: Labels,
+    trained: Collection[Run],
+) -> pd.DataFrame:
+    """The share of ablations without a loss above the margin (see `tolerated`): unit, task, value, low, high, runs.
+
+    `heads` holds the logits without each head, `layers` those with the chosen head of each layer alone, of every run.
+    The mean is over the runs in `trained`; a task without any has no value.
+    """
+    rows = []
+    for unit, logits in (("head", heads), ("layer", layers)):
+        for task in dict.fromkeys(task for task, _ in logits):
+            metric = task_named(task).metrics[0]
+            runs = [logits[run] for run in logits if run[0] == task and run in trained]
+            shares = [
+                tolerated(compared(found, labels[task], metric), floor(metric, labels[task])).mean(axis=1)
+                for found in runs
+            ]
+            rows.append((unit, task, *(interval(np.array(shares)) if runs else (np.nan,) * 3), len(runs)))
+    return pd.DataFrame(rows, columns=["unit", "task", "value", "low", "high", "runs"])
 
 
 def ranked(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: str) -> pd.DataFrame:
@@ -111,11 +197,14 @@ def all_but_one_table(
     return pd.concat(parts, ignore_index=True)[[*ALL_BUT_ONE, "least"]]
 
 
-def effects(logits: Mapping[str, xr.DataArray], labels: Labels, seed: int = 0) -> pd.DataFrame:
-    """Changes without each head, of the loss (nats) and of accuracy: on two data sets, and on halves of the first.
+def effects(
+    logits: Mapping[str, xr.DataArray], labels: Labels, match: int = 1, seed: int = 0
+) -> pd.DataFrame:
+    """Changes without each head, of the AUC and of the loss (nats): on two data sets, and on halves of the first.
 
     `logits` are those of one model by data set; on the first it was trained. Columns model, data_a, data_b, metric,
-    layer, head, a and b (the changes). The random halves tell how far effects can agree at all.
+    layer, head, a and b (the changes). The AUC ranks the log odds of class `match`. The random halves tell how far
+    effects can agree at all.
     """
     columns = [*TRANSFER[:4], "layer", "head", "a", "b"]
     if not logits:
@@ -127,11 +216,20 @@ def effects(logits: Mapping[str, xr.DataArray], labels: Labels, seed: int = 0) -
     halves = {name: (own.isel(sequence=part), known[part]) for name, part in zip(names, cut, strict=True)}
     heads = own.drop_sel(intervention=BASELINE)["intervention"].values
     parts = []
-    for pair, metric in product((whole, halves), (LOSS, "accuracy")):
-        (data_a, a), (data_b, b) = ((data, compared(*each, metric).change) for data, each in pair.items())
+    for pair, metric in product((whole, halves), (AUC, LOSS)):
+        (data_a, a), (data_b, b) = ((data, _changes(*each, metric, match)) for data, each in pair.items())
         table = by_head(pd.DataFrame({"intervention": heads, "a": a, "b": b}))
         parts.append(table.assign(model=model, data_a=data_a, data_b=data_b, metric=metric))
     return pd.concat(parts, ignore_index=True)[columns]
+
+
+def _changes(
+    logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], metric: str, match: int
+) -> Float[np.ndarray, " head"]:
+    if metric != AUC:
+        return compared(logits, labels, metric).change
+    areas = _auc_parts(logits, labels, match).mean(axis=-1)
+    return areas[1:] - areas[0]
 
 
 def transfer_table(found: pd.DataFrame, resamples: int = 999, seed: int = 0) -> pd.DataFrame:

@@ -14,10 +14,12 @@ from analysis.cache import cached
 from analysis.encoders.importance import importance, normalised
 from analysis.encoders.interventions import Head, Intervention, cumulative
 from analysis.encoders.models import Encoder
-from analysis.papers.michel2019.ablation import ranked
+from analysis.papers.michel2019.ablation import ranked, tolerated
 from analysis.papers.michel2019.measures import RANDOM, main_metric
 from analysis.statistics.answers import metrics_of
 from analysis.statistics.changes import BASELINE, Compared, change_table
+from analysis.statistics.claims import interval
+from analysis.statistics.effects import AUC
 from analysis.statistics.leads import Labels, compared, constants, floor
 from analysis.statistics.resampling import resampled
 from analysis.statistics.training import Run, trained_successfully
@@ -25,7 +27,7 @@ from analysis.texts.examples import Example
 from analysis.texts.tasks import task_named
 
 PRUNING = "task seed order heads metric value low high p".split()
-DRAWS = 499  # of the sequences, for the claims
+DRAWS = 199  # of the sequences, for the claims
 
 Counts = Int[np.ndarray, "draw sequence"]
 
@@ -149,30 +151,28 @@ def shares_of_lead(curves: pd.DataFrame, labels: Labels, trained: Collection[Run
 
 
 def prunable_table(
-    table: pd.DataFrame,
-    labels: Labels,
-    trained: Collection[Run],
-    reference: pd.DataFrame,
-    alpha: float = 0.05,
+    logits: Mapping[Run, xr.DataArray], labels: Labels, trained: Collection[Run], reference: pd.DataFrame
 ) -> pd.DataFrame:
-    """The share of heads that each order prunes before the first significant loss, in the task's metric.
+    """The largest share of heads that each order prunes without a loss above the margin at any step (see `tolerated`).
 
-    Shares are of heads, which go in steps of a tenth. The share also ends where the score is not above chance
-    (`training.trained_successfully`), since a paired test on a small sample would miss even that; NaN for runs that are
-    not in `trained`. Columns task, seed, order, metric, share, least (the smallest loss that the test
-    detects at that step, power .8) and bert_base_published (published_prunable.csv: without noticeable loss).
+    Shares are of heads, which go in steps of a tenth; NaN for runs that are not in `trained`. Columns task, seed,
+    order, metric, share, low, high (over sequences) and bert_base_published (published_prunable.csv: without
+    noticeable loss).
     """
-    theirs = reference.set_index("task")["share"]
-    rows = []
-    for key, steps in main_metric(table).groupby(["task", "seed", "order", "metric"], sort=False):
-        task, seed, _, metric = key
-        n, least = len(labels[task]), floor(metric, labels[task])
-        above_chance = [trained_successfully(metric, value, n, least) for value in steps["value"]]
-        lost = ((steps["p"] < alpha) & (steps["change"] < 0)).to_numpy() | ~np.array(above_chance)
-        last = steps.iloc[max(lost.argmax() - 1, 0) if lost.any() else -1]
-        share = last["heads"] / steps["heads"].max() if (task, seed) in trained else np.nan
-        rows.append([*key, share, last["least"], theirs.get(task, np.nan)])
-    columns = ["task", "seed", "order", "metric", "share", "least", "bert_base_published"]
+    theirs, rows = reference.set_index("task")["share"], []
+    for (task, seed), found in logits.items():
+        metric = task_named(task).metrics[0]
+        fine = tolerated(compared(found, labels[task], metric), floor(metric, labels[task]))
+        names = found.drop_sel(intervention=BASELINE)["intervention"].values
+        orders, heads = zip(*(str(name).rsplit(" ", 1) for name in names), strict=True)
+        counts = np.array(heads, int)
+        for order in dict.fromkeys(orders):
+            steps = np.array(orders) == order
+            unbroken = np.logical_and.accumulate(fine[:, steps], axis=1)
+            shares = (unbroken * counts[steps]).max(axis=1) / counts.max()
+            ends = interval(shares) if (task, seed) in trained else (np.nan,) * 3
+            rows.append([task, seed, order, metric, *ends, theirs.get(task, np.nan)])
+    columns = ["task", "seed", "order", "metric", "share", "low", "high", "bert_base_published"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -191,7 +191,7 @@ def agreement_table(importances: pd.DataFrame, ablation: pd.DataFrame) -> pd.Dat
     """Spearman's correlation over heads of every importance with the article's, and with the effect of ablation.
 
     `ablation` as `michel_ablation.csv`. Columns task, seed, granularity, normalised, with_example (the granularity
-    `example` with the same normalisation), with_ablation (the rise of the loss), with_accuracy (the fall of accuracy).
+    `example` with the same normalisation), with_auc (the fall in AUC), with_loss (the rise of the loss).
     """
     keys, kinds = ["task", "seed", "layer", "head"], ["task", "seed", "granularity", "normalised"]
     sizes = importances.set_index([*kinds, "layer", "head"])["importance"].unstack(["layer", "head"])
@@ -200,9 +200,9 @@ def agreement_table(importances: pd.DataFrame, ablation: pd.DataFrame) -> pd.Dat
     for kind, values in sizes.iterrows():
         task, seed, _, by_layer = kind
         removed = changes.loc[task, seed].reindex(values.index)
-        others = [sizes.loc[task, seed, "example", by_layer], removed["loss"], -removed["accuracy"]]
+        others = [sizes.loc[task, seed, "example", by_layer], -removed[AUC], removed["loss"]]
         rows.append([*kind, *(stats.spearmanr(values, other).statistic for other in others)])
-    return pd.DataFrame(rows, columns=[*kinds, "with_example", "with_ablation", "with_accuracy"])
+    return pd.DataFrame(rows, columns=[*kinds, "with_example", "with_auc", "with_loss"])
 
 
 def mean_scores(runs: Mapping[Run, xr.DataArray], labels: Labels, draws: int = DRAWS) -> pd.DataFrame:

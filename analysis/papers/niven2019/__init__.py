@@ -2,5 +2,5 @@
 
 from analysis.lazy import lazy_names
 
-HOMES = {"CLAIMS": "measures", "summary": "measures"}
+HOMES = {"CLAIMS": "measures"}
 __getattr__, __all__ = lazy_names(__name__, HOMES)

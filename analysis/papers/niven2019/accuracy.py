@@ -13,7 +13,8 @@ from analysis.errors import InputError
 from analysis.papers.niven2019.arguments import DOUBLED, KEYS, ORIGINAL, Argument
 from analysis.papers.niven2019.cues import follows_cue
 from analysis.papers.niven2019.negation import ADVERSARIAL
-from analysis.statistics.resampling import limits, resampled
+from analysis.statistics.intervals import crossed_interval
+from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import adjust
 
 TABLES = ("cues", "results", "reliance")
@@ -110,19 +111,25 @@ def drawn_means(
         return ((runs @ sums) * points).sum(1) / (len(sums) * (points @ counts))
 
 
-def summary_table(answers: xr.Dataset, resamples: int = 999, seed: int = 0) -> pd.DataFrame:
+def pair_means(values: Num[np.ndarray, "run point"], pairs: Sequence[str]) -> Float[np.ndarray, "run pair"]:
+    """The mean of a point and its adversarial copy, which are no independent items."""
+    codes = pd.factorize(np.asarray(pairs))[0]
+    return np.stack([np.bincount(codes, row) for row in values.astype(float)]) / np.bincount(codes)
+
+
+def summary_table(answers: xr.Dataset) -> pd.DataFrame:
     """Each model and set-up over its runs: model, setup, trained_on, tested_on, half, runs, mean, sd, median, max.
 
-    low and high are the interval over seeds and points. above_chance counts the runs above one half by the exact
-    binomial test (5 %, Holm over the runs). degenerate counts runs; non_degenerate is the mean of the others; fitted
-    counts runs, and fitted_mean is their mean.
+    low and high are the interval over runs and points (`crossed_interval`). above_chance counts the runs above one half
+    by the exact binomial test (5 %, Holm over the runs). degenerate counts runs; non_degenerate is the mean of the
+    others; fitted counts runs, and fitted_mean is their mean.
     """
     table, right = accuracy_table(answers), correct(answers)
     rows = []
     for (*keys, tested_on, half), part in table.groupby([*KEYS, "tested_on", "half"], sort=False):
         chosen = _runs(answers, *keys), np.isin(answers["half"].values, TESTS[tested_on, half])
         values = right.values[np.ix_(*chosen)]
-        low, high = limits(drawn_means(values, pairs_of(answers)[chosen[1]], resamples, seed))
+        _, low, high = crossed_interval(pair_means(values, pairs_of(answers)[chosen[1]]))
         accuracy, fitted = part["accuracy"], part["fitted"]
         rows.append([*keys, tested_on, half, len(part), accuracy.mean(), low, high, accuracy.std(),
                      accuracy.median(), accuracy.max(), _above_chance(values), int(part["degenerate"].sum()),
@@ -169,16 +176,17 @@ def difference_draws(
     return drawn[0] - drawn[1]
 
 
-def difference_table(answers: xr.Dataset, resamples: int = 999, seed: int = 0) -> pd.DataFrame:
+def difference_table(answers: xr.Dataset) -> pd.DataFrame:
     """Paired differences of set-ups: model, first, second, runs, difference, low, high."""
     rows = []
     for model in dict.fromkeys(answers["model"].values.tolist()):
         there = {name for name in answers["setup"].values[answers["model"].values == model]}
         for first, second in (("full", "W"), ("full", "RW"), ("full", "CW"), ("RW", "W"), ("CW", "W")):
             if {first, second} <= there:
-                draws = difference_draws(answers, model, first, second, resamples, seed)
-                runs = of_runs(answers, model, first).sizes["seed"]
-                rows.append((model, first, second, runs, draws[0], *limits(draws)))
+                one, other = (of_runs(answers, model, setup) for setup in (first, second))
+                rows.append(
+                    (model, first, second, one.sizes["seed"], *crossed_interval(one.values, other.values))
+                )
     return pd.DataFrame(rows, columns=["model", "first", "second", "runs", "difference", "low", "high"])
 
 
@@ -225,9 +233,7 @@ def reliance_draws(
     }
 
 
-def reliance_table(
-    answers: xr.Dataset, test: Sequence[Argument], resamples: int = 999, seed: int = 0
-) -> pd.DataFrame:
+def reliance_table(answers: xr.Dataset, test: Sequence[Argument]) -> pd.DataFrame:
     """Reliance on "not": model, setup, which, runs, then follows, right, wrong and absent with their intervals.
 
     `which` is "all" runs, or those that "fitted". always_right: among the points that every run has right and to
@@ -244,18 +250,20 @@ def reliance_table(
             zip(chosen["model"].values.tolist(), chosen["setup"].values.tolist(), strict=True)
         )
         for model, setup in pairs:
-            draws = reliance_draws(chosen, model, setup, test, resamples, seed)
+            right = of_runs(chosen, model, setup).sel(point=[each.id for each in test]).values
+            kinds = {FOLLOWS: following(right, signs)}
+            kinds |= {kind: right[:, signs == sign] for kind, sign in SIGNS.items()}
             row = {
                 "model": model,
                 "setup": setup,
                 "which": which,
-                "runs": of_runs(chosen, model, setup).sizes["seed"],
+                "runs": len(right),
             }
-            for kind, values in draws.items():
-                row |= dict(
-                    zip((kind, f"{kind}_low", f"{kind}_high"), (values[0], *limits(values)), strict=True)
-                )
-            right = of_runs(chosen, model, setup).sel(point=[each.id for each in test]).values
+            for kind, values in kinds.items():
+                if values.size:
+                    row |= dict(
+                        zip((kind, f"{kind}_low", f"{kind}_high"), crossed_interval(values), strict=True)
+                    )
             always = (right == 1).all(axis=0) & (signs != 0)
             row |= {
                 "always_n": int(always.sum()),

@@ -3,7 +3,6 @@
 Not in Niven 2019.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from analysis.scores.forms import Columns
 from analysis.scores.sieves import columns, sieve
 from analysis.statistics.changes import change_table
 from analysis.statistics.comparison import compare
+from analysis.statistics.resampling import random_sets
 from analysis.statistics.significance import role_table
 
 CUE = "cue"
@@ -114,31 +114,6 @@ def strongest(table: pd.DataFrame, setup: str, seed: int, count: int) -> list[He
     return [(int(layer), int(head)) for layer, head in zip(rows["layer"], rows["head"], strict=True)]
 
 
-def random_sets(heads: Sequence[Head], of_layer: int, count: int, seed: int = 0) -> dict[str, list[Head]]:
-    """Different sets of as many heads of the same layers, drawn from the `of_layer` heads of each layer.
-
-    Sets have none of the given heads; if there are fewer than `count` such sets, they may have some, but not all. If
-    there are fewer than `count` even so, all of them are given.
-    """
-    rng = np.random.default_rng(seed)
-    layers, wanted = np.unique([layer for layer, _ in heads], return_counts=True)
-    sizes = dict(zip(layers.tolist(), wanted.tolist(), strict=True))
-    pools = {layer: [head for head in range(of_layer) if (layer, head) not in {*heads}] for layer in sizes}
-    if math.prod(math.comb(len(pools[layer]), size) for layer, size in sizes.items()) < count:
-        pools = dict.fromkeys(sizes, [*range(of_layer)])
-        count = min(count, math.prod(math.comb(of_layer, size) for size in sizes.values()) - 1)
-    found: dict[frozenset[Head], list[Head]] = {}
-    while len(found) < count:
-        chosen = [
-            (layer, int(head))
-            for layer, size in sizes.items()
-            for head in rng.choice(pools[layer], size, replace=False)
-        ]
-        if {*chosen} != {*heads}:
-            found.setdefault(frozenset(chosen), chosen)
-    return {f"random {number}": chosen for number, chosen in enumerate(found.values())}
-
-
 def switched_off(
     encoder: Encoder,
     arguments: Sequence[Argument],
@@ -150,7 +125,8 @@ def switched_off(
     **options,
 ) -> xr.DataArray:
     """Logits of a fine-tuned encoder with all heads on, with the heads off (CUE_HEADS), and with random sets off."""
-    named = {CUE_HEADS: list(heads)} | random_sets(heads, encoder.heads, controls, seed)
+    drawn = random_sets(heads, encoder.heads, controls, seed)
+    named = {CUE_HEADS: list(heads)} | {f"random {number}": [*each] for number, each in enumerate(drawn)}
     examples = as_examples(arguments, setup)
     return predicted(encoder, examples, sets(encoder, named), max_tokens=max_tokens, **options)
 

@@ -1,16 +1,15 @@
-"""What the claims of Pande 2021 measure: a tidy frame for each claim, from the evidence."""
+"""What each claim of Pande 2021 measures: a frame of units from the labels, p-values and changes of the evidence."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from analysis.papers.pande2021.evidence import Evidence
-from analysis.statistics.claims import read_claims, sampled, untestable
+from analysis.statistics.claims import CONTROL, frame, interval, not_applicable, read_claims
 from analysis.statistics.layers import (
     FIRST_HALF,
     INITIAL,
@@ -23,239 +22,163 @@ from analysis.statistics.layers import (
 from analysis.statistics.roles import coarsened, has_several
 
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
-REGIONS = {"mrpc": MIDDLE, "qnli": MIDDLE, "sst-2": MIDDLE, "qqp": INITIAL}  # of multi-functional heads
-NEAR = 0.05  # a p-value within this distance of 0 or 1 counts as near
+BANDS = {"mrpc": MIDDLE, "qnli": MIDDLE, "sst-2": MIDDLE, "qqp": INITIAL}  # of multi-functional heads
 HEADS = ["layer", "head"]
-LEAST_HEADS = 5  # of a kind, for the share of them in a region to be meaningful
-LEAST_LAYERS = 2  # inside and outside a region, for a difference of layers to be meaningful
-COARSELY = ("local", "syntactic", "delimiter")  # block needs pairs of sentences
-# Roles left out of a mean over roles: delimiter would count [CLS] and [SEP] twice.
-COUNTED_ONCE = {"": ("delimiter",), " without special tokens": ("delimiter", "cls", "sep")}
-NEEDS = {
-    "labels": "roles of a fine-tuned model",
-    "p": "testable p-values of a fine-tuned model",
-    "skewed": "testable skewness of a fine-tuned model's scores",
-    "mass": "attention masses before and after fine-tuning",
-    "change": "scores before and after fine-tuning",
-    "above": "mean scores of a fine-tuned model",
-}
+LEAST_HEADS = 5  # of a kind, for a share of them to be meaningful
+LEAST_LAYERS = 2  # inside and outside a band
+COARSELY = ("local", "syntactic", "delimiter")  # block needs pairs of texts
+UNTRAINED = "no run trained successfully"
 
 
-class Measure(NamedTuple):
-    """How a claim is measured: the arrays of the evidence it needs, and roles that a task must be able to test."""
+def measures(
+    evidence: Evidence, controls: Evidence | None = None, sink: str = "sep"
+) -> dict[str, pd.DataFrame]:
+    """The frame of every claim by its id; `controls` holds the labels of the control of each role.
 
-    function: Callable[[Evidence], pd.DataFrame]
-    needs: tuple[str, ...]
-    roles: tuple[str, ...] = ()
-
-    def of(self, evidence: Evidence) -> pd.DataFrame:
-        """The frame; untestable where something needed is missing or empty."""
-        for name in self.needs:
-            array = getattr(evidence, name)
-            if array is None or array.isel(replicate=0).isnull().all():
-                return untestable(f"no {NEEDS[name]}")
-        narrowed = evidence.with_testable(self.roles) if self.roles else evidence
-        if self.roles and not narrowed.labels.sizes["task"]:
-            return untestable(f"no task where {', '.join(self.roles)} can be tested")
-        return self.function(narrowed)
-
-
-def summary(results: Any) -> pd.DataFrame:
-    """The claim table of this paper, as its notebook of verdicts saved it."""
-    return results.claims("claims")
-
-
-def measures(evidence: Evidence) -> dict[str, pd.DataFrame]:
-    """The frame of every claim, by its id."""
-    return {name: measure.of(evidence) for name, measure in MEASURES.items()}
-
-
-def many_multifunctional(evidence: Evidence, without: Sequence[str] = ()) -> pd.DataFrame:
-    """C1: share of heads with at least two coarse roles, not counting roles in `without`."""
-    return _share(_multifunctional(evidence, without), evidence.runs)
-
-
-def many_delimiter(evidence: Evidence) -> pd.DataFrame:
-    """C2: share of testable heads with the role delimiter."""
-    return _share(evidence.labels.sel(role="delimiter"), evidence.runs)
-
-
-def local_is_syntactic(evidence: Evidence) -> pd.DataFrame:
-    """C3: share of local heads that are also syntactic, in each task with local heads."""
-    local, syntactic = _with_role(evidence, "local"), _with_role(evidence, "syntactic")
-    n = int(_sample(local.sum(["task", *HEADS]), evidence.runs))
-    return _by_task(syntactic.where(local).mean(HEADS), n, evidence.runs, "no local heads")
-
-
-def multifunctional_layers(evidence: Evidence, without: Sequence[str] = ()) -> pd.DataFrame:
-    """C4: multi-functional heads per layer inside the region that the article names for the task, minus those outside.
-
-    Tasks with fewer than LEAST_LAYERS layers on a side are left out.
+    Claims whose arrays the evidence lacks, as that of the released maps, have no frame.
     """
-    heads = _multifunctional(evidence, without).sum("head")
-    depth = heads.sizes["layer"]
-    regions = {
-        task: within
-        for task in heads["task"].values
-        if task in REGIONS and len(within := layers_within(depth, REGIONS[task])) >= LEAST_LAYERS
-        if depth - len(within) >= LEAST_LAYERS
-    }
-    if not regions:
-        tasks = ", ".join(REGIONS)
-        return untestable(
-            f"none of the tasks {tasks} with {LEAST_LAYERS} layers inside and outside its region"
+    frames = {name: of_labels(measure, roles, evidence) for name, (measure, roles) in BY_LABEL.items()}
+    for name in CONTROLLED if controls else ():
+        measure, roles = BY_LABEL[name]
+        units = of_labels(measure, roles, controls).set_index("unit")[["value", "low", "high"]]
+        frames[name] = frames[name].join(units.set_axis(CONTROL, axis=1), on="unit")
+    if evidence.change is not None:
+        frames["C9a"] = by_task(later_layers_change(evidence.change), evidence)
+        frames["C9b"] = sink_loses(evidence, sink)
+        known = evidence.p.notnull()
+        extreme = ((evidence.p < 0.05) | (evidence.p > 0.95)).where(known)
+        frames["C10"] = by_task(extreme.mean(["role", *HEADS]), evidence)
+    return frames
+
+
+def of_labels(
+    measure: Callable[[xr.DataArray], xr.DataArray], roles: tuple[str, ...], evidence: Evidence
+) -> pd.DataFrame:
+    """A measure of labels by task; tasks in which one of the roles cannot be tested are not applicable."""
+    values = measure(evidence.labels)
+    sample = evidence.labels.isel(run=0, replicate=0).sel(role=[*roles])
+    tested = sample.notnull().any(HEADS).all("role")
+    return by_task(
+        values.where(tested), evidence, f"fewer than {LEAST_HEADS} such heads, or the role cannot be tested"
+    )
+
+
+def by_task(values: xr.DataArray, evidence: Evidence, missing: str = "not measured") -> pd.DataFrame:
+    """The frame with a unit for each task: the mean over the runs that trained successfully."""
+    parts = []
+    for task in values["task"].values.tolist():
+        draws = values.sel(task=task).transpose("run", "replicate").values
+        trained = (
+            np.ones(len(draws), bool) if evidence.trained is None else evidence.trained.sel(task=task).values
         )
-    inside = [heads["layer"].isin(layers) for layers in regions.values()]
-    inside, heads = xr.concat(inside, pd.Index([*regions], name="task")), heads.sel(task=[*regions])
-    within, elsewhere = heads.where(inside).mean("layer"), heads.where(~inside).mean("layer")
-    return _by_task(within - elsewhere, len(regions), evidence.runs)
+        draws = draws[trained]
+        if not len(draws) or np.isnan(draws[:, 0]).all():
+            parts.append(not_applicable(missing if len(draws) else UNTRAINED, task))
+        else:
+            runs = int((~np.isnan(draws[:, 0])).sum())
+            left_out = int((~trained).sum())
+            reason = (
+                f"{left_out} of {len(trained)} runs left out: not trained successfully" if left_out else ""
+            )
+            parts.append(frame({task: interval(draws)}, runs=runs, reason=reason))
+    return pd.concat(parts, ignore_index=True)
 
 
-def special_layers(evidence: Evidence, role: str, half: tuple, name: str) -> pd.DataFrame:
-    """C5: share of the heads of [SEP] or [CLS] in a half of the layers, in each task.
-
-    Untestable if a task has fewer than LEAST_HEADS of them: a share of so few is not meaningful.
-    """
-    heads = _with_role(evidence, role)
-    counts = _sample(heads.sum(HEADS), evidence.runs).to_series()
-    if (few := counts[counts < LEAST_HEADS]).size:
-        listed = ", ".join(f"{count:.0f} {name} heads in {task}" for task, count in few.items())
-        return untestable(f"fewer than {LEAST_HEADS}: {listed}")
-    inside = heads["layer"].isin(layers_within(heads.sizes["layer"], half))
-    return _by_task(inside.where(heads).mean(HEADS), counts.astype(int).to_dict(), evidence.runs)
+def _coarse(labels: xr.DataArray) -> Mapping[str, xr.DataArray]:
+    """Which heads have each coarse role; untestable heads do not."""
+    return coarsened({role: labels.sel(role=role, drop=True) == 1 for role in labels["role"].values})
 
 
-def block_layers(evidence: Evidence) -> pd.DataFrame:
-    """C6: share of the block heads that lie in layer 0, in each task with block heads."""
-    heads = _with_role(evidence, "block").sum("head")
-    every = heads.sum("layer")
-    shares = heads.sel(layer=0, drop=True) / every.where(every > 0)
-    n = _sample(every, evidence.runs).to_series().astype(int).to_dict()
-    return _by_task(shares, n, evidence.runs, "no block heads")
+def _multifunctional(labels: xr.DataArray) -> xr.DataArray:
+    return has_several(_coarse(labels))
 
 
-def syntactic_layers(evidence: Evidence) -> pd.DataFrame:
-    """C7: share of layers with fewer than three syntactic heads, in each task separately."""
-    syntactic = _coarse(evidence)["syntactic"]
-    few = syntactic.sum("head") < 3
-    pooled = _sample((syntactic.any("task").sum("head") < 3).mean("layer"), evidence.runs)
-    note = f"{float(pooled):.0%} when a head counts that is syntactic in any task"
-    frame = _together(few.mean(["task", "layer"]), few.sizes["task"] * few.sizes["layer"], evidence.runs)
-    return frame.assign(note=note)
+def _share_within(labels: xr.DataArray, role: str, layers: list[int]) -> xr.DataArray:
+    """The share of the heads with a role that lie in some layers; NaN for fewer than LEAST_HEADS in the sample."""
+    heads = labels.sel(role=role, drop=True) == 1
+    counts = heads.sum(HEADS)
+    shares = heads.sel(layer=layers).sum(HEADS) / counts.where(counts > 0)
+    return shares.where(counts.isel(replicate=0) >= LEAST_HEADS)
 
 
-def last_layers(evidence: Evidence) -> pd.DataFrame:
-    """C8: share of heads in the last sixth of the layers that are multi-functional."""
-    multi = _multifunctional(evidence)
-    last = multi.sel(layer=layers_within(multi.sizes["layer"], LAST_SIXTH))
-    n = last.sizes["layer"] * last.sizes["head"] * last.sizes["task"]
-    return _by_task(last.mean(HEADS), n, evidence.runs)
+def many_multifunctional(labels: xr.DataArray) -> xr.DataArray:
+    """C1: share of heads with two or more coarse roles."""
+    return _multifunctional(labels).mean(HEADS)
 
 
-def later_layers_change(evidence: Evidence) -> pd.DataFrame:
-    """C9a: the change of the late layer that changes most, minus that of any other, with and without special tokens.
+def many_delimiter(labels: xr.DataArray) -> xr.DataArray:
+    """C2: share of testable heads with the role delimiter."""
+    return labels.sel(role="delimiter", drop=True).mean(HEADS)
+
+
+def local_is_syntactic(labels: xr.DataArray) -> xr.DataArray:
+    """C3: share of local heads that are syntactic, minus that of the other heads."""
+    local, syntactic = (labels.sel(role=role, drop=True) == 1 for role in ("local", "syntactic"))
+    gain = syntactic.where(local).mean(HEADS) - syntactic.where(~local).mean(HEADS)
+    return gain.where(local.isel(replicate=0).sum(HEADS) >= LEAST_HEADS)
+
+
+def multifunctional_layers(labels: xr.DataArray) -> xr.DataArray:
+    """C4: multi-functional heads per layer inside the band that the paper names for the task, minus those outside."""
+    counts = _multifunctional(labels).sum("head")
+    depth, parts = counts.sizes["layer"], []
+    for task in counts["task"].values.tolist():
+        band = layers_within(depth, BANDS[task]) if task in BANDS else []
+        inside = counts["layer"].isin(band)
+        of_task = counts.sel(task=task)
+        gain = of_task.where(inside).mean("layer") - of_task.where(~inside).mean("layer")
+        parts.append(gain.where(LEAST_LAYERS <= len(band) <= depth - LEAST_LAYERS))
+    return xr.concat(parts, "task")
+
+
+def special_layers(labels: xr.DataArray, role: str, half: tuple) -> xr.DataArray:
+    """C5: share of the heads of [SEP] or [CLS] in a half of the layers."""
+    return _share_within(labels, role, layers_within(labels.sizes["layer"], half))
+
+
+def block_layers(labels: xr.DataArray) -> xr.DataArray:
+    """C6: share of block heads in layer 0."""
+    return _share_within(labels, "block", [0])
+
+
+def syntactic_layers(labels: xr.DataArray) -> xr.DataArray:
+    """C7: share of layers with fewer than three syntactic heads."""
+    return (_coarse(labels)["syntactic"].sum("head") < 3).mean("layer")
+
+
+def last_layers(labels: xr.DataArray) -> xr.DataArray:
+    """C8: share of multi-functional heads in the last sixth of the layers."""
+    return _multifunctional(labels).sel(layer=layers_within(labels.sizes["layer"], LAST_SIXTH)).mean(HEADS)
+
+
+def later_layers_change(change: xr.DataArray) -> xr.DataArray:
+    """C9a: change of the most changed layer of the last third, minus that of any other layer.
 
     Delimiter is left out because it repeats [CLS] and [SEP].
     """
-    late = evidence.change["layer"].isin(layers_within(evidence.change.sizes["layer"], LAST_THIRD))
-    parts = []
-    for name, left_out in COUNTED_ONCE.items():
-        size = np.abs(evidence.change.drop_sel(role=[*left_out])).mean(["role", "head"])
-        apart = size.where(late).max("layer") - size.where(~late).max("layer")
-        parts.append(apart.assign_coords(task=[f"{task}{name}" for task in apart["task"].values]))
-    return _by_task(xr.concat(parts, "task"), evidence.change.sizes["task"], evidence.runs)
+    size = np.abs(change.drop_sel(role="delimiter")).mean(["role", "head"])
+    late = change["layer"].isin(layers_within(change.sizes["layer"], LAST_THIRD))
+    return size.where(late).max("layer") - size.where(~late).max("layer")
 
 
-def late_mass(evidence: Evidence, target: str, sign: int) -> pd.DataFrame:
-    """C9b, C9c: change of the mean attention mass on a target in the last third of the layers, times `sign`."""
-    mass = evidence.mass.sel(target=target, drop=True)
-    late = mass.sel(layer=layers_within(mass.sizes["layer"], LAST_THIRD)).mean(HEADS)
-    return _by_task(sign * late, late.sizes["task"], evidence.runs, NEEDS["mass"])
+def sink_loses(evidence: Evidence, sink: str) -> pd.DataFrame:
+    """C9b: attention that the sink loses in the last third of the layers; the control is the other special token."""
+    lost = -evidence.mass.sel(layer=layers_within(evidence.mass.sizes["layer"], LAST_THIRD)).mean(HEADS)
+    other = "cls" if sink == "sep" else "sep"
+    own, control = (by_task(lost.sel(target=token, drop=True), evidence) for token in (sink, other))
+    own[CONTROL] = control[["value", "low", "high"]].to_numpy()
+    return own.assign(token=f"[{sink.upper()}]")
 
 
-def extreme_p_values(evidence: Evidence) -> pd.DataFrame:
-    """C10: share of p-values near 0 or 1."""
-    near = (evidence.p < NEAR) | (evidence.p > 1 - NEAR)
-    return _share(near.where(evidence.p.notnull()), evidence.runs)
-
-
-def asymmetric_scores(evidence: Evidence) -> pd.DataFrame:
-    """C11a: share of skewed score distributions."""
-    return _share(evidence.skewed, evidence.runs)
-
-
-def misleading_means(evidence: Evidence) -> pd.DataFrame:
-    """C11b: the share of heads and roles that fail the test, among those with a mean above tau."""
-    failing = (evidence.labels == 0).where((evidence.above == 1) & evidence.labels.notnull())
-    within = ["task", "role", *HEADS]
-    if not float(_sample(failing.notnull().sum(within), evidence.runs)):
-        return untestable("no head with a mean above tau")
-    other = ((evidence.labels == 1) & (evidence.above == 0)).sum(within)
-    frame = _share(failing, evidence.runs)
-    passing = f"{float(_sample(other, evidence.runs)):.0f} pass it with a mean not above tau"
-    return frame.assign(note=frame["note"] + f"; {passing}")
-
-
-LABELS = ("labels",)
-MEASURES = {
-    "C1": Measure(many_multifunctional, LABELS, COARSELY),
-    "C1b": Measure(partial(many_multifunctional, without=("delimiter",)), LABELS, ("local", "syntactic")),
-    "C2a": Measure(many_delimiter, LABELS, ("delimiter",)),
-    "C2b": Measure(many_delimiter, LABELS, ("delimiter",)),
-    "C3": Measure(local_is_syntactic, LABELS, ("local", "syntactic")),
-    "C4": Measure(multifunctional_layers, LABELS, COARSELY),
-    "C4b": Measure(partial(multifunctional_layers, without=("block",)), LABELS, COARSELY),
-    "C5a": Measure(partial(special_layers, role="sep", half=LAST_HALF, name="[SEP]"), LABELS, ("sep",)),
-    "C5b": Measure(partial(special_layers, role="cls", half=FIRST_HALF, name="[CLS]"), LABELS, ("cls",)),
-    "C6": Measure(block_layers, LABELS, ("block",)),
-    "C7": Measure(syntactic_layers, LABELS, ("syntactic",)),
-    "C8": Measure(last_layers, LABELS, COARSELY),
-    "C9a": Measure(later_layers_change, ("change",)),
-    "C9b": Measure(partial(late_mass, target="sep", sign=-1), ("mass",)),
-    "C9c": Measure(partial(late_mass, target="other", sign=1), ("mass",)),
-    "C10": Measure(extreme_p_values, ("p",)),
-    "C11a": Measure(asymmetric_scores, ("skewed",)),
-    "C11b": Measure(misleading_means, ("labels", "above")),
+BY_LABEL = {
+    "C1": (many_multifunctional, COARSELY),
+    "C2": (many_delimiter, ("delimiter",)),
+    "C3": (local_is_syntactic, ("local", "syntactic")),
+    "C4": (multifunctional_layers, COARSELY),
+    "C5a": (partial(special_layers, role="sep", half=LAST_HALF), ("sep",)),
+    "C5b": (partial(special_layers, role="cls", half=FIRST_HALF), ("cls",)),
+    "C6": (block_layers, ("block",)),
+    "C7": (syntactic_layers, ("syntactic",)),
+    "C8": (last_layers, COARSELY),
 }
-
-
-def _sample(array: xr.DataArray, runs: int) -> xr.DataArray:
-    """The median over the runs of the sample, without its replicates."""
-    return array.isel(replicate=slice(runs)).median("replicate")
-
-
-def _with_role(evidence: Evidence, role: str) -> xr.DataArray:
-    """Which heads have the role; untestable heads do not."""
-    return evidence.labels.sel(role=role, drop=True) == 1
-
-
-def _coarse(evidence: Evidence) -> Mapping[str, xr.DataArray]:
-    """Which heads have each coarse role."""
-    return coarsened({role: _with_role(evidence, role) for role in evidence.labels["role"].values})
-
-
-def _multifunctional(evidence: Evidence, without: Sequence[str] = ()) -> xr.DataArray:
-    """Which heads have at least two coarse roles, not counting those in `without`."""
-    return has_several({role: heads for role, heads in _coarse(evidence).items() if role not in without})
-
-
-def _share(cases: xr.DataArray, runs: int) -> pd.DataFrame:
-    """The share of 1 among the cases that are not NaN: all tasks together, and each in the note."""
-    within = [name for name in cases.dims if name not in ("replicate", "task")]
-    apart = _sample(cases.mean(within), runs).to_series().dropna()
-    n = int(_sample(cases.notnull().sum(["task", *within]), runs))
-    frame = _together(cases.mean(["task", *within]), n, runs)
-    return frame.assign(note=", ".join(f"{task} {share:.0%}" for task, share in apart.items()))
-
-
-def _together(measure: xr.DataArray, n: int, runs: int) -> pd.DataFrame:
-    """The frame of one unit, all tasks together."""
-    return sampled(measure.expand_dims(unit=[""]), n, runs)
-
-
-def _by_task(measure: xr.DataArray, n: int | Mapping[str, int], runs: int, missing: str = "") -> pd.DataFrame:
-    """The frame with a unit for each task whose sample is known in every run."""
-    known = measure.isel(replicate=slice(runs)).notnull().all("replicate")
-    if not known.any():
-        return untestable(missing)
-    return sampled(measure.sel(task=known).rename(task="unit"), n, runs)
+CONTROLLED = ("C3", "C6", "C7")  # claims that the controls of the roles are asked too

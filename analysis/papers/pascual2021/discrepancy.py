@@ -18,7 +18,6 @@ from analysis.papers.pascual2021.measures import (
     LOCAL,
     MIXING,
     SHARE,
-    SLOPE,
     VALUES,
     WHOLE,
 )
@@ -122,10 +121,9 @@ def discrepancy_table(found: xr.DataArray, resamples: int = 999, seed: int = 0) 
     """Means over sequences of what `by_sequence` found, with BCa intervals over sequences: COLUMNS.
 
     Rows with a head are values of that head, for the pair `whole`. Rows without a head are means over the heads of a
-    layer (`sd`: standard deviation over heads). Two more measures have no head. `mixing_share`: the divergence of local
+    layer (`sd`: standard deviation over heads). One more measure has no head, `mixing_share`: the divergence of local
     and global attribution, divided by its sum with the divergence of attention and local attribution (percentile
-    interval). `jensen_shannon_slope`, also without a layer: the growth of the divergence in bits per layer, above
-    layer 0 (least squares); fewer than three layers have none.
+    interval).
     """
     whole = found.sel(pair=[WHOLE])
     layers = _rows(found.mean("head"), resamples, seed)
@@ -134,7 +132,6 @@ def discrepancy_table(found: xr.DataArray, resamples: int = 999, seed: int = 0) 
     parts = [
         layers,
         _rows(whole, resamples, seed),
-        *([_rows(_slopes(whole), resamples, seed)] if whole.sizes["layer"] > 2 else []),
         _shares(found, resamples, seed),
     ]
     return pd.concat(parts, ignore_index=True).reindex(columns=COLUMNS)
@@ -157,17 +154,6 @@ def _rows(values: xr.DataArray, resamples: int, seed: int) -> pd.DataFrame:
 def _complete(values: Float[np.ndarray, "sequence *column"]) -> Float[np.ndarray, "sequence *column"]:
     """The mean of the other sequences where a sequence has no value: one without word pieces has no rows of text."""
     return np.where(np.isnan(values), np.nanmean(values, axis=0), values)
-
-
-def _slopes(whole: xr.DataArray) -> xr.DataArray:
-    """The slope over the layers above layer 0 of each sequence's divergence (mean over heads), bits per layer.
-
-    In layer 0 nothing is mixed yet, and its small divergence alone would give a slope.
-    """
-    means = whole.sel(measure=[JSD]).mean("head")
-    means = means.isel(layer=slice(1, None))
-    depth = means["layer"] - means["layer"].mean()
-    return ((means * depth).sum("layer", skipna=False) / (depth**2).sum()).assign_coords(measure=[SLOPE])
 
 
 def _shares(found: xr.DataArray, resamples: int, seed: int) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 
 from analysis.papers.pascual2021.measures import ABSENT, ATTENTION, GLOBAL, LOST, PARTLY, PERSISTS
 from analysis.scores.kept import Kept
-from analysis.statistics.claims import UNTESTABLE
+from analysis.statistics.judge import NOT_APPLICABLE
 from analysis.statistics.resampling import Clusters, bootstrap, counted, limits
 from analysis.statistics.significance import published_labels, quiet, t_test
 
@@ -120,7 +120,7 @@ def _verdict(on: Bool[np.ndarray, "layer head"], still: Bool[np.ndarray, "layer 
     """Whether a pattern persists on attribution."""
     of_layers = still.any(axis=1)
     if not tested:
-        return UNTESTABLE
+        return NOT_APPLICABLE
     if of_layers.any():
         return PERSISTS if of_layers.all() else PARTLY
     return LOST if on.any() else ABSENT

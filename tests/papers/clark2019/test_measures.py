@@ -4,167 +4,110 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.papers.clark2019.measures import CLAIMS, MEASURES
-from analysis.statistics.claims import UNTESTABLE, Verdict, judge
+from analysis.papers.clark2019.measures import CLAIMS, measures
+from analysis.papers.clark2019.published import BOTH_HALVES
+from analysis.statistics.claims import claim_table
+from analysis.statistics.layers import on_other_half
 
-BY_ID = {claim.id: claim for claim in CLAIMS}
-LAYERS, HEADS = 6, 4
-COLUMNS = ("previous", "next", "self", "cls", "sep", "punct", "cls_cls", "sep_sep", "entropy")
-UNIFORM = pd.DataFrame({"statistic": ["cls"], "uniform": [0.02]})
+LAYERS, BLOCKS = 6, 10
+NOISE = np.linspace(-0.01, 0.01, BLOCKS)
 
 
-def surface(**columns: list[float]) -> pd.DataFrame:
-    """A table of heads; a column is given by layer, and the heads of a layer differ only slightly."""
-    table = pd.DataFrame(list(np.ndindex(LAYERS, HEADS)), columns=["layer", "head"])
-    for name, values in (dict.fromkeys(COLUMNS, [0.1] * LAYERS) | columns).items():
-        table[name] = np.repeat(values, HEADS) + 0.001 * table["head"]
+def blocks(**columns: list[float]) -> pd.DataFrame:
+    """A table of layers in ten blocks that differ slightly."""
+    table = pd.DataFrame(list(np.ndindex(BLOCKS, LAYERS)), columns=["block", "layer"])
+    for name in ("cls", "sep", "punct", "cls_cls", "sep_sep", "entropy"):
+        table[name] = np.tile(columns.get(name, [0.1] * LAYERS), BLOCKS) + NOISE[table["block"]]
     return table
 
 
-def judged(name: str, **tables: pd.DataFrame) -> Verdict:
-    frame = MEASURES[name]({"uniform": UNIFORM} | tables)
-    return judge(frame, BY_ID[name].relation, BY_ID[name].bound, BY_ID[name].units)
-
-
-def verdict(name: str, **tables: pd.DataFrame) -> str:
-    return judged(name, **tables).verdict
-
-
-def test_every_claim_has_a_measure():
-    assert [*MEASURES] == [*BY_ID]
-
-
-def extremes(**means: list[tuple[float, float]]) -> pd.DataFrame:
-    """Mean and half an interval of each head, by statistic."""
+def neighbours(previous: float, following: float) -> pd.DataFrame:
+    """Head 0-1 is the best for both tokens; in the untrained encoder no head is."""
     rows = [
-        (statistic, 0, head, mean, mean - half, mean + half, 50)
-        for statistic, heads in means.items()
-        for head, (mean, half) in enumerate(heads)
-    ]
-    return pd.DataFrame(rows, columns=["statistic", "layer", "head", "mean", "low", "high", "n"])
-
-
-def test_some_head_for_each_neighbour():
-    sure, unsure, low = (0.9, 0.1), (0.52, 0.1), (0.1, 0.05)
-    assert verdict("CL1", extremes=extremes(previous=[low, sure], next=[sure, low])) == "holds"
-    assert verdict("CL1", extremes=extremes(previous=[low, sure], next=[low, low])) == "does not hold"
-    assert verdict("CL1", extremes=extremes(previous=[sure], next=[unsure, low])) == "undecided"
-    wide = extremes(previous=[sure], next=[(0.45, 0.01), (0.4, 0.3)])  # the lower head may be above
-    assert verdict("CL1", extremes=wide) == "undecided"
-
-
-def test_separators_in_the_middle_layers():
-    """Relative depth 5/12 to 10/12 of six layers: layers 3 and 4."""
-    high = surface(sep=[0, 0, 0, 0.6, 0.7, 0], sep_sep=[0, 0, 0, 0.95, 0.8, 0])
-    assert verdict("CL2", surface=high) == "holds"
-    found = judged("CL3", surface=high)
-    assert (found.verdict, found.unit) == ("does not hold", "[SEP] to [SEP], layer 4")
-    assert verdict("CL2", surface=high[high["layer"] < 3]) == UNTESTABLE  # one middle layer
-
-
-def test_the_own_sink_is_the_special_token_with_most_attention():
-    own = surface(cls=[0, 0.5, 0.5, 0.6, 0.7, 0.2], cls_cls=[0, 0, 0, 0.95, 0.97, 0])
-    assert verdict("CL2b", surface=own) == verdict("CL3b", surface=own) == "holds"
-    assert verdict("CL2", surface=own) == "does not hold"
-    frame = MEASURES["CL2b"]({"surface": own, "uniform": UNIFORM})
-    assert frame["control"].unique().tolist() == [0.02]
-
-
-def test_targets_move_with_depth():
-    early = {"cls": [0.5, 0.4, 0.1, 0.1, 0.1, 0.1], "punct": [0.1, 0.1, 0.1, 0.1, 0.3, 0.5]}
-    assert verdict("CL4", surface=surface(**early)) == "holds"
-    late = early | {"punct": [0.9, 0.1, 0.1, 0.1, 0.3, 0.5]}
-    assert verdict("CL4", surface=surface(**late)) == "does not hold"
-    assert verdict("CL6", surface=surface(entropy=[4, 3, 2, 1, 1, 2])) == "holds"
-    assert verdict("CL6", surface=surface(entropy=[1, 1, 2, 2, 2, 2])) == "does not hold"
-
-
-def gradients(late: float) -> pd.DataFrame:
-    """Gradients of 1 on other words and [CLS]; on [SEP] 5 in the first three layers, then `late`."""
-    keys = surface()[["layer", "head"]]
-    groups = {"sep": np.where(keys["layer"] >= 3, late, 5.0), "other": 1.0, "cls": 1.0}
-    return pd.concat([keys.assign(group=name, importance=value) for name, value in groups.items()])
-
-
-def test_gradients_where_the_token_gets_most_attention():
-    rests = surface(sep=[0.01, 0.01, 0.01, 0.5, 0.6, 0.5])
-    assert verdict("CL5", surface=rests, gradients_heads=gradients(0.3)) == "holds"
-    assert verdict("CL5", surface=rests, gradients_heads=gradients(0.6)) == "does not hold"
-    assert judged("CL5", surface=rests, gradients_heads=gradients(0.3)).unit_count == 3
-
-
-def test_gradients_of_attention_that_hardly_exists_are_untestable():
-    tables = {"surface": surface(cls=[0.4] * LAYERS, sep=[0.02] * LAYERS), "gradients_heads": gradients(0.3)}
-    assert verdict("CL5", **tables) == UNTESTABLE
-    assert verdict("CL5b", **tables) == "does not hold"  # [CLS] has gradients like other words
-
-
-def dependencies(**rows: tuple[float, float, float, float]) -> pd.DataFrame:
-    columns = ["accuracy", "low", "high", "offset_accuracy"]
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("relation")
-    return table.reset_index().assign(n=range(100, 100 + len(rows)), p_adjusted=0.01)
-
-
-def test_heads_against_offsets():
-    good = {"obj": (0.8, 0.7, 0.9, 0.4), "det": (0.9, 0.8, 0.95, 0.5), "all": (0.4, 0.35, 0.45, 0.3)}
-    assert verdict("CL7", dependencies=dependencies(**good)) == "holds"
-    assert verdict("CL8", dependencies=dependencies(**good)) == "holds"
-    close = dependencies(**good, pobj=(0.42, 0.38, 0.46, 0.4))
-    found = judged("CL7", dependencies=close)
-    assert (found.verdict, found.unit, found.holding) == ("undecided", "pobj", 2)
-    assert (found.estimate, found.low, found.high) == pytest.approx((0.02, -0.02, 0.06))
-    worse = dependencies(**good, pobj=(0.3, 0.25, 0.35, 0.4))
-    assert verdict("CL7", dependencies=worse) == "does not hold"
-    assert verdict("CL7", dependencies=dependencies(obj=(1.0, np.nan, np.nan, 0.4))) == "holds"
-    assert verdict("CL7", dependencies=dependencies(cop=(1, 1, 1, 0))) == UNTESTABLE
-
-
-def test_antecedents_in_both_readings():
-    rows = [
-        (reading, system, scored_on, accuracy, layer)
-        for reading, best in (("all_words", 0.52), ("preceding_mention_heads", 0.7))
-        for scored_on in ("all documents", "both halves in turn")
-        for system, accuracy, layer in (
-            ("head match", 0.5, None),
-            ("rule-based", 0.68, None),
-            ("head", best, 3),
+        (
+            encoder,
+            block,
+            0,
+            head,
+            chance * head * previous + NOISE[block],
+            chance * head * following + NOISE[block],
         )
+        for encoder, chance in (("pretrained", 1), ("untrained", 0.1))
+        for block in range(BLOCKS)
+        for head in range(2)
     ]
-    table = pd.DataFrame(rows, columns=["candidates", "system", "scored_on", "all", "layer"])
-    table = table.assign(low=table["all"] - 0.05, high=table["all"] + 0.05, n=80)
-    verdicts = [verdict(name, coreference_readings=table) for name in ("CL9", "CL9b", "CL10", "CL10b")]
-    assert verdicts == ["holds", "undecided", "holds", "does not hold"]
-    assert judged("CL9", coreference_readings=table).estimate == pytest.approx(0.2)
-    strict = table[table["candidates"] == "all_words"]
-    assert verdict("CL9", coreference_readings=strict) == UNTESTABLE
+    return pd.DataFrame(rows, columns=["encoder", "block", "layer", "head", "previous", "next"])
 
 
-def probes(*words: float) -> pd.DataFrame:
-    rows = [("attention + words", "tiny", seed, score) for seed, score in enumerate(words)]
-    rows += [("attention + words", "tiny, random layers", seed, 0.2) for seed in range(len(words))]
-    rows += [("distances + words", "none", seed, 0.5) for seed in range(len(words))]
-    return pd.DataFrame(rows, columns=["probe", "encoder", "seed", "uas_no_punct"])
+GRADIENTS = pd.DataFrame(
+    [(block, layer, group, 0.2 if group == "sep" else 1 + NOISE[block])
+     for block in range(BLOCKS) for layer in range(LAYERS) for group in ("cls", "sep", "punct", "other")],
+    columns=["block", "layer", "group", "importance"],
+)  # fmt: skip
+TABLES = {
+    "neighbour_blocks": neighbours(0.9, 0.8),
+    "layer_blocks": blocks(
+        sep=[0, 0, 0.6, 0.7, 0, 0], sep_sep=[0, 0, 0.95, 0.97, 0, 0], cls=[0.3, 0.3, 0, 0, 0, 0],
+        punct=[0, 0, 0, 0, 0.2, 0.2], entropy=[4, 4, 2, 2, 2, 2],
+    ),
+    "gradient_blocks": GRADIENTS,
+    "distance_blocks": pd.DataFrame({"block": range(BLOCKS), "gap": 0.2 + NOISE, "dealt": NOISE}),
+    "dependencies": pd.DataFrame({
+        "relation": ["all", "obj", "det", "rare"], "n": [900, 300, 200, 50], "accuracy": [0.3, 0.8, 0.9, 1],
+        "low": [0.28, 0.7, 0.8, 1], "high": [0.32, 0.9, 1, 1], "offset_accuracy": [0.25, 0.4, 0.8, 0],
+        "gain": [0.05, 0.4, 0.1, 1], "gain_low": [0, 0.3, 0.05, 1], "gain_high": [0.1, 0.5, 0.15, 1],
+    }),
+    "coreference_readings": pd.DataFrame({
+        "candidates": "preceding_mention_heads", "scored_on": BOTH_HALVES, "system": ["head match", "rule-based"],
+        "gain": [0.2, -0.02], "gain_low": [0.15, -0.04], "gain_high": [0.25, 0.0],
+    }),
+    "probes": pd.DataFrame(
+        [(probe, encoder, seed, uas + seed / 1000) for seed in range(3) for probe, encoder, uas in
+         (("attention + words", "x", 0.7), ("distances + words", "x", 0.6),
+          ("attention + words", "x random layers", 0.4))],
+        columns=["probe", "encoder", "seed", "uas_no_punct"],
+    ),
+}  # fmt: skip
 
 
-def test_probes():
-    for name in ("CL11", "CL12"):
-        assert verdict(name, probes=probes(0.6, 0.61, 0.62)) == "holds"
-    assert verdict("CL11", probes=probes(0.4, 0.41, 0.42)) == "does not hold"
-    assert verdict("CL11", probes=probes(0.45, 0.56)) == "undecided"
-    assert verdict("CL11", probes=probes(0.6)) == "undecided"  # one seed has no interval
-    found = judged("CL12", probes=probes(0.6, 0.61, 0.62))
-    half = 4.302653 * 0.01 / 3**0.5  # the quantile of t for two degrees of freedom
-    assert (found.estimate, found.low, found.high) == pytest.approx((0.41, 0.41 - half, 0.41 + half))
+def judged(sink: str = "sep", **tables: pd.DataFrame) -> pd.DataFrame:
+    return claim_table(CLAIMS, measures(TABLES | tables, sink)).set_index("claim")
 
 
-def test_layers_cluster():
-    places = [(layer, head) for layer in range(3) for head in range(8)]
-    pairs = [(*a, *b) for number, a in enumerate(places) for b in places[number + 1 :]]
-    many = pd.DataFrame(pairs, columns=["layer", "head", "other_layer", "other_head"])
-    same = many["layer"] == many["other_layer"]
-    flat = many.assign(distance=np.where(same, 3.0, 6.0))
-    assert judged("CL13", distances=flat).estimate == pytest.approx(0.5)
-    noise = np.random.default_rng(0).random(len(many))
-    assert verdict("CL13", distances=many.assign(distance=6 - 4 * same + noise)) == "holds"
-    assert verdict("CL13", distances=many.assign(distance=6 + 4 * same + noise)) == "does not hold"
-    assert verdict("CL13", distances=many.assign(distance=1 + noise)) == "undecided"
+def test_every_claim_is_supported_by_tables_that_support_it():
+    table = judged()
+    assert [*table.index] == [claim.id for claim in CLAIMS]
+    expected = {
+        "CL1": 0.8,
+        "CL2": 0.65,
+        "CL3": 0.96,
+        "CL4": 0.2,
+        "CL5": 0.2,
+        "CL6": 2,
+        "CL7": 0.25,
+        "CL8": 0.3,
+    }
+    expected |= {"CL9": 0.2, "CL10": -0.02, "CL11": 0.1, "CL12": 0.3, "CL13": 0.2}
+    assert table["estimate"].to_dict() == pytest.approx(expected, abs=0.001)
+    assert table["verdict"].unique().tolist() == ["supported"]
+    assert table.loc["CL7", "units"] == 2  # the rare relation and all arcs do not count
+    assert table.loc[["CL1", "CL2", "CL8"], "control"].tolist() == pytest.approx([0.08, 0, 0.25], abs=0.001)
+
+
+def test_claims_on_the_sink_are_asked_of_the_token_that_is_one():
+    table = judged("cls")
+    assert table.loc[["CL2", "CL3", "CL5"], "token"].tolist() == ["[CLS]"] * 3
+    assert table.loc[["CL2", "CL3"], "verdict"].tolist() == ["not supported"] * 2
+    flat = judged("cls", layer_blocks=blocks())
+    assert flat.loc["CL5", "verdict"] == "not applicable"
+
+
+def test_a_head_is_read_where_it_was_not_chosen():
+    noise = np.random.default_rng(0).normal(0.5, 0.1, (10, 200))
+    assert abs(on_other_half(noise).mean() - 0.5) < 0.07
+    assert noise.mean(axis=0).max() > 0.57  # the best head of the same blocks
+
+
+def test_one_target_alone_does_not_support_both():
+    assert judged(neighbour_blocks=neighbours(0.9, 0.2)).loc["CL1", "verdict"] == "mixed"
+    assert judged(neighbour_blocks=neighbours(0.3, 0.2)).loc["CL1", "verdict"] == "not supported"

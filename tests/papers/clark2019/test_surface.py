@@ -4,12 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from scipy import stats
 
 from analysis.encoders.layout import layouts
 from analysis.papers.clark2019.surface import (
-    EXTREMES,
-    extreme_table,
+    block_tables,
     surface_scores,
     surface_shares,
     surface_table,
@@ -74,12 +72,12 @@ def test_uniform_values_equal_the_formulas_on_uniform_maps(encoder, scores):
     assert uniform_values(scores).to_dict() == pytest.approx(pd.DataFrame(each).mean().to_dict(), rel=1e-6)
 
 
-def test_extreme_heads_have_simultaneous_intervals(scores):
-    """Bonferroni over the heads: wider than the interval of one head, around the mean over sequences."""
-    found = extreme_table(scores).set_index(["statistic", "layer", "head"])
-    assert len(found) == len(EXTREMES) * 12
-    values = surface_shares(scores).sel(statistic="most", layer=2, head=1).values
-    row = found.loc[("most", 2, 1)]
-    alone = stats.ttest_1samp(values, 0).confidence_interval(1 - 0.05 / 12)
-    assert (row["low"], row["high"]) == pytest.approx((alone.low, alone.high))
-    assert (row["mean"], row["n"]) == (pytest.approx(values.mean()), len(EXAMPLES))
+def test_blocks_of_passages_have_the_means_of_their_shares(scores):
+    heads, layers = block_tables(scores)
+    shares = surface_shares(scores)
+    row = heads.set_index(["block", "layer", "head"]).loc[(0, 2, 1)]
+    assert row["previous"] == pytest.approx(
+        shares.sel(statistic="previous", layer=2, head=1)[::10].mean().item()
+    )
+    mean = shares.sel(statistic="sep", layer=2).mean("head")[::10].mean().item()
+    assert layers.set_index(["block", "layer"]).loc[(0, 2), "sep"] == pytest.approx(mean)

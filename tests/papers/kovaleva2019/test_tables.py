@@ -9,10 +9,12 @@ import xarray as xr
 from analysis.papers.kovaleva2019.names import FEATURES, PATTERNS
 from analysis.papers.kovaleva2019.reading import LINK_MODES, LINKS, MODES
 from analysis.papers.kovaleva2019.tables import (
+    block_table,
     cls_table,
     feature_table,
     pattern_heads,
     pattern_table,
+    verb_blocks,
     verb_table,
 )
 
@@ -34,6 +36,7 @@ def reading(seed: int) -> xr.Dataset:
         "cls_row": (("sequence", "feature", "head"), rng.random((N, len(FEATURES), HEADS))),
         "link": (("sequence", "link_name", "link_mode", *heads), link),
         "pattern": (("sequence", *heads), labels),
+        "cosine": (("sequence", *heads), rng.random((N, LAYERS, HEADS))),
     }
     coordinates = {
         "sequence": range(N),
@@ -87,3 +90,23 @@ def test_links_of_verbs_beside_the_same_distance(readings):
     assert (table["n"] == N - 2).all()
     nothing = {("mrpc", None): reading(0).assign(link=readings["mrpc", None]["link"] * np.nan)}
     assert (verb_table(nothing)["n"] == 0).all()
+
+
+def test_blocks_hold_the_means_that_claims_are_judged_on(readings):
+    table = block_table(readings)
+    assert {*table["seed"]} == {-1, 0, 1}
+    place = {"task": "mrpc", "seed": 0, "block": 3, "measure": "[CLS]", "layer": 1}
+    value = table.set_index([*place]).loc[tuple(place.values()), "value"]
+    received = readings["mrpc", 0]["received"].sel(mode="aligned", feature="[CLS]", layer=1)
+    assert value == pytest.approx(received[3::10].mean().item())
+    shares = table[table["measure"].isin(PATTERNS)].groupby(["task", "seed", "block"])["value"].sum()
+    np.testing.assert_allclose(shares.dropna(), 1)
+
+
+def test_blocks_of_verbs_pool_the_tasks_before_fine_tuning(readings):
+    table = verb_blocks(readings).set_index(["direction", "block", "layer", "head"])
+    links = [
+        readings[task, None]["link"].sel(link_name=LINKS[0], layer=1, head=2) for task in ("mrpc", "qqp")
+    ]
+    values = np.concatenate([link.sel(link_mode="aligned").values[2::10] for link in links])
+    assert table.loc[(LINKS[0], 2, 1, 2), "mean"] == pytest.approx(np.nanmean(values))

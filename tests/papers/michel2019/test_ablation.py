@@ -71,6 +71,7 @@ def shifted(strength: np.ndarray, seed: int) -> object:
 def test_effects_agree_as_far_as_heads_do():
     strength = np.random.default_rng(1).normal(0, 0.2, 30)
     labels = {"mrpc": np.arange(80) % 2, "qqp": np.arange(80) % 2}
+    assert {*effects({name: shifted(strength, 2) for name in labels}, labels)["metric"]} == {"auc", "loss"}
     alike = {"mrpc": shifted(strength, 2), "qqp": shifted(strength, 3)}
     other = alike | {"qqp": shifted(strength[::-1], 3)}
     of_loss = [effects(found, labels).query("metric == 'loss'") for found in (alike, other)]

@@ -4,120 +4,47 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.papers.michel2019.measures import (
-    CLAIMS,
-    agreeing,
-    as_changes,
-    later,
-    one_head,
-    prunable,
-    published,
-    rising,
-    single_heads,
-    spared,
-    steadier,
-)
-from analysis.statistics.claims import judge
+from analysis.papers.michel2019.measures import CLAIMS, measures, published
+from analysis.statistics.claims import claim_table
 
-BY_ID = {claim.id: claim for claim in CLAIMS}
-LABELS = {"mrpc": np.arange(100) % 2}  # the constant answer gets .5; the margin of a lead is .1
-
-
-def verdict(name: str, frame: pd.DataFrame) -> str:
-    claim = BY_ID[name]
-    return judge(frame, claim.relation, claim.bound, claim.units).verdict
-
-
-def removed(change, low, high, baseline: float = 0.9) -> pd.DataFrame:
-    """Changes of accuracy; a lead of .4 makes losses up to .08 count as none."""
-    return pd.DataFrame({"task": "mrpc", "seed": 0, "metric": "accuracy", "baseline": baseline,
-                         "change": change, "low": low, "high": high})  # fmt: skip
+TOLERATED = pd.DataFrame(
+    [("head", "mrpc", 0.9, 0.8, 1.0, 3), ("head", "qqp", 0.8, 0.7, 0.9, 3), ("head", "rte", *[np.nan] * 3, 0),
+     ("layer", "mrpc", 0.3, 0.2, 0.4, 1)],
+    columns=["unit", "task", "value", "low", "high", "runs"],
+)  # fmt: skip
+TRANSFER = pd.DataFrame(
+    [("mrpc", "qqp", "auc", "Spearman", 0.4), ("mrpc, one half", "mrpc, the other half", "auc", "Spearman", 0.8),
+     ("mrpc", "qqp", "loss", "Pearson", -0.5)],
+    columns=["data_a", "data_b", "metric", "correlation", "value"],
+).assign(low=lambda table: table["value"] - 0.1, high=lambda table: table["value"] + 0.1)  # fmt: skip
+PRUNABLE = pd.DataFrame(
+    [("mrpc", "importance", 0.5), ("mrpc", "random 0", 0.1), ("mrpc", "random 1", 0.3)],
+    columns=["task", "order", "share"],
+).assign(low=lambda table: table["share"] - 0.05, high=lambda table: table["share"] + 0.05)
+SPEED = pd.DataFrame({"model": ["minilm"] * 3, "batch": [1, 16, 64], "speedup": [0.9, 1.1, 1.3]})
+SPEED = SPEED.assign(low=SPEED["speedup"] - 0.05, high=SPEED["speedup"] + 0.05)
+INDEX = pd.MultiIndex.from_product([["a", "b"], range(41)], names=["task", "replicate"])
+MEANS = pd.DataFrame({"importance": np.tile([0.2, *[0.19, 0.21] * 20], 2), "single-head score": 0.0}, INDEX)
+GAINS = {"a": np.array([0.2, *[0.1, 0.3] * 20]), "b": np.full(41, np.nan)}
 
 
-def test_no_loss_is_one_of_at_most_a_fifth_of_the_lead():
-    table = removed([-0.08, -0.09, -0.07, 0], [-0.08, -0.2, -0.1, np.nan], [0, -0.085, 0, np.nan])
-    found = spared(table, LABELS)
-    assert found[["value", "low", "high"]].to_numpy().tolist() == [
-        [True, True, True], [False, False, False], [True, False, True], [True, False, True],
-    ]  # fmt: skip
-    assert single_heads(found)[["value", "low", "high", "n"]].to_numpy().tolist() == [[0.75, 0.25, 0.75, 4]]
-    assert spared(removed([0], [0], [0], baseline=0.58), LABELS).empty  # at chance
-    assert verdict("M1", single_heads(found)) == "undecided"
-    assert verdict("M1", single_heads(found[:1])) == "holds"
-    assert verdict("M1", single_heads(found[1:2])) == "does not hold"
-    assert verdict("M1", single_heads(found[:0])) == "untestable"
+def test_every_claim_has_its_value_and_reasons_name_tasks_that_did_not_train():
+    frames = measures(TOLERATED, TRANSFER, PRUNABLE, MEANS, SPEED, GAINS)
+    table = claim_table(CLAIMS, frames).set_index("claim")
+    assert [*table.index] == [*frames]
+    expected = {"M1": 0.85, "M3": 0.3, "M4": 0.4, "M5": 0.5, "M6": 0.2, "M7": 1.2, "M8": 0.2}
+    assert table["estimate"].to_dict() == pytest.approx(expected)
+    assert table.index[table["verdict"] == "supported"].tolist() == ["M1", "M4", "M5", "M6", "M7", "M8"]
+    assert table.loc["M1", ["runs", "reason"]].tolist() == [3, "rte: no run trained successfully"]
+    assert table.loc["M8", "reason"] == "b: no run trained successfully early on"
+    assert table.loc[["M4", "M5"], "control"].tolist() == pytest.approx([0.8, 0.2])
 
 
-def test_layers_count_as_a_mean_over_tasks():
-    found = pd.DataFrame(
-        {"task": ["a", "a", "a", "b"], "value": [1, 1, 0, 0], "low": [1, 0, 0, 0], "high": 1}
-    )
-    assert one_head(found)[["value", "low", "high"]].to_numpy()[0] == pytest.approx([1 / 3, 1 / 6, 1])
-    assert verdict("M3", one_head(found)) == "undecided"
-
-
-def test_prunable_share_is_one_of_heads_and_ends_at_the_first_loss():
-    """28 of 72 heads are 39 %, though they are four of ten steps."""
-    heads = [72 * step // 10 for step in range(11)]
-    change = np.array([0, 0, 0, 0, 0, -0.2, 0, 0, 0, 0, -0.4])
-    curves = pd.DataFrame({"task": "mrpc", "seed": 0, "order": "importance", "heads": heads, "metric": "accuracy",
-                           "value": 0.9 + change, "change": change, "low": 0.87 + change,
-                           "high": 0.93 + change})  # fmt: skip
-    late = curves.assign(order="random 0", value=0.7, change=-0.2).where(
-        curves["heads"] > 0, curves.assign(order="random 0")
-    )
-    steps = spared(as_changes(pd.concat([curves, late])), LABELS)
-    frame = prunable(steps)
-    assert frame[["value", "low", "high"]].to_numpy()[0] == pytest.approx([28 / 72] * 3)
-    assert frame[["control", "n"]].to_numpy()[0].tolist() == [0, 10]
-    assert verdict("M5", frame) == "does not hold"
-
-
-def test_rises_need_one_beyond_chance():
-    table = pd.DataFrame(
-        {"task": ["mrpc", "qqp"], "variants": 12, "raised": 5, "raised_by_chance": 7.0, "beyond": [0, 1],
-         "largest": ["0-1", "2-3"], "rise": [0.03, 0.02], "low": [-0.01, 0.001], "high": [0.07, 0.03],
-         "highest_end": [0.07, 0.04], "p": [0.3, 0.01]}
-    )  # fmt: skip
-    assert verdict("M2", rising(table)) == "holds"
-    assert verdict("M2", rising(table[:1])) == "undecided"
-    assert rising(table)["high"].tolist() == [0.07]
-
-
-def test_effects_agree_only_where_values_and_ranks_of_loss_and_accuracy_do():
-    keys = [(metric, name) for metric in ("loss", "accuracy") for name in ("Pearson", "Spearman")]
-    table = pd.DataFrame(keys, columns=["metric", "correlation"]).assign(
-        data_a="mrpc", data_b="qqp", value=0.6, low=0.2, high=0.8, largest="2-9", heads=72
-    )
-    halves = table.assign(data_a="mrpc, one half", value=[0.8, 0.5, 0.7, 0.4])
-    both = pd.concat([table, halves], ignore_index=True)
-    assert verdict("M4", agreeing(both)) == "holds"
-    assert agreeing(both)["control"].tolist() == [0.8, 0.5, 0.7, 0.4]
-    for number in range(4):  # each of them counts
-        one_lower = both.assign(low=both["low"].where(both.index != number, -0.1))
-        assert verdict("M4", agreeing(one_lower)) == "undecided"
-    assert verdict("M4", agreeing(halves)) == "untestable"
-
-
-def test_importance_prunes_better_on_the_mean_over_tasks():
-    index = pd.MultiIndex.from_product([["a", "b"], range(41)], names=["task", "replicate"])
-    values = np.tile([0.2, *[0.1, 0.3] * 20], 2) + np.repeat([0.0, 0.1], 41)
-    means = pd.DataFrame(
-        {"importance": values, "single-head score": 0.0, "random 0": 0.0, "random 1": 0.2}, index
-    )
-    frame = steadier(means)
-    assert frame["value"].to_numpy()[:2] == pytest.approx([0.25, 0.15])
-    assert frame["control"].unique() == pytest.approx([0.15])
-    assert verdict("M6", frame) == "holds"
-    assert verdict("M6", steadier(pd.DataFrame())) == "untestable"
-
-
-def test_few_heads_matter_later_in_every_task_or_there_is_no_test():
-    gain = np.array([0.2, *[0.1, 0.3] * 20])
-    assert verdict("M8", later({"a": gain, "b": gain}, 10)) == "holds"
-    assert verdict("M8", later({"a": gain, "b": -gain}, 10)) == "does not hold"
-    assert verdict("M8", later({"a": gain, "b": np.full(41, np.nan)}, 10)) == "untestable"
-    assert verdict("M8", later({}, 10)) == "untestable"
+def test_without_sets_runs_or_large_batches_claims_are_not_applicable():
+    alone = TRANSFER[TRANSFER["data_a"].str.contains(",")]
+    frames = measures(TOLERATED, alone, PRUNABLE.head(0), pd.DataFrame(), SPEED.head(1), {})
+    table = claim_table(CLAIMS, frames).set_index("claim")
+    assert table.loc[["M4", "M5", "M6", "M7", "M8"], "verdict"].eq("not applicable").all()
 
 
 def test_published_importance_has_unit_norm_and_the_known_changes():

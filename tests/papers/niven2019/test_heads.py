@@ -13,7 +13,6 @@ from analysis.papers.niven2019.heads import (
     head_table,
     off_table,
     off_tables,
-    random_sets,
     strongest,
 )
 from analysis.texts.examples import Example
@@ -64,20 +63,6 @@ def test_head_table_finds_the_head_that_gained():
     named = table.loc[(1, 2), ["assigned_before", "assigned_after", "change"]]
     assert named.tolist() == [False, True, "gained"]
     assert strongest(table.reset_index(), "W", 5, 1) == [(1, 2)]
-
-
-def test_random_sets_have_as_many_heads_of_the_same_layers():
-    heads = [(0, 1), (0, 2), (3, 0)]
-    drawn = random_sets(heads, of_layer=6, count=5, seed=1)
-    assert len({frozenset(chosen) for chosen in drawn.values()}) == 5
-    for chosen in drawn.values():
-        assert sorted(layer for layer, _ in chosen) == [0, 0, 3]
-        assert not set(chosen) & set(heads)
-    # The layer has one head beside these: sets may have some of them.
-    few = random_sets([(0, 0), (0, 1), (0, 2)], 4, 9)
-    assert {frozenset(chosen) for chosen in few.values()} == {
-        frozenset({(0, head) for head in range(4)} - {(0, absent)}) for absent in range(3)
-    }
 
 
 def test_off_table_counts_answers_by_where_the_cue_stands():

@@ -1,0 +1,264 @@
+"""Redirect attention: named heads look elsewhere, and nothing else in the encoder changes."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Bool, Float
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from analysis.encoders.interventions import Head, predict, sets
+from analysis.encoders.layout import Layout, across, same_pieces
+from analysis.encoders.models import Encoder
+from analysis.encoders.prefixes import Changes, Gates, Prefix
+from analysis.encoders.tap import Rows, ValueReader, Values, tap
+from analysis.errors import InputError
+from analysis.texts.examples import Example
+
+Pairs = Bool[np.ndarray, "token token"]  # query, key
+
+
+def matching_pairs(layout: Layout) -> Pairs:
+    """Pairs of equal word pieces in different texts."""
+    return same_pieces(layout) & across(layout)
+
+
+def other_text(layout: Layout) -> Pairs:
+    """Pieces of the other text that differ from the query's; no special tokens, no punctuation."""
+    return across(layout) & ~same_pieces(layout) & ~layout.punctuation
+
+
+def unmatched_other_text(layout: Layout) -> Pairs:
+    """Of `other_text`, the pieces that have no counterpart themselves."""
+    return other_text(layout) & ~matching_pairs(layout).any(axis=0)
+
+
+def one_other_word(layout: Layout) -> Pairs:
+    """For every query, one piece of `other_text` drawn at random; the same one in every run."""
+    rng = np.random.default_rng(layout.input_ids)
+    order = np.where(other_text(layout), rng.random((len(layout), len(layout))), 0)
+    return (order == order.max(axis=1, keepdims=True)) & (order > 0)
+
+
+def own_text(layout: Layout) -> Pairs:
+    """Other pieces of the same text; no punctuation."""
+    words = (layout.text >= 0) & ~layout.punctuation
+    return (layout.text == layout.text[:, None]) & words & words[:, None] & ~np.eye(len(layout), dtype=bool)
+
+
+def cls(layout: Layout) -> Pairs:
+    """The [CLS] token."""
+    return np.broadcast_to(layout.cls, (len(layout), len(layout)))
+
+
+def sep(layout: Layout) -> Pairs:
+    """Every [SEP] token."""
+    return np.broadcast_to(layout.sep, (len(layout), len(layout)))
+
+
+NOWHERE = "nowhere"  # the attention is removed, and the rest of the row divided by its sum
+TARGETS: dict[str, Callable[[Layout], Pairs]] = {
+    "other text": other_text,
+    "unmatched other text": unmatched_other_text,
+    "one other word": one_other_word,
+    "own text": own_text,
+    "cls": cls,
+    "sep": sep,
+}
+ROWS: dict[str, Callable[[Layout], Bool[np.ndarray, " token"]]] = {
+    "matched": lambda layout: matching_pairs(layout).any(axis=1),
+    "unmatched": lambda layout: (
+        (layout.text >= 0) & ~layout.punctuation & ~matching_pairs(layout).any(axis=1)
+    ),
+    "all": lambda layout: layout.text >= 0,
+}
+MOVED: dict[str, Callable[[Layout], Pairs]] = {
+    "all attention": lambda layout: np.ones((len(layout), len(layout)), bool),
+    "matching pieces": matching_pairs,
+    "other text": across,
+}
+
+
+@dataclass(frozen=True)
+class Redirection:
+    """An operator of interventions: in `rows`, the attention on `moved` goes to `to`, evenly over the pieces there.
+
+    `rows`, `moved` and `to` are names in ROWS, MOVED and TARGETS; `to` may be "nowhere". `text` 0 or 1 leaves out the
+    rows of the other text. Rows still sum to 1; a row whose target is empty keeps its attention. Raises InputError for
+    an unknown name.
+    """
+
+    rows: str = "unmatched"
+    to: str = "other text"
+    moved: str = "all attention"
+    text: int | None = None
+
+    def __post_init__(self) -> None:
+        known = {"rows": ROWS, "to": {**TARGETS, NOWHERE: None}, "moved": MOVED, "text": (None, 0, 1)}
+        for name, choices in known.items():
+            if getattr(self, name) not in choices:
+                raise InputError(
+                    f"{name} is {getattr(self, name)!r}: choose from {', '.join(map(str, choices))}"
+                )
+
+    def sources(self, layout: Layout) -> Pairs:
+        """The pairs whose attention moves."""
+        rows = ROWS[self.rows](layout)
+        if self.text is not None:
+            rows = rows & (layout.text == self.text)
+        return rows[:, None] & MOVED[self.moved](layout)
+
+    def prepared(self, prefix: Prefix) -> Changes:
+        """The edit of one batch, as a function of gates: 1 - gate is the share that moves."""
+        sources, targets = self.pairs(prefix.batch, prefix.encoder.device)
+
+        def changes(gates: Gates) -> dict:
+            touched = (gates != 1).any(-1).any(0).tolist()
+            copies = len(gates) // len(sources)
+            moving, spread = (
+                None if part is None else part.repeat(copies, 1, 1, 1) for part in (sources, targets)
+            )
+
+            def replace(layer: int, weights: Rows, _: Bool[Tensor, "batch token"]) -> Rows:
+                if not touched[layer]:
+                    return weights
+                queries = slice(weights.shape[2])  # in the last layer [CLS] alone is a query
+                removed = (1 - gates[:, layer, :, None, None]) * weights * moving[:, :, queries]
+                rest, mass = weights - removed, removed.sum(-1, keepdim=True)
+                if spread is not None:
+                    return rest + mass * spread[:, :, queries]
+                total = rest.sum(-1, keepdim=True)
+                return torch.where((mass > 0) & (total > 1e-6), rest / total.clamp_min(1e-6), weights)
+
+            return {"replace": replace}
+
+        return changes
+
+    def pairs(
+        self, batch: Sequence[Layout], device: torch.device
+    ) -> tuple[Bool[Tensor, "batch 1 token token"], Tensor | None]:
+        """The pairs whose attention moves, and the shares of a row's targets; none if it goes nowhere."""
+        sources = padded([self.sources(layout) for layout in batch]).to(device)
+        if self.to == NOWHERE:
+            return sources, None
+        targets = padded([TARGETS[self.to](layout) for layout in batch]).to(device)
+        counts = targets.sum(-1, keepdim=True)
+        return sources & (counts > 0), targets / counts.clamp_min(1)
+
+
+def redirect(
+    encoder: Encoder,
+    examples: Sequence[Example],
+    heads: Mapping[str, Sequence[Head]],
+    rows: str = "unmatched",
+    to: str = "other text",
+    dose: float | int = 0.5,
+    only_matching: bool = False,
+    max_tokens: int = 128,
+    progress: bool = True,
+    text: int | None = None,
+    cache: Path | None = None,
+) -> xr.DataArray:
+    """Logits (heads, sequence, class) when each named set of heads has its attention redirected.
+
+    For every query piece in `rows` ("matched": an equal piece stands in the other text; "unmatched"), the share `dose`
+    of its attention is spread evenly over the pieces of `to` (see TARGETS; "nowhere" removes it). With `only_matching`,
+    only the attention on matching pieces moves; `text` 0 or 1 takes the rows of one text alone. Rows still sum to 1;
+    special tokens, punctuation, rows whose target is empty and all other heads keep their attention. The first entry,
+    "none", is the unchanged encoder. `cache` is a folder for finished parts, as in `predict`. Raises InputError for an
+    unknown `rows`, `to` or `text`, a dose outside 0 to 1, an empty set of heads, a head that the encoder lacks, and
+    examples that do not fit its classifier. Source: this study.
+    """
+    operator = Redirection(rows, to, "matching pieces" if only_matching else "all attention", text)
+    for name, members in heads.items():
+        if not len(members):
+            raise InputError(f"the set {name!r} names no head: name one or more as (layer, head)")
+    edits = sets(encoder, heads, operator, dose)
+    logits = predict(encoder, examples, edits, max_tokens=max_tokens, cache=cache, progress=progress)
+    return logits.rename(intervention="heads")
+
+
+@dataclass(frozen=True)
+class ExchangedTypes:
+    """An operator of interventions: what a head reads in the other text has the type embedding of the own text.
+
+    The value vectors of the other text's pieces come from a pass in which the token types of both texts are exchanged;
+    attention stays as it is. Raises InputError for an encoder with one token type.
+    """
+
+    def prepared(self, prefix: Prefix) -> Changes:
+        """The edit of one batch, as a function of gates: 1 - gate is the share of these value vectors."""
+        encoder, values = prefix.encoder, []
+        inputs = encoder.inputs(prefix.batch)
+        if "token_type_ids" not in inputs:
+            raise InputError(f"{encoder.name} has one token type: there is nothing to exchange")
+        inputs["token_type_ids"] = 1 - inputs["token_type_ids"]
+        reader = ValueReader(lambda _, reading: values.append(reading.values))
+        with torch.no_grad(), tap(encoder.model, reader), encoder.autocast():
+            encoder.model(**inputs)
+        other = padded([across(layout) for layout in prefix.batch]).to(encoder.device)
+
+        def changes(gates: Gates) -> dict:
+            copies = len(gates) // len(other)
+
+            def mix(layer: int, weights: Rows, value: Values) -> Float[Tensor, "batch head query size"]:
+                moved = (1 - gates[:, layer, :, None, None]) * weights
+                moved = moved * other.repeat(copies, 1, 1, 1)[:, :, : weights.shape[2]]
+                return (weights - moved) @ value + moved @ values[layer].repeat(copies, 1, 1, 1).to(
+                    value.dtype
+                )
+
+            return {"values": mix}
+
+        return changes
+
+
+@contextmanager
+def blocked_across(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, heads: Sequence[Head]
+) -> Iterator[None]:
+    """Within the context, also in training, these heads attend to no piece of the other text; rows sum to 1.
+
+    The texts are told apart by token types. Raises InputError for an encoder with one token type.
+    """
+    if getattr(model.config, "type_vocab_size", 0) < 2:
+        raise InputError(
+            f"{model.config.model_type} has one token type: attention across texts cannot be blocked"
+        )
+    edited = torch.zeros(model.config.num_hidden_layers, model.config.num_attention_heads, dtype=torch.bool)
+    edited[tuple(zip(*heads, strict=True))] = True
+    special = torch.tensor([tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id])
+    other: list[Tensor] = []
+
+    def read(_, arguments: tuple, inputs: dict[str, Tensor]) -> None:
+        text = inputs["token_type_ids"].masked_fill(
+            torch.isin(inputs["input_ids"], special.to(model.device)), -2
+        )
+        other[:] = [(text[:, None, :, None] == 1 - text[:, None, None, :])]
+
+    def replace(layer: int, weights: Rows, _: Bool[Tensor, "batch token"]) -> Rows:
+        if not edited[layer].any():
+            return weights
+        rest = weights * ~(other[0] & edited[layer][:, None, None].to(weights.device))
+        return rest / rest.sum(-1, keepdim=True)
+
+    hook = model.register_forward_pre_hook(read, with_kwargs=True)
+    try:
+        with tap(model, replace=replace):
+            yield
+    finally:
+        hook.remove()
+
+
+def padded(pairs: Sequence[np.ndarray]) -> Bool[Tensor, "batch 1 token token"]:
+    """The pairs of every sequence in one tensor, padded with False."""
+    longest = max(map(len, pairs))
+    tensor = torch.zeros(len(pairs), 1, longest, longest, dtype=torch.bool)
+    for row, matrix in zip(tensor, pairs, strict=True):
+        row[0, : len(matrix), : len(matrix)] = torch.from_numpy(np.ascontiguousarray(matrix))
+    return tensor

@@ -1,0 +1,114 @@
+"""Effects of edits: a mark for each run with its interval, and answers against the dose of the dial."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from matplotlib.figure import Figure
+
+from analysis.figures.colours import BLUE, VERMILION
+from analysis.figures.diagrams import attention_lines
+from analysis.figures.theme import (
+    DOUBLE,
+    HEAD,
+    LAYER,
+    canvas,
+    empty,
+    layer_head_mesh,
+    panels,
+    rows_of_axes,
+)
+
+BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+
+
+def lines_beside_grid(
+    weights: Float[np.ndarray, "token token"],
+    tokens: Sequence[str],
+    title: str,
+    grid: Float[np.ndarray, "layer head"],
+    label: str,
+) -> Figure:
+    """The attention of one head as lines between tokens, and a number of every head beside it."""
+    figure, (left, right) = rows_of_axes(2, 2, max(2.4, 0.14 * len(tokens)))
+    attention_lines(left, weights, tokens, np.flatnonzero(weights.any(axis=1)).tolist())
+    left.set_title(title)
+    mesh = layer_head_mesh(right, grid, cmap="mako_r", vmin=0)
+    figure.colorbar(mesh, ax=right, label=label)
+    right.set(xlabel=HEAD, ylabel=LAYER)
+    return figure
+
+
+def marks_by_edit(table: pd.DataFrame, value: str, label: str) -> Figure:
+    """A row for each edit and a mark for each task and run, with the interval of <value>_low to <value>_high."""
+    if table.empty:
+        return empty("no edit was made")
+    order, tasks = [*table["edit"].unique()], table["task"].nunique()
+    axes = canvas(DOUBLE, 0.25 * len(order) + 1)
+    for number, (task, rows) in enumerate(table.groupby("task", sort=False)):
+        ends = [rows[value] - rows[f"{value}_low"], rows[f"{value}_high"] - rows[value]]
+        heights = rows["edit"].map(order.index) + 0.6 * ((number + 0.5) / tasks - 0.5)
+        axes.errorbar(rows[value], heights, xerr=ends, fmt="os^Dv"[number % 5], ms=3, lw=0.7, label=task)
+    axes.set(yticks=range(len(order)), yticklabels=order, ylim=(len(order) - 0.5, -0.5), xlabel=label)
+    axes.axvline(0, color="0.5", linewidth=0.6)
+    axes.figure.legend(ncols=tasks, loc="outside upper center")
+    return axes.figure
+
+
+def dial_panels(table: pd.DataFrame, natural: str, own: str) -> Figure:
+    """The share of pairs called "match" against the dose of the dial: a panel for each task, a line for each run.
+
+    `table` holds task, seed, edit, dose, share, matched, unmatched and `compared`, which marks the rows of the run in
+    which other sets of heads turn the dial too: names that begin with a digit, in grey. `natural` and `own` name the
+    edits at the natural dose (dotted): to the other text, and to the own text.
+    """
+    turned = table[table["edit"].eq(natural)]
+    if turned.empty:
+        return empty("no head matches")
+    tasks = [*turned["task"].unique()]
+    figure, grid = panels(len(tasks), 3, 2.0, "dose: share of attention moved", 'pairs called "match"')
+    for axes, task in zip(grid, tasks, strict=True):
+        rows = table[table["task"] == task]
+        for _, run in rows[~rows["compared"]].groupby("seed"):
+            start, at = run[run["dose"] == 0], run[run["edit"] == natural]
+            dial = pd.concat([start, at, run[run["edit"].str.match(r"dial [\d.]+$")]]).sort_values("dose")
+            to_own = pd.concat([start, run[run["edit"] == own]])
+            axes.plot(dial["dose"], dial["share"], "o-", color=VERMILION, ms=2.5, lw=1)
+            axes.plot(to_own["dose"], to_own["share"], "s--", color=BLUE, ms=2.5, lw=1)
+            axes.axvline(at["dose"].iloc[0], color="0.4", ls=":", lw=0.8)
+        others = rows[rows["compared"]]
+        for part in others[others["edit"].str.match(r"\d")].itertuples():
+            axes.plot([0, part.dose], [others["share"].iloc[0], part.share], color="0.8", lw=0.6, zorder=0)
+        axes.set(ylim=(0, 1.02), title=task)
+        matched, unmatched = rows[["matched", "unmatched"]].mean()
+        note = f"attention across\nmatched words {matched:.2f}\nother words {unmatched:.2f}"
+        axes.text(
+            0.98, 0.04, note, transform=axes.transAxes, ha="right", va="bottom", fontsize=6.5, bbox=BEHIND
+        )
+    lines = {"matching heads, to the other text": (VERMILION, "-"), "to their own text": (BLUE, "--"),
+             "other heads of these layers": ("0.8", "-")}  # fmt: skip
+    handles = [axes.plot([], [], ls, color=colour, label=name)[0] for name, (colour, ls) in lines.items()]
+    figure.legend(handles=handles, ncols=3, loc="outside upper center")
+    return figure
+
+
+def rank_panels(effects: pd.DataFrame, tasks: Sequence[str]) -> Figure:
+    """Heads by their rank in AUC and in loss, a panel for each task; the colour is the shift of the mean logit.
+
+    `effects` as `effect_table` gives it, with task, layer and head, for one run of each task.
+    """
+    figure, grid = panels(len(tasks), 4, 1.7, "rank by fall in AUC", "rank by rise of the loss")
+    reach = max(float(effects["shift"].abs().max()), 1e-6)
+    for axes, task in zip(grid, tasks, strict=True):
+        rows = effects[effects["task"] == task].pivot(
+            index=["layer", "head"], columns="metric", values=["rank", "shift"]
+        )
+        axes.axline((1, 1), slope=1, color="0.8", lw=0.6, zorder=0)
+        points = axes.scatter(
+            rows["rank", "auc"], rows["rank", "loss"], c=rows["shift", "auc"], cmap="vlag", vmin=-reach, vmax=reach,
+            s=12, linewidth=0.3, edgecolor="0.3",
+        )  # fmt: skip
+        axes.set(title=task)
+    figure.colorbar(points, ax=grid, aspect=30, pad=0.02, label="shift of the mean logit")
+    return figure

@@ -1,0 +1,141 @@
+"""Ablation effects that no shift of the logits can mimic: the AUC, and the loss after slope and bias are fitted again.
+
+Loss and accuracy mix what an encoder knows with a shift of all logits towards one class; the AUC does not see a shift.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from jaxtyping import Bool, Float, Int
+from scipy import special, stats
+from sklearn.linear_model import LogisticRegression
+
+from analysis.statistics.answers import Logits, correct, losses
+from analysis.statistics.changes import BASELINE
+
+AUC, REFITTED = "auc", "refitted loss"
+METRICS = (AUC, REFITTED, "loss", "accuracy")
+MINIMUM_RUNS = 3  # with fewer fine-tuning runs an interval is over sequences alone
+Scores = Float[np.ndarray, "*variant sequence"]
+
+
+def match_logit(logits: Float[np.ndarray, "*variant sequence class"], match: int = 1) -> Scores:
+    """The log odds of class `match` against all others: log p - log(1 - p)."""
+    others = np.delete(logits.astype(np.float64), match, axis=-1)
+    return logits[..., match] - special.logsumexp(others, axis=-1)
+
+
+def auc_parts(scores: Scores, positive: Bool[np.ndarray, " sequence"]) -> Scores:
+    """A number for every sequence; their mean is the AUC and their standard error is DeLong's.
+
+    The AUC is the probability that a positive sequence has a higher score than a negative one; ties count half. NaN if
+    one class is missing. Source: DeLong et al. 1988.
+    """
+    n, parts = len(positive), np.full(scores.shape, np.nan)
+    counts = {True: positive.sum(), False: (~positive).sum()}
+    if not all(counts.values()):
+        return parts
+    scores = np.round(scores, 9)  # rounding must not break ties
+    ranks = stats.rankdata(scores, axis=-1)
+    for side in (True, False):
+        rows = positive == side
+        ahead = ranks[..., rows] - stats.rankdata(
+            scores[..., rows], axis=-1
+        )  # of the other class, ranked lower
+        parts[..., rows] = ahead / counts[not side] if side else 1 - ahead / counts[not side]
+    auc = parts[..., positive].mean(axis=-1, keepdims=True)
+    return auc + (parts - auc) * np.where(positive, n / counts[True], n / counts[False])
+
+
+def stratified_halves(labels: Int[np.ndarray, " sequence"], seed: int = 0) -> Bool[np.ndarray, " sequence"]:
+    """Two random halves with the same share of every label: True is the first."""
+    order = np.random.default_rng(seed).permutation(len(labels))
+    places = order[np.argsort(labels[order], kind="stable")]
+    half = np.zeros(len(labels), bool)
+    half[places[::2]] = True
+    return half
+
+
+def refitted_losses(logits: Logits, labels: Int[np.ndarray, " sequence"], seed: int = 0) -> Scores:
+    """The cross entropy of every sequence (nats) under a logistic regression on logits, fitted on the other half."""
+    half = stratified_halves(labels, seed)
+    found = np.full(logits.shape[:2], np.nan)
+    for variant, values in enumerate(logits.astype(np.float64)):
+        for fitted in (half, ~half):
+            if len(np.unique(labels[fitted])) < 2:
+                continue
+            model = LogisticRegression(C=100).fit(values[fitted], labels[fitted])
+            log_shares = np.full((np.sum(~fitted), logits.shape[-1]), -np.inf)
+            log_shares[:, model.classes_] = model.predict_log_proba(values[~fitted])
+            found[variant, ~fitted] = -log_shares[np.arange(len(log_shares)), labels[~fitted]]
+    return found
+
+
+def crossed_interval(values: Float[np.ndarray, "run sequence"]) -> tuple[float, float, float]:
+    """The mean of runs on the same sequences with its 95 % interval, which covers other runs and other sequences.
+
+    With fewer than three runs it covers other sequences alone. Degrees of freedom after Satterthwaite.
+    """
+    runs, n = values.shape
+    parts = [(values.mean(axis=0).var(ddof=1) / n, n - 1)]
+    if runs >= MINIMUM_RUNS:
+        parts.append((values.mean(axis=1).var(ddof=1) / runs, runs - 1))
+    mean, variance = float(values.mean()), sum(part for part, _ in parts)
+    if not variance > 0:
+        return (mean, mean, mean) if variance == 0 else (mean, np.nan, np.nan)
+    freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
+    reach = float(stats.t.ppf(0.975, freedom) * np.sqrt(variance))
+    return mean, mean - reach, mean + reach
+
+
+def effect_table(
+    logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], match: int = 1, seed: int = 0
+) -> pd.DataFrame:
+    """What every intervention worsens: a row per metric of METRICS and intervention.
+
+    `logits` (intervention, sequence, class) with the row "none"; `match` is the class whose log odds the AUC ranks.
+    Columns intervention, metric, baseline (the metric without intervention), effect (fall of AUC and accuracy, rise of
+    the losses, in nats), low, high (95 %, over sequences), rank (1 is the largest effect) and shift (change of the mean
+    log odds of `match`).
+    """
+    ordered = logits.transpose("intervention", "sequence", "class")
+    base, others = (ordered.sel(intervention=[BASELINE]), ordered.drop_sel(intervention=BASELINE))
+    values = np.concatenate([base.values, others.values])
+    odds = match_logit(values, match)
+    by_sequence = {
+        AUC: -auc_parts(odds, labels == match),
+        REFITTED: refitted_losses(values, labels, seed),
+        "loss": losses(values, labels)[..., 0],
+        "accuracy": -correct(values, labels)[..., 0],
+    }
+    shift, tables = (odds[1:] - odds[0]).mean(axis=-1), []
+    for metric, worse in by_sequence.items():
+        rows = [crossed_interval(row[None]) for row in worse[1:] - worse[0]]
+        table = pd.DataFrame(rows, columns=["effect", "low", "high"]).assign(shift=shift)
+        table["rank"] = table["effect"].rank(ascending=False, method="min")
+        table["baseline"] = abs(worse[0].mean())
+        tables.append(table.assign(intervention=others["intervention"].values, metric=metric))
+    columns = ["intervention", "metric", "baseline", "effect", "low", "high", "rank", "shift"]
+    return pd.concat(tables, ignore_index=True)[columns]
+
+
+def cross_fitted(
+    measure: Callable[[Bool[np.ndarray, " sequence"]], Float[np.ndarray, "run variant part"]],
+    half: Bool[np.ndarray, " sequence"],
+    members: Bool[np.ndarray, " variant"],
+) -> Float[np.ndarray, "run sequence"]:
+    """How far the weakest member lies above the strongest other variant, for every run and sequence.
+
+    `measure` gives the values of all variants on a part of the sequences. Both variants are chosen by their means on
+    one half and read on the other, and the other way round, so that the choice does not flatter either.
+    """
+    parts = {side: measure(half == side) for side in (True, False)}
+    found = np.full((len(parts[True]), len(half)), np.nan)
+    for side, values in parts.items():
+        means = parts[not side].mean(axis=(0, 2))
+        weakest = np.flatnonzero(members)[means[members].argmin()]
+        strongest = np.flatnonzero(~members)[means[~members].argmax()]
+        found[:, half == side] = values[:, weakest] - values[:, strongest]
+    return found

@@ -1,0 +1,176 @@
+"""Redirected attention: rows sum to 1, other heads stay, and answers are those of one whole pass for each text."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from architectures import ARCHITECTURES
+from classifiers import classifier
+
+from analysis.encoders.interventions import predict, sets
+from analysis.encoders.layout import Layout, layouts
+from analysis.encoders.prefixes import Prefix, ordinary_pass
+from analysis.encoders.redirection import (
+    MOVED,
+    NOWHERE,
+    ROWS,
+    TARGETS,
+    ExchangedTypes,
+    Redirection,
+    blocked_across,
+    redirect,
+)
+from analysis.encoders.tap import tap
+from analysis.errors import InputError
+from analysis.texts.examples import Example
+
+PAIRS = [
+    Example("one", "The cat ran home , and the dog ran too .", "A cat and a dog ran away .", 1),
+    Example("two", "Red cars stop .", "She sees him , he says .", 0),
+    Example("three", "The old dog saw a fox .", "The old dog saw a fox .", 1),
+    Example("single", "The old dog saw a fox .", label=0),
+]
+HEADS = [(0, 1), (1, 2)]
+EDITS = [*product(ROWS, [*TARGETS, NOWHERE], MOVED, [None]), ("matched", "own text", "all attention", 1)]
+
+
+def edited_row(weights: np.ndarray, query: int, edit: Redirection, layout: Layout, dose: float) -> np.ndarray:
+    """The row of one query after the edit, piece by piece."""
+    words = {
+        place: token.casefold()
+        for place, token in enumerate(layout.tokens)
+        if layout.text[place] >= 0 and not layout.punctuation[place] and token != "[UNK]"
+    }
+
+    def equal(place: int) -> bool:
+        return (
+            query in words and words.get(place) == words[query] and layout.text[place] != layout.text[query]
+        )
+
+    matched = any(map(equal, range(len(layout))))
+    in_rows = {
+        "matched": matched,
+        "unmatched": query in words and not matched,
+        "all": layout.text[query] >= 0,
+    }
+    if not in_rows[edit.rows] or edit.text not in (None, layout.text[query]):
+        return weights
+    crosses = [layout.text[place] == 1 - layout.text[query] for place in range(len(layout))]
+    moved = {
+        "all attention": [True] * len(layout),
+        "matching pieces": [*map(equal, range(len(layout)))],
+        "other text": crosses,
+    }[edit.moved]
+    taken = np.where(moved, dose * weights, 0)
+    if edit.to == NOWHERE:
+        rest = weights - taken
+        return rest / rest.sum() if rest.sum() > 1e-6 else weights
+    targets = TARGETS[edit.to](layout)[query]
+    return weights - taken + taken.sum() * targets / targets.sum() if targets.any() else weights
+
+
+@pytest.mark.parametrize(("rows", "to", "moved", "text"), EDITS)
+def test_rows_move_as_said_and_other_heads_stay(rows: str, to: str, moved: str, text: int | None):
+    encoder, edit, dose = classifier("bert", 2), Redirection(rows, to, moved, text), 0.7
+    batch = layouts(encoder.tokenizer, PAIRS)
+    gates = torch.ones(len(batch), encoder.layers, encoder.heads)
+    gates[:, 0, 1] -= dose
+    replace = edit.prepared(ordinary_pass(encoder, batch))(gates)["replace"]
+    longest = max(map(len, batch))
+    weights = torch.rand(len(batch), encoder.heads, longest, longest)
+    for number, layout in enumerate(batch):
+        weights[number, :, :, len(layout) :] = 0
+    weights /= weights.sum(-1, keepdim=True)
+    real = weights[:, 0, 0] > 0
+    found = replace(0, weights, real)
+    torch.testing.assert_close(found.sum(-1), torch.ones(found.shape[:3]))
+    assert torch.equal(found[:, [0, 2]], weights[:, [0, 2]])
+    assert replace(1, weights, real) is weights
+    for number, layout in enumerate(batch):
+        for query in range(len(layout)):
+            own = weights[number, 1, query, : len(layout)].numpy()
+            expected = edited_row(own, query, edit, layout, dose)
+            np.testing.assert_allclose(found[number, 1, query, : len(layout)], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "operator", [Redirection(), Redirection("matched", NOWHERE, "matching pieces")], ids=str
+)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_answers_are_those_of_one_whole_pass_for_each_text(architecture: str, operator: Redirection):
+    encoder = classifier(architecture, 2)
+    edits = [
+        *sets(encoder, {"nothing": HEADS}, operator, 0),
+        *sets(encoder, {"both": HEADS, "last layer": HEADS[1:]}, operator, 0.6),
+    ]
+    found = predict(encoder, PAIRS, edits, progress=False)
+    np.testing.assert_allclose(found[1], found[0], atol=1e-5)
+    assert abs(found[2] - found[0]).sel(sequence="one").max() > 1e-4
+    assert abs(found[3] - found[0]).max() < 1e-6  # in the last layer only [CLS] counts, which is in no row
+    assert abs(found - found[0]).sel(sequence="single").max() < 1e-6
+    for number, layout in enumerate(layouts(encoder.tokenizer, PAIRS)):
+        for row, edit in zip(found[2:], edits[1:], strict=True):
+            changes = operator.prepared(ordinary_pass(encoder, [layout]))(torch.from_numpy(edit.gate)[None])
+            with tap(encoder.model, **changes), torch.no_grad():
+                expected = encoder.model(**encoder.inputs([layout])).logits[0]
+            np.testing.assert_allclose(row[number], expected, atol=1e-5)
+
+
+def test_redirect_names_its_sets_and_reads_its_cache(tmp_path, monkeypatch):
+    encoder = classifier("bert", 2)
+    arguments = (encoder, PAIRS, {"both": HEADS, "one": HEADS[:1]}, "matched", "own text", 1.0, True)
+    found = redirect(*arguments, cache=tmp_path, progress=False)
+    assert found.dims == ("heads", "sequence", "class")
+    assert found["heads"].values.tolist() == ["none", "both", "one"]
+    monkeypatch.delattr(Prefix, "resume")
+    again = redirect(*arguments, cache=tmp_path, progress=False)
+    np.testing.assert_array_equal(found, again)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"heads": {"both": []}}, "'both' names no head"),
+        ({"heads": {"both": [(7, 0)]}}, "has no head 7-0"),
+        ({"rows": "some"}, "rows is 'some': choose from matched"),
+        ({"to": "moon"}, "to is 'moon': choose from other text"),
+        ({"dose": 1.5}, "dose is 1.5"),
+        ({"text": 3}, "text is 3"),
+    ],
+)
+def test_wrong_edits_are_refused(options: dict, message: str):
+    with pytest.raises(InputError, match=message):
+        redirect(classifier("bert", 2), PAIRS, **({"heads": {"both": HEADS}} | options))
+
+
+def test_heads_read_the_other_text_as_if_it_had_the_type_of_their_own():
+    encoder = classifier("bert", 2)
+    edits = sets(encoder, {"both": HEADS}, ExchangedTypes())
+    found = predict(encoder, PAIRS, edits, progress=False)
+    np.testing.assert_allclose(predict(encoder, PAIRS, edits, batch_size=1, progress=False), found, atol=1e-5)
+    changed = abs(found[1] - found[0]).max("class")
+    assert (changed.sel(sequence=["one", "two", "three"]) > 1e-5).all()
+    assert changed.sel(sequence="single") < 1e-6
+    types = encoder.model.base_model.embeddings.token_type_embeddings.weight
+    types.data[1] = types.data[0]
+    same = predict(encoder, PAIRS, edits, progress=False)
+    np.testing.assert_allclose(same[1], same[0], atol=1e-6)
+    distil = classifier("distilbert", 2)
+    edits = sets(distil, {"both": HEADS}, ExchangedTypes())
+    with pytest.raises(InputError, match="one token type"):
+        predict(distil, PAIRS, edits, progress=False)
+
+
+def test_blocking_in_training_is_removal_and_lets_gradients_pass():
+    encoder = classifier("bert", 2)
+    removed = sets(encoder, {"both": HEADS}, Redirection("all", NOWHERE, "other text"))
+    expected = predict(encoder, PAIRS, removed, progress=False)[1]
+    batch = layouts(encoder.tokenizer, PAIRS)
+    with blocked_across(encoder.model, encoder.tokenizer, HEADS):
+        logits = encoder.model(**encoder.inputs(batch)).logits
+        logits.sum().backward()
+    np.testing.assert_allclose(logits.detach(), expected, atol=1e-5)
+    assert encoder.model.base_model.encoder.layer[0].attention.self.query.weight.grad.abs().sum() > 0
+    plain = encoder.model(**encoder.inputs(batch)).logits.detach()
+    assert abs(plain - logits.detach())[:3].max() > 1e-4

@@ -1,0 +1,39 @@
+"""Figures of edits: one mark for each run, one line for each run and each other set; nothing to draw is said."""
+
+import pandas as pd
+
+from analysis.figures.edits import dial_panels, marks_by_edit, rank_panels
+
+NATURAL, OWN = "dial, natural dose", "dial to the own text"
+DIAL = pd.DataFrame(
+    [("none", 0, 0.3, False), ("dial 1", 1, 0.9, False), (NATURAL, 0.4, 0.6, False), (OWN, 0.4, 0.3, False),
+     ("none", 0, 0.35, True), ("1-0, 2-3", 0.4, 0.4, True), ("head 1-0", 0.4, 0.4, True)],
+    columns=["edit", "dose", "share", "compared"],
+).assign(task="mrpc", seed=0, matched=0.6, unmatched=0.2)  # fmt: skip
+
+
+def test_the_dial_is_drawn_by_dose_with_other_sets_beside_it():
+    [axes] = dial_panels(DIAL, NATURAL, OWN).axes
+    lines = [line.get_xydata().tolist() for line in axes.lines]
+    assert [[0, 0.3], [0.4, 0.6], [1, 0.9]] in lines
+    assert [[0, 0.3], [0.4, 0.3]] in lines
+    assert [[0, 0.35], [0.4, 0.4]] in lines
+    assert sum(len(line) > 1 for line in lines) == 4  # these and the dotted line
+    assert "no head matches" in dial_panels(DIAL[:1], NATURAL, OWN).axes[0].texts[0].get_text()
+
+
+def test_every_run_has_a_mark_at_its_edit():
+    table = pd.DataFrame({"edit": ["ablated", "removed"] * 2, "task": "mrpc", "fall": [0.1, 0.2, 0.15, 0.3]})
+    table = table.assign(fall_low=table["fall"] - 0.05, fall_high=table["fall"] + 0.05)
+    axes = marks_by_edit(table, "fall", "fall in AUC").axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["ablated", "removed"]
+    assert axes.lines[0].get_xydata().tolist() == [[0.1, 0], [0.2, 1], [0.15, 0], [0.3, 1]]
+    assert marks_by_edit(table[:0], "fall", "").axes[0].texts[0].get_text() == "no edit was made"
+
+
+def test_ranks_by_two_metrics_stand_against_each_other():
+    rows = [("auc", 1, 0, 1, 0.5), ("auc", 1, 1, 2, -1), ("loss", 1, 0, 2, 0.5), ("loss", 1, 1, 1, -1)]
+    effects = pd.DataFrame(rows, columns=["metric", "layer", "head", "rank", "shift"]).assign(task="mrpc")
+    points = rank_panels(effects, ["mrpc"]).axes[0].collections[0]
+    assert points.get_offsets().tolist() == [[1, 2], [2, 1]]
+    assert points.get_array().tolist() == [0.5, -1]

@@ -1,0 +1,92 @@
+"""Labels made of data are drawn as they are written, whatever signs they hold."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from drawing import HEADS, LAYERS, role_table
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+from analysis.figures import diagrams, grids, lines, theme, training
+from analysis.figures.claims import claim_strip
+from analysis.statistics.claims import Claim
+
+LABEL, BROKEN = "$x_1$", r"$\frac$ a_b^c"  # a formula, and what is none: to draw it as one is an error
+TOKENS = ["[CLS]", LABEL, BROKEN, "[SEP]"]
+MAP = np.full((4, 4), 0.25)
+GRID = np.ones((LAYERS, HEADS))
+NUMBERS = pd.DataFrame(
+    {"x": [1, 2, 1, 2], "y": [1.0, 2.0, 2.0, 1.0], "s": [LABEL, LABEL, BROKEN, BROKEN], "c": LABEL}
+)
+
+
+def on_axes(draw: Callable, *arguments: object) -> Figure:
+    """The figure of a drawer that takes axes, made before it."""
+    axes = plt.subplots()[1]
+    draw(axes, *arguments)
+    return axes.figure
+
+
+def roles(role: str) -> pd.DataFrame:
+    """A table of roles by layer."""
+    rows = [(LABEL, BROKEN, role, layer, 1) for layer in range(LAYERS)]
+    return pd.DataFrame(rows, columns=["task", "state", "role", "layer", "heads"])
+
+
+def claims() -> Figure:
+    """A claim with both labels in its words."""
+    row = {
+        "claim": f"C1: {LABEL} {BROKEN}",
+        "relation": ">",
+        "bound": 0.0,
+        "low": 1.0,
+        "high": 2.0,
+        "verdict": "holds",
+    }
+    row |= {"found": "1 nat", "brief": f"{LABEL} {BROKEN}", "control_value": "", "control_verdict": ""}
+    row |= dict.fromkeys(("published", "released", "controlled", "origin"), "")
+    return claim_strip(pd.DataFrame([row]), [Claim("C1", "", "", "", "", "", ">", 0, format="{:.0f}")])
+
+
+DRAWERS: dict[str, Callable[[], Figure]] = {
+    "sieve_diagram": lambda: on_axes(diagrams.sieve_diagram, TOKENS, MAP, 1, LABEL),
+    "sieve_diagrams": lambda: diagrams.sieve_diagrams(
+        TOKENS, {LABEL: MAP, BROKEN: MAP}, {LABEL: 1, BROKEN: 2}
+    ),
+    "attention_map": lambda: on_axes(diagrams.attention_map, MAP, TOKENS, BROKEN),
+    "attention_maps": lambda: diagrams.attention_maps({LABEL: (MAP, TOKENS), BROKEN: (MAP, TOKENS)}),
+    "attention_lines": lambda: on_axes(diagrams.attention_lines, MAP, TOKENS),
+    "head_grids": lambda: grids.head_grids({LABEL: GRID, BROKEN: GRID}, BROKEN),
+    "role_layer_maps": lambda: grids.role_layer_maps(roles(LABEL), "heads", BROKEN, "state"),
+    "role_map": lambda: grids.role_map({LABEL: role_table(), BROKEN: role_table()}),
+    "survival_map": lambda: grids.survival_map(
+        *(dict.fromkeys(grids.SURVIVAL, GRID) for _ in range(2)),
+        {name: ("red", GRID > 0) for name in (LABEL, BROKEN)},
+        GRID,
+    ),
+    "curves": lambda: lines.curves(NUMBERS, "x", "y", "s", "c").figure,
+    "training_curves": lambda: training.training_curves(
+        pd.DataFrame({"seed": [LABEL, BROKEN], "epoch": 1, "measure": [LABEL, BROKEN], "value": 1.0})
+    ),
+    "claim_strip": claims,
+    "empty": lambda: theme.empty(f"{LABEL} {BROKEN}"),
+}
+
+
+@pytest.mark.parametrize("drawer", DRAWERS)
+def test_signs_of_formulas_are_drawn_as_they_are(drawer: str, monkeypatch: pytest.MonkeyPatch):
+    shown: list[str] = []
+
+    def draw_text(self, context, x, y, text, prop, angle, ismath=False, mtext=None):
+        assert not ismath, text
+        shown.append(text)
+
+    monkeypatch.setattr("matplotlib.backends.backend_agg.RendererAgg.draw_text", draw_text)
+    figure = DRAWERS[drawer]()
+    figure.canvas.draw()
+    written = " ".join(shown)
+    assert LABEL in written
+    assert BROKEN in written
+    assert plt.rcParams["text.parse_math"]  # a formula of one's own is still one elsewhere

@@ -1,0 +1,82 @@
+"""Effects by AUC against scikit-learn and DeLong by hand; shifts count for the loss alone; choices do not flatter."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import stats
+from sklearn.metrics import roc_auc_score
+
+from analysis.statistics import effects
+
+RNG = np.random.default_rng(0)
+LABELS = RNG.permutation(np.repeat([0, 1], [70, 50]))
+
+
+def odds(signal: float, shift: float = 0.0, noise: int = 1) -> np.ndarray:
+    return signal * LABELS + shift + np.random.default_rng(noise).normal(size=len(LABELS))
+
+
+def test_auc_parts_have_the_mean_and_the_error_of_the_auc():
+    scores = np.stack([odds(1.0), np.round(odds(0.5)), np.zeros(len(LABELS))])
+    parts = effects.auc_parts(scores, LABELS == 1)
+    expected = [roc_auc_score(LABELS, row) for row in scores]
+    np.testing.assert_allclose(parts.mean(axis=-1), expected)
+    above, below = scores[0, LABELS == 1], scores[0, LABELS == 0]
+    wins = above[:, None] > below
+    variance = wins.mean(axis=1).var() / len(above) + wins.mean(axis=0).var() / len(below)
+    assert parts[0].std() / np.sqrt(len(LABELS)) == pytest.approx(np.sqrt(variance))
+    assert np.isnan(effects.auc_parts(scores, np.ones(len(LABELS), bool))).all()
+
+
+def test_match_logit_is_the_log_odds_against_the_rest():
+    logits = RNG.normal(size=(2, 5, 3))
+    shares = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    np.testing.assert_allclose(
+        effects.match_logit(logits, 2), np.log(shares[..., 2]) - np.log1p(-shares[..., 2])
+    )
+
+
+@pytest.mark.parametrize("match", [0, 1])
+def test_a_shift_raises_the_loss_and_lost_information_lowers_the_auc(match: int):
+    rows = [odds(2.0), odds(2.0, shift=3.0), odds(0.3)]
+    values = np.stack([np.stack([np.zeros(len(LABELS)), row], axis=-1) for row in rows])
+    names = {"intervention": ["none", "shifted", "blinded"]}
+    logits = xr.DataArray(values, names, ("intervention", "sequence", "class"))
+    table = effects.effect_table(logits, LABELS, match).set_index(["metric", "intervention"])
+    assert table.loc[("auc", "shifted"), "effect"] == pytest.approx(0, abs=1e-12)
+    assert table.loc[("loss", "shifted"), "low"] > 0.5
+    assert abs(table.loc[("refitted loss", "shifted"), "effect"]) < 0.01
+    assert table.loc[("auc", "blinded"), "low"] > 0
+    assert table.loc[("refitted loss", "blinded"), "low"] > 0
+    assert table.xs("auc")["rank"].tolist() == [2, 1]
+    assert table.xs("loss")["rank"].tolist() == [1, 2]
+    assert table.loc[("auc", "shifted"), "shift"] == pytest.approx(3 if match else -3)
+    assert table.loc[("auc", "shifted"), "baseline"] == pytest.approx(roc_auc_score(LABELS, rows[0]))
+
+
+def test_intervals_cover_runs_and_sequences():
+    """The mean of 4 runs on 50 sequences, both with an effect of their own, is covered in about 95 of 100 studies."""
+    rng, hits = np.random.default_rng(1), []
+    for _ in range(400):
+        values = rng.normal(size=(4, 1)) + rng.normal(size=(1, 50)) + rng.normal(size=(4, 50))
+        _, low, high = effects.crossed_interval(values)
+        hits.append(low < 0 < high)
+    assert 0.91 < np.mean(hits) < 0.99
+    one = rng.normal(size=(1, 30))
+    np.testing.assert_allclose(
+        effects.crossed_interval(one)[1:], stats.t.interval(0.95, 29, one.mean(), stats.sem(one[0]))
+    )
+    assert effects.crossed_interval(np.ones((3, 5))) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(("lead", "low", "high"), [(0.0, -1, 0.1), (1.0, 0.5, 1.5)])
+def test_choosing_on_the_other_half_does_not_flatter(lead: float, low: float, high: float):
+    """Two members among 40 variants of pure noise; the largest of the others, read where it was chosen, would win."""
+    values = np.random.default_rng(2).normal(size=(3, 40, len(LABELS)))
+    members = np.arange(40) < 2
+    values[:, members] += lead
+    half = effects.stratified_halves(LABELS)
+    assert abs(half[LABELS == 1].sum() - 25) <= 1
+    found = effects.cross_fitted(lambda part: values[..., part], half, members)
+    assert found.shape == (3, len(LABELS))
+    assert low < found.mean() < high

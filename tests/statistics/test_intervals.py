@@ -1,0 +1,62 @@
+"""Intervals hold what they say: simulations under a known truth."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from analysis.statistics.intervals import crossed_interval, simultaneous
+from analysis.statistics.resampling import resampled
+
+SEQUENCES, STUDIES = 60, 300
+
+
+@pytest.mark.parametrize("units", [4, 16, 40])
+def test_units_at_the_threshold_seldom_contradict(units):
+    """The outer quantiles of 499 draws would contradict in up to .087 of the studies; nominal is .025 for one side."""
+    rng, contradicting = np.random.default_rng(0), 0
+    counts = resampled(SEQUENCES, 199, 1)
+    for _ in range(STUDIES):
+        draws = counts @ rng.standard_normal((SEQUENCES, units)) / SEQUENCES
+        contradicting += (simultaneous(draws)[1] < 0).any()
+    assert contradicting / STUDIES <= 0.025 + 0.025
+    assert simultaneous(draws[:, :1])[0] == pytest.approx(
+        draws[0, 0] - 1.96 * draws[1:, 0].std(ddof=1), rel=1e-3
+    )
+
+
+@pytest.mark.parametrize(("runs", "least"), [(3, 0.91), (5, 0.93), (8, 0.93)])
+def test_means_over_runs_and_items_are_covered(runs, least):
+    """Runs differ by 5 points, items by far more; the pigeonhole bootstrap covers .89 with 3 runs."""
+    rng, covered = np.random.default_rng(0), 0
+    for _ in range(1500):
+        chance = 0.7 + 0.05 * rng.standard_normal((runs, 1)) + 0.15 * rng.standard_normal(400)
+        _, low, high = crossed_interval((rng.random((runs, 400)) < chance).astype(float))
+        covered += low <= 0.7 <= high
+    assert least <= covered / 1500 <= 0.99
+
+
+def test_with_two_runs_the_interval_is_over_items_alone():
+    values = np.random.default_rng(0).random((2, 50))
+    items = values.mean(axis=0)
+    expected = stats.ttest_1samp(items, 0).confidence_interval()
+    assert crossed_interval(values)[1:] == pytest.approx(tuple(expected))
+    other = values[:1] + np.random.default_rng(1).random(50)
+    paired = stats.ttest_rel(items, other[0]).confidence_interval()
+    assert crossed_interval(values, other)[1:] == pytest.approx(tuple(paired))
+
+
+def test_a_difference_has_the_variance_of_both_sets_of_runs():
+    rng, covered = np.random.default_rng(0), 0
+    for _ in range(1000):
+        items = rng.standard_normal(200)
+        first, second = (
+            items + rng.standard_normal((runs, 1)) + rng.standard_normal((runs, 200)) for runs in (4, 5)
+        )
+        _, low, high = crossed_interval(first, second)
+        covered += low <= 0 <= high
+    assert 0.93 <= covered / 1000 <= 0.98
+
+
+def test_without_spread_the_interval_is_the_mean():
+    assert crossed_interval(np.full((3, 5), 0.5)) == (0.5, 0.5, 0.5)
+    assert np.isnan(crossed_interval(np.full((3, 1), 0.5))[1:]).all()
