@@ -25,7 +25,7 @@ from analysis.statistics.significance import (
 
 NEAR_ZERO = 0.01  # a mean score below this, a hundredth of a uniform head's, is no denominator
 CONTROLLED = ["control", "control_mean", "control_share", "control_assigned"]
-CONTROLLED += ["beyond_p_by", "controlled_p_by", "assigned_controlled"]
+CONTROLLED += ["beyond_p_by", "exceeds_control", "controlled_p_by", "assigned_controlled"]
 
 
 def share_of_control(control: pd.Series, mean: pd.Series) -> pd.Series:
@@ -54,7 +54,7 @@ def controlled_table(
 
     The other columns are control (map source), control_mean (mean score), control_share (control_mean / mean; NaN
     where one of both is near 0), control_assigned (published rule for the control) and beyond_p_by (difference above
-    0, also corrected). Labels are <NA> for untestable heads. Differences without spread have no p: their mean alone
+    0, also corrected), with the label exceeds_control. Labels are <NA> for untestable heads. Differences without spread have no p: their mean alone
     decides. Raises InputError as `role_table` does, and if control and scores differ in sequences, roles or heads.
     Departure from Pande 2021: all of it.
     """
@@ -75,6 +75,8 @@ def controlled_table(
     for name in ("beyond", "controlled"):
         families = tests[f"p_{name}"].where(tested).groupby(by_role, sort=False)
         table[f"{name}_p_by"] = families.transform(adjust, "fdr_by")
+    beyond = table["beyond_p_by"]
+    table["exceeds_control"] = (beyond < alpha).astype("boolean").mask(beyond.isna())
     label = (table["controlled_p_by"] < alpha) & (tests["lower"] > margin)
     by_mean = table["assigned_audited"].notna() & tests["p_controlled"].isna()
     label = label.mask(by_mean, table["mean"] - table["control_mean"] > margin)

@@ -24,11 +24,11 @@ from analysis.study.runs import in_jupyter, this_run
 from analysis.texts.tasks import TASKS
 
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
-BOOLEAN = (*LABELS, "control_assigned")  # columns with missing values
+BOOLEAN = (*LABELS, "control_assigned", "exceeds_control")  # columns with missing values
 # Tables on the bundled texts say `mrpc (made-up)`, so that nobody takes them for GLUE; columns about articles do not.
 PARSER, GOLD = "parser", "gold"
 MADE_UP, BUNDLED = " (made-up)", "bundled"
-OF_ARTICLES = ("claim", "source", "definition", "published", "brief", "released")
+OF_ARTICLES = ("claim", "published")
 TASK = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, TASKS))})(?![\w-]|{re.escape(MADE_UP)})")
 
 

@@ -133,3 +133,10 @@ def test_differences_equal_a_loop():
     known = np.array([1.1, np.nan, np.nan, np.inf, np.inf, 0.0, 0.0, 3.0])
     expected = [0.1 / 1.1, 0, np.inf, 0, np.inf, 0, 0.05, np.inf]
     np.testing.assert_allclose(differences(made, known), expected)
+
+
+@pytest.mark.parametrize(("claim", "agrees"), [("M7", True), ("M6", False)])
+def test_the_claim_about_times_may_move_within_a_factor_of_ten(claim, agrees):
+    tables = (f"claim,estimate,low,high,verdict\n{claim},{value},{value},{value},{verdict}\n".encode()
+              for value, verdict in ((2.0, "inconclusive"), (1.1, "supported")))  # fmt: skip
+    assert (not compare("claims-michel2019", *tables).problem) == agrees
