@@ -59,7 +59,7 @@ def cells(claims: pd.DataFrame, known: Iterable[Claim]) -> pd.DataFrame:
         if not pd.isna(row["published_estimate"]):
             published += f"; released maps {number(row['published_estimate'])}"
         verdict = row["verdict"] + (f" {MARK}" if marked(row) else "")
-        token = "" if pd.isna(row["token"]) or not row["token"] else f" Sink here: {row['token']}."
+        token = "" if pd.isna(row["token"]) or not row["token"] else f"; here {row['token']}"
         rows.append(
             (
                 claim.id,

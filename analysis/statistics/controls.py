@@ -54,9 +54,9 @@ def controlled_table(
 
     The other columns are control (map source), control_mean (mean score), control_share (control_mean / mean; NaN
     where one of both is near 0), control_assigned (published rule for the control) and beyond_p_by (difference above
-    0, also corrected), with the label exceeds_control. Labels are <NA> for untestable heads. Differences without spread have no p: their mean alone
-    decides. Raises InputError as `role_table` does, and if control and scores differ in sequences, roles or heads.
-    Departure from Pande 2021: all of it.
+    0, also corrected), with the label exceeds_control. Labels are <NA> for untestable heads. Differences without spread
+    have no p: their mean alone decides. Raises InputError as `role_table` does, and if control and scores differ in
+    sequences, roles or heads. Departure from Pande 2021: all of it.
     """
     table = role_table(scores, tau, alpha, minimum, resamples, seed, unit)
     array = ordered(scores)
