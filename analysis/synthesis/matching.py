@@ -66,8 +66,8 @@ def names_of(heads: Sequence[Head]) -> str:
 
 
 def finding_about(heads: Sequence[Head], text: str) -> Markdown:
-    """A finding about matching heads, or that there are none."""
-    return finding(text if heads else "No head of this encoder matches, so there is nothing to intervene on.")
+    """A finding about matching heads in trained runs, or that there are none."""
+    return finding(text if heads else "No head matches, or no run on pairs of texts trained successfully.")
 
 
 class Masses(NamedTuple):
