@@ -7,6 +7,7 @@ to a folder under results/scratch/; only Make passes --keep, which writes into t
 
 import argparse
 import json
+import logging
 import os
 import shutil
 import sys
@@ -94,6 +95,7 @@ def _execute(this: Run, folders: Folders, log: Path) -> None:
     changed = {key: value for key, value in this.parameters.items() if value != defaults[key]}
     write_text(path, nbformat.writes(prepared(jupytext.read(source(this.notebook)))))
     write_text(log, "")
+    logging.getLogger("papermill").setLevel(logging.ERROR)  # it cannot read `int | None`, and says so
     with (
         log.open("a", encoding="utf-8") as lines,
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as sockets,

@@ -84,15 +84,16 @@ def test_profiles_own_run(study: Study, capsys, monkeypatch):
     assert record["seconds"] > 0
 
 
-def test_run_with_another_value_leaves_the_results_alone(study: Study, capsys):
+def test_run_with_another_value_leaves_the_results_alone(study: Study, capsys, caplog):
     """It goes to a folder of its own and says so; the earlier copy stays."""
     target = study.folder / "results/quick/notebooks/01_first-mrpc.ipynb"
     target.parent.mkdir(parents=True)
     target.write_text("an earlier run")
-    copy = execute(study, "print(n, words)", n=7, words=["c"])
+    copy = execute(study, "print(n, words)", n=7, words=["c"], checkpoint="m")
     assert printed(copy) == "7 ['c']"
+    assert not caplog.records
     assert target.read_text() == "an earlier run"
-    scratch = "scratch/01_first-mrpc-n=7-words=c"
+    scratch = "scratch/01_first-mrpc-n=7-checkpoint=m-words=c"
     assert f"{scratch}/notebooks/01_first-mrpc.ipynb" in study.files()
     assert not [name for name in study.files() if "cache/done" in name]
     said = f"01_first mrpc: not a run of make: results go to {study.folder}/results/{scratch}/"
