@@ -29,7 +29,7 @@ BASE ?= python3
 MACHINE := $(or $(shell $(if $(ENVIRONMENT),$(BASE),$(PYTHON)) -I analysis/study/machine.py 2>/dev/null),1 1)
 CORES := $(firstword $(MACHINE))
 JOBS ?= $(lastword $(MACHINE))
-# Threads that spin while they wait for each other are ten times slower beside another process than those that sleep.
+# Two threads that sleep while they wait are 1.5 times as fast beside a busy process as two that spin (benchmarks/threads.py).
 OMP_WAIT_POLICY ?= passive
 export OMP_WAIT_POLICY
 
