@@ -14,10 +14,10 @@ from sklearn.linear_model import LogisticRegression
 
 from analysis.statistics.answers import Logits, correct, losses
 from analysis.statistics.changes import BASELINE
+from analysis.statistics.intervals import crossed_interval
 
 AUC, REFITTED = "auc", "refitted loss"
 METRICS = (AUC, REFITTED, "loss", "accuracy")
-MINIMUM_RUNS = 3  # with fewer fine-tuning runs an interval is over sequences alone
 Scores = Float[np.ndarray, "*variant sequence"]
 
 
@@ -71,23 +71,6 @@ def refitted_losses(logits: Logits, labels: Int[np.ndarray, " sequence"], seed: 
             log_shares[:, model.classes_] = model.predict_log_proba(values[~fitted])
             found[variant, ~fitted] = -log_shares[np.arange(len(log_shares)), labels[~fitted]]
     return found
-
-
-def crossed_interval(values: Float[np.ndarray, "run sequence"]) -> tuple[float, float, float]:
-    """The mean of runs on the same sequences with its 95 % interval, which covers other runs and other sequences.
-
-    With fewer than three runs it covers other sequences alone. Degrees of freedom after Satterthwaite.
-    """
-    runs, n = values.shape
-    parts = [(values.mean(axis=0).var(ddof=1) / n, n - 1)]
-    if runs >= MINIMUM_RUNS:
-        parts.append((values.mean(axis=1).var(ddof=1) / runs, runs - 1))
-    mean, variance = float(values.mean()), sum(part for part, _ in parts)
-    if not variance > 0:
-        return (mean, mean, mean) if variance == 0 else (mean, np.nan, np.nan)
-    freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
-    reach = float(stats.t.ppf(0.975, freedom) * np.sqrt(variance))
-    return mean, mean - reach, mean + reach
 
 
 def effect_table(

@@ -1,21 +1,10 @@
-"""Intervals in closed form: of many units at once, and of means over runs and items."""
+"""Intervals of means over runs and items in closed form."""
 
 import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
 MINIMUM_RUNS = 3  # with fewer, an interval is over items alone
-
-
-def simultaneous(draws: Float[np.ndarray, "draw unit"], alpha: float = 0.05) -> Float[np.ndarray, "end unit"]:
-    """Both ends of the intervals of several units that all hold at once, at level 1 - `alpha`.
-
-    Row 0 of `draws` is the sample's own value, the others are resamples. The ends are the value plus and minus a normal
-    quantile, corrected for the number of units (Bonferroni), times the standard deviation of the resamples: a few
-    hundred of them do not show so extreme quantiles.
-    """
-    half = stats.norm.ppf(1 - alpha / 2 / draws.shape[1]) * draws[1:].std(axis=0, ddof=1)
-    return np.stack([draws[0] - half, draws[0] + half])
 
 
 def crossed_interval(

@@ -28,7 +28,8 @@ from analysis.encoders.tap import Attention, read_layers
 from analysis.figures.words import finding
 from analysis.scores.maps import find_source
 from analysis.statistics.changes import BASELINE
-from analysis.statistics.effects import auc_parts, crossed_interval, match_logit
+from analysis.statistics.effects import auc_parts, match_logit
+from analysis.statistics.intervals import crossed_interval
 from analysis.texts.examples import Example
 
 ROLES = ("match", "match_control", "match_own")

@@ -12,7 +12,8 @@ from jaxtyping import Bool, Float
 from analysis.encoders.interventions import Head, head_name
 from analysis.statistics.changes import BASELINE
 from analysis.statistics.claims import frame, interval, not_applicable, read_claims, with_control
-from analysis.statistics.effects import auc_parts, cross_fitted, crossed_interval, stratified_halves
+from analysis.statistics.effects import auc_parts, cross_fitted, stratified_halves
+from analysis.statistics.intervals import crossed_interval
 from analysis.statistics.resampling import resampled
 from analysis.synthesis.matching import BOTH, NATURAL, OWN, TO_OWN, TO_WRONG
 from analysis.synthesis.matching_runs import Run, Study

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import xarray as xr
-from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from analysis.statistics import effects
@@ -52,21 +51,6 @@ def test_a_shift_raises_the_loss_and_lost_information_lowers_the_auc(match: int)
     assert table.xs("loss")["rank"].tolist() == [1, 2]
     assert table.loc[("auc", "shifted"), "shift"] == pytest.approx(3 if match else -3)
     assert table.loc[("auc", "shifted"), "baseline"] == pytest.approx(roc_auc_score(LABELS, rows[0]))
-
-
-def test_intervals_cover_runs_and_sequences():
-    """The mean of 4 runs on 50 sequences, both with an effect of their own, is covered in about 95 of 100 studies."""
-    rng, hits = np.random.default_rng(1), []
-    for _ in range(400):
-        values = rng.normal(size=(4, 1)) + rng.normal(size=(1, 50)) + rng.normal(size=(4, 50))
-        _, low, high = effects.crossed_interval(values)
-        hits.append(low < 0 < high)
-    assert 0.91 < np.mean(hits) < 0.99
-    one = rng.normal(size=(1, 30))
-    np.testing.assert_allclose(
-        effects.crossed_interval(one)[1:], stats.t.interval(0.95, 29, one.mean(), stats.sem(one[0]))
-    )
-    assert effects.crossed_interval(np.ones((3, 5))) == (1, 1, 1)
 
 
 @pytest.mark.parametrize(("lead", "low", "high"), [(0.0, -1, 0.1), (1.0, 0.5, 1.5)])

@@ -26,7 +26,7 @@ from analysis.errors import InputError
 from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM
 from analysis.statistics.answers import Labels, labels_of, metrics_of
 from analysis.statistics.changes import BASELINE, Compared, change_table, rises
-from analysis.statistics.effects import crossed_interval
+from analysis.statistics.intervals import crossed_interval
 from analysis.statistics.leads import compared
 from analysis.statistics.resampling import bca
 from analysis.statistics.training import Run

@@ -13,7 +13,8 @@ from tqdm import tqdm
 from analysis.statistics.answers import LOSS, METRICS, metrics_of
 from analysis.statistics.changes import BASELINE, Compared, by_head, change_table, rises
 from analysis.statistics.claims import interval
-from analysis.statistics.effects import AUC, auc_parts, crossed_interval, effect_table, match_logit
+from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
+from analysis.statistics.intervals import crossed_interval
 from analysis.statistics.leads import Labels, compared, floor
 from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import quiet

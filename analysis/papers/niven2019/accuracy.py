@@ -14,7 +14,6 @@ from analysis.papers.niven2019.arguments import DOUBLED, KEYS, ORIGINAL, Argumen
 from analysis.papers.niven2019.cues import follows_cue
 from analysis.papers.niven2019.negation import ADVERSARIAL
 from analysis.statistics.intervals import crossed_interval
-from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import adjust
 
 TABLES = ("cues", "results", "reliance")
@@ -23,7 +22,6 @@ RIGHT, WRONG, ABSENT = "right", "wrong", "absent"
 SIGNS = {RIGHT: 1, WRONG: -1, ABSENT: 0}
 FOLLOWS = "follows"
 CUE_HEADS = "cue heads"  # the name of the intervention that switches them off
-Draws = Float[np.ndarray, " draw"]
 # What a run is tested on, with the half of the test set.
 TESTS = {
     (ORIGINAL, ALL): (ORIGINAL,),
@@ -91,26 +89,6 @@ def pairs_of(answers: xr.Dataset) -> pd.Series:
     return pd.Series(answers["point"].values).str.removesuffix(ADVERSARIAL)
 
 
-def drawn_means(
-    values: Num[np.ndarray, "run point"], units: Sequence, resamples: int = 999, seed: int = 0
-) -> Float[np.ndarray, " draw"]:
-    """Means over runs and points, with both resampled: first the sample's own mean, then `resamples` draws.
-
-    Points of the same unit in `units` are drawn together. With the same seed, arrays with equally many runs and units
-    get the same draws, so that their differences are paired. Source: Owen 2007, the pigeonhole bootstrap, which is
-    conservative.
-    """
-    codes = pd.factorize(np.asarray(units))[0]
-    counts = np.bincount(codes)
-    sums = np.stack([np.bincount(codes, row) for row in values.astype(float)])
-    runs, points = (
-        resampled(size, resamples, (seed, place)) for place, size in enumerate((len(sums), len(counts)))
-    )
-    # If few points count, a draw may have none of them.
-    with np.errstate(invalid="ignore"):
-        return ((runs @ sums) * points).sum(1) / (len(sums) * (points @ counts))
-
-
 def pair_means(values: Num[np.ndarray, "run point"], pairs: Sequence[str]) -> Float[np.ndarray, "run pair"]:
     """The mean of a point and its adversarial copy, which are no independent items."""
     codes = pd.factorize(np.asarray(pairs))[0]
@@ -162,20 +140,6 @@ def of_runs(
     return correct(chosen).assign_coords(seed=("run", chosen["seed"].values)).swap_dims(run="seed")
 
 
-def difference_draws(
-    answers: xr.Dataset, model: str, first: str, second: str, resamples: int = 999, seed: int = 0
-) -> Float[np.ndarray, " draw"]:
-    """Accuracy of one set-up minus another on the original test points: the sample's difference, then draws.
-
-    Both are drawn at the same points, and at the same places in their list of runs. NaN if a set-up has no run.
-    """
-    one, other = (of_runs(answers, model, setup) for setup in (first, second))
-    if not (one.sizes["seed"] and other.sizes["seed"]):
-        return np.full(1 + resamples, np.nan)
-    drawn = [drawn_means(right.values, one["point"].values, resamples, seed) for right in (one, other)]
-    return drawn[0] - drawn[1]
-
-
 def difference_table(answers: xr.Dataset) -> pd.DataFrame:
     """Paired differences of set-ups: model, first, second, runs, difference, low, high."""
     rows = []
@@ -210,27 +174,6 @@ def following(
     """Whether a run chooses the warrant with the cue, at the points where the cue applies."""
     applies = signs != 0
     return np.where(signs[applies] > 0, right[:, applies], 1 - right[:, applies])
-
-
-def reliance_draws(
-    answers: xr.Dataset, model: str, setup: str, test: Sequence[Argument], resamples: int = 999, seed: int = 0
-) -> dict[str, Float[np.ndarray, " draw"]]:
-    """Share that follows the cue, and accuracy where it is right, wrong and absent: the sample's value, then draws.
-
-    The runs are those trained on the original arguments; `test` is the original test split. Empty without runs.
-    """
-    right, signs = of_runs(answers, model, setup), follows_cue(test)
-    if not right.sizes["seed"]:
-        return {}
-    values = right.sel(point=[each.id for each in test]).values
-    names = np.array([each.id for each in test])
-    kinds = {FOLLOWS: (following(values, signs), signs != 0)}
-    kinds |= {kind: (values[:, signs == sign], signs == sign) for kind, sign in SIGNS.items()}
-    return {
-        kind: drawn_means(part, names[chosen], resamples, seed)
-        for kind, (part, chosen) in kinds.items()
-        if chosen.any()
-    }
 
 
 def reliance_table(answers: xr.Dataset, test: Sequence[Argument]) -> pd.DataFrame:

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
-from scipy import stats
 
 from analysis.papers.niven2019.accuracy import (
     ALL,
@@ -15,6 +14,7 @@ from analysis.papers.niven2019.accuracy import (
     CUE_HEADS,
     evidence,
     of_runs,
+    pair_means,
     pairs_of,
     rightness,
 )
@@ -22,7 +22,7 @@ from analysis.papers.niven2019.arguments import BAG, BILSTM, DOUBLED, ENCODER, O
 from analysis.papers.niven2019.cues import NOT, baseline_table, follows_cue
 from analysis.statistics.changes import BASELINE
 from analysis.statistics.claims import frame, not_applicable, of_table, read_claims, with_control
-from analysis.statistics.effects import MINIMUM_RUNS
+from analysis.statistics.intervals import crossed_interval
 
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
 NOT_RUN, UNFIT = "set-up not run", "fewer than two runs fit"
@@ -64,37 +64,13 @@ class Runs:
     def right(self, model: str, setup: str, trained_on: str = ORIGINAL, half: str = ORIGINAL) -> Values:
         """Whether each run that fits is right, mean of a point and its adversarial copy; no rows without such runs."""
         values = of_runs(self.fitted, model, setup, trained_on, half)
-        pairs = pd.factorize(pairs_of(values))[0]
-        return (
-            np.stack([np.bincount(pairs, row) for row in values.values]) / np.bincount(pairs)
-            if len(values)
-            else values.values
-        )
+        return pair_means(values.values, pairs_of(values)) if len(values) else values.values
 
     def missing(self, *setups: str, model: str = ENCODER, trained_on: str = ORIGINAL) -> str:
         """Why a set-up has no value: it was not run, or its runs do not fit."""
         own = (self.answers["model"] == model) & (self.answers["trained_on"] == trained_on)
         there = {*self.answers["setup"].values[own.values]}
         return UNFIT if {*setups} <= there else NOT_RUN
-
-
-def contrast(first: Values, second: Values | None = None) -> Interval:
-    """The mean of runs and points, or the difference of two on the same points, with its crossed 95 % interval.
-
-    The variance is that of points and, with three runs or more, that of runs; degrees of freedom after Satterthwaite.
-    """
-    terms = [(1, first)] + ([] if second is None else [(-1, second)])
-    points = sum(sign * values.mean(axis=0) for sign, values in terms)
-    parts = [(points.var(ddof=1) / len(points), len(points) - 1)]
-    parts += [
-        (values.mean(axis=1).var(ddof=1) / len(values), len(values) - 1)
-        for _, values in terms
-        if len(values) >= MINIMUM_RUNS
-    ]
-    error = sum(part for part, _ in parts)
-    squares = sum(part**2 / degrees for part, degrees in parts)
-    half = stats.t.ppf(0.975, error**2 / squares) * np.sqrt(error) if squares else 0.0
-    return float(points.mean()), float(points.mean() - half), float(points.mean() + half)
 
 
 def of_sides(right: Values, signs: Int[np.ndarray, " point"]) -> Values:
@@ -114,7 +90,7 @@ def beats_chance(runs: Runs) -> pd.DataFrame:
     if not len(right):
         return not_applicable(runs.missing("full"))
     cue = baseline_table({"test": runs.test}).set_index("baseline").loc[NOT, ["accuracy", "low", "high"]]
-    return with_control(frame({"": contrast(right)}, runs=len(right)), {"": tuple(cue)})
+    return with_control(frame({"": crossed_interval(right)}, runs=len(right)), {"": tuple(cue)})
 
 
 def differences(runs: Runs, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
@@ -125,9 +101,9 @@ def differences(runs: Runs, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
         if not (len(own) and len(other)):
             parts.append(not_applicable(runs.missing(*setups), name))
             continue
-        unit = frame({name: contrast(own, other)}, runs=min(len(own), len(other)))
+        unit = frame({name: crossed_interval(own, other)}, runs=min(len(own), len(other)))
         bags = [runs.right(BAG, setup) for setup in setups]
-        parts.append(with_control(unit, {name: contrast(*bags)} if all(map(len, bags)) else {}))
+        parts.append(with_control(unit, {name: crossed_interval(*bags)} if all(map(len, bags)) else {}))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -145,7 +121,7 @@ def adversarial_chance(runs: Runs) -> pd.DataFrame:
         if not len(right):
             parts.append(not_applicable(runs.missing(setup, trained_on=DOUBLED), setup))
             continue
-        value, low, high = contrast(right)
+        value, low, high = crossed_interval(right)
         away, half = abs(value - CHANCE), (high - low) / 2
         parts.append(frame({setup: (away, away - half, away + half)}, control=0.0, runs=len(right)))
     return pd.concat(parts, ignore_index=True)
@@ -156,8 +132,8 @@ def moves_with_cue(runs: Runs) -> pd.DataFrame:
     own, bag = (runs.right(model, "full") for model in (ENCODER, BAG))
     if not len(own):
         return not_applicable(runs.missing("full"))
-    unit = frame({"": contrast(of_sides(own, runs.signs))}, runs=len(own))
-    return with_control(unit, {"": contrast(of_sides(bag, runs.signs))} if len(bag) else {})
+    unit = frame({"": crossed_interval(of_sides(own, runs.signs))}, runs=len(own))
+    return with_control(unit, {"": crossed_interval(of_sides(bag, runs.signs))} if len(bag) else {})
 
 
 def negated_claims(runs: Runs) -> pd.DataFrame:
@@ -166,7 +142,7 @@ def negated_claims(runs: Runs) -> pd.DataFrame:
     for model in (ENCODER, BAG, BILSTM):
         right = runs.right(model, "full", ORIGINAL, DOUBLED)
         parts.append(
-            frame({model: contrast(right)}, runs=len(right))
+            frame({model: crossed_interval(right)}, runs=len(right))
             if len(right)
             else not_applicable(runs.missing("full", model=model), model)
         )
@@ -190,9 +166,11 @@ def without_cue_heads(
     for unit, sign in (("lost where it is right", 1), ("gained where it is wrong", -1)):
         cued = runs.signs == sign
         changes = [sign * (each.sel(intervention=BASELINE) - each).isel(sequence=cued) for each in right]
-        units[unit] = contrast(np.stack([each.sel(intervention=CUE_HEADS).values for each in changes]))
+        units[unit] = crossed_interval(
+            np.stack([each.sel(intervention=CUE_HEADS).values for each in changes])
+        )
         random = [
             each.drop_sel(intervention=[BASELINE, CUE_HEADS]).mean("intervention").values for each in changes
         ]
-        control[unit] = contrast(np.stack(random))
+        control[unit] = crossed_interval(np.stack(random))
     return with_control(frame(units, runs=len(logits)), control)
