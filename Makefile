@@ -52,6 +52,7 @@ endef
 .venv/ready: requirements.lock pyproject.toml
 	@$(BASE) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 14) else "error: Python 3.11 to \
 	3.14 is needed, and $(BASE) is %d.%d: install one and run make BASE=python3.12, say" % v)'
+	@if [ -L .venv ]; then echo "error: .venv is a link, and building it would empty the folder it leads to: remove the link" >&2; exit 1; fi
 	$(BASE) -m venv --clear .venv
 	$(call INSTALL,.venv/bin/python)
 	@touch $@

@@ -1,4 +1,4 @@
-"""The cost of the audited role table compared with the plain t tests, as ratios of medians from one run.
+"""The cost of the corrected role table compared with the plain t tests, as ratios of medians from one run.
 
     python benchmarks/significance.py [--repeats 5] [--sequences 1000] [--resamples 999]
 

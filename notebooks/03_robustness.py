@@ -67,7 +67,7 @@ from analysis.texts import load_examples, parse, sample
 style()
 results = Results(profile)
 choices = (window, relations, direction, arithmetic, weighted_block)
-audit = {"alpha": alpha, "minimum": minimum, "resamples": resamples, "seed": seed}
+rule = {"alpha": alpha, "minimum": minimum, "resamples": resamples, "seed": seed}
 
 # %% [markdown]
 # ## Do the tests keep their level?
@@ -92,7 +92,7 @@ names = {
     "bootstrap_t": "bootstrap-t",
     "t_by": "t test, BY",
 }
-names |= {"audited": "corrected", "controlled": "corrected, against a control"}
+names |= {"corrected": "corrected", "controlled": "corrected, against a control"}
 null = calibration[calibration["effect"] == 0].assign(
     of=lambda rows: rows["rule"].str.endswith("_family").map({True: "families", False: "heads"}),
     name=lambda rows: rows["rule"].str.removesuffix("_family").replace(names),
@@ -108,7 +108,7 @@ results.save_figure(drawn.figure, "F11-size")
 highest = null.groupby("rule")["rate"].max()
 finding(
     f"At a nominal level of {alpha:.0%}, the t test labels up to {highest['t']:.0%} of the heads falsely and the corrected "
-    f"rule up to {highest['audited']:.1%}."
+    f"rule up to {highest['corrected']:.1%}."
 )
 
 # %% [markdown]
@@ -130,7 +130,7 @@ shifted = calibration[calibration["effect"] > 0].assign(
     sd=lambda rows: rows["effect"].map("effect {:g} sd".format),
     shape=lambda rows: rows["shape"].str.replace("_", " "),
 )
-shifted = shifted[shifted["rule"].isin(["t", "bootstrap_t", "audited", "controlled"])]
+shifted = shifted[shifted["rule"].isin(["t", "bootstrap_t", "corrected", "controlled"])]
 drawn = curves(shifted, "n", "rate", series="name", column="shape", row="sd", height=1.5, log=True)
 normal, across = TTestPower(), np.geomspace(0.75 * min(simulated_n), 1.3 * max(simulated_n), 60)
 for row, effect in zip(drawn.axes, shifted["effect"].unique(), strict=True):
@@ -257,7 +257,7 @@ pairs = {
 composed = {name: [compose(bank, *choices) for bank in pair] for name, pair in pairs.items()}
 
 # %%
-others = robustness.control_table(composed, tau, **audit).assign(task=task, state="control")
+others = robustness.control_table(composed, tau, **rule).assign(task=task, state="control")
 heads = robustness.control_counts(results.role_tables(tasks).assign(control="heads"))
 first = ["task", "state", "control"]
 both = pd.concat([heads, others])[[*first, *others.columns.drop(first)]]
@@ -287,8 +287,8 @@ finding(
 )
 
 # %%
-rules = ["published", "audited", "controlled"]
-others.groupby("control", sort=False)[rules].sum().rename(columns={"audited": "corrected"})
+rules = ["published", "corrected", "controlled"]
+others.groupby("control", sort=False)[rules].sum()
 
 # %% [markdown]
 # An ideal head is rightly local, and by the published rule also syntactic wherever words stand close to their heads. That

@@ -10,7 +10,7 @@
 #
 # **Question.** A head has a role when its sieve bias scores over sequences reject $H_0$: mean $\le \tau$ in a one-sided
 # one-sample t test at level $\alpha$. Which heads have which roles, do roles exclude one another, and which labels
-# survive an audit?
+# remain when the tests are corrected?
 #
 # *Source: Pande et al. 2021, the heads hypothesis and question 1 (claims C1 to C3).*
 
@@ -21,7 +21,7 @@ profile: str = "offline"
 task: str = "mrpc"
 tau: float = 3.0  # the score above which a head has a role
 alpha: float = 0.05  # level of each test; as published, not corrected for the number of tests
-minimum: int = 100  # sequences with the role that an audited label needs: 03_test_calibration tells why
+minimum: int = 100  # sequences with the role that a corrected label needs: 03_robustness says why
 resamples: int = 999  # of the bootstrap
 seed: int = 0  # of the bootstrap
 seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first is tested here, all in 04_compare_seeds
@@ -66,12 +66,12 @@ has_role = tuned[0].copy(data=np.asarray(test.pvalue < alpha, dtype=float))
 has_role.sum(["layer", "head"]).to_series().astype(int).rename("heads with p < alpha").to_frame().T
 
 # %% [markdown]
-# `controlled_table` makes the same test and adds what an audit asks (below): intervals, corrections, a bootstrap, the role's
+# `controlled_table` makes the same test and adds the corrected label (below): intervals, corrections, a bootstrap, the role's
 # control.
 
 # %%
-audit = (tau, alpha, minimum, resamples, seed)
-tables = {state: controlled_table(scores[state], control[state], *audit) for state in STATES}
+rule = (tau, alpha, minimum, resamples, seed)
+tables = {state: controlled_table(scores[state], control[state], *rule) for state in STATES}
 for state, table in tables.items():
     results.save_table(table, f"roles-{task}-{state}")
 
@@ -222,9 +222,9 @@ finding(
 )
 
 # %% [markdown]
-# ## F10. Which labels survive an audit?
+# ## F10. Which labels remain when the tests are corrected?
 #
-# The published label asks whether an uncorrected t test rejects. The *audited* label asks more: the p-value of a t test that
+# The published label asks whether an uncorrected t test rejects. The *corrected* label asks more: the p-value of a t test that
 # corrects for skewness (Hall 1992), corrected after Benjamini and Yekutieli over all heads of the role, lies below $\alpha$;
 # the lower bound of the bootstrap-t
 # interval lies above $\tau$; and enough sequences have the role. The figure shows, for every role, the heads with the
@@ -234,7 +234,7 @@ finding(
 looks = {
     "both labels": ("o", BLUE, BLUE),
     "published only": ("D", VERMILION, "white"),
-    "audited only": ("^", "black", "black"),
+    "corrected only": ("^", "black", "black"),
     "neither": ("s", "0.55", "0.55"),
     "untestable": ("x", "0.7", "0.7"),
 }
@@ -271,8 +271,8 @@ results.save_figure(figure, f"F10-forest-{task}")
 # %%
 near = table[(table["low"] <= tau) & (table["high"] >= tau)]
 finding(
-    f"The intervals of {len(near)} of {table['low'].count():,} heads and roles contain τ = {tau:g}. The audited rule gives "
-    f"{table['assigned_audited'].sum()} labels where the published rule gives {table['assigned'].sum()}."
+    f"The intervals of {len(near)} of {table['low'].count():,} heads and roles contain τ = {tau:g}. The corrected rule gives "
+    f"{table['assigned_corrected'].sum()} labels where the published rule gives {table['assigned'].sum()}."
 )
 
 # %% [markdown]
@@ -289,7 +289,7 @@ heads = len(table) // table["role"].nunique()
 needed = alpha / heads / sum(1 / rank for rank in range(1, heads + 1))
 Markdown(
     f"The least p-value of {resamples} resamples is {limit:.4f}, but BY over {heads} heads asks {needed:.6f} of a lone "
-    "head. So the audit corrects the t test and takes the bootstrap as a bound."
+    "head. So the corrected rule corrects the t test and takes the bootstrap as a bound."
 )
 
 # %% [markdown]
@@ -300,7 +300,7 @@ Markdown(
 #
 # The published rule asks whether a head exceeds a *uniform* head, whose score is 1, by more than $\tau - 1$. The
 # *controlled* label keeps the margin and puts the role's control in the place of the uniform head, sequence by
-# sequence, with the same audit: a syntactic head must exceed its twin, which knows positions alone, a local head its own
+# sequence, with the same corrections: a syntactic head must exceed its twin, which knows positions alone, a local head its own
 # attention to shuffled words, a block head even rows of the same entropies. The score of a twin that comes close to the
 # head's says that the label was about position.
 

@@ -9,7 +9,7 @@
 # # 3, continued. Roles over layers and tasks
 #
 # **Question.** Where in the encoder do heads with a role sit, and where do multi-functional heads sit? Does that hold
-# for every task? And what is left of the labels after an audit?
+# for every task? And which labels remain when the tests are corrected?
 #
 # *Source: Pande et al. 2021, question 2 (claims C4 to C8).*
 
@@ -127,7 +127,7 @@ share.loc[tasks].style.format("{:.0%}").set_caption(
 #
 # ## F10. Where the labels differ
 #
-# The audited rule corrects for the number of tests, asks a bootstrap whether skewed scores explain the result, and wants
+# The corrected rule corrects for the number of tests, asks a bootstrap whether skewed scores explain the result, and wants
 # enough sequences. The controlled rule asks the same of the difference to the role's control. Where a line falls at the
 # end, a control that cannot know the role comes as close.
 
@@ -183,8 +183,10 @@ results.save_table(adjusted, "corrections")
 tests = table.merge(adjusted, on=["task", "state", "role", "layer", "head"])
 levels = ["p", "p_holm", "p_bh", "p_by", "p_holm_all", "p_bh_all", "p_by_all"]
 counts = tests[levels].lt(alpha).groupby([tests["state"], tests["role"]], sort=False).sum()
-counts["assigned_audited"] = tests.groupby(["state", "role"], sort=False)["assigned_audited"].sum(min_count=0)
-counts.rename_axis(columns=f"heads of all tasks with p below {alpha:g}, or the audited label")
+counts["assigned_corrected"] = tests.groupby(["state", "role"], sort=False)["assigned_corrected"].sum(
+    min_count=0
+)
+counts.rename_axis(columns=f"heads of all tasks with p below {alpha:g}, or the corrected label")
 
 # %% [markdown]
 # `p_holm`, `p_bh` and `p_by` are corrected over the heads of one task, state and role; those ending in `_all` over all

@@ -141,7 +141,7 @@ finding(
 # %% [markdown]
 # ## F8c. Which changes are more than chance?
 #
-# Every sequence is measured in both states, so each head is tested on its paired differences. With the audited label,
+# Every sequence is measured in both states, so each head is tested on its paired differences. With the corrected label,
 # a head has *gained* or *lost* a role when the label changes and the difference, tested by flipping signs and
 # corrected after Benjamini and Yekutieli over the heads of the role, agrees; it has *kept* the role with the label in
 # both states. A head with neither label is *equivalent* when two one-sided t tests place its change within the margin.

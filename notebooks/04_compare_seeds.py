@@ -41,18 +41,18 @@ results = Results(profile)
 choices = (window, relations, direction, arithmetic, weighted_block)
 
 # %%
-audit = (tau, alpha, minimum, resamples, seed)
+rule = (tau, alpha, minimum, resamples, seed)
 tables = {
     (t, run): controlled_table(
         compose(results.load_scores(t, run), *choices),
         compose(results.load_controls(t, run), *choices),
-        *audit,
+        *rule,
     )
     for t in tasks
     for run in (None, *seeds)
 }
 table = pd.concat([part.assign(task=t, seed=run) for (t, run), part in tables.items()], ignore_index=True)
-rules = ["assigned", "assigned_audited", "assigned_controlled"]
+rules = ["assigned", "assigned_corrected", "assigned_controlled"]
 kept = table[["task", "seed", "role", "layer", "head", *rules]]
 for t in tasks:
     results.save_part(kept[kept["task"] == t], "labels", t)
@@ -60,21 +60,21 @@ for t in tasks:
 # %% [markdown]
 # ## Heads with each role
 #
-# One mark per run: the number of heads with the published label, and with the audited one; the line is the
+# One mark per run: the number of heads with the published label, and with the corrected one; the line is the
 # pre-trained encoder. The table has the controlled label too.
 
 # %%
 counts = table.groupby(["task", "seed", "role"], sort=False, dropna=False)[rules].sum(min_count=1)
-counts = counts.set_axis(["published", "audited", "controlled"], axis=1).reset_index()
+counts = counts.set_axis(["published", "corrected", "controlled"], axis=1).reset_index()
 results.save_table(counts, "seeds")
 
 # %%
 order = theme.in_order(counts["role"])
-long = counts.melt(["task", "seed", "role"], ["published", "audited"], "label", "heads").astype(
+long = counts.melt(["task", "seed", "role"], ["published", "corrected"], "label", "heads").astype(
     {"heads": float}
 )
 long["label"] = long["label"].where(long["seed"].notna(), long["label"] + ", pre-trained")
-looks = {"published": ("o", BLUE), "audited": ("D", VERMILION), "published, pre-trained": ("|", BLACK)}
+looks = {"published": ("o", BLUE), "corrected": ("D", VERMILION), "published, pre-trained": ("|", BLACK)}
 figure, grid = theme.panels(len(tasks), 4, 0.22 * len(order) + 0.5, "heads", "role")
 for axes, task in zip(grid, tasks, strict=True):
     for shift, (name, (mark, shade)) in zip((-0.15, 0.2, 0), looks.items(), strict=True):

@@ -69,7 +69,7 @@ part = f"{task}-{state}"
 #
 # A sequence of no more tokens than a value vector has entries has no null space: its effective attention is its
 # attention. Entries may be negative, so that the rows are no distributions: *block*, which weighs rows by their entropy,
-# is undefined. All else is scored as it is for attention, with the same audit and the same controls.
+# is undefined. All else is scored as it is for attention, with the same corrections and the same controls.
 
 # %%
 whole = sample(examples, projected, seed)
@@ -113,12 +113,12 @@ print(
 # %% [markdown]
 # ## Roles on every map
 #
-# The tables have the columns of those of attention (see notebook 3): published, audited and controlled labels.
+# The tables have the columns of those of attention (see notebook 3): published, corrected and controlled labels.
 
 # %%
-audit = (tau, alpha, minimum, resamples, seed)
+rule = (tau, alpha, minimum, resamples, seed)
 for name, pair in tested.items():
-    results.save_table(controlled_table(*pair, *audit), f"roles-{name}-{part}")
+    results.save_table(controlled_table(*pair, *rule), f"roles-{name}-{part}")
 
 # %% [markdown]
 # ## How far attention and attribution differ

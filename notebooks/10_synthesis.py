@@ -118,16 +118,16 @@ of_sets = sets.sets_table(every, changes, learned, random_sets, combinations, re
 results.save_table(of_sets, "synthesis_sets")
 
 # %% [markdown]
-# A panel per task: a dash for every random set, a mark for the role's own heads (audited label), both as the fall in AUC
+# A panel per task: a dash for every random set, a mark for the role's own heads (corrected label), both as the fall in AUC
 # beyond the mean of the random sets. Brackets hold the p-value over all tasks. A role whose mark lies among its dashes says
 # nothing of what matters.
 
 # %%
 means = sets.set_means(every, changes)
-means = means[(means["metric"] == AUC) & (means["label"] == "audited")]
+means = means[(means["metric"] == AUC) & (means["label"] == "corrected")]
 random = means[~means["own"]].groupby(["task", "role"])["change"].mean().rename("random")
 excess = means.join(random, on=["task", "role"]).eval("excess = change - random")
-pooled = of_sets.query("task == @sets.POOLED and metric == @AUC and label == 'audited'").set_index("role")
+pooled = of_sets.query("task == @sets.POOLED and metric == @AUC and label == 'corrected'").set_index("role")
 order = theme.in_order(excess["role"])[::-1]
 count = excess["task"].nunique()
 nothing = "no role has random sets"

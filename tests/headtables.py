@@ -28,13 +28,13 @@ def role_tables(
     mean = rng.gamma(1.5, 3, len(table))
     table = table.assign(n=rng.integers(50, 60, len(table)), mean=mean, low=0.9 * mean, high=1.1 * mean)
     labels = pd.DataFrame(rng.random((len(table), 3)) < 0.5, columns=["a", "b", "c"]).astype("boolean")
-    table = table.assign(assigned=labels["a"], assigned_audited=labels["b"], status="tested")
+    table = table.assign(assigned=labels["a"], assigned_corrected=labels["b"], status="tested")
     if controlled:
         table = table.assign(
             control="twin", control_share=rng.random(len(table)), assigned_controlled=labels["c"]
         )
     untestable = (table["task"] == tasks[-1]) & (table["role"] == "block")
-    table.loc[untestable, ["mean", "low", "high", "assigned", "assigned_audited"]] = pd.NA
+    table.loc[untestable, ["mean", "low", "high", "assigned", "assigned_corrected"]] = pd.NA
     table.loc[untestable, "n"], table.loc[untestable, "status"] = 0, "untestable: no sequence has the role"
     return table
 

@@ -37,8 +37,8 @@ PAGE = ROOT / "results" / "glue-minilm" / "explorer.html"
 VIEW = "#task=mrpc&state=finetuned&role=nsubj&head=3-8"
 ROLE, TAU = "dobj", 3.0
 LINE = 22  # characters
-TEXTS = 150  # more than 100 of them have the role, as the audited label asks
-LABELS = {"assigned": "published", "assigned_audited": "audited", "assigned_controlled": "controlled"}
+TEXTS = 150  # more than 100 of them have the role, as the corrected label asks
+LABELS = {"assigned": "published", "assigned_corrected": "corrected", "assigned_controlled": "controlled"}
 
 
 def explorer_picture(page: Path, width: int = 1440, height: int = 960) -> bytes:

@@ -35,7 +35,7 @@ def compare(
     Columns: layer, head, role; n (sequences); pretrained, finetuned (mean scores); difference, low, high (BCa interval
     at level 1 - `alpha`); p (paired t test); p_sign_flip; p_by (p_sign_flip corrected by Benjamini and Yekutieli over
     the heads of the role); p_equivalence (two one-sided t tests of a difference within +- `margin`, score units); and
-    change, which depends on the labels `assigned_audited` of the role tables `before` and `after`. gained: label only
+    change, which depends on the labels `assigned_corrected` of the role tables `before` and `after`. gained: label only
     after, p_by < alpha, difference > 0. lost: label only before, p_by < alpha, difference < 0. kept: label in both.
     equivalent: label in neither, p_equivalence < alpha. undecided: all others. <NA>: untestable before or after.
 
@@ -147,10 +147,10 @@ def _change(table: pd.DataFrame, before: pd.Series, after: pd.Series, alpha: flo
 
 
 def _labels(table: pd.DataFrame, heads: pd.DataFrame) -> pd.Series:
-    """The audited labels of a role table, in the order of `heads`."""
-    if "assigned_audited" not in table:
-        raise InputError("a role table has no column assigned_audited: make it with role_table")
-    labels, wanted = table.set_index(KEYS)["assigned_audited"], pd.MultiIndex.from_frame(heads[KEYS])
+    """The corrected labels of a role table, in the order of `heads`."""
+    if "assigned_corrected" not in table:
+        raise InputError("a role table has no column assigned_corrected: make it with role_table")
+    labels, wanted = table.set_index(KEYS)["assigned_corrected"], pd.MultiIndex.from_frame(heads[KEYS])
     if len(labels) != len(wanted) or not wanted.isin(labels.index).all():
         raise InputError("a role table differs from the scores in heads or roles: make it from these scores")
     return labels.loc[wanted].astype("boolean").reset_index(drop=True)

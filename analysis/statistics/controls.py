@@ -48,9 +48,9 @@ def controlled_table(
     `scores` are composed roles, `control` the scores of their controls on the same sequences. The published rule asks
     whether a head beats a uniform head, whose score is 1, by more than `tau` - 1. The controlled label keeps this
     margin and replaces the uniform head by the role's control: assigned_controlled rejects mean(score - score of the
-    control) <= tau - 1, paired by sequence, as assigned_audited rejects mean(score) <= tau: by controlled_p_by (t test,
-    Benjamini and Yekutieli over the heads of the role) and the lower bound of the bootstrap-t. For a uniform control
-    it is the audited label.
+    control) <= tau - 1, paired by sequence, as assigned_corrected rejects mean(score) <= tau: by controlled_p_by (t
+    test, Benjamini and Yekutieli over the heads of the role) and the lower bound of the bootstrap-t. For a uniform control
+    it is the corrected label.
 
     The other columns are control (map source), control_mean (mean score), control_share (control_mean / mean; NaN
     where one of both is near 0), control_assigned (published rule for the control) and beyond_p_by (difference above
@@ -71,19 +71,19 @@ def controlled_table(
     with quiet():  # heads without a sequence
         size = np.nanmean(np.abs(array.values) + np.abs(against.values), axis=0, dtype=np.float64)
     tests = over_patterns(difference, clusters_of(array, unit), measure, size)
-    tested, by_role = table["assigned_audited"].notna(), table["role"]
+    tested, by_role = table["assigned_corrected"].notna(), table["role"]
     for name in ("beyond", "controlled"):
         families = tests[f"p_{name}"].where(tested).groupby(by_role, sort=False)
         table[f"{name}_p_by"] = families.transform(adjust, "fdr_by")
     beyond = table["beyond_p_by"]
     table["exceeds_control"] = (beyond < alpha).astype("boolean").mask(beyond.isna())
     label = (table["controlled_p_by"] < alpha) & (tests["lower"] > margin)
-    by_mean = table["assigned_audited"].notna() & tests["p_controlled"].isna()
+    by_mean = table["assigned_corrected"].notna() & tests["p_controlled"].isna()
     label = label.mask(by_mean, table["mean"] - table["control_mean"] > margin)
     table["assigned_controlled"] = label.astype("boolean").mask(table["controlled_p_by"].isna() & ~by_mean)
     same = table["control"] == UNIFORM
     table.loc[same, "controlled_p_by"] = table["p_by"]
-    table.loc[same, "assigned_controlled"] = table["assigned_audited"]
+    table.loc[same, "assigned_controlled"] = table["assigned_corrected"]
     return table[[*table.columns.drop(CONTROLLED), *CONTROLLED]]
 
 

@@ -25,7 +25,7 @@ WINDOWS = {"corrected": "window_{}", "published": "window_{}_published"}
 GROUP = ["task", "state"]
 MASSES = ("sep", "cls", "other")  # targets of attention
 HEAD = ["layer", "head"]
-LABELS = {"assigned": "published", "assigned_audited": "audited", "assigned_controlled": "controlled"}
+LABELS = {"assigned": "published", "assigned_corrected": "corrected", "assigned_controlled": "controlled"}
 COUNTS = ["assigned", "exceeds_control", "assigned_controlled", "tested", "all_exceed", "ratio"]
 Heads = TypeVar("Heads", pd.Series, xr.DataArray)  # booleans, one for each head
 
@@ -104,12 +104,12 @@ def role_counts(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     labels = table.assign(
         **{name: table[name].fillna(False).astype(bool) for name in ("assigned", "assigned_controlled")}
     )
-    exceeds = table["beyond_p_by"] < alpha
+    exceeds = table["exceeds_control"].fillna(False).astype(bool)
     columns = {
         "assigned": labels["assigned"],
         "exceeds_control": labels["assigned"] & exceeds,
         "assigned_controlled": labels["assigned"] & labels["assigned_controlled"],
-        "tested": table["beyond_p_by"].notna(),
+        "tested": table["exceeds_control"].notna(),
         "all_exceed": exceeds,
     }
     counts = pd.DataFrame(columns).groupby(table["role"], sort=False).sum().astype("Int64")

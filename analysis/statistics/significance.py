@@ -1,4 +1,4 @@
-"""The head test: is the mean sieve bias score of a head above the threshold? As published, and audited."""
+"""The head test: is the mean sieve bias score of a head above the threshold? As published, and corrected."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,10 +26,10 @@ TESTED = "tested"
 BY_MEAN = "no spread: the mean alone decides"
 UNDEFINED = "undefined on this map"
 # What the two labels of a head say together: names of label_comparison.
-BOTH, PUBLISHED_ONLY, AUDITED_ONLY, NEITHER, UNTESTABLE = LABEL_COMPARISONS = (
+BOTH, PUBLISHED_ONLY, CORRECTED_ONLY, NEITHER, UNTESTABLE = LABEL_COMPARISONS = (
     "both labels",
     "published only",
-    "audited only",
+    "corrected only",
     "neither",
     "untestable",
 )
@@ -143,7 +143,7 @@ def role_table(
     seed: int = 0,
     unit: str = "sequence",
 ) -> pd.DataFrame:
-    """Role table with two labels per head: the columns of `published_table`, then those of the audited label.
+    """Role table with two labels per head: the columns of `published_table`, then those of the corrected label.
 
     For the mean, at level 1 - `alpha`: lower (one-sided bound), low, high by the t distribution, the same by BCa
     bootstrap (suffix _bca), p_bootstrap_t and lower_bootstrap_t by the bootstrap-t. effect is (mean - tau) / sd with a
@@ -152,7 +152,7 @@ def role_table(
     have no test, interval, effect or skewness, and their mean alone decides (status BY_MEAN). All take the sample
     standard deviation.
 
-    assigned_audited is p_by < `alpha` and lower_bootstrap_t > `tau`, <NA> if untestable. The first corrects for
+    assigned_corrected is p_by < `alpha` and lower_bootstrap_t > `tau`, <NA> if untestable. The first corrects for
     skewness and for the number of heads; the second asks resampling, which assumes no distribution, to agree. The
     bootstrap cannot replace the first: its p is never below 1 / (1 + `resamples`), and for a single head among 144 BY
     asks for p < `alpha` / (144 * 5.55) = 0.00006. From 100 units on about a tenth of the families of 144 heads at most
@@ -174,16 +174,16 @@ def role_table(
     undefined = table["role"].isin(scores.attrs.get("undefined", "").split(", ")) & (table["units"] == 0)
     table.loc[undefined, "status"] = UNDEFINED
     tested = table["status"] == TESTED
-    families = table["p_audited"].where(tested).groupby(table["role"], sort=False)
+    families = table["p_corrected"].where(tested).groupby(table["role"], sort=False)
     for name, method in CORRECTIONS.items():
         table[name] = families.transform(adjust, method)
     label = (table["p_by"] < alpha) & (table["lower_bootstrap_t"] > tau)
     by_mean = table["status"] == BY_MEAN
-    table["assigned_audited"] = (
+    table["assigned_corrected"] = (
         label.mask(by_mean, table["mean"] > tau).astype("boolean").mask(~tested & ~by_mean)
     )
-    shown = evidence.columns.drop(["units", "p_audited"])
-    return table[[*published.columns, *shown, *CORRECTIONS, "status", "assigned_audited"]]
+    shown = evidence.columns.drop(["units", "p_corrected"])
+    return table[[*published.columns, *shown, *CORRECTIONS, "status", "assigned_corrected"]]
 
 
 def adjust(p: Float[np.ndarray, "..."] | pd.Series, method: str) -> Float[np.ndarray, "..."]:
@@ -223,16 +223,16 @@ def corrections(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def label_comparison(table: pd.DataFrame) -> pd.Series:
-    """One of LABEL_COMPARISONS for each row of a role table, from its published and its audited label.
+    """One of LABEL_COMPARISONS for each row of a role table, from its published and its corrected label.
 
-    A head with the published label that is untestable for the audit is "published only".
+    A head with the published label that is untestable for the corrected rule is "published only".
     """
-    published, audited = (
-        table[label].fillna(False).astype(bool) for label in ("assigned", "assigned_audited")
+    published, corrected = (
+        table[label].fillna(False).astype(bool) for label in ("assigned", "assigned_corrected")
     )
     found = np.select(
-        [published & audited, published, audited, table["assigned_audited"].isna()],
-        [BOTH, PUBLISHED_ONLY, AUDITED_ONLY, UNTESTABLE],
+        [published & corrected, published, corrected, table["assigned_corrected"].isna()],
+        [BOTH, PUBLISHED_ONLY, CORRECTED_ONLY, UNTESTABLE],
         NEITHER,
     )
     return pd.Series(found, index=table.index, name="labels")
@@ -282,7 +282,7 @@ def _complete_evidence(
     resamples: int,
     seed: int,
 ) -> dict[str, np.ndarray]:
-    """The columns of `role_table` for scores without NaN, and the number of units and the audited t p."""
+    """The columns of `role_table` for scores without NaN, and the number of units and the corrected t p."""
     resampled = bootstrap(values, tau, clusters, alpha, resamples, seed)
     with quiet():
         sums = Clusters.of(values, clusters)
@@ -292,7 +292,7 @@ def _complete_evidence(
         low, high = stats.t.interval(1 - alpha, units - 1, mean, error)
         return {
             "units": np.full(len(mean), units),
-            "p_audited": mean_above(mean - tau, error, sums.skewness(), units),
+            "p_corrected": mean_above(mean - tau, error, sums.skewness(), units),
             "lower": stats.t.ppf(alpha, units - 1, mean, error),
             "low": low,
             "high": high,
@@ -317,7 +317,7 @@ def _status(table: pd.DataFrame, minimum: int, unit: str) -> np.ndarray:
         f"fewer than {minimum} {unit}s": table["units"] < minimum,
     }
     found = np.select([*reasons.values()], [f"untestable: {reason}" for reason in reasons], TESTED)
-    return np.where((found == TESTED) & table["p_audited"].isna(), BY_MEAN, found)
+    return np.where((found == TESTED) & table["p_corrected"].isna(), BY_MEAN, found)
 
 
 def _long(named: xr.DataArray | xr.Dataset, columns: dict[str, np.ndarray]) -> pd.DataFrame:

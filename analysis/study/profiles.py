@@ -78,7 +78,7 @@ def _annotated(notebook: str) -> dict[str, tuple[Any, Any]]:
 def _assigned(code: str) -> dict[str, tuple[Any, Any]]:
     return {
         statement.target.id: (
-            eval(ast.unparse(statement.annotation), ANNOTATIONS),  # noqa: S307: of these names alone
+            eval(ast.unparse(statement.annotation), ANNOTATIONS),  # noqa: S307 (of these names alone)
             ast.literal_eval(statement.value),
         )
         for statement in ast.parse(code).body

@@ -196,7 +196,7 @@ def run_roles(
         parts.append(table.reset_index().assign(task=task, seed=seed))
     table = pd.concat(parts, ignore_index=True)
     joined = table.merge(labels.dropna(subset="seed").astype({"seed": int}), on=[*KEYS, "role"], how="left")
-    tested = joined["assigned_audited"].notna()
+    tested = joined["assigned_corrected"].notna()
     status = tested.map({True: MEASURED, False: "untestable: too few sequences, or constant scores"})
     return joined.assign(control_share=share_of_control(joined["control"], joined["mean"]), status=status)
 

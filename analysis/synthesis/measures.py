@@ -45,7 +45,7 @@ def frames(of_sets: pd.DataFrame, agreements: pd.DataFrame) -> dict[str, pd.Data
 def against_random(of_sets: pd.DataFrame) -> pd.DataFrame:
     """S1: the fall in AUC without all heads of a role, minus the mean of random sets of their layers, by role."""
     rows = of_sets[
-        (of_sets["task"] == sets.POOLED) & (of_sets["metric"] == AUC) & (of_sets["label"] == "audited")
+        (of_sets["task"] == sets.POOLED) & (of_sets["metric"] == AUC) & (of_sets["label"] == "corrected")
     ]
     rows = rows[rows["role"].isin(SET_ROLES)]
     frame = of_table(rows, "role", "excess")

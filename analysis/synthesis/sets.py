@@ -15,7 +15,7 @@ from analysis.statistics.resampling import random_sets, resampled
 from analysis.statistics.significance import TESTED, adjust
 
 Head = tuple[int, int]  # layer and head, both 0-based
-LABELS = {"audited": "assigned_audited", "controlled": "assigned_controlled"}
+LABELS = {"corrected": "assigned_corrected", "controlled": "assigned_controlled"}
 LEAST_SETS = 3  # random sets, without which a role's set cannot be tested
 CHANGED = (AUC, "loss", "accuracy")
 LEVEL = 0.95
@@ -47,7 +47,7 @@ def named(heads: Iterable[Head]) -> str:
 
 
 def role_sets(table: pd.DataFrame, task: str, count: int, seed: int = 0) -> list[RoleSet]:
-    """The set of every role by its audited label, and by the controlled label if that leaves two heads or more.
+    """The set of every role by its corrected label, and by the controlled label if that leaves two heads or more.
 
     `table` is a role table with the three labels, for one task and state; `count` random sets are drawn for each set
     (see `random_sets`). A set that is empty, or more than two thirds of the heads of its layers, is untestable.
@@ -58,7 +58,7 @@ def role_sets(table: pd.DataFrame, task: str, count: int, seed: int = 0) -> list
             chosen = rows[rows[column].fillna(False).astype(bool)]
             heads = tuple(sorted(zip(chosen["layer"].tolist(), chosen["head"].tolist(), strict=True)))
             known = rows[column].notna().any()
-            if label == "audited" or len(heads) >= 2:
+            if label == "corrected" or len(heads) >= 2:
                 status = _status(heads, width, known)
                 drawn = tuple(random_sets(heads, width, count, seed)) if status == TESTED else ()
                 found.append(RoleSet(task, str(role), label, heads, status, drawn))

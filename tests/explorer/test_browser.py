@@ -85,12 +85,12 @@ def test_card_against_the_tables(show, tables):
     rows = tables[(tables["task"] == "mrpc") & (tables["layer"] == 1) & (tables["head"] == 2)]
     here, there = (rows[rows["state"] == state].set_index("role") for state in ("finetuned", "pretrained"))
     group = tables[(tables["task"] == "mrpc") & (tables["state"] == "finetuned")]
-    for role, (_, interval, published, audited, rank, change, n) in card(page).items():
+    for role, (_, interval, published, corrected, rank, change, n) in card(page).items():
         row = here.loc[role]
         found = [float(number) for number in re.findall(r"[\d.]+", interval)]
         assert found == pytest.approx([row["mean"], row["low"], row["high"]], abs=0.006)
-        labels = [published.endswith("yes"), audited.endswith("yes")]
-        assert labels == [row["assigned"], row["assigned_audited"]]
+        labels = [published.endswith("yes"), corrected.endswith("yes")]
+        assert labels == [row["assigned"], row["assigned_corrected"]]
         means = group.loc[group["role"] == role, "mean"]
         assert rank == f"{int((means > row['mean']).sum()) + 1}/12"
         difference = row["mean"] - there.loc[role, "mean"]
@@ -116,11 +116,11 @@ def test_card_against_the_committed_results(visit, write):
 
 def test_cells_against_the_tables(show, tables):
     page = show("#task=sst-2&state=pretrained&role=nsubj")
-    words = {(True, True): "published and audited", (True, False): "published only"}
-    words[False, True] = "audited only"
+    words = {(True, True): "published and corrected", (True, False): "published only"}
+    words[False, True] = "corrected only"
     for row in tables.query("task == 'sst-2' and state == 'pretrained' and role == 'nsubj'").itertuples():
         name = cell_name(page, row.layer * HEADS + row.head)
-        label = words.get((bool(row.assigned), bool(row.assigned_audited)), "")
+        label = words.get((bool(row.assigned), bool(row.assigned_corrected)), "")
         assert name == f"layer {row.layer} head {row.head}: {row.mean:.1f}{', ' * bool(label)}{label}"
 
 
@@ -129,7 +129,7 @@ def test_three_labels(visit, write, controlled_tables):
     row = controlled_tables.query("task == 'mrpc' and state == 'finetuned' and layer == 0 and head == 1")
     own = row.set_index("role").loc["local"]
     cells = card(page)["local"]
-    labels = [own["assigned"], own["assigned_audited"], own["assigned_controlled"]]
+    labels = [own["assigned"], own["assigned_corrected"], own["assigned_controlled"]]
     assert [text.endswith("yes") for text in cells[2:5]] == labels
     assert float(cells[5]) == pytest.approx(own["control_share"], abs=0.006)
     rows = controlled_tables.query("task == 'mrpc' and state == 'finetuned' and role == 'local'")

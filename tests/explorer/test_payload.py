@@ -17,7 +17,7 @@ def test_scores_stand_by_layer_and_head(tables):
         assert entry["mean"][place] == pytest.approx(row.mean, rel=1e-3)
         assert entry["n"][place] == row.n
         assert entry["published"][place] == str(int(row.assigned))
-        assert entry["audited"][place] == str(int(row.assigned_audited))
+        assert entry["corrected"][place] == str(int(row.assigned_corrected))
     assert "status" not in entry
 
 

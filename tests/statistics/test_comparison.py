@@ -27,7 +27,7 @@ def scores(values: np.ndarray) -> xr.DataArray:
 def labels(array: xr.DataArray) -> pd.DataFrame:
     """A role table that says a head has the role where its mean score exceeds 3."""
     means = array.mean("sequence").to_series().rename("mean").reset_index()
-    return means.assign(assigned_audited=(means["mean"] > 3).astype("boolean"))
+    return means.assign(assigned_corrected=(means["mean"] > 3).astype("boolean"))
 
 
 def cell(table: pd.DataFrame, role: str, layer: int, head: int) -> pd.Series:
@@ -109,7 +109,7 @@ def test_planted_changes_are_found(states):
 def test_label_without_enough_evidence_is_undecided(states):
     before, after = labels(states[0]), labels(states[1])
     moved = (after["role"] == "local") & (after["layer"] == 0) & (after["head"] == 0)
-    after.loc[moved, "assigned_audited"] = True
+    after.loc[moved, "assigned_corrected"] = True
     assert cell(compare(*states, before, after, **FAST), "local", 0, 0)["change"] == "undecided"
     # A wide scatter with neither label is not equivalence.
     assert set(compared(*states, margin=0.001)["change"]) == {"gained", "lost", "kept", "undecided"}
@@ -119,7 +119,7 @@ def test_change_must_survive_the_correction(states):
     before, after = (state.copy() for state in states)
     after[:, 0, 0, 0] = before[:, 0, 0, 0] + np.linspace(-1, 1.6, N)
     tables = labels(before), labels(after)
-    tables[1].loc[0, "assigned_audited"] = True
+    tables[1].loc[0, "assigned_corrected"] = True
     row = compare(before, after, *tables, alpha=0.1, **FAST).loc[0]
     assert row["p_sign_flip"] < 0.1 < row["p_by"]
     assert row["change"] == "undecided"

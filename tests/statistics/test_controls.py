@@ -42,29 +42,29 @@ def against(scores: xr.DataArray, mean: float, seed: int = 9) -> xr.DataArray:
 
 
 @pytest.mark.parametrize("unit", ["sequence", "cluster"])
-def test_controlled_label_is_the_audit_of_the_paired_difference(unit):
-    """The oracle is the audit itself, of scores that are the differences, at the threshold tau - 1."""
+def test_controlled_label_is_the_corrected_rule_of_the_paired_difference(unit):
+    """The oracle is the corrected rule itself, of scores that are the differences, at the threshold tau - 1."""
     scores = scored(0)
     control = against(scores, 1.2)
     table = controlled_table(scores, control, 3.0, 0.05, 15, 199, 0, unit)
     difference = (scores.astype(float) - control.astype(float)).assign_attrs(scores.attrs)
     oracle = role_table(difference, 2.0, 0.05, 15, 199, 0, unit)
     chosen = ~table["control"].eq("uniform")
-    assert table.loc[chosen, "assigned_controlled"].equals(oracle.loc[chosen, "assigned_audited"])
+    assert table.loc[chosen, "assigned_controlled"].equals(oracle.loc[chosen, "assigned_corrected"])
     np.testing.assert_allclose(table.loc[chosen, "controlled_p_by"], oracle.loc[chosen, "p_by"], rtol=1e-3)
     held = table.loc[chosen, "assigned_controlled"]
     assert held.any()
     assert not held.dropna().all()
 
 
-def test_uniform_controls_keep_the_audited_label():
+def test_uniform_controls_keep_the_corrected_label():
     scores = scored(1, mean=3.2)
     table = controlled_table(scores, against(scores, 1.0), minimum=15, resamples=199)
     same = table[table["control"] == "uniform"]
     assert set(same["role"]) == {"delimiter", "cls", "sep"}
-    assert same["assigned_controlled"].equals(same["assigned_audited"].rename("assigned_controlled"))
-    assert same["assigned_audited"].any()
-    assert not same["assigned_audited"].all()
+    assert same["assigned_controlled"].equals(same["assigned_corrected"].rename("assigned_controlled"))
+    assert same["assigned_corrected"].any()
+    assert not same["assigned_corrected"].all()
     assert not same["control_assigned"].any()  # a uniform head has no spread: its mean decides
 
 

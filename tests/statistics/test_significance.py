@@ -65,10 +65,10 @@ def test_too_few_sequences_are_untestable(scores):
         assert few[column].isna().equals(untestable)
 
 
-# The audited role table.
+# The corrected role table.
 
 COLUMNS = """layer head role n mean sd t p assigned lower low high lower_bca low_bca high_bca p_bootstrap_t
-lower_bootstrap_t effect effect_low effect_high above skewness p_holm p_bh p_by status assigned_audited""".split()
+lower_bootstrap_t effect effect_low effect_high above skewness p_holm p_bh p_by status assigned_corrected""".split()
 EVIDENCE = COLUMNS[COLUMNS.index("lower") : COLUMNS.index("status")]
 FAST = {"minimum": 5, "resamples": 99}
 
@@ -129,31 +129,31 @@ def test_corrections_are_those_of_each_role(scores):
             np.testing.assert_allclose(family[name], multipletests(p, method=method)[1])
 
 
-def test_audit_takes_the_sample_standard_deviation_whatever_the_arithmetic(scores):
+def test_corrected_rule_takes_the_sample_standard_deviation_whatever_the_arithmetic(scores):
     corrected = role_table(scores, **FAST)
     published = role_table(scores.assign_attrs(arithmetic="published"), **FAST)
     pd.testing.assert_frame_equal(published[COLUMNS[9:]], corrected[COLUMNS[9:]])
 
 
-def test_audited_label_needs_the_corrected_p_and_the_bound():
+def test_corrected_label_needs_the_corrected_p_and_the_bound():
     rng = np.random.default_rng(3)
     values = np.hstack([rng.normal(mean, 1, size=(40, 40)) for mean in (2, 3, 3.3, 3.6, 5)])
     table = role_table(one_role(values), alpha=0.1, minimum=20, resamples=199)
     expected = (table["p_by"] < 0.1) & (table["lower_bootstrap_t"] > 3)
-    pd.testing.assert_series_equal(table["assigned_audited"], expected.astype("boolean"), check_names=False)
-    assert 40 < table["assigned_audited"].sum() < table["assigned"].sum() < 200
+    pd.testing.assert_series_equal(table["assigned_corrected"], expected.astype("boolean"), check_names=False)
+    assert 40 < table["assigned_corrected"].sum() < table["assigned"].sum() < 200
     at_ceiling = role_table(one_role(np.array([[4.0]] * 19 + [[0.0]])), minimum=20, resamples=199)
     assert at_ceiling["assigned"].all()
-    assert not at_ceiling["assigned_audited"].any()
+    assert not at_ceiling["assigned_corrected"].any()
     assert ((table["p_by"] >= 0.1) & (table["lower_bootstrap_t"] > 3)).any()
 
 
-def test_audit_labels_fewer_left_skewed_heads_than_the_published_rule():
+def test_corrected_rule_labels_fewer_left_skewed_heads_than_the_published_rule():
     # All means equal the threshold: every label is wrong. The published rule gives 11.2 % of them.
     values = 3 + np.exp(0.5) - np.random.default_rng(5).lognormal(size=(100, 3, 12, 12))
     table = role_table(labelled(values, ["local", "cls", "sep"]))
     assert table["assigned"].mean() == pytest.approx(0.112, abs=3 * np.sqrt(0.112 * 0.888 / 432))
-    assert table["assigned_audited"].mean() < 0.02
+    assert table["assigned_corrected"].mean() < 0.02
 
 
 @pytest.mark.parametrize(
@@ -179,9 +179,9 @@ def test_status_says_why_a_head_is_untestable_and_poisons_no_other(column, statu
     last = table.loc[3]
     assert (last["status"], last["assigned"]) == (status, assigned)
     tested = status == "tested"
-    assert pd.notna(last["assigned_audited"]) == (status in ("tested", BY_MEAN))
+    assert pd.notna(last["assigned_corrected"]) == (status in ("tested", BY_MEAN))
     if status == BY_MEAN:
-        assert last["assigned_audited"] == assigned
+        assert last["assigned_corrected"] == assigned
         assert last[["t", "p", *(name for name in EVIDENCE if name != "above")]].isna().all()
     assert last[["p_holm", "p_bh", "p_by"]].notna().all() == tested
     assert last["above"] == pytest.approx(pd.Series(column).dropna().gt(3).mean(), nan_ok=True)
@@ -199,7 +199,7 @@ def test_repeated_sequences_in_clusters_tell_no_more_than_one_of_each(scores):
     same = [name for name in EVIDENCE if name not in ("effect", "effect_low", "effect_high")]
     pd.testing.assert_frame_equal(clustered[same], once[same])
     pd.testing.assert_frame_equal(clustered[COLUMNS[:9]], published_table(twice))
-    assert (clustered["assigned"] & ~clustered["assigned_audited"]).any()
+    assert (clustered["assigned"] & ~clustered["assigned_corrected"]).any()
 
 
 def test_clustered_t_test_equals_statsmodels(scores):
@@ -219,7 +219,7 @@ def test_minimum_counts_the_units_that_are_drawn(scores):
     clustered = with_clusters(scores, np.arange(12) // 3)
     table = role_table(clustered, unit="cluster", **FAST)
     assert (table["status"] == "untestable: fewer than 5 clusters").all()
-    assert table["assigned_audited"].isna().all()
+    assert table["assigned_corrected"].isna().all()
     assert (role_table(clustered, **FAST)["status"] == "tested").all()
     one = role_table(with_clusters(scores, np.zeros(12, dtype=int)), unit="cluster", **FAST)
     assert (one["status"] == "untestable: one cluster").all()
@@ -249,12 +249,15 @@ def test_label_comparison_names_every_pair_of_labels():
     pairs = {
         (True, True): "both labels",
         (True, False): "published only",
-        (True, pd.NA): "published only",  # too few sequences for the audit, enough for the published rule
-        (False, True): "audited only",
+        (
+            True,
+            pd.NA,
+        ): "published only",  # too few sequences for the corrected rule, enough for the published rule
+        (False, True): "corrected only",
         (False, False): "neither",
         (False, pd.NA): "untestable",
         (pd.NA, pd.NA): "untestable",
     }
-    table = pd.DataFrame([*pairs], columns=["assigned", "assigned_audited"], dtype="boolean")
+    table = pd.DataFrame([*pairs], columns=["assigned", "assigned_corrected"], dtype="boolean")
     found = label_comparison(table)
     assert [*found] == [*pairs.values()]

@@ -80,7 +80,7 @@ def roles(heads: pd.DataFrame, *keys: str) -> pd.DataFrame:
              for number, role in enumerate(ROLES)]  # fmt: skip
     found = pd.concat(parts, ignore_index=True)
     return found.assign(
-        assigned=found["mean"] > 3, assigned_audited=found["mean"] > 4, assigned_controlled=False
+        assigned=found["mean"] > 3, assigned_corrected=found["mean"] > 4, assigned_controlled=False
     ).astype({"assigned": "boolean"})
 
 
@@ -96,7 +96,7 @@ def test_roles_on_maps(heads: pd.DataFrame):
     table = atlas_table(heads, every, {})
     place = [*ROLES].index("dobj")
     np.testing.assert_allclose(table["attention_dobj_mean"].astype(float), place + heads["head"])
-    assert (table["attention_dobj_audited"] == (place + heads["head"] > 4)).all()
+    assert (table["attention_dobj_corrected"] == (place + heads["head"] > 4)).all()
     there = (heads["task"] == "sst-2") & (heads["seed"] == 0)
     assert table.loc[there, "attribution_local_status"].eq("measured").all()
     assert table.loc[there, "attribution_sep_status"].eq("untestable: no sequence has the role").all()
@@ -115,7 +115,9 @@ def test_roles_of_runs_from_scores(heads: pd.DataFrame):
     labels = roles(heads.query("task == 'mrpc' and seed == 0"), "task", "seed")
     labels = labels.drop(columns=["mean", "control_share", "status"])
     pretrained = labels.assign(seed=np.nan)
-    labels["assigned_audited"] = labels["assigned_audited"].astype("boolean").mask(labels["role"] == "sep")
+    labels["assigned_corrected"] = (
+        labels["assigned_corrected"].astype("boolean").mask(labels["role"] == "sep")
+    )
     run = ("mrpc", 0)
     found = run_roles({run: scores}, {run: scores / 2}, pd.concat([labels, pretrained]))
     assert len(found) == 2 * LAYERS * HEADS

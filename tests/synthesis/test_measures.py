@@ -15,7 +15,7 @@ from analysis.synthesis.sets import POOLED
 def sets(**excess: float) -> pd.DataFrame:
     """A table of sets by AUC; a role with a missing excess has no random sets."""
     rows = [
-        {"task": POOLED, "metric": "auc", "label": "audited", "role": role, "excess": value, "low": value - 0.01,
+        {"task": POOLED, "metric": "auc", "label": "corrected", "role": role, "excess": value, "low": value - 0.01,
          "high": value + 0.01, "status": "tested" if np.isfinite(value) else "untestable in every task"}
         for role, value in excess.items()
     ]  # fmt: skip

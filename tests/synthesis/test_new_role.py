@@ -52,7 +52,7 @@ def test_a_new_role_is_tested_drawn_and_related_to_the_ablation_effect(scored):
     plt.close("all")
 
     run = {("mrpc", 0): scores}
-    columns = ["layer", "head", "role", "assigned", "assigned_audited", "assigned_controlled"]
+    columns = ["layer", "head", "role", "assigned", "assigned_corrected", "assigned_controlled"]
     labels = table[columns].assign(task="mrpc", seed=0)
     heads = atlas.run_roles(run, {("mrpc", 0): control}, labels)
     wide = atlas.atlas_table(heads[atlas.KEYS].drop_duplicates(), {"attention": heads}, {})

@@ -27,12 +27,12 @@ from analysis.synthesis.sets import (
 LAYERS, WIDTH = 3, 4
 
 
-def role_rows(role: str, audited: list, controlled: list) -> pd.DataFrame:
+def role_rows(role: str, corrected: list, controlled: list) -> pd.DataFrame:
     index = pd.MultiIndex.from_product([range(LAYERS), range(WIDTH)], names=["layer", "head"])
     places = list(index)
     return index.to_frame(index=False).assign(
         role=role,
-        assigned_audited=pd.array([place in audited for place in places], "boolean"),
+        assigned_corrected=pd.array([place in corrected for place in places], "boolean"),
         assigned_controlled=pd.array([place in controlled for place in places], "boolean"),
     )
 
@@ -40,7 +40,7 @@ def role_rows(role: str, audited: list, controlled: list) -> pd.DataFrame:
 @pytest.fixture
 def found() -> list[RoleSet]:
     layer = [(1, head) for head in range(WIDTH)]
-    absent = role_rows("sep", [], []).assign(assigned_audited=pd.NA, assigned_controlled=pd.NA)
+    absent = role_rows("sep", [], []).assign(assigned_corrected=pd.NA, assigned_controlled=pd.NA)
     tables = [role_rows("local", [(0, 1), (2, 3), (2, 0)], [(2, 0), (2, 3)]), role_rows("block", layer, []),
               role_rows("cls", [], []), absent]  # fmt: skip
     return role_sets(pd.concat(tables, ignore_index=True), "mrpc", 19)
@@ -49,11 +49,11 @@ def found() -> list[RoleSet]:
 def test_sets_of_roles_and_why_some_are_untestable(found: list[RoleSet]):
     status = {(each.role, each.label): each.status for each in found}
     assert status == {
-        ("local", "audited"): "tested",
+        ("local", "corrected"): "tested",
         ("local", "controlled"): "tested",
-        ("block", "audited"): "untestable: more than two thirds of the heads of its layers",
-        ("cls", "audited"): "untestable: no head has the role",
-        ("sep", "audited"): "untestable: the role itself cannot be tested",
+        ("block", "corrected"): "untestable: more than two thirds of the heads of its layers",
+        ("cls", "corrected"): "untestable: no head has the role",
+        ("sep", "corrected"): "untestable: the role itself cannot be tested",
     }
     assert found[0].name == "0-1 2-0 2-3"
 
@@ -134,7 +134,7 @@ def test_changes_of_single_sequences():
 
 
 def changes(found: list[RoleSet], tasks: list[str], harm: float) -> dict[str, pd.DataFrame]:
-    """Losses and accuracies of every set that is switched off; the audited local heads do harm."""
+    """Losses and accuracies of every set that is switched off; the corrected local heads do harm."""
     rng, tables = np.random.default_rng(0), {}
     names = [*interventions(found)]
     for task in tasks:
@@ -156,7 +156,7 @@ def test_table_of_sets(found: list[RoleSet]):
     both = found + [each._replace(task="qqp") for each in found]
     measured = changes(found, ["mrpc", "qqp"], harm=1.0)
     rows = sets_rows(both, measured, ["mrpc", "qqp"])
-    own = rows.loc[("mrpc", "local", "audited", "loss")]
+    own = rows.loc[("mrpc", "local", "corrected", "loss")]
     losses = measured["mrpc"].xs("loss", level="metric")
     random = [losses.loc[named(heads)].mean() for heads in random_sets(found[0].heads, WIDTH, 19)]
     assert own["change"] == pytest.approx(losses.loc["0-1 2-0 2-3"].mean())
@@ -164,16 +164,16 @@ def test_table_of_sets(found: list[RoleSet]):
     assert own["p"] == pytest.approx(pooled_p([np.array([own["change"], *random])]))
     assert np.isnan(own["p_holm"])
     means = set_means(found, measured)
-    means = means.query("role == 'local' and label == 'audited' and metric == 'loss'")
+    means = means.query("role == 'local' and label == 'corrected' and metric == 'loss'")
     assert means["own"].tolist() == [True, *[False] * len(random)]
     assert means["change"].tolist() == pytest.approx([own["change"], *random])
-    pooled = rows.loc[(POOLED, "local", "audited")]
+    pooled = rows.loc[(POOLED, "local", "corrected")]
     assert pooled.loc["loss", "tasks"] == 2
     assert (pooled["p"] <= 0.01).all()
     assert pooled.loc["loss", "low"] > 0 > pooled.loc["accuracy", "high"]
-    block = rows.loc[(POOLED, "block", "audited", "loss")]
+    block = rows.loc[(POOLED, "block", "corrected", "loss")]
     assert block["status"] == "untestable in every task"
     assert np.isnan(block[["change", "p", "p_holm"]].astype(float)).all()
     one_learnt, none_learnt = (sets_rows(both, measured, learned).loc[POOLED] for learned in (["mrpc"], []))
-    assert one_learnt.loc[("local", "audited", "loss"), "tasks"] == 1
+    assert one_learnt.loc[("local", "corrected", "loss"), "tasks"] == 1
     assert none_learnt["status"].eq("untestable in every task").all()

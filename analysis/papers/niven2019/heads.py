@@ -94,7 +94,7 @@ def head_table(
 
     `scores` are those of `cue_scores`: BEFORE, and one for each seed. The scores (1 for uniform attention) are compared
     on the same warrants, in whole clusters that share a text; p_by corrects over the heads. assigned_before and
-    assigned_after are the audited labels at `tau`; change is the class of `comparison.compare`.
+    assigned_after are the corrected labels at `tau`; change is the class of `comparison.compare`.
     """
     options = {"resamples": resamples, "seed": seed, "unit": "cluster"}
     labels = {state: role_table(each, tau, alpha, minimum, **options) for state, each in scores.items()}
@@ -102,7 +102,7 @@ def head_table(
     for state in (state for state in scores if state != BEFORE):
         found = compare(scores[BEFORE], scores[state], labels[BEFORE], labels[state], alpha=alpha, **options)
         for column, name in ((BEFORE, "assigned_before"), (state, "assigned_after")):
-            own = labels[column].set_index(["layer", "head"])["assigned_audited"]
+            own = labels[column].set_index(["layer", "head"])["assigned_corrected"]
             found[name] = own.reindex(pd.MultiIndex.from_frame(found[["layer", "head"]])).to_numpy()
         parts.append(found.assign(setup=setup, seed=state)[SCORED])
     return pd.concat(parts, ignore_index=True)

@@ -30,7 +30,7 @@ HEADS = 144  # of a family: one role of one task and state, 12 layers x 12 heads
 CONTROL_SD = 0.5  # standard deviation of a control's scores; a head's own scores have 1
 BLOCK = 250_000  # scores drawn at once: 2 MB, of which a test makes several copies
 T_RULES = {"t": "corrected", "t_published": "published"}
-FAMILY_RULES = ("bootstrap_t", "t_by", "audited")
+FAMILY_RULES = ("bootstrap_t", "t_by", "corrected")
 LOGNORMAL = stats.lognorm(s=1.0)
 NONZERO = 0.2  # share of exponential scores (mean 1) among the zero-inflated ones
 DROPS = 0.05  # share of sequences in which a head with rare drops scores low
@@ -152,12 +152,12 @@ def family_size(
     """Label rate of the rules that use a whole family: columns as in `t_test_size`.
 
     Each of `families` has 144 independent heads with one shape and one effect, where BY has most power. Rules:
-    bootstrap_t (its lower bound is above tau), t_by (the BY-corrected p of the t test is below `alpha`), audited (both
-    bootstrap_t and the BY-corrected p of `mean_above`, and n at least `minimum`). At effect 0 each rule also has a row
+    bootstrap_t (its lower bound is above tau), t_by (the BY-corrected p of the t test is below `alpha`), corrected
+    (both bootstrap_t and the BY-corrected p of `mean_above`, and n at least `minimum`). At effect 0 each rule also has a row
     with the suffix _family: any false label in a family. low, high: 95 % interval over families, since heads of a
     family share their resamples, and at least as wide as that of independent heads.
 
-    If `controlled`, the only rule is controlled: the audited rule on the difference between a head's score and its
+    If `controlled`, the only rule is controlled: the corrected rule on the difference between a head's score and its
     control's, which has the same shape and half the standard deviation. They vary independently, the least favourable
     pairing; effects are in standard deviations of the difference. Raises InputError as `t_test_size` does.
     """
@@ -170,7 +170,7 @@ def family_size(
             for bootstrap_seed in rng.integers(2**32, size=families)
         ]
     )
-    names = {"controlled": FAMILY_RULES.index("audited")} if controlled else {
+    names = {"controlled": FAMILY_RULES.index("corrected")} if controlled else {
         rule: place for place, rule in enumerate(FAMILY_RULES)
     }  # fmt: skip
     rows = []
@@ -360,7 +360,7 @@ def control_counts(tables: pd.DataFrame) -> pd.DataFrame:
     """The counts of each rule in role tables, for every role; the column control says whose heads they are.
 
     Columns (task, state,) control, role, n (sequences), mean (score over all heads), highest (mean score of a head),
-    published, audited, controlled (heads). Heads that cannot be tested have no label.
+    published, corrected, controlled (heads). Heads that cannot be tested have no label.
     """
     keys = [*tables.columns.intersection(["task", "state"]), "control", "role"]
     counts = tables.groupby(keys, sort=False).agg(
@@ -368,7 +368,7 @@ def control_counts(tables: pd.DataFrame) -> pd.DataFrame:
         mean=("mean", "mean"),
         highest=("mean", "max"),
         published=("assigned", "sum"),
-        audited=("assigned_audited", "sum"),
+        corrected=("assigned_corrected", "sum"),
         controlled=("assigned_controlled", "sum"),
     )
     return counts[counts["n"] > 0].reset_index()

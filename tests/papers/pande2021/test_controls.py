@@ -73,6 +73,6 @@ def test_control_table_counts_by_three_rules():
     uniform = xr.ones_like(high)
     found = control_table({"heads": (high, control), "uniform": (uniform, uniform)}, minimum=20, resamples=99)
     rows = found.set_index(["control", "role"])
-    assert rows.loc[("heads", "local"), ["published", "audited", "controlled"]].tolist() == [6, 6, 2]
-    assert rows.loc[("heads", "cls"), ["published", "audited", "controlled"]].tolist() == [6, 6, 6]
-    assert (rows.loc["uniform", ["published", "audited", "controlled"]] == 0).all(axis=None)
+    assert rows.loc[("heads", "local"), ["published", "corrected", "controlled"]].tolist() == [6, 6, 2]
+    assert rows.loc[("heads", "cls"), ["published", "corrected", "controlled"]].tolist() == [6, 6, 6]
+    assert (rows.loc["uniform", ["published", "corrected", "controlled"]] == 0).all(axis=None)

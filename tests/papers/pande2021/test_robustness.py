@@ -54,7 +54,7 @@ def test_the_rate_is_that_of_the_rejections_counted_one_by_one():
 
 
 def test_labels_are_those_of_the_role_table():
-    """The role table is what the study uses: it must give the same audited labels on the same scores."""
+    """The role table is what the study uses: it must give the same corrected labels on the same scores."""
     scores = SHAPES["left_skewed"](np.random.default_rng(11), (25, HEADS))
     effects = (0.0, 0.5)
     labels = robustness.family_labels(scores, effects, 0.05, 199, 20, seed=3)
@@ -62,9 +62,9 @@ def test_labels_are_those_of_the_role_table():
     names = {"role": [*effects], "layer": range(12), "head": range(12)}
     array = xr.DataArray(shifted, names, ("sequence", "role", "layer", "head"))
     table = role_table(array, tau=0.0, alpha=0.05, minimum=20, resamples=199, seed=3)
-    for effect, (bound, adjusted, audited) in zip(effects, labels, strict=True):
+    for effect, (bound, adjusted, corrected) in zip(effects, labels, strict=True):
         rows = table[table["role"] == effect]
-        np.testing.assert_array_equal(audited, rows["assigned_audited"])
+        np.testing.assert_array_equal(corrected, rows["assigned_corrected"])
         np.testing.assert_array_equal(adjusted, adjust(rows["p"].to_numpy(), "fdr_by") < 0.05)
         np.testing.assert_array_equal(bound, rows["lower_bootstrap_t"] > 0)
     assert labels[0, 2].sum() < labels[1, 2].sum()
@@ -83,16 +83,16 @@ def test_the_least_number_of_sequences_keeps_false_labels_of_families_rare():
     few, enough = (
         family_size("left_skewed", n, 20, resamples=199).set_index("rule")["rate"] for n in (20, 100)
     )
-    assert few["audited_family"] > 0.2
+    assert few["corrected_family"] > 0.2
     assert enough["t_by_family"] > 0.4
-    assert enough["audited_family"] < 0.2
+    assert enough["corrected_family"] < 0.2
 
 
 def test_a_head_with_rare_drops_gets_a_false_label_where_the_sample_holds_no_drop():
     """About .95 ** 100 of the heads at n = 100, and so more than half of the families of 144."""
     rates = family_size("rare_drops", 100, 40, resamples=199).set_index("rule")["rate"]
-    assert 0.003 < rates["audited"] < 0.01
-    assert 0.35 < rates["audited_family"] < 0.8
+    assert 0.003 < rates["corrected"] < 0.01
+    assert 0.35 < rates["corrected_family"] < 0.8
 
 
 REFERENCE = pd.read_csv(
