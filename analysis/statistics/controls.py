@@ -49,8 +49,8 @@ def controlled_table(
     whether a head beats a uniform head, whose score is 1, by more than `tau` - 1. The controlled label keeps this
     margin and replaces the uniform head by the role's control: assigned_controlled rejects mean(score - score of the
     control) <= tau - 1, paired by sequence, as assigned_corrected rejects mean(score) <= tau: by controlled_p_by (t
-    test, Benjamini and Yekutieli over the heads of the role) and the lower bound of the bootstrap-t. For a uniform control
-    it is the corrected label.
+    test, Benjamini and Yekutieli over the heads of the role) and the lower bound of the bootstrap-t. For a uniform
+    control it is the corrected label.
 
     The other columns are control (map source), control_mean (mean score), control_share (control_mean / mean; NaN
     where one of both is near 0), control_assigned (published rule for the control) and beyond_p_by (difference above

@@ -153,8 +153,8 @@ def family_size(
 
     Each of `families` has 144 independent heads with one shape and one effect, where BY has most power. Rules:
     bootstrap_t (its lower bound is above tau), t_by (the BY-corrected p of the t test is below `alpha`), corrected
-    (both bootstrap_t and the BY-corrected p of `mean_above`, and n at least `minimum`). At effect 0 each rule also has a row
-    with the suffix _family: any false label in a family. low, high: 95 % interval over families, since heads of a
+    (both bootstrap_t and the BY-corrected p of `mean_above`, and n at least `minimum`). At effect 0 each rule also has
+    a row with the suffix _family: any false label in a family. low, high: 95 % interval over families, since heads of a
     family share their resamples, and at least as wide as that of independent heads.
 
     If `controlled`, the only rule is controlled: the corrected rule on the difference between a head's score and its
