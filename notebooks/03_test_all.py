@@ -22,7 +22,7 @@ alpha: float = 0.05  # level of the tests
 import pandas as pd
 import seaborn as sns
 
-from analysis.figures import finding, role_layer_maps, role_map, style, theme
+from analysis.figures import colours, finding, role_layer_maps, role_map, style, theme
 from analysis.papers.pande2021 import published
 from analysis.statistics import corrections, label_comparison, layer_counts, roles
 from analysis.study import Results
@@ -125,32 +125,45 @@ share.loc[tasks].style.format("{:.0%}").set_caption(
 # %% [markdown]
 # The summary judges the claims about layers from these counts.
 #
-# ## F10. Where the labels differ
+# ## F10. Which labels remain beside a control?
 #
-# The corrected rule corrects for the number of tests, asks a bootstrap whether skewed scores explain the result, and wants
-# enough sequences. The controlled rule asks the same of the difference to the role's control. Where a line falls at the
-# end, a control that cannot know the role comes as close.
+# Three counts for each role, over the heads of all tasks: heads that the published rule labels; of these, heads whose mean
+# score exceeds that of the role's control (paired test, corrected p below `alpha`); of these, heads that exceed it by
+# $\tau - 1$, the margin by which a published label exceeds a uniform head. Roles whose control is a uniform head have the
+# first count alone: nearly every head exceeds a uniform one.
 
 # %%
-counts = finetuned.groupby(["task", "role"], sort=False)[[*roles.LABELS]].sum(min_count=1)
+counts = roles.role_counts(finetuned, alpha)
 long = (
-    counts.rename(columns=roles.LABELS)
-    .rename_axis(columns="rule")
+    counts[[*roles.COUNT_NAMES]]
+    .rename(columns=roles.COUNT_NAMES)
+    .rename_axis(columns="count")
     .stack()
-    .astype(float)
     .rename("heads")
-    .reset_index()
 )
-drawn = sns.relplot(
-    long, x="rule", y="heads", hue="task", style="task", kind="line", markers=True, dashes=False, col="role", col_wrap=4,
-    col_order=theme.in_order(long["role"]), height=1.6, aspect=theme.DOUBLE / 4 / 1.6, facet_kws={"sharey": False},
-    clip_on=False,
-)  # fmt: skip
-drawn.set(ylim=(0, None)).set_titles("{col_name}").set_axis_labels("", "heads").tick_params(
-    axis="x", rotation=90
+axes = theme.canvas(theme.SINGLE, 0.32 * len(counts) + 0.9)
+palette = dict(zip(roles.COUNT_NAMES.values(), (colours.SKY, colours.BLUE, colours.BLACK), strict=True))
+sns.barplot(
+    long.reset_index().astype({"heads": float}), y="role", x="heads", hue="count", palette=palette, ax=axes
 )
-sns.move_legend(drawn, "lower center", ncol=len(tasks), title="", bbox_to_anchor=(0.5, 1))
-results.save_figure(drawn.figure, "F10-labels")
+axes.set(xlabel=f"heads of {len(tasks)} fine-tuned encoders", ylabel="")
+axes.legend(title="", loc="lower center", bbox_to_anchor=(0.4, 1), ncols=1)
+results.save_figure(axes.figure, "F10-labels")
+
+# %%
+finding(
+    f"Of {counts.loc['local', 'assigned']} local labels {counts.loc['local', 'exceeds_control']} exceed their control and "
+    f"{counts.loc['local', 'assigned_controlled']} do so by τ − 1; of {counts.loc['syntactic', 'assigned']} syntactic labels "
+    f"{counts.loc['syntactic', 'exceeds_control']} and {counts.loc['syntactic', 'assigned_controlled']}."
+)
+
+# %% [markdown]
+# Beside the counts stands the base rate, how many of *all* tested heads exceed the control, and the median ratio of the mean
+# score of a labelled head to that of its control, before and after fine-tuning.
+
+# %%
+by_state = {state: roles.role_counts(part, alpha) for state, part in table.groupby("state", sort=False)}
+pd.concat(by_state, names=["state"]).style.format(precision=2, na_rep="–")
 
 # %% [markdown]
 # The heads whose labels differ, named layer-head, where they are few:
@@ -171,13 +184,6 @@ names = cells.agg(lambda heads: ", ".join(heads) if len(heads) <= 3 else f"{len(
 names.unstack("task", fill_value="")
 
 # %%
-given = finetuned[[*roles.LABELS]].fillna(False).astype(bool)
-left = given[given["assigned"]].sum()
-finding(
-    f"Labels by rule, of those published: {', '.join(f'{name} {left[rule]:,}' for rule, name in roles.LABELS.items())}."
-)
-
-# %%
 adjusted = corrections(table)
 results.save_table(adjusted, "corrections")
 tests = table.merge(adjusted, on=["task", "state", "role", "layer", "head"])
@@ -195,17 +201,6 @@ counts.rename_axis(columns=f"heads of all tasks with p below {alpha:g}, or the c
 # %%
 kinds = pd.crosstab(finetuned["task"], label_comparison(finetuned)).loc[tasks]
 kinds.rename_axis(columns="labels of heads and roles")
-
-# %% [markdown]
-# ## Three rules beside their controls
-#
-# Heads of all tasks that the published rule labels; of these, heads whose mean score exceeds that of their role's control, and
-# by tau - 1; beside them, how many of *all* tested heads exceed it, and the median ratio of head and control. Nearly every head
-# exceeds a uniform one, so that roles with that control have a dash.
-
-# %%
-counts = {state: roles.role_counts(part, alpha) for state, part in tests.groupby("state", sort=False)}
-pd.concat(counts, names=["state"]).style.format(precision=2, na_rep="–")
 
 # %% [markdown]
 # ## Corrected and released arithmetic, all tasks

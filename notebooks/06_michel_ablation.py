@@ -172,8 +172,9 @@ finding(
 # other half of the sequences (table). Heads off the diagonal change the loss mostly by a shift. The first run of each task.
 
 # %%
-ranked = ablation.effects_by_metric({run: single[run] for run in first}, labels)
-results.save_table(ranked, "michel_effects")
+effects = ablation.effects_by_metric(single, labels)
+results.save_table(effects, "michel_effects")
+ranked = effects[effects["seed"] == seeds[0]]
 shown = ranked["task"].unique()
 results.save_figure(rank_panels(ranked, shown), "michel-F1-ranks")
 

@@ -57,7 +57,7 @@ from analysis.figures.colours import BLUE, MISSING, ORANGE, SKY, VERMILION, colo
 from analysis.statistics import ROLES, compose, training
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
-from analysis.statistics.effects import AUC
+from analysis.statistics.effects import AUC, REFITTED
 from analysis.statistics.p_values import p_equals, p_formats
 from analysis.study import Results
 from analysis.synthesis import agreement, atlas, measures, regression, sets
@@ -211,18 +211,29 @@ if data["response"].notna().any():
     print(f"{own:.1%} of the variance within layers; shuffled {shuffled.mean():.1%}, {p_equals(p)}")
 
 # %% [markdown]
-# Then the same for each role alone, with ranks, and without the matching heads. `share` is the share of the variance
+# Then the same for each role alone, with ranks, and without the matching heads; and for the rise of the refitted loss. `share` is the share of the variance
 # within layers that the scores explain, `share_shuffled` its mean over permutations; `r2_left_out` is R2 on each task with the
 # slopes of the others: below 0, the slopes are worse than nothing.
 
 # %%
-foretold = regression.regression_table(data, ROLES, together, matching, permutations, resamples, seed)
-results.save_table(foretold, "synthesis_regression")
-measured = foretold.dropna(axis=1, how="all")
+test = {"permutations": permutations, "resamples": resamples, "seed": seed}
+refitted = atlas.role_scores(of_trained, ROLES, "ablation_refitted_loss")
+slopes = pd.concat(
+    [
+        regression.regression_table(data, ROLES, together, matching, **test).assign(response=AUC),
+        regression.regression_table(refitted, ROLES, together, **test, variants=[regression.RAW]).assign(
+            response=REFITTED
+        ),
+    ],
+    ignore_index=True,
+)
+results.save_table(slopes, "synthesis_regression")
+measured = slopes.dropna(axis=1, how="all")
 measured.style.format(p_formats(measured), precision=3, na_rep="").hide()
 
 # %%
-rows = foretold[foretold["variant"] == regression.RAW].dropna(subset="estimate")
+of_auc = slopes[(slopes["variant"] == regression.RAW) & (slopes["response"] == AUC)]
+rows = of_auc.dropna(subset="estimate")
 order = theme.in_order(rows["term"])[::-1]
 axes = theme.canvas(theme.DOUBLE, 0.26 * len(order) + 1.2)
 axes.axvline(0, color="black", linewidth=0.6)
@@ -241,7 +252,7 @@ results.save_figure(axes.figure, "synthesis-F3-regression")
 # %%
 alone = rows[(rows["model"] == "alone") & (rows["p_holm"] < 0.05)]
 names = [f"{row.term} ({'more' if row.estimate > 0 else 'less'})" for row in alone.itertuples()]
-joint = foretold.query("variant == @regression.RAW and term == @regression.ALL_ROLES").dropna(subset="share")
+joint = of_auc[of_auc["term"] == regression.ALL_ROLES].dropna(subset="share")
 finding(
     f"Alone, {', '.join(names) or 'no role'} of {rows['model'].eq('alone').sum()} predict more than shuffled scores. "
     + "".join(f"Together they explain {row.share:.0%}, shuffled {row.share_shuffled:.0%} ({p_equals(row.p_holm)}, Holm); "

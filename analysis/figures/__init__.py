@@ -16,7 +16,7 @@ HOMES = {
     "role_map": "grids",
     "sieve_diagrams": "diagrams",
     "style": "theme",
-    "survival_map": "grids",
+    "head_summary": "grids",
     "training_curves": "training",
 }
 __getattr__, __all__ = lazy_names(__name__, HOMES)

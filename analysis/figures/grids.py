@@ -15,12 +15,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from analysis.figures.colours import MISSING, colour, ink, marker
+from analysis.figures.colours import MISSING, VERMILION, colour, ink, marker
 from analysis.figures.theme import (
     DOUBLE,
     HEAD,
     LAYER,
     as_written,
+    canvas,
     even_columns,
     fill,
     grid_size,
@@ -129,54 +130,53 @@ def role_map(tables: dict[str, pd.DataFrame]) -> Figure:
     return figure
 
 
-SURVIVAL = {"local": (-0.22, 0.2), "syntactic": (0.22, 0.2), "block": (0, -0.2)}
+# Where the mark of a role stands in the cell of a head, and how full it is by the strictest count that the head is in.
+PLACES = {"local": (-0.22, 0.2), "syntactic": (0.22, 0.2), "block": (0, -0.2)}
+FILLED = {"assigned": "none", "exceeds_control": "left", "assigned_controlled": "full"}
+FILLS = {
+    "none": "published rule",
+    "left": "exceeds the control",
+    "full": "exceeds it by τ − 1",
+}
 
 
 @as_written
-def survival_map(
-    published: Mapping[str, Float[np.ndarray, "layer head"]],
-    controlled: Mapping[str, Float[np.ndarray, "layer head"]],
-    framed: Mapping[str, tuple[str, Bool[np.ndarray, "layer head"]]],
-    cls: Float[np.ndarray, "layer head"],
+def head_summary(
+    table: pd.DataFrame,
+    effect: Float[np.ndarray, "layer head"],
+    label: str,
+    framed: Bool[np.ndarray, "layer head"],
+    frame: str,
 ) -> Figure:
-    """Heads whose role survives its control (filled) and heads that only the published rule labels (hollow).
+    """The heads of one encoder: colour for the ablation effect, marks for roles that have a control, frames.
 
-    `published` and `controlled` are shares of the tasks in which a head has the label; any share above 0 counts.
-    `framed` maps a title to a colour and the heads around which a frame stands. `cls` is the share of tasks with the
-    role [CLS], which stands in a strip of its own, since nearly every head of some encoders has it.
+    `table` is the role table of one task and state; `effect` (NaN: not measured) is named `label`, and `frame` says
+    what the `framed` heads are. A head is syntactic if it has the role or one of its relations.
     """
-    layers, heads = cls.shape
-    figure, (grid, strip) = plt.subplots(
-        1, 2, figsize=(DOUBLE, 0.42 * layers + 1.1), width_ratios=(3, 1), layout="constrained", sharey=True
-    )
-    size = min(0.36 * 72 * 0.7 * DOUBLE / heads, 8.0) ** 2
-    for role, (across, upwards) in SURVIVAL.items():
-        for chosen, inside in ((published[role] > 0, "white"), (controlled[role] > 0, colour(role))):
-            rows, places = np.nonzero(chosen)
-            look = {
-                "marker": marker(role),
-                "facecolor": inside,
-                "edgecolor": ink(role),
-                "linewidth": 0.8,
-            }
-            grid.scatter(places + across, rows + upwards, s=size, **look)
-    _cell_borders(grid, layers, heads)
-    for inset, (shade, chosen) in enumerate(framed.values()):
-        side = 0.92 - 0.13 * inset
-        for row, place in np.argwhere(chosen):
-            grid.add_patch(
-                Rectangle((place - side / 2, row - side / 2), side, side, fill=False, ec=shade, lw=1.8)
+    layers, heads = effect.shape
+    axes = canvas(DOUBLE, 0.42 * layers + 1.3)
+    top = np.nanmax(effect, initial=1e-6)
+    mesh = layer_head_mesh(axes, effect, cmap="Greys", vmin=0, vmax=2 * top)  # pale, so that marks stand out
+    colours = axes.figure.colorbar(mesh, ax=axes, label=label, format="{x:g}")
+    colours.ax.set_ylim(0, top)
+    for role, (across, upwards) in PLACES.items():
+        rows = table[table["role"].isin(families()[role]) & table["assigned"].eq(True)]
+        for (layer, head), labels in rows.groupby(["layer", "head"])[[*FILLED]]:
+            strictest = [count for count in FILLED if labels[count].eq(True).any()][-1]
+            look = {"color": colour(role), "markeredgecolor": ink(role), "markerfacecoloralt": "white"}
+            axes.plot(
+                head + across, layer + upwards, marker(role), ms=5.5, fillstyle=FILLED[strictest], **look
             )
-    grid.set(xlabel=HEAD, ylabel=LAYER_UPWARDS)
-    mesh = layer_head_mesh(strip, cls, cmap="Greys", vmin=0, vmax=1)
-    strip.set(title="[CLS] heads", xlabel=HEAD)
-    figure.colorbar(mesh, ax=strip, label="share of the tasks", ticks=[0, 0.5, 1])
-    marks = [_key(role) for role in SURVIVAL]
-    marks += [Line2D([], [], linestyle="", marker="s", markersize=9, markerfacecolor="none", markeredgewidth=1.8,
-                     markeredgecolor=shade, label=title) for title, (shade, _) in framed.items()]  # fmt: skip
-    told = "filled: the role survives its control in some task; hollow: the published rule alone"
-    figure.legend(handles=marks, ncols=len(marks), loc="outside lower center", title=told, columnspacing=1.2)
-    return figure
+    _cell_borders(axes, layers, heads)
+    for layer, head in np.argwhere(framed):
+        axes.add_patch(Rectangle((head - 0.46, layer - 0.46), 0.92, 0.92, fill=False, ec=VERMILION, lw=1.8))
+    axes.set(xlabel=HEAD, ylabel=LAYER_UPWARDS)
+    marks = [_key(role) for role in PLACES]
+    look = {"color": "0.3", "linestyle": "", "marker": "o", "markerfacecoloralt": "white"}
+    marks += [Line2D([], [], fillstyle=fill, label=name, **look) for fill, name in FILLS.items()]
+    marks += [Line2D([], [], linestyle="", marker="s", ms=9, mfc="none", mec=VERMILION, mew=1.8, label=frame)]
+    axes.figure.legend(handles=marks, ncols=4, loc="outside lower center")
+    return axes.figure
 
 
 def _role_marks(axes: Axes, table: pd.DataFrame, roles: set[str], size: float) -> None:

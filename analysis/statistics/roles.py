@@ -26,7 +26,13 @@ GROUP = ["task", "state"]
 MASSES = ("sep", "cls", "other")  # targets of attention
 HEAD = ["layer", "head"]
 LABELS = {"assigned": "published", "assigned_corrected": "corrected", "assigned_controlled": "controlled"}
-COUNTS = ["assigned", "exceeds_control", "assigned_controlled", "tested", "all_exceed", "ratio"]
+# The three nested counts of the heads of a role, and how figures name them.
+COUNT_NAMES = {
+    "assigned": "published rule",
+    "exceeds_control": "... and exceeds the control",
+    "assigned_controlled": "... by the margin τ − 1",
+}
+COUNTS = [*COUNT_NAMES, "tested", "all_exceed", "ratio"]
 Heads = TypeVar("Heads", pd.Series, xr.DataArray)  # booleans, one for each head
 
 

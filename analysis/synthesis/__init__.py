@@ -2,5 +2,5 @@
 
 from analysis.lazy import lazy_names
 
-HOMES = {"CLAIMS": "measures", "heads_in_short": "picture"}
+HOMES = {"CLAIMS": "measures"}
 __getattr__, __all__ = lazy_names(__name__, HOMES)

@@ -9,7 +9,7 @@ import xarray as xr
 from analysis.errors import InputError
 from analysis.scores.roles import UNIFORM
 from analysis.statistics.controls import share_of_control
-from analysis.statistics.effects import AUC
+from analysis.statistics.effects import AUC, REFITTED
 from analysis.statistics.roles import LABELS, PUBLISHED_ROLES, ROLES
 
 RUN, HEAD = ["task", "seed"], ["layer", "head"]
@@ -74,12 +74,6 @@ def _disabled(table: pd.DataFrame) -> pd.DataFrame:
     return found[KEYS].assign(value=found["change"])
 
 
-def _fall_in_auc(table: pd.DataFrame) -> pd.DataFrame:
-    """Reads the fall in AUC without a head; larger means that the head matters more."""
-    rows = table[table["metric"] == AUC]
-    return rows[KEYS].assign(value=-rows["change"])
-
-
 def _pruning_rank(table: pd.DataFrame) -> pd.DataFrame:
     """Reads the rank of a head in pruning by normalised importance; 1 is pruned first and has the lowest importance."""
     rows = table[(table["granularity"] == "example") & table["normalised"].astype(bool)]
@@ -93,7 +87,8 @@ MEASURES = (
     Measure("cosine", "kovaleva_cosine", _column("mean", padding="cropped")),
     Measure("best_relation", "clark_best_heads", _best_relation("relation")),
     Measure("best_relation_accuracy", "clark_best_heads", _best_relation("accuracy")),
-    Measure("ablation_auc", "michel_ablation", _fall_in_auc),
+    Measure("ablation_auc", "michel_effects", _column("effect", metric=AUC)),
+    Measure("ablation_refitted_loss", "michel_effects", _column("effect", metric=REFITTED)),
     Measure("ablation_loss", "michel_ablation", _column("change", metric="loss")),
     Measure("ablation_accuracy", "michel_ablation", _column("change", metric="accuracy")),
     Measure("disable", "kovaleva_disable", _disabled),

@@ -184,16 +184,17 @@ def regression_table(
     permutations: int = 9999,
     resamples: int = 499,
     seed: int = 0,
+    variants: Sequence[str] = VARIANTS,
 ) -> pd.DataFrame:
     """COLUMNS: each role alone (model "alone"), the roles `together` in one model, and all these as one term.
 
     `table` is the atlas with a column `response` and a column of mean scores per role. Every row stands once for each
-    of VARIANTS, the last of which leaves out the heads `matching`. A role without a score in any complete run, or
+    of `variants`; WITHOUT leaves out the heads `matching`. A role without a score in any complete run, or
     without spread, is untestable. p_holm corrects p_permutation over all tests of a variant: the roles alone and all
     roles together.
     """
     parts = []
-    for variant in VARIANTS:
+    for variant in variants:
         without = matching if variant == WITHOUT else ()
         options = {"without": without, "permutations": permutations, "resamples": resamples, "seed": seed}
         rows = [_model(table, [role], variant, **options).assign(model="alone").head(1) for role in roles]

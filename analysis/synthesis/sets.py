@@ -9,15 +9,13 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
 
-from analysis.statistics.answers import METRICS
-from analysis.statistics.effects import AUC, auc_parts, match_logit
+from analysis.statistics.effects import METRICS, costs_by_metric
 from analysis.statistics.resampling import random_sets, resampled
 from analysis.statistics.significance import TESTED, adjust
 
 Head = tuple[int, int]  # layer and head, both 0-based
 LABELS = {"corrected": "assigned_corrected", "controlled": "assigned_controlled"}
 LEAST_SETS = 3  # random sets, without which a role's set cannot be tested
-CHANGED = (AUC, "loss", "accuracy")
 LEVEL = 0.95
 KEYS = ["task", "role", "label"]
 POOLED = "all tasks"
@@ -85,22 +83,18 @@ def interventions(found: Iterable[RoleSet]) -> dict[str, list[Head]]:
 def set_changes(
     logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], positive: int = 1
 ) -> pd.DataFrame:
-    """Effects of every intervention by sequence, (set, metric) x sequence: their means are the fall in AUC, the rise of
-    the loss (nats) and the change of accuracy.
+    """The ablation effect of every intervention by sequence, (set, metric) x sequence.
 
-    `logits` (intervention, sequence, class) have the row "none", with which all are compared; the AUC ranks the log
-    odds of class `positive`.
+    Their means are the fall of AUC and accuracy, and the rise of the losses (nats). `logits` (intervention, sequence,
+    class) have the row "none", with which all are compared; the AUC ranks the log odds of class `positive`.
     """
     values = logits.transpose("intervention", "sequence", "class").values
-    names, parts = logits["intervention"].values.tolist(), {}
-    for metric in CHANGED:
-        if metric == AUC:
-            found = -auc_parts(match_logit(values, positive), labels == positive)
-        else:
-            found = METRICS[metric].columns(values, labels)[..., 0]
-        parts[metric] = pd.DataFrame(found - found[names.index("none")], names, logits["sequence"].values)
-    table = pd.concat(parts, names=["metric", "set"])
-    return table.swaplevel().sort_index()
+    names, sequences = logits["intervention"].values.tolist(), logits["sequence"].values
+    effects = {
+        metric: pd.DataFrame(costs - costs[names.index("none")], names, sequences)
+        for metric, costs in costs_by_metric(values, labels, positive).items()
+    }
+    return pd.concat(effects, names=["metric", "set"]).swaplevel().sort_index()
 
 
 class Change(NamedTuple):
@@ -152,13 +146,14 @@ def excess_draws(changes: Sequence[Change], draws: int = 999, seed: int = 0) -> 
 def set_means(found: Iterable[RoleSet], changes: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """The mean change without each tested set and each of its random sets, as sets_table compares them.
 
-    task, role, label, metric, own (the role's heads, or a random set) and change (nats, or a share of right answers).
+    Columns task, role, label, metric, own (the role's heads, or a random set) and change (fall of AUC and accuracy,
+    rise of losses).
     """
     rows = [
         {"task": each.task, "role": each.role, "label": each.label, "metric": metric, "own": place == 0,
          "change": change}
         for each in found if each.status == TESTED
-        for metric in CHANGED
+        for metric in METRICS
         for place, change in enumerate(_change(each, changes, metric).pool.mean(axis=1))
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=[*KEYS, "metric", "own", "change"]).astype({"own": bool})
@@ -176,7 +171,8 @@ def sets_table(
     """The effect of switching off each role's heads, beside random sets: COLUMNS, a row per task, role, label, metric.
 
     `changes` holds a frame (set name, metric) x sequence for every task: changes from no intervention. `count` is the
-    number of random sets asked for. change: mean over sequences (nats, or a share of right answers); random,
+    number of random sets asked for. change: the effect, mean over sequences (fall of AUC and accuracy, rise of losses);
+    random,
     random_low, random_high: mean and 95 % range over the random sets; excess: change minus random; low, high: 95 %
     interval from `excess_draws`; least: half of the 95 % range of the random sets, the least excess that stands out
     from them; p: two-sided, from `pooled_p`. Rows of "all tasks" pool the testable tasks among `learned`, those whose
@@ -186,7 +182,7 @@ def sets_table(
     for each in found:
         groups.setdefault((each.role, each.label), []).append(each)
     rows = []
-    for ((role, label), group), metric in product(groups.items(), CHANGED):
+    for ((role, label), group), metric in product(groups.items(), METRICS):
         pooling = [each for each in group if each.status == TESTED and each.task in learned]
         pooled = RoleSet(POOLED, role, label, (), TESTED if pooling else "untestable in every task")
         for each, parts in [*((each, [each]) for each in group), (pooled, pooling)]:
@@ -207,8 +203,8 @@ def _change(each: RoleSet, changes: dict[str, pd.DataFrame], metric: str) -> Cha
 
 
 def _measured(changes: Sequence[Change], combinations: int, draws: int, seed: int) -> dict[str, float]:
-    """The numbers of one row; all missing if no set can be tested."""
-    if not changes:
+    """The numbers of one row; all missing if no set can be tested, or if the metric is undefined for a task."""
+    if not changes or any(np.isnan(each.own).any() for each in changes):
         return {}
     ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     own = np.mean([each.own.mean() for each in changes])
