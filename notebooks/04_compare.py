@@ -120,6 +120,10 @@ by_layer.loc[tasks].style.format(precision=2).set_caption(
 )
 
 # %% [markdown]
+# Kovaleva et al. find that the last layers change most (`07_kovaleva_patterns`, K4). Both can be right: they take the cosine of
+# whole maps, which sees every change. A score is a mean over sequences of the attention within one sieve. Changes that
+# cancel between sequences, or that move attention among tokens outside of all sieves, do not show in it.
+#
 # ## F8b. Roles gained and lost
 #
 # The figure counts published labels. A head close to the threshold can gain or lose a role by chance.
