@@ -50,8 +50,8 @@ finding(
 # ## The heads
 #
 # The heads of one encoder, fine-tuned on one task. A hollow mark is a label of the published rule; it is half full where the
-# head's mean score exceeds that of the role's control, and full where it exceeds it by $\tau - 1$. The darker a cell, the more the
-# AUC falls when the head is ablated. Framed heads attend to the same word in the other text before fine-tuning. The delimiter
+# head's mean score exceeds that of the role's control, and full where it does so by the margin of the published threshold. The
+# darker a cell, the more the AUC falls when the head is ablated. Framed heads attend to the same word in the other text before fine-tuning. The delimiter
 # roles are left out: their only control is a uniform head, which nearly every head exceeds.
 
 # %%

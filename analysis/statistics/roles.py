@@ -110,12 +110,12 @@ def role_counts(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     labels = table.assign(
         **{name: table[name].fillna(False).astype(bool) for name in ("assigned", "assigned_controlled")}
     )
-    exceeds = table["exceeds_control"].fillna(False).astype(bool)
+    exceeds = table["beyond_p_by"] < alpha
     columns = {
         "assigned": labels["assigned"],
         "exceeds_control": labels["assigned"] & exceeds,
         "assigned_controlled": labels["assigned"] & labels["assigned_controlled"],
-        "tested": table["exceeds_control"].notna(),
+        "tested": table["beyond_p_by"].notna(),
         "all_exceed": exceeds,
     }
     counts = pd.DataFrame(columns).groupby(table["role"], sort=False).sum().astype("Int64")
