@@ -13,7 +13,6 @@ HOMES = {
     "marks_by_edit": "edits",
     "rank_panels": "edits",
     "role_layer_maps": "grids",
-    "role_map": "grids",
     "sieve_diagrams": "diagrams",
     "style": "theme",
     "head_summary": "grids",

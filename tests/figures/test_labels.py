@@ -51,7 +51,6 @@ DRAWERS: dict[str, Callable[[], Figure]] = {
     "attention_lines": lambda: on_axes(diagrams.attention_lines, MAP, TOKENS),
     "head_grids": lambda: grids.head_grids({LABEL: GRID, BROKEN: GRID}, BROKEN),
     "role_layer_maps": lambda: grids.role_layer_maps(roles(LABEL), "heads", BROKEN, "state"),
-    "role_map": lambda: grids.role_map({LABEL: role_table(), BROKEN: role_table()}),
     "head_summary": lambda: grids.head_summary(
         role_table().assign(exceeds_control=True, assigned_controlled=False), GRID, LABEL, GRID > 0, BROKEN
     ),
