@@ -173,11 +173,11 @@ def sets_table(
     """The effect of ablating the heads of each role, beside random sets: COLUMNS, a row per task, role, label, metric.
 
     `changes` holds a frame (set name, metric) x sequence for every task: changes from no intervention. `count` is the
-    number of random sets asked for. change: the effect, mean over sequences (fall of AUC and accuracy, rise of losses);
-    random, random_low, random_high: mean and 95 % range over the random sets; excess: change minus random; low, high:
-    95 % interval from `excess_draws`; least: half of the 95 % range of the random sets, the least excess that stands
-    out from them; p: two-sided, from `pooled_p`. Rows of "all tasks" pool the testable tasks among `learned`, those whose
-    classifier beats the constant answer; p_holm corrects them over the roles.
+    number of random sets asked for. Columns: change: the effect, mean over sequences (fall of AUC and accuracy, rise of
+    losses); random, random_low, random_high: mean and 95 % range over the random sets; excess: change minus random;
+    low, high: 95 % interval from `excess_draws`; least: half of the 95 % range of the random sets, the least excess
+    that stands out from them; p: two-sided, from `pooled_p`. Rows of "all tasks" pool the testable tasks among
+    `learned`, those whose classifier trained successfully; p_holm corrects them over the roles.
     """
     groups: dict[tuple[str, str], list[RoleSet]] = {}
     for role_set in role_sets:
