@@ -118,7 +118,7 @@ $(finetuned): $D/01_extract-%-finetuned: $D/00_finetune-%
 score := $(ROLES:%=$D/02_score-%)
 tests := $(ROLES:%=$D/03_test-%)
 example := $(firstword $(filter mrpc toy-mrpc,$(ROLES)) $(ROLES))
-pande2021 := $D/02_score-$(example) $D/03_test-$(example) $D/03_test_all $D/03_robustness $D/04_compare $D/04_compare_seeds $D/04_verdicts
+pande2021 := $(example:%=$D/02_score-%) $(example:%=$D/03_test-%) $D/03_test_all $D/03_robustness $D/04_compare $D/04_compare_seeds $D/04_verdicts
 
 $(sort $(pande2021) $(score) $(tests)): $(DRAWN) $(call room,papers/pande2021)
 $(score): $D/02_score-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
@@ -178,26 +178,28 @@ $D/11_matching: $D/06_michel_ablation $(SCORES) $(DRAWN) $(call room,synthesis) 
 STUDIES := pande2021 clark2019 michel2019 kovaleva2019 pascual2021 niven2019 synthesis
 $(foreach name,$(filter-out $(STUDIES),$(PAPERS)),$(error unknown paper '$(name)': choose from $(STUDIES)))
 GOALS := $(foreach name,$(or $(PAPERS),$(STUDIES)),$($(name)))
-RUNS := $(sort $(finetune) $(pretrained) $(finetuned) $(score) $(tests) $(foreach name,$(STUDIES),$($(name))) $D/98_explorer $D/99_summary)
+RUNS := $(sort $(finetune) $(pretrained) $(finetuned) $(foreach name,$(STUDIES),$($(name))) $D/98_explorer $D/99_summary)
+# Runs that are made on request alone.
+ASKED := $(filter-out $(RUNS),$(score) $(tests))
 
 $D/98_explorer: $(GOALS) $(SCORES) $(DRAWN) $(call room,explorer)
 $D/99_summary: $(GOALS) $D/98_explorer $(DRAWN) analysis/study/front_page.py
 
 # Every run is made in the same way.
 NOTEBOOKS := $(basename $(notdir $(wildcard notebooks/[0-9]*.py)))
-$(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS)): notebooks/$(name).py $(CACHE)/parameters/$(name).yaml))
+$(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS) $(ASKED)): notebooks/$(name).py $(CACHE)/parameters/$(name).yaml))
 # Notebooks share the cores: with one thread each, two of them are done sooner than one after the other with two.
 $D/%: export OMP_NUM_THREADS ?= $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) / $(JOBS) : 1 )))
-$D/%: export STUDY_RUNS := $(notdir $(RUNS))
+$D/%: export STUDY_RUNS := $(notdir $(RUNS) $(ASKED))
 # Not empty if all papers run: the front page then follows.
 $D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDIES)),,yes)
-$(RUNS): $(STORE) | $(ENVIRONMENT) $(RELEASED)
+$(RUNS) $(ASKED): $(STORE) | $(ENVIRONMENT) $(RELEASED)
 	@$(PYTHON) -m analysis.run $(@F) --profile $(PROFILE) --keep
 
 # `make 03_test-mrpc`, or `make 03_test` for all tasks.
 $(foreach name,$(NOTEBOOKS),$(eval $(name): $(filter $D/$(name) $D/$(name)-%,$(RUNS))))
-$(foreach name,$(filter-out $(NOTEBOOKS),$(notdir $(RUNS))),$(eval $(name): $D/$(name)))
-.PHONY: $(NOTEBOOKS) $(notdir $(RUNS))
+$(foreach name,$(filter-out $(NOTEBOOKS),$(notdir $(RUNS) $(ASKED))),$(eval $(name): $D/$(name)))
+.PHONY: $(NOTEBOOKS) $(notdir $(RUNS) $(ASKED))
 
 study: $D/index
 $D/index: $D/99_summary analysis/study/index.py

@@ -14,7 +14,7 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-task: str = "mrpc"  # whose fine-tuned heads the picture shows
+example: str = "mrpc"  # the task whose fine-tuned heads the picture shows
 readme: bool = False  # write the verdicts and numbers into README.md and docs/claims.md
 
 # %%
@@ -58,13 +58,13 @@ finding(
 effects = results.claims("matching_effects")  # no rows where 11_matching has not run
 if len(effects):
     of_task = effects[
-        (effects["metric"] == AUC) & (effects["task"] == task) & (effects["seed"] == effects["seed"].min())
+        (effects["metric"] == AUC) & (effects["task"] == example) & (effects["seed"] == effects["seed"].min())
     ]
     effect, matching = (
         of_task.pivot(index="layer", columns="head", values=name) for name in ("effect", "matching")
     )
-    label, frame = f"fall in AUC when the head is ablated ({task})", "matches words across texts"
-    roles = results.load_table(f"roles-{task}-finetuned")
+    label, frame = f"fall in AUC when the head is ablated ({example})", "matches words across texts"
+    roles = results.load_table(f"roles-{example}-finetuned")
     figure = head_summary(roles, effect.to_numpy(float), label, matching.to_numpy(bool), frame)
     results.save_figure(figure, "summary-F1-heads")
 
