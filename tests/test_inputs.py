@@ -44,7 +44,7 @@ from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
 from analysis.texts.passages import load_passages
 from analysis.texts.syntax import parse
-from analysis.texts.treebank import conllu_files, read_treebank
+from analysis.texts.treebank import conllu_files, read_trees
 
 MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tHe ran.\tShe ran.\n"
 WORD = "1\tHe\the\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\tran\trun\tVERB\t_\t_\t0\troot\t_\t_\n\n"
@@ -199,25 +199,25 @@ TEXTS = {
         ),
         "line 1: the head 9 is no word",
     ),
-    "treebank that is not there": (lambda g: read_treebank(g.folder / "a.conllu"), "a.conllu"),
+    "treebank that is not there": (lambda g: read_trees([g.folder / "a.conllu"]), "a.conllu"),
     "treebank without words": (
-        lambda g: read_treebank(g.file("a.conllu", "# text = He\n\n")),
+        lambda g: read_trees([g.file("a.conllu", "# text = He\n\n")]),
         "holds no word",
     ),
     "treebank that is a picture": (
-        lambda g: read_treebank(g.file("a.conllu", b"\x89PNG\xff\xfe")),
+        lambda g: read_trees([g.file("a.conllu", b"\x89PNG\xff\xfe")]),
         "a.conllu",
     ),
     "treebank of nine columns": (
-        lambda g: read_treebank(g.file("a.conllu", WORD.replace("\t_\n", "\n"))),
+        lambda g: read_trees([g.file("a.conllu", WORD.replace("\t_\n", "\n"))]),
         "line 1: 9 columns: CoNLL-U has 10",
     ),
     "heads in a circle": (
-        lambda g: read_treebank(g.file("a.conllu", WORD.replace("0\troot", "1\tdep"))),
-        "form a cycle: mend the tree",
+        lambda g: read_trees([g.file("a.conllu", WORD.replace("0\troot", "1\tdep"))]),
+        "form a cycle: correct the tree",
     ),
     "words out of order": (
-        lambda g: read_treebank(g.file("a.conllu", WORD.replace("\n2\t", "\n3\t"))),
+        lambda g: read_trees([g.file("a.conllu", WORD.replace("\n2\t", "\n3\t"))]),
         "renumber it",
     ),
     "folder without treebanks": (
