@@ -14,7 +14,7 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-example: str = "mrpc"  # the task whose fine-tuned heads the picture shows
+example: str = "toy-mrpc"  # the task whose fine-tuned heads the picture shows
 readme: bool = False  # write the verdicts and numbers into README.md and docs/claims.md
 
 # %%
@@ -83,7 +83,7 @@ Markdown(study.claims_section(tables).replace("docs/claims.md", ""))
 # published value and the verdict. The name of a claim leads to its figure.
 
 # %%
-Markdown(study.claims_document(tables, encoder, "../figures").split("\n", 1)[1])
+Markdown(study.claims_document(tables, profile, "../figures").split("\n", 1)[1])
 
 # %% [markdown]
 # ## Heads worth knowing
@@ -109,4 +109,4 @@ finetune.style.format(precision=3).hide()
 
 # %%
 if readme:
-    study.save_front_page(results, tables, encoder, finetune, numbers)
+    study.save_front_page(results, tables, finetune, numbers)

@@ -44,7 +44,7 @@ from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
 from analysis.texts.passages import load_passages
 from analysis.texts.syntax import parse
-from analysis.texts.treebank import conllu_files, read_treebank
+from analysis.texts.treebank import conllu_files, read_trees
 
 MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tHe ran.\tShe ran.\n"
 WORD = "1\tHe\the\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\tran\trun\tVERB\t_\t_\t0\troot\t_\t_\n\n"
@@ -93,7 +93,7 @@ class Given:
 
 @cache
 def examples() -> list[Example]:
-    return load_examples("mrpc", source="bundled", split="dev", n=4, seed=0)
+    return load_examples("toy-mrpc", split="dev", n=4, seed=0)
 
 
 @cache
@@ -131,22 +131,28 @@ def tiny(given: Given, **options: Any) -> Any:
 
 
 TEXTS = {
-    "task that is none": (lambda g: load_examples("mrcp", "bundled"), "'mrcp'"),
+    "task that is none": (lambda g: load_examples("mrcp"), "'mrcp'"),
+    "toy task of old": (
+        lambda g: load_examples("mrpc", "bundled"),
+        "leave source out, and choose one of toy-mrpc, ",
+    ),
+    "task without a source": (lambda g: load_examples("mrpc"), "or name toy-mrpc, which needs none"),
+    "toy task with a source": (lambda g: load_examples("toy-qqp", "glue"), "name qqp to read glue"),
     "split that is none": (
-        lambda g: load_examples("mrpc", "bundled", split="validation"),
+        lambda g: load_examples("toy-mrpc", split="validation"),
         "split 'validation' is unknown",
     ),
     "no example wanted": (
-        lambda g: load_examples("mrpc", "bundled", n=0),
+        lambda g: load_examples("toy-mrpc", n=0),
         "n = 0: ask for at least 1 example",
     ),
     "seed below zero": (
-        lambda g: load_examples("mrpc", "bundled", seed=-1),
+        lambda g: load_examples("toy-mrpc", seed=-1),
         "seed = -1: give a seed of at least 0",
     ),
     "folder without the task": (
         lambda g: load_examples("mrpc", source=str(g.folder)),
-        "no such file; source must be 'bundled', 'hub' or a folder that holds MRPC/",
+        "no such file; source must be 'hub' or a folder that holds MRPC/",
     ),
     "variable that is not set": (
         lambda g: load_examples("mrpc", source="$NO_SUCH_PLACE"),
@@ -193,25 +199,25 @@ TEXTS = {
         ),
         "line 1: the head 9 is no word",
     ),
-    "treebank that is not there": (lambda g: read_treebank(g.folder / "a.conllu"), "a.conllu"),
+    "treebank that is not there": (lambda g: read_trees([g.folder / "a.conllu"]), "a.conllu"),
     "treebank without words": (
-        lambda g: read_treebank(g.file("a.conllu", "# text = He\n\n")),
+        lambda g: read_trees([g.file("a.conllu", "# text = He\n\n")]),
         "holds no word",
     ),
     "treebank that is a picture": (
-        lambda g: read_treebank(g.file("a.conllu", b"\x89PNG\xff\xfe")),
+        lambda g: read_trees([g.file("a.conllu", b"\x89PNG\xff\xfe")]),
         "a.conllu",
     ),
     "treebank of nine columns": (
-        lambda g: read_treebank(g.file("a.conllu", WORD.replace("\t_\n", "\n"))),
+        lambda g: read_trees([g.file("a.conllu", WORD.replace("\t_\n", "\n"))]),
         "line 1: 9 columns: CoNLL-U has 10",
     ),
     "heads in a circle": (
-        lambda g: read_treebank(g.file("a.conllu", WORD.replace("0\troot", "1\tdep"))),
-        "form a cycle: mend the tree",
+        lambda g: read_trees([g.file("a.conllu", WORD.replace("0\troot", "1\tdep"))]),
+        "form a cycle: correct the tree",
     ),
     "words out of order": (
-        lambda g: read_treebank(g.file("a.conllu", WORD.replace("\n2\t", "\n3\t"))),
+        lambda g: read_trees([g.file("a.conllu", WORD.replace("\n2\t", "\n3\t"))]),
         "renumber it",
     ),
     "folder without treebanks": (

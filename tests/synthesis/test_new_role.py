@@ -33,7 +33,7 @@ def scored(request, monkeypatch):
         """Every earlier token."""
         return rows(np.tri(len(layout), k=-1, dtype=bool))
 
-    examples = load_examples("mrpc", "bundled", "dev", 12)
+    examples = load_examples("toy-mrpc", split="dev", n=12)
     yield scored_with_controls(load_encoder("tiny"), examples, parse(examples))
     del SIEVES["before"]
 
@@ -93,10 +93,10 @@ def test_chapter_3_runs_with_a_new_role(scored, monkeypatch):
     for name in ("03_test_all", "03_test"):
         script = jupytext.read(ROOT / f"notebooks/{name}.py")
         parameters, *cells = (cell.source for cell in script.cells if cell.cell_type == "code")
-        fewer = "tasks, tau, minimum, resamples = ['mrpc'], 1.0, 5, 99"
+        fewer = "tasks, tau, minimum, resamples = ['toy-mrpc'], 1.0, 5, 99"
         exec(compile("\n".join([parameters, fewer, *cells]), name, "exec"), {})
-    assert isinstance(saved["roles-mrpc-finetuned"], pd.DataFrame)
-    assert NEW in {*saved["roles-mrpc-finetuned"]["role"]}
+    assert isinstance(saved["roles-toy-mrpc-finetuned"], pd.DataFrame)
+    assert NEW in {*saved["roles-toy-mrpc-finetuned"]["role"]}
     plt.close("all")
 
 

@@ -50,7 +50,7 @@ def parses(
     vectors: Float32[np.ndarray, "word dimension"],
     max_tokens: int = LIMIT,
 ) -> Parses:
-    """The sentences of a treebank (see `treebank.read_treebank`) that an encoder can read, with their vectors."""
+    """The sentences of a treebank (see `treebank.read_trees`) that an encoder can read, with their vectors."""
     sentences = [part for _, part in words.reset_index(drop=True).groupby("sentence", sort=False)]
     pieces = split_words(encoder.tokenizer, [part["form"].tolist() for part in sentences], max_tokens).kept
     kept = [sentences[each.number] for each in pieces]
@@ -327,7 +327,7 @@ def probe_table(
     """Unlabelled attachment score of every probe, encoder and seed: probe, encoder, seed, uas, uas_no_punct.
 
     `encoders` are read one after the other; the first gives the word vectors if there is no `glove` file. The two
-    treebanks are those of `treebank.read_treebank`. uas counts all words, uas_no_punct those whose relation is not
+    treebanks are those of `treebank.read_trees`. uas counts all words, uas_no_punct those whose relation is not
     `punct`, as proportions. A row has no seed or encoder if its probe uses none; names that end in ORIGINAL mean the
     alignment of the released code. Source: Clark 2019, 5 and Table 3; `alignments` as in `AttentionWordsProbe`, `step`
     as in `train`. Raises InputError for no seed, an unknown alignment, and encoders with different tokenizers.
