@@ -27,7 +27,7 @@ from analysis.figures.theme import (
     layer_head_mesh,
     rows_of_axes,
 )
-from analysis.scores.roles import families
+from analysis.roles import families
 
 LAYER_UPWARDS = "layer (0-based, layer 0 at the bottom)"
 
