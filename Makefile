@@ -94,8 +94,9 @@ FILES := $(shell find analysis -type f ! -name '*.pyc' ! -name '*.md')
 room = $(foreach name,$1,$(filter analysis/$(name)/%,$(FILES)))
 TEXTS  := $(call room,texts)
 MODELS := $(TEXTS) $(call room,encoders)
-SCORES := $(MODELS) $(call room,scores)
-DRAWN  := $(call room,statistics figures) $(addprefix analysis/scores/,banks.py roles.py)
+BANKS  := $(addprefix analysis/,banks.py roles.py)
+SCORES := $(MODELS) $(BANKS) $(call room,scores)
+DRAWN  := $(BANKS) $(call room,statistics figures)
 STORE  := analysis/study/results.py
 
 # --- the study: which run needs which, and which rooms ----------------------------------------------------

@@ -1,6 +1,10 @@
-"""Statistics of attention heads: sieves, scores, tests and roles."""
+"""Statistics of attention heads: sieves, scores, tests and roles.
 
-from analysis.lazy import lazy_names
+The names below load on first use, so that a reader of one table does not load torch.
+"""
+
+from importlib import import_module
+from typing import Any
 
 HOMES = {
     "Example": "texts.examples",
@@ -21,4 +25,10 @@ HOMES = {
     "sieve": "scores.sieves",
     "single_heads": "encoders.interventions",
 }
-__getattr__, __all__ = lazy_names(__name__, HOMES)
+__all__ = [*HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)

@@ -39,7 +39,9 @@ training_precision: str = "float32"
 import pandas as pd
 from IPython.display import Markdown
 
-from analysis.encoders import baselines, evaluate, finetune, load_encoder, training_history
+from analysis.encoders import load_encoder, training_history
+from analysis.encoders.finetuning import evaluate, finetune
+from analysis.encoders.measures import baselines
 from analysis.figures import finding, learnt, style, training_curves
 from analysis.statistics import training
 from analysis.study import Results, seeds_of

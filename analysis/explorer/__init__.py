@@ -2,5 +2,3 @@
 
 from analysis.explorer.packing import illustrative, pack
 from analysis.explorer.view import explorer, head_view
-
-__all__ = ["explorer", "head_view", "illustrative", "pack"]

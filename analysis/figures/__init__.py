@@ -1,22 +1,10 @@
 """Drawing that several papers share."""
 
-from analysis.lazy import lazy_names
-
-HOMES = {
-    "attention_maps": "diagrams",
-    "forest_plot": "claims",
-    "curves": "lines",
-    "dial_panels": "edits",
-    "finding": "words",
-    "head_grids": "grids",
-    "learnt": "training",
-    "marks_by_edit": "edits",
-    "rank_panels": "edits",
-    "role_layer_maps": "grids",
-    "role_map": "grids",
-    "sieve_diagrams": "diagrams",
-    "style": "theme",
-    "survival_map": "grids",
-    "training_curves": "training",
-}
-__getattr__, __all__ = lazy_names(__name__, HOMES)
+from analysis.figures.claims import forest_plot
+from analysis.figures.diagrams import attention_maps, sieve_diagrams
+from analysis.figures.edits import dial_panels, marks_by_edit, rank_panels
+from analysis.figures.grids import head_grids, role_layer_maps, role_map, survival_map
+from analysis.figures.lines import curves
+from analysis.figures.theme import style
+from analysis.figures.training import learnt, training_curves
+from analysis.figures.words import finding

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.colors import to_rgb
 
-from analysis.scores.roles import ROLES
+from analysis.roles import ROLES
 
 # The palette of Okabe and Ito, with brown and wine added; these also differ from similar colours in lightness.
 BLACK, ORANGE, SKY, GREEN, YELLOW = "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442"

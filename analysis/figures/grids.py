@@ -31,7 +31,7 @@ from analysis.figures.theme import (
     panels,
     rows_of_axes,
 )
-from analysis.scores.roles import ROLES, families
+from analysis.roles import ROLES, families
 
 ACROSS = 4  # marks side by side in the cell of a head
 MARK_AREAS = {"D": 0.6, "*": 1.4, "d": 1.2}  # evens out markers that look larger or smaller

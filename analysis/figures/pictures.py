@@ -12,7 +12,7 @@ from PIL import Image
 
 from analysis.figures import colours
 from analysis.files import replacing
-from analysis.scores.roles import ROLES
+from analysis.roles import ROLES
 
 if TYPE_CHECKING:  # the runner shrinks pictures, and draws none
     from matplotlib.figure import Figure

@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis.errors import InputError
 from analysis.figures.colours import MISSING, colour, ink
-from analysis.scores.roles import ROLES
+from analysis.roles import ROLES
 
 Arguments, Drawing = ParamSpec("Arguments"), TypeVar("Drawing")
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xarray as xr
 
+from analysis.banks import DIMENSIONS
 from analysis.errors import InputError
 from analysis.files import replacing
-from analysis.scores.banks import DIMENSIONS
 from analysis.statistics.moments import FIELDS, merge, moments
 
 Provenance = Mapping[str, Any]

@@ -4,13 +4,13 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import xarray as xr
 
+from analysis.banks import control_bank, control_sieves
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
+from analysis.roles import ROLES
 from analysis.scores import maps as sources
-from analysis.scores.banks import control_bank, control_sieves
 from analysis.scores.extraction import extract_states
 from analysis.scores.maps import Source
-from analysis.scores.roles import ROLES
 from analysis.texts.examples import Example
 from analysis.texts.syntax import Relations
 

@@ -10,11 +10,11 @@ from jaxtyping import Float
 from torch import Tensor
 from tqdm import tqdm
 
+from analysis.banks import DIMENSIONS
 from analysis.encoders.layout import Layout, WordPairs, batches, layouts, same_tokenizers, token_pairs
 from analysis.encoders.models import Encoder, check_length, kept_casts
 from analysis.encoders.tap import Attention, read_layers
 from analysis.errors import InputError
-from analysis.scores.banks import DIMENSIONS
 from analysis.scores.contraction import Contraction
 from analysis.scores.forms import Cells, Form
 from analysis.scores.maps import ENTROPIES, ReadMaps, Source, find_source

@@ -7,10 +7,10 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Shaped
 
-from analysis.scores.banks import UNIFORM_SCORE, same_cells
-from analysis.scores.banks import control_bank as control_bank
-from analysis.scores.banks import control_sieves as control_sieves
-from analysis.scores.roles import ROLES, UNIFORM
+from analysis.banks import UNIFORM_SCORE, same_cells
+from analysis.banks import control_bank as control_bank
+from analysis.banks import control_sieves as control_sieves
+from analysis.roles import ROLES, UNIFORM
 from analysis.statistics.resampling import Clusters, lower_bound
 from analysis.statistics.significance import (
     adjust,

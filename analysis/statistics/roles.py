@@ -11,8 +11,8 @@ import pandas as pd
 import xarray as xr
 
 from analysis.errors import InputError
-from analysis.scores.roles import PUBLISHED_ROLES as PUBLISHED_ROLES
-from analysis.scores.roles import ROLES, UNIFORM, families
+from analysis.roles import PUBLISHED_ROLES as PUBLISHED_ROLES
+from analysis.roles import ROLES, UNIFORM, families
 from analysis.texts.syntax import RELATIONS
 
 COARSE = tuple(families())

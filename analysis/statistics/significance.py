@@ -13,8 +13,8 @@ from jaxtyping import Float, Int, Shaped
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
+from analysis.banks import DIMENSIONS as DIMENSIONS
 from analysis.errors import InputError
-from analysis.scores.banks import DIMENSIONS as DIMENSIONS
 from analysis.statistics.resampling import Clusters, bootstrap, has_spread
 
 # Degrees of freedom the standard deviation gives up; the released code divides by n.

@@ -9,12 +9,12 @@ from types import ModuleType
 
 import pandas as pd
 
-from analysis.encoders.notes import encoder_note
 from analysis.errors import InputError
 from analysis.files import ROOT, write_text
 from analysis.statistics.claim_pages import claims_page, current, paper_rows
 from analysis.statistics.claims import Claim, read_claims
 from analysis.statistics.roles import COUNTS, ROLES, role_counts
+from analysis.study.notes import encoder_note
 from analysis.study.profiles import parameters
 from analysis.study.results import Results
 

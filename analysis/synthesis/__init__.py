@@ -1,6 +1,4 @@
 """Do roles predict which heads matter? (this study, across the papers)."""
 
-from analysis.lazy import lazy_names
-
-HOMES = {"CLAIMS": "measures", "heads_in_short": "picture"}
-__getattr__, __all__ = lazy_names(__name__, HOMES)
+from analysis.synthesis.measures import CLAIMS
+from analysis.synthesis.picture import heads_in_short

@@ -7,7 +7,7 @@ import pandas as pd
 import xarray as xr
 
 from analysis.errors import InputError
-from analysis.scores.roles import UNIFORM
+from analysis.roles import UNIFORM
 from analysis.statistics.controls import share_of_control
 from analysis.statistics.effects import AUC
 from analysis.statistics.roles import LABELS, PUBLISHED_ROLES, ROLES

@@ -1,18 +1,9 @@
 """What is read: examples and tasks, parses, treebanks, coreference chains, passages, corpora."""
 
-from analysis.lazy import lazy_names
-
-HOMES = {
-    "load_passages": "passages",
-    "parse": "syntax",
-    "parser_name": "pipelines",
-    "load_examples": "glue",
-    "shared_examples": "examples",
-    "sample": "glue",
-    "tags": "syntax",
-    "TASKS": "tasks",
-    "conllu_files": "treebank",
-    "read_trees": "treebank",
-    "treebank_examples": "treebank",
-}
-__getattr__, __all__ = lazy_names(__name__, HOMES)
+from analysis.texts.examples import shared_examples
+from analysis.texts.glue import load_examples, sample
+from analysis.texts.passages import load_passages
+from analysis.texts.pipelines import parser_name
+from analysis.texts.syntax import parse, tags
+from analysis.texts.tasks import TASKS
+from analysis.texts.treebank import conllu_files, read_trees, treebank_examples

@@ -15,8 +15,8 @@ from studies import Study
 from analysis.figures import colours
 from analysis.figures.pictures import in_palette, save_figure
 from analysis.files import ROOT, git
+from analysis.roles import ROLES
 from analysis.run import run
-from analysis.scores.roles import ROLES
 
 
 def red_green_blue(colour: str | tuple[float, ...]) -> tuple[int, ...]:
@@ -63,7 +63,7 @@ def test_the_same_figure_is_the_same_bytes(tmp_path: Path):
 
 
 NOTEBOOK = """from analysis.figures import colours, theme
-from analysis.scores.roles import ROLES
+from analysis.roles import ROLES
 
 theme.style()
 figure, axes = theme.plt.subplots(figsize=(3, 2))

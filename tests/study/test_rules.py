@@ -5,11 +5,11 @@ import re
 import subprocess
 import sys
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from analysis import HOMES
 from analysis.files import ROOT
 from analysis.study.front_page import paper_names
 from analysis.study.profiles import declared, notebook_names, source
@@ -62,7 +62,7 @@ def test_the_makefile_knows_every_paper():
 
 
 def test_tracing_is_not_blind():
-    """Indirect imports, lazy names and data are seen, and what another room holds is not."""
+    """Indirect imports, names of packages and data are seen, and what another room holds is not."""
     found = {str(path.relative_to(PACKAGE)) for path in traced(source("01_extract"))}
     assert {"scores/contraction.py", "encoders/tap.py", "texts/tasks.py"} <= found
     assert not {name for name in found if name.startswith(("papers/clark2019", "study", "statistics/claims"))}
@@ -85,10 +85,12 @@ def traced(script: Path) -> set[Path]:
 
 @cache
 def imported(path: Path) -> frozenset[Path]:
-    """The modules that the import statements of a module name, and the data beside one that mentions `__file__`."""
-    if path.suffix != ".py" or (
-        path.is_relative_to(PACKAGE) and path.relative_to(PACKAGE).parts[0] in BOUNDARY
-    ):
+    """The modules that the import statements of a module name, and the data beside one that mentions `__file__`.
+
+    A package's file only passes names on (see `files_of`).
+    """
+    within = path.relative_to(PACKAGE).parts if path.is_relative_to(PACKAGE) else [""]
+    if path.suffix != ".py" or path.name == "__init__.py" or within[0] in BOUNDARY:
         return frozenset()
     nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
     sources = [node for node in nodes if isinstance(node, ast.ImportFrom)]
@@ -110,9 +112,19 @@ def files_of(name: str) -> frozenset[Path]:
     if file and (around or name == "analysis"):
         return around | {file}
     if place.parent / "__init__.py" in around:
-        homes = getattr(import_module(parent), "HOMES", {})
-        return files_of(f"{parent}.{homes[last]}") if last in homes else around
+        homes = homes_of(parent)
+        return files_of(homes[last]) if last in homes else around
     return around
+
+
+@cache
+def homes_of(package: str) -> dict[str, str]:
+    """The modules from which a package imports the names that it offers."""
+    if package == "analysis":
+        return {name: f"{package}.{home}" for name, home in HOMES.items()}
+    tree = ast.parse(ROOT.joinpath(*package.split("."), "__init__.py").read_text(encoding="utf-8"))
+    sources = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    return {alias.name: node.module for node in sources for alias in node.names}
 
 
 def test_lists_of_tasks_are_those_of_notebooks():

@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.banks import control_sieves
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
 from analysis.explorer.view import about
 from analysis.figures import colours, grids, theme
 from analysis.files import ROOT
-from analysis.scores.banks import control_sieves
+from analysis.roles import ROLES, Role
 from analysis.scores.controls import extract_controls, scored_with_controls
-from analysis.scores.roles import ROLES, Role
 from analysis.scores.sieves import SIEVES, rows, sieve
 from analysis.statistics import compose, controlled_table
 from analysis.study import results

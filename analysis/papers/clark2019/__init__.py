@@ -1,6 +1,3 @@
 """What Does BERT Look At? (Clark et al., BlackboxNLP 2019)."""
 
-from analysis.lazy import lazy_names
-
-HOMES = {"CLAIMS": "measures"}
-__getattr__, __all__ = lazy_names(__name__, HOMES)
+from analysis.papers.clark2019.measures import CLAIMS

@@ -1,6 +1,3 @@
 """Revealing the Dark Secrets of BERT (Kovaleva et al., EMNLP 2019)."""
 
-from analysis.lazy import lazy_names
-
-HOMES = {"CLAIMS": "measures"}
-__getattr__, __all__ = lazy_names(__name__, HOMES)
+from analysis.papers.kovaleva2019.measures import CLAIMS

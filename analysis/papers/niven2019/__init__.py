@@ -1,6 +1,3 @@
 """Probing Neural Network Comprehension of Natural Language Arguments (Niven and Kao, ACL 2019)."""
 
-from analysis.lazy import lazy_names
-
-HOMES = {"CLAIMS": "measures"}
-__getattr__, __all__ = lazy_names(__name__, HOMES)
+from analysis.papers.niven2019.measures import CLAIMS

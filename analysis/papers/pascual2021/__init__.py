@@ -1,6 +1,3 @@
 """Telling BERT's Full Story: from Local Attention to Global Aggregation (Pascual et al., EACL 2021)."""
 
-from analysis.lazy import lazy_names
-
-HOMES = {"CLAIMS": "measures"}
-__getattr__, __all__ = lazy_names(__name__, HOMES)
+from analysis.papers.pascual2021.measures import CLAIMS

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from analysis.errors import InputError
-from analysis.scores.roles import ROLES, UNIFORM, Role
+from analysis.roles import ROLES, UNIFORM, Role
 from analysis.texts.syntax import REVERSED
 
 DIMENSIONS = ("sequence", "role", "layer", "head")
