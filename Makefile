@@ -35,7 +35,7 @@ export OMP_WAIT_POLICY
 
 help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
-	@echo "  make 03_test-mrpc runs one notebook and what it needs   JOBS=$(JOBS)   PROFILE=$(PROFILE)   (profiles: $(PROFILES))"
+	@echo "  make 03_test-toy-mrpc runs one notebook and what it needs   JOBS=$(JOBS)   PROFILE=$(PROFILE)   (profiles: $(PROFILES))"
 
 # An index of PyTorch's own builds: TORCH=cpu. None: pip chooses.
 TORCH ?=
@@ -193,7 +193,7 @@ $D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDI
 $(RUNS): $(STORE) | $(ENVIRONMENT) $(RELEASED)
 	@$(PYTHON) -m analysis.run $(@F) --profile $(PROFILE) --keep
 
-# `make 03_test-mrpc`, or `make 03_test` for all tasks.
+# `make 03_test-toy-mrpc`, or `make 03_test` for all tasks.
 $(foreach name,$(NOTEBOOKS),$(eval $(name): $(filter $D/$(name) $D/$(name)-%,$(RUNS))))
 $(foreach name,$(filter-out $(NOTEBOOKS),$(notdir $(RUNS))),$(eval $(name): $D/$(name)))
 .PHONY: $(NOTEBOOKS) $(notdir $(RUNS))

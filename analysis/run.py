@@ -1,8 +1,8 @@
-"""Runs one notebook with a profile's parameters: `python -m analysis.run 03_test --set task=mrpc --set tau=2.5`.
+"""Runs one notebook with a profile's parameters: `python -m analysis.run 03_test --set task=toy-mrpc --set tau=2.5`.
 
 Every notebook is a jupytext percent script. papermill executes it with the values of two sections of the profile: the
-section `common` and the one with the notebook's name. `03_test-mrpc` is short for `03_test --set task=mrpc`. Results go
-to a folder under results/scratch/; only Make passes --keep, which writes into the profile's own folder.
+section `common` and the one with the notebook's name. `03_test-toy-mrpc` is short for `03_test --set task=toy-mrpc`.
+Results go to a folder under results/scratch/; only Make passes --keep, which writes into the profile's own folder.
 """
 
 import argparse

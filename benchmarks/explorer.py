@@ -33,7 +33,7 @@ from analysis.texts.syntax import parse  # noqa: E402
 from benchmarks.timing import report  # noqa: E402
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-TASKS, STATES = ("mrpc", "qqp", "sst-2", "qnli"), ("pretrained", "finetuned")
+TASKS, STATES = ("toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"), ("pretrained", "finetuned")
 PAINTED = """(change) => new Promise((resolve) => {
   const started = performance.now();
   const painted = () => requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - started)));
@@ -48,10 +48,10 @@ CHANGES = {
 
 
 def sentences_of(count: int) -> list[Sentence]:
-    """MiniLM's attention on `count` bundled sentences of every task."""
+    """MiniLM's attention on `count` sentences of every toy task."""
     encoder, packed = load_encoder("minilm"), []
     for task in TASKS:
-        found = load_examples(task, "bundled", "dev", 50, 0)
+        found = load_examples(task, split="dev", n=50, seed=0)
         chosen = illustrative(found, parse(found), RELATIONS, count)
         packed += pack(encoder, chosen, parse(chosen), ROLES, STATES[0], task)
     return packed

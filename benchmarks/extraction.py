@@ -65,13 +65,15 @@ def load(name: str, device: str, precision: str = "float32") -> Encoder:
 def sequences(name: str, device: str) -> list[Example]:
     """Paraphrase pairs; on a GPU there are more, and they are longer."""
     if device == "cpu":
-        return load_examples("mrpc", "bundled", "dev", SEQUENCES[name])
+        return load_examples("toy-mrpc", split="dev", n=SEQUENCES[name])
     return [replace(long, id=f"{long.id}-{copy}") for long in long_sequences(name) for copy in range(8)]
 
 
 def long_sequences(name: str) -> list[Example]:
     """Pairs of texts of more than 128 tokens, made of the words of several pairs; extraction truncates them."""
-    texts = [text for pair in load_examples("mrpc", "bundled", "dev", SEQUENCES[name]) for text in pair.texts]
+    texts = [
+        text for pair in load_examples("toy-mrpc", split="dev", n=SEQUENCES[name]) for text in pair.texts
+    ]
     joined = [" ".join(texts[start : start + 5]) for start in range(len(texts))]
     return [Example(f"{name}-{number}", text, text) for number, text in enumerate(joined)]
 
@@ -153,7 +155,9 @@ def throughput(name: str, repeats: int, device: str) -> Values:
 
 def agreement(count: int) -> Values:
     """Labels of the published roles that change with bfloat16, and how far these heads are from the threshold."""
-    examples = [e for task in ("mrpc", "qnli") for e in load_examples(task, "bundled", "dev", count // 2)]
+    examples = [
+        e for task in ("toy-mrpc", "toy-qnli") for e in load_examples(task, split="dev", n=count // 2)
+    ]
     relations = parse(examples)
     full, half = (
         published_table(extract(load("minilm", "cpu", precision), examples, relations, [*ROLES]))
@@ -216,7 +220,7 @@ def contracted(examples: Sequence[Example], repeats: int, budget: int = 2048, pa
 
 def memory(few: int = 800, factor: int = 10) -> Values:
     """Peak resident memory (MB, on Linux) for extracting a small corpus and one that is `factor` times as large."""
-    texts = [e.text_a for e in load_examples("sst-2", "bundled", "train", few)]
+    texts = [e.text_a for e in load_examples("toy-sst-2", split="train", n=few)]
     peaks = []
     with tempfile.TemporaryDirectory() as work:
         for repeats in (1, factor):
@@ -235,7 +239,7 @@ def memory(few: int = 800, factor: int = 10) -> Values:
 
 def reading(repeats: int, rows: int = 200_000) -> Values:
     """How fast a shard skips the rows of other shards."""
-    texts = [e.text_a for e in load_examples("sst-2", "bundled", "train", 100)]
+    texts = [e.text_a for e in load_examples("toy-sst-2", split="train", n=100)]
     with tempfile.TemporaryDirectory() as work:
         path = Path(work) / "corpus.txt"
         path.write_text("\n".join(texts * (rows // len(texts))) + "\n", encoding="utf-8")
@@ -258,23 +262,23 @@ def pipeline(repeats: int) -> Values:
     """The share of time that 01_extract spends outside the model, with the parses in the cache.
 
     Outside the model is everything except the forward passes and the contraction in them. `files` reads MRPC and parses
-    by spaCy if DATA_DIR and PARSER are set; `bundled` generates its texts each time, with gold relations.
+    by spaCy if DATA_DIR and PARSER are set; `toy` reads toy-mrpc with its gold relations.
     """
-    sources = {"bundled": ("bundled", "gold")}
+    sources = {"toy": ("toy-mrpc", None, "gold")}
     if {"DATA_DIR", "PARSER"} <= {*os.environ}:
-        sources["files"] = (str(Path(os.environ["DATA_DIR"]) / "glue"), os.environ["PARSER"])
+        sources["files"] = ("mrpc", str(Path(os.environ["DATA_DIR"]) / "glue"), os.environ["PARSER"])
     encoder = load("minilm", "cpu")
     found: Values = {}
-    for name, (source, parser) in sources.items():
+    for name, (task, source, parser) in sources.items():
         with tempfile.TemporaryDirectory() as work:
             results = Results("benchmark")
             results.cache = Path(work)
-            shares = [_outside(encoder, source, parser, results) for _ in range(repeats + 1)]
+            shares = [_outside(encoder, task, source, parser, results) for _ in range(repeats + 1)]
         found[f"{name}: outside of the model, proportion"] = statistics.median(shares[1:])
     return found
 
 
-def _outside(encoder: Encoder, source: str, parser: str, results: Results) -> float:
+def _outside(encoder: Encoder, task: str, source: str | None, parser: str, results: Results) -> float:
     """The share of time in one run of the pipeline that is not spent in `score_batch`."""
     inside = 0.0
     score_batch = extraction.score_batch
@@ -288,7 +292,7 @@ def _outside(encoder: Encoder, source: str, parser: str, results: Results) -> fl
 
     with mock.patch.object(extraction, "score_batch", timed):
         start = time.perf_counter()
-        examples = load_examples("mrpc", source, "dev", SEQUENCES["minilm"])
+        examples = load_examples(task, source, "dev", SEQUENCES["minilm"])
         relations = parse(examples, parser, cache=results.cache / "parses")
         results.save_scores(extract(encoder, examples, relations, progress=False), "mrpc", None)
         return 1 - inside / (time.perf_counter() - start)

@@ -4,7 +4,7 @@
 
 Competitors take turns (see `timing`). `minilm` is all-MiniLM-L6-v2, `bert-base` an encoder of BERT-base's size with
 random weights; both have a new classification head. In BERT-base, two heads of each layer are switched off. They read
-the bundled paraphrase pairs. Results go to benchmarks/results/ and, as a table, to the screen.
+the pairs of toy-mrpc. Results go to benchmarks/results/ and, as a table, to the screen.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def load(name: str) -> Encoder:
 def costs(name: str, batch_size: int, repeats: int) -> Values:
     """The time of each competitor as a multiple of the time of the forward passes that it replaces."""
     encoder = load(name)
-    examples = load_examples("mrpc", "bundled", "dev", batch_size)
+    examples = load_examples("toy-mrpc", split="dev", n=batch_size)
     inputs = encoder.inputs(layouts(encoder.tokenizer, examples))
     heads = [(layer, head) for layer in range(encoder.layers) for head in range(HEADS[name])]
     half = np.arange(encoder.heads) % 2 == np.arange(encoder.layers)[:, None] % 2

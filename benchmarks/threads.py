@@ -4,8 +4,8 @@
 
 OpenMP's threads wait for each other. By default they spin meanwhile, which takes the core from the thread for which
 they wait if another process is busy; `OMP_WAIT_POLICY=passive` lets them sleep. A process for each setting trains
-MiniLM on one batch of 8 bundled pairs, on two cores; all take turns. Results go to benchmarks/results/ and, as a table,
-to the screen.
+MiniLM on one batch of 8 pairs of toy-mrpc, on two cores; all take turns. Results go to benchmarks/results/ and, as a
+table, to the screen.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def train() -> None:
     from analysis.texts.glue import load_examples
 
     encoder = Encoder("minilm", load_classifier("minilm", 2).train(), load_tokenizer("minilm"))
-    inputs = encoder.inputs(layouts(encoder.tokenizer, load_examples("mrpc", "bundled", "train", BATCH)))
+    inputs = encoder.inputs(layouts(encoder.tokenizer, load_examples("toy-mrpc", split="train", n=BATCH)))
     optimiser = torch.optim.AdamW(encoder.model.parameters(), lr=1e-5)
     labels = torch.arange(BATCH) % 2
     for _ in sys.stdin:

@@ -16,11 +16,11 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-task: str = "mrpc"
+task: str = "toy-mrpc"
 encoder: str = "minilm"  # minilm, tiny, a checkpoint folder, or a Hugging Face Hub id
 # fine-tuned checkpoints to use instead of training: "models/{task}-{seed}" is filled in
 checkpoint: str | None = None
-source: str = "bundled"  # bundled, hub, or a folder of GLUE files
+source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 train_n: int | None = 1600  # training examples, None for all
 dev_n: int | None = 200  # examples that choose the best epoch and are scored, None for all
 epochs: int = 1
@@ -53,7 +53,7 @@ train = load_examples(task, source, "train", train_n, seed)
 dev = load_examples(task, source, "dev", dev_n, seed)
 shared_pairs = shared_examples(train, dev)
 Markdown(
-    f"{task}: {len(train):,} training and {len(dev):,} dev examples from {source}. {shared_pairs:,} dev examples stand "
+    f"{task}: {len(train):,} training and {len(dev):,} dev examples. {shared_pairs:,} dev examples stand "
     "in the training set too, with the same texts in the same or the other order."
 )
 

@@ -19,11 +19,11 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-task: str = "mrpc"
+task: str = "toy-mrpc"
 state: str = "pretrained"  # pretrained, or finetuned: the checkpoints that 00_finetune made, one per seed
 encoder: str = "minilm"
 checkpoint: str | None = None  # fine-tuned checkpoints to read instead, {task} and {seed} are filled in
-source: str = "bundled"
+source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 split: str = "dev"
 n: int | None = 300  # sequences, None for all
 parser: str = "gold"  # gold, a CoNLL-U file, or a spaCy pipeline
@@ -46,8 +46,8 @@ from analysis.texts import load_examples, parse, parser_name
 results = Results(profile)
 examples = load_examples(task, source, split, n, seed)
 relations = parse(examples, parser, cache=results.parses)
-described = {"source": str(source), "split": split, "parser": parser_name(parser), "seed": seed}
-print(f"{task}, {state}: {len(examples)} sequences from {source}, parses: {parser}")
+described = {"source": str(source or task), "split": split, "parser": parser_name(parser), "seed": seed}
+print(f"{task}, {state}: {len(examples)} sequences, parses: {parser}")
 
 # %% [markdown]
 # ## One pass

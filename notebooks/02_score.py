@@ -17,7 +17,7 @@
 # tau, window and relations are shared with 02 to 04, 08, 10 and 98: to change them in all, write the section `common` of a
 # profile (README).
 profile: str = "offline"
-task: str = "mrpc"
+task: str = "toy-mrpc"
 encoder: str = "minilm"
 checkpoint: str | None = None
 max_tokens: int = 128

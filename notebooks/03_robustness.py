@@ -19,11 +19,11 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["mrpc", "qqp", "sst-2", "qnli"]
+tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]
 seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first is examined
 encoder: str = "minilm"
 checkpoint: str | None = None
-source: str = "bundled"
+source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 split: str = "dev"
 n: int | None = 300
 parser: str = "gold"

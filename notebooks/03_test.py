@@ -18,7 +18,7 @@
 # tau, window and relations are shared with 02 to 04, 08, 10 and 98: to change them in all, write the section `common` of a
 # profile (README).
 profile: str = "offline"
-task: str = "mrpc"
+task: str = "toy-mrpc"
 tau: float = 3.0  # the score above which a head has a role
 alpha: float = 0.05  # level of each test; as published, not corrected for the number of tests
 minimum: int = 100  # sequences with the role that a corrected label needs: 03_robustness says why

@@ -15,7 +15,7 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["mrpc", "qqp", "sst-2", "qnli"]
+tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]
 alpha: float = 0.05  # level of the tests
 
 # %%

@@ -20,7 +20,7 @@
 # tau, window and relations are shared with 02 to 04, 08, 10 and 98: to change them in all, write the section `common` of a
 # profile (README).
 profile: str = "offline"
-tasks: list[str] = ["mrpc", "qqp", "sst-2", "qnli"]
+tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]
 seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first is compared here
 margin: float = 0.5  # score units, a sixth of the usual tau: a smaller change counts as none
 alpha: float = 0.05

@@ -18,7 +18,7 @@
 # tau, window and relations are shared with 02 to 04, 08, 10 and 98: to change them in all, write the section `common` of a
 # profile (README).
 profile: str = "offline"
-tasks: list[str] = ["mrpc", "qqp", "sst-2", "qnli"]
+tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]
 seeds: list[int] = [0, 1]  # of the fine-tuning runs
 replicates: int = 199  # of the bootstrap
 seed: int = 0  # of the bootstrap

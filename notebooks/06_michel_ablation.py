@@ -19,15 +19,15 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["mrpc", "qqp"]
+tasks: list[str] = ["toy-mrpc", "toy-qqp"]
 encoder: str = "minilm"
 checkpoint: str | None = None  # fine-tuned checkpoints instead of ours: "models/{task}-{seed}" is filled in
-source: str = "bundled"  # bundled, hub, or a folder of GLUE files
+source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 scored_n: int | None = 100  # dev sequences that every change is measured on, None for all
 chosen_n: int = 50  # training examples that the head which stays in a layer is chosen on
 # Two data sets of one question: effects of the first one's model on both are compared. The dev set of a task, or
 # another split of it: "mnli dev_mismatched".
-transfer_sets: list[str] = ["mrpc", "qqp"]
+transfer_sets: list[str] = ["toy-mrpc", "toy-qqp"]
 seeds: list[int] = [0, 1]  # of the fine-tuning runs
 ablated_runs: int = 1  # so many of them have single heads removed; what follows takes the first
 seed: int = 0  # of the sample of sequences, the bootstrap and the swaps

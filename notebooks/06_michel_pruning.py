@@ -18,15 +18,15 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["mrpc", "qqp"]
+tasks: list[str] = ["toy-mrpc", "toy-qqp"]
 encoder: str = "minilm"
 checkpoint: str | None = None  # fine-tuned checkpoints instead of ours: "models/{task}-{seed}" is filled in
-source: str = "bundled"  # bundled, hub, or a folder of GLUE files
+source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 scored_n: int | None = 100  # dev sequences that every score is of, None for all
 importance_n: int = 100  # training examples that importance is measured on
 again_n: int = 50  # of them, so many serve to measure it again after every step
 random_orders: int = 2
-course_tasks: list[str] = ["mrpc"]  # fine-tuned again, and pruned on the way; [] skips this
+course_tasks: list[str] = ["toy-mrpc"]  # fine-tuned again, and pruned on the way; [] skips this
 fractions: list[float] = [0.1, 0.5, 1.0]  # of the steps of fine-tuning
 speed_models: list[str] = ["minilm"]  # what is timed; "BERT-base size" has random weights
 speed_batches: list[int] = [1, 16]  # sequences of 128 tokens

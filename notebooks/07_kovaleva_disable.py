@@ -20,15 +20,15 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["mrpc", "qqp"]
+tasks: list[str] = ["toy-mrpc", "toy-qqp"]
 encoder: str = "minilm"
 # fine-tuned checkpoints to use instead of ours: "models/{task}-{seed}" is filled in
 checkpoint: str | None = None
-source: str = "bundled"
+source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 seeds: list[int] = [0, 1]  # fine-tuning runs: layers are disabled in all of them
 head_runs: int = 1  # so many of them have single heads disabled
 scored_n: int | None = 100  # dev sequences that every change is measured on
-start_tasks: list[str] = ["mrpc"]  # that encoders are trained on from different starts
+start_tasks: list[str] = ["toy-mrpc"]  # that encoders are trained on from different starts
 # add "pretrained" where 00_finetune trains with another size than the next two say
 start_kinds: list[str] = ["random"]
 # training examples of those runs, as in 00_finetune: starts are compared after equal training

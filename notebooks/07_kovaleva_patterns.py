@@ -19,11 +19,11 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["mrpc", "qqp"]
+tasks: list[str] = ["toy-mrpc", "toy-qqp"]
 encoder: str = "minilm"
 # fine-tuned checkpoints to use instead of ours: "models/{task}-{seed}" is filled in
 checkpoint: str | None = None
-source: str = "bundled"
+source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 parser: str = "gold"
 seeds: list[int] = [0, 1]  # fine-tuning runs
 sequences: int = 100  # dev sequences of each task

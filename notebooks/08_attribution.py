@@ -21,11 +21,11 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-task: str = "mrpc"
+task: str = "toy-mrpc"
 state: str = "pretrained"
 encoder: str = "minilm"
 checkpoint: str | None = None
-source: str = "bundled"
+source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 split: str = "dev"
 n: int | None = 300  # sequences to choose from, None for all
 parser: str = "gold"
@@ -61,7 +61,7 @@ results.record_weights(f"{task}-{state}", model.digest)
 examples = load_examples(task, source, split, n, seed)
 relations = parse(examples, parser, cache=results.parses)
 results.record_parser(parser_name(parser))
-described = {"source": str(source), "split": split, "parser": str(parser), "seed": seed}
+described = {"source": str(source or task), "split": split, "parser": str(parser), "seed": seed}
 part = f"{task}-{state}"
 
 # %% [markdown]

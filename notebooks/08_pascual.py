@@ -17,8 +17,10 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["sst-2"]
-pretrained_tasks: list[str] = ["sst-2"]  # those of them on which the encoder is also read before fine-tuning
+tasks: list[str] = ["toy-sst-2"]
+pretrained_tasks: list[str] = [
+    "toy-sst-2"
+]  # those of them on which the encoder is also read before fine-tuning
 encoder: str = "minilm"
 device: str = "cpu"
 seed: int = 0
@@ -97,7 +99,7 @@ heads = {
     "special tokens": scores.loc[thirds == min(1, thirds.max()), "delimiter"].idxmax(),
     "broad": scores[thirds == thirds.max()].max(axis=1).idxmin(),
 }
-examples = load_examples("mrpc", "bundled", "dev", 60, seed)
+examples = load_examples("toy-mrpc", split="dev", n=60, seed=seed)
 lengths = np.array([len(each) for each in layout.layouts(model.tokenizer, examples, model.positions)])
 beyond = (
     lengths - model.model.config.hidden_size // model.heads
@@ -386,7 +388,7 @@ delimiters.pivot(index=["task", "state", "role"], columns="map", values="heads")
 # (before or after the normalisation of the embeddings) changes.
 
 # %%
-checked = load_examples("sst-2", "bundled", "dev", 60, seed)
+checked = load_examples("toy-sst-2", split="dev", n=60, seed=seed)
 checked = maps.short_examples(model, checked, validated_pieces, validated, seed)
 sequences = layout.layouts(model.tokenizer, checked, model.positions)
 counts = sorted({*validated_probes, probes} - {None})

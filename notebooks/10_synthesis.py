@@ -19,11 +19,11 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["mrpc", "qqp", "sst-2", "qnli"]  # that the atlas has rows of
-model_tasks: list[str] = ["qqp"]  # whose heads are ablated; only those of `tasks` enter the atlas
+tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]  # that the atlas has rows of
+model_tasks: list[str] = ["toy-qqp"]  # whose heads are ablated; only those of `tasks` enter the atlas
 encoder: str = "minilm"
 checkpoint: str | None = None  # fine-tuned checkpoints instead of ours, {task} and {seed} are filled in
-source: str = "bundled"
+source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first is asked, and all stand in the atlas
 seed: int = 0  # of samples, random sets, bootstrap and permutations
 set_n: int = 32  # dev sequences that sets are switched off on

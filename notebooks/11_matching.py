@@ -19,10 +19,10 @@
 profile: str = "offline"
 encoder: str = "minilm"
 checkpoint: str | None = None  # fine-tuned checkpoints instead of ours, {task} and {seed} are filled in
-source: str = "bundled"
+source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 # A task of your own: data/README.md; {"task": "qnli", "match": "entailment"} names the label of matching pairs.
-pair_tasks: list = ["mrpc", "qqp", "qnli"]
-single_tasks: list = ["sst-2"]
+pair_tasks: list = ["toy-mrpc", "toy-qqp", "toy-qnli"]
+single_tasks: list = ["toy-sst-2"]
 seeds: list = [0, 1]  # fine-tuning runs
 matched_n: int = 150  # dev sequences that match scores are means over
 scored_n: int | None = 100  # dev sequences that effects are measured on, as in 06_michel_ablation
@@ -210,8 +210,8 @@ if blocked_runs and heads:
 study.blocked_table(blocked).style.format(precision=3).hide()
 
 # %% [markdown]
-# **Try it.** Set `threshold` to 2: head 0-8 joins, which matches far less; does it matter as much? Set `pair_tasks` to `["mrpc"]`
-# and `single_tasks` to `[]`: one task alone chooses the heads. Which ones?
+# **Try it.** Set `threshold` to 2: head 0-8 joins, which matches far less; does it matter as much? Set `pair_tasks` to
+# `["toy-mrpc"]` and `single_tasks` to `[]`: one task alone chooses the heads. Which ones?
 #
 # **How far to trust it.** Bounds were set after a prototype on the same encoder and recipe. All runs are seeds and tasks of one
 # checkpoint, which was tuned on a billion pairs before; which heads survive differs between pre-trained seeds (Prasanna et al.

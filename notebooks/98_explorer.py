@@ -13,15 +13,15 @@
 # `explorer.html` in the folder of the results: one file without a network, made of the role tables, of the effect of
 # ablating each head, and of the attention of every head on a few sentences.
 #
-# The sentences are those of the bundled corpus, whatever data the scores come from: task data are not reprinted.
+# The sentences are those of the toy tasks, whatever data the scores come from: task data are not reprinted.
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["mrpc", "qqp", "sst-2", "qnli"]
+tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]
 encoder: str = "minilm"
 checkpoint: str | None = None  # fine-tuned checkpoints to read instead, {task} and {seed} are filled in
 seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first one's attention is shown
-seed: int = 0  # of the bundled sentences
+seed: int = 0  # of the sentences of the toy tasks
 sentences: int = 3  # for each task
 max_tokens: int = 128
 device: str = "cpu"
@@ -35,6 +35,7 @@ from analysis.explorer import explorer, head_view, illustrative, pack
 from analysis.statistics import ROLES
 from analysis.study import STATES, Results
 from analysis.texts import load_examples, parse
+from analysis.texts.tasks import toy
 
 results = Results(profile)
 names = results.table_names()
@@ -71,7 +72,7 @@ values = {
 # tasks; a fine-tuned one is read where its weights are at hand, and the page says where they are not.
 
 # %%
-examples = {task: load_examples(task, "bundled", "dev", 50, seed) for task in tasks}
+examples = {task: load_examples(toy(task), split="dev", n=50, seed=seed) for task in tasks}
 illustrations = {
     task: illustrative(examples[task], parse(examples[task]), relations, sentences) for task in tasks
 }

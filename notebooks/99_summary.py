@@ -73,7 +73,7 @@ Markdown(study.claims_section(tables).replace("docs/claims.md", ""))
 # published value and the verdict. The name of a claim leads to its figure.
 
 # %%
-Markdown(study.claims_document(tables, encoder, "../figures").split("\n", 1)[1])
+Markdown(study.claims_document(tables, profile, "../figures").split("\n", 1)[1])
 
 # %% [markdown]
 # ## Heads worth knowing
@@ -99,4 +99,4 @@ finetune.style.format(precision=3).hide()
 
 # %%
 if readme:
-    study.save_front_page(results, tables, encoder, finetune, numbers)
+    study.save_front_page(results, tables, finetune, numbers)

@@ -30,6 +30,7 @@ from analysis.files import ROOT
 from analysis.study.downloads import SOURCES
 from analysis.texts.bundled import bundled_arguments, bundled_documents
 from analysis.texts.glue import load_examples
+from analysis.texts.tasks import toy
 
 ENCODER = "test/tiny-bert"
 LAYERS = HEADS = 12  # as in BERT-base; 8 dimensions a head
@@ -93,14 +94,14 @@ def listed(server: FileServer) -> dict:
 
 
 def glue() -> dict[str, dict[str, pd.DataFrame]]:
-    """GLUE in the columns of the Hub: the texts of a bundled task like it, with labels by row."""
+    """GLUE in the columns of the Hub: the texts of a toy task like it, with labels by row."""
     found = {}
     for config, columns in GLUE_COLUMNS.items():
         like = config if config in ("mrpc", "qqp", "qnli") else "mrpc" if len(columns) == 2 else "sst-2"
         found[config] = {}
         for split in glue_splits(config):
             kind = {"validation": "dev"}.get(split.split("_")[0], split.split("_")[0])
-            examples = load_examples(like, "bundled", kind, ROWS, seed=len(config))
+            examples = load_examples(toy(like), split=kind, n=ROWS, seed=len(config))
             texts = {column: [each.texts[place] for each in examples] for place, column in enumerate(columns)}
             found[config][split] = glue_rows(config, split, ROWS).assign(**texts)
     return found

@@ -93,7 +93,7 @@ class Given:
 
 @cache
 def examples() -> list[Example]:
-    return load_examples("mrpc", source="bundled", split="dev", n=4, seed=0)
+    return load_examples("toy-mrpc", split="dev", n=4, seed=0)
 
 
 @cache
@@ -131,22 +131,28 @@ def tiny(given: Given, **options: Any) -> Any:
 
 
 TEXTS = {
-    "task that is none": (lambda g: load_examples("mrcp", "bundled"), "'mrcp'"),
+    "task that is none": (lambda g: load_examples("mrcp"), "'mrcp'"),
+    "toy task of old": (
+        lambda g: load_examples("mrpc", "bundled"),
+        "leave source out, and choose one of toy-mrpc, ",
+    ),
+    "task without a source": (lambda g: load_examples("mrpc"), "or name toy-mrpc, which needs none"),
+    "toy task with a source": (lambda g: load_examples("toy-qqp", "glue"), "name qqp to read glue"),
     "split that is none": (
-        lambda g: load_examples("mrpc", "bundled", split="validation"),
+        lambda g: load_examples("toy-mrpc", split="validation"),
         "split 'validation' is unknown",
     ),
     "no example wanted": (
-        lambda g: load_examples("mrpc", "bundled", n=0),
+        lambda g: load_examples("toy-mrpc", n=0),
         "n = 0: ask for at least 1 example",
     ),
     "seed below zero": (
-        lambda g: load_examples("mrpc", "bundled", seed=-1),
+        lambda g: load_examples("toy-mrpc", seed=-1),
         "seed = -1: give a seed of at least 0",
     ),
     "folder without the task": (
         lambda g: load_examples("mrpc", source=str(g.folder)),
-        "no such file; source must be 'bundled', 'hub' or a folder that holds MRPC/",
+        "no such file; source must be 'hub' or a folder that holds MRPC/",
     ),
     "variable that is not set": (
         lambda g: load_examples("mrpc", source="$NO_SUCH_PLACE"),

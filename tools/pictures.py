@@ -1,6 +1,6 @@
 """Makes the pictures of docs/: `python tools/pictures.py explorer` or `architecture`.
 
-The first is a screenshot of the committed head explorer and needs Chromium and playwright. The second follows a bundled
+The first is a screenshot of the committed head explorer and needs Chromium and playwright. The second follows a made-up
 sentence through the study, with all-MiniLM-L6-v2.
 """
 
@@ -61,7 +61,7 @@ def architecture(encoder: Encoder) -> Figure:
 
     The head is the one with the highest score in the role; the sentence is the short one with a score near the mean.
     """
-    examples = load_examples("sst-2", "bundled", "dev", TEXTS, 0)
+    examples = load_examples("toy-sst-2", split="dev", n=TEXTS, seed=0)
     relations = parse(examples)
     options = {"roles": [ROLE], "progress": False}
     scores = extract(encoder, examples, relations, **options)

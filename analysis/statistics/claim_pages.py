@@ -55,7 +55,7 @@ def cells(claims: pd.DataFrame, known: Iterable[Claim]) -> pd.DataFrame:
             if row["units"] > 1
         ]
         control = bracketed(row["control"], row["control_low"], row["control_high"])
-        published = claim.published
+        published = "" if pd.isna(row["published"]) else row["published"]
         if not pd.isna(row["published_estimate"]):
             published += f"; released maps {number(row['published_estimate'])}"
         verdict = row["verdict"] + (f" {MARK}" if marked(row) else "")
@@ -75,10 +75,13 @@ def cells(claims: pd.DataFrame, known: Iterable[Claim]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["id", *HEADER])
 
 
-def claims_markdown(claims: pd.DataFrame, known: Iterable[Claim], figures: str = "") -> str:
-    """The claims of a paper as a table of Markdown; with `figures`, the folder of the figures, ids link to them."""
+def claims_markdown(claims: pd.DataFrame, known: Iterable[Claim], figures: str = "", task: str = "") -> str:
+    """The claims of a paper as a table of Markdown; with `figures`, the folder of the figures, ids link to them.
+
+    Where a figure shows one task, the link is to that of `task`.
+    """
     known = [claim for claim in known if claim.id in {*claims["claim"]}]
-    pictures = {claim.id: claim.figure for claim in known if figures and claim.figure}
+    pictures = {claim.id: claim.figure.format(task=task) for claim in known if figures and claim.figure}
     lines = [f"| {' | '.join(HEADER)} |", "|---" * len(HEADER) + "|"]
     for name, first, *rest in cells(claims, known).itertuples(index=False):
         link = f"[{name}]({figures}/{pictures[name]}.png)" if name in pictures else name
@@ -94,6 +97,7 @@ def claims_page(
     known: Mapping[str, Iterable[Claim]],
     encoder: str,
     figures: str,
+    task: str = "",
 ) -> str:
     """Every claim in the table of its paper, and below it what is measured, as a page of Markdown."""
     tables = current(tables)
@@ -102,7 +106,7 @@ def claims_page(
     lines = ["# Claims", "", *textwrap.wrap(intro, WIDTH)]
     for paper, claims in tables.items():
         lines += ["", f'<a id="{paper}"></a>', "", f"## {titles[paper]}", ""]
-        lines += [claims_markdown(claims, known[paper], figures), "", "What is measured:", ""]
+        lines += [claims_markdown(claims, known[paper], figures, task), "", "What is measured:", ""]
         for claim in known[paper]:
             threshold = f"Threshold: {claim.threshold_from}."
             text = f"- **{claim.id}** ({claim.source}). {claim.measure} {threshold}"

@@ -19,6 +19,7 @@ from analysis.errors import InputError
 from analysis.files import parse_yaml
 from analysis.statistics.judge import NOT_APPLICABLE, judge, pooled
 from analysis.statistics.resampling import mean_interval
+from analysis.texts.tasks import TOY_TASKS
 
 COLUMNS = (
     "claim estimate low high smallest largest smallest_unit largest_unit units runs supporting contradicting threshold "
@@ -44,7 +45,7 @@ class Claim:
     every: bool = False  # the claim is about each unit, not about their mean
     control: str = ""  # the name of the control
     published: str = ""  # as printed
-    figure: str = ""
+    figure: str = ""  # its name, which may hold {task}
 
 
 def read_claims(path: Path) -> list[Claim]:
@@ -147,12 +148,18 @@ def claim_table(
     """The columns COLUMNS, a row per claim, from the frames of the measures by claim.
 
     `published` are the frames of the released maps: their mean is `published_estimate`, a number without a verdict.
+    Claims measured on toy tasks have a verdict, and no published values.
     """
-    rows = [
-        claim_row(claim, frames.get(claim.id, not_applicable("not measured")))
-        | {"published_estimate": (published or {}).get(claim.id, pd.DataFrame({"value": [np.nan]}))["value"].mean()}
-        for claim in claims
-    ]  # fmt: skip
+    rows, unmeasured = [], not_applicable("not measured")
+    for claim in claims:
+        units = frames.get(claim.id, unmeasured)
+        row = claim_row(claim, units)
+        if not {*units["unit"]} & {*TOY_TASKS}:
+            row |= {
+                "published": claim.published,
+                "published_estimate": (published or {}).get(claim.id, unmeasured)["value"].mean(),
+            }
+        rows.append(row)
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -162,7 +169,6 @@ def claim_row(claim: Claim, units: pd.DataFrame) -> dict[str, object]:
         "claim": claim.id,
         "threshold": claim.threshold,
         "relation": claim.relation,
-        "published": claim.published,
         "token": next(iter(units["token"].dropna()), "") if "token" in units else "",
     }
     measured = units[np.isfinite(units["value"].astype(float))].reset_index(drop=True)

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from analysis.errors import InputError, exit_status, unwritable
 from analysis.files import ROOT, data_folder, replacing, write_text
 from analysis.texts.glue import hub_table
-from analysis.texts.tasks import TASKS, Task
+from analysis.texts.tasks import GLUE_TASKS, Task
 
 SOURCES = ROOT / "data" / "sources.yaml"
 TIMEOUT = 30  # seconds without an answer
@@ -48,7 +48,7 @@ def bring(sources: Path = SOURCES, folder: Path | None = None) -> None:
 def wanted(name: str, source: Mapping[str, Any], folder: Path) -> Iterator[tuple[Path, Callable[[], object]]]:
     """The files of a data set that are not there, and how each is made."""
     if "glue" in source:
-        for task in TASKS.values():
+        for task in GLUE_TASKS.values():
             for split, names in task.splits.items():
                 path = folder / task.folder / f"{names.file}.tsv"
                 if not path.exists():

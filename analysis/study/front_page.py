@@ -70,9 +70,13 @@ def claims_section(tables: Mapping[str, pd.DataFrame]) -> str:
     return paper_rows(tables, names, "docs/claims.md")
 
 
-def claims_document(tables: Mapping[str, pd.DataFrame], encoder: str, figures: str) -> str:
-    """Every claim with interval, control, published value, verdict, figure and measure, as a page of Markdown."""
-    return claims_page(tables, paper_titles(), known_claims(), encoder, figures)
+def claims_document(tables: Mapping[str, pd.DataFrame], profile: str, figures: str) -> str:
+    """Every claim with interval, control, published value, verdict, figure and measure, as a page of Markdown.
+
+    Where a figure shows one task, the link is to that of the profile's first.
+    """
+    task = parameters("04_verdicts", profile)["tasks"][0]
+    return claims_page(tables, paper_titles(), known_claims(), encoder_of(profile), figures, task)
 
 
 def encoder_of(profile: str) -> str:
@@ -137,7 +141,6 @@ def filled(text: str, values: Mapping[str, str], name: str = "the text") -> str:
 def save_front_page(
     results: Results,
     tables: Mapping[str, pd.DataFrame],
-    encoder: str,
     finetune: pd.DataFrame,
     numbers: Mapping[str, str],
 ) -> None:
@@ -151,5 +154,6 @@ def save_front_page(
     blocks = {"classifiers": classifiers_section(finetune), "verdicts": claims_section(tables)}
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     write_text(results.checkout / "README.md", filled(text, {**numbers, **blocks}, "README.md"))
-    figures = f"../results/{results.home.name}/figures"
-    write_text(results.checkout / "docs" / "claims.md", claims_document(tables, encoder, figures))
+    profile = results.home.name
+    page = claims_document(tables, profile, f"../results/{profile}/figures")
+    write_text(results.checkout / "docs" / "claims.md", page)

@@ -17,10 +17,6 @@ from analysis.study.profiles import PROFILES, command_line, reading_order
 from analysis.study.results import Results
 
 HEADING = re.compile(r"^#{1,2} +(.+)$", re.MULTILINE)
-MADE_UP = (
-    "The texts are made up: tasks called mrpc, qqp, sst-2 and qnli have the form of GLUE's tasks, not their data "
-    "(`data/README.md`). These results show that every analysis runs; they are no findings about GLUE."
-)
 FIRST = ("99_summary", "03_test", "04_verdicts", "11_matching", "10_synthesis")  # what a newcomer reads first
 
 
@@ -37,8 +33,6 @@ def write_index(profile: str) -> Path:
     """Writes the index: verdicts, and the notebooks in reading order with their figures; returns its path."""
     folders = Folders(profile)
     lines = [f"# Results of profile `{profile}`", ""]
-    if Results(profile).made_up:
-        lines += [MADE_UP, ""]
     lines += [f"Encoder: {encoder_of(profile)}.", ""] if (PROFILES / f"{profile}.yaml").exists() else []
     runs: dict[str, list[Path]] = {}
     for name in reading_order(path.stem for path in folders.notebooks.glob("*.ipynb")):

@@ -4,7 +4,7 @@ import argparse
 import ast
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
@@ -15,13 +15,12 @@ import yaml
 from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, parse_yaml, write_text
 from analysis.study.folders import Folders
-from analysis.texts.tasks import TASKS, task_names
+from analysis.texts.tasks import TASKS, check_source, task_names
 
 NOTEBOOKS = ROOT / "notebooks"
 PROFILES = ROOT / "profiles"
-BUNDLED = "bundled"
-# The parameters that name texts; those that name none stand for the made-up ones.
-TEXTS = "source parser passage_source conllu conllu_train conllu_documents frames dependency_files".split()
+# The parameters that name texts beside those of tasks; without a file they stand for the made-up ones.
+TEXTS = "parser passage_source conllu conllu_train conllu_documents frames dependency_files".split()
 TEXTS += ["argument_source"]
 # What a parameter is, in words, by its annotation.
 KINDS: dict[Any, str] = {
@@ -173,28 +172,36 @@ def write_parameters(profile: str) -> None:
 
     First the results of a run that was killed while they were moved reach their places.
     `parameters/<notebook>.yaml` is written only when a value changes, so that Make runs only what depends on it.
-    `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks. Raises InputError for an unknown task.
+    `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks. Raises InputError for an unknown task, and as
+    `check_source` does for one that does not fit the profile's source.
     """
-    sections = load_profile(profile)  # raises for a wrong profile before a folder is made
+    common = load_profile(profile).get("common", {})  # raises for a wrong profile before a folder is made
     folders = Folders(profile)
     folders.prepare()
     folders.publish_all()
-    lines, folder = [], folders.cache
-    for notebook in notebook_names():
-        values, path = parameters(notebook, profile), folder / "parameters" / f"{notebook}.yaml"
-        if sections.get("common", {}).get("source", BUNDLED) != BUNDLED:
+    every = {notebook: parameters(notebook, profile) for notebook in notebook_names()}
+    sources = {notebook: values.get("source", common.get("source")) for notebook, values in every.items()}
+    lines = [line for name, values in every.items() for line in task_variables(name, values, sources[name])]
+    for notebook, values in every.items():
+        if sources[notebook] is not None:
             check_texts(notebook, values)
-        text = yaml.safe_dump(values)
+        text, path = yaml.safe_dump(values), folders.cache / "parameters" / f"{notebook}.yaml"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             write_text(path, text)
-        for name in (name for name in values if name.endswith("tasks")):
-            tasks = task_names(values[name])
-            wrong = [f"task {task!r} is unknown" for task in tasks if task not in TASKS]
-            wrong += ["tasks is empty"] if name == "tasks" and not tasks else []
-            if wrong:
-                raise InputError(f"{notebook}: {wrong[0]}: choose from {', '.join(TASKS)}")
-            lines.append(f"{notebook}.{name} := {' '.join(tasks)}\n")
-    write_text(folder / "tasks.mk", "".join(lines))
+    write_text(folders.cache / "tasks.mk", "".join(lines))
+
+
+def task_variables(notebook: str, values: Mapping[str, Any], source: str | None) -> Iterator[str]:
+    """A line for Make for each list of tasks of a notebook; raises InputError as `write_parameters` does."""
+    for name in (name for name in values if name.endswith("tasks")):
+        tasks = task_names(values[name])
+        wrong = [f"task {task!r} is unknown" for task in tasks if task not in TASKS]
+        wrong += ["tasks is empty"] if name == "tasks" and not tasks else []
+        if wrong:
+            raise InputError(f"{notebook}: {wrong[0]}: choose from {', '.join(TASKS)}")
+        for task in tasks:
+            check_source(TASKS[task], source)
+        yield f"{notebook}.{name} := {' '.join(tasks)}\n"
 
 
 def main(arguments: list[str] | None = None) -> int:

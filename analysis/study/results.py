@@ -1,8 +1,6 @@
 """The files of a run: scores, tables and figures under results/<profile>/."""
 
-import io
 import json
-import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -18,18 +16,12 @@ from analysis.statistics.controls import control_bank, control_sieves
 from analysis.statistics.p_values import above_zero
 from analysis.statistics.roles import LABELS
 from analysis.study.folders import STATES, Folders, short
-from analysis.study.profiles import PROFILES, parameters
 from analysis.study.provenance import PARSER, add, data_digest, files_of, new_record, weights_of, write_record
 from analysis.study.runs import in_jupyter, this_run
-from analysis.texts.tasks import TASKS
 
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
 BOOLEAN = (*LABELS, "control_assigned", "exceeds_control")  # columns with missing values
-# Tables on the bundled texts say `mrpc (made-up)`, so that nobody takes them for GLUE; columns about articles do not.
 GOLD = "gold"
-MADE_UP, BUNDLED = " (made-up)", "bundled"
-OF_ARTICLES = ("claim", "published")
-TASK = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, TASKS))})(?![\w-]|{re.escape(MADE_UP)})")
 
 
 def seeds_of(state: str, seeds: Sequence, checkpoint: str | None = None) -> list[int | None]:
@@ -148,26 +140,11 @@ class Results(Folders):
         return control_bank(bank, {source: self.load_scores(task, seed, maps=source) for source in sources})
 
     def save_table(self, table: pd.DataFrame, name: str) -> Path:
-        """Writes a table as CSV, numbers to six significant digits and no p of 0, and its provenance; returns the path.
-
-        In tables on the bundled texts a mark stands behind the names of tasks; `load_table` takes it away.
-        """
+        """Writes a table as CSV, with six significant digits and no p of 0, and its provenance; returns the path."""
         path = self._to_write(self.tables / f"{name}.csv")
-        if self.made_up:
-            own = [
-                column for column in table.select_dtypes(["object", "string"]) if column not in OF_ARTICLES
-            ]
-            table = table.assign(**{column: table[column].map(_marked) for column in own})
         write_text(path, above_zero(table).to_csv(index=False, float_format="%.6g", lineterminator="\n"))
         self._note("tables", path)
         return path
-
-    @cached_property
-    def made_up(self) -> bool:
-        """Whether the tasks of this run are those of the bundled texts."""
-        name = self.profile.folder.name
-        own = parameters("01_extract", name) if (PROFILES / f"{name}.yaml").exists() else {}
-        return {**own, **self.run.parameters}.get("source") == BUNDLED
 
     def _note(self, kind: str, path: Path) -> None:
         """Writes a saved table or figure into the provenance of the run."""
@@ -187,7 +164,7 @@ class Results(Folders):
         """A saved table; raises InputError if it is missing or damaged."""
         path = self._to_read(self.tables / f"{name}.csv")
         try:
-            table = pd.read_csv(io.StringIO(path.read_text(encoding="utf-8").replace(MADE_UP, "")))
+            table = pd.read_csv(path)
         except (OSError, ValueError) as error:
             raise InputError(
                 f"{path} is missing or damaged: delete it and run make reproduce again"
@@ -247,7 +224,3 @@ class Results(Folders):
         """
         pictures.save_figure(figure, self.figures / name)
         self._note("figures", self.figures / f"{name}.png")
-
-
-def _marked(value: object) -> object:
-    return TASK.sub(rf"\1{MADE_UP}", value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Examples of a task from the bundled corpus, a folder of GLUE files or the Hub."""
+"""Examples of a task: toy tasks from the package, tasks of GLUE from a folder of its files or the Hub."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,28 +11,26 @@ import pandas as pd
 
 from analysis.errors import InputError
 from analysis.files import expand, read_text
-from analysis.texts.bundled import bundled_examples
+from analysis.texts.bundled import toy_examples
 from analysis.texts.examples import Example
-from analysis.texts.tasks import Task, task_named
+from analysis.texts.tasks import Task, check_source, task_named
 
 HUB_DATASET = "nyu-mll/glue"
 HUB_TIMEOUT = 10.0  # seconds
 
 
 def load_examples(
-    task: str, source: str | Path, split: str = "dev", n: int | None = None, seed: int = 0
+    task: str, source: str | Path | None = None, split: str = "dev", n: int | None = None, seed: int = 0
 ) -> list[Example]:
     """Examples of a task, all of them or a seeded sample of `n`, in the order of the source.
 
-    `source` is "bundled", "hub" or the folder that holds `<TASK>/<split>.tsv` as GLUE ships them (with environment
-    variables, as in "$DATA_DIR/glue"). A sample depends only on the seed and the number of rows, and a larger sample
-    contains the smaller. Every row of a file is checked, also those outside the sample. Ids are `<task>-<split>-<row>`,
-    with the row of the file (0-based).
+    Toy tasks have no `source`: their examples are part of the package (see `bundled`). For tasks of GLUE it is "hub" or
+    the folder that holds `<TASK>/<split>.tsv` as GLUE ships them (with environment variables, as in "$DATA_DIR/glue").
+    A sample depends only on the seed and the number of rows, and a larger sample contains the smaller. Every row of a
+    file is checked, also those outside the sample. Ids are `<task>-<split>-<row>`, with the row of the file (0-based);
+    those of toy tasks name the task of GLUE and end in a digest of the texts.
 
     GLUE's QQP has a few lines with too few fields. Such lines are skipped, and a warning says how many they are.
-
-    The bundled corpus is made up (see `bundled`). Its ids end in a digest of the texts,
-    `<task>-<split>-<row>-<digest>`.
 
     Raises InputError for a wrong argument, file or row, and if the Hub does not answer.
     """
@@ -43,8 +41,9 @@ def load_examples(
         raise InputError(f"n = {n}: ask for at least 1 example, or for all with n = None")
     if seed < 0:
         raise InputError(f"seed = {seed}: give a seed of at least 0")
-    if source == "bundled":
-        return bundled_examples(task.name, n, seed, split)
+    check_source(task, source)
+    if task.like:
+        return toy_examples(task.name, n, seed, split)
     if not task.folder:
         raise InputError(f"task {task.name!r} is no task of GLUE: read its examples from its own files")
     rows = _hub_rows(task, split) if source == "hub" else _folder_rows(task, expand(source), split)
@@ -86,7 +85,7 @@ def _folder_rows(task: Task, folder: Path, split: str) -> Iterator[tuple[int, st
     path = folder / task.folder / name
     if not path.is_file():
         raise InputError(
-            f"{path}: no such file; source must be 'bundled', 'hub' or a folder that holds "
+            f"{path}: no such file; source must be 'hub' or a folder that holds "
             f"{task.folder}/{name} as GLUE ships it"
         )
     test = split.startswith("test")

@@ -4,7 +4,8 @@ Source: GLUE (Wang et al. 2019); Pande 2021 takes four of its tasks (MRPC, QQP, 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import NamedTuple
 
 from analysis.errors import InputError
@@ -38,7 +39,8 @@ class Task:
     The first metric selects checkpoints. `labels` are empty for regression, whose values lie in `limits`, and for
     multiple choice, whose label is the number of the right choice. `columns` names the one or two texts, `hub_columns`
     those on the Hub if they have other names. `header` names the columns of train and dev files without a header line.
-    `folder` is empty for a task that is not part of GLUE. `match` is the label of a pair whose texts match.
+    `folder` is empty for a task that is not part of GLUE. `match` is the label of a pair whose texts match. `like` is
+    the task of GLUE that a toy task imitates; toy tasks have made-up examples, which are part of the package.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Task:
     splits: Mapping[str, Split] = field(default_factory=lambda: SPLITS)
     header: tuple[str, ...] = ()
     match: str = ""
+    like: str = ""
 
     @property
     def config(self) -> str:
@@ -96,7 +99,12 @@ _TASKS = (
         match="entailment",
     ),
 )  # fmt: skip
-TASKS = {task.name: task for task in _TASKS}
+GLUE_TASKS = {task.name: task for task in _TASKS}
+TOY_TASKS = {
+    f"toy-{name}": replace(GLUE_TASKS[name], name=f"toy-{name}", folder="", like=name)
+    for name in ("mrpc", "qqp", "sst-2", "qnli")
+}
+TASKS = GLUE_TASKS | TOY_TASKS
 
 
 def task_named(task: str | Task) -> Task:
@@ -106,6 +114,36 @@ def task_named(task: str | Task) -> Task:
     if task not in TASKS:
         raise InputError(f"task {task!r} is unknown; choose one of {', '.join(TASKS)}")
     return TASKS[task]
+
+
+def original(name: str) -> str:
+    """The task of GLUE that a toy task imitates; any other name stays the same."""
+    return TOY_TASKS[name].like if name in TOY_TASKS else name
+
+
+def toy(name: str) -> str:
+    """The toy task that imitates a task; raises InputError for a task without one."""
+    for task in TOY_TASKS.values():
+        if name in (task.name, task.like):
+            return task.name
+    raise InputError(f"task {name!r} has no toy version; choose one of {', '.join(TOY_TASKS)}")
+
+
+def check_source(task: Task, source: str | Path | None) -> None:
+    """Raises InputError for a toy task with a source and for a task of GLUE without one."""
+    if source == "bundled":
+        raise InputError(
+            "source 'bundled' is now part of the task's name: leave source out, and choose one of "
+            f"{', '.join(TOY_TASKS)}"
+        )
+    if task.like and source is not None:
+        raise InputError(
+            f"task {task.name!r} is made up and has no source: leave source out, or name {task.like} to read {source}"
+        )
+    if not task.like and source is None:
+        toys = [toy.name for toy in TOY_TASKS.values() if toy.like == task.name]
+        remedy = "".join(f", or name {toy}, which needs none" for toy in toys)
+        raise InputError(f"task {task.name!r} needs a source: give hub or a folder of GLUE files{remedy}")
 
 
 def positive_class(task: str | Task) -> int:

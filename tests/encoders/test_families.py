@@ -84,7 +84,7 @@ def test_names_of_special_tokens_in_a_text_are_text(family: str):
         assert ids == layouts(tokenizer, [Example("a", name, name)])[0].input_ids.tolist()
         [words] = split_words(tokenizer, [["He", name, f"{name}b"]]).kept
         assert not special & {*words.input_ids[1:-1].tolist()}
-    examples = load_examples("mrpc", "bundled", split="dev", n=100)
+    examples = load_examples("toy-mrpc", split="dev", n=100)
     plain = {"split_special_tokens": False, "truncation": True, "max_length": 128}
     expected = [tokenizer(*example.texts, **plain)["input_ids"] for example in examples]
     assert [layout.input_ids.tolist() for layout in layouts(tokenizer, examples)] == expected

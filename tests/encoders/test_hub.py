@@ -11,7 +11,7 @@ from hub import HubServer, client_environment, glue_rows, write_tiny_hub
 from safetensors.numpy import load_file
 
 from analysis.files import ROOT
-from analysis.texts.tasks import TASKS
+from analysis.texts.tasks import GLUE_TASKS
 
 EXAMPLES = """
 import json, sys
@@ -45,10 +45,10 @@ def run(code: str, tasks: list[str], environment: dict[str, str]) -> subprocess.
 
 def test_examples_and_an_encoder_are_those_that_the_hub_serves(folder: Path, tmp_path: Path) -> None:
     with HubServer(folder) as endpoint:
-        result = run(EXAMPLES + ENCODER, [*TASKS], client_environment(endpoint, tmp_path))
+        result = run(EXAMPLES + ENCODER, [*GLUE_TASKS], client_environment(endpoint, tmp_path))
     assert result.returncode == 0, result.stderr
     *examples, (layers, heads, tokens, total) = map(json.loads, result.stdout.splitlines())
-    for task, found in zip(TASKS.values(), examples, strict=True):
+    for task, found in zip(GLUE_TASKS.values(), examples, strict=True):
         columns = [*(task.hub_columns or task.columns), "label"]
         rows = glue_rows(task.config, task.splits["dev"].hub)[columns].itertuples(index=False)
         assert found == [[f"{task.name}-dev-{row}", texts, label] for row, (*texts, label) in enumerate(rows)]

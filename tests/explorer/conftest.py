@@ -16,6 +16,7 @@ from analysis.explorer.packing import Sentence, pack
 from analysis.explorer.view import explorer
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
+from analysis.texts.tasks import toy
 
 PATIENCE = 60_000  # milliseconds that a busy machine may take to show something
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -43,7 +44,7 @@ def sentences(tiny: Encoder) -> list[Sentence]:
     """Two sentences of each task, in the pre-trained state alone."""
     packed = []
     for task in TASKS:
-        examples = load_examples(task, "bundled", "dev", 2, 0)
+        examples = load_examples(toy(task), split="dev", n=2, seed=0)
         packed += pack(tiny, examples, parse(examples), ROLES, "pretrained", task)
     return packed
 

@@ -16,7 +16,7 @@ LARGEST = 0.004  # of all errors that eight bits make
 
 @pytest.fixture(scope="module")
 def examples() -> list[Example]:
-    return load_examples("mrpc", "bundled", "dev", 3, 0)
+    return load_examples("toy-mrpc", split="dev", n=3, seed=0)
 
 
 @pytest.fixture(scope="module")

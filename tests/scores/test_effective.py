@@ -56,7 +56,7 @@ def test_against_the_null_space_by_singular_values(tiny: Encoder, batch, source:
 
 
 def test_entropies_are_undefined(tiny: Encoder):
-    examples = load_examples("mrpc", "bundled", "dev", 6)
+    examples = load_examples("toy-mrpc", split="dev", n=6)
     relations = parse(examples)
     scores = extract(
         tiny, examples, relations, maps="effective", statistics={"entropy": mean_row_entropy}, progress=False

@@ -21,7 +21,7 @@ def tiny() -> Encoder:
 
 @pytest.fixture(scope="module")
 def examples():
-    return load_examples("mrpc", "bundled", "dev", 6)
+    return load_examples("toy-mrpc", split="dev", n=6)
 
 
 def test_scores_are_those_of_the_source_and_maps_are_made_once(tiny: Encoder, examples):

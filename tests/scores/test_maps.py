@@ -30,7 +30,7 @@ def tiny() -> Encoder:
 
 @pytest.fixture(scope="module")
 def examples():
-    return load_examples("mrpc", "bundled", "dev", 6)
+    return load_examples("toy-mrpc", split="dev", n=6)
 
 
 def run(encoder, examples, **options):
@@ -57,7 +57,7 @@ def test_the_order_depends_on_seed_and_sequence_not_on_the_batch(tiny, examples)
 
 
 def test_uniform_attention_scores_one_and_block_the_logarithm_of_the_length(tiny, examples):
-    singles = load_examples("sst-2", "bundled", "dev", 4)
+    singles = load_examples("toy-sst-2", split="dev", n=4)
     scores = compose(run(tiny, [*examples, *singles], maps="uniform"))
     block = scores.sel(role="block")
     assert block.notnull().any()

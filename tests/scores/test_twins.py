@@ -27,13 +27,13 @@ def tiny() -> Encoder:
 
 @pytest.fixture(scope="module")
 def singles():
-    return load_examples("sst-2", "bundled", "dev", 5)
+    return load_examples("toy-sst-2", split="dev", n=5)
 
 
 @pytest.fixture(scope="module")
 def examples(singles):
     """Pairs and single texts of several lengths."""
-    return [*load_examples("mrpc", "bundled", "dev", 5), *singles]
+    return [*load_examples("toy-mrpc", split="dev", n=5), *singles]
 
 
 def planted(head: Head) -> Source:

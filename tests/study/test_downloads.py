@@ -18,7 +18,7 @@ from analysis.errors import InputError
 from analysis.files import DATA, ROOT, data_folder, expand
 from analysis.study import downloads
 from analysis.texts.glue import load_examples
-from analysis.texts.tasks import TASKS
+from analysis.texts.tasks import GLUE_TASKS
 
 TEXT = bytes(range(256)) * 600
 SHA = hashlib.sha256(TEXT).hexdigest()
@@ -198,7 +198,7 @@ def test_glue_of_the_hub_becomes_the_files_that_glue_ships(tmp_path):
             cwd=ROOT, capture_output=True, text=True, timeout=120,
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    for task in TASKS.values():
+    for task in GLUE_TASKS.values():
         for split in task.splits:
             examples = load_examples(task.name, tmp_path / "data/glue", split)
             assert len(examples) == 20

@@ -161,18 +161,23 @@ def test_some_papers_alone(new: Tree):
     assert new.would_run("PAPERS=clark2019") == clark
     assert new.would_run("PAPERS=pande2021") == pande
     assert new.would_run("PAPERS=pande2021 clark2019") == pande | clark
-    assert new.would_run("PAPERS=pascual2021") == named("00_finetune-sst-2", "08_")
+    assert new.would_run("PAPERS=pascual2021") == named("00_finetune-toy-sst-2", "08_")
 
 
 @pytest.mark.parametrize(
     ("goal", "runs"),
     [
         (
-            "03_test-mrpc",
-            {"00_finetune-mrpc", "01_extract-mrpc-pretrained", "01_extract-mrpc-finetuned", "03_test-mrpc"},
+            "03_test-toy-mrpc",
+            {
+                "00_finetune-toy-mrpc",
+                "01_extract-toy-mrpc-pretrained",
+                "01_extract-toy-mrpc-finetuned",
+                "03_test-toy-mrpc",
+            },
         ),
         ("05_clark_syntax", {"05_clark_surface", "05_clark_syntax"}),
-        ("00_finetune", {"00_finetune-mrpc", "00_finetune-sst-2"}),
+        ("00_finetune", {"00_finetune-toy-mrpc", "00_finetune-toy-sst-2"}),
     ],
 )
 def test_one_notebook(new: Tree, goal: str, runs: set[str]):

@@ -81,7 +81,7 @@ def test_wrong_profile(study: Study, text: str, expected: str):
 @pytest.mark.parametrize(("name", "value"), [("parser", "gold"), ("conllu", [])])
 def test_a_profile_on_real_texts_does_not_fall_back_to_made_up_ones(study: Study, name: str, value: object):
     kind = "str" if isinstance(value, str) else "list[str]"
-    more = f'source: str = "bundled"\n{name}: {kind} = {value!r}\n'
+    more = f"source: str | None = None\n{name}: {kind} = {value!r}\n"
     study.notebook("01_first", parameters=PARAMETERS + more)
     profiles.write_parameters("quick")
     study.profile("quick", "common: {source: ~/glue}\n")
@@ -89,6 +89,31 @@ def test_a_profile_on_real_texts_does_not_fall_back_to_made_up_ones(study: Study
     assert message == (
         f"01_first: parameter {name} is {value!r}, made-up texts, in a profile on real ones: name its files"
     )
+
+
+@pytest.mark.parametrize(
+    ("profile", "message"),
+    [
+        (
+            "common: {source: bundled}",
+            "source 'bundled' is now part of the task's name: leave source out, and choose one of toy-mrpc, toy-qqp, ",
+        ),
+        (
+            "common: {tasks: [mrpc]}",
+            "task 'mrpc' needs a source: give hub or a folder of GLUE files, or name toy-mrpc, which needs none",
+        ),
+        (
+            "common: {source: ~/glue}",
+            "task 'toy-qqp' is made up and has no source: leave source out, or name qqp to read ~/glue",
+        ),
+    ],
+)
+def test_tasks_fit_the_source(study: Study, profile: str, message: str):
+    """Also in notebooks that read no texts; the old name of the made-up tasks ends with the new one."""
+    study.notebook("01_first", parameters=PARAMETERS + 'source: str | None = None\nparser: str = "gold"\n')
+    study.notebook("02_second", parameters=PARAMETERS + 'tasks: list[str] = ["toy-qqp"]\n')
+    study.profile("quick", profile)
+    assert error_of(profiles.write_parameters, "quick").startswith(message)
 
 
 def test_the_profiles_on_real_texts_name_their_files(tmp_path, monkeypatch):

@@ -11,7 +11,6 @@ from analysis.study import (
     claims_document,
     claims_section,
     classifiers_section,
-    encoder_of,
     places,
     save_front_page,
     saved_claims,
@@ -68,7 +67,7 @@ def test_places_are_filled_from_the_committed_results(monkeypatch) -> None:
     if not tables:
         pytest.skip("claims were made by an earlier form; rebuilt at the next full run")
     assert section("verdicts") == claims_section(tables)
-    page = claims_document(tables, encoder_of("glue-minilm"), "../results/glue-minilm/figures")
+    page = claims_document(tables, "glue-minilm", "../results/glue-minilm/figures")
     assert (ROOT / "docs" / "claims.md").read_text(encoding="utf-8") == page
 
 
@@ -89,7 +88,7 @@ def test_only_a_run_of_all_papers_writes_the_front_page(tmp_path, monkeypatch, c
     announced = Run("99_summary", {"profile": "glue-minilm"}, stage=str(tmp_path))
     monkeypatch.setenv(VARIABLE, json.dumps(announced._asdict()))
     results = Results("glue-minilm")
-    save_front_page(results, {}, "an encoder", results.load_table("finetune"), places(results))
+    save_front_page(results, {}, results.load_table("finetune"), places(results))
     pages = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.md")}
     assert pages == ({"checkout/README.md", "checkout/docs/claims.md"} if whole else set())
     assert ("stay as they are" in capsys.readouterr().out) != whole

@@ -170,23 +170,3 @@ def test_scores_of_other_maps_have_files_of_their_own(results: Results):
     np.testing.assert_array_equal(found.values, 2 * scores().values)
     with pytest.raises(InputError, match="shuffled.nc does not exist: run 01_extract"):
         results.load_scores("mrpc", 0, maps="shuffled")
-
-
-def test_made_up_texts_are_marked_behind_the_names_of_tasks(tmp_path: Path, monkeypatch):
-    """In the columns of this study, not in those about an article; loading takes the marks away."""
-    monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
-    run = Run("01_first", {"profile": "quick", "source": "bundled"})
-    monkeypatch.setenv(VARIABLE, json.dumps(run._asdict()))
-    results = Results("quick")
-    table = pd.DataFrame(
-        {"task": ["mrpc", "sst-2"], "unit": ["head 1-2 in qqp", "all"], "published": "mrpc 3", "n": 2}
-    )
-    path = results.save_table(table, "some")
-    text = path.read_text(encoding="utf-8")
-    assert text.splitlines()[1:] == [
-        "mrpc (made-up),head 1-2 in qqp (made-up),mrpc 3,2",
-        "sst-2 (made-up),all,mrpc 3,2",
-    ]
-    pd.testing.assert_frame_equal(results.load_table("some"), table, check_dtype=False)
-    monkeypatch.setenv(VARIABLE, json.dumps(run._replace(parameters={"profile": "quick"})._asdict()))
-    assert "made-up" not in Results("quick").save_table(table, "other").read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 """The whole study end to end through `make`, on a random encoder and a handful of sentences.
 
 By default it is profile `paper` at the size of `smoke`, whose data `make data` brings from servers on the loopback
-address; with STUDY_PROFILE=smoke it is profile smoke, on bundled texts.
+address; with STUDY_PROFILE=smoke it is profile smoke, on toy tasks.
 """
 
 import ast
@@ -10,7 +10,6 @@ import hashlib
 import os
 from contextlib import ExitStack
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 
 import nbformat
@@ -27,22 +26,23 @@ from analysis.study.folders import STATES
 from analysis.study.front_page import paper_names
 from analysis.study.profiles import notebook_names, parameters
 from analysis.study.provenance import files_of, records_of
-from analysis.study.results import MADE_UP
+from analysis.texts.tasks import original
 
 PROFILE = os.environ.get("STUDY_PROFILE", "paper")
-BUNDLED = PROFILE == "smoke"
+TOY = PROFILE == "smoke"
 PARAMETERS = parameters("03_test_all", "smoke")  # the sizes of both
-TASKS = PARAMETERS["tasks"]
+TASKS = PARAMETERS["tasks"] if TOY else [original(task) for task in PARAMETERS["tasks"]]
 PARAMETERS_OF_RUNS = parameters("01_extract", "smoke")
 SEEDS = PARAMETERS_OF_RUNS["seeds"]
 REFERENCE_RUN = {"pretrained": "pretrained", "finetuned": f"finetuned-{SEEDS[0]}"}  # whose heads are shown
 RUNS = ["pretrained", *(f"finetuned-{seed}" for seed in SEEDS)]
 MAPS = ("", "-shuffled", "-twin", "-spread")
-SHAPE = (3, 4) if BUNDLED else (LAYERS, HEADS)
+SHAPE = (3, 4) if TOY else (LAYERS, HEADS)
 SEQUENCES = PARAMETERS_OF_RUNS["n"]
 
-CHECKPOINTS = TASKS if BUNDLED else TUNED
-NOTEBOOKS = sorted({*runs_of("smoke"), *(f"00_finetune-{task}" for task in CHECKPOINTS)})
+CHECKPOINTS = TASKS if TOY else TUNED
+RUNS_OF_SMOKE = [run if TOY else run.replace("-toy-", "-") for run in runs_of("smoke")]
+NOTEBOOKS = sorted({*RUNS_OF_SMOKE, *(f"00_finetune-{task}" for task in CHECKPOINTS)})
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,8 @@ class Ran(Tree):
         return hub / f"models--{ENCODER.replace('/', '--')}" / "snapshots"
 
     def table(self, name: str) -> pd.DataFrame:
-        """A saved table, without the mark of made-up texts behind the names of tasks."""
-        text = (self.folder / "tables" / f"{name}.csv").read_text(encoding="utf-8")
-        return pd.read_csv(StringIO(text.replace(MADE_UP, "")))
+        """A saved table."""
+        return pd.read_csv(self.folder / "tables" / f"{name}.csv")
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +66,7 @@ def study(tmp_path_factory) -> Ran:
     folder = tmp_path_factory.mktemp("study")
     tree = Ran.new(folder, "notebooks", "profiles", profile=PROFILE)
     with pytest.MonkeyPatch.context() as patch, ExitStack() as servers:
-        if not BUNDLED:
+        if not TOY:
             (tree.repository / "profiles" / "paper.yaml").write_text(small_paper())
             sources, environment = servers.enter_context(loopback(folder))
             for name, value in environment.items():
@@ -161,7 +160,7 @@ def test_provenance_of_every_table(study: Ran):
     for name, entry in known.items():
         content = (study.folder / f"tables/{name}.csv").read_bytes()
         assert entry["sha256"] == hashlib.sha256(content).hexdigest()
-    assert bool(records[f"01_extract-{TASKS[0]}-pretrained"]["data"]) != BUNDLED
+    assert bool(records[f"01_extract-{TASKS[0]}-pretrained"]["data"]) != TOY
     for name, record in records.items():
         assert record["notebook"] == name.split("-")[0]
         assert record["parameters"]["profile"] == PROFILE
@@ -197,6 +196,6 @@ def test_fine_tuning_is_in_the_scores(study: Ran, task: str):
     }
     folders = {f"finetuned-{seed}": study.folder / f"cache/checkpoints/{task}-{seed}" for seed in SEEDS}
     checkpoints = {run: load_encoder(folder).digest for run, folder in folders.items()}
-    pretrained = load_encoder("tiny") if BUNDLED else load_encoder(next(study.snapshots.iterdir()))
+    pretrained = load_encoder("tiny") if TOY else load_encoder(next(study.snapshots.iterdir()))
     assert digests == {"pretrained": pretrained.digest, **checkpoints}
     assert len(set(digests.values())) == len(RUNS)

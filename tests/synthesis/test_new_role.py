@@ -33,7 +33,7 @@ def scored(request, monkeypatch):
         """Every earlier token."""
         return rows(np.tri(len(layout), k=-1, dtype=bool))
 
-    examples = load_examples("mrpc", "bundled", "dev", 12)
+    examples = load_examples("toy-mrpc", split="dev", n=12)
     yield scored_with_controls(load_encoder("tiny"), examples, parse(examples))
     del SIEVES["before"]
 
@@ -91,8 +91,8 @@ def test_notebook_3_runs_with_a_new_role(scored, monkeypatch):
     code = "\n".join(cell.source for cell in cells[:1]) + "\ntau, minimum, resamples = 1.0, 5, 99\n"
     code += "\n".join(cell.source for cell in cells[1:])
     exec(compile(code, "03_test", "exec"), {})
-    assert isinstance(saved["roles-mrpc-finetuned"], pd.DataFrame)
-    assert NEW in {*saved["roles-mrpc-finetuned"]["role"]}
+    assert isinstance(saved["roles-toy-mrpc-finetuned"], pd.DataFrame)
+    assert NEW in {*saved["roles-toy-mrpc-finetuned"]["role"]}
     plt.close("all")
 
 

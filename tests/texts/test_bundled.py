@@ -2,12 +2,13 @@
 
 import pytest
 
-from analysis.texts.bundled import SPLITS, TASKS, bundled_arguments, bundled_examples
+from analysis.texts.bundled import SPLITS, bundled_arguments, toy_examples
+from analysis.texts.tasks import TOY_TASKS
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", TOY_TASKS)
 def test_splits_share_no_text_and_labels_are_balanced(task):
-    splits = {split: bundled_examples(task, None, split=split) for split in SPLITS}
+    splits = {split: toy_examples(task, None, split=split) for split in SPLITS}
     texts = [text for examples in splits.values() for text in {"\n".join(each.texts) for each in examples}]
     assert len(texts) == len(set(texts)) == sum(map(len, splits.values()))
     for examples in splits.values():
@@ -16,10 +17,10 @@ def test_splits_share_no_text_and_labels_are_balanced(task):
 
 
 def test_a_larger_sample_contains_the_smaller_and_keeps_the_order():
-    small, large = (bundled_examples("sst-2", n, seed=3) for n in (20, 50))
+    small, large = (toy_examples("toy-sst-2", n, seed=3) for n in (20, 50))
     assert {each.id for each in small} < {each.id for each in large}
     assert [each.id for each in large] == sorted(each.id for each in large)
-    assert small != bundled_examples("sst-2", 20, seed=4)
+    assert small != toy_examples("toy-sst-2", 20, seed=4)
 
 
 def test_the_cue_is_planted_as_often_as_asked():

@@ -167,9 +167,9 @@ import analysis
 loaded = {name for name in ("torch", "pandas") if name in sys.modules}
 public = {name: getattr(analysis, name) is not None for name in analysis.__all__}
 from analysis import InputError, load_examples
-counts = {task: len(load_examples(task, source="bundled", split="dev", n=3)) for task in ("mrpc", "sst-2")}
+counts = {task: len(load_examples(task, split="dev", n=3)) for task in ("toy-mrpc", "toy-sst-2")}
 try:
-    load_examples("no task", source="bundled")
+    load_examples("no task")
 except InputError as error:
     counts["no task"] = str(error)
 print(json.dumps([analysis.__file__, sorted(loaded), public, counts]))
@@ -186,7 +186,7 @@ def test_the_public_names_work_from_a_wheel(wheel, tmp_path):
     assert loaded == [], "names are loaded on first use"
     assert public == dict.fromkeys(analysis.__all__, True)
     assert {*public} >= {*PUBLIC}
-    assert (counts["mrpc"], counts["sst-2"]) == (3, 3)
+    assert (counts["toy-mrpc"], counts["toy-sst-2"]) == (3, 3)
     assert "'no task'" in counts["no task"]
     assert [*tmp_path.iterdir()] == []
 

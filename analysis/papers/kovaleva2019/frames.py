@@ -116,7 +116,7 @@ def _occurrence(words: Sequence[str], part: Sequence[str]) -> tuple[int, ...]:
 
 def bundled_links(n: int, seed: int = 0) -> list[Link]:
     """Verbs with their subjects and objects in `n` bundled sentences, if they are far enough apart."""
-    found = map(_argument_link, load_examples("mrpc", BUNDLED, "dev", 2 * n, seed))
+    found = map(_argument_link, load_examples("toy-mrpc", split="dev", n=2 * n, seed=seed))
     return [link for link in found if link][:n]
 
 

@@ -14,7 +14,7 @@ from analysis.statistics.intervals import crossed_interval
 from analysis.statistics.layers import FIRST_THIRD, LAST_SIXTH, LAST_THIRD, layers_within, on_other_half
 from analysis.statistics.resampling import mean_interval
 from analysis.statistics.training import Run
-from analysis.texts.tasks import task_named
+from analysis.texts.tasks import original, task_named
 
 FOLDER = Path(__file__).parent
 CLAIMS = read_claims(FOLDER / "claims.yaml")
@@ -90,7 +90,7 @@ class Blocks:
             if task.runs
             else not_applicable(UNTRAINED, name)
             for name, task in self.tasks.items()
-            if name != without
+            if original(name) != without
         ]
         return pd.concat(parts, ignore_index=True) if parts else not_applicable("no other task")
 

@@ -20,6 +20,7 @@ from analysis.statistics.layers import (
     layers_within,
 )
 from analysis.statistics.roles import coarsened, has_several
+from analysis.texts.tasks import original
 
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
 BANDS = {"mrpc": MIDDLE, "qnli": MIDDLE, "sst-2": MIDDLE, "qqp": INITIAL}  # of multi-functional heads
@@ -123,7 +124,7 @@ def multifunctional_layers(labels: xr.DataArray) -> xr.DataArray:
     counts = _multifunctional(labels).sum("head")
     depth, parts = counts.sizes["layer"], []
     for task in counts["task"].values.tolist():
-        band = layers_within(depth, BANDS[task]) if task in BANDS else []
+        band = layers_within(depth, BANDS[original(task)]) if original(task) in BANDS else []
         inside = counts["layer"].isin(band)
         of_task = counts.sel(task=task)
         gain = of_task.where(inside).mean("layer") - of_task.where(~inside).mean("layer")

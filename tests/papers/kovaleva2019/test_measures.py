@@ -8,7 +8,7 @@ from analysis.papers.kovaleva2019.measures import CLAIMS, TABLES, measures
 from analysis.papers.kovaleva2019.names import LINGUISTIC, PATTERNS, SPECIAL_HEADS
 from analysis.statistics.claims import claim_table
 
-TASKS, LAYERS, BLOCKS = ("mrpc", "qqp"), 6, 10
+TASKS, LAYERS, BLOCKS = ("mrpc", "toy-qqp"), 6, 10
 NOISE = np.linspace(-0.004, 0.004, BLOCKS)
 TRAINED = {(task, seed) for task in TASKS for seed in range(3)}
 LATE = [0.1, 0.1, 0.1, 0.1, 0.4, 0.4]
@@ -92,7 +92,7 @@ def test_every_claim_is_supported_by_tables_that_support_it():
     assert table["verdict"].unique().tolist() == ["supported"]
     assert table.loc[["K5", "K10", "K11"], "control"].tolist() == pytest.approx([-0.3, -0.06, 0.2], abs=0.002)
     assert table.loc["K2", "units"] == 2
-    assert pd.isna(table.loc["K4", "units"])  # QQP is left out
+    assert pd.isna(table.loc["K4", "units"])  # tasks like QQP are left out
 
 
 def test_tables_that_contradict_claims_do_not_support_them():
@@ -106,7 +106,7 @@ def test_tables_that_contradict_claims_do_not_support_them():
 
 
 def test_runs_that_did_not_train_successfully_are_no_evidence():
-    table = judged(trained={("qqp", 0), ("qqp", 1)})
+    table = judged(trained={("toy-qqp", 0), ("toy-qqp", 1)})
     assert table.loc[["K2", "K11", "K12"], "runs"].tolist() == [2, 2, 2]
     assert table.loc["K2", "reason"].startswith("mrpc: no run trained successfully")
     assert table.loc[["K4", "K10"], "verdict"].tolist() == ["not applicable"] * 2

@@ -41,7 +41,7 @@ def other() -> Encoder:
 
 @pytest.fixture(scope="module")
 def targets(tiny) -> list[Targets]:
-    examples = load_examples("mrpc", "bundled", "dev", 3) + load_examples("sst-2", "bundled", "dev", 3)
+    examples = load_examples("toy-mrpc", split="dev", n=3) + load_examples("toy-sst-2", split="dev", n=3)
     return find_targets(tiny.tokenizer, examples, parse(examples), tags(examples))
 
 

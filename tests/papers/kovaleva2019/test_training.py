@@ -14,7 +14,7 @@ from analysis.papers.kovaleva2019.training import (
 )
 from analysis.texts.glue import load_examples
 
-TRAIN, DEV = (load_examples("mrpc", "bundled", split, 16) for split in ("train", "dev"))
+TRAIN, DEV = (load_examples("toy-mrpc", split=split, n=16) for split in ("train", "dev"))
 
 
 def test_untuned_heads_are_those_of_a_seed(tmp_path):

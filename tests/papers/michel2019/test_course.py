@@ -20,9 +20,9 @@ module = import_module("analysis.papers.michel2019.course")
 def run(tmp_path_factory):
     """A course of the tiny encoder on four tenths and all of its steps, and where it was kept."""
     folder = tmp_path_factory.mktemp("course")
-    train, dev = (load_examples("mrpc", "bundled", split, 24, 0) for split in ("train", "dev"))
-    finetune("tiny", "mrpc", train, dev, folder / "mrpc-0", epochs=1, batch_size=4, learning_rate=1e-3)
-    given = ("tiny", "mrpc", folder / "mrpc-0", "bundled", dev, train[:6], [0.4, 1.0], folder / "cache")
+    train, dev = (load_examples("toy-mrpc", split=split, n=24, seed=0) for split in ("train", "dev"))
+    finetune("tiny", "toy-mrpc", train, dev, folder / "mrpc-0", epochs=1, batch_size=4, learning_rate=1e-3)
+    given = ("tiny", "toy-mrpc", folder / "mrpc-0", None, dev, train[:6], [0.4, 1.0], folder / "cache")
     return course(*given), given
 
 

@@ -19,7 +19,7 @@ def tiny() -> Encoder:
 
 @pytest.fixture(scope="module")
 def examples():
-    return load_examples("mrpc", "bundled", "dev", 8)
+    return load_examples("toy-mrpc", split="dev", n=8)
 
 
 @pytest.mark.parametrize("step", [-2, -1, 0, 1, 2])

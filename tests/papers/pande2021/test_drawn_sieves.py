@@ -19,7 +19,7 @@ def encoder():
 @pytest.fixture(scope="module")
 def example():
     """A sequence of two texts with all four relations."""
-    examples = load_examples("mrpc", "bundled", "dev", 50, 0)
+    examples = load_examples("toy-mrpc", split="dev", n=50, seed=0)
     return max(examples, key=lambda e: len({r.label for r in e.relations} & {*RELATIONS}))
 
 

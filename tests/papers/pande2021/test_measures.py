@@ -58,7 +58,7 @@ LOCAL = {("mrpc", "local"): block([0], range(5)), ("mrpc", "syntactic"): block([
         ("C2", roles({("qqp", "delimiter"): block(range(6), range(HEADS))}), {"qqp": 1 / 2}),
         ("C3", roles(LOCAL), {"mrpc": 2 / 5 - 1 / 115}),
         ("C3", roles({("mrpc", "local"): block([0], range(4))}), {}),  # fewer than five
-        ("C4", roles(several(range(5, 9), "mrpc") | several(range(4), "qqp")), {"mrpc": 8 / 5, "qqp": 2}),
+        ("C4", roles(several(range(5, 9), "mrpc") | several(range(4), "toy-qqp")), {"mrpc": 8 / 5, "toy-qqp": 2}),
         ("C4", roles(several([5], "rte")), {}),  # the paper names no band
         ("C4", roles(several([2], "mrpc") | several([0], "qqp"), 3), {}),  # fewer than two layers on a side
         ("C5a", roles({("qqp", "sep"): block([10], range(6)) | block([0], [0, 1])}), {"qqp": 6 / 8}),

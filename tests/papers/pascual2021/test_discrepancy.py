@@ -82,7 +82,7 @@ def test_table(found):
 
 def test_of_an_encoder():
     """In layer 0 there is no mixing."""
-    tiny, examples = load_encoder("tiny"), load_examples("sst-2", "bundled", "dev", 4)
+    tiny, examples = load_encoder("tiny"), load_examples("toy-sst-2", split="dev", n=4)
     sources = {"local_attribution": local_attribution(2), "attribution": attribution(2)}
     kept = {name: Kept(source) for name, source in {"attention": "attention", **sources}.items()}
     for each in kept.values():
@@ -94,7 +94,7 @@ def test_of_an_encoder():
 
 def test_all_directions_are_exact_and_few_are_near():
     tiny = load_encoder("tiny")
-    short = short_examples(tiny, load_examples("sst-2", "bundled", "dev", 60), 16, 1)
+    short = short_examples(tiny, load_examples("toy-sst-2", split="dev", n=60), 16, 1)
     sequences = layouts(tiny.tokenizer, short, tiny.positions)
     assert max(map(len, sequences)) <= 16
     table = validation_table(tiny, sequences, [1, tiny.model.config.hidden_size], progress=False)
@@ -105,7 +105,7 @@ def test_all_directions_are_exact_and_few_are_near():
 
 
 def test_patterns_follow_the_roles_without_block():
-    tiny, examples = load_encoder("tiny"), load_examples("sst-2", "bundled", "dev", 3)
+    tiny, examples = load_encoder("tiny"), load_examples("toy-sst-2", split="dev", n=3)
     sources = {"attention": "attention", "effective": "effective"}
     banks, _ = scored(tiny, examples, parse(examples, "gold"), sources, ["effective"])
     roles = with_patterns(banks["attention"])["role"].values.tolist()
