@@ -218,8 +218,8 @@ reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark20
 data: $(ENVIRONMENT)  ## download the data that profiles glue-minilm and paper read (into data/cache, or DATA_DIR)
 	@$(PYTHON) -m analysis.study.downloads $(if $(SOURCES),--sources $(SOURCES))
 
-plan: $(ENVIRONMENT)  ## every run of PROFILE: the CPU seconds of the committed results, their sum, the longest chain
-	@$(MAKE) -npq study | $(PYTHON) -m analysis.study.plan --profile $(PROFILE) $(notdir $(RUNS))
+plan: $(ENVIRONMENT)  ## every run of PROFILE: the CPU seconds of the committed results, and their sum
+	@$(PYTHON) -m analysis.study.provenance --profile $(PROFILE) $(notdir $(RUNS))
 
 runs:  ## list the runs of PROFILE
 	@printf '%s\n' $(notdir $(RUNS))

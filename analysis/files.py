@@ -1,5 +1,6 @@
 """The root of the checkout, paths with variables, versions, and the reading and atomic writing of text files."""
 
+import hashlib
 import importlib.metadata
 import os
 import subprocess
@@ -16,6 +17,7 @@ from analysis.errors import InputError, unwritable
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "data" / "cache"  # where `make data` puts what it downloads
+READ: dict[Path, str] = {}  # the SHA-256 of every text file that this process has read
 VERSIONED = "torch transformers datasets scipy statsmodels numpy pandas xarray spacy".split()
 
 
@@ -122,9 +124,12 @@ def read_text(path: Path) -> str:
     Raises InputError for a file that cannot be read, and with the number of the first line that is not UTF-8.
     """
     try:
-        return path.read_text(encoding="utf-8-sig")
+        content = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}: correct the path or the file") from error
+    READ[path] = hashlib.sha256(content).hexdigest()
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise InputError(f"{path}, line {line}: not UTF-8; save the file in UTF-8") from None

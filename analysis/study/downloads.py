@@ -3,28 +3,25 @@
 import argparse
 import os
 import sys
-import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from stat import S_ISLNK
+from tempfile import TemporaryDirectory
 from typing import Any
 
-import pandas as pd
 import yaml
 from tqdm import tqdm
 
 from analysis.errors import InputError, exit_status, unwritable
-from analysis.files import ROOT, data_folder, replacing, write_text
+from analysis.files import ROOT, data_folder, write_text
 from analysis.texts.glue import hub_table
 from analysis.texts.tasks import GLUE_TASKS, Task
 
 SOURCES = ROOT / "data" / "sources.yaml"
 TIMEOUT = 30  # seconds without an answer
 REMEDY = "run make data again: it downloads what is not there yet"
-DISTRUST = "nothing is unpacked: the source has changed; do not trust it, take the data from elsewhere"
 
 
 def bring(sources: Path = SOURCES, folder: Path | None = None) -> None:
@@ -37,50 +34,49 @@ def bring(sources: Path = SOURCES, folder: Path | None = None) -> None:
         raise InputError(f"{sources} is missing: run make data in a checkout, or name a list with --sources")
     folder = data_folder() if folder is None else folder
     for name, source in yaml.safe_load(sources.read_text(encoding="utf-8")).items():
-        missing = [*wanted(name, source, folder / name)]
+        missing = [*missing_files(source, folder / name)]
         if missing:
             print(f"{name}: {source['terms']}")
-        for _, fetch in tqdm(missing, name, unit="file", leave=None, disable=len(missing) < 2):
-            fetch()
+        for bring_file in tqdm(missing, name, unit="file", leave=None, disable=len(missing) < 2):
+            bring_file()
         print(f"{name}: {f'{len(missing)} downloaded' if missing else 'there already'}")
 
 
-def wanted(name: str, source: Mapping[str, Any], folder: Path) -> Iterator[tuple[Path, Callable[[], object]]]:
-    """The files of a data set that are not there, and how each is made."""
+def missing_files(source: Mapping[str, Any], folder: Path) -> Iterator[Callable[[], object]]:
+    """For each file of a data set that is not there, what brings it."""
     if "glue" in source:
         for task in GLUE_TASKS.values():
             for split, names in task.splits.items():
                 path = folder / task.folder / f"{names.file}.tsv"
                 if not path.exists():
-                    yield path, lambda a=path, b=task, c=split: write_glue(a, b, c, source["glue"])
+                    yield partial(write_glue, path, task, split, source["glue"])
     elif "lines" in source:
         path = folder / source["lines"]["file"]
         if not path.exists():
-            yield path, lambda: write_lines(path, **source["lines"])
+            yield partial(write_lines, path, **source["lines"])
     elif "encoder" in source:
         if not _cached(source["encoder"]):
-            yield folder, lambda: fetch_encoder(source["encoder"])
+            yield partial(fetch_encoder, source["encoder"])
     else:
         for file, sha256 in source["files"].items():
             path, url = folder / file, source["url"].format(name=file)
-            done = folder / UNPACKED if "unpack" in source else path
-            if not done.exists() or ("unpack" not in source and not _right(path, sha256)):
-                yield path, lambda a=url, b=path, c=sha256: fetch(a, b, c, source.get("unpack"))
+            if "unpack" in source:
+                if not folder.exists():
+                    yield partial(fetch_folder, url, folder, sha256, source["unpack"])
+            elif not path.exists() or (sha256 and _file_hash(path) != sha256):
+                yield partial(fetch, url, path, sha256)
 
 
-UNPACKED = ".unpacked"  # a mark: an archive was unpacked as a whole
-
-
-def _right(path: Path, sha256: str | None) -> bool:
+def _file_hash(path: Path) -> str:
     import pooch
 
-    return sha256 is None or pooch.file_hash(str(path)) == sha256
+    return pooch.file_hash(str(path))
 
 
 def write_glue(path: Path, task: Task, split: str, dataset: str) -> None:
     """Writes a split of the Hub's GLUE as the file that GLUE ships: tabs, labels by name, no labels in tests.
 
-    White space inside a text becomes a blank. Rows with an empty text are left out, and their number is printed.
+    White space inside a text becomes one space. Rows with an empty text are left out, and their number is printed.
     """
     table = hub_table(dataset, task.config, task.splits[split].hub)
     texts = table[[*(task.hub_columns or task.columns)]].set_axis([*task.columns], axis=1)
@@ -95,12 +91,9 @@ def write_glue(path: Path, task: Task, split: str, dataset: str) -> None:
     empty = texts[[*task.columns]].eq("").any(axis=1)
     if empty.any():
         print(f"{path}: {empty.sum()} rows with an empty text are left out")
-    _write_table(path, texts[~empty], header=split.startswith("test") or not task.header)
-
-
-def _write_table(path: Path, table: pd.DataFrame, header: bool) -> None:
-    lines = table.astype(str).agg("\t".join, axis=1)
-    write_text(path, "\n".join([*["\t".join(table.columns)] * header, *lines]) + "\n")
+    rows = texts[~empty].astype(str).agg("\t".join, axis=1)
+    header = ["\t".join(texts.columns)] if split.startswith("test") or not task.header else []
+    write_text(path, "\n".join([*header, *rows]) + "\n")
 
 
 def write_lines(path: Path, dataset: str, config: str, split: str, column: str, file: str) -> None:
@@ -112,7 +105,7 @@ def write_lines(path: Path, dataset: str, config: str, split: str, column: str, 
 def _cached(encoder: str) -> bool:
     import huggingface_hub
 
-    return isinstance(huggingface_hub.try_to_load_from_cache(encoder, "config.json"), str)
+    return isinstance(huggingface_hub.try_to_load_from_cache(encoder, "model.safetensors"), str)
 
 
 def fetch_encoder(name: str) -> None:
@@ -126,8 +119,8 @@ def fetch_encoder(name: str) -> None:
         raise InputError(f"encoder {name}: {_first_line(error)}; {REMEDY}") from None
 
 
-def fetch(url: str, path: Path, sha256: str | None, inside: str | None = None) -> None:
-    """Downloads a file whole or not at all; of an archive, unpacks the folder `inside`.
+def fetch(url: str, path: Path, sha256: str | None) -> None:
+    """Downloads a file whole or not at all.
 
     Raises InputError if the server does not give it, and for another SHA-256 than that of the registry.
     """
@@ -157,66 +150,37 @@ def fetch(url: str, path: Path, sha256: str | None, inside: str | None = None) -
             "try gives the same, the source has changed: take the file from elsewhere"
         ) from None
     if sha256 is None:
-        print(f"{path.name}: SHA-256 {pooch.file_hash(str(path))}, which no registry confirms")
-    if inside:
-        unpacked(path, inside)
+        print(f"{path.name}: SHA-256 {_file_hash(path)}, which no registry confirms")
 
 
-def unpacked(archive: Path, inside: str) -> None:
-    """Unpacks the folder `inside` of a zip or tar file beside it, and deletes the archive in any case.
+def fetch_folder(url: str, folder: Path, sha256: str | None, inside: str) -> None:
+    """Downloads a zip file and keeps its folder `inside` as `folder`, whole or not at all.
 
-    Raises InputError, and writes nothing, for a member that is a link or lies outside of the folder, for an archive
-    without `inside`, and for a file that is no archive.
+    Raises InputError as `fetch` does, and for a file that is no zip file or has no such folder.
     """
-    folder = archive.parent
-    try:
-        with _opened(archive) as (members, read):
-            paths = {name: (folder / name.removeprefix(inside)).resolve() for name in members}
-            for name, is_file in members.items():
-                if not is_file:
-                    raise InputError(f"{archive}: {name} is a link or a device: {DISTRUST}")
-                if not paths[name].is_relative_to(folder.resolve()):
-                    raise InputError(f"{archive}: {name} would be written outside of {folder}: {DISTRUST}")
-            names = [name for name in members if name.startswith(inside)]
-            if not names:
-                raise InputError(
-                    f"{archive} has no folder {inside}: the source has changed: correct data/sources.yaml"
-                )
-            for name in names:
-                with replacing(paths[name]) as path:
-                    path.write_bytes(read(name))
-    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, RuntimeError):
-        raise InputError(f"{archive} is no zip or tar file, or damaged: it is deleted; {REMEDY}") from None
-    finally:
-        archive.unlink()
-    (folder / UNPACKED).touch()
-
-
-@contextmanager
-def _opened(archive: Path) -> Iterator[tuple[dict[str, bool], Callable[[str], bytes]]]:
-    """The members of an archive by name, without folders, with whether each is a plain file; and their reader."""
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as file:
-            entries = [entry for entry in file.infolist() if not entry.is_dir()]
-            yield {entry.filename: not S_ISLNK(entry.external_attr >> 16) for entry in entries}, file.read
-    else:
-        with tarfile.open(archive) as file:
-            members = {entry.name: entry.isfile() for entry in file if not entry.isdir()}
-            yield members, lambda name: file.extractfile(name).read()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder.parent, prefix=".") as place:
+        archive = Path(place) / url.rsplit("/", 1)[-1]
+        fetch(url, archive, sha256)
+        try:
+            with zipfile.ZipFile(archive) as file:
+                file.extractall(place)  # no member leaves this folder
+            os.replace(Path(place) / inside, folder)
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
+            raise InputError(f"{url} is no zip file, or damaged: nothing is kept; {REMEDY}") from None
+        except FileNotFoundError:
+            raise InputError(
+                f"{url} has no folder {inside}: the source has changed: correct data/sources.yaml"
+            ) from None
 
 
 def _first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Command line; prints one line for a failed download and returns the exit status."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m analysis.study.downloads", description=__doc__)
     parser.add_argument("--sources", type=Path, default=SOURCES, help="another list of sources")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    options = parser.parse_args(arguments)
-    return exit_status(lambda: bring(options.sources))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    options = parser.parse_args()
+    sys.exit(exit_status(lambda: bring(options.sources)))

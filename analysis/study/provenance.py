@@ -2,31 +2,65 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from analysis.errors import InputError
-from analysis.files import git, versions, write_text
+from analysis.errors import InputError, exit_status
+from analysis.files import READ, ROOT, git, versions, write_text
 from analysis.study.folders import Folders
+from analysis.study.profiles import command_line
 from analysis.study.runs import Run
+
+PARSER = "parser"  # its name stands among the weights
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """The files of provenance in the folder of a profile, by their paths in it."""
-    return {f"provenance/{path.name}": path.read_bytes() for path in sorted(folder.glob("provenance/*.json"))}
+    """The tables and records in the folder of a profile, by their paths in it."""
+    paths = sorted([*folder.glob("provenance/*.json"), *folder.glob("tables/*.csv")])
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
-def tables_of(files: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
-    """The digest and the weights of every table, by its name; raises InputError for a damaged file."""
-    found: dict[str, dict[str, Any]] = {}
+def committed(profile: str, root: Path = ROOT) -> dict[str, bytes]:
+    """The committed tables and records of a profile, by their paths in its folder; outside of git, the released ones.
+
+    Raises InputError if there are none.
+    """
+    folder, top = f"results/{profile}", git("rev-parse", "--show-toplevel", root=root)
+    if top is None or Path(top.decode().strip()).resolve() != root.resolve():
+        content = files_of(root / folder / "released")  # Make keeps them before the first run
+    else:
+        tree = f"HEAD:{folder}"
+        listed = git("ls-tree", "-r", "--name-only", tree, root=root) or b""
+        names = [name for name in listed.decode().split() if name.startswith(("provenance/", "tables/"))]
+        content = {name: git("show", f"{tree}/{name}", root=root) for name in names}
+    if not any(name.endswith(".csv") for name in content):
+        raise InputError(f"profile {profile} has no committed tables in {folder}: nothing to compare with")
+    return content
+
+
+def records_of(files: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+    """The records among files, by the name of the run; raises InputError for a damaged one."""
+    records = {}
     for path in (path for path in files if path.startswith("provenance/")):
         try:
-            found |= json.loads(files[path]).get("tables", {})
+            records[Path(path).stem] = json.loads(files[path])
         except ValueError as error:
             raise InputError(f"{path} is damaged ({error}): run make reproduce again") from error
-    return found
+    return records
+
+
+def weights_of(files: Mapping[str, bytes]) -> dict[str, dict[str, str]]:
+    """The digests of the weights behind every table, by its name."""
+    tables = [record.get("tables", {}) for record in records_of(files).values()]
+    return {name: entry["weights"] for entries in tables for name, entry in entries.items()}
+
+
+def data_of(files: Mapping[str, bytes]) -> dict[str, str]:
+    """The digest of the texts that each run has read, by its name."""
+    return {run: record["data"] for run, record in records_of(files).items() if record.get("data")}
 
 
 def new_record(run: Run) -> dict[str, Any]:
@@ -40,6 +74,12 @@ def add(record: dict[str, Any], kind: str, path: Path, weights: Mapping[str, str
     """Adds a saved table or figure, with the digest of the file and of the weights behind it, to a record."""
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     record[kind][path.stem] = {"sha256": digest, "weights": dict(weights)}
+
+
+def data_digest(cache: Path) -> str:
+    """One digest of all text files that this process has read outside of the cache; empty if there are none."""
+    digests = sorted(READ[path] for path in READ if not path.resolve().is_relative_to(cache.resolve()))
+    return hashlib.sha256("".join(digests).encode()).hexdigest() if digests else ""
 
 
 def write_record(folders: Folders, run: str, record: Mapping[str, Any]) -> None:
@@ -65,3 +105,21 @@ def _code() -> tuple[str, str]:
     packages, _, commit = versions().rpartition(", commit ")
     changed = git("status", "--porcelain", "--", "analysis", "notebooks", "profiles")  # None outside a clone
     return packages, f"{commit}, with changes" if changed else commit
+
+
+def print_plan(profile: str, runs: Sequence[str]) -> None:
+    """Prints the CPU seconds of runs, as the records of the profile give them, and their sum."""
+    records = records_of(files_of(Folders(profile).folder))
+    seconds = {run: record["cpu_seconds"] for run, record in records.items() if "cpu_seconds" in record}
+    for run in runs:
+        note = "  (all from its cache)" if records.get(run, {}).get("cached") else ""
+        print(f"{run:40} {format(seconds[run], '9,.0f') if run in seconds else 'not recorded'}{note}")
+    recorded = [seconds[run] for run in runs if run in seconds]
+    print(f"{len(runs)} runs, {len(recorded)} of them recorded: {sum(recorded):,.0f} CPU seconds")
+
+
+if __name__ == "__main__":
+    parser = command_line("analysis.study.provenance", print_plan.__doc__)
+    parser.add_argument("runs", nargs="+")
+    options = parser.parse_args()
+    sys.exit(exit_status(lambda: print_plan(options.profile, options.runs)))

@@ -16,12 +16,12 @@ from analysis.statistics.controls import control_bank, control_sieves
 from analysis.statistics.p_values import above_zero
 from analysis.statistics.roles import LABELS
 from analysis.study.folders import STATES, Folders, short
-from analysis.study.provenance import add, files_of, new_record, tables_of, write_record
+from analysis.study.provenance import PARSER, add, data_digest, files_of, new_record, weights_of, write_record
 from analysis.study.runs import in_jupyter, this_run
 
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
 BOOLEAN = (*LABELS, "control_assigned", "exceeds_control")  # columns with missing values
-PARSER, GOLD = "parser", "gold"
+GOLD = "gold"
 
 
 def seeds_of(state: str, seeds: Sequence, checkpoint: str | None = None) -> list[int | None]:
@@ -112,6 +112,7 @@ class Results(Folders):
             # As bytes from memory, since HDF5 crashes when the disk is full. Without compression, which takes four
             # times as long and halves the size.
             temporary.write_bytes(labelled.to_netcdf(engine="h5netcdf"))
+        self._write_record()
         return path
 
     def load_scores(self, task: str, seed: int | None, maps: str = ATTENTION) -> xr.DataArray:
@@ -148,12 +149,16 @@ class Results(Folders):
     def _note(self, kind: str, path: Path) -> None:
         """Writes a saved table or figure into the provenance of the run."""
         add(self._record, kind, path, self._weights)
+        self._write_record()
+
+    def _write_record(self) -> None:
+        self._record["data"] = data_digest(self.profile.cache)
         write_record(self, self.run.name, self._record)
 
     @cached_property
-    def _known(self) -> dict[str, dict]:
-        """The provenance of the profile's tables."""
-        return tables_of(files_of(self.profile.folder))
+    def _known_weights(self) -> dict[str, dict[str, str]]:
+        """The weights behind the profile's tables."""
+        return weights_of(files_of(self.profile.folder))
 
     def load_table(self, name: str) -> pd.DataFrame:
         """A saved table; raises InputError if it is missing or damaged."""
@@ -165,20 +170,21 @@ class Results(Folders):
                 f"{path} is missing or damaged: delete it and run make reproduce again"
             ) from error
         if path not in self._written:
-            self._weights |= self._known.get(name, {}).get("weights", {})
+            self._weights |= self._known_weights.get(name, {})
         return table.astype({label: "boolean" for label in BOOLEAN if label in table})
 
     def table_names(self) -> list[str]:
         """The names of the tables that can be loaded, without tables of measured times."""
         paths = [*self.profile.tables.glob("*.csv"), *self._written]
         names = {path.stem for path in paths if path.parent.name == "tables"}
-        return sorted(name for name in names if name != "times" and not name.endswith("_speed"))
+        return sorted(name for name in names if not name.endswith("_speed"))
 
     def save_part(self, table: pd.DataFrame, name: str, task: str) -> Path:
         """Writes the rows of one task for a table that `join_parts` joins later; returns the path."""
         path = self._to_write(self.cache / "parts" / f"{name}-{task}.csv")
         write_text(path.with_suffix(".json"), json.dumps(self._weights))
         write_text(path, above_zero(table).to_csv(index=False, lineterminator="\n"))
+        self._write_record()
         return path
 
     def join_parts(self, name: str, tasks: Iterable[str], every: bool = True) -> pd.DataFrame:

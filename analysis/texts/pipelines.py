@@ -55,12 +55,12 @@ def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | Non
 
 
 def parser_name(parser: str | Path) -> str:
-    """What a parser is called in provenance: gold, the name of a CoNLL-U file, or the pipeline with its version."""
+    """A parser in provenance: gold, the name of a CoNLL-U file, or a pipeline with its version and digest."""
     path = expand(parser)
     if str(parser) == "gold" or suffix(path) == ".conllu":
         return path.name
     meta = _meta(str(path))
-    return f"{meta['lang']}_{meta['name']} {meta['version']}"
+    return f"{meta['lang']}_{meta['name']} {meta['version']} {pipeline_digest(str(path))[:12]}"
 
 
 @lru_cache(maxsize=1)

@@ -57,7 +57,7 @@ def test_scratch_run_writes_aside_and_reads_from_the_profile(results: Results, t
     results.save_scores(scores(), "mrpc", None)
     results.save_table(table(), "roles")
     results.save_part(table(), "part", "mrpc")
-    (results.tables / "times.csv").write_text("notebook,seconds\n")
+    (results.tables / "michel_speed.csv").write_text("model,speedup\n")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     other = table().assign(mean=7.0)
     for _ in range(2):  # the second finds what the first left

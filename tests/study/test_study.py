@@ -7,7 +7,6 @@ address; with STUDY_PROFILE=smoke it is profile smoke, on toy tasks.
 import ast
 import fnmatch
 import hashlib
-import json
 import os
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from analysis.files import ROOT
 from analysis.study.folders import STATES
 from analysis.study.front_page import paper_names
 from analysis.study.profiles import notebook_names, parameters
-from analysis.study.provenance import files_of, tables_of
+from analysis.study.provenance import files_of, records_of
 from analysis.texts.tasks import original
 
 PROFILE = os.environ.get("STUDY_PROFILE", "paper")
@@ -155,12 +154,13 @@ def test_parameters_of_the_executed_notebook(study: Ran, name: str):
 
 def test_provenance_of_every_table(study: Ran):
     """Each table names its notebook, its parameters, its bytes and the weights that it comes from."""
-    known = tables_of(files_of(study.folder))
+    records = records_of(files_of(study.folder))
+    known = {name: entry for record in records.values() for name, entry in record["tables"].items()}
     assert set(known) == {path.stem for path in (study.folder / "tables").glob("*.csv")}
     for name, entry in known.items():
         content = (study.folder / f"tables/{name}.csv").read_bytes()
         assert entry["sha256"] == hashlib.sha256(content).hexdigest()
-    records = {name: json.loads((study.folder / f"provenance/{name}.json").read_text()) for name in NOTEBOOKS}
+    assert bool(records[f"01_extract-{TASKS[0]}-pretrained"]["data"]) != TOY
     for name, record in records.items():
         assert record["notebook"] == name.split("-")[0]
         assert record["parameters"]["profile"] == PROFILE

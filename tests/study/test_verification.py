@@ -1,129 +1,147 @@
-"""The results of this machine against the committed ones, in a clone and outside."""
+"""The conclusions of this machine against the committed ones, in a clone and outside."""
 
 import json
 import shutil
 import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from studies import error_of
 
-from analysis.statistics.agreement import PARSED, SAME, TRAINED
 from analysis.study import verification
-from analysis.study.verification import committed
+from analysis.study.provenance import PARSER, committed
+from analysis.study.verification import largest_difference, verify
 
-ROLES = """layer,head,role,mean,p,assigned,status
-0,0,local,0.333333,1e-300,True,tested
-0,1,local,2.5,0.05,False,tested
-0,2,local,1.2e+06,0.5,,untestable
-1,0,local,-0.4,0.25,True,tested
-"""
-CLAIMS = "claim,ours,verdict\nC1: roles,38% of heads (mrpc 44%),holds\nC2: many,0.66 to 0.72,undecided\n"
+HEADS = pd.MultiIndex.from_product([["local", "nsubj"], range(5), range(10)], names=["role", "layer", "head"])
+ROLES = HEADS.to_frame(index=False).assign(mean=1.5, assigned=True)
+ROLES["assigned_corrected"] = ROLES["layer"].map({0: True, 1: False})  # elsewhere the label is missing
+VERDICTS = ["supported", "mixed", "not supported", *["inconclusive"] * 8]
+CLAIMS = pd.DataFrame({"claim": [f"C{n}" for n in range(1, 12)], "estimate": 0.5, "verdict": VERDICTS})
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A clone with the committed tables of a profile, which a run has made since."""
+    """A clone with the committed results of a profile, which a run has made since."""
     root = tmp_path / "clone"
-    tables = root / "results/quick/tables"
-    tables.mkdir(parents=True)
-    (tables / "roles.csv").write_text(ROLES)
-    (tables / "claims.csv").write_text(CLAIMS)
+    folder = root / "results/quick"
+    (folder / "tables").mkdir(parents=True)
+    record(folder)
+    save(folder, "roles-mrpc", ROLES)
+    save(folder, "claims-pande2021", CLAIMS)
+    save(folder, "michel_speed", pd.DataFrame({"speedup": [1.5]}))
     git(root, "init", "--quiet")
-    commit(root)
-    monkeypatch.setattr(verification, "committed", lambda *asked: committed(*asked, root=root))
+    git(root, "add", ".")
+    git(root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "tables")
+    monkeypatch.setattr(verification, "committed", lambda profile: committed(profile, root))
     monkeypatch.setenv("RESULTS_DIR", str(root / "results"))
-    return root
+    return folder
 
 
-def record(checkout: Path, **weights: dict[str, str]) -> None:
-    """Writes the provenance of a run that names the weights of each table."""
-    path = checkout / "results/quick/provenance/03_test.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"tables": {name: {"weights": each} for name, each in weights.items()}}))
+def save(folder: Path, name: str, table: pd.DataFrame) -> None:
+    table.to_csv(folder / f"tables/{name}.csv", index=False)
+
+
+def record(folder: Path, weights: str = "a", parser: str = "one 1.0", data: str = "b") -> None:
+    """Writes the provenance of the run that has made the role labels."""
+    (folder / "provenance").mkdir(exist_ok=True)
+    entry = {"roles-mrpc": {"sha256": "", "weights": {"mrpc": weights, PARSER: parser}}}
+    (folder / "provenance/03_test.json").write_text(json.dumps({"data": data, "tables": entry}))
 
 
 def git(root: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(root), *arguments], check=True)
 
 
-def commit(root: Path) -> None:
-    git(root, "add", ".")
-    git(root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "tables")
+def test_equal_results_are_reproduced_whatever_the_times_are(checkout: Path, capsys):
+    save(checkout, "michel_speed", pd.DataFrame({"speedup": [9.0]}))
+    verify("quick")
+    assert capsys.readouterr().out.splitlines()[-1] == "profile quick is reproduced"
 
 
-def test_command_passes(checkout: Path, capsys):
-    assert verification.main(["--profile", "quick"]) == 0
+@pytest.mark.parametrize(
+    ("verdicts", "reproduced"),
+    [
+        ({"C1": "mixed"}, False),
+        ({"C2": "not supported"}, False),
+        ({"C3": "supported"}, False),
+        ({"C1": "inconclusive"}, True),
+        ({"C4": "supported"}, True),
+        ({"C5": "not applicable"}, True),
+        ({"C1": "inconclusive", "C4": "supported"}, False),  # two of eleven
+        ({"C1": "missing"}, False),
+    ],
+)
+def test_verdicts_that_differ_are_printed(checkout: Path, capsys, verdicts: dict[str, str], reproduced: bool):
+    made = CLAIMS.assign(verdict=CLAIMS["claim"].map(verdicts).fillna(CLAIMS["verdict"]))
+    save(checkout, "claims-pande2021", made[made["verdict"] != "missing"])
+    if reproduced:
+        verify("quick")
+    else:
+        assert error_of(verify, "quick").endswith("claims-pande2021: too many verdicts differ")
+    known = CLAIMS.set_index("claim")["verdict"]
+    lines = [f"{claim} is {verdict}, committed: {known[claim]}" for claim, verdict in verdicts.items()]
+    assert capsys.readouterr().out.splitlines()[:-1][: len(lines)] == lines
+
+
+@pytest.mark.parametrize(
+    ("role", "differing", "provenance", "reproduced"),
+    [
+        ("nsubj", 2, {}, True),  # of 200 labels
+        ("nsubj", 3, {}, False),
+        ("nsubj", 10, {"weights": "trained here"}, True),
+        ("nsubj", 11, {"weights": "trained here"}, False),
+        ("nsubj", 50, {"parser": "another 1.0"}, True),
+        ("local", 1, {"parser": "another 1.0"}, True),  # of 100 labels
+        ("local", 2, {"parser": "another 1.0"}, False),
+    ],
+)
+def test_role_labels(checkout: Path, role: str, differing: int, provenance: dict, reproduced: bool):
+    record(checkout, **provenance)
+    made = ROLES.copy()
+    made.loc[made.index[made["role"] == role][:differing], "assigned"] = False
+    save(checkout, "roles-mrpc", made.sample(frac=1, random_state=0))  # in any order of the rows
+    if reproduced:
+        verify("quick")
+    else:
+        assert "roles-mrpc: " in error_of(verify, "quick")
+
+
+def test_other_data_are_compared_and_not_judged(checkout: Path, capsys):
+    record(checkout, data="of make data")
+    save(checkout, "claims-pande2021", CLAIMS.assign(verdict="mixed"))
+    verify("quick")
     lines = capsys.readouterr().out.splitlines()
-    assert [text.split(":")[0] for text in lines[:2]] == ["pass  claims", "pass  roles"]
-    assert lines[2].startswith("2 of 2 tables agree with commit HEAD; 0 rest on weights trained here")
+    assert lines[0] == "C1 is mixed, committed: supported"
+    assert lines[-1] == "compared, not judged: 03_test read other data than for the committed results"
 
 
-def test_command_fails(checkout: Path, capsys):
-    tables = checkout / "results/quick/tables"
-    (tables / "claims.csv").unlink()
-    (tables / "roles.csv").write_text(ROLES.replace("2.5,", "2.6,"))
-    assert verification.main(["--profile", "quick"]) == 1
-    out, err = capsys.readouterr()
-    assert f"{tables / 'claims.csv'} does not exist: run make reproduce" in out.splitlines()[0]
-    assert err == "error: profile quick is not reproduced: see claims, roles\n"
+def test_largest_differences(checkout: Path, capsys):
+    save(checkout, "roles-mrpc", ROLES.assign(mean=1.2))
+    verify("quick")
+    assert "{'roles-mrpc': 0.2, 'claims-pande2021': 0.0}" in capsys.readouterr().out
+    some = pd.DataFrame({"n": [0.001, 5.0, None], "word": "a"})
+    assert largest_difference(some, some) == 0
+    assert largest_difference(some.assign(n=[0.002, 5.0, None]), some) == pytest.approx(0.1)
+    for other in (some.fillna(1), some.head(1), some.rename(columns={"n": "m"})):
+        assert largest_difference(other, some) == float("inf")
 
 
-def test_weights_decide_how_a_table_is_judged(checkout: Path, capsys):
-    """The committed provenance and that of this machine name the weights of each table."""
-    folder = checkout / "results/quick"
-    record(checkout, roles={"0": "a"}, claims={})
-    commit(checkout)
-    (folder / "tables/roles.csv").write_text(ROLES.replace("2.5,", "2.6,"))
-    assert verification.main(["--profile", "quick"]) == 1
-    record(checkout, roles={"0": "b"})
-    capsys.readouterr()
-    assert verification.main(["--profile", "quick"]) == 0
-    assert [f"[{SAME}]", f"[{TRAINED}]"] == [
-        text[text.index("[") :] for text in capsys.readouterr().out.splitlines()[:2]
-    ]
-    (folder / "provenance/03_test.json").write_text("{")
-    assert verification.main(["--profile", "quick"]) == 1
-    assert "provenance/03_test.json is damaged" in capsys.readouterr().err
+def test_missing_and_damaged_files(checkout: Path):
+    (checkout / "tables/michel_speed.csv").unlink()
+    assert error_of(verify, "quick").endswith("not reproduced: tables/michel_speed.csv is missing")
+    (checkout / "provenance/03_test.json").write_text("{")
+    assert "provenance/03_test.json is damaged" in error_of(verify, "quick")
 
 
-def test_another_parser_is_said(checkout: Path, capsys):
-    record(checkout, roles={"0": "a", "parser": "one 1.0"})
-    commit(checkout)
-    record(checkout, roles={"0": "a", "parser": "another 2.0"})
-    roles = checkout / "results/quick/tables/roles.csv"
-    roles.write_text(ROLES + "0,0,nsubj,3.1,0.01,True,tested\n")
-    assert verification.main(["--profile", "quick"]) == 0
-    assert f"[{PARSED}]" in capsys.readouterr().out
-
-
-def test_labels_of_all_tables_together(checkout: Path, capsys):
-    """Each small table may differ in one label, but not all of them."""
-    folder = checkout / "results/quick"
-    for number in range(3):
-        (folder / f"tables/few{number}.csv").write_text("task,verdict\nmrpc,holds\n")
-    record(checkout, **{f"few{number}": {"0": "a"} for number in range(3)})
-    commit(checkout)
-    record(checkout, **{f"few{number}": {"0": "b"} for number in range(3)})
-    assert verification.main(["--profile", "quick"]) == 0
-    (folder / "tables/few1.csv").write_text("task,verdict\nmrpc,undecided\n")
-    assert verification.main(["--profile", "quick"]) == 1
-    out, err = capsys.readouterr()
-    assert "fail" not in out
-    assert err == "error: profile quick is not reproduced: see labels\n"
-
-
-def test_release_is_compared_with_the_tables_that_make_keeps(checkout: Path, capsys):
+def test_release_is_compared_with_the_tables_that_make_keeps(checkout: Path):
     """Outside of git, also below the clone of another project."""
-    shutil.rmtree(checkout / ".git")
-    git(checkout.parent, "init", "--quiet")
-    folder = checkout / "results/quick"
-    assert "nothing to compare with" in error_of(committed, "quick", "HEAD", checkout)
-    shutil.copytree(folder / "tables", folder / "released/tables")
-    found, source = committed("quick", root=checkout)
-    assert source == str(folder / "released")
-    assert found == {"tables/roles.csv": ROLES.encode(), "tables/claims.csv": CLAIMS.encode()}
-    assert verification.main(["--profile", "quick"]) == 0
-    (folder / "tables/roles.csv").write_text(ROLES.replace("2.5,", "2.6,"))
-    assert verification.main(["--profile", "quick"]) == 1
-    assert "line 3 holds '2.6', committed '2.5'" in capsys.readouterr().out
+    root = checkout.parents[1]
+    shutil.rmtree(root / ".git")
+    git(root.parent, "init", "--quiet")
+    assert "nothing to compare with" in error_of(verify, "quick")
+    for folder in ("tables", "provenance"):
+        shutil.copytree(checkout / folder, checkout / "released" / folder)
+    verify("quick")
+    save(checkout, "claims-pande2021", CLAIMS.assign(verdict="mixed"))
+    assert "too many verdicts differ" in error_of(verify, "quick")
