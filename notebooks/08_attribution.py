@@ -123,11 +123,11 @@ for name, pair in tested.items():
 # %% [markdown]
 # ## How far attention and attribution differ
 #
-# Row by row: the row of a token in one map against its row in another, by seven measures, among them the Jensen-Shannon
+# Row by row: the row of a token in one map against its row in another, by Pearson's correlation and the Jensen-Shannon
 # divergence in bits; mean over rows. Pairs: attention and attribution; attention and local attribution; local and global.
 
 # %%
-rows = discrepancy.by_sequence(kept, discrepancy.PAIRS, discrepancy.MEASURES)
+rows = discrepancy.by_sequence(kept)
 tables = {"pascual_discrepancy": discrepancy.discrepancy_table(rows, resamples, seed)}
 
 # %% [markdown]
