@@ -42,7 +42,7 @@ from scipy import stats
 from analysis.figures import finding, style, theme
 from analysis.figures.colours import BLUE, VERMILION, colour
 from analysis.figures.words import listed
-from analysis.statistics import compose, controlled_table, published_table, roles, significance
+from analysis.statistics import Rule, compose, controlled_table, published_table, roles, significance
 from analysis.study import STATES, Results
 
 style()
@@ -70,8 +70,8 @@ has_role.sum(["layer", "head"]).to_series().astype(int).rename("heads with p < a
 # control.
 
 # %%
-rule = (tau, alpha, minimum, resamples, seed)
-tables = {state: controlled_table(scores[state], control[state], *rule) for state in STATES}
+rule = Rule(tau, alpha, minimum, resamples, seed)
+tables = {state: controlled_table(scores[state], control[state], rule) for state in STATES}
 for state, table in tables.items():
     results.save_table(table, f"roles-{task}-{state}")
 
@@ -326,9 +326,7 @@ finding(
 
 # %%
 exact, released = (
-    published_table(
-        compose(bank["finetuned"], window, relations, direction, kind, weighted_block), tau, alpha
-    )
+    published_table(compose(bank["finetuned"], window, relations, direction, kind, weighted_block), rule)
     for kind in ("corrected", "published")
 )
 ours, theirs = (each["assigned"].astype(object).fillna("untestable") for each in (exact, released))

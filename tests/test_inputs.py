@@ -32,7 +32,7 @@ from analysis.scores.words import split_words
 from analysis.statistics.comparison import compare
 from analysis.statistics.resampling import bootstrap
 from analysis.statistics.roles import compose, transitions
-from analysis.statistics.significance import adjust, clusters_of, published_table, role_table
+from analysis.statistics.significance import Rule, adjust, clusters_of, published_table, role_table
 from analysis.study.front_page import filled
 from analysis.study.profiles import load_profile, parameters
 from analysis.study.results import Results, seeds_of
@@ -353,17 +353,16 @@ SCORES = {
     ),
 }
 STATISTICS = {
-    "significance of 1": (lambda g: published_table(g.scores, alpha=1.0), "alpha is 1.0"),
-    "significance of 5": (lambda g: role_table(g.scores, alpha=5.0), "alpha is 5.0"),
-    "one sequence is enough": (lambda g: published_table(g.scores, minimum=1), "at least 2 sequences"),
+    "significance of 1": (lambda g: Rule(alpha=1.0), "alpha is 1.0"),
+    "one sequence is enough": (lambda g: Rule(minimum=1), "at least 2 sequences"),
     "scores of other axes": (
         lambda g: role_table(g.scores.rename(head="column")),
         "scores have the dimensions",
     ),
-    "unit that is none": (lambda g: role_table(g.scores, unit="token"), "unit 'token' is unknown"),
+    "unit that is none": (lambda g: Rule(unit="token"), "unit 'token' is unknown"),
     "clusters that are not there": (lambda g: clusters_of(g.scores, "cluster"), "no coordinate cluster"),
-    "threshold that is no number": (lambda g: role_table(g.scores, tau=float("nan")), "tau is nan"),
-    "too few resamples": (lambda g: role_table(g.scores, resamples=9), "resamples"),
+    "threshold that is no number": (lambda g: Rule(tau=float("nan")), "tau is nan"),
+    "too few resamples": (lambda g: role_table(g.scores, Rule(resamples=9)), "resamples"),
     "bootstrap of too few": (lambda g: bootstrap(np.ones((5, 1)), 0.0, resamples=10), "resamples"),
     "correction that is none": (
         lambda g: adjust(np.array([0.5]), "bonferoni"),

@@ -12,6 +12,7 @@ HOMES = {
     "layer_counts": "roles",
     "mass_table": "roles",
     "transitions": "roles",
+    "Rule": "significance",
     "corrections": "significance",
     "label_comparison": "significance",
     "published_table": "significance",

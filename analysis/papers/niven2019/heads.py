@@ -26,7 +26,7 @@ from analysis.scores.sieves import columns, sieve
 from analysis.statistics.changes import change_table
 from analysis.statistics.comparison import compare
 from analysis.statistics.resampling import random_sets
-from analysis.statistics.significance import role_table
+from analysis.statistics.significance import Rule, role_table
 
 CUE = "cue"
 BEFORE = "pretrained"
@@ -84,23 +84,18 @@ def cue_scores(
 def head_table(
     scores: Mapping[str | int, xr.DataArray],
     setup: str,
-    tau: float | int = 3.0,
-    alpha: float = 0.05,
-    minimum: int = 20,
-    resamples: int = 999,
-    seed: int = 0,
+    rule: Rule,
 ) -> pd.DataFrame:
     """How much each head attends to the cue before and after fine-tuning: the columns of SCORED.
 
     `scores` are those of `cue_scores`: BEFORE, and one for each seed. The scores (1 for uniform attention) are compared
-    on the same warrants, in whole clusters that share a text; p_by corrects over the heads. assigned_before and
-    assigned_after are the corrected labels at `tau`; change is the class of `comparison.compare`.
+    on the same warrants; p_by corrects over the heads. assigned_before and assigned_after are the corrected labels;
+    change is the class of `comparison.compare`.
     """
-    options = {"resamples": resamples, "seed": seed, "unit": "cluster"}
-    labels = {state: role_table(each, tau, alpha, minimum, **options) for state, each in scores.items()}
+    labels = {state: role_table(each, rule) for state, each in scores.items()}
     parts = []
     for state in (state for state in scores if state != BEFORE):
-        found = compare(scores[BEFORE], scores[state], labels[BEFORE], labels[state], alpha=alpha, **options)
+        found = compare(scores[BEFORE], scores[state], labels[BEFORE], labels[state], rule)
         for column, name in ((BEFORE, "assigned_before"), (state, "assigned_after")):
             own = labels[column].set_index(["layer", "head"])["assigned_corrected"]
             found[name] = own.reindex(pd.MultiIndex.from_frame(found[["layer", "head"]])).to_numpy()
@@ -165,9 +160,8 @@ def heads_by_setup(
     model: Encoder,
     states: Mapping[Run, Encoder],
     arguments: Sequence[Argument],
-    minimum: int = 20,
+    rule: Rule,
     max_tokens: int = 80,
-    **options,
 ) -> pd.DataFrame:
     """The head tables of all set-ups: the pre-trained encoder and the fine-tuned ones of `runs.finetuned_states`.
 
@@ -181,7 +175,7 @@ def heads_by_setup(
     for setup in dict.fromkeys(run.setup for run in states):
         own = {run.seed: encoder for run, encoder in states.items() if run.setup == setup}
         scores = cue_scores({BEFORE: model, **own}, arguments, setup, max_tokens)
-        parts.append(head_table(scores, setup, minimum=minimum, **options))
+        parts.append(head_table(scores, setup, rule))
     return pd.concat(parts, ignore_index=True)
 
 

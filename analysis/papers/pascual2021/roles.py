@@ -12,7 +12,7 @@ from analysis.papers.pascual2021.measures import ABSENT, ATTENTION, GLOBAL, LOST
 from analysis.scores.kept import Kept
 from analysis.statistics.judge import NOT_APPLICABLE
 from analysis.statistics.resampling import Clusters, bootstrap, counted, limits
-from analysis.statistics.significance import published_labels, quiet, t_test
+from analysis.statistics.significance import DEFAULT_RULE, Rule, published_labels, quiet, resampled_test
 
 REACH = 10  # offsets on either side
 SAME = 1e-6  # masses count as equal if they differ by less
@@ -22,22 +22,18 @@ Labels = Bool[np.ndarray, "replicate head"]
 SURVIVAL = ["role", "map", "heads", "kappa", "low", "high"]
 
 
-def labels(
-    scores: Float[np.ndarray, "sequence head"], tau: float, alpha: float, resamples: int, seed: int
-) -> Labels:
+def labels(scores: Float[np.ndarray, "sequence head"], rule: Rule) -> Labels:
     """Published labels of every head, on the sequences and then on resamples of them; NaN sequences are left out.
 
-    With the same seed, all maps have the same resamples. With fewer than two sequences, no head has a role.
+    All maps have the same resamples. With fewer than two sequences, no head has a role.
     """
     present = scores[np.isfinite(scores).all(axis=1)]
     if len(present) < 2:
-        return np.zeros((1 + resamples, scores.shape[1]), bool)
-    sums, units = Clusters.of(present), len(present)
-    drawn = np.random.default_rng(seed).integers(units, size=(resamples, units))
+        return np.zeros((1 + rule.resamples, scores.shape[1]), bool)
+    units = len(present)
+    drawn = np.random.default_rng(rule.seed).integers(units, size=(rule.resamples, units))
     counts = np.concatenate([np.ones((1, units), int), counted(drawn, units)])
-    mean, _, sd = sums.of_scores(counts)
-    test = t_test(np.full(mean.shape, units), mean, sd, tau)
-    return published_labels(test, tau, alpha) == 1
+    return published_labels(resampled_test(Clusters.of(present), counts, rule.tau), rule) == 1
 
 
 def kappa(first: Labels, second: Labels) -> Float[np.ndarray, " replicate"]:
@@ -49,13 +45,7 @@ def kappa(first: Labels, second: Labels) -> Float[np.ndarray, " replicate"]:
     return np.where(chance < 1, found.round(12), np.nan)  # so that 0 has no rounding error
 
 
-def survival_table(
-    scores: Mapping[str, xr.DataArray],
-    tau: float = 3.0,
-    alpha: float = 0.05,
-    resamples: int = 999,
-    seed: int = 0,
-) -> pd.DataFrame:
+def survival_table(scores: Mapping[str, xr.DataArray], rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     """Heads with each role on each map, and their agreement with attention.
 
     Columns role, map, heads, kappa with low and high, heads_low, heads_high, n (sequences with the role). `scores` are
@@ -66,7 +56,7 @@ def survival_table(
     rows = []
     for role in scores[ATTENTION]["role"].values:
         of_map = {name: _flat(each, role) for name, each in scores.items()}
-        found = {name: labels(each, tau, alpha, resamples, seed) for name, each in of_map.items()}
+        found = {name: labels(each, rule) for name, each in of_map.items()}
         for name, each in found.items():
             n = int(np.isfinite(of_map[name]).all(axis=1).sum())
             agreement = kappa(found[ATTENTION], each) if name != ATTENTION else np.full(len(each), np.nan)
@@ -87,13 +77,7 @@ def _flat(scores: xr.DataArray, role: str) -> Float[np.ndarray, "sequence head"]
     return found.reshape(len(found), found.shape[1] * found.shape[2])
 
 
-def persistence_table(
-    scores: Mapping[str, xr.DataArray],
-    tau: float = 3.0,
-    alpha: float = 0.05,
-    resamples: int = 999,
-    seed: int = 0,
-) -> pd.DataFrame:
+def persistence_table(scores: Mapping[str, xr.DataArray], rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     """Heads of each layer with each pattern on attention, on attribution and on both, and a verdict per pattern.
 
     Columns pattern, layer, attention, attribution, kept (heads), weakest (heads in the layer that has fewest on
@@ -104,7 +88,7 @@ def persistence_table(
     layers, heads = (scores[ATTENTION].sizes[name] for name in ("layer", "head"))
     for pattern in scores[ATTENTION]["role"].values:
         flat = [_flat(scores[name], pattern) for name in (ATTENTION, GLOBAL)]
-        on, still = (labels(each, tau, alpha, resamples, seed).reshape(-1, layers, heads) for each in flat)
+        on, still = (labels(each, rule).reshape(-1, layers, heads) for each in flat)
         weakest = still.sum(axis=2).min(axis=1)
         low, high = limits(weakest)
         tested = np.isfinite(flat[0]).all(axis=1).sum() > 1
