@@ -10,9 +10,8 @@ from scipy import stats
 
 from analysis.papers.kovaleva2019.names import LINGUISTIC, PATTERNS, PRETRAINED, RANDOM, SPECIAL_HEADS
 from analysis.statistics.claims import frame, not_applicable, of_table, over_blocks, read_claims, with_control
-from analysis.statistics.intervals import crossed_interval
+from analysis.statistics.intervals import crossed_interval, mean_interval
 from analysis.statistics.layers import FIRST_THIRD, LAST_SIXTH, LAST_THIRD, layers_within, on_other_half
-from analysis.statistics.resampling import mean_interval
 from analysis.statistics.training import Run
 from analysis.texts.tasks import task_named
 

@@ -12,8 +12,6 @@ import numpy as np
 import pandas as pd
 import torch
 import xarray as xr
-from jaxtyping import Float
-from scipy import stats
 from tqdm import tqdm
 from transformers import AutoModelForSequenceClassification, BertConfig
 
@@ -21,7 +19,7 @@ from analysis.cache import cached
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.encoders.pruning import prune
 from analysis.errors import InputError
-from analysis.statistics.significance import quiet
+from analysis.statistics.intervals import mean_interval
 
 SPEED = ["model", "batch", "heads", "speedup", "low", "high", "bound"]
 BASE = "BERT-base size"  # random weights: speed does not depend on them
@@ -87,13 +85,6 @@ def speed_table(
             bound = most_speedup(whole.model.config.hidden_size, removed / gate.size)
             rows.append([name, batch, removed, *ends, bound])
     return pd.DataFrame(rows, columns=SPEED)
-
-
-def mean_interval(values: Float[np.ndarray, " round"]) -> tuple[float, float, float]:
-    """The mean with its 95 % t interval; values that do not differ have no spread to judge by: both ends NaN."""
-    mean = float(values.mean())
-    with quiet():
-        return mean, *map(float, stats.t.interval(0.95, len(values) - 1, mean, stats.sem(values)))
 
 
 def most_speedup(width: int, share: float, tokens: int = TOKENS) -> float:

@@ -11,7 +11,8 @@ from scipy import sparse
 
 from analysis.errors import InputError
 from analysis.papers.niven2019.arguments import Argument
-from analysis.statistics.resampling import limits, resampled
+from analysis.statistics.intervals import percentile_interval
+from analysis.statistics.resampling import resampled
 
 NOT = "not"
 # Words that count as a negation in the fourth rule.
@@ -111,7 +112,7 @@ def _measured(found: Int[np.ndarray, "point cue"], resamples: int, seed: int) ->
     drawn = resampled(len(found), resamples, seed)
     with np.errstate(invalid="ignore"):
         productivity = (drawn @ right) / (drawn @ applies)
-    low, high = limits(productivity)
+    low, high = percentile_interval(productivity)
     counts = (drawn[0] @ applies).astype(int)
     columns = {"applicability": counts, "productivity": productivity[0], "coverage": counts / len(found)}
     return pd.DataFrame(columns | {"low": low, "high": high})
@@ -164,5 +165,5 @@ def baseline_table(splits: Mapping[str, Sequence[Argument]], draws: int = 999, s
         for baseline, signs in (("not", follows_cue(arguments)), ("longer warrant", longer[longer != 0])):
             right = (1 + signs) / WARRANTS
             means = resampled(len(right), draws, seed) @ right / len(right)
-            rows.append((split, baseline, len(right), means[0], *limits(means)))
+            rows.append((split, baseline, len(right), means[0], *percentile_interval(means)))
     return pd.DataFrame(rows, columns=["split", "baseline", "n", "accuracy", "low", "high"])

@@ -10,8 +10,9 @@ from jaxtyping import Bool, Float
 
 from analysis.papers.pascual2021.measures import ABSENT, ATTENTION, GLOBAL, LOST, PARTLY, PERSISTS
 from analysis.scores.kept import Kept
+from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.judge import NOT_APPLICABLE
-from analysis.statistics.resampling import Clusters, bootstrap, counted, limits
+from analysis.statistics.resampling import Clusters, bootstrap, counted
 from analysis.statistics.significance import DEFAULT_RULE, Rule, published_labels, quiet, resampled_test
 
 REACH = 10  # offsets on either side
@@ -61,11 +62,11 @@ def survival_table(scores: Mapping[str, xr.DataArray], rule: Rule = DEFAULT_RULE
             n = int(np.isfinite(of_map[name]).all(axis=1).sum())
             agreement = kappa(found[ATTENTION], each) if name != ATTENTION else np.full(len(each), np.nan)
             row = {"role": role, "map": name, "n": n, "kappa": agreement[0]}
-            row |= dict(zip(("low", "high"), limits(agreement + 0 * agreement[0]), strict=True))
+            row |= dict(zip(("low", "high"), percentile_interval(agreement + 0 * agreement[0]), strict=True))
             heads = each.sum(axis=1)
             row |= {
                 "heads": heads[0],
-                **dict(zip(("heads_low", "heads_high"), limits(heads), strict=True)),
+                **dict(zip(("heads_low", "heads_high"), percentile_interval(heads), strict=True)),
             }
             rows.append(row if n > 1 else {"role": role, "map": name, "n": n})
     columns = [*SURVIVAL, "heads_low", "heads_high", "n"]
@@ -90,7 +91,7 @@ def persistence_table(scores: Mapping[str, xr.DataArray], rule: Rule = DEFAULT_R
         flat = [_flat(scores[name], pattern) for name in (ATTENTION, GLOBAL)]
         on, still = (labels(each, rule).reshape(-1, layers, heads) for each in flat)
         weakest = still.sum(axis=2).min(axis=1)
-        low, high = limits(weakest)
+        low, high = percentile_interval(weakest)
         tested = np.isfinite(flat[0]).all(axis=1).sum() > 1
         part = pd.DataFrame({"pattern": pattern, "layer": range(layers), "attention": on[0].sum(axis=1)})
         part = part.assign(attribution=still[0].sum(axis=1), kept=(on[0] & still[0]).sum(axis=1))
