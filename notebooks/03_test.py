@@ -43,7 +43,7 @@ from scipy import stats
 
 from analysis.figures import finding, style, theme
 from analysis.figures.colours import BLUE, VERMILION, colour
-from analysis.statistics import compose, controlled_table, roles
+from analysis.statistics import Rule, compose, controlled_table, roles
 from analysis.study import Results
 from analysis.study.profiles import parameters
 
@@ -78,7 +78,7 @@ has_role.sum(["layer", "head"]).to_series().astype(int).rename("heads with p < a
 # to exceed, so their control tells nothing new.
 
 # %%
-table = controlled_table(scores, control_scores, tau, alpha, minimum, resamples, seed)
+table = controlled_table(scores, control_scores, Rule(tau, alpha, minimum, resamples, seed))
 saved = results.load_table(f"roles-{task}-finetuned")  # 03_test_all saves the role tables of all tasks
 changed = [
     name for name, value in parameters("03_test_all", profile).items() if globals().get(name, value) != value

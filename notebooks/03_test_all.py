@@ -39,19 +39,28 @@ import seaborn as sns
 
 from analysis.figures import colours, finding, head_grids, role_layer_maps, style, theme
 from analysis.papers.pande2021 import published
-from analysis.statistics import compose, controlled_table, corrections, layer_counts, published_table, roles
+from analysis.statistics import (
+    Rule,
+    compose,
+    controlled_table,
+    corrections,
+    layer_counts,
+    published_table,
+    roles,
+)
 from analysis.study import STATES, Results
 
 style()
 results = Results(profile)
 choices = (window, relations, direction, arithmetic, weighted_block)
+rule = Rule(tau, alpha, minimum, resamples, seed)
 
 # %%
 for task in tasks:
     for state, run in zip(STATES, (None, seeds[0]), strict=True):
         scores = compose(results.load_scores(task, run), *choices)
         control_scores = compose(results.load_controls(task, run), *choices)
-        table = controlled_table(scores, control_scores, tau, alpha, minimum, resamples, seed)
+        table = controlled_table(scores, control_scores, rule)
         results.save_table(table, f"roles-{task}-{state}")
 table = results.role_tables(tasks)
 finetuned = table[table["state"] == "finetuned"]
@@ -213,7 +222,7 @@ def other_labels(task: str) -> pd.Series:
     """By role, how many heads have another label under the arithmetic of the authors' code."""
     bank = results.load_scores(task, seeds[0])
     ours, theirs = (
-        published_table(compose(bank, window, relations, direction, kind, weighted_block), tau, alpha)
+        published_table(compose(bank, window, relations, direction, kind, weighted_block), rule)
         for kind in ("corrected", "published")
     )
     differ = ours["assigned"].astype("Int8").fillna(-1) != theirs["assigned"].astype("Int8").fillna(-1)

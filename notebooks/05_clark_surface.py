@@ -44,7 +44,7 @@ from analysis.encoders import load_encoder, random_encoder
 from analysis.figures import diagrams, finding, style, theme
 from analysis.papers.clark2019 import distances, gradients, published, surface
 from analysis.scores import read_attention
-from analysis.statistics.resampling import mean_interval
+from analysis.statistics.intervals import mean_interval
 from analysis.study import Results
 from analysis.texts import load_passages
 

@@ -63,6 +63,7 @@ from analysis.figures.theme import rows_of_axes
 from analysis.figures.words import listed
 from analysis.papers.niven2019 import CLAIMS, accuracy, arguments, heads, networks, runs, training
 from analysis.papers.niven2019.measures import measures
+from analysis.statistics import Rule
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.study import Results
@@ -288,8 +289,8 @@ accuracy.published("reliance").style.format(precision=3).hide()
 
 # %%
 states = training.finetuned_states(sets, cache, trainer, answers, device)
-options = dict(resamples=resamples, seed=seed)
-changed = heads.heads_by_setup(model, states, splits["test"], minimum, max_tokens, **options)
+rule = Rule(minimum=minimum, resamples=resamples, seed=seed, unit="cluster")
+changed = heads.heads_by_setup(model, states, splits["test"], rule, max_tokens)
 results.save_table(changed, "niven_heads")
 
 # %% [markdown]

@@ -32,11 +32,11 @@ from analysis.scores.words import split_words
 from analysis.statistics.comparison import compare
 from analysis.statistics.resampling import bootstrap
 from analysis.statistics.roles import compose, transitions
-from analysis.statistics.significance import adjust, clusters_of, published_table, role_table
+from analysis.statistics.significance import Rule, adjust, clusters_of, published_table, role_table
 from analysis.study.front_page import filled
 from analysis.study.profiles import load_profile, parameters
 from analysis.study.results import Results, seeds_of
-from analysis.study.verification import committed, report
+from analysis.study.verification import committed, verify
 from analysis.texts.bundled import bundled_documents
 from analysis.texts.chains import read_chains
 from analysis.texts.corpora import open_corpus
@@ -359,17 +359,16 @@ SCORES = {
     ),
 }
 STATISTICS = {
-    "significance of 1": (lambda g: published_table(g.scores, alpha=1.0), "alpha is 1.0"),
-    "significance of 5": (lambda g: role_table(g.scores, alpha=5.0), "alpha is 5.0"),
-    "one sequence is enough": (lambda g: published_table(g.scores, minimum=1), "at least 2 sequences"),
+    "significance of 1": (lambda g: Rule(alpha=1.0), "alpha is 1.0"),
+    "one sequence is enough": (lambda g: Rule(minimum=1), "at least 2 sequences"),
     "scores of other axes": (
         lambda g: role_table(g.scores.rename(head="column")),
         "scores have the dimensions",
     ),
-    "unit that is none": (lambda g: role_table(g.scores, unit="token"), "unit 'token' is unknown"),
+    "unit that is none": (lambda g: Rule(unit="token"), "unit 'token' is unknown"),
     "clusters that are not there": (lambda g: clusters_of(g.scores, "cluster"), "no coordinate cluster"),
-    "threshold that is no number": (lambda g: role_table(g.scores, tau=float("nan")), "tau is nan"),
-    "too few resamples": (lambda g: role_table(g.scores, resamples=9), "resamples"),
+    "threshold that is no number": (lambda g: Rule(tau=float("nan")), "tau is nan"),
+    "too few resamples": (lambda g: role_table(g.scores, Rule(resamples=9)), "resamples"),
     "bootstrap of too few": (lambda g: bootstrap(np.ones((5, 1)), 0.0, resamples=10), "resamples"),
     "correction that is none": (
         lambda g: adjust(np.array([0.5]), "bonferoni"),
@@ -419,7 +418,7 @@ STUDY = {
         lambda g: filled("<!-- x -->1<!-- /x -->", {}, "README.md"),
         "README.md has the place 'x'",
     ),
-    "nothing committed": (lambda g: report("none"), "nothing to compare with"),
+    "nothing committed": (lambda g: verify("none"), "nothing to compare with"),
     "release without tables": (lambda g: committed("none", root=g.folder), "nothing to compare with"),
     "variable in a path": (lambda g: expand("${NO_SUCH_PLACE}/data"), "NO_SUCH_PLACE is not set"),
     "shard that is not there": (lambda g: g.extracted("--shard", "4/4"), "the shards of 4 are 0 to 3"),

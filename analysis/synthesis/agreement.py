@@ -8,8 +8,8 @@ import pandas as pd
 from jaxtyping import Float, Int
 from scipy import stats
 
+from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.layers import head_grid
-from analysis.statistics.resampling import limits
 from analysis.statistics.significance import quiet
 from analysis.synthesis.sets import POOLED
 
@@ -99,7 +99,7 @@ def _interval(
         resampled = [np.take_along_axis(values[None], order, -1) for values in measures]
         by_task.setdefault(task, []).append(np.append(function(*measures), function(*resampled)))
     means = np.mean([np.mean(runs, axis=0) for runs in by_task.values()], axis=0)
-    low, high = limits(means)
+    low, high = percentile_interval(means)
     return {
         "value": means[0],
         "low": low,

@@ -11,9 +11,9 @@ from jaxtyping import Bool, Float
 
 from analysis.encoders.interventions import Head, head_name
 from analysis.statistics.changes import BASELINE
-from analysis.statistics.claims import frame, interval, not_applicable, read_claims, with_control
+from analysis.statistics.claims import frame, not_applicable, read_claims, with_control
 from analysis.statistics.effects import auc_parts, cross_fitted, stratified_halves
-from analysis.statistics.intervals import crossed_interval
+from analysis.statistics.intervals import crossed_interval, draws_interval
 from analysis.statistics.resampling import resampled
 from analysis.synthesis.matching import BOTH, NATURAL, OWN, TO_OWN, TO_WRONG
 from analysis.synthesis.matching_runs import Run, Study
@@ -103,7 +103,7 @@ def few(
     def share(scores: Float[np.ndarray, "sequence head"]) -> Interval:
         known = scores[np.isfinite(scores).all(axis=1)]
         means = resampled(len(known), 499, seed) @ known / len(known)
-        return interval((means > threshold).mean(axis=1))
+        return draws_interval((means > threshold).mean(axis=1))
 
     return with_control(
         frame({task: share(scores) for task, scores in before.items()}),

@@ -5,7 +5,7 @@ from drawing import HEADS, LAYERS, ROLES, role_table
 from matplotlib import pyplot as plt
 
 from analysis.figures import colours, theme
-from analysis.scores import roles
+from analysis import roles
 
 
 def test_every_role_has_its_own_colour_and_marker():

@@ -15,7 +15,7 @@ from analysis.files import ROOT
 from analysis.roles import ROLES, Role
 from analysis.scores.controls import extract_controls, scored_with_controls
 from analysis.scores.sieves import SIEVES, rows, sieve
-from analysis.statistics import compose, controlled_table
+from analysis.statistics import Rule, compose, controlled_table
 from analysis.study import results
 from analysis.synthesis import atlas, regression, sets
 from analysis.texts import load_examples, parse
@@ -41,7 +41,7 @@ def scored(request, monkeypatch):
 @pytest.mark.parametrize("scored", ["uniform", "match_control"], indirect=True)
 def test_a_new_role_is_tested_drawn_and_related_to_the_ablation_effect(scored):
     scores, control = map(compose, scored)
-    table = controlled_table(scores, control, tau=1.0, minimum=5, resamples=99)
+    table = controlled_table(scores, control, Rule(1.0, minimum=5, resamples=99))
     own = table[table["role"] == NEW]
     assert own["assigned_controlled"].notna().sum() == 12
     assert own["control"].eq(ROLES[NEW].control).all()

@@ -8,7 +8,8 @@ import pandas as pd
 from analysis.errors import InputError
 from analysis.scores.attachment import DIRECTIONS, Attachment, cross_fitted, documents_of, halves, right
 from analysis.statistics.comparison import sign_flip
-from analysis.statistics.resampling import bootstrap, mean_interval
+from analysis.statistics.intervals import mean_interval
+from analysis.statistics.resampling import bootstrap
 from analysis.statistics.significance import adjust
 from analysis.texts.dependencies import OFFSETS, fixed_offset
 

@@ -12,7 +12,8 @@ from analysis.errors import InputError
 from analysis.papers.clark2019.published import BOTH_HALVES
 from analysis.scores.attachment import cross_fitted, halves
 from analysis.scores.words import LIMIT, WordMaps, Words, piece_counts, read_word_maps, split_words
-from analysis.statistics.resampling import bootstrap, mean_interval
+from analysis.statistics.intervals import mean_interval
+from analysis.statistics.resampling import bootstrap
 from analysis.texts.chains import ANY, KINDS, Document, truncated, words_that_fit
 
 Pairs = Bool[np.ndarray, "mention mention"]  # row: the mention to resolve; column: a candidate

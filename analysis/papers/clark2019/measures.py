@@ -10,8 +10,8 @@ from jaxtyping import Float
 
 from analysis.papers.clark2019.published import BOTH_HALVES, UNTRAINED
 from analysis.statistics.claims import frame, not_applicable, of_table, over_blocks, read_claims
+from analysis.statistics.intervals import mean_interval
 from analysis.statistics.layers import FIRST_THIRD, LAST_THIRD, MIDDLE_THIRD, layers_within, on_other_half
-from analysis.statistics.resampling import mean_interval
 
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
 BLOCKS = ("neighbour_blocks", "layer_blocks", "gradient_blocks", "distance_blocks")

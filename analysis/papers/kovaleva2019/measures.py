@@ -10,10 +10,9 @@ from scipy import stats
 
 from analysis.papers.kovaleva2019.names import LINGUISTIC, PATTERNS, PRETRAINED, RANDOM, SPECIAL_HEADS
 from analysis.statistics.claims import frame, not_applicable, of_table, over_blocks, read_claims, with_control
-from analysis.statistics.intervals import crossed_interval
+from analysis.statistics.intervals import crossed_interval, mean_interval
 from analysis.statistics.layers import FIRST_THIRD, LAST_SIXTH, LAST_THIRD, layers_within, on_other_half
 from analysis.statistics.paired import not_worse
-from analysis.statistics.resampling import mean_interval
 from analysis.statistics.training import Run
 from analysis.texts.tasks import original, task_named
 
@@ -141,7 +140,9 @@ def change_of_last_layers(tasks: Mapping[str, Task]) -> pd.DataFrame:
         earlier = [task.after("cosine", layer) for layer in range(task.layers) if layer not in last]
         return min(earlier, key=np.mean) - np.mean([task.after("cosine", layer) for layer in last], axis=0)
 
-    return over_runs({name: task for name, task in tasks.items() if original(name) != "qqp"}, last_minus_earlier)
+    return over_runs(
+        {name: task for name, task in tasks.items() if original(name) != "qqp"}, last_minus_earlier
+    )
 
 
 def sink_by_depth(tasks: Mapping[str, Task], sink: str) -> pd.DataFrame:

@@ -12,9 +12,8 @@ from tqdm import tqdm
 
 from analysis.statistics.answers import LOSS, METRICS, metrics_of
 from analysis.statistics.changes import BASELINE, Compared, by_head, change_table
-from analysis.statistics.claims import interval
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
-from analysis.statistics.intervals import crossed_interval
+from analysis.statistics.intervals import crossed_interval, draws_interval
 from analysis.statistics.leads import Labels, compared, floor
 from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import quiet
@@ -140,7 +139,9 @@ def tolerated_table(
             shares = [
                 tolerated(compared(answers, labels[task], metric), constant).mean(axis=1) for answers in runs
             ]
-            rows.append((unit, task, *(interval(np.array(shares)) if runs else (np.nan,) * 3), len(runs)))
+            rows.append(
+                (unit, task, *(draws_interval(np.array(shares)) if runs else (np.nan,) * 3), len(runs))
+            )
     return pd.DataFrame(rows, columns=["unit", "task", "value", "low", "high", "runs"])
 
 

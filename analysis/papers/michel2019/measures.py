@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from analysis.statistics.claims import frame, interval, not_applicable, of_table, read_claims
+from analysis.statistics.claims import frame, not_applicable, of_table, read_claims
 from analysis.statistics.effects import AUC
+from analysis.statistics.intervals import draws_interval
 from analysis.texts.tasks import task_named
 
 FOLDER = Path(__file__).parent
@@ -81,7 +82,7 @@ def gain_of_importance(means: pd.DataFrame) -> pd.DataFrame:
     if means.empty:
         return not_applicable(UNTRAINED)
     gain = means[IMPORTANCE] - means[SCORE]
-    return frame({task: interval(draws.to_numpy()) for task, draws in gain.groupby("task", sort=False)})
+    return frame({task: draws_interval(draws.to_numpy()) for task, draws in gain.groupby("task", sort=False)})
 
 
 def speed_of_half(speed: pd.DataFrame) -> pd.DataFrame:
@@ -95,5 +96,5 @@ def speed_of_half(speed: pd.DataFrame) -> pd.DataFrame:
 
 def gain_in_evenness(gains: Mapping[str, Float[np.ndarray, " draw"]]) -> pd.DataFrame:
     """M8: how much more of its lead the final classifier keeps than the first one with a lead, by task."""
-    rows = frame({task: interval(draws) for task, draws in gains.items()})
+    rows = frame({task: draws_interval(draws) for task, draws in gains.items()})
     return rows.assign(reason=np.where(rows["value"].isna(), f"{UNTRAINED} early on", ""))

@@ -17,7 +17,7 @@ from analysis.papers.michel2019.ablation import ranked, tolerated
 from analysis.papers.michel2019.measures import RANDOM, main_metric
 from analysis.statistics.answers import metrics_of
 from analysis.statistics.changes import BASELINE, Compared, change_table
-from analysis.statistics.claims import interval
+from analysis.statistics.intervals import draws_interval
 from analysis.statistics.leads import Labels, compared, constants, floor
 from analysis.statistics.resampling import resampled
 from analysis.statistics.training import Run, trained_successfully
@@ -168,7 +168,7 @@ def prunable_table(
             steps = np.array(orders) == order
             so_far = np.logical_and.accumulate(without_loss[:, steps], axis=1)
             shares = (so_far * counts[steps]).max(axis=1) / counts.max()
-            ends = interval(shares) if (task, seed) in trained else (np.nan,) * 3
+            ends = draws_interval(shares) if (task, seed) in trained else (np.nan,) * 3
             rows.append([task, seed, order, metric, *ends, published.get(task, np.nan)])
     columns = ["task", "seed", "order", "metric", "share", "low", "high", "bert_base_published"]
     return pd.DataFrame(rows, columns=columns)

@@ -19,7 +19,7 @@ from analysis.cache import cached
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.encoders.pruning import prune
 from analysis.errors import InputError
-from analysis.statistics.resampling import mean_interval
+from analysis.statistics.intervals import mean_interval
 
 SPEED = ["model", "batch", "heads", "speedup", "low", "high", "bound"]
 BASE = "BERT-base size"  # random weights: speed does not depend on them

@@ -10,7 +10,8 @@ from jaxtyping import Int
 from scipy import sparse
 
 from analysis.papers.niven2019.arguments import Argument
-from analysis.statistics.resampling import limits, resampled
+from analysis.statistics.intervals import percentile_interval
+from analysis.statistics.resampling import resampled
 
 NOT = "not"
 # Words that count as a negation in the fourth rule.
@@ -110,7 +111,7 @@ def _productivity(signs: Int[np.ndarray, "point cue"], resamples: int, seed: int
     weights = resampled(len(signs), resamples, seed)
     with np.errstate(invalid="ignore"):
         productivity = (weights @ right) / (weights @ applies)
-    low, high = limits(productivity)
+    low, high = percentile_interval(productivity)
     counts = (weights[0] @ applies).astype(int)
     columns = {"applicability": counts, "productivity": productivity[0], "coverage": counts / len(signs)}
     return pd.DataFrame(columns | {"low": low, "high": high})
@@ -152,5 +153,5 @@ def baseline_table(splits: Mapping[str, Sequence[Argument]], draws: int = 999, s
     for split, arguments in splits.items():
         right = (1 + follows_cue(arguments)) / 2
         means = resampled(len(right), draws, seed) @ right / len(right)
-        rows.append((split, NOT, len(right), means[0], *limits(means)))
+        rows.append((split, NOT, len(right), means[0], *percentile_interval(means)))
     return pd.DataFrame(rows, columns=["split", "baseline", "n", "accuracy", "low", "high"])

@@ -22,7 +22,7 @@ from analysis.scores.sieves import columns, sieve
 from analysis.statistics.changes import change_table
 from analysis.statistics.comparison import compare
 from analysis.statistics.resampling import random_sets
-from analysis.statistics.significance import role_table
+from analysis.statistics.significance import Rule, role_table
 
 CUE = "cue"
 BEFORE = "pretrained"
@@ -54,23 +54,18 @@ def cue_pieces(layout: Layout) -> Bool[np.ndarray, " token"]:
 def head_table(
     scores: Mapping[str | int, xr.DataArray],
     setup: str,
-    tau: float | int = 3.0,
-    alpha: float = 0.05,
-    minimum: int = 20,
-    resamples: int = 999,
-    seed: int = 0,
+    rule: Rule,
 ) -> pd.DataFrame:
     """How much each head attends to the cue before and after fine-tuning: the columns of SCORED.
 
     `scores` are those of the cue sieve: BEFORE, and one for each seed. The scores (1 for uniform attention) are
     compared on the same warrants, in whole clusters that share a text; p_by corrects over the heads. assigned_before
-    and assigned_after are the corrected labels at `tau`; change is the class of `comparison.compare`.
+    and assigned_after are the corrected labels; change is the class of `comparison.compare`.
     """
-    options = {"resamples": resamples, "seed": seed, "unit": "cluster"}
-    labels = {state: role_table(each, tau, alpha, minimum, **options) for state, each in scores.items()}
+    labels = {state: role_table(each, rule) for state, each in scores.items()}
     parts = []
     for state in (state for state in scores if state != BEFORE):
-        table = compare(scores[BEFORE], scores[state], labels[BEFORE], labels[state], alpha=alpha, **options)
+        table = compare(scores[BEFORE], scores[state], labels[BEFORE], labels[state], rule)
         for column, name in ((BEFORE, "assigned_before"), (state, "assigned_after")):
             corrected = labels[column].set_index(["layer", "head"])["assigned_corrected"]
             table[name] = corrected.reindex(pd.MultiIndex.from_frame(table[["layer", "head"]])).to_numpy()
@@ -82,9 +77,8 @@ def heads_by_setup(
     model: Encoder,
     states: Mapping[Run, Encoder],
     arguments: Sequence[Argument],
-    minimum: int = 20,
+    rule: Rule,
     max_tokens: int = 80,
-    **options,
 ) -> pd.DataFrame:
     """The head tables of all set-ups: the pre-trained encoder and the fine-tuned ones of `training.finetuned_states`.
 
@@ -96,10 +90,12 @@ def heads_by_setup(
         )
     parts = []
     for setup in dict.fromkeys(run.setup for run in states):
-        encoders = {BEFORE: model} | {run.seed: each for run, each in states.items() if run.setup == setup}
+        encoders = {BEFORE: model} | {
+            run.seed: encoder for run, encoder in states.items() if run.setup == setup
+        }
         examples = as_examples(arguments, setup)
         scores = extract_states(encoders, examples, roles=[CUE], max_tokens=max_tokens)
-        parts.append(head_table(scores, setup, minimum=minimum, **options))
+        parts.append(head_table(scores, setup, rule))
     return pd.concat(parts, ignore_index=True)
 
 

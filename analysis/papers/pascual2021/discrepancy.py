@@ -23,7 +23,8 @@ from analysis.papers.pascual2021.measures import (
 )
 from analysis.scores.attribution import attributed
 from analysis.scores.kept import Kept
-from analysis.statistics.resampling import Clusters, bootstrap, counted, limits
+from analysis.statistics.intervals import percentile_interval
+from analysis.statistics.resampling import Clusters, bootstrap, counted
 
 PAIRS = {WHOLE: (ATTENTION, GLOBAL), VALUES: (ATTENTION, LOCAL), MIXING: (LOCAL, GLOBAL)}
 TOKENS = ("all", "text")  # text: without the rows and columns of special tokens
@@ -130,7 +131,7 @@ def _shares(values: xr.DataArray, resamples: int, seed: int) -> pd.DataFrame:
     share = mixing / (local + mixing)  # replicate, tokens, layer
     table = pd.MultiIndex.from_product([[WHOLE], TOKENS, [SHARE], parts["layer"].values])
     table = table.to_frame(index=False, name=["pair", "tokens", "measure", "layer"])
-    low, high = limits(share)
+    low, high = percentile_interval(share)
     n = np.isfinite(parts.values).all(axis=1).sum(axis=0)
     return table.assign(value=share[0].ravel(), low=low.ravel(), high=high.ravel(), n=n.ravel())
 

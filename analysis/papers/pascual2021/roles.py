@@ -10,9 +10,10 @@ from jaxtyping import Bool, Float
 
 from analysis.papers.pascual2021.measures import ABSENT, ATTENTION, GLOBAL, LOST, PARTLY, PERSISTS
 from analysis.scores.kept import Kept
+from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.judge import NOT_APPLICABLE
-from analysis.statistics.resampling import Clusters, bootstrap, counted, limits
-from analysis.statistics.significance import published_labels, quiet, t_test
+from analysis.statistics.resampling import Clusters, bootstrap, counted
+from analysis.statistics.significance import DEFAULT_RULE, Rule, published_labels, quiet, resampled_test
 
 REACH = 10  # offsets on either side
 SAME = 1e-6  # masses count as equal if they differ by less
@@ -22,22 +23,18 @@ Labels = Bool[np.ndarray, "replicate head"]
 SURVIVAL = ["role", "map", "heads", "kappa", "low", "high"]
 
 
-def labels(
-    scores: Float[np.ndarray, "sequence head"], tau: float, alpha: float, resamples: int, seed: int
-) -> Labels:
+def labels(scores: Float[np.ndarray, "sequence head"], rule: Rule) -> Labels:
     """Published labels of every head, on the sequences and then on resamples of them; NaN sequences are left out.
 
-    With the same seed, all maps have the same resamples. With fewer than two sequences, no head has a role.
+    All maps have the same resamples. With fewer than two sequences, no head has a role.
     """
     complete = scores[np.isfinite(scores).all(axis=1)]
     if len(complete) < 2:
-        return np.zeros((1 + resamples, scores.shape[1]), bool)
-    sums, units = Clusters.of(complete), len(complete)
-    samples = np.random.default_rng(seed).integers(units, size=(resamples, units))
+        return np.zeros((1 + rule.resamples, scores.shape[1]), bool)
+    units = len(complete)
+    samples = np.random.default_rng(rule.seed).integers(units, size=(rule.resamples, units))
     counts = np.concatenate([np.ones((1, units), int), counted(samples, units)])
-    mean, _, sd = sums.of_scores(counts)
-    test = t_test(np.full(mean.shape, units), mean, sd, tau)
-    return published_labels(test, tau, alpha) == 1
+    return published_labels(resampled_test(Clusters.of(complete), counts, rule.tau), rule) == 1
 
 
 def kappa(first: Labels, second: Labels) -> Float[np.ndarray, " replicate"]:
@@ -49,13 +46,7 @@ def kappa(first: Labels, second: Labels) -> Float[np.ndarray, " replicate"]:
     return np.where(chance < 1, agreement.round(12), np.nan)  # so that 0 has no rounding error
 
 
-def survival_table(
-    scores: Mapping[str, xr.DataArray],
-    tau: float = 3.0,
-    alpha: float = 0.05,
-    resamples: int = 999,
-    seed: int = 0,
-) -> pd.DataFrame:
+def survival_table(scores: Mapping[str, xr.DataArray], rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     """Heads with each role on each map, and their agreement with attention.
 
     Columns role, map, heads, kappa with low and high, heads_low, heads_high, n (sequences with the role). `scores` are
@@ -66,7 +57,7 @@ def survival_table(
     rows = []
     for role in scores[ATTENTION]["role"].values:
         by_map = {name: _by_head(maps, role) for name, maps in scores.items()}
-        labels_on = {name: labels(values, tau, alpha, resamples, seed) for name, values in by_map.items()}
+        labels_on = {name: labels(values, rule) for name, values in by_map.items()}
         for name, assigned in labels_on.items():
             row = {"role": role, "map": name, "n": int(np.isfinite(by_map[name]).all(axis=1).sum())}
             if row["n"] > 1:
@@ -74,8 +65,10 @@ def survival_table(
                 if name != ATTENTION:
                     agreement = kappa(labels_on[ATTENTION], assigned)
                 row |= {"heads": heads[0], "kappa": agreement[0]}
-                row["heads_low"], row["heads_high"] = limits(heads)
-                row["low"], row["high"] = limits(agreement + 0 * agreement[0])  # none without a kappa
+                row["heads_low"], row["heads_high"] = percentile_interval(heads)
+                row["low"], row["high"] = percentile_interval(
+                    agreement + 0 * agreement[0]
+                )  # none without a kappa
             rows.append(row)
     columns = [*SURVIVAL, "heads_low", "heads_high", "n"]
     return pd.DataFrame(rows).reindex(columns=columns).astype({"heads": "Int64"})
@@ -86,13 +79,7 @@ def _by_head(scores: xr.DataArray, role: str) -> Float[np.ndarray, "sequence hea
     return values.reshape(len(values), -1)
 
 
-def persistence_table(
-    scores: Mapping[str, xr.DataArray],
-    tau: float = 3.0,
-    alpha: float = 0.05,
-    resamples: int = 999,
-    seed: int = 0,
-) -> pd.DataFrame:
+def persistence_table(scores: Mapping[str, xr.DataArray], rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     """Heads of each layer with each pattern on attention, on attribution and on both, and a verdict per pattern.
 
     Columns pattern, layer, attention, attribution, kept (heads), weakest (heads in the layer that has fewest on
@@ -103,11 +90,9 @@ def persistence_table(
     layers, heads = (scores[ATTENTION].sizes[name] for name in ("layer", "head"))
     for pattern in scores[ATTENTION]["role"].values:
         values = [_by_head(scores[name], pattern) for name in (ATTENTION, GLOBAL)]
-        attention, attribution = (
-            labels(each, tau, alpha, resamples, seed).reshape(-1, layers, heads) for each in values
-        )
+        attention, attribution = (labels(by_head, rule).reshape(-1, layers, heads) for by_head in values)
         weakest = attribution.sum(axis=2).min(axis=1)
-        low, high = limits(weakest)
+        low, high = percentile_interval(weakest)
         part = pd.DataFrame({
             "pattern": pattern, "layer": range(layers), "attention": attention[0].sum(axis=1),
             "attribution": attribution[0].sum(axis=1), "kept": (attention[0] & attribution[0]).sum(axis=1),

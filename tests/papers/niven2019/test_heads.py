@@ -15,6 +15,7 @@ from analysis.papers.niven2019.heads import (
     cue_heads,
     head_table,
 )
+from analysis.statistics.significance import Rule
 from analysis.texts.examples import Example
 
 ARGUMENTS = load_arguments("bundled", "test", 30)
@@ -57,7 +58,8 @@ def scores(shift: float, seed: int = 0) -> xr.DataArray:
 
 
 def test_head_table_finds_the_head_that_gained():
-    table = head_table({BEFORE: scores(0), 5: scores(4, 1)}, "W", resamples=99).set_index(["layer", "head"])
+    rule = Rule(minimum=20, resamples=99, unit="cluster")
+    table = head_table({BEFORE: scores(0), 5: scores(4, 1)}, "W", rule).set_index(["layer", "head"])
     assert table.loc[(1, 2), "difference"] == pytest.approx(4, abs=0.4)
     assert table["p_by"].idxmin() == (1, 2)
     named = table.loc[(1, 2), ["assigned_before", "assigned_after", "change"]]
