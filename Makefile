@@ -102,7 +102,7 @@ STORE  := analysis/study/results.py
 # --- the study: which run needs which, and which rooms ----------------------------------------------------
 
 # Tasks whose heads get roles, and those for which an encoder is fine-tuned.
-ROLES := $(sort $(foreach name,03_test_all 03_robustness 04_compare 04_compare_seeds 04_verdicts 10_synthesis,$($(name).tasks)) $(11_matching.pair_tasks))
+ROLES := $(sort $(foreach name,03_test_all 03_robustness 04_compare 10_synthesis,$($(name).tasks)) $(11_matching.pair_tasks))
 TUNED := $(sort $(ROLES) $(foreach name,06_michel_ablation 06_michel_pruning 07_kovaleva_patterns 07_kovaleva_disable 08_pascual,$($(name).tasks)) \
   $(10_synthesis.model_tasks) $(07_kovaleva_disable.start_tasks) $(11_matching.pair_tasks) $(11_matching.single_tasks))
 
@@ -119,23 +119,20 @@ $(finetuned): $D/01_extract-%-finetuned: $D/00_finetune-%
 score := $(ROLES:%=$D/02_score-%)
 tests := $(ROLES:%=$D/03_test-%)
 example := $(firstword $(filter mrpc toy-mrpc,$(ROLES)) $(ROLES))
-pande2021 := $(example:%=$D/02_score-%) $(example:%=$D/03_test-%) $D/03_test_all $D/03_robustness $D/04_compare $D/04_compare_seeds $D/04_verdicts
+pande2021 := $(example:%=$D/02_score-%) $(example:%=$D/03_test-%) $D/03_test_all $D/03_robustness $D/04_compare
 
 $(sort $(pande2021) $(score) $(tests)): $(DRAWN) $(call room,papers/pande2021)
 $(score): $D/02_score-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
 $(tests): $D/03_test-%: $D/03_test_all
 $D/03_test_all: $(pretrained) $(finetuned)
 $D/03_robustness $D/04_compare: $(pretrained) $(finetuned) $D/03_test_all
-$D/04_compare_seeds: $(pretrained) $(finetuned)
-$D/04_verdicts: $(pretrained) $(finetuned) $D/03_test_all $D/04_compare_seeds
 
 # What Does BERT Look At?
-clark2019 := $D/05_clark_surface $D/05_clark_syntax $D/05_clark_verdicts
+clark2019 := $D/05_clark_surface $D/05_clark_syntax
 
 $(clark2019): $(DRAWN) $(call room,papers/clark2019)
 $D/05_clark_surface: $(SCORES)
 $D/05_clark_syntax: $D/05_clark_surface
-$D/05_clark_verdicts: $D/05_clark_surface $D/05_clark_syntax
 
 # Are Sixteen Heads Really Better than One?
 michel2019 := $D/06_michel_ablation $D/06_michel_pruning
@@ -144,12 +141,11 @@ $(michel2019): $(DRAWN) $(call room,papers/michel2019) $(sort $(06_michel_ablati
 $D/06_michel_pruning: $D/06_michel_ablation
 
 # Revealing the Dark Secrets of BERT
-kovaleva2019 := $D/07_kovaleva_patterns $D/07_kovaleva_disable $D/07_kovaleva_verdicts
+kovaleva2019 := $D/07_kovaleva_patterns $D/07_kovaleva_disable
 
 $(kovaleva2019): $(DRAWN) $(SCORES) $(call room,papers/kovaleva2019)
-$D/07_kovaleva_disable: $(sort $(foreach list,tasks start_tasks,$(07_kovaleva_disable.$(list):%=$D/00_finetune-%)))
+$D/07_kovaleva_disable: $D/07_kovaleva_patterns $(sort $(foreach list,tasks start_tasks,$(07_kovaleva_disable.$(list):%=$D/00_finetune-%)))
 $D/07_kovaleva_patterns: $(07_kovaleva_patterns.tasks:%=$D/00_finetune-%)
-$D/07_kovaleva_verdicts: $D/07_kovaleva_disable $D/07_kovaleva_patterns
 
 # Telling BERT's Full Story
 attribution := $(08_pascual.pretrained_tasks:%=$D/08_attribution-%-pretrained) $(08_pascual.tasks:%=$D/08_attribution-%-finetuned)
@@ -169,7 +165,7 @@ $D/09_niven_models: $(SCORES) $D/09_niven_cues
 synthesis := $D/10_synthesis $D/11_matching
 
 $D/10_synthesis: $(MODELS) $(DRAWN) $(call room,synthesis) $(10_synthesis.model_tasks:%=$D/00_finetune-%) $(pretrained) $(finetuned) $D/03_test_all \
-  $D/04_compare_seeds $(filter-out %_verdicts,$(clark2019)) $(michel2019) $(filter-out %_verdicts,$(kovaleva2019)) $D/08_pascual
+  $D/04_compare $(clark2019) $(michel2019) $(kovaleva2019) $D/08_pascual
 
 # It reads the ablations of 06 from the cache, so it waits for them rather than making them a second time.
 $D/11_matching: $D/06_michel_ablation $(SCORES) $(DRAWN) $(call room,synthesis) $D/03_test_all \

@@ -28,7 +28,7 @@ alpha: float = 0.05  # level of each test
 minimum: int = 100  # sequences with the role that a corrected label needs: 03_robustness says why
 resamples: int = 999  # of the bootstrap
 seed: int = 0  # of the bootstrap
-seeds: list[int] = [0, 1]  # fine-tuning runs: the first is tested here, all in 04_compare_seeds
+seeds: list[int] = [0, 1]  # fine-tuning runs: the first is tested here, all in 04_compare
 window: int = 2
 relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
 direction: str = "dependent_to_head"
@@ -204,5 +204,5 @@ finding(
 # neighbour of its noun. Set `weighted_block = False`: few block heads are left.
 #
 # **How far to trust it.** One encoder, one fine-tuning run, sentences of one task: [03_test_all](03_test_all.ipynb) has all tasks,
-# [04_compare_seeds](04_compare_seeds.ipynb) other runs, and [03_robustness](03_robustness.ipynb) other thresholds and sample
+# [04_compare](04_compare.ipynb) other runs, and [03_robustness](03_robustness.ipynb) other thresholds and sample
 # sizes.

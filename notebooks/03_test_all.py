@@ -242,5 +242,5 @@ finding(
 # **Try it.** Set `tau = 2`: more heads are local, and more have several roles. Set `direction = "both"`: fewer heads are syntactic.
 # Set `tasks` to one task: F6 then shows one encoder.
 #
-# **How far to trust it.** The first fine-tuning run of each task: [04_compare_seeds](04_compare_seeds.ipynb) has the others. The
+# **How far to trust it.** The first fine-tuning run of each task: [04_compare](04_compare.ipynb) has the others. The
 # authors' maps are 20 sequences a task, so that their labels are close calls more often than ours.

@@ -47,13 +47,18 @@ glove: str | None = None  # a file of GloVe vectors as text
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from IPython.display import Markdown
 from scipy import stats
 
 from analysis.encoders import load_encoder, random_encoder
-from analysis.figures import diagrams, finding, style, theme
+from analysis.figures import diagrams, finding, forest_plot, style, theme
 from analysis.figures.words import listed
 from analysis.papers.clark2019 import attachment, coreference, illustrations, probes, published
+from analysis.papers.clark2019.measures import CLAIMS, TABLES, measures
 from analysis.scores.attachment import attach
+from analysis.scores.sink import sink
+from analysis.statistics.claim_pages import claims_markdown
+from analysis.statistics.claims import claim_table
 from analysis.study import Results
 from analysis.texts import chains, conllu_files, dependencies, read_trees
 
@@ -380,3 +385,20 @@ compared.assign(bert_base_published=theirs).style.format(precision=1, na_rep="â€
 # vector of the next word, as those named "original ROOT alignment" do here. Principal components of the encoder's own
 # word embeddings are no GloVe: rows with words compare with each other, not with the paper. Sentences of the bundled
 # documents come from one grammar, so that its trees are easier than real ones.
+#
+# ## The claims
+#
+# Each sentence of the article that can be measured, of this notebook and of `05_clark_surface`. Their encoder is BERT-base and their
+# data are Wikipedia, the Penn Treebank and CoNLL-2012, so that sizes cannot be expected to agree; what can be compared is which of two
+# systems is ahead, and where in the encoder a pattern sits. The article takes `[SEP]` for the token where heads rest; the claims ask
+# the same of this encoder's own sink. Intervals of surface patterns are t intervals over ten blocks of passages, those of accuracies
+# are over sentences or documents, those of probes over seeds.
+
+# %%
+frames = measures({name: results.load_table(f"clark_{name}") for name in TABLES}, sink(load_encoder(encoder)))
+claims = claim_table(CLAIMS, frames)
+results.save_table(claims, "claims-clark2019")
+results.save_figure(forest_plot(claims, CLAIMS), "clark-claims")
+
+# %%
+Markdown(claims_markdown(claims, CLAIMS))

@@ -50,17 +50,21 @@ precision: str = "float32"
 
 # %%
 import seaborn as sns
+from IPython.display import Markdown
 
 from analysis.encoders import load_encoder, predict, single_heads, whole_layers
-from analysis.figures import finding, head_grids, style, theme
+from analysis.figures import finding, forest_plot, head_grids, style, theme
 from analysis.papers.kovaleva2019 import training
-from analysis.papers.kovaleva2019.measures import published
+from analysis.papers.kovaleva2019.measures import CLAIMS, TABLES, measures, published
+from analysis.scores.sink import sink
 from analysis.statistics.answers import labels_of
+from analysis.statistics.claim_pages import claims_markdown
+from analysis.statistics.claims import claim_table
 from analysis.statistics.layers import head_grid
 from analysis.statistics.p_values import p_formats
 from analysis.statistics.training import trained_runs
 from analysis.study import Results
-from analysis.texts import load_examples
+from analysis.texts import TASKS, load_examples
 from analysis.texts.examples import clusters
 from analysis.texts.tasks import task_named
 
@@ -248,3 +252,22 @@ published("initialisation").pivot(index=["task", "metric"], columns="start", val
 # %% [markdown]
 # *How far to trust it.* The article's values from pre-trained weights lie below the ordinary ones of BERT-base; the order
 # of the starts is what can be compared. A score that equals the constant answer says that nothing was learnt.
+#
+# ## The claims
+#
+# Each claim of the article that can be measured, of this notebook and of `07_kovaleva_patterns`. Their encoder is BERT-base: what can
+# be compared is which of two things is larger, and where in the encoder. Runs that did not train successfully are left out. Intervals
+# are over ten blocks of sequences, and over runs too where there are three; those of starts are over seeds. Where a claim says that
+# some head exists, the head is chosen on one half of the sequences and read on the other.
+
+# %%
+finetune = results.join_parts("finetune", [*TASKS], every=False)
+constant = finetune[finetune["metric"] == "accuracy"].groupby("task")["constant"].first()
+tables = {name: results.load_table(f"kovaleva_{name}") for name in TABLES}
+frames = measures(tables, trained_runs(finetune), constant.to_dict(), sink(load_encoder(encoder)))
+claims = claim_table(CLAIMS, frames)
+results.save_table(claims, "claims-kovaleva2019")
+results.save_figure(forest_plot(claims, CLAIMS), "kovaleva-claims")
+
+# %%
+Markdown(claims_markdown(claims, CLAIMS))

@@ -75,7 +75,7 @@ def claims_document(tables: Mapping[str, pd.DataFrame], profile: str, figures: s
 
     Where a figure shows one task, the link is to that of the profile's first.
     """
-    task = parameters("04_verdicts", profile)["tasks"][0]
+    task = parameters("04_compare", profile)["tasks"][0]
     return claims_page(tables, paper_titles(), known_claims(), encoder_of(profile), figures, task)
 
 
@@ -102,7 +102,7 @@ def places(results: Results) -> dict[str, str]:
     tables, claims = saved_claims(results), known_claims()
     controls = [claim for name in tables for claim in claims[name] if claim.control]
     numbers = {"claims": sum(map(len, tables.values())), "claims_with_control": len(controls)}
-    tasks = parameters("04_verdicts", results.profile.folder.name)["tasks"]
+    tasks = parameters("04_compare", results.profile.folder.name)["tasks"]
     names = [f"roles-{task}-finetuned" for task in tasks]
     own = [results.load_table(name) for name in names if name in results.table_names()]
     counts = role_counts(pd.concat(own)) if own else pd.DataFrame(columns=COUNTS)

@@ -17,7 +17,7 @@ from analysis.study.profiles import PROFILES, command_line, reading_order
 from analysis.study.results import Results
 
 HEADING = re.compile(r"^#{1,2} +(.+)$", re.MULTILINE)
-FIRST = ("99_summary", "03_test", "04_verdicts", "11_matching", "10_synthesis")  # what a newcomer reads first
+FIRST = ("99_summary", "03_test", "04_compare", "11_matching", "10_synthesis")  # what a newcomer reads first
 
 
 def verdicts(profile: str) -> Iterator[str]:

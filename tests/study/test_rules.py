@@ -66,7 +66,7 @@ def test_tracing_is_not_blind():
     found = {str(path.relative_to(PACKAGE)) for path in traced(source("01_extract"))}
     assert {"scores/contraction.py", "encoders/tap.py", "texts/tasks.py"} <= found
     assert not {name for name in found if name.startswith(("papers/clark2019", "study", "statistics/claims"))}
-    data = {path.suffix for path in traced(source("04_verdicts"))}
+    data = {path.suffix for path in traced(source("04_compare"))}
     assert ".csv" in data
 
 
