@@ -8,7 +8,7 @@ HOMES = {
     "parser_name": "pipelines",
     "load_examples": "glue",
     "shared_examples": "examples",
-    "sample": "glue",
+    "sample": "examples",
     "tags": "syntax",
     "TASKS": "tasks",
     "conllu_files": "treebank",
