@@ -1,6 +1,6 @@
-"""Scores of a corpus of any size, shard by shard: `python -m analysis.extract_corpus INPUT OUTPUT --shards N`.
+"""Roles of heads on a corpus of any size, shard by shard: `python -m analysis.extract_corpus INPUT OUTPUT --shards N`.
 
-Every shard is one Parquet file in OUTPUT, written as a whole or not at all; finished shards are skipped. --shards N
+Every shard is one file of moments in OUTPUT, written as a whole or not at all; finished shards are skipped. --shards N
 makes all of them, one after the other or, with --engine ray, on a cluster; --shard i/N makes one; --merge makes
 OUTPUT/roles.csv, the role table of all sequences. OUTPUT belongs to one run: run.json holds its encoder, parameters
 and inputs, and other runs are refused.
@@ -15,7 +15,7 @@ from analysis.encoders.devices import PRECISIONS
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError, exit_status
 from analysis.files import expand, suffix
-from analysis.scale.loop import Settings, check_output, extract_shard, identity, merge_shards, read_run
+from analysis.scale.loop import Settings, extract_shards, in_process, merge_shards
 from analysis.statistics.roles import PUBLISHED_ROLES
 from analysis.texts.corpora import GOLD, open_corpus
 
@@ -42,7 +42,6 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--engine", default="loop", choices=("loop", "ray"), help="ray: all shards on a cluster"
     )
-    parser.add_argument("--moments", action="store_true", help="keep the moments alone, not the scores")
     parser.add_argument("--columns", nargs="+", default=["text"], help="the one or two texts of a row")
     parser.add_argument("--parser", help="gold or a spaCy pipeline; default gold for CoNLL-U, else none")
     parser.add_argument(
@@ -60,7 +59,13 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _run(options: argparse.Namespace) -> None:
-    corpus, output = open_corpus(options.input, options.columns), expand(options.output)
+    output = expand(options.output)
+    if options.engine == "ray" and (options.merge or options.shard):
+        raise InputError("--engine ray makes all shards: give --shards N alone, and merge them without it")
+    if options.merge:
+        print(merge_shards(output))
+        return
+    corpus = open_corpus(options.input, options.columns)
     for folder in (output, *output.parents):
         if folder.is_file():
             raise InputError(f"{folder} is a file: name a folder")
@@ -68,27 +73,21 @@ def _run(options: argparse.Namespace) -> None:
         raise InputError(f"{output} lies in the input: name a folder outside of {options.input}")
     if suffix(options.parser or "") == GOLD:  # the whole file would have to be in memory
         raise InputError(f"parser is {options.parser}: give the CoNLL-U file as INPUT, or a spaCy pipeline")
-    if options.engine == "ray" and (options.merge or options.shard):
-        raise InputError("--engine ray makes all shards: give --shards N alone, and merge them without it")
-    first, shards = options.shard or (0, read_run(output)["shards"] if options.merge else options.shards)
+    first, shards = options.shard or (0, options.shards)
     corpus.examples(first, shards)  # raises for a shard out of range before the encoder is loaded
     parser = options.parser or ("gold" if corpus.gold else None)
-    keep = "moments" if options.moments else "scores"
-    roles = tuple(options.roles)
-    settings = Settings(shards, roles, options.arithmetic, options.max_tokens, parser, keep)
+    settings = Settings(shards, tuple(options.roles), options.arithmetic, options.max_tokens, parser)
+    model = options.encoder, options.device, options.precision
     if options.engine == "ray":
-        from analysis.scale.ray import extract_shards  # Ray is an optional extra
+        from analysis.scale.ray import on_cluster  # Ray is an optional extra
 
-        model = options.encoder, options.device, options.precision
-        print(extract_shards(corpus, output, model, settings, options.budget, options.actors_per_gpu))
-        return
-    encoder = load_encoder(options.encoder, options.device, options.precision)
-    if options.merge:
-        check_output(output, identity(corpus, encoder, settings))
-        print(merge_shards(output))
-        return
-    for shard in [first] if options.shard else range(shards):
-        print(extract_shard(corpus, output, encoder, settings, shard, options.budget))
+        encoder = load_encoder(options.encoder, "cpu", options.precision)  # this computer may have no GPU
+        engine = on_cluster(corpus, output, model, settings, options.budget, options.actors_per_gpu)
+    else:
+        encoder = load_encoder(*model)
+        engine = in_process(corpus, output, encoder, settings, options.budget)
+    numbers = [first] if options.shard else range(shards)
+    print(extract_shards(corpus, output, encoder, settings, numbers, engine))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

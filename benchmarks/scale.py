@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from analysis.errors import InputError, exit_status  # noqa: E402
+from analysis.files import write_text  # noqa: E402
 from analysis.scale.loop import BANK, Settings  # noqa: E402
 from analysis.statistics.moments import FIELDS  # noqa: E402
 from analysis.statistics.roles import PUBLISHED_ROLES  # noqa: E402
@@ -36,7 +37,7 @@ BERT_HEADS = 12 * 12
 CPU_PRICE, GPU_PRICE = 0.04, 2.5  # dollars per hour of a core and a GPU; assumed in November 2026
 # Estimate: BERT-base over 128 tokens is 22 GFLOP; GPUs sustain 25 (float32) to 150 (bfloat16) TFLOP/s.
 FLOP_PER_TOKEN, SUSTAINED = 22e9 / 128, (25e12, 150e12)
-STORED = len(Settings(roles=(BANK,)).named)  # columns of scores that `--roles bank` writes
+STORED = len(Settings(roles=(BANK,)).named)  # roles whose moments `--roles bank` writes
 RATE = "extract, whole bank, sequences/s"  # with all sieves and relations; fewer roles take less time
 
 Results = Mapping[str, Mapping[str, float]]
@@ -162,18 +163,13 @@ def dollars(value: float) -> str:
     return f"${number(value)}" if value >= 10 else f"${max(value, 0.01):.2f}"
 
 
-def score_bytes(roles: int = len(PUBLISHED_ROLES), heads: int = BERT_HEADS) -> int:
-    """Bytes of a sequence's scores before compression: a number per role and head, and its units, tokens and [SEP]."""
-    return 4 * (roles * heads + roles + 2)
-
-
 def moment_bytes(roles: int = len(PUBLISHED_ROLES), heads: int = BERT_HEADS) -> int:
-    """Bytes of a shard's moments before compression: FIELDS, layer and head."""
-    return roles * heads * (8 * len(FIELDS) + 2 * 4)
+    """Bytes of a shard's moments."""
+    return roles * heads * 8 * len(FIELDS)
 
 
 def table(found: Rates, cpu_price: float, gpu_price: float) -> pd.DataFrame:
-    """One row per number of sequences: time on each device, cost, storage of scores, moments and padded maps."""
+    """One row per number of sequences: time on each device, cost, storage of moments and padded maps."""
     cpu, gpu = found.cpu["BERT-base"], found.gpu[1]
     rows = []
     for count in SEQUENCES:
@@ -187,9 +183,8 @@ def table(found: Rates, cpu_price: float, gpu_price: float) -> pd.DataFrame:
                 f"{GPUS} GPUs": between(Range(*(value / GPUS for value in seconds)), duration),
                 "cost, CPU": dollars(count / cpu / 3600 * found.cores * cpu_price),
                 "cost, GPU": between(Range(*(value / 3600 * gpu_price for value in seconds)), dollars),
-                "scores, ten roles": storage(count * score_bytes()),
-                "scores, bank": storage(count * score_bytes(STORED)),
-                "moments": storage(-(-count // SHARD) * moment_bytes()),
+                "moments, ten roles": storage(-(-count // SHARD) * moment_bytes()),
+                "moments, bank": storage(-(-count // SHARD) * moment_bytes(STORED)),
                 "maps, not stored": storage(count * BERT_HEADS * PADDED**2 * 4),
             }
         )
@@ -223,14 +218,13 @@ def section(cpu: dict, cuda: dict | None, cpu_price: float = CPU_PRICE, gpu_pric
         constants.to_markdown(index=False),
         textwrap.fill(
             f"Times are those of BERT-base and the bank of {found.sieves} sieves that the texts have (fewer roles take "
-            f"less; files of the whole bank have {STORED} columns, one for every relation) on "
-            f"sequences of {found.tokens:.0f} tokens; parsing them and starting processes are left out. 1 CPU is "
-            f"{found.cores} cores; the GPU is {kind}, with one actor; {GPUS} GPUs take 1/{GPUS} of the time and cost "
-            f"the same, since shards share nothing (there must be {GPUS} of them). Prices are assumed (November 2026, "
-            f"no offer): ${cpu_price:.2f} an hour of a core, ${gpu_price:.2f} of a GPU. Storage is computed, before "
-            f"compression: {score_bytes():,} bytes of scores a sequence for ten roles, {storage(moment_bytes())} of "
-            f"their moments a shard of {number(SHARD)} sequences. Attention maps, float32 and padded to {PADDED} "
-            "tokens, are what keeping them would take.",
+            f"less; files of the whole bank have {STORED} roles, one for every relation) on sequences of "
+            f"{found.tokens:.0f} tokens; parsing them and starting processes are left out. 1 CPU is {found.cores} "
+            f"cores; the GPU is {kind}, with one actor; {GPUS} GPUs take 1/{GPUS} of the time and cost the same, since "
+            f"shards share nothing (there must be {GPUS} of them). Prices are assumed (November 2026, no offer): "
+            f"${cpu_price:.2f} an hour of a core, ${gpu_price:.2f} of a GPU. Storage is computed, for shards of "
+            f"{number(SHARD)} sequences: {storage(moment_bytes())} each for ten roles. Attention maps, float32 and "
+            f"padded to {PADDED} tokens, are what keeping them would take.",
             width=120,
         ),
         table(found, cpu_price, gpu_price).to_markdown(index=False, stralign="right", disable_numparse=True),
@@ -245,9 +239,8 @@ def _run(options: argparse.Namespace) -> None:
     if cpu is None:
         raise InputError(f"{RESULTS / 'extraction-cpu.json'} is missing: run benchmarks/extraction.py first")
     text = section(cpu, load("extraction-cuda"), options.cpu_price, options.gpu_price)
-    DOCUMENT.write_text(
-        filled(DOCUMENT.read_text(encoding="utf-8"), {"cost": text}, DOCUMENT.name), encoding="utf-8"
-    )
+    document = DOCUMENT.read_text(encoding="utf-8")
+    write_text(DOCUMENT, filled(document, {"cost": text}, DOCUMENT.name))
     print(text)
 
 

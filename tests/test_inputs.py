@@ -144,7 +144,7 @@ TEXTS = {
     ),
     "no example wanted": (
         lambda g: load_examples("toy-mrpc", n=0),
-        "n = 0: ask for at least 1 example",
+        "n = 0: give at least 1 example",
     ),
     "seed below zero": (
         lambda g: load_examples("toy-mrpc", seed=-1),
@@ -170,7 +170,7 @@ TEXTS = {
     "Latin-1": (lambda g: g.glue(MRPC.replace("He", "Zoë").encode("latin-1")), "line 2: not UTF-8"),
     "no documents": (
         lambda g: bundled_documents(-1, "dev", 0),
-        "n is -1: the bundled corpus has 200 dev documents",
+        "n is -1: there are 200 dev documents",
     ),
     "documents of no split": (
         lambda g: bundled_documents(2, "day", 0),

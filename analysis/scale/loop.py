@@ -1,21 +1,23 @@
-"""The shards of a corpus: each scored into one file, whole or not at all, and merged into one role table."""
+"""The loop over the shards of a corpus: each becomes a file of moments, and together they give one role table."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from tqdm import tqdm
 
+from analysis.banks import DIMENSIONS
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
-from analysis.files import versions, write_text
-from analysis.scale.shards import merged, read_moments, read_provenance, write_shard
+from analysis.files import replacing, versions, write_text
 from analysis.scores.extraction import extract
 from analysis.scores.sieves import resolve
-from analysis.statistics.moments import moments_table
+from analysis.statistics.moments import FIELDS, merge, moments, moments_table
 from analysis.statistics.roles import PUBLISHED_ROLES
 from analysis.statistics.significance import Rule
 from analysis.texts.corpora import Corpus, chunks
@@ -23,14 +25,16 @@ from analysis.texts.syntax import UNIVERSAL, parse
 
 BANK = "bank"
 CHUNK = 256  # sequences that are in memory together
+PROVENANCE = "provenance"  # the variable of a shard's file that holds it, as JSON
+Engine = Callable[[Sequence[int]], Iterable[int]]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the scores of a run depend on besides the encoder and the inputs.
+    """What the moments of a run depend on besides the encoder and the inputs.
 
     `roles` names sieves or relations; "bank" names all elementary sieves and all relations of Universal Dependencies.
-    `parser` is "gold", a spaCy pipeline, or None (no relations); `keep` is "scores" or "moments".
+    `parser` is "gold", a spaCy pipeline, or None (no relations).
     """
 
     shards: int = 1
@@ -38,7 +42,6 @@ class Settings:
     arithmetic: str = "corrected"
     max_tokens: int = 128
     parser: str | None = None
-    keep: str = "scores"
 
     @property
     def named(self) -> list[str]:
@@ -47,44 +50,74 @@ class Settings:
         return list(resolve(roles, set(UNIVERSAL), self.arithmetic))
 
 
-def extract_shard(
+def extract_shards(
     corpus: Corpus,
     output: Path,
     encoder: Encoder,
     settings: Settings,
-    shard: int,
-    budget: int = 2048,
+    shards: Iterable[int],
+    engine: Engine | None = None,
     progress: bool = True,
 ) -> Path:
-    """Writes one shard (0-based) of a run unless its file is there already; returns the file's path.
+    """Writes those of the shards (0-based) that are not there yet; returns the output folder.
 
-    All rows are read before the first is scored, so that a bad row costs little time. A process that is killed leaves
-    no file under that name. Raises InputError for bad input, a shard out of range, an output folder of another run and
-    a full disk.
+    All rows are read before the first is scored, so that a bad row costs little time. `engine` gets the numbers of the
+    shards, writes them with `score_shard`, and yields how many sequences it has scored since; the default is this
+    process. A process that is killed leaves no file under a shard's name. Raises InputError for bad input, a shard out
+    of range, an output folder of another run and a full disk.
     """
-    examples = corpus.examples(shard, settings.shards)
     run = identity(corpus, encoder, settings)
-    check_output(output, run)
-    path = shard_path(output, shard, settings.shards)
-    if is_finished(path):
-        return path
-    total = sum(1 for _ in examples)
-    write_run(output, run)
-    remove_unfinished(path)
-    options = {"arithmetic": settings.arithmetic, "max_tokens": settings.max_tokens, "budget": budget}
+    _check_output(output, run)
+    paths = {shard: shard_path(output, shard, settings.shards) for shard in shards}
+    missing = [shard for shard, path in paths.items() if not (path.exists() and read_shard(path))]
+    if not missing:
+        return output
+    if len(missing) == 1:
+        total = sum(1 for _ in corpus.examples(missing[0], settings.shards))
+    else:
+        total = sum(number % settings.shards in missing for number, _ in enumerate(corpus.examples()))
+    if not (output / "run.json").exists():
+        write_text(output / "run.json", json.dumps(run, indent=1) + "\n")
+    engine = engine or in_process(corpus, output, encoder, settings)
+    try:
+        with tqdm(total=total, desc="attention", unit="sequence", disable=not progress) as bar:
+            for scored in engine(missing):
+                bar.update(scored)
+    finally:
+        for shard in missing:  # a process that was killed leaves its file
+            _remove_unfinished(paths[shard])
+    return output
 
-    def scores(bar: tqdm) -> Iterator[xr.DataArray]:
+
+def in_process(
+    corpus: Corpus, output: Path, encoder: Encoder, settings: Settings, budget: int = 2048
+) -> Engine:
+    """The engine that scores one shard after the other in this process."""
+    return lambda shards: (
+        scored for shard in shards for scored in score_shard(corpus, output, encoder, settings, shard, budget)
+    )
+
+
+def score_shard(
+    corpus: Corpus, output: Path, encoder: Encoder, settings: Settings, shard: int, budget: int = 2048
+) -> Iterator[int]:
+    """Writes the moments of one shard; yields the number of sequences of each part that is scored."""
+    run = identity(corpus, encoder, settings)
+    path = shard_path(output, shard, settings.shards)
+    options = {"arithmetic": settings.arithmetic, "max_tokens": settings.max_tokens, "budget": budget}
+    _remove_unfinished(path)
+    total = no_moments(run)
+    with replacing(path) as temporary:
         for part in chunks(corpus.examples(shard, settings.shards), CHUNK):
             # Without a parser there are no relations: the roles of relations are absent, but every shard has them.
-            without = {example.id: () for example in part}
-            relations = parse(part, settings.parser) if settings.parser else without
-            yield extract(encoder, part, relations, run["roles"], progress=False, **options)
-            bar.update(len(part))
-
-    provenance = run | {"shard": shard, "device": encoder.provenance["device"], "versions": versions()}
-    with tqdm(total=total, desc="attention", unit="sequence", disable=not progress) as bar:
-        write_shard(path, scores(bar), provenance)
-    return path
+            no_relations = {example.id: () for example in part}
+            relations = parse(part, settings.parser) if settings.parser else no_relations
+            scores = extract(encoder, part, relations, run["roles"], progress=False, **options)
+            total = merge(total, moments(scores))
+            yield len(part)
+        provenance = run | {"shard": shard, "device": encoder.provenance["device"], "versions": versions()}
+        # As bytes from memory, since HDF5 crashes when the disk is full.
+        temporary.write_bytes(total.assign({PROVENANCE: json.dumps(provenance)}).to_netcdf(engine="h5netcdf"))
 
 
 def merge_shards(output: Path, tau: float | int = 3.0) -> Path:
@@ -97,27 +130,39 @@ def merge_shards(output: Path, tau: float | int = 3.0) -> Path:
     missing = [path.name for path in paths if not path.exists()]
     if missing:
         raise InputError(f"{output} lacks {', '.join(missing)}: run these shards first")
-    for path in paths:
-        _check_same(path, read_provenance(path), run)
-    table = moments_table(merged(map(read_moments, paths), run), Rule(tau))
+    table = moments_table(reduce(merge, (read_shard(path, run) for path in paths)), Rule(tau))
     write_text(output / "roles.csv", table.to_csv(index=False, lineterminator="\n"))
     return output / "roles.csv"
 
 
+def read_shard(path: Path, run: dict[str, Any] | None = None) -> xr.Dataset:
+    """The moments of a shard; raises InputError for a damaged file, and for one of another run than `run`."""
+    try:
+        found = xr.load_dataset(path, engine="h5netcdf")
+        provenance = json.loads(found[PROVENANCE].item())
+    except (OSError, KeyError, ValueError) as error:
+        raise InputError(f"{path} is damaged or no shard: delete it and run its shard again") from error
+    _check_same(path, provenance, run or {})
+    return found.drop_vars(PROVENANCE)
+
+
 def shard_path(output: Path, shard: int, shards: int) -> Path:
     """The file of one shard."""
-    return output / f"shard-{shard:05d}-of-{shards:05d}.parquet"
+    return output / f"shard-{shard:05d}-of-{shards:05d}.nc"
 
 
-def is_finished(path: Path) -> bool:
-    """Whether the file of a shard is there; raises InputError if it is damaged."""
-    return path.exists() and bool(read_provenance(path))
-
-
-def remove_unfinished(path: Path) -> None:
+def _remove_unfinished(path: Path) -> None:
     """Removes the unfinished file of a shard that a killed process left."""
     for unfinished in path.parent.glob(f".{path.stem}-*"):
         unfinished.unlink(missing_ok=True)
+
+
+def no_moments(run: dict[str, Any]) -> xr.Dataset:
+    """The moments of no sequence."""
+    names = {"role": run["roles"], "layer": range(run["layers"]), "head": range(run["heads"])}
+    zeros = np.zeros([*map(len, names.values())])
+    fields = {field: (DIMENSIONS[1:], zeros.astype(int) if field == "n" else zeros) for field in FIELDS}
+    return xr.Dataset(fields, names, {"arithmetic": run["arithmetic"]})
 
 
 def identity(corpus: Corpus, encoder: Encoder, settings: Settings) -> dict[str, Any]:
@@ -127,21 +172,6 @@ def identity(corpus: Corpus, encoder: Encoder, settings: Settings) -> dict[str, 
     return weights | asdict(settings) | heads | {"columns": [*corpus.columns], "inputs": corpus.sizes}
 
 
-def check_output(output: Path, run: dict[str, Any]) -> None:
-    """Raises InputError if the output folder belongs to another run."""
-    path = output / "run.json"
-    if path.exists():
-        _check_same(path, read_run(output), run)
-    elif any(output.glob("shard-*.parquet")):
-        raise InputError(f"{output} holds shards but no run.json: name another folder")
-
-
-def write_run(output: Path, run: dict[str, Any]) -> None:
-    """Records in the output folder which run it belongs to; raises InputError if that cannot be written."""
-    if not (output / "run.json").exists():
-        write_text(output / "run.json", json.dumps(run, indent=1) + "\n")
-
-
 def read_run(output: Path) -> dict[str, Any]:
     """The run an output folder belongs to; raises InputError if none is recorded."""
     path = output / "run.json"
@@ -149,6 +179,14 @@ def read_run(output: Path) -> dict[str, Any]:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path} is missing or damaged: run a shard into a new folder") from error
+
+
+def _check_output(output: Path, run: dict[str, Any]) -> None:
+    """Raises InputError if the output folder belongs to another run."""
+    if (output / "run.json").exists():
+        _check_same(output / "run.json", read_run(output), run)
+    elif any(output.glob("shard-*.nc")):
+        raise InputError(f"{output} holds shards but no run.json: name another folder")
 
 
 def _check_same(path: Path, recorded: dict[str, Any], run: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
-"""Ray Data as the engine of the loop: actors that hold the encoder take one shard after the other.
+"""Ray Data as the engine of the loop: actors with the encoder in memory take one shard after the other.
 
-Ray repeats a shard whose worker dies. The files are those of the loop (see `extract_corpus`). Needs the extra `ray`.
+Ray repeats a shard whose worker dies. The files are those of the loop. Needs the extra `ray`.
 """
 
 import logging
@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tqdm import tqdm
 
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
-from analysis.scale import loop
+from analysis.scale.loop import Engine, Settings, score_shard
 from analysis.texts.corpora import Corpus
 
 THREADS = 4  # of an actor without a GPU
@@ -34,91 +33,78 @@ except ImportError as error:
     raise InputError("--engine ray needs Ray: pip install .[ray], or leave the engine out") from error
 
 
-def extract_shards(
+def on_cluster(
     corpus: Corpus,
     output: Path,
     model: tuple[str, str, str],
-    settings: loop.Settings,
+    settings: Settings,
     budget: int = 2048,
     actors_per_gpu: int = 1,
-    progress: bool = True,
-) -> Path:
-    """Writes all shards of a run that are not there yet; returns the output folder.
+) -> Engine:
+    """The engine that gives shards to the actors of a cluster.
 
-    `model` holds the arguments of `load_encoder`: name, device, precision. All rows are read before one is scored.
-    The cluster is that of this process, else that of RAY_ADDRESS, else one that ends with the call. Raises InputError
-    as `extract_shard` does, whichever process meets the error; only finished shards stay.
+    `model` holds the arguments of `load_encoder`: name, device, precision. The cluster is that of this process, else
+    that of RAY_ADDRESS, else one that ends with the run. The engine raises InputError as `score_shard` does, whichever
+    process meets the error; finished shards stay.
     """
-    name, device, precision = model
-    if device.startswith("cuda:"):
-        raise InputError(f"device is {device}: give cuda, since every actor has a GPU of its own")
+    if model[1].startswith("cuda:"):
+        raise InputError(f"device is {model[1]}: give cuda, since every actor has a GPU of its own")
     if actors_per_gpu < 1:
         raise InputError(f"actors per GPU is {actors_per_gpu}: give 1 or more")
-    # This computer may have no GPU.
-    run = loop.identity(corpus, load_encoder(name, "cpu", precision), settings)
-    loop.check_output(output, run)
-    paths = [loop.shard_path(output, shard, settings.shards) for shard in range(settings.shards)]
-    shards = [{"shard": shard} for shard, path in enumerate(paths) if not loop.is_finished(path)]
-    if not shards:
-        return output
-    total = sum(1 for _ in tqdm(corpus.examples(), "reading", unit="sequence", disable=not progress))
-    loop.write_run(output, run)
-    job = (os.getcwd(), corpus, output, model, settings, budget)
-    bar = tqdm(total=len(shards), desc=f"{total:,} sequences", unit="shard", disable=not progress)
-    try:
-        with cluster() as nodes, bar:
-            share = _share(nodes, device, actors_per_gpu)
-            items = ray.data.from_items(shards, override_num_blocks=len(shards))
-            for row in items.map(
-                Shards, fn_constructor_args=job, max_task_retries=RETRIES, **share
-            ).iter_rows():
-                if row["error"]:
-                    raise InputError(row["error"])
-                bar.update()
-    except ray.exceptions.RayTaskError:  # a fault of this code
-        raise
-    except ray.exceptions.RayError as error:  # no node is left, a node lacks this package, or workers die
-        raise InputError(
-            f"Ray ended the run, see its logs: {_first_line(error, 300)}: if workers die, give them more memory, "
-            "smaller shards, or a smaller --budget"
-        ) from error
-    finally:
-        for row in shards:  # a process that was killed leaves its file
-            loop.remove_unfinished(paths[row["shard"]])
-    return output
+
+    def engine(shards: Sequence[int]) -> Iterator[int]:
+        arguments = (os.getcwd(), corpus, output, model, settings, budget)
+        rows = [{"shard": shard} for shard in shards]
+        try:
+            with cluster() as nodes:
+                actors = _actors(nodes, model[1], actors_per_gpu)
+                rows = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
+                    Shards, fn_constructor_args=arguments, max_task_retries=RETRIES, **actors
+                )
+                for row in rows.iter_rows():
+                    if row["error"]:
+                        raise InputError(row["error"])
+                    yield row["sequences"]
+        except ray.exceptions.RayTaskError:  # a fault of this code
+            raise
+        except ray.exceptions.RayError as error:  # no node is left, a node lacks this package, or workers die
+            raise InputError(
+                f"Ray ended the run, see its logs: {_first_line(error, 300)}: if workers die, give them more memory, "
+                "smaller shards, or a smaller --budget"
+            ) from error
+
+    return engine
 
 
 class Shards:
-    """An actor: it loads the encoder once and scores the shards that Ray hands it."""
+    """An actor: it loads the encoder once and scores the shards that Ray gives it."""
 
     def __init__(
-        self, folder: str, corpus: Corpus, output: Path, model: tuple, settings: loop.Settings, budget: int
+        self, folder: str, corpus: Corpus, output: Path, model: tuple, settings: Settings, budget: int
     ):
         os.chdir(folder)
         if model[1] == "cpu":
             torch.set_num_threads(min(THREADS, os.cpu_count() or 1))
-        options = {"budget": budget, "progress": False}
-        self.score = partial(loop.extract_shard, corpus, output, load_encoder(*model), settings, **options)
+        self.score = partial(score_shard, corpus, output, load_encoder(*model), settings, budget=budget)
 
     def __call__(self, row: Mapping[str, int]) -> dict[str, Any]:
-        """Writes one shard; returns its number and the line of an InputError."""
+        """Writes one shard; returns the number of its sequences and the line of an InputError."""
         try:
-            self.score(shard=int(row["shard"]))
+            return {"sequences": sum(self.score(shard=int(row["shard"]))), "error": ""}
         except InputError as error:
-            return {**row, "error": f"{error} (on {socket.gethostname()})"}
-        return {**row, "error": ""}
+            return {"sequences": 0, "error": f"{error} (on {socket.gethostname()})"}
 
 
-def _share(nodes: Sequence[Mapping[str, float]], device: str, actors_per_gpu: int) -> dict[str, Any]:
-    """The part of a node that an actor takes, and the number of actors; raises InputError without a fitting node."""
+def _actors(nodes: Sequence[Mapping[str, float]], device: str, actors_per_gpu: int) -> dict[str, Any]:
+    """The number of actors and the part of a node that each takes; raises InputError without a fitting node."""
     kind = "GPU" if device == "cuda" else "CPU"
     numbers = [node[kind] for node in nodes if node.get(kind)]
     if not numbers:
         raise InputError(f"the cluster has no node with a {kind}: start Ray on one, or give another --device")
     cpus = min(THREADS, *numbers)
-    actors = sum(int(number * actors_per_gpu if kind == "GPU" else number // cpus) for number in numbers)
+    count = sum(int(number * actors_per_gpu if kind == "GPU" else number // cpus) for number in numbers)
     sizes = {"num_cpus": 0, "num_gpus": 1 / actors_per_gpu} if kind == "GPU" else {"num_cpus": cpus}
-    return {"compute": ray.data.ActorPoolStrategy(size=actors), **sizes}
+    return {"compute": ray.data.ActorPoolStrategy(size=count), **sizes}
 
 
 @contextmanager

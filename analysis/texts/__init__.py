@@ -1,7 +1,7 @@
 """What is read: examples and tasks, parses, treebanks, coreference chains, passages, corpora."""
 
-from analysis.texts.examples import shared_examples
-from analysis.texts.glue import load_examples, sample
+from analysis.texts.examples import sample, shared_examples
+from analysis.texts.glue import load_examples
 from analysis.texts.passages import load_passages
 from analysis.texts.pipelines import parser_name
 from analysis.texts.syntax import parse, tags

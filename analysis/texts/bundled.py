@@ -1,21 +1,19 @@
-"""The bundled corpus: made-up examples, documents and arguments with gold analyses, which are part of the package.
+"""Made-up texts that are part of the package: toy tasks, documents and arguments, with gold analyses.
 
-`data/README.md` tells how the texts were made. They show that the study runs; they are no GLUE, treebank or ARCT.
+`data/README.md` says how they were made. They show that the study runs; they are no GLUE, treebank or ARCT.
 """
 
 import json
 import lzma
-from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from random import Random
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from analysis.errors import InputError
-from analysis.texts.examples import Example, Relation, Tag
+from analysis.texts.examples import Example, Relation, Tag, sample
 
 FOLDER = files("analysis.texts") / "data"
 SPLITS = ("train", "dev", "test")
@@ -33,8 +31,7 @@ def toy_examples(task: str, n: int | None, seed: int = 0, split: str = "train") 
     have each. A larger sample with the same seed contains the smaller. The splits train, dev and test share no texts.
     Raises InputError for an unknown split, and for more examples than there are.
     """
-    rows = _lines(f"{task}-{split}.jsonl")
-    return [_example(rows[place]) for place in _drawn(len(rows), n, seed, f"{split} examples of {task}")]
+    return [*map(_example, _sample(_rows(task, split), n, seed, f"{split} examples of {task}"))]
 
 
 def bundled_documents(n: int | None, split: str, seed: int = 0) -> str:
@@ -43,14 +40,13 @@ def bundled_documents(n: int | None, split: str, seed: int = 0) -> str:
     A document has two to four paragraphs of three to six sentences, 60 to 200 words. The splits share no document.
     Raises InputError for an unknown split and for more documents than there are.
     """
-    documents = documents_of(split)
-    return "".join(documents[place] for place in _drawn(len(documents), n, seed, f"{split} documents"))
+    return "".join(_sample(documents_of(split), n, seed, f"{split} documents"))
 
 
 def documents_of(split: str) -> list[str]:
     """CoNLL-U of each bundled document of a split."""
     start = "# newdoc id"
-    return [start + part for part in _text(f"documents-{split}.conllu").split(start)[1:]]
+    return [start + part for part in _text("documents", split, "conllu").split(start)[1:]]
 
 
 def bundled_arguments(
@@ -66,27 +62,26 @@ def bundled_arguments(
     for name, share in (("productivity", productivity), ("coverage", coverage)):
         if not 0 <= share <= 1:
             raise InputError(f"{name} is {share}: give a share from 0 to 1")
-    applies = round(coverage * n)
-    right = round(productivity * applies)
-    rows, found = _lines(f"arguments-{split}.jsonl"), []
-    for cue, count in ((RIGHT, right), (WRONG, applies - right), (ABSENT, n - applies)):
-        own = [row for row in rows if row["cue"] == cue]
-        found += [
-            own[place] for place in _drawn(len(own), count, seed, f'{split} arguments with "not" {cue}')
-        ]
+    applicable = round(coverage * n)
+    right = round(productivity * applicable)
+    rows, arguments = _rows("arguments", split), []
+    for cue, count in ((RIGHT, right), (WRONG, applicable - right), (ABSENT, n - applicable)):
+        pool = [row for row in rows if row["cue"] == cue]
+        arguments += _sample(pool, count, seed, f'{split} arguments with "not" {cue}')
     rng = Random(f"arguments {split} {seed}")
-    rng.shuffle(found)
+    rng.shuffle(arguments)
     labels = [number % 2 for number in range(n)]
     rng.shuffle(labels)
-    made = [_argument(split, *each) for each in zip(range(n), labels, found, strict=True)]
-    return pd.DataFrame(made, columns=ARGUMENT_COLUMNS)
+    numbered = enumerate(zip(labels, arguments, strict=True))
+    table = [_argument(split, number, label, row) for number, (label, row) in numbered]
+    return pd.DataFrame(table, columns=ARGUMENT_COLUMNS)
 
 
 def _example(row: dict[str, Any]) -> Example:
-    first, *rest = row["texts"]
-    arcs = tuple(Relation(label, text, (a, b), (c, d)) for label, text, a, b, c, d in row["relations"])
+    text_a, text_b = (*row["texts"], None)[:2]
+    relations = tuple(Relation(label, text, (a, b), (c, d)) for label, text, a, b, c, d in row["relations"])
     tags = tuple(Tag(upos, text, (a, b)) for upos, text, a, b in row["tags"])
-    return Example(row["id"], first, rest[0] if rest else None, row["label"], arcs, tags)
+    return Example(row["id"], text_a, text_b, row["label"], relations, tags)
 
 
 def _argument(split: str, number: int, label: int, row: dict[str, str]) -> tuple:
@@ -95,27 +90,23 @@ def _argument(split: str, number: int, label: int, row: dict[str, str]) -> tuple
     return name, *warrants, label, row["reason"], row["claim"], row["title"], row["title"], row["negated"]
 
 
-def _drawn(there: int, n: int | None, seed: int, what: str) -> Iterable[int]:
-    """The places of `n` of so many rows, in their order: the beginning of one permutation, so that samples nest."""
-    if n is None:
-        return range(there)
-    if not 0 <= n <= there:
-        raise InputError(f"n is {n}: the bundled corpus has {there} {what}")
-    return sorted(np.random.default_rng(seed).permutation(there)[:n].tolist())
+def _sample(rows: list, n: int | None, seed: int, what: str) -> list:
+    if n is not None and not 0 <= n <= len(rows):
+        raise InputError(f"n is {n}: there are {len(rows)} {what}")
+    return sample(rows, n, seed)
 
 
 @cache
-def _lines(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in _text(name).splitlines()]
+def _rows(name: str, split: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in _text(name, split, "jsonl").splitlines()]
 
 
 @cache
-def _text(name: str) -> str:
+def _text(name: str, split: str, suffix: str) -> str:
     """The text of a file; raises InputError for an unknown split and for a missing or damaged file."""
-    split = name.rpartition(".")[0].rpartition("-")[2]
     if split not in SPLITS:
         raise InputError(f"split {split!r} is unknown: choose one of {', '.join(SPLITS)}")
-    path = FOLDER / f"{name}.xz"
+    path = FOLDER / f"{name}-{split}.{suffix}.xz"
     try:
         return lzma.decompress(path.read_bytes()).decode()
     except (OSError, lzma.LZMAError) as error:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from analysis.errors import InputError
 
+T = TypeVar("T")
 # Pande 2021 calls UD's `obj` dobj; the other names on the left are those of spaCy's English models.
 SAME_RELATION = {"obj": "dobj", "nsubjpass": "nsubj:pass", "csubjpass": "csubj:pass", "auxpass": "aux:pass"}
 UNTAGGED = ("", "_")  # marks of an unknown part of speech
@@ -113,6 +114,15 @@ def check_text(text: object, place: str) -> None:
             f"{place}: half of a surrogate pair, {text[error.start]!r}, stands at character {error.start} (from 0): "
             "write the whole character, or remove it"
         ) from None
+
+
+def sample(rows: list[T], n: int | None, seed: int) -> list[T]:
+    """`n` of the rows, drawn uniformly without replacement, in their order; all if there are no more."""
+    if n is None or n >= len(rows):
+        return rows
+    # The beginning of one permutation, so that a larger sample contains the smaller.
+    chosen = np.random.default_rng(seed).permutation(len(rows))[:n]
+    return [rows[row] for row in sorted(chosen)]
 
 
 def as_sequences(examples: Sequence[Example]) -> list[Example]:

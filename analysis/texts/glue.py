@@ -6,13 +6,12 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from analysis.errors import InputError
 from analysis.files import expand, read_text
 from analysis.texts.bundled import toy_examples
-from analysis.texts.examples import Example
+from analysis.texts.examples import Example, sample
 from analysis.texts.tasks import Task, check_source, task_named
 
 HUB_DATASET = "nyu-mll/glue"
@@ -38,7 +37,7 @@ def load_examples(
     if split not in task.splits:
         raise InputError(f"split {split!r} is unknown; choose one of {', '.join(task.splits)}")
     if n is not None and n < 1:
-        raise InputError(f"n = {n}: ask for at least 1 example, or for all with n = None")
+        raise InputError(f"n = {n}: give at least 1 example, or None for all")
     if seed < 0:
         raise InputError(f"seed = {seed}: give a seed of at least 0")
     check_source(task, source)
@@ -51,15 +50,6 @@ def load_examples(
     return sample([_example(f"{prefix}-{number}", *row, task) for number, *row in rows], n, seed)
 
 
-def sample(examples: list[Example], n: int | None, seed: int) -> list[Example]:
-    """The examples of `n` rows drawn without replacement, in their order; all if there are no more."""
-    if n is None or n >= len(examples):
-        return examples
-    # The beginning of one permutation, so that a larger sample contains the smaller.
-    drawn = np.random.default_rng(seed).permutation(len(examples))[:n]
-    return [examples[row] for row in sorted(drawn)]
-
-
 def _example(name: str, place: str, texts: Sequence[Any], label: Any, task: Task) -> Example:
     """A row as an example, without white space around its texts; `place` names its file and line.
 
@@ -68,13 +58,13 @@ def _example(name: str, place: str, texts: Sequence[Any], label: Any, task: Task
     if not all(isinstance(text, str) and text.strip() for text in texts):
         raise InputError(f"{place}: a text is empty; fill it in or remove the row")
     if task.limits is None:
-        permitted, wanted = label in range(len(task.labels)), f"one of {', '.join(task.labels)}"
+        valid, values = label in range(len(task.labels)), f"one of {', '.join(task.labels)}"
     else:
         low, high = task.limits
-        permitted = isinstance(label, int | float) and low <= label <= high
-        wanted = f"a number from {low:g} to {high:g}"
-    if label is not None and not permitted:
-        raise InputError(f"{place}: label {label!r} is not {wanted}; correct it or remove the row")
+        valid = isinstance(label, int | float) and low <= label <= high
+        values = f"a number from {low:g} to {high:g}"
+    if label is not None and not valid:
+        raise InputError(f"{place}: label {label!r} is not {values}; correct it or remove the row")
     text_a, text_b = (*(text.strip() for text in texts), None)[:2]
     return Example(name, text_a, text_b, label)
 
@@ -88,16 +78,16 @@ def _folder_rows(task: Task, folder: Path, split: str) -> Iterator[tuple[int, st
             f"{path}: no such file; source must be 'hub' or a folder that holds "
             f"{task.folder}/{name} as GLUE ships it"
         )
-    test = split.startswith("test")
-    header = () if test else task.header
+    is_test = split.startswith("test")
+    header = () if is_test else task.header
     table = read_table(path, header, skip=True)
-    labelled = not test or task.label_column in table.columns
-    require_columns(table, task.columns + (task.label_column,) * labelled, str(path))
+    is_labelled = not is_test or task.label_column in table.columns
+    require_columns(table, task.columns + (task.label_column,) * is_labelled, str(path))
     texts = table[[*task.columns]].itertuples(index=False, name=None)
-    cells = table[task.label_column] if labelled else repeat(None)
+    labels = [_label(cell, task) for cell in table[task.label_column]] if is_labelled else repeat(None)
     first = 1 if header else 2
-    for row, sides, cell in zip(table.index.tolist(), texts, cells, strict=False):
-        yield row, f"{path}, line {first + row}", sides, None if cell is None else _label(cell, task)
+    for row, sides, label in zip(table.index.tolist(), texts, labels, strict=False):
+        yield row, f"{path}, line {first + row}", sides, label
 
 
 def _label(cell: str, task: Task) -> Any:
@@ -121,24 +111,23 @@ def read_table(path: Path, header: Sequence[str] = (), skip: bool = False) -> pd
     columns, rows = (list(header), lines) if header else (lines[0].split("\t"), lines[1:])
     if not any(rows):
         raise InputError(f"{path}: no rows{'' if header else ' below the header'}; give a file with examples")
-    fields = [row.split("\t") for row in rows]
-    short = [number for number, cells in enumerate(fields) if len(cells) < len(columns)]
-    skipped = set(short) if skip and 2 * len(short) < len(rows) else set()
+    fields = {number: row.split("\t") for number, row in enumerate(rows)}
+    short = [number for number, cells in fields.items() if len(cells) < len(columns)]
     first, norm = (1, "task") if header else (2, "header")
-    for number, cells in enumerate(fields):
-        if len(cells) != len(columns) and number not in skipped:
+    if skip and short and 2 * len(short) < len(rows):
+        warnings.warn(
+            f"{path}: {len(short):,} of {len(rows):,} lines have too few fields and are skipped, the first is line "
+            f"{first + short[0]}",
+            stacklevel=2,
+        )
+        fields = {number: cells for number, cells in fields.items() if len(cells) >= len(columns)}
+    for number, cells in fields.items():
+        if len(cells) != len(columns):
             raise InputError(
                 f"{path}, line {first + number}: number of fields is {len(cells)}, the {norm} has {len(columns)}; put "
                 "one tab between fields and none inside a text"
             )
-    if skipped:
-        warnings.warn(
-            f"{path}: {len(skipped):,} of {len(rows):,} lines have too few fields and are skipped, the first is line "
-            f"{first + short[0]}",
-            stacklevel=2,
-        )
-    whole = [number for number in range(len(rows)) if number not in skipped]
-    return pd.DataFrame([fields[number] for number in whole], index=whole, columns=columns)
+    return pd.DataFrame(fields.values(), index=[*fields], columns=columns)
 
 
 def _hub_rows(task: Task, split: str) -> Iterator[tuple[int, str, Sequence[str], Any]]:

@@ -16,8 +16,7 @@ from jaxtyping import Int
 from analysis.errors import InputError
 from analysis.files import expand, files_of, read_text, write_text
 from analysis.texts.bundled import bundled_documents
-from analysis.texts.examples import Example, Parse, require_tags
-from analysis.texts.glue import sample
+from analysis.texts.examples import Example, Parse, require_tags, sample
 
 CONLLU = ".conllu"
 # The other fields stay text.

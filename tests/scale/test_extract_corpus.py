@@ -1,4 +1,4 @@
-"""Shards of a corpus together give the scores and the role table of one run; none is left half-written."""
+"""Shards of a corpus together give the role table of one run; none is left half-written."""
 
 import errno
 import json
@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 import xarray as xr
 
@@ -15,14 +14,12 @@ from analysis import extract_corpus as command
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.errors import InputError
 from analysis.extract_corpus import main
-from analysis.scale import loop as extract_corpus
-from analysis.scale import shards
-from analysis.scale.loop import Settings, extract_shard, merge_shards
-from analysis.scale.shards import read_moments, read_scores
+from analysis.scale import loop
+from analysis.scale.loop import Settings, extract_shards, merge_shards, read_shard, shard_path
 from analysis.scores.extraction import extract
 from analysis.statistics.roles import PUBLISHED_ROLES
 from analysis.statistics.significance import Rule, published_table
-from analysis.texts.corpora import open_corpus
+from analysis.texts.corpora import Corpus, open_corpus
 from analysis.texts.syntax import parse
 
 WORDS = "the old dog saw a red cat , and it ran away from there".split()
@@ -77,45 +74,43 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("options", [[], ["--moments"]])
-def test_merged_shards_equal_one_run_over_all_sequences(
-    tiny, corpus: Path, tmp_path: Path, monkeypatch, options: list[str]
-):
+def extract_shard(corpus: Corpus, output: Path, encoder: Encoder, settings: Settings, shard: int) -> Path:
+    """The file of one shard."""
+    extract_shards(corpus, output, encoder, settings, [shard], progress=False)
+    return shard_path(output, shard, settings.shards)
+
+
+def test_merged_shards_equal_one_run_over_all_sequences(tiny, corpus: Path, tmp_path: Path, monkeypatch):
     """Sequences stand alone in their batches, so that nothing but merging can make a difference."""
-    monkeypatch.setattr(extract_corpus, "CHUNK", 2)
+    monkeypatch.setattr(loop, "CHUNK", 2)
     output = tmp_path / "output"
     for shard in range(SHARDS):
-        assert run(corpus, output, *options, "--budget", "1", shard=f"{shard}/{SHARDS}") == 0
-    assert run(corpus, output, *options, shard="") == 0
+        assert run(corpus, output, "--budget", "1", shard=f"{shard}/{SHARDS}") == 0
+    assert run(corpus, output, shard="") == 0
     examples = list(open_corpus(corpus).examples())
     whole = extract(tiny, examples, parse(examples), PUBLISHED_ROLES, budget=1, progress=False)
     expected = published_table(whole, Rule(1.0))
     assert expected["assigned"].nunique(dropna=False) == 3
     found = pd.read_csv(merge_shards(output, tau=1.0)).astype({"assigned": "boolean"})
     pd.testing.assert_frame_equal(found[expected.columns], expected, rtol=1e-6, atol=1e-6)
-    if not options:
-        parts = [part for path in output.glob("*.parquet") for part in read_scores(path)]
-        scores = xr.concat(parts, "sequence")
-        whole = whole.drop_vars("cluster")
-        xr.testing.assert_allclose(scores.sel(sequence=whole["sequence"]), whole, rtol=1e-5, atol=1e-6)
 
 
 def test_a_finished_shard_is_skipped_and_a_killed_one_starts_again(
     tiny, pairs: Path, tmp_path: Path, monkeypatch
 ):
     corpus, output = open_corpus(pairs, ["one", "two"]), tmp_path / "o"
-    path = extract_shard(corpus, output, tiny, Settings(), 0, progress=False)
-    whole = read_moments(path)
+    path = extract_shard(corpus, output, tiny, Settings(), 0)
+    whole = read_shard(path)
     assert (whole["n"].sel(role="nsubj") == 0).all()  # neither gold relations nor a parser
     with monkeypatch.context() as patched:
-        patched.setattr(extract_corpus, "extract", lambda *_, **__: pytest.fail("scored again"))
-        assert extract_shard(corpus, output, tiny, Settings(), 0, progress=False) == path
+        patched.setattr(loop, "extract", lambda *_, **__: pytest.fail("scored again"))
+        assert extract_shard(corpus, output, tiny, Settings(), 0) == path
     path.unlink()
-    left = output / f".{path.stem}-killed.parquet"
-    left.write_bytes(b"PAR1")
-    extract_shard(corpus, output, tiny, Settings(), 0, progress=False)
+    left = output / f".{path.stem}-killed.nc"
+    left.write_bytes(b"HDF")
+    extract_shard(corpus, output, tiny, Settings(), 0)
     assert not left.exists()
-    xr.testing.assert_equal(read_moments(path), whole)
+    xr.testing.assert_equal(read_shard(path), whole)
 
 
 @pytest.mark.parametrize(
@@ -128,23 +123,22 @@ def test_a_finished_shard_is_skipped_and_a_killed_one_starts_again(
 def test_a_failure_in_the_middle_leaves_the_other_shards_and_nothing_else(
     tiny, pairs: Path, tmp_path: Path, monkeypatch, failure: BaseException, raised: type, says: str
 ):
-    monkeypatch.setattr(extract_corpus, "CHUNK", 2)
+    monkeypatch.setattr(loop, "CHUNK", 2)
     corpus, output = open_corpus(pairs, ["one", "two"]), tmp_path / "o"
-    extract_shard(corpus, output, tiny, Settings(SHARDS), 0, progress=False)
+    extract_shard(corpus, output, tiny, Settings(SHARDS), 0)
     before = files(output)
 
-    class Full(pq.ParquetWriter):
-        written = 0
+    scored = []
 
-        def write_table(self, *arguments, **others):
-            if Full.written:
-                raise failure
-            Full.written += 1
-            super().write_table(*arguments, **others)
+    def fail_at_the_second_part(*arguments, **options):
+        if scored:
+            raise failure
+        scored.append(arguments)
+        return extract(*arguments, **options)
 
-    monkeypatch.setattr(shards.pq, "ParquetWriter", Full)
+    monkeypatch.setattr(loop, "extract", fail_at_the_second_part)
     with pytest.raises(raised, match=says):
-        extract_shard(corpus, output, tiny, Settings(SHARDS), 1, progress=False)
+        extract_shard(corpus, output, tiny, Settings(SHARDS), 1)
     assert files(output) == before
 
 
@@ -152,28 +146,28 @@ def test_merging_names_the_shards_that_are_missing_damaged_or_of_another_run(
     tiny, pairs: Path, tmp_path: Path
 ):
     corpus, output = open_corpus(pairs, ["one", "two"]), tmp_path / "o"
-    path = extract_shard(corpus, output, tiny, Settings(SHARDS), 1, progress=False)
-    with pytest.raises(InputError, match="shard-00000-of-00003.parquet, shard-00002-of-00003.parquet"):
+    path = extract_shard(corpus, output, tiny, Settings(SHARDS), 1)
+    with pytest.raises(InputError, match="shard-00000-of-00003.nc, shard-00002-of-00003.nc"):
         merge_shards(output)
     for shard in (0, 2):
-        extract_shard(corpus, output, tiny, Settings(SHARDS), shard, progress=False)
+        extract_shard(corpus, output, tiny, Settings(SHARDS), shard)
     other = Settings(SHARDS, max_tokens=16)
-    changed = extract_shard(corpus, tmp_path / "other", tiny, other, 1, progress=False)
+    changed = extract_shard(corpus, tmp_path / "other", tiny, other, 1)
     content = path.read_bytes()
     shutil.copy(changed, path)
     with pytest.raises(InputError, match="max_tokens is 16, here 128"):
         merge_shards(output)
     path.write_bytes(content[:-9])
-    with pytest.raises(InputError, match="shard-00001-of-00003.parquet is damaged"):
+    with pytest.raises(InputError, match="shard-00001-of-00003.nc is damaged"):
         merge_shards(output)
-    with pytest.raises(InputError, match="shard-00001-of-00003.parquet is damaged"):
-        extract_shard(corpus, output, tiny, Settings(SHARDS), 1, progress=False)
+    with pytest.raises(InputError, match="shard-00001-of-00003.nc is damaged"):
+        extract_shard(corpus, output, tiny, Settings(SHARDS), 1)
 
 
 def test_a_bad_row_stops_its_shard_before_anything_is_scored_or_claimed(tiny, tmp_path: Path, monkeypatch):
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "one"}\n' * 5 + '{"text": ""}\n')
-    monkeypatch.setattr(extract_corpus, "extract", lambda *_, **__: pytest.fail("scored"))
+    monkeypatch.setattr(loop, "extract", lambda *_, **__: pytest.fail("scored"))
     with pytest.raises(InputError, match="line 6: a text is missing"):
-        extract_shard(open_corpus(path), tmp_path / "o", tiny, Settings(), 0, progress=False)
+        extract_shard(open_corpus(path), tmp_path / "o", tiny, Settings(), 0)
     assert not (tmp_path / "o").exists()

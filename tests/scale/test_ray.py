@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import psutil
-import pyarrow.parquet as pq
 import pytest
+import xarray as xr
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install .[ray]")
 
@@ -22,6 +22,7 @@ from analysis import extract_corpus as command
 from analysis.encoders.models import load_encoder
 from analysis.extract_corpus import main
 from analysis.scale import ray as ray_engine
+from analysis.scale.loop import read_shard
 from analysis.scale.ray import cluster
 from analysis.texts.corpora import Corpus, open_corpus
 from analysis.texts.examples import Example
@@ -88,13 +89,9 @@ def same_shards(first: Path, second: Path) -> None:
     """The same files, with the same numbers in them."""
     assert sorted(files(first)) == sorted(files(second))
     assert (first / "run.json").read_bytes() == (second / "run.json").read_bytes()
-    for path in first.glob("*.parquet"):
-        one, other = (pq.read_table(folder / path.name) for folder in (first, second))
-        assert one.schema.names == other.schema.names
-        assert one["sequence"].equals(other["sequence"])
-        for name in one.schema.names[1:]:
-            values = [np.array(table[name].to_pylist(), dtype=float) for table in (one, other)]
-            np.testing.assert_allclose(*values, rtol=1e-6, atol=1e-6)
+    for path in first.glob("*.nc"):
+        one, other = (read_shard(folder / path.name) for folder in (first, second))
+        xr.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.usefixtures("one_cpu")
@@ -179,4 +176,4 @@ def test_a_shard_whose_workers_keep_dying_ends_the_run(lines: Path, tmp_path: Pa
     assert run(lines, tmp_path / "o", "--shards", "2", "--engine", "ray") == 1
     assert capsys.readouterr().err.splitlines()[-1].startswith("error: Ray ended the run, see its logs: ")
     assert died.read_text() == "xx"
-    assert {*files(tmp_path / "o")} <= {"run.json", "shard-00000-of-00002.parquet"}
+    assert {*files(tmp_path / "o")} <= {"run.json", "shard-00000-of-00002.nc"}

@@ -119,7 +119,7 @@ def test_what_a_changed_file_runs_again(all_run: Tree, changed: str):
 
 
 def test_code_that_makes_no_number_runs_nothing_again(all_run: Tree):
-    changed = ("run.py", "study/verification.py", "scale/shards.py")
+    changed = ("run.py", "study/verification.py", "scale/loop.py")
     asked = [part for name in changed for part in ("-W", f"analysis/{name}")]
     assert all_run.would_run(*asked, "-W", "Makefile") == set()
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from analysis.errors import InputError
-from analysis.texts.examples import Example
-from analysis.texts.glue import load_examples, sample
+from analysis.texts.examples import Example, sample
+from analysis.texts.glue import load_examples
 from analysis.texts.tasks import TASKS, Task, match_class, task_names
 
 HEADERS = {

@@ -26,8 +26,8 @@ from analysis.papers.kovaleva2019.placements import Placements, elsewhere, large
 from analysis.scores.words import LIMIT, Words, split_words
 from analysis.statistics.layers import blocks_of
 from analysis.statistics.significance import adjust
-from analysis.texts.examples import Example, check_text
-from analysis.texts.glue import load_examples, sample
+from analysis.texts.examples import Example, check_text, sample
+from analysis.texts.glue import load_examples
 
 BUNDLED = "bundled"
 ARGUMENTS = (

@@ -9,8 +9,8 @@ from pathlib import Path
 from analysis.errors import InputError
 from analysis.files import expand
 from analysis.texts.bundled import bundled_arguments
-from analysis.texts.examples import Example
-from analysis.texts.glue import read_table, require_columns, sample
+from analysis.texts.examples import Example, sample
+from analysis.texts.glue import read_table, require_columns
 from analysis.texts.tasks import CHOICE, Task
 
 COLUMNS = "#id warrant0 warrant1 correctLabelW0orW1 reason claim debateTitle debateInfo".split()

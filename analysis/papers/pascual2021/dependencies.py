@@ -13,7 +13,7 @@ from analysis.scores.attachment import DIRECTIONS, Attachment, cross_fitted, doc
 from analysis.scores.words import split_words
 from analysis.statistics.resampling import bootstrap
 from analysis.texts.dependencies import OFFSETS, arcs, best_offsets, offset_table
-from analysis.texts.glue import sample
+from analysis.texts.examples import sample
 
 SYSTEMS = ("attention", "attribution_same_head", "attribution")
 ENDS = ("low", "high")

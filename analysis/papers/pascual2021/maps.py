@@ -11,8 +11,7 @@ from analysis.scores.controls import scored_with_controls
 from analysis.scores.extraction import extract
 from analysis.scores.maps import Source
 from analysis.statistics.roles import compose
-from analysis.texts.examples import Example
-from analysis.texts.glue import sample
+from analysis.texts.examples import Example, sample
 from analysis.texts.syntax import Relations
 
 # Patterns in addition to the roles: neighbours, the token itself, punctuation.
