@@ -22,7 +22,7 @@ from analysis.papers.pascual2021.measures import (
     WHOLE,
 )
 from analysis.scores.attribution import attributed
-from analysis.scores.kept import Kept
+from analysis.scores.map_store import MapStore
 from analysis.statistics.resampling import Clusters, bootstrap, counted, limits
 
 PAIRS = {WHOLE: (ATTENTION, GLOBAL), VALUES: (ATTENTION, LOCAL), MIXING: (LOCAL, GLOBAL)}
@@ -100,7 +100,7 @@ def restricted(maps: Maps, kept: Bool[np.ndarray, " token"]) -> Maps:
 
 
 def by_sequence(
-    kept: Mapping[str, Kept],
+    kept: Mapping[str, MapStore],
     pairs: Mapping[str, tuple[str, str]] = PAIRS,
     measures: Mapping[str, Callable[[Maps, Maps], Rows]] = MEASURES,
     progress: bool = True,
