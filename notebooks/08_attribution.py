@@ -47,7 +47,7 @@ precision: str = "float32"  # of effective attention; derivatives are always flo
 from analysis.encoders import load_encoder
 from analysis.papers.pascual2021 import discrepancy, maps, roles
 from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE_SUM, GLOBAL, LOCAL
-from analysis.scores.kept import Kept
+from analysis.scores.map_store import MapStore
 from analysis.scores.maps import attribution, local_attribution
 from analysis.statistics import Rule, compose, controlled_table
 from analysis.study import Results, seeds_of
@@ -95,9 +95,9 @@ print(
 # %%
 short = maps.short_examples(model, examples, pieces, attributed, seed)
 kept = {
-    ATTENTION: Kept(ATTENTION),
-    LOCAL: Kept(local_attribution(probes, seed)),
-    GLOBAL: Kept(attribution(probes, seed)),
+    ATTENTION: MapStore(ATTENTION),
+    LOCAL: MapStore(local_attribution(probes, seed)),
+    GLOBAL: MapStore(attribution(probes, seed)),
 }
 sources = {name: each.source for name, each in kept.items()}
 sources |= {EFFECTIVE: EFFECTIVE, EFFECTIVE_SUM: EFFECTIVE_SUM}

@@ -70,8 +70,9 @@ def find_source(maps: str | ReadMaps) -> Source:
         return maps
     if callable(maps):
         function = maps.func if isinstance(maps, partial) else maps
-        known = [source.distributions for source in MAPS.values() if source.read is function]
-        return Source(_function_name(maps), maps, distributions=all(known))
+        registered = [source for source in MAPS.values() if source.read is function]
+        distributions = all(source.distributions for source in registered)
+        return Source(_function_name(maps), maps, distributions=distributions)
     if maps not in MAPS:
         raise InputError(f"unknown maps {maps!r}: choose from {', '.join(MAPS)}, or give a Source")
     return MAPS[maps]
@@ -84,37 +85,47 @@ def changed(function: Change, of: str | ReadMaps = "attention", name: str = "") 
     function.
     """
     source = find_source(of)
-
-    def changing(maps: Source) -> ReadMaps:
-        def read_changed(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
-            def pass_on(layer: int, attention: Attention, *_: Tensor) -> None:
-                found = function(layer, attention, batch)
-                read(layer, *(found if isinstance(found, tuple) else (found,)))
-
-            maps(encoder, batch, pass_on, check)
-
-        return read_changed
-
-    prepare = source.prepare and (lambda *sequences: changing(source.prepared(*sequences)))
-    return replace(source, name=name or _function_name(function), read=changing(source), prepare=prepare)
+    return replace(
+        source,
+        name=name or _function_name(function),
+        read=partial(_read_changed, function, source),
+        prepare=lambda *arguments: partial(_read_changed, function, source.prepared(*arguments)),
+    )
 
 
-def _named(name: str, *given: str) -> str:
-    """The name of a source, with what was given if that is not the default (empty if it is)."""
-    described = ", ".join(filter(None, given))
-    return f"{name}({described})" if described else name
+def _read_changed(
+    function: Change,
+    source: Source,
+    encoder: Encoder,
+    batch: Sequence[Layout],
+    read: Read,
+    check: bool = False,
+) -> None:
+    """Reads the maps of a source, each changed by `function`."""
+
+    def read_layer(layer: int, attention: Attention, *_: Tensor) -> None:
+        maps = function(layer, attention, batch)
+        read(layer, *(maps if isinstance(maps, tuple) else (maps,)))
+
+    source(encoder, batch, read_layer, check)
+
+
+def _named(name: str, *options: str) -> str:
+    """The name of a source with its options; an option is empty if it has its default value."""
+    options = ", ".join(filter(None, options))
+    return f"{name}({options})" if options else name
 
 
 def _function_name(function: Callable) -> str:
     """The name of a function, with the options of a `partial`."""
     if isinstance(function, partial):
-        return _named(
-            _function_name(function.func), *(f"{name}={value}" for name, value in function.keywords.items())
-        )
+        options = [f"{name}={value}" for name, value in function.keywords.items()]
+        return _named(_function_name(function.func), *options)
     return getattr(function, "__name__", type(function).__name__)
 
 
 def _made_of(maps: str | ReadMaps) -> str:
+    """The option that names the source from which maps are made; empty for attention."""
     source = find_source(maps).name
     return "" if source == "attention" else f"of={source}"
 
@@ -184,9 +195,9 @@ def spread(of: str | ReadMaps = "attention") -> Source:
     entropy. Roles without entropies get uniform heads.
     """
 
-    def even(_: int, found: Attention, batch: Sequence[Layout]) -> tuple[Attention, Tensor]:
-        maps = _even(batch, found.shape[1], found.device)
-        return maps, row_entropies(found).to(maps.dtype)
+    def even(_: int, attention: Attention, batch: Sequence[Layout]) -> tuple[Attention, Tensor]:
+        maps = _even(batch, attention.shape[1], attention.device)
+        return maps, row_entropies(attention).to(maps.dtype)
 
     return changed(even, of, _named("spread", _made_of(of)))
 
@@ -202,12 +213,11 @@ def attribution(probes: int | None = PROBES, seed: int = 0, start: str = POST_LN
         "" if probes == PROBES else f"probes={probes or 'all'}",
         f"seed={seed}" if seed else "",
     )
-    # Preparing says only whether a bar shows.
-    return Source(
-        name,
-        attributions(probes, seed, start, False),
-        lambda *given: attributions(probes, seed, start, given[-1]),
-    )
+
+    def prepare(encoder: Encoder, sequences: Sequence[Layout], budget: int, progress: bool) -> ReadMaps:
+        return attributions(probes, seed, start, progress)
+
+    return Source(name, attributions(probes, seed, start, progress=False), prepare)
 
 
 def local_attribution(probes: int | None = PROBES, seed: int = 0) -> Source:

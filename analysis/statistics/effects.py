@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
 
+from analysis.errors import InputError
 from analysis.statistics.answers import Logits, correct, losses
 from analysis.statistics.changes import BASELINE
 from analysis.statistics.intervals import crossed_interval
@@ -90,15 +91,25 @@ def costs_by_metric(
 
 
 def effect_table(
-    logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], match: int = 1, seed: int = 0
+    logits: xr.DataArray,
+    labels: Int[np.ndarray, " sequence"],
+    match: int = 1,
+    seed: int = 0,
+    task: str = "the task",
 ) -> pd.DataFrame:
     """What every intervention worsens: a row per metric of METRICS and intervention.
 
     `logits` (intervention, sequence, class) with the row "none"; `match` is the class whose log odds the AUC ranks.
     Columns intervention, metric, baseline (the metric without intervention), effect (fall of AUC and accuracy, rise of
     the losses, in nats), low, high (95 %, over sequences), rank (1 is the largest effect) and shift (change of the mean
-    log odds of `match`).
+    log odds of `match`). Raises InputError, which names the `task`, if all sequences or none have the label `match`.
     """
+    positives = int((labels == match).sum())
+    if positives in (0, len(labels)):
+        raise InputError(
+            f"{task}: {positives} of {len(labels)} dev examples have the label {match}, so the AUC is not defined: "
+            "take more dev examples, or those of another label too"
+        )
     ordered = logits.transpose("intervention", "sequence", "class")
     base, others = (ordered.sel(intervention=[BASELINE]), ordered.drop_sel(intervention=BASELINE))
     values = np.concatenate([base.values, others.values])

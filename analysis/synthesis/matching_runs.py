@@ -129,7 +129,8 @@ class Study:
         for run, (logits, *_) in edited.items():
             names = logits["intervention"].to_series()
             single = logits[(names.str.fullmatch(SINGLE) | (names == BASELINE)).to_numpy()]
-            table = by_head(effect_table(single, labels_of(self.dev[run[0]]), self.match[run[0]]))
+            task = run[0]
+            table = by_head(effect_table(single, labels_of(self.dev[task]), self.match[task], task=task))
             places = zip(table["layer"], table["head"], strict=True)
             table = table.assign(matching=[place in {*heads} for place in places])
             tables[run] = _first(table.drop(columns="intervention"), ["layer", "head", "matching"])

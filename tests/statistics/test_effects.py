@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 from sklearn.metrics import roc_auc_score
 
+from analysis.errors import InputError
 from analysis.statistics import effects
 
 RNG = np.random.default_rng(0)
@@ -51,6 +52,15 @@ def test_a_shift_raises_the_loss_and_lost_information_lowers_the_auc(match: int)
     assert table.xs("loss")["rank"].tolist() == [1, 2]
     assert table.loc[("auc", "shifted"), "shift"] == pytest.approx(3 if match else -3)
     assert table.loc[("auc", "shifted"), "baseline"] == pytest.approx(roc_auc_score(LABELS, rows[0]))
+
+
+@pytest.mark.parametrize(("label", "positives"), [(0, 0), (1, 3)])
+def test_dev_examples_of_one_class_end_in_one_line(label: int, positives: int):
+    logits = xr.DataArray(
+        np.zeros((2, 3, 2)), {"intervention": ["none", "0-0"]}, ("intervention", "sequence", "class")
+    )
+    with pytest.raises(InputError, match=f"^mrpc: {positives} of 3 dev examples .* AUC is not defined: take"):
+        effects.effect_table(logits, np.full(3, label), task="mrpc")
 
 
 @pytest.mark.parametrize(("lead", "low", "high"), [(0.0, -1, 0.1), (1.0, 0.5, 1.5)])

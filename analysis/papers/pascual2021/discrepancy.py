@@ -22,7 +22,7 @@ from analysis.papers.pascual2021.measures import (
     WHOLE,
 )
 from analysis.scores.attribution import attributed
-from analysis.scores.kept import Kept
+from analysis.scores.map_store import MapStore
 from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.resampling import Clusters, bootstrap, counted
 
@@ -75,7 +75,7 @@ def restricted(maps: Maps, tokens: Bool[np.ndarray, " token"]) -> Maps:
 
 
 def by_sequence(
-    kept: Mapping[str, Kept],
+    kept: Mapping[str, MapStore],
     progress: bool = True,
 ) -> xr.DataArray:
     """MEASURES for each of PAIRS, with and without special tokens (TOKENS), for every sequence and every head."""

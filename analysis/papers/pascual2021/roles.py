@@ -9,7 +9,7 @@ import xarray as xr
 from jaxtyping import Bool, Float
 
 from analysis.papers.pascual2021.measures import ABSENT, ATTENTION, GLOBAL, LOST, PARTLY, PERSISTS
-from analysis.scores.kept import Kept
+from analysis.scores.map_store import MapStore
 from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.judge import NOT_APPLICABLE
 from analysis.statistics.resampling import Clusters, bootstrap, counted
@@ -111,7 +111,7 @@ def _verdict(attention: Bool[np.ndarray, "layer head"], attribution: Bool[np.nda
     return LOST if attention.any() else ABSENT
 
 
-def offset_profiles(kept: Mapping[str, Kept], reach: int = REACH) -> pd.DataFrame:
+def offset_profiles(kept: Mapping[str, MapStore], reach: int = REACH) -> pd.DataFrame:
     """Mean mass at every offset over rows that have such a token, heads and sequences: map, layer, offset, mass."""
     parts = []
     for name, source in kept.items():

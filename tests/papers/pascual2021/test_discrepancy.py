@@ -21,7 +21,7 @@ from analysis.papers.pascual2021.discrepancy import (
 from analysis.papers.pascual2021.maps import PATTERNS, scored, short_examples, with_patterns
 from analysis.papers.pascual2021.measures import JSD, MIXING, SHARE, VALUES, WHOLE
 from analysis.scores.extraction import extract
-from analysis.scores.kept import Kept
+from analysis.scores.map_store import MapStore
 from analysis.scores.maps import attribution, local_attribution
 from analysis.texts import parse
 from analysis.texts.glue import load_examples
@@ -80,7 +80,7 @@ def test_of_an_encoder():
     """In layer 0 there is no mixing."""
     tiny, examples = load_encoder("tiny"), load_examples("toy-sst-2", split="dev", n=4)
     sources = {"local_attribution": local_attribution(2), "attribution": attribution(2)}
-    kept = {name: Kept(source) for name, source in {"attention": "attention", **sources}.items()}
+    kept = {name: MapStore(source) for name, source in {"attention": "attention", **sources}.items()}
     for each in kept.values():
         extract(tiny, examples, roles=["cls"], maps=each.source, progress=False)
     mixing = by_sequence(kept, progress=False).sel(pair=MIXING, measure=JSD)

@@ -1,4 +1,4 @@
-"""Kept maps equal those of the source and are computed only once, however often they are read."""
+"""Stored maps equal those of the source and are computed only once, however often they are read."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from analysis.encoders.models import Encoder, load_encoder
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.scores.extraction import extract
-from analysis.scores.kept import Kept
+from analysis.scores.map_store import MapStore
 from analysis.scores.maps import Source, twin
 from analysis.texts.glue import load_examples
 
@@ -31,13 +31,13 @@ def test_scores_are_those_of_the_source_and_maps_are_made_once(tiny: Encoder, ex
         made.extend(layout.id for layout in batch)
         read_layers(encoder, batch, read, check)
 
-    kept = Kept(Source("counted", counted))
+    store = MapStore(Source("counted", counted))
     options = {"roles": ["window_2", "cls", "block"], "progress": False}
     real = extract(tiny, examples, **options)
     for budget in (2048, 100):
-        found = extract(tiny, examples, maps=kept.source, budget=budget, **options)
+        found = extract(tiny, examples, maps=store.source, budget=budget, **options)
         np.testing.assert_allclose(found, real, rtol=1e-4)
-    own, other = (extract(tiny, examples, maps=twin(of=of), **options) for of in (kept.source, "attention"))
+    own, other = (extract(tiny, examples, maps=twin(of=of), **options) for of in (store.source, "attention"))
     np.testing.assert_allclose(own, other, rtol=1e-4)
     assert sorted(made) == sorted(example.id for example in examples)
     assert found.attrs["maps"] == "counted"
@@ -52,17 +52,17 @@ def test_an_interrupted_read_lists_each_sequence_once(tiny: Encoder, examples):
             raise KeyboardInterrupt
         read_layers(encoder, batch, read, check)
 
-    kept, sequences = Kept(Source("interrupted", interrupted)), layouts(tiny.tokenizer, examples)
+    store, sequences = MapStore(Source("interrupted", interrupted)), layouts(tiny.tokenizer, examples)
     with pytest.raises(KeyboardInterrupt):
-        kept.source(tiny, sequences, lambda *_: None)
-    assert kept.sequences == []
-    kept.source(tiny, sequences, lambda *_: None)
-    assert [layout.id for layout in kept.sequences] == [*kept.maps] == [example.id for example in examples]
+        store.source(tiny, sequences, lambda *_: None)
+    assert store.sequences == []
+    store.source(tiny, sequences, lambda *_: None)
+    assert [layout.id for layout in store.sequences] == [*store.maps] == [example.id for example in examples]
 
 
 def test_a_source_that_sees_all_sequences_first(tiny: Encoder, examples):
     with pytest.raises(InputError, match="needs all sequences"):
-        Kept("twin").source(tiny, layouts(tiny.tokenizer, examples), lambda *_: None)
+        MapStore("twin").source(tiny, layouts(tiny.tokenizer, examples), lambda *_: None)
     options = {"roles": ["window_2"], "progress": False}
-    found = extract(tiny, examples, maps=Kept("twin").source, **options)
+    found = extract(tiny, examples, maps=MapStore("twin").source, **options)
     xr.testing.assert_allclose(found, extract(tiny, examples, maps="twin", **options), rtol=1e-4)

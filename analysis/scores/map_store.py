@@ -1,4 +1,4 @@
-"""Keeps maps that are slow to compute in memory: each sequence's maps are computed once and read as often as needed."""
+"""A store in memory for maps that are slow to compute: computed once, read as often as needed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,10 +16,10 @@ from analysis.scores.maps import ReadMaps, Source, find_source
 Maps = Float[Tensor, "layer head token token"]
 
 
-class Kept:
+class MapStore:
     """The maps of one source on one encoder, by the id of the sequence (4 bytes a layer, head and token pair).
 
-    `sequences` are those whose maps are kept, in the order in which they were computed.
+    `sequences` are those whose maps are stored, in the order in which they were computed.
     """
 
     def __init__(self, of: str | ReadMaps = "attention"):
@@ -29,12 +29,15 @@ class Kept:
 
     @property
     def source(self) -> Source:
-        """A source that reads kept maps, and computes and keeps missing ones."""
-        prepare = self.of.prepare and (lambda *given: partial(self.read, of=self.of.prepared(*given)))
-        return replace(self.of, read=partial(self.read, of=self.of), prepare=prepare)
+        """A source that reads stored maps, and computes and stores missing ones."""
+        return replace(
+            self.of,
+            read=partial(self.read, self.of),
+            prepare=lambda *arguments: partial(self.read, self.of.prepared(*arguments)),
+        )
 
     def read(
-        self, encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False, *, of: Source
+        self, of: Source, encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False
     ) -> None:
         """Calls `read(layer, maps)` for the padded batch, as the source `of` would, which computes missing maps."""
         missing = [layout for layout in batch if layout.id not in self.maps]
@@ -46,9 +49,8 @@ class Kept:
             self.maps[layout.id] = torch.stack([maps[number, :, :size, :size] for maps in layers])
             self.sequences.append(layout)
         longest = max(map(len, batch))
-        found = [self.maps[layout.id] for layout in batch]
         for layer in range(encoder.layers):
             padded = torch.zeros(len(batch), encoder.heads, longest, longest, device=encoder.device)
-            for own, maps in zip(padded, found, strict=True):
-                own[:, : maps.shape[-1], : maps.shape[-1]] = maps[layer]
+            for row, layout in zip(padded, batch, strict=True):
+                row[:, : len(layout), : len(layout)] = self.maps[layout.id][layer]
             read(layer, padded)
