@@ -177,7 +177,8 @@ $D/11_matching: $D/06_michel_ablation $(SCORES) $(DRAWN) $(call room,synthesis) 
 STUDIES := pande2021 clark2019 michel2019 kovaleva2019 pascual2021 niven2019 synthesis
 $(foreach name,$(filter-out $(STUDIES),$(PAPERS)),$(error unknown paper '$(name)': choose from $(STUDIES)))
 GOALS := $(foreach name,$(or $(PAPERS),$(STUDIES)),$($(name)))
-RUNS := $(sort $(finetune) $(pretrained) $(finetuned) $(foreach name,$(STUDIES),$($(name))) $D/98_explorer $D/99_summary)
+# All runs, in the order in which one reads them.
+RUNS := $(finetune) $(pretrained) $(finetuned) $(foreach name,$(STUDIES),$($(name))) $D/98_explorer $D/99_summary
 
 $D/98_explorer: $(GOALS) $(SCORES) $(DRAWN) $(call room,explorer)
 $D/99_summary: $(GOALS) $D/98_explorer $(DRAWN) analysis/study/front_page.py
@@ -200,7 +201,7 @@ $(foreach name,$(filter-out $(NOTEBOOKS),$(notdir $(RUNS))),$(eval $(name): $D/$
 
 study: $D/index
 $D/index: $D/99_summary analysis/study/index.py
-	@$(PYTHON) -m analysis.study.index --profile $(PROFILE) && touch $@
+	@$(PYTHON) -m analysis.study.index --profile $(PROFILE) $(notdir $(RUNS)) && touch $@
 
 STOPPED = echo "stopped in or after run $$(wc -c < $$STUDY_COUNT | tr -d ' ') of $$STUDY_TOTAL; the same command goes on from here"
 reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark2019 ..." alone, JOBS notebooks at a time

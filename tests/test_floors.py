@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from analysis.files import ROOT
-from analysis.study.front_page import paper_names
+from analysis.study.front_page import PAPERS
 
 PACKAGE = ROOT / "analysis"
 GROUND = ("errors", "files", "cache")  # modules, each from those before it
 FLOORS = "texts roles banks encoders scores statistics figures papers synthesis explorer scale study".split()
-PAPERS = paper_names()  # in the order of their notebooks
 ROOF = ("run", "extract_corpus")
 HEAVY = {"torch", "transformers", "accelerate", "datasets"}
 

@@ -17,7 +17,7 @@ from analysis.statistics.p_values import above_zero
 from analysis.statistics.roles import LABELS
 from analysis.study.folders import STATES, Folders, short
 from analysis.study.provenance import PARSER, add, data_digest, files_of, new_record, weights_of, write_record
-from analysis.study.runs import in_jupyter, this_run
+from analysis.study.runs import current_run, in_jupyter
 
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
 BOOLEAN = (*LABELS, "control_assigned", "exceeds_control")  # columns with missing values
@@ -51,7 +51,7 @@ class Results(Folders):
     """
 
     def __init__(self, profile: str):
-        self.run = this_run(profile)
+        self.run = current_run(profile)
         super().__init__(profile, self.run.scratch, self.run.stage)
         self.profile = Folders(profile)
         # Files are named after their content, so all runs share them.

@@ -80,7 +80,7 @@ def _scratch_name(run: str, changed: Mapping[str, Any]) -> str:
     return f"{kept[:LONGEST]}-{hashlib.sha256(repr([run, changed]).encode()).hexdigest()[:8]}"
 
 
-def this_run(profile: str) -> Run:
+def current_run(profile: str) -> Run:
     """The run of this process: the one that `analysis.run` announces, else a session in Jupyter or a script.
 
     In Jupyter the name of the session gives the notebook if the server tells it, and the parameters have the values of

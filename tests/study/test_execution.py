@@ -223,7 +223,7 @@ def test_stopped_run(study: Study, signum: int, cells_done: int):
 
 TINY = [
     "from analysis import extract, load_encoder, load_examples, published_table",
-    "scores = extract(load_encoder('tiny'), load_examples(task, 'bundled', 'dev', n), roles=['cls'], progress=False)",
+    "scores = extract(load_encoder('tiny'), load_examples('toy-mrpc', None, 'dev', n), roles=['cls'], progress=False)",
     "results.save_scores(scores, task, None)",
     "results.save_table(published_table(results.load_scores(task, None)), 'first')",
     "figure = Figure()\nfigure.text(0, 0, str(n))\nresults.save_figure(figure, 'F1')",
@@ -245,7 +245,7 @@ def test_run_that_is_stopped_at_random_moments(study: Study):
     git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "results", root=study.folder)
     earlier, done = results(study), study.folder / "results/quick/cache/done/01_first-mrpc"
     stamp, generator = done.stat().st_mtime_ns, random.Random(0)
-    for signum in (None, signal.SIGINT, signal.SIGKILL, signal.SIGKILL):
+    for signum in (None, signal.SIGINT, signal.SIGKILL):
         process = start(study, **({} if signum else {"FAILING": str(generator.randrange(len(TINY)))}))
         with suppress(subprocess.TimeoutExpired):
             process.wait(generator.uniform(0, 0.9 * duration) if signum else None)

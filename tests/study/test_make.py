@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from studies import MINUTE, Tree, runs_of, started
 
-from analysis.study.front_page import paper_names
+from analysis.study.front_page import PAPERS
 
 PROFILE = "smoke"
 RUNS = {*runs_of(PROFILE)}
@@ -61,7 +61,7 @@ def all_run(new: Tree, tmp_path_factory) -> Tree:
     assert sorted(map(int, numbers)) == [*range(1, len(RUNS) + 1)]
     lines = done.stdout.splitlines()
     assert len(re.findall(r"^\[ ?\d+/\d+\] \d\d_\w+(?: \S+)*  0 s$", done.stdout, re.MULTILINE)) == len(RUNS)
-    assert lines[2 * len(RUNS) : -2] == [f"{paper}: no verdicts" for paper in paper_names()]
+    assert lines[2 * len(RUNS) : -2] == [f"{paper}: no verdicts" for paper in PAPERS]
     assert lines[-2].startswith(f"open {tree.folder}/notebooks/99_summary.ipynb")
     assert tables(tree)["99_summary.csv"].endswith(b"passive 1 yes")  # all papers: README may follow
     return tree

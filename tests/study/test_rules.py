@@ -11,7 +11,7 @@ import pytest
 
 from analysis import HOMES
 from analysis.files import ROOT
-from analysis.study.front_page import paper_names
+from analysis.study.front_page import PAPERS
 from analysis.study.profiles import declared, notebook_names, source
 
 PACKAGE = ROOT / "analysis"
@@ -58,7 +58,8 @@ def test_rules_miss_no_file(needs: dict[str, set[str]], notebook: str):
 
 def test_the_makefile_knows_every_paper():
     folders = {path.parent.name for path in PACKAGE.glob("papers/*/__init__.py")}
-    assert {*paper_names()} == folders | {"synthesis"}
+    assert {*PAPERS} == folders | {"synthesis"}
+    assert f"\nSTUDIES := {' '.join(PAPERS)}\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def test_tracing_is_not_blind():

@@ -7,7 +7,7 @@ import pytest
 from studies import PARAMETERS, Study, error_of
 
 from analysis.study.results import Results
-from analysis.study.runs import Run, named, run_of, this_run
+from analysis.study.runs import Run, current_run, named, run_of
 
 OWN = {"profile": "quick", "task": "mrpc", "n": 5, "rate": 1e-4, "flag": False, "checkpoint": None}
 OWN["words"] = ["a", "b"]
@@ -47,7 +47,7 @@ def test_other_values_have_other_folders(study: Study):
 
 
 def test_script(study: Study):
-    assert this_run("quick") == Run("python", {"profile": "quick"}, "python")
+    assert current_run("quick") == Run("python", {"profile": "quick"}, "python")
     assert Results("quick").folder == study.folder / "results/scratch/python"
 
 
@@ -65,7 +65,7 @@ def jupyter(study: Study, monkeypatch) -> dict:
 def test_jupyter_writes_to_scratch_whatever_the_values_are(study: Study, jupyter: dict, monkeypatch, capsys):
     monkeypatch.setenv("JPY_SESSION_NAME", str(study.notebooks / "01_first.py"))
     jupyter.update(profile="quick", task="qnli", n=5, words=["a", "b"])
-    found = this_run("quick")
+    found = current_run("quick")
     assert found.scratch == "01_first-qnli"
     assert (found.notebook, found.parameters["task"]) == ("01_first", "qnli")
     jupyter.update(n=7)

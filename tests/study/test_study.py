@@ -23,7 +23,7 @@ from studies import Tree, runs_of, saved, started
 from analysis.encoders.models import load_encoder
 from analysis.files import ROOT
 from analysis.study.folders import STATES
-from analysis.study.front_page import paper_names
+from analysis.study.front_page import PAPERS
 from analysis.study.profiles import notebook_names, parameters
 from analysis.study.provenance import files_of, records_of
 from analysis.texts.tasks import original
@@ -78,7 +78,7 @@ def study(tmp_path_factory) -> Ran:
         done = tree.make("reproduce", "JOBS=2")
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stderr == ""
-    assert len(done.stdout.splitlines()) == 2 * len(NOTEBOOKS) + len(paper_names()) + 2
+    assert len(done.stdout.splitlines()) == 2 * len(NOTEBOOKS) + len(PAPERS) + 2
     assert started(done) == set(NOTEBOOKS)
     return tree
 
