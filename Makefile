@@ -189,7 +189,7 @@ $(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS)): no
 # Notebooks share the cores: with one thread each, two of them are done sooner than one after the other with two.
 $D/%: export OMP_NUM_THREADS ?= $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) / $(JOBS) : 1 )))
 $D/%: export STUDY_RUNS := $(notdir $(RUNS))
-# Not empty if all papers run: the front page then follows.
+# Not empty if all papers run, after which the front page is written.
 $D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDIES)),,yes)
 $(RUNS): $(STORE) | $(ENVIRONMENT) $(RELEASED)
 	@$(PYTHON) -m analysis.run $(@F) --profile $(PROFILE) --keep
@@ -203,7 +203,7 @@ study: $D/index
 $D/index: $D/99_summary analysis/study/index.py
 	@$(PYTHON) -m analysis.study.index --profile $(PROFILE) $(notdir $(RUNS)) && touch $@
 
-STOPPED = echo "stopped in or after run $$(wc -c < $$STUDY_COUNT | tr -d ' ') of $$STUDY_TOTAL; the same command goes on from here"
+STOPPED = echo "stopped in or after run $$(wc -c < $$STUDY_COUNT | tr -d ' ') of $$STUDY_TOTAL; the same command resumes"
 reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark2019 ..." alone, JOBS notebooks at a time
 	@trap : INT; export STUDY_COUNT=$$(mktemp) STUDY_TOTAL=$$($(MAKE) -n study | grep -c -- ' --keep$$'); \
 	$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=$(JOBS)) study || { $(STOPPED); rm $$STUDY_COUNT; exit 1; }; \

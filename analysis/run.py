@@ -28,7 +28,7 @@ from analysis.study.folders import Folders, short
 from analysis.study.machine import cores
 from analysis.study.profiles import command_line, declared, notebook_names, parameters, source
 from analysis.study.provenance import finish_record
-from analysis.study.runs import VARIABLE, Run, named, run_of
+from analysis.study.runs import VARIABLE, Run, parse_name, run_of
 
 # Environment variables that Make sets: the number of its runs, a file in which they count themselves, and their order.
 TOTAL, NUMBER, ORDER = "STUDY_TOTAL", "STUDY_COUNT", "STUDY_RUNS"
@@ -43,7 +43,7 @@ def run(name: str, profile: str, settings: Mapping[str, Any], keep: bool = False
     start of the run, so that code that changes meanwhile counts as newer. A run that another process is doing is waited
     for and not repeated.
     """
-    notebook, name_settings = named(name)
+    notebook, name_settings = parse_name(name)
     execution = run_of(notebook, parameters(notebook, profile, name_settings | dict(settings)), keep)
     Folders(profile).prepare()
     folders = Folders(profile, execution.scratch)
@@ -171,7 +171,7 @@ def _alone(execution: Run, folders: Folders) -> Iterator[bool]:
     try:
         acquired = lock.acquire(timeout=0)
     except Timeout:
-        _say(f"{title}: another process is at it: waiting")
+        _say(f"{title}: waiting for another process that runs it")
         acquired = lock.acquire()
     with acquired:
         if _age(done) != age:

@@ -22,7 +22,6 @@ from analysis.encoders.models import Encoder, load_classifier, load_encoder, loa
 from analysis.errors import InputError
 from analysis.extract_corpus import main as extract_corpus
 from analysis.figures.theme import layer_head
-from analysis.files import expand
 from analysis.papers.kovaleva2019.frames import read_links
 from analysis.run import main as run
 from analysis.run import run as execute
@@ -35,7 +34,6 @@ from analysis.statistics.roles import compose, transitions
 from analysis.statistics.significance import adjust, clusters_of, published_table, role_table
 from analysis.study.front_page import filled
 from analysis.study.profiles import load_profile, parameters
-from analysis.study.provenance import committed
 from analysis.study.results import Results, seeds_of
 from analysis.study.verification import verify
 from analysis.texts.bundled import bundled_documents

@@ -110,8 +110,8 @@ def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) ->
         if name not in choices:
             raise InputError(f"{notebook} has no parameter {name!r}: choose from {', '.join(choices)}")
     layers = (sections.get("common", {}), sections.get(notebook, {}), settings)
-    chosen = {key: value for layer in layers for key, value in layer.items() if key in choices}
-    values = declared(notebook) | {"profile": profile} | chosen
+    overrides = {key: value for layer in layers for key, value in layer.items() if key in choices}
+    values = declared(notebook) | {"profile": profile} | overrides
     for name, (kind, _) in annotated.items():
         if not fits(values[name], eval(kind, ANNOTATIONS)):  # noqa: S307 (of these names alone)
             hint = " (YAML reads 1e-4 as text: write 1.0e-4)" if "float" in kind else ""
@@ -154,10 +154,14 @@ def write_parameters(profile: str) -> None:
     folders = Folders(profile)
     folders.prepare()
     folders.publish_all()
-    every = {notebook: parameters(notebook, profile) for notebook in notebook_names()}
-    sources = {notebook: values.get("source", common.get("source")) for notebook, values in every.items()}
-    lines = [line for name, values in every.items() for line in task_variables(name, values, sources[name])]
-    for notebook, values in every.items():
+    parameters_of = {notebook: parameters(notebook, profile) for notebook in notebook_names()}
+    sources = {
+        notebook: values.get("source", common.get("source")) for notebook, values in parameters_of.items()
+    }
+    lines = [
+        line for name, values in parameters_of.items() for line in task_variables(name, values, sources[name])
+    ]
+    for notebook, values in parameters_of.items():
         if sources[notebook] is not None:
             check_texts(notebook, values)
         text, path = yaml.safe_dump(values), folders.cache / "parameters" / f"{notebook}.yaml"

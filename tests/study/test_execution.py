@@ -154,7 +154,7 @@ def test_run_that_another_process_is_doing(study: Study):
     both = [start(study) for _ in "12"]
     said = sorted(process.communicate()[0] for process in both)
     assert [process.returncode for process in both] == [0, 0]
-    assert said[1] == "01_first mrpc: another process is at it: waiting\n"
+    assert said[1] == "01_first mrpc: waiting for another process that runs it\n"
     assert re.fullmatch(r"01_first mrpc started\n01_first mrpc  \d+ s\n", said[0])
 
 

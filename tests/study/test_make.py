@@ -256,7 +256,7 @@ def test_tables_of_a_release_are_kept_before_the_first_run(new: Tree, tmp_path: 
     (shipped / "roles.csv").write_text("as released")
     assert tree.make("99_summary", "PAPERS=niven2019").returncode == 0
     assert tables(tree)["99_summary.csv"].endswith(b"passive 1 ")
-    (shipped / "roles.csv").write_text("made anew")
+    (shipped / "roles.csv").write_text("made again")
     assert tree.make("05_clark_surface").returncode == 0
     assert (shipped.parent / "released/tables/roles.csv").read_text() == "as released"
 
@@ -265,16 +265,14 @@ def test_tables_of_a_release_are_kept_before_the_first_run(new: Tree, tmp_path: 
 
 
 def test_failed_run_stops_the_study(study: Tree, monkeypatch):
-    """It is not done, runs that need it do not start, and the same command goes on there."""
+    """It is not done, runs that need it do not start, and the same command resumes there."""
     (study.folder / "cache/done/05_clark_surface").unlink()
     monkeypatch.setenv("FAIL", "05_clark_surface")
     done = study.make("reproduce", "JOBS=1")
     assert done.returncode != 0
     assert errors(done) == ["error: no"]
     assert started(done) == {"05_clark_surface"}
-    assert (
-        done.stdout.splitlines()[-1] == "stopped in or after run 1 of 6; the same command goes on from here"
-    )
+    assert done.stdout.splitlines()[-1] == "stopped in or after run 1 of 6; the same command resumes"
     monkeypatch.delenv("FAIL")
     again = study.make("reproduce")
     assert (again.returncode, started(again)) == (0, named("05_", *SYNTHESIS))
@@ -313,6 +311,6 @@ def test_interrupted_reproduction_is_no_traceback(slow: tuple[Tree, subprocess.P
     assert running.returncode != 0
     assert out.splitlines()[-2:] == [
         "[1/5] 09_niven_cues stopped",
-        "stopped in or after run 1 of 5; the same command goes on from here",
+        "stopped in or after run 1 of 5; the same command resumes",
     ]
     assert "Traceback" not in err

@@ -7,7 +7,7 @@ import pytest
 from studies import PARAMETERS, Study, error_of
 
 from analysis.study.results import Results
-from analysis.study.runs import Run, current_run, named, run_of
+from analysis.study.runs import Run, current_run, parse_name, run_of
 
 OWN = {"profile": "quick", "task": "mrpc", "n": 5, "rate": 1e-4, "flag": False, "checkpoint": None}
 OWN["words"] = ["a", "b"]
@@ -29,12 +29,12 @@ def test_only_make_keeps_and_only_the_values_of_the_profile(study: Study):
     ],
 )
 def test_names_that_no_run_has(name: str, choices: str):
-    assert error_of(named, name).startswith(f"there is no run {name}: choose from {choices}")
+    assert error_of(parse_name, name).startswith(f"there is no run {name}: choose from {choices}")
 
 
 def test_names_of_runs():
-    assert named("01_extract-sst-2-finetuned") == ("01_extract", {"task": "sst-2", "state": "finetuned"})
-    assert named("01_extract") == ("01_extract", {})
+    assert parse_name("01_extract-sst-2-finetuned") == ("01_extract", {"task": "sst-2", "state": "finetuned"})
+    assert parse_name("01_extract") == ("01_extract", {})
 
 
 def test_other_values_have_other_folders(study: Study):
