@@ -30,15 +30,15 @@ LIGHT = [name for name in MODULES if (name + "..").split(".")[1] in ("texts", "s
 def imports(name: str) -> set[str]:
     """The modules that a module's import statements name, wherever they stand."""
     tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
-    found = set()
+    names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{name}, line {node.lineno}: modules import by full path"
             whole = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
-            found |= whole or {node.module}
-    return found
+            names |= whole or {node.module}
+    return names
 
 
 def storey(name: str) -> tuple[int, int]:

@@ -107,10 +107,10 @@ def raised(command: Callable, arguments: list[str]) -> None:
     import contextlib
     import io
 
-    with contextlib.redirect_stderr(io.StringIO()) as shown, contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stderr(io.StringIO()) as stderr, contextlib.redirect_stdout(io.StringIO()):
         status = command(arguments)
     assert status == 1
-    lines = shown.getvalue().splitlines()
+    lines = stderr.getvalue().splitlines()
     raise InputError(lines[-1].removeprefix("error: "))
 
 
@@ -125,12 +125,12 @@ def registered(name: str, function: Callable, material: Material) -> None:
 
 def tiny(material: Material, **options: Any) -> Any:
     """Fine-tunes the tiny encoder with wrong options."""
-    wanted = {
+    arguments = {
         "train": material.examples,
         "dev": material.examples,
         "folder": material.folder / "checkpoint",
     } | options
-    return finetune("tiny", wanted.pop("task", "mrpc"), **wanted)
+    return finetune("tiny", arguments.pop("task", "mrpc"), **arguments)
 
 
 TEXTS = [

@@ -18,8 +18,8 @@ def test_committed_index_is_complete(profile: str, monkeypatch):
     text = (folders.folder / "README.md").read_text(encoding="utf-8")
     links = re.findall(r"\]\((.*?)\)", text)
     assert all((folders.folder / link).is_file() for link in links)
-    there = {*folders.notebooks.glob("*.ipynb"), *folders.figures.glob("*.png")}
-    assert {str(path.relative_to(folders.folder)) for path in there} == {*links} - {"explorer.html"}
+    files = {*folders.notebooks.glob("*.ipynb"), *folders.figures.glob("*.png")}
+    assert {str(path.relative_to(folders.folder)) for path in files} == {*links} - {"explorer.html"}
     assert not [link for link in links if links.count(link) > 2]  # twice where one reads it first
     if not index.saved_claims(Results(profile)):
         pytest.skip("verdicts were made by an earlier form; rebuilt at the next full run")

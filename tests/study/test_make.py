@@ -114,14 +114,14 @@ DOWN = {  # the notebooks that a changed file runs again
 @pytest.mark.parametrize("changed", DOWN)
 def test_what_a_changed_file_runs_again(all_run: Tree, changed: str):
     """Make is asked what it would do if the file were new."""
-    found = all_run.would_run("-W", changed)
-    assert found == named(*DOWN[changed]) - ({"98_explorer"} if "99_" in changed else set())
+    runs = all_run.would_run("-W", changed)
+    assert runs == named(*DOWN[changed]) - ({"98_explorer"} if "99_" in changed else set())
 
 
 def test_code_that_makes_no_number_runs_nothing_again(all_run: Tree):
     changed = ("run.py", "study/verification.py", "scale/shards.py")
-    asked = [part for name in changed for part in ("-W", f"analysis/{name}")]
-    assert all_run.would_run(*asked, "-W", "Makefile") == set()
+    options = [part for name in changed for part in ("-W", f"analysis/{name}")]
+    assert all_run.would_run(*options, "-W", "Makefile") == set()
 
 
 @pytest.mark.parametrize(

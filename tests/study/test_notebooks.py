@@ -45,15 +45,15 @@ def test_saving_in_jupyter_changes_nothing(notebook: str):
 
 def test_parameters_are_plain_values_in_the_first_code_cell(notebook: str):
     """A value computed from others would keep its default when papermill sets those others."""
-    found = jupytext.read(source(notebook)).cells
-    cell = found[1]
-    assert [each for each in found if "parameters" in each.metadata.get("tags", [])] == [cell]
+    cells = jupytext.read(source(notebook)).cells
+    cell = cells[1]
+    assert [each for each in cells if "parameters" in each.metadata.get("tags", [])] == [cell]
     statements = ast.parse(cell.source).body
     assert all(isinstance(statement, ast.AnnAssign) for statement in statements)
-    found = {statement.target.id: ast.literal_eval(statement.value) for statement in statements}
-    assert found == declared(notebook)
-    assert len(found) == len(statements)
-    assert next(iter(found.items())) == ("profile", "offline")
+    defaults = {statement.target.id: ast.literal_eval(statement.value) for statement in statements}
+    assert defaults == declared(notebook)
+    assert len(defaults) == len(statements)
+    assert next(iter(defaults.items())) == ("profile", "offline")
 
 
 # --- profiles and Make -----------------------------------------------------------------------------------
@@ -79,8 +79,10 @@ def test_shared_parameters_are_set_for_all_notebooks_of_a_paper(paper: str):
     """If a profile set one of them for a single notebook, the notebooks would disagree."""
     for profile in PROFILES:
         values = [parameters(name, profile) for name in PAPERS[paper]]
-        for key in {key for own in values for key in own} - {"tasks"}:  # a question may leave some out
-            assert len({repr(own[key]) for own in values if key in own}) == 1, (profile, key)
+        for key in {key for settings in values for key in settings} - {
+            "tasks"
+        }:  # a question may leave some out
+            assert len({repr(settings[key]) for settings in values if key in settings}) == 1, (profile, key)
 
 
 @pytest.mark.parametrize("profile", PROFILES)

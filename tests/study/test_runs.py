@@ -65,9 +65,9 @@ def jupyter(study: Study, monkeypatch) -> dict:
 def test_jupyter_writes_to_scratch_whatever_the_values_are(study: Study, jupyter: dict, monkeypatch, capsys):
     monkeypatch.setenv("JPY_SESSION_NAME", str(study.notebooks / "01_first.py"))
     jupyter.update(profile="quick", task="qnli", n=5, words=["a", "b"])
-    found = current_run("quick")
-    assert found.scratch == "01_first-qnli"
-    assert (found.notebook, found.parameters["task"]) == ("01_first", "qnli")
+    run = current_run("quick")
+    assert run.scratch == "01_first-qnli"
+    assert (run.notebook, run.parameters["task"]) == ("01_first", "qnli")
     jupyter.update(n=7)
     assert Results("quick").folder == study.folder / "results/scratch/01_first-qnli-n=7"
     line = f"what this session saves goes to {study.folder}/results/scratch/01_first-qnli-n=7/\n"
