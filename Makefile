@@ -115,17 +115,19 @@ $(pretrained) $(finetuned): $(SCORES) $(addprefix analysis/statistics/,controls.
 $(finetuned): $D/01_extract-%-finetuned: $D/00_finetune-%
 
 # The Heads Hypothesis: scores, tests and labels of each task, then all tasks together, and what fine-tuning changes.
+# 02 and 03 show one task; `make 03_test-qqp` shows another one. 03_test_all saves the role tables of all tasks.
 score := $(ROLES:%=$D/02_score-%)
 tests := $(ROLES:%=$D/03_test-%)
-pande2021 := $(score) $(tests) $D/03_test_all $D/03_robustness $D/04_compare $D/04_compare_seeds $D/04_verdicts
+example := $(firstword $(filter mrpc toy-mrpc,$(ROLES)) $(ROLES))
+pande2021 := $(example:%=$D/02_score-%) $(example:%=$D/03_test-%) $D/03_test_all $D/03_robustness $D/04_compare $D/04_compare_seeds $D/04_verdicts
 
-$(pande2021): $(DRAWN) $(call room,papers/pande2021)
+$(sort $(pande2021) $(score) $(tests)): $(DRAWN) $(call room,papers/pande2021)
 $(score): $D/02_score-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
-$(tests): $D/03_test-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
-$D/03_test_all: $(tests)
-$D/03_robustness $D/04_compare: $(pretrained) $(finetuned) $(tests)
+$(tests): $D/03_test-%: $D/03_test_all
+$D/03_test_all: $(pretrained) $(finetuned)
+$D/03_robustness $D/04_compare: $(pretrained) $(finetuned) $D/03_test_all
 $D/04_compare_seeds: $(pretrained) $(finetuned)
-$D/04_verdicts: $(pretrained) $(finetuned) $(tests) $D/04_compare_seeds
+$D/04_verdicts: $(pretrained) $(finetuned) $D/03_test_all $D/04_compare_seeds
 
 # What Does BERT Look At?
 clark2019 := $D/05_clark_surface $D/05_clark_syntax $D/05_clark_verdicts
@@ -166,11 +168,11 @@ $D/09_niven_models: $(SCORES) $D/09_niven_cues
 # Across the papers
 synthesis := $D/10_synthesis $D/11_matching
 
-$D/10_synthesis: $(MODELS) $(DRAWN) $(call room,synthesis) $(10_synthesis.model_tasks:%=$D/00_finetune-%) $(pretrained) $(finetuned) $(tests) \
+$D/10_synthesis: $(MODELS) $(DRAWN) $(call room,synthesis) $(10_synthesis.model_tasks:%=$D/00_finetune-%) $(pretrained) $(finetuned) $D/03_test_all \
   $D/04_compare_seeds $(filter-out %_verdicts,$(clark2019)) $(michel2019) $(filter-out %_verdicts,$(kovaleva2019)) $D/08_pascual
 
 # It reads the ablations of 06 from the cache, so it waits for them rather than making them a second time.
-$D/11_matching: $D/06_michel_ablation $(SCORES) $(DRAWN) $(call room,synthesis) $(11_matching.pair_tasks:%=$D/03_test-%) \
+$D/11_matching: $D/06_michel_ablation $(SCORES) $(DRAWN) $(call room,synthesis) $D/03_test_all \
   $(foreach list,pair_tasks single_tasks,$(11_matching.$(list):%=$D/00_finetune-%))
 
 # What comes last shows the runs that were asked for: the page to browse heads, and the claims of all papers.
@@ -179,29 +181,31 @@ $(foreach name,$(filter-out $(STUDIES),$(PAPERS)),$(error unknown paper '$(name)
 GOALS := $(foreach name,$(or $(PAPERS),$(STUDIES)),$($(name)))
 # All runs, in the order in which one reads them.
 RUNS := $(finetune) $(pretrained) $(finetuned) $(foreach name,$(STUDIES),$($(name))) $D/98_explorer $D/99_summary
+# Runs that are made on request alone.
+ON_REQUEST := $(filter-out $(RUNS),$(score) $(tests))
 
 $D/98_explorer: $(GOALS) $(SCORES) $(DRAWN) $(call room,explorer)
 $D/99_summary: $(GOALS) $D/98_explorer $(DRAWN) analysis/study/front_page.py
 
 # Every run is made in the same way.
 NOTEBOOKS := $(basename $(notdir $(wildcard notebooks/[0-9]*.py)))
-$(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS)): notebooks/$(name).py $(CACHE)/parameters/$(name).yaml))
+$(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS) $(ON_REQUEST)): notebooks/$(name).py $(CACHE)/parameters/$(name).yaml))
 # Notebooks share the cores: with one thread each, two of them are done sooner than one after the other with two.
 $D/%: export OMP_NUM_THREADS ?= $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) / $(JOBS) : 1 )))
-$D/%: export STUDY_RUNS := $(notdir $(RUNS))
+$D/%: export STUDY_RUNS := $(notdir $(RUNS) $(ON_REQUEST))
 # Not empty if all papers run, after which the front page is written.
 $D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDIES)),,yes)
-$(RUNS): $(STORE) | $(ENVIRONMENT) $(RELEASED)
+$(RUNS) $(ON_REQUEST): $(STORE) | $(ENVIRONMENT) $(RELEASED)
 	@$(PYTHON) -m analysis.run $(@F) --profile $(PROFILE) --keep
 
 # `make 03_test-toy-mrpc`, or `make 03_test` for all tasks.
 $(foreach name,$(NOTEBOOKS),$(eval $(name): $(filter $D/$(name) $D/$(name)-%,$(RUNS))))
-$(foreach name,$(filter-out $(NOTEBOOKS),$(notdir $(RUNS))),$(eval $(name): $D/$(name)))
-.PHONY: $(NOTEBOOKS) $(notdir $(RUNS))
+$(foreach name,$(filter-out $(NOTEBOOKS),$(notdir $(RUNS) $(ON_REQUEST))),$(eval $(name): $D/$(name)))
+.PHONY: $(NOTEBOOKS) $(notdir $(RUNS) $(ON_REQUEST))
 
 study: $D/index
 $D/index: $D/99_summary analysis/study/index.py
-	@$(PYTHON) -m analysis.study.index --profile $(PROFILE) $(notdir $(RUNS)) && touch $@
+	@$(PYTHON) -m analysis.study.index --profile $(PROFILE) $(notdir $(RUNS) $(ON_REQUEST)) && touch $@
 
 STOPPED = echo "stopped in or after run $$(wc -c < $$STUDY_COUNT | tr -d ' ') of $$STUDY_TOTAL; the same command resumes"
 reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark2019 ..." alone, JOBS notebooks at a time

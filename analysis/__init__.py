@@ -11,6 +11,7 @@ HOMES = {
     "InputError": "errors",
     "Relation": "texts.examples",
     "Results": "study.results",
+    "Rule": "statistics.significance",
     "SIEVES": "scores.sieves",
     "TASKS": "texts.tasks",
     "extract": "scores.extraction",

@@ -23,7 +23,7 @@ from analysis.errors import InputError, exit_status  # noqa: E402
 from analysis.scale.loop import BANK, Settings  # noqa: E402
 from analysis.statistics.moments import FIELDS  # noqa: E402
 from analysis.statistics.roles import PUBLISHED_ROLES  # noqa: E402
-from analysis.study.front_page import update_readme  # noqa: E402
+from analysis.study.front_page import filled  # noqa: E402
 from benchmarks.timing import RESULTS  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "scale.md"
@@ -245,7 +245,9 @@ def _run(options: argparse.Namespace) -> None:
     if cpu is None:
         raise InputError(f"{RESULTS / 'extraction-cpu.json'} is missing: run benchmarks/extraction.py first")
     text = section(cpu, load("extraction-cuda"), options.cpu_price, options.gpu_price)
-    update_readme("cost", text, DOCUMENT)
+    DOCUMENT.write_text(
+        filled(DOCUMENT.read_text(encoding="utf-8"), {"cost": text}, DOCUMENT.name), encoding="utf-8"
+    )
     print(text)
 
 

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from analysis.statistics.roles import RELATIONS, ROLES  # noqa: E402
-from analysis.statistics.significance import DIMENSIONS, published_table, role_table  # noqa: E402
+from analysis.statistics.significance import DIMENSIONS, Rule, published_table, role_table  # noqa: E402
 from benchmarks.timing import medians, report  # noqa: E402
 
 LAYERS, HEADS = 12, 12
@@ -63,8 +63,10 @@ def main() -> None:
     array = scores(options.sequences)
     competitors = {
         PLAIN: lambda: published_table(array),
-        "role_table, sequences drawn": lambda: role_table(array, resamples=options.resamples),
-        "role_table, clusters drawn": lambda: role_table(array, resamples=options.resamples, unit="cluster"),
+        "role_table, sequences drawn": lambda: role_table(array, Rule(resamples=options.resamples)),
+        "role_table, clusters drawn": lambda: role_table(
+            array, Rule(resamples=options.resamples, unit="cluster")
+        ),
     }
     seconds = medians(competitors, options.repeats)
     results = {

@@ -39,7 +39,7 @@ from analysis.figures import attention_maps, finding, head_grids, sieve_diagrams
 from analysis.figures.colours import BLUE, MISSING, ORANGE
 from analysis.papers.pande2021.drawn_sieves import illustration, role_sieves
 from analysis.scores import read_attention
-from analysis.statistics import COARSE, compose, published_table
+from analysis.statistics import COARSE, Rule, compose, published_table
 from analysis.study import Results
 from analysis.texts import TASKS, parse
 
@@ -47,7 +47,7 @@ style()
 results = Results(profile)
 bank = results.load_scores(task, seeds[0])
 scores = compose(bank, window, relations, direction, arithmetic, weighted_block)
-table = published_table(scores, tau)
+table = published_table(scores, Rule(tau))
 
 # %% [markdown]
 # ## F1. Sieves of one sequence
@@ -174,7 +174,7 @@ finding(
 # The same before fine-tuning.
 
 # %%
-before = published_table(compose(results.load_scores(task, None), *choices, weighted_block), tau)
+before = published_table(compose(results.load_scores(task, None), *choices, weighted_block), Rule(tau))
 means = {role: np.maximum(theme.layer_head(before, role, "mean"), 1e-3) for role in roles}
 held = {role: theme.layer_head(before, role, "assigned") == 1 for role in roles}
 results.save_figure(head_grids(means, label, held, **scale), f"F3-means-{task}-pretrained")

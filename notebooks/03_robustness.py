@@ -51,6 +51,8 @@ draws: int = 20  # samples of each size
 control_n: int = 120  # sequences of the first task that the controls are scored on
 
 # %%
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -60,14 +62,14 @@ from analysis.encoders import load_encoder, random_encoder
 from analysis.figures import colours, curves, finding, style, theme
 from analysis.papers.pande2021 import robustness
 from analysis.scores.controls import scored_with_controls
-from analysis.statistics import compose
+from analysis.statistics import Rule, compose
 from analysis.study import Results
 from analysis.texts import load_examples, parse, sample
 
 style()
 results = Results(profile)
 choices = (window, relations, direction, arithmetic, weighted_block)
-rule = {"alpha": alpha, "minimum": minimum, "resamples": resamples, "seed": seed}
+rule = Rule(tau, alpha, minimum, resamples, seed)
 
 # %% [markdown]
 # ## Do the tests keep their level?
@@ -81,8 +83,8 @@ rule = {"alpha": alpha, "minimum": minimum, "resamples": resamples, "seed": seed
 # the number of heads by Benjamini and Yekutieli (BY), and for the lower bound of a bootstrap-t.
 
 # %%
-options = (families, alpha, resamples, simulated_minimum, seed)
-calibration = robustness.size_table(simulated_n, effects, runs, *options)
+simulated = replace(rule, minimum=simulated_minimum)
+calibration = robustness.size_table(simulated_n, effects, runs, families, simulated)
 results.save_table(calibration, "calibration")
 
 # %%
@@ -169,7 +171,7 @@ finding(
 scores = {task: compose(results.load_scores(task, seeds[0]), *choices) for task in tasks}
 taus = sorted({*robustness.TAUS, float(tau)})
 sweep = pd.concat(
-    {task: robustness.tau_sweep(scores[task], taus, alpha, tau) for task in tasks}, names=["task"]
+    {task: robustness.tau_sweep(scores[task], taus, rule) for task in tasks}, names=["task"]
 ).reset_index("task")
 results.save_table(sweep, "sensitivity_tau")
 
@@ -216,7 +218,7 @@ finding(
 
 # %%
 stability = pd.concat(
-    {task: robustness.label_stability(scores[task], sizes, draws, seed, tau, alpha) for task in tasks},
+    {task: robustness.label_stability(scores[task], sizes, draws, rule) for task in tasks},
     names=["task"],
 ).reset_index("task")
 results.save_table(stability, "sensitivity_n")
@@ -257,7 +259,7 @@ pairs = {
 composed = {name: [compose(bank, *choices) for bank in pair] for name, pair in pairs.items()}
 
 # %%
-others = robustness.control_table(composed, tau, **rule).assign(task=task, state="control")
+others = robustness.control_table(composed, rule).assign(task=task, state="control")
 heads = robustness.control_counts(results.role_tables(tasks).assign(control="heads"))
 first = ["task", "state", "control"]
 both = pd.concat([heads, others])[[*first, *others.columns.drop(first)]]

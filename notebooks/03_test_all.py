@@ -8,74 +8,117 @@
 # %% [markdown]
 # # 3, continued. Roles over layers and tasks
 #
-# **Question.** Where in the encoder do heads with a role sit, and where do multi-functional heads sit? Does that hold
-# for every task? And which labels remain when the tests are corrected?
+# Where in the encoder do heads with a role sit, and does that hold for every task? Pande et al. (2021) find that heads with several
+# roles are most frequent in the middle layers, that few layers have fewer than three syntactic heads, and that delimiter heads sit
+# in the later layers.
+#
+# This notebook runs the test of [03_test](03_test.ipynb) on every task, before and after fine-tuning, and saves the role tables
+# that all others read.
 #
 # *Source: Pande et al. 2021, question 2 (claims C4 to C8).*
 
 # %% tags=["parameters"]
 profile: str = "offline"
 tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]
+tau: float = 3.0  # a head has a role if its mean score is above tau
 alpha: float = 0.05  # level of the tests
+minimum: int = 100  # sequences with the role that a corrected label needs
+resamples: int = 999  # of the bootstrap
+seed: int = 0  # of the bootstrap
+seeds: list[int] = [0, 1]  # fine-tuning runs; the first is tested here
+window: int = 2
+relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
+direction: str = "dependent_to_head"
+arithmetic: str = "corrected"
+weighted_block: bool = True
 
 # %%
+import numpy as np
 import pandas as pd
 import seaborn as sns
 
-from analysis.figures import finding, role_layer_maps, role_map, style, theme
+from analysis.figures import colours, finding, head_grids, role_layer_maps, style, theme
 from analysis.papers.pande2021 import published
-from analysis.statistics import corrections, label_comparison, layer_counts, roles
-from analysis.study import Results
+from analysis.statistics import (
+    Rule,
+    compose,
+    controlled_table,
+    corrections,
+    layer_counts,
+    published_table,
+    roles,
+)
+from analysis.study import STATES, Results
 
 style()
 results = Results(profile)
+choices = (window, relations, direction, arithmetic, weighted_block)
+rule = Rule(tau, alpha, minimum, resamples, seed)
+
+# %%
+for task in tasks:
+    for state, run in zip(STATES, (None, seeds[0]), strict=True):
+        scores = compose(results.load_scores(task, run), *choices)
+        control_scores = compose(results.load_controls(task, run), *choices)
+        table = controlled_table(scores, control_scores, rule)
+        results.save_table(table, f"roles-{task}-{state}")
 table = results.role_tables(tasks)
 finetuned = table[table["state"] == "finetuned"]
 
 # %% [markdown]
-# ## F6. The role map
+# ## Which heads have which roles, over tasks? (F6)
 #
-# Every head of the fine-tuned encoders with all its roles. Layer 0, next to the word embeddings, is at the bottom.
+# One map per role: the darker a head, the more of the fine-tuned encoders give it the role. Layer 0, next to the word
+# embeddings, is at the bottom. Grey: the role is untestable in every task.
+
 
 # %%
-results.save_figure(role_map({t: finetuned[finetuned["task"] == t] for t in tasks}), "F6-role-map")
+def tasks_with_role(labels: pd.DataFrame) -> dict:
+    """The number of tasks in which each head has each role, as layers x heads."""
+    numbers = (
+        labels.astype({"assigned": "Float64"}).groupby(["role", "layer", "head"])["assigned"].sum(min_count=1)
+    )
+    return {
+        role: numbers[role].unstack().to_numpy(float, na_value=np.nan)
+        for role in theme.in_order(labels["role"])
+    }
+
+
+label = "tasks in which the head has the role"
+scale = {"cmap": "mako_r", "vmin": 0, "columns": 4}
+figure = head_grids(tasks_with_role(finetuned), label, vmax=len(tasks), **scale)
+results.save_figure(figure, "F6-role-map")
 
 # %% [markdown]
-# The same of the encoder before fine-tuning, and of the authors' BERT-base, fine-tuned, from the maps that they released
-# (20 sequences of each task). There a block mark may hide under another one.
-
-# %%
-pretrained = table[table["state"] == "pretrained"]
-results.save_figure(
-    role_map({t: pretrained[pretrained["task"] == t] for t in tasks}), "F6-role-map-pretrained"
-)
+# The same of the authors' BERT-base, fine-tuned, from the maps that they released (20 sequences of each task).
 
 # %%
 released = published.roles()
-theirs = [t for t in tasks if t in set(released["task"])]
-results.save_figure(role_map({t: released[released["task"] == t] for t in theirs}), "F6-role-map-bert-base")
+theirs = [task for task in tasks if task in {*released["task"]}]
+released = released[released["task"].isin(theirs)]
+if theirs:
+    results.save_figure(
+        head_grids(tasks_with_role(released), label, vmax=len(theirs), **scale), "F6-role-map-bert-base"
+    )
 
 # %%
-held = (
+heads = (
     finetuned.groupby(["role", "task"], sort=False)["assigned"].sum(min_count=1).unstack().astype("Float64")
 )
-means = held.dropna(how="all").mean(axis=1).sort_values()
+means = heads.dropna(how="all").mean(axis=1).sort_values()
 finding(
-    f"Most heads have the role {means.index[-1]} ({means.iloc[-1]:.0f} on average over tasks), then {means.index[-2]} "
-    f"({means.iloc[-2]:.0f}). The rarest role of those that can be tested is {means.index[0]} ({means.iloc[0]:.1f})."
+    f"The most frequent role is {means.index[-1]} ({means.iloc[-1]:.0f} heads on average over tasks), the rarest of those that "
+    f"can be tested {means.index[0]} ({means.iloc[0]:.1f})."
 )
 
 # %%
-heads = finetuned.groupby(["role", "task"], sort=False)["assigned"].sum(min_count=1).unstack()
-heads[tasks].rename_axis(
-    columns=f"heads with the role, of {finetuned[['layer', 'head']].drop_duplicates().shape[0]}"
-)
+heads[tasks].rename_axis(columns="heads with the role")
 
 # %% [markdown]
-# ## F7. Roles per layer
+# ## In which layers? (F7)
 #
 # The number of heads with each role in each layer. *Multi-functional* heads have at least two of the roles local,
-# syntactic (any relation), delimiter (also [CLS] or [SEP] alone) and block.
+# syntactic (any relation), delimiter (also `[CLS]` or `[SEP]` alone) and block.
 
 # %%
 counts = layer_counts(table)
@@ -86,10 +129,9 @@ results.save_figure(role_layer_maps(counts, "heads", "heads with the role", row=
 # The same counts of the authors' BERT-base, from the released maps.
 
 # %%
-theirs = layer_counts(released[released["task"].isin(theirs)])
-results.save_figure(
-    role_layer_maps(theirs, "heads", "heads with the role", row="state"), "F7-layers-bert-base"
-)
+if theirs:
+    figure = role_layer_maps(layer_counts(released), "heads", "heads with the role", row="state")
+    results.save_figure(figure, "F7-layers-bert-base")
 
 # %%
 coarse = roles.coarse_memberships(finetuned)
@@ -101,81 +143,61 @@ finding(
 )
 
 # %% [markdown]
-# A head has several roles by itself: an overlap can be no more than chance allows if the roles are frequent. Beside the overlap
-# of each two roles stands the one that independent roles would have.
+# Frequent roles overlap by chance: beside the overlap of each two roles stands the one that independent roles would have.
 
 # %%
 pairs = [(first, second) for place, first in enumerate(coarse) for second in [*coarse][place + 1 :]]
-overlaps = pd.DataFrame(
-    {
-        "heads with both": {f"{a} and {b}": (coarse[a] & coarse[b]).sum() for a, b in pairs},
-        "expected by chance": {
-            f"{a} and {b}": coarse[a].mean() * coarse[b].mean() * len(coarse) for a, b in pairs
-        },
-    }
-)
+both = {f"{a} and {b}": (coarse[a] & coarse[b]).sum() for a, b in pairs}
+by_chance = {f"{a} and {b}": coarse[a].mean() * coarse[b].mean() * len(coarse) for a, b in pairs}
+overlaps = pd.DataFrame({"heads with both": both, "expected by chance": by_chance})
 overlaps.style.format(precision=0).set_caption(f"of {len(coarse)} heads, all tasks")
 
-# %%
-share = heads / finetuned["head"].nunique()
-share.loc[tasks].style.format("{:.0%}").set_caption(
-    "proportion of each layer's heads that are multi-functional"
-)
-
 # %% [markdown]
-# The summary judges the claims about layers from these counts.
+# ## How many labels remain beside a control? (F10)
 #
-# ## F10. Where the labels differ
-#
-# The corrected rule corrects for the number of tests, asks a bootstrap whether skewed scores explain the result, and wants
-# enough sequences. The controlled rule asks the same of the difference to the role's control. Where a line falls at the
-# end, a control that cannot know the role comes as close.
+# Three counts for each role, over the heads of all tasks: heads that the published rule labels; of these, heads whose mean
+# score exceeds that of the role's control (paired test, corrected p below `alpha`); of these, heads that exceed it by
+# $\tau - 1$, the margin by which a published label exceeds a uniform head. Roles whose control is a uniform head have the
+# first count alone: nearly every head exceeds a uniform one.
 
 # %%
-counts = finetuned.groupby(["task", "role"], sort=False)[[*roles.LABELS]].sum(min_count=1)
+counts = roles.role_counts(finetuned, alpha)
 long = (
-    counts.rename(columns=roles.LABELS)
-    .rename_axis(columns="rule")
+    counts[[*roles.COUNT_NAMES]]
+    .rename(columns=roles.COUNT_NAMES)
+    .rename_axis(columns="count")
     .stack()
-    .astype(float)
     .rename("heads")
-    .reset_index()
 )
-drawn = sns.relplot(
-    long, x="rule", y="heads", hue="task", style="task", kind="line", markers=True, dashes=False, col="role", col_wrap=4,
-    col_order=theme.in_order(long["role"]), height=1.6, aspect=theme.DOUBLE / 4 / 1.6, facet_kws={"sharey": False},
-    clip_on=False,
-)  # fmt: skip
-drawn.set(ylim=(0, None)).set_titles("{col_name}").set_axis_labels("", "heads").tick_params(
-    axis="x", rotation=90
+axes = theme.canvas(theme.SINGLE, 0.32 * len(counts) + 0.9)
+palette = dict(zip(roles.COUNT_NAMES.values(), (colours.SKY, colours.BLUE, colours.BLACK), strict=True))
+sns.barplot(
+    long.reset_index().astype({"heads": float}), y="role", x="heads", hue="count", palette=palette, ax=axes
 )
-sns.move_legend(drawn, "lower center", ncol=len(tasks), title="", bbox_to_anchor=(0.5, 1))
-results.save_figure(drawn.figure, "F10-labels")
+axes.set(xlabel=f"heads of {len(tasks)} fine-tuned encoders", ylabel="")
+axes.legend(title="", loc="lower center", bbox_to_anchor=(0.4, 1), ncols=1)
+results.save_figure(axes.figure, "F10-labels")
+
+# %%
+finding(
+    f"Of {counts.loc['local', 'assigned']} local labels {counts.loc['local', 'exceeds_control']} exceed their control and "
+    f"{counts.loc['local', 'assigned_controlled']} do so by τ − 1; of {counts.loc['syntactic', 'assigned']} syntactic labels "
+    f"{counts.loc['syntactic', 'exceeds_control']} and {counts.loc['syntactic', 'assigned_controlled']}."
+)
 
 # %% [markdown]
-# The heads whose labels differ, named layer-head, where they are few:
+# Beside the counts stands the base rate, how many of *all* tested heads exceed the control, and the median ratio of the mean
+# score of a labelled head to that of its control, before and after fine-tuning.
 
 # %%
-known = finetuned[[*roles.LABELS]].astype(object).where(finetuned[[*roles.LABELS]].notna(), "–")
-differ = (
-    known.rename(columns=roles.LABELS)
-    .replace({True: "yes", False: "no"})
-    .assign(
-        role=finetuned["role"],
-        task=finetuned["task"],
-        head=finetuned["layer"].astype(str) + "-" + finetuned["head"].astype(str),
-    )[known.nunique(axis=1) > 1]
-)
-cells = differ.groupby(["role", *roles.LABELS.values(), "task"], sort=False)["head"]
-names = cells.agg(lambda heads: ", ".join(heads) if len(heads) <= 3 else f"{len(heads)} heads")
-names.unstack("task", fill_value="")
+by_state = {state: roles.role_counts(part, alpha) for state, part in table.groupby("state", sort=False)}
+pd.concat(by_state, names=["state"]).style.format(precision=2, na_rep="–")
 
-# %%
-given = finetuned[[*roles.LABELS]].fillna(False).astype(bool)
-left = given[given["assigned"]].sum()
-finding(
-    f"Labels by rule, of those published: {', '.join(f'{name} {left[rule]:,}' for rule, name in roles.LABELS.items())}."
-)
+# %% [markdown]
+# ## What do corrections for many tests change?
+#
+# `p_holm`, `p_bh` and `p_by` are corrected over the heads of one task, state and role; those ending in `_all` over all tests of the
+# table. The corrected label also asks a bootstrap, and enough sequences.
 
 # %%
 adjusted = corrections(table)
@@ -189,31 +211,36 @@ counts["assigned_corrected"] = tests.groupby(["state", "role"], sort=False)["ass
 counts.rename_axis(columns=f"heads of all tasks with p below {alpha:g}, or the corrected label")
 
 # %% [markdown]
-# `p_holm`, `p_bh` and `p_by` are corrected over the heads of one task, state and role; those ending in `_all` over all
-# tests of the table.
-
-# %%
-kinds = pd.crosstab(finetuned["task"], label_comparison(finetuned)).loc[tasks]
-kinds.rename_axis(columns="labels of heads and roles")
-
-# %% [markdown]
-# ## Three rules beside their controls
+# ## Does the arithmetic of the authors' code matter?
 #
-# Heads of all tasks that the published rule labels; of these, heads whose mean score exceeds that of their role's control, and
-# by tau - 1; beside them, how many of *all* tested heads exceed it, and the median ratio of head and control. Nearly every head
-# exceeds a uniform one, so that roles with that control have a dash.
+# The authors' code divides the local band by one position too many at the end of a sequence and takes the population standard
+# deviation. All else is equal here.
+
 
 # %%
-counts = {state: roles.role_counts(part, alpha) for state, part in tests.groupby("state", sort=False)}
-pd.concat(counts, names=["state"]).style.format(precision=2, na_rep="–")
+def other_labels(task: str) -> pd.Series:
+    """By role, how many heads have another label under the arithmetic of the authors' code."""
+    bank = results.load_scores(task, seeds[0])
+    ours, theirs = (
+        published_table(compose(bank, window, relations, direction, kind, weighted_block), rule)
+        for kind in ("corrected", "published")
+    )
+    differ = ours["assigned"].astype("Int8").fillna(-1) != theirs["assigned"].astype("Int8").fillna(-1)
+    return differ.groupby(ours["role"], sort=False).sum()
+
+
+differences = (
+    pd.concat({task: other_labels(task) for task in tasks}, names=["task"]).rename("labels").reset_index()
+)
+results.save_table(differences, "arithmetic")
+finding(
+    f"The arithmetic of the authors' code gives another label in {differences['labels'].sum()} of "
+    f"{finetuned['assigned'].count():,} cases."
+)
 
 # %% [markdown]
-# ## Corrected and released arithmetic, all tasks
-
-# %%
-arithmetic = results.join_parts("arithmetic", tasks)
-results.save_table(arithmetic.rename(columns={"heads": "labels"}), "arithmetic")
-finding(
-    f"The released arithmetic gives another label in {arithmetic['heads'].sum()} of {finetuned['assigned'].count():,} "
-    "cases."
-)
+# **Try it.** Set `tau = 2`: more heads are local, and more have several roles. Set `direction = "both"`: fewer heads are syntactic.
+# Set `tasks` to one task: F6 then shows one encoder.
+#
+# **How far to trust it.** The first fine-tuning run of each task: [04_compare_seeds](04_compare_seeds.ipynb) has the others. The
+# authors' maps are 20 sequences a task, so that their labels are close calls more often than ours.

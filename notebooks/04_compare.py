@@ -42,7 +42,7 @@ from matplotlib.colors import AsinhNorm
 from analysis.figures import finding, head_grids, role_layer_maps, style, theme
 from analysis.figures.colours import BLUE, BROWN, VERMILION, colour
 from analysis.figures.words import in_words, signed
-from analysis.statistics import COARSE, comparison, compose, mass_table, significance, transitions
+from analysis.statistics import COARSE, Rule, comparison, compose, mass_table, significance, transitions
 from analysis.statistics.layers import LAST_THIRD, layers_within
 from analysis.statistics.p_values import p_equals
 from analysis.study import STATES, Results
@@ -50,7 +50,7 @@ from analysis.study import STATES, Results
 style()
 results = Results(profile)
 choices = (window, relations, direction, arithmetic, weighted_block)
-resampling = {"resamples": resamples, "permutations": permutations, "seed": seed}
+rule = Rule(alpha=alpha, resamples=resamples, seed=seed)
 table = results.role_tables(tasks)
 before, after = (table[table["state"] == state].drop(columns="state") for state in STATES)
 banks = {t: [results.load_scores(t, run) for run in (None, seeds[0])] for t in tasks}
@@ -75,7 +75,7 @@ print(
 )
 
 # %%
-parts = {t: comparison.compare(*scores[t], *labels[t], margin, alpha, **resampling) for t in tasks}
+parts = {t: comparison.compare(*scores[t], *labels[t], rule, margin, permutations) for t in tasks}
 changes = pd.concat([part.assign(task=t) for t, part in parts.items()], ignore_index=True)
 for t, part in parts.items():
     results.save_table(part, f"change-{t}")
@@ -120,6 +120,10 @@ by_layer.loc[tasks].style.format(precision=2).set_caption(
 )
 
 # %% [markdown]
+# Kovaleva et al. find that the last layers change most (`07_kovaleva_patterns`, K4). Both can be right: they take the cosine of
+# whole maps, which sees every change. A score is a mean over sequences of the attention within one sieve. Changes that
+# cancel between sequences, or that move attention among tokens outside of all sieves, do not show in it.
+#
 # ## F8b. Roles gained and lost
 #
 # The figure counts published labels. A head close to the threshold can gain or lose a role by chance.

@@ -33,7 +33,7 @@ import pandas as pd
 
 from analysis.figures import finding, style, theme
 from analysis.figures.colours import BLACK, BLUE, VERMILION
-from analysis.statistics import compose, controlled_table, label_agreement
+from analysis.statistics import Rule, compose, controlled_table, label_agreement
 from analysis.study import Results
 
 style()
@@ -41,12 +41,12 @@ results = Results(profile)
 choices = (window, relations, direction, arithmetic, weighted_block)
 
 # %%
-rule = (tau, alpha, minimum, resamples, seed)
+rule = Rule(tau, alpha, minimum, resamples, seed)
 tables = {
     (t, run): controlled_table(
         compose(results.load_scores(t, run), *choices),
         compose(results.load_controls(t, run), *choices),
-        *rule,
+        rule,
     )
     for t in tasks
     for run in (None, *seeds)

@@ -41,7 +41,7 @@ from analysis.figures import forest_plot, style
 from analysis.papers.pande2021 import evidence, published
 from analysis.papers.pande2021.measures import CLAIMS, measures
 from analysis.scores.sink import sink
-from analysis.statistics import LABELS, ROLES, compose
+from analysis.statistics import LABELS, ROLES, Rule, compose
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.training import trained_runs
@@ -70,10 +70,11 @@ print(f"data {origin['source']}, parses {origin['parser']}, {origin['versions']}
 
 # %%
 finetune = results.join_parts("finetune", tasks, every=False)
-sample = evidence.evidence_of(scores[None], {run: scores[run] for run in seeds}, tau, alpha, replicates, seed)
+rule = Rule(tau, alpha, seed=seed)
+sample = evidence.evidence_of(scores[None], {run: scores[run] for run in seeds}, rule, replicates)
 sample = sample.with_trained(trained_runs(finetune) if len(finetune) else None)
 of_controls = {run: controls[run] for run in seeds}
-control = evidence.evidence_of(controls[None], of_controls, tau, alpha, replicates, seed)
+control = evidence.evidence_of(controls[None], of_controls, rule, replicates)
 token = sink(load_encoder(origin["encoder"]))
 frames = measures(sample, evidence.restricted_to(control, sample), token)
 

@@ -36,9 +36,7 @@ candidates: list[str] = [
     "all_words",
     "preceding_mention_heads",
 ]  # where an antecedent is looked for, one reading after the other
-document_limit: int = 128  # how much of a document is read
-document_unit: str = "pieces"  # of the limit: "pieces" with special tokens, or "words"
-document_input: str = "document"  # what the encoder sees at a time: "document" or "sentence"
+document_limit: int = 128  # word pieces of a document that are read, with special tokens
 probe_seeds: list[int] = [0, 1, 2]
 probe_step: int = 1  # sentences of an update
 # "original" too: the released code pairs a candidate with the next word's vector
@@ -159,7 +157,7 @@ finding(
 )
 
 # %% [markdown]
-# *How far to trust it.* Both are of all sentences: in `held_out` each half is scored by the head that the other half
+# *How far to trust it.* Both are of all sentences: in `held_out` each half of the documents is scored by the head that the other half
 # chose, so that the difference is the optimism of the choice. The labels of the two schemes stand for each
 # other only roughly (`aux` takes infinitival *to*, `prep` and `pobj` are rebuilt from adpositions); rows without a
 # counterpart have none in the paper.
@@ -172,7 +170,7 @@ finding(
 
 # %%
 documents = chains.read_chains(conllu_files(conllu_documents, split="dev", **bundled))
-texts = coreference.fit(model, documents.documents, document_limit, document_unit, seen=document_input)
+texts = coreference.fit(model, documents.documents, document_limit)
 tables = {}
 for each in candidates:
     attended = coreference.attended_antecedents(model, texts, each, rows)

@@ -51,7 +51,6 @@ from analysis.figures.words import listed, signed
 from analysis.papers.michel2019 import ablation
 from analysis.papers.michel2019.measures import main_metric, published
 from analysis.statistics.answers import labels_of
-from analysis.statistics.p_values import p_formats
 from analysis.statistics.training import trained_runs
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples
@@ -172,8 +171,9 @@ finding(
 # other half of the sequences (table). Heads off the diagonal change the loss mostly by a shift. The first run of each task.
 
 # %%
-ranked = ablation.effects_by_metric({run: single[run] for run in first}, labels)
-results.save_table(ranked, "michel_effects")
+effects = ablation.effects_by_metric(single, labels)
+results.save_table(effects, "michel_effects")
+ranked = effects[effects["seed"] == seeds[0]]
 shown = ranked["task"].unique()
 results.save_figure(rank_panels(ranked, shown), "michel-F1-ranks")
 
@@ -183,26 +183,6 @@ same = wide.groupby("task").corr("spearman").xs("auc", level="metric")
 finding(
     f"Ranks of heads by AUC correlate with those by loss with {same['loss'].min():.2f} to {same['loss'].max():.2f} (tasks), with "
     f"those by refitted loss with {same['refitted loss'].min():.2f} to {same['refitted loss'].max():.2f}."
-)
-
-# %% [markdown]
-# ## Do some removals help?
-#
-# About half of all removals that change nothing real still raise the score. How many do so by chance? With and without
-# the head, answers to random sequences are swapped, the same sequences for all heads. That gives the number of rises,
-# and the largest one, where removal is only noise.
-
-# %%
-tested = ablation.rises_table(single, labels, alpha, permutations=permutations, seed=seed)
-results.save_table(tested, "michel_rises")
-tested.style.format(p_formats(tested), precision=3).hide()
-
-# %%
-best = tested.loc[tested["p"].idxmin()]
-finding(
-    f"{tested['beyond'].sum()} of {tested['variants'].sum()} removals raise the score beyond chance (family-wise). The rise "
-    f"farthest from chance is that of head {best['largest']} in {best['task']}: {signed(100 * best['rise'])} points, "
-    f"simultaneous interval {signed(100 * best['low'])} to {signed(100 * best['high'])}."
 )
 
 # %% [markdown]

@@ -142,8 +142,7 @@ finding(
 
 # %%
 shown = ["task", "seed", "unit", "baseline", "raised", "raised_by_chance", "p_raised", "beyond", "rise", "p"]
-means = ["mean_change", "mean_low", "mean_high", "least"]
-rises[[*shown, *means]].style.format(p_formats(rises[shown]), precision=3).hide()
+rises[[*shown, "least"]].style.format(p_formats(rises[shown]), precision=3).hide()
 
 # %% [markdown]
 # ## Figure 9. One layer at a time

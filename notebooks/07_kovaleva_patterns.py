@@ -15,7 +15,7 @@
 # *Source: Kovaleva et al. 2019, "Revealing the Dark Secrets of BERT", sections 4.1 to 4.5. The article's encoder is
 # BERT-base; its values stand beside ours as those of another model. Departures: rules fitted on drawn maps, in the
 # place of a network trained on 400 maps labelled by hand; intervals; a control at the same distance for every
-# link; words found by their place in the text (the released code's way stands beside it).*
+# link; words found by their place in the text, not by their spelling.*
 
 # %% tags=["parameters"]
 profile: str = "offline"
@@ -311,8 +311,8 @@ finding(
 # %% [markdown]
 # ## Figure 6. Attention to features
 #
-# The mean attention of all tokens to the most attended word piece of a feature. The released code counts a sequence
-# without the feature as 0 (except negation) and finds words by their spelling; the table has that too (mode `faithful`).
+# The mean attention of all tokens to the most attended word piece of a feature, over the sequences that have it. The
+# released code counts a sequence without the feature as 0 (except negation) and finds words by their spelling.
 
 # %%
 features = tables.feature_table(readings)
@@ -388,21 +388,17 @@ finding(f"[CLS] of the last layer attends most to {', '.join(told)}, mean over i
 # that the same head gives to other words of the text at the same distance.
 
 # %%
-verbs = tables.verb_table(readings, alpha, resamples, permutations, seed)
-results.save_table(verbs, "kovaleva_verbs")
-results.save_table(tables.verb_blocks(readings), "kovaleva_verb_blocks")
+verbs = tables.verb_blocks(readings)
+results.save_table(verbs, "kovaleva_verb_blocks")
 
 # %%
-told = []
-for link, part in verbs[verbs["state"] == "pretrained"].groupby("link", sort=False):
-    both = part.groupby(["layer", "head"])[["mean", "control"]].mean()
-    layer, head = both["mean"].idxmax()
-    above = ((part["p_by"] < alpha) & (part["low"] > 0)).groupby(part["task"]).sum()
-    told.append(
-        f"{link}, head {layer}-{head} {both.loc[(layer, head), 'mean']:.2f} against {both.loc[(layer, head), 'control']:.2f} "
-        f"({above.min()} to {above.max()} heads of a task are above that control)"
-    )
-finding(f"Most attention, and that to words at the same distance: {'; '.join(told)}.")
+means = verbs.groupby(["direction", "layer", "head"], sort=False)[["mean", "control"]].mean()
+best = means.loc[means.groupby("direction", sort=False)["mean"].idxmax().dropna()]
+told = [
+    f"{link}, head {layer}-{head} {row['mean']:.2f} against {row['control']:.2f}"
+    for (link, layer, head), row in best.iterrows()
+]
+finding(f"Most attention before fine-tuning, and that to words at the same distance: {'; '.join(told)}.")
 
 # %% [markdown]
 # *How far to trust it.* Attention to a word is not use of it: `07_kovaleva_disable` switches heads off.

@@ -49,7 +49,7 @@ from analysis.papers.pascual2021 import discrepancy, maps, roles
 from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE_SUM, GLOBAL, LOCAL
 from analysis.scores.kept import Kept
 from analysis.scores.maps import attribution, local_attribution
-from analysis.statistics import compose, controlled_table
+from analysis.statistics import Rule, compose, controlled_table
 from analysis.study import Results, seeds_of
 from analysis.texts import load_examples, parse, parser_name, sample
 
@@ -116,18 +116,18 @@ print(
 # The tables have the columns of those of attention (see notebook 3): published, corrected and controlled labels.
 
 # %%
-rule = (tau, alpha, minimum, resamples, seed)
+rule = Rule(tau, alpha, minimum, resamples, seed)
 for name, pair in tested.items():
-    results.save_table(controlled_table(*pair, *rule), f"roles-{name}-{part}")
+    results.save_table(controlled_table(*pair, rule), f"roles-{name}-{part}")
 
 # %% [markdown]
 # ## How far attention and attribution differ
 #
-# Row by row: the row of a token in one map against its row in another, by seven measures, among them the Jensen-Shannon
+# Row by row: the row of a token in one map against its row in another, by Pearson's correlation and the Jensen-Shannon
 # divergence in bits; mean over rows. Pairs: attention and attribution; attention and local attribution; local and global.
 
 # %%
-rows = discrepancy.by_sequence(kept, discrepancy.PAIRS, discrepancy.MEASURES)
+rows = discrepancy.by_sequence(kept)
 tables = {"pascual_discrepancy": discrepancy.discrepancy_table(rows, resamples, seed)}
 
 # %% [markdown]
@@ -137,13 +137,12 @@ tables = {"pascual_discrepancy": discrepancy.discrepancy_table(rows, resamples, 
 # attention are compared on sequences longer than a value vector alone. `08_pascual` shows all of it.
 
 # %%
-rule = {"tau": tau, "alpha": alpha, "resamples": resamples, "seed": seed}
 composed = {name: compose(bank) for name, bank in banks.items()}
 tables |= {
     "pascual_patterns": roles.pattern_table(scores),
-    "pascual_persistence": roles.persistence_table(scores, **rule),
-    "pascual_survival": roles.survival_table(composed, **rule),
-    "pascual_effective": roles.survival_table(longer, **rule),
+    "pascual_persistence": roles.persistence_table(scores, rule),
+    "pascual_survival": roles.survival_table(composed, rule),
+    "pascual_effective": roles.survival_table(longer, rule),
     "pascual_offsets": roles.offset_profiles(kept),
     "pascual_sinks": roles.sink_table(full, resamples, seed),
 }

@@ -399,12 +399,12 @@ means.style.format(precision=3)
 
 # %%
 told = [
-    f"{name} {row['total_variation']:.3f} and {row['spearman']:.2f}"
+    f"{name} {row['total_variation']:.3f} and {row['pearson']:.2f}"
     for (name, count), row in means.iterrows()
     if count == probes or np.isnan(count)
 ]
 finding(
-    f"Against exact attribution, total variation and Spearman of rows: {'; '.join(told)} (means over layers)."
+    f"Against exact attribution, total variation and Pearson's correlation of rows: {'; '.join(told)} (means over layers)."
 )
 
 # %% [markdown]

@@ -14,6 +14,7 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
+example: str = "toy-mrpc"  # the task whose fine-tuned heads the picture shows
 readme: bool = False  # write the verdicts and numbers into README.md and docs/claims.md
 
 # %%
@@ -21,8 +22,8 @@ import pandas as pd
 from IPython.display import Markdown
 
 from analysis import study
-from analysis.figures import finding, style, survival_map
-from analysis.synthesis import heads_in_short
+from analysis.figures import finding, head_summary, style
+from analysis.statistics.effects import AUC
 from analysis.texts import TASKS
 
 style()
@@ -48,15 +49,24 @@ finding(
 # %% [markdown]
 # ## The heads
 #
-# Filled marks survive a control that cannot know the role, in at least one task; hollow marks are labels of the published rule
-# alone. Framed: heads that attend to the same word in the other text before fine-tuning, and the head whose ablation
-# lowers the AUC most in each task. [CLS] stands apart, as its only control is a uniform head.
+# The heads of one encoder, fine-tuned on one task. A hollow mark is a label of the published rule; it is half full where the
+# head's mean score exceeds that of the role's control, and full where it does so by the margin of the published threshold. The
+# darker a cell, the more the AUC falls when the head is ablated. Framed heads attend to the same word in the other text before fine-tuning. The delimiter
+# roles are left out: their only control is a uniform head, which nearly every head exceeds.
 
 # %%
-atlas = results.claims("atlas")  # no rows where the synthesis has not run
-if len(atlas):
-    picture = survival_map(**heads_in_short(atlas, results.claims("matching_effects")))
-    results.save_figure(picture, "summary-F1-heads")
+effects = results.claims("matching_effects")  # no rows where 11_matching has not run
+if len(effects):
+    of_task = effects[
+        (effects["metric"] == AUC) & (effects["task"] == example) & (effects["seed"] == effects["seed"].min())
+    ]
+    effect, matching = (
+        of_task.pivot(index="layer", columns="head", values=name) for name in ("effect", "matching")
+    )
+    label, frame = f"fall in AUC when the head is ablated ({example})", "matches words across texts"
+    roles = results.load_table(f"roles-{example}-finetuned")
+    figure = head_summary(roles, effect.to_numpy(float), label, matching.to_numpy(bool), frame)
+    results.save_figure(figure, "summary-F1-heads")
 
 # %% [markdown]
 # ## Verdicts

@@ -31,7 +31,7 @@ from analysis.scores.words import split_words
 from analysis.statistics.comparison import compare
 from analysis.statistics.resampling import bootstrap
 from analysis.statistics.roles import compose, transitions
-from analysis.statistics.significance import adjust, clusters_of, published_table, role_table
+from analysis.statistics.significance import Rule, adjust, clusters_of, published_table, role_table
 from analysis.study.front_page import filled
 from analysis.study.profiles import load_profile, parameters
 from analysis.study.results import Results, seeds_of
@@ -43,7 +43,7 @@ from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
 from analysis.texts.passages import load_passages
 from analysis.texts.syntax import parse
-from analysis.texts.treebank import conllu_files, read_treebank
+from analysis.texts.treebank import conllu_files, read_trees
 
 MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tHe ran.\tShe ran.\n"
 WORD = "1\tHe\the\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\tran\trun\tVERB\t_\t_\t0\troot\t_\t_\n\n"
@@ -178,18 +178,18 @@ TEXTS = [
             [Example("a", "He ran")], m.file("a.conllu", WORD.replace("\t2\tnsubj", "\t9\tnsubj"))
         ),
     ),
-    ("a.conllu cannot be read: No such file", lambda m: read_treebank(m.folder / "a.conllu")),
-    ("holds no word", lambda m: read_treebank(m.file("a.conllu", "# text = He\n\n"))),
-    ("a.conllu, line 1: not UTF-8", lambda m: read_treebank(m.file("a.conllu", b"\x89PNG\xff\xfe"))),
+    ("a.conllu", lambda m: read_trees([m.folder / "a.conllu"])),
+    ("holds no word", lambda m: read_trees([m.file("a.conllu", "# text = He\n\n")])),
+    ("a.conllu", lambda m: read_trees([m.file("a.conllu", b"\x89PNG\xff\xfe")])),
     (
         "line 1: 9 columns: CoNLL-U has 10",
-        lambda m: read_treebank(m.file("a.conllu", WORD.replace("\t_\n", "\n"))),
+        lambda m: read_trees([m.file("a.conllu", WORD.replace("\t_\n", "\n"))]),
     ),
     (
-        "form a cycle: mend the tree",
-        lambda m: read_treebank(m.file("a.conllu", WORD.replace("0\troot", "1\tdep"))),
+        "form a cycle: correct the tree",
+        lambda m: read_trees([m.file("a.conllu", WORD.replace("0\troot", "1\tdep"))]),
     ),
-    ("renumber it", lambda m: read_treebank(m.file("a.conllu", WORD.replace("\n2\t", "\n3\t")))),
+    ("renumber it", lambda m: read_trees([m.file("a.conllu", WORD.replace("\n2\t", "\n3\t"))])),
     ("holds no .conllu file", lambda m: conllu_files([str(m.folder)], m.folder, 2, "dev", 0)),
     (
         "closes a mention",
@@ -287,14 +287,13 @@ SCORES = [
     ),
 ]
 STATISTICS = [
-    ("alpha is 1.0", lambda m: published_table(m.scores, alpha=1.0)),
-    ("alpha is 5.0", lambda m: role_table(m.scores, alpha=5.0)),
-    ("at least 2 sequences", lambda m: published_table(m.scores, minimum=1)),
+    ("alpha is 1.0", lambda m: Rule(alpha=1.0)),
+    ("at least 2 sequences", lambda m: Rule(minimum=1)),
     ("scores have the dimensions", lambda m: role_table(m.scores.rename(head="column"))),
-    ("unit 'token' is unknown", lambda m: role_table(m.scores, unit="token")),
+    ("unit 'token' is unknown", lambda m: Rule(unit="token")),
     ("no coordinate cluster", lambda m: clusters_of(m.scores, "cluster")),
-    ("tau is nan", lambda m: role_table(m.scores, tau=float("nan"))),
-    ("resamples", lambda m: role_table(m.scores, resamples=9)),
+    ("tau is nan", lambda m: Rule(tau=float("nan"))),
+    ("resamples", lambda m: role_table(m.scores, Rule(resamples=9))),
     ("resamples", lambda m: bootstrap(np.ones((5, 1)), 0.0, resamples=10)),
     ("method 'bonferoni' is unknown", lambda m: adjust(np.array([0.5]), "bonferoni")),
     ("extract", lambda m: compose(m.scores)),

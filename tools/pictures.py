@@ -27,8 +27,9 @@ from analysis.figures.pictures import in_palette  # noqa: E402
 from analysis.figures.theme import DOUBLE, style  # noqa: E402
 from analysis.scores.extraction import extract, read_attention, read_sieves  # noqa: E402
 from analysis.statistics.controls import controlled_table  # noqa: E402
+from analysis.statistics.intervals import mean_interval  # noqa: E402
 from analysis.statistics.judge import judge  # noqa: E402
-from analysis.statistics.resampling import mean_interval  # noqa: E402
+from analysis.statistics.significance import Rule  # noqa: E402
 from analysis.texts.examples import Example  # noqa: E402
 from analysis.texts.glue import load_examples  # noqa: E402
 from analysis.texts.syntax import Relations, parse  # noqa: E402
@@ -66,7 +67,7 @@ def architecture(encoder: Encoder) -> Figure:
     options = {"roles": [ROLE], "progress": False}
     scores = extract(encoder, examples, relations, **options)
     twins = extract(encoder, examples, relations, maps="twin", **options)
-    table = controlled_table(scores, twins, TAU)
+    table = controlled_table(scores, twins, Rule(TAU))
     row = table.loc[table["mean"].idxmax()]
     of_head, of_twin = (part.sel(role=ROLE, layer=row["layer"], head=row["head"]) for part in (scores, twins))
     example = typical(examples, of_head)

@@ -1,6 +1,5 @@
-"""Maps of heads: a number per head, the roles of every head, numbers of heads by role and layer."""
+"""Maps of heads: a number per head, numbers of heads by role and layer, and all heads of an encoder in one picture."""
 
-import itertools
 from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
@@ -15,27 +14,21 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from analysis.figures.colours import MISSING, colour, ink, marker
+from analysis.figures.colours import MISSING, VERMILION, colour, ink, marker
 from analysis.figures.theme import (
     DOUBLE,
     HEAD,
     LAYER,
     as_written,
+    canvas,
     even_columns,
-    fill,
-    grid_size,
     in_order,
     integer_ticks,
-    layer_head,
     layer_head_mesh,
-    panels,
     rows_of_axes,
 )
-from analysis.roles import ROLES, families
+from analysis.roles import families
 
-ACROSS = 4  # marks side by side in the cell of a head
-MARK_AREAS = {"D": 0.6, "*": 1.4, "d": 1.2}  # evens out markers that look larger or smaller
-CROSS = {"marker": "x", "color": "0.7", "linewidth": 0.5}
 LAYER_UPWARDS = "layer (0-based, layer 0 at the bottom)"
 
 
@@ -106,103 +99,64 @@ def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Fi
     return grid.figure
 
 
-@as_written
-def role_map(tables: dict[str, pd.DataFrame]) -> Figure:
-    """The role map: per task a grid of layers x heads, in each cell one mark per role the head has.
-
-    Every role of the study has its own place in the cell, which the legend repeats; a grey cross there means
-    untestable. Source: Pande 2021, role map.
-    """
-    every = pd.concat(tables.values())
-    (layers, heads), roles = grid_size(every), set(every["role"])
-    cell = (DOUBLE - 0.5) / min(2, len(tables)) / heads  # inches
-    height = 0.2 + float(np.clip(cell * layers, 0.9, 3.4))  # cells are about square
-    figure, axes = panels(len(tables), 2, height, HEAD, LAYER_UPWARDS)
-    figure.set_figheight(figure.get_figheight() + 0.5)  # room for the key
-    size = min(0.75 * 72 * cell / ACROSS, 9.0) ** 2  # points squared
-    for panel, (task, table) in zip(axes, tables.items(), strict=True):
-        _role_marks(panel, table, roles, size)
-        _cell_borders(panel, layers, heads)
-        panel.set_title(task)
-    key = "Place of each role within the cell of a head (grey × there: untestable)"
-    figure.legend(handles=_role_key(), ncols=4, loc="outside lower center", frameon=True, title=key)
-    return figure
-
-
-SURVIVAL = {"local": (-0.22, 0.2), "syntactic": (0.22, 0.2), "block": (0, -0.2)}
+# Where the mark of a role stands in the cell of a head, and how full it is by the strictest count that the head is in.
+PLACES = {"local": (-0.22, 0.2), "syntactic": (0.22, 0.2), "block": (0, -0.2)}
+FILLED = {"assigned": "none", "exceeds_control": "left", "assigned_controlled": "full"}
+FILLS = {
+    "none": "published rule",
+    "left": "exceeds the control",
+    "full": "exceeds it by τ − 1",
+}
 
 
 @as_written
-def survival_map(
-    published: Mapping[str, Float[np.ndarray, "layer head"]],
-    controlled: Mapping[str, Float[np.ndarray, "layer head"]],
-    framed: Mapping[str, tuple[str, Bool[np.ndarray, "layer head"]]],
-    cls: Float[np.ndarray, "layer head"],
+def head_summary(
+    table: pd.DataFrame,
+    effect: Float[np.ndarray, "layer head"],
+    label: str,
+    framed: Bool[np.ndarray, "layer head"],
+    frame: str,
 ) -> Figure:
-    """Heads whose role survives its control (filled) and heads that only the published rule labels (hollow).
+    """The heads of one encoder: colour for the ablation effect, marks for roles that have a control, frames.
 
-    `published` and `controlled` are shares of the tasks in which a head has the label; any share above 0 counts.
-    `framed` maps a title to a colour and the heads around which a frame stands. `cls` is the share of tasks with the
-    role [CLS], which stands in a strip of its own, since nearly every head of some encoders has it.
+    `table` is the role table of one task and state; `effect` (NaN: not measured) is named `label`, and `frame` says
+    what the `framed` heads are. A head is syntactic if it has the role or one of its relations.
     """
-    layers, heads = cls.shape
-    figure, (grid, strip) = plt.subplots(
-        1, 2, figsize=(DOUBLE, 0.42 * layers + 1.1), width_ratios=(3, 1), layout="constrained", sharey=True
-    )
-    size = min(0.36 * 72 * 0.7 * DOUBLE / heads, 8.0) ** 2
-    for role, (across, upwards) in SURVIVAL.items():
-        for chosen, inside in ((published[role] > 0, "white"), (controlled[role] > 0, colour(role))):
-            rows, places = np.nonzero(chosen)
-            look = {
-                "marker": marker(role),
-                "facecolor": inside,
-                "edgecolor": ink(role),
-                "linewidth": 0.8,
-            }
-            grid.scatter(places + across, rows + upwards, s=size, **look)
-    _cell_borders(grid, layers, heads)
-    for inset, (shade, chosen) in enumerate(framed.values()):
-        side = 0.92 - 0.13 * inset
-        for row, place in np.argwhere(chosen):
-            grid.add_patch(
-                Rectangle((place - side / 2, row - side / 2), side, side, fill=False, ec=shade, lw=1.8)
+    layers, heads = effect.shape
+    axes = canvas(DOUBLE, 0.42 * layers + 1.3)
+    top = np.nanmax(effect, initial=1e-6)
+    mesh = layer_head_mesh(axes, effect, cmap="Greys", vmin=0, vmax=2 * top)  # pale, so that marks stand out
+    colours = axes.figure.colorbar(mesh, ax=axes, label=label, format="{x:g}")
+    colours.ax.set_ylim(0, top)
+    for role, (across, upwards) in PLACES.items():
+        rows = table[table["role"].isin(families()[role]) & table["assigned"].eq(True)]
+        for (layer, head), labels in rows.groupby(["layer", "head"])[[*FILLED]]:
+            strictest = [count for count in FILLED if labels[count].eq(True).any()][-1]
+            look = {"color": colour(role), "markeredgecolor": ink(role), "markerfacecoloralt": "white"}
+            axes.plot(
+                head + across, layer + upwards, marker(role), ms=5.5, fillstyle=FILLED[strictest], **look
             )
-    grid.set(xlabel=HEAD, ylabel=LAYER_UPWARDS)
-    mesh = layer_head_mesh(strip, cls, cmap="Greys", vmin=0, vmax=1)
-    strip.set(title="[CLS] heads", xlabel=HEAD)
-    figure.colorbar(mesh, ax=strip, label="share of the tasks", ticks=[0, 0.5, 1])
-    marks = [_key(role) for role in SURVIVAL]
-    marks += [Line2D([], [], linestyle="", marker="s", markersize=9, markerfacecolor="none", markeredgewidth=1.8,
-                     markeredgecolor=shade, label=title) for title, (shade, _) in framed.items()]  # fmt: skip
-    told = "filled: the role survives its control in some task; hollow: the published rule alone"
-    figure.legend(handles=marks, ncols=len(marks), loc="outside lower center", title=told, columnspacing=1.2)
-    return figure
-
-
-def _role_marks(axes: Axes, table: pd.DataFrame, roles: set[str], size: float) -> None:
-    """The marks of one task's role map; a role that is missing for the task is untestable there."""
-    places = _places()
-    middle = (len(places) - 1) / 2
-    for row, names in enumerate(places):
-        for column, role in enumerate(names):
-            label = layer_head(table, role, "assigned") if role in roles else np.zeros((0, 0))
-            mark = {"s": size * MARK_AREAS.get(marker(role), 1.0), "marker": marker(role)}
-            for chosen, look in (
-                (label == 1, mark | fill(role)),
-                (np.isnan(label), {"s": size / 4} | CROSS),
-            ):
-                layers, heads = np.nonzero(chosen)
-                upwards = (middle - row) / (len(places) + 0.4)
-                axes.scatter(heads + (column - 1.5) / 4.4, layers + upwards, label=role, **look)
-
-
-def _places() -> list[list[str]]:
-    """The rows of marks in the cell of a head: coarse roles, then the others in their order."""
-    coarse = [*families()]
-    finer = [role for role in ROLES if role not in coarse]
-    return [
-        roles[start : start + ACROSS] for roles in (coarse, finer) for start in range(0, len(roles), ACROSS)
+    _cell_borders(axes, layers, heads)
+    for layer, head in np.argwhere(framed):
+        axes.add_patch(Rectangle((head - 0.46, layer - 0.46), 0.92, 0.92, fill=False, ec=VERMILION, lw=1.8))
+    axes.set(xlabel=HEAD, ylabel=LAYER_UPWARDS)
+    marks = [
+        Line2D(
+            [],
+            [],
+            linestyle="",
+            label=role,
+            marker=marker(role),
+            color=colour(role),
+            markeredgecolor=ink(role),
+        )
+        for role in PLACES
     ]
+    look = {"color": "0.3", "linestyle": "", "marker": "o", "markerfacecoloralt": "white"}
+    marks += [Line2D([], [], fillstyle=fill, label=name, **look) for fill, name in FILLS.items()]
+    marks += [Line2D([], [], linestyle="", marker="s", ms=9, mfc="none", mec=VERMILION, mew=1.8, label=frame)]
+    axes.figure.legend(handles=marks, ncols=4, loc="outside lower center")
+    return axes.figure
 
 
 def _cell_borders(axes: Axes, layers: int, heads: int) -> None:
@@ -211,18 +165,3 @@ def _cell_borders(axes: Axes, layers: int, heads: int) -> None:
     axes.vlines(np.arange(1, heads) - 0.5, -0.5, layers - 0.5, color="0.75", linewidth=0.6, zorder=0)
     axes.set(xlim=(-0.5, heads - 0.5), ylim=(-0.5, layers - 0.5))
     integer_ticks(axes, bins=12)
-
-
-def _role_key() -> list[Line2D]:
-    """Legend handles in the arrangement of the marks in a cell (a legend fills its columns first)."""
-    columns = itertools.zip_longest(*_places())
-    return [_key(role) for column in columns for role in column]
-
-
-def _key(role: str | None) -> Line2D:
-    """The legend entry of one role; an empty one for a place without a role."""
-    if role is None:
-        return Line2D([], [], linestyle="", label=" ")
-    size = 6 * MARK_AREAS.get(marker(role), 1.0) ** 0.5
-    return Line2D([], [], linestyle="", label=role, marker=marker(role), markersize=size,
-                  markerfacecolor=colour(role), markeredgecolor=ink(role), markeredgewidth=0.5)  # fmt: skip

@@ -17,6 +17,7 @@ from analysis.scores.extraction import extract
 from analysis.scores.sieves import resolve
 from analysis.statistics.moments import moments_table
 from analysis.statistics.roles import PUBLISHED_ROLES
+from analysis.statistics.significance import Rule
 from analysis.texts.corpora import Corpus, chunks
 from analysis.texts.syntax import UNIVERSAL, parse
 
@@ -98,7 +99,7 @@ def merge_shards(output: Path, tau: float | int = 3.0) -> Path:
         raise InputError(f"{output} lacks {', '.join(missing)}: run these shards first")
     for path in paths:
         _check_same(path, read_provenance(path), run)
-    table = moments_table(merged(map(read_moments, paths), run), tau)
+    table = moments_table(merged(map(read_moments, paths), run), Rule(tau))
     write_text(output / "roles.csv", table.to_csv(index=False, lineterminator="\n"))
     return output / "roles.csv"
 

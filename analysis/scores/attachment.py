@@ -41,7 +41,7 @@ def attach(
 ) -> Attachment:
     """The head of every word by every layer, attention head and direction (see DIRECTIONS).
 
-    `words` is that of `treebank.read_treebank`. The diagonal is set to zero, [CLS] and [SEP] are dropped, and the
+    `words` is that of `treebank.read_trees`. The diagonal is set to zero, [CLS] and [SEP] are dropped, and the
     largest entry is taken, the first if several are equal; so ROOT is never predicted. Sentences that the encoder
     cannot read are left out whole and counted. The maps of a batch are reduced on the device, layer by layer. Source:
     Clark 2019, 4.2; `rows` as in `words.WordMerge`, `maps` as in `words.read_batch`.
@@ -76,6 +76,16 @@ def right(attachment: Attachment, scored: pd.DataFrame) -> Bool[np.ndarray, "arc
     return attachment.predicted[places] == scored["head"].to_numpy()[:, None, None, None]
 
 
+def documents_of(words: pd.DataFrame, scored: pd.DataFrame) -> pd.Series:
+    """The document of each arc in `scored`, from the words of a treebank; its sentence, if all are of one document.
+
+    Sentences of a document resemble each other, so that a head is not chosen on some and scored on others.
+    """
+    if words["document"].nunique() < 2:
+        return scored["sentence"]
+    return scored["sentence"].map(words.drop_duplicates("sentence").set_index("sentence")["document"])
+
+
 def halves(units: pd.Series, seed: int = 0) -> Bool[np.ndarray, " row"]:
     """True for the rows of a random half of the units; each half chooses a head for scoring the other.
 
@@ -86,3 +96,22 @@ def halves(units: pd.Series, seed: int = 0) -> Bool[np.ndarray, " row"]:
         raise InputError("one half chooses and the other is scored: give at least two sentences or documents")
     chosen = np.random.default_rng(seed).permutation(names)[: len(names) // 2]
     return units.isin(chosen).to_numpy()
+
+
+def cross_fitted(
+    correct: Bool[np.ndarray, "case *place"],
+    first_half: Bool[np.ndarray, " case"],
+    scored: Bool[np.ndarray, "case *place"] | None = None,
+) -> Bool[np.ndarray, " case"]:
+    """Whether each case is right at the place (a head) that is best in the half without the case.
+
+    Each half chooses a place by `correct` for the other half, of equally good places the first. The result is read from
+    `scored`, the answers on another map, or else from `correct` itself.
+    """
+    scored = correct if scored is None else scored
+    result = np.zeros(len(correct), bool)
+    for chosen_on in (first_half, ~first_half):
+        accuracy = correct[chosen_on].mean(axis=0)
+        best = np.unravel_index(accuracy.argmax(), accuracy.shape)
+        result[~chosen_on] = scored[(~chosen_on, *best)]
+    return result

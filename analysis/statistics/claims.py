@@ -12,13 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
-from scipy import stats
 
 from analysis.errors import InputError
 from analysis.files import parse_yaml
+from analysis.statistics.intervals import mean_interval
 from analysis.statistics.judge import NOT_APPLICABLE, judge, pooled
-from analysis.statistics.resampling import mean_interval
 from analysis.texts.tasks import TOY_TASKS
 
 COLUMNS = (
@@ -110,28 +108,6 @@ def of_table(
     rows = pd.DataFrame({name: table[column].to_numpy(float) for name, column in names.items()})
     rows.insert(0, "unit", table[unit].astype(str).to_numpy() if unit else "")
     return rows
-
-
-def interval(draws: Float[np.ndarray, "*run draw"]) -> tuple[float, float, float]:
-    """Value, low and high from the sample's own value, followed by draws of sequences: +- standard deviations.
-
-    Unlike outer quantiles of a few hundred draws, such an interval can be widened to a level corrected for many units.
-    With three runs or more the error of the mean over runs is that of runs and sequences (crossed; Satterthwaite), with
-    fewer that of sequences. Runs without a value are left out; if a draw in forty has none, there is no interval.
-    """
-    runs = np.atleast_2d(np.asarray(draws, float))
-    runs = runs[~np.isnan(runs[:, 0])]
-    if not len(runs):
-        return (np.nan,) * 3
-    means = runs.mean(axis=0)
-    drawn = means[1:][~np.isnan(means[1:])]
-    if len(drawn) < 0.975 * len(means[1:]) or len(drawn) < 2:
-        return float(means[0]), np.nan, np.nan
-    of_runs = runs[:, 0].var(ddof=1) / len(runs) if len(runs) > 2 else 0.0
-    error = of_runs + drawn.var(ddof=1)
-    freedom = error**2 * (len(runs) - 1) / of_runs**2 if of_runs else np.inf
-    half = stats.t.ppf(0.975, freedom) * np.sqrt(error)
-    return float(means[0]), float(means[0] - half), float(means[0] + half)
 
 
 def over_blocks(units: Mapping[str, np.ndarray], control: Mapping[str, np.ndarray] = {}) -> pd.DataFrame:

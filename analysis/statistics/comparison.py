@@ -9,7 +9,7 @@ from statsmodels.stats.weightstats import DescrStatsW
 
 from analysis.errors import InputError
 from analysis.statistics.resampling import Clusters, bootstrap
-from analysis.statistics.significance import DIMENSIONS, adjust, clusters_of
+from analysis.statistics.significance import DEFAULT_RULE, DIMENSIONS, Rule, adjust, clusters_of
 
 KEYS = ["layer", "head", "role"]
 TESTS = ["low", "high", "p", "p_sign_flip", "p_by", "p_equivalence"]
@@ -23,12 +23,9 @@ def compare(
     finetuned: xr.DataArray,
     before: pd.DataFrame,
     after: pd.DataFrame,
+    rule: Rule = DEFAULT_RULE,
     margin: float | int = 0.5,
-    alpha: float = 0.05,
-    resamples: int = 999,
     permutations: int = 9999,
-    seed: int = 0,
-    unit: str = "sequence",
 ) -> pd.DataFrame:
     """Fine-tuned minus pre-trained scores on the same sequences: one row per role, layer and head.
 
@@ -40,14 +37,14 @@ def compare(
     equivalent: label in neither, p_equivalence < alpha. undecided: all others. <NA>: untestable before or after.
 
     A difference that is equal in all units is exact: low = high, and the t tests have p 0 or 1. With fewer than two
-    units there are no tests (NaN). `unit` "cluster" resamples and flips whole clusters of sequences (coordinate
-    `cluster`) and takes the cluster-robust error in the t tests. Raises InputError if states or tables differ in
-    sequences, roles or heads, and for parameters out of range. Source: Pande 2021, question 3; departure: the article
-    compares labels and means without a test.
+    units there are no tests (NaN). With the unit "cluster" whole clusters of sequences (coordinate `cluster`) are drawn
+    and flipped, and the t tests take the cluster-robust error. Raises
+    InputError if states or tables differ in sequences, roles or heads, for a `margin` of 0 or less, and for too few
+    draws. Source: Pande 2021, question 3; departure: the article compares labels and means without a test.
     """
-    _check(margin, alpha, permutations)
+    _check(margin, permutations)
     first, second = _paired(pretrained, finetuned)
-    clusters = clusters_of(first, unit)
+    clusters = clusters_of(first, rule.unit)
     table = first.indexes["column"].to_frame(index=False)
     difference = second.values - first.values
     tests = []
@@ -55,12 +52,12 @@ def compare(
         present = np.isfinite(difference[:, columns]).all(axis=1)
         kept = None if clusters is None else clusters[present]
         size = sum(np.abs(state.values[np.ix_(present, columns)]).mean(axis=0) for state in (first, second))
-        tests.append(_tests(difference[np.ix_(present, columns)], size, kept, margin, alpha, resamples, seed))
+        tests.append(_tests(difference[np.ix_(present, columns)], size, kept, margin, rule))
     table = table.join(pd.concat(tests, ignore_index=True))
     table["pretrained"], table["finetuned"] = (state.mean("sequence").values for state in (first, second))
-    table["p_sign_flip"] = sign_flip(difference, clusters, permutations, seed)
+    table["p_sign_flip"] = sign_flip(difference, clusters, permutations, rule.seed)
     table["p_by"] = table.groupby("role", sort=False)["p_sign_flip"].transform(adjust, "fdr_by")
-    table["change"] = _change(table, _labels(before, table), _labels(after, table), alpha)
+    table["change"] = _change(table, _labels(before, table), _labels(after, table), rule.alpha)
     return table[COLUMNS]
 
 
@@ -99,9 +96,7 @@ def _tests(
     size: Float[np.ndarray, "column"],
     clusters: Shaped[np.ndarray, "sequence"] | None,
     margin: float | int,
-    alpha: float,
-    resamples: int,
-    seed: int,
+    rule: Rule,
 ) -> pd.DataFrame:
     """n, difference, low, high, p and p_equivalence of every column of differences of scores of this mean size."""
     mean = difference.mean(axis=0) if len(difference) else np.full(difference.shape[1], np.nan)
@@ -109,7 +104,7 @@ def _tests(
     values = _by_unit(difference, clusters) if len(difference) else difference
     if len(values) < 2:
         return table.assign(low=np.nan, high=np.nan, p=np.nan, p_equivalence=np.nan)
-    interval = bootstrap(difference, 0, clusters, alpha, resamples, seed, size)
+    interval = bootstrap(difference, 0, clusters, rule.alpha, rule.resamples, rule.seed, size)
     exact = values.max(axis=0) == values.min(axis=0)
     varied = np.where(exact, np.nan, values)
     p, p_equivalence = stats.ttest_1samp(varied, 0).pvalue, DescrStatsW(varied).ttost_mean(-margin, margin)[0]
@@ -173,10 +168,8 @@ def _paired(pretrained: xr.DataArray, finetuned: xr.DataArray) -> list[xr.DataAr
     return states
 
 
-def _check(margin: float | int, alpha: float, permutations: int) -> None:
+def _check(margin: float | int, permutations: int) -> None:
     if not margin > 0:
         raise InputError(f"margin is {margin}; it must lie above 0, as 0.5 does")
-    if not 0 < alpha < 1:
-        raise InputError(f"alpha is {alpha}; it must lie between 0 and 1, as 0.05 does")
     if permutations < 99:
         raise InputError(f"permutations is {permutations}: take at least 99, better 9999")

@@ -13,6 +13,8 @@ from analysis.banks import control_sieves as control_sieves
 from analysis.roles import ROLES, UNIFORM
 from analysis.statistics.resampling import Clusters, lower_bound
 from analysis.statistics.significance import (
+    DEFAULT_RULE,
+    Rule,
     adjust,
     clusters_of,
     mean_above,
@@ -33,16 +35,7 @@ def share_of_control(control: pd.Series, mean: pd.Series) -> pd.Series:
     return (control / mean).where((control.abs() >= NEAR_ZERO) & (mean.abs() >= NEAR_ZERO))
 
 
-def controlled_table(
-    scores: xr.DataArray,
-    control: xr.DataArray,
-    tau: float | int = 3.0,
-    alpha: float = 0.05,
-    minimum: int = 100,
-    resamples: int = 999,
-    seed: int = 0,
-    unit: str = "sequence",
-) -> pd.DataFrame:
+def controlled_table(scores: xr.DataArray, control: xr.DataArray, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     """Role table with three labels per head: the columns of `role_table`, then those of the control.
 
     `scores` are composed roles, `control` the scores of their controls on the same sequences. The published rule asks
@@ -58,26 +51,26 @@ def controlled_table(
     have no p: their mean alone decides. Raises InputError as `role_table` does, and if control and scores differ in
     sequences, roles or heads. Departure from Pande 2021: all of it.
     """
-    table = role_table(scores, tau, alpha, minimum, resamples, seed, unit)
+    table = role_table(scores, rule)
     array = ordered(scores)
     against = same_cells(array, ordered(control), "control scores")
     table["control"] = table["role"].map({name: role.control for name, role in ROLES.items()})
-    of_control = published_table(against, tau, alpha)
+    of_control = published_table(against, rule)
     table["control_mean"], table["control_assigned"] = of_control["mean"], of_control["assigned"]
     table["control_share"] = share_of_control(table["control_mean"], table["mean"])
     difference = array.values.astype(np.float64) - against.values
-    margin = tau - UNIFORM_SCORE
-    measure = partial(_paired_tests, margin=margin, alpha=alpha, resamples=resamples, seed=seed)
+    margin = rule.tau - UNIFORM_SCORE
+    measure = partial(_paired_tests, margin=margin, rule=rule)
     with quiet():  # heads without a sequence
         size = np.nanmean(np.abs(array.values) + np.abs(against.values), axis=0, dtype=np.float64)
-    tests = over_patterns(difference, clusters_of(array, unit), measure, size)
+    tests = over_patterns(difference, clusters_of(array, rule.unit), measure, size)
     tested, by_role = table["assigned_corrected"].notna(), table["role"]
     for name in ("beyond", "controlled"):
         families = tests[f"p_{name}"].where(tested).groupby(by_role, sort=False)
         table[f"{name}_p_by"] = families.transform(adjust, "fdr_by")
     beyond = table["beyond_p_by"]
-    table["exceeds_control"] = (beyond < alpha).astype("boolean").mask(beyond.isna())
-    label = (table["controlled_p_by"] < alpha) & (tests["lower"] > margin)
+    table["exceeds_control"] = (beyond < rule.alpha).astype("boolean").mask(beyond.isna())
+    label = (table["controlled_p_by"] < rule.alpha) & (tests["lower"] > margin)
     by_mean = table["assigned_corrected"].notna() & tests["p_controlled"].isna()
     label = label.mask(by_mean, table["mean"] - table["control_mean"] > margin)
     table["assigned_controlled"] = label.astype("boolean").mask(table["controlled_p_by"].isna() & ~by_mean)
@@ -91,9 +84,7 @@ def _paired_tests(
     difference: Float[np.ndarray, "sequence column"],
     clusters: Shaped[np.ndarray, "sequence"] | None,
     margin: float,
-    alpha: float,
-    resamples: int,
-    seed: int,
+    rule: Rule,
     size: Float[np.ndarray, "column"],
 ) -> dict[str, np.ndarray]:
     """One-sided p of mean difference > 0 and > `margin`, and the lower bound of the bootstrap-t; NaN if untestable.
@@ -111,5 +102,7 @@ def _paired_tests(
             "p_beyond": mean_above(mean, error, sums.skewness(), units),
             "p_controlled": mean_above(mean - margin, error, sums.skewness(), units),
         }
-        lower = lower_bound(sums, alpha, resamples, seed) if units > 1 else np.full(len(mean), np.nan)
+        lower = np.full(len(mean), np.nan)
+        if units > 1:
+            lower = lower_bound(sums, rule.alpha, rule.resamples, rule.seed)
     return found | {"lower": lower}

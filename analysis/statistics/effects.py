@@ -73,6 +73,22 @@ def refitted_losses(logits: Logits, labels: Int[np.ndarray, " sequence"], seed: 
     return found
 
 
+def costs_by_metric(
+    logits: Logits, labels: Int[np.ndarray, " sequence"], match: int = 1, seed: int = 0
+) -> dict[str, Scores]:
+    """A number for every variant and sequence and each of METRICS, larger where the answers are worse.
+
+    Their means are the losses (nats), and the AUC and the accuracy with a minus sign. `match` is the class whose log
+    odds the AUC ranks.
+    """
+    return {
+        AUC: -auc_parts(match_logit(logits, match), labels == match),
+        REFITTED: refitted_losses(logits, labels, seed),
+        "loss": losses(logits, labels)[..., 0],
+        "accuracy": -correct(logits, labels)[..., 0],
+    }
+
+
 def effect_table(
     logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], match: int = 1, seed: int = 0
 ) -> pd.DataFrame:
@@ -87,18 +103,12 @@ def effect_table(
     base, others = (ordered.sel(intervention=[BASELINE]), ordered.drop_sel(intervention=BASELINE))
     values = np.concatenate([base.values, others.values])
     odds = match_logit(values, match)
-    by_sequence = {
-        AUC: -auc_parts(odds, labels == match),
-        REFITTED: refitted_losses(values, labels, seed),
-        "loss": losses(values, labels)[..., 0],
-        "accuracy": -correct(values, labels)[..., 0],
-    }
     shift, tables = (odds[1:] - odds[0]).mean(axis=-1), []
-    for metric, worse in by_sequence.items():
-        rows = [crossed_interval(row[None]) for row in worse[1:] - worse[0]]
+    for metric, costs in costs_by_metric(values, labels, match, seed).items():
+        rows = [crossed_interval(row[None]) for row in costs[1:] - costs[0]]
         table = pd.DataFrame(rows, columns=["effect", "low", "high"]).assign(shift=shift)
         table["rank"] = table["effect"].rank(ascending=False, method="min")
-        table["baseline"] = abs(worse[0].mean())
+        table["baseline"] = abs(costs[0].mean())
         tables.append(table.assign(intervention=others["intervention"].values, metric=metric))
     columns = ["intervention", "metric", "baseline", "effect", "low", "high", "rank", "shift"]
     return pd.concat(tables, ignore_index=True)[columns]

@@ -1,34 +1,82 @@
-"""Intervals of means over runs and items in closed form."""
+"""95 % intervals: of means over units, over runs and items, and of statistics by draws of the bootstrap."""
+
+import warnings
+from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Num, Shaped
 from scipy import stats
 
+from analysis.statistics.resampling import Clusters
+
 MINIMUM_RUNS = 3  # with fewer, an interval is over items alone
+Interval = tuple[float, float, float]  # value, low, high
+
+
+def t_interval(value: float, variances: Sequence[tuple[float, float | int]]) -> Interval:
+    """A value with its t interval from independent parts of its variance, each with its degrees of freedom.
+
+    The degrees of freedom of their sum are those of Satterthwaite 1946. Without variance the interval is the value.
+    """
+    variance = sum(part for part, _ in variances)
+    uncertainty = sum(part**2 / freedom for part, freedom in variances)
+    freedom = variance**2 / uncertainty if uncertainty else np.inf
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(variance)
+    return float(value), float(value - half), float(value + half)
+
+
+def mean_interval(
+    values: Num[np.ndarray, " unit"], clusters: Shaped[np.ndarray, " unit"] | None = None
+) -> Interval:
+    """The mean over units, or over clusters of them, with its t interval; NaN ends for a single one."""
+    sums = Clusters.of(np.asarray(values, float)[:, None], clusters)
+    (mean,), (error,), _ = sums.of_scores()
+    units = len(sums.sizes)
+    return t_interval(mean, [(error**2, units - 1)]) if units > 1 else (float(mean), np.nan, np.nan)
 
 
 def crossed_interval(
     values: Float[np.ndarray, "run item"], minus: Float[np.ndarray, "other_run item"] | None = None
-) -> tuple[float, float, float]:
-    """The mean of runs on the same items, or its difference from that of other runs, with its 95 % interval.
+) -> Interval:
+    """The mean of runs on the same items, or its difference from that of other runs, with its interval.
 
-    It covers other runs and other items: the variance is var(run means) / runs + var(item means) / items, with degrees
-    of freedom after Satterthwaite. With fewer than three runs it covers other items alone. NaN for a single item.
+    It covers other runs and other items: the variance is var(run means) / runs + var(item means) / items. With fewer
+    than three runs it covers other items alone. NaN ends for a single item.
     """
     sides = [values] if minus is None else [values, -minus]
     items = np.sum([side.mean(axis=0) for side in sides], axis=0)
     mean = float(items.mean())
     if len(items) < 2:
         return mean, np.nan, np.nan
-    parts = [(items.var(ddof=1) / len(items), len(items) - 1)]
-    parts += [
-        (side.mean(axis=1).var(ddof=1) / len(side), len(side) - 1)
-        for side in sides
-        if len(side) >= MINIMUM_RUNS
-    ]
-    variance = sum(part for part, _ in parts)
-    if variance == 0:
-        return mean, mean, mean
-    freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
-    half = float(stats.t.ppf(0.975, freedom) * np.sqrt(variance))
-    return mean, mean - half, mean + half
+    by_run = [side.mean(axis=1) for side in sides if len(side) >= MINIMUM_RUNS]
+    return t_interval(mean, [(part.var(ddof=1) / len(part), len(part) - 1) for part in (items, *by_run)])
+
+
+def draws_interval(draws: Float[np.ndarray, "*run draw"]) -> Interval:
+    """The sample's own value, which stands before the draws of sequences, +- 1.96 standard deviations of the draws.
+
+    Unlike outer quantiles of a few hundred draws, such an interval can be widened to a level corrected for many units.
+    With three runs or more it covers other runs too (their draws are of the same sequences). Runs without a value are
+    left out; if a draw in forty has none, there is no interval.
+    """
+    runs = np.atleast_2d(np.asarray(draws, float))
+    runs = runs[~np.isnan(runs[:, 0])]
+    if not len(runs):
+        return (np.nan,) * 3
+    value, *means = runs.mean(axis=0)
+    valid = np.array(means)[~np.isnan(means)]
+    if len(valid) < 0.975 * len(means) or len(valid) < 2:
+        return float(value), np.nan, np.nan
+    variances = [(valid.var(ddof=1), np.inf)]
+    if len(runs) >= MINIMUM_RUNS:
+        variances.append((runs[:, 0].var(ddof=1) / len(runs), len(runs) - 1))
+    return t_interval(value, variances)
+
+
+def percentile_interval(
+    draws: Num[np.ndarray, "draw *statistic"],
+) -> Float[np.ndarray, "end *statistic"]:
+    """Low and high of draws below a first row that holds the sample's own value; missing draws are left out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a statistic that no draw has: NaN
+        return np.nanquantile(draws[1:], [0.025, 0.975], axis=0)

@@ -10,7 +10,7 @@ import xarray as xr
 
 from analysis.errors import InputError
 from analysis.statistics.resampling import has_spread
-from analysis.statistics.significance import DDOF, DIMENSIONS, HeadTest, labelled, t_test
+from analysis.statistics.significance import DDOF, DEFAULT_RULE, DIMENSIONS, HeadTest, Rule, labelled, t_test
 
 # Kept for each head and role. `mean` is 0 if n is 0, so that `merge` needs no special case.
 FIELDS = ("n", "mean", "m2", "m3")
@@ -88,12 +88,7 @@ def _deviation(found: xr.Dataset, ddof: int) -> np.ndarray:
         return np.where(n > ddof, np.sqrt(m2 / (n - ddof)), np.nan)
 
 
-def moments_table(
-    found: xr.Dataset, tau: float | int = 3.0, alpha: float = 0.05, minimum: int = 2
-) -> pd.DataFrame:
-    """The columns of `published_table` from the moments of all sequences, then skewness.
-
-    Raises InputError for `alpha` outside (0, 1), `minimum` < 2.
-    """
-    table = labelled(test_from_moments(found, tau), found, tau, alpha, minimum)
+def moments_table(found: xr.Dataset, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
+    """The columns of `published_table` from the moments of all sequences, then skewness."""
+    table = labelled(test_from_moments(found, rule.tau), found, rule)
     return table.assign(skewness=skewness(found).ravel())

@@ -8,7 +8,7 @@ from math import ceil, comb, prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Num, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from scipy import sparse, stats
 
 from analysis.errors import InputError
@@ -59,13 +59,6 @@ def random_sets(
         if drawn != own:
             sets[drawn] = None
     return [*sets]
-
-
-def limits(draws: Num[np.ndarray, "draw *statistic"]) -> Float[np.ndarray, "end *statistic"]:
-    """The 95 % percentile interval of draws whose first row is the sample's own value; missing draws are left out."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a statistic that no draw has: NaN
-        return np.nanquantile(draws[1:], [0.025, 0.975], axis=0)
 
 
 class Moments(NamedTuple):
@@ -166,16 +159,6 @@ class Clusters:
         with np.errstate(divide="ignore", invalid="ignore"):
             found = third / n / (second / n) ** 1.5
         return np.where(has_spread(self.size, np.sqrt(np.maximum(second, 0) / n)), found, np.nan)
-
-
-def mean_interval(
-    values: Num[np.ndarray, " unit"], clusters: Shaped[np.ndarray, " unit"] | None = None
-) -> tuple[float, float, float]:
-    """The mean, and both ends of its 95 % t interval over units, or over clusters of them; NaN for a single one."""
-    sums = Clusters.of(np.asarray(values, float)[:, None], clusters)
-    found, units = sums.of_scores(), len(sums.sizes)
-    half = stats.t.ppf(0.975, units - 1) * found.error[0] if units > 1 else np.nan
-    return float(found.mean[0]), float(found.mean[0] - half), float(found.mean[0] + half)
 
 
 class Bootstrap(NamedTuple):

@@ -26,7 +26,13 @@ GROUP = ["task", "state"]
 MASSES = ("sep", "cls", "other")  # targets of attention
 HEAD = ["layer", "head"]
 LABELS = {"assigned": "published", "assigned_corrected": "corrected", "assigned_controlled": "controlled"}
-COUNTS = ["assigned", "exceeds_control", "assigned_controlled", "tested", "all_exceed", "ratio"]
+# The three nested counts of the heads of a role, and how figures name them.
+COUNT_NAMES = {
+    "assigned": "published rule",
+    "exceeds_control": "... and exceeds the control",
+    "assigned_controlled": "... by the margin τ − 1",
+}
+COUNTS = [*COUNT_NAMES, "tested", "all_exceed", "ratio"]
 Heads = TypeVar("Heads", pd.Series, xr.DataArray)  # booleans, one for each head
 
 
@@ -104,12 +110,12 @@ def role_counts(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     labels = table.assign(
         **{name: table[name].fillna(False).astype(bool) for name in ("assigned", "assigned_controlled")}
     )
-    exceeds = table["exceeds_control"].fillna(False).astype(bool)
+    exceeds = table["beyond_p_by"] < alpha
     columns = {
         "assigned": labels["assigned"],
         "exceeds_control": labels["assigned"] & exceeds,
         "assigned_controlled": labels["assigned"] & labels["assigned_controlled"],
-        "tested": table["exceeds_control"].notna(),
+        "tested": table["beyond_p_by"].notna(),
         "all_exceed": exceeds,
     }
     counts = pd.DataFrame(columns).groupby(table["role"], sort=False).sum().astype("Int64")

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -35,6 +36,36 @@ BOTH, PUBLISHED_ONLY, CORRECTED_ONLY, NEITHER, UNTESTABLE = LABEL_COMPARISONS = 
 )
 
 
+@dataclass(frozen=True)
+class Rule:
+    """How heads get their labels. Raises InputError for values out of range.
+
+    The published label needs `tau` and `alpha` alone.
+    """
+
+    tau: float | int = 3.0  # the score that the mean must exceed; a head with uniform attention has 1
+    alpha: float = 0.05  # level of the tests
+    minimum: int = 100  # units that a corrected label needs
+    resamples: int = 999  # of the bootstrap
+    seed: int = 0  # of the bootstrap
+    unit: str = (
+        "sequence"  # what the bootstrap draws: sequences, or every "cluster" of sequences that share a text
+    )
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.tau):
+            raise InputError(f"tau is {self.tau}; it must be a finite number, such as 3")
+        if not 0 < self.alpha < 1:
+            raise InputError(f"alpha is {self.alpha}; it must lie between 0 and 1, as 0.05 does")
+        if self.minimum < 2:
+            raise InputError(f"minimum is {self.minimum}; a t test needs at least 2 sequences")
+        if self.unit not in UNITS:
+            raise InputError(f"unit {self.unit!r} is unknown; use one of {', '.join(UNITS)}")
+
+
+DEFAULT_RULE = Rule()
+
+
 class HeadTest(NamedTuple):
     """The test of many heads: arrays of one shape; `t` and `p` are NaN where untestable."""
 
@@ -52,16 +83,13 @@ def head_test(
 
     Scores without spread (`resampling.SPREAD`) and fewer than two sequences have no test: `t` and `p` are NaN.
     `published` takes the population standard deviation as the released code does, still with n - 1 degrees of
-    freedom, which makes t larger by sqrt(n / (n - 1)). Raises InputError for another arithmetic.
+    freedom, which makes t larger by sqrt(n / (n - 1)).
     Source: Pande 2021; departure: `corrected` takes the sample standard deviation.
     """
-    if arithmetic not in DDOF:
-        raise InputError(f"arithmetic {arithmetic!r} is unknown; use one of {', '.join(DDOF)}")
-    ddof = DDOF[arithmetic]
     values = scores.astype(np.float64)
     n = np.asarray(np.isfinite(values).sum(axis=0))
     with quiet():
-        mean, sd = np.nanmean(values, axis=0), np.nanstd(values, axis=0, ddof=ddof)
+        mean, sd = np.nanmean(values, axis=0), np.nanstd(values, axis=0, ddof=DDOF[arithmetic])
     return t_test(n, np.asarray(mean), np.asarray(sd), tau)
 
 
@@ -74,15 +102,23 @@ def t_test(
         return HeadTest(n, mean, sd, t, np.asarray(stats.t.sf(t, n - 1)))
 
 
-def published_labels(
-    test: HeadTest, tau: float | int, alpha: float, minimum: int = 2
-) -> Float[np.ndarray, "..."]:
-    """The label of the article: 1 for p < `alpha` and mean > `tau`, else 0; NaN with fewer than `minimum` sequences.
+def resampled_test(
+    sums: Clusters, counts: Int[np.ndarray, "draw cluster"], tau: float | int, arithmetic: str = "corrected"
+) -> HeadTest:
+    """The test of every head (draw, head) with `counts` draws of each cluster of sequences."""
+    with quiet():
+        mean, _, sd = sums.of_scores(counts)
+        n = (counts @ sums.sizes).astype(int)[:, None]
+        return t_test(n, mean, sd * np.sqrt((n - 1) / (n - DDOF[arithmetic])), tau)
+
+
+def published_labels(test: HeadTest, rule: Rule) -> Float[np.ndarray, "..."]:
+    """The label of the article: 1 for p < `alpha` and mean > `tau`, else 0; NaN with fewer than two sequences.
 
     Scores without spread have no p: their mean alone decides.
     """
-    rejects = (test.p < alpha) | np.isnan(test.p)
-    return np.where(test.n < minimum, np.nan, rejects & (test.mean > tau))
+    rejects = (test.p < rule.alpha) | np.isnan(test.p)
+    return np.where(test.n < 2, np.nan, rejects & (test.mean > rule.tau))
 
 
 def mean_above(
@@ -102,47 +138,29 @@ def mean_above(
     return stats.t.sf(corrected, n - 1)
 
 
-def published_table(
-    scores: xr.DataArray, tau: float | int = 3.0, alpha: float = 0.05, minimum: int = 2
-) -> pd.DataFrame:
+def published_table(scores: xr.DataArray, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     """Role table of the article: layer, head, role, n, mean, sd, t, p, assigned; a row per role, layer, head.
 
-    `assigned` is p < `alpha` and mean > `tau`, or <NA> (untestable) with fewer than `minimum`
-    sequences that have the role. Scores without spread have no t and p: the mean alone decides. The arithmetic is the
-    one named in `scores.attrs`. Raises InputError for other dimensions and for parameters out of range.
-    Source: Pande 2021 (tau = 3, alpha = 0.05, no correction for the number of tests).
+    `assigned` is p < `alpha` and mean > `tau`, or <NA> (untestable) with fewer than two sequences that have the role.
+    Scores without spread have no t and p: the mean alone decides. The arithmetic is the one named in `scores.attrs`.
+    Raises InputError for other dimensions. Source: Pande 2021 (tau = 3, alpha = 0.05, no correction for the number of
+    tests).
     """
     array = ordered(scores)
-    test = head_test(array.values, tau, scores.attrs.get("arithmetic", "corrected"))
-    return labelled(test, array, tau, alpha, minimum)
+    return labelled(
+        head_test(array.values, rule.tau, array.attrs.get("arithmetic", "corrected")), array, rule
+    )
 
 
-def labelled(
-    test: HeadTest, named: xr.DataArray | xr.Dataset, tau: float | int, alpha: float, minimum: int
-) -> pd.DataFrame:
-    """The tests of all roles, layers and heads as `published_table` gives them; `named` has their coordinates.
-
-    Raises InputError for a `tau` that is no finite number, `alpha` outside (0, 1) and `minimum` < 2.
-    """
-    _check_test(tau, alpha, minimum)
-    enough = test.n >= minimum
-    columns = test._replace(t=np.where(enough, test.t, np.nan), p=np.where(enough, test.p, np.nan))
-    labels = published_labels(columns, tau, alpha, minimum)
-    table = _long(named, columns._asdict() | {"assigned": labels})
+def labelled(test: HeadTest, named: xr.DataArray | xr.Dataset, rule: Rule) -> pd.DataFrame:
+    """The tests of all roles, layers and heads as `published_table` gives them; `named` has their coordinates."""
+    table = _long(named, test._asdict() | {"assigned": published_labels(test, rule)})
     return table.astype({"assigned": "Int8"}).astype({"assigned": "boolean"})[
         ["layer", "head", "role", *HeadTest._fields, "assigned"]
     ]
 
 
-def role_table(
-    scores: xr.DataArray,
-    tau: float | int = 3.0,
-    alpha: float = 0.05,
-    minimum: int = 100,
-    resamples: int = 999,
-    seed: int = 0,
-    unit: str = "sequence",
-) -> pd.DataFrame:
+def role_table(scores: xr.DataArray, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     """Role table with two labels per head: the columns of `published_table`, then those of the corrected label.
 
     For the mean, at level 1 - `alpha`: lower (one-sided bound), low, high by the t distribution, the same by BCa
@@ -157,33 +175,32 @@ def role_table(
     bootstrap cannot replace the first: its p is never below 1 / (1 + `resamples`), and for a single head among 144 BY
     asks for p < `alpha` / (144 * 5.55) = 0.00006. From 100 units on about a tenth of the families of 144 heads at most
     has a false label, whatever the shape of the scores; with 20 units more than a third has, for left-skewed scores
-    (`papers.pande2021.simulation`).
+    (`papers.pande2021.robustness`).
 
-    The bootstrap draws and `minimum` counts the `unit`: "sequence", or "cluster", the coordinate that is equal for
-    sequences that share a text; t intervals and corrected p then take the cluster-robust error with clusters - 1
-    degrees of freedom. Raises InputError for other dimensions, an unknown unit, a missing coordinate and parameters
-    out of range. Departure from Pande 2021: everything but the columns of `published_table`.
+    With the unit "cluster" (a coordinate of the scores) t intervals and corrected p take the cluster-robust error with
+    clusters - 1 degrees of freedom. Raises InputError for other dimensions, a missing coordinate and too few resamples.
+    Departure from Pande 2021: everything but the columns of `published_table`.
     """
-    _check_test(tau, alpha, minimum)
-    published = published_table(scores, tau, alpha)
+    published = published_table(scores, rule)
     array = ordered(scores)
-    measure = partial(_complete_evidence, tau=tau, alpha=alpha, resamples=resamples, seed=seed)
-    evidence = over_patterns(array.values, clusters_of(array, unit), measure)
+    evidence = over_patterns(
+        array.values, clusters_of(array, rule.unit), partial(_complete_evidence, rule=rule)
+    )
     table = published.join(evidence)
-    table["status"] = _status(table, minimum, unit)
+    table["status"] = _status(table, rule)
     undefined = table["role"].isin(scores.attrs.get("undefined", "").split(", ")) & (table["units"] == 0)
     table.loc[undefined, "status"] = UNDEFINED
     tested = table["status"] == TESTED
     families = table["p_corrected"].where(tested).groupby(table["role"], sort=False)
     for name, method in CORRECTIONS.items():
         table[name] = families.transform(adjust, method)
-    label = (table["p_by"] < alpha) & (table["lower_bootstrap_t"] > tau)
+    label = (table["p_by"] < rule.alpha) & (table["lower_bootstrap_t"] > rule.tau)
     by_mean = table["status"] == BY_MEAN
     table["assigned_corrected"] = (
-        label.mask(by_mean, table["mean"] > tau).astype("boolean").mask(~tested & ~by_mean)
+        label.mask(by_mean, table["mean"] > rule.tau).astype("boolean").mask(~tested & ~by_mean)
     )
-    shown = evidence.columns.drop(["units", "p_corrected"])
-    return table[[*published.columns, *shown, *CORRECTIONS, "status", "assigned_corrected"]]
+    columns = evidence.columns.drop(["units", "p_corrected"])
+    return table[[*published.columns, *columns, *CORRECTIONS, "status", "assigned_corrected"]]
 
 
 def adjust(p: Float[np.ndarray, "..."] | pd.Series, method: str) -> Float[np.ndarray, "..."]:
@@ -239,12 +256,10 @@ def label_comparison(table: pd.DataFrame) -> pd.Series:
 
 
 def clusters_of(scores: xr.DataArray, unit: str) -> Shaped[np.ndarray, "sequence"] | None:
-    """The cluster of each sequence if the unit is "cluster"; None if it is "sequence".
+    """The cluster of each sequence if the unit is "cluster", None if it is "sequence".
 
-    Raises InputError for another unit, and for scores without the coordinate.
+    Raises InputError for scores without the coordinate.
     """
-    if unit not in UNITS:
-        raise InputError(f"unit {unit!r} is unknown; use one of {', '.join(UNITS)}")
     if unit == "sequence":
         return None
     if unit not in scores.coords:
@@ -277,13 +292,11 @@ def over_patterns(
 def _complete_evidence(
     values: Float[np.ndarray, "sequence column"],
     clusters: Shaped[np.ndarray, "sequence"] | None,
-    tau: float | int,
-    alpha: float,
-    resamples: int,
-    seed: int,
+    rule: Rule,
 ) -> dict[str, np.ndarray]:
     """The columns of `role_table` for scores without NaN, and the number of units and the corrected t p."""
-    resampled = bootstrap(values, tau, clusters, alpha, resamples, seed)
+    tau, alpha = rule.tau, rule.alpha
+    resampled = bootstrap(values, tau, clusters, alpha, rule.resamples, rule.seed)
     with quiet():
         sums = Clusters.of(values, clusters)
         mean, error, sd = sums.of_scores()
@@ -309,15 +322,15 @@ def _complete_evidence(
         }
 
 
-def _status(table: pd.DataFrame, minimum: int, unit: str) -> np.ndarray:
+def _status(table: pd.DataFrame, rule: Rule) -> np.ndarray:
     """The status of each head: tested, or the first reason why it is untestable."""
     reasons = {
         "no sequence has the role": table["units"] == 0,
-        f"one {unit}": table["units"] == 1,
-        f"fewer than {minimum} {unit}s": table["units"] < minimum,
+        f"one {rule.unit}": table["units"] == 1,
+        f"fewer than {rule.minimum} {rule.unit}s": table["units"] < rule.minimum,
     }
-    found = np.select([*reasons.values()], [f"untestable: {reason}" for reason in reasons], TESTED)
-    return np.where((found == TESTED) & table["p_corrected"].isna(), BY_MEAN, found)
+    status = np.select([*reasons.values()], [f"untestable: {reason}" for reason in reasons], TESTED)
+    return np.where((status == TESTED) & table["p_corrected"].isna(), BY_MEAN, status)
 
 
 def _long(named: xr.DataArray | xr.Dataset, columns: dict[str, np.ndarray]) -> pd.DataFrame:
@@ -333,15 +346,6 @@ def ordered(scores: xr.DataArray) -> xr.DataArray:
     if set(scores.dims) != set(DIMENSIONS):
         raise InputError(f"scores have the dimensions {scores.dims}; they must be {DIMENSIONS}")
     return scores.transpose(*DIMENSIONS)
-
-
-def _check_test(tau: float | int, alpha: float, minimum: int) -> None:
-    if not np.isfinite(tau):
-        raise InputError(f"tau is {tau}; it must be a finite number, such as 3")
-    if not 0 < alpha < 1:
-        raise InputError(f"alpha is {alpha}; it must lie between 0 and 1, as 0.05 does")
-    if minimum < 2:
-        raise InputError(f"minimum is {minimum}; a t test needs at least 2 sequences")
 
 
 @contextmanager

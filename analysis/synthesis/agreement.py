@@ -1,4 +1,4 @@
-"""How far measures of importance rank heads alike, and how far roles stay the same on another map."""
+"""How far measures of importance rank heads equally, and how far roles stay the same on another map."""
 
 from collections.abc import Callable, Mapping
 from itertools import combinations
@@ -8,8 +8,8 @@ import pandas as pd
 from jaxtyping import Float, Int
 from scipy import stats
 
+from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.layers import head_grid
-from analysis.statistics.resampling import limits
 from analysis.statistics.significance import quiet
 from analysis.synthesis.sets import POOLED
 
@@ -44,7 +44,7 @@ def correlation(statistic: str) -> Function:
 
     def between(*values: np.ndarray) -> np.ndarray:
         first, second = map(STATISTICS[statistic], values)
-        first, second = (each - each.mean(axis=-1, keepdims=True) for each in (first, second))
+        first, second = (ranks - ranks.mean(axis=-1, keepdims=True) for ranks in (first, second))
         with quiet():
             return (first * second).sum(-1) / np.sqrt((first**2).sum(-1) * (second**2).sum(-1))
 
@@ -96,10 +96,10 @@ def _interval(
     order = rng.integers(heads, size=(draws, layers, heads))  # they are the same heads in all tasks and runs
     by_task: dict[str, list] = {}  # a task's runs: the sample first, then every draw
     for (task, _), measures in pairs.items():
-        drawn = [np.take_along_axis(values[None], order, -1) for values in measures]
-        by_task.setdefault(task, []).append(np.append(function(*measures), function(*drawn)))
+        resampled = [np.take_along_axis(values[None], order, -1) for values in measures]
+        by_task.setdefault(task, []).append(np.append(function(*measures), function(*resampled)))
     means = np.mean([np.mean(runs, axis=0) for runs in by_task.values()], axis=0)
-    low, high = limits(means)
+    low, high = percentile_interval(means)
     return {
         "value": means[0],
         "low": low,
@@ -120,16 +120,16 @@ def survival_agreement(survival: pd.DataFrame | None, state: str) -> pd.DataFram
     if survival is None:
         return pd.DataFrame(columns=COLUMNS)
     rows = survival[survival["state"] == state].dropna(subset="kappa")
-    own = rows.rename(columns={"kappa": "value", "map": "second"}).assign(runs=1)
+    by_task = rows.rename(columns={"kappa": "value", "map": "second"}).assign(runs=1)
     means, z = [], stats.norm.ppf(0.975)
-    for (second, role), group in own.groupby(["second", "role"], sort=False):
+    for (second, role), group in by_task.groupby(["second", "role"], sort=False):
         spread = (group["high"] - group["low"]) / (2 * z)
         error = z * np.sqrt((spread**2).sum()) / len(group)
         value = group["value"].mean()
         limits = {"low": value - error, "high": min(value + error, 1.0)}
         means.append({"task": POOLED, "second": second, "role": role, "value": value} | limits
                      | {"runs": len(group), "heads": int(group["heads"].sum())})  # fmt: skip
-    both = pd.concat([own, pd.DataFrame(means)], ignore_index=True)
+    both = pd.concat([by_task, pd.DataFrame(means)], ignore_index=True)
     return both.assign(kind=ROLES, first="attention", statistic="kappa").reindex(columns=COLUMNS)
 
 
@@ -140,6 +140,6 @@ def kappa(
     first, second = flat(first), flat(second)
     classes = range(int(max(first.max(), second.max())) + 1)
     agreeing = (first == second).mean(-1)
-    chance = sum((first == each).mean(-1) * (second == each).mean(-1) for each in classes)
+    chance = sum((first == value).mean(-1) * (second == value).mean(-1) for value in classes)
     with quiet():
         return np.where(chance < 1, (agreeing - chance) / (1 - chance), np.nan)

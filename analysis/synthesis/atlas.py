@@ -9,7 +9,7 @@ import xarray as xr
 from analysis.errors import InputError
 from analysis.roles import UNIFORM
 from analysis.statistics.controls import share_of_control
-from analysis.statistics.effects import AUC
+from analysis.statistics.effects import AUC, REFITTED
 from analysis.statistics.roles import LABELS, PUBLISHED_ROLES, ROLES
 
 RUN, HEAD = ["task", "seed"], ["layer", "head"]
@@ -48,8 +48,8 @@ def _main_pattern(name: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """Reads the pattern that most maps of a head show, or its share of the maps."""
 
     def read(table: pd.DataFrame) -> pd.DataFrame:
-        own = table[table["state"] == STATE]
-        first = own.sort_values("share", ascending=False, kind="stable").drop_duplicates(["task", *HEAD])
+        rows = table[table["state"] == STATE]
+        first = rows.sort_values("share", ascending=False, kind="stable").drop_duplicates(["task", *HEAD])
         return first[["task", *HEAD]].assign(value=first[name])
 
     return read
@@ -70,14 +70,8 @@ def _disabled(table: pd.DataFrame) -> pd.DataFrame:
     """Reads the change when a head is uniform: of accuracy, or of the task's own metric if accuracy is missing."""
     heads = table[table["unit"] == "head"].astype(dict.fromkeys(HEAD, int))
     first = heads.assign(other=heads["metric"] != "accuracy").sort_values("other", kind="stable")
-    found = first.drop_duplicates(KEYS)
-    return found[KEYS].assign(value=found["change"])
-
-
-def _fall_in_auc(table: pd.DataFrame) -> pd.DataFrame:
-    """Reads the fall in AUC without a head; larger means that the head matters more."""
-    rows = table[table["metric"] == AUC]
-    return rows[KEYS].assign(value=-rows["change"])
+    rows = first.drop_duplicates(KEYS)
+    return rows[KEYS].assign(value=rows["change"])
 
 
 def _pruning_rank(table: pd.DataFrame) -> pd.DataFrame:
@@ -93,7 +87,8 @@ MEASURES = (
     Measure("cosine", "kovaleva_cosine", _column("mean", padding="cropped")),
     Measure("best_relation", "clark_best_heads", _best_relation("relation")),
     Measure("best_relation_accuracy", "clark_best_heads", _best_relation("accuracy")),
-    Measure("ablation_auc", "michel_ablation", _fall_in_auc),
+    Measure("ablation_auc", "michel_effects", _column("effect", metric=AUC)),
+    Measure("ablation_refitted_loss", "michel_effects", _column("effect", metric=REFITTED)),
     Measure("ablation_loss", "michel_ablation", _column("change", metric="loss")),
     Measure("ablation_accuracy", "michel_ablation", _column("change", metric="accuracy")),
     Measure("disable", "kovaleva_disable", _disabled),
@@ -117,11 +112,11 @@ def atlas_table(
     Beside it, <map>_<role>_status or <measure>_status says "measured", or why a value is missing. Tables without a task
     are about the pre-trained encoder and hold for every run. Raises InputError if a table has a head twice.
     """
-    found = heads[KEYS].reset_index(drop=True)
-    parts = [found]
+    rows = heads[KEYS].reset_index(drop=True)
+    parts = [rows]
     for source in MAPS:
-        parts += [_of_role(found, roles.get(source), source, role) for role in role_order()]
-    parts += [_of_measure(found, measure, tables.get(measure.table)) for measure in MEASURES]
+        parts += [_of_role(rows, roles.get(source), source, role) for role in role_order()]
+    parts += [_of_measure(rows, measure, tables.get(measure.table)) for measure in MEASURES]
     return pd.concat(parts, axis=1)
 
 
@@ -188,11 +183,12 @@ def run_roles(
     `scores` and `controls` are composed roles by task and seed, and `labels` the table of labels of all runs.
     """
     parts = []
-    for (task, seed), own in scores.items():
-        means = {"mean": own.mean("sequence"), "control": controls[task, seed].mean("sequence")}
+    for run, composed in scores.items():
+        means = {"mean": composed.mean("sequence"), "control": controls[run].mean("sequence")}
         table = xr.Dataset(
-            {name: each.reset_coords(drop=True) for name, each in means.items()}
+            {name: mean.reset_coords(drop=True) for name, mean in means.items()}
         ).to_dataframe()
+        task, seed = run
         parts.append(table.reset_index().assign(task=task, seed=seed))
     table = pd.concat(parts, ignore_index=True)
     joined = table.merge(labels.dropna(subset="seed").astype({"seed": int}), on=[*KEYS, "role"], how="left")
@@ -203,8 +199,8 @@ def run_roles(
 
 def map_roles(tables: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame | None:
     """The role tables of another map as one table with a column for the task; None if there is none."""
-    there = [table.assign(task=task) for task, table in tables.items() if table is not None]
-    return pd.concat(there, ignore_index=True) if there else None
+    saved = [table.assign(task=task) for task, table in tables.items() if table is not None]
+    return pd.concat(saved, ignore_index=True) if saved else None
 
 
 def role_scores(

@@ -207,10 +207,10 @@ def reference_sets(
         return []
     if prod(comb(len(others), sizes[layer]) for layer, others in layers.items()) <= most:
         parts = [combinations(others, sizes[layer]) for layer, others in layers.items()]
-        drawn = {tuple(chosen) for chosen in product(*parts)}
+        by_layer = {tuple(combination) for combination in product(*parts)}
     else:
         rng = np.random.default_rng(seed)
-        drawn = {
+        by_layer = {
             tuple(
                 tuple(np.sort(rng.permutation(others)[: sizes[layer]]).tolist())
                 for layer, others in layers.items()
@@ -219,7 +219,7 @@ def reference_sets(
         }
     return [
         tuple((layer, head) for layer, part in zip(layers, parts, strict=True) for head in part)
-        for parts in sorted(drawn)
+        for parts in sorted(by_layer)
     ]
 
 
@@ -304,14 +304,11 @@ def group_table(
     `overlap_auc` is the AUC of the overlap alone.
     """
     names = [name for name in (BASELINE, BOTH, NATURAL) if name in scores["intervention"].values]
-    called = (scores.sel(intervention=names) > 0).values.T.astype(float)
+    called_matching = (scores.sel(intervention=names) > 0).values.T.astype(float)
     columns = ["share", "share_ablated", "share_dial"]
-    table = pd.DataFrame(called, columns=columns[: len(names)]).reindex(columns=columns)
-    label, words = (
-        np.where(positive, "matching", "other"),
-        np.where(shared > np.median(shared), "many", "few"),
-    )
-    names = [f"{one} pairs, {other} words shared" for one, other in zip(label, words, strict=True)]
-    groups = table.assign(overlap=shared, group=names).groupby("group")
+    table = pd.DataFrame(called_matching, columns=columns[: len(names)]).reindex(columns=columns)
+    label = pd.Series(np.where(positive, "matching", "other"))
+    words = pd.Series(np.where(shared > np.median(shared), "many", "few"))
+    groups = table.assign(overlap=shared, group=label + " pairs, " + words + " words shared").groupby("group")
     overlap_auc = roc_auc_score(positive, shared) if 0 < positive.mean() < 1 else np.nan
     return groups.mean().assign(n=groups.size(), overlap_auc=overlap_auc).reset_index()

@@ -11,9 +11,9 @@ from jaxtyping import Bool, Float
 
 from analysis.encoders.interventions import Head, head_name
 from analysis.statistics.changes import BASELINE
-from analysis.statistics.claims import frame, interval, not_applicable, read_claims, with_control
+from analysis.statistics.claims import frame, not_applicable, read_claims, with_control
 from analysis.statistics.effects import auc_parts, cross_fitted, stratified_halves
-from analysis.statistics.intervals import crossed_interval
+from analysis.statistics.intervals import crossed_interval, draws_interval
 from analysis.statistics.resampling import resampled
 from analysis.synthesis.matching import BOTH, NATURAL, OWN, TO_OWN, TO_WRONG
 from analysis.synthesis.matching_runs import Run, Study
@@ -48,11 +48,11 @@ def frames(
     pairs = {task: answer for task, answer in answers.items() if task in {task for task, _ in study.pairs}}
     singles = {task: answer for task, answer in answers.items() if task not in pairs}
     by_state: dict[str, dict[str, np.ndarray]] = {"pretrained": {}, "untrained": {}, "finetuned": {}}
-    for (state, task), found in match_scores.items():
-        by_state[state][task] = found.values.reshape(len(found), -1)
+    for (state, task), scores_by_head in match_scores.items():
+        by_state[state][task] = scores_by_head.values.reshape(len(scores_by_head), -1)
     conditions = {
-        task: {name: Answers.of(runs, study.positive[task]) for name, runs in each.items()}
-        for task, each in blocked.items()
+        task: {name: Answers.of(runs, study.positive[task]) for name, runs in by_condition.items()}
+        for task, by_condition in blocked.items()
     }
     known = {task: shift for task, shift in shifts.items() if task in pairs}
     return {
@@ -103,7 +103,7 @@ def few(
     def share(scores: Float[np.ndarray, "sequence head"]) -> Interval:
         known = scores[np.isfinite(scores).all(axis=1)]
         means = resampled(len(known), 499, seed) @ known / len(known)
-        return interval((means > threshold).mean(axis=1))
+        return draws_interval((means > threshold).mean(axis=1))
 
     return with_control(
         frame({task: share(scores) for task, scores in before.items()}),
@@ -204,7 +204,9 @@ def needed(blocked: Mapping[str, Mapping[str, Answers]]) -> pd.DataFrame:
             for answer in [conditions[name]]
         ]
         units[task] = crossed_interval(parts[0] - parts[1])
-    runs = min((len(answer.scores) for each in blocked.values() for answer in each.values()), default=0)
+    runs = min(
+        (len(answer.scores) for conditions in blocked.values() for answer in conditions.values()), default=0
+    )
     return frame(units, runs=runs) if units else not_applicable("training with blocked heads was not run")
 
 

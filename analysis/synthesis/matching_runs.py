@@ -56,9 +56,9 @@ def match_tables(
     tables, scores = [], {}
     for state, runs in states.items():
         for (task, seed), encoder in runs.items():
-            found = extract(encoder, examples[task], roles=[*ROLES], max_tokens=max_tokens, progress=False)
-            scores[state, task] = found.sel(role="match", drop=True)
-            tables.append(match_table(found, threshold).assign(task=task, state=state, seed=seed))
+            bank = extract(encoder, examples[task], roles=[*ROLES], max_tokens=max_tokens, progress=False)
+            scores[state, task] = bank.sel(role="match", drop=True)
+            tables.append(match_table(bank, threshold).assign(task=task, state=state, seed=seed))
     return _first(pd.concat(tables, ignore_index=True), ["task", "state", "seed"]), scores
 
 
@@ -112,16 +112,16 @@ class Study:
 
         The masses of attention are those of the first `masses_n` pairs.
         """
-        found = {}
+        edited = {}
         for run, encoder in self.tuned.items():
-            examples, masses, own = self.dev[run[0]], Masses(np.nan, np.nan), []
+            examples, masses, redirections = self.dev[run[0]], Masses(np.nan, np.nan), []
             if heads and run in self.pairs:
                 masses = attention_across(encoder, examples[:masses_n], heads, self.max_tokens)
-                own = edits(encoder, heads, sink, masses.dose, examples, self.max_tokens)
-            logits = self.predict(run, [*single_heads(encoder), *own], examples)
-            rows = row_counts(own, layouts(encoder.tokenizer, examples, self.max_tokens))
-            found[run] = Edited(logits, masses, rows)
-        return found
+                redirections = edits(encoder, heads, sink, masses.dose, examples, self.max_tokens)
+            logits = self.predict(run, [*single_heads(encoder), *redirections], examples)
+            rows = row_counts(redirections, layouts(encoder.tokenizer, examples, self.max_tokens))
+            edited[run] = Edited(logits, masses, rows)
+        return edited
 
     def effects(self, edited: Mapping[Run, Edited], heads: Sequence[Head]) -> pd.DataFrame:
         """`effect_table` of the heads ablated alone, with layer, head and whether the head matches."""
@@ -196,14 +196,11 @@ class Study:
         width = load_encoder(encoder).heads
         recipe = {name: recipe[name] for name in RECIPE} | {"precision": recipe["training_precision"]}
         conditions = dict(zip(CONDITIONS, ([], [*heads], neighbours(heads, width)), strict=True))
-        found: dict[str, list[xr.DataArray]] = {}
+        answers: dict[str, list[xr.DataArray]] = {}
         for name, members in conditions.items():
             for seed in seeds:
-                path, options = (
-                    folder(f"{task}-{name.replace(' ', '-')}", seed, new=True),
-                    {"seed": seed, **recipe},
-                )
-                finetune(encoder, task, train, self.dev[task], path, blocked=members, **options)
+                path = folder(f"{task}-{name.replace(' ', '-')}", seed, new=True)
+                finetune(encoder, task, train, self.dev[task], path, blocked=members, seed=seed, **recipe)
                 classifier = load_encoder(path, task=task)
                 edits = [
                     edit
@@ -211,8 +208,8 @@ class Study:
                     for edit in sets(classifier, {other: blocked}, BLOCKED)
                 ]
                 logits = predict(classifier, self.dev[task], edits, max_tokens=self.max_tokens)
-                found.setdefault(name, []).append(match_scores(logits, self.match[task])[1:])
-        return found
+                answers.setdefault(name, []).append(match_scores(logits, self.match[task])[1:])
+        return answers
 
     def blocked_table(self, answers: Mapping[str, Mapping[str, Sequence[xr.DataArray]]]) -> pd.DataFrame:
         """The AUC of `blocked` by task, condition of training, seed, and what is blocked in the evaluation."""

@@ -15,6 +15,7 @@ CLAIMS = [claim for claim in read_claims(Path(__file__).with_name("claims.yaml")
 ABLATION, IMPORTANCE, TUNING = "ablation, AUC", "gradient importance", "change in fine-tuning"
 NAMES = {
     "ablation_auc": ABLATION,
+    "ablation_refitted_loss": "ablation, refitted loss",
     "ablation_loss": "ablation, loss",
     "disable_fall": "uniform head, metric",
     "importance": IMPORTANCE,
@@ -27,8 +28,8 @@ ENDS = {"value": "value", "low": "low", "high": "high"}
 def measured(table: pd.DataFrame) -> pd.DataFrame:
     """The atlas with every measure of NAMES as a number; larger means that a head matters or changes more."""
     number = {name: pd.to_numeric(table[name]) for name in ("disable", "cosine")}
-    same = {name: pd.to_numeric(table[name]) for name in NAMES if name in table}
-    columns = pd.DataFrame(same | {"disable_fall": -number["disable"], "tuning": 1 - number["cosine"]})
+    ready = {name: pd.to_numeric(table[name]) for name in NAMES if name in table}
+    columns = pd.DataFrame(ready | {"disable_fall": -number["disable"], "tuning": 1 - number["cosine"]})
     return pd.concat([table[["task", "seed", "layer", "head"]], columns], axis=1)
 
 

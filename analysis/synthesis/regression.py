@@ -26,12 +26,12 @@ CONSTANT = "untestable: scores or changes are the same for all heads of each lay
 class Grid(NamedTuple):
     """Changes and role scores of all heads in every run, each centred within its layer and run.
 
-    `kept` marks the heads that take part; the others hold 0. `tasks` names the task of each run.
+    `included` marks the heads that take part; the others hold 0. `tasks` names the task of each run.
     """
 
     change: Float[np.ndarray, "run layer head"]
     scores: Float[np.ndarray, "role run layer head"]
-    kept: Bool[np.ndarray, "layer head"]
+    included: Bool[np.ndarray, "layer head"]
     tasks: tuple[str, ...]
 
 
@@ -45,20 +45,20 @@ def standardised(
     more than others. With `ranks`, response and scores are ranks within the run. Raises InputError if no run is
     complete.
     """
-    complete = table[[response, *roles]].notna().all(axis=1)
-    whole = complete.groupby([table[key] for key in RUN]).transform("all")
-    chosen = table.loc[whole, [*KEYS, response, *roles]].reset_index(drop=True)
-    if chosen.empty:
+    measured = table[[response, *roles]].notna().all(axis=1)
+    complete = measured.groupby([table[key] for key in RUN]).transform("all")
+    rows = table.loc[complete, [*KEYS, response, *roles]].reset_index(drop=True)
+    if rows.empty:
         raise InputError(
             f"no run has {response} and the scores of {', '.join(roles)} for all heads: compute them first"
         )
-    keys = [chosen[key] for key in RUN]
-    values = pd.concat([chosen[response].rename("change"), np.log1p(chosen[[*roles]])], axis=1)
+    run = [rows[key] for key in RUN]
+    values = pd.concat([rows[response].rename("change"), np.log1p(rows[[*roles]])], axis=1)
     if ranks:
-        values = values.groupby(keys).rank()
-    of_run = values.groupby(keys)
-    z = (values - of_run.transform("mean")) / of_run.transform("std").replace(0, 1)
-    return chosen[KEYS].join(z)
+        values = values.groupby(run).rank()
+    by_run = values.groupby(run)
+    z = (values - by_run.transform("mean")) / by_run.transform("std").replace(0, 1)
+    return rows[KEYS].join(z)
 
 
 def gridded(table: pd.DataFrame, roles: Sequence[str], without: Collection[Head] = ()) -> Grid:
@@ -73,18 +73,20 @@ def gridded(table: pd.DataFrame, roles: Sequence[str], without: Collection[Head]
         )
     ordered = table.sort_values(KEYS)
     change, *scores = ordered[["change", *roles]].to_numpy(float).T.reshape(1 + len(roles), *shape)
-    kept = np.ones(shape[1:], bool)
+    included = np.ones(shape[1:], bool)
     for head in without:
-        kept[head] = False
+        included[head] = False
     tasks = tuple(ordered["task"].to_numpy().reshape(shape)[:, 0, 0].astype(str))
-    return Grid(_centred(change, kept), np.stack([_centred(each, kept) for each in scores]), kept, tasks)
+    centred_scores = np.stack([_centred(values, included) for values in scores])
+    return Grid(_centred(change, included), centred_scores, included, tasks)
 
 
 def _centred(
-    values: Float[np.ndarray, "... layer head"], kept: Bool[np.ndarray, "layer head"]
+    values: Float[np.ndarray, "... layer head"], included: Bool[np.ndarray, "layer head"]
 ) -> Float[np.ndarray, "... layer head"]:
-    held = np.where(kept, values, 0)
-    return np.where(kept, held - held.sum(-1, keepdims=True) / np.maximum(kept.sum(-1, keepdims=True), 1), 0)
+    """The values minus the mean of their layer; 0 for heads that take no part."""
+    sums = np.where(included, values, 0).sum(-1, keepdims=True)
+    return np.where(included, values - sums / np.maximum(included.sum(-1, keepdims=True), 1), 0)
 
 
 def products(
@@ -95,22 +97,22 @@ def products(
     A permutation moves a head's changes in all runs together, which keeps the similarity of its runs.
     """
     crossed = np.einsum("krlh,rlg->klhg", grid.scores, grid.change)  # scores of head h with changes of head g
-    layers, heads = grid.kept.shape
+    layers, heads = grid.included.shape
     rng, parts = np.random.default_rng(seed), []
     places = np.ix_(range(layers), range(heads))
     for start in range(0, permutations, BATCH):
-        order = _dealt(grid.kept, min(BATCH, permutations - start), rng)
+        order = permute_within_layers(grid.included, min(BATCH, permutations - start), rng)
         parts.append(crossed[:, *places, order].sum(axis=(-1, -2)).T)
     return np.einsum("klhh->k", crossed), np.concatenate(parts)
 
 
-def _dealt(
-    kept: Bool[np.ndarray, "layer head"], count: int, rng: np.random.Generator
+def permute_within_layers(
+    included: Bool[np.ndarray, "layer head"], count: int, rng: np.random.Generator
 ) -> Int[np.ndarray, "draw layer head"]:
-    """Heads dealt anew within their layers; heads that take no part stay."""
-    order = np.broadcast_to(np.arange(kept.shape[1]), (count, *kept.shape)).copy()
-    for layer, own in enumerate(kept):
-        heads = np.flatnonzero(own)
+    """Permutes heads within each layer and leaves excluded heads in place."""
+    order = np.broadcast_to(np.arange(included.shape[1]), (count, *included.shape)).copy()
+    for layer, row in enumerate(included):
+        heads = np.flatnonzero(row)
         order[:, layer, heads] = rng.permuted(np.tile(heads, (count, 1)), axis=1)
     return order
 
@@ -133,11 +135,11 @@ def permutation_test(grid: Grid, permutations: int = 9999, seed: int = 0) -> pd.
     when heads of a layer exchange their changes. The test assumes only that heads of a layer are exchangeable if roles
     predict nothing.
     """
-    observed, drawn = products(grid, permutations, seed)
-    own = np.append(shares(grid, observed), shares(grid, observed, together=True))
-    others = np.column_stack([shares(grid, drawn), shares(grid, drawn, together=True)])
-    p = (1 + (others >= own - 1e-12).sum(axis=0)) / (1 + permutations)
-    return pd.DataFrame({"share": own, "share_shuffled": others.mean(axis=0), "p_permutation": p})
+    observed, permuted = products(grid, permutations, seed)
+    explained = np.append(shares(grid, observed), shares(grid, observed, together=True))
+    by_chance = np.column_stack([shares(grid, permuted), shares(grid, permuted, together=True)])
+    p = (1 + (by_chance >= explained - 1e-12).sum(axis=0)) / (1 + permutations)
+    return pd.DataFrame({"share": explained, "share_shuffled": by_chance.mean(axis=0), "p_permutation": p})
 
 
 def slopes(grid: Grid) -> Float[np.ndarray, " role"]:
@@ -150,16 +152,16 @@ def slope_interval(
     grid: Grid, draws: int = 999, seed: int = 0
 ) -> tuple[Float[np.ndarray, " role"], Float[np.ndarray, " role"]]:
     """The 95 % percentile interval of `slopes` when the heads of each layer are drawn with replacement."""
-    rng, found = np.random.default_rng(seed), []
+    rng, estimates = np.random.default_rng(seed), []
     for _ in range(draws):
-        order = np.tile(np.arange(grid.kept.shape[1]), (len(grid.kept), 1))
-        for layer, own in enumerate(grid.kept):
-            order[layer, own] = rng.choice(np.flatnonzero(own), own.sum())
+        order = np.tile(np.arange(grid.included.shape[1]), (len(grid.included), 1))
+        for layer, row in enumerate(grid.included):
+            order[layer, row] = rng.choice(np.flatnonzero(row), row.sum())
         change = np.take_along_axis(grid.change, order[None], -1)
         scores = np.take_along_axis(grid.scores, order[None, None], -1)
-        again = grid._replace(change=_centred(change, grid.kept), scores=_centred(scores, grid.kept))
-        found.append(slopes(again))
-    low, high = np.quantile(found, [0.025, 0.975], axis=0)
+        centred = {"change": _centred(change, grid.included), "scores": _centred(scores, grid.included)}
+        estimates.append(slopes(grid._replace(**centred)))
+    low, high = np.quantile(estimates, [0.025, 0.975], axis=0)
     return low, high
 
 
@@ -170,9 +172,9 @@ def left_out_r2(grid: Grid) -> float:
         return np.nan
     error = 0.0
     for task in dict.fromkeys(grid.tasks):
-        others, own = tasks != task, tasks == task
-        known = slopes(grid._replace(change=grid.change[others], scores=grid.scores[:, others]))
-        error += ((grid.change[own] - np.tensordot(known, grid.scores[:, own], 1)) ** 2).sum()
+        fitted, left_out = tasks != task, tasks == task
+        estimates = slopes(grid._replace(change=grid.change[fitted], scores=grid.scores[:, fitted]))
+        error += ((grid.change[left_out] - np.tensordot(estimates, grid.scores[:, left_out], 1)) ** 2).sum()
     return float(1 - error / (grid.change**2).sum())
 
 
@@ -184,23 +186,24 @@ def regression_table(
     permutations: int = 9999,
     resamples: int = 499,
     seed: int = 0,
+    variants: Sequence[str] = VARIANTS,
 ) -> pd.DataFrame:
     """COLUMNS: each role alone (model "alone"), the roles `together` in one model, and all these as one term.
 
     `table` is the atlas with a column `response` and a column of mean scores per role. Every row stands once for each
-    of VARIANTS, the last of which leaves out the heads `matching`. A role without a score in any complete run, or
+    of `variants`; WITHOUT leaves out the heads `matching`. A role without a score in any complete run, or
     without spread, is untestable. p_holm corrects p_permutation over all tests of a variant: the roles alone and all
     roles together.
     """
     parts = []
-    for variant in VARIANTS:
+    for variant in variants:
         without = matching if variant == WITHOUT else ()
         options = {"without": without, "permutations": permutations, "resamples": resamples, "seed": seed}
         rows = [_model(table, [role], variant, **options).assign(model="alone").head(1) for role in roles]
         tested = [role for role in together if table[role].notna().any()]
         rows.append(_model(table, tested or [*together], variant, **options).assign(model="together"))
-        found = pd.concat(rows, ignore_index=True).assign(variant=variant)
-        parts.append(found.assign(p_holm=adjust(found["p_permutation"], "holm")))
+        models = pd.concat(rows, ignore_index=True).assign(variant=variant)
+        parts.append(models.assign(p_holm=adjust(models["p_permutation"], "holm")))
     return pd.concat(parts, ignore_index=True).reindex(columns=COLUMNS)
 
 
@@ -224,10 +227,10 @@ def _model(
     if (grid.change**2).sum() < least or ((grid.scores**2).sum(axis=(1, 2, 3)) < least).any():
         return pd.DataFrame(empty | {"status": CONSTANT})
     low, high = slope_interval(grid, resamples, seed)
-    found = pd.DataFrame({"term": [*roles], "estimate": slopes(grid), "low": low, "high": high})
+    terms = pd.DataFrame({"term": [*roles], "estimate": slopes(grid), "low": low, "high": high})
     tested = permutation_test(grid, permutations, seed).iloc[[-1]].assign(r2_left_out=left_out_r2(grid))
     if len(roles) > 1:
-        found = pd.concat([found, tested.assign(term=ALL_ROLES)], ignore_index=True)
+        terms = pd.concat([terms, tested.assign(term=ALL_ROLES)], ignore_index=True)
     else:
-        found = found.join(tested.reset_index(drop=True))
-    return found.assign(runs=len(grid.tasks), heads=int(grid.kept.sum()), status="tested")
+        terms = terms.join(tested.reset_index(drop=True))
+    return terms.assign(runs=len(grid.tasks), heads=int(grid.included.sum()), status="tested")

@@ -1,4 +1,4 @@
-"""All heads of a role switched off at once, compared with random sets of as many heads from the same layers."""
+"""All heads of a role ablated at once, compared with random sets of as many heads from the same layers."""
 
 from collections.abc import Iterable, Sequence
 from itertools import product
@@ -9,15 +9,13 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
 
-from analysis.statistics.answers import METRICS
-from analysis.statistics.effects import AUC, auc_parts, match_logit
+from analysis.statistics.effects import METRICS, costs_by_metric
 from analysis.statistics.resampling import random_sets, resampled
 from analysis.statistics.significance import TESTED, adjust
 
 Head = tuple[int, int]  # layer and head, both 0-based
 LABELS = {"corrected": "assigned_corrected", "controlled": "assigned_controlled"}
 LEAST_SETS = 3  # random sets, without which a role's set cannot be tested
-CHANGED = (AUC, "loss", "accuracy")
 LEVEL = 0.95
 KEYS = ["task", "role", "label"]
 POOLED = "all tasks"
@@ -33,7 +31,7 @@ class RoleSet(NamedTuple):
     label: str
     heads: tuple[Head, ...]
     status: str
-    drawn: tuple[tuple[Head, ...], ...] = ()
+    random: tuple[tuple[Head, ...], ...] = ()
 
     @property
     def name(self) -> str:
@@ -52,21 +50,22 @@ def role_sets(table: pd.DataFrame, task: str, count: int, seed: int = 0) -> list
     `table` is a role table with the three labels, for one task and state; `count` random sets are drawn for each set
     (see `random_sets`). A set that is empty, or more than two thirds of the heads of its layers, is untestable.
     """
-    width, found = table["head"].nunique(), []
+    width, result = table["head"].nunique(), []
     for role, rows in table.groupby("role", sort=False):
         for label, column in LABELS.items():
-            chosen = rows[rows[column].fillna(False).astype(bool)]
-            heads = tuple(sorted(zip(chosen["layer"].tolist(), chosen["head"].tolist(), strict=True)))
-            known = rows[column].notna().any()
+            labelled = rows[rows[column].fillna(False).astype(bool)]
+            places = zip(labelled["layer"].tolist(), labelled["head"].tolist(), strict=True)
+            heads = tuple(sorted(places))
+            testable = rows[column].notna().any()
             if label == "corrected" or len(heads) >= 2:
-                status = _status(heads, width, known)
-                drawn = tuple(random_sets(heads, width, count, seed)) if status == TESTED else ()
-                found.append(RoleSet(task, str(role), label, heads, status, drawn))
-    return found
+                status = _status(heads, width, testable)
+                random = tuple(random_sets(heads, width, count, seed)) if status == TESTED else ()
+                result.append(RoleSet(task, str(role), label, heads, status, random))
+    return result
 
 
-def _status(heads: Sequence[Head], width: int, known: bool) -> str:
-    if not known:
+def _status(heads: Sequence[Head], width: int, testable: bool) -> str:
+    if not testable:
         return "untestable: the role itself cannot be tested"
     if not heads:
         return "untestable: no head has the role"
@@ -75,61 +74,58 @@ def _status(heads: Sequence[Head], width: int, known: bool) -> str:
     return TESTED
 
 
-def interventions(found: Iterable[RoleSet]) -> dict[str, list[Head]]:
+def interventions(role_sets: Iterable[RoleSet]) -> dict[str, list[Head]]:
     """The heads of every tested set and of its random sets, by name; equal sets occur once."""
-    tested = [each for each in found if each.status == TESTED]
-    sets = [*(each.heads for each in tested), *(drawn for each in tested for drawn in each.drawn)]
+    tested = [role_set for role_set in role_sets if role_set.status == TESTED]
+    sets = [role_set.heads for role_set in tested]
+    sets += [heads for role_set in tested for heads in role_set.random]
     return {named(heads): [*heads] for heads in sets}
 
 
 def set_changes(
     logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], positive: int = 1
 ) -> pd.DataFrame:
-    """Effects of every intervention by sequence, (set, metric) x sequence: their means are the fall in AUC, the rise of
-    the loss (nats) and the change of accuracy.
+    """The ablation effect of every intervention by sequence, (set, metric) x sequence.
 
-    `logits` (intervention, sequence, class) have the row "none", with which all are compared; the AUC ranks the log
-    odds of class `positive`.
+    Their means are the fall of AUC and accuracy, and the rise of the losses (nats). `logits` (intervention, sequence,
+    class) have the row "none", with which all are compared; the AUC ranks the log odds of class `positive`.
     """
     values = logits.transpose("intervention", "sequence", "class").values
-    names, parts = logits["intervention"].values.tolist(), {}
-    for metric in CHANGED:
-        if metric == AUC:
-            found = -auc_parts(match_logit(values, positive), labels == positive)
-        else:
-            found = METRICS[metric].columns(values, labels)[..., 0]
-        parts[metric] = pd.DataFrame(found - found[names.index("none")], names, logits["sequence"].values)
-    table = pd.concat(parts, names=["metric", "set"])
-    return table.swaplevel().sort_index()
+    names, sequences = logits["intervention"].values.tolist(), logits["sequence"].values
+    effects = {
+        metric: pd.DataFrame(costs - costs[names.index("none")], names, sequences)
+        for metric, costs in costs_by_metric(values, labels, positive).items()
+    }
+    return pd.concat(effects, names=["metric", "set"]).swaplevel().sort_index()
 
 
 class Change(NamedTuple):
     """The changes in every sequence of one task under one role's set and its random sets (unit of the metric)."""
 
-    own: Float[np.ndarray, " sequence"]
-    drawn: Float[np.ndarray, "set sequence"]
+    role: Float[np.ndarray, " sequence"]
+    random: Float[np.ndarray, "set sequence"]
 
     @property
     def pool(self) -> Float[np.ndarray, "1+set sequence"]:
         """The role's set, then the random sets: under the null, each is equally likely to be the role's."""
-        return np.concatenate([self.own[None], self.drawn])
+        return np.concatenate([self.role[None], self.random])
 
 
 def pooled_p(means: Sequence[Float[np.ndarray, "1+set"]], combinations: int = 9999, seed: int = 0) -> float:
     """Two-sided p of what the role's sets do together, from combinations of one set per task.
 
-    `means` holds the change under the role's set and then under its random sets, for every task; far from the mean of
-    the sets counts, on either side. A combination may also take
-    the role's own set: without it, a single task with 19 random sets could give p = 1 / (1 + `combinations`). If there
-    are at most `combinations` of them, all are tried; p is then exact, and at least 1 / their number.
+    `means` holds the change under the role's set and then under its random sets, for every task. What counts is the
+    distance from the mean of the sets, on either side. A combination may also take the role's own set: without it, a
+    single task with 19 random sets could give p = 1 / (1 + `combinations`). If there are at most `combinations` of
+    them, all are tried; p is then exact, and at least 1 / their number.
     """
-    means = [np.asarray(each) - np.mean(each) for each in means]
-    observed = abs(sum(each[0] for each in means))
-    if np.prod([float(len(each)) for each in means]) <= combinations:
-        sums = np.abs([sum(chosen) for chosen in product(*means)])
+    means = [np.asarray(values) - np.mean(values) for values in means]
+    observed = abs(sum(values[0] for values in means))
+    if np.prod([float(len(values)) for values in means]) <= combinations:
+        sums = np.abs([sum(combination) for combination in product(*means)])
         return float((sums >= observed - 1e-12).mean())
     rng = np.random.default_rng(seed)
-    sums = np.abs(sum(each[rng.integers(len(each), size=combinations)] for each in means))
+    sums = np.abs(sum(values[rng.integers(len(values), size=combinations)] for values in means))
     return float((1 + (sums >= observed - 1e-12).sum()) / (1 + combinations))
 
 
@@ -141,31 +137,32 @@ def excess_draws(changes: Sequence[Change], draws: int = 999, seed: int = 0) -> 
     """
     rng, parts = np.random.default_rng(seed), []
     for change in changes:
-        n = len(change.own)
+        n = len(change.role)
         counts = resampled(n, draws, rng)[1:]
         means = counts @ change.pool.T / n
-        chosen: Int[np.ndarray, " draw"] = rng.integers(len(change.pool), size=draws)
-        parts.append(means[:, 0] - means[np.arange(draws), chosen])
+        places: Int[np.ndarray, " draw"] = rng.integers(len(change.pool), size=draws)
+        parts.append(means[:, 0] - means[np.arange(draws), places])
     return np.mean(parts, axis=0)
 
 
-def set_means(found: Iterable[RoleSet], changes: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def set_means(role_sets: Iterable[RoleSet], changes: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """The mean change without each tested set and each of its random sets, as sets_table compares them.
 
-    task, role, label, metric, own (the role's heads, or a random set) and change (nats, or a share of right answers).
+    Columns task, role, label, metric, own (the role's heads, or a random set) and change (fall of AUC and accuracy,
+    rise of losses).
     """
     rows = [
-        {"task": each.task, "role": each.role, "label": each.label, "metric": metric, "own": place == 0,
-         "change": change}
-        for each in found if each.status == TESTED
-        for metric in CHANGED
-        for place, change in enumerate(_change(each, changes, metric).pool.mean(axis=1))
-    ]  # fmt: skip
+        (*(getattr(role_set, key) for key in KEYS), metric, place == 0, change)
+        for role_set in role_sets
+        if role_set.status == TESTED
+        for metric in METRICS
+        for place, change in enumerate(_change(role_set, changes, metric).pool.mean(axis=1))
+    ]
     return pd.DataFrame(rows, columns=[*KEYS, "metric", "own", "change"]).astype({"own": bool})
 
 
 def sets_table(
-    found: Sequence[RoleSet],
+    role_sets: Sequence[RoleSet],
     changes: dict[str, pd.DataFrame],
     learned: Sequence[str],
     count: int,
@@ -173,53 +170,53 @@ def sets_table(
     draws: int = 999,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The effect of switching off each role's heads, beside random sets: COLUMNS, a row per task, role, label, metric.
+    """The effect of ablating the heads of each role, beside random sets: COLUMNS, a row per task, role, label, metric.
 
     `changes` holds a frame (set name, metric) x sequence for every task: changes from no intervention. `count` is the
-    number of random sets asked for. change: mean over sequences (nats, or a share of right answers); random,
-    random_low, random_high: mean and 95 % range over the random sets; excess: change minus random; low, high: 95 %
-    interval from `excess_draws`; least: half of the 95 % range of the random sets, the least excess that stands out
-    from them; p: two-sided, from `pooled_p`. Rows of "all tasks" pool the testable tasks among `learned`, those whose
-    classifier beats the constant answer; p_holm corrects them over the roles.
+    number of random sets asked for. Columns: change: the effect, mean over sequences (fall of AUC and accuracy, rise of
+    losses); random, random_low, random_high: mean and 95 % range over the random sets; excess: change minus random;
+    low, high: 95 % interval from `excess_draws`; least: half of the 95 % range of the random sets, the least excess
+    that stands out from them; p: two-sided, from `pooled_p`. Rows of "all tasks" pool the testable tasks among
+    `learned`, those whose classifier trained successfully; p_holm corrects them over the roles.
     """
     groups: dict[tuple[str, str], list[RoleSet]] = {}
-    for each in found:
-        groups.setdefault((each.role, each.label), []).append(each)
+    for role_set in role_sets:
+        groups.setdefault((role_set.role, role_set.label), []).append(role_set)
     rows = []
-    for ((role, label), group), metric in product(groups.items(), CHANGED):
-        pooling = [each for each in group if each.status == TESTED and each.task in learned]
-        pooled = RoleSet(POOLED, role, label, (), TESTED if pooling else "untestable in every task")
-        for each, parts in [*((each, [each]) for each in group), (pooled, pooling)]:
-            used = [_change(part, changes, metric) for part in parts if part.status == TESTED]
-            sizes = {"heads": sum(len(part.heads) for part in parts), "sets": count, "tasks": len(used)}
-            measured = _measured(used, combinations, draws, seed)
-            rows.append(each._asdict() | sizes | {"metric": metric} | measured)
+    for ((role, label), group), metric in product(groups.items(), METRICS):
+        pooled = [role_set for role_set in group if role_set.status == TESTED and role_set.task in learned]
+        of_all = RoleSet(POOLED, role, label, (), TESTED if pooled else "untestable in every task")
+        for row, parts in [*((role_set, [role_set]) for role_set in group), (of_all, pooled)]:
+            measured = [_change(part, changes, metric) for part in parts if part.status == TESTED]
+            sizes = {"heads": sum(len(part.heads) for part in parts), "sets": count, "tasks": len(measured)}
+            numbers = _measured(measured, combinations, draws, seed)
+            rows.append(row._asdict() | sizes | {"metric": metric} | numbers)
     table = pd.DataFrame(rows).reindex(columns=COLUMNS)
     of_all = table["task"] == POOLED
     families = table[of_all].groupby(["label", "metric"])["p"]
     return table.assign(p_holm=families.transform(adjust, "holm").reindex(table.index))
 
 
-def _change(each: RoleSet, changes: dict[str, pd.DataFrame], metric: str) -> Change:
-    rows = changes[each.task].xs(metric, level="metric")
-    names = [named(heads) for heads in each.drawn]
-    return Change(rows.loc[each.name].to_numpy(), rows.loc[names].to_numpy())
+def _change(role_set: RoleSet, changes: dict[str, pd.DataFrame], metric: str) -> Change:
+    rows = changes[role_set.task].xs(metric, level="metric")
+    names = [named(heads) for heads in role_set.random]
+    return Change(rows.loc[role_set.name].to_numpy(), rows.loc[names].to_numpy())
 
 
 def _measured(changes: Sequence[Change], combinations: int, draws: int, seed: int) -> dict[str, float]:
-    """The numbers of one row; all missing if no set can be tested."""
-    if not changes:
+    """The numbers of one row; all missing if no set can be tested, or if the metric is undefined for a task."""
+    if not changes or any(np.isnan(change.role).any() for change in changes):
         return {}
     ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-    own = np.mean([each.own.mean() for each in changes])
-    fewest = min(len(each.drawn) for each in changes)
-    random = np.mean([each.drawn[:fewest].mean(axis=1) for each in changes], axis=0)
+    effect = np.mean([change.role.mean() for change in changes])
+    fewest = min(len(change.random) for change in changes)
+    random = np.mean([change.random[:fewest].mean(axis=1) for change in changes], axis=0)
     spread = np.quantile(random, ends)
     low, high = np.quantile(excess_draws(changes, draws, seed), ends)
-    means = [each.pool.mean(axis=1) for each in changes]
+    means = [change.pool.mean(axis=1) for change in changes]
     return {
-        "change": own, "random": random.mean(),
+        "change": effect, "random": random.mean(),
         "random_low": spread[0], "random_high": spread[1], "least": (spread[1] - spread[0]) / 2,
-        "excess": own - random.mean(), "low": low, "high": high,
+        "excess": effect - random.mean(), "low": low, "high": high,
         "p": pooled_p(means, combinations, seed),
     }  # fmt: skip

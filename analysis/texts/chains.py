@@ -13,7 +13,7 @@ from jaxtyping import Int
 
 from analysis.errors import InputError
 from analysis.files import expand
-from analysis.texts.treebank import read_treebank
+from analysis.texts.treebank import read_trees
 
 KINDS = ("pronoun", "proper", "nominal")
 LIMIT = 128  # words of a document that are read (Clark 2019 cut documents to 128 tokens)
@@ -52,7 +52,7 @@ class Span(NamedTuple):
 class Document:
     """The words of a document and its mentions, sorted by (start, end).
 
-    `words` has the columns of `treebank.read_treebank` that trees need, a row per word of the document;
+    `words` has the columns of `treebank.Treebank.words`, a row per word of the document;
     `mentions` has start, end (its last word), chain, head (the head word), kind (one of KINDS), string and
     form (of the mention and its head word, in lower case), number, gender and person. Places are words of
     the document, from 0.
@@ -73,14 +73,14 @@ class Chains(NamedTuple):
 def read_chains(files: Sequence[str | Path]) -> Chains:
     """The documents of CoNLL-U files with the mentions of their `Entity` fields.
 
-    Raises InputError as `treebank.read_treebank` does, and with file and line for brackets that are not balanced within
+    Raises InputError as `treebank.read_trees` does, and with file and line for brackets that are not balanced within
     a sentence or are not of the form `(3`, `3)`, `(3)`.
     """
     documents, left_out = [], Counter({"duplicate mentions": 0})
     for path in map(expand, files):
-        words, counts = read_treebank(path)
-        left_out.update(counts)
-        for name, part in words.groupby("document", sort=False):
+        trees = read_trees([path])
+        left_out.update(trees.left_out)
+        for name, part in trees.words.groupby("document", sort=False):
             part = part.reset_index(drop=True)
             spans = list(_spans(part, path))
             documents.append(_document(str(name), part, spans))
@@ -127,7 +127,7 @@ def _brackets(entity: str, file: Path, line: int) -> list[re.Match]:
 def _document(name: str, words: pd.DataFrame, spans: Sequence[Span]) -> Document:
     """A document with the mentions at these spans; the same span of the same chain counts once.
 
-    `words` needs the columns word, form, upos, xpos and head of `treebank.read_treebank`. The head word of a mention is
+    `words` has the columns word, form, upos, xpos and head of `treebank.Treebank.words`. The head word of a mention is
     its first word whose syntactic head lies outside the mention.
     """
     mentions = pd.DataFrame(sorted(set(spans)), columns=Span._fields)

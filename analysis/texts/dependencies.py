@@ -63,7 +63,7 @@ STANFORD = {
 def arcs(words: pd.DataFrame, possessive: bool = True) -> pd.DataFrame:
     """The arcs on which each relation is scored: relation, sentence, word, head, length.
 
-    `words` is that of `treebank.read_treebank`. An arc is right if the head predicted for `word` (from 0) equals `head`
+    `words` is that of `treebank.read_trees`. An arc is right if the head predicted for `word` (from 0) equals `head`
     (0 is ROOT, else from 1). A word has an arc for every relation that it counts for, including `all`. With
     `possessive`, if `'s` follows a possessor (nmod:poss), the prediction for `'s` is scored against the possessor's
     head, since attention treats the clitic as the dependent. This also holds at the end of a sentence and for `'`,

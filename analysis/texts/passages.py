@@ -16,11 +16,13 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
+import pandas as pd
+
 from analysis.errors import InputError
 from analysis.files import expand, read_text, suffix
 from analysis.texts.bundled import bundled_documents, documents_of
 from analysis.texts.examples import Example
-from analysis.texts.treebank import CONLLU, Sentence, read_sentences, sentences_of
+from analysis.texts.treebank import CONLLU, read_trees, trees_of
 
 if TYPE_CHECKING:  # importing it takes seconds and imports torch
     from transformers import PreTrainedTokenizerBase
@@ -99,7 +101,7 @@ def documents(source: str | Path, n: int | None, seed: int) -> Iterable[Article]
     """The documents of a source of `load_passages`, for `n` passages."""
     if source == "bundled":
         text = bundled_documents(n and min(n, len(documents_of("dev"))), "dev", seed)
-        return conllu_documents(sentences_of(text, "bundled documents"), "bundled")
+        return conllu_documents(trees_of({Path("bundled documents"): text}).sentences)
     if source == "hub":
         if n is None:
             raise InputError("n is null: say how many passages to take of Wikipedia")
@@ -108,7 +110,7 @@ def documents(source: str | Path, n: int | None, seed: int) -> Iterable[Article]
     if not path.is_file():
         raise InputError(f"{source}: no such file: give bundled, hub, a CoNLL-U file or a file of WikiText")
     if suffix(path) == CONLLU:
-        return conllu_documents(read_sentences(path), path.stem)
+        return conllu_documents(read_trees([path]).sentences)
     return wikitext_documents(path)
 
 
@@ -217,26 +219,10 @@ def _sentencizer():
     return pipeline
 
 
-def conllu_documents(parsed: Iterable[Sentence], name: str) -> Iterator[Article]:
-    """The documents of the sentences of a CoNLL-U file; `# newpar` begins a paragraph, `# newdoc` a document.
-
-    A file without `# newdoc` is one document, called `name`; `# newdoc id` names one.
-    """
-    paragraphs: list[list[str]] = []
-    number = 0
-    for sentence in parsed:
-        begins = {key.split()[0] for key in sentence.comments}
-        if "newdoc" in begins:
-            if paragraphs:
-                yield Article(name, paragraphs)
-            number += 1
-            name = sentence.comments.get("newdoc id") or f"document-{number}"
-            paragraphs = []
-        if not paragraphs or "newpar" in begins:
-            paragraphs.append([])
-        paragraphs[-1].append(sentence.text)
-    if paragraphs:
-        yield Article(name, paragraphs)
+def conllu_documents(sentences: pd.DataFrame) -> Iterator[Article]:
+    """The documents of CoNLL-U files, from `treebank.Treebank.sentences`."""
+    for name, rows in sentences.groupby("document", sort=False):
+        yield Article(str(name), [part["text"].tolist() for _, part in rows.groupby("paragraph")])
 
 
 def hub_documents(seed: int) -> Iterator[Article]:

@@ -3,7 +3,7 @@
 import hashlib
 import importlib.metadata
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,13 @@ UPOS = {
 }
 
 
-def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | None) -> Callable[[str], Parse]:
-    """A function from each of the texts to its parse by a spaCy pipeline (package or folder).
+def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | None) -> dict[str, Parse]:
+    """The parse of each of the texts by a spaCy pipeline (package or folder).
 
     Raises InputError for a pipeline that cannot be loaded or has no parser, and a damaged file in the folder `cache`.
     """
     if cache is None:
-        return _parse_texts(pipeline, texts).__getitem__
+        return _parse_texts(pipeline, texts)
     path = Path(cache) / f"{digest([FORMAT, pipeline_digest(pipeline), texts])}.json"
     if not path.exists():
         record_use(computed=True)  # one that is found is not counted: the rest of the run takes longer
@@ -51,7 +51,7 @@ def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | Non
         stored = json.loads(read_text(path))
     except ValueError as error:
         raise InputError(f"{path} is damaged: delete it") from error
-    return lambda text: Parse(*stored[text])
+    return {text: Parse(*parse) for text, parse in stored.items()}
 
 
 def parser_name(parser: str | Path) -> str:

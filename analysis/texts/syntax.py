@@ -7,7 +7,7 @@ from analysis.errors import InputError
 from analysis.files import expand, suffix
 from analysis.texts.examples import Example, Parse, Relation, Tag, as_sequences, require_tags
 from analysis.texts.pipelines import pipeline_parses
-from analysis.texts.treebank import CONLLU, read_sentences
+from analysis.texts.treebank import CONLLU, parses_of
 
 Relations = Mapping[str, Sequence[Relation]]
 REVERSED = "_reversed"  # the end of the name of a relation from head to dependent
@@ -30,7 +30,7 @@ def parse(
     choices has the relations of each of its sequences (see `as_sequences`). Raises InputError for missing gold
     relations, a text that is not in the file, broken CoNLL-U or a parser that is not installed.
     """
-    return _of_texts(examples, parser, cache, "relations", Parse.relations)
+    return _annotations(examples, parser, cache, "relations", Parse.relations)
 
 
 def tags(
@@ -40,13 +40,13 @@ def tags(
 
     Raises InputError as `parse` does, and for a parser that gives a word no part of speech.
     """
-    words = _of_texts(examples, parser, cache, "tags", Parse.words)
+    words = _annotations(examples, parser, cache, "tags", Parse.words)
     if str(parser) != "gold":
         require_tags(words, parser)
     return words
 
 
-def _of_texts(
+def _annotations(
     examples: Sequence[Example],
     parser: str | Path,
     cache: str | Path | None,
@@ -62,28 +62,21 @@ def _of_texts(
                     f"{example.id} has no gold {kind}: name a spaCy pipeline or a CoNLL-U file as parser"
                 )
         return {example.id: getattr(example, kind) for example in sequences}
+    texts = sorted({text for example in sequences for text in example.texts})
     path = expand(parser)
     if suffix(path) == CONLLU:
-        parses = _conllu_parses(path)
+        parses = parses_of(path)
+        if missing := [text for text in texts if text not in parses]:
+            raise InputError(
+                f"{path} has no sentence with the text {missing[0][:60]!r}: parse it or use another parser"
+            )
     else:
-        texts = sorted({text for example in sequences for text in example.texts})
         parses = pipeline_parses(str(path), texts, cache)
     return {
         example.id: tuple(
-            item for index, text in enumerate(example.texts) for item in read(parses(text), index)
+            annotation
+            for number, text in enumerate(example.texts)
+            for annotation in read(parses[text], number)
         )
         for example in sequences
     }
-
-
-def _conllu_parses(path: Path) -> Callable[[str], Parse]:
-    parses = {sentence.text: sentence.parse() for sentence in read_sentences(path)}
-
-    def parsed(text: str) -> Parse:
-        if text not in parses:
-            raise InputError(
-                f"{path} has no sentence with the text {text[:60]!r}: parse it or use another parser"
-            )
-        return parses[text]
-
-    return parsed

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -20,16 +20,15 @@ from analysis.texts.examples import Example, Parse, require_tags
 from analysis.texts.glue import sample
 
 CONLLU = ".conllu"
-FIELDS = {
-    name: DEFAULT_FIELD_PARSERS[name] for name in ("id", "xpos", "head", "misc")
-}  # other fields stay text
-# The conllu library splits a line here. A form with two blanks in it would shift all later columns.
-DIVISION = re.compile(r"\t| {2,}")
+# The other fields stay text.
+FIELD_PARSERS = {name: DEFAULT_FIELD_PARSERS[name] for name in ("id", "xpos", "head", "misc")}
+# The conllu library splits a line here. A form with two spaces in it would shift all later columns.
+SEPARATOR = re.compile(r"\t| {2,}")
 LEFT_OUT = {"-": "multiword tokens", ".": "empty nodes"}  # by the mark in their numbers
 
 
 class Word(NamedTuple):
-    """A syntactic word, as its line says: `head` is 0 for ROOT, else from 1; `entity` is a field of MISC, or ""."""
+    """A syntactic word as its line gives it: `head` is 0 for ROOT, else from 1; `entity` is a field of MISC, or ""."""
 
     form: str
     upos: str
@@ -49,67 +48,97 @@ class Token(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """A sentence of a CoNLL-U file: its text, its syntactic words, its tokens as written and its comments.
+    """A sentence of a CoNLL-U file: its text, its syntactic words with their character spans, and its comments.
 
-    The text is the comment `# text`, or the tokens with the blanks that MISC asks for. `left_out` has kind, line and
-    entity of each line that is not in the tree; `place` is the name of the file.
+    The text is the comment `# text`, or the tokens with the spaces that MISC asks for. Each word of `don't` = do + n't
+    has its part of the span; words that are spelled otherwise share the span of their token. `left_out` has kind, line
+    and entity of each line that is not in the tree.
     """
 
     text: str
     words: list[Word]
-    tokens: list[Token]
+    spans: list[tuple[int, int]]
     comments: dict[str, str | None]
     left_out: list[tuple[str, int, str]]
-    place: str
 
     def parse(self) -> Parse:
-        """The arcs and tags of the sentence; raises InputError for a token that is not in its text.
-
-        Each word of `don't` = do + n't has its part of the span. Words that are spelled otherwise share the span.
-        """
-        spans: list[tuple[int, int]] = []
-        end = 0
-        for token in self.tokens:
-            start = self.text.find(token.form, end)
-            if start < 0:
-                raise InputError(
-                    f"{self.place}, line {token.line}: {token.form!r} is not in its text: mend the # text line"
-                )
-            end = start + len(token.form)
-            forms = [self.words[position].form for position in token.words]
-            divided = "".join(forms) == token.form
-            spans += (
-                pairwise(accumulate(map(len, forms), initial=start))
-                if divided
-                else [(start, end)] * len(forms)
-            )
-        words = [*zip(self.words, spans, strict=True)]
-        arcs = [(word.relation, *span, *spans[word.head - 1]) for word, span in words if word.head]
-        return Parse(arcs, [(word.upos, *span) for word, span in words])
+        """The arcs and tags of the sentence."""
+        located = [*zip(self.words, self.spans, strict=True)]
+        arcs = [(word.relation, *span, *self.spans[word.head - 1]) for word, span in located if word.head]
+        return Parse(arcs, [(word.upos, *span) for word, span in located])
 
 
 class Treebank(NamedTuple):
-    """The syntactic words of a CoNLL-U file, and the counts of its other lines.
+    """The syntactic words and the sentences of CoNLL-U files, and the counts of their other lines.
 
-    `words` has a row per syntactic word, in the order of the file: document (the name after `# newdoc id`, or the
-    number of a `# newdoc` without a name; the name of the file before the first), sentence (0-based, in the file),
-    word (0-based position in its sentence), length (words of the sentence), form, upos, xpos, relation, head (0 is
-    ROOT, else the 1-based position of the head, as in the file), entity (the field `Entity` of MISC, or "") and line
-    (1-based, in the file). `left_out` counts multiword tokens (`3-4`) and empty nodes (`8.1`), which are not in trees.
+    `words` has a row per syntactic word, in the order of the files: document, sentence (0-based, over all files), word
+    (0-based position in its sentence), length (words of the sentence), and the fields of `Word`. `sentences` has a row
+    per sentence: document, paragraph (0-based, in its file) and text. `left_out` counts multiword tokens (`3-4`) and
+    empty nodes (`8.1`), which are not in trees.
     """
 
     words: pd.DataFrame
+    sentences: pd.DataFrame
     left_out: dict[str, int]
 
 
-def read_sentences(path: str | Path) -> list[Sentence]:
-    """The sentences of a CoNLL-U file; raises InputError as `read_sentence` does, and for a file without any."""
-    path = expand(path)
-    return sentences_of(read_text(path), str(path))
+def read_trees(files: Iterable[str | Path]) -> Treebank:
+    """The words and sentences of CoNLL-U files.
+
+    Raises InputError as `read_sentence` does, for an entity on a line that is left out, for two documents of one name
+    in a file and for a file without words.
+    """
+    return trees_of({path: read_text(path) for path in map(expand, files)})
+
+
+def trees_of(texts: Mapping[Path, str]) -> Treebank:
+    """The words and sentences of texts in CoNLL-U by the paths that messages name; raises as `read_trees` does."""
+    words, sentences, left_out = [], [], Counter(dict.fromkeys(LEFT_OUT.values(), 0))
+    for path, text in texts.items():
+        before = len(words)
+        found = sentences_of(text, str(path))
+        for (document, paragraph), sentence in zip(_documents(found, path), found, strict=True):
+            for kind, line, entity in sentence.left_out:
+                if entity:
+                    raise InputError(
+                        f"{path}, line {line}: an entity on one of the {kind}, which are left out: put it on a word"
+                    )
+                left_out[kind] += 1
+            place, length = (document, len(sentences)), len(sentence.words)
+            words += [(*place, position, length, *word) for position, word in enumerate(sentence.words)]
+            sentences.append((document, paragraph, sentence.text))
+        if len(words) == before:
+            raise InputError(f"{path} holds no word: give a CoNLL-U file")
+    columns = ["document", "sentence", "word", "length", *Word._fields]
+    return Treebank(
+        pd.DataFrame(words, columns=columns),
+        pd.DataFrame(sentences, columns=["document", "paragraph", "text"]),
+        dict(left_out),
+    )
+
+
+def _documents(sentences: Iterable[Sentence], path: Path) -> Iterator[tuple[str, int]]:
+    """The document of each sentence, and the number of its paragraph in the file.
+
+    `# newpar` begins a paragraph, `# newdoc` a document; `# newdoc id` names one. Before the first it is the file.
+    """
+    names, paragraph = [path.stem], 0
+    for sentence in sentences:
+        begins = {key.split()[0] for key in sentence.comments}
+        if "newdoc" in begins:
+            name = sentence.comments.get("newdoc id") or f"{path.stem}, document {len(names)}"
+            if name in names[1:]:
+                raise InputError(f"{path}: two documents are called {name!r}: give each its own name")
+            names.append(name)
+        paragraph += bool(begins & {"newdoc", "newpar"})
+        yield names[-1], paragraph
 
 
 def sentences_of(text: str, place: str) -> list[Sentence]:
-    """The sentences of a text in CoNLL-U that comes from `place`; empty lines part them."""
+    """The sentences of a text in CoNLL-U that comes from `place`, divided by empty lines.
+
+    Raises InputError as `read_sentence` does, and for a text without a sentence.
+    """
     blocks = groupby(enumerate(text.split("\n"), 1), lambda numbered: bool(numbered[1].strip()))
     sentences = [read_sentence(lines, place) for filled, lines in blocks if filled]
     if not sentences:
@@ -121,8 +150,8 @@ def read_sentence(lines: Iterable[tuple[int, str]], place: str) -> Sentence:
     """The sentence in these numbered lines of the file called `place`.
 
     Raises InputError naming the line for a line without ten columns, words that are not numbered 1, 2, 3 and on, a
-    multiword token that does not stand before all its words, a head that is missing or no word of the sentence, and
-    heads that form a cycle.
+    multiword token that does not precede all its words, a head that is missing or no word of the sentence, heads that
+    form a cycle, and a token that is not in the text.
     """
     words: list[Word] = []
     tokens: list[Token] = []
@@ -153,7 +182,7 @@ def read_sentence(lines: Iterable[tuple[int, str]], place: str) -> Sentence:
                 continue
             if first != position or first <= covered:
                 raise InputError(
-                    f"{where}: the multiword token {first}-{last} does not stand before its words: move or renumber it"
+                    f"{where}: the multiword token {first}-{last} does not precede its words: move or renumber it"
                 )
         if last > covered:
             tokens.append(Token(form, range(position - 1, last), number))
@@ -165,22 +194,41 @@ def read_sentence(lines: Iterable[tuple[int, str]], place: str) -> Sentence:
             f"sentence up to word {len(words)}: add the lines of its words"
         )
     _check_tree(words, place)
-    text = comments.get("text") or spaced
-    return Sentence(text.strip(), words, tokens, comments, left_out, place)
+    text = (comments.get("text") or spaced).strip()
+    return Sentence(text, words, [*_spans(text, tokens, words, place)], comments, left_out)
 
 
 def _fields(line: str, where: str) -> conllu.Token:
     """The fields of a line; raises InputError for another number of columns and for wrong numbers."""
-    columns = len(DIVISION.split(line))
+    columns = len(SEPARATOR.split(line))
     if columns != len(DEFAULT_FIELDS):
         raise InputError(f"{where}: {columns} columns: CoNLL-U has 10, divided by one tab each")
     try:
-        fields = parse_line(line, DEFAULT_FIELDS, FIELDS)
+        fields = parse_line(line, DEFAULT_FIELDS, FIELD_PARSERS)
     except conllu.exceptions.ParseException as error:
-        raise InputError(f"{where}: {error} Mend the line") from error
+        raise InputError(f"{where}: {error} Correct the line") from error
     if fields["id"] is None:
         raise InputError(f"{where}: the word has no number: number it")
     return fields
+
+
+def _spans(
+    text: str, tokens: Iterable[Token], words: Sequence[Word], place: str
+) -> Iterator[tuple[int, int]]:
+    """The character span of each word in the text of its sentence."""
+    end = 0
+    for token in tokens:
+        start = text.find(token.form, end)
+        if start < 0:
+            raise InputError(
+                f"{place}, line {token.line}: {token.form!r} is not in its text: correct the # text line"
+            )
+        end = start + len(token.form)
+        forms = [words[position].form for position in token.words]
+        if "".join(forms) == token.form:
+            yield from pairwise(accumulate(map(len, forms), initial=start))
+        else:
+            yield from [(start, end)] * len(forms)
 
 
 def _check_tree(words: Sequence[Word], place: str) -> None:
@@ -195,7 +243,7 @@ def _check_tree(words: Sequence[Word], place: str) -> None:
     adrift = unrooted(np.array([word.head for word in words], dtype=int))
     if len(adrift):
         raise InputError(
-            f"{place}, line {words[adrift[0]].line}: the heads from this word on form a cycle: mend the tree"
+            f"{place}, line {words[adrift[0]].line}: the heads from this word on form a cycle: correct the tree"
         )
 
 
@@ -205,43 +253,6 @@ def unrooted(heads: Int[np.ndarray, " word"]) -> Int[np.ndarray, " unrooted"]:
     for _ in range(len(ancestor).bit_length()):  # each step doubles the height climbed
         ancestor = ancestor[ancestor]
     return np.flatnonzero(ancestor[1:])
-
-
-def read_treebank(path: str | Path) -> Treebank:
-    """The words of a CoNLL-U file and the counts of the lines that are left out.
-
-    Raises InputError as `read_sentence` does, for an entity on a line that is left out, for two documents of one name
-    and for a file without words.
-    """
-    path = expand(path)
-    sentences = read_sentences(path)
-    counts: Counter[str] = Counter(dict.fromkeys(LEFT_OUT.values(), 0))
-    rows = []
-    for number, (document, sentence) in enumerate(zip(_documents(sentences, path), sentences, strict=True)):
-        for kind, line, entity in sentence.left_out:
-            if entity:
-                raise InputError(
-                    f"{path}, line {line}: an entity on one of the {kind}, which are left out: put it on a word"
-                )
-            counts[kind] += 1
-        length = len(sentence.words)
-        rows += [(document, number, position, length, *word) for position, word in enumerate(sentence.words)]
-    if not rows:
-        raise InputError(f"{path} holds no word: give a CoNLL-U file")
-    columns = ["document", "sentence", "word", "length", *Word._fields]
-    return Treebank(pd.DataFrame(rows, columns=columns), dict(counts))
-
-
-def _documents(sentences: Iterable[Sentence], path: Path) -> Iterator[str]:
-    """The document of each sentence."""
-    names = [path.stem]
-    for sentence in sentences:
-        if "newdoc id" in sentence.comments or "newdoc" in sentence.comments:
-            name = sentence.comments.get("newdoc id", f"{path.stem}, document {len(names)}")
-            if name in names[1:]:
-                raise InputError(f"{path}: two documents are called {name!r}: give each its own name")
-            names.append(name)
-        yield names[-1]
 
 
 def conllu_files(names: Sequence[str], folder: Path, n: int, split: str, seed: int) -> list[Path]:
@@ -262,15 +273,9 @@ def conllu_files(names: Sequence[str], folder: Path, n: int, split: str, seed: i
     return files
 
 
-def read_trees(files: Sequence[Path]) -> Treebank:
-    """The words of several files as those of one; the numbers of sentences go on from file to file."""
-    parts, left_out, sentences = [], Counter(), 0
-    for file in files:
-        words, counts = read_treebank(file)
-        parts.append(words.assign(sentence=words["sentence"] + sentences))
-        left_out.update(counts)
-        sentences += words["sentence"].max() + 1
-    return Treebank(pd.concat(parts, ignore_index=True), dict(left_out))
+def parses_of(path: Path) -> dict[str, Parse]:
+    """The parse of each text of a CoNLL-U file; raises InputError as `sentences_of` does."""
+    return {sentence.text: sentence.parse() for sentence in sentences_of(read_text(path), str(path))}
 
 
 def treebank_examples(treebank: str | Path, n: int | None = None, seed: int = 0) -> list[Example]:
@@ -279,10 +284,9 @@ def treebank_examples(treebank: str | Path, n: int | None = None, seed: int = 0)
     Raises InputError for a file that is missing or is no CoNLL-U, and for a word without a part of speech.
     """
     path = expand(treebank)
-    parses = {sentence.text: sentence.parse() for sentence in read_sentences(path)}
     examples = [
         Example(f"{path.stem}-{row}", text, relations=tuple(parse.relations()), tags=tuple(parse.words()))
-        for row, (text, parse) in sample([*enumerate(parses.items())], n, seed)
+        for row, (text, parse) in sample([*enumerate(parses_of(path).items())], n, seed)
     ]
     require_tags({example.id: example.tags for example in examples}, path)
     return examples

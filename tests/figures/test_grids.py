@@ -4,6 +4,7 @@ from drawing import ROLES, role_table, unnamed
 from matplotlib.collections import PathCollection
 
 from analysis.figures import grids, theme
+from analysis.figures.colours import marker
 
 TABLE = role_table()
 
@@ -49,10 +50,17 @@ def test_role_layer_maps_write_the_number_of_heads():
         assert written == ["1", "2", "1", "2"]  # nothing for 0 heads and for an untestable role
 
 
-def test_role_map_marks_the_assigned_heads_of_every_role_and_crosses_the_untestable():
-    figure = grids.role_map({"mrpc": TABLE})
-    (axes,) = figure.axes
-    for role in ROLES:
-        assigned, untestable = (artist for artist in axes.collections if artist.get_label() == role)
-        assert marks(assigned) == cells(role, TABLE["assigned"])
-        assert marks(untestable) == cells(role, TABLE["assigned"].isna())
+def test_head_summary_fills_a_mark_by_the_strictest_count_of_its_head():
+    table = TABLE.assign(exceeds_control=TABLE["mean"] > 4, assigned_controlled=TABLE["mean"] > 5)
+    effect = theme.layer_head(TABLE, "local", "mean") / 100
+    figure = grids.head_summary(table, effect, "fall in AUC", effect > 0.04, "matching heads")
+    axes = figure.axes[0]
+    styles = {(round(line.get_ydata()[0]), round(line.get_xdata()[0])): line.get_fillstyle()
+              for line in axes.lines if line.get_marker() == marker("local")}  # fmt: skip
+    rows = table[(table["role"] == "local") & table["assigned"].eq(True)]
+    expected = np.select([rows["mean"] > 5, rows["mean"] > 4], ["full", "left"], "none")
+    assert styles == dict(zip(zip(rows["layer"], rows["head"], strict=True), expected, strict=True))
+    assert {*expected} == {"full", "left", "none"}
+    frames = {(round(patch.get_y() + 0.46), round(patch.get_x() + 0.46)) for patch in axes.patches}
+    assert frames == {*map(tuple, np.argwhere(effect > 0.04).tolist())}
+    assert unnamed(figure) == []

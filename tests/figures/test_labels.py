@@ -10,8 +10,8 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from analysis.figures import diagrams, grids, lines, theme, training
-from analysis.figures.claims import claim_strip
-from analysis.statistics.claims import Claim
+from analysis.figures.claims import forest_plot
+from analysis.statistics.claims import Claim, claim_table, frame
 
 LABEL, BROKEN = "$x_1$", r"$\frac$ a_b^c"  # a formula, and what is none: to draw it as one is an error
 TOKENS = ["[CLS]", LABEL, BROKEN, "[SEP]"]
@@ -36,18 +36,9 @@ def roles(role: str) -> pd.DataFrame:
 
 
 def claims() -> Figure:
-    """A claim with both labels in its words."""
-    row = {
-        "claim": f"C1: {LABEL} {BROKEN}",
-        "relation": ">",
-        "bound": 0.0,
-        "low": 1.0,
-        "high": 2.0,
-        "verdict": "holds",
-    }
-    row |= {"found": "1 nat", "brief": f"{LABEL} {BROKEN}", "control_value": "", "control_verdict": ""}
-    row |= dict.fromkeys(("published", "released", "controlled", "origin"), "")
-    return claim_strip(pd.DataFrame([row]), [Claim("C1", "", "", "", "", "", ">", 0, format="{:.0f}")])
+    """Claims with both labels in their words."""
+    known = [Claim(name, text, "", "", 0.5, ">") for name, text in (("C1", LABEL), ("C2", BROKEN))]
+    return forest_plot(claim_table(known, {claim.id: frame({"": (0.6, 0.5, 0.7)}) for claim in known}), known)
 
 
 DRAWERS: dict[str, Callable[[], Figure]] = {
@@ -60,17 +51,14 @@ DRAWERS: dict[str, Callable[[], Figure]] = {
     "attention_lines": lambda: on_axes(diagrams.attention_lines, MAP, TOKENS),
     "head_grids": lambda: grids.head_grids({LABEL: GRID, BROKEN: GRID}, BROKEN),
     "role_layer_maps": lambda: grids.role_layer_maps(roles(LABEL), "heads", BROKEN, "state"),
-    "role_map": lambda: grids.role_map({LABEL: role_table(), BROKEN: role_table()}),
-    "survival_map": lambda: grids.survival_map(
-        *(dict.fromkeys(grids.SURVIVAL, GRID) for _ in range(2)),
-        {name: ("red", GRID > 0) for name in (LABEL, BROKEN)},
-        GRID,
+    "head_summary": lambda: grids.head_summary(
+        role_table().assign(exceeds_control=True, assigned_controlled=False), GRID, LABEL, GRID > 0, BROKEN
     ),
     "curves": lambda: lines.curves(NUMBERS, "x", "y", "s", "c").figure,
     "training_curves": lambda: training.training_curves(
         pd.DataFrame({"seed": [LABEL, BROKEN], "epoch": 1, "measure": [LABEL, BROKEN], "value": 1.0})
     ),
-    "claim_strip": claims,
+    "forest_plot": claims,
     "empty": lambda: theme.empty(f"{LABEL} {BROKEN}"),
 }
 

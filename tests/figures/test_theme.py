@@ -4,8 +4,8 @@ import pytest
 from drawing import HEADS, LAYERS, ROLES, role_table
 from matplotlib import pyplot as plt
 
+from analysis import roles
 from analysis.figures import colours, theme
-from analysis.scores import roles
 
 
 def test_every_role_has_its_own_colour_and_marker():

@@ -21,7 +21,7 @@ from analysis.scale.loop import Settings, extract_shard, merge_shards
 from analysis.scale.shards import read_moments, read_scores
 from analysis.scores.extraction import extract
 from analysis.statistics.roles import PUBLISHED_ROLES
-from analysis.statistics.significance import published_table
+from analysis.statistics.significance import Rule, published_table
 from analysis.texts.corpora import open_corpus
 from analysis.texts.syntax import parse
 
@@ -89,7 +89,7 @@ def test_merged_shards_equal_one_run_over_all_sequences(
     assert run(corpus, output, *options, shard="") == 0
     examples = list(open_corpus(corpus).examples())
     whole = extract(tiny, examples, parse(examples), PUBLISHED_ROLES, budget=1, progress=False)
-    expected = published_table(whole, tau=1.0)
+    expected = published_table(whole, Rule(1.0))
     assert expected["assigned"].nunique(dropna=False) == 3
     found = pd.read_csv(merge_shards(output, tau=1.0)).astype({"assigned": "boolean"})
     pd.testing.assert_frame_equal(found[expected.columns], expected, rtol=1e-6, atol=1e-6)

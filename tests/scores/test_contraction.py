@@ -11,6 +11,16 @@ from analysis.scores.forms import Cells, Columns, Form
 LENGTHS, HEADS = (7, 4, 1), 3
 
 
+def test_the_example_in_the_docstring():
+    rows = [[0.4, 0.1, 0.1, 0.4], [0.2, 0.2, 0.5, 0.1], [0.1, 0.6, 0.2, 0.1], [0.3, 0.1, 0.1, 0.5]]
+    next_token = Cells(np.arange(3), np.arange(1, 4), np.full(3, 1 / 3, np.float32), 4)
+    cls = Columns(np.full((1, 4), 1 / 4, np.float32), np.eye(1, 4, dtype=np.float32))
+    contraction = Contraction([{0: next_token, 1: cls}], [False, False], 4)
+    assert contraction.arrays["cells"].tolist() == [1, 6, 11, 16]
+    sums = contraction(torch.tensor(rows)[None, None])
+    np.testing.assert_allclose(sums[0, :, 0], [0.7 / 3, 0.25], rtol=1e-6)
+
+
 def columns(length: int, random: np.random.Generator) -> Columns:
     groups = random.integers(1, 3)
     return Columns(*random.random((2, groups, length), np.float32))
@@ -29,16 +39,22 @@ KINDS = [columns, cells, full]
 
 
 def loops(
-    forms: list[dict[int, Form]], weighs: list[bool], maps: np.ndarray, given: np.ndarray | None = None
+    forms: list[dict[int, Form]],
+    weighs: list[bool],
+    maps: np.ndarray,
+    entropies: np.ndarray | None = None,
 ) -> np.ndarray:
+    """The sums of written-out sieve times map, with the entropies of the rows themselves by default."""
     result = np.zeros((len(forms), len(weighs), HEADS))
     for i, length in enumerate(LENGTHS):
         for j, form in forms[i].items():
             for head in range(HEADS):
-                seen = maps[i, head, :length, :length]
-                own = np.array([entropy(row) for row in seen]) if given is None else given[i, head, :length]
-                factors = own if weighs[j] else np.ones(length)
-                result[i, j, head] = (form.matrix() * factors[:, None] * seen).sum()
+                rows, factors = maps[i, head, :length, :length], np.ones(length)
+                if weighs[j]:
+                    factors = (
+                        np.array([*map(entropy, rows)]) if entropies is None else entropies[i, head, :length]
+                    )
+                result[i, j, head] = (form.matrix() * factors[:, None] * rows).sum()
     return result
 
 

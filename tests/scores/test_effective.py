@@ -10,7 +10,7 @@ from analysis.encoders.tap import Reading, ValueReader, read_layers
 from analysis.scores.extraction import extract
 from analysis.scores.maps import find_source, mean_row_entropy
 from analysis.statistics.roles import compose
-from analysis.statistics.significance import UNDEFINED, role_table
+from analysis.statistics.significance import UNDEFINED, Rule, role_table
 from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
@@ -67,6 +67,6 @@ def test_entropies_are_undefined(tiny: Encoder):
         assert (scores.units.sel(role=name) == 0).all()
     assert scores.sel(role=["own_sentence", "sep"]).notnull().all()
     for weighted, status in ((True, UNDEFINED), (False, "tested")):
-        table = role_table(compose(scores, weighted_block=weighted), minimum=2, resamples=99)
+        table = role_table(compose(scores, weighted_block=weighted), Rule(minimum=2, resamples=99))
         assert (table.loc[table["role"] == "block", "status"] == status).all()
         assert (table.loc[table["role"] == "sep", "status"] == "tested").all()

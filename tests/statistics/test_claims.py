@@ -13,11 +13,11 @@ from analysis.statistics.claims import (
     claim_row,
     claim_table,
     frame,
-    interval,
     not_applicable,
     read_claims,
     with_control,
 )
+from analysis.statistics.intervals import draws_interval
 from analysis.statistics.judge import judge
 
 HALF = norm.ppf(0.975)
@@ -95,7 +95,7 @@ def test_without_a_value_a_claim_is_not_applicable_and_without_spread_it_says_so
 
 def test_intervals_of_draws_widen_with_their_standard_deviation():
     draws = np.r_[1.0, np.random.default_rng(0).normal(3, 2, 4000)]
-    value, low, high = interval(draws)
+    value, low, high = draws_interval(draws)
     assert (value, high - value) == (1.0, pytest.approx(2 * HALF, rel=0.03))
     assert value - low == pytest.approx(high - value)
 
@@ -107,7 +107,7 @@ def test_an_interval_covers_new_runs_from_three_runs_on(runs):
     for _ in range(1000):
         sample = rng.normal(0, 1, runs) + rng.normal(0, 0.4)  # what sequences add is common to all runs
         draws = sample[:, None] + np.c_[np.zeros((runs, 1)), np.tile(rng.normal(0, 0.4, 99), (runs, 1))]
-        _, low, high = interval(draws)
+        _, low, high = draws_interval(draws)
         covered.append(low < 0 < high)
     assert (0.9 < np.mean(covered) < 0.99) == (runs > 2)
 

@@ -9,9 +9,10 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
 
 from analysis.statistics.comparison import compare, sign_flip
+from analysis.statistics.significance import Rule
 
 ROLES, LAYERS, HEADS, N = ["local", "nsubj"], 3, 4, 40
-FAST = {"resamples": 199, "permutations": 999}
+FAST, FLIPS = Rule(resamples=199), 999
 RARE = slice(None, None, 2)  # the sequences without nsubj
 
 
@@ -49,8 +50,8 @@ def states() -> tuple[xr.DataArray, xr.DataArray]:
     return scores(before), scores(after)
 
 
-def compared(before: xr.DataArray, after: xr.DataArray, **options) -> pd.DataFrame:
-    return compare(before, after, labels(before), labels(after), **FAST | options)
+def compared(before: xr.DataArray, after: xr.DataArray, rule: Rule = FAST, margin=0.5) -> pd.DataFrame:
+    return compare(before, after, labels(before), labels(after), rule, margin, FLIPS)
 
 
 def test_equals_scipy_and_statsmodels_head_by_head(states):
@@ -65,7 +66,7 @@ def test_equals_scipy_and_statsmodels_head_by_head(states):
 
 
 def test_interval_is_the_bca_interval_of_scipy(states):
-    table = compared(*states, alpha=0.1, seed=5)
+    table = compared(*states, Rule(alpha=0.1, resamples=199, seed=5))
     difference = (states[1] - states[0]).sel(role="local").values.astype(float).reshape(N, -1)
     options = {"n_resamples": 199, "confidence_level": 0.9, "method": "BCa", "rng": 5}
     expected = stats.bootstrap((difference,), np.mean, **options).confidence_interval
@@ -110,7 +111,7 @@ def test_label_without_enough_evidence_is_undecided(states):
     before, after = labels(states[0]), labels(states[1])
     moved = (after["role"] == "local") & (after["layer"] == 0) & (after["head"] == 0)
     after.loc[moved, "assigned_corrected"] = True
-    assert cell(compare(*states, before, after, **FAST), "local", 0, 0)["change"] == "undecided"
+    assert cell(compare(*states, before, after, FAST), "local", 0, 0)["change"] == "undecided"
     # A wide scatter with neither label is not equivalence.
     assert set(compared(*states, margin=0.001)["change"]) == {"gained", "lost", "kept", "undecided"}
 
@@ -120,14 +121,14 @@ def test_change_must_survive_the_correction(states):
     after[:, 0, 0, 0] = before[:, 0, 0, 0] + np.linspace(-1, 1.6, N)
     tables = labels(before), labels(after)
     tables[1].loc[0, "assigned_corrected"] = True
-    row = compare(before, after, *tables, alpha=0.1, **FAST).loc[0]
+    row = compare(before, after, *tables, Rule(alpha=0.1, resamples=199), permutations=FLIPS).loc[0]
     assert row["p_sign_flip"] < 0.1 < row["p_by"]
     assert row["change"] == "undecided"
 
 
 def test_gain_needs_a_rise_and_loss_a_fall(states):
     before, after = labels(states[0]), labels(states[1])
-    swapped = compare(*states, after, before, **FAST)  # labels that contradict the scores
+    swapped = compare(*states, after, before, FAST)  # labels that contradict the scores
     assert cell(swapped, "local", 1, 2)["change"] == "undecided"
     assert cell(swapped, "local", 2, 0)["change"] == "undecided"
 
@@ -172,7 +173,7 @@ def test_doubled_sequences_count_once_as_clusters(states):
         )
         doubled.append(copies.assign_coords(cluster=("sequence", [*range(N), *range(N)])))
     single = compared(before.sel(local), after.sel(local))
-    clustered, naive = compared(*doubled, unit="cluster"), compared(*doubled)
+    clustered, naive = compared(*doubled, Rule(resamples=199, unit="cluster")), compared(*doubled)
     columns = ["difference", "low", "high", "p", "p_sign_flip", "p_by", "p_equivalence"]
     pd.testing.assert_frame_equal(clustered[columns], single[columns], rtol=1e-6)
     assert (naive["high"] - naive["low"] < 0.9 * (single["high"] - single["low"])).all()

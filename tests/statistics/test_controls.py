@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -6,9 +8,10 @@ from oracles import skew_corrected_p
 from analysis.statistics.controls import control_bank, control_sieves, controlled_table
 from analysis.statistics.resampling import Clusters, bootstrap, lower_bound
 from analysis.statistics.roles import ROLES, compose
-from analysis.statistics.significance import TESTED, adjust, published_table, role_table
+from analysis.statistics.significance import TESTED, Rule, adjust, published_table, role_table
 
 N, LAYERS, HEADS = 40, 2, 3
+FAST = Rule(minimum=15, resamples=199)
 BANK = ["window_1", "window_2", "offset_+1", "delimiter", "cls", "sep", "block", "own_sentence", "nsubj"]
 BANK += ["nsubj_reversed", "match", "match_control"]
 
@@ -46,9 +49,9 @@ def test_controlled_label_is_the_corrected_rule_of_the_paired_difference(unit):
     """The oracle is the corrected rule itself, of scores that are the differences, at the threshold tau - 1."""
     scores = scored(0)
     control = against(scores, 1.2)
-    table = controlled_table(scores, control, 3.0, 0.05, 15, 199, 0, unit)
+    table = controlled_table(scores, control, replace(FAST, unit=unit))
     difference = (scores.astype(float) - control.astype(float)).assign_attrs(scores.attrs)
-    oracle = role_table(difference, 2.0, 0.05, 15, 199, 0, unit)
+    oracle = role_table(difference, replace(FAST, tau=2.0, unit=unit))
     chosen = ~table["control"].eq("uniform")
     assert table.loc[chosen, "assigned_controlled"].equals(oracle.loc[chosen, "assigned_corrected"])
     np.testing.assert_allclose(table.loc[chosen, "controlled_p_by"], oracle.loc[chosen, "p_by"], rtol=1e-3)
@@ -59,7 +62,7 @@ def test_controlled_label_is_the_corrected_rule_of_the_paired_difference(unit):
 
 def test_uniform_controls_keep_the_corrected_label():
     scores = scored(1, mean=3.2)
-    table = controlled_table(scores, against(scores, 1.0), minimum=15, resamples=199)
+    table = controlled_table(scores, against(scores, 1.0), FAST)
     same = table[table["control"] == "uniform"]
     assert set(same["role"]) == {"delimiter", "cls", "sep"}
     assert same["assigned_controlled"].equals(same["assigned_corrected"].rename("assigned_controlled"))
@@ -71,7 +74,7 @@ def test_uniform_controls_keep_the_corrected_label():
 def test_what_the_control_gives():
     scores = scored(3)
     control = against(scores, 3.4)
-    table = controlled_table(scores, control, minimum=15, resamples=199).set_index(["role", "layer", "head"])
+    table = controlled_table(scores, control, FAST).set_index(["role", "layer", "head"])
     published = published_table(control).set_index(["role", "layer", "head"])
     assert table["control_assigned"].equals(published["assigned"].rename("control_assigned"))
     for where in (("local", 0, 0), ("nsubj", 1, 2), ("block", 1, 0)):
@@ -94,7 +97,7 @@ def test_heads_without_a_test_have_no_third_label():
     control = against(scores, 1.0)
     control.loc[{"role": "local", "layer": 0, "head": 1}] = scores.sel(role="local", layer=0, head=1)
     table = (
-        controlled_table(scores, control, minimum=30, resamples=199)
+        controlled_table(scores, control, replace(FAST, minimum=30))
         .set_index(["role", "layer", "head"])
         .sort_index()
     )
@@ -145,7 +148,7 @@ def test_lower_bound_is_that_of_the_bootstrap(monkeypatch):
 def test_a_mean_near_zero_is_no_denominator():
     scores = scored(6)
     scores.loc[{"role": "local", "layer": 0, "head": 0}] *= 1e-5
-    table = controlled_table(scores, against(scores, 1.0), minimum=15, resamples=199)
+    table = controlled_table(scores, against(scores, 1.0), FAST)
     local = table[table["role"] == "local"].set_index(["layer", "head"])
     assert np.isnan(local.loc[(0, 0), "control_share"])
     assert local["control_share"].drop((0, 0)).notna().all()

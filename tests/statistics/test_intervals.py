@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.statistics.claims import interval
-from analysis.statistics.intervals import crossed_interval
+from analysis.statistics.intervals import crossed_interval, draws_interval
 from analysis.statistics.judge import judge
 from analysis.statistics.resampling import resampled
 
@@ -19,7 +18,7 @@ def test_units_at_the_threshold_seldom_contradict(units):
     counts = resampled(SEQUENCES, 199, 1)
     for _ in range(STUDIES):
         draws = counts @ rng.standard_normal((SEQUENCES, units)) / SEQUENCES
-        ends = np.array([interval(column) for column in draws.T]).T
+        ends = np.array([draws_interval(column) for column in draws.T]).T
         contradicting += judge(*ends, threshold=0).contradicting > 0
     assert contradicting / STUDIES <= 0.025 + 0.025
 

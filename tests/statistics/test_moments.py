@@ -10,7 +10,7 @@ import xarray as xr
 from scipy import stats
 
 from analysis.statistics.moments import merge, moments, moments_table, skewness
-from analysis.statistics.significance import published_table
+from analysis.statistics.significance import Rule, published_table
 
 ROLES = ["local", "nsubj", "constant", "absent", "once"]
 LAYERS, HEADS = 2, 3
@@ -40,8 +40,8 @@ def parts(whole: xr.DataArray, *ends: int) -> list[xr.Dataset]:
 @pytest.mark.parametrize("ends", [(), (1,), (0, 1, 50), (3, 3, 120, 199)])
 def test_table_of_merged_parts_equals_the_table_of_all_scores(arithmetic: str, ends: tuple[int, ...]):
     whole = scores(arithmetic=arithmetic)
-    found = moments_table(reduce(merge, parts(whole, *ends)), tau=2.9)
-    expected = published_table(whole, tau=2.9)
+    found = moments_table(reduce(merge, parts(whole, *ends)), Rule(2.9))
+    expected = published_table(whole, Rule(2.9))
     assert expected["assigned"].nunique(dropna=False) == 3
     pd.testing.assert_frame_equal(found[expected.columns], expected, rtol=1e-9, atol=1e-9)
 

@@ -1,4 +1,5 @@
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from statsmodels.stats.multitest import multipletests
 
 from analysis.statistics.significance import (
     BY_MEAN,
+    Rule,
     adjust,
     corrections,
     label_comparison,
@@ -36,7 +38,7 @@ def labelled(values: np.ndarray, roles: list[str]) -> xr.DataArray:
 
 
 def test_published_table_equals_scipy_head_by_head(scores):
-    table = published_table(scores.transpose("head", "role", "sequence", "layer"), tau=3.0, alpha=0.2)
+    table = published_table(scores.transpose("head", "role", "sequence", "layer"), Rule(alpha=0.2))
     assert table["assigned"].any()
     assert not table["assigned"].all()
     for record, column in columns_of(scores, table):
@@ -57,20 +59,13 @@ def test_published_arithmetic_divides_by_n(scores):
     assert published_table(scores).equals(corrected)
 
 
-def test_too_few_sequences_are_untestable(scores):
-    assert published_table(scores, minimum=8).equals(published_table(scores))
-    few = published_table(scores, minimum=9)
-    untestable = few["role"] == "nsubj"
-    for column in ("t", "p", "assigned"):
-        assert few[column].isna().equals(untestable)
-
-
 # The corrected role table.
 
 COLUMNS = """layer head role n mean sd t p assigned lower low high lower_bca low_bca high_bca p_bootstrap_t
 lower_bootstrap_t effect effect_low effect_high above skewness p_holm p_bh p_by status assigned_corrected""".split()
 EVIDENCE = COLUMNS[COLUMNS.index("lower") : COLUMNS.index("status")]
-FAST = {"minimum": 5, "resamples": 99}
+FAST = Rule(minimum=5, resamples=99)
+BY_CLUSTER = replace(FAST, unit="cluster")
 
 
 def columns_of(scores: xr.DataArray, table: pd.DataFrame):
@@ -90,7 +85,7 @@ def with_clusters(scores: xr.DataArray, clusters: np.ndarray) -> xr.DataArray:
 
 
 def test_t_intervals_equal_scipy_head_by_head(scores):
-    for record, column in columns_of(scores, role_table(scores, alpha=0.1, **FAST)):
+    for record, column in columns_of(scores, role_table(scores, replace(FAST, alpha=0.1))):
         two_sided = stats.ttest_1samp(column, 3.0).confidence_interval(0.9)
         one_sided = stats.ttest_1samp(column, 3.0, alternative="greater").confidence_interval(0.9)
         assert (record.low, record.high) == pytest.approx((two_sided.low, two_sided.high))
@@ -106,7 +101,7 @@ def test_bca_intervals_equal_scipy_head_by_head(scores):
         return (column.mean(axis=axis) - 3) / column.std(axis=axis, ddof=1)
 
     few_heads = scores.isel(layer=[1], head=[0, 3])
-    for record, column in columns_of(few_heads, role_table(few_heads, alpha=0.1, seed=6, **FAST)):
+    for record, column in columns_of(few_heads, role_table(few_heads, replace(FAST, alpha=0.1, seed=6))):
         mean = bounds(column, np.mean)
         assert (record.low_bca, record.high_bca) == pytest.approx((mean.low, mean.high))
         assert record.lower_bca == pytest.approx(bounds(column, np.mean, alternative="greater").low)
@@ -115,14 +110,14 @@ def test_bca_intervals_equal_scipy_head_by_head(scores):
 
 
 def test_effect_share_above_and_skewness_head_by_head(scores):
-    for record, column in columns_of(scores, role_table(scores, **FAST)):
+    for record, column in columns_of(scores, role_table(scores, FAST)):
         assert record.effect == pytest.approx((column.mean() - 3) / column.std(ddof=1))
         assert record.above == pytest.approx((column > 3).mean())
         assert record.skewness == pytest.approx(stats.skew(column))
 
 
 def test_corrections_are_those_of_each_role(scores):
-    table = role_table(scores, **FAST)
+    table = role_table(scores, FAST)
     for _, family in table.groupby("role"):
         p = [skew_corrected_p(column, 3.0) for _, column in columns_of(scores, family)]
         for name, method in {"p_holm": "holm", "p_bh": "fdr_bh", "p_by": "fdr_by"}.items():
@@ -130,19 +125,19 @@ def test_corrections_are_those_of_each_role(scores):
 
 
 def test_corrected_rule_takes_the_sample_standard_deviation_whatever_the_arithmetic(scores):
-    corrected = role_table(scores, **FAST)
-    published = role_table(scores.assign_attrs(arithmetic="published"), **FAST)
+    corrected = role_table(scores, FAST)
+    published = role_table(scores.assign_attrs(arithmetic="published"), FAST)
     pd.testing.assert_frame_equal(published[COLUMNS[9:]], corrected[COLUMNS[9:]])
 
 
 def test_corrected_label_needs_the_corrected_p_and_the_bound():
     rng = np.random.default_rng(3)
     values = np.hstack([rng.normal(mean, 1, size=(40, 40)) for mean in (2, 3, 3.3, 3.6, 5)])
-    table = role_table(one_role(values), alpha=0.1, minimum=20, resamples=199)
+    table = role_table(one_role(values), Rule(alpha=0.1, minimum=20, resamples=199))
     expected = (table["p_by"] < 0.1) & (table["lower_bootstrap_t"] > 3)
     pd.testing.assert_series_equal(table["assigned_corrected"], expected.astype("boolean"), check_names=False)
     assert 40 < table["assigned_corrected"].sum() < table["assigned"].sum() < 200
-    at_ceiling = role_table(one_role(np.array([[4.0]] * 19 + [[0.0]])), minimum=20, resamples=199)
+    at_ceiling = role_table(one_role(np.array([[4.0]] * 19 + [[0.0]])), Rule(minimum=20, resamples=199))
     assert at_ceiling["assigned"].all()
     assert not at_ceiling["assigned_corrected"].any()
     assert ((table["p_by"] >= 0.1) & (table["lower_bootstrap_t"] > 3)).any()
@@ -174,8 +169,8 @@ def test_status_says_why_a_head_is_untestable_and_poisons_no_other(column, statu
     others = np.random.default_rng(0).normal(4, 1, size=(6, 3))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        table = role_table(one_role(np.column_stack([others, column])), **FAST)
-        alone = role_table(one_role(others), **FAST)
+        table = role_table(one_role(np.column_stack([others, column])), FAST)
+        alone = role_table(one_role(others), FAST)
     last = table.loc[3]
     assert (last["status"], last["assigned"]) == (status, assigned)
     tested = status == "tested"
@@ -193,9 +188,9 @@ def test_status_says_why_a_head_is_untestable_and_poisons_no_other(column, statu
 
 
 def test_repeated_sequences_in_clusters_tell_no_more_than_one_of_each(scores):
-    once = role_table(scores, **FAST)
+    once = role_table(scores, FAST)
     twice = scores.isel(sequence=np.repeat(np.arange(12), 2))
-    clustered = role_table(with_clusters(twice, np.repeat(np.arange(12), 2)), unit="cluster", **FAST)
+    clustered = role_table(with_clusters(twice, np.repeat(np.arange(12), 2)), BY_CLUSTER)
     same = [name for name in EVIDENCE if name not in ("effect", "effect_low", "effect_high")]
     pd.testing.assert_frame_equal(clustered[same], once[same])
     pd.testing.assert_frame_equal(clustered[COLUMNS[:9]], published_table(twice))
@@ -204,7 +199,7 @@ def test_repeated_sequences_in_clusters_tell_no_more_than_one_of_each(scores):
 
 def test_clustered_t_test_equals_statsmodels(scores):
     clusters = np.array([0, 0, 0, 1, 1, 2, 3, 3, 4, 5, 6, 6])
-    table = role_table(with_clusters(scores, clusters), unit="cluster", alpha=0.1, **FAST)
+    table = role_table(with_clusters(scores, clusters), replace(BY_CLUSTER, alpha=0.1))
     single = table["role"] == "local"
     p = []
     for record, column in columns_of(scores, table[single]):
@@ -217,11 +212,11 @@ def test_clustered_t_test_equals_statsmodels(scores):
 
 def test_minimum_counts_the_units_that_are_drawn(scores):
     clustered = with_clusters(scores, np.arange(12) // 3)
-    table = role_table(clustered, unit="cluster", **FAST)
+    table = role_table(clustered, BY_CLUSTER)
     assert (table["status"] == "untestable: fewer than 5 clusters").all()
     assert table["assigned_corrected"].isna().all()
-    assert (role_table(clustered, **FAST)["status"] == "tested").all()
-    one = role_table(with_clusters(scores, np.zeros(12, dtype=int)), unit="cluster", **FAST)
+    assert (role_table(clustered, FAST)["status"] == "tested").all()
+    one = role_table(with_clusters(scores, np.zeros(12, dtype=int)), BY_CLUSTER)
     assert (one["status"] == "untestable: one cluster").all()
 
 

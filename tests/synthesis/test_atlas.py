@@ -45,10 +45,13 @@ def test_values_stand_in_the_rows_of_their_heads(heads: pd.DataFrame):
     ablation = ablation[ablation["task"] == "mrpc"].sample(frac=1, random_state=0)
     surface = of_heads(heads).assign(next=np.arange(LAYERS * HEADS) / 10)
     surface[[*SURFACE[1:]]] = 0
-    table = atlas_table(heads, {}, {"michel_ablation": ablation, "clark_surface": surface})
+    effects = ablation.assign(effect=ablation["change"] / 2, metric=ablation["metric"].replace("loss", "auc"))
+    tables = {"michel_ablation": ablation, "michel_effects": effects, "clark_surface": surface}
+    table = atlas_table(heads, {}, tables)
     own = table["task"] == "mrpc"
     np.testing.assert_allclose(table.loc[own, "ablation_loss"].astype(float), np.arange(SIZE)[own])
     np.testing.assert_allclose(table.loc[own, "ablation_accuracy"].astype(float), -np.arange(SIZE)[own])
+    np.testing.assert_allclose(table.loc[own, "ablation_auc"].astype(float), np.arange(SIZE)[own] / 2)
     assert table.loc[own, "ablation_loss_status"].eq("measured").all()
     assert table.loc[~own, "ablation_loss_status"].eq("not in this run").all()
     np.testing.assert_allclose(table["surface_next"], (heads["layer"] * HEADS + heads["head"]) / 10)

@@ -65,6 +65,7 @@ def test_measures_of_the_atlas_grow_with_what_matters():
     keys = {"task": ["mrpc"], "seed": [0], "layer": [1], "head": [2]}
     numbers = {
         "ablation_auc": ["0.2"],
+        "ablation_refitted_loss": ["0.3"],
         "ablation_loss": [0.1],
         "disable": [-0.3],
         "importance": [0.4],

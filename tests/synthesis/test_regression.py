@@ -81,7 +81,7 @@ def test_slopes_are_those_of_least_squares_with_a_level_for_every_layer_and_run(
     """The heads that are left out take no part."""
     data = standardised(heads(1.0), "response", ROLES)
     grid = gridded(data, ROLES, without=without)
-    assert {*zip(*np.nonzero(~grid.kept), strict=True)} == {*without}
+    assert {*zip(*np.nonzero(~grid.included), strict=True)} == {*without}
     kept = data.set_index(["layer", "head"]).drop([*without]).reset_index()
     levels = pd.get_dummies(kept[["task", "seed", "layer"]].astype(str).agg("-".join, axis=1)).to_numpy(float)
     design = np.column_stack([kept[[*ROLES]], levels])

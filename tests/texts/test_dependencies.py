@@ -17,7 +17,7 @@ from analysis.texts.dependencies import (
     right_branching,
     uas,
 )
-from analysis.texts.treebank import read_treebank
+from analysis.texts.treebank import read_trees
 
 # What each relation is scored on stands below: `to` before a verb, two adpositions on one noun, an adposition
 # after its noun, possessors with and without a mark, adverbs of a subtype.
@@ -65,7 +65,7 @@ TARGETS = [
 
 def words_of(folder: Path, *sentences: str) -> pd.DataFrame:
     """The words of hand-made sentences."""
-    return read_treebank(write(folder, conllu(*sentences))).words
+    return read_trees([write(folder, conllu(*sentences))]).words
 
 
 def pairs(scored: pd.DataFrame, relation: str) -> list[tuple[int, int, int]]:
@@ -134,7 +134,7 @@ def test_right_branching_is_offset_one(tmp_path: Path):
 
 
 def test_baselines_of_the_treebank(data_dir: Path):
-    words = read_treebank(data_dir / "ud_english_ewt" / "en_ewt-ud-dev.conllu").words
+    words = read_trees([data_dir / "ud_english_ewt" / "en_ewt-ud-dev.conllu"]).words
     best = best_offsets(offset_table(arcs(words))).set_index("relation")
     ours = [
         (name, best.loc[name, "n"], round(100 * best.loc[name, "accuracy"], 1), best.loc[name, "offset"])

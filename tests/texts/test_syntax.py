@@ -15,7 +15,7 @@ from analysis.errors import InputError
 from analysis.texts import pipelines
 from analysis.texts.examples import Example, Parse, Relation, canonical
 from analysis.texts.syntax import parse, tags
-from analysis.texts.treebank import read_sentences
+from analysis.texts.treebank import sentences_of
 
 # A contraction, an empty node, the same word twice, and a sentence without `# text` whose blanks are in MISC.
 SENTENCES = """\
@@ -151,15 +151,15 @@ def test_pairs_of_words_that_truncation_took_are_left_out():
 
 
 def test_treebank_words_are_found_where_they_stand(data_dir: Path):
-    sentences = read_sentences(data_dir / "ud_english_ewt" / "en_ewt-ud-dev.conllu")
+    path = data_dir / "ud_english_ewt" / "en_ewt-ud-dev.conllu"
+    sentences = sentences_of(path.read_text(encoding="utf-8"), str(path))
     assert len(sentences) == 2001
     assert sum(len(sentence.words) for sentence in sentences) == 25147
     for sentence in sentences:
-        spans = [span for _, *span in sentence.parse().tags]
-        single = {token.words[0] for token in sentence.tokens if len(token.words) == 1}
-        for position, (word, span) in enumerate(zip(sentence.words, spans, strict=True)):
-            assert sentence.text[slice(*span)] == word.form or position not in single
-        # Between the tokens as written there is nothing but blanks.
+        spans = sentence.spans
+        for word, span in zip(sentence.words, spans, strict=True):
+            assert sentence.text[slice(*span)] == word.form or spans.count(span) > 1
+        # Between the tokens as written there is nothing but spaces.
         covered = {position for start, end in spans for position in range(start, end)}
         assert all(sentence.text[position].isspace() for position in {*range(len(sentence.text))} - covered)
 

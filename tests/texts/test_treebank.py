@@ -14,7 +14,7 @@ from analysis.texts.corpora import open_corpus
 from analysis.texts.examples import Example
 from analysis.texts.passages import documents
 from analysis.texts.syntax import parse
-from analysis.texts.treebank import conllu_files, read_treebank, read_trees, treebank_examples, unrooted
+from analysis.texts.treebank import conllu_files, read_trees, treebank_examples, unrooted
 
 # A multiword token, an empty node, comments and a second document; line numbers matter below.
 MIXED = """\
@@ -33,7 +33,8 @@ MIXED = """\
 
 
 def test_words_are_numbered_without_multiword_tokens_and_empty_nodes(tmp_path: Path):
-    words, left_out = read_treebank(write(tmp_path, MIXED))
+    words, sentences, left_out = read_trees([write(tmp_path, MIXED)])
+    assert sentences.values.tolist() == [["first", 1, "don't they"], ["second", 2, "Yes"]]
     assert left_out == {"multiword tokens": 1, "empty nodes": 1}
     assert words["form"].tolist() == ["do", "n't", "they", "Yes"]
     assert words["word"].tolist() == [0, 1, 2, 0]
@@ -46,7 +47,7 @@ def test_words_are_numbered_without_multiword_tokens_and_empty_nodes(tmp_path: P
 
 
 READERS = (
-    read_treebank,
+    lambda path: read_trees([path]),
     treebank_examples,
     lambda path: read_chains([path]),
     lambda path: parse([Example("a", "don't they")], path),
@@ -68,7 +69,7 @@ READERS = (
             "1-4\t",
             'line 3: the multiword token "don\'t" goes up to word 4, the sentence up to word 3',
         ),
-        ("1-2\t", "2-3\t", "line 3: the multiword token 2-3 does not stand before its words"),
+        ("1-2\t", "2-3\t", "line 3: the multiword token 2-3 does not precede its words"),
         (
             "2\tn't",
             "2-3\tn't they\t_\t_\t_\t_\t_\t_\t_\t_\n2\tn't",

@@ -9,12 +9,12 @@ from jaxtyping import Bool, Float, Int
 
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
-from analysis.papers.clark2019.attachment import cross_fitted
 from analysis.papers.clark2019.published import BOTH_HALVES
-from analysis.scores.attachment import halves
+from analysis.scores.attachment import cross_fitted, halves
 from analysis.scores.words import LIMIT, WordMaps, Words, piece_counts, read_word_maps, split_words
-from analysis.statistics.resampling import bootstrap, mean_interval
-from analysis.texts.chains import ANY, KINDS, Document, by_sentence, truncated, words_that_fit
+from analysis.statistics.intervals import mean_interval
+from analysis.statistics.resampling import bootstrap
+from analysis.texts.chains import ANY, KINDS, Document, truncated, words_that_fit
 
 Pairs = Bool[np.ndarray, "mention mention"]  # row: the mention to resolve; column: a candidate
 
@@ -63,15 +63,15 @@ def choices(system: str, text: Document) -> Int[np.ndarray, " mention"]:
 
     Distance is between head words; of equally near mentions, the one that sorts first wins.
     """
-    among, sieves = SYSTEMS[system]
-    candidates, heads = among(text), text.mentions["head"].to_numpy()
+    candidates_of, sieves = SYSTEMS[system]
+    candidates, heads = candidates_of(text), text.mentions["head"].to_numpy()
     distance = np.abs(heads - heads[:, None])
-    chosen = np.full(len(heads), NOTHING)
+    choice = np.full(len(heads), NOTHING)
     for features in sieves:
         passing = candidates & agreeing(text, features)
         nearest = np.where(passing, distance, len(text.words)).argmin(axis=1)
-        chosen = np.where((chosen == NOTHING) & passing.any(axis=1), nearest, chosen)
-    return chosen
+        choice = np.where((choice == NOTHING) & passing.any(axis=1), nearest, choice)
+    return choice
 
 
 def antecedents(text: Document) -> Pairs:
@@ -87,11 +87,13 @@ def answers(documents: Sequence[Document]) -> pd.DataFrame:
     """
     parts = []
     for text in documents:
-        asked, gold = antecedents(text).any(axis=1), agreeing(text, ["chain"])
-        if asked.any():
-            chosen = {name: choices(name, text) for name in SYSTEMS}
-            right = {name: gold[range(len(gold)), each] & (each != NOTHING) for name, each in chosen.items()}
-            parts.append(text.mentions.assign(document=text.name, **right).loc[asked, [*KEYS, *SYSTEMS]])
+        anaphors, same_chain = antecedents(text).any(axis=1), agreeing(text, ["chain"])
+        if anaphors.any():
+            right = {}
+            for system in SYSTEMS:
+                choice = choices(system, text)
+                right[system] = same_chain[range(len(choice)), choice] & (choice != NOTHING)
+            parts.append(text.mentions.assign(document=text.name, **right).loc[anaphors, [*KEYS, *SYSTEMS]])
     return pd.concat(parts, ignore_index=True)
 
 
@@ -108,12 +110,13 @@ def coreference_table(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 # The words among which an attention head chooses; the paper does not define them. `all_words` is its literal wording;
-# `preceding_mention_heads` gives a fair comparison with the systems. None contains the mention's own head word.
+# `preceding_mention_heads` gives a fair comparison with the systems. Neither contains the mention's own head word.
 CANDIDATES: dict[str, Callable[[Document], Bool[np.ndarray, "mention word"]]] = {
     "all_words": lambda text: np.arange(len(text.words)) != text.mentions["head"].to_numpy()[:, None],
-    "mention_heads": lambda text: _at_heads(text, either_side(text)),
     "preceding_mention_heads": lambda text: _at_heads(text, preceding(text)),
 }
+# The same in the words of the table of systems.
+AMONG = {"all_words": "all words", "preceding_mention_heads": "heads of preceding mentions"}
 
 
 def attended(
@@ -127,11 +130,11 @@ def attended(
     if candidates not in CANDIDATES:
         raise InputError(f"candidates {candidates!r} is unknown; choose one of {', '.join(CANDIDATES)}")
     pairs = antecedents(text)
-    asked = pairs.any(axis=1)
-    allowed, gold = CANDIDATES[candidates](text)[asked], _at_heads(text, pairs)[asked]
-    rows = attention[..., text.mentions["head"].to_numpy()[asked], :]
-    chosen = np.where(allowed, rows, -np.inf).argmax(axis=-1)
-    return gold[np.arange(len(gold)), chosen]
+    anaphors = pairs.any(axis=1)
+    allowed, correct = CANDIDATES[candidates](text)[anaphors], _at_heads(text, pairs)[anaphors]
+    rows = attention[..., text.mentions["head"].to_numpy()[anaphors], :]
+    choice = np.where(allowed, rows, -np.inf).argmax(axis=-1)
+    return correct[np.arange(len(correct)), choice]
 
 
 def _at_heads(text: Document, pairs: Pairs) -> Bool[np.ndarray, "mention word"]:
@@ -144,61 +147,39 @@ def _at_heads(text: Document, pairs: Pairs) -> Bool[np.ndarray, "mention word"]:
 
 HELD_OUT, SAME_DATA = "best head, chosen on the other half", "best head, chosen on the same documents"
 EVERYTHING = "all documents"
-# The words among which a head chooses, for each reading of CANDIDATES, as the table of systems says it.
-AMONG = {
-    "all_words": "all words",
-    "mention_heads": "heads of mentions",
-    "preceding_mention_heads": "heads of preceding mentions",
-}
 SYSTEM_COLUMNS = ["system", "all", *KINDS, "n"]
 # The ends of the intervals, of all anaphors and of each kind.
-GAIN = ["gain", "gain_low", "gain_high"]
 BOUNDS = ["low", "high", *(f"{side}_{kind}" for kind in KINDS for side in ("low", "high"))]
+GAIN = ["gain", "gain_low", "gain_high"]
 
 
 class Texts(NamedTuple):
-    """Texts with their word pieces, the document that each is or comes from, and the number left out, by reason."""
+    """Documents with their word pieces, and the number of documents left out, by reason."""
 
     documents: list[Document]
     pieces: list[Words]
-    origins: list[str]
     left_out: dict[str, int]
 
 
-def fit(
-    encoder: Encoder,
-    documents: Sequence[Document],
-    limit: int = LIMIT,
-    unit: str = "pieces",
-    seen: str = "document",
-) -> Texts:
-    """The beginnings of documents, cut to `limit` word pieces (special tokens among them) or words.
+def fit(encoder: Encoder, documents: Sequence[Document], limit: int = LIMIT) -> Texts:
+    """The beginnings of documents, cut to `limit` word pieces, [CLS] and [SEP] among them.
 
-    The encoder sees a whole document, or one sentence at a time (`seen` is "document" or "sentence"). A text is left
-    out and counted if it has more pieces than the encoder can hold, a word without pieces, or, under "no anaphor",
-    nothing to ask for. Raises InputError for another unit or input, and if nothing is left. Source: Clark 2019, 4.3,
-    which does not say what the 128 "tokens" are.
+    A document is left out and counted if it has more pieces than the encoder can hold, a word without pieces, or no
+    anaphor. Raises InputError if nothing is left. Source: Clark 2019, 4.3, which does not define its 128 "tokens".
     """
-    if unit not in ("pieces", "words") or seen not in ("document", "sentence"):
-        raise InputError(f"{unit!r}, {seen!r}: choose pieces or words, and document or sentence")
-    cut = [truncated(each, _words(encoder, each, limit) if unit == "pieces" else limit) for each in documents]
-    pairs = [
-        (whole.name, part)
-        for whole in cut
-        for part in (by_sentence(whole) if seen == "sentence" else [whole])
-    ]
-    asked = [(name, text) for name, text in pairs if antecedents(text).any()]
-    if not asked:
+    beginnings = [truncated(text, _words_within(encoder, text, limit)) for text in documents]
+    texts = [text for text in beginnings if antecedents(text).any()]
+    if not texts:
         raise InputError("the documents have no mention with an antecedent: give longer or other documents")
-    most = min(encoder.positions, encoder.tokenizer.model_max_length)
-    split = split_words(encoder.tokenizer, [text.words["form"].tolist() for _, text in asked], most)
-    names, texts = zip(*(asked[each.number] for each in split.kept), strict=True)
-    return Texts([*texts], split.kept, [*names], split.left_out | {"no anaphor": len(pairs) - len(asked)})
+    longest = min(encoder.positions, encoder.tokenizer.model_max_length)
+    split = split_words(encoder.tokenizer, [text.words["form"].tolist() for text in texts], longest)
+    readable = [texts[pieces.number] for pieces in split.kept]
+    return Texts(readable, split.kept, split.left_out | {"no anaphor": len(beginnings) - len(texts)})
 
 
-def _words(encoder: Encoder, whole: Document, limit: int) -> int:
+def _words_within(encoder: Encoder, text: Document, limit: int) -> int:
     # Every word has at least one piece, so words after `limit` cannot fit.
-    return words_that_fit(piece_counts(encoder.tokenizer, whole.words["form"][:limit].tolist()), limit)
+    return words_that_fit(piece_counts(encoder.tokenizer, text.words["form"][:limit].tolist()), limit)
 
 
 def attended_antecedents(
@@ -208,15 +189,16 @@ def attended_antecedents(
 
     Maps are reduced batch by batch.
     """
-    found: list[list] = [[None] * encoder.layers for _ in texts.documents]
+    by_text: list[list] = [[None] * encoder.layers for _ in texts.documents]
 
     def read(indices: list[int], layer: int, maps: WordMaps) -> None:
-        for index, each in zip(indices, maps.cpu().numpy(), strict=True):
+        for index, attention in zip(indices, maps.cpu().numpy(), strict=True):
             text = texts.documents[index]
-            found[index][layer] = attended(each[:, : len(text.words), : len(text.words)], text, candidates)
+            inside = attention[:, : len(text.words), : len(text.words)]
+            by_text[index][layer] = attended(inside, text, candidates)
 
     read_word_maps(encoder, texts.pieces, read, rows, special=False)
-    return np.moveaxis(np.concatenate([np.stack(each) for each in found], axis=-1), -1, 0)
+    return np.moveaxis(np.concatenate([np.stack(layers) for layers in by_text], axis=-1), -1, 0)
 
 
 def antecedent_table(
@@ -235,30 +217,30 @@ def antecedent_table(
     chose; the rules occur again for comparison. The head of row SAME_DATA is chosen and scored on all documents, as in
     Clark 2019, 4.3, and so is optimistic. layer and head are the best over all documents.
     """
-    ruled = answers(texts.documents)
-    owners = dict(zip([text.name for text in texts.documents], texts.origins, strict=True))
-    documents = ruled["document"].map(owners)
+    by_rule = answers(texts.documents)
+    documents = by_rule["document"]
     accuracy = by_head.mean(axis=0)
-    place = np.unravel_index(accuracy.argmax(), accuracy.shape)
+    best_place = np.unravel_index(accuracy.argmax(), accuracy.shape)
     parts = []
-    for scored_on, name, correct in (
-        (EVERYTHING, SAME_DATA, by_head[:, *place]),
+    for scored_on, name, of_best in (
+        (EVERYTHING, SAME_DATA, by_head[:, *best_place]),
         (BOTH_HALVES, HELD_OUT, cross_fitted(by_head, halves(documents, seed))),
     ):
-        shown = ruled.assign(**{name: correct})
-        table = coreference_table(shown).assign(scored_on=scored_on)
+        systems = by_rule.assign(**{name: of_best})
+        table = coreference_table(systems).assign(scored_on=scored_on)
         for kind in ("", *KINDS):
-            rows = (shown["kind"] == kind) | (kind == "")
-            values = shown[rows].drop(columns=KEYS).to_numpy(dtype=float)
+            rows = (systems["kind"] == kind) | (kind == "")
+            values = systems[rows].drop(columns=KEYS).to_numpy(dtype=float)
             interval = bootstrap(values, 0.0, documents[rows].to_numpy(), alpha, resamples, seed)
             suffix = f"_{kind}" if kind else ""
             table[f"low{suffix}"], table[f"high{suffix}"] = interval.low, interval.high
-        best = table["system"] == name
-        for column, value in zip(("layer", "head"), place, strict=True):
-            table[column] = pd.Series(value, table.index, "Int64").where(best)
-        rules = [ruled[rule].to_numpy(float) for rule in table.loc[~best, "system"]]
-        gains = [mean_interval(correct - rule, documents.to_numpy()) for rule in rules]
-        table.loc[~best, GAIN] = np.array(gains)
+        is_head = table["system"] == name
+        for column, value in zip(("layer", "head"), best_place, strict=True):
+            table[column] = pd.Series(value, table.index, "Int64").where(is_head)
+        gains = [
+            mean_interval(of_best - by_rule[rule].to_numpy(float), documents.to_numpy()) for rule in SYSTEMS
+        ]
+        table.loc[~is_head, GAIN] = np.array(gains)
         parts.append(table)
     columns = ["system", "scored_on", "all", *KINDS, *BOUNDS, *GAIN, "n", "layer", "head"]
     return pd.concat(parts, ignore_index=True)[columns]
@@ -270,11 +252,11 @@ def held_out_systems(readings: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     `readings` maps keys of CANDIDATES to an `antecedent_table` each, all from the same texts. The columns are
     SYSTEM_COLUMNS, BOUNDS, layer, head; the name of a best head says what it chooses among.
     """
-    named = [
+    renamed = [
         table[table["scored_on"] == BOTH_HALVES].replace(
             {"system": {HELD_OUT: f"best head among {AMONG[reading]}"}}
         )
         for reading, table in readings.items()
     ]
-    systems = pd.concat(named).drop_duplicates("system", ignore_index=True)
+    systems = pd.concat(renamed).drop_duplicates("system", ignore_index=True)
     return systems[[*SYSTEM_COLUMNS, *BOUNDS, "layer", "head"]]

@@ -4,11 +4,9 @@ Distances are summed while documents are streamed; attention maps are never stor
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import scipy.stats
 import torch
 from jaxtyping import Float
 from scipy.spatial.distance import pdist, squareform
@@ -19,7 +17,6 @@ from tqdm import tqdm
 from analysis.encoders.layout import batches, layouts
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import read_layers
-from analysis.errors import InputError
 from analysis.texts.examples import Example
 
 SMOOTHING = 1e-3  # the share of every row that is spread evenly: zeros have no logarithm
@@ -49,12 +46,12 @@ def head_distances(
     Clark 2019, section 6, with segment ids of 0; departure: float32 with sums in float64 (the released code computes in
     float16). Raises InputError as `layouts` does.
     """
-    found = layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
+    sequences = layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
     heads = pd.MultiIndex.from_product([range(encoder.layers), range(encoder.heads)], names=["layer", "head"])
     total = torch.zeros(len(heads), len(heads), dtype=torch.float64)
-    for indices in tqdm([*batches(found)], desc="distances", unit="batch", disable=not progress):
+    for indices in tqdm([*batches(sequences)], desc="distances", unit="batch", disable=not progress):
         maps: list[Tensor] = []
-        batch = [found[index] for index in indices]
+        batch = [sequences[index] for index in indices]
         read_layers(encoder, batch, lambda _, attention, maps=maps: maps.append(attention))
         for number, layout in enumerate(batch):
             size = len(layout)
@@ -71,14 +68,14 @@ def pairwise(maps: Float[Tensor, "map row token"]) -> Float[Tensor, "map map"]:
     """
     count, rows, tokens = maps.shape
     smoothed = (maps * (1 - SMOOTHING) + SMOOTHING / tokens).flatten(1)
-    own = _product_logarithms(smoothed)
+    single = _product_logarithms(smoothed)
     result = smoothed.new_zeros(count, count, dtype=torch.float64)
     step = max(1, CACHED // smoothed.shape[1]) if maps.device.type == "cpu" else count
     for one in range(count - 1):
         for first in range(one + 1, count, step):
             others = slice(first, first + step)
             mixed = _product_logarithms(smoothed[others] + smoothed[one])
-            result[one, others] = rows * np.log(2) + (own[one] + own[others] - mixed) / 2
+            result[one, others] = rows * np.log(2) + (single[one] + single[others] - mixed) / 2
     return (result + result.T).clamp(min=0)  # rounding may leave equal maps slightly below 0
 
 
@@ -100,16 +97,16 @@ def embed(distances: pd.DataFrame, seed: int = 0, starts: int = 5) -> tuple[pd.D
     Stress is the root of squared errors over squared distances in the plane, to which the distances are first fitted:
     0 if the plane shows all of them exactly; above 0.2 it shows them poorly.
     """
-    wanted = distances["distance"].to_numpy()
-    square = squareform(wanted)
+    measured = distances["distance"].to_numpy()
+    square = squareform(measured)
     scaling = MDS(
         n_components=2, metric_mds=True, metric="precomputed", n_init=starts, init="random", max_iter=1000,
         eps=1e-10, random_state=seed, normalized_stress=False,
     )  # fmt: skip
     places = scaling.fit_transform(square / square.mean())  # removes the scale of the distances
-    drawn = pdist(places)
-    scale = (wanted @ drawn) / (wanted @ wanted)
-    stress = np.sqrt(((drawn - scale * wanted) ** 2).sum() / (drawn**2).sum())
+    in_plane = pdist(places)
+    scale = (measured @ in_plane) / (measured @ measured)
+    stress = np.sqrt(((in_plane - scale * measured) ** 2).sum() / (in_plane**2).sum())
     return _places(distances).assign(x=places[:, 0], y=places[:, 1]), float(stress)
 
 
@@ -126,51 +123,20 @@ def behaviours(table: pd.DataFrame) -> pd.Series:
 
 
 def block_distances(
-    parts: Sequence[tuple[pd.DataFrame, int]], permutations: int = 99, seed: int = 0
+    blocks: Sequence[tuple[pd.DataFrame, int]], permutations: int = 99, seed: int = 0
 ) -> pd.DataFrame:
-    """How much farther apart heads of different layers are than heads of one, in blocks of sequences.
+    """How much farther apart heads of different layers are than heads of one layer, in blocks of passages.
 
-    `parts` holds the distances of each block and its number of tokens. Columns block; gap, the mean distance between
+    `blocks` holds the distances of each block and its number of tokens. Columns block; gap, the mean distance between
     layers minus that within (nats a token); dealt, the same with the heads dealt to layers at random (mean).
     """
     rows, rng = [], np.random.default_rng(seed)
-    for block, (table, tokens) in enumerate(parts):
-        apart, layers = table["distance"].to_numpy() / tokens, _places(table)["layer"].to_numpy()
+    for block, (table, tokens) in enumerate(blocks):
+        distance, layers = table["distance"].to_numpy() / tokens, _places(table)["layer"].to_numpy()
         one, other = np.triu_indices(len(layers), 1)
         gaps = []
         for order in (layers, *(rng.permutation(layers) for _ in range(permutations))):
-            same = order[one] == order[other]
-            gaps.append(apart[~same].mean() - apart[same].mean())
+            same_layer = order[one] == order[other]
+            gaps.append(distance[~same_layer].mean() - distance[same_layer].mean())
         rows.append((block, gaps[0], np.mean(gaps[1:])))
     return pd.DataFrame(rows, columns=["block", "gap", "dealt"])
-
-
-class LayerTest(NamedTuple):
-    """Mean distance of heads in the same layer and in different layers, and the p-value of the difference."""
-
-    within: float
-    between: float
-    p: float
-
-
-def layer_test(distances: pd.DataFrame, resamples: int = 9999, seed: int = 0) -> LayerTest:
-    """Whether heads of one layer attend more alike than heads of two layers: a permutation test over layer labels.
-
-    One-sided; under the null hypothesis the heads are exchangeable, and their distances do not change. Raises
-    InputError for fewer than two layers, or a single head in each.
-    """
-    apart, same_layer = distances["distance"].to_numpy(), distances["layer"] == distances["other_layer"]
-    if same_layer.all() or not same_layer.any():
-        raise InputError("distances of heads need at least two layers of two heads: give a larger encoder")
-    labels = _places(distances)["layer"].to_numpy()
-    one, other = np.triu_indices(len(labels), 1)
-
-    def mean_within(drawn: np.ndarray, axis: int = -1) -> np.ndarray | np.floating:
-        same = drawn[..., one] == drawn[..., other]
-        return (same @ apart) / same.sum(axis)  # the number of pairs is the same in every permutation
-
-    found = scipy.stats.permutation_test(
-        (labels,), mean_within, permutation_type="pairings", alternative="less", n_resamples=resamples,
-        vectorized=True, batch=200, rng=seed,
-    )  # fmt: skip
-    return LayerTest(float(found.statistic), float(apart[~same_layer].mean()), float(found.pvalue))

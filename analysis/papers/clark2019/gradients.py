@@ -35,7 +35,7 @@ BUDGET = 1024  # padded tokens of a batch of gradients
 OWN, TRAINED = "head of the checkpoint", "head trained here, encoder frozen"
 
 
-class Head(torch.nn.Module):
+class LanguageHead(torch.nn.Module):
     """A masked-language head like BERT's: a transform, then the frozen word embeddings as decoder.
 
     It decodes into `vocabulary`, the ids of the word pieces in its text; its bias starts as the logarithm of their
@@ -77,7 +77,7 @@ class LanguageModel:
     """An encoder with a masked-language head: that of its checkpoint (`head` is None), or one trained here."""
 
     encoder: Encoder
-    head: Head | None = None
+    head: LanguageHead | None = None
 
     @property
     def origin(self) -> str:
@@ -88,11 +88,11 @@ class LanguageModel:
         self, inputs: dict[str, Tensor], labels: Int[Tensor, "batch token"]
     ) -> tuple[Float[Tensor, "position piece"], Int[Tensor, " position"]]:
         """Logits at the labelled positions, and the place of the right piece among them."""
-        chosen = labels != UNLABELLED
+        labelled = labels != UNLABELLED
         output = self.encoder.model(**inputs)
         if self.head is None:
-            return output.logits[chosen], labels[chosen]
-        return self.head(output.last_hidden_state[chosen]), self.head.targets(labels[chosen])
+            return output.logits[labelled], labels[labelled]
+        return self.head(output.last_hidden_state[labelled]), self.head.targets(labels[labelled])
 
 
 def language_model(
@@ -110,36 +110,36 @@ def language_model(
     frozen; the head knows only the word pieces of the examples. Raises InputError for an encoder without a mask token,
     and if a head must be trained without epochs.
     """
-    found = load_language_model(name, device)
-    encoder = found or load_encoder(name, device)
+    whole = load_language_model(name, device)
+    encoder = whole or load_encoder(name, device)
     if encoder.tokenizer.mask_token_id is None:
         raise InputError(f"{encoder.name} has no mask token: choose an encoder that was trained with one")
-    if found:
-        return LanguageModel(found)
+    if whole:
+        return LanguageModel(whole)
     if epochs < 1:
         raise InputError(f"{encoder.name} has no masked-language head: give at least 1 epoch to train one")
     sequences = layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
     return LanguageModel(encoder, trained_head(encoder, sequences, epochs, seed))
 
 
-def trained_head(encoder: Encoder, sequences: Sequence[Layout], epochs: int, seed: int) -> Head:
+def trained_head(encoder: Encoder, sequences: Sequence[Layout], epochs: int, seed: int) -> LanguageHead:
     """A masked-language head for a frozen encoder; the same seed gives the same head (AdamW, falling learning rate)."""
     # The seed differs from that of the analysis, and so do the masks.
-    hidden = [masked(layout, encoder, HIDDEN, seed - 1) for layout in sequences]
+    training = [masked(layout, encoder, HIDDEN, seed - 1) for layout in sequences]
     pieces = np.concatenate([layout.input_ids[layout.text >= 0] for layout in sequences])
     states, labels = [], []
     for indices in tqdm([*batches(sequences)], desc="hidden states", unit="batch"):
-        inputs, expected = _inputs(encoder, [hidden[index] for index in indices])
-        chosen = expected != UNLABELLED
+        inputs, hidden_ids = _inputs(encoder, [training[index] for index in indices])
+        hidden = hidden_ids != UNLABELLED
         with torch.no_grad():
-            states.append(encoder.model(**inputs).last_hidden_state[chosen])
-        labels.append(expected[chosen])
+            states.append(encoder.model(**inputs).last_hidden_state[hidden])
+        labels.append(hidden_ids[hidden])
     states, labels = torch.cat(states), torch.cat(labels)
     embeddings = encoder.model.get_input_embeddings().weight.detach()
-    known = torch.from_numpy(pieces).unique(return_counts=True)
+    vocabulary = torch.from_numpy(pieces).unique(return_counts=True)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        head = Head(states.shape[1], embeddings.cpu(), *known).to(encoder.device)
+        head = LanguageHead(states.shape[1], embeddings.cpu(), *vocabulary).to(encoder.device)
         steps = [batch for _ in range(epochs) for batch in torch.randperm(len(states)).split(BATCH_SIZE)]
     optimiser = torch.optim.AdamW(head.parameters(), LEARNING_RATE)
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, len(steps))
@@ -163,23 +163,23 @@ def masked(layout: Layout, encoder: Encoder, probability: float | int, seed: int
         return layout, labels
     generator = np.random.default_rng(Random(f"{layout.id} {seed}").getrandbits(64))
     count = max(1, round(probability * len(candidates)))
-    chosen = generator.choice(candidates, count, replace=False)
-    labels[chosen] = layout.input_ids[chosen]
-    fate = generator.random(count)
+    hidden = generator.choice(candidates, count, replace=False)
+    labels[hidden] = layout.input_ids[hidden]
+    draw = generator.random(count)
     ids = layout.input_ids.copy()
-    ids[chosen[fate < MASKED]] = encoder.tokenizer.mask_token_id
-    swapped = chosen[(fate >= MASKED) & (fate < MASKED + RANDOM)]
+    ids[hidden[draw < MASKED]] = encoder.tokenizer.mask_token_id
+    swapped = hidden[(draw >= MASKED) & (draw < MASKED + RANDOM)]
     ids[swapped] = generator.integers(len(encoder.tokenizer), size=len(swapped))
     tokens = tuple(encoder.tokenizer.convert_ids_to_tokens(ids.tolist()))
     return replace(layout, input_ids=ids, tokens=tokens), labels
 
 
 def _inputs(
-    encoder: Encoder, hidden: Sequence[Masked]
+    encoder: Encoder, batch: Sequence[Masked]
 ) -> tuple[dict[str, Tensor], Int[Tensor, "batch token"]]:
     """One padded batch: the model's arguments, and the labels."""
-    sequences, labels = zip(*hidden, strict=True)
-    padded = pad_sequence([torch.from_numpy(one) for one in labels], True, UNLABELLED)
+    sequences, labels = zip(*batch, strict=True)
+    padded = pad_sequence([torch.from_numpy(row) for row in labels], True, UNLABELLED)
     return encoder.inputs(sequences), padded.to(encoder.device)
 
 
@@ -204,15 +204,15 @@ def gradient_importance(
     if not 0 <= mask_probability < 1:
         raise InputError(f"mask_probability is {mask_probability}: give a proportion from 0 to below 1")
     encoder = model.encoder
-    found = layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
-    sequences = [masked(layout, encoder, mask_probability, seed) for layout in found]
-    values = np.full((len(found), len(GROUPS), encoder.layers, encoder.heads), np.nan, np.float32)
-    fits = np.zeros((len(found), 2), np.float32)
-    for indices in tqdm([*batches(found, BUDGET)], desc="gradients", unit="batch"):
+    whole = layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
+    sequences = [masked(layout, encoder, mask_probability, seed) for layout in whole]
+    values = np.full((len(whole), len(GROUPS), encoder.layers, encoder.heads), np.nan, np.float32)
+    fits = np.zeros((len(whole), 2), np.float32)
+    for indices in tqdm([*batches(whole, BUDGET)], desc="gradients", unit="batch"):
         batch = [sequences[index] for index in indices]
         gradients, fits[indices] = _attention_gradients(model, batch)
         values[indices] = _group_means(gradients, [layout for layout, _ in batch])
-    axes = {"sequence": [layout.id for layout in found], "group": [*GROUPS]}
+    axes = {"sequence": [layout.id for layout in whole], "group": [*GROUPS]}
     axes |= {"layer": range(encoder.layers), "head": range(encoder.heads)}
     importance = xr.DataArray(values, axes, [*axes], "importance")
     return importance.assign_coords(loss=("sequence", fits[:, 0]), accuracy=("sequence", fits[:, 1]))
@@ -227,14 +227,14 @@ def _attention_gradients(
     with tap(model.encoder.model, lambda _, attention: maps.append(attention)), torch.enable_grad():
         logits, targets = model.predict(inputs, labels)
         entropies = cross_entropy(logits, targets, reduction="none")
-    chosen = labels != UNLABELLED
-    owner, counts = chosen.nonzero()[:, 0], chosen.sum(1)
-    weights = 1 / counts[owner]
+    labelled = labels != UNLABELLED
+    sequence, counts = labelled.nonzero()[:, 0], labelled.sum(1)
+    weights = 1 / counts[sequence]
     # Take the sum over sequences: a mean would divide each sequence's gradient by the size of its batch.
     gradients = torch.autograd.grad((entropies * weights).sum(), maps)
     right = (logits.argmax(1) == targets).float()
     fit = torch.zeros(len(batch), 2, device=logits.device)
-    fit.index_add_(0, owner, torch.stack([entropies.detach(), right], dim=1))
+    fit.index_add_(0, sequence, torch.stack([entropies.detach(), right], dim=1))
     return [gradient.abs() for gradient in gradients], (fit / counts[:, None]).cpu().numpy()
 
 

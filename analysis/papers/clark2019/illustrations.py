@@ -47,24 +47,22 @@ def head_examples(
     no sentence is suitable, the shortest are taken. A head that only hits, or only misses, has one example. Source:
     Clark 2019, Figure 5; departures: a miss beside each hit, and [CLS] and [SEP] are masked, as for the accuracy.
     """
-    found, finds = [], right(attachment, scored)
+    examples, is_right = [], right(attachment, scored)
     for row in table.itertuples():
-        own = (scored["relation"] == row.relation) & (scored["head"] > 0)
-        suitable = own & scored["length"].between(*lengths)
-        own = suitable if suitable.any() else own & (scored["length"] == scored.loc[own, "length"].min())
-        hits = finds[:, row.layer, DIRECTIONS.index(row.direction), row.head]
+        arcs = (scored["relation"] == row.relation) & (scored["head"] > 0)
+        suitable = arcs & scored["length"].between(*lengths)
+        if not suitable.any():
+            suitable = arcs & (scored["length"] == scored.loc[arcs, "length"].min())
+        hits = is_right[:, row.layer, DIRECTIONS.index(row.direction), row.head]
         for hit in (True, False):
-            for arc in scored[own & (hits == hit)].head(1).itertuples():
+            for arc in scored[suitable & (hits == hit)].head(1).itertuples():
                 forms = attachment.words.loc[attachment.words["sentence"] == arc.sentence, "form"].tolist()
                 [pieces] = split_words(encoder.tokenizer, [forms]).kept
                 attention = _rescaled(word_maps(encoder, pieces, rows)[row.layer, row.head, 1:-1, 1:-1])
-                ends = (
-                    (arc.word, arc.head - 1) if row.direction == DIRECTIONS[0] else (arc.head - 1, arc.word)
-                )
-                found.append(
-                    HeadExample(row.relation, row.layer, row.head, row.direction, hit, forms, attention, ends)
-                )
-    return found
+                ends = (arc.word, arc.head - 1)[:: 1 if row.direction == DIRECTIONS[0] else -1]
+                place = row.relation, row.layer, row.head, row.direction
+                examples.append(HeadExample(*place, hit, forms, attention, ends))
+    return examples
 
 
 def coreference_examples(
@@ -76,35 +74,34 @@ def coreference_examples(
 ) -> list[HeadExample]:
     """For each head of `held_out_systems`, the first excerpt in which it finds an antecedent, and the first it misses.
 
-    Among all words, as the article has it; the only antecedent of the mention stands a few words before it,
-    and no word between is long (see LONGEST).
-    `distances` are the fewest and most words between both head words; without such a mention there is no example. The
-    excerpt extends one word beyond both, and each row is divided by its sum over the excerpt: in a miss, the word that
-    the head attends to most may lie outside.
+    The head chooses among all words, as in the article; the mention has a single antecedent, a few words before it, and
+    no word between is long (see LONGEST). `distances` are the fewest and most words between both head words; without
+    such a mention there is no example. The excerpt extends one word beyond both, and each row is divided by its sum
+    over the excerpt: in a miss, the word that the head attends to most may lie outside.
     """
     places = systems.dropna(subset="layer")[["layer", "head"]].drop_duplicates().astype(int)
     keys = [(*place, hit) for place in places.itertuples(index=False, name=None) for hit in (True, False)]
-    found: dict[tuple[int, int, bool], HeadExample] = {}
+    examples: dict[tuple[int, int, bool], HeadExample] = {}
     for text, pieces in zip(texts.documents, texts.pieces, strict=True):
-        gold = antecedents(text)
-        heads, asked = text.mentions["head"].to_numpy(), gold.any(axis=1)
-        apart = (heads - np.where(gold, heads, -np.inf).max(axis=1))[asked]
-        near = (apart >= distances[0]) & (apart <= distances[1]) & (gold.sum(axis=1)[asked] == 1)
+        pairs = antecedents(text)
+        heads, anaphors = text.mentions["head"].to_numpy(), pairs.any(axis=1)
+        distance = (heads - np.where(pairs, heads, -np.inf).max(axis=1))[anaphors]
+        near = (distance >= distances[0]) & (distance <= distances[1]) & (pairs.sum(axis=1)[anaphors] == 1)
         if not near.any():
             continue
         maps = word_maps(encoder, pieces, rows)[:, :, 1:-1, 1:-1]
         hits = attended(maps, text)
         for layer, head, hit in keys:
             for place in np.flatnonzero(near & (hits[layer, head] == hit)):
-                mention = int(heads[asked][place])
-                arc = mention, mention - int(apart[place])
-                forms, *shown = _excerpt(text.words["form"].tolist(), maps[layer, head], arc)
-                if max(map(len, forms)) <= LONGEST:
-                    example = HeadExample("coreference", layer, head, TO_ANTECEDENT, hit, forms, *shown)
-                    found.setdefault((layer, head, hit), example)
-        if len(found) == len(keys):
+                mention = int(heads[anaphors][place])
+                arc = mention, mention - int(distance[place])
+                excerpt = _excerpt(text.words["form"].tolist(), maps[layer, head], arc)
+                if max(map(len, excerpt[0])) <= LONGEST:
+                    example = HeadExample("coreference", layer, head, TO_ANTECEDENT, hit, *excerpt)
+                    examples.setdefault((layer, head, hit), example)
+        if len(examples) == len(keys):
             break
-    return [found[key] for key in keys if key in found]
+    return [examples[key] for key in keys if key in examples]
 
 
 def _excerpt(
@@ -113,8 +110,8 @@ def _excerpt(
     """Words, attention and arc from one word before the antecedent to one word after the mention."""
     mention, antecedent = arc
     start, stop = max(antecedent - 1, 0), mention + 2
-    shown = words[start:stop], _rescaled(attention[start:stop, start:stop])
-    return *shown, (mention - start, antecedent - start)
+    inside = _rescaled(attention[start:stop, start:stop])
+    return words[start:stop], inside, (mention - start, antecedent - start)
 
 
 def _rescaled(attention: Float[np.ndarray, "word word"]) -> Float[np.ndarray, "word word"]:

@@ -1,16 +1,17 @@
 """What each claim of Clark 2019 measures: a frame of units from the tables of its notebooks."""
 
 from collections.abc import Mapping
-from functools import partial
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
 from analysis.papers.clark2019.published import BOTH_HALVES, UNTRAINED
 from analysis.statistics.claims import frame, not_applicable, of_table, over_blocks, read_claims
+from analysis.statistics.intervals import mean_interval
 from analysis.statistics.layers import FIRST_THIRD, LAST_THIRD, MIDDLE_THIRD, layers_within, on_other_half
-from analysis.statistics.resampling import mean_interval
 
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
 BLOCKS = ("neighbour_blocks", "layer_blocks", "gradient_blocks", "distance_blocks")
@@ -18,53 +19,63 @@ TABLES = (*BLOCKS, "dependencies", "coreference_readings", "probes")
 ARCS = 100  # of a relation, for the accuracy of its best head
 GAIN = {"value": "gain", "low": "gain_low", "high": "gain_high"}
 FAIR = "preceding_mention_heads"  # what the head that finds antecedents chooses among
-Tables = Mapping[str, pd.DataFrame]
+OTHER = {"cls": "sep", "sep": "cls"}  # the special token that is not the sink
 
 
-def measures(tables: Tables, sink: str) -> dict[str, pd.DataFrame]:
+def measures(tables: Mapping[str, pd.DataFrame], sink: str) -> dict[str, pd.DataFrame]:
     """The frame of every claim, by its id, from the saved tables `clark_<name>` of TABLES; `sink` is cls or sep."""
-    layers, other = tables["layer_blocks"], {"cls": "sep", "sep": "cls"}[sink]
-    middle = partial(region_means, layers, region=MIDDLE_THIRD)
-    token = f"[{sink.upper()}]"
+    layers, dependencies = tables["layer_blocks"], tables["dependencies"]
+    coreference, probes = tables["coreference_readings"], tables["probes"]
     return {
-        "CL1": neighbours(tables["neighbour_blocks"]),
-        "CL2": over_blocks({"": middle(sink)}, {"": middle(other)}).assign(token=token),
-        "CL3": over_blocks({"": middle(f"{sink}_{sink}")}, {"": middle(f"{other}_{other}")}).assign(
-            token=token
-        ),
-        "CL4": first_and_last_targets(layers),
-        "CL5": gradients_of_sink(layers, tables["gradient_blocks"], sink).assign(token=token),
-        "CL6": over_blocks({"": region_means(layers, "entropy", FIRST_THIRD) - middle("entropy")}),
-        "CL7": relations(tables["dependencies"]),
-        "CL8": overall(tables["dependencies"]),
-        "CL9": antecedents(tables["coreference_readings"], "head match"),
-        "CL10": antecedents(tables["coreference_readings"], "rule-based"),
-        "CL11": probes_differ(tables["probes"], "distances + words"),
-        "CL12": probes_differ(tables["probes"], UNTRAINED),
-        "CL13": over_blocks(
-            {"": tables["distance_blocks"]["gap"].to_numpy()},
-            {"": tables["distance_blocks"]["dealt"].to_numpy()},
-        ),
+        "CL1": attention_to_neighbours(tables["neighbour_blocks"]),
+        "CL2": attention_to_sink(layers, sink),
+        "CL3": attention_of_sink_to_itself(layers, sink),
+        "CL4": early_and_late_targets(layers),
+        "CL5": gradient_on_sink(layers, tables["gradient_blocks"], sink),
+        "CL6": breadth_of_first_layers(layers),
+        "CL7": heads_beyond_offsets(dependencies),
+        "CL8": best_head_of_all_arcs(dependencies),
+        "CL9": head_beyond_rule(coreference, "head match"),
+        "CL10": head_beyond_rule(coreference, "rule-based"),
+        "CL11": probe_beyond_distances(probes),
+        "CL12": probe_beyond_random_layers(probes),
+        "CL13": distance_between_layers(tables["distance_blocks"]),
     }
 
 
-def region_means(layers: pd.DataFrame, column: str, region: tuple) -> np.ndarray:
+def attention_to_neighbours(blocks: pd.DataFrame) -> pd.DataFrame:
+    """CL1: attention to the previous, and to the next token, of the head that the other half of the blocks chooses."""
+    units: dict[str, dict[str, np.ndarray]] = {"pretrained": {}, "untrained": {}}
+    for encoder, rows in blocks.groupby("encoder", sort=False):
+        for name in ("previous", "next"):
+            by_head = rows.pivot(index="block", columns=["layer", "head"], values=name).to_numpy()
+            units[encoder][f"{name} token"] = on_other_half(by_head)
+    return over_blocks(units["pretrained"], units["untrained"])
+
+
+def region_means(
+    layers: pd.DataFrame, column: str, region: tuple[Fraction, Fraction]
+) -> Float[np.ndarray, " block"]:
     """The mean of a column over a region of the layers, for every block."""
     inside = layers_within(layers["layer"].nunique(), region)
     return layers[layers["layer"].isin(inside)].groupby("block")[column].mean().to_numpy()
 
 
-def neighbours(blocks: pd.DataFrame) -> pd.DataFrame:
-    """CL1: attention to the previous, and to the next token, of the head that the other half of the blocks chooses."""
-    units: dict[str, dict[str, np.ndarray]] = {"pretrained": {}, "untrained": {}}
-    for encoder, part in blocks.groupby("encoder", sort=False):
-        for name in ("previous", "next"):
-            by_head = part.pivot(index="block", columns=["layer", "head"], values=name).to_numpy()
-            units[encoder][f"{name} token"] = on_other_half(by_head)
-    return over_blocks(units["pretrained"], units["untrained"])
+def attention_to_sink(layers: pd.DataFrame, sink: str) -> pd.DataFrame:
+    """CL2: attention to the sink in the middle third of the layers; the control is the other special token."""
+    values, control = (region_means(layers, token, MIDDLE_THIRD) for token in (sink, OTHER[sink]))
+    return over_blocks({"": values}, {"": control}).assign(token=f"[{sink.upper()}]")
 
 
-def first_and_last_targets(layers: pd.DataFrame) -> pd.DataFrame:
+def attention_of_sink_to_itself(layers: pd.DataFrame, sink: str) -> pd.DataFrame:
+    """CL3: attention of the sink to itself in the middle third; the control is that of the other special token."""
+    values, control = (
+        region_means(layers, f"{token}_{token}", MIDDLE_THIRD) for token in (sink, OTHER[sink])
+    )
+    return over_blocks({"": values}, {"": control}).assign(token=f"[{sink.upper()}]")
+
+
+def early_and_late_targets(layers: pd.DataFrame) -> pd.DataFrame:
     """CL4: attention to [CLS] in the first third minus the last, and the reverse for full stops and commas."""
     cls, punct = (
         region_means(layers, column, FIRST_THIRD) - region_means(layers, column, LAST_THIRD)
@@ -73,44 +84,64 @@ def first_and_last_targets(layers: pd.DataFrame) -> pd.DataFrame:
     return over_blocks({"[CLS]": cls, "full stops and commas": -punct})
 
 
-def gradients_of_sink(layers: pd.DataFrame, gradients: pd.DataFrame, sink: str) -> pd.DataFrame:
-    """CL5: gradients on the sink over those on words, mean of the layers where it leads all marks together."""
+def gradient_on_sink(layers: pd.DataFrame, gradients: pd.DataFrame, sink: str) -> pd.DataFrame:
+    """CL5: the gradient on the sink over that on words, mean of the layers where the sink gets most attention."""
     means = layers.groupby("layer")[["cls", "sep", "punct"]].mean()
     leads = means.index[means[sink] > means.drop(columns=sink).sum(axis=1)]
     if leads.empty:
         return not_applicable(
             "in no layer the sink gets more attention than the other special token, stops and commas"
         )
-    wide = gradients[gradients["layer"].isin(leads)].pivot(
+    by_group = gradients[gradients["layer"].isin(leads)].pivot(
         index=["block", "layer"], columns="group", values="importance"
     )
-    ratio = (wide[sink] / wide["other"]).groupby("block").mean()
-    return over_blocks({"": ratio.to_numpy()})
+    ratio = (by_group[sink] / by_group["other"]).groupby("block").mean()
+    return over_blocks({"": ratio.to_numpy()}).assign(token=f"[{sink.upper()}]")
 
 
-def relations(dependencies: pd.DataFrame) -> pd.DataFrame:
+def breadth_of_first_layers(layers: pd.DataFrame) -> pd.DataFrame:
+    """CL6: the entropy of the first third of the layers minus that of the middle third."""
+    first, middle = (region_means(layers, "entropy", region) for region in (FIRST_THIRD, MIDDLE_THIRD))
+    return over_blocks({"": first - middle})
+
+
+def heads_beyond_offsets(dependencies: pd.DataFrame) -> pd.DataFrame:
     """CL7: accuracy of the best head minus that of the best offset, by relation."""
     single = ~dependencies["relation"].str.startswith("all")
     return of_table(dependencies[single & (dependencies["n"] >= ARCS)], "relation", **GAIN)
 
 
-def overall(dependencies: pd.DataFrame) -> pd.DataFrame:
+def best_head_of_all_arcs(dependencies: pd.DataFrame) -> pd.DataFrame:
     """CL8: accuracy of the best head over all arcs; the control is the best offset."""
-    return of_table(
-        dependencies[dependencies["relation"] == "all"], value="accuracy", control="offset_accuracy"
-    )
+    rows = dependencies[dependencies["relation"] == "all"]
+    return of_table(rows, value="accuracy", control="offset_accuracy")
 
 
-def antecedents(coreference: pd.DataFrame, rule: str) -> pd.DataFrame:
+def head_beyond_rule(coreference: pd.DataFrame, rule: str) -> pd.DataFrame:
     """CL9, CL10: accuracy of the best head minus that of a rule, on the same anaphors."""
-    chosen = (coreference["candidates"] == FAIR) & (coreference["scored_on"] == BOTH_HALVES)
-    return of_table(coreference[chosen & (coreference["system"] == rule)], **GAIN)
+    fair = (coreference["candidates"] == FAIR) & (coreference["scored_on"] == BOTH_HALVES)
+    return of_table(coreference[fair & (coreference["system"] == rule)], **GAIN)
 
 
-def probes_differ(probes: pd.DataFrame, other: str) -> pd.DataFrame:
-    """CL11, CL12: accuracy of the probe of attention and words minus that of another, or of itself on random layers."""
-    untrained = probes["encoder"].str.endswith(UNTRAINED)
-    full = probes["probe"] == "attention + words"
-    second = full & untrained if other == UNTRAINED else (probes["probe"] == other) & ~untrained
-    one, two = (probes[rows].set_index("seed")["uas_no_punct"] for rows in (full & ~untrained, second))
-    return frame({"": mean_interval((one - two).dropna().to_numpy())})
+def probe_beyond_distances(probes: pd.DataFrame) -> pd.DataFrame:
+    """CL11: accuracy of the probe of attention and words minus that of distances and words, over seeds."""
+    trained = probes[~probes["encoder"].str.endswith(UNTRAINED)].set_index(["probe", "seed"])["uas_no_punct"]
+    return over_seeds(trained.loc["attention + words"] - trained.loc["distances + words"])
+
+
+def probe_beyond_random_layers(probes: pd.DataFrame) -> pd.DataFrame:
+    """CL12: accuracy of the probe of attention and words on the encoder minus that on random layers, over seeds."""
+    rows = probes[probes["probe"] == "attention + words"]
+    untrained = rows["encoder"].str.endswith(UNTRAINED)
+    own, random = (rows[kind].set_index("seed")["uas_no_punct"] for kind in (~untrained, untrained))
+    return over_seeds(own - random)
+
+
+def over_seeds(differences: pd.Series) -> pd.DataFrame:
+    """A frame of one unit, with the t interval over seeds."""
+    return frame({"": mean_interval(differences.dropna().to_numpy())})
+
+
+def distance_between_layers(blocks: pd.DataFrame) -> pd.DataFrame:
+    """CL13: distance of heads in different layers minus that within layers; control: heads dealt to random layers."""
+    return over_blocks({"": blocks["gap"].to_numpy()}, {"": blocks["dealt"].to_numpy()})

@@ -50,12 +50,12 @@ def parses(
     vectors: Float32[np.ndarray, "word dimension"],
     max_tokens: int = LIMIT,
 ) -> Parses:
-    """The sentences of a treebank (see `treebank.read_treebank`) that an encoder can read, with their vectors."""
+    """The sentences of a treebank (see `treebank.read_trees`) that an encoder can read, with their vectors."""
     sentences = [part for _, part in words.reset_index(drop=True).groupby("sentence", sort=False)]
     pieces = split_words(encoder.tokenizer, [part["form"].tolist() for part in sentences], max_tokens).kept
-    kept = [sentences[each.number] for each in pieces]
-    heads = [part["head"].to_numpy() for part in kept]
-    return Parses(pieces, heads, [vectors[part.index] for part in kept], pd.concat(kept))
+    readable = [sentences[each.number] for each in pieces]
+    heads = [sentence["head"].to_numpy() for sentence in readable]
+    return Parses(pieces, heads, [vectors[sentence.index] for sentence in readable], pd.concat(readable))
 
 
 class Features(NamedTuple):
@@ -69,11 +69,11 @@ class Features(NamedTuple):
     vectors: Float[Tensor, "batch word dimension"]
     attention: Float[Tensor, "batch position position feature"] | None
 
-    def part(self, chosen: slice) -> "Features":
+    def part(self, sentences: slice) -> "Features":
         """Some sentences of the batch, padded to the longest of them."""
-        longest = int(self.lengths[chosen].max())
-        maps = None if self.attention is None else self.attention[chosen, : longest + 2, : longest + 2]
-        return Features(self.lengths[chosen], self.vectors[chosen, :longest], maps)
+        longest = int(self.lengths[sentences].max())
+        maps = None if self.attention is None else self.attention[sentences, : longest + 2, : longest + 2]
+        return Features(self.lengths[sentences], self.vectors[sentences, :longest], maps)
 
 
 class Probe(nn.Module):
@@ -93,8 +93,8 @@ class Probe(nn.Module):
         """Uniform random weights for every seed, after Glorot and Bengio 2010; the last two sizes are the fans."""
         fan_in, fan_out = (shape[-1], shape[-1]) if len(shape) < 2 else shape[-2:]
         bound = (6 / (fan_in + fan_out)) ** 0.5
-        drawn = [torch.rand(shape, generator=generator) * 2 * bound - bound for generator in self.generators]
-        return nn.Parameter(torch.stack(drawn))
+        weights = [torch.rand(shape, generator=each) * 2 * bound - bound for each in self.generators]
+        return nn.Parameter(torch.stack(weights))
 
     def zeros(self, size: int) -> nn.Parameter:
         """A bias for every seed."""
@@ -111,9 +111,9 @@ class AttentionProbe(Probe):
         super().__init__(seeds)
         self.weights, self.root = self.glorot(features), self.glorot(2, 1)
 
-    def forward(self, seen: Features) -> Logits:
+    def forward(self, features: Features) -> Logits:
         """Logits of ROOT and all words, for every word."""
-        return with_root((seen.attention @ self.weights.mT).movedim(-1, 0), self.root, seen)
+        return with_root((features.attention @ self.weights.mT).movedim(-1, 0), self.root, features)
 
 
 class AttentionWordsProbe(Probe):
@@ -130,47 +130,52 @@ class AttentionWordsProbe(Probe):
         self.of_pair, self.bias = self.glorot(2 * dimension, features), self.zeros(features)
         self.root = self.glorot(2, 1)
 
-    def forward(self, seen: Features) -> Logits:
+    def forward(self, features: Features) -> Logits:
         """Logits of ROOT and all words, for every word."""
-        dimension = seen.vectors.shape[-1]
+        dimension = features.vectors.shape[-1]
         dependent, candidate = self.of_pair[:, :dimension], self.of_pair[:, dimension:]
-        own = nn.functional.pad(seen.vectors, (0, 0, 1, 1))
-        paired, other = candidates_of_pairs(seen, self.alignment)
+        vectors = nn.functional.pad(features.vectors, (0, 0, 1, 1))
+        paired, other = candidates_of_pairs(features, self.alignment)
         # Seen from the candidate, the two directions of a pair are exchanged.
         exchanged = torch.cat(candidate.chunk(2, dim=-1)[::-1], dim=-1)
-        weights = [self.bias[:, None, None].expand(-1, *own.shape[:2], -1), own @ dependent[:, None]]
-        weights.append(other @ exchanged[:, None])
+        weights = [
+            self.bias[:, None, None].expand(-1, *vectors.shape[:2], -1),
+            vectors @ dependent[:, None],
+            other @ exchanged[:, None],
+        ]
         # The weights of every position, for all seeds, times the attention of its pairs:
         # (batch, position, position, 3 times seeds).
-        weighed = seen.attention @ torch.cat(weights).movedim(0, -1)
-        bias, of_dependent, of_candidate = weighed.chunk(3, dim=-1)
+        terms = features.attention @ torch.cat(weights).movedim(0, -1)
+        bias, of_dependent, of_candidate = terms.chunk(3, dim=-1)
         logits = bias + of_dependent * paired[:, None, :, None] + of_candidate.transpose(1, 2)
-        return with_root(logits.movedim(-1, 0), self.root, seen)
+        return with_root(logits.movedim(-1, 0), self.root, features)
 
 
 def candidates_of_pairs(
-    seen: Features, alignment: str
+    features: Features, alignment: str
 ) -> tuple[Float[Tensor, "batch position"], Float[Tensor, "batch position dimension"]]:
     """Which candidates are in a pair of vectors, and the candidate's vector in it; [CLS] and [SEP] stand for ROOT."""
-    batch, longest, _ = seen.vectors.shape
-    position = torch.arange(longest + 2, device=seen.lengths.device).expand(batch, -1)
-    lengths = seen.lengths[:, None]
+    batch, longest, _ = features.vectors.shape
+    position = torch.arange(longest + 2, device=features.lengths.device).expand(batch, -1)
+    lengths = features.lengths[:, None]
     if alignment == "fixed":
         paired = (position > 0) & (position <= lengths)
-        return paired.float(), nn.functional.pad(seen.vectors, (0, 0, 1, 1))
-    after = nn.functional.pad(seen.vectors, (0, 0, 0, 2))
+        return paired.float(), nn.functional.pad(features.vectors, (0, 0, 1, 1))
+    after = nn.functional.pad(features.vectors, (0, 0, 0, 2))
     ends = (position == lengths + 1)[:, :, None]
     return (position != lengths).float(), torch.where(ends, after[:, :1], after)
 
 
 def with_root(
-    logits: Float[Tensor, "seed batch position position"], root: Float[Tensor, "seed two one"], seen: Features
+    logits: Float[Tensor, "seed batch position position"],
+    root: Float[Tensor, "seed two one"],
+    features: Features,
 ) -> Logits:
     """Logits of all candidates of every word, -inf after the last word; ROOT's come from [CLS] and [SEP]."""
     rows = logits[:, :, 1:-1]
-    last = (seen.lengths + 1)[None, :, None, None].expand(*rows.shape[:3], 1)
+    last = (features.lengths + 1)[None, :, None, None].expand(*rows.shape[:3], 1)
     of_root = root[:, None, :1] * rows[..., :1] + root[:, None, 1:] * rows.gather(-1, last)
-    return _masked(torch.cat([of_root, rows[..., 1:-1]], dim=-1), seen)
+    return _masked(torch.cat([of_root, rows[..., 1:-1]], dim=-1), features)
 
 
 class DistanceProbe(Probe):
@@ -189,33 +194,33 @@ class DistanceProbe(Probe):
         self.layer, self.bias = self.glorot(3 + len(NEAR) + 2 * dimension, HIDDEN), self.zeros(HIDDEN)
         self.out, self.out_bias = self.glorot(HIDDEN, 1), self.zeros(1)
 
-    def forward(self, seen: Features) -> Logits:
+    def forward(self, features: Features) -> Logits:
         """Logits of ROOT and all words, for every word."""
-        size = seen.vectors.shape[-1]
+        size = features.vectors.shape[-1]
         distance, dependent, candidate = self.layer.split([3 + len(NEAR), size, size], dim=1)
-        paired, other = (each[:, :-1] for each in candidates_of_pairs(seen, self.alignment))
-        features = distances(seen)
-        of_distance = features.flatten(0, 2) @ distance + self.bias[:, None]
-        of_dependent = (seen.vectors @ dependent[:, None])[:, :, :, None] * paired[:, None, :, None]
+        paired, other = (each[:, :-1] for each in candidates_of_pairs(features, self.alignment))
+        by_distance = distances(features)
+        of_distance = by_distance.flatten(0, 2) @ distance + self.bias[:, None]
+        of_dependent = (features.vectors @ dependent[:, None])[:, :, :, None] * paired[:, None, :, None]
         of_candidate = (other @ candidate[:, None])[:, :, None]
-        units = of_distance.view(-1, *features.shape[:3], HIDDEN) + of_dependent + of_candidate
+        units = of_distance.view(-1, *by_distance.shape[:3], HIDDEN) + of_dependent + of_candidate
         logits = torch.tanh(units).flatten(1, 3) @ self.out + self.out_bias[:, None]
-        return _masked(logits.view(units.shape[:-1]), seen)
+        return _masked(logits.view(units.shape[:-1]), features)
 
 
-def distances(seen: Features) -> Float[Tensor, "batch word candidate feature"]:
+def distances(features: Features) -> Float[Tensor, "batch word candidate feature"]:
     """The distance features of every word and candidate."""
-    longest, n = seen.vectors.shape[1], seen.lengths[:, None, None]
-    candidate = torch.arange(longest + 1.0, device=seen.lengths.device)
+    longest, n = features.vectors.shape[1], features.lengths[:, None, None]
+    candidate = torch.arange(longest + 1.0, device=features.lengths.device)
     step = (candidate - candidate[1:, None]).expand(len(n), -1, -1)
-    found = [step.clamp(min=0) / n, (-step).clamp(min=0) / n, *(step == offset for offset in NEAR)]
-    of_words = torch.stack([each * (candidate > 0) for each in found], dim=-1)
-    return torch.cat([of_words, (candidate == 0).expand_as(step)[..., None]], dim=-1)
+    steps = [step.clamp(min=0) / n, (-step).clamp(min=0) / n, *(step == offset for offset in NEAR)]
+    to_words = torch.stack([feature * (candidate > 0) for feature in steps], dim=-1)
+    return torch.cat([to_words, (candidate == 0).expand_as(step)[..., None]], dim=-1)
 
 
-def _masked(logits: Logits, seen: Features) -> Logits:
+def _masked(logits: Logits, features: Features) -> Logits:
     """-inf for candidates after the last word of a sentence."""
-    after = torch.arange(logits.shape[-1], device=logits.device) > seen.lengths[:, None]
+    after = torch.arange(logits.shape[-1], device=logits.device) > features.lengths[:, None]
     return logits.masked_fill(after[:, None], -torch.inf)
 
 
@@ -237,9 +242,9 @@ def batches_of(
             heads = [torch.tensor(data.heads[index]) for index in indices]
             maps = _attention(encoder, [data.pieces[index] for index in indices]) if attention else None
             lengths = torch.tensor([len(each) for each in heads], device=encoder.device)
-            seen = Features(lengths, pad_sequence(vectors, batch_first=True).to(encoder.device), maps)
+            features = Features(lengths, pad_sequence(vectors, batch_first=True).to(encoder.device), maps)
             gold = pad_sequence(heads, batch_first=True, padding_value=PADDED)
-            yield indices, seen, gold.to(encoder.device)
+            yield indices, features, gold.to(encoder.device)
 
 
 def _attention(encoder: Encoder, batch: Sequence[Words]) -> Float[Tensor, "batch position position feature"]:
@@ -277,8 +282,8 @@ def train(
     )
 
     def loss(part: tuple[Features, Int[Tensor, "batch word"]]) -> Float[Tensor, ""]:
-        seen, gold = part
-        return sum(_loss(probe(seen), gold[:, : seen.vectors.shape[1]]) for probe in probes.values())
+        features, gold = part
+        return sum(_loss(probe(features), gold[:, : features.vectors.shape[1]]) for probe in probes.values())
 
     fit(steps, loss, torch.optim.Adam(weights, learning_rate))
 
@@ -293,13 +298,13 @@ def predict(
     probes: Mapping[str, Probe], encoder: Encoder, data: Parses, batch: int = 32
 ) -> dict[str, Int[np.ndarray, "seed word"]]:
     """The head (0 is ROOT, else from 1) that each probe finds for every word of `data.words`."""
-    found: dict[str, list] = {name: [None] * len(data.pieces) for name in probes}
-    for indices, seen, _ in batches_of(probes, encoder, data, batch):
+    predicted: dict[str, list] = {name: [None] * len(data.pieces) for name in probes}
+    for indices, features, _ in batches_of(probes, encoder, data, batch):
         for name, probe in probes.items():
-            heads = probe(seen).argmax(-1).cpu().numpy()
+            heads = probe(features).argmax(-1).cpu().numpy()
             for place, index in enumerate(indices):
-                found[name][index] = heads[:, place, : len(data.heads[index])]
-    return {name: np.concatenate(by_sentence, axis=1) for name, by_sentence in found.items()}
+                predicted[name][index] = heads[:, place, : len(data.heads[index])]
+    return {name: np.concatenate(by_sentence, axis=1) for name, by_sentence in predicted.items()}
 
 
 RIGHT_BRANCHING, NO_ENCODER = "right-branching", "none"
@@ -327,7 +332,7 @@ def probe_table(
     """Unlabelled attachment score of every probe, encoder and seed: probe, encoder, seed, uas, uas_no_punct.
 
     `encoders` are read one after the other; the first gives the word vectors if there is no `glove` file. The two
-    treebanks are those of `treebank.read_treebank`. uas counts all words, uas_no_punct those whose relation is not
+    treebanks are those of `treebank.read_trees`. uas counts all words, uas_no_punct those whose relation is not
     `punct`, as proportions. A row has no seed or encoder if its probe uses none; names that end in ORIGINAL mean the
     alignment of the released code. Source: Clark 2019, 5 and Table 3; `alignments` as in `AttentionWordsProbe`, `step`
     as in `train`. Raises InputError for no seed, an unknown alignment, and encoders with different tokenizers.
@@ -345,25 +350,28 @@ def probe_table(
         parses(encoders[0], words, half, max_tokens)
         for words, half in zip((training, scored), halves, strict=True)
     )
-    suffixes = {each: ORIGINAL * (each == "original") for each in alignments}
+    suffixes = {alignment: ORIGINAL * (alignment == "original") for alignment in alignments}
     runs: list[tuple[Encoder, str, dict[str, Probe]]] = []
     for encoder in encoders:
         size = 2 * encoder.layers * encoder.heads
         probes: dict[str, Probe] = {"attention": AttentionProbe(size, seeds)}
-        for each, suffix in suffixes.items():
-            probes[f"attention + words{suffix}"] = AttentionWordsProbe(size, dimension, seeds, each)
+        for alignment, suffix in suffixes.items():
+            probes[f"attention + words{suffix}"] = AttentionWordsProbe(size, dimension, seeds, alignment)
         runs.append((encoder, encoder.name, probes))
-    distant = {
-        f"distances + words{suffixes[each]}": DistanceProbe(dimension, seeds, each) for each in suffixes
+    of_distances: dict[str, Probe] = {
+        f"distances + words{suffix}": DistanceProbe(dimension, seeds, alignment)
+        for alignment, suffix in suffixes.items()
     }
-    runs.append((encoders[0], NO_ENCODER, distant))
-    found = [(RIGHT_BRANCHING, NO_ENCODER, None, right_branching(test.words))]
+    runs.append((encoders[0], NO_ENCODER, of_distances))
+    predicted = [(RIGHT_BRANCHING, NO_ENCODER, None, right_branching(test.words))]
     for encoder, name, probes in runs:
         nn.ModuleList(probes.values()).to(encoder.device)
         train(probes, encoder, data, step)
         for probe, by_seed in predict(probes, encoder, test).items():
-            found += [(probe, name, seed, heads) for seed, heads in zip(seeds, by_seed, strict=True)]
-    rows = [(*row, uas(heads, test.words, punctuation=True), uas(heads, test.words)) for *row, heads in found]
+            predicted += [(probe, name, seed, heads) for seed, heads in zip(seeds, by_seed, strict=True)]
+    rows = [
+        (*row, uas(heads, test.words, punctuation=True), uas(heads, test.words)) for *row, heads in predicted
+    ]
     table = pd.DataFrame(rows, columns=["probe", "encoder", "seed", "uas", "uas_no_punct"])
     weights = weights_digest(nn.ModuleList(chain(*(probes.values() for *_, probes in runs))))
     return Probing(table.astype({"seed": "Int64"}), vectors.label, weights)

@@ -16,7 +16,7 @@ from analysis.encoders.models import Encoder
 from analysis.scores.extraction import extract
 from analysis.scores.maps import cls_row_entropy, mean_row_entropy, mean_row_maximum
 from analysis.scores.sieves import SIEVES
-from analysis.statistics.layers import blocks_of
+from analysis.statistics.layers import BLOCKS, blocks_of
 from analysis.texts.examples import Example
 
 # Column of the table: its sieve, and the rows by which the article divides.
@@ -75,10 +75,9 @@ def surface_shares(scores: xr.DataArray) -> xr.DataArray:
     tokens, separators = scores["tokens"], scores["separators"]
     rows = {"all": tokens, "cls": 1, "sep": separators, "rest": tokens - separators}
     masses = scores.fillna(0) * scores["cells"] / tokens
-    parts = [masses.sel(role=sieve, drop=True) / rows[kind] for sieve, kind in SHARES.values()]
-    parts += [scores.sel(role=name, drop=True) for name in OF_ROWS]
-    bare = [part.reset_coords(drop=True) for part in parts]
-    return xr.concat(bare, xr.Variable("statistic", COLUMNS))
+    parts = [masses.sel(role=sieve) / rows[kind] for sieve, kind in SHARES.values()]
+    parts += [scores.sel(role=name) for name in OF_ROWS]
+    return xr.concat([part.reset_coords(drop=True) for part in parts], xr.Variable("statistic", COLUMNS))
 
 
 def surface_table(scores: xr.DataArray) -> pd.DataFrame:
@@ -102,11 +101,19 @@ def uniform_values(scores: xr.DataArray) -> pd.Series:
     return surface_shares(uniform).mean("sequence").to_series().rename("uniform")
 
 
+def passage_blocks(passages: Sequence[str]) -> Int[np.ndarray, " passage"]:
+    """The block of each passage, named "<document>-<number>": a document is in one block, whichever half that is in.
+
+    If all passages are of one document, each may be in another block than its neighbours.
+    """
+    documents = pd.factorize(pd.Series(passages).str.rpartition("-")[0])[0]
+    return documents % BLOCKS if documents.any() else blocks_of(len(documents))
+
+
 def block_tables(scores: xr.DataArray) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Means over blocks of sequences: NEIGHBOURS of every head, and LAYERWISE of every layer, with a column block."""
-    shares = surface_shares(scores)
-    blocks = xr.DataArray(blocks_of(shares.sizes["sequence"]), dims="sequence", name="block")
-    means = shares.assign_coords(block=blocks).groupby("block").mean()
+    """Means over `passage_blocks`: NEIGHBOURS of every head, and LAYERWISE of every layer, with a column block."""
+    blocks = passage_blocks(scores["sequence"].values.tolist())
+    means = surface_shares(scores).assign_coords(block=("sequence", blocks)).groupby("block").mean()
     heads = means.sel(statistic=NEIGHBOURS).to_dataset("statistic").to_dataframe().reset_index()
     layers = means.sel(statistic=LAYERWISE).mean("head").to_dataset("statistic").to_dataframe().reset_index()
     return heads[["block", "layer", "head", *NEIGHBOURS]], layers[["block", "layer", *LAYERWISE]]

@@ -35,7 +35,7 @@ ARGUMENTS = (
     "nsubj:pass",
     "dobj",
     "iobj",
-)  # of verbs; they replace frame elements in bundled sentences
+)  # of verbs; in bundled sentences they replace frame elements
 APART = 2  # least number of words between target and element
 LINKS = "links.jsonl"
 INDEX = "luIndex.xml"
@@ -46,7 +46,9 @@ WINDOW = 2  # words on either side of the target; no element may occur there
 MODES = ("faithful", "all_pairs")  # pairs as in the released code, or every token with every other
 DIRECTIONS = ("element_to_target", "target_to_element")  # from the attending tokens to the tokens attended to
 BATCH = 500  # permutations at a time
-Scores = Float[np.ndarray, "placement layer head"]
+# The scores of all placements of a link in its sentence, and the number of the link's own placement.
+LinkScores = tuple[Float[np.ndarray, "placement layer head"], int]
+ByMode = dict[tuple[str, str], list[LinkScores]]  # the sentences of each mode and direction
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,10 @@ def read_links(source: str | Path = BUNDLED, n: int | None = None, seed: int = 0
     """Links from a file of the released sentences (JSON, one object per line), a folder of FrameNet 1.7, or bundled.
 
     All links, or a seeded sample of `n`. A folder may hold the file as links.jsonl. The file has `sentence` (words
-    separated by blanks), `target` and `frame_elements` (words as in the sentence; their first occurrence counts).
-    NLTK reads a folder of FrameNet, which is filtered as in the released code (see `framenet_links`). Without either,
-    verbs with their subjects and objects in `n` bundled sentences replace the links: they are arguments of the
-    grammar, not frames. Raises InputError with the number of a wrong row.
+    separated by spaces), `target` and `frame_elements` (words as in the sentence; their first occurrence counts).
+    A folder of FrameNet is filtered as in the released code (see `framenet_links`). Without either, verbs with their
+    subjects and objects in `n` bundled sentences replace the links: they are arguments of the grammar, not frames.
+    Raises InputError with the number of a wrong row.
     """
     if source == BUNDLED:
         return bundled_links(200 if n is None else n, seed)
@@ -116,8 +118,8 @@ def _occurrence(words: Sequence[str], part: Sequence[str]) -> tuple[int, ...]:
 
 def bundled_links(n: int, seed: int = 0) -> list[Link]:
     """Verbs with their subjects and objects in `n` bundled sentences, if they are far enough apart."""
-    found = map(_argument_link, load_examples("toy-mrpc", split="dev", n=2 * n, seed=seed))
-    return [link for link in found if link][:n]
+    links = map(_argument_link, load_examples("toy-mrpc", split="dev", n=2 * n, seed=seed))
+    return [link for link in links if link][:n]
 
 
 def _argument_link(example: Example) -> Link | None:
@@ -126,9 +128,9 @@ def _argument_link(example: Example) -> Link | None:
     places = {tag.word: number for number, tag in enumerate(tags)}
     verbs = {tag.word for tag in tags if tag.upos == "VERB"}
     arguments: dict[int, list[int]] = defaultdict(list)
-    for each in example.relations:
-        if each.text == 0 and each.label in ARGUMENTS and each.head in verbs:
-            dependent, head = places[each.dependent], places[each.head]
+    for relation in example.relations:
+        if relation.text == 0 and relation.label in ARGUMENTS and relation.head in verbs:
+            dependent, head = places[relation.dependent], places[relation.head]
             if abs(dependent - head) >= APART:
                 arguments[head].append(dependent)
     if not arguments:
@@ -154,16 +156,15 @@ def framenet_links(folder: Path) -> list[Link]:
         units = tqdm(
             FramenetCorpusReader(str(folder), FILES).lus(), "FrameNet", unit="lexical unit", leave=None
         )
-        found = [exemplar_link(exemplar) for unit in units for exemplar in unit.exemplars]
+        links = [exemplar_link(exemplar) for unit in units for exemplar in unit.exemplars]
     except (FramenetError, OSError, ValueError, KeyError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{folder} is not readable as FrameNet 1.7: {reason}: unpack it again") from error
     finally:
         nltk.data.path.remove(str(folder))
-    links = [link for link in found if link]
-    if not links:
+    if not any(links):
         raise InputError(f"{folder} has no sentence that passes the filter: name the whole of FrameNet 1.7")
-    return links
+    return [link for link in links if link]
 
 
 def exemplar_link(exemplar: Any) -> Link | None:
@@ -183,9 +184,9 @@ def exemplar_link(exemplar: Any) -> Link | None:
     return Link(f"FrameNet, sentence {exemplar.ID}", words, target, linked) if linked else None
 
 
-def _covered(spans: Sequence[tuple[int, int]], wanted: Sequence[int]) -> tuple[int, ...]:
+def _covered(words: Sequence[tuple[int, int]], span: Sequence[int]) -> tuple[int, ...]:
     """The words that overlap a span of characters."""
-    return tuple(place for place, (start, end) in enumerate(spans) if start < wanted[1] and end > wanted[0])
+    return tuple(place for place, (start, end) in enumerate(words) if start < span[1] and end > span[0])
 
 
 def _near(words: Sequence[str], target: Sequence[int], elements: Sequence[int]) -> bool:
@@ -205,44 +206,45 @@ def link_placements(link: Link, pieces: Words, mode: str) -> Placements:
         pairs = [*product(elements, target)]
     else:  # the first occurrence of each piece anywhere in the sentence, paired one by one
         ids = pieces.input_ids.tolist()
-        first = [ids.index(each) for each in ids]
+        first = [ids.index(piece) for piece in ids]
         pairs = [(first[element], first[other]) for element, other in zip(elements, target, strict=False)]
     return placements(pairs, 1, len(pieces) - 1)
 
 
-def link_scores(
-    encoder: Encoder, links: Sequence[Link]
-) -> tuple[dict[tuple[str, str], list[tuple[Scores, int]]], dict[str, int]]:
-    """For every mode, direction and sentence: the scores of all placements, and the number of the link's own placement.
+def link_scores(encoder: Encoder, links: Sequence[Link]) -> tuple[ByMode, dict[str, int]]:
+    """The scores of all placements of every link, by mode and direction; and the sentences left out, by reason.
 
-    The score is the largest attention among the pairs. The second result counts the sentences left out, by reason.
-    Source: Kovaleva 2019, 4.2; the released code scores element_to_target, the text speaks of attention to the element.
+    The score is the largest attention among the pairs. Source: Kovaleva 2019, 4.2; the released code scores
+    element_to_target, the text speaks of attention to the element.
     """
-    kept, left_out = split_words(encoder.tokenizer, [link.words for link in links], LIMIT)
-    found: dict[tuple[str, str], list[tuple[Scores, int]]] = {}
-    places = {mode: [link_placements(links[each.number], each, mode) for each in kept] for mode in MODES}
-    for mode, direction in product(MODES, DIRECTIONS):
-        shapes = [(len(each.rows), encoder.layers, encoder.heads) for each in places[mode]]
-        own = [each.own for each in places[mode]]
-        found[mode, direction] = [*zip(map(np.empty, shapes), own, strict=True)]
-    with kept_casts(encoder), tqdm(total=len(kept), desc="links", unit="sentence") as bar:
-        for indices in batches(kept):
+    sentences, left_out = split_words(encoder.tokenizer, [link.words for link in links], LIMIT)
+    places = {
+        mode: [link_placements(links[pieces.number], pieces, mode) for pieces in sentences] for mode in MODES
+    }
+    scores: ByMode = {
+        (mode, direction): [
+            (np.empty((len(place.rows), encoder.layers, encoder.heads)), place.own) for place in places[mode]
+        ]
+        for mode, direction in product(MODES, DIRECTIONS)
+    }
+    with kept_casts(encoder), tqdm(total=len(sentences), desc="links", unit="sentence") as bar:
+        for indices in batches(sentences):
 
             def read(layer: int, attention, indices=indices) -> None:
                 for index, maps in zip(indices, attention.cpu().numpy(), strict=True):
-                    for direction, turned in zip(DIRECTIONS, (maps, maps.swapaxes(1, 2)), strict=True):
-                        for mode in MODES:
-                            scores, _ = found[mode, direction][index]
-                            scores[:, layer] = largest(turned, places[mode][index])
+                    for mode in MODES:
+                        to_target, to_element = (
+                            scores[mode, direction][index][0] for direction in DIRECTIONS
+                        )
+                        to_target[:, layer] = largest(maps, places[mode][index])
+                        to_element[:, layer] = largest(maps.swapaxes(1, 2), places[mode][index])
 
-            read_layers(encoder, [kept[index] for index in indices], read)
+            read_layers(encoder, [sentences[index] for index in indices], read)
             bar.update(len(indices))
-    return found, left_out
+    return scores, left_out
 
 
-def link_table(
-    scores: dict[tuple[str, str], list[tuple[Scores, int]]], permutations: int = 9999, seed: int = 0
-) -> pd.DataFrame:
+def link_table(scores: ByMode, permutations: int = 9999, seed: int = 0) -> pd.DataFrame:
     """The mean score of every head: state, mode, direction, layer, head, mean, n, control, p, p_by.
 
     n: sentences. control: the mean over the other placements of a link's pairs in its sentence. p: one-sided, by
@@ -251,39 +253,36 @@ def link_table(
     """
     parts = []
     for (mode, direction), sentences in scores.items():
-        p = placement_test(sentences, permutations, seed)
         means = {
             "mean": np.mean([score[own] for score, own in sentences], axis=0),
             "control": np.mean([elsewhere(*sentence) for sentence in sentences], axis=0),
+            "p": placement_test(sentences, permutations, seed),
         }
-        columns = {name: (("layer", "head"), values) for name, values in (means | {"p": p}).items()}
-        table = xr.Dataset(columns).to_dataframe().reset_index().assign(n=len(sentences))
-        parts.append(table.assign(mode=mode, direction=direction, p_by=adjust(table["p"], "fdr_by")))
+        table = xr.Dataset({name: (("layer", "head"), values) for name, values in means.items()})
+        table = table.to_dataframe().reset_index().assign(n=len(sentences), mode=mode, direction=direction)
+        parts.append(table.assign(p_by=adjust(table["p"], "fdr_by")))
     order = ["state", "mode", "direction", "layer", "head", "mean", "n", "control", "p", "p_by"]
     return pd.concat(parts, ignore_index=True).assign(state="pretrained")[order]
 
 
-def link_blocks(
-    scores: dict[tuple[str, str], list[tuple[Scores, int]]], mode: str = "all_pairs"
-) -> pd.DataFrame:
+def link_blocks(scores: ByMode, mode: str = "all_pairs") -> pd.DataFrame:
     """Mean score and control of every head in ten blocks of sentences: direction, block, layer, head, mean, control."""
     parts = []
-    for (own_mode, direction), sentences in scores.items():
-        if own_mode == mode and sentences:
-            columns = {
-                "mean": np.stack([score[own] for score, own in sentences]),
-                "control": np.stack([elsewhere(*sentence) for sentence in sentences]),
-            }
-            blocks = {"block": ("sentence", blocks_of(len(sentences)))}
+    for direction in DIRECTIONS:
+        if sentences := scores.get((mode, direction)):
             axes = ("sentence", "layer", "head")
-            found = xr.Dataset({name: (axes, values) for name, values in columns.items()}, blocks)
-            table = found.groupby("block").mean().to_dataframe().reset_index()
+            columns = {
+                "mean": (axes, np.stack([score[own] for score, own in sentences])),
+                "control": (axes, np.stack([elsewhere(*sentence) for sentence in sentences])),
+            }
+            by_sentence = xr.Dataset(columns, {"block": ("sentence", blocks_of(len(sentences)))})
+            table = by_sentence.groupby("block").mean().to_dataframe().reset_index()
             parts.append(table.assign(direction=direction))
     return pd.concat(parts, ignore_index=True)[["direction", "block", "layer", "head", "mean", "control"]]
 
 
 def placement_test(
-    sentences: Sequence[tuple[Scores, int]], permutations: int = 9999, seed: int = 0
+    sentences: Sequence[LinkScores], permutations: int = 9999, seed: int = 0
 ) -> Float[np.ndarray, "layer head"]:
     """One-sided p of each head's mean score; under the null, every sentence's link may be any of its placements."""
     rng = np.random.default_rng(seed)
@@ -291,8 +290,8 @@ def placement_test(
     extreme = np.zeros_like(observed)
     for start in range(0, permutations, BATCH):
         size = min(BATCH, permutations - start)
-        drawn = np.zeros((size, *observed.shape))
+        sums = np.zeros((size, *observed.shape))
         for score, _ in sentences:
-            drawn += score[rng.integers(len(score), size=size)]
-        extreme += (drawn >= observed - 1e-9).sum(axis=0)
+            sums += score[rng.integers(len(score), size=size)]
+        extreme += (sums >= observed - 1e-9).sum(axis=0)
     return (1 + extreme) / (1 + permutations)

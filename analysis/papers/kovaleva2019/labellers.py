@@ -1,7 +1,7 @@
 """Patterns of attention maps: maps drawn by code, rules that learn from them, and how often the rules are right."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier, export_text
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from analysis.encoders.layout import Layout, Pieces
+from analysis.encoders.layout import Layout
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.kovaleva2019.names import BLOCK, BOTH, DIAGONAL, HETEROGENEOUS, PATTERNS, VERTICAL
@@ -44,51 +44,52 @@ def draw_maps(layouts: Sequence[Layout], n: int, seed: int) -> LabelledMaps:
     rng = np.random.default_rng(seed)
     pairs = [layout for layout in layouts if layout.sep.sum() > 1]
     patterns = [pattern for pattern in PATTERNS if pattern != BLOCK or pairs]
-    drawn = [patterns[number % len(patterns)] for number in range(n)]
-    chosen = [(pool := pairs if pattern == BLOCK else layouts)[rng.integers(len(pool))] for pattern in drawn]
-    maps = [draw_map(layout, pattern, rng) for layout, pattern in zip(chosen, drawn, strict=True)]
-    return LabelledMaps(maps, chosen, np.array([PATTERNS.index(pattern) for pattern in drawn]))
+    names = [patterns[number % len(patterns)] for number in range(n)]
+    pools = [pairs if pattern == BLOCK else layouts for pattern in names]
+    sequences = [pool[rng.integers(len(pool))] for pool in pools]
+    maps = [draw_map(layout, pattern, rng) for layout, pattern in zip(sequences, names, strict=True)]
+    return LabelledMaps(maps, sequences, np.array([PATTERNS.index(pattern) for pattern in names]))
 
 
 def draw_map(layout: Layout, pattern: str, rng: np.random.Generator) -> Map:
     """A map with a pattern: a mixture of its parts, faint traces of the others, and attention without a pattern."""
     size = len(layout)
-    meant = {BOTH: (VERTICAL, DIAGONAL), HETEROGENEOUS: ()}.get(pattern, (pattern,))
+    parts = {BOTH: (VERTICAL, DIAGONAL), HETEROGENEOUS: ()}.get(pattern, (pattern,))
     total = rng.uniform(*SHARE)
-    split = dict(zip(meant, total * rng.dirichlet(np.full(len(meant), 8.0)), strict=True)) if meant else {}
-    mixed = np.zeros((size, size))
-    taken = np.zeros((size, 1))
+    shares = dict(zip(parts, total * rng.dirichlet(np.full(len(parts), 8.0)), strict=True)) if parts else {}
+    mixture = np.zeros((size, size))
+    mass = np.zeros((size, 1))
     for name, part in DRAWN.items():
-        share = split.get(name, rng.uniform(0, FAINT))
+        share = shares.get(name, rng.uniform(0, FAINT))
         if name == BLOCK and layout.sep.sum() < 2:
             continue
-        rows = np.minimum(share * rng.lognormal(0, 0.3, (size, 1)), np.maximum(1 - taken, 0))
-        mixed += rows * part(layout, rng)
-        taken += rows
-    rest = np.maximum(1 - taken, 0)
-    return (mixed + rest * unstructured(size, rng)).astype(np.float32)
+        weights = np.minimum(share * rng.lognormal(0, 0.3, (size, 1)), np.maximum(1 - mass, 0))
+        mixture += weights * part(layout, rng)
+        mass += weights
+    rest = np.maximum(1 - mass, 0)
+    return (mixture + rest * unstructured(size, rng)).astype(np.float32)
 
 
 def unstructured(size: int, rng: np.random.Generator) -> Map:
     """Attention by content: tokens that match at random, some that attract more attention than others, and noise."""
     rank = 4
     content = rng.standard_normal((size, rank)) @ rng.standard_normal((rank, size)) / np.sqrt(rank)
-    liked = rng.standard_normal(size)
+    attraction = rng.standard_normal(size)
     noise = rng.standard_normal((size, size))
     strengths = rng.uniform((0, 0, 0.3), (1.2, 0.6, 1.0))
-    return softmax(strengths[0] * content + strengths[1] * liked + strengths[2] * noise, axis=1)
+    return softmax(strengths[0] * content + strengths[1] * attraction + strengths[2] * noise, axis=1)
 
 
 def columns(layout: Layout, rng: np.random.Generator) -> Map:
     """Attention of all rows to the same few tokens: mostly special ones, sometimes a few others."""
     special = np.flatnonzero(layout.cls | layout.sep)
-    chosen = special[rng.random(len(special)) < 0.6]
-    if rng.random() < 0.4 or not len(chosen):
-        chosen = np.union1d(chosen, rng.integers(len(layout), size=rng.integers(1, 5)))
-    weights = rng.dirichlet(np.full(len(chosen), 2.0)) * rng.lognormal(0, 0.4, (len(layout), len(chosen)))
-    found = np.zeros((len(layout), len(layout)))
-    found[:, chosen] = weights / weights.sum(axis=1, keepdims=True)
-    return found
+    tokens = special[rng.random(len(special)) < 0.6]
+    if rng.random() < 0.4 or not len(tokens):
+        tokens = np.union1d(tokens, rng.integers(len(layout), size=rng.integers(1, 5)))
+    weights = rng.dirichlet(np.full(len(tokens), 2.0)) * rng.lognormal(0, 0.4, (len(layout), len(tokens)))
+    result = np.zeros((len(layout), len(layout)))
+    result[:, tokens] = weights / weights.sum(axis=1, keepdims=True)
+    return result
 
 
 def band(layout: Layout, rng: np.random.Generator) -> Map:
@@ -129,36 +130,36 @@ def measures(attention: Maps, layouts: Sequence[Layout]) -> Float[Tensor, "batch
     that of uniform attention.
     """
     real = real_tokens(attention, layouts)
-    own = attention * real[:, None, :, None]
+    rows = attention * real[:, None, :, None]
     count = real.sum(1, keepdim=True)
-    received = own.sum(2) / count[:, :, None]
+    received = rows.sum(2) / count[:, :, None]
     special = stacked([layout.cls | layout.sep for layout in layouts], attention)
-    steady = own.masked_fill(~real[:, None, :, None], torch.nan).nanmedian(dim=2).values.amax(-1)
-    excess = torch.where(real[:, None, :, None], own - received[:, :, None], 0)
+    column = rows.masked_fill(~real[:, None, :, None], torch.nan).nanmedian(dim=2).values.amax(-1)
+    excess = torch.where(real[:, None, :, None], rows - received[:, :, None], 0)
     beside = [excess.diagonal(offset, dim1=-2, dim2=-1).sum(-1) / count for offset in OFFSETS]
     # 1 and 2 for the texts of a pair, 0 for a single text.
     side = stacked([(layout.sentence + 1) * (layout.sep.sum() > 1) for layout in layouts], attention)
     inside = (side[:, :, None] == side[:, None]) & (side > 0)[:, :, None]
-    entropy = -torch.xlogy(own, own).sum((2, 3)) / count / count.log()
-    found = [
+    entropy = -torch.xlogy(rows, rows).sum((2, 3)) / count / count.log()
+    values = [
         torch.einsum("bht,bt->bh", received, special.to(received.dtype)),
-        (steady * count).clamp(min=0.1).log(),
+        (column * count).clamp(min=0.1).log(),
         sum(beside),
         torch.stack(beside).amax(0),
         torch.einsum("bhij,bij->bh", excess, inside.to(excess.dtype)) / count,
         entropy,
     ]
-    return torch.stack(found, dim=-1)
+    return torch.stack(values, dim=-1)
 
 
-def real_tokens(attention: Maps, batch: Sequence[Pieces]) -> Bool[Tensor, "batch token"]:
+def real_tokens(attention: Maps, batch: Sequence[Sized]) -> Bool[Tensor, "batch token"]:
     """Which tokens of a padded batch belong to its sequences."""
-    lengths = torch.tensor([len(each) for each in batch], device=attention.device)
+    lengths = torch.tensor([len(sequence) for sequence in batch], device=attention.device)
     return torch.arange(attention.shape[-1], device=attention.device) < lengths[:, None]
 
 
 def stacked(rows: Sequence[np.ndarray], like: Tensor) -> Tensor:
-    """Rows (..., token) as one batch (sequence, ..., token), filled up with zeros."""
+    """Arrays (..., token) as one batch (sequence, ..., token), padded with zeros."""
     tokens_first = [torch.from_numpy(np.ascontiguousarray(row)).movedim(-1, 0) for row in rows]
     return pad_sequence(tokens_first, batch_first=True).movedim(1, -1).to(like.device)
 
@@ -176,9 +177,9 @@ class Labeller(NamedTuple):
 def fit_rules(drawn: LabelledMaps) -> DecisionTreeClassifier:
     """The thresholds of measures that separate drawn maps best (a decision tree with LEAVES leaves)."""
     pairs = zip(drawn.maps, drawn.layouts, strict=True)
-    measured = [measures(torch.from_numpy(one)[None, None], [layout])[0, 0].numpy() for one, layout in pairs]
+    values = [measures(torch.from_numpy(one)[None, None], [layout])[0, 0].numpy() for one, layout in pairs]
     tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, class_weight="balanced", random_state=0)
-    return tree.fit(np.stack(measured), drawn.patterns)
+    return tree.fit(np.stack(values), drawn.patterns)
 
 
 def rule_words(tree: DecisionTreeClassifier, decimals: int = 2) -> str:
@@ -190,8 +191,8 @@ def rule_labeller(tree: DecisionTreeClassifier) -> Labeller:
     """Labels maps by thresholds of their measures."""
 
     def find(attention: Maps, layouts: Sequence[Layout]) -> Int[np.ndarray, "batch head"]:
-        found = measures(attention, layouts).cpu().numpy()
-        return tree.predict(found.reshape(-1, len(MEASURES))).reshape(found.shape[:2])
+        values = measures(attention, layouts).cpu().numpy()
+        return tree.predict(values.reshape(-1, len(MEASURES))).reshape(values.shape[:2])
 
     return Labeller(hashlib.sha256(rule_words(tree, decimals=6).encode()).hexdigest(), find)
 

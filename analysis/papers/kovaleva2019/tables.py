@@ -8,11 +8,9 @@ import xarray as xr
 from jaxtyping import Float
 
 from analysis.papers.kovaleva2019.names import CLS, LINGUISTIC, PATTERNS, SEP, SPECIAL_HEADS
-from analysis.papers.kovaleva2019.reading import LINKS, NOT_LABELLED
-from analysis.statistics.comparison import sign_flip
+from analysis.papers.kovaleva2019.reading import NOT_LABELLED
 from analysis.statistics.layers import BLOCKS
 from analysis.statistics.resampling import bootstrap
-from analysis.statistics.significance import adjust, quiet
 
 # The measures of each task and run; the run of the pre-trained encoder is None, the others are seeds.
 Readings = Mapping[tuple[str, int | None], xr.Dataset]
@@ -25,15 +23,15 @@ def by_state(
 ) -> Iterator[tuple[str, str, xr.DataArray]]:
     """Task, state and a value of each; for the fine-tuned state the mean over the seeds."""
     for task in dict.fromkeys(task for task, _ in readings):
-        runs = {run: value(found) for (name, run), found in readings.items() if name == task}
+        runs = {run: value(state) for (name, run), state in readings.items() if name == task}
         yield task, STATES[0], runs.pop(None)
         if runs:
             yield task, STATES[1], xr.concat(runs.values(), "seed").mean("seed", keep_attrs=True)
 
 
-def _patterns(found: xr.Dataset) -> xr.DataArray:
+def _patterns(state: xr.Dataset) -> xr.DataArray:
     """1 if a map has a pattern, else 0, for the labelled sequences."""
-    labels = found["pattern"]
+    labels = state["pattern"]
     labels = labels.isel(sequence=(labels != NOT_LABELLED).all(("layer", "head")).values)
     numbers = xr.DataArray(range(len(PATTERNS)), {"pattern_name": [*PATTERNS]}, "pattern_name")
     return (labels == numbers).astype(float)
@@ -47,8 +45,8 @@ def pattern_table(
     low, high: BCa interval over n sequences, resampled in whole clusters. Source: Kovaleva 2019, figure 2.
     """
     parts = []
-    for task, state, found in by_state(readings, _patterns):
-        shares = found.mean(("layer", "head")).transpose("sequence", "pattern_name")
+    for task, state, patterns in by_state(readings, _patterns):
+        shares = patterns.mean(("layer", "head")).transpose("sequence", "pattern_name")
         low, high = _interval(shares.values, shares["cluster"].values, alpha, resamples, seed)
         columns = {"pattern": PATTERNS, "share": shares.mean("sequence").values, "low": low, "high": high}
         parts.append(pd.DataFrame({"task": task, "state": state} | columns | {"n": len(shares)}))
@@ -63,19 +61,16 @@ def _interval(
     seed: int,
 ) -> tuple[Float[np.ndarray, " column"], Float[np.ndarray, " column"]]:
     """The BCa interval of each mean; the mean itself if all values are equal."""
-    found, mean = bootstrap(values, 0.0, clusters, alpha, resamples, seed), values.mean(axis=0)
-    return tuple(np.where(np.isnan(end), mean, end) for end in (found.low, found.high))
+    interval, mean = bootstrap(values, 0.0, clusters, alpha, resamples, seed), values.mean(axis=0)
+    return tuple(np.where(np.isnan(end), mean, end) for end in (interval.low, interval.high))
 
 
 def pattern_heads(readings: Readings) -> pd.DataFrame:
     """The share of sequences in which a head has each pattern: task, state, layer, head, pattern, share."""
     parts = []
-    for task, state, found in by_state(readings, _patterns):
-        table = (
-            found.mean("sequence")
-            .to_dataframe("share", dim_order=["layer", "head", "pattern_name"])
-            .reset_index()
-        )
+    for task, state, patterns in by_state(readings, _patterns):
+        shares = patterns.mean("sequence")
+        table = shares.to_dataframe("share", dim_order=["layer", "head", "pattern_name"]).reset_index()
         parts.append(table.rename(columns={"pattern_name": "pattern"}).assign(task=task, state=state))
     return pd.concat(parts, ignore_index=True)[["task", "state", "layer", "head", "pattern", "share"]]
 
@@ -84,15 +79,16 @@ def feature_table(readings: Readings) -> pd.DataFrame:
     """Attention to each feature, and between subjects and verbs: task, state, feature, mode, layer, head, mean, n.
 
     The value in a sequence is the mean over all tokens of their attention to the feature; among its word pieces the
-    largest value counts. n: sequences that count (see `targets.find_targets`). Source: Kovaleva 2019, figure 6 and
-    section 4.5.
+    largest value counts. mode: aligned, or for links also same distance (words as far from each other). n: sequences
+    with the feature. Source: Kovaleva 2019, figure 6 and section 4.5.
     """
     links = {"link_name": "feature", "link_mode": "mode"}
-    found = [
-        *_means(readings, lambda each: each["received"], ("feature", "mode", "layer", "head")),
-        *_means(readings, lambda each: each["link"].rename(links), ("feature", "mode", "layer", "head")),
+    order = ("feature", "mode", "layer", "head")
+    parts = [
+        *_means(readings, lambda state: state["received"].expand_dims(mode=["aligned"]), order),
+        *_means(readings, lambda state: state["link"].rename(links), order),
     ]
-    table = pd.concat(found, ignore_index=True)
+    table = pd.concat(parts, ignore_index=True)
     return table[["task", "state", "feature", "mode", "layer", "head", "mean", "n"]]
 
 
@@ -101,15 +97,18 @@ def cls_table(readings: Readings) -> pd.DataFrame:
 
     Sequences without the feature are left out. Source: Kovaleva 2019, figure 7.
     """
-    table = pd.concat(_means(readings, lambda each: each["cls_row"], ("feature", "head")), ignore_index=True)
+    table = pd.concat(
+        _means(readings, lambda state: state["cls_row"], ("feature", "head")), ignore_index=True
+    )
     return table[["task", "state", "feature", "head", "mean", "n"]]
 
 
 def _means(
     readings: Readings, value: Callable[[xr.Dataset], xr.DataArray], order: Sequence[str]
 ) -> Iterator[pd.DataFrame]:
-    for task, state, found in by_state(readings, value):
-        parts = xr.Dataset({"mean": found.mean("sequence"), "n": found.notnull().sum("sequence")})
+    """Mean over sequences and their number, for every task and state."""
+    for task, state, values in by_state(readings, value):
+        parts = xr.Dataset({"mean": values.mean("sequence"), "n": values.notnull().sum("sequence")})
         table = parts.drop_vars("seed", errors="ignore").to_dataframe(dim_order=order).reset_index()
         yield table.assign(task=task, state=state)
 
@@ -123,51 +122,18 @@ def cosine_table(
     low, high: BCa interval over sequences. Source: Kovaleva 2019, figure 5.
     """
     parts = []
-    for (task, run), found in readings.items():
+    for (task, run), state in readings.items():
         for name, padding in PADDINGS.items():
-            if run is None or found[name].isnull().all():
+            if run is None or state[name].isnull().all():
                 continue
-            values = (
-                found[name].dropna("sequence").stack(place=("layer", "head")).transpose("sequence", "place")
-            )
-            ends = _interval(values.values.astype(float), values["cluster"].values, alpha, resamples, seed)
-            table = values.indexes["place"].to_frame(index=False)
-            table = table.assign(mean=values.values.mean(axis=0), low=ends[0], high=ends[1])
+            cosines = state[name].dropna("sequence").stack(place=("layer", "head"))
+            values = cosines.transpose("sequence", "place").values
+            low, high = _interval(values.astype(float), cosines["cluster"].values, alpha, resamples, seed)
+            table = cosines.indexes["place"].to_frame(index=False)
+            table = table.assign(mean=values.mean(axis=0), low=low, high=high)
             parts.append(table.assign(task=task, seed=run, padding=padding))
     columns = ["task", "seed", "padding", "layer", "head", "mean", "low", "high"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
-
-
-def verb_table(
-    readings: Readings, alpha: float = 0.05, resamples: int = 999, permutations: int = 9999, seed: int = 0
-) -> pd.DataFrame:
-    """Attention between subjects and verbs, next to that at the same distance elsewhere in the text.
-
-    Columns task, state, link, layer, head, mean, control, low, high (of their difference, BCa over sequences), p
-    (sign flips of sequences), p_by (over the heads of a task, state and link), n. Source: Kovaleva 2019, 4.5; the
-    control is this study's.
-    """
-    parts = []
-    for task, state, found in by_state(readings, lambda each: each["link"]):
-        for link in LINKS:
-            both = found.sel(link_name=link).stack(place=("layer", "head"))
-            mean, control = (
-                both.sel(link_mode=mode).dropna("sequence") for mode in ("aligned", "same distance")
-            )
-            difference, clusters = (
-                (mean - control).transpose("sequence", "place").values,
-                mean["cluster"].values,
-            )
-            table = mean.indexes["place"].to_frame(index=False)
-            with quiet():
-                columns = {"mean": mean.mean("sequence").values, "control": control.mean("sequence").values}
-            if len(difference):
-                low, high = _interval(difference.astype(float), clusters, alpha, resamples, seed)
-                p = sign_flip(difference, clusters, permutations, seed)
-                columns |= {"low": low, "high": high, "p": p, "p_by": adjust(p, "fdr_by")}
-            parts.append(table.assign(task=task, state=state, link=link, n=len(difference), **columns))
-    order = "task state link layer head mean control low high p p_by n".split()
-    return pd.concat(parts, ignore_index=True).reindex(columns=order)
 
 
 def _in_blocks(values: xr.DataArray) -> xr.DataArray:
@@ -177,33 +143,30 @@ def _in_blocks(values: xr.DataArray) -> xr.DataArray:
 
 
 def block_table(readings: Readings) -> pd.DataFrame:
-    """What claims are judged on, for ten blocks of the sequences of each task and run.
+    """The means on which claims are judged, for ten blocks of the sequences of each task and run.
 
     Columns task, seed (-1 before fine-tuning), block, measure, layer (-1: mean over all layers), value. Measures: the
-    share of maps with each pattern; attention to each linguistic feature, and by layer to [CLS] and [SEP] (mode
-    aligned); the share of heads that give [CLS] and [SEP] more than half of their attention (SPECIAL_HEADS); by layer
-    the cosine with the maps before fine-tuning.
+    share of maps with each pattern; attention to each linguistic feature, and by layer to [CLS] and [SEP]; the share of
+    heads that give [CLS] and [SEP] more than half of their attention (SPECIAL_HEADS); by layer the cosine with the maps
+    before fine-tuning.
     """
     parts = []
-    for (task, run), found in readings.items():
-        received = _in_blocks(found["received"].sel(mode="aligned", drop=True))
+    for (task, run), state in readings.items():
+        received, patterns = _in_blocks(state["received"]), _in_blocks(_patterns(state))
         special = received.sel(feature=[CLS, SEP])
-        patterns = _in_blocks(_patterns(found)).mean(("layer", "head"))
-        measures = {name: patterns.sel(pattern_name=name, drop=True) for name in PATTERNS}
-        measures |= {
-            name: received.sel(feature=name, drop=True).mean(("layer", "head")) for name in LINGUISTIC
-        }
-        measures |= {name: special.sel(feature=name, drop=True).mean("head") for name in (CLS, SEP)}
-        measures[SPECIAL_HEADS] = (special.sum("feature") > 0.5).mean(("layer", "head"))
+        heads = ("layer", "head")
+        values = {name: patterns.sel(pattern_name=name, drop=True).mean(heads) for name in PATTERNS}
+        values |= {name: received.sel(feature=name, drop=True).mean(heads) for name in LINGUISTIC}
+        values |= {name: special.sel(feature=name, drop=True).mean("head") for name in (CLS, SEP)}
+        values[SPECIAL_HEADS] = (special.sum("feature") > 0.5).mean(heads)
         if run is not None:
-            measures["cosine"] = _in_blocks(found["cosine"]).mean("head")
-        for name, values in measures.items():
-            table = values.rename("value").to_dataframe()["value"].reset_index()
+            values["cosine"] = _in_blocks(state["cosine"]).mean("head")
+        for name, measure in values.items():
+            table = measure.rename("value").to_dataframe()["value"].reset_index()
             parts.append(table.assign(task=task, seed=-1 if run is None else run, measure=name))
     table = pd.concat(parts, ignore_index=True)
-    return table.assign(layer=table["layer"].fillna(-1).astype(int))[
-        ["task", "seed", "block", "measure", "layer", "value"]
-    ]
+    columns = ["task", "seed", "block", "measure", "layer", "value"]
+    return table.assign(layer=table["layer"].fillna(-1).astype(int))[columns]
 
 
 def verb_blocks(readings: Readings) -> pd.DataFrame:
@@ -211,8 +174,8 @@ def verb_blocks(readings: Readings) -> pd.DataFrame:
 
     Columns direction, block, layer, head, mean, control (the same distance elsewhere in the text).
     """
-    found = [each["link"] for (_, run), each in readings.items() if run is None]
-    links = _in_blocks(xr.concat(found, "sequence", coords="minimal"))
+    before = [state["link"] for (_, run), state in readings.items() if run is None]
+    links = _in_blocks(xr.concat(before, "sequence", coords="minimal"))
     modes = {"mean": "aligned", "control": "same distance"}
     columns = {name: links.sel(link_mode=mode, drop=True) for name, mode in modes.items()}
     table = xr.Dataset(columns).to_dataframe().reset_index().rename(columns={"link_name": "direction"})

@@ -9,7 +9,6 @@ import pandas as pd
 import torch
 import transformers
 import xarray as xr
-from jaxtyping import Float, Shaped
 
 from analysis.cache import cached
 from analysis.encoders.finetuning import finetune
@@ -25,15 +24,14 @@ from analysis.encoders.models import (
 from analysis.errors import InputError
 from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM
 from analysis.statistics.answers import Labels, labels_of, metrics_of
-from analysis.statistics.changes import BASELINE, Compared, change_table, rises
+from analysis.statistics.changes import change_table, rises
 from analysis.statistics.intervals import crossed_interval
 from analysis.statistics.leads import compared
-from analysis.statistics.resampling import bca
 from analysis.statistics.training import Run
 from analysis.texts.examples import Example
 from analysis.texts.tasks import task_named
 
-COLUMNS = "task seed unit layer head metric baseline change low high p p_by".split()
+COLUMNS = "task seed unit layer head metric baseline change low high p p_by n put_right put_wrong".split()
 
 
 def disabled_tables(
@@ -48,27 +46,32 @@ def disabled_tables(
 
     `logits` are those of `predict` by unit ("head" or "layer"), task and fine-tuning run. The first table has COLUMNS,
     a row per head or layer and metric; change, low, high, p, p_by are as in `change_table`: exact McNemar for accuracy,
-    swapped answers for F1 and Matthews. The second has a row per pass: task, seed, unit, metric, baseline; those of
-    `changes.Rises`; mean_change, mean_low, mean_high (see `mean_change`); least: the smallest loss that the paired
-    test detects at power .8, median over the variants. Source: Kovaleva 2019, figures 8 and 9; departure: the article
-    has no test.
+    swapped answers for F1 and Matthews; n counts the sequences, put_right and put_wrong the answers that change (for
+    accuracy). The second has a row per pass: task, seed, unit, metric, baseline; those of `changes.Rises`; least: the
+    smallest loss that the paired test detects at power .8, median over the variants. Source: Kovaleva 2019, figures 8
+    and 9; departure: the article has no test.
     """
     changes, risen = [], []
-    for (unit, task, run), found in logits.items():
+    for (unit, task, run), answers in logits.items():
         key = {"task": task, "seed": run, "unit": unit}
-        table = change_table(found, labels[task], metrics_of(task), alpha, resamples, permutations, seed)
+        table = change_table(answers, labels[task], metrics_of(task), alpha, resamples, permutations, seed)
         places = table["intervention"].str.extract(r"(\d+)(?:-(\d+))?$")  # "2-8" is a head, "layer 2" a layer
         table = table.assign(
-            layer=places[0].astype(int), head=pd.to_numeric(places[1]).astype("Int64"), **key
+            layer=places[0].astype(int),
+            head=pd.to_numeric(places[1]).astype("Int64"),
+            n=len(labels[task]),
+            **key,
         )
-        changes.append(table[COLUMNS])
+        is_accuracy = table["metric"] == "accuracy"
+        if is_accuracy.any():
+            changed = compared(answers, labels[task], "accuracy").discordant()
+            table.loc[is_accuracy, ["put_right", "put_wrong"]] = np.stack(changed, axis=1)
+        changes.append(table.reindex(columns=COLUMNS))
         metric = task_named(task).metrics[0]
-        own = table[table["metric"] == metric]
-        row = key | {"metric": metric, "baseline": own["baseline"].iloc[0]}
-        row |= rises(found, labels[task], metric, alpha, permutations, seed)._asdict()
-        mean = mean_change(found, labels[task], metric, alpha, resamples, seed)
-        row |= dict(zip(("mean_change", "mean_low", "mean_high"), mean, strict=True))
-        risen.append(row | {"least": own["least"].median()})
+        first = table[table["metric"] == metric]
+        row = key | {"metric": metric, "baseline": first["baseline"].iloc[0]}
+        row |= rises(answers, labels[task], metric, alpha, permutations, seed)._asdict()
+        risen.append(row | {"least": first["least"].median()})
     return pd.concat(changes, ignore_index=True), pd.DataFrame(risen)
 
 
@@ -86,53 +89,25 @@ def chosen_rises(
     rows = []
     for task in dict.fromkeys(task for task, _ in logits):
         half = pd.factorize(np.asarray(clusters[task]))[0] % 2 == 0
-        runs = []
-        for run, found in logits.items():
+        metric, runs = task_named(task).metrics[0], []
+        for run, answers in logits.items():
             if run[0] == task and run in trained:
-                parts = {
-                    side: compared(
-                        found.isel(sequence=half == side),
-                        labels[task][half == side],
-                        task_named(task).metrics[0],
-                    )
-                    for side in (True, False)
-                }
-                values = np.empty(len(half))
-                for side, part in parts.items():
-                    values[half == side] = part.contributions[:, parts[not side].change.argmax()]
-                runs.append(values)
+                one, other = (
+                    compared(answers.isel(sequence=side), labels[task][side], metric)
+                    for side in (half, ~half)
+                )
+                rise = np.empty(len(half))
+                rise[half] = one.contributions[:, other.change.argmax()]
+                rise[~half] = other.contributions[:, one.change.argmax()]
+                runs.append(rise)
         rows.append((task, *(crossed_interval(np.stack(runs)) if runs else (np.nan,) * 3), len(runs)))
     return pd.DataFrame(rows, columns=["task", "value", "low", "high", "runs"])
-
-
-def mean_change(
-    logits: xr.DataArray,
-    labels: Labels,
-    metric: str,
-    alpha: float = 0.05,
-    resamples: int = 999,
-    seed: int = 0,
-) -> tuple[float, float, float]:
-    """The mean change over all interventions (that of disabling a random one), with its BCa interval over sequences."""
-    without = logits["intervention"].values == BASELINE
-    scored = logits.transpose("intervention", "sequence", "class").values
-    compared = Compared.of(metric, scored[without], scored[~without], labels)
-
-    def changes(counts: Shaped[np.ndarray, "*draw sequence"]) -> Float[np.ndarray, " *draw"]:
-        before, after = compared.drawn(counts)
-        # Round so that equal values stay equal: BCa counts draws that equal the estimate.
-        return np.asarray(np.round((after - before).mean(axis=-1), 12))
-
-    mean = float(compared.change.mean())
-    found = bca(changes, len(compared.base), compared.others.size, alpha, resamples, seed)
-    low, high = (mean if np.isnan(end) else float(end) for end in found.confidence_interval)
-    return mean, low, high
 
 
 def untuned_scores(
     name: str, task: str, dev: Sequence[Example], seed: int, max_tokens: int = 128, device: str = "cpu"
 ) -> dict[str, float]:
-    """Dev scores of the encoder as it is, with a classification head whose random weights depend on the seed."""
+    """Dev scores of an encoder that is not fine-tuned, under a classification head with random weights (by seed)."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = load_classifier(name, task_named(task).outputs)
@@ -159,21 +134,21 @@ def tuned_scores(
     if start not in (RANDOM, PRETRAINED):
         raise InputError(f"start {start!r} is unknown: choose {RANDOM} or {PRETRAINED}")
 
-    def trained() -> xr.Dataset:
+    def train_and_score() -> xr.Dataset:
         with TemporaryDirectory() as work:
             source: str | Path = name
             if start == RANDOM:
                 source = Path(work) / RANDOM
-                drawn = random_encoder(name, seed)
-                drawn.model.save_pretrained(source)
-                drawn.tokenizer.save_pretrained(source)
+                untrained = random_encoder(name, seed)
+                untrained.model.save_pretrained(source)
+                untrained.tokenizer.save_pretrained(source)
             scores = finetune(source, task, train, dev, Path(work) / "trained", seed=seed, **recipe)
         return xr.Dataset({"value": ("metric", [*scores.values()])}, {"metric": [*scores]})
 
-    texts = [(each.id, each.texts, each.label) for each in (*train, *dev)]
+    texts = [(example.id, example.texts, example.label) for example in (*train, *dev)]
     versions = [torch.__version__, transformers.__version__]
     key = [load_encoder(name).digest, texts, versions, recipe, seed]
-    return cached(folder, f"{start}-{task}", key, trained)["value"].to_series().to_dict()
+    return cached(folder, f"{start}-{task}", key, train_and_score)["value"].to_series().to_dict()
 
 
 def start_name(start: str, rows: int, epochs: float | int) -> str:
@@ -190,10 +165,10 @@ def initialisation_table(
     saved (task, seed, metric, constant, finetuned, train), after `epochs`. The name of a start says how much training
     followed.
     """
-    rows = [(*key, *score) for key, found in scores.items() for score in found.items()]
-    own = pd.DataFrame(rows, columns=["task", "start", "seed", "metric", "value"])
-    kept = tuned[tuned["task"].isin(own["task"])].rename(columns={"finetuned": "value"})
-    kept = kept.assign(start=[start_name(PRETRAINED, size, epochs) for size in kept["train"]])
-    constant = kept.groupby(["task", "metric"])["constant"].first()
-    table = pd.concat([own, kept[own.columns]]).join(constant, on=["task", "metric"])
+    rows = [(*key, *score) for key, by_metric in scores.items() for score in by_metric.items()]
+    table = pd.DataFrame(rows, columns=["task", "start", "seed", "metric", "value"])
+    saved = tuned[tuned["task"].isin(table["task"])].rename(columns={"finetuned": "value"})
+    saved = saved.assign(start=[start_name(PRETRAINED, size, epochs) for size in saved["train"]])
+    constant = saved.groupby(["task", "metric"])["constant"].first()
+    table = pd.concat([table, saved[table.columns]]).join(constant, on=["task", "metric"])
     return table.sort_values(["task", "metric", "seed"], kind="stable", ignore_index=True)

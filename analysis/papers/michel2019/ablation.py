@@ -1,4 +1,4 @@
-"""One head removed, or one head left in its layer: changes, choices, and whether effects carry over to other data."""
+"""One head ablated, or one head left in its layer: changes, choices, and whether effects carry over to other data."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
@@ -11,10 +11,9 @@ from scipy import stats
 from tqdm import tqdm
 
 from analysis.statistics.answers import LOSS, METRICS, metrics_of
-from analysis.statistics.changes import BASELINE, Compared, by_head, change_table, rises
-from analysis.statistics.claims import interval
+from analysis.statistics.changes import BASELINE, Compared, by_head, change_table
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
-from analysis.statistics.intervals import crossed_interval
+from analysis.statistics.intervals import crossed_interval, draws_interval
 from analysis.statistics.leads import Labels, compared, floor
 from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import quiet
@@ -23,7 +22,7 @@ from analysis.texts.tasks import positive_class, task_named
 
 ABLATION = "task seed layer head metric baseline change low high p p_by".split()
 ALL_BUT_ONE = [*ABLATION[:4], "chosen_on", *ABLATION[4:]]
-SPARED = 0.2  # the share of a classifier's lead that counts as no loss
+MARGIN = 0.2  # the share of a classifier's lead that counts as no loss
 DRAWS = 199  # of the sequences
 EVERY = "every head"  # value of `chosen_on` if no head is chosen
 HALVES = ("one half", "the other half")
@@ -38,8 +37,8 @@ def all_changes(logits: Mapping[Run, xr.DataArray], labels: Labels, **options: f
     `logits` hold an intervention for each head; `options` are those of `change_table`.
     """
     parts = []
-    for (task, seed), found in tqdm(logits.items(), desc="tests", unit="run"):
-        table = change_table(found, labels[task], metrics_of(task), **options)
+    for (task, seed), answers in tqdm(logits.items(), desc="tests", unit="run"):
+        table = change_table(answers, labels[task], metrics_of(task), **options)
         parts.append(by_head(table).assign(task=task, seed=seed))
     return pd.concat(parts, ignore_index=True)
 
@@ -47,8 +46,8 @@ def all_changes(logits: Mapping[Run, xr.DataArray], labels: Labels, **options: f
 def effects_by_metric(logits: Mapping[Run, xr.DataArray], labels: Labels) -> pd.DataFrame:
     """`effect_table` of every run of a task with classes, with task, seed, layer and head."""
     parts = [
-        by_head(effect_table(found, labels[task], positive_class(task))).assign(task=task, seed=seed)
-        for (task, seed), found in logits.items()
+        by_head(effect_table(answers, labels[task], positive_class(task))).assign(task=task, seed=seed)
+        for (task, seed), answers in logits.items()
         if len(task_named(task).labels) > 1
     ]
     table = pd.concat(parts, ignore_index=True).drop(columns="intervention")
@@ -63,16 +62,14 @@ def auc_changes(logits: Mapping[Run, xr.DataArray], labels: Labels) -> pd.DataFr
     none.
     """
     parts = []
-    for (task, seed), found in logits.items():
+    for (task, seed), answers in logits.items():
         if len(task_named(task).labels) > 1:
-            values = _auc_parts(found, labels[task], positive_class(task))
-            columns = ["change", "low", "high"]
+            values = _auc_parts(answers, labels[task], positive_class(task))
             rows = [crossed_interval(row[None]) for row in values[1:] - values[0]]
-            names = found.drop_sel(intervention=BASELINE)["intervention"].values
-            table = pd.DataFrame(rows, columns=columns).assign(
-                intervention=names, metric=AUC, baseline=values[0].mean()
-            )
-            parts.append(by_head(table).assign(task=task, seed=seed))
+            table = pd.DataFrame(rows, columns=["change", "low", "high"])
+            table["intervention"] = answers.drop_sel(intervention=BASELINE)["intervention"].values
+            table = table.assign(metric=AUC, baseline=values[0].mean(), task=task, seed=seed)
+            parts.append(by_head(table))
     return (
         pd.concat(parts, ignore_index=True).reindex(columns=ABLATION)
         if parts
@@ -96,45 +93,30 @@ def overview(changes: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     `changes` as `all_changes` or `all_but_one_table` gives them. Columns heads; baseline; lost, gained (p < `alpha`);
     lost_by, gained_by (p_by); lowest, highest (changes); least (median, power .8), p without correction.
     """
-    better = np.where(changes["metric"] == LOSS, -1, 1) * changes["change"]
+    gain = np.where(changes["metric"] == LOSS, -1, 1) * changes["change"]
     marks = {
-        f"{name}{suffix}": (sign * better > 0) & (changes[f"p{suffix}"] < alpha)
+        f"{name}{suffix}": (sign * gain > 0) & (changes[f"p{suffix}"] < alpha)
         for suffix in ("", "_by")
         for name, sign in (("lost", -1), ("gained", 1))
     }
     keys = [name for name in ("task", "seed", "chosen_on", "metric") if name in changes]
-    found = changes.assign(**marks).groupby(keys, sort=False, dropna=False)
+    by_run = changes.assign(**marks).groupby(keys, sort=False, dropna=False)
     sums = {name: (name, "sum") for name in marks}
-    return found.agg(
+    return by_run.agg(
         heads=("change", "size"), baseline=("baseline", "first"), **sums, lowest=("change", "min"),
         highest=("change", "max"), least=("least", "median"),
     ).reset_index()  # fmt: skip
 
 
-def rises_table(
-    logits: Mapping[Run, xr.DataArray], labels: Labels, alpha: float = 0.05, **options: float
-) -> pd.DataFrame:
-    """Whether some removals raise the task's metric beyond chance: `rises` with task, seed and metric, a row per run.
-
-    The level of each run is `alpha` divided by their number, so that the error over all of them is at most `alpha`.
-    """
-    rows = []
-    for (task, seed), found in tqdm(logits.items(), desc="swaps", unit="run"):
-        metric = task_named(task).metrics[0]
-        tested = rises(found, labels[task], metric, alpha / len(logits), **options)
-        rows.append({"task": task, "seed": seed, "metric": metric} | tested._asdict())
-    return pd.DataFrame(rows)
-
-
 def tolerated(
-    found: Compared, constant: float, draws: int = DRAWS, seed: int = 0
+    changes: Compared, constant: float, draws: int = DRAWS, seed: int = 0
 ) -> Bool[np.ndarray, "draw variant"]:
-    """Whether each change is a loss of at most SPARED of the lead over the constant answer: the sample, then draws.
+    """Whether each change is a loss of at most MARGIN of the lead over the constant answer: the sample, then draws.
 
     Sequences are drawn again; the margin is that of the sample.
     """
-    before, after = found.drawn(resampled(len(found.base), draws, seed))
-    return after - before >= -SPARED * (found.baseline - constant) - 1e-12
+    before, after = changes.drawn(resampled(len(changes.base), draws, seed))
+    return after - before >= -MARGIN * (changes.baseline - constant) - 1e-12
 
 
 def tolerated_table(
@@ -153,11 +135,13 @@ def tolerated_table(
         for task in dict.fromkeys(task for task, _ in logits):
             metric = task_named(task).metrics[0]
             runs = [logits[run] for run in logits if run[0] == task and run in trained]
+            constant = floor(metric, labels[task])
             shares = [
-                tolerated(compared(found, labels[task], metric), floor(metric, labels[task])).mean(axis=1)
-                for found in runs
+                tolerated(compared(answers, labels[task], metric), constant).mean(axis=1) for answers in runs
             ]
-            rows.append((unit, task, *(interval(np.array(shares)) if runs else (np.nan,) * 3), len(runs)))
+            rows.append(
+                (unit, task, *(draws_interval(np.array(shares)) if runs else (np.nan,) * 3), len(runs))
+            )
     return pd.DataFrame(rows, columns=["unit", "task", "value", "low", "high", "runs"])
 
 
@@ -181,20 +165,20 @@ def best_heads(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task:
 def all_but_one_table(
     logits: Mapping[Run, xr.DataArray],
     labels: Labels,
-    chosen: Mapping[Run, Sequence[str]],
+    best_on_train: Mapping[Run, Sequence[str]],
     **options: float,
 ) -> pd.DataFrame:
     """The change on the dev sequences with one head left in a layer: each head, the best there, and the best on train.
 
-    `chosen` names the head that stays in each layer, as `best_heads` chose it on training examples. Columns ALL_BUT_ONE
+    `best_on_train` names the best head of each layer on training examples (see `best_heads`). Columns ALL_BUT_ONE
     and least. p_by corrects over all heads if none is chosen, and over the layers if one is.
     Source: Michel 2019, tables 3 and 6.
     """
-    best = {key: best_heads(found, labels[key[0]], key[0]) for key, found in logits.items()}
+    best = {run: best_heads(answers, labels[run[0]], run[0]) for run, answers in logits.items()}
     parts = [all_changes(logits, labels, **options).assign(chosen_on=EVERY)]
-    for name, picks in (("dev", best), ("train", chosen)):
-        found = {key: logits[key].sel(intervention=[BASELINE, *pick]) for key, pick in picks.items()}
-        parts.append(all_changes(found, labels, **options).assign(chosen_on=name))
+    for name, heads in (("dev", best), ("train", best_on_train)):
+        selected = {run: logits[run].sel(intervention=[BASELINE, *names]) for run, names in heads.items()}
+        parts.append(all_changes(selected, labels, **options).assign(chosen_on=name))
     return pd.concat(parts, ignore_index=True)[[*ALL_BUT_ONE, "least"]]
 
 
@@ -210,15 +194,19 @@ def effects(
     columns = [*TRANSFER[:4], "layer", "head", "a", "b"]
     if not logits:
         return pd.DataFrame(columns=columns)
-    whole = {data: (found, labels[data]) for data, found in logits.items()}
-    model, (own, known) = next(iter(whole.items()))
-    cut = np.array_split(np.random.default_rng(seed).permutation(len(known)), 2)
-    names = (f"{model}, {half}" for half in HALVES)
-    halves = {name: (own.isel(sequence=part), known[part]) for name, part in zip(names, cut, strict=True)}
-    heads = own.drop_sel(intervention=BASELINE)["intervention"].values
+    whole = {data: (answers, labels[data]) for data, answers in logits.items()}
+    model, (answers, gold) = next(iter(whole.items()))
+    parts = np.array_split(np.random.default_rng(seed).permutation(len(gold)), 2)
+    halves = {
+        f"{model}, {half}": (answers.isel(sequence=part), gold[part])
+        for half, part in zip(HALVES, parts, strict=True)
+    }
+    heads = answers.drop_sel(intervention=BASELINE)["intervention"].values
     parts = []
     for pair, metric in product((whole, halves), (AUC, LOSS)):
-        (data_a, a), (data_b, b) = ((data, _changes(*each, metric, match)) for data, each in pair.items())
+        (data_a, a), (data_b, b) = (
+            (data, _changes(*answered, metric, match)) for data, answered in pair.items()
+        )
         table = by_head(pd.DataFrame({"intervention": heads, "a": a, "b": b}))
         parts.append(table.assign(model=model, data_a=data_a, data_b=data_b, metric=metric))
     return pd.concat(parts, ignore_index=True)[columns]
@@ -233,21 +221,21 @@ def _changes(
     return areas[1:] - areas[0]
 
 
-def transfer_table(found: pd.DataFrame, resamples: int = 999, seed: int = 0) -> pd.DataFrame:
+def transfer_table(effects: pd.DataFrame, resamples: int = 999, seed: int = 0) -> pd.DataFrame:
     """Correlations over heads of the `effects` on two sets, with BCa intervals over heads: columns TRANSFER.
 
     `largest` names the heads with the largest change on either set. Changes without spread have no correlation.
     """
     rows = []
-    for key, each in found.groupby(TRANSFER[:4], sort=False):
-        farthest = each.loc[[each["a"].abs().idxmax(), each["b"].abs().idxmax()], ["layer", "head"]]
-        largest = " and ".join(dict.fromkeys(f"{layer}-{head}" for layer, head in farthest.to_numpy()))
-        pair = each["a"].to_numpy(), each["b"].to_numpy()
+    for key, heads in effects.groupby(TRANSFER[:4], sort=False):
+        strongest = heads.loc[[heads["a"].abs().idxmax(), heads["b"].abs().idxmax()], ["layer", "head"]]
+        largest = " and ".join(dict.fromkeys(f"{layer}-{head}" for layer, head in strongest.to_numpy()))
+        pair = heads["a"].to_numpy(), heads["b"].to_numpy()
         for name, correlation in (("Pearson", pearson), ("Spearman", spearman)):
             options = {"paired": True, "n_resamples": resamples, "method": "BCa", "rng": seed}
             with quiet():
                 ends = stats.bootstrap(pair, correlation, **options).confidence_interval
-                rows.append([*key, name, correlation(*pair), *ends, largest, len(each)])
+                rows.append([*key, name, correlation(*pair), *ends, largest, len(heads)])
     return pd.DataFrame(rows, columns=TRANSFER)
 
 

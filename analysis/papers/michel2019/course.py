@@ -47,11 +47,12 @@ def course(
         recipe = recipe_of(checkpoint)
     except InputError as error:
         raise InputError(f"{error}, or skip the course with course_tasks=[]") from error
-    learnt = [
+    training = [
         load_examples(task, source, split, recipe.pop(f"{split}_n"), seed) for split in ("train", "dev")
     ]
-    texts = [(each.id, each.texts, each.label) for part in (*learnt, scored, measured) for each in part]
-    made = [torch.__version__, transformers.__version__, device, precision]
+    examples = [example for part in (*training, scored, measured) for example in part]
+    texts = [(example.id, example.texts, example.label) for example in examples]
+    arithmetic = [torch.__version__, transformers.__version__, device, precision]
 
     def pruned(place: Path) -> xr.DataArray:
         """The logits of one classifier, pruned step by step by its importance."""
@@ -63,10 +64,10 @@ def course(
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=folder, prefix="course-") as work:
             stops = Stops(Path(work), fractions, load_tokenizer(encoder))
-            finetune(encoder, task, *learnt, Path(work) / "last", callbacks=[stops], **recipe)
-            found = [pruned(stops.folders[each]) for each in fractions]
-        logits = xr.concat(found, pd.Index(fractions, name="fraction"), combine_attrs="drop_conflicts")
+            finetune(encoder, task, *training, Path(work) / "last", callbacks=[stops], **recipe)
+            stages = [pruned(stops.folders[fraction]) for fraction in fractions]
+        logits = xr.concat(stages, pd.Index(fractions, name="fraction"), combine_attrs="drop_conflicts")
         return logits.to_dataset(name="logits")
 
-    parts = [load_encoder(encoder).digest, task, recipe, texts, [*fractions], made, options]
+    parts = [load_encoder(encoder).digest, task, recipe, texts, [*fractions], arithmetic, options]
     return cached(folder, "course", parts, make)["logits"]

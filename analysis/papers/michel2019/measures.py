@@ -7,14 +7,15 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from analysis.statistics.claims import frame, interval, not_applicable, of_table, read_claims
+from analysis.statistics.claims import frame, not_applicable, of_table, read_claims
 from analysis.statistics.effects import AUC
+from analysis.statistics.intervals import draws_interval
 from analysis.texts.tasks import task_named
 
 FOLDER = Path(__file__).parent
 CLAIMS = read_claims(FOLDER / "claims.yaml")
-IMPORTANCE, SCORE, AGAIN, RANDOM = "importance", "single-head score", "re-estimated", "random"  # orders
-SHARED = 16  # smallest batch size at which the article says that pruning pays
+IMPORTANCE, SCORE, REESTIMATED, RANDOM = "importance", "single-head score", "re-estimated", "random"  # orders
+LARGE = 16  # sequences at once from which on, the article says, pruning pays
 UNTRAINED = "no run trained successfully"
 
 
@@ -33,13 +34,13 @@ def measures(
 ) -> dict[str, pd.DataFrame]:
     """The frame of every claim by its id, from what the functions of `ablation`, `pruning` and `speed` give."""
     return {
-        "M1": without_loss(tolerated, "head"),
-        "M3": without_loss(tolerated, "layer"),
-        "M4": agreeing(transfer),
-        "M5": largest_prunable(prunable),
-        "M6": steadier(means),
-        "M7": faster(speed),
-        "M8": later(gains),
+        "M1": without_significant_loss(tolerated, "head"),
+        "M3": without_significant_loss(tolerated, "layer"),
+        "M4": agreement_of_effects(transfer),
+        "M5": prunable_share(prunable),
+        "M6": gain_of_importance(means),
+        "M7": speed_of_half(speed),
+        "M8": gain_in_evenness(gains),
     }
 
 
@@ -48,13 +49,13 @@ def main_metric(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["metric"] == table["task"].map(lambda task: task_named(task).metrics[0])]
 
 
-def without_loss(tolerated: pd.DataFrame, unit: str) -> pd.DataFrame:
+def without_significant_loss(tolerated: pd.DataFrame, unit: str) -> pd.DataFrame:
     """M1, M3: the share of heads, or of layers reduced to one, without a loss above a fifth of the lead, by task."""
     rows = of_table(tolerated[tolerated["unit"] == unit], "task", runs="runs")
     return rows.assign(reason=np.where(rows["value"].isna(), UNTRAINED, ""))
 
 
-def agreeing(transfer: pd.DataFrame) -> pd.DataFrame:
+def agreement_of_effects(transfer: pd.DataFrame) -> pd.DataFrame:
     """M4: Spearman's correlation of AUC effects on two sets; the control is that of halves of one set."""
     rows = transfer[(transfer["metric"] == AUC) & (transfer["correlation"] == "Spearman")]
     halves = rows["data_a"].str.contains(",")
@@ -65,35 +66,35 @@ def agreeing(transfer: pd.DataFrame) -> pd.DataFrame:
     return units.assign(**dict(zip(["control", "control_low", "control_high"], control.T, strict=True)))
 
 
-def largest_prunable(prunable: pd.DataFrame) -> pd.DataFrame:
+def prunable_share(prunable: pd.DataFrame) -> pd.DataFrame:
     """M5: the largest share of heads that goes by importance without a loss at any step; control: random orders."""
     orders = prunable["order"].str.replace(r" \d+$", "", regex=True)
     values = prunable.groupby([orders, "task"], sort=False)[["share", "low", "high"]].mean()
     if IMPORTANCE not in values.index:
         return not_applicable(UNTRAINED)
     control = values.loc[RANDOM].set_axis(["control", "control_low", "control_high"], axis=1)
-    own = of_table(values.loc[IMPORTANCE].reset_index(), "task", "share")
-    return own.join(control, on="unit").assign(reason=np.where(own["value"].isna(), UNTRAINED, ""))
+    units = of_table(values.loc[IMPORTANCE].reset_index(), "task", "share").join(control, on="unit")
+    return units.assign(reason=np.where(units["value"].isna(), UNTRAINED, ""))
 
 
-def steadier(means: pd.DataFrame) -> pd.DataFrame:
+def gain_of_importance(means: pd.DataFrame) -> pd.DataFrame:
     """M6: the metric of pruning by importance minus that by single-head effects, mean of the steps, by task."""
     if means.empty:
         return not_applicable(UNTRAINED)
     gain = means[IMPORTANCE] - means[SCORE]
-    return frame({task: interval(draws.to_numpy()) for task, draws in gain.groupby("task", sort=False)})
+    return frame({task: draws_interval(draws.to_numpy()) for task, draws in gain.groupby("task", sort=False)})
 
 
-def faster(speed: pd.DataFrame) -> pd.DataFrame:
-    """M7: the speed with half of the heads over that with all, mean of the batch sizes from SHARED on, by encoder."""
-    rows = speed[speed["batch"] >= SHARED]
+def speed_of_half(speed: pd.DataFrame) -> pd.DataFrame:
+    """M7: the speed with half of the heads over that with all, mean of the batch sizes from LARGE on, by encoder."""
+    rows = speed[speed["batch"] >= LARGE]
     if rows.empty:
-        return not_applicable(f"no times at {SHARED} sequences at once or more")
+        return not_applicable(f"no times at {LARGE} sequences at once or more")
     means = rows.groupby("model", sort=False)[["speedup", "low", "high"]].mean()
     return of_table(means.reset_index(), "model", "speedup")
 
 
-def later(gains: Mapping[str, Float[np.ndarray, " draw"]]) -> pd.DataFrame:
+def gain_in_evenness(gains: Mapping[str, Float[np.ndarray, " draw"]]) -> pd.DataFrame:
     """M8: how much more of its lead the final classifier keeps than the first one with a lead, by task."""
-    rows = frame({task: interval(draws) for task, draws in gains.items()})
+    rows = frame({task: draws_interval(draws) for task, draws in gains.items()})
     return rows.assign(reason=np.where(rows["value"].isna(), f"{UNTRAINED} early on", ""))

@@ -1,4 +1,4 @@
-"""Heads pruned step by step: the orders, scores along an order, the share that can go, importance beside ablation."""
+"""Heads pruned step by step: the orders, scores along an order, the share that can be pruned."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
-from scipy import stats
 from tqdm import tqdm
 
 from analysis.cache import cached
@@ -18,8 +17,7 @@ from analysis.papers.michel2019.ablation import ranked, tolerated
 from analysis.papers.michel2019.measures import RANDOM, main_metric
 from analysis.statistics.answers import metrics_of
 from analysis.statistics.changes import BASELINE, Compared, change_table
-from analysis.statistics.claims import interval
-from analysis.statistics.effects import AUC
+from analysis.statistics.intervals import draws_interval
 from analysis.statistics.leads import Labels, compared, constants, floor
 from analysis.statistics.resampling import resampled
 from analysis.statistics.training import Run, trained_successfully
@@ -41,8 +39,8 @@ def kept_importance(
 ) -> xr.DataArray:
     """`importance`, saved in `folder` under a digest of weights, examples, gate and options."""
     texts = [(example.id, example.texts, example.label) for example in examples]
-    off = [] if gate is None else np.argwhere(gate == 0).tolist()
-    parts = [encoder.digest, encoder.device.type, texts, off, options]
+    pruned = [] if gate is None else np.argwhere(gate == 0).tolist()
+    parts = [encoder.digest, encoder.device.type, texts, pruned, options]
 
     def make() -> xr.Dataset:
         return importance(encoder, examples, gate=gate, **options).to_dataset(name="importance")
@@ -73,10 +71,10 @@ def by_score(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: s
     return [*ranked(logits, labels, task)[["layer", "head"]].itertuples(index=False, name=None)]
 
 
-def anew(
+def by_reestimated_importance(
     encoder: Encoder, examples: Sequence[Example], folder: Path, steps: int = 10, **options: int
 ) -> list[Head]:
-    """The order by importance that is measured again after every step, with the heads pruned so far switched off."""
+    """The order by importance that is estimated again after every step, with the heads pruned so far ablated."""
     gate, order = np.ones((encoder.layers, encoder.heads), np.float32), []
     for count in step_counts(gate.size, steps):
         measured = kept_importance(encoder, examples, folder, gate, **options)
@@ -87,10 +85,10 @@ def anew(
 
 
 def at_random(encoder: Encoder, count: int) -> dict[str, list[Head]]:
-    """So many random orders, named "random 0", "random 1" and so on after their seeds."""
+    """`count` random orders, named "random 0", "random 1" and so on after their seeds."""
     heads = [*np.ndindex(encoder.layers, encoder.heads)]
-    drawn = {seed: np.random.default_rng(seed).permutation(len(heads)) for seed in range(count)}
-    return {f"{RANDOM} {seed}": [heads[place] for place in places] for seed, places in drawn.items()}
+    orders = {seed: np.random.default_rng(seed).permutation(len(heads)) for seed in range(count)}
+    return {f"{RANDOM} {seed}": [heads[place] for place in places] for seed, places in orders.items()}
 
 
 def pruned_steps(
@@ -119,10 +117,10 @@ def prune_curves(
     """
     columns = [*keys, *PRUNING[2:], "change", "least"]
     parts = []
-    for key, found in tqdm(logits.items(), desc="tests", unit="run"):
-        table = change_table(found, labels[key[0]], metrics_of(key[0]), **options)
-        named = table["intervention"].str.rsplit(" ", n=1, expand=True)
-        table = table.assign(order=named[0], heads=named[1].astype(int), **dict(zip(keys, key, strict=True)))
+    for key, answers in tqdm(logits.items(), desc="tests", unit="run"):
+        table = change_table(answers, labels[key[0]], metrics_of(key[0]), **options)
+        order = table["intervention"].str.rsplit(" ", n=1, expand=True)
+        table = table.assign(order=order[0], heads=order[1].astype(int), **dict(zip(keys, key, strict=True)))
         whole = table.drop_duplicates(["order", "metric"])
         whole = whole.assign(heads=0, change=0.0, low=0.0, high=0.0, p=1.0)
         parts.append(pd.concat([whole, table]).sort_values(["order", "metric", "heads"], kind="stable"))
@@ -159,19 +157,19 @@ def prunable_table(
     order, metric, share, low, high (over sequences) and bert_base_published (published_prunable.csv: without
     noticeable loss).
     """
-    theirs, rows = reference.set_index("task")["share"], []
-    for (task, seed), found in logits.items():
+    published, rows = reference.set_index("task")["share"], []
+    for (task, seed), answers in logits.items():
         metric = task_named(task).metrics[0]
-        fine = tolerated(compared(found, labels[task], metric), floor(metric, labels[task]))
-        names = found.drop_sel(intervention=BASELINE)["intervention"].values
+        without_loss = tolerated(compared(answers, labels[task], metric), floor(metric, labels[task]))
+        names = answers.drop_sel(intervention=BASELINE)["intervention"].values
         orders, heads = zip(*(str(name).rsplit(" ", 1) for name in names), strict=True)
         counts = np.array(heads, int)
         for order in dict.fromkeys(orders):
             steps = np.array(orders) == order
-            unbroken = np.logical_and.accumulate(fine[:, steps], axis=1)
-            shares = (unbroken * counts[steps]).max(axis=1) / counts.max()
-            ends = interval(shares) if (task, seed) in trained else (np.nan,) * 3
-            rows.append([task, seed, order, metric, *ends, theirs.get(task, np.nan)])
+            so_far = np.logical_and.accumulate(without_loss[:, steps], axis=1)
+            shares = (so_far * counts[steps]).max(axis=1) / counts.max()
+            ends = draws_interval(shares) if (task, seed) in trained else (np.nan,) * 3
+            rows.append([task, seed, order, metric, *ends, published.get(task, np.nan)])
     columns = ["task", "seed", "order", "metric", "share", "low", "high", "bert_base_published"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -180,29 +178,11 @@ def importance_table(measured: Mapping[Run, xr.DataArray]) -> pd.DataFrame:
     """Importance in every granularity, raw and divided by the norm of its layer (`normalised`), a row per head."""
     parts = {
         (*run, by_layer): values.to_series()
-        for run, found in measured.items()
-        for by_layer, values in ((False, found), (True, normalised(found)))
+        for run, importances in measured.items()
+        for by_layer, values in ((False, importances), (True, normalised(importances)))
     }
     table = pd.concat(parts, names=["task", "seed", "normalised"]).rename("importance").reset_index()
     return table[["task", "seed", "granularity", "normalised", "layer", "head", "importance"]]
-
-
-def agreement_table(importances: pd.DataFrame, ablation: pd.DataFrame) -> pd.DataFrame:
-    """Spearman's correlation over heads of every importance with the article's, and with the effect of ablation.
-
-    `ablation` as `michel_ablation.csv`. Columns task, seed, granularity, normalised, with_example (the granularity
-    `example` with the same normalisation), with_auc (the fall in AUC), with_loss (the rise of the loss).
-    """
-    keys, kinds = ["task", "seed", "layer", "head"], ["task", "seed", "granularity", "normalised"]
-    sizes = importances.set_index([*kinds, "layer", "head"])["importance"].unstack(["layer", "head"])
-    changes = ablation.set_index([*keys, "metric"])["change"].unstack("metric")
-    rows = []
-    for kind, values in sizes.iterrows():
-        task, seed, _, by_layer = kind
-        removed = changes.loc[task, seed].reindex(values.index)
-        others = [sizes.loc[task, seed, "example", by_layer], -removed[AUC], removed["loss"]]
-        rows.append([*kind, *(stats.spearmanr(values, other).statistic for other in others)])
-    return pd.DataFrame(rows, columns=[*kinds, "with_example", "with_auc", "with_loss"])
 
 
 def mean_scores(runs: Mapping[Run, xr.DataArray], labels: Labels, draws: int = DRAWS) -> pd.DataFrame:
@@ -211,22 +191,21 @@ def mean_scores(runs: Mapping[Run, xr.DataArray], labels: Labels, draws: int = D
     Replicate 0 is the sample, later ones are resamples of its sequences. The last step, which leaves no head, is out.
     """
     parts = {}
-    for (task, _), found in runs.items():
-        one = compared(found, labels[task], task_named(task).metrics[0])
-        steps = pd.DataFrame(one.drawn(resampled(len(one.base), draws))[1])
-        orders = [
-            name.rsplit(" ", 1)[0] for name in found.drop_sel(intervention=BASELINE)["intervention"].values
-        ]
+    for (task, _), answers in runs.items():
+        pruned = compared(answers, labels[task], task_named(task).metrics[0])
+        steps = pd.DataFrame(pruned.drawn(resampled(len(pruned.base), draws))[1])
+        names = answers.drop_sel(intervention=BASELINE)["intervention"].values
+        orders = [name.rsplit(" ", 1)[0] for name in names]
         parts[task] = steps.T.groupby(orders).apply(lambda rows: rows.iloc[:-1].mean()).T
     return pd.concat(parts, names=["task", "replicate"]) if parts else pd.DataFrame()
 
 
-def retained(found: Compared, counts: Counts, constant: float) -> Float[np.ndarray, " draw"]:
+def retained(pruned: Compared, counts: Counts, constant: float) -> Float[np.ndarray, " draw"]:
     """The share of the lead over the constant answer that is left, mean over the steps of pruning but the last.
 
     NaN if the classifier has no lead.
     """
-    before, after = found.drawn(counts)[..., :-1]
+    before, after = pruned.drawn(counts)[..., :-1]
     ahead = np.where(before > constant, before - constant, np.nan)
     return ((after - constant) / ahead).mean(axis=-1)
 
@@ -238,18 +217,19 @@ def later_gain(
 
     `courses` as `course.course` gives them. NaN if no earlier classifier trained successfully.
     """
-    least, found = constants(labels), {}
-    for task, course in courses.items():
+    gains = {}
+    for task, constant in constants({task: labels[task] for task in courses}).items():
+        course = courses[task]
         counts = resampled(course.sizes["sequence"], draws)
         stages = [
-            compared(course.sel(fraction=each), labels[task], "accuracy")
-            for each in course["fraction"].values
+            compared(course.sel(fraction=fraction), labels[task], "accuracy")
+            for fraction in course["fraction"].values
         ]
-        leads = [
-            trained_successfully("accuracy", stage.baseline, len(stage.base), least[task]) for stage in stages
+        trained = [
+            trained_successfully("accuracy", stage.baseline, len(stage.base), constant) for stage in stages
         ]
-        found[task] = np.full(len(counts), np.nan)
-        if leads[-1] and any(leads[:-1]):
-            first, last = (retained(stages[at], counts, least[task]) for at in (leads.index(True), -1))
-            found[task] = last - first
-    return found
+        gains[task] = np.full(len(counts), np.nan)
+        if trained[-1] and any(trained[:-1]):
+            first, last = (retained(stages[at], counts, constant) for at in (trained.index(True), -1))
+            gains[task] = last - first
+    return gains

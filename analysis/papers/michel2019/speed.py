@@ -12,8 +12,6 @@ import numpy as np
 import pandas as pd
 import torch
 import xarray as xr
-from jaxtyping import Float
-from scipy import stats
 from tqdm import tqdm
 from transformers import AutoModelForSequenceClassification, BertConfig
 
@@ -21,7 +19,7 @@ from analysis.cache import cached
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.encoders.pruning import prune
 from analysis.errors import InputError
-from analysis.statistics.significance import quiet
+from analysis.statistics.intervals import mean_interval
 
 SPEED = ["model", "batch", "heads", "speedup", "low", "high", "bound"]
 BASE = "BERT-base size"  # random weights: speed does not depend on them
@@ -55,11 +53,11 @@ def kept_speed_table(
 
 def machine() -> list[Any]:
     """What times depend on beside the model: the version of torch, the processor, its cores and threads."""
-    described = Path("/proc/cpuinfo")
-    lines = described.read_text(encoding="utf-8").splitlines() if described.exists() else []
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     names = sorted({line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")})
-    place = [platform.machine(), platform.processor(), names]
-    return [torch.__version__, *place, os.cpu_count(), torch.get_num_threads()]
+    processor = [platform.machine(), platform.processor(), names]
+    return [torch.__version__, *processor, os.cpu_count(), torch.get_num_threads()]
 
 
 def speed_table(
@@ -82,18 +80,11 @@ def speed_table(
         gate[np.random.default_rng(seed).permutation(gate.size)[:removed]] = 0
         pair = [whole, prune(whole, gate.reshape(whole.layers, whole.heads))]
         for batch in tqdm(batches, desc=f"timing {name}", unit="batch size"):
-            ratios = np.log(_ratios([each.model for each in pair], batch, rounds))
+            ratios = np.log(_ratios([encoder.model for encoder in pair], batch, rounds))
             ends = np.exp(mean_interval(ratios))
             bound = most_speedup(whole.model.config.hidden_size, removed / gate.size)
             rows.append([name, batch, removed, *ends, bound])
     return pd.DataFrame(rows, columns=SPEED)
-
-
-def mean_interval(values: Float[np.ndarray, " round"]) -> tuple[float, float, float]:
-    """The mean with its 95 % t interval; values that do not differ have no spread to judge by: both ends NaN."""
-    mean = float(values.mean())
-    with quiet():
-        return mean, *map(float, stats.t.interval(0.95, len(values) - 1, mean, stats.sem(values)))
 
 
 def most_speedup(width: int, share: float, tokens: int = TOKENS) -> float:
@@ -119,10 +110,10 @@ def _ratios(pair: Sequence[torch.nn.Module], batch: int, rounds: int) -> np.ndar
             for model in pair:
                 model(input_ids=ids)  # the first pass allocates memory
             for turn, place in product(range(rounds), range(2)):
-                which = (place + turn) % 2  # they take turns in going first
+                number = (place + turn) % 2  # they take turns in going first
                 start = time.process_time()
-                pair[which](input_ids=ids)
-                times[turn, which] = time.process_time() - start
+                pair[number](input_ids=ids)
+                times[turn, number] = time.process_time() - start
     finally:
         torch.set_num_threads(threads)
     return times[:, 0] / times[:, 1]

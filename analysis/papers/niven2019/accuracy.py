@@ -1,4 +1,4 @@
-"""Accuracy of runs, their reliance on "not", intervals over seeds and points together, and the article's values."""
+"""Accuracy of runs and their reliance on "not", with intervals over runs and points, and the article's values."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,22 +6,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Float, Int, Num
+from jaxtyping import Bool, Float, Int, Num
 from scipy import stats
 
-from analysis.errors import InputError
 from analysis.papers.niven2019.arguments import DOUBLED, KEYS, ORIGINAL, Argument
 from analysis.papers.niven2019.cues import follows_cue
 from analysis.papers.niven2019.negation import ADVERSARIAL
 from analysis.statistics.intervals import crossed_interval
 from analysis.statistics.significance import adjust
 
-TABLES = ("cues", "results", "reliance")
 ALL = "all"
 RIGHT, WRONG, ABSENT = "right", "wrong", "absent"
 SIGNS = {RIGHT: 1, WRONG: -1, ABSENT: 0}
 FOLLOWS = "follows"
-CUE_HEADS = "cue heads"  # the name of the intervention that switches them off
+CUE_HEADS = "cue heads"  # the name of the intervention that ablates them
 # What a run is tested on, with the half of the test set.
 TESTS = {
     (ORIGINAL, ALL): (ORIGINAL,),
@@ -29,27 +27,29 @@ TESTS = {
     (DOUBLED, ORIGINAL): (ORIGINAL,),
     (DOUBLED, DOUBLED): (DOUBLED,),
 }
-LEARNT = 0.8  # the train accuracy below which a run is degenerate (Niven 2019)
+DEGENERATE = 0.8  # the train accuracy below which a run is degenerate (Niven 2019)
 CHANCE = 0.5
 RUN = [*KEYS, "seed"]
 ACCURACY = [*KEYS, "tested_on", "half", "seed", "accuracy", "train_accuracy", "degenerate", "fitted"]
 
 
-def niven(table: str) -> pd.DataFrame:
-    """A table of Niven 2019: `cues` (Table 2), `results` (Tables 1, 3, 4) or `reliance` (from the released
-    predictions); all values are proportions. Raises InputError for another table."""
-    if table not in TABLES:
-        raise InputError(f"Niven 2019 has no table {table!r} here; use one of {', '.join(TABLES)}")
+def published(table: str) -> pd.DataFrame:
+    """Published values: `cues` (Table 2), `results` (Tables 1, 3, 4) or `reliance` (from the released predictions).
+
+    All values are proportions.
+    """
     return pd.read_csv(Path(__file__).with_name(f"published_{table}.csv"))
 
 
 def correct(answers: xr.Dataset) -> xr.DataArray:
     """Whether each run is right (run, point); equal logits for both warrants count half."""
-    right = rightness(answers["logits"].transpose("run", "point", "warrant").values, answers["label"].values)
+    right = correctness(
+        answers["logits"].transpose("run", "point", "warrant").values, answers["label"].values
+    )
     return answers["logits"].isel(warrant=0, drop=True).copy(data=right)
 
 
-def rightness(
+def correctness(
     logits: Float[np.ndarray, "run point warrant"], labels: Int[np.ndarray, " point"]
 ) -> Float[np.ndarray, "run point"]:
     """1 where the right warrant has the larger logit, 0 where the other has, 0.5 where both are equal."""
@@ -58,9 +58,9 @@ def rightness(
 
 
 def evidence(answers: xr.Dataset) -> xr.Dataset:
-    """The runs that claims are judged on: those that fit, of which a model, set-up and training set has at least two.
+    """The runs on which claims are judged: those that fit, if at least two of a model, set-up and training set do.
 
-    A run that has not learnt its training set says nothing of what a model learns from it.
+    A run that does not fit its training set says nothing of what a model learns from it.
     """
     fitted = answers.isel(run=answers["fitted"].values)
     keys = pd.DataFrame({name: fitted[name].values for name in KEYS})
@@ -70,18 +70,18 @@ def evidence(answers: xr.Dataset) -> xr.Dataset:
 def accuracy_table(answers: xr.Dataset) -> pd.DataFrame:
     """Accuracy of every run on every test set: the columns of ACCURACY, proportions.
 
-    `half` is "all" for the whole test set. A run is degenerate if its train accuracy is below LEARNT (Niven 2019), and
-    fitted as `runs.collect` says.
+    `half` is "all" for the whole test set. A run is degenerate if its train accuracy is below DEGENERATE, and fitted as
+    `runs.collect` says.
     """
     right = correct(answers)
     runs = pd.DataFrame({name: answers[name].values for name in (*RUN, "fitted")})
-    learnt = answers["train_accuracy"].values
+    runs["train_accuracy"] = answers["train_accuracy"].values
     parts = []
     for (tested_on, half), halves in TESTS.items():
         accuracy = right.isel(point=np.isin(answers["half"].values, halves)).mean("point").values
-        parts.append(runs.assign(tested_on=tested_on, half=half, accuracy=accuracy, train_accuracy=learnt))
+        parts.append(runs.assign(tested_on=tested_on, half=half, accuracy=accuracy))
     table = pd.concat(parts, ignore_index=True)
-    return table.assign(degenerate=table["train_accuracy"] < LEARNT)[ACCURACY]
+    return table.assign(degenerate=table["train_accuracy"] < DEGENERATE)[ACCURACY]
 
 
 def pairs_of(answers: xr.Dataset) -> pd.Series:
@@ -105,9 +105,9 @@ def summary_table(answers: xr.Dataset) -> pd.DataFrame:
     table, right = accuracy_table(answers), correct(answers)
     rows = []
     for (*keys, tested_on, half), part in table.groupby([*KEYS, "tested_on", "half"], sort=False):
-        chosen = _runs(answers, *keys), np.isin(answers["half"].values, TESTS[tested_on, half])
-        values = right.values[np.ix_(*chosen)]
-        _, low, high = crossed_interval(pair_means(values, pairs_of(answers)[chosen[1]]))
+        points = np.isin(answers["half"].values, TESTS[tested_on, half])
+        values = right.values[np.ix_(_is_run(answers, *keys), points)]
+        _, low, high = crossed_interval(pair_means(values, pairs_of(answers)[points]))
         accuracy, fitted = part["accuracy"], part["fitted"]
         rows.append([*keys, tested_on, half, len(part), accuracy.mean(), low, high, accuracy.std(),
                      accuracy.median(), accuracy.max(), _above_chance(values), int(part["degenerate"].sum()),
@@ -117,61 +117,57 @@ def summary_table(answers: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _runs(answers: xr.Dataset, model: str, setup: str, trained_on: str) -> np.ndarray:
+def _is_run(answers: xr.Dataset, model: str, setup: str, trained_on: str) -> Bool[np.ndarray, " run"]:
     """Which runs belong to a model, a set-up and a training set."""
-    wanted = {"model": model, "setup": setup, "trained_on": trained_on}
-    return np.all([answers[name].values == value for name, value in wanted.items()], axis=0)
+    key = zip(KEYS, (model, setup, trained_on), strict=True)
+    return np.all([answers[name].values == value for name, value in key], axis=0)
 
 
 def _above_chance(values: Num[np.ndarray, "run point"]) -> int:
     """How many runs are above chance, by the exact binomial test with Holm's correction."""
-    found = [stats.binomtest(int(np.floor(row.sum())), row.size, CHANCE, "greater").pvalue for row in values]
-    return int((adjust(pd.Series(found), "holm") < 0.05).sum())
+    p = [stats.binomtest(int(np.floor(row.sum())), row.size, CHANCE, "greater").pvalue for row in values]
+    return int((adjust(pd.Series(p), "holm") < 0.05).sum())
 
 
-def of_runs(
+def runs_of(
     answers: xr.Dataset, model: str, setup: str, trained_on: str = ORIGINAL, half: str = ORIGINAL
 ) -> xr.DataArray:
     """Whether the runs of a model and set-up are right on one half of the adversarial test set (seed, point)."""
-    chosen = answers.isel(
-        run=_runs(answers, model, setup, trained_on),
-        point=np.isin(answers["half"].values, TESTS[DOUBLED, half]),
-    )
-    return correct(chosen).assign_coords(seed=("run", chosen["seed"].values)).swap_dims(run="seed")
+    points = np.isin(answers["half"].values, TESTS[DOUBLED, half])
+    selected = answers.isel(run=_is_run(answers, model, setup, trained_on), point=points)
+    return correct(selected).assign_coords(seed=("run", selected["seed"].values)).swap_dims(run="seed")
 
 
 def difference_table(answers: xr.Dataset) -> pd.DataFrame:
     """Paired differences of set-ups: model, first, second, runs, difference, low, high."""
     rows = []
     for model in dict.fromkeys(answers["model"].values.tolist()):
-        there = {name for name in answers["setup"].values[answers["model"].values == model]}
+        setups = {*answers["setup"].values[answers["model"].values == model]}
         for first, second in (("full", "W"), ("full", "RW"), ("full", "CW"), ("RW", "W"), ("CW", "W")):
-            if {first, second} <= there:
-                one, other = (of_runs(answers, model, setup) for setup in (first, second))
-                rows.append(
-                    (model, first, second, one.sizes["seed"], *crossed_interval(one.values, other.values))
-                )
+            if {first, second} <= setups:
+                one, other = (runs_of(answers, model, setup).values for setup in (first, second))
+                rows.append((model, first, second, len(one), *crossed_interval(one, other)))
     return pd.DataFrame(rows, columns=["model", "first", "second", "runs", "difference", "low", "high"])
 
 
 def beside_published(summary: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """The article's test accuracies and ours, for models that both have, and for its BERT next to our encoder.
+    """The article's test accuracies and those of this study, by model; its BERT stands next to our encoder.
 
     Columns model, setup, trained_on, tested_on, published_ and our mean, sd, median, max, non_degenerate and runs.
     Training and test set are of the same kind, as in the article.
     """
     ours = summary[(summary["tested_on"] == summary["trained_on"]) & (summary["half"] == ALL)]
     values = ["runs", "mean", "sd", "median", "max", "non_degenerate"]
-    known = published.rename(columns={name: f"published_{name}" for name in values})
-    merged = known.merge(ours[[*KEYS, *values]], on=KEYS, how="outer", sort=False)
+    theirs = published.rename(columns={name: f"published_{name}" for name in values})
+    merged = theirs.merge(ours[[*KEYS, *values]], on=KEYS, how="outer", sort=False)
     order = [*KEYS, *(f"published_{name}" for name in values), *values]
     return merged.sort_values(["trained_on", "model", "setup"], ascending=[False, True, True])[order]
 
 
-def following(
+def takes_cue(
     right: Float[np.ndarray, "seed point"], signs: Int[np.ndarray, " point"]
 ) -> Float[np.ndarray, "seed applicable"]:
-    """Whether a run chooses the warrant with the cue, at the points where the cue applies."""
+    """Whether a run takes the warrant with the cue, at the points where the cue applies."""
     applies = signs != 0
     return np.where(signs[applies] > 0, right[:, applies], 1 - right[:, applies])
 
@@ -184,33 +180,20 @@ def reliance_table(answers: xr.Dataset, test: Sequence[Argument]) -> pd.DataFram
     conclusion.
     """
     rows, signs = [], follows_cue(test)
-    trained = answers.isel(run=answers["trained_on"].values == ORIGINAL)
-    for which, chosen in (
-        ("all", trained),
-        ("fitted", trained.isel(run=trained["fitted"].values)),
-    ):
-        pairs = dict.fromkeys(
-            zip(chosen["model"].values.tolist(), chosen["setup"].values.tolist(), strict=True)
-        )
-        for model, setup in pairs:
-            right = of_runs(chosen, model, setup).sel(point=[each.id for each in test]).values
-            kinds = {FOLLOWS: following(right, signs)}
-            kinds |= {kind: right[:, signs == sign] for kind, sign in SIGNS.items()}
-            row = {
-                "model": model,
-                "setup": setup,
-                "which": which,
-                "runs": len(right),
-            }
-            for kind, values in kinds.items():
-                if values.size:
-                    row |= dict(
-                        zip((kind, f"{kind}_low", f"{kind}_high"), crossed_interval(values), strict=True)
-                    )
+    points = [argument.id for argument in test]
+    for which in ("all", "fitted"):
+        keep = (answers["trained_on"].values == ORIGINAL) & (answers["fitted"].values | (which == "all"))
+        runs = answers.isel(run=keep)
+        setups = zip(runs["model"].values.tolist(), runs["setup"].values.tolist(), strict=True)
+        for model, setup in dict.fromkeys(setups):
+            right = runs_of(runs, model, setup).sel(point=points).values
+            row = {"model": model, "setup": setup, "which": which, "runs": len(right)}
+            values = {FOLLOWS: takes_cue(right, signs)}
+            values |= {kind: right[:, signs == sign] for kind, sign in SIGNS.items()}
+            for kind, part in values.items():
+                if part.size:
+                    row[kind], row[f"{kind}_low"], row[f"{kind}_high"] = crossed_interval(part)
             always = (right == 1).all(axis=0) & (signs != 0)
-            row |= {
-                "always_n": int(always.sum()),
-                "always_right": float((signs[always] > 0).mean()) if always.any() else np.nan,
-            }
-            rows.append(row)
+            share = float((signs[always] > 0).mean()) if always.any() else np.nan
+            rows.append(row | {"always_n": int(always.sum()), "always_right": share})
     return pd.DataFrame(rows)

@@ -13,16 +13,7 @@ from analysis.texts.examples import Example
 from analysis.texts.glue import read_table, require_columns, sample
 from analysis.texts.tasks import CHOICE, Task
 
-COLUMNS = (
-    "#id",
-    "warrant0",
-    "warrant1",
-    "correctLabelW0orW1",
-    "reason",
-    "claim",
-    "debateTitle",
-    "debateInfo",
-)
+COLUMNS = "#id warrant0 warrant1 correctLabelW0orW1 reason claim debateTitle debateInfo".split()
 LABELS = ("0", "1")
 SPLITS = ("train", "dev", "test")
 ROWS = {"train": 1210, "dev": 316, "test": 444, "train-w-swap": 2420}
@@ -32,18 +23,11 @@ MD5 = {
     "test": "51a715ebe50f189b0bf44a8f1941d80f",
 }
 SWAPPED = "-swapped"
-BUNDLED = {
-    "train": 1200,
-    "dev": 300,
-    "test": 400,
-}  # arguments of the bundled grammar by default
+BUNDLED = {"train": 1200, "dev": 300, "test": 400}  # arguments of the bundled grammar by default
 # The texts that a model sees next to each warrant: the reason (R), the claim (C), both or none.
 SETUPS: Mapping[str, tuple[str, ...]] = {
-    "full": ("claim", "reason"),
-    "W": (),
-    "RW": ("reason",),
-    "CW": ("claim",),
-}
+    "full": ("claim", "reason"), "W": (), "RW": ("reason",), "CW": ("claim",)
+}  # fmt: skip
 BAG, BILSTM, ENCODER = "bag of vectors", "BiLSTM", "encoder"  # models
 ORIGINAL, DOUBLED = "original", "adversarial"  # training sets, and the halves of the adversarial set
 KEYS = ["model", "setup", "trained_on"]
@@ -100,18 +84,18 @@ def read_arguments(path: Path, rows: int | None = None, md5: str | None = None) 
     """All arguments of a file of ARCT. Warns and raises as `load_arguments` does."""
     table = read_table(path)
     require_columns(table, COLUMNS, str(path))
-    found: dict[str, Argument] = {}
+    arguments: dict[str, Argument] = {}
     for number, row in enumerate(table.to_dict("records"), start=2):
         place = f"{path}, line {number}"
         argument = _argument(row, place)
-        found[_name(argument, found, place)] = argument
-    if rows is not None and len(found) != rows:
-        raise InputError(f"{path}: {len(found):,} rows, ARCT has {rows:,}: give the released file")
+        arguments[_name(argument, arguments, place)] = argument
+    if rows is not None and len(arguments) != rows:
+        raise InputError(f"{path}: {len(arguments):,} rows, ARCT has {rows:,}: give the released file")
     if md5 and hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest() != md5:
         warnings.warn(
             f"{path} is not the released file: published values need not follow from it", stacklevel=3
         )
-    return [Argument(**vars(argument) | {"id": name}) for name, argument in found.items()]
+    return [Argument(**vars(argument) | {"id": name}) for name, argument in arguments.items()]
 
 
 def _argument(row: Mapping[str, str | int], place: str) -> Argument:
@@ -125,7 +109,7 @@ def _argument(row: Mapping[str, str | int], place: str) -> Argument:
             f"{place}: label {label!r} is not one of {', '.join(LABELS)}; correct it or remove the row"
         )
     claim, reason, *warrants = (
-        str(row[each]).strip() for each in ("claim", "reason", "warrant0", "warrant1")
+        str(row[name]).strip() for name in ("claim", "reason", "warrant0", "warrant1")
     )
     if warrants[0].casefold() == warrants[1].casefold():
         raise InputError(f"{place}: the two warrants are equal; correct one or remove the row")
@@ -135,12 +119,12 @@ def _argument(row: Mapping[str, str | int], place: str) -> Argument:
     )  # fmt: skip
 
 
-def _name(argument: Argument, found: Mapping[str, Argument], place: str) -> str:
+def _name(argument: Argument, earlier: Mapping[str, Argument], place: str) -> str:
     """The id, or `<id>-swapped` for the second of a swapped pair; raises InputError for other repeated ids."""
-    if argument.id not in found:
+    if argument.id not in earlier:
         return argument.id
-    first, name = found[argument.id], argument.id + SWAPPED
-    if name in found or argument.warrants != first.warrants[::-1] or argument.label == first.label:
+    first, name = earlier[argument.id], argument.id + SWAPPED
+    if name in earlier or argument.warrants != first.warrants[::-1] or argument.label == first.label:
         raise InputError(f"{place}: id {argument.id!r} stands on an earlier line too; remove one of the rows")
     return name
 
@@ -154,8 +138,10 @@ def as_examples(arguments: Sequence[Argument], setup: str) -> list[Example]:
     if setup not in SETUPS:
         raise InputError(f"set-up {setup!r} is unknown; choose one of {', '.join(SETUPS)}")
     return [
-        Example(each.id, _shared(each, SETUPS[setup]), label=each.label, choices=each.warrants)
-        for each in arguments
+        Example(
+            argument.id, _shared(argument, SETUPS[setup]), label=argument.label, choices=argument.warrants
+        )
+        for argument in arguments
     ]
 
 

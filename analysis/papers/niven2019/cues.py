@@ -9,14 +9,13 @@ import pandas as pd
 from jaxtyping import Int
 from scipy import sparse
 
-from analysis.errors import InputError
 from analysis.papers.niven2019.arguments import Argument
-from analysis.statistics.resampling import limits, resampled
+from analysis.statistics.intervals import percentile_interval
+from analysis.statistics.resampling import resampled
 
 NOT = "not"
 # Words that count as a negation in the fourth rule.
 NEGATIONS = frozenset("not no never none nothing nobody neither nor without".split())
-WARRANTS = 2
 SMOOTHING = 100  # of the PMI (Niven 2019, released code)
 
 
@@ -37,7 +36,7 @@ def treebank(text: str) -> list[str]:
 
 
 def whitespace(text: str) -> list[str]:
-    """Lower-case words between blanks, with their punctuation."""
+    """Lower-case words between spaces, with their punctuation."""
     return text.lower().split()
 
 
@@ -70,7 +69,7 @@ def cue_table(
     for rule, tokens in RULES.items():
         cues = _frequent(pooled, tokens, minimum) if rule == "expanded" else [(NOT,)]
         for split, arguments in {**splits, "all": pooled}.items():
-            table = _measured(sides(arguments, tokens, cues), resamples, seed)
+            table = _productivity(sides(arguments, tokens, cues), resamples, seed)
             names = {"cue": [" ".join(cue) for cue in cues], "order": [len(cue) for cue in cues]}
             parts.append(table.assign(split=split, rule=rule, **names))
     columns = ["split", "rule", "cue", "order", "applicability", "productivity", "coverage", "low", "high"]
@@ -87,12 +86,12 @@ def sides(
 ) -> Int[np.ndarray, "point cue"]:
     """For each point and cue: 1 if only the right warrant has the cue, -1 if only the wrong one has it, else 0."""
     places = {cue: place for place, cue in enumerate(cues)}
-    found = np.zeros((len(arguments), len(cues)), int)
-    for row, argument in zip(found, arguments, strict=True):
-        own = [grams(tokens(warrant)) for warrant in argument.warrants]
+    signs = np.zeros((len(arguments), len(cues)), int)
+    for row, argument in zip(signs, arguments, strict=True):
+        cues_of = [grams(tokens(warrant)) for warrant in argument.warrants]
         for warrant, sign in ((argument.label, 1), (1 - argument.label, -1)):
-            row[[places[cue] for cue in own[warrant] - own[1 - warrant] if cue in places]] = sign
-    return found
+            row[[places[cue] for cue in cues_of[warrant] - cues_of[1 - warrant] if cue in places]] = sign
+    return signs
 
 
 def _frequent(arguments: Sequence[Argument], tokens: Callable[[str], list[str]], minimum: int) -> list[tuple]:
@@ -102,18 +101,19 @@ def _frequent(arguments: Sequence[Argument], tokens: Callable[[str], list[str]],
         first, second = (grams(tokens(warrant)) for warrant in argument.warrants)
         for cue in first ^ second:
             counts[cue] = counts.get(cue, 0) + 1
-    kept = [cue for cue, count in counts.items() if count >= minimum and cue != (NOT,)]
-    return [(NOT,), *sorted(kept, key=lambda cue: (len(cue), -counts[cue], cue))]
+    others = [cue for cue, count in counts.items() if count >= minimum and cue != (NOT,)]
+    return [(NOT,), *sorted(others, key=lambda cue: (len(cue), -counts[cue], cue))]
 
 
-def _measured(found: Int[np.ndarray, "point cue"], resamples: int, seed: int) -> pd.DataFrame:
-    right, applies = sparse.csr_array(found > 0, dtype=float), sparse.csr_array(found != 0, dtype=float)
-    drawn = resampled(len(found), resamples, seed)
+def _productivity(signs: Int[np.ndarray, "point cue"], resamples: int, seed: int) -> pd.DataFrame:
+    """Applicability, productivity with its interval, and coverage of every cue."""
+    right, applies = sparse.csr_array(signs > 0, dtype=float), sparse.csr_array(signs != 0, dtype=float)
+    weights = resampled(len(signs), resamples, seed)
     with np.errstate(invalid="ignore"):
-        productivity = (drawn @ right) / (drawn @ applies)
-    low, high = limits(productivity)
-    counts = (drawn[0] @ applies).astype(int)
-    columns = {"applicability": counts, "productivity": productivity[0], "coverage": counts / len(found)}
+        productivity = (weights @ right) / (weights @ applies)
+    low, high = percentile_interval(productivity)
+    counts = (weights[0] @ applies).astype(int)
+    columns = {"applicability": counts, "productivity": productivity[0], "coverage": counts / len(signs)}
     return pd.DataFrame(columns | {"low": low, "high": high})
 
 
@@ -125,8 +125,8 @@ def pmi_table(sets: Mapping[str, Sequence[Argument]], minimum: int = 30) -> pd.D
     """
     parts = []
     for name, arguments in sets.items():
-        right = _token_counts(each.warrants[each.label] for each in arguments)
-        wrong = _token_counts(each.warrants[1 - each.label] for each in arguments)
+        right = _token_counts(argument.warrants[argument.label] for argument in arguments)
+        wrong = _token_counts(argument.warrants[1 - argument.label] for argument in arguments)
         counts = pd.DataFrame({"right": right, "wrong": wrong}).fillna(0).astype(int)
         table = counts.assign(warrants=counts["right"] + counts["wrong"]).rename_axis("token").reset_index()
         table["pmi"] = np.log((2 * table["right"] + SMOOTHING) / (table["warrants"] + SMOOTHING))
@@ -144,25 +144,14 @@ def follows_cue(arguments: Sequence[Argument]) -> Int[np.ndarray, " point"]:
     return sides(arguments, expanded, [(NOT,)])[:, 0]
 
 
-def longer_warrant(arguments: Sequence[Argument]) -> Int[np.ndarray, " point"]:
-    """1 if the right warrant has more words, -1 if the wrong one has, 0 if both have equally many."""
-    lengths = [[len(warrant.split()) for warrant in each.warrants] for each in arguments]
-    labels = [each.label for each in arguments]
-    return np.array([np.sign(pair[y] - pair[1 - y]) for pair, y in zip(lengths, labels, strict=True)], int)
-
-
 def baseline_table(splits: Mapping[str, Sequence[Argument]], draws: int = 999, seed: int = 0) -> pd.DataFrame:
-    """Accuracy of answers without a model: the warrant with "not" (ties count half), or the longer one (no ties).
+    """Accuracy of the answer without a model: always the warrant with "not", where ties count half.
 
     Columns split, baseline, n (points), accuracy, low, high (95 % percentile interval over resampled points).
     """
     rows = []
     for split, arguments in splits.items():
-        if not len(arguments):
-            raise InputError(f"split {split!r} has no arguments: take more")
-        longer = longer_warrant(arguments)
-        for baseline, signs in (("not", follows_cue(arguments)), ("longer warrant", longer[longer != 0])):
-            right = (1 + signs) / WARRANTS
-            means = resampled(len(right), draws, seed) @ right / len(right)
-            rows.append((split, baseline, len(right), means[0], *limits(means)))
+        right = (1 + follows_cue(arguments)) / 2
+        means = resampled(len(right), draws, seed) @ right / len(right)
+        rows.append((split, NOT, len(right), means[0], *percentile_interval(means)))
     return pd.DataFrame(rows, columns=["split", "baseline", "n", "accuracy", "low", "high"])

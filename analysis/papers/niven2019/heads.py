@@ -1,7 +1,4 @@
-"""Heads that attend to the cue: scored with a sieve, before and after fine-tuning, and switched off.
-
-Not in Niven 2019.
-"""
+"""Heads that attend to the cue: scored with a sieve before and after fine-tuning, and ablated. Not in Niven 2019."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Bool, Int
+from jaxtyping import Bool
 
-from analysis.encoders.interventions import Head, head_name, sets
-from analysis.encoders.interventions import predict as predicted
+from analysis.encoders.interventions import Head, head_name, predict, sets
 from analysis.encoders.layout import Layout, WordPairs
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
@@ -26,24 +22,11 @@ from analysis.scores.sieves import columns, sieve
 from analysis.statistics.changes import change_table
 from analysis.statistics.comparison import compare
 from analysis.statistics.resampling import random_sets
-from analysis.statistics.significance import role_table
+from analysis.statistics.significance import Rule, role_table
 
 CUE = "cue"
 BEFORE = "pretrained"
-OFF = [
-    "setup",
-    "seed",
-    "heads",
-    "points",
-    "intervention",
-    "n",
-    "baseline",
-    "change",
-    "low",
-    "high",
-    "p",
-    "p_random",
-]
+ABLATED = "setup seed heads points intervention n baseline change low high p p_random".split()
 ALL_POINTS = "all"
 SCORED = ["setup", "seed", "layer", "head", "n", "pretrained", "finetuned", "difference", "low", "high", "p", "p_by",
           "assigned_before", "assigned_after", "change"]  # fmt: skip
@@ -57,7 +40,7 @@ def cue(layout: Layout, pairs: WordPairs) -> Columns | None:
 
 def cue_pieces(layout: Layout) -> Bool[np.ndarray, " token"]:
     """The pieces of a negation with "not": the words not and cannot, and the apostrophe and t of n't."""
-    # Byte-level and sentence-piece vocabularies mark the blank before a token; âĢĻ are the bytes of a curly apostrophe.
+    # Byte-level and sentence-piece vocabularies mark the space before a token; âĢĻ are the bytes of a curly apostrophe.
     tokens = [token.lstrip("Ġ▁").replace("âĢĻ", "’").lower() for token in layout.tokens]
     marks = np.isin(tokens, [NOT, "cannot"])
     for place in range(1, len(tokens) - 1):
@@ -68,108 +51,36 @@ def cue_pieces(layout: Layout) -> Bool[np.ndarray, " token"]:
     return marks
 
 
-def cue_scores(
-    states: Mapping[str | int, Encoder],
-    arguments: Sequence[Argument],
-    setup: str,
-    max_tokens: int = 80,
-    **reading,
-) -> dict[str | int, xr.DataArray]:
-    """Scores of the cue sieve for every state of an encoder, on the warrants as a set-up shows them."""
-    return extract_states(
-        states, as_examples(arguments, setup), roles=[CUE], max_tokens=max_tokens, **reading
-    )
-
-
 def head_table(
     scores: Mapping[str | int, xr.DataArray],
     setup: str,
-    tau: float | int = 3.0,
-    alpha: float = 0.05,
-    minimum: int = 20,
-    resamples: int = 999,
-    seed: int = 0,
+    rule: Rule,
 ) -> pd.DataFrame:
     """How much each head attends to the cue before and after fine-tuning: the columns of SCORED.
 
-    `scores` are those of `cue_scores`: BEFORE, and one for each seed. The scores (1 for uniform attention) are compared
-    on the same warrants, in whole clusters that share a text; p_by corrects over the heads. assigned_before and
-    assigned_after are the corrected labels at `tau`; change is the class of `comparison.compare`.
+    `scores` are those of the cue sieve: BEFORE, and one for each seed. The scores (1 for uniform attention) are
+    compared on the same warrants, in whole clusters that share a text; p_by corrects over the heads. assigned_before
+    and assigned_after are the corrected labels; change is the class of `comparison.compare`.
     """
-    options = {"resamples": resamples, "seed": seed, "unit": "cluster"}
-    labels = {state: role_table(each, tau, alpha, minimum, **options) for state, each in scores.items()}
+    labels = {state: role_table(each, rule) for state, each in scores.items()}
     parts = []
     for state in (state for state in scores if state != BEFORE):
-        found = compare(scores[BEFORE], scores[state], labels[BEFORE], labels[state], alpha=alpha, **options)
+        table = compare(scores[BEFORE], scores[state], labels[BEFORE], labels[state], rule)
         for column, name in ((BEFORE, "assigned_before"), (state, "assigned_after")):
-            own = labels[column].set_index(["layer", "head"])["assigned_corrected"]
-            found[name] = own.reindex(pd.MultiIndex.from_frame(found[["layer", "head"]])).to_numpy()
-        parts.append(found.assign(setup=setup, seed=state)[SCORED])
+            corrected = labels[column].set_index(["layer", "head"])["assigned_corrected"]
+            table[name] = corrected.reindex(pd.MultiIndex.from_frame(table[["layer", "head"]])).to_numpy()
+        parts.append(table.assign(setup=setup, seed=state)[SCORED])
     return pd.concat(parts, ignore_index=True)
-
-
-def strongest(table: pd.DataFrame, setup: str, seed: int, count: int) -> list[Head]:
-    """The heads of a fine-tuned run that attend to the cue most, by mean score."""
-    rows = table[(table["setup"] == setup) & (table["seed"] == seed)].nlargest(count, "finetuned")
-    return [(int(layer), int(head)) for layer, head in zip(rows["layer"], rows["head"], strict=True)]
-
-
-def switched_off(
-    encoder: Encoder,
-    arguments: Sequence[Argument],
-    setup: str,
-    heads: Sequence[Head],
-    controls: int = 19,
-    seed: int = 0,
-    max_tokens: int = 80,
-    **options,
-) -> xr.DataArray:
-    """Logits of a fine-tuned encoder with all heads on, with the heads off (CUE_HEADS), and with random sets off."""
-    drawn = random_sets(heads, encoder.heads, controls, seed)
-    named = {CUE_HEADS: list(heads)} | {f"random {number}": [*each] for number, each in enumerate(drawn)}
-    examples = as_examples(arguments, setup)
-    return predicted(encoder, examples, sets(encoder, named), max_tokens=max_tokens, **options)
-
-
-def off_table(
-    logits: xr.DataArray, arguments: Sequence[Argument], resamples: int = 999, seed: int = 0
-) -> pd.DataFrame:
-    """The change by switching heads off: where the cue is right, wrong or absent, and at all points.
-
-    Columns points, intervention, n, baseline, change (accuracy), low, high, p (exact McNemar), and p_random (for the
-    cue heads only): the share of random sets that change at least as much in size, with 1 added above and below; NaN
-    without random sets.
-    """
-    labels, signs = np.array([each.label for each in arguments]), follows_cue(arguments)
-    parts = []
-    for points, chosen in _kinds(signs).items():
-        if not chosen.any():
-            continue
-        part = logits.isel(sequence=np.flatnonzero(chosen))
-        found = change_table(part, labels[chosen], ["accuracy"], resamples=resamples, seed=seed)
-        is_own = found["intervention"] == CUE_HEADS
-        size, others = found["change"].abs()[is_own].item(), found["change"].abs()[~is_own]
-        rank = (1 + (others >= size - 1e-9).sum()) / (1 + len(others)) if len(others) else np.nan
-        parts.append(
-            found.assign(points=points, n=int(chosen.sum()), p_random=np.where(is_own, rank, np.nan))
-        )
-    return pd.concat(parts, ignore_index=True)[OFF[3:]]
-
-
-def _kinds(signs: Int[np.ndarray, " point"]) -> dict[str, Bool[np.ndarray, " point"]]:
-    """Which points are of each kind."""
-    return {**{kind: signs == sign for kind, sign in SIGNS.items()}, ALL_POINTS: np.full(len(signs), True)}
 
 
 def heads_by_setup(
     model: Encoder,
     states: Mapping[Run, Encoder],
     arguments: Sequence[Argument],
-    minimum: int = 20,
+    rule: Rule,
     max_tokens: int = 80,
-    **options,
 ) -> pd.DataFrame:
-    """The head tables of all set-ups: the pre-trained encoder and the fine-tuned ones of `runs.finetuned_states`.
+    """The head tables of all set-ups: the pre-trained encoder and the fine-tuned ones of `training.finetuned_states`.
 
     Raises InputError without a fine-tuned encoder.
     """
@@ -179,13 +90,22 @@ def heads_by_setup(
         )
     parts = []
     for setup in dict.fromkeys(run.setup for run in states):
-        own = {run.seed: encoder for run, encoder in states.items() if run.setup == setup}
-        scores = cue_scores({BEFORE: model, **own}, arguments, setup, max_tokens)
-        parts.append(head_table(scores, setup, minimum=minimum, **options))
+        encoders = {BEFORE: model} | {
+            run.seed: encoder for run, encoder in states.items() if run.setup == setup
+        }
+        examples = as_examples(arguments, setup)
+        scores = extract_states(encoders, examples, roles=[CUE], max_tokens=max_tokens)
+        parts.append(head_table(scores, setup, rule))
     return pd.concat(parts, ignore_index=True)
 
 
-def off_by_setup(
+def cue_heads(table: pd.DataFrame, setup: str, seed: int, count: int) -> list[Head]:
+    """The heads of a fine-tuned run with the highest mean scores on the cue."""
+    rows = table[(table["setup"] == setup) & (table["seed"] == seed)].nlargest(count, "finetuned")
+    return [(int(layer), int(head)) for layer, head in zip(rows["layer"], rows["head"], strict=True)]
+
+
+def ablate_cue_heads(
     states: Mapping[Run, Encoder],
     table: pd.DataFrame,
     arguments: Sequence[Argument],
@@ -195,32 +115,59 @@ def off_by_setup(
     seed: int = 0,
     max_tokens: int = 80,
 ) -> dict[tuple[str, int], xr.DataArray]:
-    """The logits of `switched_off` of all fine-tuned encoders, by set-up and seed, with the names of the heads as the
-    attribute `heads`; in each encoder, the `count` heads that attend to the cue most are off."""
-    found = {}
+    """Logits of all fine-tuned encoders, by set-up and seed: whole, without CUE_HEADS, and without random sets.
+
+    The `count` heads with the highest scores on the cue are ablated together; the attribute `heads` names them.
+    """
+    logits = {}
     for run, encoder in states.items():
-        heads = strongest(table, run.setup, run.seed, count)
-        logits = switched_off(
-            encoder, arguments, run.setup, heads, controls, seed, max_tokens, cache=cache, progress=False
-        )
+        heads = cue_heads(table, run.setup, run.seed, count)
+        random = random_sets(heads, encoder.heads, controls, seed)
+        named = {CUE_HEADS: heads} | {f"random {number}": [*each] for number, each in enumerate(random)}
+        answers = predict(
+            encoder, as_examples(arguments, run.setup), sets(encoder, named), max_tokens=max_tokens, cache=cache,
+            progress=False,
+        )  # fmt: skip
         names = " ".join(head_name(*head) for head in heads)
-        found[run.setup, run.seed] = logits.assign_attrs(heads=names)
-    return found
+        logits[run.setup, run.seed] = answers.assign_attrs(heads=names)
+    return logits
 
 
-def off_tables(
+def ablation_table(
+    logits: xr.DataArray, arguments: Sequence[Argument], resamples: int = 999, seed: int = 0
+) -> pd.DataFrame:
+    """The change by ablating heads: where the cue is right, wrong or absent, and at all points.
+
+    Columns points, intervention, n, baseline, change (accuracy), low, high, p (exact McNemar), and p_random (for the
+    cue heads only): the share of random sets that change at least as much in size, with 1 added above and below; NaN
+    without random sets.
+    """
+    labels, signs = np.array([argument.label for argument in arguments]), follows_cue(arguments)
+    kinds = {kind: signs == sign for kind, sign in SIGNS.items()} | {ALL_POINTS: np.full(len(signs), True)}
+    parts = []
+    for kind, points in kinds.items():
+        if not points.any():
+            continue
+        answers = logits.isel(sequence=np.flatnonzero(points))
+        table = change_table(answers, labels[points], ["accuracy"], resamples=resamples, seed=seed)
+        is_cue = table["intervention"] == CUE_HEADS
+        size, others = table["change"].abs()[is_cue].item(), table["change"].abs()[~is_cue]
+        rank = (1 + (others >= size - 1e-9).sum()) / (1 + len(others)) if len(others) else np.nan
+        parts.append(table.assign(points=kind, n=int(points.sum()), p_random=np.where(is_cue, rank, np.nan)))
+    return pd.concat(parts, ignore_index=True)[ABLATED[3:]]
+
+
+def ablation_tables(
     logits: Mapping[tuple[str, int], xr.DataArray],
     arguments: Sequence[Argument],
     resamples: int = 999,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The off tables of the logits of `off_by_setup`, with columns setup, seed and heads (layer-head).
-
-    Without any logits, a table of one row without values, so that it can be saved.
-    """
+    """The tables of the logits of `ablate_cue_heads`, with columns setup, seed and heads (layer-head)."""
     parts = [
-        off_table(each, arguments, resamples, seed).assign(setup=setup, seed=run, heads=each.attrs["heads"])
-        for (setup, run), each in logits.items()
+        ablation_table(answers, arguments, resamples, seed).assign(
+            setup=setup, seed=run, heads=answers.attrs["heads"]
+        )
+        for (setup, run), answers in logits.items()
     ]
-    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=OFF)
-    return found[OFF]
+    return pd.concat(parts, ignore_index=True)[ABLATED]

@@ -12,11 +12,11 @@ from analysis.papers.niven2019.accuracy import (
     ALL,
     CHANCE,
     CUE_HEADS,
+    correctness,
     evidence,
-    of_runs,
     pair_means,
     pairs_of,
-    rightness,
+    runs_of,
 )
 from analysis.papers.niven2019.arguments import BAG, BILSTM, DOUBLED, ENCODER, ORIGINAL, Argument
 from analysis.papers.niven2019.cues import NOT, baseline_table, follows_cue
@@ -27,7 +27,6 @@ from analysis.statistics.intervals import crossed_interval
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
 NOT_RUN, UNFIT = "set-up not run", "fewer than two runs fit"
 Values = Float[np.ndarray, "run point"]
-Interval = tuple[float, float, float]
 
 
 def measures(
@@ -39,23 +38,23 @@ def measures(
     """The frame of every claim, by its id.
 
     `answers` are those of `runs.collect`, `test` the original test arguments, `cues` the table of `cues.cue_table`, and
-    `ablated` the logits without heads of `heads.switched_off`, by set-up and seed.
+    `ablated` the logits without heads of `heads.ablate_cue_heads`, by set-up and seed.
     """
     runs = Runs(answers, test)
     return {
-        "N1": beats_chance(runs),
-        "N2": differences(runs, [("full", "W")]),
-        "N3": differences(runs, [("RW", "W"), ("CW", "W")]),
-        "N4": productive_cue(cues),
-        "N5": adversarial_chance(runs),
-        "N7": moves_with_cue(runs),
-        "N8": negated_claims(runs),
-        "N9": without_cue_heads(runs, ablated),
+        "N1": accuracy_of_full_input(runs),
+        "N2": gain_of_full_input(runs),
+        "N3": gain_of_reason_and_claim(runs),
+        "N4": productivity_of_cue(cues),
+        "N5": distance_from_chance(runs),
+        "N7": accuracy_with_minus_against_cue(runs),
+        "N8": accuracy_on_negated_claims(runs),
+        "N9": accuracy_without_cue_heads(runs, ablated),
     }
 
 
 class Runs:
-    """The answers of all runs, and of those that fit."""
+    """The answers of all runs, and of those that fit; `signs` says where "not" is (see `follows_cue`)."""
 
     def __init__(self, answers: xr.Dataset, test: Sequence[Argument]):
         self.answers, self.fitted, self.test = answers, evidence(answers), test
@@ -63,114 +62,121 @@ class Runs:
 
     def right(self, model: str, setup: str, trained_on: str = ORIGINAL, half: str = ORIGINAL) -> Values:
         """Whether each run that fits is right, mean of a point and its adversarial copy; no rows without such runs."""
-        values = of_runs(self.fitted, model, setup, trained_on, half)
+        values = runs_of(self.fitted, model, setup, trained_on, half)
         return pair_means(values.values, pairs_of(values)) if len(values) else values.values
 
     def missing(self, *setups: str, model: str = ENCODER, trained_on: str = ORIGINAL) -> str:
         """Why a set-up has no value: it was not run, or its runs do not fit."""
-        own = (self.answers["model"] == model) & (self.answers["trained_on"] == trained_on)
-        there = {*self.answers["setup"].values[own.values]}
-        return UNFIT if {*setups} <= there else NOT_RUN
+        rows = (self.answers["model"] == model) & (self.answers["trained_on"] == trained_on)
+        return UNFIT if {*setups} <= {*self.answers["setup"].values[rows.values]} else NOT_RUN
 
 
-def of_sides(right: Values, signs: Int[np.ndarray, " point"]) -> Values:
-    """Values whose mean over points is accuracy where the cue is right minus where it is wrong."""
-    sides = {sign: right[:, signs == sign] for sign in (1, -1)}
-    gap = sides[1].mean(axis=1) - sides[-1].mean(axis=1)
-    parts = np.tile(gap[:, None], (1, len(signs)))
-    for sign, values in sides.items():
-        centred = values - values.mean(axis=1, keepdims=True)
-        parts[:, signs == sign] += sign * centred * len(signs) / values.shape[1]
-    return parts
+def unit_of(name: str, values: Values, control: Values | None = None) -> pd.DataFrame:
+    """The frame of one unit over runs and points, with a control if it has runs."""
+    unit = frame({name: crossed_interval(values)}, runs=len(values))
+    return (
+        unit if control is None or not len(control) else with_control(unit, {name: crossed_interval(control)})
+    )
 
 
-def beats_chance(runs: Runs) -> pd.DataFrame:
+def accuracy_of_full_input(runs: Runs) -> pd.DataFrame:
     """N1: accuracy of the encoder with the full input; the control always takes the warrant with "not"."""
     right = runs.right(ENCODER, "full")
     if not len(right):
         return not_applicable(runs.missing("full"))
-    cue = baseline_table({"test": runs.test}).set_index("baseline").loc[NOT, ["accuracy", "low", "high"]]
-    return with_control(frame({"": crossed_interval(right)}, runs=len(right)), {"": tuple(cue)})
+    always_not = baseline_table({"test": runs.test}).set_index("baseline").loc[NOT]
+    return with_control(unit_of("", right), {"": tuple(always_not[["accuracy", "low", "high"]])})
 
 
-def differences(runs: Runs, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
-    """N2, N3: accuracy of the encoder in one set-up minus another, on the same points; control: a bag of vectors."""
-    parts = []
-    for setups in pairs:
-        name, (own, other) = " - ".join(setups), (runs.right(ENCODER, setup) for setup in setups)
-        if not (len(own) and len(other)):
-            parts.append(not_applicable(runs.missing(*setups), name))
-            continue
-        unit = frame({name: crossed_interval(own, other)}, runs=min(len(own), len(other)))
-        bags = [runs.right(BAG, setup) for setup in setups]
-        parts.append(with_control(unit, {name: crossed_interval(*bags)} if all(map(len, bags)) else {}))
-    return pd.concat(parts, ignore_index=True)
+def gain_of_full_input(runs: Runs) -> pd.DataFrame:
+    """N2: accuracy of the encoder with the full input minus that with warrants alone."""
+    return difference_of_setups(runs, "full", "W")
 
 
-def productive_cue(cues: pd.DataFrame) -> pd.DataFrame:
+def gain_of_reason_and_claim(runs: Runs) -> pd.DataFrame:
+    """N3: accuracy of the encoder with the reason, and with the claim, minus that with warrants alone."""
+    units = [difference_of_setups(runs, setup, "W") for setup in ("RW", "CW")]
+    return pd.concat(units, ignore_index=True)
+
+
+def difference_of_setups(runs: Runs, first: str, second: str) -> pd.DataFrame:
+    """The accuracy of the encoder in one set-up minus another, on the same points; the control is a bag of vectors."""
+    name = f"{first} - {second}"
+    one, other = runs.right(ENCODER, first), runs.right(ENCODER, second)
+    if not (len(one) and len(other)):
+        return not_applicable(runs.missing(first, second), name)
+    unit = frame({name: crossed_interval(one, other)}, runs=min(len(one), len(other)))
+    bags = [runs.right(BAG, setup) for setup in (first, second)]
+    return with_control(unit, {name: crossed_interval(*bags)} if all(map(len, bags)) else {})
+
+
+def productivity_of_cue(cues: pd.DataFrame) -> pd.DataFrame:
     """N4: the productivity of "not" in each split; in the adversarial set it is one half."""
     rows = cues[(cues["rule"] == "expanded") & (cues["cue"] == NOT) & (cues["split"] != ALL)]
     return of_table(rows, "split", "productivity").assign(control=CHANCE)
 
 
-def adversarial_chance(runs: Runs) -> pd.DataFrame:
+def distance_from_chance(runs: Runs) -> pd.DataFrame:
     """N5: how far the accuracy of the encoder is from one half on the adversarial set, after training on one."""
-    parts = []
+    units = []
     for setup in ("full", "CW"):
         right = runs.right(ENCODER, setup, DOUBLED, ALL)
         if not len(right):
-            parts.append(not_applicable(runs.missing(setup, trained_on=DOUBLED), setup))
+            units.append(not_applicable(runs.missing(setup, trained_on=DOUBLED), setup))
             continue
         value, low, high = crossed_interval(right)
-        away, half = abs(value - CHANCE), (high - low) / 2
-        parts.append(frame({setup: (away, away - half, away + half)}, control=0.0, runs=len(right)))
-    return pd.concat(parts, ignore_index=True)
+        distance, half_width = abs(value - CHANCE), (high - low) / 2
+        interval = distance, distance - half_width, distance + half_width
+        units.append(frame({setup: interval}, control=0.0, runs=len(right)))
+    return pd.concat(units, ignore_index=True)
 
 
-def moves_with_cue(runs: Runs) -> pd.DataFrame:
+def accuracy_with_minus_against_cue(runs: Runs) -> pd.DataFrame:
     """N7: accuracy of the encoder if "not" is in the right warrant, minus that if it is in the wrong one."""
-    own, bag = (runs.right(model, "full") for model in (ENCODER, BAG))
-    if not len(own):
+    encoder, bag = (runs.right(model, "full") for model in (ENCODER, BAG))
+    if not len(encoder):
         return not_applicable(runs.missing("full"))
-    unit = frame({"": crossed_interval(of_sides(own, runs.signs))}, runs=len(own))
-    return with_control(unit, {"": crossed_interval(of_sides(bag, runs.signs))} if len(bag) else {})
+    return unit_of("", gap_by_cue(encoder, runs.signs), gap_by_cue(bag, runs.signs) if len(bag) else None)
 
 
-def negated_claims(runs: Runs) -> pd.DataFrame:
+def gap_by_cue(right: Values, signs: Int[np.ndarray, " point"]) -> Values:
+    """Values whose mean over points is accuracy where the cue is right minus that where it is wrong."""
+    sides = {sign: right[:, signs == sign] for sign in (1, -1)}
+    gap = sides[1].mean(axis=1) - sides[-1].mean(axis=1)
+    values = np.tile(gap[:, None], (1, len(signs)))
+    for sign, side in sides.items():
+        centred = side - side.mean(axis=1, keepdims=True)
+        values[:, signs == sign] += sign * centred * len(signs) / side.shape[1]
+    return values
+
+
+def accuracy_on_negated_claims(runs: Runs) -> pd.DataFrame:
     """N8: accuracy on the copies with negated claims after training on the original arguments, by model."""
-    parts = []
+    units = []
     for model in (ENCODER, BAG, BILSTM):
         right = runs.right(model, "full", ORIGINAL, DOUBLED)
-        parts.append(
-            frame({model: crossed_interval(right)}, runs=len(right))
-            if len(right)
-            else not_applicable(runs.missing("full", model=model), model)
-        )
-    return pd.concat(parts, ignore_index=True)
+        reason = runs.missing("full", model=model)
+        units.append(unit_of(model, right) if len(right) else not_applicable(reason, model))
+    return pd.concat(units, ignore_index=True)
 
 
-def without_cue_heads(
+def accuracy_without_cue_heads(
     runs: Runs, ablated: Mapping[tuple[str, int], xr.DataArray], setup: str = "W"
 ) -> pd.DataFrame:
     """N9: accuracy that a set-up loses where "not" is right, and gains where it is wrong, without the cue heads."""
-    own = (runs.fitted["model"].values == ENCODER) & (runs.fitted["trained_on"].values == ORIGINAL)
-    fit = {
-        *zip(runs.fitted["setup"].values[own].tolist(), runs.fitted["seed"].values[own].tolist(), strict=True)
-    }
-    logits = [found for run, found in ablated.items() if run in fit and run[0] == setup]
+    seeds = runs_of(runs.fitted, ENCODER, setup)["seed"].values.tolist()
+    logits = [found for (name, seed), found in ablated.items() if name == setup and seed in seeds]
     if len(logits) < 2:
         return not_applicable(runs.missing(setup))
     labels = np.array([argument.label for argument in runs.test])
-    right = [each.isel({"class": 0}).copy(data=rightness(each.values, labels)) for each in logits]
-    units, control = {}, {}
+    right = [each.isel({"class": 0}).copy(data=correctness(each.values, labels)) for each in logits]
+    units = []
     for unit, sign in (("lost where it is right", 1), ("gained where it is wrong", -1)):
-        cued = runs.signs == sign
-        changes = [sign * (each.sel(intervention=BASELINE) - each).isel(sequence=cued) for each in right]
-        units[unit] = crossed_interval(
-            np.stack([each.sel(intervention=CUE_HEADS).values for each in changes])
-        )
-        random = [
-            each.drop_sel(intervention=[BASELINE, CUE_HEADS]).mean("intervention").values for each in changes
+        on_side = [each.isel(sequence=runs.signs == sign) for each in right]
+        changes = [sign * (each.sel(intervention=BASELINE) - each) for each in on_side]
+        of_cue_heads = np.stack([each.sel(intervention=CUE_HEADS).values for each in changes])
+        of_random = [
+            each.drop_sel(intervention=[BASELINE, CUE_HEADS]).mean("intervention") for each in changes
         ]
-        control[unit] = crossed_interval(np.stack(random))
-    return with_control(frame(units, runs=len(logits)), control)
+        units.append(unit_of(unit, of_cue_heads, np.stack(of_random)))
+    return pd.concat(units, ignore_index=True)

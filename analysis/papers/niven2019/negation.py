@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -62,13 +63,13 @@ def present(verb: str, number: str) -> str:
 
 
 def digest(claim: str) -> str:
-    """The key of a claim in the list of mends."""
+    """The key of a claim in the list of corrections."""
     return hashlib.sha256(claim.encode()).hexdigest()[:16]
 
 
 @cache
 def mends() -> Mapping[str, Sequence[Sequence[str]]]:
-    """By the digest of a claim, the replacements that negate it, in order."""
+    """The replacements that negate a claim, in order, by the digest of the claim."""
     return yaml.safe_load((HERE / "mends.yaml").read_text(encoding="utf-8"))
 
 
@@ -79,12 +80,12 @@ def _bases() -> Mapping[str, str]:
 
 
 def by_mend(claim: str) -> str | None:
-    """The claim with its mends; None if the list has none. Raises InputError for a mend that does not fit."""
+    """The claim with its corrections; None if the list has none. Raises InputError for one that does not fit."""
     replacements = mends().get(digest(claim))
     for old, new in replacements or ():
         if old not in claim:
             raise InputError(
-                f"mends.yaml: {digest(claim)} has no {old!r} to replace: correct or remove the mend"
+                f"mends.yaml: {digest(claim)} has no {old!r} to replace: change or remove the correction"
             )
         claim = claim.replace(old, new, 1)
     return claim if replacements else None
@@ -93,8 +94,8 @@ def by_mend(claim: str) -> str | None:
 def by_rule(claim: str) -> str | None:
     """The claim without its negation, or with one: after the first auxiliary, copula or modal, by do-support, or as a
     negated imperative; None if the rule knows none of its words."""
-    if found := NEGATED.search(claim):
-        return _undone(claim, found)
+    if negation := NEGATED.search(claim):
+        return _undone(claim, negation)
     words = list(re.finditer(r"[\w'’.-]+", claim))
     for word in words:
         if word[0].lower() in AUXILIARIES or PERFECT.match(claim, word.start()):
@@ -110,11 +111,11 @@ def by_rule(claim: str) -> str | None:
     return None
 
 
-def _undone(claim: str, found: re.Match) -> str:
+def _undone(claim: str, negation: re.Match) -> str:
     """The claim without its first negation; after do-support, the verb is inflected again."""
-    stem = found["contracted"] or found["can"] or found["apart"] or ""
+    stem = negation["contracted"] or negation["can"] or negation["apart"] or ""
     auxiliary = IRREGULAR.get(stem.lower(), stem)
-    before, after = claim[: found.start()], claim[found.end() :].lstrip()
+    before, after = claim[: negation.start()], claim[negation.end() :].lstrip()
     if auxiliary.lower() in SUPPORT and (verb := re.match(r"\w+", after)):
         after = present(verb[0], SUPPORT[auxiliary.lower()]) + after[verb.end() :]
         auxiliary = ""
@@ -135,10 +136,10 @@ def is_negated(claim: str) -> bool:
 
 def counterparts(arguments: Sequence[Argument]) -> dict[tuple[str, str], str]:
     """By debate and claim, the other claim of the same debate if the two differ only in negation."""
-    known = dict.fromkeys((each.debate, each.claim) for each in arguments)
-    sides = {(debate, _core(claim), is_negated(claim)): claim for debate, claim in known}
+    claims = dict.fromkeys((argument.debate, argument.claim) for argument in arguments)
+    sides = {(debate, _core(claim), is_negated(claim)): claim for debate, claim in claims}
     others = {
-        (debate, claim): sides.get((debate, _core(claim), not is_negated(claim))) for debate, claim in known
+        (debate, claim): sides.get((debate, _core(claim), not is_negated(claim))) for debate, claim in claims
     }
     return {key: other for key, other in others.items() if other}
 
@@ -146,27 +147,28 @@ def counterparts(arguments: Sequence[Argument]) -> dict[tuple[str, str], str]:
 def negations(arguments: Sequence[Argument]) -> dict[str, tuple[str, str]]:
     """By id, the negation of each argument's claim, and its source, one of SOURCES.
 
-    Sources in order: the argument itself, a mend, the other claim of the debate, the rule. Raises InputError, naming
-    the argument, for a claim that no source can negate.
+    Sources in order: the argument itself, a correction, the other claim of the debate, the rule. Raises InputError,
+    naming the argument, for a claim that no source can negate.
     """
     others = counterparts(arguments)
-    found = {}
-    for each in arguments:
+    negated = {}
+    for argument in arguments:
+        claim = argument.claim
         options = {
-            GOLD: each.negated,
-            MEND: by_mend(each.claim),
-            DEBATE: others.get((each.debate, each.claim)),
-            RULE: by_rule(each.claim),
+            GOLD: argument.negated,
+            MEND: by_mend(claim),
+            DEBATE: others.get((argument.debate, claim)),
+            RULE: by_rule(claim),
         }
         source = next((name for name, text in options.items() if text), None)
         if source is None:
             raise InputError(
-                f"{each.id}: the rule cannot negate the claim {each.claim!r}: add a mend for {digest(each.claim)} "
-                "to mends.yaml"
+                f"{argument.id}: the rule cannot negate the claim {claim!r}: add a correction for {digest(claim)} to "
+                "mends.yaml"
             )
         text = options[source]
-        found[each.id] = (text, UNCHANGED if text.casefold() == each.claim.casefold() else source)
-    return found
+        negated[argument.id] = (text, UNCHANGED if text.casefold() == claim.casefold() else source)
+    return negated
 
 
 def adversarial(arguments: Sequence[Argument]) -> list[Argument]:
@@ -176,22 +178,17 @@ def adversarial(arguments: Sequence[Argument]) -> list[Argument]:
     and for a claim that negation does not change. Source: Niven 2019, section 6; departure: training data are negated
     in the same way as test data.
     """
-    found = negations(arguments)
+    negated = negations(arguments)
     copies = []
-    for each in arguments:
-        claim, source = found[each.id]
+    for argument in arguments:
+        claim, source = negated[argument.id]
         if source == UNCHANGED:
             raise InputError(
-                f"{each.id}: negation does not change the claim {each.claim!r}: add a mend for "
-                f"{digest(each.claim)} to mends.yaml"
+                f"{argument.id}: negation does not change the claim {argument.claim!r}: add a correction for "
+                f"{digest(argument.claim)} to mends.yaml"
             )
-        changed = {
-            "id": each.id + ADVERSARIAL,
-            "claim": claim,
-            "label": 1 - each.label,
-            "negated": each.claim,
-        }
-        copies.append(Argument(**vars(each) | changed))
+        name, label = argument.id + ADVERSARIAL, 1 - argument.label
+        copies.append(replace(argument, id=name, claim=claim, label=label, negated=argument.claim))
     return [*arguments, *copies]
 
 
@@ -199,16 +196,16 @@ def adversarial_table(splits: Mapping[str, Sequence[Argument]]) -> pd.DataFrame:
     """The sources of the negated claims: split, source (one of SOURCES), n (points)."""
     rows = []
     for split, arguments in splits.items():
-        made = [source for _, source in negations(arguments).values()]
-        rows += [(split, source, made.count(source)) for source in SOURCES]
+        sources = [source for _, source in negations(arguments).values()]
+        rows += [(split, source, sources.count(source)) for source in SOURCES]
     return pd.DataFrame(rows, columns=["split", "source", "n"])
 
 
 def claim_sources(splits: Mapping[str, Sequence[Argument]]) -> dict[str, int]:
     """How many different claims each source negates."""
-    found = {
-        (each.debate, each.claim): source
+    by_claim = {
+        (argument.debate, argument.claim): source
         for arguments in splits.values()
-        for each, (_, source) in zip(arguments, negations(arguments).values(), strict=True)
+        for argument, (_, source) in zip(arguments, negations(arguments).values(), strict=True)
     }
-    return {source: [*found.values()].count(source) for source in SOURCES}
+    return {source: [*by_claim.values()].count(source) for source in SOURCES}

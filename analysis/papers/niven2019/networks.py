@@ -39,7 +39,9 @@ class Recipe:
     hidden: int | None = None
 
 
-def recipe(model: str, setup: str, trained_on: str, epochs: int, hidden: int | None = None) -> Recipe:
+def published_recipe(
+    model: str, setup: str, trained_on: str, epochs: int, hidden: int | None = None
+) -> Recipe:
     """The article's recipe for a small model, with the given numbers of epochs and hidden units."""
     rate, dropout = CHOSEN[model][trained_on if trained_on in CHOSEN[model] else setup]
     batch = 16 if (model, trained_on) == (BAG, "adversarial") else 32
@@ -64,12 +66,12 @@ def vocabulary(
     """
     texts = (text for each in arguments for text in (each.claim, each.reason, *each.warrants))
     words = sorted(set(chain.from_iterable(map(expanded, texts))))
-    found = word_vectors(encoder, words, glove, DIMENSION)
-    values, unknown = found.values, ~found.values.any(axis=1)
+    vectors = word_vectors(encoder, words, glove, DIMENSION)
+    values, unknown = vectors.values, ~vectors.values.any(axis=1)
     values[unknown] = np.random.default_rng(0).normal(size=(unknown.sum(), values.shape[1]))
     padding = np.zeros((1, values.shape[1]), np.float32)
     places = {word: place for place, word in enumerate(words, start=1)}
-    return Vocabulary(places, np.concatenate([padding, values]).astype(np.float32), found.label)
+    return Vocabulary(places, np.concatenate([padding, values]).astype(np.float32), vectors.label)
 
 
 @dataclass(frozen=True)
@@ -89,13 +91,12 @@ class Points:
 
 def points(arguments: Sequence[Argument], setup: str, words: dict[str, int], joined: bool) -> Points:
     """The arguments as a set-up shows them; `joined` makes one text from claim and reason."""
-    parts = SETUPS[setup]
-    texts = [[getattr(each, part) for part in parts] for each in arguments]
-    if joined and parts:
-        texts = [[" ".join(each)] for each in texts]
+    shared = [[getattr(argument, part) for part in SETUPS[setup]] for argument in arguments]
+    if joined and SETUPS[setup]:
+        shared = [[" ".join(texts)] for texts in shared]
     rows = [
-        [[words[word] for word in expanded(text)] or [PADDING] for text in (*before, *each.warrants)]
-        for before, each in zip(texts, arguments, strict=True)
+        [[words[word] for word in expanded(text)] or [PADDING] for text in (*texts, *argument.warrants)]
+        for texts, argument in zip(shared, arguments, strict=True)
     ]
     lengths = np.array([max(map(len, row)) for row in rows])
     padded = torch.tensor(
@@ -112,15 +113,16 @@ class PooledWords(nn.Module):
     code.
     """
 
-    def __init__(self, vectors: Float32[np.ndarray, "word dimension"], texts: int, made: Recipe):
+    def __init__(self, vectors: Float32[np.ndarray, "word dimension"], texts: int, recipe: Recipe):
         super().__init__()
         self.embedding = nn.Embedding.from_pretrained(
             torch.tensor(vectors), freeze=False, padding_idx=PADDING
         )
         size = vectors.shape[1]
-        self.lstm = nn.LSTM(size, made.hidden, batch_first=True, bidirectional=True) if made.hidden else None
-        self.dropout = nn.Dropout(made.dropout)
-        self.linear = nn.Linear((texts + 1) * (2 * made.hidden if made.hidden else size), 1)
+        hidden = recipe.hidden
+        self.lstm = nn.LSTM(size, hidden, batch_first=True, bidirectional=True) if hidden else None
+        self.dropout = nn.Dropout(recipe.dropout)
+        self.linear = nn.Linear((texts + 1) * (2 * hidden if hidden else size), 1)
 
     def forward(
         self, shared: Int[Tensor, "point text word"], warrants: Int[Tensor, "point warrant word"]
@@ -134,15 +136,17 @@ class PooledWords(nn.Module):
         flat = words.flatten(0, 1)
         inside = flat != PADDING
         inside[:, 0] = True  # a text without words keeps one padding vector
-        read = self.embedding(flat)
+        states = self.embedding(flat)
         if self.lstm is not None:
-            packed = pack_padded_sequence(read, inside.sum(1), batch_first=True, enforce_sorted=False)
-            read = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=flat.shape[1])[0]
-        return read.masked_fill(~inside[..., None], -torch.inf).amax(1).unflatten(0, words.shape[:2])
+            packed = pack_padded_sequence(states, inside.sum(1), batch_first=True, enforce_sorted=False)
+            states = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=flat.shape[1])[
+                0
+            ]
+        return states.masked_fill(~inside[..., None], -torch.inf).amax(1).unflatten(0, words.shape[:2])
 
 
-def fitted_words(
-    train: Points, dev: Points, vectors: np.ndarray, made: Recipe, seed: int, fits: float = 0.0
+def train_words(
+    train: Points, dev: Points, vectors: np.ndarray, recipe: Recipe, seed: int, fits: float = 0.0
 ) -> PooledWords:
     """A small model trained by Adam, with the weights of the epoch with the best dev accuracy.
 
@@ -151,24 +155,23 @@ def fitted_words(
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = PooledWords(vectors, train.shared.shape[1], made)
-        optimiser = torch.optim.Adam(model.parameters(), lr=made.learning_rate, fused=True)
+        model = PooledWords(vectors, train.shared.shape[1], recipe)
+        optimiser = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, fused=True)
 
         def loss(rows: Int[np.ndarray, " row"]) -> Float[Tensor, ""]:
             shared, warrants, labels = train.batch(rows)
             return cross_entropy(model(shared, warrants), labels)
 
-        best, kept = -1.0, {}
-        for _ in range(made.epochs):
+        best, weights, judge = -1.0, {}, train if fits else dev
+        for _ in range(recipe.epochs):
             model.train()
-            fit(_shuffled(len(train.labels), made.batch_size), loss, optimiser)
-            measured = train if fits else dev
-            accuracy = float((answers(model, measured).argmax(1) == measured.labels.numpy()).mean())
+            fit(_shuffled(len(train.labels), recipe.batch_size), loss, optimiser)
+            accuracy = float((answers(model, judge).argmax(1) == judge.labels.numpy()).mean())
             if accuracy > best:
-                best, kept = accuracy, {name: value.clone() for name, value in model.state_dict().items()}
+                best, weights = accuracy, {name: each.clone() for name, each in model.state_dict().items()}
             if fits and accuracy >= fits:
                 break
-    model.load_state_dict(kept)
+    model.load_state_dict(weights)
     return model.eval()
 
 
@@ -177,10 +180,10 @@ def _shuffled(n: int, size: int) -> Iterator[Int[np.ndarray, " row"]]:
     return (order[start : start + size] for start in range(0, n, size))
 
 
-def answers(model: PooledWords, given: Points, size: int = 256) -> Float32[np.ndarray, "point warrant"]:
+def answers(model: PooledWords, points: Points, size: int = 256) -> Float32[np.ndarray, "point warrant"]:
     """The logits of every point."""
     model.eval()
     with torch.no_grad():
-        starts = range(0, len(given.labels), size)
-        rows = [np.arange(start, min(start + size, len(given.labels))) for start in starts]
-        return np.concatenate([model(*given.batch(each)[:2]).numpy() for each in rows])
+        rows = np.arange(len(points.labels))
+        batches = [rows[start : start + size] for start in range(0, len(rows), size)]
+        return np.concatenate([model(*points.batch(batch)[:2]).numpy() for batch in batches])

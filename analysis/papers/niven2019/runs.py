@@ -15,13 +15,7 @@ from tqdm import tqdm
 from analysis.cache import cached, digest
 from analysis.errors import InputError
 from analysis.papers.niven2019.accuracy import RUN
-from analysis.papers.niven2019.arguments import (
-    DOUBLED,
-    ENCODER,
-    ORIGINAL,
-    SETUPS,
-    Argument,
-)
+from analysis.papers.niven2019.arguments import DOUBLED, ENCODER, ORIGINAL, SETUPS, Argument
 from analysis.papers.niven2019.negation import ADVERSARIAL, adversarial
 from analysis.statistics.leads import floor
 from analysis.statistics.training import trained_successfully
@@ -30,7 +24,7 @@ PROBED = (
     "full",
     "CW",
 )  # set-ups that see the claim: only these can tell the halves of the adversarial set apart
-REDRAWN = 100  # what is added to the seed of a run that is drawn again
+NEXT_SEED = 100  # is added to the seed of a run that is repeated because it does not fit
 Logits = Float32[np.ndarray, "point warrant"]
 
 
@@ -120,35 +114,36 @@ def collect(
     `dev_accuracy`, whether it has `fitted`, and the digest of its `weights`.
 
     A run is `fitted` if its train accuracy is at least `fits` and above the share of the most frequent label
-    (`training.trained_successfully`). One that is not, but could be, is drawn again with its seed plus 100, 200 and so
-    on, until one is or `spare` runs of its set-up have been drawn; all are returned. When a run ends, its answers are
+    (`training.trained_successfully`). One that is not, but could be, is repeated with its seed plus 100, 200 and so on,
+    until one is or `spare` runs of its set-up have been repeated; all are returned. When a run ends, its answers are
     saved to a file of `folder` that is named after its recipe; a killed series resumes with the next run. Coordinates:
     model, setup, trained_on and seed of a run; half (original or adversarial) and label of a point. None without runs.
     """
     if not runs:
         return None
     bar = tqdm(runs, desc=f"training {runs[0].model}", unit="run", disable=not progress)
-    found: dict[Run, xr.Dataset] = {}
+    answers: dict[Run, xr.Dataset] = {}
     left = {(run.setup, run.trained_on): spare for run in runs}
     for run in bar:
         bar.set_postfix_str(f"{run.setup}, {run.trained_on}, seed {run.seed}")
-        found[run] = answered(run, sets, folder, train, fits)
-        while run.can_fit and not found[run]["fitted"] and left[run.setup, run.trained_on]:
+        answers[run] = answered(run, sets, folder, train, fits)
+        while run.can_fit and not answers[run]["fitted"] and left[run.setup, run.trained_on]:
             left[run.setup, run.trained_on] -= 1
-            run = replace(run, seed=run.seed + REDRAWN)
-            found[run] = answered(run, sets, folder, train, fits)
-    runs_of = {name: ("run", [getattr(run, name) for run in found]) for name in RUN}
-    return xr.concat([*found.values()], "run").assign_coords(runs_of)
+            run = replace(run, seed=run.seed + NEXT_SEED)
+            answers[run] = answered(run, sets, folder, train, fits)
+    coordinates = {name: ("run", [getattr(run, name) for run in answers]) for name in RUN}
+    return xr.concat([*answers.values()], "run").assign_coords(coordinates)
 
 
 def answered(run: Run, sets: Sets, folder: Path, train: "Trainer", fits: float) -> xr.Dataset:
     """The answers of a run, from its file if there is one, and whether it has fitted its training set."""
     place = train.place(run, sets, folder)
-    made = cached(folder, run.name, train.depends_on(run, sets), partial(_made, run, sets, train, place))
-    labels = np.array([each.label for each in sets.trained_on(run)["train"]])
-    accuracy = float(made["train_accuracy"])
+    make = partial(_train_and_answer, run, sets, train, place)
+    answers = cached(folder, run.name, train.depends_on(run, sets), make)
+    labels = np.array([argument.label for argument in sets.trained_on(run)["train"]])
+    accuracy = float(answers["train_accuracy"])
     trained = trained_successfully("accuracy", accuracy, len(labels), floor("accuracy", labels))
-    return made.assign(fitted=accuracy >= fits and trained)
+    return answers.assign(fitted=accuracy >= fits and trained)
 
 
 def joined(parts: Sequence[xr.Dataset | None]) -> xr.Dataset:
@@ -156,17 +151,17 @@ def joined(parts: Sequence[xr.Dataset | None]) -> xr.Dataset:
 
     Raises InputError if there are no runs at all.
     """
-    there = [part for part in parts if part is not None]
-    if not there:
+    series = [part for part in parts if part is not None]
+    if not series:
         raise InputError("there is no run: give seeds to at least one model")
-    answers = xr.concat(there, "run")
+    answers = xr.concat(series, "run")
     weights = "".join(answers["weights"].values.tolist())
     return answers.assign_attrs(weights=hashlib.sha256(weights.encode()).hexdigest())
 
 
 @dataclass(frozen=True)
 class Trainer:
-    """How to make runs; `about` holds everything that they depend on except the run and the arguments.
+    """How models are trained; `about` holds everything that this depends on except the run and the arguments.
 
     `make` receives the folder in which a run may keep a checkpoint.
     """
@@ -184,34 +179,35 @@ class Trainer:
         return folder / f"{run.name}-{digest(self.depends_on(run, sets))}"
 
 
-def _made(run: Run, sets: Sets, train: Trainer, path: Path) -> xr.Dataset:
-    """Trains a run and collects its answers; a repeated input is computed once."""
+def _train_and_answer(run: Run, sets: Sets, train: Trainer, path: Path) -> xr.Dataset:
+    """Trains a run and collects its answers."""
     answer, weights = train.make(run, sets, path)
-    right = {
-        split: _asked(answer, known, run.setup).argmax(1) == [each.label for each in known]
-        for split, known in sets.trained_on(run).items()
-        if split != "test"
-    }
-    halves = [DOUBLED if each.id.endswith(ADVERSARIAL) else ORIGINAL for each in sets.test]
+    splits = sets.trained_on(run)
+
+    def accuracy(split: str) -> float:
+        labels = [argument.label for argument in splits[split]]
+        return float((logits_of(answer, splits[split], run.setup).argmax(1) == labels).mean())
+
+    halves = [DOUBLED if argument.id.endswith(ADVERSARIAL) else ORIGINAL for argument in sets.test]
     return xr.Dataset(
         {
-            "logits": (("point", "warrant"), _asked(answer, sets.test, run.setup)),
-            "train_accuracy": float(right["train"].mean()),
-            "dev_accuracy": float(right["dev"].mean()),
+            "logits": (("point", "warrant"), logits_of(answer, sets.test, run.setup)),
+            "train_accuracy": accuracy("train"),
+            "dev_accuracy": accuracy("dev"),
             "weights": weights,
         },
         {
-            "point": [each.id for each in sets.test],
+            "point": [argument.id for argument in sets.test],
             "half": ("point", halves),
-            "label": ("point", [each.label for each in sets.test]),
+            "label": ("point", [argument.label for argument in sets.test]),
         },
     )
 
 
-def _asked(answer: Answer, arguments: Sequence[Argument], setup: str) -> Logits:
+def logits_of(answer: Answer, arguments: Sequence[Argument], setup: str) -> Logits:
     """The logits of arguments, computed once for those that look the same in the set-up."""
     keys = [(*(getattr(each, part) for part in SETUPS[setup]), *each.warrants) for each in arguments]
-    first = {key: each for key, each in zip(reversed(keys), reversed(arguments), strict=True)}
+    first = {key: argument for key, argument in zip(reversed(keys), reversed(arguments), strict=True)}
     logits = answer([*first.values()])
     places = {key: place for place, key in enumerate(first)}
     return logits[[places[key] for key in keys]]

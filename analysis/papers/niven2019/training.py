@@ -15,14 +15,14 @@ from analysis.encoders.interventions import NONE, predict
 from analysis.encoders.models import Encoder, load_encoder, weights_digest
 from analysis.papers.niven2019.accuracy import RUN
 from analysis.papers.niven2019.arguments import BAG, ENCODER, ORIGINAL, TASK, Argument, as_examples
-from analysis.papers.niven2019.networks import Vocabulary, answers, fitted_words, points, recipe
+from analysis.papers.niven2019.networks import Vocabulary, answers, points, published_recipe, train_words
 from analysis.papers.niven2019.runs import Logits, Run, Sets, Trained, Trainer
 
-KEPT = ("full", "W")  # set-ups whose fine-tuned encoders are kept, to look at their heads
+WITH_CHECKPOINTS = ("full", "W")  # set-ups whose fine-tuned encoders stay on disk, to look at their heads
 
 
 def small_trainer(words: Vocabulary, epochs: int, hidden: int | None = None, fits: float = 0.0) -> Trainer:
-    """Trains bags of vectors and BiLSTMs on word vectors, with `fits` until they fit (see `networks.fitted_words`)."""
+    """Trains bags of vectors and BiLSTMs on word vectors, with `fits` until they fit (see `networks.train_words`)."""
     about = {
         "words": hashlib.sha256(json.dumps([*words.words]).encode() + words.vectors.tobytes()).hexdigest(),
         "epochs": epochs,
@@ -35,9 +35,9 @@ def small_trainer(words: Vocabulary, epochs: int, hidden: int | None = None, fit
         def read(arguments: Sequence[Argument]):
             return points(arguments, run.setup, words.words, joined=run.model == BAG)
 
-        made = recipe(run.model, run.setup, run.trained_on, epochs, hidden)
+        recipe = published_recipe(run.model, run.setup, run.trained_on, epochs, hidden)
         splits = sets.trained_on(run)
-        model = fitted_words(read(splits["train"]), read(splits["dev"]), words.vectors, made, run.seed, fits)
+        model = train_words(read(splits["train"]), read(splits["dev"]), words.vectors, recipe, run.seed, fits)
         return Trained(lambda arguments: answers(model, read(arguments)), weights_digest(model))
 
     return Trainer(make, about)
@@ -52,13 +52,13 @@ def encoder_trainer(
     device: str = "cpu",
     precision: str = "float32",
     fits: float = 0.0,
-    kept: Sequence[str] = KEPT,
+    checkpoints: Sequence[str] = WITH_CHECKPOINTS,
 ) -> Trainer:
     """Fine-tunes an encoder with a multiple-choice head; `epochs`, the most that are trained, depends on the training
     set. With `fits`, training ends with the epoch that fits (see `finetune`).
 
-    Checkpoints of the set-ups `kept` that are trained on the original arguments are kept; the others are deleted after
-    they have answered.
+    Checkpoints of the set-ups in `checkpoints` that are trained on the original arguments stay on disk; others are
+    deleted after they have answered.
     """
     options = {
         "batch_size": batch_size,
@@ -78,16 +78,13 @@ def encoder_trainer(
             precision=precision, **options,
         )  # fmt: skip
         encoder = load_encoder(folder, device, task=TASK)
-        if run.setup not in kept or run.trained_on != ORIGINAL:
+        if run.setup not in checkpoints or run.trained_on != ORIGINAL:
             shutil.rmtree(folder)
 
         def answer(arguments: Sequence[Argument]) -> Logits:
             examples = as_examples(arguments, run.setup)
-            return (
-                predict(encoder, examples, [], max_tokens=max_tokens, progress=False)
-                .sel(intervention=NONE)
-                .values
-            )
+            logits = predict(encoder, examples, [], max_tokens=max_tokens, progress=False)
+            return logits.sel(intervention=NONE).values
 
         return Trained(answer, encoder.digest)
 
@@ -97,17 +94,21 @@ def encoder_trainer(
 def finetuned_states(
     sets: Sets, folder: Path, train: Trainer, collected: xr.Dataset, device: str = "cpu"
 ) -> dict[Run, Encoder]:
-    """The fine-tuned encoders of `collected` runs that fit and whose checkpoints are kept (see KEPT); all if none fits.
+    """The fine-tuned encoders of `collected` runs with checkpoints (see WITH_CHECKPOINTS) that fit; all if none fits.
 
     A lost checkpoint is trained again.
     """
-    values = zip(*(collected[name].values.tolist() for name in RUN), strict=True)
-    fitted = dict(zip([Run(*each) for each in values], collected["fitted"].values.tolist(), strict=True))
-    kept = [run for run in fitted if (run.model, run.trained_on) == (ENCODER, ORIGINAL) and run.setup in KEPT]
-    found = {}
-    for run in [run for run in kept if fitted[run]] or kept:
+    keys = zip(*(collected[name].values.tolist() for name in RUN), strict=True)
+    fitted = dict(zip([Run(*key) for key in keys], collected["fitted"].values.tolist(), strict=True))
+    runs = [
+        run
+        for run in fitted
+        if (run.model, run.trained_on) == (ENCODER, ORIGINAL) and run.setup in WITH_CHECKPOINTS
+    ]
+    encoders = {}
+    for run in [run for run in runs if fitted[run]] or runs:
         place = train.place(run, sets, folder)
         if not place.is_dir():
             train.make(run, sets, place)
-        found[run] = load_encoder(place, device, task=TASK)
-    return found
+        encoders[run] = load_encoder(place, device, task=TASK)
+    return encoders

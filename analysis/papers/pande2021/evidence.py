@@ -9,10 +9,9 @@ import xarray as xr
 from jaxtyping import Float, Int
 
 from analysis.errors import InputError
-from analysis.statistics.resampling import Clusters
-from analysis.statistics.resampling import resampled as weights
+from analysis.statistics.resampling import Clusters, resampled
 from analysis.statistics.roles import MASSES, PUBLISHED_ROLES, attention_masses
-from analysis.statistics.significance import DDOF, DIMENSIONS, published_labels, t_test
+from analysis.statistics.significance import DEFAULT_RULE, DIMENSIONS, Rule, published_labels, resampled_test
 
 
 def paired(
@@ -135,10 +134,8 @@ def evidence_of_labels(table: pd.DataFrame) -> Evidence:
 def evidence_of(
     pretrained: Mapping[str, xr.DataArray],
     finetuned: Mapping[int, Mapping[str, xr.DataArray]],
-    tau: float | int = 3.0,
-    alpha: float = 0.05,
+    rule: Rule = DEFAULT_RULE,
     replicates: int = 199,
-    seed: int = 0,
 ) -> Evidence:
     """The sample's evidence and that of bootstrap replicates, from composed scores by task; `finetuned` by run.
 
@@ -151,12 +148,12 @@ def evidence_of(
     runs = []
     for scores in finetuned.values():
         before, after = paired(pretrained, scores)
-        streams = np.random.default_rng(seed).spawn(len(before))
+        streams = np.random.default_rng(rule.seed).spawn(len(before))
         parts = {}
         for (task, old), rng in zip(before.items(), streams, strict=True):
             units = len(np.unique(old["cluster"]))
-            counts = weights(units, replicates, rng)
-            parts[task] = resampled(old, after[task], counts, tau, alpha)
+            counts = resampled(units, replicates, rng)
+            parts[task] = replicated(old, after[task], counts, rule)
         runs.append({name: by_task({task: part[name] for task, part in parts.items()}) for name in ARRAYS})
     index = pd.Index([*finetuned], name="run")
     arrays = {name: xr.concat([run[name] for run in runs], index, join="exact") for name in ARRAYS}
@@ -172,20 +169,16 @@ def restricted_to(controls: Evidence, heads: Evidence) -> Evidence:
     return replace(controls, labels=controls.labels.fillna(0).where(known))
 
 
-def resampled(
-    before: xr.DataArray,
-    after: xr.DataArray,
-    counts: Int[np.ndarray, "replicate cluster"],
-    tau: float | int,
-    alpha: float,
+def replicated(
+    before: xr.DataArray, after: xr.DataArray, counts: Int[np.ndarray, "replicate cluster"], rule: Rule
 ) -> dict[str, xr.DataArray]:
     """labels, p, change and mass of one task (replicate first), with every cluster counted as in `counts`.
 
     Both states have their sequences in the same order; the columns of `counts` are the clusters in ascending order.
     """
     clusters = after["cluster"].values
-    ddof = DDOF[after.attrs.get("arithmetic", "corrected")]
-    tests = [_tests(scores, clusters, counts, tau, alpha, ddof) for scores in matrices(after, "role")]
+    arithmetic = after.attrs.get("arithmetic", "corrected")
+    tests = [_tests(scores, clusters, counts, rule, arithmetic) for scores in matrices(after, "role")]
     steps = [_means(scores, clusters, counts) for scores in matrices(after - before, "role")]
     moved = mass_steps(before, after)
     masses = [_means(scores, clusters, counts) for scores in matrices(moved, "target")]
@@ -199,9 +192,8 @@ def _tests(
     scores: Float[np.ndarray, "sequence column"],
     clusters: Int[np.ndarray, "sequence"],
     counts: Int[np.ndarray, "replicate cluster"],
-    tau: float | int,
-    alpha: float,
-    ddof: int,
+    rule: Rule,
+    arithmetic: str,
 ) -> tuple[Float[np.ndarray, "replicate column"], ...]:
     """Published labels and their p; NaN for one sequence or none.
 
@@ -211,12 +203,8 @@ def _tests(
     if not len(values):
         untestable = np.full((len(counts), scores.shape[1]), np.nan)
         return untestable, untestable
-    sums = Clusters.of(values, codes)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = sums.of_scores(drawn)
-        n = (drawn @ sums.sizes)[:, None]
-        test = t_test(n.astype(int), found.mean, found.sd * np.sqrt((n - 1) / (n - ddof)), tau)
-    return published_labels(test, tau, alpha), test.p
+    test = resampled_test(Clusters.of(values, codes), drawn, rule.tau, arithmetic)
+    return published_labels(test, rule), test.p
 
 
 def _means(

@@ -9,7 +9,8 @@ import pandas as pd
 import xarray as xr
 
 from analysis.papers.pande2021.evidence import Evidence
-from analysis.statistics.claims import CONTROL, frame, interval, not_applicable, read_claims
+from analysis.statistics.claims import CONTROL, frame, not_applicable, read_claims
+from analysis.statistics.intervals import draws_interval
 from analysis.statistics.layers import (
     FIRST_HALF,
     INITIAL,
@@ -81,7 +82,7 @@ def by_task(values: xr.DataArray, evidence: Evidence, missing: str = "not measur
             reason = (
                 f"{left_out} of {len(trained)} runs left out: not trained successfully" if left_out else ""
             )
-            parts.append(frame({task: interval(draws)}, runs=runs, reason=reason))
+            parts.append(frame({task: draws_interval(draws)}, runs=runs, reason=reason))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -1,6 +1,7 @@
 """How far a label can be trusted: size and power of each rule, other thresholds, fewer sequences, and controls."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -22,7 +23,14 @@ from analysis.scores.maps import Source
 from analysis.statistics.controls import controlled_table
 from analysis.statistics.resampling import Clusters, lower_bound
 from analysis.statistics.roles import HEAD
-from analysis.statistics.significance import adjust, head_test, mean_above, published_table
+from analysis.statistics.significance import (
+    DEFAULT_RULE,
+    Rule,
+    adjust,
+    head_test,
+    mean_above,
+    published_table,
+)
 
 # --- size and power: simulated heads whose mean score is known --------------------------------------------
 
@@ -31,6 +39,7 @@ CONTROL_SD = 0.5  # standard deviation of a control's scores; a head's own score
 BLOCK = 250_000  # scores drawn at once: 2 MB, of which a test makes several copies
 T_RULES = {"t": "corrected", "t_published": "published"}
 FAMILY_RULES = ("bootstrap_t", "t_by", "corrected")
+SIMULATED_RULE = Rule(minimum=20)  # fewer than the 100 of the study, to show why 100
 LOGNORMAL = stats.lognorm(s=1.0)
 NONZERO = 0.2  # share of exponential scores (mean 1) among the zero-inflated ones
 DROPS = 0.05  # share of sequences in which a head with rare drops scores low
@@ -71,7 +80,7 @@ def rare_drops(rng: np.random.Generator, size: tuple[int, ...]) -> Float[np.ndar
     return (level + NOISE * rng.standard_normal(size)) / np.hypot(1, NOISE)
 
 
-# Every shape has mean 0 and standard deviation 1. tau is 0 here, since all rules use only score - tau.
+# Every shape has mean 0 and standard deviation 1. The threshold is 0 here, whatever the rule says: all use score - tau.
 SHAPES = {
     shape.__name__: shape for shape in (symmetric, right_skewed, left_skewed, zero_inflated, rare_drops)
 }
@@ -82,10 +91,7 @@ def size_table(
     effects: Sequence[float | int] = (0.0, 0.2, 0.5),
     runs: int = 20_000,
     families: int = 14,
-    alpha: float = 0.05,
-    resamples: int = 999,
-    minimum: int = 20,
-    seed: int = 0,
+    rule: Rule = SIMULATED_RULE,
     shapes: Sequence[str] = tuple(SHAPES),
 ) -> pd.DataFrame:
     """Size (effect 0) and power of every rule: shape, n, effect, rule, rate, low, high, runs.
@@ -97,11 +103,10 @@ def size_table(
         _check(shape, n, runs, families)
     tables = []
     for shape, n in tqdm([*product(shapes, sizes)], desc="simulate", unit="size"):
-        options = (families, seed, effects, alpha, resamples, minimum)
         parts = [
-            t_test_size(shape, n, runs, seed, effects, alpha),
-            family_size(shape, n, *options),
-            family_size(shape, n, *options, controlled=True),
+            t_test_size(shape, n, runs, rule, effects),
+            family_size(shape, n, families, rule, effects),
+            family_size(shape, n, families, rule, effects, controlled=True),
         ]
         both = pd.concat(parts).sort_values("effect", kind="stable")
         tables.append(both.assign(shape=shape, n=n))
@@ -113,9 +118,8 @@ def t_test_size(
     shape: str,
     n: int,
     runs: int,
-    seed: int = 0,
+    rule: Rule = SIMULATED_RULE,
     effects: Sequence[float | int] = (0.0,),
-    alpha: float = 0.05,
 ) -> pd.DataFrame:
     """Rejection rate of the one-sided t test: effect, rule, rate, low, high, runs; one row per effect and rule.
 
@@ -125,15 +129,16 @@ def t_test_size(
     `runs` is too small.
     """
     _check(shape, n, runs)
-    rng = _generator(seed, shape, n, stream=0)
+    rng = _generator(rule.seed, shape, n, stream=0)
     rejections = dict.fromkeys(product(effects, T_RULES), 0)
     for columns in _blocks(runs, n):
         scores = SHAPES[shape](rng, (n, columns))
-        for effect, rule in rejections:
-            rejections[effect, rule] += int((head_test(scores, -effect, T_RULES[rule]).p < alpha).sum())
+        for effect, name in rejections:
+            test = head_test(scores, -effect, T_RULES[name])
+            rejections[effect, name] += int((test.p < rule.alpha).sum())
     rows = [
-        (effect, rule, count / runs, *proportion_confint(count, runs, method="beta"), runs)
-        for (effect, rule), count in rejections.items()
+        (effect, name, count / runs, *proportion_confint(count, runs, method="beta"), runs)
+        for (effect, name), count in rejections.items()
     ]
     return pd.DataFrame(rows, columns=["effect", "rule", "rate", "low", "high", "runs"])
 
@@ -142,11 +147,8 @@ def family_size(
     shape: str,
     n: int,
     families: int,
-    seed: int = 0,
+    rule: Rule = SIMULATED_RULE,
     effects: Sequence[float | int] = (0.0,),
-    alpha: float = 0.05,
-    resamples: int = 999,
-    minimum: int = 20,
     controlled: bool = False,
 ) -> pd.DataFrame:
     """Label rate of the rules that use a whole family: columns as in `t_test_size`.
@@ -162,46 +164,41 @@ def family_size(
     pairing; effects are in standard deviations of the difference. Raises InputError as `t_test_size` does.
     """
     _check(shape, n, families=families)
-    rng = _generator(seed, shape, n, stream=2 if controlled else 1)
+    rng = _generator(rule.seed, shape, n, stream=2 if controlled else 1)
     draw = partial(_paired, SHAPES[shape]) if controlled else SHAPES[shape]
     labels = np.stack(
         [
-            family_labels(draw(rng, (n, HEADS)), effects, alpha, resamples, minimum, int(bootstrap_seed))
-            for bootstrap_seed in rng.integers(2**32, size=families)
+            family_labels(draw(rng, (n, HEADS)), effects, replace(rule, seed=int(seed)))
+            for seed in rng.integers(2**32, size=families)
         ]
     )
-    names = {"controlled": FAMILY_RULES.index("corrected")} if controlled else {
-        rule: place for place, rule in enumerate(FAMILY_RULES)
-    }  # fmt: skip
+    places = {name: place for place, name in enumerate(FAMILY_RULES)}
+    if controlled:
+        places = {"controlled": places["corrected"]}
     rows = []
-    for (number, effect), (rule, place) in product(enumerate(effects), names.items()):
-        of_rule = labels[:, number, place]
-        rows.append((effect, rule, of_rule.mean(), *_interval(of_rule), of_rule.size))
+    for (number, effect), (name, place) in product(enumerate(effects), places.items()):
+        by_rule = labels[:, number, place]
+        rows.append((effect, name, by_rule.mean(), *_interval(by_rule), by_rule.size))
         if effect == 0:
-            erring = of_rule.any(axis=1)
+            erring = by_rule.any(axis=1)
             interval = proportion_confint(erring.sum(), families, method="beta")
-            rows.append((effect, f"{rule}_family", erring.mean(), *interval, families))
+            rows.append((effect, f"{name}_family", erring.mean(), *interval, families))
     return pd.DataFrame(rows, columns=["effect", "rule", "rate", "low", "high", "runs"])
 
 
 def family_labels(
-    scores: Float[np.ndarray, "n head"],
-    effects: Sequence[float | int],
-    alpha: float,
-    resamples: int,
-    minimum: int,
-    seed: int,
+    scores: Float[np.ndarray, "n head"], effects: Sequence[float | int], rule: Rule
 ) -> Bool[np.ndarray, "effect rule head"]:
     """Which heads of one family get a label from the rules in FAMILY_RULES, with scores shifted up by each effect."""
     sums, n = Clusters.of(scores), len(scores)
     # One bound serves all effects; it agrees with the p-value of the bootstrap-t.
-    lower, (mean, error, _) = lower_bound(sums, alpha, resamples, seed), sums.of_scores()
+    lower, (mean, error, _) = lower_bound(sums, rule.alpha, rule.resamples, rule.seed), sums.of_scores()
     labels = []
     for effect in effects:
         above = lower > -effect
-        by_t = adjust(head_test(scores, -effect).p, "fdr_by") < alpha
-        by_skewness = adjust(mean_above(mean + effect, error, sums.skewness(), n), "fdr_by") < alpha
-        labels.append([above, by_t, above & by_skewness & (n >= minimum)])
+        by_t = adjust(head_test(scores, -effect).p, "fdr_by") < rule.alpha
+        by_skewness = adjust(mean_above(mean + effect, error, sums.skewness(), n), "fdr_by") < rule.alpha
+        labels.append([above, by_t, above & by_skewness & (n >= rule.minimum)])
     return np.array(labels)
 
 
@@ -248,25 +245,22 @@ TAUS = tuple(np.linspace(1, 5, 17).tolist())
 
 
 def tau_sweep(
-    scores: xr.DataArray, taus: Sequence[float | int] = TAUS, alpha: float = 0.05, tau: float | int = 3.0
+    scores: xr.DataArray, taus: Sequence[float | int] = TAUS, rule: Rule = DEFAULT_RULE
 ) -> pd.DataFrame:
     """Published labels at other thresholds: role, tau, testable and heads (counts), jaccard.
 
-    `jaccard` compares the labelled heads with those at `tau`; NaN if neither threshold labels a head. Roles without a
-    testable head are left out.
+    `jaccard` compares the labelled heads with those at the threshold of the rule; NaN if neither threshold labels a
+    head. Roles without a testable head are left out.
     """
-    default = _labels(scores, tau, alpha)
-    rows = [_compared(_labels(scores, other, alpha), default).assign(tau=float(other)) for other in taus]
+    default = _labels(scores, rule)
+    rows = [
+        _compared(_labels(scores, replace(rule, tau=tau)), default).assign(tau=float(tau)) for tau in taus
+    ]
     return pd.concat(rows).reset_index()[["role", "tau", "testable", "heads", "jaccard"]]
 
 
 def label_stability(
-    scores: xr.DataArray,
-    sizes: Sequence[int],
-    draws: int = 20,
-    seed: int = 0,
-    tau: float | int = 3.0,
-    alpha: float = 0.05,
+    scores: xr.DataArray, sizes: Sequence[int], draws: int = 20, rule: Rule = DEFAULT_RULE
 ) -> pd.DataFrame:
     """Published labels on random samples of the sequences compared with those on all, a row per role and size.
 
@@ -279,12 +273,12 @@ def label_stability(
         raise InputError(
             f"sizes are {[*sizes]}, draws {draws}: give sizes of at least 2 and at least one draw"
         )
-    rng, total = np.random.default_rng(seed), scores.sizes["sequence"]
-    default, samples = _labels(scores, tau, alpha), []
+    rng, total = np.random.default_rng(rule.seed), scores.sizes["sequence"]
+    default, samples = _labels(scores, rule), []
     for size in (size for size in sizes if size <= total):
         for _ in range(draws):
             sample = scores.isel(sequence=rng.choice(total, size, replace=False))
-            samples.append(_compared(_labels(sample, tau, alpha), default).assign(size=size))
+            samples.append(_compared(_labels(sample, rule), default).assign(size=size))
     if not samples:
         raise InputError(f"sizes are {[*sizes]} of {total} sequences: give a smaller one")
     by_size = pd.concat(samples).groupby(["role", "size"], sort=False)
@@ -293,9 +287,9 @@ def label_stability(
     return by_size[["heads_full"]].first().join(means).join(spread).reset_index()
 
 
-def _labels(scores: xr.DataArray, tau: float | int, alpha: float) -> pd.DataFrame:
+def _labels(scores: xr.DataArray, rule: Rule) -> pd.DataFrame:
     """Published labels: a row per role, with a column per head; NaN where a head cannot be tested."""
-    table = published_table(scores, tau, alpha)
+    table = published_table(scores, rule)
     return table.pivot(index="role", columns=HEAD, values="assigned").astype("Float64").loc[
         [*dict.fromkeys(table["role"])]
     ]  # fmt: skip
@@ -339,20 +333,14 @@ def _at_offset(step: int, lengths: Sequence[int]) -> Tensor:
 
 
 def control_table(
-    scores: Mapping[str, tuple[xr.DataArray, xr.DataArray]],
-    tau: float | int = 3.0,
-    alpha: float = 0.05,
-    minimum: int = 100,
-    resamples: int = 999,
-    seed: int = 0,
+    scores: Mapping[str, tuple[xr.DataArray, xr.DataArray]], rule: Rule = DEFAULT_RULE
 ) -> pd.DataFrame:
     """Labels of encoders and of controls by the three rules: a row for each, and for each of its roles.
 
     `scores` maps the name of some heads, or of a control that replaces heads, to their composed scores and to the
     scores of their own controls. Columns as in `control_counts`.
     """
-    options = {"alpha": alpha, "minimum": minimum, "resamples": resamples, "seed": seed}
-    tables = [controlled_table(*pair, tau, **options).assign(control=name) for name, pair in scores.items()]
+    tables = [controlled_table(*pair, rule).assign(control=name) for name, pair in scores.items()]
     return control_counts(pd.concat(tables))
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Bool
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.pascual2021.measures import ATTENTION, GLOBAL
-from analysis.scores.attachment import DIRECTIONS, Attachment, halves, right
+from analysis.scores.attachment import DIRECTIONS, Attachment, cross_fitted, documents_of, halves, right
 from analysis.scores.words import split_words
 from analysis.statistics.resampling import bootstrap
 from analysis.texts.dependencies import OFFSETS, arcs, best_offsets, offset_table
@@ -31,53 +31,49 @@ def short_sentences(
 
 
 def dependency_survival(
-    found: Mapping[str, Attachment], minimum: int = 30, resamples: int = 999, seed: int = 0
+    attachments: Mapping[str, Attachment], minimum: int = 30, resamples: int = 999, seed: int = 0
 ) -> pd.DataFrame:
     """Accuracy of the best heads on attention, of the same heads on attribution, and of the best heads on attribution.
 
     Columns relation, n (arcs), layer, head, direction (best on attention over all sentences), offset_accuracy; for each
     of SYSTEMS its accuracy, _low and _high; change (same head, attribution minus attention) with change_low and
-    change_high. In each half of the sentences, the score is that of the head that is best in the other half. Intervals
+    change_high. In each half of the documents, the score is that of the head that is best in the other half. Intervals
     are BCa, over sentences. Relations with fewer than `minimum` arcs are left out. Raises InputError if no relation has
     enough. Source: Clark 2019, 4.2 (protocol); departure: cross-fitting.
     """
-    scored = arcs(found[ATTENTION].words)
-    selecting = pd.Series(halves(scored["sentence"], seed), index=scored.index)
+    words = attachments[ATTENTION].words
+    scored = arcs(words)
+    halved = pd.Series(halves(documents_of(words, scored), seed), index=scored.index)
     rows = []
     for relation, part in scored.groupby("relation", sort=False):
-        chooses = selecting[part.index].to_numpy()
-        if len(part) >= minimum and chooses.any() and not chooses.all():
-            correct = {name: right(each, part) for name, each in found.items()}
-            offsets = best_offsets(offset_table(part, OFFSETS))["accuracy"].iloc[0]
-            row = {
-                "relation": relation,
-                "n": len(part),
-                **_best(correct[ATTENTION]),
-                "offset_accuracy": offsets,
-            }
-            rows.append(row | _compared(correct, chooses, part["sentence"].to_numpy(), resamples, seed))
+        first_half = halved[part.index].to_numpy()
+        if len(part) >= minimum and first_half.any() and not first_half.all():
+            correct = {name: right(attachment, part) for name, attachment in attachments.items()}
+            accuracy = correct[ATTENTION].mean(axis=0)
+            layer, direction, head = np.unravel_index(accuracy.argmax(), accuracy.shape)
+            row = {"relation": relation, "n": len(part)}
+            row |= {"layer": int(layer), "head": int(head), "direction": DIRECTIONS[direction]}
+            row["offset_accuracy"] = best_offsets(offset_table(part, OFFSETS))["accuracy"].iloc[0]
+            rows.append(row | _compared(correct, first_half, part["sentence"].to_numpy(), resamples, seed))
     if not rows:
         raise InputError(f"no relation has {minimum} arcs: give more sentences or lower the minimum")
     return pd.DataFrame(rows).sort_values("n", ascending=False, kind="stable", ignore_index=True)
 
 
-def _best(correct: Bool[np.ndarray, "arc layer direction head"]) -> dict[str, object]:
-    """The best head over all arcs."""
-    accuracy = correct.mean(axis=0)
-    layer, direction, head = np.unravel_index(accuracy.argmax(), accuracy.shape)
-    return {"layer": int(layer), "head": int(head), "direction": DIRECTIONS[direction]}
-
-
 def _compared(
     correct: Mapping[str, Bool[np.ndarray, "arc layer direction head"]],
-    chooses: Bool[np.ndarray, " arc"],
+    first_half: Bool[np.ndarray, " arc"],
     sentences: np.ndarray,
     resamples: int,
     seed: int,
 ) -> dict[str, float]:
     """Accuracies of SYSTEMS and the change of the same head, with intervals."""
-    on, still = correct[ATTENTION], correct[GLOBAL]
-    values = [chosen_elsewhere(*pair, chooses) for pair in ((on, on), (on, still), (still, still))]
+    attention, attribution = correct[ATTENTION], correct[GLOBAL]
+    values = [
+        cross_fitted(attention, first_half),
+        cross_fitted(attention, first_half, attribution),
+        cross_fitted(attribution, first_half),
+    ]
     columns = np.stack([*values, values[1].astype(float) - values[0]], axis=1).astype(float)
     interval = bootstrap(columns, 0.0, sentences, resamples=resamples, seed=seed)
     means = dict(zip((*SYSTEMS, "change"), columns.mean(axis=0), strict=True))
@@ -85,17 +81,3 @@ def _compared(
         f"{name}_{end}": getattr(interval, end)[number] for number, name in enumerate(means) for end in ENDS
     }
     return means | ends
-
-
-def chosen_elsewhere(
-    choice: Bool[np.ndarray, "arc *place"],
-    scored: Bool[np.ndarray, "arc *place"],
-    chooses: Bool[np.ndarray, " arc"],
-) -> Bool[np.ndarray, " arc"]:
-    """Whether `scored` has each arc right at the place that `choice` finds best in the half without the arc."""
-    found = np.zeros(len(choice), bool)
-    for chosen_on in (chooses, ~chooses):
-        accuracy = choice[chosen_on].mean(axis=0)
-        place = np.unravel_index(accuracy.argmax(), accuracy.shape)
-        found[~chosen_on] = scored[(~chosen_on, *place)]
-    return found

@@ -25,60 +25,71 @@ ENDS = ["value", "low", "high"]
 def measures(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """The frame of every claim by its id; `tables`: discrepancy, patterns, persistence, effective, survival, sinks."""
     return {
-        "P1": by_task(tables["discrepancy"], JSD),
-        "P2": by_task(tables["discrepancy"], SHARE),
-        "P4": persisting(tables["persistence"], tables["patterns"]),
-        "P5": vanishing(tables["effective"]),
-        "P6": surviving(tables["survival"], tables["sinks"]),
+        "P1": divergence_from_attribution(tables["discrepancy"]),
+        "P2": share_of_mixing(tables["discrepancy"]),
+        "P4": heads_with_persistent_pattern(tables["persistence"], tables["patterns"]),
+        "P5": delimiter_labels_left(tables["effective"]),
+        "P6": agreement_of_syntactic_labels(tables["survival"], tables["sinks"]),
     }
 
 
-def by_task(discrepancy: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """P1, P2: a measure of attention and attribution, mean over the layers from 1 on and over both states."""
+def divergence_from_attribution(discrepancy: pd.DataFrame) -> pd.DataFrame:
+    """P1: divergence of attention and attribution, mean over the layers from 1 on and over both states."""
+    return mean_of_layers(discrepancy, JSD)
+
+
+def share_of_mixing(discrepancy: pd.DataFrame) -> pd.DataFrame:
+    """P2: the share of that divergence which is mixing in the layers below, mean as for P1."""
+    return mean_of_layers(discrepancy, SHARE)
+
+
+def mean_of_layers(discrepancy: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """A measure of attention and attribution by task, mean over the layers from 1 on and over both states."""
     rows = discrepancy[(discrepancy["pair"] == WHOLE) & (discrepancy["measure"] == measure)]
     rows = rows[rows["head"].isna() & (rows["layer"] > 0) & (rows["tokens"] == "all")]
     return of_table(rows.groupby("task", sort=False)[ENDS].mean().reset_index(), "task")
 
 
-def persisting(persistence: pd.DataFrame, patterns: pd.DataFrame) -> pd.DataFrame:
+def heads_with_persistent_pattern(persistence: pd.DataFrame, patterns: pd.DataFrame) -> pd.DataFrame:
     """P4: of the pattern that most heads show on attribution, the share of heads in the layer that has fewest."""
     if persistence.empty:
         return not_applicable("no attribution")
-    found = persistence.groupby([*RUN, "pattern"], sort=False)
-    weakest = found[["weakest", "low", "high"]].first() / (patterns["head"].max() + 1)
-    most = found["attribution"].sum().groupby(level=RUN, sort=False).idxmax()
-    shares = weakest.loc[most].groupby("task", sort=False).mean().reset_index()
+    by_pattern = persistence.groupby([*RUN, "pattern"], sort=False)
+    fewest = by_pattern[["weakest", "low", "high"]].first() / (patterns["head"].max() + 1)
+    most_frequent = by_pattern["attribution"].sum().groupby(level=RUN, sort=False).idxmax()
+    shares = fewest.loc[most_frequent].groupby("task", sort=False).mean().reset_index()
     return of_table(shares, "task", "weakest").assign(control=0.0)
 
 
-def vanishing(effective: pd.DataFrame, role: str = "delimiter") -> pd.DataFrame:
-    """P5: the heads with the role on effective attention over those on attention, mean over both states."""
-    rows = effective[(effective["role"] == role) & (effective["n"] >= FEWEST)]
+def delimiter_labels_left(effective: pd.DataFrame) -> pd.DataFrame:
+    """P5: delimiter heads on effective attention over those on attention; control: rows that keep their sums."""
+    rows = effective[(effective["role"] == "delimiter") & (effective["n"] >= FEWEST)]
     if rows.empty:
         return not_applicable(SHORT)
-    wide = rows.astype({"heads": float}).set_index([*RUN, "map"]).unstack("map")
-    wide = wide[wide["heads"][ATTENTION].fillna(0) > 0]
-    columns = {"value": "heads", "low": "heads_low", "high": "heads_high"}
-    shares = {name: wide[column][EFFECTIVE] / wide["heads"][ATTENTION] for name, column in columns.items()}
-    shares |= {
-        name: wide[column][EFFECTIVE_SUM] / wide["heads"][ATTENTION]
-        for name, column in zip(("control", "control_low", "control_high"), columns.values(), strict=True)
+    by_map = rows.astype({"heads": float}).set_index([*RUN, "map"]).unstack("map")
+    by_map = by_map[by_map["heads"][ATTENTION].fillna(0) > 0]
+    if by_map.empty:
+        return not_applicable("no delimiter head on attention")
+    columns = {
+        ("value", "control"): "heads",
+        ("low", "control_low"): "heads_low",
+        ("high", "control_high"): "heads_high",
     }
+    shares = {}
+    for (name, control), column in columns.items():
+        shares[name] = by_map[column][EFFECTIVE] / by_map["heads"][ATTENTION]
+        shares[control] = by_map[column][EFFECTIVE_SUM] / by_map["heads"][ATTENTION]
     means = pd.DataFrame(shares).groupby("task", sort=False).mean().reset_index()
-    controls = {name: name for name in ("control", "control_low", "control_high")}
-    return (
-        of_table(means, "task", **controls) if len(means) else not_applicable(f"no {role} head on attention")
-    )
+    return of_table(means, "task", **{name: name for name in ("control", "control_low", "control_high")})
 
 
-def surviving(survival: pd.DataFrame, sinks: pd.DataFrame, role: str = "syntactic") -> pd.DataFrame:
-    """P6: kappa of the labels of a role on attention with those on another map, mean over tasks and states."""
-    rows = survival[(survival["role"] == role) & survival["map"].isin([EFFECTIVE, GLOBAL])].dropna(
-        subset="kappa"
-    )
+def agreement_of_syntactic_labels(survival: pd.DataFrame, sinks: pd.DataFrame) -> pd.DataFrame:
+    """P6: kappa of syntactic labels on attention with those on another map, mean over tasks and states."""
+    others = (survival["role"] == "syntactic") & survival["map"].isin([EFFECTIVE, GLOBAL])
+    rows = survival[others].dropna(subset="kappa")
     changed = sinks[(sinks["map"] == EFFECTIVE) & (sinks["changed"] > 0)].set_index(RUN).index
     rows = rows[(rows["map"] == GLOBAL) | rows.set_index(RUN).index.isin(changed)]
     if rows.empty:
-        return not_applicable(f"no {role} head on any map")
+        return not_applicable("no syntactic head on any map")
     means = rows.groupby("map", sort=False)[["kappa", "low", "high"]].mean().reset_index()
     return of_table(means.replace({"map": {GLOBAL: "attribution"}}), "map", "kappa").assign(control=0.0)

@@ -10,9 +10,10 @@ from jaxtyping import Bool, Float
 
 from analysis.papers.pascual2021.measures import ABSENT, ATTENTION, GLOBAL, LOST, PARTLY, PERSISTS
 from analysis.scores.kept import Kept
+from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.judge import NOT_APPLICABLE
-from analysis.statistics.resampling import Clusters, bootstrap, counted, limits
-from analysis.statistics.significance import published_labels, quiet, t_test
+from analysis.statistics.resampling import Clusters, bootstrap, counted
+from analysis.statistics.significance import DEFAULT_RULE, Rule, published_labels, quiet, resampled_test
 
 REACH = 10  # offsets on either side
 SAME = 1e-6  # masses count as equal if they differ by less
@@ -22,40 +23,30 @@ Labels = Bool[np.ndarray, "replicate head"]
 SURVIVAL = ["role", "map", "heads", "kappa", "low", "high"]
 
 
-def labels(
-    scores: Float[np.ndarray, "sequence head"], tau: float, alpha: float, resamples: int, seed: int
-) -> Labels:
+def labels(scores: Float[np.ndarray, "sequence head"], rule: Rule) -> Labels:
     """Published labels of every head, on the sequences and then on resamples of them; NaN sequences are left out.
 
-    With the same seed, all maps have the same resamples. With fewer than two sequences, no head has a role.
+    All maps have the same resamples. With fewer than two sequences, no head has a role.
     """
-    present = scores[np.isfinite(scores).all(axis=1)]
-    if len(present) < 2:
-        return np.zeros((1 + resamples, scores.shape[1]), bool)
-    sums, units = Clusters.of(present), len(present)
-    drawn = np.random.default_rng(seed).integers(units, size=(resamples, units))
-    counts = np.concatenate([np.ones((1, units), int), counted(drawn, units)])
-    mean, _, sd = sums.of_scores(counts)
-    test = t_test(np.full(mean.shape, units), mean, sd, tau)
-    return published_labels(test, tau, alpha) == 1
+    complete = scores[np.isfinite(scores).all(axis=1)]
+    if len(complete) < 2:
+        return np.zeros((1 + rule.resamples, scores.shape[1]), bool)
+    units = len(complete)
+    samples = np.random.default_rng(rule.seed).integers(units, size=(rule.resamples, units))
+    counts = np.concatenate([np.ones((1, units), int), counted(samples, units)])
+    return published_labels(resampled_test(Clusters.of(complete), counts, rule.tau), rule) == 1
 
 
 def kappa(first: Labels, second: Labels) -> Float[np.ndarray, " replicate"]:
     """Cohen's kappa of two labellings of the same heads; NaN if both label all heads, or none."""
-    both = [each.mean(axis=-1) for each in (first, second)]
-    chance = both[0] * both[1] + (1 - both[0]) * (1 - both[1])
+    one, other = first.mean(axis=-1), second.mean(axis=-1)
+    chance = one * other + (1 - one) * (1 - other)
     with quiet():
-        found = ((first == second).mean(axis=-1) - chance) / (1 - chance)
-    return np.where(chance < 1, found.round(12), np.nan)  # so that 0 has no rounding error
+        agreement = ((first == second).mean(axis=-1) - chance) / (1 - chance)
+    return np.where(chance < 1, agreement.round(12), np.nan)  # so that 0 has no rounding error
 
 
-def survival_table(
-    scores: Mapping[str, xr.DataArray],
-    tau: float = 3.0,
-    alpha: float = 0.05,
-    resamples: int = 999,
-    seed: int = 0,
-) -> pd.DataFrame:
+def survival_table(scores: Mapping[str, xr.DataArray], rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     """Heads with each role on each map, and their agreement with attention.
 
     Columns role, map, heads, kappa with low and high, heads_low, heads_high, n (sequences with the role). `scores` are
@@ -65,35 +56,30 @@ def survival_table(
     """
     rows = []
     for role in scores[ATTENTION]["role"].values:
-        of_map = {name: _flat(each, role) for name, each in scores.items()}
-        found = {name: labels(each, tau, alpha, resamples, seed) for name, each in of_map.items()}
-        for name, each in found.items():
-            n = int(np.isfinite(of_map[name]).all(axis=1).sum())
-            agreement = kappa(found[ATTENTION], each) if name != ATTENTION else np.full(len(each), np.nan)
-            row = {"role": role, "map": name, "n": n, "kappa": agreement[0]}
-            row |= dict(zip(("low", "high"), limits(agreement + 0 * agreement[0]), strict=True))
-            heads = each.sum(axis=1)
-            row |= {
-                "heads": heads[0],
-                **dict(zip(("heads_low", "heads_high"), limits(heads), strict=True)),
-            }
-            rows.append(row if n > 1 else {"role": role, "map": name, "n": n})
+        by_map = {name: _by_head(maps, role) for name, maps in scores.items()}
+        labels_on = {name: labels(values, rule) for name, values in by_map.items()}
+        for name, assigned in labels_on.items():
+            row = {"role": role, "map": name, "n": int(np.isfinite(by_map[name]).all(axis=1).sum())}
+            if row["n"] > 1:
+                heads, agreement = assigned.sum(axis=1), np.full(len(assigned), np.nan)
+                if name != ATTENTION:
+                    agreement = kappa(labels_on[ATTENTION], assigned)
+                row |= {"heads": heads[0], "kappa": agreement[0]}
+                row["heads_low"], row["heads_high"] = percentile_interval(heads)
+                row["low"], row["high"] = percentile_interval(
+                    agreement + 0 * agreement[0]
+                )  # none without a kappa
+            rows.append(row)
     columns = [*SURVIVAL, "heads_low", "heads_high", "n"]
     return pd.DataFrame(rows).reindex(columns=columns).astype({"heads": "Int64"})
 
 
-def _flat(scores: xr.DataArray, role: str) -> Float[np.ndarray, "sequence head"]:
-    found = scores.sel(role=role).transpose("sequence", "layer", "head").values
-    return found.reshape(len(found), found.shape[1] * found.shape[2])
+def _by_head(scores: xr.DataArray, role: str) -> Float[np.ndarray, "sequence head"]:
+    values = scores.sel(role=role).transpose("sequence", "layer", "head").values
+    return values.reshape(len(values), -1)
 
 
-def persistence_table(
-    scores: Mapping[str, xr.DataArray],
-    tau: float = 3.0,
-    alpha: float = 0.05,
-    resamples: int = 999,
-    seed: int = 0,
-) -> pd.DataFrame:
+def persistence_table(scores: Mapping[str, xr.DataArray], rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     """Heads of each layer with each pattern on attention, on attribution and on both, and a verdict per pattern.
 
     Columns pattern, layer, attention, attribution, kept (heads), weakest (heads in the layer that has fewest on
@@ -103,41 +89,36 @@ def persistence_table(
     parts = []
     layers, heads = (scores[ATTENTION].sizes[name] for name in ("layer", "head"))
     for pattern in scores[ATTENTION]["role"].values:
-        flat = [_flat(scores[name], pattern) for name in (ATTENTION, GLOBAL)]
-        on, still = (labels(each, tau, alpha, resamples, seed).reshape(-1, layers, heads) for each in flat)
-        weakest = still.sum(axis=2).min(axis=1)
-        low, high = limits(weakest)
-        tested = np.isfinite(flat[0]).all(axis=1).sum() > 1
-        part = pd.DataFrame({"pattern": pattern, "layer": range(layers), "attention": on[0].sum(axis=1)})
-        part = part.assign(attribution=still[0].sum(axis=1), kept=(on[0] & still[0]).sum(axis=1))
-        parts.append(
-            part.assign(weakest=weakest[0], low=low, high=high, verdict=_verdict(on[0], still[0], tested))
-        )
+        values = [_by_head(scores[name], pattern) for name in (ATTENTION, GLOBAL)]
+        attention, attribution = (labels(by_head, rule).reshape(-1, layers, heads) for by_head in values)
+        weakest = attribution.sum(axis=2).min(axis=1)
+        low, high = percentile_interval(weakest)
+        part = pd.DataFrame({
+            "pattern": pattern, "layer": range(layers), "attention": attention[0].sum(axis=1),
+            "attribution": attribution[0].sum(axis=1), "kept": (attention[0] & attribution[0]).sum(axis=1),
+        })  # fmt: skip
+        measured = np.isfinite(values[0]).all(axis=1).sum() > 1
+        verdict = _verdict(attention[0], attribution[0]) if measured else NOT_APPLICABLE
+        parts.append(part.assign(weakest=weakest[0], low=low, high=high, verdict=verdict))
     return pd.concat(parts, ignore_index=True)
 
 
-def _verdict(on: Bool[np.ndarray, "layer head"], still: Bool[np.ndarray, "layer head"], tested: bool) -> str:
-    """Whether a pattern persists on attribution."""
-    of_layers = still.any(axis=1)
-    if not tested:
-        return NOT_APPLICABLE
-    if of_layers.any():
-        return PERSISTS if of_layers.all() else PARTLY
-    return LOST if on.any() else ABSENT
+def _verdict(attention: Bool[np.ndarray, "layer head"], attribution: Bool[np.ndarray, "layer head"]) -> str:
+    """Whether a pattern of heads on attention persists on attribution."""
+    in_layer = attribution.any(axis=1)
+    if in_layer.any():
+        return PERSISTS if in_layer.all() else PARTLY
+    return LOST if attention.any() else ABSENT
 
 
 def offset_profiles(kept: Mapping[str, Kept], reach: int = REACH) -> pd.DataFrame:
     """Mean mass at every offset over rows that have such a token, heads and sequences: map, layer, offset, mass."""
     parts = []
-    for name, each in kept.items():
-        found = np.array([at_offsets(each.maps[layout.id].cpu().numpy(), reach) for layout in each.sequences])
-        mass = np.nanmean(found, axis=(0, 2))
-        table = (
-            pd.DataFrame(mass)
-            .rename_axis("layer")
-            .reset_index()
-            .melt("layer", var_name="offset", value_name="mass")
-        )
+    for name, source in kept.items():
+        by_sequence = [at_offsets(source.maps[layout.id].cpu().numpy(), reach) for layout in source.sequences]
+        mass = np.nanmean(np.array(by_sequence), axis=(0, 2))  # layer, offset
+        table = pd.DataFrame(mass).rename_axis("layer").reset_index()
+        table = table.melt("layer", var_name="offset", value_name="mass")
         parts.append(table.assign(map=name, offset=table["offset"].astype(int) - reach))
     return pd.concat(parts, ignore_index=True)[["map", "layer", "offset", "mass"]]
 
@@ -184,8 +165,7 @@ def sink_table(scores: Mapping[str, xr.DataArray], resamples: int = 999, seed: i
 
 def _masses(scores: xr.DataArray, role: str) -> Float[np.ndarray, "sequence column"]:
     """The mean mass on the role's tokens of every sequence, over all heads and over those of each layer."""
-    marks = scores["separators"] if role == "sep" else 1
-    masses = (
-        (scores.sel(role=role) * marks / scores["tokens"]).mean("head").transpose("sequence", "layer").values
-    )
+    count = scores["separators"] if role == "sep" else 1
+    shares = (scores.sel(role=role) * count / scores["tokens"]).mean("head")
+    masses = shares.transpose("sequence", "layer").values
     return np.concatenate([masses.mean(axis=1, keepdims=True), masses], axis=1)

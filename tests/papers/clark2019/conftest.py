@@ -8,7 +8,7 @@ from treebanks import write
 
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.texts.bundled import bundled_documents
-from analysis.texts.treebank import read_treebank
+from analysis.texts.treebank import read_trees
 
 
 @pytest.fixture(scope="session")
@@ -26,4 +26,4 @@ def bundled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def words(bundled: Path) -> pd.DataFrame:
     """The words of the bundled documents."""
-    return read_treebank(bundled).words
+    return read_trees([bundled]).words

@@ -5,8 +5,16 @@ import pandas as pd
 import pytest
 
 from analysis.errors import InputError
-from analysis.papers.clark2019.attachment import best_heads, cross_fitted, dependency_table
-from analysis.scores.attachment import DIRECTIONS, Attachment, attach, halves, right
+from analysis.papers.clark2019.attachment import best_heads, dependency_table
+from analysis.scores.attachment import (
+    DIRECTIONS,
+    Attachment,
+    attach,
+    cross_fitted,
+    documents_of,
+    halves,
+    right,
+)
 from analysis.scores.words import split_words, word_maps
 from analysis.texts.dependencies import OFFSETS, arcs, fixed_offset
 
@@ -51,12 +59,17 @@ def test_predictions_against_one_sentence_at_a_time(encoder, words):
 
 
 def test_the_scored_half_has_no_say_in_the_choice(words):
-    """A head that is right only in one half: it is chosen there, and its answers in the other half count.
+    """A head that is right only in one half of the documents is chosen there; its answers in the other half count.
 
     So it is for offsets.
     """
     scored = arcs(words)
-    chooses = halves(scored["sentence"], 0)
+    documents = documents_of(words, scored)
+    chooses = halves(documents, 0)
+    assert documents.nunique() == 4
+    assert {*documents[chooses]}.isdisjoint(documents[~chooses])
+    alone = words.assign(document="one")  # halves of sentences
+    assert documents_of(alone, scored).tolist() == scored["sentence"].tolist()
     attached = planted(words, 1, 0, 2)
     held_out = ~words["sentence"].isin(scored["sentence"][chooses]).to_numpy()
     attached.predicted[held_out] = -2  # no head is right there, so the first head is chosen
@@ -78,10 +91,11 @@ def test_the_scored_half_has_no_say_in_the_choice(words):
 
 def test_cross_fitting_against_a_loop():
     rng = np.random.default_rng(1)
-    correct = rng.random((60, 2, 3, 2)) < 0.4
+    correct, on_other_map = rng.random((2, 60, 2, 3, 2)) < 0.4
     chooses = rng.random(60) < 0.5
-    found = cross_fitted(correct, chooses)
+    found, elsewhere = cross_fitted(correct, chooses), cross_fitted(correct, chooses, on_other_map)
     for number in range(60):
         other = correct[chooses != chooses[number]].mean(axis=0)
         best = max(np.ndindex(*other.shape), key=lambda place: (other[place], [-each for each in place]))
         assert found[number] == correct[(number, *best)]
+        assert elsewhere[number] == on_other_map[(number, *best)]

@@ -139,10 +139,9 @@ def test_readings_differ_in_the_words_they_look_at(tmp_path: Path):
     attention = np.zeros((len(text.words), len(text.words)))
     attention[heads, heads] = 0.5  # the mention itself: never looked at
     attention[heads, 10] = 0.4  # a verb
-    attention[heads[3], heads[5]] = 0.3  # a later mention
+    attention[heads[3], heads[5]] = 0.3  # a later mention, which is no candidate
     attention[heads[3], heads[1]] = 0.2  # the antecedent
     assert not attended(attention, text, "all_words")[0]
-    assert not attended(attention, text, "mention_heads")[0]
     assert attended(attention, text, "preceding_mention_heads")[0]
 
 
@@ -222,4 +221,4 @@ def test_systems_of_several_readings(texts):
     tables = {name: table_of(texts, layer).reset_index() for layer, name in enumerate(CANDIDATES)}
     found = held_out_systems(tables)
     assert found["system"].tolist() == [*SYSTEMS, *(f"best head among {words}" for words in AMONG.values())]
-    assert found["layer"].tolist()[-3:] == [0, 1, 2]
+    assert found["layer"].tolist()[-2:] == [0, 1]

@@ -1,4 +1,4 @@
-"""Jensen-Shannon distances against loops over the definition, their scaling, labels and permutation test."""
+"""Jensen-Shannon distances against loops over the definition, their scaling, labels, and layers that stand apart."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ from oracles import random_maps
 from scipy.spatial.distance import pdist, squareform
 
 from analysis.papers.clark2019 import distances
-from analysis.papers.clark2019.distances import behaviours, embed, layer_test, pairwise
+from analysis.papers.clark2019.distances import behaviours, block_distances, embed, pairwise
 
 
 def divergence(p: np.ndarray, q: np.ndarray) -> float:
@@ -67,12 +67,12 @@ def test_later_rules_override_earlier_ones():
     assert behaviours(table).tolist() == ["next token", "previous token", "broad", "[SEP]", "other"]
 
 
-def test_permutations_find_planted_layers():
+def test_planted_layers_lie_apart_and_layers_at_random_do_not():
     rng = np.random.default_rng(0)
     points = np.repeat(np.arange(4), 5)[:, None] * 1.0 + rng.normal(0, 0.3, (20, 2))
     square = squareform(pdist(points))
-    found = layer_test(table_of(square, layers=4), resamples=999)
+    blocks = block_distances([(table_of(square, layers=4), 10), (table_of(2 * square, layers=4), 10)])
     same = np.kron(np.eye(4), np.ones((5, 5))) > 0
-    assert found.within == pytest.approx(square[same & ~np.eye(20, dtype=bool)].mean())
-    assert found.between == pytest.approx(square[~same].mean())
-    assert found.p == pytest.approx(1 / 1000)
+    gap = (square[~same].mean() - square[same & ~np.eye(20, dtype=bool)].mean()) / 10
+    assert blocks["gap"].tolist() == pytest.approx([gap, 2 * gap])
+    assert (blocks["dealt"].abs() < gap / 10).all()

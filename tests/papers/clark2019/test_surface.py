@@ -8,6 +8,7 @@ import xarray as xr
 from analysis.encoders.layout import layouts
 from analysis.papers.clark2019.surface import (
     block_tables,
+    passage_blocks,
     surface_scores,
     surface_shares,
     surface_table,
@@ -70,6 +71,11 @@ def test_uniform_values_equal_the_formulas_on_uniform_maps(encoder, scores):
         for layout in layouts(encoder.tokenizer, EXAMPLES)
     ]
     assert uniform_values(scores).to_dict() == pytest.approx(pd.DataFrame(each).mean().to_dict(), rel=1e-6)
+
+
+def test_passages_of_a_document_are_in_one_block():
+    assert passage_blocks(["b-2-0", "a-0", "b-2-1", "a-1", "c-0"]).tolist() == [0, 1, 0, 1, 2]
+    assert passage_blocks([f"a-{number}" for number in range(12)]).tolist() == [*range(10), 0, 1]
 
 
 def test_blocks_of_passages_have_the_means_of_their_shares(scores):

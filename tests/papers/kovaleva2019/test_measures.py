@@ -56,9 +56,9 @@ GOOD = {
     "verb_blocks": heads(0.3, 0.25),
     "chosen_rises": pd.DataFrame({"task": TASKS, "value": 0.02, "low": 0.01, "high": 0.03, "runs": 3}),
     "disable": pd.DataFrame(
-        [("head", task, seed, 0, head, "accuracy", 0.9, -0.04, -0.06, -0.02)
+        [("head", task, seed, 0, head, "accuracy", 0.9, -0.04, 500, 5, 25)
          for task in TASKS for seed in range(3) for head in range(2)],
-        columns=["unit", "task", "seed", "layer", "head", "metric", "baseline", "change", "low", "high"],
+        columns="unit task seed layer head metric baseline change n put_right put_wrong".split(),
     ),
     "initialisation": pd.DataFrame(
         [("mrpc", f"{start}, 9 rows, 1 epochs", seed, "accuracy", value + seed / 100, 0.6)
@@ -111,6 +111,16 @@ def test_runs_that_did_not_train_successfully_are_no_evidence():
     assert table.loc["K2", "reason"].startswith("mrpc: no run trained successfully")
     assert table.loc[["K4", "K10"], "verdict"].tolist() == ["not applicable"] * 2
     assert judged(trained=set()).loc["K5", "verdict"] == "supported"  # before fine-tuning
+
+
+def test_too_few_answers_cannot_show_that_nothing_is_lost():
+    """A margin of .08 (a fifth of the lead) needs 47 answers, even where one of 20 answers turns right."""
+    few = GOOD["disable"].assign(change=1 / 20, n=20, put_right=1, put_wrong=0)
+    row = judged(disable=few).loc["K12"]
+    assert (row["verdict"], row["supporting"]) == ("inconclusive", 0)
+    assert row["reason"] == "mrpc, qqp: 20 answers: a margin of 0.08 needs 47"
+    enough = few.assign(change=1 / 400, n=400)
+    assert judged(disable=enough).loc["K12", ["verdict", "reason"]].tolist() == ["supported", ""]
 
 
 def test_without_a_linking_head_there_is_none_to_ablate():

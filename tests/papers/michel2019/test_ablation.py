@@ -12,7 +12,6 @@ from analysis.papers.michel2019.ablation import (
     best_heads,
     effects,
     overview,
-    rises_table,
     transfer_table,
 )
 
@@ -50,14 +49,6 @@ def test_all_but_one_keeps_every_head_the_best_and_the_chosen():
     assert shown.loc["dev", "head"].tolist() == [0, 0]
     assert shown.loc["train", "change"].to_numpy() * N == pytest.approx([-2, -20])
     assert shown.loc["train", "p_by"].iloc[1] == pytest.approx(shown.loc["train", "p"].iloc[1] * 2 * 1.5)
-
-
-def test_rises_share_the_level_over_runs(single):
-    runs = {("sst-2", seed): single for seed in range(3)}
-    table = rises_table(runs, {"sst-2": LABELS}, permutations=499)
-    alone = rises_table({("sst-2", 0): single}, {"sst-2": LABELS}, permutations=499)
-    assert (table["largest"] == "1-0").all()
-    assert table["low"].max() <= alone["low"].item() < 0.075 < alone["high"].item()
 
 
 def shifted(strength: np.ndarray, seed: int) -> object:

@@ -15,7 +15,7 @@ from analysis.papers.niven2019.accuracy import (
 )
 from analysis.papers.niven2019.arguments import load_arguments
 from analysis.papers.niven2019.cues import cue_table, follows_cue
-from analysis.papers.niven2019.measures import measures, of_sides
+from analysis.papers.niven2019.measures import gap_by_cue, measures
 from analysis.papers.niven2019.negation import adversarial
 from analysis.statistics.claims import claim_table
 
@@ -175,4 +175,4 @@ def test_runs_that_do_not_fit_are_no_evidence():
 def test_where_the_cue_is_right_minus_where_it_is_wrong():
     signs = np.array([1, 1, 1, -1, 0])
     right = np.array([[1.0, 1, 0, 0, 1], [1, 0, 0, 1, 1]])
-    np.testing.assert_allclose(of_sides(right, signs).mean(axis=1), [2 / 3, 1 / 3 - 1])
+    np.testing.assert_allclose(gap_by_cue(right, signs).mean(axis=1), [2 / 3, 1 / 3 - 1])

@@ -13,7 +13,6 @@ from analysis.papers.niven2019.cues import (
     cue_table,
     expanded,
     follows_cue,
-    longer_warrant,
     pmi_table,
     treebank,
     whitespace,
@@ -110,4 +109,3 @@ def test_signs_by_hand():
     second = Argument("b", "C", "R", ("it isn't so", "it is not so"), 1)
     third = Argument("c", "C", "R", ("it is so", "it cannot be so"), 0)
     assert follows_cue([first, second, third]).tolist() == [1, 0, -1]
-    assert longer_warrant([first, second, third]).tolist() == [-1, 1, -1]

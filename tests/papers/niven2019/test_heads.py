@@ -1,4 +1,4 @@
-"""Heads that attend to the cue: the sieve, the comparison, and the sets that are switched off."""
+"""Heads that attend to the cue: the sieve, the comparison, and the sets that are ablated."""
 
 import numpy as np
 import pytest
@@ -9,12 +9,13 @@ from analysis.papers.niven2019.arguments import load_arguments
 from analysis.papers.niven2019.cues import follows_cue
 from analysis.papers.niven2019.heads import (
     BEFORE,
+    ablation_table,
+    ablation_tables,
     cue,
+    cue_heads,
     head_table,
-    off_table,
-    off_tables,
-    strongest,
 )
+from analysis.statistics.significance import Rule
 from analysis.texts.examples import Example
 
 ARGUMENTS = load_arguments("bundled", "test", 30)
@@ -57,15 +58,16 @@ def scores(shift: float, seed: int = 0) -> xr.DataArray:
 
 
 def test_head_table_finds_the_head_that_gained():
-    table = head_table({BEFORE: scores(0), 5: scores(4, 1)}, "W", resamples=99).set_index(["layer", "head"])
+    rule = Rule(minimum=20, resamples=99, unit="cluster")
+    table = head_table({BEFORE: scores(0), 5: scores(4, 1)}, "W", rule).set_index(["layer", "head"])
     assert table.loc[(1, 2), "difference"] == pytest.approx(4, abs=0.4)
     assert table["p_by"].idxmin() == (1, 2)
     named = table.loc[(1, 2), ["assigned_before", "assigned_after", "change"]]
     assert named.tolist() == [False, True, "gained"]
-    assert strongest(table.reset_index(), "W", 5, 1) == [(1, 2)]
+    assert cue_heads(table.reset_index(), "W", 5, 1) == [(1, 2)]
 
 
-def test_off_table_counts_answers_by_where_the_cue_stands():
+def test_ablation_table_counts_answers_by_where_the_cue_stands():
     signs, labels = follows_cue(ARGUMENTS), np.array([each.label for each in ARGUMENTS])
     taken = np.where(signs >= 0, labels, 1 - labels)  # follows the cue, right where it is absent
     off = np.where(signs > 0, 1 - labels, labels)  # the reverse of the cue
@@ -74,7 +76,7 @@ def test_off_table_counts_answers_by_where_the_cue_stands():
         {"intervention": ["none", "cue heads", "random 0"], "sequence": [each.id for each in ARGUMENTS]},
         dims=("intervention", "sequence", "class"),
     )
-    table = off_table(logits, ARGUMENTS, 99).set_index(["points", "intervention"])
+    table = ablation_table(logits, ARGUMENTS, 99).set_index(["points", "intervention"])
     assert table["change"].xs("cue heads", level="intervention").to_dict() == {
         "right": -1,
         "wrong": 1,
@@ -83,7 +85,7 @@ def test_off_table_counts_answers_by_where_the_cue_stands():
     }
     assert table.loc[("right", "cue heads"), "p_random"] == 0.5
     assert table.loc[("absent", "cue heads"), "p_random"] == 1
-    alone = off_table(logits[:2], ARGUMENTS, 99)
+    alone = ablation_table(logits[:2], ARGUMENTS, 99)
     assert alone["p_random"].isna().all()
-    told = off_tables({("W", 3): logits.assign_attrs(heads="0-1")}, ARGUMENTS, 99)
-    assert told[["setup", "seed", "heads"]].drop_duplicates().to_numpy().tolist() == [["W", 3, "0-1"]]
+    table = ablation_tables({("W", 3): logits.assign_attrs(heads="0-1")}, ARGUMENTS, 99)
+    assert table[["setup", "seed", "heads"]].drop_duplicates().to_numpy().tolist() == [["W", 3, "0-1"]]

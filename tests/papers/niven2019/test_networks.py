@@ -12,8 +12,8 @@ from analysis.papers.niven2019.networks import (
     PooledWords,
     Recipe,
     answers,
-    fitted_words,
     points,
+    train_words,
     vocabulary,
 )
 
@@ -53,20 +53,20 @@ def by_hand(model: PooledWords, texts: list[str]) -> float:
 def test_scores_are_those_of_single_texts(hidden: int | None, setup: str, shared: list[str]):
     torch.manual_seed(0)
     model = PooledWords(VECTORS, len(shared), Recipe(0.1, 0.5, 1, hidden=hidden)).eval()
-    given = points(ARGUMENTS, setup, WORDS, joined=True)
+    read = points(ARGUMENTS, setup, WORDS, joined=True)
     with torch.no_grad():
         known = [
             [by_hand(model, [*(text.format(**vars(each)) for text in shared), one]) for one in each.warrants]
             for each in ARGUMENTS
         ]
-    np.testing.assert_allclose(answers(model, given), known, atol=1e-5)
+    np.testing.assert_allclose(answers(model, read), known, atol=1e-5)
 
 
 def test_a_bag_learns_a_planted_cue_and_repeats_itself():
     train, dev = (load_arguments("bundled", split, 200, 0, 1.0, 1.0) for split in ("train", "dev"))
     words, values = numbered([*train, *dev], 20)
     read = [points(part, "W", words, joined=True) for part in (train, dev)]
-    first, again = (fitted_words(*read, values, Recipe(0.05, 0.0, 2), seed=3) for _ in range(2))
+    first, again = (train_words(*read, values, Recipe(0.05, 0.0, 2), seed=3) for _ in range(2))
     logits = answers(first, read[1])
     assert (logits.argmax(1) == read[1].labels.numpy()).mean() > 0.95
     np.testing.assert_array_equal(logits, answers(again, read[1]))
@@ -79,7 +79,7 @@ def test_training_ends_with_the_epoch_that_fits():
     wrong = replace(right, labels=1 - right.labels)  # the dev points ask for the reverse
     accuracies = {}
     for fits, epochs in ((0.0, 20), (0.9, 20), (0.9, 40), (1.1, 20)):
-        model = fitted_words(right, wrong, values, Recipe(0.003, 0.0, epochs), seed=3, fits=fits)
+        model = train_words(right, wrong, values, Recipe(0.003, 0.0, epochs), seed=3, fits=fits)
         accuracies[fits, epochs] = (answers(model, right).argmax(1) == right.labels.numpy()).mean()
     assert accuracies[0.0, 20] < 0.9 <= accuracies[0.9, 20] == accuracies[0.9, 40]
     assert accuracies[1.1, 20] >= accuracies[0.9, 20]

@@ -8,6 +8,7 @@ from analysis.scores.controls import extract_controls
 from analysis.scores.extraction import extract
 from analysis.statistics.controls import control_bank
 from analysis.statistics.roles import compose
+from analysis.statistics.significance import Rule
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
 
@@ -56,7 +57,7 @@ def test_an_ideal_head_is_local_and_no_more_than_its_position(tiny, examples):
     bank = extract(tiny, examples, relations, maps=head, progress=False)
     controls = extract_controls({0: tiny}, examples, relations, bank["role"].values.tolist(), of=head)
     control = control_bank(bank, {source: states[0] for source, states in controls.items()})
-    table = control_table({"offset +1": (compose(bank), compose(control))}, minimum=2, resamples=99)
+    table = control_table({"offset +1": (compose(bank), compose(control))}, Rule(minimum=2, resamples=99))
     found = table.set_index("role")
     heads = tiny.layers * tiny.heads
     assert found.loc["local", ["published", "controlled"]].tolist() == [heads, heads]
@@ -71,7 +72,9 @@ def test_control_table_counts_by_three_rules():
     control.loc[{"role": "cls"}] = 1.0
     control.loc[{"role": "local", "head": 0}] = 1.0
     uniform = xr.ones_like(high)
-    found = control_table({"heads": (high, control), "uniform": (uniform, uniform)}, minimum=20, resamples=99)
+    found = control_table(
+        {"heads": (high, control), "uniform": (uniform, uniform)}, Rule(minimum=20, resamples=99)
+    )
     rows = found.set_index(["control", "role"])
     assert rows.loc[("heads", "local"), ["published", "corrected", "controlled"]].tolist() == [6, 6, 2]
     assert rows.loc[("heads", "cls"), ["published", "corrected", "controlled"]].tolist() == [6, 6, 6]

@@ -4,11 +4,12 @@ import pytest
 import xarray as xr
 
 from analysis.papers.pande2021 import published
-from analysis.papers.pande2021.evidence import evidence_of, evidence_of_labels, resampled
+from analysis.papers.pande2021.evidence import evidence_of, evidence_of_labels, replicated
 from analysis.statistics.roles import MASSES, PUBLISHED_ROLES, attention_masses
-from analysis.statistics.significance import published_table
+from analysis.statistics.significance import Rule, published_table
 
 N, LAYERS, HEADS = 24, 2, 3
+RULE = Rule(tau=2.8, alpha=0.1)
 
 
 def scores(seed: int, arithmetic: str = "corrected") -> xr.DataArray:
@@ -48,7 +49,7 @@ def clustered(array: xr.DataArray, clusters: np.ndarray) -> xr.DataArray:
 
 def test_sample_has_the_published_labels_and_the_differences_of_means():
     pretrained, finetuned = study()
-    found = evidence_of(pretrained, {0: finetuned}, 2.8, 0.1, replicates=99)
+    found = evidence_of(pretrained, {0: finetuned}, RULE, replicates=99)
     before, after = pretrained["qqp"].astype(float), finetuned["qqp"].astype(float)
     sample = {"run": 0, "replicate": 0, "task": "qqp"}
     step = after.mean("sequence") - before.mean("sequence")
@@ -56,7 +57,7 @@ def test_sample_has_the_published_labels_and_the_differences_of_means():
     for target in MASSES:
         old, new = (attention_masses(scores)[target].mean("sequence") for scores in (before, after))
         np.testing.assert_allclose(found.mass.sel(target=target, **sample), new - old, atol=1e-12)
-    for row in published_table(finetuned["qqp"], 2.8, 0.1).itertuples():
+    for row in published_table(finetuned["qqp"], RULE).itertuples():
         where = sample | {"role": row.role, "layer": row.layer, "head": row.head}
         expected = np.nan if pd.isna(row.assigned) else float(row.assigned)
         np.testing.assert_equal(found.labels.sel(where).item(), expected)
@@ -68,10 +69,10 @@ def test_replicate_is_the_evidence_of_the_drawn_sequences(arithmetic):
     clusters = np.random.default_rng(4).permutation(np.arange(N) // 2)
     before, after = (clustered(scores(seed, arithmetic=arithmetic), clusters) for seed in (1, 2))
     counts = np.random.default_rng(5).multinomial(N // 2, np.full(N // 2, 2 / N), size=4)
-    found = resampled(before, after, counts, 2.8, 0.1)
+    found = replicated(before, after, counts, RULE)
     for number, often in enumerate(counts):
         old, new = (drawn_again(array, clusters, often) for array in (before, after))
-        table = published_table(new, 2.8, 0.1)
+        table = published_table(new, RULE)
         labels = table["assigned"].astype("Float64").to_numpy(float, na_value=np.nan)
         np.testing.assert_array_equal(found["labels"][number].values.ravel(), labels)
         np.testing.assert_allclose(found["p"][number].values.ravel(), table["p"], rtol=1e-7)

@@ -18,7 +18,9 @@ from analysis.papers.pande2021.robustness import (
     t_test_size,
     tau_sweep,
 )
-from analysis.statistics.significance import adjust, published_table, role_table
+from analysis.statistics.significance import Rule, adjust, published_table, role_table
+
+FAST = Rule(minimum=20, resamples=199)
 
 
 def rate(table: pd.DataFrame, rule: str, effect: float = 0.0) -> float:
@@ -37,7 +39,7 @@ def test_mean_is_zero_and_sd_one(shape):
 @pytest.mark.parametrize("n", [5, 20, 100])
 def test_normal_scores_have_the_nominal_size(n):
     """With the sample standard deviation; without, the size is that of a t larger by sqrt(n / (n - 1))."""
-    table = t_test_size("symmetric", n, 20_000, seed=2)
+    table = t_test_size("symmetric", n, 20_000, Rule(seed=2))
     critical = stats.t(n - 1).isf(0.05)
     inflated = stats.t(n - 1).sf(critical * np.sqrt((n - 1) / n))
     for rule, size in (("t", 0.05), ("t_published", inflated)):
@@ -45,7 +47,7 @@ def test_normal_scores_have_the_nominal_size(n):
 
 
 def test_the_rate_is_that_of_the_rejections_counted_one_by_one():
-    table = t_test_size("zero_inflated", 8, 200, seed=9, effects=(0.5,))
+    table = t_test_size("zero_inflated", 8, 200, Rule(seed=9), effects=(0.5,))
     scores = SHAPES["zero_inflated"](robustness._generator(9, "zero_inflated", 8, stream=0), (8, 200)) + 0.5
     varied = [column for column in scores.T if len(set(column)) > 1]
     assert len(varied) < 200  # some samples hold the lowest score only, and cannot be tested
@@ -56,12 +58,12 @@ def test_the_rate_is_that_of_the_rejections_counted_one_by_one():
 def test_labels_are_those_of_the_role_table():
     """The role table is what the study uses: it must give the same corrected labels on the same scores."""
     scores = SHAPES["left_skewed"](np.random.default_rng(11), (25, HEADS))
-    effects = (0.0, 0.5)
-    labels = robustness.family_labels(scores, effects, 0.05, 199, 20, seed=3)
+    effects, rule = (0.0, 0.5), Rule(tau=0.0, minimum=20, resamples=199, seed=3)
+    labels = robustness.family_labels(scores, effects, rule)
     shifted = np.stack([scores + effect for effect in effects], axis=1).reshape(25, 2, 12, 12)
     names = {"role": [*effects], "layer": range(12), "head": range(12)}
     array = xr.DataArray(shifted, names, ("sequence", "role", "layer", "head"))
-    table = role_table(array, tau=0.0, alpha=0.05, minimum=20, resamples=199, seed=3)
+    table = role_table(array, rule)
     for effect, (bound, adjusted, corrected) in zip(effects, labels, strict=True):
         rows = table[table["role"] == effect]
         np.testing.assert_array_equal(corrected, rows["assigned_corrected"])
@@ -80,9 +82,7 @@ def test_size_and_power_of_the_controlled_label():
 
 def test_the_least_number_of_sequences_keeps_false_labels_of_families_rare():
     """Left-skewed scores: a third of the families or more err at n = 20, about a tenth at the study's least n."""
-    few, enough = (
-        family_size("left_skewed", n, 20, resamples=199).set_index("rule")["rate"] for n in (20, 100)
-    )
+    few, enough = (family_size("left_skewed", n, 20, FAST).set_index("rule")["rate"] for n in (20, 100))
     assert few["corrected_family"] > 0.2
     assert enough["t_by_family"] > 0.4
     assert enough["corrected_family"] < 0.2
@@ -90,7 +90,7 @@ def test_the_least_number_of_sequences_keeps_false_labels_of_families_rare():
 
 def test_a_head_with_rare_drops_gets_a_false_label_where_the_sample_holds_no_drop():
     """About .95 ** 100 of the heads at n = 100, and so more than half of the families of 144."""
-    rates = family_size("rare_drops", 100, 40, resamples=199).set_index("rule")["rate"]
+    rates = family_size("rare_drops", 100, 40, FAST).set_index("rule")["rate"]
     assert 0.003 < rates["corrected"] < 0.01
     assert 0.35 < rates["corrected_family"] < 0.8
 
@@ -130,9 +130,9 @@ def scores() -> xr.DataArray:
 
 
 def test_a_sweep_counts_the_published_labels_at_each_threshold(scores):
-    sweep = tau_sweep(scores, tau=2.5).set_index(["role", "tau"])
+    sweep = tau_sweep(scores, rule=Rule(2.5)).set_index(["role", "tau"])
     for tau in TAUS:
-        table = published_table(scores, tau)
+        table = published_table(scores, Rule(tau))
         assert (
             sweep.xs(tau, level="tau")["heads"].to_dict() == table.groupby("role")["assigned"].sum().to_dict()
         )

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis.errors import InputError
-from analysis.papers.pascual2021.dependencies import chosen_elsewhere, dependency_survival
+from analysis.papers.pascual2021.dependencies import dependency_survival
 from analysis.scores.attachment import Attachment
 from analysis.texts.treebank import conllu_files, read_trees
 
@@ -13,14 +13,6 @@ from analysis.texts.treebank import conllu_files, read_trees
 @pytest.fixture(scope="module")
 def words(tmp_path_factory) -> pd.DataFrame:
     return read_trees(conllu_files([], tmp_path_factory.mktemp("trees"), 6, "dev", 0)).words
-
-
-def test_chosen_on_one_map_and_scored_on_another():
-    choice = np.array([[1, 0], [1, 0], [0, 1], [0, 1]], bool)
-    scored = np.array([[0, 0], [1, 0], [1, 0], [0, 0]], bool)
-    chooses = np.array([True, True, False, False])
-    # The first half chooses place 0 for the second, the second place 1 for the first.
-    assert chosen_elsewhere(choice, scored, chooses).tolist() == [False, False, True, False]
 
 
 def planted(words: pd.DataFrame, right_head: int, seed: int) -> Attachment:

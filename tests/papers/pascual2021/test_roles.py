@@ -15,7 +15,7 @@ from analysis.papers.pascual2021.roles import (
     survival_table,
 )
 from analysis.statistics.judge import NOT_APPLICABLE
-from analysis.statistics.significance import published_table
+from analysis.statistics.significance import Rule, published_table
 
 LAYERS, HEADS, SEQUENCES = 3, 4, 30
 
@@ -38,8 +38,8 @@ def scores(**means: float | list) -> xr.DataArray:
 
 def test_labels_are_those_of_the_published_rule():
     array = scores(cls=np.linspace(2.8, 3.2, LAYERS * HEADS).reshape(LAYERS, HEADS).tolist())
-    expected = published_table(array, 3.0)["assigned"].to_numpy(bool)
-    found = labels(array.values.reshape(SEQUENCES, -1), 3.0, 0.05, 99, 0)
+    expected = published_table(array)["assigned"].to_numpy(bool)
+    found = labels(array.values.reshape(SEQUENCES, -1), Rule(resamples=99))
     np.testing.assert_array_equal(found[0], expected)
     assert 0 < expected.sum() < LAYERS * HEADS
     near = found[1:].mean(axis=0)
@@ -63,7 +63,7 @@ def test_survival():
         "effective": scores(cls=first_layer, sep=1.0, block=np.nan),
         "attribution": scores(cls=first_layer, sep=[5, 5, 1], block=1.0),
     }
-    table = survival_table(maps, resamples=99).set_index(["role", "map"])
+    table = survival_table(maps, Rule(resamples=99)).set_index(["role", "map"])
     assert table.loc[("cls", "attention"), "heads"] == HEADS
     assert table.loc[("cls", "effective"), ["kappa", "low", "high"]].tolist() == [1, 1, 1]
     assert table.loc[("sep", "effective"), ["heads", "kappa"]].tolist() == pytest.approx([0, 0])
@@ -79,7 +79,7 @@ def test_survival():
 def test_persistence():
     on = {"cls": 5.0, "sep": 5.0, "local": 5.0, "nsubj": 1.0, "dobj": np.nan}
     still = {"cls": 5.0, "sep": [5, 1, 5], "local": 1.0, "nsubj": 1.0, "dobj": np.nan}
-    table = persistence_table({"attention": scores(**on), "attribution": scores(**still)}, resamples=99)
+    table = persistence_table({"attention": scores(**on), "attribution": scores(**still)}, Rule(resamples=99))
     verdicts = table.drop_duplicates("pattern").set_index("pattern")["verdict"].to_dict()
     assert verdicts == {
         "cls": PERSISTS,
