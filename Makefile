@@ -175,34 +175,35 @@ $D/11_matching: $D/06_michel_ablation $(SCORES) $(DRAWN) $(call room,synthesis) 
 STUDIES := pande2021 clark2019 michel2019 kovaleva2019 pascual2021 niven2019 synthesis
 $(foreach name,$(filter-out $(STUDIES),$(PAPERS)),$(error unknown paper '$(name)': choose from $(STUDIES)))
 GOALS := $(foreach name,$(or $(PAPERS),$(STUDIES)),$($(name)))
-RUNS := $(sort $(finetune) $(pretrained) $(finetuned) $(foreach name,$(STUDIES),$($(name))) $D/98_explorer $D/99_summary)
+# All runs, in the order in which one reads them.
+RUNS := $(finetune) $(pretrained) $(finetuned) $(foreach name,$(STUDIES),$($(name))) $D/98_explorer $D/99_summary
 # Runs that are made on request alone.
-ASKED := $(filter-out $(RUNS),$(score) $(tests))
+ON_REQUEST := $(filter-out $(RUNS),$(score) $(tests))
 
 $D/98_explorer: $(GOALS) $(SCORES) $(DRAWN) $(call room,explorer)
 $D/99_summary: $(GOALS) $D/98_explorer $(DRAWN) analysis/study/front_page.py
 
 # Every run is made in the same way.
 NOTEBOOKS := $(basename $(notdir $(wildcard notebooks/[0-9]*.py)))
-$(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS) $(ASKED)): notebooks/$(name).py $(CACHE)/parameters/$(name).yaml))
+$(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS) $(ON_REQUEST)): notebooks/$(name).py $(CACHE)/parameters/$(name).yaml))
 # Notebooks share the cores: with one thread each, two of them are done sooner than one after the other with two.
 $D/%: export OMP_NUM_THREADS ?= $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) / $(JOBS) : 1 )))
-$D/%: export STUDY_RUNS := $(notdir $(RUNS) $(ASKED))
-# Not empty if all papers run: the front page then follows.
+$D/%: export STUDY_RUNS := $(notdir $(RUNS) $(ON_REQUEST))
+# Not empty if all papers run, after which the front page is written.
 $D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDIES)),,yes)
-$(RUNS) $(ASKED): $(STORE) | $(ENVIRONMENT) $(RELEASED)
+$(RUNS) $(ON_REQUEST): $(STORE) | $(ENVIRONMENT) $(RELEASED)
 	@$(PYTHON) -m analysis.run $(@F) --profile $(PROFILE) --keep
 
 # `make 03_test-toy-mrpc`, or `make 03_test` for all tasks.
 $(foreach name,$(NOTEBOOKS),$(eval $(name): $(filter $D/$(name) $D/$(name)-%,$(RUNS))))
-$(foreach name,$(filter-out $(NOTEBOOKS),$(notdir $(RUNS) $(ASKED))),$(eval $(name): $D/$(name)))
-.PHONY: $(NOTEBOOKS) $(notdir $(RUNS) $(ASKED))
+$(foreach name,$(filter-out $(NOTEBOOKS),$(notdir $(RUNS) $(ON_REQUEST))),$(eval $(name): $D/$(name)))
+.PHONY: $(NOTEBOOKS) $(notdir $(RUNS) $(ON_REQUEST))
 
 study: $D/index
 $D/index: $D/99_summary analysis/study/index.py
-	@$(PYTHON) -m analysis.study.index --profile $(PROFILE) && touch $@
+	@$(PYTHON) -m analysis.study.index --profile $(PROFILE) $(notdir $(RUNS) $(ON_REQUEST)) && touch $@
 
-STOPPED = echo "stopped in or after run $$(wc -c < $$STUDY_COUNT | tr -d ' ') of $$STUDY_TOTAL; the same command goes on from here"
+STOPPED = echo "stopped in or after run $$(wc -c < $$STUDY_COUNT | tr -d ' ') of $$STUDY_TOTAL; the same command resumes"
 reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark2019 ..." alone, JOBS notebooks at a time
 	@trap : INT; export STUDY_COUNT=$$(mktemp) STUDY_TOTAL=$$($(MAKE) -n study | grep -c -- ' --keep$$'); \
 	$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=$(JOBS)) study || { $(STOPPED); rm $$STUDY_COUNT; exit 1; }; \

@@ -1,4 +1,4 @@
-"""What took long to compute: kept in a file that is named after everything it depends on."""
+"""Results that take long to compute, each in a file named after everything that it depends on."""
 
 import hashlib
 import json
@@ -12,9 +12,8 @@ import xarray as xr
 
 from analysis.files import replacing
 
-COUNT = (
-    "STUDY_CACHE"  # the environment variable with the file in which a run counts what it computes and finds
-)
+# The environment variable with the file in which a run counts what it computes and what it finds in the cache.
+COUNT = "STUDY_CACHE"
 
 
 def record_use(computed: bool) -> None:
@@ -36,11 +35,11 @@ def cached(folder: Path, name: str, key: Any, make: Callable[[], xr.Dataset]) ->
     """
     path = folder / f"{name}-{digest(key)}.nc"
     with suppress(OSError, ValueError, KeyError):  # missing or damaged
-        found = xr.load_dataset(path, engine="h5netcdf")
+        dataset = xr.load_dataset(path, engine="h5netcdf")
         record_use(computed=False)
-        return found
+        return dataset
     record_use(computed=True)
-    found = make()  # outside, so that its errors do not seem to come from reading
+    dataset = make()  # outside, so that its errors do not seem to come from reading
     with replacing(path) as temporary:
-        temporary.write_bytes(found.to_netcdf(engine="h5netcdf"))
-    return found
+        temporary.write_bytes(dataset.to_netcdf(engine="h5netcdf"))
+    return dataset

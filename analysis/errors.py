@@ -18,8 +18,8 @@ def unwritable(error: OSError) -> str:
 
     HDF5 gives the number of the error only in its text.
     """
-    within = re.search(r"errno = (\d+), error message = '([^']*)'", str(error))
-    number, reason = (int(within[1]), within[2]) if within else (error.errno, error.strerror)
+    match = re.search(r"errno = (\d+), error message = '([^']*)'", str(error))
+    number, reason = (int(match[1]), match[2]) if match else (error.errno, error.strerror)
     return (reason or "") if number in UNWRITABLE else ""
 
 

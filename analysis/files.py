@@ -106,7 +106,7 @@ def replacing(path: Path) -> Iterator[Path]:
         reason = unwritable(error)
         if not reason or not _is_beside(error.filename, path):
             raise
-        raise InputError(f"{path} cannot be written: {reason}: mend that and run it again") from error
+        raise InputError(f"{path} cannot be written: {reason}: fix that and run it again") from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)

@@ -26,9 +26,9 @@ from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, write_text
 from analysis.study.folders import Folders, short
 from analysis.study.machine import cores
-from analysis.study.profiles import command_line, declared, notebook_names, parameters, reading_order, source
+from analysis.study.profiles import command_line, declared, notebook_names, parameters, source
 from analysis.study.provenance import finish_record
-from analysis.study.runs import VARIABLE, Run, named, run_of
+from analysis.study.runs import VARIABLE, Run, parse_name, run_of
 
 # Environment variables that Make sets: the number of its runs, a file in which they count themselves, and their order.
 TOTAL, NUMBER, ORDER = "STUDY_TOTAL", "STUDY_COUNT", "STUDY_RUNS"
@@ -43,46 +43,46 @@ def run(name: str, profile: str, settings: Mapping[str, Any], keep: bool = False
     start of the run, so that code that changes meanwhile counts as newer. A run that another process is doing is waited
     for and not repeated.
     """
-    notebook, settings_of_name = named(name)
-    this = run_of(notebook, parameters(notebook, profile, settings_of_name | dict(settings)), keep)
+    notebook, name_settings = parse_name(name)
+    execution = run_of(notebook, parameters(notebook, profile, name_settings | dict(settings)), keep)
     Folders(profile).prepare()
-    folders = Folders(profile, this.scratch)
+    folders = Folders(profile, execution.scratch)
     folders.prepare()
-    with _alone(this, folders) as free:
+    with _alone(execution, folders) as free:
         if free:
-            _finish(this, folders)
-    return folders.notebooks / f"{this.name}.ipynb"
+            _finish(execution, folders)
+    return folders.notebooks / f"{execution.name}.ipynb"
 
 
-def _finish(this: Run, folders: Folders) -> None:
+def _finish(execution: Run, folders: Folders) -> None:
     """Executes a run whose files then replace those of the run before."""
-    states = [folders.cache / state for state in ("running", "failed", "finished")]
-    for state in states:
-        state.mkdir(parents=True, exist_ok=True)
-    running, failed, finished = (state / this.name for state in states)
-    folders.publish(this.name)
-    for folder in (running, failed):
+    folders.publish(execution.name)
+    running, failed, finished = (
+        folders.cache / state / execution.name for state in ("running", "failed", "finished")
+    )
+    for folder in (running, failed, finished):
+        folder.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(folder, ignore_errors=True)
     running.mkdir()
     start = time.time_ns()
     # A kernel outlives a killed process by a second: no later run writes to its folder.
-    this = this._replace(stage=tempfile.mkdtemp(dir=running))
+    execution = execution._replace(stage=tempfile.mkdtemp(dir=running))
     try:
-        stage = Folders(this.parameters["profile"], this.scratch, this.stage)
-        _execute(this, stage, folders.cache / "logs" / f"{this.name}.log")
+        stage = Folders(execution.parameters["profile"], execution.scratch, execution.stage)
+        _execute(execution, stage, folders.cache / "logs" / f"{execution.name}.log")
     except InputError:
-        os.replace(this.stage, failed)
+        os.replace(execution.stage, failed)
         raise
-    if this.scratch is None:
-        done = Path(this.stage, "cache", "done", this.name)
+    if execution.scratch is None:
+        done = Path(execution.stage, "cache", "done", execution.name)
         write_text(done, "")
         os.utime(done, ns=(start, start))
-    os.replace(this.stage, finished)
+    os.replace(execution.stage, finished)
     shutil.rmtree(running, ignore_errors=True)
-    folders.publish(this.name)
+    folders.publish(execution.name)
 
 
-def _execute(this: Run, folders: Folders, log: Path) -> None:
+def _execute(execution: Run, folders: Folders, log: Path) -> None:
     """Executes a run in a kernel of its own; raises InputError if it fails."""
     import jupytext
     import nbformat
@@ -90,10 +90,10 @@ def _execute(this: Run, folders: Folders, log: Path) -> None:
 
     from analysis.study.copies import cleaned, linked, prepared
 
-    path, start, cpu_start = folders.notebooks / f"{this.name}.ipynb", time.monotonic(), _cpu_seconds()
-    defaults = declared(this.notebook)
-    changed = {key: value for key, value in this.parameters.items() if value != defaults[key]}
-    write_text(path, nbformat.writes(prepared(jupytext.read(source(this.notebook)))))
+    path, start, cpu_start = folders.notebooks / f"{execution.name}.ipynb", time.monotonic(), _cpu_seconds()
+    defaults = declared(execution.notebook)
+    changed = {key: value for key, value in execution.parameters.items() if value != defaults[key]}
+    write_text(path, nbformat.writes(prepared(jupytext.read(source(execution.notebook)))))
     write_text(log, "")
     logging.getLogger("papermill").setLevel(logging.ERROR)  # it cannot read `int | None`, and says so
     with (
@@ -104,24 +104,26 @@ def _execute(this: Run, folders: Folders, log: Path) -> None:
             papermill.execute_notebook(
                 path, path, changed, cwd=str(ROOT), progress_bar=sys.stderr.isatty() and NUMBER not in os.environ,
                 stdout_file=lines, stderr_file=lines,
-                kernel_manager_class=_kernel(lines, this, sockets),
+                kernel_manager_class=_kernel(lines, execution, sockets),
             )  # fmt: skip
         except (papermill.PapermillExecutionError, RuntimeError) as error:
-            lines.write(f"\n{error}\nits results so far: {folders.cache / 'failed' / this.name}\n")
+            lines.write(f"\n{error}\nits results so far: {folders.cache / 'failed' / execution.name}\n")
             reason = f"its kernel, {sys.executable}, did not start"
             if str(error) == "Kernel died":
                 reason = f"{error}: is there enough memory?"
             elif isinstance(error, papermill.PapermillExecutionError):
                 reason = error.evalue if error.ename == "InputError" else f"{error.ename}: {error.evalue}"
-            raise InputError(f"{this.name}: {' '.join(reason.split())} (details: {short(log)})") from error
-    order = reading_order(os.environ.get(ORDER, "").split())
-    notebook = linked(cleaned(nbformat.read(path, as_version=4)), this.name, order)
+            raise InputError(
+                f"{execution.name}: {' '.join(reason.split())} (details: {short(log)})"
+            ) from error
+    order = os.environ.get(ORDER, "").split()
+    notebook = linked(cleaned(nbformat.read(path, as_version=4)), execution.name, order)
     write_text(path, nbformat.writes(notebook) + "\n")
     counts = folders.folder / COUNTED
     kinds = set(counts.read_text(encoding="utf-8").split()) if counts.exists() else set()
     counts.unlink(missing_ok=True)
     cost = time.monotonic() - start, _cpu_seconds() - cpu_start
-    finish_record(folders, this, *cost, cached=kinds == {"cached"})
+    finish_record(folders, execution, *cost, cached=kinds == {"cached"})
 
 
 def _cpu_seconds() -> float:
@@ -129,7 +131,7 @@ def _cpu_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def _kernel(log: TextIO, this: Run, folder: str) -> type:
+def _kernel(log: TextIO, execution: Run, folder: str) -> type:
     """A class of kernels of this Python that know their run, and whose own messages go to the log.
 
     Sockets in a folder of their own come first, since kernels that start together can pick the same TCP port.
@@ -144,7 +146,9 @@ def _kernel(log: TextIO, this: Run, folder: str) -> type:
     sockets = {"transport": "ipc", "ip": address} if fits else {}
     threads = {"OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": str(cores())}  # before torch is imported
     environment = (
-        threads | os.environ | {VARIABLE: json.dumps(this._asdict()), COUNT: str(Path(this.stage, COUNTED))}
+        threads
+        | os.environ
+        | {VARIABLE: json.dumps(execution._asdict()), COUNT: str(Path(execution.stage, COUNTED))}
     )
 
     class Kernel(AsyncKernelManager):
@@ -160,14 +164,14 @@ def _kernel(log: TextIO, this: Run, folder: str) -> type:
 
 
 @contextmanager
-def _alone(this: Run, folders: Folders) -> Iterator[bool]:
+def _alone(execution: Run, folders: Folders) -> Iterator[bool]:
     """Prints how a run starts and ends, and keeps other processes from it; False if one of them has just done it."""
-    title, done = " ".join([this.notebook, *this.values]), folders.cache / "done" / this.name
-    lock, age = folders.lock(this.name), _age(done)
+    title, done = " ".join([execution.notebook, *execution.values]), folders.cache / "done" / execution.name
+    lock, age = folders.lock(execution.name), _age(done)
     try:
         acquired = lock.acquire(timeout=0)
     except Timeout:
-        _say(f"{title}: another process is at it: waiting")
+        _say(f"{title}: waiting for another process that runs it")
         acquired = lock.acquire()
     with acquired:
         if _age(done) != age:
@@ -175,7 +179,7 @@ def _alone(this: Run, folders: Folders) -> Iterator[bool]:
             return
         label, start = f"{_number()}{title}", time.monotonic()
         _say(f"{label} started")
-        if this.scratch:
+        if execution.scratch:
             _say(f"{title}: not a run of make: results go to {short(folders.home)}/")
         try:
             yield True

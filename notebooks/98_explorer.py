@@ -95,7 +95,7 @@ origin = f"{model.name}, results/{profile}"
 page = explorer(roles, packed, values=values, tau=tau, alpha=alpha, title="Head explorer", provenance=origin)
 saved = page.save(results.folder / "explorer.html")
 print(
-    f"{page.described}; {len(page.page) / 1e6:.1f} MB; attention of fine-tuned encoders: {', '.join(trained) or 'none'}"
+    f"{page.summary}; {len(page.page) / 1e6:.1f} MB; attention of fine-tuned encoders: {', '.join(trained) or 'none'}"
 )
 
 # %% [markdown]

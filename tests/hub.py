@@ -221,5 +221,7 @@ def client_environment(endpoint: str, home: Path) -> dict[str, str]:
 
     The clients read it when they are imported, so a running process cannot change over.
     """
-    kept = {name: value for name, value in os.environ.items() if not name.lower().startswith(CLIENT_SETTINGS)}
-    return kept | {"HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+    others = {
+        name: value for name, value in os.environ.items() if not name.lower().startswith(CLIENT_SETTINGS)
+    }
+    return others | {"HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_PROGRESS_BARS": "1"}

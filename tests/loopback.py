@@ -95,16 +95,18 @@ def listed(server: FileServer) -> dict:
 
 def glue() -> dict[str, dict[str, pd.DataFrame]]:
     """GLUE in the columns of the Hub: the texts of a toy task like it, with labels by row."""
-    found = {}
+    tables = {}
     for config, columns in GLUE_COLUMNS.items():
         like = config if config in ("mrpc", "qqp", "qnli") else "mrpc" if len(columns) == 2 else "sst-2"
-        found[config] = {}
+        tables[config] = {}
         for split in glue_splits(config):
             kind = {"validation": "dev"}.get(split.split("_")[0], split.split("_")[0])
             examples = load_examples(toy(like), split=kind, n=ROWS, seed=len(config))
-            texts = {column: [each.texts[place] for each in examples] for place, column in enumerate(columns)}
-            found[config][split] = glue_rows(config, split, ROWS).assign(**texts)
-    return found
+            texts = {
+                column: [example.texts[place] for example in examples] for place, column in enumerate(columns)
+            }
+            tables[config][split] = glue_rows(config, split, ROWS).assign(**texts)
+    return tables
 
 
 def running_text() -> pd.DataFrame:
@@ -120,19 +122,21 @@ def running_text() -> pd.DataFrame:
 
 def files() -> dict[str, bytes]:
     """The files of the server, by name."""
-    found = {f"en_ewt-ud-{split}.conllu": bundled_documents(6, split).encode() for split in ("train", "dev")}
+    contents = {
+        f"en_ewt-ud-{split}.conllu": bundled_documents(6, split).encode() for split in ("train", "dev")
+    }
     for split, name in (("dev", "GUM_academic_exposure"), ("test", "GUM_academic_discrimination")):
-        found[f"{name}.conllu"] = bundled_documents(6, split).encode()
+        contents[f"{name}.conllu"] = bundled_documents(6, split).encode()
     for split, rows in (("train", 1210), ("dev", 316), ("test", 444)):
         table = bundled_arguments(rows, 0, split, productivity=0.6, coverage=0.65).iloc[:, :8]
-        found[f"{split}-full.txt"] = table.to_csv(sep="\t", index=False).encode()
+        contents[f"{split}-full.txt"] = table.to_csv(sep="\t", index=False).encode()
     with TemporaryDirectory() as folder:
         write_framenet(Path(folder) / "framenet")
-        found["framenet_v17.zip"] = zipped(Path(folder) / "framenet", "framenet_v17")
+        contents["framenet_v17.zip"] = zipped(Path(folder) / "framenet", "framenet_v17")
         write_pipeline(Path(folder) / "pipeline")
         inside = "en_core_web_sm/en_core_web_sm-3.8.0"
-        found["en_core_web_sm-3.8.0-py3-none-any.whl"] = zipped(Path(folder) / "pipeline", inside)
-    return found
+        contents["en_core_web_sm-3.8.0-py3-none-any.whl"] = zipped(Path(folder) / "pipeline", inside)
+    return contents
 
 
 def zipped(folder: Path, inside: str) -> bytes:

@@ -104,7 +104,7 @@ class Tree:
 
     def start(self, *arguments: str, profile: str | None = None) -> subprocess.Popen:
         """Make at work, in a process group of its own."""
-        own = (
+        variables = (
             f"PROFILE={profile or self.profile}",
             f"PYTHON={self.python}",
             f"RESULTS_DIR={self.results}",
@@ -113,7 +113,7 @@ class Tree:
         left_out = ("MAKE", "MFLAGS", "PYTHONPATH")
         environment = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
         return subprocess.Popen(
-            ["make", *arguments, *own],
+            ["make", *arguments, *variables],
             cwd=self.repository, env=environment, text=True, start_new_session=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
@@ -135,8 +135,8 @@ class Tree:
 
 def started(done: subprocess.CompletedProcess) -> set[str]:
     """The runs that Make started, by what they say, or would start under -n; named like their executed copies."""
-    said = re.findall(r"^(?:\[ *\d+/\d+\] )?(\d\w+(?: \S+)*) started$", done.stdout, re.MULTILINE)
-    return {name.replace(" ", "-") for name in said} | {
+    names = re.findall(r"^(?:\[ *\d+/\d+\] )?(\d\w+(?: \S+)*) started$", done.stdout, re.MULTILINE)
+    return {name.replace(" ", "-") for name in names} | {
         *re.findall(r"analysis.run (\S+) .*--keep", done.stdout)
     }
 
@@ -159,12 +159,12 @@ def saved(notebook: str, kind: str) -> tuple[set[str], set[str]]:
     `*` stands where a name is filled in.
     """
     tree = ast.parse(profiles.source(notebook).read_text(encoding="utf-8"))
-    conditional = {inner for each in ast.walk(tree) if isinstance(each, ast.If) for inner in ast.walk(each)}
-    calls = [each for each in ast.walk(tree) if isinstance(each, ast.Call)]
-    found = [each for each in calls if ast.unparse(each.func) == f"results.save_{kind}"]
-    names = {each: ast.unparse(each.args[1]).removeprefix("f").strip("\"'") for each in found}
-    plain = {each: re.sub(r"\{\w+\}", "*", name) for each, name in names.items()}
-    always = {plain[each] for each in found if each not in conditional}
+    conditional = {inner for node in ast.walk(tree) if isinstance(node, ast.If) for inner in ast.walk(node)}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    saving_calls = [node for node in calls if ast.unparse(node.func) == f"results.save_{kind}"]
+    names = {node: ast.unparse(node.args[1]).removeprefix("f").strip("\"'") for node in saving_calls}
+    plain = {node: re.sub(r"\{\w+\}", "*", name) for node, name in names.items()}
+    always = {plain[node] for node in saving_calls if node not in conditional}
     return always, {*plain.values()} - always
 
 

@@ -41,7 +41,7 @@ def fail_halfway(path: Path, error: BaseException) -> None:
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [
-        (OSError(errno.ENOSPC, "No space"), InputError, "table.csv cannot be written: No space: mend that"),
+        (OSError(errno.ENOSPC, "No space"), InputError, "table.csv cannot be written: No space: fix that"),
         (KeyboardInterrupt("by Ctrl-C"), KeyboardInterrupt, "by Ctrl-C"),
     ],
 )

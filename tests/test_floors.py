@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from analysis.files import ROOT
-from analysis.study.front_page import paper_names
+from analysis.study.front_page import PAPERS
 
 PACKAGE = ROOT / "analysis"
 GROUND = ("errors", "files", "cache")  # modules, each from those before it
 FLOORS = "texts roles banks encoders scores statistics figures papers synthesis explorer scale study".split()
-PAPERS = paper_names()  # in the order of their notebooks
 ROOF = ("run", "extract_corpus")
 HEAVY = {"torch", "transformers", "accelerate", "datasets"}
 
@@ -31,15 +30,15 @@ LIGHT = [name for name in MODULES if (name + "..").split(".")[1] in ("texts", "s
 def imports(name: str) -> set[str]:
     """The modules that a module's import statements name, wherever they stand."""
     tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
-    found = set()
+    names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{name}, line {node.lineno}: modules import by full path"
             whole = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
-            found |= whole or {node.module}
-    return found
+            names |= whole or {node.module}
+    return names
 
 
 def storey(name: str) -> tuple[int, int]:

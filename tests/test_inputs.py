@@ -1,6 +1,6 @@
 """Bad inputs to the library, like those of a new user: each ends in one clear line that names the fault.
 
-One row per input: its name, a call with the test's material, and words of the line.
+A row for each input: words of the line, and a call with the test's material.
 """
 
 import os
@@ -22,7 +22,6 @@ from analysis.encoders.models import Encoder, load_classifier, load_encoder, loa
 from analysis.errors import InputError
 from analysis.extract_corpus import main as extract_corpus
 from analysis.figures.theme import layer_head
-from analysis.files import expand
 from analysis.papers.kovaleva2019.frames import read_links
 from analysis.run import main as run
 from analysis.run import run as execute
@@ -36,7 +35,7 @@ from analysis.statistics.significance import Rule, adjust, clusters_of, publishe
 from analysis.study.front_page import filled
 from analysis.study.profiles import load_profile, parameters
 from analysis.study.results import Results, seeds_of
-from analysis.study.verification import committed, verify
+from analysis.study.verification import verify
 from analysis.texts.bundled import bundled_documents
 from analysis.texts.chains import read_chains
 from analysis.texts.corpora import open_corpus
@@ -50,8 +49,8 @@ MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tHe ran.\tShe ran.\
 WORD = "1\tHe\the\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\tran\trun\tVERB\t_\t_\t0\troot\t_\t_\n\n"
 
 
-class Given:
-    """The material of the calls: a folder, the tiny encoder, examples and scores."""
+class Material:
+    """What the calls are made with: a folder, the tiny encoder, examples and scores."""
 
     encoder: Encoder
 
@@ -108,358 +107,254 @@ def raised(command: Callable, arguments: list[str]) -> None:
     import contextlib
     import io
 
-    with contextlib.redirect_stderr(io.StringIO()) as shown, contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stderr(io.StringIO()) as stderr, contextlib.redirect_stdout(io.StringIO()):
         status = command(arguments)
     assert status == 1
-    lines = shown.getvalue().splitlines()
+    lines = stderr.getvalue().splitlines()
     raise InputError(lines[-1].removeprefix("error: "))
 
 
-def registered(name: str, function: Callable, given: Given) -> None:
+def registered(name: str, function: Callable, material: Material) -> None:
     """Extracts with a sieve that is registered for this call alone."""
     sieve(name)(function)
     try:
-        extract(given.encoder, given.examples, roles=[name])
+        extract(material.encoder, material.examples, roles=[name])
     finally:
         del SIEVES[name]
 
 
-def tiny(given: Given, **options: Any) -> Any:
+def tiny(material: Material, **options: Any) -> Any:
     """Fine-tunes the tiny encoder with wrong options."""
-    wanted = {"train": given.examples, "dev": given.examples, "folder": given.folder / "checkpoint"} | options
-    return finetune("tiny", wanted.pop("task", "mrpc"), **wanted)
+    arguments = {
+        "train": material.examples,
+        "dev": material.examples,
+        "folder": material.folder / "checkpoint",
+    } | options
+    return finetune("tiny", arguments.pop("task", "mrpc"), **arguments)
 
 
-TEXTS = {
-    "task that is none": (lambda g: load_examples("mrcp"), "'mrcp'"),
-    "toy task of old": (
-        lambda g: load_examples("mrpc", "bundled"),
-        "leave source out, and choose one of toy-mrpc, ",
-    ),
-    "task without a source": (lambda g: load_examples("mrpc"), "or name toy-mrpc, which needs none"),
-    "toy task with a source": (lambda g: load_examples("toy-qqp", "glue"), "name qqp to read glue"),
-    "split that is none": (
-        lambda g: load_examples("toy-mrpc", split="validation"),
-        "split 'validation' is unknown",
-    ),
-    "no example wanted": (
-        lambda g: load_examples("toy-mrpc", n=0),
-        "n = 0: give at least 1 example",
-    ),
-    "seed below zero": (
-        lambda g: load_examples("toy-mrpc", seed=-1),
-        "seed = -1: give a seed of at least 0",
-    ),
-    "folder without the task": (
-        lambda g: load_examples("mrpc", source=str(g.folder)),
+TEXTS = [
+    ("'mrcp'", lambda m: load_examples("mrcp")),
+    ("leave source out, and choose one of toy-mrpc, ", lambda m: load_examples("mrpc", "bundled")),
+    ("or name toy-mrpc, which needs none", lambda m: load_examples("mrpc")),
+    ("name qqp to read glue", lambda m: load_examples("toy-qqp", "glue")),
+    ("split 'validation' is unknown", lambda m: load_examples("toy-mrpc", split="validation")),
+    ("n = 0: give at least 1 example", lambda m: load_examples("toy-mrpc", n=0)),
+    ("seed = -1: give a seed of at least 0", lambda m: load_examples("toy-mrpc", seed=-1)),
+    (
         "no such file; source must be 'hub' or a folder that holds MRPC/",
+        lambda m: load_examples("mrpc", source=str(m.folder)),
     ),
-    "variable that is not set": (
-        lambda g: load_examples("mrpc", source="$NO_SUCH_PLACE"),
-        "NO_SUCH_PLACE is not set",
-    ),
-    "address for a folder": (lambda g: load_examples("mrpc", source="s3://glue"), "s3://glue is a URL"),
-    "file without rows": (lambda g: g.glue(MRPC.splitlines()[0]), "dev.tsv: no rows below the header"),
-    "file of another task": (lambda g: g.glue("sentence\tlabel\nHe ran.\t1\n"), "dev.tsv: no column"),
-    "label that is none": (lambda g: g.glue(MRPC.replace("\n1\t", "\n7\t")), "is not one of 0, 1"),
-    "empty text": (
-        lambda g: g.glue(MRPC.replace("He ran.", " ")),
-        "a text is empty; fill it in or remove the row",
-    ),
-    "tab inside a text": (lambda g: g.glue(MRPC.replace("He ran.", "He\tran.")), "number of fields is 6"),
-    "Latin-1": (lambda g: g.glue(MRPC.replace("He", "Zoë").encode("latin-1")), "line 2: not UTF-8"),
-    "no documents": (
-        lambda g: bundled_documents(-1, "dev", 0),
-        "n is -1: there are 200 dev documents",
-    ),
-    "documents of no split": (
-        lambda g: bundled_documents(2, "day", 0),
-        "split 'day' is unknown: choose one of train, dev, test",
-    ),
-    "gold relations that are not there": (
-        lambda g: parse([Example("a", "He ran.")]),
+    ("NO_SUCH_PLACE is not set", lambda m: load_examples("mrpc", source="$NO_SUCH_PLACE")),
+    ("s3://glue is a URL", lambda m: load_examples("mrpc", source="s3://glue")),
+    ("dev.tsv: no rows below the header", lambda m: m.glue(MRPC.splitlines()[0])),
+    ("dev.tsv: no column", lambda m: m.glue("sentence\tlabel\nHe ran.\t1\n")),
+    ("is not one of 0, 1", lambda m: m.glue(MRPC.replace("\n1\t", "\n7\t"))),
+    ("a text is empty; fill it in or remove the row", lambda m: m.glue(MRPC.replace("He ran.", " "))),
+    ("number of fields is 6", lambda m: m.glue(MRPC.replace("He ran.", "He\tran."))),
+    ("line 2: not UTF-8", lambda m: m.glue(MRPC.replace("He", "Zoë").encode("latin-1"))),
+    ("n is -1: there are 200 dev documents", lambda m: bundled_documents(-1, "dev", 0)),
+    ("split 'day' is unknown: choose one of train, dev, test", lambda m: bundled_documents(2, "day", 0)),
+    (
         "a has no gold relations: name a spaCy pipeline or a CoNLL-U file",
+        lambda m: parse([Example("a", "He ran.")]),
     ),
-    "parser that is not installed": (lambda g: parse([Example("a", "He ran.")], "xx_no_such"), "xx_no_such"),
-    "parses of other texts": (
-        lambda g: parse([Example("a", "She ran.")], g.file("a.conllu", WORD)),
+    ("xx_no_such", lambda m: parse([Example("a", "He ran.")], "xx_no_such")),
+    (
         "has no sentence with the text 'She ran.'",
+        lambda m: parse([Example("a", "She ran.")], m.file("a.conllu", WORD)),
     ),
-    "parses that are not there": (
-        lambda g: parse([Example("a", "He ran.")], g.folder / "a.conllu"),
-        "a.conllu",
+    (
+        "a.conllu cannot be read: No such file",
+        lambda m: parse([Example("a", "He ran.")], m.folder / "a.conllu"),
     ),
-    "parses with blanks for tabs": (
-        lambda g: parse([Example("a", "He ran.")], g.file("a.conllu", WORD.replace("\t", " "))),
-        "a.conllu",
+    (
+        "divided by one tab",
+        lambda m: parse([Example("a", "He ran.")], m.file("a.conllu", WORD.replace("\t", " "))),
     ),
-    "head that is no word": (
-        lambda g: parse(
-            [Example("a", "He ran")], g.file("a.conllu", WORD.replace("\t2\tnsubj", "\t9\tnsubj"))
-        ),
+    (
         "line 1: the head 9 is no word",
+        lambda m: parse(
+            [Example("a", "He ran")], m.file("a.conllu", WORD.replace("\t2\tnsubj", "\t9\tnsubj"))
+        ),
     ),
-    "treebank that is not there": (lambda g: read_trees([g.folder / "a.conllu"]), "a.conllu"),
-    "treebank without words": (
-        lambda g: read_trees([g.file("a.conllu", "# text = He\n\n")]),
-        "holds no word",
-    ),
-    "treebank that is a picture": (
-        lambda g: read_trees([g.file("a.conllu", b"\x89PNG\xff\xfe")]),
-        "a.conllu",
-    ),
-    "treebank of nine columns": (
-        lambda g: read_trees([g.file("a.conllu", WORD.replace("\t_\n", "\n"))]),
+    ("a.conllu", lambda m: read_trees([m.folder / "a.conllu"])),
+    ("holds no word", lambda m: read_trees([m.file("a.conllu", "# text = He\n\n")])),
+    ("a.conllu", lambda m: read_trees([m.file("a.conllu", b"\x89PNG\xff\xfe")])),
+    (
         "line 1: 9 columns: CoNLL-U has 10",
+        lambda m: read_trees([m.file("a.conllu", WORD.replace("\t_\n", "\n"))]),
     ),
-    "heads in a circle": (
-        lambda g: read_trees([g.file("a.conllu", WORD.replace("0\troot", "1\tdep"))]),
+    (
         "form a cycle: correct the tree",
+        lambda m: read_trees([m.file("a.conllu", WORD.replace("0\troot", "1\tdep"))]),
     ),
-    "words out of order": (
-        lambda g: read_trees([g.file("a.conllu", WORD.replace("\n2\t", "\n3\t"))]),
-        "renumber it",
-    ),
-    "folder without treebanks": (
-        lambda g: conllu_files([str(g.folder)], g.folder, 2, "dev", 0),
-        "holds no .conllu file",
-    ),
-    "mention that is never opened": (
-        lambda g: read_chains(
-            [g.file("a.conllu", "# newdoc id = d\n" + WORD.replace("_\n2", "Entity=e1)\n2"))]
-        ),
+    ("renumber it", lambda m: read_trees([m.file("a.conllu", WORD.replace("\n2\t", "\n3\t"))])),
+    ("holds no .conllu file", lambda m: conllu_files([str(m.folder)], m.folder, 2, "dev", 0)),
+    (
         "closes a mention",
+        lambda m: read_chains(
+            [m.file("a.conllu", "# newdoc id = d\n" + WORD.replace("_\n2", "Entity=e1)\n2"))]
+        ),
     ),
-    "passages of words": (
-        lambda g: load_passages("bundled", 4, 0, g.encoder.tokenizer, unit="word"),
-        "unit is 'word'",
-    ),
-    "passages of four tokens": (
-        lambda g: load_passages("bundled", 4, 0, g.encoder.tokenizer, 4),
-        "max_tokens is 4",
-    ),
-    "no passage wanted": (
-        lambda g: load_passages("bundled", 0, 0, g.encoder.tokenizer),
-        "n is 0: ask for at least 1",
-    ),
-    "all of Wikipedia": (lambda g: load_passages("hub", None, 0, g.encoder.tokenizer), "n is null"),
-    "passages of no file": (
-        lambda g: load_passages(g.folder / "a.raw", 2, 0, g.encoder.tokenizer),
-        "no such file",
-    ),
-    "passages of one line": (
-        lambda g: load_passages(g.file("a.raw", " = Title = \n\n One . \n"), 2, 0, g.encoder.tokenizer),
+    ("unit is 'word'", lambda m: load_passages("bundled", 4, 0, m.encoder.tokenizer, unit="word")),
+    ("max_tokens is 4", lambda m: load_passages("bundled", 4, 0, m.encoder.tokenizer, 4)),
+    ("n is 0: ask for at least 1", lambda m: load_passages("bundled", 0, 0, m.encoder.tokenizer)),
+    ("n is null", lambda m: load_passages("hub", None, 0, m.encoder.tokenizer)),
+    ("no such file", lambda m: load_passages(m.folder / "a.raw", 2, 0, m.encoder.tokenizer)),
+    (
         "holds no two paragraphs in a row",
+        lambda m: load_passages(m.file("a.raw", " = Title = \n\n One . \n"), 2, 0, m.encoder.tokenizer),
     ),
-    "corpus that is not there": (lambda g: open_corpus(g.folder / "a.txt"), "a.txt"),
-    "corpus of another kind": (lambda g: g.corpus("a.docx", "text"), "the kind '.docx' is unknown"),
-    "corpus without a line": (lambda g: g.corpus("a.txt", ""), "a.txt is empty"),
-    "corpus that is binary": (lambda g: g.corpus("a.txt", b"\0\1\2"), "binary: give text in UTF-8"),
-    "line without a text": (
-        lambda g: g.corpus("a.jsonl", '{"text": " "}\n'),
-        "line 1: a text is missing or empty",
-    ),
-    "corpus of empty lines": (lambda g: g.corpus("a.txt", "\n \n"), "a.txt is empty"),
-    "half an emoji": (lambda g: Example("a", "Hi \ud83d!"), "a: half of a surrogate pair, '\\ud83d', stands"),
-    "half an emoji in a second text": (
-        lambda g: Example("a", "Hi", "\udc00"),
-        "'\\udc00', stands at character 0",
-    ),
-    "half an emoji in a choice": (lambda g: Example("a", "", choices=("b", "\ud83d")), "half of a surrogate"),
-    "half an emoji in a corpus": (
-        lambda g: g.corpus("a.jsonl", '{"text": "one"}\n{"text": "two \\ud83d"}\n'),
+    ("a.txt", lambda m: open_corpus(m.folder / "a.txt")),
+    ("the kind '.docx' is unknown", lambda m: m.corpus("a.docx", "text")),
+    ("a.txt is empty", lambda m: m.corpus("a.txt", "")),
+    ("binary: give text in UTF-8", lambda m: m.corpus("a.txt", b"\0\1\2")),
+    ("line 1: a text is missing or empty", lambda m: m.corpus("a.jsonl", '{"text": " "}\n')),
+    ("a.txt is empty", lambda m: m.corpus("a.txt", "\n \n")),
+    ("a: half of a surrogate pair, '\\ud83d', stands", lambda m: Example("a", "Hi \ud83d!")),
+    ("'\\udc00', stands at character 0", lambda m: Example("a", "Hi", "\udc00")),
+    ("half of a surrogate", lambda m: Example("a", "", choices=("b", "\ud83d"))),
+    (
         "a.jsonl, line 2: half of a surrogate pair, '\\ud83d', stands at character 4",
+        lambda m: m.corpus("a.jsonl", '{"text": "one"}\n{"text": "two \\ud83d"}\n'),
     ),
-    "name of a file in Latin-1": (
-        lambda g: g.corpus(os.fsdecode(b"Zo\xeb.txt"), "one\n"),
+    (
         "id 'Zo\\udceb.txt-0': half of a surrogate pair",
+        lambda m: m.corpus(os.fsdecode(b"Zo\xeb.txt"), "one\n"),
     ),
-    "half an emoji in a link": (
-        lambda g: read_links(
-            g.file("a.jsonl", '{"sentence": "a \\ud83d", "target": "a", "frame_elements": ["a"]}\n')
-        ),
+    (
         "a.jsonl, line 1: half of a surrogate pair",
-    ),
-    "text that is a number": (lambda g: Example("a", 7), "a: a text is 7: give a string"),
-    "object cut short": (lambda g: g.corpus("a.jsonl", '{"text": "one"}\n{"te\n'), "not JSON, or cut short"),
-    "list for an object": (lambda g: g.corpus("a.jsonl", "[1]\n"), "not a JSON object"),
-    "three columns": (
-        lambda g: g.corpus("a.jsonl", '{"a": "b"}\n', "a", "b", "c"),
-        "name one column, or two",
-    ),
-    "Parquet that is none": (lambda g: g.corpus("a.parquet", "text"), "no Parquet file"),
-    "folder without corpora": (lambda g: open_corpus(g.folder), "holds no file that ends in"),
-}
-ENCODERS = {
-    "checkpoint that is not there": (lambda g: load_encoder(g.folder / "none"), "no such checkpoint folder"),
-    "checkpoint without files": (lambda g: load_encoder(g.file("c/a.txt", "").parent), "c"),
-    "configuration that is no JSON": (lambda g: load_encoder(g.file("c/config.json", "{").parent), "c"),
-    "precision that is none": (lambda g: load_encoder("tiny", precision="half"), "precision is 'half'"),
-    "device that is none": (lambda g: load_encoder("tiny", device="gpu"), "gpu"),
-    "device that is not there": (lambda g: load_encoder("tiny", device="cuda:93"), "cuda:93"),
-    "tokenizer of an empty folder": (lambda g: load_tokenizer(g.file("c/a.txt", "").parent), "c"),
-    "classifier that is not there": (
-        lambda g: load_classifier(g.folder / "none", 2),
-        "no such checkpoint folder",
-    ),
-    "two texts of one id": (
-        lambda g: layouts(g.encoder.tokenizer, [Example("a", "b"), Example("a", "c")]),
-        "same id",
-    ),
-    "no texts": (lambda g: layouts(g.encoder.tokenizer, []), "there are no examples to tokenise"),
-    "text of blanks": (lambda g: layouts(g.encoder.tokenizer, [Example("a", "  ")]), "a: "),
-    "text of a control character": (lambda g: layouts(g.encoder.tokenizer, [Example("a", "\x00")]), "a: "),
-    "more tokens than positions": (
-        lambda g: layouts(g.encoder.tokenizer, g.examples, 10**6),
-        "max_tokens is 1000000",
-    ),
-    "segments of another kind": (
-        lambda g: layouts(g.encoder.tokenizer, g.examples, 128, "ones"),
-        "segment_ids is 'ones': choose pair or zeros",
-    ),
-    "no words": (lambda g: split_words(g.encoder.tokenizer, [[]]), "no sequence of words is left"),
-    "training without labels": (lambda g: tiny(g, train=[Example("a", "b", "c")]), "a has no label"),
-    "training in another precision": (lambda g: tiny(g, precision="float16"), "float16"),
-    "fine-tuning on one label": (
-        lambda g: tiny(g, train=[Example(str(row), "b", "c", 1) for row in range(3)]),
-        "mrpc: all 3 training examples have the label 1: take more examples",
-    ),
-    "training of one label": (
-        lambda g: baselines("mrpc", [Example("a", "b", label=1)] * 3, []),
-        "have one label",
-    ),
-}
-SCORES = {
-    "role that is none": (
-        lambda g: extract(g.encoder, g.examples, roles=["locall"]),
-        "unknown role 'locall'",
-    ),
-    "arithmetic that is none": (
-        lambda g: extract(g.encoder, g.examples, roles=["cls"], arithmetic="exact"),
-        "arithmetic is 'exact': choose corrected or published",
-    ),
-    "relations of other texts": (
-        lambda g: extract(g.encoder, g.examples, relations={}),
-        "has no relations: parse",
-    ),
-    "nothing to extract": (lambda g: extract(g.encoder, [], roles=["cls"]), "there are no examples"),
-    "sieve of another shape": (
-        lambda g: registered("odd", lambda *_: np.ones((2, 3)), g),
-        "'odd' has shape (2, 3)",
-    ),
-    "sieve that is a mask": (
-        lambda g: registered("mask", lambda layout, pairs: np.ones((len(layout), len(layout)), bool), g),
-        "sieve 'mask' sums to",
-    ),
-    "sieve of ones": (
-        lambda g: registered(
-            "ones", lambda layout, pairs: np.ones((len(layout), len(layout)), np.float32), g
+        lambda m: read_links(
+            m.file("a.jsonl", '{"sentence": "a \\ud83d", "target": "a", "frame_elements": ["a"]}\n')
         ),
+    ),
+    ("a: a text is 7: give a string", lambda m: Example("a", 7)),
+    ("not JSON, or cut short", lambda m: m.corpus("a.jsonl", '{"text": "one"}\n{"te\n')),
+    ("not a JSON object", lambda m: m.corpus("a.jsonl", "[1]\n")),
+    ("name one column, or two", lambda m: m.corpus("a.jsonl", '{"a": "b"}\n', "a", "b", "c")),
+    ("no Parquet file", lambda m: m.corpus("a.parquet", "text")),
+    ("holds no file that ends in", lambda m: open_corpus(m.folder)),
+]
+ENCODERS = [
+    ("no such checkpoint folder", lambda m: load_encoder(m.folder / "none")),
+    ("c' cannot be loaded: its files are damaged", lambda m: load_encoder(m.file("c/a.txt", "").parent)),
+    (
+        "c' cannot be loaded: its files are damaged",
+        lambda m: load_encoder(m.file("c/config.json", "{").parent),
+    ),
+    ("precision is 'half'", lambda m: load_encoder("tiny", precision="half")),
+    ("gpu", lambda m: load_encoder("tiny", device="gpu")),
+    ("cuda:93", lambda m: load_encoder("tiny", device="cuda:93")),
+    ("c' cannot be loaded: its files are damaged", lambda m: load_tokenizer(m.file("c/a.txt", "").parent)),
+    ("no such checkpoint folder", lambda m: load_classifier(m.folder / "none", 2)),
+    ("same id", lambda m: layouts(m.encoder.tokenizer, [Example("a", "b"), Example("a", "c")])),
+    ("there are no examples to tokenise", lambda m: layouts(m.encoder.tokenizer, [])),
+    ("a: text_a has no word piece", lambda m: layouts(m.encoder.tokenizer, [Example("a", "  ")])),
+    ("a: text_a has no word piece", lambda m: layouts(m.encoder.tokenizer, [Example("a", "\x00")])),
+    ("max_tokens is 1000000", lambda m: layouts(m.encoder.tokenizer, m.examples, 10**6)),
+    (
+        "segment_ids is 'ones': choose pair or zeros",
+        lambda m: layouts(m.encoder.tokenizer, m.examples, 128, "ones"),
+    ),
+    ("no sequence of words is left", lambda m: split_words(m.encoder.tokenizer, [[]])),
+    ("a has no label", lambda m: tiny(m, train=[Example("a", "b", "c")])),
+    ("float16", lambda m: tiny(m, precision="float16")),
+    (
+        "mrpc: all 3 training examples have the label 1: take more examples",
+        lambda m: tiny(m, train=[Example(str(row), "b", "c", 1) for row in range(3)]),
+    ),
+    ("have one label", lambda m: baselines("mrpc", [Example("a", "b", label=1)] * 3, [])),
+]
+SCORES = [
+    ("unknown role 'locall'", lambda m: extract(m.encoder, m.examples, roles=["locall"])),
+    (
+        "arithmetic is 'exact': choose corrected or published",
+        lambda m: extract(m.encoder, m.examples, roles=["cls"], arithmetic="exact"),
+    ),
+    ("has no relations: parse", lambda m: extract(m.encoder, m.examples, relations={})),
+    ("there are no examples", lambda m: extract(m.encoder, [], roles=["cls"])),
+    ("'odd' has shape (2, 3)", lambda m: registered("odd", lambda *_: np.ones((2, 3)), m)),
+    (
+        "sieve 'mask' sums to",
+        lambda m: registered("mask", lambda layout, pairs: np.ones((len(layout), len(layout)), bool), m),
+    ),
+    (
         "make the mask a sieve with analysis.scores.sieves.rows",
+        lambda m: registered(
+            "ones", lambda layout, pairs: np.ones((len(layout), len(layout)), np.float32), m
+        ),
     ),
-}
-STATISTICS = {
-    "significance of 1": (lambda g: Rule(alpha=1.0), "alpha is 1.0"),
-    "one sequence is enough": (lambda g: Rule(minimum=1), "at least 2 sequences"),
-    "scores of other axes": (
-        lambda g: role_table(g.scores.rename(head="column")),
-        "scores have the dimensions",
-    ),
-    "unit that is none": (lambda g: Rule(unit="token"), "unit 'token' is unknown"),
-    "clusters that are not there": (lambda g: clusters_of(g.scores, "cluster"), "no coordinate cluster"),
-    "threshold that is no number": (lambda g: Rule(tau=float("nan")), "tau is nan"),
-    "too few resamples": (lambda g: role_table(g.scores, Rule(resamples=9)), "resamples"),
-    "bootstrap of too few": (lambda g: bootstrap(np.ones((5, 1)), 0.0, resamples=10), "resamples"),
-    "correction that is none": (
-        lambda g: adjust(np.array([0.5]), "bonferoni"),
-        "method 'bonferoni' is unknown",
-    ),
-    "window that was not stored": (lambda g: compose(g.scores), "extract"),
-    "direction that is none": (lambda g: compose(g.scores, direction="up"), "direction"),
-    "states of other sequences": (
-        lambda g: compare(g.scores, g.scores.assign_coords(sequence=list("abce")), g.table, g.table),
+]
+STATISTICS = [
+    ("alpha is 1.0", lambda m: Rule(alpha=1.0)),
+    ("at least 2 sequences", lambda m: Rule(minimum=1)),
+    ("scores have the dimensions", lambda m: role_table(m.scores.rename(head="column"))),
+    ("unit 'token' is unknown", lambda m: Rule(unit="token")),
+    ("no coordinate cluster", lambda m: clusters_of(m.scores, "cluster")),
+    ("tau is nan", lambda m: Rule(tau=float("nan"))),
+    ("resamples", lambda m: role_table(m.scores, Rule(resamples=9))),
+    ("resamples", lambda m: bootstrap(np.ones((5, 1)), 0.0, resamples=10)),
+    ("method 'bonferoni' is unknown", lambda m: adjust(np.array([0.5]), "bonferoni")),
+    ("extract", lambda m: compose(m.scores)),
+    ("direction", lambda m: compose(m.scores, direction="up")),
+    (
         "sequence",
+        lambda m: compare(m.scores, m.scores.assign_coords(sequence=list("abce")), m.table, m.table),
     ),
-    "states of other heads": (lambda g: compare(g.scores, g.scores.isel(head=[0]), g.table, g.table), "head"),
-    "tables of other heads": (
-        lambda g: transitions(g.table, g.table.query("head > 0")),
-        "differ in heads or roles",
-    ),
-    "two tasks in one figure": (
-        lambda g: layer_head(pd.concat([g.table] * 2), "cls", "mean"),
-        "select one task",
-    ),
-}
-STUDY = {
-    "profile that is none": (lambda g: load_profile("ofline"), "unknown profile 'ofline': choose from"),
-    "notebook that is none": (lambda g: execute("03_tests", "smoke", {}), "unknown notebook '03_tests'"),
-    "parameter that is none": (lambda g: parameters("03_test", "smoke", {"taus": 3}), "no parameter 'taus'"),
-    "word for a number": (lambda g: parameters("03_test", "smoke", {"tau": "three"}), "tau is 'three': give"),
-    "command of no profile": (
-        lambda g: raised(run, ["03_test", "--profile", "none"]),
-        "unknown profile 'none'",
-    ),
-    "state that is none": (lambda g: seeds_of("tuned", [0]), "state is 'tuned'"),
-    "seed given twice": (lambda g: seeds_of("finetuned", [0, 0]), "different whole numbers"),
-    "one checkpoint for two seeds": (
-        lambda g: seeds_of("finetuned", [0, 1], "bert"),
-        "write {seed} into its name",
-    ),
-    "scores that were not made": (
-        lambda g: Results("none").load_scores("mrpc", None),
-        "run 01_extract for task mrpc",
-    ),
-    "table that was not made": (lambda g: Results("none").load_table("roles"), "is missing or damaged"),
-    "parts that were not made": (
-        lambda g: Results("none").join_parts("roles", ["mrpc"]),
-        "run make reproduce",
-    ),
-    "document without the section": (
-        lambda g: filled("<!-- x -->1<!-- /x -->", {}, "README.md"),
-        "README.md has the place 'x'",
-    ),
-    "nothing committed": (lambda g: verify("none"), "nothing to compare with"),
-    "release without tables": (lambda g: committed("none", root=g.folder), "nothing to compare with"),
-    "variable in a path": (lambda g: expand("${NO_SUCH_PLACE}/data"), "NO_SUCH_PLACE is not set"),
-    "shard that is not there": (lambda g: g.extracted("--shard", "4/4"), "the shards of 4 are 0 to 3"),
-    "output inside of the input": (
-        lambda g: raised(extract_corpus, [str(g.file("in/a.txt", "a\n").parent), str(g.folder / "in/out")]),
+    ("head", lambda m: compare(m.scores, m.scores.isel(head=[0]), m.table, m.table)),
+    ("differ in heads or roles", lambda m: transitions(m.table, m.table.query("head > 0"))),
+    ("select one task", lambda m: layer_head(pd.concat([m.table] * 2), "cls", "mean")),
+]
+STUDY = [
+    ("unknown profile 'ofline': choose from", lambda m: load_profile("ofline")),
+    ("unknown notebook '03_tests'", lambda m: execute("03_tests", "smoke", {})),
+    ("no parameter 'taus'", lambda m: parameters("03_test", "smoke", {"taus": 3})),
+    ("tau is 'three': give", lambda m: parameters("03_test", "smoke", {"tau": "three"})),
+    ("unknown profile 'none'", lambda m: raised(run, ["03_test", "--profile", "none"])),
+    ("state is 'tuned'", lambda m: seeds_of("tuned", [0])),
+    ("different whole numbers", lambda m: seeds_of("finetuned", [0, 0])),
+    ("write {seed} into its name", lambda m: seeds_of("finetuned", [0, 1], "bert")),
+    ("run 01_extract for task mrpc", lambda m: Results("none").load_scores("mrpc", None)),
+    ("is missing or damaged", lambda m: Results("none").load_table("roles")),
+    ("run make reproduce", lambda m: Results("none").join_parts("roles", ["mrpc"])),
+    ("README.md has the place 'x'", lambda m: filled("<!-- x -->1<!-- /x -->", {}, "README.md")),
+    ("nothing to compare with", lambda m: verify("none")),
+    ("the shards of 4 are 0 to 3", lambda m: m.extracted("--shard", "4/4")),
+    (
         "lies in the input",
+        lambda m: raised(extract_corpus, [str(m.file("in/a.txt", "a\n").parent), str(m.folder / "in/out")]),
     ),
-    "output that is a file": (
-        lambda g: raised(extract_corpus, [str(g.file("a.txt", "a\n")), str(g.file("out", "x"))]),
+    (
         "is a file: name a folder",
+        lambda m: raised(extract_corpus, [str(m.file("a.txt", "a\n")), str(m.file("out", "x"))]),
     ),
-    "merging what was not made": (lambda g: g.extracted("--merge"), "run.json is missing or damaged"),
-    "corpus with another encoder": (lambda g: g.extracted("--encoder", "no-such-folder/x"), "no-such-folder"),
-    "corpus with an unknown role": (lambda g: g.extracted("--roles", "locall"), "unknown role 'locall'"),
-    "corpus with Ray and one shard": (
-        lambda g: g.extracted("--engine", "ray", "--shard", "0/2"),
-        "--engine ray",
-    ),
-}
-CASES = TEXTS | ENCODERS | SCORES | STATISTICS | STUDY
+    ("run.json is missing or damaged", lambda m: m.extracted("--merge")),
+    ("no-such-folder", lambda m: m.extracted("--encoder", "no-such-folder/x")),
+    ("unknown role 'locall'", lambda m: m.extracted("--roles", "locall")),
+    ("--engine ray", lambda m: m.extracted("--engine", "ray", "--shard", "0/2")),
+]
+CASES = [*TEXTS, *ENCODERS, *SCORES, *STATISTICS, *STUDY]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _encoder() -> None:
-    Given.encoder = load_encoder("tiny")
+    Material.encoder = load_encoder("tiny")
 
 
 @pytest.fixture
-def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Given:
+def material(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Material:
     """Material in a folder of its own; the Hub is never asked."""
     monkeypatch.setenv("RESULTS_DIR", str(tmp_path / "results"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.delenv("NO_SUCH_PLACE", raising=False)
-    return Given(tmp_path)
+    return Material(tmp_path)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_bad_input_ends_in_one_clear_line(given: Given, name: str):
-    call, words = CASES[name]
+@pytest.mark.parametrize(("words", "call"), CASES, ids=[words for words, _ in CASES])
+def test_bad_input_ends_in_one_clear_line(material: Material, words: str, call: Callable):
     with pytest.raises(InputError, match=re.escape(words)) as caught:
-        call(given)
+        call(material)
     line = str(caught.value)
     assert "\n" not in line
     assert len(line) < 1000  # the longest lists every role

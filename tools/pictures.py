@@ -149,7 +149,7 @@ def distribution(axes: Axes, scores: xr.DataArray) -> None:
     axes.legend(fontsize=6)
 
 
-def judged(axes: Axes, differences: xr.DataArray) -> None:
+def verdict_panel(axes: Axes, differences: xr.DataArray) -> None:
     """A panel with a claim: the head exceeds its control by more than the margin; its interval decides."""
     values = differences.dropna("sequence").values
     mean, low, high = mean_interval(values)

@@ -32,7 +32,7 @@ class HeadView:
     """A head explorer page: a notebook shows it inline, and `save` writes it as a file."""
 
     page: str = field(repr=False)
-    described: str
+    summary: str
     height: int = 760  # pixels of the view in a notebook
 
     def save(self, path: str | Path) -> Path:
@@ -47,9 +47,9 @@ class HeadView:
         """
         name = f"head-view-{hashlib.sha256(self.page.encode()).hexdigest()[:12]}"
         return (
-            f'<p class="{name}">{html.escape(self.described)}: run this cell, or trust the notebook, to see the heads.'
+            f'<p class="{name}">{html.escape(self.summary)}: run this cell, or trust the notebook, to see the heads.'
             f"</p><style>.{name} {{ display: none; }}</style>"
-            f'<iframe sandbox="allow-scripts allow-downloads" title="{html.escape(self.described)}" '
+            f'<iframe sandbox="allow-scripts allow-downloads" title="{html.escape(self.summary)}" '
             f'style="width: 100%; height: {self.height}px; border: 0" srcdoc="{html.escape(self.page)}"></iframe>'
         )
 
@@ -93,11 +93,11 @@ def explorer(
         "values": values_of(values or {}, shape),
         "sentences": [{key: s[key] for key in s.keys() - {"layers", "heads"}} for s in sentences],
     }
-    described = f"Head explorer, {layers} layers x {heads} heads, sentences: {len(sentences)}"
-    return HeadView(rendered(content), described, height)
+    summary = f"Head explorer, {layers} layers x {heads} heads, sentences: {len(sentences)}"
+    return HeadView(render_page(content), summary, height)
 
 
-def rendered(content: Mapping[str, Any]) -> str:
+def render_page(content: Mapping[str, Any]) -> str:
     """The page that shows this content: template, style and scripts in one file. No text can end the script."""
     data = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     names = ["page.html", "page.css", *(f"{name}.js" for name in SCRIPTS)]

@@ -1,1 +1,1 @@
-"""What each paper asks: one folder a paper, found by its name."""
+"""What each paper asks: one folder a paper."""

@@ -6,17 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis.figures.pictures import in_palette
-from analysis.figures.words import FINDING
-from analysis.statistics.judge import VERDICTS
 
 PARAMETERS = "parameters"  # the tag of the cell
-SHOWN = {"text/html", "text/plain"}
+TEXTS = {"text/html", "text/plain"}
 # Random names: those that pandas gives to styled tables, and addresses of objects.
-CHANCE = re.compile(r"(?<=\bT_)[0-9a-f]{5}(?=_|\b)|(?<= at )0x[0-9a-f]+")
+RANDOM = re.compile(r"(?<=\bT_)[0-9a-f]{5}(?=_|\b)|(?<= at )0x[0-9a-f]+")
 # A heading and the first sentence below it.
 SECTION = re.compile(r"^#+ +(.+)\n*((?:[^.#][^.]*\.)?)", re.MULTILINE)
-# The verdict in the last cell of a row of a table of claims.
-VERDICT = re.compile(rf"\| ({'|'.join(VERDICTS)})[^|\n]* \|$", re.MULTILINE)
 # For JupyterLab, Jupyter Book, and nbconvert with nbviewer. The output of folded code stays visible.
 FOLDED = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"], "transient": {"remove_source": True}}
 
@@ -31,7 +27,7 @@ def prepared(notebook):
 
 
 def cleaned(notebook):
-    """The executed notebook with small pictures that have alternative texts, without times, chance and progress bars.
+    """The executed notebook with described pictures, without times, random names and progress bars.
 
     Two copies with the same results are equal.
     """
@@ -42,46 +38,25 @@ def cleaned(notebook):
             cell.metadata.pop(key, None)
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if not _is_noise(output)]
-            for shown in (output.data for output in cell.outputs if "data" in output):
-                shown |= {kind: CHANCE.sub(str(number), shown[kind]) for kind in SHOWN & shown.keys()}
-                if "image/png" in shown:
-                    shown["image/png"] = b64encode(in_palette(b64decode(shown["image/png"]))).decode()
+            for data in (output.data for output in cell.outputs if "data" in output):
+                data |= {kind: RANDOM.sub(str(number), data[kind]) for kind in TEXTS & data.keys()}
+                if "image/png" in data:
+                    data["image/png"] = b64encode(in_palette(b64decode(data["image/png"]))).decode()
     described(notebook)
     return notebook
 
 
 def described(notebook) -> None:
-    """Gives every picture its alternative text: the heading above it, and the finding below it.
-
-    A table with verdicts is a finding too: how many of each. Without a finding before the next heading, the alternative
-    text is the first sentence below the heading.
-    """
-    heading, sentence, waiting = "", "", []
+    """Gives every picture its alternative text: the heading above it and the first sentence below the heading."""
+    text = ""
     for cell in notebook.cells:
-        text = "".join(cell.source)
         if cell.cell_type == "markdown":
-            for title, below in SECTION.findall(text):
-                heading, sentence, waiting = title.strip("* "), " ".join(below.split()), []
-            continue
+            for title, sentence in SECTION.findall("".join(cell.source)):
+                title = title.strip("* ")
+                text = f"{title}{'' if title.endswith('?') else '.'} {' '.join(sentence.split())}".strip()
         for output in cell.get("outputs", []):
-            shown = output.get("data", {})
-            if "image/png" in shown:
-                place = output.setdefault("metadata", {}).setdefault("image/png", {})
-                place["alt"] = _sentences(heading, sentence)
-                waiting.append((place, heading))
-            said = "".join(shown.get("text/markdown", ""))
-            if verdicts := VERDICT.findall(said):
-                told = (f"{verdict} {verdicts.count(verdict)}" for verdict in VERDICTS if verdict in verdicts)
-                said = f"{FINDING}{', '.join(told)}."
-            if waiting and said.startswith(FINDING):
-                for place, title in waiting:
-                    place["alt"] = _sentences(title, said.removeprefix(FINDING))
-                waiting = []
-
-
-def _sentences(title: str, text: str) -> str:
-    """A title and what is said of it, as sentences."""
-    return f"{title}{'' if title.endswith('?') else '.'} {text}".strip()
+            if "image/png" in output.get("data", {}):
+                output.setdefault("metadata", {}).setdefault("image/png", {})["alt"] = text
 
 
 def linked(notebook, name: str, order: Sequence[str]):
@@ -100,6 +75,6 @@ def linked(notebook, name: str, order: Sequence[str]):
 
 def _is_noise(output: Mapping[str, Any]) -> bool:
     """Whether an output is a warning, a progress bar (also that of the trainer), or a path."""
-    shown = output.get("data", {}).get("text/plain", "")
-    bar = "<progress" in output.get("data", {}).get("text/html", "")
-    return bar or output.get("name") == "stderr" or shown.startswith(("PosixPath(", "WindowsPath("))
+    data = output.get("data", {})
+    path = data.get("text/plain", "").startswith(("PosixPath(", "WindowsPath("))
+    return path or output.get("name") == "stderr" or "<progress" in data.get("text/html", "")

@@ -14,37 +14,35 @@ from analysis.files import ROOT, write_text
 from analysis.statistics.claim_pages import claims_page, current, paper_rows
 from analysis.statistics.claims import Claim, read_claims
 from analysis.statistics.roles import COUNTS, ROLES, role_counts
-from analysis.study.notes import encoder_note
 from analysis.study.profiles import parameters
 from analysis.study.results import Results
 
+# The folders of the papers and the synthesis, in the order of their notebooks; the Makefile has the same list.
+PAPERS = ("pande2021", "clark2019", "michel2019", "kovaleva2019", "pascual2021", "niven2019", "synthesis")
+# What "pre-trained" means in the tables of an encoder.
+ENCODERS = {
+    "minilm": "MiniLM, a sentence encoder tuned on a billion pairs of texts, which is not a masked language model",
+    "tiny": "random weights: its heads have learnt nothing",
+    "bert-base-uncased": "BERT-base, a masked language model",
+}
 WHOLE = "STUDY_WHOLE"  # the environment variable that Make sets if all papers run
 
 
-def paper_names() -> list[str]:
-    """The folders of the papers, and the synthesis, in the order in which the Makefile names them."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    return re.findall(r"^STUDIES := (.+)$", makefile, re.MULTILINE)[0].split()
-
-
 def papers() -> dict[str, ModuleType]:
-    """The package of every paper by its name; its claims.yaml says what it claims."""
-    homes = {name: "" if (ROOT / "analysis" / name).is_dir() else "papers." for name in paper_names()}
-    return {name: import_module(f"analysis.{home}{name}") for name, home in homes.items()}
+    """The package of every paper by its name."""
+    homes = {name: "analysis" if name == "synthesis" else "analysis.papers" for name in PAPERS}
+    return {name: import_module(f"{home}.{name}") for name, home in homes.items()}
 
 
 def paper_titles() -> dict[str, str]:
     """The title of every paper, the first sentence of its package, by the name of its folder."""
-    return {
-        name: (paper.__doc__ or name).strip().split("\n")[0].rstrip(".") for name, paper in papers().items()
-    }
+    return {name: paper.__doc__.split("\n")[0].rstrip(".") for name, paper in papers().items()}
 
 
 def known_claims() -> dict[str, list[Claim]]:
     """The claims of every paper as they stand in its claims.yaml."""
-    return {
-        name: read_claims(Path(paper.__file__).with_name("claims.yaml")) for name, paper in papers().items()
-    }
+    folders = {name: Path(paper.__file__).parent for name, paper in papers().items()}
+    return {name: read_claims(folder / "claims.yaml") for name, folder in folders.items()}
 
 
 def saved_claims(results: Results) -> dict[str, pd.DataFrame]:
@@ -52,13 +50,10 @@ def saved_claims(results: Results) -> dict[str, pd.DataFrame]:
 
     The claims of the synthesis stand in two tables, those on matching heads in `claims-matching`.
     """
-    names = {name: [f"claims-{name}"] for name in papers()}
+    names = {paper: [f"claims-{paper}"] for paper in PAPERS}
     names["synthesis"].append("claims-matching")
-    parts = {
-        name: [*current({each: results.claims(each) for each in found}).values()]
-        for name, found in names.items()
-    }
-    return {name: pd.concat(found, ignore_index=True) for name, found in parts.items() if found}
+    tables = {paper: current({name: results.claims(name) for name in names[paper]}) for paper in PAPERS}
+    return {paper: pd.concat(parts.values(), ignore_index=True) for paper, parts in tables.items() if parts}
 
 
 def claims_section(tables: Mapping[str, pd.DataFrame]) -> str:
@@ -80,8 +75,9 @@ def claims_document(tables: Mapping[str, pd.DataFrame], profile: str, figures: s
 
 
 def encoder_of(profile: str) -> str:
-    """The encoder of a profile, and what is special about it."""
-    return encoder_note(parameters("01_extract", profile)["encoder"])
+    """The encoder of a profile, and how it was trained before the study."""
+    name = parameters("01_extract", profile)["encoder"]
+    return f"{name}: {ENCODERS.get(name, 'as loaded')}"
 
 
 def classifiers_section(finetune: pd.DataFrame) -> str:

@@ -2,12 +2,11 @@
 
 import argparse
 import ast
-import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from types import NoneType, UnionType
+from types import UnionType
 from typing import Any, get_args, get_origin
 
 import yaml
@@ -20,30 +19,15 @@ from analysis.texts.tasks import TASKS, check_source, task_names
 NOTEBOOKS = ROOT / "notebooks"
 PROFILES = ROOT / "profiles"
 # The parameters that name texts beside those of tasks; without a file they stand for the made-up ones.
-TEXTS = "parser passage_source conllu conllu_train conllu_documents frames dependency_files".split()
-TEXTS += ["argument_source"]
-# What a parameter is, in words, by its annotation.
-KINDS: dict[Any, str] = {
-    int: "a whole number",
-    float: "a number (1e-4 is written 1.0e-4)",
-    str: "a text",
-    bool: "true or false",
-    NoneType: "null",
-}
+TEXTS = (
+    "parser passage_source conllu conllu_train conllu_documents frames dependency_files argument_source"
+).split()
 ANNOTATIONS = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "__builtins__": {}}
 
 
 def notebook_names() -> list[str]:
     """All notebooks in reading order."""
     return sorted(path.stem for path in NOTEBOOKS.glob("[0-9]*.py"))
-
-
-def reading_order(runs: Iterable[str]) -> list[str]:
-    """Runs as one reads them: by the number of their notebook, and within it as the Makefile names them first."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    named = [*dict.fromkeys(re.findall(r"\$D/(\d\d\w*)", makefile))]
-    place = {name: number for number, name in enumerate(named)}
-    return sorted(runs, key=lambda run: (run[:2], place.get(run.split("-")[0], len(named)), run))
 
 
 def source(notebook: str) -> Path:
@@ -58,7 +42,7 @@ def declared(notebook: str) -> dict[str, Any]:
     return {name: value for name, (_, value) in _annotated(notebook).items()}
 
 
-def _annotated(notebook: str) -> dict[str, tuple[Any, Any]]:
+def _annotated(notebook: str) -> dict[str, tuple[str, Any]]:
     """The annotation and the default of every parameter of a notebook."""
     path = source(notebook)
     _, *cells = path.read_text(encoding="utf-8").split('# %% tags=["parameters"]')
@@ -66,7 +50,7 @@ def _annotated(notebook: str) -> dict[str, tuple[Any, Any]]:
         raise InputError(f"{path} has {len(cells)} cells tagged parameters: there must be one")
     try:
         return _assigned(cells[0].split("\n# %%", 1)[0])
-    except (SyntaxError, ValueError, AttributeError, NameError, TypeError) as error:
+    except (SyntaxError, ValueError, AttributeError) as error:
         reason = str(error).split(" (")[0].split(" on line")[0]
         raise InputError(
             f"{path}: write name: type = value in the parameters cell, no expressions ({reason})"
@@ -74,12 +58,9 @@ def _annotated(notebook: str) -> dict[str, tuple[Any, Any]]:
 
 
 @cache  # the parameters of one notebook need the names of all
-def _assigned(code: str) -> dict[str, tuple[Any, Any]]:
+def _assigned(code: str) -> dict[str, tuple[str, Any]]:
     return {
-        statement.target.id: (
-            eval(ast.unparse(statement.annotation), ANNOTATIONS),  # noqa: S307 (of these names alone)
-            ast.literal_eval(statement.value),
-        )
+        statement.target.id: (ast.unparse(statement.annotation), ast.literal_eval(statement.value))
         for statement in ast.parse(code).body
     }
 
@@ -91,13 +72,6 @@ def fits(value: Any, kind: Any) -> bool:
     if get_origin(kind) is list:
         return isinstance(value, list) and all(fits(element, *get_args(kind)) for element in value)
     return type(value) in ((int, float) if kind is float else (kind,))
-
-
-def in_words(kind: Any) -> str:
-    """What an annotation names, in words."""
-    if isinstance(kind, UnionType):
-        return " or ".join(map(in_words, get_args(kind)))
-    return f"a list ({in_words(*get_args(kind))} each)" if get_origin(kind) is list else KINDS[kind]
 
 
 _read = cache(parse_yaml)
@@ -136,11 +110,12 @@ def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) ->
         if name not in choices:
             raise InputError(f"{notebook} has no parameter {name!r}: choose from {', '.join(choices)}")
     layers = (sections.get("common", {}), sections.get(notebook, {}), settings)
-    chosen = {key: value for layer in layers for key, value in layer.items() if key in choices}
-    values = declared(notebook) | {"profile": profile} | chosen
+    overrides = {key: value for layer in layers for key, value in layer.items() if key in choices}
+    values = declared(notebook) | {"profile": profile} | overrides
     for name, (kind, _) in annotated.items():
-        if not fits(values[name], kind):
-            raise InputError(f"{notebook}: parameter {name} is {values[name]!r}: give {in_words(kind)}")
+        if not fits(values[name], eval(kind, ANNOTATIONS)):  # noqa: S307 (of these names alone)
+            hint = " (YAML reads 1e-4 as text: write 1.0e-4)" if "float" in kind else ""
+            raise InputError(f"{notebook}: parameter {name} is {values[name]!r}: give {kind}{hint}")
     return values
 
 
@@ -179,10 +154,14 @@ def write_parameters(profile: str) -> None:
     folders = Folders(profile)
     folders.prepare()
     folders.publish_all()
-    every = {notebook: parameters(notebook, profile) for notebook in notebook_names()}
-    sources = {notebook: values.get("source", common.get("source")) for notebook, values in every.items()}
-    lines = [line for name, values in every.items() for line in task_variables(name, values, sources[name])]
-    for notebook, values in every.items():
+    parameters_of = {notebook: parameters(notebook, profile) for notebook in notebook_names()}
+    sources = {
+        notebook: values.get("source", common.get("source")) for notebook, values in parameters_of.items()
+    }
+    lines = [
+        line for name, values in parameters_of.items() for line in task_variables(name, values, sources[name])
+    ]
+    for notebook, values in parameters_of.items():
         if sources[notebook] is not None:
             check_texts(notebook, values)
         text, path = yaml.safe_dump(values), folders.cache / "parameters" / f"{notebook}.yaml"
@@ -204,11 +183,6 @@ def task_variables(notebook: str, values: Mapping[str, Any], source: str | None)
         yield f"{notebook}.{name} := {' '.join(tasks)}\n"
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Command line; prints one line for wrong input and returns the exit status."""
-    profile = command_line("analysis.study.profiles", write_parameters.__doc__).parse_args(arguments).profile
-    return exit_status(lambda: write_parameters(profile))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    name = command_line("analysis.study.profiles", write_parameters.__doc__).parse_args().profile
+    sys.exit(exit_status(lambda: write_parameters(name)))

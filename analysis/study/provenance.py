@@ -70,12 +70,6 @@ def new_record(run: Run) -> dict[str, Any]:
     return known | {"versions": packages, "commit": commit, "tables": {}, "figures": {}}
 
 
-def add(record: dict[str, Any], kind: str, path: Path, weights: Mapping[str, str]) -> None:
-    """Adds a saved table or figure, with the digest of the file and of the weights behind it, to a record."""
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    record[kind][path.stem] = {"sha256": digest, "weights": dict(weights)}
-
-
 def data_digest(cache: Path) -> str:
     """One digest of all text files that this process has read outside of the cache; empty if there are none."""
     digests = sorted(READ[path] for path in READ if not path.resolve().is_relative_to(cache.resolve()))

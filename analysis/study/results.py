@@ -1,5 +1,6 @@
 """The files of a run: scores, tables and figures under results/<profile>/."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -16,8 +17,8 @@ from analysis.statistics.controls import control_bank, control_sieves
 from analysis.statistics.p_values import above_zero
 from analysis.statistics.roles import LABELS
 from analysis.study.folders import STATES, Folders, short
-from analysis.study.provenance import PARSER, add, data_digest, files_of, new_record, weights_of, write_record
-from analysis.study.runs import in_jupyter, this_run
+from analysis.study.provenance import PARSER, data_digest, files_of, new_record, weights_of, write_record
+from analysis.study.runs import current_run, in_jupyter
 
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
 BOOLEAN = (*LABELS, "control_assigned", "exceeds_control")  # columns with missing values
@@ -51,7 +52,7 @@ class Results(Folders):
     """
 
     def __init__(self, profile: str):
-        self.run = this_run(profile)
+        self.run = current_run(profile)
         super().__init__(profile, self.run.scratch, self.run.stage)
         self.profile = Folders(profile)
         # Files are named after their content, so all runs share them.
@@ -147,8 +148,9 @@ class Results(Folders):
         return path
 
     def _note(self, kind: str, path: Path) -> None:
-        """Writes a saved table or figure into the provenance of the run."""
-        add(self._record, kind, path, self._weights)
+        """Writes a saved table or figure into the record, with the digests of the file and of the weights behind it."""
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        self._record[kind][path.stem] = {"sha256": digest, "weights": dict(self._weights)}
         self._write_record()
 
     def _write_record(self) -> None:

@@ -43,7 +43,7 @@ class Run(NamedTuple):
         return "-".join([self.notebook, *self.values])
 
 
-def named(name: str) -> tuple[str, dict[str, str]]:
+def parse_name(name: str) -> tuple[str, dict[str, str]]:
     """The notebook and the settings in the name of a run: `03_test-mrpc` has the task mrpc.
 
     Raises InputError for a name that no run has.
@@ -61,26 +61,24 @@ def named(name: str) -> tuple[str, dict[str, str]]:
 
 
 def run_of(notebook: str, values: Mapping[str, Any], keep: bool = False) -> Run:
-    """The run of a notebook with these parameters; it is the profile's own if `keep` and no value is another one."""
-    own = parameters(notebook, values["profile"])
-    changed = {key: values[key] for key in own if key not in RUNS_PER and values[key] != own[key]}
+    """The run of a notebook with these parameters; the profile's own if `keep` and all values are the profile's."""
+    defaults = parameters(notebook, values["profile"])
+    changed = {key: values[key] for key in defaults if key not in RUNS_PER and values[key] != defaults[key]}
     run = Run(notebook, values)
     return run if keep and not changed else run._replace(scratch=_scratch_name(run.name, changed))
 
 
 def _scratch_name(run: str, changed: Mapping[str, Any]) -> str:
     """The folder of a run with changed values, such as `03_test-mrpc-tau=2.5`."""
-    plain = {
-        key: "+".join(map(str, each)) if isinstance(each, list) else each for key, each in changed.items()
-    }
-    name = "-".join([run, *(f"{key}={value}" for key, value in plain.items())])
-    kept = re.sub(r"[^\w.+=-]", "_", name)
-    if kept == name and len(name) <= LONGEST:
+    texts = {key: value if isinstance(value, list) else [value] for key, value in changed.items()}
+    name = "-".join([run, *(f"{key}={'+'.join(map(str, values))}" for key, values in texts.items())])
+    allowed = re.sub(r"[^\w.+=-]", "_", name)
+    if allowed == name and len(name) <= LONGEST:
         return name
-    return f"{kept[:LONGEST]}-{hashlib.sha256(repr([run, changed]).encode()).hexdigest()[:8]}"
+    return f"{allowed[:LONGEST]}-{hashlib.sha256(repr([run, changed]).encode()).hexdigest()[:8]}"
 
 
-def this_run(profile: str) -> Run:
+def current_run(profile: str) -> Run:
     """The run of this process: the one that `analysis.run` announces, else a session in Jupyter or a script.
 
     In Jupyter the name of the session gives the notebook if the server tells it, and the parameters have the values of
@@ -93,8 +91,10 @@ def this_run(profile: str) -> Run:
         name = "jupyter" if in_jupyter() else "python"
         return Run(name, {"profile": profile}, name)
     names = vars(sys.modules["__main__"])
-    own = parameters(notebook, profile)
-    return run_of(notebook, {key: names.get(key, value) for key, value in own.items()} | {"profile": profile})
+    defaults = parameters(notebook, profile)
+    return run_of(
+        notebook, {key: names.get(key, value) for key, value in defaults.items()} | {"profile": profile}
+    )
 
 
 def in_jupyter() -> bool:

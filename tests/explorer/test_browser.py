@@ -87,8 +87,8 @@ def test_card_against_the_tables(show, tables):
     group = tables[(tables["task"] == "mrpc") & (tables["state"] == "finetuned")]
     for role, (_, interval, published, corrected, rank, change, n) in card(page).items():
         row = here.loc[role]
-        found = [float(number) for number in re.findall(r"[\d.]+", interval)]
-        assert found == pytest.approx([row["mean"], row["low"], row["high"]], abs=0.006)
+        numbers = [float(number) for number in re.findall(r"[\d.]+", interval)]
+        assert numbers == pytest.approx([row["mean"], row["low"], row["high"]], abs=0.006)
         labels = [published.endswith("yes"), corrected.endswith("yes")]
         assert labels == [row["assigned"], row["assigned_corrected"]]
         means = group.loc[group["role"] == role, "mean"]
@@ -106,12 +106,12 @@ def test_card_against_the_committed_results(visit, write):
     table = pd.concat([part.assign(task=task, state=state) for (task, state), part in loaded.items()])
     task, state = "mrpc", "finetuned"
     page = visit(write(table), f"#task={task}&state={state}&head=2-8").ready().page
-    own = loaded[task, state].query("layer == 2 and head == 8").set_index("role")
-    found = card(page)
-    assert found.keys() == set(own.index)
-    for role, cells in found.items():
-        if np.isfinite(own.loc[role, "mean"]):
-            assert float(cells[1].split()[0]) == pytest.approx(own.loc[role, "mean"], abs=0.006)
+    table_rows = loaded[task, state].query("layer == 2 and head == 8").set_index("role")
+    rows = card(page)
+    assert rows.keys() == set(table_rows.index)
+    for role, cells in rows.items():
+        if np.isfinite(table_rows.loc[role, "mean"]):
+            assert float(cells[1].split()[0]) == pytest.approx(table_rows.loc[role, "mean"], abs=0.006)
 
 
 def test_cells_against_the_tables(show, tables):
@@ -127,11 +127,11 @@ def test_cells_against_the_tables(show, tables):
 def test_three_labels(visit, write, controlled_tables):
     page = visit(write(controlled_tables), "#task=mrpc&state=finetuned&role=local&head=0-1").ready().page
     row = controlled_tables.query("task == 'mrpc' and state == 'finetuned' and layer == 0 and head == 1")
-    own = row.set_index("role").loc["local"]
+    table_row = row.set_index("role").loc["local"]
     cells = card(page)["local"]
-    labels = [own["assigned"], own["assigned_corrected"], own["assigned_controlled"]]
+    labels = [table_row["assigned"], table_row["assigned_corrected"], table_row["assigned_controlled"]]
     assert [text.endswith("yes") for text in cells[2:5]] == labels
-    assert float(cells[5]) == pytest.approx(own["control_share"], abs=0.006)
+    assert float(cells[5]) == pytest.approx(table_row["control_share"], abs=0.006)
     rows = controlled_tables.query("task == 'mrpc' and state == 'finetuned' and role == 'local'")
     assert rows[[*LABELS]].drop_duplicates().shape[0] > 4
     for row in rows.itertuples():
@@ -176,11 +176,13 @@ def test_matrix_says_the_exact_weight(show, sentences):
 
 def test_score_of_the_sentence_beside_the_mean_of_the_task(show, sentences, tables):
     page = show(f"#task=mrpc&state=pretrained&role=local&head=0-3&sentence={sentences[1]['id']}")
-    own = sentences[1]["scores"]["local"]["pretrained"][3]
+    score = sentences[1]["scores"]["local"]["pretrained"][3]
     row = tables.query(
         "task == 'mrpc' and state == 'pretrained' and role == 'local' and layer == 0 and head == 3"
     )
-    assert f"score {own:.2f}; mean over the mrpc sample {row['mean'].item():.2f}." in text_of(page, "#score")
+    assert f"score {score:.2f}; mean over the mrpc sample {row['mean'].item():.2f}." in text_of(
+        page, "#score"
+    )
 
 
 # --- other numbers of heads ---------------------------------------------------------------------------------------

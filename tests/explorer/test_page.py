@@ -49,21 +49,21 @@ def test_own_sieve_is_a_role(tiny, monkeypatch, unpacked_mask):
         return rows(np.eye(len(layout), k=-1, dtype=bool))
 
     monkeypatch.setitem(SIEVES, "previous", Sieve(previous))
-    found = payload_of(head_view(tiny, "A dog sees the cat .", roles=("previous", "local")).page)
-    [sentence] = found["sentences"]
+    payload = payload_of(head_view(tiny, "A dog sees the cat .", roles=("previous", "local")).page)
+    [sentence] = payload["sentences"]
     mask = unpacked_mask(sentence["masks"]["previous"], len(sentence["tokens"]))
     assert (mask == np.eye(len(mask), k=-1, dtype=bool)).all()
-    assert {role["name"]: role["about"] for role in found["roles"]}["previous"] == "The token before."
+    assert {role["name"]: role["about"] for role in payload["roles"]}["previous"] == "The token before."
 
 
 def test_a_cell_shows_a_frame_and_a_text(tiny):
-    shown = head_view(tiny, "A dog .", height=500)._repr_html_()
-    frame = re.search(r'<iframe sandbox="([^"]*)" title="[^"]+" style="([^"]*)" srcdoc="([^"]*)">', shown)
+    cell = head_view(tiny, "A dog .", height=500)._repr_html_()
+    frame = re.search(r'<iframe sandbox="([^"]*)" title="[^"]+" style="([^"]*)" srcdoc="([^"]*)">', cell)
     assert "allow-same-origin" not in frame[1]
     assert "height: 500px" in frame[2]
     assert html.unescape(frame[3]) == head_view(tiny, "A dog .").page
-    assert "trust the notebook" in re.search(r"<p[^>]*>(.*?)</p>", shown)[1]
-    assert " id=" not in shown.split("srcdoc")[0]
+    assert "trust the notebook" in re.search(r"<p[^>]*>(.*?)</p>", cell)[1]
+    assert " id=" not in cell.split("srcdoc")[0]
 
 
 def test_sentences_of_the_study_are_those_of_toy_tasks():

@@ -63,9 +63,9 @@ def test_files_come_once_with_their_terms(sources, server, tmp_path, capsys):
     assert first.count("texts: free") == 1
     assert hashlib.sha256(b"second").hexdigest() in first  # no registry confirms it
     assert (tmp_path / "data/texts/a.txt").read_bytes() == TEXT
-    asked = len(server.requests)
+    requests = len(server.requests)
     downloads.bring(listed, tmp_path / "data")
-    assert len(server.requests) == asked
+    assert len(server.requests) == requests
     assert "free" not in capsys.readouterr().out
     assert {path.name for path in (tmp_path / "data/texts").iterdir()} == {"a.txt", "b.txt"}
 

@@ -70,8 +70,8 @@ def test_profiles_own_run(study: Study, capsys, monkeypatch):
     first, second = capsys.readouterr().out.splitlines()
     assert first == "01_first mrpc started"
     assert re.fullmatch(r"01_first mrpc  \d+ s", second)
-    own = ("notebooks/01_first-mrpc.ipynb", LOG, LOCK, "cache/form", "cache/done/01_first-mrpc")
-    assert study.files() == {f"quick/{name}" for name in (*own, "provenance/01_first-mrpc.json")}
+    names = ("notebooks/01_first-mrpc.ipynb", LOG, LOCK, "cache/form", "cache/done/01_first-mrpc")
+    assert study.files() == {f"quick/{name}" for name in (*names, "provenance/01_first-mrpc.json")}
     assert copy.cells[2].source == "# Parameters\nn = 5\n"
     outputs = [[o.get("text", o.get("data")) for o in cell.outputs] for cell in copy.cells[4:7]]
     assert outputs == [["result\n"], [], [{"text/plain": "2"}]]
@@ -100,8 +100,8 @@ def test_run_with_another_value_leaves_the_results_alone(study: Study, capsys, c
     scratch = "scratch/01_first-mrpc-n=7-checkpoint=m-words=c"
     assert f"{scratch}/notebooks/01_first-mrpc.ipynb" in study.files()
     assert not [name for name in study.files() if "cache/done" in name]
-    said = f"01_first mrpc: not a run of make: results go to {study.folder}/results/{scratch}/"
-    assert said in capsys.readouterr().out.splitlines()
+    line = f"01_first mrpc: not a run of make: results go to {study.folder}/results/{scratch}/"
+    assert line in capsys.readouterr().out.splitlines()
 
 
 def test_cost_of_a_run(study: Study):
@@ -152,10 +152,10 @@ def test_run_that_another_process_is_doing(study: Study):
     """The second process waits, and does not repeat it."""
     study.notebook("01_first", "import time\ntime.sleep(3)")
     both = [start(study) for _ in "12"]
-    said = sorted(process.communicate()[0] for process in both)
+    outputs = sorted(process.communicate()[0] for process in both)
     assert [process.returncode for process in both] == [0, 0]
-    assert said[1] == "01_first mrpc: another process is at it: waiting\n"
-    assert re.fullmatch(r"01_first mrpc started\n01_first mrpc  \d+ s\n", said[0])
+    assert outputs[1] == "01_first mrpc: waiting for another process that runs it\n"
+    assert re.fullmatch(r"01_first mrpc started\n01_first mrpc  \d+ s\n", outputs[0])
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_stopped_run(study: Study, signum: int, cells_done: int):
 
 TINY = [
     "from analysis import extract, load_encoder, load_examples, published_table",
-    "scores = extract(load_encoder('tiny'), load_examples(task, 'bundled', 'dev', n), roles=['cls'], progress=False)",
+    "scores = extract(load_encoder('tiny'), load_examples('toy-mrpc', None, 'dev', n), roles=['cls'], progress=False)",
     "results.save_scores(scores, task, None)",
     "results.save_table(published_table(results.load_scores(task, None)), 'first')",
     "figure = Figure()\nfigure.text(0, 0, str(n))\nresults.save_figure(figure, 'F1')",
@@ -245,7 +245,7 @@ def test_run_that_is_stopped_at_random_moments(study: Study):
     git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "results", root=study.folder)
     earlier, done = results(study), study.folder / "results/quick/cache/done/01_first-mrpc"
     stamp, generator = done.stat().st_mtime_ns, random.Random(0)
-    for signum in (None, signal.SIGINT, signal.SIGKILL, signal.SIGKILL):
+    for signum in (None, signal.SIGINT, signal.SIGKILL):
         process = start(study, **({} if signum else {"FAILING": str(generator.randrange(len(TINY)))}))
         with suppress(subprocess.TimeoutExpired):
             process.wait(generator.uniform(0, 0.9 * duration) if signum else None)
@@ -292,13 +292,13 @@ def test_results_of_another_version(study: Study):
 
 @pytest.mark.parametrize("named", ["01_first", "notebooks/01_first.py"])
 def test_settings_are_read_as_yaml_and_a_path_names_a_notebook(study: Study, monkeypatch, named: str):
-    seen = {}
+    arguments = {}
     monkeypatch.setattr(
-        run, "run", lambda notebook, profile, values, keep: seen.update(values, name=notebook, keep=keep)
+        run, "run", lambda notebook, profile, values, keep: arguments.update(values, name=notebook, keep=keep)
     )
     study.notebook("01_first")
-    given = ["n=3", "rate=0.5", "task=a=b", "words=[x, y]", "flag=true"]
-    options = [part for setting in given for part in ("--set", setting)]
+    settings = ["n=3", "rate=0.5", "task=a=b", "words=[x, y]", "flag=true"]
+    options = [part for setting in settings for part in ("--set", setting)]
     assert run.main([named, "--profile", "quick", *options]) == 0
     expected = {"n": 3, "rate": 0.5, "task": "a=b", "words": ["x", "y"], "flag": True}
-    assert seen == expected | {"name": "01_first", "keep": False}
+    assert arguments == expected | {"name": "01_first", "keep": False}

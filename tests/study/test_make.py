@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from studies import MINUTE, Tree, runs_of, started
 
-from analysis.study.front_page import paper_names
+from analysis.study.front_page import PAPERS
 
 PROFILE = "smoke"
 RUNS = {*runs_of(PROFILE)}
@@ -61,7 +61,7 @@ def all_run(new: Tree, tmp_path_factory) -> Tree:
     assert sorted(map(int, numbers)) == [*range(1, len(RUNS) + 1)]
     lines = done.stdout.splitlines()
     assert len(re.findall(r"^\[ ?\d+/\d+\] \d\d_\w+(?: \S+)*  0 s$", done.stdout, re.MULTILINE)) == len(RUNS)
-    assert lines[2 * len(RUNS) : -2] == [f"{paper}: no verdicts" for paper in paper_names()]
+    assert lines[2 * len(RUNS) : -2] == [f"{paper}: no verdicts" for paper in PAPERS]
     assert lines[-2].startswith(f"open {tree.folder}/notebooks/99_summary.ipynb")
     assert tables(tree)["99_summary.csv"].endswith(b"passive 1 yes")  # all papers: README may follow
     return tree
@@ -114,14 +114,14 @@ DOWN = {  # the notebooks that a changed file runs again
 @pytest.mark.parametrize("changed", DOWN)
 def test_what_a_changed_file_runs_again(all_run: Tree, changed: str):
     """Make is asked what it would do if the file were new."""
-    found = all_run.would_run("-W", changed)
-    assert found == named(*DOWN[changed]) - ({"98_explorer"} if "99_" in changed else set())
+    runs = all_run.would_run("-W", changed)
+    assert runs == named(*DOWN[changed]) - ({"98_explorer"} if "99_" in changed else set())
 
 
 def test_code_that_makes_no_number_runs_nothing_again(all_run: Tree):
     changed = ("run.py", "study/verification.py", "scale/loop.py")
-    asked = [part for name in changed for part in ("-W", f"analysis/{name}")]
-    assert all_run.would_run(*asked, "-W", "Makefile") == set()
+    options = [part for name in changed for part in ("-W", f"analysis/{name}")]
+    assert all_run.would_run(*options, "-W", "Makefile") == set()
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_tables_of_a_release_are_kept_before_the_first_run(new: Tree, tmp_path: 
     (shipped / "roles.csv").write_text("as released")
     assert tree.make("99_summary", "PAPERS=niven2019").returncode == 0
     assert tables(tree)["99_summary.csv"].endswith(b"passive 1 ")
-    (shipped / "roles.csv").write_text("made anew")
+    (shipped / "roles.csv").write_text("made again")
     assert tree.make("05_clark_surface").returncode == 0
     assert (shipped.parent / "released/tables/roles.csv").read_text() == "as released"
 
@@ -260,16 +260,14 @@ def test_tables_of_a_release_are_kept_before_the_first_run(new: Tree, tmp_path: 
 
 
 def test_failed_run_stops_the_study(study: Tree, monkeypatch):
-    """It is not done, runs that need it do not start, and the same command goes on there."""
+    """It is not done, runs that need it do not start, and the same command resumes there."""
     (study.folder / "cache/done/05_clark_surface").unlink()
     monkeypatch.setenv("FAIL", "05_clark_surface")
     done = study.make("reproduce", "JOBS=1")
     assert done.returncode != 0
     assert errors(done) == ["error: no"]
     assert started(done) == {"05_clark_surface"}
-    assert (
-        done.stdout.splitlines()[-1] == "stopped in or after run 1 of 6; the same command goes on from here"
-    )
+    assert done.stdout.splitlines()[-1] == "stopped in or after run 1 of 6; the same command resumes"
     monkeypatch.delenv("FAIL")
     again = study.make("reproduce")
     assert (again.returncode, started(again)) == (0, named("05_", *SYNTHESIS))
@@ -308,6 +306,6 @@ def test_interrupted_reproduction_is_no_traceback(slow: tuple[Tree, subprocess.P
     assert running.returncode != 0
     assert out.splitlines()[-2:] == [
         "[1/5] 09_niven_cues stopped",
-        "stopped in or after run 1 of 5; the same command goes on from here",
+        "stopped in or after run 1 of 5; the same command resumes",
     ]
     assert "Traceback" not in err

@@ -10,7 +10,6 @@ import jupytext
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from setuptools import find_packages
 from studies import runs_of
 
 from analysis.files import ROOT
@@ -46,15 +45,15 @@ def test_saving_in_jupyter_changes_nothing(notebook: str):
 
 def test_parameters_are_plain_values_in_the_first_code_cell(notebook: str):
     """A value computed from others would keep its default when papermill sets those others."""
-    found = jupytext.read(source(notebook)).cells
-    cell = found[1]
-    assert [each for each in found if "parameters" in each.metadata.get("tags", [])] == [cell]
+    cells = jupytext.read(source(notebook)).cells
+    cell = cells[1]
+    assert [each for each in cells if "parameters" in each.metadata.get("tags", [])] == [cell]
     statements = ast.parse(cell.source).body
     assert all(isinstance(statement, ast.AnnAssign) for statement in statements)
-    found = {statement.target.id: ast.literal_eval(statement.value) for statement in statements}
-    assert found == declared(notebook)
-    assert len(found) == len(statements)
-    assert next(iter(found.items())) == ("profile", "offline")
+    defaults = {statement.target.id: ast.literal_eval(statement.value) for statement in statements}
+    assert defaults == declared(notebook)
+    assert len(defaults) == len(statements)
+    assert next(iter(defaults.items())) == ("profile", "offline")
 
 
 # --- profiles and Make -----------------------------------------------------------------------------------
@@ -80,8 +79,10 @@ def test_shared_parameters_are_set_for_all_notebooks_of_a_paper(paper: str):
     """If a profile set one of them for a single notebook, the notebooks would disagree."""
     for profile in PROFILES:
         values = [parameters(name, profile) for name in PAPERS[paper]]
-        for key in {key for own in values for key in own} - {"tasks"}:  # a question may leave some out
-            assert len({repr(own[key]) for own in values if key in own}) == 1, (profile, key)
+        for key in {key for settings in values for key in settings} - {
+            "tasks"
+        }:  # a question may leave some out
+            assert len({repr(settings[key]) for settings in values if key in settings}) == 1, (profile, key)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -91,22 +92,6 @@ def test_every_notebook_runs(profile: str):
 
 
 # --- environment -----------------------------------------------------------------------------------------
-
-
-def project() -> dict:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-
-
-def dependencies() -> dict[str, Requirement]:
-    found = [Requirement(text) for text in project()["dependencies"]]
-    return {canonicalize_name(requirement.name): requirement for requirement in found}
-
-
-def locked() -> dict[str, str]:
-    """The pinned version of every package in requirements.lock."""
-    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
-    pins = re.findall(r"^([\w.-]+)==([^ ;]+)", "\n".join(lines), re.MULTILINE)
-    return {canonicalize_name(name): version for name, version in pins}
 
 
 def imported(folder: str) -> set[str]:
@@ -125,31 +110,6 @@ def imported(folder: str) -> set[str]:
 
 @pytest.mark.parametrize("folder", ["analysis", "notebooks"])
 def test_imported_packages_are_dependencies(folder: str):
-    extras = [texts for extra, texts in project()["optional-dependencies"].items() if extra != "test"]
-    optional = {canonicalize_name(Requirement(text).name) for texts in extras for text in texts}
-    assert imported(folder) - set(dependencies()) - optional == set()
-
-
-def test_dependencies_are_locked_to_a_version_that_they_allow():
-    pins = locked()
-    optional = [Requirement(text) for text in project()["optional-dependencies"]["test"]]
-    wanted = dependencies() | {canonicalize_name(requirement.name): requirement for requirement in optional}
-    assert set(wanted) - set(pins) == {
-        "torch"
-    }  # installed by its own command: its builds have different hashes
-    assert {
-        name: pin for name, pin in pins.items() if name in wanted and not wanted[name].specifier.contains(pin)
-    } == {}
-
-
-def test_package_data_is_installed():
-    """Packages and their data are found by rules; the first installed copy would lack any that the rules miss."""
-    tool = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-    packages = find_packages(str(ROOT), include=tool["packages"]["find"]["include"])
-    (patterns,) = tool["package-data"].values()
-    for path in (ROOT / "analysis").rglob("*.*"):
-        if path.parent.name != "__pycache__":
-            package = next(folder for folder in path.parents if (folder / "__init__.py").exists())
-            assert ".".join(package.relative_to(ROOT).parts) in packages
-            within = path.relative_to(package)
-            assert path.suffix == ".py" or any(within.match(pattern) for pattern in patterns), within
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    texts = project["dependencies"] + project["optional-dependencies"]["ray"]
+    assert imported(folder) - {canonicalize_name(Requirement(text).name) for text in texts} == set()

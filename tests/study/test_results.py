@@ -87,29 +87,29 @@ def record(results: Results, run: str = "01_first") -> dict:
 
 
 def test_provenance_of_a_run_names_its_tables_and_figures(results: Results, monkeypatch):
-    found = scores().assign_attrs(weights_sha256="abc")
-    results.save_scores(found, "mrpc", 1)
+    digested = scores().assign_attrs(weights_sha256="abc")
+    results.save_scores(digested, "mrpc", 1)
     results.load_scores("mrpc", 1)
     path = results.save_table(table(), "roles")
     results.record_weights("minilm", "def")
     results.save_table(table(), "other")
     results.save_figure(Figure(figsize=(2, 1)), "F1.2")
-    known = record(results)
-    assert (known["notebook"], known["parameters"]) == ("01_first", {"profile": "quick", "n": 3})
-    assert "torch " in known["versions"]
-    assert re.match(r"[0-9a-f]{12}|unknown", known["commit"])
-    assert set(known["tables"]) == {"roles", "other"}
-    assert known["tables"]["roles"]["weights"] == {"mrpc-finetuned-1": "abc"}
-    assert known["tables"]["other"]["weights"] == {"mrpc-finetuned-1": "abc", "minilm": "def"}
-    assert known["tables"]["roles"]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    first = record(results)
+    assert (first["notebook"], first["parameters"]) == ("01_first", {"profile": "quick", "n": 3})
+    assert "torch " in first["versions"]
+    assert re.match(r"[0-9a-f]{12}|unknown", first["commit"])
+    assert set(first["tables"]) == {"roles", "other"}
+    assert first["tables"]["roles"]["weights"] == {"mrpc-finetuned-1": "abc"}
+    assert first["tables"]["other"]["weights"] == {"mrpc-finetuned-1": "abc", "minilm": "def"}
+    assert first["tables"]["roles"]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     picture = (results.figures / "F1.2.png").read_bytes()
-    assert known["figures"]["F1.2"]["sha256"] == hashlib.sha256(picture).hexdigest()
+    assert first["figures"]["F1.2"]["sha256"] == hashlib.sha256(picture).hexdigest()
 
     later = results_of(monkeypatch, notebook="02_second")  # a notebook that reads a table has its weights too
     later.load_table("other")
     later.save_table(table(), "joined")
-    assert record(later, "02_second")["tables"]["joined"]["weights"] == known["tables"]["other"]["weights"]
-    assert record(results) == known
+    assert record(later, "02_second")["tables"]["joined"]["weights"] == first["tables"]["other"]["weights"]
+    assert record(results) == first
 
     again = results_of(monkeypatch)  # what the run no longer saves is gone
     again.save_table(table(), "roles")
@@ -122,19 +122,19 @@ def test_joined_table_has_the_weights_of_its_parts(results: Results, monkeypatch
         part.record_weights(f"{task}-finetuned-0", f"digest of {task}")
         part.save_part(table(), "part", task)
     results.save_table(results.join_parts("part", ["qqp", "mrpc"]), "joined")
-    known = record(results)["tables"]["joined"]["weights"]
-    assert known == {"mrpc-finetuned-0": "digest of mrpc", "qqp-finetuned-0": "digest of qqp"}
+    weights = record(results)["tables"]["joined"]["weights"]
+    assert weights == {"mrpc-finetuned-0": "digest of mrpc", "qqp-finetuned-0": "digest of qqp"}
 
 
 def test_scores_come_back_as_they_were(results: Results):
     path = results.save_scores(scores(), "mrpc", None)
     assert path.is_relative_to(results.cache)
-    found = results.load_scores("mrpc", None)
-    xr.testing.assert_equal(found, scores())
-    assert (found.dtype, found.units.dtype) == (np.float32, np.int32)
-    assert found.dims == scores().dims
+    loaded = results.load_scores("mrpc", None)
+    xr.testing.assert_equal(loaded, scores())
+    assert (loaded.dtype, loaded.units.dtype) == (np.float32, np.int32)
+    assert loaded.dims == scores().dims
     added = {"task": "mrpc", "state": "pretrained", "versions": versions()}
-    assert found.attrs == scores().attrs | added
+    assert loaded.attrs == scores().attrs | added
 
 
 def table() -> pd.DataFrame:
@@ -158,15 +158,15 @@ def test_tables_have_six_digits_and_come_back_with_their_third_state(results: Re
         '2,"a, b",,,',
         "",
     ]
-    found = results.load_table("roles")
-    pd.testing.assert_frame_equal(found, table(), rtol=1e-5)
+    loaded = results.load_table("roles")
+    pd.testing.assert_frame_equal(loaded, table(), rtol=1e-5)
 
 
 def test_scores_of_other_maps_have_files_of_their_own(results: Results):
     own = results.save_scores(scores(), "mrpc", 0)
     other = results.save_scores(2 * scores(), "mrpc", 0, maps="twin")
     assert (own.name, other.name) == ("mrpc-finetuned-0.nc", "mrpc-finetuned-0-twin.nc")
-    found = results.load_scores("mrpc", 0, maps="twin")
-    np.testing.assert_array_equal(found.values, 2 * scores().values)
+    loaded = results.load_scores("mrpc", 0, maps="twin")
+    np.testing.assert_array_equal(loaded.values, 2 * scores().values)
     with pytest.raises(InputError, match="shuffled.nc does not exist: run 01_extract"):
         results.load_scores("mrpc", 0, maps="shuffled")

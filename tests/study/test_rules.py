@@ -11,7 +11,7 @@ import pytest
 
 from analysis import HOMES
 from analysis.files import ROOT
-from analysis.study.front_page import paper_names
+from analysis.study.front_page import PAPERS
 from analysis.study.profiles import declared, notebook_names, source
 
 PACKAGE = ROOT / "analysis"
@@ -29,55 +29,58 @@ def needs(request, tmp_path_factory) -> dict[str, set[str]]:
     folder = tmp_path_factory.mktemp("rules")
     command = ["make", "-npq", "study", f"PROFILE={request.param}", f"PYTHON={sys.executable}"]
     done = subprocess.run([*command, f"RESULTS_DIR={folder}"], cwd=ROOT, capture_output=True, text=True)
-    found: dict[str, set[str]] = {}
+    prerequisites: dict[str, set[str]] = {}
     for target, files in re.findall(r"^(\S+/done/\S+): (.*)$", done.stdout, re.MULTILINE):
-        found.setdefault(Path(target).name, set()).update(files.split(" | ")[0].split())
-    return found
+        prerequisites.setdefault(Path(target).name, set()).update(files.split(" | ")[0].split())
+    return prerequisites
 
 
 def behind(run: str, needs: dict[str, set[str]]) -> set[str]:
     """Every file and run on which a run depends, by itself or through other runs."""
-    found: set[str] = set()
+    files: set[str] = set()
     waiting = {run}
     while waiting:
         direct = set().union(*(needs.get(Path(name).name, set()) for name in waiting))
-        waiting, found = direct - found, found | direct
-    return found
+        waiting, files = direct - files, files | direct
+    return files
 
 
 @pytest.mark.parametrize("notebook", notebook_names())
 def test_rules_miss_no_file(needs: dict[str, set[str]], notebook: str):
-    wanted = {str(path.relative_to(ROOT)) for path in traced(source(notebook)) if path.name != "__init__.py"}
-    wanted -= UNUSED.get(notebook, set())
+    traced_files = {
+        str(path.relative_to(ROOT)) for path in traced(source(notebook)) if path.name != "__init__.py"
+    }
+    traced_files -= UNUSED.get(notebook, set())
     for run in (run for run in needs if run.split("-")[0] == notebook):
-        there = behind(run, needs)
-        assert wanted - there == set(), run
-        assert f"notebooks/{notebook}.py" in there
-        assert any(name.endswith(f"parameters/{notebook}.yaml") for name in there)
+        prerequisites = behind(run, needs)
+        assert traced_files - prerequisites == set(), run
+        assert f"notebooks/{notebook}.py" in prerequisites
+        assert any(name.endswith(f"parameters/{notebook}.yaml") for name in prerequisites)
 
 
 def test_the_makefile_knows_every_paper():
     folders = {path.parent.name for path in PACKAGE.glob("papers/*/__init__.py")}
-    assert {*paper_names()} == folders | {"synthesis"}
+    assert {*PAPERS} == folders | {"synthesis"}
+    assert f"\nSTUDIES := {' '.join(PAPERS)}\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def test_tracing_is_not_blind():
     """Indirect imports, names of packages and data are seen, and what another room holds is not."""
-    found = {str(path.relative_to(PACKAGE)) for path in traced(source("01_extract"))}
-    assert {"scores/contraction.py", "encoders/tap.py", "texts/tasks.py"} <= found
-    assert not {name for name in found if name.startswith(("papers/clark2019", "study", "statistics/claims"))}
+    names = {str(path.relative_to(PACKAGE)) for path in traced(source("01_extract"))}
+    assert {"scores/contraction.py", "encoders/tap.py", "texts/tasks.py"} <= names
+    assert not {name for name in names if name.startswith(("papers/clark2019", "study", "statistics/claims"))}
     data = {path.suffix for path in traced(source("04_compare"))}
     assert ".csv" in data
 
 
 def traced(script: Path) -> set[Path]:
     """The files of the rooms of analysis/ that a script needs."""
-    found: set[Path] = set()
+    files: set[Path] = set()
     waiting = {script}
     while waiting:
-        found |= waiting
-        waiting = set().union(*map(imported, waiting)) - found
-    rooms = {path: path.relative_to(PACKAGE).parts for path in found - {script}}
+        files |= waiting
+        waiting = set().union(*map(imported, waiting)) - files
+    rooms = {path: path.relative_to(PACKAGE).parts for path in files - {script}}
     return {
         path for path, parts in rooms.items() if len(parts) > 2 or (len(parts) == 2 and parts[0] != "papers")
     } - {path for path, parts in rooms.items() if parts[0] == "study"}

@@ -7,7 +7,7 @@ import pytest
 from studies import PARAMETERS, Study, error_of
 
 from analysis.study.results import Results
-from analysis.study.runs import Run, named, run_of, this_run
+from analysis.study.runs import Run, current_run, parse_name, run_of
 
 OWN = {"profile": "quick", "task": "mrpc", "n": 5, "rate": 1e-4, "flag": False, "checkpoint": None}
 OWN["words"] = ["a", "b"]
@@ -29,12 +29,12 @@ def test_only_make_keeps_and_only_the_values_of_the_profile(study: Study):
     ],
 )
 def test_names_that_no_run_has(name: str, choices: str):
-    assert error_of(named, name).startswith(f"there is no run {name}: choose from {choices}")
+    assert error_of(parse_name, name).startswith(f"there is no run {name}: choose from {choices}")
 
 
 def test_names_of_runs():
-    assert named("01_extract-sst-2-finetuned") == ("01_extract", {"task": "sst-2", "state": "finetuned"})
-    assert named("01_extract") == ("01_extract", {})
+    assert parse_name("01_extract-sst-2-finetuned") == ("01_extract", {"task": "sst-2", "state": "finetuned"})
+    assert parse_name("01_extract") == ("01_extract", {})
 
 
 def test_other_values_have_other_folders(study: Study):
@@ -47,7 +47,7 @@ def test_other_values_have_other_folders(study: Study):
 
 
 def test_script(study: Study):
-    assert this_run("quick") == Run("python", {"profile": "quick"}, "python")
+    assert current_run("quick") == Run("python", {"profile": "quick"}, "python")
     assert Results("quick").folder == study.folder / "results/scratch/python"
 
 
@@ -65,9 +65,9 @@ def jupyter(study: Study, monkeypatch) -> dict:
 def test_jupyter_writes_to_scratch_whatever_the_values_are(study: Study, jupyter: dict, monkeypatch, capsys):
     monkeypatch.setenv("JPY_SESSION_NAME", str(study.notebooks / "01_first.py"))
     jupyter.update(profile="quick", task="qnli", n=5, words=["a", "b"])
-    found = this_run("quick")
-    assert found.scratch == "01_first-qnli"
-    assert (found.notebook, found.parameters["task"]) == ("01_first", "qnli")
+    run = current_run("quick")
+    assert run.scratch == "01_first-qnli"
+    assert (run.notebook, run.parameters["task"]) == ("01_first", "qnli")
     jupyter.update(n=7)
     assert Results("quick").folder == study.folder / "results/scratch/01_first-qnli-n=7"
     line = f"what this session saves goes to {study.folder}/results/scratch/01_first-qnli-n=7/\n"

@@ -23,7 +23,7 @@ from studies import Tree, runs_of, saved, started
 from analysis.encoders.models import load_encoder
 from analysis.files import ROOT
 from analysis.study.folders import STATES
-from analysis.study.front_page import paper_names
+from analysis.study.front_page import PAPERS
 from analysis.study.profiles import notebook_names, parameters
 from analysis.study.provenance import files_of, records_of
 from analysis.texts.tasks import original
@@ -78,7 +78,7 @@ def study(tmp_path_factory) -> Ran:
         done = tree.make("reproduce", "JOBS=2")
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stderr == ""
-    assert len(done.stdout.splitlines()) == 2 * len(NOTEBOOKS) + len(paper_names()) + 2
+    assert len(done.stdout.splitlines()) == 2 * len(NOTEBOOKS) + len(PAPERS) + 2
     assert started(done) == set(NOTEBOOKS)
     return tree
 
@@ -89,8 +89,8 @@ def study(tmp_path_factory) -> Ran:
 @pytest.mark.parametrize(("kind", "suffixes"), [("table", ["csv"]), ("figure", ["png", "svg"])])
 def test_tables_and_figures_are_those_that_notebooks_save(study: Ran, kind: str, suffixes: list[str]):
     """Every file that notebooks always save is there, and no file that no notebook saves."""
-    found = [saved(notebook, kind) for notebook in notebook_names()]
-    always, sometimes = ({name for each in found for name in each[place]} for place in range(2))
+    saved_names = [saved(notebook, kind) for notebook in notebook_names()]
+    always, sometimes = ({name for each in saved_names for name in each[place]} for place in range(2))
     for suffix in suffixes:
         names = {path.stem for path in (study.folder / f"{kind}s").glob(f"*.{suffix}")}
         assert [name for name in always if not fnmatch.filter(names, name)] == []
@@ -143,21 +143,21 @@ def test_parameters_of_the_executed_notebook(study: Ran, name: str):
     assert "import" in code[2].source
     statements = ast.parse(code[0].source + "\n" + code[1].source).body
     targets = [s.target if isinstance(s, ast.AnnAssign) else s.targets[0] for s in statements]
-    found = {target.id: ast.literal_eval(s.value) for target, s in zip(targets, statements, strict=True)}
+    values = {target.id: ast.literal_eval(s.value) for target, s in zip(targets, statements, strict=True)}
     script, *settings = name.split("-", 1)
     expected = yaml.safe_load((study.folder / f"cache/parameters/{script}.yaml").read_text())
     for key in {"task", "state"} & set(expected):
-        assert found[key] in settings[0]
-        expected[key] = found[key]
-    assert found == expected
+        assert values[key] in settings[0]
+        expected[key] = values[key]
+    assert values == expected
 
 
 def test_provenance_of_every_table(study: Ran):
     """Each table names its notebook, its parameters, its bytes and the weights that it comes from."""
     records = records_of(files_of(study.folder))
-    known = {name: entry for record in records.values() for name, entry in record["tables"].items()}
-    assert set(known) == {path.stem for path in (study.folder / "tables").glob("*.csv")}
-    for name, entry in known.items():
+    tables = {name: entry for record in records.values() for name, entry in record["tables"].items()}
+    assert set(tables) == {path.stem for path in (study.folder / "tables").glob("*.csv")}
+    for name, entry in tables.items():
         content = (study.folder / f"tables/{name}.csv").read_bytes()
         assert entry["sha256"] == hashlib.sha256(content).hexdigest()
     assert bool(records[f"01_extract-{TASKS[0]}-pretrained"]["data"]) != TOY
@@ -166,14 +166,14 @@ def test_provenance_of_every_table(study: Ran):
         assert record["parameters"]["profile"] == PROFILE
         assert record["seconds"] > 0
     texts_alone = {*records["09_niven_cues"]["tables"]}  # a notebook that reads arguments without a model
-    without = {name for name, entry in known.items() if not entry["weights"]} - texts_alone
+    without = {name for name, entry in tables.items() if not entry["weights"]} - texts_alone
     assert without == {"calibration", "power", "clark_offsets"} & without  # no model is involved
     assert {"calibration", "power"} <= without
     runs = {f"{TASKS[0]}-pretrained", f"{TASKS[0]}-finetuned-{SEEDS[0]}"}
-    assert runs <= set(known[f"roles-{TASKS[0]}-finetuned"]["weights"])
-    assert runs <= set(known["layers"]["weights"])
+    assert runs <= set(tables[f"roles-{TASKS[0]}-finetuned"]["weights"])
+    assert runs <= set(tables["layers"]["weights"])
     tuned = {f"{task}-finetuned-{seed}" for task in TASKS for seed in SEEDS}
-    assert tuned <= set(known["finetune"]["weights"])
+    assert tuned <= set(tables["finetune"]["weights"])
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -183,8 +183,8 @@ def test_tables_are_those_of_the_scores(study: Ran, task: str, state: str):
     scores = xr.load_dataarray(study.folder / f"cache/scores/{task}-{REFERENCE_RUN[state]}.nc")
     assert (scores.sizes["sequence"], scores.sizes["layer"], scores.sizes["head"]) == (SEQUENCES, *SHAPE)
     expected = scores.sel(role="sep").astype(float).mean("sequence").to_series()
-    found = study.table(f"roles-{task}-{state}").query("role == 'sep'").set_index(["layer", "head"])["mean"]
-    pd.testing.assert_series_equal(found, expected, check_names=False, rtol=1e-5)
+    means = study.table(f"roles-{task}-{state}").query("role == 'sep'").set_index(["layer", "head"])["mean"]
+    pd.testing.assert_series_equal(means, expected, check_names=False, rtol=1e-5)
 
 
 @pytest.mark.parametrize("task", TASKS)

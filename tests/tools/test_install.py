@@ -81,14 +81,14 @@ def checkout(tmp_path) -> Path:
 @pytest.mark.parametrize("torch", ["", "cpu"])
 def test_torch_comes_after_the_hashes_and_the_study_last(checkout, torch):
     """The commands are those of docs/install.md: no command mixes hashes with what has none."""
-    shown = subprocess.run(
+    planned = subprocess.run(
         ["make", "-n", "--no-print-directory", "install", "PYTHON=python", f"TORCH={torch}"],
         cwd=checkout,
         capture_output=True,
         text=True,
     )
-    assert shown.returncode == 0, shown.stderr
-    echoed = re.sub(r"^python -m pip", "echo", shown.stdout, flags=re.M)
+    assert planned.returncode == 0, planned.stderr
+    echoed = re.sub(r"^python -m pip", "echo", planned.stdout, flags=re.M)
     done = subprocess.run(["sh", "-c", echoed], cwd=checkout, capture_output=True, text=True, check=True)
     flags = "install --quiet --disable-pip-version-check"
     index = " --index-url https://download.pytorch.org/whl/cpu" if torch else ""
@@ -154,11 +154,11 @@ def alone(wheel: Path, folder: Path, *arguments: str) -> subprocess.CompletedPro
 
 
 def test_the_wheel_has_every_file_of_the_package(wheel):
-    expected, found = (
+    expected, installed = (
         {path.relative_to(root).as_posix() for path in (root / "analysis").rglob("*") if path.is_file()}
         for root in (ROOT, wheel)
     )
-    assert {path for path in expected if "__pycache__" not in path} == found
+    assert {path for path in expected if "__pycache__" not in path} == installed
 
 
 LIBRARY = """
