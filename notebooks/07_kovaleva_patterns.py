@@ -132,7 +132,7 @@ print(labellers.rule_words(rules))
 
 # %%
 readings = {
-    (task, run): reading.read_kept(
+    (task, run): reading.cached_state(
         folder,
         f"{task}-{'pretrained' if run is None else run}",
         load_encoder(results.weights(task, run, encoder, checkpoint), device, precision),

@@ -14,9 +14,9 @@ from analysis.papers.kovaleva2019.reading import (
     PADDED,
     Targets,
     attention_of,
+    cached_state,
     find_targets,
     padded_cosine,
-    read_kept,
     read_state,
 )
 from analysis.scores.words import Words
@@ -72,7 +72,7 @@ def test_links_of_verbs(other, targets, found):
     maps = maps_of(other, each)
     scores = []
     for places in each.verbs:
-        pairs = zip(places.rows[places.own], places.columns[places.own], strict=True)
+        pairs = zip(places.rows[places.original], places.columns[places.original], strict=True)
         scores.append(np.max([maps[:, :, j, i] for i, j in pairs], axis=0))
     of = found["link"].sel(sequence=each.layout.id, link_name=LINKS[1], link_mode="aligned").values
     assert of == pytest.approx(np.mean(scores, axis=0), abs=1e-5)
@@ -98,10 +98,10 @@ def test_padded_maps_hold_the_rows_of_padding(tiny, other, targets):
 
 
 def test_kept_readings_are_not_made_again(tmp_path, monkeypatch, tiny, targets):
-    first = read_kept(tmp_path, "mrpc", tiny, targets, LABELLER, 2)
+    first = cached_state(tmp_path, "mrpc", tiny, targets, LABELLER, 2)
     monkeypatch.setattr(module, "read_state", lambda *_: pytest.fail("made again"))
-    assert read_kept(tmp_path, "mrpc", tiny, targets, LABELLER, 2).identical(first)
+    assert cached_state(tmp_path, "mrpc", tiny, targets, LABELLER, 2).identical(first)
     monkeypatch.undo()
     changed = LABELLER._replace(key="2")
-    read_kept(tmp_path, "mrpc", tiny, targets, changed, 2)
+    cached_state(tmp_path, "mrpc", tiny, targets, changed, 2)
     assert len([*tmp_path.iterdir()]) == 2
