@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence, Sized
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -164,37 +165,35 @@ def stacked(rows: Sequence[np.ndarray], like: Tensor) -> Tensor:
     return pad_sequence(tokens_first, batch_first=True).movedim(1, -1).to(like.device)
 
 
-class Labeller(NamedTuple):
-    """A way to find patterns; `key` tells two of them apart.
+@dataclass(frozen=True)
+class Labeller:
+    """Labels maps by thresholds of their measures, which a decision tree has learnt."""
 
-    `find` gives the number of the pattern, in PATTERNS, of every map of a padded batch.
-    """
+    tree: DecisionTreeClassifier
 
-    key: str
-    find: Callable[[Maps, Sequence[Layout]], Int[np.ndarray, "batch head"]]
+    def find(self, attention: Maps, layouts: Sequence[Layout]) -> Int[np.ndarray, "batch head"]:
+        """The number of the pattern, in PATTERNS, of every map of a padded batch."""
+        values = measures(attention, layouts).cpu().numpy()
+        return self.tree.predict(values.reshape(-1, len(MEASURES))).reshape(values.shape[:2])
+
+    def rules(self, decimals: int = 2) -> str:
+        """The thresholds as text."""
+        return export_text(
+            self.tree, feature_names=list(MEASURES), class_names=list(PATTERNS), decimals=decimals
+        )
+
+    @property
+    def key(self) -> str:
+        """A digest of the rules."""
+        return hashlib.sha256(self.rules(decimals=6).encode()).hexdigest()
 
 
-def fit_rules(labelled: LabelledMaps) -> DecisionTreeClassifier:
+def fit_rules(labelled: LabelledMaps) -> Labeller:
     """The thresholds of measures that separate the patterns best (a decision tree with LEAVES leaves)."""
     pairs = zip(labelled.maps, labelled.layouts, strict=True)
     values = [measures(torch.from_numpy(one)[None, None], [layout])[0, 0].numpy() for one, layout in pairs]
     tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, class_weight="balanced", random_state=0)
-    return tree.fit(np.stack(values), labelled.patterns)
-
-
-def rule_words(tree: DecisionTreeClassifier, decimals: int = 2) -> str:
-    """The rules as text."""
-    return export_text(tree, feature_names=list(MEASURES), class_names=list(PATTERNS), decimals=decimals)
-
-
-def rule_labeller(tree: DecisionTreeClassifier) -> Labeller:
-    """Labels maps by thresholds of their measures."""
-
-    def find(attention: Maps, layouts: Sequence[Layout]) -> Int[np.ndarray, "batch head"]:
-        values = measures(attention, layouts).cpu().numpy()
-        return tree.predict(values.reshape(-1, len(MEASURES))).reshape(values.shape[:2])
-
-    return Labeller(hashlib.sha256(rule_words(tree, decimals=6).encode()).hexdigest(), find)
+    return Labeller(tree.fit(np.stack(values), labelled.patterns))
 
 
 FOLDER = Path(__file__).parent
