@@ -82,7 +82,7 @@ for task, model in classifiers.items():
 
 # %%
 importance = {
-    task: pruning.kept_importance(model, train[task], results.logits, **told)
+    task: pruning.cached_importance(model, train[task], results.logits, **told)
     for task, model in classifiers.items()
 }
 importances = pruning.importance_table({(task, run): found for task, found in importance.items()})
@@ -221,7 +221,7 @@ finding(
 # traffic or noise.
 
 # %%
-times = speed.kept_speed_table(results.logits, speed_models, speed_batches, speed_rounds)
+times = speed.cached_speed_table(results.logits, speed_models, speed_batches, speed_rounds)
 results.save_table(times, "michel_speed")
 
 # %%

@@ -89,8 +89,7 @@ print("dev sequences:", ", ".join(f"{len(found)} of {task}" for task, found in f
 
 # %%
 layouts = [each.layout for found in found_targets.values() for each in found]
-rules = labellers.fit_rules(labellers.draw_maps(layouts, drawn_maps, seed))
-labeller = labellers.rule_labeller(rules)
+labeller = labellers.fit_rules(labellers.draw_maps(layouts, drawn_maps, seed))
 sets = {
     "drawn": labellers.draw_maps(layouts, held_out_maps, seed + 1),
     "eye": labellers.eye_maps(load_encoder("minilm")),
@@ -118,7 +117,7 @@ confusion[confusion["set"] == "eye"].pivot(index="pattern", columns="found", val
 ]
 
 # %%
-print(labellers.rule_words(rules))
+print(labeller.rules())
 
 # %% [markdown]
 # *How far to trust it.* One eye labelled the maps, a single time. Most of MiniLM's maps have a bright column of `[CLS]`,
@@ -132,7 +131,7 @@ print(labellers.rule_words(rules))
 
 # %%
 readings = {
-    (task, run): reading.read_kept(
+    (task, run): reading.cached_state(
         folder,
         f"{task}-{'pretrained' if run is None else run}",
         load_encoder(results.weights(task, run, encoder, checkpoint), device, precision),

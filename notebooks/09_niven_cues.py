@@ -159,25 +159,11 @@ parts = [
 finding(f"Where the negated claims come from: {listed(parts)}.")
 
 # %%
-copies = {f"{split}, adversarial": points for split, points in doubled.items()}
-pmi = cues.pmi_table(splits | copies, minimum=10)
-results.save_table(pmi, "niven_pmi")
 cancelled = cues.cue_table(doubled, applicable_minimum, resamples, seed)["productivity"].dropna()
-left = pmi.loc[pmi["set"].str.endswith("adversarial"), "pmi"].abs().max()
 finding(
     f"In the adversarial set the productivity of all {len(cancelled)} measured cues differs from 0.5 by at most "
-    f"{(cancelled - 0.5).abs().max():.3f}, and the PMI of every word from 0 by at most {left:.3f}."
+    f"{(cancelled - 0.5).abs().max():.3f}."
 )
-
-# %% [markdown]
-# ## Words that speak for a warrant
-#
-# The pointwise mutual information of a word and the right warrant (nats, smoothed as in the released code), the five highest
-# and the lowest of each split:
-
-# %%
-shown = pmi[~pmi["set"].str.endswith("adversarial")].groupby("set", sort=False)
-shown.nth([0, 1, 2, 3, 4, -1]).style.format(precision=3).hide()
 
 # %% [markdown]
 # *How far to trust it.* Cues are words that correlate with the label; many cues of a few points lie above chance by luck, and

@@ -1,4 +1,4 @@
-"""Links between frame elements and targets: their sentences, and attention to them by head beside its control."""
+"""Links between frame elements and targets: their sentences, and the attention of every head to them."""
 
 import json
 from collections import defaultdict
@@ -22,7 +22,7 @@ from analysis.encoders.models import Encoder, kept_casts
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.files import expand, read_text
-from analysis.papers.kovaleva2019.placements import Placements, elsewhere, largest, placements
+from analysis.papers.kovaleva2019.placements import Placements, Scores, largest, placements
 from analysis.scores.words import LIMIT, Words, split_words
 from analysis.statistics.layers import blocks_of
 from analysis.statistics.significance import adjust
@@ -46,9 +46,7 @@ WINDOW = 2  # words on either side of the target; no element may occur there
 MODES = ("faithful", "all_pairs")  # pairs as in the released code, or every token with every other
 DIRECTIONS = ("element_to_target", "target_to_element")  # from the attending tokens to the tokens attended to
 BATCH = 500  # permutations at a time
-# The scores of all placements of a link in its sentence, and the number of the link's own placement.
-LinkScores = tuple[Float[np.ndarray, "placement layer head"], int]
-ByMode = dict[tuple[str, str], list[LinkScores]]  # the sentences of each mode and direction
+ByMode = dict[tuple[str, str], list[Scores]]  # the sentences of each mode and direction
 
 
 @dataclass(frozen=True)
@@ -223,7 +221,8 @@ def link_scores(encoder: Encoder, links: Sequence[Link]) -> tuple[ByMode, dict[s
     }
     scores: ByMode = {
         (mode, direction): [
-            (np.empty((len(place.rows), encoder.layers, encoder.heads)), place.own) for place in places[mode]
+            Scores(np.empty((len(place.rows), encoder.layers, encoder.heads)), place.original)
+            for place in places[mode]
         ]
         for mode, direction in product(MODES, DIRECTIONS)
     }
@@ -232,12 +231,10 @@ def link_scores(encoder: Encoder, links: Sequence[Link]) -> tuple[ByMode, dict[s
 
             def read(layer: int, attention, indices=indices) -> None:
                 for index, maps in zip(indices, attention.cpu().numpy(), strict=True):
-                    for mode in MODES:
-                        to_target, to_element = (
-                            scores[mode, direction][index][0] for direction in DIRECTIONS
-                        )
-                        to_target[:, layer] = largest(maps, places[mode][index])
-                        to_element[:, layer] = largest(maps.swapaxes(1, 2), places[mode][index])
+                    attending = dict(zip(DIRECTIONS, (maps, maps.swapaxes(1, 2)), strict=True))
+                    for (mode, direction), by_sentence in scores.items():
+                        values = largest(attending[direction], places[mode][index]).values
+                        by_sentence[index].values[:, layer] = values
 
             read_layers(encoder, [sentences[index] for index in indices], read)
             bar.update(len(indices))
@@ -254,8 +251,8 @@ def link_table(scores: ByMode, permutations: int = 9999, seed: int = 0) -> pd.Da
     parts = []
     for (mode, direction), sentences in scores.items():
         means = {
-            "mean": np.mean([score[own] for score, own in sentences], axis=0),
-            "control": np.mean([elsewhere(*sentence) for sentence in sentences], axis=0),
+            "mean": np.mean([sentence.link for sentence in sentences], axis=0),
+            "control": np.mean([sentence.elsewhere for sentence in sentences], axis=0),
             "p": placement_test(sentences, permutations, seed),
         }
         table = xr.Dataset({name: (("layer", "head"), values) for name, values in means.items()})
@@ -272,8 +269,8 @@ def link_blocks(scores: ByMode, mode: str = "all_pairs") -> pd.DataFrame:
         if sentences := scores.get((mode, direction)):
             axes = ("sentence", "layer", "head")
             columns = {
-                "mean": (axes, np.stack([score[own] for score, own in sentences])),
-                "control": (axes, np.stack([elsewhere(*sentence) for sentence in sentences])),
+                "mean": (axes, np.stack([sentence.link for sentence in sentences])),
+                "control": (axes, np.stack([sentence.elsewhere for sentence in sentences])),
             }
             by_sentence = xr.Dataset(columns, {"block": ("sentence", blocks_of(len(sentences)))})
             table = by_sentence.groupby("block").mean().to_dataframe().reset_index()
@@ -282,16 +279,16 @@ def link_blocks(scores: ByMode, mode: str = "all_pairs") -> pd.DataFrame:
 
 
 def placement_test(
-    sentences: Sequence[LinkScores], permutations: int = 9999, seed: int = 0
+    sentences: Sequence[Scores], permutations: int = 9999, seed: int = 0
 ) -> Float[np.ndarray, "layer head"]:
     """One-sided p of each head's mean score; under the null, every sentence's link may be any of its placements."""
     rng = np.random.default_rng(seed)
-    observed = np.sum([score[own] for score, own in sentences], axis=0)
+    observed = np.sum([sentence.link for sentence in sentences], axis=0)
     extreme = np.zeros_like(observed)
     for start in range(0, permutations, BATCH):
         size = min(BATCH, permutations - start)
         sums = np.zeros((size, *observed.shape))
-        for score, _ in sentences:
-            sums += score[rng.integers(len(score), size=size)]
+        for sentence in sentences:
+            sums += sentence.values[rng.integers(len(sentence.values), size=size)]
         extreme += (sums >= observed - 1e-9).sum(axis=0)
     return (1 + extreme) / (1 + permutations)

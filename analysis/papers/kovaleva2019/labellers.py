@@ -1,7 +1,8 @@
-"""Patterns of attention maps: maps drawn by code, rules that learn from them, and how often the rules are right."""
+"""Patterns of attention maps: artificial maps, rules that are fitted to them, and how often the rules are right."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence, Sized
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -124,9 +125,9 @@ def measures(attention: Maps, layouts: Sequence[Layout]) -> Float[Tensor, "batch
     """The measures that the rules use, the entries of MEASURES, for every map of a padded batch.
 
     special: mean attention to [CLS] and [SEP]. column: the most that half of the rows give one token, in units of
-    uniform attention (logarithm). neighbours: mean attention to the token itself and the two beside it. nearest: mean
-    attention to the best of these three. Both subtract what the same tokens get from all rows on average. inside: mean
-    attention to the own text of a pair, minus what it gets from all rows. entropy: mean entropy of the rows divided by
+    uniform attention (logarithm). neighbours: mean attention to the token itself and to both neighbours. nearest: mean
+    attention to the best of these three. Both subtract the mean attention of all rows to the same tokens. inside: mean
+    attention to the own text of a pair, minus that of all rows to it. entropy: mean entropy of the rows divided by
     that of uniform attention.
     """
     real = real_tokens(attention, layouts)
@@ -136,7 +137,7 @@ def measures(attention: Maps, layouts: Sequence[Layout]) -> Float[Tensor, "batch
     special = stacked([layout.cls | layout.sep for layout in layouts], attention)
     column = rows.masked_fill(~real[:, None, :, None], torch.nan).nanmedian(dim=2).values.amax(-1)
     excess = torch.where(real[:, None, :, None], rows - received[:, :, None], 0)
-    beside = [excess.diagonal(offset, dim1=-2, dim2=-1).sum(-1) / count for offset in OFFSETS]
+    adjacent = [excess.diagonal(offset, dim1=-2, dim2=-1).sum(-1) / count for offset in OFFSETS]
     # 1 and 2 for the texts of a pair, 0 for a single text.
     side = stacked([(layout.sentence + 1) * (layout.sep.sum() > 1) for layout in layouts], attention)
     inside = (side[:, :, None] == side[:, None]) & (side > 0)[:, :, None]
@@ -144,8 +145,8 @@ def measures(attention: Maps, layouts: Sequence[Layout]) -> Float[Tensor, "batch
     values = [
         torch.einsum("bht,bt->bh", received, special.to(received.dtype)),
         (column * count).clamp(min=0.1).log(),
-        sum(beside),
-        torch.stack(beside).amax(0),
+        sum(adjacent),
+        torch.stack(adjacent).amax(0),
         torch.einsum("bhij,bij->bh", excess, inside.to(excess.dtype)) / count,
         entropy,
     ]
@@ -164,37 +165,35 @@ def stacked(rows: Sequence[np.ndarray], like: Tensor) -> Tensor:
     return pad_sequence(tokens_first, batch_first=True).movedim(1, -1).to(like.device)
 
 
-class Labeller(NamedTuple):
-    """A way to find patterns; `key` tells two of them apart.
+@dataclass(frozen=True)
+class Labeller:
+    """Labels maps by thresholds of their measures, which a decision tree has learnt."""
 
-    `find` gives the number of the pattern, in PATTERNS, of every map of a padded batch.
-    """
+    tree: DecisionTreeClassifier
 
-    key: str
-    find: Callable[[Maps, Sequence[Layout]], Int[np.ndarray, "batch head"]]
+    def find(self, attention: Maps, layouts: Sequence[Layout]) -> Int[np.ndarray, "batch head"]:
+        """The number of the pattern, in PATTERNS, of every map of a padded batch."""
+        values = measures(attention, layouts).cpu().numpy()
+        return self.tree.predict(values.reshape(-1, len(MEASURES))).reshape(values.shape[:2])
+
+    def rules(self, decimals: int = 2) -> str:
+        """The thresholds as text."""
+        return export_text(
+            self.tree, feature_names=list(MEASURES), class_names=list(PATTERNS), decimals=decimals
+        )
+
+    @property
+    def key(self) -> str:
+        """A digest of the rules."""
+        return hashlib.sha256(self.rules(decimals=6).encode()).hexdigest()
 
 
-def fit_rules(drawn: LabelledMaps) -> DecisionTreeClassifier:
-    """The thresholds of measures that separate drawn maps best (a decision tree with LEAVES leaves)."""
-    pairs = zip(drawn.maps, drawn.layouts, strict=True)
+def fit_rules(labelled: LabelledMaps) -> Labeller:
+    """The thresholds of measures that separate the patterns best (a decision tree with LEAVES leaves)."""
+    pairs = zip(labelled.maps, labelled.layouts, strict=True)
     values = [measures(torch.from_numpy(one)[None, None], [layout])[0, 0].numpy() for one, layout in pairs]
     tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, class_weight="balanced", random_state=0)
-    return tree.fit(np.stack(values), drawn.patterns)
-
-
-def rule_words(tree: DecisionTreeClassifier, decimals: int = 2) -> str:
-    """The rules as text."""
-    return export_text(tree, feature_names=list(MEASURES), class_names=list(PATTERNS), decimals=decimals)
-
-
-def rule_labeller(tree: DecisionTreeClassifier) -> Labeller:
-    """Labels maps by thresholds of their measures."""
-
-    def find(attention: Maps, layouts: Sequence[Layout]) -> Int[np.ndarray, "batch head"]:
-        values = measures(attention, layouts).cpu().numpy()
-        return tree.predict(values.reshape(-1, len(MEASURES))).reshape(values.shape[:2])
-
-    return Labeller(hashlib.sha256(rule_words(tree, decimals=6).encode()).hexdigest(), find)
+    return Labeller(tree.fit(np.stack(values), labelled.patterns))
 
 
 FOLDER = Path(__file__).parent

@@ -21,7 +21,7 @@ CLAIMS = read_claims(FOLDER / "claims.yaml")
 TABLES = ("blocks", "links", "link_blocks", "verb_blocks", "chosen_rises", "disable", "initialisation")
 LEVEL = 0.05
 MARGIN = 0.2  # the share of a classifier's lead that counts as no loss
-UNTRAINED = "no run trained successfully"
+UNTRAINED, NO_LEAD = "no run trained successfully", "no run has a lead on these sequences"
 Values = Float[np.ndarray, "run block"]
 
 
@@ -225,7 +225,8 @@ def loss_without_linking_heads(
     for task, rows in single.merge(heads, on=["layer", "head"]).groupby("task", sort=False):
         rows = rows[[(task, run) in trained for run in rows["seed"]]]
         rows = rows.assign(lead=rows["baseline"] - constants[task])
-        units.append(change_over_lead(task, rows[rows["lead"] > 0]))
+        leading, reason = rows[rows["lead"] > 0], NO_LEAD if len(rows) else UNTRAINED
+        units.append(change_over_lead(task, leading) if len(leading) else not_applicable(reason, task))
     return together(units, "no head was ablated")
 
 
@@ -234,8 +235,6 @@ def change_over_lead(task: str, rows: pd.DataFrame) -> pd.DataFrame:
 
     Where the margin needs more answers than there are, the interval is at least that of no changed answer.
     """
-    if rows.empty:
-        return not_applicable(UNTRAINED, task)
     ends, reasons = [], {}
     for row in rows.itertuples():
         changed, margin = (int(row.put_right), int(row.put_wrong)), MARGIN * row.lead

@@ -10,12 +10,12 @@ from jaxtyping import Float, Int, Num
 class Placements(NamedTuple):
     """The token pairs of a link (row, column), at every position of the text where they fit with the same distances.
 
-    `own` is the number of the link's own placement.
+    `original` is the number of the placement where the link is.
     """
 
     rows: Int[np.ndarray, "placement pair"]
     columns: Int[np.ndarray, "placement pair"]
-    own: int
+    original: int
 
 
 def placements(pairs: Sequence[tuple[int, int]], first: int, last: int) -> Placements:
@@ -26,14 +26,25 @@ def placements(pairs: Sequence[tuple[int, int]], first: int, last: int) -> Place
     return Placements(rows, columns, int(np.flatnonzero(shifts == 0)[0]))
 
 
-def largest(
-    attention: Num[np.ndarray, "head token token"], places: Placements
-) -> Float[np.ndarray, "placement head"]:
+class Scores(NamedTuple):
+    """Attention to all placements of a link; `original` is the number of the placement where the link is."""
+
+    values: Float[np.ndarray, "placement *head"]
+    original: int
+
+    @property
+    def link(self) -> Float[np.ndarray, "*head"]:
+        """Attention to the link itself."""
+        return self.values[self.original]
+
+    @property
+    def elsewhere(self) -> Float[np.ndarray, "*head"]:
+        """The control: the mean over the other placements, or attention to the link if there is no other."""
+        others = np.delete(self.values, self.original, axis=0)
+        return others.mean(axis=0) if len(others) else self.link
+
+
+def largest(attention: Num[np.ndarray, "head token token"], places: Placements) -> Scores:
     """The largest attention of any of the pairs, for every placement (Kovaleva 2019, 4.2)."""
-    return attention[:, places.rows, places.columns].max(axis=-1).T.astype(np.float64)
-
-
-def elsewhere(scores: Float[np.ndarray, "placement ..."], own: int) -> Float[np.ndarray, "..."]:
-    """The mean over the other placements; the link's own score if there is no other."""
-    others = np.delete(scores, own, axis=0)
-    return others.mean(axis=0) if len(others) else scores[own]
+    values = attention[:, places.rows, places.columns].max(axis=-1).T.astype(np.float64)
+    return Scores(values, places.original)

@@ -20,7 +20,7 @@ from analysis.encoders.models import Encoder, kept_casts
 from analysis.encoders.tap import read_layers
 from analysis.papers.kovaleva2019.labellers import Labeller, Maps, real_tokens, stacked
 from analysis.papers.kovaleva2019.names import ARGUMENTS, CLS, FEATURES, NEGATION, PARTS_OF_SPEECH, SEP
-from analysis.papers.kovaleva2019.placements import Placements, elsewhere, largest, placements
+from analysis.papers.kovaleva2019.placements import Placements, largest, placements
 from analysis.scores.words import Words
 from analysis.texts.examples import Example, Relation, Tag, clusters
 from analysis.texts.syntax import Relations
@@ -138,7 +138,7 @@ def targets_digest(targets: Sequence[Targets]) -> str:
     return digest.hexdigest()
 
 
-def read_kept(
+def cached_state(
     folder: Path,
     name: str,
     encoder: Encoder,
@@ -280,9 +280,9 @@ def verb_links(
     """Attention from subjects to verbs and back, mean over the relations, and that at the same distance elsewhere."""
     links = np.empty((len(LINKS), len(LINK_MODES), len(attention)))
     for number, maps in enumerate((attention, attention.swapaxes(1, 2))):
-        scores = [(largest(maps, places), places.own) for places in verbs]
-        links[number, 0] = np.mean([score[own] for score, own in scores], axis=0)
-        links[number, 1] = np.mean([elsewhere(*pair) for pair in scores], axis=0)
+        scores = [largest(maps, places) for places in verbs]
+        links[number, 0] = np.mean([score.link for score in scores], axis=0)
+        links[number, 1] = np.mean([score.elsewhere for score in scores], axis=0)
     return links
 
 

@@ -145,7 +145,7 @@ def tolerated_table(
     return pd.DataFrame(rows, columns=["unit", "task", "value", "low", "high", "runs"])
 
 
-def ranked(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: str) -> pd.DataFrame:
+def ranked_heads(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: str) -> pd.DataFrame:
     """The interventions (intervention, layer, head) by the task's metric, best first; of equals, the lower loss."""
     rows = logits.drop_sel(intervention=BASELINE)
     values = {
@@ -157,8 +157,8 @@ def ranked(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: str
 
 
 def best_heads(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: str) -> list[str]:
-    """The best intervention of each layer (see `ranked`)."""
-    best = ranked(logits, labels, task).drop_duplicates("layer")
+    """The best intervention of each layer (see `ranked_heads`)."""
+    best = ranked_heads(logits, labels, task).drop_duplicates("layer")
     return best.sort_values("layer")["intervention"].tolist()
 
 

@@ -13,7 +13,7 @@ from analysis.cache import cached
 from analysis.encoders.importance import importance, normalised
 from analysis.encoders.interventions import Head, Intervention, cumulative
 from analysis.encoders.models import Encoder
-from analysis.papers.michel2019.ablation import ranked, tolerated
+from analysis.papers.michel2019.ablation import ranked_heads, tolerated
 from analysis.papers.michel2019.measures import RANDOM, main_metric
 from analysis.statistics.answers import metrics_of
 from analysis.statistics.changes import BASELINE, Compared, change_table
@@ -30,7 +30,7 @@ DRAWS = 199  # of the sequences, for the claims
 Counts = Int[np.ndarray, "draw sequence"]
 
 
-def kept_importance(
+def cached_importance(
     encoder: Encoder,
     examples: Sequence[Example],
     folder: Path,
@@ -54,21 +54,21 @@ def step_counts(heads: int, steps: int = 10) -> list[int]:
     return [count for count in dict.fromkeys(counts) if count]  # there may be fewer heads than steps
 
 
-def by_importance(measured: xr.DataArray) -> list[Head]:
-    """Heads from the least to the most important; `measured` (layer, head) is first normalised in each layer.
+def by_importance(importances: xr.DataArray) -> list[Head]:
+    """Heads from the least to the most important; `importances` (layer, head) are first normalised in each layer.
 
     Source: Michel 2019, with the normalisation of Molchanov 2017 that the article uses.
     """
-    return [*normalised(measured).to_series().sort_values(kind="stable").index]
+    return [*normalised(importances).to_series().sort_values(kind="stable").index]
 
 
 def by_score(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: str) -> list[Head]:
-    """Heads in order of the score without each, best score first; of equal scores, the lower loss comes first.
+    """Heads by the score when each is ablated, best score first; of equal scores, the lower loss comes first.
 
     `logits` are those of single removals. Order and pruning are scored on the same sequences, as in the article; this
     favours the order.
     """
-    return [*ranked(logits, labels, task)[["layer", "head"]].itertuples(index=False, name=None)]
+    return [*ranked_heads(logits, labels, task)[["layer", "head"]].itertuples(index=False, name=None)]
 
 
 def by_reestimated_importance(
@@ -77,9 +77,9 @@ def by_reestimated_importance(
     """The order by importance that is estimated again after every step, with the heads pruned so far ablated."""
     gate, order = np.ones((encoder.layers, encoder.heads), np.float32), []
     for count in step_counts(gate.size, steps):
-        measured = kept_importance(encoder, examples, folder, gate, **options)
-        left = [head for head in by_importance(measured.sel(granularity="example", drop=True)) if gate[head]]
-        order += left[: count - len(order)]
+        importances = cached_importance(encoder, examples, folder, gate, **options)
+        ranked = by_importance(importances.sel(granularity="example", drop=True))
+        order += [head for head in ranked if gate[head]][: count - len(order)]
         gate[tuple(np.transpose(order))] = 0
     return order
 

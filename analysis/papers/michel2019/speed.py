@@ -37,7 +37,7 @@ def timed_encoder(name: str) -> Encoder:
     return Encoder(name, model.eval(), whole.tokenizer)
 
 
-def kept_speed_table(
+def cached_speed_table(
     folder: Path, names: Sequence[str], batches: Sequence[int], rounds: int, **options: float
 ) -> pd.DataFrame:
     """`speed_table`, with its times saved in `folder` for this machine and version of torch."""
@@ -52,7 +52,7 @@ def kept_speed_table(
 
 
 def machine() -> list[Any]:
-    """What times depend on beside the model: the version of torch, the processor, its cores and threads."""
+    """The conditions of the times, apart from the model: version of torch, processor, cores and threads."""
     file = Path("/proc/cpuinfo")
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     names = sorted({line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")})
@@ -63,7 +63,7 @@ def machine() -> list[Any]:
 def speed_table(
     names: Sequence[str], batches: Sequence[int], rounds: int, share: float = 0.5, seed: int = 0
 ) -> pd.DataFrame:
-    """How many times as fast encoders are without a share of their heads, drawn at random: columns SPEED.
+    """The speed-up of encoders without a share of their heads, drawn at random: columns SPEED.
 
     A round times the whole and the pruned encoder one after the other on `batch` sequences of 128 tokens; they take
     turns in going first. Times are CPU time of one thread. `speedup` is the geometric mean of the ratios of the rounds,

@@ -1,7 +1,7 @@
 """Cues: words in the warrants that predict the right warrant without the claim or the reason."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +16,6 @@ from analysis.statistics.resampling import resampled
 NOT = "not"
 # Words that count as a negation in the fourth rule.
 NEGATIONS = frozenset("not no never none nothing nobody neither nor without".split())
-SMOOTHING = 100  # of the PMI (Niven 2019, released code)
 
 
 def expanded(text: str) -> list[str]:
@@ -115,28 +114,6 @@ def _productivity(signs: Int[np.ndarray, "point cue"], resamples: int, seed: int
     counts = (weights[0] @ applies).astype(int)
     columns = {"applicability": counts, "productivity": productivity[0], "coverage": counts / len(signs)}
     return pd.DataFrame(columns | {"low": low, "high": high})
-
-
-def pmi_table(sets: Mapping[str, Sequence[Argument]], minimum: int = 30) -> pd.DataFrame:
-    """How strongly a word predicts that its warrant is right: log((2 right + 100) / (warrants + 100)), in nats.
-
-    Columns set, token (rule "treebank"), warrants (with the token), right (of these), pmi; tokens in at least `minimum`
-    warrants of a set, the highest pmi first. Source: Niven 2019, released code.
-    """
-    parts = []
-    for name, arguments in sets.items():
-        right = _token_counts(argument.warrants[argument.label] for argument in arguments)
-        wrong = _token_counts(argument.warrants[1 - argument.label] for argument in arguments)
-        counts = pd.DataFrame({"right": right, "wrong": wrong}).fillna(0).astype(int)
-        table = counts.assign(warrants=counts["right"] + counts["wrong"]).rename_axis("token").reset_index()
-        table["pmi"] = np.log((2 * table["right"] + SMOOTHING) / (table["warrants"] + SMOOTHING))
-        table = table[table["warrants"] >= minimum].sort_values(["pmi", "token"], ascending=[False, True])
-        parts.append(table.assign(set=name)[["set", "token", "warrants", "right", "pmi"]])
-    return pd.concat(parts, ignore_index=True)
-
-
-def _token_counts(warrants: Iterable[str]) -> pd.Series:
-    return pd.Series([token for warrant in warrants for token in set(treebank(warrant))]).value_counts()
 
 
 def follows_cue(arguments: Sequence[Argument]) -> Int[np.ndarray, " point"]:

@@ -24,10 +24,10 @@ def short_sentences(
 ) -> pd.DataFrame:
     """Words of a sample of `count` sentences of at most `pieces` word pieces; raises InputError if none is left."""
     forms = {sentence: part["form"].tolist() for sentence, part in words.groupby("sentence", sort=False)}
-    kept = split_words(encoder.tokenizer, [*forms.values()], pieces).kept
+    short = split_words(encoder.tokenizer, [*forms.values()], pieces).kept
     names = [*forms]
-    chosen = {names[each.number] for each in sample(kept, count, seed)}
-    return words[words["sentence"].isin(chosen)].reset_index(drop=True)
+    sampled = {names[sentence.number] for sentence in sample(short, count, seed)}
+    return words[words["sentence"].isin(sampled)].reset_index(drop=True)
 
 
 def dependency_survival(

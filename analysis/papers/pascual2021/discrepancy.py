@@ -75,13 +75,13 @@ def restricted(maps: Maps, tokens: Bool[np.ndarray, " token"]) -> Maps:
 
 
 def by_sequence(
-    kept: Mapping[str, MapStore],
+    sources: Mapping[str, MapStore],
     progress: bool = True,
 ) -> xr.DataArray:
     """MEASURES for each of PAIRS, with and without special tokens (TOKENS), for every sequence and every head."""
-    sequences, values = kept[ATTENTION].sequences, []
+    sequences, values = sources[ATTENTION].sequences, []
     for layout in tqdm(sequences, desc="discrepancy", unit="sequence", disable=not progress):
-        maps = {name: source.maps[layout.id].double().cpu().numpy() for name, source in kept.items()}
+        maps = {name: source.maps[layout.id].double().cpu().numpy() for name, source in sources.items()}
         parts = [
             {name: restricted(each, tokens) for name, each in maps.items()}
             for tokens in (np.full(len(layout), True), layout.text >= 0)

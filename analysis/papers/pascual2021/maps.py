@@ -25,8 +25,8 @@ def short_examples(
 
     Raises InputError if no example is so short.
     """
-    found = layouts(encoder.tokenizer, examples, encoder.positions)
-    short = [example for example, layout in zip(examples, found, strict=True) if len(layout) <= pieces]
+    lengths = map(len, layouts(encoder.tokenizer, examples, encoder.positions))
+    short = [example for example, length in zip(examples, lengths, strict=True) if length <= pieces]
     if not short:
         raise InputError(f"no sequence has at most {pieces} word pieces: raise the limit")
     return sample(short, count, seed)

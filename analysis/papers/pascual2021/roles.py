@@ -111,10 +111,10 @@ def _verdict(attention: Bool[np.ndarray, "layer head"], attribution: Bool[np.nda
     return LOST if attention.any() else ABSENT
 
 
-def offset_profiles(kept: Mapping[str, MapStore], reach: int = REACH) -> pd.DataFrame:
+def offset_profiles(sources: Mapping[str, MapStore], reach: int = REACH) -> pd.DataFrame:
     """Mean mass at every offset over rows that have such a token, heads and sequences: map, layer, offset, mass."""
     parts = []
-    for name, source in kept.items():
+    for name, source in sources.items():
         by_sequence = [at_offsets(source.maps[layout.id].cpu().numpy(), reach) for layout in source.sequences]
         mass = np.nanmean(np.array(by_sequence), axis=(0, 2))  # layer, offset
         table = pd.DataFrame(mass).rename_axis("layer").reset_index()

@@ -6,15 +6,8 @@ import pandas as pd
 import pytest
 from treebanks import write
 
-from analysis.encoders.models import Encoder, load_encoder
 from analysis.texts.bundled import bundled_documents
 from analysis.texts.treebank import read_trees
-
-
-@pytest.fixture(scope="session")
-def encoder() -> Encoder:
-    """The small random encoder: three layers of four heads."""
-    return load_encoder("tiny")
 
 
 @pytest.fixture(scope="session")

@@ -45,13 +45,13 @@ def test_a_planted_head_is_found_and_always_right(words):
         dependency_table(attached, scored, minimum=100000)
 
 
-def test_predictions_against_one_sentence_at_a_time(encoder, words):
+def test_predictions_against_one_sentence_at_a_time(tiny, words):
     some = words[words["sentence"] < 12]
-    attached = attach(encoder, some, budget=200, progress=False)
+    attached = attach(tiny, some, budget=200, progress=False)
     assert attached.words.equals(some)
     for number, sentence in some.groupby("sentence"):
-        [pieces] = split_words(encoder.tokenizer, [sentence["form"].tolist()]).kept
-        maps = word_maps(encoder, pieces)[:, :, 1:-1, 1:-1]
+        [pieces] = split_words(tiny.tokenizer, [sentence["form"].tolist()]).kept
+        maps = word_maps(tiny, pieces)[:, :, 1:-1, 1:-1]
         for direction, each in enumerate((maps, maps.swapaxes(2, 3))):
             without = np.where(np.eye(len(sentence)), 0, each)
             found = attached.predicted[some["sentence"] == number, :, direction]

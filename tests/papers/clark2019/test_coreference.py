@@ -169,17 +169,17 @@ def documents(bundled) -> list[Document]:
 
 
 @pytest.fixture(scope="module")
-def texts(encoder, documents) -> Texts:
-    return fit(encoder, documents)
+def texts(tiny, documents) -> Texts:
+    return fit(tiny, documents)
 
 
 @pytest.mark.parametrize("candidates", CANDIDATES)
-def test_batched_answers_against_one_map_at_a_time(encoder, documents, candidates: str):
-    texts = fit(encoder, documents, limit=60)
+def test_batched_answers_against_one_map_at_a_time(tiny, documents, candidates: str):
+    texts = fit(tiny, documents, limit=60)
     assert 50 < max(map(len, texts.pieces)) <= 60
-    found = attended_antecedents(encoder, texts, candidates)
+    found = attended_antecedents(tiny, texts, candidates)
     expected = [
-        attended(word_maps(encoder, pieces)[:, :, 1:-1, 1:-1], text, candidates)
+        attended(word_maps(tiny, pieces)[:, :, 1:-1, 1:-1], text, candidates)
         for text, pieces in zip(texts.documents, texts.pieces, strict=True)
     ]
     assert found.shape[0] == len(answers(texts.documents))

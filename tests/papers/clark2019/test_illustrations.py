@@ -13,15 +13,15 @@ from analysis.texts.chains import read_chains
 from analysis.texts.dependencies import arcs
 
 
-def test_examples_show_the_first_hit_and_the_first_miss_without_special_tokens(encoder, words):
-    scored, attached = arcs(words), attach(encoder, words, progress=False)
+def test_examples_show_the_first_hit_and_the_first_miss_without_special_tokens(tiny, words):
+    scored, attached = arcs(words), attach(tiny, words, progress=False)
     gains = dependency_table(attached, scored, minimum=20, resamples=99, permutations=99).head(3)
     forms = words.groupby("sentence")["form"].agg(list)
     maps = {
-        number: word_maps(encoder, split_words(encoder.tokenizer, [each]).kept[0])[..., 1:-1, 1:-1]
+        number: word_maps(tiny, split_words(tiny.tokenizer, [each]).kept[0])[..., 1:-1, 1:-1]
         for number, each in forms.items()
     }
-    found = iter(head_examples(encoder, attached, scored, gains, (4, 14)))
+    found = iter(head_examples(tiny, attached, scored, gains, (4, 14)))
     for row in gains.itertuples():
         own = scored[(scored["relation"] == row.relation) & (scored["head"] > 0)]
         first = {}
@@ -39,7 +39,7 @@ def test_examples_show_the_first_hit_and_the_first_miss_without_special_tokens(e
             expected = inside / inside.sum(axis=1, keepdims=True)
             np.testing.assert_allclose(example.attention, expected, rtol=1e-5)
     assert next(found, None) is None
-    shortest = [len(each.forms) for each in head_examples(encoder, attached, scored, gains, (900, 901))]
+    shortest = [len(each.forms) for each in head_examples(tiny, attached, scored, gains, (900, 901))]
     lengths = scored[scored["head"] > 0].groupby("relation")["length"].min()
     assert {*shortest} <= {*lengths[gains["relation"]]}
 

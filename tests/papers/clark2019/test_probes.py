@@ -112,9 +112,9 @@ def vectors_of(words: pd.DataFrame) -> np.ndarray:
 
 
 @pytest.fixture
-def planted(monkeypatch, encoder, words):
+def planted(monkeypatch, tiny, words):
     """Data whose second of four maps attends from each word to its head, from the root to [CLS]."""
-    data = parses(encoder, words, vectors_of(words))
+    data = parses(tiny, words, vectors_of(words))
     gold = {id(each): torch.tensor(heads) for each, heads in zip(data.pieces, data.heads, strict=True)}
 
     def attention(_, batch):
@@ -128,22 +128,22 @@ def planted(monkeypatch, encoder, words):
     return data
 
 
-def test_a_planted_head_is_learnt(planted, encoder):
+def test_a_planted_head_is_learnt(planted, tiny):
     kinds = {"attention": AttentionProbe(8, SEEDS), "words": AttentionWordsProbe(8, DIMENSION, SEEDS)}
-    train(kinds, encoder, planted, learning_rate=0.05, progress=False)
-    for heads in predict(kinds, encoder, planted).values():
+    train(kinds, tiny, planted, learning_rate=0.05, progress=False)
+    for heads in predict(kinds, tiny, planted).values():
         assert min(uas(seed, planted.words) for seed in heads) > 0.97
 
 
-def test_probes_train_as_if_alone_and_predict_by_the_words_of_the_treebank(encoder, words):
+def test_probes_train_as_if_alone_and_predict_by_the_words_of_the_treebank(tiny, words):
     words = words[words["sentence"] < 25]
-    data = parses(encoder, words, vectors_of(words))
-    features = 2 * encoder.layers * encoder.heads
+    data = parses(tiny, words, vectors_of(words))
+    features = 2 * tiny.layers * tiny.heads
     together = {"a": AttentionProbe(features, SEEDS), "w": AttentionWordsProbe(features, DIMENSION, SEEDS)}
     alone = {"a": AttentionProbe(features, SEEDS[1:])}
     for each in (together, alone):
-        train(each, encoder, data, progress=False)
+        train(each, tiny, data, progress=False)
     torch.testing.assert_close(together["a"].weights[1], alone["a"].weights[0])
-    whole, single = (predict(together, encoder, data, batch=size)["a"] for size in (16, 1))
+    whole, single = (predict(together, tiny, data, batch=size)["a"] for size in (16, 1))
     assert (whole == single).all()
     assert (whole <= words.groupby("sentence")["word"].transform("size").to_numpy()).all()

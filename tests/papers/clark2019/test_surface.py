@@ -25,9 +25,9 @@ EXAMPLES = [
 
 
 @pytest.fixture(scope="module")
-def scores(encoder) -> xr.DataArray:
+def scores(tiny) -> xr.DataArray:
     """The scores of all examples."""
-    return surface_scores(encoder, EXAMPLES)
+    return surface_scores(tiny, EXAMPLES)
 
 
 def formulas(tokens: list[str], attention: np.ndarray) -> dict[str, float]:
@@ -52,10 +52,10 @@ def formulas(tokens: list[str], attention: np.ndarray) -> dict[str, float]:
     }
 
 
-def test_equal_the_formulas_on_real_maps(encoder, scores):
+def test_equal_the_formulas_on_real_maps(tiny, scores):
     shares = surface_shares(scores)
     means = surface_table(scores).set_index(["layer", "head"])
-    read = [read_attention(encoder, one, segment_ids="zeros") for one in EXAMPLES]
+    read = [read_attention(tiny, one, segment_ids="zeros") for one in EXAMPLES]
     for layer, head in means.index:
         each = [formulas([*layout.tokens], maps[layer, head].astype(float)) for layout, maps in read]
         for one, expected in zip(EXAMPLES, each, strict=True):
@@ -65,10 +65,10 @@ def test_equal_the_formulas_on_real_maps(encoder, scores):
         assert means.loc[(layer, head)].to_dict() == pytest.approx(expected, rel=2e-5, abs=1e-6)
 
 
-def test_uniform_values_equal_the_formulas_on_uniform_maps(encoder, scores):
+def test_uniform_values_equal_the_formulas_on_uniform_maps(tiny, scores):
     each = [
         formulas([*layout.tokens], np.full((len(layout), len(layout)), 1 / len(layout)))
-        for layout in layouts(encoder.tokenizer, EXAMPLES)
+        for layout in layouts(tiny.tokenizer, EXAMPLES)
     ]
     assert uniform_values(scores).to_dict() == pytest.approx(pd.DataFrame(each).mean().to_dict(), rel=1e-6)
 

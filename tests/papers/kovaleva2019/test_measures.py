@@ -123,6 +123,8 @@ def test_too_few_answers_cannot_show_that_nothing_is_lost():
     assert judged(disable=enough).loc["K12", ["verdict", "reason"]].tolist() == ["supported", ""]
 
 
-def test_without_a_linking_head_there_is_none_to_ablate():
+def test_without_a_linking_head_or_a_lead_there_is_nothing_to_lose():
     none = GOOD["links"].assign(p_by=1.0)
     assert judged(links=none).loc["K12", "verdict"] == "not applicable"
+    frames = measures(GOOD, TRAINED, dict.fromkeys(TASKS, 0.9), "sep")
+    assert frames["K12"]["reason"].tolist() == ["no run has a lead on these sequences"] * 2

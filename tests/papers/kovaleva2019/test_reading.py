@@ -1,5 +1,7 @@
 """One pass over a state against loops over single maps; cosines; what is kept."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -7,16 +9,15 @@ import xarray as xr
 
 from analysis.encoders.models import Encoder, random_encoder
 from analysis.papers.kovaleva2019 import reading as module
-from analysis.papers.kovaleva2019.labellers import Labeller
 from analysis.papers.kovaleva2019.names import FEATURES
 from analysis.papers.kovaleva2019.reading import (
     LINKS,
     PADDED,
     Targets,
     attention_of,
+    cached_state,
     find_targets,
     padded_cosine,
-    read_kept,
     read_state,
 )
 from analysis.scores.words import Words
@@ -30,7 +31,7 @@ def lengths(attention, layouts) -> np.ndarray:
     return np.array([[len(layout) % 5] * attention.shape[1] for layout in layouts])
 
 
-LABELLER = Labeller("1", lengths)
+LABELLER = SimpleNamespace(key="1", find=lengths)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_links_of_verbs(other, targets, found):
     maps = maps_of(other, each)
     scores = []
     for places in each.verbs:
-        pairs = zip(places.rows[places.own], places.columns[places.own], strict=True)
+        pairs = zip(places.rows[places.original], places.columns[places.original], strict=True)
         scores.append(np.max([maps[:, :, j, i] for i, j in pairs], axis=0))
     of = found["link"].sel(sequence=each.layout.id, link_name=LINKS[1], link_mode="aligned").values
     assert of == pytest.approx(np.mean(scores, axis=0), abs=1e-5)
@@ -98,10 +99,10 @@ def test_padded_maps_hold_the_rows_of_padding(tiny, other, targets):
 
 
 def test_kept_readings_are_not_made_again(tmp_path, monkeypatch, tiny, targets):
-    first = read_kept(tmp_path, "mrpc", tiny, targets, LABELLER, 2)
+    first = cached_state(tmp_path, "mrpc", tiny, targets, LABELLER, 2)
     monkeypatch.setattr(module, "read_state", lambda *_: pytest.fail("made again"))
-    assert read_kept(tmp_path, "mrpc", tiny, targets, LABELLER, 2).identical(first)
+    assert cached_state(tmp_path, "mrpc", tiny, targets, LABELLER, 2).identical(first)
     monkeypatch.undo()
-    changed = LABELLER._replace(key="2")
-    read_kept(tmp_path, "mrpc", tiny, targets, changed, 2)
+    changed = SimpleNamespace(key="2", find=lengths)
+    cached_state(tmp_path, "mrpc", tiny, targets, changed, 2)
     assert len([*tmp_path.iterdir()]) == 2

@@ -44,5 +44,5 @@ def test_words_are_found_in_their_place(text_b: str | None):
 
 def test_subjects_of_verbs():
     [places] = targets_of().verbs
-    assert (places.rows[places.own].tolist(), places.columns[places.own].tolist()) == ([2], [3])
+    assert (places.rows[places.original].tolist(), places.columns[places.original].tolist()) == ([2], [3])
     assert len(places.rows) == 5  # all neighbours among the six words

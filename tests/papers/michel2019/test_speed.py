@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from studies import error_of
 
-from analysis.papers.michel2019.speed import kept_speed_table, most_speedup, speed_table
+from analysis.papers.michel2019.speed import cached_speed_table, most_speedup, speed_table
 
 
 def test_bound_is_the_share_of_multiplications():
@@ -15,8 +15,8 @@ def test_bound_is_the_share_of_multiplications():
 
 
 def test_speed_table_and_its_file(tmp_path: Path):
-    table = kept_speed_table(tmp_path, ["tiny"], [1, 2], 2)
+    table = cached_speed_table(tmp_path, ["tiny"], [1, 2], 2)
     assert table["heads"].tolist() == [6, 6]
     assert ((table["low"] <= table["speedup"]) & (table["speedup"] <= table["high"])).all()
-    assert kept_speed_table(tmp_path, ["tiny"], [1, 2], 2).equals(table)
+    assert cached_speed_table(tmp_path, ["tiny"], [1, 2], 2).equals(table)
     assert "at least 2" in error_of(speed_table, ["tiny"], [1], 1)

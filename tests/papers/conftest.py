@@ -1,4 +1,4 @@
-"""What the tests of this paper share."""
+"""What the tests of several papers share."""
 
 import pytest
 
@@ -7,5 +7,5 @@ from analysis.encoders.models import Encoder, load_encoder
 
 @pytest.fixture(scope="session")
 def tiny() -> Encoder:
-    """The small random encoder."""
+    """The small random encoder: three layers of four heads."""
     return load_encoder("tiny")

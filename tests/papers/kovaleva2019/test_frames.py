@@ -1,0 +1,119 @@
+"""Links: where they come from, their placements in a sentence, their scores, and the test against other placements."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from framenet import SENTENCES, write_framenet
+
+from analysis.papers.kovaleva2019.frames import (
+    APART,
+    DIRECTIONS,
+    MODES,
+    Link,
+    bundled_links,
+    link_placements,
+    link_scores,
+    link_table,
+    placement_test,
+    read_links,
+    row_link,
+)
+from analysis.papers.kovaleva2019.placements import Scores, largest, placements
+from analysis.scores.extraction import read_attention
+from analysis.scores.words import Words, split_words
+from analysis.texts.examples import Example
+
+WORDS = tuple("the man saw that the old man felt agitated today .".split())
+# "the old man", of which two words came before
+LINK = Link("by hand", WORDS, target=(8,), elements=((4, 5, 6),))
+
+
+@pytest.fixture(scope="module")
+def pieces(tiny) -> Words:
+    """The word pieces of the sentence."""
+    [pieces] = split_words(tiny.tokenizer, [WORDS]).kept
+    return pieces
+
+
+def pairs_of(pieces: Words, mode: str, direction: str) -> set[tuple[int, int]]:
+    """The places of each pair of the link among the pieces."""
+    found = link_placements(LINK, pieces, mode)
+    pairs = zip(found.rows[found.original].tolist(), found.columns[found.original].tolist(), strict=True)
+    return {pair if direction == "element_to_target" else pair[::-1] for pair in pairs}
+
+
+def test_pairs_of_the_released_code_and_of_the_words_themselves(pieces):
+    targets, elements = (np.flatnonzero(np.isin(pieces.word, words)) for words in ([9], [5, 6, 7]))
+    # First occurrences, one by one: "the" is the first word, not the fifth, which is the element's.
+    assert pairs_of(pieces, "faithful", "element_to_target") == {(1, targets[0])}
+    assert pairs_of(pieces, "faithful", "target_to_element") == {(targets[0], 1)}
+    expected = {*itertools.product(targets.tolist(), elements.tolist())}
+    assert pairs_of(pieces, "all_pairs", "target_to_element") == expected
+
+
+def test_scores_are_the_largest_attention_of_the_pairs(tiny, pieces):
+    scores, _ = link_scores(tiny, [LINK])
+    _, attention = read_attention(tiny, Example("same", " ".join(WORDS)))
+    table = link_table(scores, permutations=99).set_index(["mode", "direction", "layer", "head"]).sort_index()
+    for key in itertools.product(MODES, DIRECTIONS):
+        [sentence] = scores[key]
+        expected = np.max([attention[:, :, i, j] for i, j in pairs_of(pieces, *key)], axis=0)
+        assert sentence.link == pytest.approx(expected, abs=1e-6)
+        assert table["mean"].loc[key].to_numpy() == pytest.approx(expected.ravel(), abs=1e-6)
+
+
+def test_placement_test_counts_all_placements():
+    """Two sentences of three placements each: the null has nine equally likely sums."""
+    rng = np.random.default_rng(3)
+    sentences = [Scores(rng.random((3, 2, 3)), original) for original in (0, 2)]
+    sums = [a + b for a, b in itertools.product(*(sentence.values for sentence in sentences))]
+    observed = sentences[0].values[0] + sentences[1].values[2]
+    exact = np.mean([each >= observed - 1e-9 for each in sums], axis=0)
+    assert placement_test(sentences, permutations=20_000) == pytest.approx(exact, abs=0.015)
+
+
+def test_row_takes_first_occurrences():
+    words = "he saw that he was so agitated"
+    row = {"sentence": words, "target": "agitated", "frame_elements": ["he", "so agitated"]}
+    link = row_link(json.dumps(row), "here")
+    assert link.words == tuple(words.split())
+    assert (link.target, link.elements) == ((6,), ((0,), (5, 6)))
+
+
+def test_bundled_links_are_arguments_at_a_distance():
+    links = bundled_links(20)
+    assert len(links) == 20
+    for link in links:
+        assert all(abs(place - link.target[0]) >= APART for (place,) in link.elements)
+
+
+def test_only_what_passes_the_filter_is_linked(tmp_path):
+    [link] = read_links(write_framenet(tmp_path / "framenet_v17"))
+    assert " ".join(link.words) == SENTENCES["kept"][0]
+    assert (link.target, link.elements) == ((6,), ((1, 2, 3),))
+
+
+def test_released_sentences(data_dir):
+    links = read_links(data_dir / "framenet" / "links.jsonl")
+    assert len(links) == 473
+    assert max(len(link.words) for link in links) <= 12
+
+
+def test_placements_are_all_shifts_within_the_text():
+    found = placements([(2, 5), (3, 5)], 1, 8)
+    assert found.rows.tolist() == [[1, 2], [2, 3], [3, 4], [4, 5]]
+    assert found.columns.tolist() == [[4, 4], [5, 5], [6, 6], [7, 7]]
+    assert (found.rows[found.original].tolist(), found.columns[found.original].tolist()) == ([2, 3], [5, 5])
+
+
+def test_largest_equals_a_loop():
+    attention = np.random.default_rng(0).random((3, 9, 9))
+    places = placements([(2, 6), (3, 6)], 1, 8)
+    found = largest(attention, places)
+    for number in range(len(places.rows)):
+        pairs = [*zip(places.rows[number], places.columns[number], strict=True)]
+        assert found.values[number].tolist() == [max(head[i, j] for i, j in pairs) for head in attention]
+    others = np.delete(found.values, places.original, axis=0).mean(axis=0)
+    assert found.elsewhere.tolist() == others.tolist()
