@@ -107,7 +107,7 @@ def resampled_test(
 ) -> HeadTest:
     """The test of every head (draw, head) with `counts` draws of each cluster of sequences."""
     with quiet():
-        mean, _, sd = sums.of_scores(counts)
+        mean, _, sd = sums.moments(counts)
         n = (counts @ sums.sizes).astype(int)[:, None]
         return t_test(n, mean, sd * np.sqrt((n - 1) / (n - DDOF[arithmetic])), tau)
 
@@ -299,7 +299,7 @@ def _complete_evidence(
     resampled = bootstrap(values, tau, clusters, alpha, rule.resamples, rule.seed)
     with quiet():
         sums = Clusters.of(values, clusters)
-        mean, error, sd = sums.of_scores()
+        mean, error, sd = sums.moments()
         units = len(sums.sizes)
         error = np.where(error > 0, error, np.nan)  # scores without spread have no test and no interval
         low, high = stats.t.interval(1 - alpha, units - 1, mean, error)

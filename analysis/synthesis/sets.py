@@ -9,11 +9,10 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
 
-from analysis.statistics.effects import METRICS, costs_by_metric
-from analysis.statistics.resampling import random_sets, resampled
+from analysis.statistics.effects import EFFECT_METRICS, costs_by_metric
+from analysis.statistics.resampling import Head, random_sets, resampled
 from analysis.statistics.significance import TESTED, adjust
 
-Head = tuple[int, int]  # layer and head, both 0-based
 LABELS = {"corrected": "assigned_corrected", "controlled": "assigned_controlled"}
 LEAST_SETS = 3  # random sets, without which a role's set cannot be tested
 LEVEL = 0.95
@@ -153,7 +152,7 @@ def set_means(found: Iterable[RoleSet], changes: dict[str, pd.DataFrame]) -> pd.
         {"task": each.task, "role": each.role, "label": each.label, "metric": metric, "own": place == 0,
          "change": change}
         for each in found if each.status == TESTED
-        for metric in METRICS
+        for metric in EFFECT_METRICS
         for place, change in enumerate(_change(each, changes, metric).pool.mean(axis=1))
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=[*KEYS, "metric", "own", "change"]).astype({"own": bool})
@@ -182,7 +181,7 @@ def sets_table(
     for each in found:
         groups.setdefault((each.role, each.label), []).append(each)
     rows = []
-    for ((role, label), group), metric in product(groups.items(), METRICS):
+    for ((role, label), group), metric in product(groups.items(), EFFECT_METRICS):
         pooling = [each for each in group if each.status == TESTED and each.task in learned]
         pooled = RoleSet(POOLED, role, label, (), TESTED if pooling else "untestable in every task")
         for each, parts in [*((each, [each]) for each in group), (pooled, pooling)]:

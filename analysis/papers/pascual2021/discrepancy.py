@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Bool, Float
-from scipy import special, stats
+from scipy import special
 from tqdm import tqdm
 
 from analysis.encoders.layout import Layout
@@ -23,6 +23,7 @@ from analysis.papers.pascual2021.measures import (
 )
 from analysis.scores.attribution import attributed
 from analysis.scores.kept import Kept
+from analysis.statistics.correlations import pearson, spearman
 from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.resampling import Clusters, bootstrap, counted
 
@@ -34,19 +35,6 @@ VALIDATED = ("pearson", "spearman", "total_variation", JSD, "top_1")
 
 Maps = Float[np.ndarray, "*head row token"]
 Rows = Float[np.ndarray, "*head row"]
-
-
-def pearson(first: Maps, second: Maps) -> Rows:
-    """Pearson's correlation of rows; NaN for a constant one."""
-    centred = [each - each.mean(-1, keepdims=True) for each in (first, second)]
-    squares = [(each**2).sum(-1) for each in centred]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return (centred[0] * centred[1]).sum(-1) / np.sqrt(squares[0] * squares[1])
-
-
-def spearman(first: Maps, second: Maps) -> Rows:
-    """Spearman's correlation of rows."""
-    return pearson(stats.rankdata(first, axis=-1), stats.rankdata(second, axis=-1))
 
 
 def jensen_shannon(first: Maps, second: Maps) -> Rows:
