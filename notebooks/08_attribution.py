@@ -94,12 +94,12 @@ print(
 
 # %%
 short = maps.short_examples(model, examples, pieces, attributed, seed)
-kept = {
+map_stores = {
     ATTENTION: MapStore(ATTENTION),
     LOCAL: MapStore(local_attribution(probes, seed)),
     GLOBAL: MapStore(attribution(probes, seed)),
 }
-sources = {name: each.source for name, each in kept.items()}
+sources = {name: store.source for name, store in map_stores.items()}
 sources |= {EFFECTIVE: EFFECTIVE, EFFECTIVE_SUM: EFFECTIVE_SUM}
 banks, controls = maps.scored(model, short, relations, sources, (LOCAL, GLOBAL), max_tokens)
 scores = {name: maps.with_patterns(bank) for name, bank in banks.items()}
@@ -127,7 +127,7 @@ for name, pair in tested.items():
 # divergence in bits; mean over rows. Pairs: attention and attribution; attention and local attribution; local and global.
 
 # %%
-rows = discrepancy.by_sequence(kept)
+rows = discrepancy.by_sequence(map_stores)
 tables = {"pascual_discrepancy": discrepancy.discrepancy_table(rows, resamples, seed)}
 
 # %% [markdown]
@@ -143,7 +143,7 @@ tables |= {
     "pascual_persistence": roles.persistence_table(scores, rule),
     "pascual_survival": roles.survival_table(composed, rule),
     "pascual_effective": roles.survival_table(longer, rule),
-    "pascual_offsets": roles.offset_profiles(kept),
+    "pascual_offsets": roles.offset_profiles(map_stores),
     "pascual_sinks": roles.sink_table(full, resamples, seed),
 }
 for name, table in tables.items():

@@ -1,5 +1,7 @@
 """Changes by fine-tuning: the scores of every head on the same sequences before and after."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -8,8 +10,17 @@ from scipy import stats
 from statsmodels.stats.weightstats import DescrStatsW
 
 from analysis.errors import InputError
+from analysis.scores.banks import same_cells
 from analysis.statistics.resampling import Clusters, bootstrap
-from analysis.statistics.significance import DEFAULT_RULE, DIMENSIONS, Rule, adjust, clusters_of
+from analysis.statistics.significance import (
+    DEFAULT_RULE,
+    Rule,
+    adjust,
+    clusters_of,
+    long_table,
+    ordered,
+    over_patterns,
+)
 
 KEYS = ["layer", "head", "role"]
 TESTS = ["low", "high", "p", "p_sign_flip", "p_by", "p_equivalence"]
@@ -38,24 +49,23 @@ def compare(
 
     A difference that is equal in all units is exact: low = high, and the t tests have p 0 or 1. With fewer than two
     units there are no tests (NaN). With the unit "cluster" whole clusters of sequences (coordinate `cluster`) are drawn
-    and flipped, and the t tests take the cluster-robust error. Raises
-    InputError if states or tables differ in sequences, roles or heads, for a `margin` of 0 or less, and for too few
-    draws. Source: Pande 2021, question 3; departure: the article compares labels and means without a test.
+    and flipped, and the t tests take the cluster-robust error. Raises InputError if states or tables differ in
+    sequences, roles or heads, for a `margin` of 0 or less, and for too few draws. Source: Pande 2021, question 3;
+    departure: the article compares labels and means without a test.
     """
-    _check(margin, permutations)
-    first, second = _paired(pretrained, finetuned)
-    clusters = clusters_of(first, rule.unit)
-    table = first.indexes["column"].to_frame(index=False)
-    difference = second.values - first.values
-    tests = []
-    for columns in table.groupby("role", sort=False).indices.values():
-        present = np.isfinite(difference[:, columns]).all(axis=1)
-        kept = None if clusters is None else clusters[present]
-        size = sum(np.abs(state.values[np.ix_(present, columns)]).mean(axis=0) for state in (first, second))
-        tests.append(_tests(difference[np.ix_(present, columns)], size, kept, margin, rule))
-    table = table.join(pd.concat(tests, ignore_index=True))
-    table["pretrained"], table["finetuned"] = (state.mean("sequence").values for state in (first, second))
-    table["p_sign_flip"] = sign_flip(difference, clusters, permutations, rule.seed)
+    if not margin > 0:
+        raise InputError(f"margin is {margin}; it must lie above 0, as 0.5 does")
+    if permutations < 99:
+        raise InputError(f"permutations is {permutations}: take at least 99, better 9999")
+    first = ordered(pretrained).astype(float)
+    second = same_cells(first, ordered(finetuned), "fine-tuned scores").astype(float)
+    clusters, difference = clusters_of(first, rule.unit), second.values - first.values
+    sizes = [np.abs(state).mean("sequence") for state in (first, second)]
+    measure = partial(_tests, margin=margin, rule=rule)
+    table = long_table(first, {"pretrained": first.mean("sequence"), "finetuned": second.mean("sequence")})
+    table = table.join(over_patterns(difference, clusters, measure, sum(sizes).values))
+    flat = difference.reshape(len(difference), -1)
+    table["p_sign_flip"] = sign_flip(flat, clusters, permutations, rule.seed)
     table["p_by"] = table.groupby("role", sort=False)["p_sign_flip"].transform(adjust, "fdr_by")
     table["change"] = _change(table, _labels(before, table), _labels(after, table), rule.alpha)
     return table[COLUMNS]
@@ -93,27 +103,29 @@ def sign_flip(
 
 def _tests(
     difference: Float[np.ndarray, "sequence column"],
-    size: Float[np.ndarray, "column"],
     clusters: Shaped[np.ndarray, "sequence"] | None,
     margin: float | int,
     rule: Rule,
-) -> pd.DataFrame:
+    size: Float[np.ndarray, "column"],
+) -> dict[str, np.ndarray]:
     """n, difference, low, high, p and p_equivalence of every column of differences of scores of this mean size."""
-    mean = difference.mean(axis=0) if len(difference) else np.full(difference.shape[1], np.nan)
-    table = pd.DataFrame({"n": len(difference), "difference": mean})
-    values = _by_unit(difference, clusters) if len(difference) else difference
+    n, heads = difference.shape
+    missing = np.full(heads, np.nan)
+    mean = difference.mean(axis=0) if n else missing
+    found = {"n": np.full(heads, n), "difference": mean}
+    values = _by_unit(difference, clusters) if n else difference
     if len(values) < 2:
-        return table.assign(low=np.nan, high=np.nan, p=np.nan, p_equivalence=np.nan)
+        return found | dict.fromkeys(("low", "high", "p", "p_equivalence"), missing)
     interval = bootstrap(difference, 0, clusters, rule.alpha, rule.resamples, rule.seed, size)
     exact = values.max(axis=0) == values.min(axis=0)
     varied = np.where(exact, np.nan, values)
     p, p_equivalence = stats.ttest_1samp(varied, 0).pvalue, DescrStatsW(varied).ttost_mean(-margin, margin)[0]
-    return table.assign(
-        low=np.where(exact, mean, interval.low),
-        high=np.where(exact, mean, interval.high),
-        p=np.where(exact, mean == 0, p),
-        p_equivalence=np.where(exact, abs(mean) >= margin, p_equivalence),
-    )
+    return found | {
+        "low": np.where(exact, mean, interval.low),
+        "high": np.where(exact, mean, interval.high),
+        "p": np.where(exact, mean == 0, p),
+        "p_equivalence": np.where(exact, abs(mean) >= margin, p_equivalence),
+    }
 
 
 def _by_unit(
@@ -145,31 +157,7 @@ def _labels(table: pd.DataFrame, heads: pd.DataFrame) -> pd.Series:
     """The corrected labels of a role table, in the order of `heads`."""
     if "assigned_corrected" not in table:
         raise InputError("a role table has no column assigned_corrected: make it with role_table")
-    labels, wanted = table.set_index(KEYS)["assigned_corrected"], pd.MultiIndex.from_frame(heads[KEYS])
-    if len(labels) != len(wanted) or not wanted.isin(labels.index).all():
+    labels, keys = table.set_index(KEYS)["assigned_corrected"], pd.MultiIndex.from_frame(heads[KEYS])
+    if len(labels) != len(keys) or not keys.isin(labels.index).all():
         raise InputError("a role table differs from the scores in heads or roles: make it from these scores")
-    return labels.loc[wanted].astype("boolean").reset_index(drop=True)
-
-
-def _paired(pretrained: xr.DataArray, finetuned: xr.DataArray) -> list[xr.DataArray]:
-    """Both states as (sequence, column of role, layer, head), in the order of the first."""
-    states = [pretrained, finetuned]
-    for name in DIMENSIONS:
-        if not all(name in state.dims for state in states):
-            raise InputError(f"scores lack the dimension {name}; they must have {DIMENSIONS}")
-        first, second = (state.get_index(name) for state in states)
-        if not (first.is_unique and first.sort_values().equals(second.sort_values())):
-            raise InputError(f"the two states differ in {name}, or have one twice: score the same ones")
-        states[1] = states[1].sel({name: first})
-    states = [state.astype(float).stack(column=DIMENSIONS[1:]) for state in states]
-    states = [state.transpose("sequence", "column") for state in states]
-    if not np.array_equal(*(state.isnull() for state in states)):
-        raise InputError("the states differ in which sequences have which role: score both with one parse")
-    return states
-
-
-def _check(margin: float | int, permutations: int) -> None:
-    if not margin > 0:
-        raise InputError(f"margin is {margin}; it must lie above 0, as 0.5 does")
-    if permutations < 99:
-        raise InputError(f"permutations is {permutations}: take at least 99, better 9999")
+    return labels.loc[keys].astype("boolean").reset_index(drop=True)

@@ -94,7 +94,7 @@ def _paired_tests(
     if not len(difference):
         return dict.fromkeys(("p_beyond", "p_controlled", "lower"), np.full(difference.shape[1], np.nan))
     sums = Clusters.of(difference, clusters, size)
-    mean, error, _ = sums.of_scores()
+    mean, error, _ = sums.moments()
     units = len(sums.sizes)
     with quiet():
         error = np.where(error > 0, error, np.nan)

@@ -18,7 +18,7 @@ from analysis.statistics.changes import BASELINE
 from analysis.statistics.intervals import crossed_interval
 
 AUC, REFITTED = "auc", "refitted loss"
-METRICS = (AUC, REFITTED, "loss", "accuracy")
+EFFECT_METRICS = (AUC, REFITTED, "loss", "accuracy")
 Scores = Float[np.ndarray, "*variant sequence"]
 
 
@@ -77,7 +77,7 @@ def refitted_losses(logits: Logits, labels: Int[np.ndarray, " sequence"], seed: 
 def costs_by_metric(
     logits: Logits, labels: Int[np.ndarray, " sequence"], match: int = 1, seed: int = 0
 ) -> dict[str, Scores]:
-    """A number for every variant and sequence and each of METRICS, larger where the answers are worse.
+    """A number for every variant and sequence and each of EFFECT_METRICS, larger where the answers are worse.
 
     Their means are the losses (nats), and the AUC and the accuracy with a minus sign. `match` is the class whose log
     odds the AUC ranks.
@@ -97,7 +97,7 @@ def effect_table(
     seed: int = 0,
     task: str = "the task",
 ) -> pd.DataFrame:
-    """What every intervention worsens: a row per metric of METRICS and intervention.
+    """What every intervention worsens: a row per metric of EFFECT_METRICS and intervention.
 
     `logits` (intervention, sequence, class) with the row "none"; `match` is the class whose log odds the AUC ranks.
     Columns intervention, metric, baseline (the metric without intervention), effect (fall of AUC and accuracy, rise of

@@ -30,7 +30,7 @@ def mean_interval(
 ) -> Interval:
     """The mean over units, or over clusters of them, with its t interval; NaN ends for a single one."""
     sums = Clusters.of(np.asarray(values, float)[:, None], clusters)
-    (mean,), (error,), _ = sums.of_scores()
+    (mean,), (error,), _ = sums.moments()
     units = len(sums.sizes)
     return t_interval(mean, [(error**2, units - 1)]) if units > 1 else (float(mean), np.nan, np.nan)
 

@@ -13,15 +13,15 @@ from scipy import sparse, stats
 
 from analysis.errors import InputError
 
+Head = tuple[int, int]  # layer, head
 ROUNDING = 1e-12  # a difference of sums of squares counts as zero below this share of the minuend
 # A standard deviation below this share of the size of scores is rounding, not spread. Scores are sums in single
 # precision (epsilon 1.2e-7): those of a head with uniform attention, which are equal but for rounding, vary by up to
 # 4.5e-7 of their mean, and those of the steadiest head of the study by 6.2e-5 (head 0-2 on [CLS]). The limit is 8 times
 # the one and a sixteenth of the other, so that no head changes sides from machine to machine.
 SPREAD = 32 * float(np.finfo(np.float32).eps)
-LARGEST_SHARE = Fraction(
-    2, 3
-)  # of the heads of its layers that a set may have, to be compared with random sets
+# Of the heads of its layers that a set may have, to be compared with random sets.
+LARGEST_SHARE = Fraction(2, 3)
 BATCH = 4_000_000  # entries of the largest matrix of resamples in memory (32 MB)
 
 
@@ -32,13 +32,13 @@ def resampled(
 
     A statistic that is a function of such weights has its estimate in row 0 and its draws below.
     """
-    drawn = np.random.default_rng(seed).multinomial(units, np.full(units, 1 / units), draws)
-    return np.concatenate([np.ones((1, units), int), drawn])
+    counts = np.random.default_rng(seed).multinomial(units, np.full(units, 1 / units), draws)
+    return np.concatenate([np.ones((1, units), int), counts])
 
 
 def random_sets(
-    heads: Sequence[tuple[int, int]], width: int, count: int, seed: int | Sequence[int] = 0
-) -> list[tuple[tuple[int, int], ...]]:
+    heads: Sequence[Head], width: int, count: int, seed: int | Sequence[int] = 0
+) -> list[tuple[Head, ...]]:
     """At most `count` other sets of as many heads (layer, head) from the same layers of `width` heads.
 
     Sets may hold some of the heads themselves: only among all sets of its layers is a set that means nothing as likely
@@ -51,13 +51,13 @@ def random_sets(
     if not len(heads) or len(heads) > LARGEST_SHARE * width * len(layers):
         return []
     count = min(count, prod(comb(width, int(size)) for size in sizes) - 1)
-    rng, own = np.random.default_rng(seed), tuple(sorted(heads))
-    sets: dict[tuple[tuple[int, int], ...], None] = {}
+    rng, tested = np.random.default_rng(seed), tuple(sorted(heads))
+    sets: dict[tuple[Head, ...], None] = {}
     while len(sets) < count:
-        chosen = [np.sort(rng.permutation(width)[:size]).tolist() for size in sizes]
-        drawn = tuple((int(layer), head) for layer, row in zip(layers, chosen, strict=True) for head in row)
-        if drawn != own:
-            sets[drawn] = None
+        by_layer = [np.sort(rng.permutation(width)[:size]).tolist() for size in sizes]
+        other = tuple((int(layer), head) for layer, row in zip(layers, by_layer, strict=True) for head in row)
+        if other != tested:
+            sets[other] = None
     return [*sets]
 
 
@@ -116,11 +116,11 @@ class Clusters:
         """Mean, standard error and standard deviation with `counts` draws of each cluster, one by default.
 
         The error is that of a ratio of sums over clusters, with the factor clusters / (clusters - 1); for clusters of
-        single sequences it is sd / sqrt(n). Error and sd are exactly zero for equal scores, the error also for equal
-        means of clusters; they are NaN for one sequence or cluster.
+        single sequences it is sd / sqrt(n). Error and sd are exactly zero for scores without spread (see SPREAD), the
+        error also for equal means of clusters; they are NaN for one sequence or cluster.
         """
         counts = np.ones(len(self.sizes)) if counts is None else counts.astype(np.float64)
-        drawn, n = counts.sum(axis=-1)[..., None], (counts @ self.sizes)[..., None]
+        draws, n = counts.sum(axis=-1)[..., None], (counts @ self.sizes)[..., None]
         mean, squares = counts @ self.totals / n, counts @ self.squares
         between = (
             counts @ self.totals**2
@@ -129,36 +129,19 @@ class Clusters:
         )
         within = squares - n * mean**2
         with np.errstate(divide="ignore", invalid="ignore"):
-            error = np.sqrt(_clean(between, squares) * drawn / (drawn - 1)) / n
+            error = np.sqrt(_clean(between, squares) * draws / (draws - 1)) / n
             sd = np.sqrt(_clean(within, squares) / (n - 1))
-        return Moments(mean + self.centre, error, sd)
+        constant = ~has_spread(self.size, sd) & ~np.isnan(sd)
+        return Moments(mean + self.centre, np.where(constant, 0, error), np.where(constant, 0, sd))
 
-    def of_scores(self, counts: Shaped[np.ndarray, "*draw cluster"] | None = None) -> Moments:
-        """The moments of scores, with error and sd exactly zero where the scores have no spread (see SPREAD)."""
-        mean, error, sd = self.moments(counts)
-        same = ~has_spread(self.size, sd) & ~np.isnan(sd)
-        return Moments(mean, np.where(same, 0, error), np.where(same, 0, sd))
-
-    def skewness(
-        self, counts: Shaped[np.ndarray, "*draw cluster"] | None = None
-    ) -> Float[np.ndarray, "*draw column"]:
-        """Skewness of what clusters add to the mean, with `counts` draws of each cluster; NaN without spread.
+    def skewness(self) -> Float[np.ndarray, "column"]:
+        """Skewness of what clusters add to the mean; NaN without spread.
 
         For clusters of single sequences it is the skewness of the scores.
         """
-        counts = np.ones(len(self.sizes)) if counts is None else counts.astype(np.float64)
-        n, sizes = counts.sum(axis=-1)[..., None], self.sizes[:, None]
-        mean = counts @ self.totals / (counts @ self.sizes)[..., None]
-        second = (
-            counts @ self.totals**2
-            - 2 * mean * (counts @ (self.totals * sizes))
-            + mean**2 * (counts @ sizes**2)
-        )
-        third = counts @ self.totals**3 - 3 * mean * (counts @ (self.totals**2 * sizes))
-        third += 3 * mean**2 * (counts @ (self.totals * sizes**2)) - mean**3 * (counts @ sizes**3)
+        second, third = ((self.totals**power).mean(axis=0) for power in (2, 3))  # the totals sum to 0
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = third / n / (second / n) ** 1.5
-        return np.where(has_spread(self.size, np.sqrt(np.maximum(second, 0) / n)), found, np.nan)
+            return np.where(has_spread(self.size, np.sqrt(second)), third / second**1.5, np.nan)
 
 
 class Bootstrap(NamedTuple):
@@ -196,33 +179,26 @@ def bootstrap(
     as extreme) / (1 + resamples); its lower bound is above `tau` exactly if p <= `alpha`. Raises InputError for fewer
     than 99 resamples, or fewer than 1 / `alpha` - 1. Source: Davison and Hinkley 1997, chapters 4 and 5.
     """
-    _check_resamples(resamples, alpha)
     sums = Clusters.of(values, clusters, size) if len(values) else None
     if sums is None or len(sums.sizes) < 2:
         return Bootstrap(*np.full((len(Bootstrap._fields), values.shape[1]), np.nan))
-    observed, units = sums.of_scores(), len(sums.sizes)
+    observed, units = sums.moments(), len(sums.sizes)
 
     def statistic(counts: np.ndarray) -> np.ndarray:
-        found = sums.of_scores(counts)
-        effect = _ratio(found.mean - tau, found.sd)
-        means = np.round(found.mean, 6)  # BCa counts equal means: rounding errors must not part them
-        return np.moveaxis(np.stack([means, effect, found.error]), -1, 1)
+        mean, error, sd = sums.moments(counts)
+        effect = _ratio(mean - tau, sd)
+        # BCa counts equal means: rounding errors must not make them differ.
+        return np.moveaxis(np.stack([np.round(mean, 6), effect, error]), -1, 1)
 
-    options = {
-        "statistic": statistic,
-        "units": units,
-        "size": max(values.shape),
-        "alpha": alpha,
-        "seed": seed,
-    }
-    drawn = bca(**options, resamples=resamples)
-    lower = bca(**options, bootstrap_result=drawn, alternative="greater").confidence_interval.low
-    low, high = drawn.confidence_interval
-    means, _, errors = np.moveaxis(drawn.bootstrap_distribution, -1, 1)
-    p, lower_t = bootstrap_t(observed, means, errors, tau, alpha)
-    found = Bootstrap(low[0], high[0], lower[0], p, lower_t, low[1], high[1])
-    finite = [np.where(np.isinf(end), np.nan, end) for end in found[-2:]]
-    return Bootstrap(*(np.where(observed.error > 0, column, np.nan) for column in (*found[:-2], *finite)))
+    options = {"units": units, "size": max(values.shape), "alpha": alpha, "seed": seed}
+    draws = bca(statistic, **options, resamples=resamples)
+    one_sided = bca(statistic, **options, bootstrap_result=draws, alternative="greater")
+    means, _, errors = np.moveaxis(draws.bootstrap_distribution, -1, 1)
+    ends = np.stack(draws.confidence_interval)  # end, statistic, column
+    effect_ends = np.where(np.isinf(ends[:, 1]), np.nan, ends[:, 1])
+    lower = one_sided.confidence_interval.low[0]
+    columns = [*ends[:, 0], lower, *bootstrap_t(observed, means, errors, tau, alpha), *effect_ends]
+    return Bootstrap(*np.where(observed.error > 0, columns, np.nan))
 
 
 def bca(
@@ -232,25 +208,25 @@ def bca(
     alpha: float = 0.05,
     resamples: int = 0,
     seed: int = 0,
-    **again: Any,
+    **options: Any,
 ) -> Any:
     """The BCa bootstrap of scipy for a statistic of the number of draws of each of `units`; its last axis is the draw.
 
-    `size`, the number of values of one draw, limits the draws in memory. `again` are further options of
+    `size`, the number of values of one draw, limits the draws in memory. `options` are those of
     `scipy.stats.bootstrap`, such as an earlier result to use instead of new draws. Bounds are NaN for a constant
     statistic. Raises InputError for too few resamples.
     """
-    if "bootstrap_result" not in again:
+    if "bootstrap_result" not in options:
         _check_resamples(resamples, alpha)
 
-    def of_drawn(drawn: np.ndarray, axis: int) -> np.ndarray:
-        return statistic(counted(drawn, units))
+    def of_indices(indices: np.ndarray, axis: int) -> np.ndarray:
+        return statistic(counted(indices, units))
 
     with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
         warnings.simplefilter("ignore")  # about columns without an interval, whose bounds are NaN
         return stats.bootstrap(
-            (np.arange(units),), of_drawn, vectorized=True, axis=-1, confidence_level=1 - alpha,
-            batch=max(1, BATCH // size), n_resamples=resamples, rng=seed, **again,
+            (np.arange(units),), of_indices, vectorized=True, axis=-1, confidence_level=1 - alpha,
+            batch=max(1, BATCH // size), n_resamples=resamples, rng=seed, **options,
         )  # fmt: skip
 
 
@@ -285,24 +261,24 @@ def lower_bound(
     It does not depend on a threshold. NaN for scores without spread and for a single unit. Raises InputError for
     too few resamples.
     """
-    observed, units = sums.of_scores(), len(sums.sizes)
+    observed, units = sums.moments(), len(sums.sizes)
     rng = np.random.default_rng(seed)
     size = max(1, BATCH // max(sums.totals.shape))
     parts = []
     for start in range(0, resamples, size):
-        drawn = rng.integers(units, size=(min(size, resamples - start), units))
-        parts.append(sums.of_scores(counted(drawn, units)))
-    means, errors = (np.concatenate([getattr(part, name) for part in parts]) for name in ("mean", "error"))
+        indices = rng.integers(units, size=(min(size, resamples - start), units))
+        parts.append(sums.moments(counted(indices, units)))
+    means, errors, _ = (np.concatenate(moment) for moment in zip(*parts, strict=True))
     _, lower = bootstrap_t(observed, means, errors, 0.0, alpha)
     return np.where(observed.error > 0, lower, np.nan)
 
 
-def counted(drawn: Int[np.ndarray, "*draw n"], units: int) -> Int[np.ndarray, "*draw unit"]:
-    """The number of draws of each of `units`."""
-    rows = drawn.reshape(-1, drawn.shape[-1])
+def counted(indices: Int[np.ndarray, "*draw n"], units: int) -> Int[np.ndarray, "*draw unit"]:
+    """How often each of `units` was drawn."""
+    rows = indices.reshape(-1, indices.shape[-1])
     offsets = units * np.arange(len(rows))[:, None]
     counts = np.bincount((rows + offsets).ravel(), minlength=units * len(rows))
-    return counts.reshape(*drawn.shape[:-1], units)
+    return counts.reshape(*indices.shape[:-1], units)
 
 
 def _clean(difference: np.ndarray, minuend: np.ndarray) -> np.ndarray:

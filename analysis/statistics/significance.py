@@ -1,7 +1,7 @@
 """The head test: is the mean sieve bias score of a head above the threshold? As published, and corrected."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -107,7 +107,7 @@ def resampled_test(
 ) -> HeadTest:
     """The test of every head (draw, head) with `counts` draws of each cluster of sequences."""
     with quiet():
-        mean, _, sd = sums.of_scores(counts)
+        mean, _, sd = sums.moments(counts)
         n = (counts @ sums.sizes).astype(int)[:, None]
         return t_test(n, mean, sd * np.sqrt((n - 1) / (n - DDOF[arithmetic])), tau)
 
@@ -154,7 +154,7 @@ def published_table(scores: xr.DataArray, rule: Rule = DEFAULT_RULE) -> pd.DataF
 
 def labelled(test: HeadTest, named: xr.DataArray | xr.Dataset, rule: Rule) -> pd.DataFrame:
     """The tests of all roles, layers and heads as `published_table` gives them; `named` has their coordinates."""
-    table = _long(named, test._asdict() | {"assigned": published_labels(test, rule)})
+    table = long_table(named, test._asdict() | {"assigned": published_labels(test, rule)})
     return table.astype({"assigned": "Int8"}).astype({"assigned": "boolean"})[
         ["layer", "head", "role", *HeadTest._fields, "assigned"]
     ]
@@ -299,7 +299,7 @@ def _complete_evidence(
     resampled = bootstrap(values, tau, clusters, alpha, rule.resamples, rule.seed)
     with quiet():
         sums = Clusters.of(values, clusters)
-        mean, error, sd = sums.of_scores()
+        mean, error, sd = sums.moments()
         units = len(sums.sizes)
         error = np.where(error > 0, error, np.nan)  # scores without spread have no test and no interval
         low, high = stats.t.interval(1 - alpha, units - 1, mean, error)
@@ -333,11 +333,15 @@ def _status(table: pd.DataFrame, rule: Rule) -> np.ndarray:
     return np.where((status == TESTED) & table["p_corrected"].isna(), BY_MEAN, status)
 
 
-def _long(named: xr.DataArray | xr.Dataset, columns: dict[str, np.ndarray]) -> pd.DataFrame:
-    """One row per role, layer and head, role-major, with the given (role, layer, head) columns."""
+def long_table(
+    named: xr.DataArray | xr.Dataset, columns: Mapping[str, np.ndarray | xr.DataArray]
+) -> pd.DataFrame:
+    """One row per role, layer and head of `named`, in this order, with columns of arrays (role, layer, head)."""
     dimensions = DIMENSIONS[1:]
     coordinates = {name: named[name].values for name in dimensions}
-    data = xr.Dataset({name: (dimensions, column) for name, column in columns.items()}, coordinates)
+    data = xr.Dataset(
+        {name: (dimensions, np.asarray(column)) for name, column in columns.items()}, coordinates
+    )
     return data.to_dataframe(dim_order=dimensions).reset_index()
 
 

@@ -8,9 +8,9 @@ import pandas as pd
 from jaxtyping import Float, Int
 from scipy import stats
 
+from analysis.statistics.correlations import pearson
 from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.layers import head_grid
-from analysis.statistics.significance import quiet
 from analysis.synthesis.sets import POOLED
 
 COLUMNS = ["kind", "task", "first", "second", "role", "statistic", "value", "low", "high", "runs", "heads"]
@@ -43,10 +43,7 @@ def correlation(statistic: str) -> Function:
     """A rank correlation of two maps of heads (... layer head), by its name; NaN if one side is constant."""
 
     def between(*values: np.ndarray) -> np.ndarray:
-        first, second = map(STATISTICS[statistic], values)
-        first, second = (ranks - ranks.mean(axis=-1, keepdims=True) for ranks in (first, second))
-        with quiet():
-            return (first * second).sum(-1) / np.sqrt((first**2).sum(-1) * (second**2).sum(-1))
+        return pearson(*map(STATISTICS[statistic], values))
 
     return between
 
@@ -131,15 +128,3 @@ def survival_agreement(survival: pd.DataFrame | None, state: str) -> pd.DataFram
                      | {"runs": len(group), "heads": int(group["heads"].sum())})  # fmt: skip
     both = pd.concat([by_task, pd.DataFrame(means)], ignore_index=True)
     return both.assign(kind=ROLES, first="attention", statistic="kappa").reindex(columns=COLUMNS)
-
-
-def kappa(
-    first: Float[np.ndarray, "... layer head"], second: Float[np.ndarray, "... layer head"]
-) -> Float[np.ndarray, "..."]:
-    """Cohen's kappa over heads of several classes (whole numbers); NaN if all heads are of one class."""
-    first, second = flat(first), flat(second)
-    classes = range(int(max(first.max(), second.max())) + 1)
-    agreeing = (first == second).mean(-1)
-    chance = sum((first == value).mean(-1) * (second == value).mean(-1) for value in classes)
-    with quiet():
-        return np.where(chance < 1, (agreeing - chance) / (1 - chance), np.nan)

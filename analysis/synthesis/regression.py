@@ -9,9 +9,9 @@ from jaxtyping import Bool, Float, Int
 from scipy import linalg
 
 from analysis.errors import InputError
+from analysis.statistics.resampling import Head
 from analysis.statistics.significance import adjust
 from analysis.synthesis.atlas import KEYS, RUN
-from analysis.synthesis.sets import Head
 
 BATCH = 2000  # permutations at a time, to limit memory
 NO_SPREAD = 1e-9  # a standardised sum of squares below this share of the heads is rounding

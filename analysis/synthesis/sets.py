@@ -9,11 +9,10 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
 
-from analysis.statistics.effects import METRICS, costs_by_metric
-from analysis.statistics.resampling import random_sets, resampled
+from analysis.statistics.effects import EFFECT_METRICS, costs_by_metric
+from analysis.statistics.resampling import Head, random_sets, resampled
 from analysis.statistics.significance import TESTED, adjust
 
-Head = tuple[int, int]  # layer and head, both 0-based
 LABELS = {"corrected": "assigned_corrected", "controlled": "assigned_controlled"}
 LEAST_SETS = 3  # random sets, without which a role's set cannot be tested
 LEVEL = 0.95
@@ -155,7 +154,7 @@ def set_means(role_sets: Iterable[RoleSet], changes: dict[str, pd.DataFrame]) ->
         (*(getattr(role_set, key) for key in KEYS), metric, place == 0, change)
         for role_set in role_sets
         if role_set.status == TESTED
-        for metric in METRICS
+        for metric in EFFECT_METRICS
         for place, change in enumerate(_change(role_set, changes, metric).pool.mean(axis=1))
     ]
     return pd.DataFrame(rows, columns=[*KEYS, "metric", "own", "change"]).astype({"own": bool})
@@ -183,7 +182,7 @@ def sets_table(
     for role_set in role_sets:
         groups.setdefault((role_set.role, role_set.label), []).append(role_set)
     rows = []
-    for ((role, label), group), metric in product(groups.items(), METRICS):
+    for ((role, label), group), metric in product(groups.items(), EFFECT_METRICS):
         pooled = [role_set for role_set in group if role_set.status == TESTED and role_set.task in learned]
         of_all = RoleSet(POOLED, role, label, (), TESTED if pooled else "untestable in every task")
         for row, parts in [*((role_set, [role_set]) for role_set in group), (of_all, pooled)]:

@@ -53,8 +53,8 @@ def test_no_head_comes_near_the_limit_of_spread():
 def test_a_difference_of_equal_scores_has_no_spread():
     rng, scores = np.random.default_rng(0), np.full((50, 1), 3.0)
     rounding = 2e-7 * rng.standard_normal((50, 1))
-    assert Clusters.of(rounding).of_scores().error > 0
-    assert Clusters.of(rounding, size=2 * scores.mean(axis=0)).of_scores().error == 0
+    assert Clusters.of(rounding).moments().error > 0
+    assert Clusters.of(rounding, size=2 * scores.mean(axis=0)).moments().error == 0
 
 
 def test_equal_scores_have_no_spread_at_all(values):

@@ -4,13 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from sklearn.metrics import cohen_kappa_score
 
 from analysis.synthesis.agreement import (
     POOLED,
     correlation,
     importance_agreement,
-    kappa,
     survival_agreement,
 )
 
@@ -38,13 +36,6 @@ def test_within_layers_ignores_what_layers_share(pair: np.ndarray):
     assert within_layers(first + shift, second) == pytest.approx(within_layers(first, second - shift))
     ranks = [np.concatenate([stats.rankdata(layer) for layer in each]) for each in (first, second)]
     assert within_layers(first, second) == pytest.approx(stats.pearsonr(*ranks).statistic)
-
-
-def test_kappa_is_that_of_scikit_learn():
-    first, second = np.random.default_rng(0).integers(3, size=(2, 4, 10))
-    expected = cohen_kappa_score(first.ravel(), second.ravel())
-    np.testing.assert_allclose(kappa(np.stack([first, second]), np.stack([second, second])), [expected, 1])
-    assert np.isnan(kappa(np.ones((1, 5)), np.ones((1, 5))))
 
 
 def heads(noise: float, tasks: int = 3) -> pd.DataFrame:

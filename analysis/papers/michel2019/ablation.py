@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from analysis.statistics.answers import LOSS, METRICS, metrics_of
 from analysis.statistics.changes import BASELINE, Compared, by_head, change_table
+from analysis.statistics.correlations import pearson, spearman
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
 from analysis.statistics.intervals import crossed_interval, draws_interval
 from analysis.statistics.leads import Labels, compared, floor
@@ -237,13 +238,3 @@ def transfer_table(effects: pd.DataFrame, resamples: int = 999, seed: int = 0) -
                 ends = stats.bootstrap(pair, correlation, **options).confidence_interval
                 rows.append([*key, name, correlation(*pair), *ends, largest, len(heads)])
     return pd.DataFrame(rows, columns=TRANSFER)
-
-
-def pearson(a: Changes, b: Changes, axis: int = -1) -> Float[np.ndarray, "*draw"]:
-    """Pearson's correlation along an axis."""
-    return stats.pearsonr(a, b, axis=axis).statistic
-
-
-def spearman(a: Changes, b: Changes, axis: int = -1) -> Float[np.ndarray, "*draw"]:
-    """Spearman's: that of the ranks; `stats.spearmanr` has no axis of resamples."""
-    return pearson(stats.rankdata(a, axis=axis), stats.rankdata(b, axis=axis), axis)

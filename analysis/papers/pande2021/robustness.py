@@ -192,7 +192,7 @@ def family_labels(
     """Which heads of one family get a label from the rules in FAMILY_RULES, with scores shifted up by each effect."""
     sums, n = Clusters.of(scores), len(scores)
     # One bound serves all effects; it agrees with the p-value of the bootstrap-t.
-    lower, (mean, error, _) = lower_bound(sums, rule.alpha, rule.resamples, rule.seed), sums.of_scores()
+    lower, (mean, error, _) = lower_bound(sums, rule.alpha, rule.resamples, rule.seed), sums.moments()
     labels = []
     for effect in effects:
         above = lower > -effect

@@ -23,6 +23,7 @@ from analysis.papers.pascual2021.measures import (
 )
 from analysis.scores.attribution import attributed
 from analysis.scores.map_store import MapStore
+from analysis.statistics.correlations import pearson, spearman
 from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.resampling import Clusters, bootstrap, counted
 
@@ -32,13 +33,6 @@ COLUMNS = ["pair", "tokens", "measure", "layer", "head", "value", "low", "high",
 
 Maps = Float[np.ndarray, "*head row token"]
 Rows = Float[np.ndarray, "*head row"]
-
-
-def pearson(first: Maps, second: Maps) -> Rows:
-    """Pearson's correlation of rows; NaN for a constant one."""
-    one, other = (maps - maps.mean(-1, keepdims=True) for maps in (first, second))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return (one * other).sum(-1) / np.sqrt((one**2).sum(-1) * (other**2).sum(-1))
 
 
 def jensen_shannon(first: Maps, second: Maps) -> Rows:
