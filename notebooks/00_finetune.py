@@ -44,7 +44,7 @@ from analysis.encoders.finetuning import evaluate, finetune
 from analysis.encoders.measures import baselines
 from analysis.figures import finding, learnt, style, training_curves
 from analysis.statistics import training
-from analysis.study import Results, seeds_of
+from analysis.study.results import Results, seeds_of
 from analysis.texts import TASKS, load_examples, shared_examples
 
 style()

@@ -40,7 +40,7 @@ import pandas as pd
 from analysis.encoders import load_encoder
 from analysis.scores import extract_states
 from analysis.scores.controls import extract_controls
-from analysis.study import Results, seeds_of
+from analysis.study.results import Results, seeds_of
 from analysis.texts import load_examples, parse, parser_name
 
 results = Results(profile)

@@ -40,7 +40,7 @@ from analysis.figures.colours import BLUE, MISSING, ORANGE
 from analysis.papers.pande2021.drawn_sieves import illustration, role_sieves
 from analysis.scores import read_attention
 from analysis.statistics import COARSE, Rule, compose, published_table
-from analysis.study import Results
+from analysis.study.results import Results
 from analysis.texts import TASKS, parse
 
 style()

@@ -63,7 +63,7 @@ from analysis.figures import colours, curves, finding, style, theme
 from analysis.papers.pande2021 import robustness
 from analysis.scores.controls import scored_with_controls
 from analysis.statistics import Rule, compose
-from analysis.study import Results
+from analysis.study.results import Results
 from analysis.texts import load_examples, parse, sample
 
 style()

@@ -44,8 +44,8 @@ from scipy import stats
 from analysis.figures import finding, style, theme
 from analysis.figures.colours import BLUE, VERMILION, colour
 from analysis.statistics import Rule, compose, controlled_table, roles
-from analysis.study import Results
 from analysis.study.profiles import parameters
+from analysis.study.results import Results
 
 style()
 results = Results(profile)

@@ -48,7 +48,7 @@ from analysis.statistics import (
     published_table,
     roles,
 )
-from analysis.study import STATES, Results
+from analysis.study.results import STATES, Results
 
 style()
 results = Results(profile)

@@ -69,7 +69,7 @@ from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.p_values import p_equals
 from analysis.statistics.training import trained_runs
-from analysis.study import STATES, Results
+from analysis.study.results import STATES, Results
 
 style()
 results = Results(profile)

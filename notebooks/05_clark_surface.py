@@ -45,7 +45,7 @@ from analysis.figures import diagrams, finding, style, theme
 from analysis.papers.clark2019 import distances, gradients, published, surface
 from analysis.scores import read_attention
 from analysis.statistics.intervals import mean_interval
-from analysis.study import Results
+from analysis.study.results import Results
 from analysis.texts import load_passages
 
 # %%

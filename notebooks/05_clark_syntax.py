@@ -59,7 +59,7 @@ from analysis.scores.attachment import attach
 from analysis.scores.sink import sink
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
-from analysis.study import Results
+from analysis.study.results import Results
 from analysis.texts import chains, conllu_files, dependencies, read_trees
 
 # %%

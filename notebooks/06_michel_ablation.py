@@ -51,7 +51,7 @@ from analysis.papers.michel2019 import ablation
 from analysis.papers.michel2019.measures import main_metric, published
 from analysis.statistics.answers import labels_of
 from analysis.statistics.training import trained_runs
-from analysis.study import Results, seeds_of
+from analysis.study.results import Results, seeds_of
 from analysis.texts import load_examples
 from analysis.texts.tasks import positive_class
 

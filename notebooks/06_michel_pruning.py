@@ -56,7 +56,7 @@ from analysis.statistics.claims import claim_table
 from analysis.statistics.effects import AUC
 from analysis.statistics.leads import constants
 from analysis.statistics.training import trained_runs
-from analysis.study import Results, seeds_of
+from analysis.study.results import Results, seeds_of
 from analysis.texts import load_examples
 
 # %%

@@ -63,7 +63,7 @@ from analysis.statistics.claims import claim_table
 from analysis.statistics.layers import head_grid
 from analysis.statistics.p_values import p_formats
 from analysis.statistics.training import trained_runs
-from analysis.study import Results
+from analysis.study.results import Results
 from analysis.texts import TASKS, load_examples
 from analysis.texts.examples import clusters
 from analysis.texts.tasks import task_named

@@ -54,7 +54,7 @@ from analysis.papers.kovaleva2019 import labellers, names, reading, tables
 from analysis.papers.kovaleva2019.measures import published
 from analysis.scores import read_attention
 from analysis.statistics.layers import head_grid
-from analysis.study import Results
+from analysis.study.results import Results
 from analysis.texts import load_examples, parse, parser_name, tags
 
 style()

@@ -50,7 +50,7 @@ from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE
 from analysis.scores.map_store import MapStore
 from analysis.scores.maps import attribution, local_attribution
 from analysis.statistics import Rule, compose, controlled_table
-from analysis.study import Results, seeds_of
+from analysis.study.results import Results, seeds_of
 from analysis.texts import load_examples, parse, parser_name, sample
 
 # %%

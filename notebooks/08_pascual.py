@@ -51,7 +51,7 @@ from analysis.scores import attachment, attribution, extraction
 from analysis.scores import maps as sources
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
-from analysis.study import STATES, Results
+from analysis.study.results import STATES, Results
 from analysis.texts import conllu_files, load_examples, read_trees
 
 # %%

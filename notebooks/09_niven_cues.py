@@ -39,7 +39,7 @@ from analysis.figures import finding, style
 from analysis.figures.colours import BLACK, BLUE, GREEN, VERMILION
 from analysis.figures.words import counted, listed
 from analysis.papers.niven2019 import accuracy, arguments, cues, negation
-from analysis.study import Results
+from analysis.study.results import Results
 
 style()
 results = Results(profile)

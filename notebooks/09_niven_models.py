@@ -66,7 +66,7 @@ from analysis.papers.niven2019.measures import measures
 from analysis.statistics import Rule
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
-from analysis.study import Results
+from analysis.study.results import Results
 
 style()
 CHANCE = {"color": BLACK, "linestyle": "--", "linewidth": 0.8}

@@ -54,7 +54,7 @@ from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.effects import AUC, REFITTED
 from analysis.statistics.p_values import p_equals, p_formats
-from analysis.study import Results
+from analysis.study.results import Results
 from analysis.synthesis import agreement, atlas, measures, regression, sets
 from analysis.texts import load_examples
 from analysis.texts.tasks import positive_class

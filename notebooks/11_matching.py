@@ -53,8 +53,8 @@ from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.layers import head_grid
 from analysis.statistics.training import trained_runs
-from analysis.study import Results
 from analysis.study.profiles import parameters
+from analysis.study.results import Results
 from analysis.synthesis import matching, matching_measures, matching_runs
 from analysis.texts import load_examples
 from analysis.texts.tasks import TASKS, match_class, positive_class

@@ -33,7 +33,7 @@ relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
 from analysis.encoders import load_encoder
 from analysis.explorer import explorer, head_view, illustrative, pack
 from analysis.statistics import ROLES
-from analysis.study import STATES, Results
+from analysis.study.results import STATES, Results
 from analysis.texts import load_examples, parse
 from analysis.texts.tasks import toy
 

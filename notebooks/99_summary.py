@@ -21,14 +21,15 @@ readme: bool = False  # write the verdicts and numbers into README.md and docs/c
 import pandas as pd
 from IPython.display import Markdown
 
-from analysis import study
 from analysis.figures import finding, head_summary, style
 from analysis.statistics.effects import AUC
+from analysis.study import front_page
+from analysis.study.results import Results
 from analysis.texts import TASKS
 
 style()
-results = study.Results(profile)
-tables, encoder = study.saved_claims(results), study.encoder_of(profile)
+results = Results(profile)
+tables, encoder = front_page.saved_claims(results), front_page.encoder_of(profile)
 verdicts = pd.concat([pd.Series(dtype=str), *(table["verdict"] for table in tables.values())])
 print(f"{len(verdicts)} claims of {len(tables)} papers have a verdict here; encoder: {encoder}")
 
@@ -38,7 +39,7 @@ print(f"{len(verdicts)} claims of {len(tables)} papers have a verdict here; enco
 # How many heads have a role by the published rule, and how many of these have a higher mean score than the role's control.
 
 # %%
-numbers = study.places(results)
+numbers = front_page.places(results)
 finding(
     f"Of {numbers['syntactic_assigned']} syntactic labels in {numbers['encoders']} fine-tuned encoders "
     f"{numbers['syntactic_exceeds_control']} exceed a twin that knows only positions, {numbers['syntactic_assigned_controlled']} "
@@ -74,7 +75,7 @@ if len(effects):
 # A paper without a row here brings no claims, or its notebooks have not run in this profile.
 
 # %%
-Markdown(study.claims_section(tables).replace("docs/claims.md", ""))
+Markdown(front_page.claims_section(tables).replace("docs/claims.md", ""))
 
 # %% [markdown]
 # ## Every claim
@@ -83,7 +84,7 @@ Markdown(study.claims_section(tables).replace("docs/claims.md", ""))
 # published value and the verdict. The name of a claim leads to its figure.
 
 # %%
-Markdown(study.claims_document(tables, profile, "../figures").split("\n", 1)[1])
+Markdown(front_page.claims_document(tables, profile, "../figures").split("\n", 1)[1])
 
 # %% [markdown]
 # ## Heads worth knowing
@@ -109,4 +110,4 @@ finetune.style.format(precision=3).hide()
 
 # %%
 if readme:
-    study.save_front_page(results, tables, finetune, numbers)
+    front_page.save_front_page(results, tables, finetune, numbers)

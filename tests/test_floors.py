@@ -80,7 +80,7 @@ def test_tables_and_claims_are_read_without_torch():
     """
     code = f"import sys, importlib\nfor name in {LIGHT}: importlib.import_module(name)\n"
     code += f"assert not {HEAVY | {'matplotlib'}} & sys.modules.keys(), [*sys.modules]\n"
-    code += "from analysis import Results, role_table\nfrom analysis.study import papers\n"
+    code += "from analysis import Results, role_table\nfrom analysis.study.front_page import papers\n"
     code += "assert all(paper.CLAIMS for paper in papers().values())\n"
     code += f"assert not {HEAVY} & sys.modules.keys(), [*sys.modules]"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)

@@ -9,8 +9,8 @@ from jaxtyping import Float, Shaped
 from scipy import stats
 from statsmodels.stats.weightstats import DescrStatsW
 
+from analysis.banks import same_cells
 from analysis.errors import InputError
-from analysis.scores.banks import same_cells
 from analysis.statistics.resampling import Clusters, bootstrap
 from analysis.statistics.significance import (
     DEFAULT_RULE,

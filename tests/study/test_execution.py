@@ -25,7 +25,7 @@ import os, signal
 import pandas as pd
 from matplotlib.figure import Figure
 from analysis.errors import InputError
-from analysis.study import Results
+from analysis.study.results import Results
 results = Results(profile)
 """
 SAVE = "results.save_table(pd.DataFrame({'n': [n]}), 'first')"

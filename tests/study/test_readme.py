@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from analysis.study import (
-    Results,
+from analysis.study.front_page import (
+    WHOLE,
     claims_document,
     claims_section,
     classifiers_section,
+    filled,
     places,
     save_front_page,
     saved_claims,
 )
-from analysis.study.front_page import WHOLE, filled
+from analysis.study.results import Results
 from analysis.study.runs import VARIABLE, Run
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -47,7 +47,9 @@ def all_changes(logits: Mapping[Run, xr.DataArray], labels: Labels, **options: f
 def effects_by_metric(logits: Mapping[Run, xr.DataArray], labels: Labels) -> pd.DataFrame:
     """`effect_table` of every run of a task with classes, with task, seed, layer and head."""
     parts = [
-        by_head(effect_table(answers, labels[task], positive_class(task), task=task)).assign(task=task, seed=seed)
+        by_head(effect_table(answers, labels[task], positive_class(task), task=task)).assign(
+            task=task, seed=seed
+        )
         for (task, seed), answers in logits.items()
         if len(task_named(task).labels) > 1
     ]

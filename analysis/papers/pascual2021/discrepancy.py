@@ -23,7 +23,7 @@ from analysis.papers.pascual2021.measures import (
 )
 from analysis.scores.attribution import attributed
 from analysis.scores.map_store import MapStore
-from analysis.statistics.correlations import pearson, spearman
+from analysis.statistics.correlations import pearson
 from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.resampling import Clusters, bootstrap, counted
 
