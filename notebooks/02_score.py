@@ -6,12 +6,19 @@
 # ---
 
 # %% [markdown]
-# # 2. Sieves, patterns and scores
+# # 2. What is a sieve, and what does it score?
 #
-# **Question.** What does a sieve look like on a sentence? What does a head look like that scores high? How are the
-# scores distributed over sequences, and does their average tell the whole story?
+# A head gives, for every token of a sequence, a distribution of attention over all tokens. Does it attend to neighbouring words, to
+# a word's syntactic head, to `[CLS]` and `[SEP]`? Pande et al. (2021) ask all these questions in one way. A **sieve** marks the cells
+# of the attention matrix that a role is about. The **sieve bias score** compares the attention in these cells with that of a head
+# that spreads its attention evenly:
 #
-# *Source: Pande et al. 2021, figures of sieves and attention patterns, and the argument for a test (claim C11).*
+# $$ s = T \sum_{ij} W_{ij} A_{ij}, $$
+#
+# where $A$ is the head's attention on a sequence of $T$ tokens (rows sum to 1) and $W$ the sieve (all cells sum to 1). A uniform head
+# has $A_{ij} = 1/T$ everywhere and scores 1.
+#
+# *Source: Pande et al. 2021, attention sieves and the sieve bias score.*
 
 # %% tags=["parameters"]
 # tau, window and relations are shared with 02 to 04, 08, 10 and 98: to change them in all, write the section `common` of a
@@ -21,13 +28,13 @@ task: str = "toy-mrpc"
 encoder: str = "minilm"
 checkpoint: str | None = None
 max_tokens: int = 128
-seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first is shown
+seeds: list[int] = [0, 1]  # fine-tuning runs: the first is shown
 device: str = "cpu"
 tau: float = 3.0  # the score above which a head has a role
 window: int = 2  # tokens on each side that count as local
 relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]  # pooled into the syntactic role
 direction: str = "dependent_to_head"  # or head_to_dependent, both
-arithmetic: str = "corrected"  # or published: as the released code computes
+arithmetic: str = "corrected"  # or published: as the authors' code computes
 weighted_block: bool = True  # multiply the rows of the block role by their entropy, as published
 
 # %%
@@ -38,71 +45,87 @@ from analysis.encoders import load_encoder
 from analysis.figures import attention_maps, finding, head_grids, sieve_diagrams, style, theme
 from analysis.figures.colours import BLUE, MISSING, ORANGE
 from analysis.papers.pande2021.drawn_sieves import illustration, role_sieves
-from analysis.scores import read_attention
+from analysis.scores import extract, read_attention
 from analysis.statistics import COARSE, Rule, compose, published_table
 from analysis.study.results import Results
 from analysis.texts import TASKS, parse
 
 style()
 results = Results(profile)
-bank = results.load_scores(task, seeds[0])
-scores = compose(bank, window, relations, direction, arithmetic, weighted_block)
+choices = (window, relations, direction, arithmetic)
+scores = compose(results.load_scores(task, seeds[0]), *choices, weighted_block)
 table = published_table(scores, Rule(tau))
+model = load_encoder(results.weights(task, seeds[0], encoder, checkpoint), device)
 
 # %% [markdown]
-# ## F1. Sieves of one sequence
+# ## The sieves of one sequence (F1)
 #
-# A made-up sequence that has every role: one sentence for a task of single sentences, else two. The outlined token is
-# the current one. Arrows lead to the tokens that its sieve names.
+# A sequence that has every role: one sentence for a task of single sentences, else two. The outlined token is the current one. Arrows
+# lead to the tokens that its sieve marks.
 
 # %%
 example = illustration(TASKS[task].pair)
-model = load_encoder(results.weights(task, seeds[0], encoder, checkpoint), device)
-choices = (window, relations, direction, arithmetic)
-sieves = role_sieves(model, example, parse([example]), *choices, max_tokens)
+parsed = parse([example])
+sieves = role_sieves(model, example, parsed, *choices, max_tokens)
 layout, attention = read_attention(model, example, max_tokens)
 tokens = list(layout.tokens)
-words = {role: np.flatnonzero(sieve.any(axis=1) & (layout.text >= 0)) for role, sieve in sieves.items()}
-queries = {role: int(found[len(found) // 2]) for role, found in words.items()}
-results.save_figure(sieve_diagrams(tokens, sieves, queries), f"F1-sieves-{task}")
+marked = {role: np.flatnonzero(sieve.any(axis=1) & (layout.text >= 0)) for role, sieve in sieves.items()}
+current = {role: int(rows[len(rows) // 2]) for role, rows in marked.items()}
+results.save_figure(sieve_diagrams(tokens, sieves, current), f"F1-sieves-{task}")
 
 # %% [markdown]
-# ## F2. Heads that show the patterns
+# ## One score by hand
 #
-# For each role, the head of the fine-tuned encoder with the highest mean score over the scored sequences, on the same
-# sequence. A local head shows a diagonal, a delimiter head shows columns, a block head shows squares.
+# The head with the highest mean score for subjects (`nsubj`), on this sequence. The sieve has one row for each word piece of a subject,
+# and in it the word pieces of its verb. We multiply, sum, and compare with `extract`, which does the same for all heads and roles in
+# one pass of the encoder.
 
 # %%
-means = scores.mean("sequence")
-best = {
-    role: means.sel(role=role).argmax(["layer", "head"])
-    for role in COARSE
-    if means.sel(role=role).notnull().any()
-}
-heads = {role: (int(at["layer"]), int(at["head"])) for role, at in best.items()}
-panels = {
-    f"{role}: layer {layer}, head {head}": (attention[layer, head], tokens)
-    for role, (layer, head) in heads.items()
-}
-results.save_figure(attention_maps(panels), f"F2-attention-{task}")
+best = scores.sel(role="nsubj").mean("sequence").argmax(["layer", "head"])
+layer, head = int(best["layer"]), int(best["head"])
+sieve, heads_attention = sieves["nsubj"], attention[layer, head]
+by_hand = len(tokens) * (sieve * heads_attention).sum()
+by_extract = extract(model, [example], parsed, roles=["nsubj"], max_tokens=max_tokens, progress=False)
+by_extract = by_extract.sel(role="nsubj", layer=layer, head=head).item()
+assert direction != "dependent_to_head" or np.isclose(by_hand, by_extract, rtol=1e-4)
+for row, column in np.argwhere(sieve):
+    print(
+        f"{tokens[row]:>8} attends to {tokens[column]:8} with {heads_attention[row, column]:.2f}, weight {sieve[row, column]:.2f}"
+    )
 
 # %%
-tops = table.loc[table.dropna(subset="mean").groupby("role", sort=False)["mean"].idxmax()].sort_values("mean")
-low, high = tops.iloc[0], tops.iloc[-1]
 finding(
-    f"The highest mean score is {high['mean']:.1f}, of head {high['layer']}-{high['head']} for {high['role']}. For "
-    f"{low['role']} no head exceeds {low['mean']:.1f}."
+    f"The score of head {layer}-{head} for subjects is {len(tokens)} x {by_hand / len(tokens):.3f} = {by_hand:.2f}: it attends to the "
+    f"verb of a subject {by_hand:.1f} times as much as a uniform head would."
 )
 
 # %% [markdown]
-# One sequence is an illustration, not evidence. A head with a high mean need not show its pattern on every sequence.
+# ## Heads that show the patterns (F2)
 #
-# ## F3. Scores over sequences
+# For each role, the head of the fine-tuned encoder with the highest mean score over the scored sequences, on the same sequence. One
+# sequence is an illustration, not evidence: a head with a high mean need not show its pattern on every sequence.
+
+# %%
+means = scores.mean("sequence")
+panels = {}
+for role in [role for role in COARSE if means.sel(role=role).notnull().any()]:
+    place = means.sel(role=role).argmax(["layer", "head"])
+    layer, head = int(place["layer"]), int(place["head"])
+    panels[f"{role}: layer {layer}, head {head}"] = (attention[layer, head], tokens)
+results.save_figure(attention_maps(panels), f"F2-attention-{task}")
+
+# %%
+highest = table.loc[table["mean"].idxmax()]
+finding(
+    f"The highest mean score is {highest['mean']:.1f}, of head {highest['layer']}-{highest['head']} for {highest['role']}."
+)
+
+# %% [markdown]
+# ## Does the mean tell the whole story? (F3)
 #
 # Each panel shows the scores of single sequences for one role: of all heads (grey), of the head with the median mean among those
-# with the label (orange: a typical labelled head), and of the head with the mean nearest to the threshold (blue), where the
-# label is decided. The axis is logarithmic. A mean above the threshold can come from a few sequences with high scores. This is
-# why the study tests the mean.
+# with the role (orange), and of the head with the mean nearest to the threshold (blue), where the label is decided. The axis is
+# logarithmic. A mean above the threshold can come from a few sequences with high scores, which is why the next chapter tests it.
 
 # %%
 roles = theme.in_order(table["role"])
@@ -110,17 +133,19 @@ figure, grid = theme.rows_of_axes(len(roles), 5, 1.25, 0.7, sharex=True)
 edges = np.geomspace(0.1, 100, 41)
 for axes, role in zip(grid, roles, strict=True):
     rows = table[table["role"] == role].dropna(subset="mean").sort_values("mean")
-    held = rows[rows["assigned"]]
+    with_role = rows[rows["assigned"]]
+    typical = with_role.iloc[[len(with_role) // 2]] if len(with_role) else with_role
     nearest = rows.loc[(rows["mean"] - tau).abs().nsmallest(1).index]
-    of_role = scores.sel(role=role)
-    samples = [(of_role, {"color": MISSING, "fill": True}, "all heads")]
-    for shown, colour, name in ((held.iloc[[len(held) // 2]] if len(held) else held, ORANGE, "a typical labelled head"),
-                                (nearest, BLUE, "the head nearest to τ")):  # fmt: skip
-        samples += [
-            (of_role.sel(layer=r.layer, head=r.head), {"color": colour}, name) for r in shown.itertuples()
-        ]
+    samples = [(scores.sel(role=role), {"color": MISSING, "fill": True}, "all heads")]
+    for heads, shade, name in (
+        (typical, ORANGE, "a typical head with the role"),
+        (nearest, BLUE, "the head nearest to τ"),
+    ):
+        for row in heads.itertuples():
+            samples.append((scores.sel(role=role, layer=row.layer, head=row.head), {"color": shade}, name))
     for sample, look, name in samples:
-        counts = np.histogram(sample.values[np.isfinite(sample.values)].clip(edges[0], edges[-1]), edges)[0]
+        finite = sample.values[np.isfinite(sample.values)].clip(edges[0], edges[-1])
+        counts = np.histogram(finite, edges)[0]
         axes.stairs(counts / max(1, counts.max()), edges, label=name, **look)
     axes.axvline(tau, color="black", linestyle="--", linewidth=0.8, label=f"τ = {tau:g}")
     axes.set(title=role if len(rows) else f"{role}: untestable", xscale="log", yticks=[])
@@ -133,55 +158,34 @@ figure.supylabel("frequency (highest bin = 1)")
 results.save_figure(figure, f"F3-distributions-{task}")
 
 # %%
-skewness = scores.to_series().groupby(["role", "layer", "head"]).skew()
+skewness = scores.to_series().groupby(["role", "layer", "head"]).skew().dropna()
 finding(
-    f"Over {len(bank.sequence):,} sequences the scores of {(skewness.dropna().abs() > 1).mean():.0%} of "
-    f"{skewness.count():,} heads and roles are strongly skewed (skewness beyond 1), {(skewness > 1).sum():,} to the right "
-    f"and {(skewness < -1).sum():,} to the left. Their mean is not the score of a typical sequence."
+    f"The scores of {(skewness.abs() > 1).mean():.0%} of {len(skewness):,} heads and roles are strongly skewed over the "
+    f"{scores.sizes['sequence']:,} sequences (skewness beyond 1)."
 )
 
 # %% [markdown]
-# The block role multiplies every row by its entropy, as published. So even a head without any pattern scores about
-# $\ln T$ on it. Set `weighted_block = False` to remove the factor.
-
-# %%
-block = np.log(bank.tokens).mean().item() if weighted_block else 1.0
-finding(
-    f"A head that attends uniformly scores {block:.2f} on block and 1 on every other role; τ is {tau:g}. A label of block "
-    f"{'says nothing without this control' if block > tau else 'needs more than this control'}."
-)
-
-# %% [markdown]
-# ## Mean scores of every head
+# ## All heads
 #
 # The scale is logarithmic and centred at 1, the score of uniform attention: red heads attend to the tokens of the role
-# more than a uniform head does, blue heads less.
+# more than a uniform head does, blue heads less. Dots mark heads whose mean passes the test of [03_test](03_test.ipynb).
 
 # %%
-scale = {"cmap": "vlag", "norm": LogNorm(1 / 30, 30)}
+mean_scores = {role: np.maximum(theme.layer_head(table, role, "mean"), 1e-3) for role in roles}
+has_role = {role: theme.layer_head(table, role, "assigned") == 1 for role in roles}
 label = "mean sieve bias score, logarithmic\n(1 = uniform attention; dot: head has the role)"
-means = {role: np.maximum(theme.layer_head(table, role, "mean"), 1e-3) for role in roles}
-held = {role: theme.layer_head(table, role, "assigned") == 1 for role in roles}
-results.save_figure(head_grids(means, label, held, **scale), f"F3-means-{task}")
+figure = head_grids(mean_scores, label, has_role, cmap="vlag", norm=LogNorm(1 / 30, 30))
+results.save_figure(figure, f"F3-means-{task}")
 
 # %%
-held = table.groupby("role", sort=False)["assigned"].sum(min_count=1).dropna()
-finding(
-    f"Of {len(table) // table['role'].nunique()} heads most have the role {held.astype(int).idxmax()} ({held.max()})."
-)
+uniform = np.log(scores.tokens).mean().item() if weighted_block else 1.0
+finding(f"A uniform head scores {uniform:.2f} for block and 1 for every other role; τ is {tau:g}.")
 
 # %% [markdown]
-# The same before fine-tuning.
-
-# %%
-before = published_table(compose(results.load_scores(task, None), *choices, weighted_block), Rule(tau))
-means = {role: np.maximum(theme.layer_head(before, role, "mean"), 1e-3) for role in roles}
-held = {role: theme.layer_head(before, role, "assigned") == 1 for role in roles}
-results.save_figure(head_grids(means, label, held, **scale), f"F3-means-{task}-pretrained")
-
-# %%
-held = before.groupby("role", sort=False)["assigned"].sum(min_count=1).dropna()
-finding(f"Before fine-tuning most have the role {held.astype(int).idxmax()} ({held.max()}).")
-
-# %% [markdown]
-# Dots mark heads whose mean passes the test of notebook 3.
+# The block role multiplies every row by its entropy, as published, so that a head without any pattern scores about $\ln T$.
+#
+# **Try it.** Set `weighted_block = False`: a uniform head then scores 1 for block too, and hardly any head passes. Set `window = 1`:
+# the orange head of *local* moves to the right, since a head that attends to the next word has more of its attention in a narrower
+# band than uniform attention has.
+#
+# **How far to trust it.** F1 and F2 are one invented sequence. F3 has the sequences of one task and one fine-tuning run.
