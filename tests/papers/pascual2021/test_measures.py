@@ -31,18 +31,11 @@ def discrepancy(divergence=(0.05, 0.3, 0.4), share: float = 0.8) -> pd.DataFrame
 
 def persistence(weakest: int) -> pd.DataFrame:
     """Every layer has `weakest` heads or more with cls; only layer 0 has heads with sep."""
-    best = {
-        "pattern": "cls",
-        "weakest": weakest,
-        "low": weakest,
-        "high": weakest + 1,
-        "attribution": weakest + 3,
-    }
-    other = {"pattern": "sep", "weakest": 0, "low": 0, "high": 5, "attribution": 1}
+    patterns = [("sep", 0, 0, 5, 1), ("cls", weakest, weakest, weakest + 1, weakest + 3)]
     return pd.DataFrame(
-        [{"task": task, "state": state, "layer": layer} | each
-         for task, state in RUNS for layer in range(3) for each in (other, best)]
-    )  # fmt: skip
+        [(*run, layer, *pattern) for run in RUNS for layer in range(3) for pattern in patterns],
+        columns="task state layer pattern weakest low high attribution".split(),
+    )
 
 
 def survival(role: str, heads: int = 1, kappa: float = 0.8, n: int = 50) -> pd.DataFrame:
