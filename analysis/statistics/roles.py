@@ -86,7 +86,7 @@ def _relation(scores: xr.DataArray, label: str, names: tuple[str, ...]) -> xr.Da
         empty = xr.full_like(scores.isel(role=0, drop=True), np.nan)
         return empty.assign_coords(units=xr.zeros_like(empty["units"]))
     directions = [_stored(scores, name.format(label)) for name in names]
-    return directions[0].copy(data=np.mean([each.values for each in directions], axis=0))
+    return directions[0].copy(data=np.mean([scored.values for scored in directions], axis=0))
 
 
 def _pooled(parts: list[xr.DataArray]) -> xr.DataArray:
@@ -156,7 +156,7 @@ def has_several(coarse: Mapping[str, Heads]) -> Heads:
     """The multi-functional heads: those with at least two coarse roles of `coarsened`.
 
     With coarse roles, in which any of the four relations counts as syntactic and [CLS] or [SEP] as delimiter, the
-    released maps agree with the article on the middle layers.
+    released maps agree with Pande et al. on the middle layers.
     """
     return sum(coarse.values()) >= 2
 
@@ -166,7 +166,7 @@ def overlap(table: pd.DataFrame) -> pd.DataFrame:
 
     Columns: role_a, role_b; heads_a, heads_b, both (heads); jaccard, share_of_a, share_of_b (NaN for 0 / 0).
     """
-    return _each(table, lambda part: _overlaps(memberships(part)))
+    return _by_group(table, lambda part: _overlaps(memberships(part)))
 
 
 def _overlaps(members: pd.DataFrame) -> pd.DataFrame:
@@ -186,7 +186,7 @@ def layer_counts(table: pd.DataFrame) -> pd.DataFrame:
     Further rows count "multi-functional" heads (at least two coarse roles) and "none" (no role). The counts of a role
     that is untestable for all heads are missing.
     """
-    return _each(table, _layer_counts)
+    return _by_group(table, _layer_counts)
 
 
 def _layer_counts(table: pd.DataFrame) -> pd.DataFrame:
@@ -253,8 +253,8 @@ def label_agreement(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _mean_jaccard(pairs: Iterable[tuple[pd.Series, pd.Series]]) -> float:
-    found = [(a & b).sum() / (a | b).sum() for a, b in pairs if (a | b).any()]
-    return float(np.mean(found)) if found else np.nan
+    similarities = [(a & b).sum() / (a | b).sum() for a, b in pairs if (a | b).any()]
+    return float(np.mean(similarities)) if similarities else np.nan
 
 
 def attention_masses(scores: xr.DataArray) -> dict[str, xr.DataArray]:
@@ -281,8 +281,8 @@ def _group(table: pd.DataFrame) -> list[str]:
     return [name for name in GROUP if name in table.columns]
 
 
-def _each(table: pd.DataFrame, summary: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
-    """The summaries of all tasks and states of the table, with these columns in front."""
+def _by_group(table: pd.DataFrame, summary: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
+    """The summary of every task and state of the table, with these columns in front."""
     group = _group(table)
     if not group:
         return summary(table)
