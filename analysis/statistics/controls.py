@@ -97,11 +97,11 @@ def _paired_tests(
     units = len(sums.sizes)
     with quiet():
         error = np.where(error > 0, error, np.nan)
-        p = {
+        tests = {
             "p_beyond": mean_above(mean, error, sums.skewness(), units),
             "p_controlled": mean_above(mean - margin, error, sums.skewness(), units),
         }
         lower = np.full(len(mean), np.nan)
         if units > 1:
             lower = lower_bound(sums, rule.alpha, rule.resamples, rule.seed)
-    return p | {"lower": lower}
+    return tests | {"lower": lower}

@@ -52,12 +52,10 @@ def compose(
     that was not stored. Source: Pande 2021 (window 2, dependent to head); departure: the true size of a window at the
     edges.
     """
-    sources = {
-        role.name: role.sieve for role in ROLES.values() if role.sieve not in ("syntactic", *RELATIONS)
-    } | {
-        "local": _option(WINDOWS, "arithmetic", arithmetic).format(window),
-        "block": "block" if weighted_block else "own_sentence",
-    }
+    pooled = ("syntactic", *RELATIONS)
+    sources = {role.name: role.sieve for role in ROLES.values() if role.sieve not in pooled}
+    sources["local"] = _option(WINDOWS, "arithmetic", arithmetic).format(window)
+    sources["block"] = "block" if weighted_block else "own_sentence"
     names = _option(DIRECTIONS, "direction", direction)
     parts = {role: _stored(scores, source) for role, source in sources.items()}
     parts |= {label: _relation(scores, label, names) for label in {*RELATIONS, *relations}}
@@ -107,19 +105,19 @@ def role_counts(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     (the base rate); ratio, the median over labelled heads of the mean score over that of the control. A uniform head is
     exceeded by nearly all heads: its roles have no counts of exceeding.
     """
-    labels = table.assign(
-        **{name: table[name].fillna(False).astype(bool) for name in ("assigned", "assigned_controlled")}
+    assigned, exceeds, controlled = (
+        table[name].fillna(False).astype(bool)
+        for name in ("assigned", "exceeds_control", "assigned_controlled")
     )
-    exceeds = table["exceeds_control"].fillna(False).astype(bool)
     columns = {
-        "assigned": labels["assigned"],
-        "exceeds_control": labels["assigned"] & exceeds,
-        "assigned_controlled": labels["assigned"] & labels["assigned_controlled"],
+        "assigned": assigned,
+        "exceeds_control": assigned & exceeds,
+        "assigned_controlled": assigned & controlled,
         "tested": table["exceeds_control"].notna(),
         "all_exceed": exceeds,
     }
     counts = pd.DataFrame(columns).groupby(table["role"], sort=False).sum().astype("Int64")
-    ratios = (table["mean"] / table["control_mean"]).where(labels["assigned"] & (table["control_mean"] > 0))
+    ratios = (table["mean"] / table["control_mean"]).where(assigned & (table["control_mean"] > 0))
     counts["ratio"] = ratios.groupby(table["role"], sort=False).median()
     uniform = [role in ROLES and ROLES[role].control == UNIFORM for role in counts.index]
     counts.loc[uniform, ["exceeds_control", "assigned_controlled", "all_exceed"]] = pd.NA
@@ -205,24 +203,15 @@ def transitions(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -
     An untestable head counts as without the role; a role that is untestable for all heads of a task is left out.
     Raises InputError if the tables differ in heads or roles.
     """
-    keys = [*pretrained_table.columns.intersection(["task"]), *HEAD, "role"]
-    states = {"before": pretrained_table, "after": finetuned_table}
-    parts = [table[[*keys, "assigned"]].rename(columns={"assigned": name}) for name, table in states.items()]
-    both = parts[0].merge(parts[1], on=keys, how="inner", validate="one_to_one")
-    if not len(both) == len(pretrained_table) == len(finetuned_table):
+    keys = [*pretrained_table.columns.intersection(["task"]), "role", *HEAD]
+    before, after = (table.set_index(keys)["assigned"] for table in (pretrained_table, finetuned_table))
+    if not before.index.sort_values().equals(after.index.sort_values()):
         raise InputError("the two role tables differ in heads or roles; use one model and one set of roles")
-    group = [*both.columns.intersection(["task"]), "role"]
-    tested = (
-        both[["before", "after"]].notna().any(axis=1).groupby([both[key] for key in group]).transform("any")
-    )
-    both = both[tested]
-    before, after = (both[state].fillna(False).astype(bool) for state in ("before", "after"))
-    moves = both.assign(gained=~before & after, lost=before & ~after, kept=before & after)
-    return (
-        moves.groupby([*group[:-1], "layer", "role"], sort=False)[["gained", "lost", "kept"]]
-        .sum()
-        .reset_index()
-    )
+    after = after.reindex(before.index)
+    tested = (before.notna() | after.notna()).groupby(level=keys[:-2], sort=False).transform("any")
+    had, has = (labels[tested].fillna(False).astype(bool) for labels in (before, after))
+    moves = pd.DataFrame({"gained": ~had & has, "lost": had & ~has, "kept": had & has})
+    return moves.groupby(level=[*keys[:-3], "layer", "role"], sort=False).sum().reset_index()
 
 
 def label_agreement(table: pd.DataFrame) -> pd.DataFrame:
