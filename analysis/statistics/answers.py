@@ -1,4 +1,4 @@
-"""How answers are scored: each metric as a function of the means of what every answer adds to it."""
+"""Metrics written as functions of per-example means, so that they can be bootstrapped."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -40,8 +40,8 @@ def confusion(logits: Logits, labels: Labels) -> Float[np.ndarray, "variant sequ
     """True positive, false positive, false negative, true negative: 1 for what an answer is. Class 1 is positive."""
     if logits.shape[-1] != 2:
         raise InputError(f"F1 and Matthews need 2 classes: the logits have {logits.shape[-1]}")
-    said, true = logits.argmax(axis=-1) == 1, np.broadcast_to(labels == 1, logits.shape[:-1])
-    cells = [said & true, said & ~true, ~said & true, ~said & ~true]
+    answers, true = logits.argmax(axis=-1) == 1, np.broadcast_to(labels == 1, logits.shape[:-1])
+    cells = [answers & true, answers & ~true, ~answers & true, ~answers & ~true]
     return np.stack(cells, axis=-1).astype(np.float64)
 
 
@@ -59,9 +59,9 @@ def matthews(cells: Float[np.ndarray, "... 4"]) -> Float[np.ndarray, "..."]:
 
 
 def moments(logits: Logits, labels: Labels) -> Float[np.ndarray, "variant sequence 5"]:
-    """Answer, label, their squares and their product: what a correlation is a function of the means of."""
-    said, true = np.broadcast_arrays(logits[..., 0].astype(np.float64), labels.astype(np.float64))
-    return np.stack([said, true, said**2, true**2, said * true], axis=-1)
+    """Answer, label, their squares and their product: a correlation is a function of their means."""
+    answers, true = np.broadcast_arrays(logits[..., 0].astype(np.float64), labels.astype(np.float64))
+    return np.stack([answers, true, answers**2, true**2, answers * true], axis=-1)
 
 
 def pearson(means: Float[np.ndarray, "... 5"]) -> Float[np.ndarray, "..."]:
@@ -87,7 +87,7 @@ METRICS = {
 
 
 def metrics_of(task: str | Task) -> tuple[str, ...]:
-    """The metrics that a task's changes are told in: its own, accuracy, and the loss; of a regression Pearson's only.
+    """The metrics in which a task's changes are reported: its own, accuracy and the loss; of a regression Pearson's.
 
     Ranks are no function of means over sequences, so that Spearman's correlation is left out.
     """

@@ -35,17 +35,15 @@ def change_table(
 
     `logits` (intervention, sequence, class). Columns intervention, metric; baseline (the metric without intervention);
     change (with minus without); low, high (paired interval at level 1 - `alpha`: `paired.change_interval` for accuracy,
-    else BCa); p (exact McNemar for accuracy,
-    paired t test for the loss, paired swaps for F1 and Matthews); p_by (Benjamini and Yekutieli over the
-    interventions); least (see `least_changes`). An intervention that changes no sequence has p 1 and, but for
-    accuracy, low = high = 0.
-    Raises InputError for logits without the row "none", labels that are no class of the logits, an unknown metric
-    and too few resamples.
+    else BCa); p (exact McNemar for accuracy, paired t test for the loss, paired swaps for F1 and Matthews); p_by
+    (Benjamini and Yekutieli over the interventions); least (see `least_changes`). An intervention that changes no
+    sequence has p 1 and, but for accuracy, low = high = 0. Raises InputError for logits without the row "none", labels
+    that are no class of the logits, an unknown metric and too few resamples.
     """
-    names, *parts = _parted(logits, labels)
+    names, *answers = _split(logits, labels)
     tables = []
     for metric in metrics:
-        compared = Compared.of(metric, *parts)
+        compared = Compared.of(metric, *answers)
         low, high = compared.interval(alpha, resamples, seed)
         p = compared.p(permutations, seed)
         columns = {"baseline": compared.baseline, "change": compared.change, "low": low, "high": high, "p": p}
@@ -99,16 +97,15 @@ class Compared(NamedTuple):
 
         def changes(counts: Int[np.ndarray, "*draw sequence"]) -> Float[np.ndarray, "variant *draw"]:
             before, after = self.drawn(counts)
-            # BCa counts draws that equal the estimate: rounding must not part what is equal.
+            # BCa counts draws that equal the estimate: rounding must not make them differ.
             return np.moveaxis(np.round(after - before, 12), -1, 0)
 
-        found = bca(changes, len(self.base), self.others.size, alpha, resamples, seed)
-        low, high = found.confidence_interval
-        same = np.isnan(low) | np.isnan(high)
-        return np.where(same, self.change, low), np.where(same, self.change, high)
+        low, high = bca(changes, len(self.base), self.others.size, alpha, resamples, seed).confidence_interval
+        constant = np.isnan(low) | np.isnan(high)
+        return np.where(constant, self.change, low), np.where(constant, self.change, high)
 
     def drawn(self, counts: Shaped[np.ndarray, "*draw sequence"]) -> Float[np.ndarray, "2 *draw variant"]:
-        """The metric without and with each intervention when every sequence counts so often."""
+        """The metric without and with each intervention when every sequence counts as often as `counts` says."""
         value, (variants, n, columns) = METRICS[self.metric].value, self.others.shape
         weights = counts / counts.sum(axis=-1, keepdims=True)
         flat = np.swapaxes(self.others, 0, 1).reshape(n, -1)
@@ -123,10 +120,13 @@ class Compared(NamedTuple):
         Their mean and standard error are those of the change.
         """
         n, value = len(self.base), METRICS[self.metric].value
-        before, after = (each.mean(axis=0) for each in (self.base, np.swapaxes(self.others, 0, 1)))
-        without = [(n * mean - each) / (n - 1) for mean, each in
-                   ((before, self.base[:, None]), (after, np.swapaxes(self.others, 0, 1)))]  # fmt: skip
-        return n * self.change - (n - 1) * (value(without[1]) - value(without[0]))
+
+        def left_out(columns: Float[np.ndarray, "sequence variant column"]) -> np.ndarray:
+            """The metric without each sequence."""
+            return value((n * columns.mean(axis=0) - columns) / (n - 1))
+
+        change_left_out = left_out(np.swapaxes(self.others, 0, 1)) - left_out(self.base[:, None])
+        return n * self.change - (n - 1) * change_left_out
 
     def p(self, permutations: int = 9999, seed: int = 0) -> Float[np.ndarray, " variant"]:
         """Two-sided p of no change; 1 where no sequence differs by more than rounding."""
@@ -136,8 +136,8 @@ class Compared(NamedTuple):
             difference = self.difference[..., 0]
             with quiet():
                 p = stats.ttest_1samp(difference, 0).pvalue
-            same = difference.std(axis=0) < NEGLIGIBLE  # no spread: the mean alone decides
-            return np.where(same, (np.abs(difference.mean(axis=0)) < NEGLIGIBLE).astype(float), p)
+            constant = difference.std(axis=0) < NEGLIGIBLE  # no spread: the mean alone decides
+            return np.where(constant, (np.abs(difference.mean(axis=0)) < NEGLIGIBLE).astype(float), p)
         null = self.swapped(permutations, seed)
         extreme = np.abs(null) >= np.abs(self.change) - ROUNDING
         return (1 + extreme.sum(axis=0)) / (1 + permutations)
@@ -159,19 +159,19 @@ class Compared(NamedTuple):
         before, after = self.base.mean(axis=0), self.others.mean(axis=1)
         parts = []
         for start in range(0, permutations, FLIPS_AT_ONCE):
-            chosen = rng.integers(2, size=(min(FLIPS_AT_ONCE, permutations - start), n)).astype(np.float64)
-            moved = (chosen @ difference).reshape(len(chosen), variants, columns)
-            parts.append(value(after - moved) - value(before + moved))
+            swaps = rng.integers(2, size=(min(FLIPS_AT_ONCE, permutations - start), n)).astype(np.float64)
+            exchange = (swaps @ difference).reshape(len(swaps), variants, columns)
+            parts.append(value(after - exchange) - value(before + exchange))
         return np.concatenate(parts)
 
 
 def least_changes(compared: Compared, alpha: float = 0.05) -> Float[np.ndarray, " variant"]:
-    """The least loss that the paired test at level `alpha` finds with power POWER in so many sequences.
+    """The least loss that the paired test at level `alpha` finds with power POWER in as many sequences.
 
-    For accuracy: of the answers that an intervention puts right and those that it puts wrong, take the smaller number,
-    and assume that so many are put right again; the result is the least loss that the exact McNemar test then finds.
-    For F1 and Matthews the same loss of right answers, of either class in its share. For the loss (nats) that of the
-    paired t test with the observed standard deviation; for a correlation the same with its pseudo-values.
+    For accuracy it is the least loss that the exact McNemar test finds if as many answers are put right as are put
+    right or wrong here, whichever are fewer. For F1 and Matthews it is the same loss of right answers, of either class
+    in its share; for the loss (nats) that of the paired t test with the observed standard deviation; for a correlation
+    the same with its pseudo-values.
     """
     n = len(compared.base)
     if compared.metric == PEARSON:
@@ -179,8 +179,8 @@ def least_changes(compared: Compared, alpha: float = 0.05) -> Float[np.ndarray, 
     if compared.metric == LOSS:
         return least_effect(n, alpha, POWER) * compared.difference[..., 0].std(axis=0, ddof=1)
     rarer = np.minimum(*compared.discordant())
-    found = np.array([least_accuracy(int(count), n, alpha) for count in rarer])
-    return found if compared.metric == "accuracy" else found * _per_right_answer(compared)
+    losses = np.array([least_accuracy(int(count), n, alpha) for count in rarer])
+    return losses if compared.metric == "accuracy" else losses * _per_right_answer(compared)
 
 
 class Rises(NamedTuple):
@@ -220,8 +220,8 @@ def rises(
     nats. The quantile of the largest rise holds the family-wise error at `alpha` (Westfall and Young 1993). Raises
     InputError as `change_table` does.
     """
-    names, *parts = _parted(logits, labels)
-    compared = Compared.of(metric, *parts)
+    names, *answers = _split(logits, labels)
+    compared = Compared.of(metric, *answers)
     sign = -1 if metric == LOSS else 1
     change, null = sign * compared.change, sign * compared.swapped(permutations, seed)
     spread = null.std(axis=0)
@@ -251,7 +251,7 @@ def by_head(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(layer=places[0], head=places[1])
 
 
-def _parted(
+def _split(
     logits: xr.DataArray, labels: Labels
 ) -> tuple[
     list[str], Float[np.ndarray, "1 sequence class"], Float[np.ndarray, "variant sequence class"], Labels
@@ -270,18 +270,19 @@ def _parted(
         )
     names = [name for name in logits["intervention"].values.tolist() if name != BASELINE]
     ordered = logits.transpose("intervention", "sequence", "class")
-    base, others = (ordered.sel(intervention=chosen).values for chosen in ([BASELINE], names))
+    base, others = (ordered.sel(intervention=rows).values for rows in ([BASELINE], names))
     return names, base, others, labels.astype(np.float64 if numbers else np.int64)
 
 
 def _per_right_answer(compared: Compared) -> float:
-    """How much the metric falls for each unit of accuracy when right answers of both classes turn wrong alike."""
+    """How much the metric falls for each unit of accuracy if right answers of both classes turn wrong equally often."""
     value, cells, step = METRICS[compared.metric].value, compared.base.mean(axis=0), 1 / len(compared.base)
-    turned = np.array([[-1, 0, 1, 0], [0, 1, 0, -1]]) * step  # of class 1, of class 0
-    falls = (value(cells) - value(np.maximum(cells + turned, 0))) / step
+    wrong = np.array([[-1, 0, 1, 0], [0, 1, 0, -1]]) * step  # one more answer, of class 1, of class 0
+    falls = (value(cells) - value(np.maximum(cells + wrong, 0))) / step
     right = cells[[0, 3]]
     return float(falls @ right / right.sum()) if right.sum() else float("nan")
 
 
-def _share(found: Shaped[np.ndarray, " draw"]) -> float:
-    return float((1 + found.sum()) / (1 + len(found)))
+def _share(extreme: Shaped[np.ndarray, " draw"]) -> float:
+    """The p of a permutation test from which draws are at least as extreme as the sample."""
+    return float((1 + extreme.sum()) / (1 + len(extreme)))

@@ -112,15 +112,15 @@ def _tests(
     n, heads = difference.shape
     missing = np.full(heads, np.nan)
     mean = difference.mean(axis=0) if n else missing
-    found = {"n": np.full(heads, n), "difference": mean}
+    means = {"n": np.full(heads, n), "difference": mean}
     values = _by_unit(difference, clusters) if n else difference
     if len(values) < 2:
-        return found | dict.fromkeys(("low", "high", "p", "p_equivalence"), missing)
+        return means | dict.fromkeys(("low", "high", "p", "p_equivalence"), missing)
     interval = bootstrap(difference, 0, clusters, rule.alpha, rule.resamples, rule.seed, size)
     exact = values.max(axis=0) == values.min(axis=0)
     varied = np.where(exact, np.nan, values)
     p, p_equivalence = stats.ttest_1samp(varied, 0).pvalue, DescrStatsW(varied).ttost_mean(-margin, margin)[0]
-    return found | {
+    return means | {
         "low": np.where(exact, mean, interval.low),
         "high": np.where(exact, mean, interval.high),
         "p": np.where(exact, mean == 0, p),

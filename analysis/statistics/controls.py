@@ -1,4 +1,4 @@
-"""The third label: does a head beat, by the margin of the published rule, a control that cannot know the role?"""
+"""The third label: is the mean score of a head above that of its control, by the margin of the published rule?"""
 
 from functools import partial
 
@@ -39,7 +39,7 @@ def controlled_table(scores: xr.DataArray, control: xr.DataArray, rule: Rule = D
     """Role table with three labels per head: the columns of `role_table`, then those of the control.
 
     `scores` are composed roles, `control` the scores of their controls on the same sequences. The published rule asks
-    whether a head beats a uniform head, whose score is 1, by more than `tau` - 1. The controlled label keeps this
+    whether the mean score exceeds that of a uniform head, 1, by more than `tau` - 1. The controlled label keeps this
     margin and replaces the uniform head by the role's control: assigned_controlled rejects mean(score - score of the
     control) <= tau - 1, paired by sequence, as assigned_corrected rejects mean(score) <= tau: by controlled_p_by (t
     test, Benjamini and Yekutieli over the heads of the role) and the lower bound of the bootstrap-t. For a uniform
@@ -53,16 +53,15 @@ def controlled_table(scores: xr.DataArray, control: xr.DataArray, rule: Rule = D
     """
     table = role_table(scores, rule)
     array = ordered(scores)
-    against = same_cells(array, ordered(control), "control scores")
+    paired = same_cells(array, ordered(control), "control scores")
     table["control"] = table["role"].map({name: role.control for name, role in ROLES.items()})
-    of_control = published_table(against, rule)
-    table["control_mean"], table["control_assigned"] = of_control["mean"], of_control["assigned"]
+    table[["control_mean", "control_assigned"]] = published_table(paired, rule)[["mean", "assigned"]]
     table["control_share"] = share_of_control(table["control_mean"], table["mean"])
-    difference = array.values.astype(np.float64) - against.values
+    difference = array.values.astype(np.float64) - paired.values
     margin = rule.tau - UNIFORM_SCORE
     measure = partial(_paired_tests, margin=margin, rule=rule)
     with quiet():  # heads without a sequence
-        size = np.nanmean(np.abs(array.values) + np.abs(against.values), axis=0, dtype=np.float64)
+        size = np.nanmean(np.abs(array.values) + np.abs(paired.values), axis=0, dtype=np.float64)
     tests = over_patterns(difference, clusters_of(array, rule.unit), measure, size)
     tested, by_role = table["assigned_corrected"].notna(), table["role"]
     for name in ("beyond", "controlled"):
@@ -98,11 +97,11 @@ def _paired_tests(
     units = len(sums.sizes)
     with quiet():
         error = np.where(error > 0, error, np.nan)
-        found = {
+        tests = {
             "p_beyond": mean_above(mean, error, sums.skewness(), units),
             "p_controlled": mean_above(mean - margin, error, sums.skewness(), units),
         }
         lower = np.full(len(mean), np.nan)
         if units > 1:
             lower = lower_bound(sums, rule.alpha, rule.resamples, rule.seed)
-    return found | {"lower": lower}
+    return tests | {"lower": lower}

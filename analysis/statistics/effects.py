@@ -1,6 +1,6 @@
-"""Ablation effects that no shift of the logits can mimic: the AUC, and the loss after slope and bias are fitted again.
+"""Ablation effects that no shift of all logits can mimic: on the AUC, and on the loss with slope and bias refitted.
 
-Loss and accuracy mix what an encoder knows with a shift of all logits towards one class; the AUC does not see a shift.
+Loss and accuracy mix what an encoder knows with a shift of all logits towards one class.
 """
 
 from collections.abc import Callable
@@ -42,9 +42,8 @@ def auc_parts(scores: Scores, positive: Bool[np.ndarray, " sequence"]) -> Scores
     ranks = stats.rankdata(scores, axis=-1)
     for side in (True, False):
         rows = positive == side
-        ahead = ranks[..., rows] - stats.rankdata(
-            scores[..., rows], axis=-1
-        )  # of the other class, ranked lower
+        # How many of the other class are ranked lower.
+        ahead = ranks[..., rows] - stats.rankdata(scores[..., rows], axis=-1)
         parts[..., rows] = ahead / counts[not side] if side else 1 - ahead / counts[not side]
     auc = parts[..., positive].mean(axis=-1, keepdims=True)
     return auc + (parts - auc) * np.where(positive, n / counts[True], n / counts[False])
@@ -62,7 +61,7 @@ def stratified_halves(labels: Int[np.ndarray, " sequence"], seed: int = 0) -> Bo
 def refitted_losses(logits: Logits, labels: Int[np.ndarray, " sequence"], seed: int = 0) -> Scores:
     """The cross entropy of every sequence (nats) under a logistic regression on logits, fitted on the other half."""
     half = stratified_halves(labels, seed)
-    found = np.full(logits.shape[:2], np.nan)
+    cross_entropy = np.full(logits.shape[:2], np.nan)
     for variant, values in enumerate(logits.astype(np.float64)):
         for fitted in (half, ~half):
             if len(np.unique(labels[fitted])) < 2:
@@ -70,8 +69,8 @@ def refitted_losses(logits: Logits, labels: Int[np.ndarray, " sequence"], seed: 
             model = LogisticRegression(C=100).fit(values[fitted], labels[fitted])
             log_shares = np.full((np.sum(~fitted), logits.shape[-1]), -np.inf)
             log_shares[:, model.classes_] = model.predict_log_proba(values[~fitted])
-            found[variant, ~fitted] = -log_shares[np.arange(len(log_shares)), labels[~fitted]]
-    return found
+            cross_entropy[variant, ~fitted] = -log_shares[np.arange(len(log_shares)), labels[~fitted]]
+    return cross_entropy
 
 
 def costs_by_metric(
@@ -97,7 +96,7 @@ def effect_table(
     seed: int = 0,
     task: str = "the task",
 ) -> pd.DataFrame:
-    """What every intervention worsens: a row per metric of EFFECT_METRICS and intervention.
+    """The effect of every intervention: a row per metric of EFFECT_METRICS and intervention.
 
     `logits` (intervention, sequence, class) with the row "none"; `match` is the class whose log odds the AUC ranks.
     Columns intervention, metric, baseline (the metric without intervention), effect (fall of AUC and accuracy, rise of
@@ -136,10 +135,10 @@ def cross_fitted(
     one half and read on the other, and the other way round, so that the choice does not flatter either.
     """
     parts = {side: measure(half == side) for side in (True, False)}
-    found = np.full((len(parts[True]), len(half)), np.nan)
+    differences = np.full((len(parts[True]), len(half)), np.nan)
     for side, values in parts.items():
         means = parts[not side].mean(axis=(0, 2))
         weakest = np.flatnonzero(members)[means[members].argmin()]
         strongest = np.flatnonzero(~members)[means[~members].argmax()]
-        found[:, half == side] = values[:, weakest] - values[:, strongest]
-    return found
+        differences[:, half == side] = values[:, weakest] - values[:, strongest]
+    return differences

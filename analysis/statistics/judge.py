@@ -17,9 +17,8 @@ class Judgement(NamedTuple):
     estimate: float  # mean over units; for a claim about every unit, the least favourable one
     low: float  # 95 % interval of the estimate
     high: float
-    supporting: (
-        int  # units whose interval, corrected for their number, lies on the claim's side of the threshold
-    )
+    # Units whose interval, corrected for their number, lies on the claim's side of the threshold.
+    supporting: int
     contradicting: int  # units whose corrected interval lies on the other side
     verdict: str
 

@@ -1,4 +1,4 @@
-"""Regions of an encoder by relative depth, so that a claim about 12 layers can be asked of any number."""
+"""Regions of an encoder by relative depth, so that a claim about 12 layers applies to any number of them."""
 
 from fractions import Fraction
 
@@ -7,7 +7,6 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 BLOCKS = 10  # of the sequences of a streaming pass
-DRAWS = 499  # of the heads of every layer
 
 MIDDLE = (Fraction(5, 12), Fraction(10, 12))  # layers 5-9 of 12
 INITIAL = (Fraction(0), Fraction(1, 3))
@@ -40,11 +39,3 @@ def on_other_half(by_head: Float[np.ndarray, "block head"]) -> Float[np.ndarray,
 def head_grid(table: pd.DataFrame, column: str) -> Float[np.ndarray, "layer head"]:
     """A column of a table with one row per head, as layers x heads."""
     return table.pivot(index="layer", columns="head", values=column).to_numpy(float)
-
-
-def drawn_layer_means(grid: Float[np.ndarray, "layer head"]) -> Float[np.ndarray, "draw layer"]:
-    """Mean of every layer: first over all heads, then over heads drawn with replacement within each layer."""
-    layers, heads = grid.shape
-    drawn = np.random.default_rng(0).integers(heads, size=(DRAWS, layers, heads))
-    means = np.take_along_axis(grid[None], drawn, axis=2).mean(axis=2)
-    return np.concatenate([grid.mean(axis=1)[None], means])

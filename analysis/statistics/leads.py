@@ -1,4 +1,4 @@
-"""The scores of a classifier beside those of a constant answer."""
+"""The scores of a classifier compared with those of a constant answer."""
 
 from collections.abc import Mapping
 
@@ -20,10 +20,10 @@ def compared(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], metric:
 
 def constants(labels: Labels) -> dict[str, float]:
     """The accuracy of the most frequent answer, by task. Raises InputError for numbers, the labels of a regression."""
-    for task, of_task in labels.items():
-        if not np.issubdtype(of_task.dtype, np.integer):
+    for task, classes in labels.items():
+        if not np.issubdtype(classes.dtype, np.integer):
             raise InputError(f"task {task!r} is a regression and has no accuracy: choose one with classes")
-    return {task: float(np.bincount(of_task).max() / len(of_task)) for task, of_task in labels.items()}
+    return {task: float(np.bincount(classes).max() / len(classes)) for task, classes in labels.items()}
 
 
 def floor(metric: str, labels: Int[np.ndarray, " sequence"]) -> float:

@@ -10,9 +10,9 @@ import xarray as xr
 
 from analysis.errors import InputError
 from analysis.statistics.resampling import has_spread
-from analysis.statistics.significance import DDOF, DEFAULT_RULE, DIMENSIONS, HeadTest, Rule, labelled, t_test
+from analysis.statistics.significance import DDOF, DEFAULT_RULE, DIMENSIONS, Rule, labelled, t_test
 
-# Kept for each head and role. `mean` is 0 if n is 0, so that `merge` needs no special case.
+# Of every head and role. `mean` is 0 if n is 0, so that `merge` needs no special case.
 FIELDS = ("n", "mean", "m2", "m3")
 
 
@@ -27,15 +27,10 @@ def moments(scores: xr.DataArray) -> xr.Dataset:
     n = present.sum(axis=0)
     mean = np.where(present, values, 0).sum(axis=0) / np.maximum(n, 1)
     deviations = np.where(present, values - mean, 0)
-    found = {
-        "n": n,
-        "mean": mean,
-        "m2": (deviations**2).sum(axis=0),
-        "m3": (deviations**3).sum(axis=0),
-    }
+    sums = ((deviations**power).sum(axis=0) for power in (2, 3))
     names = DIMENSIONS[1:]
     return xr.Dataset(
-        {field: (names, found[field]) for field in FIELDS},
+        {field: (names, values) for field, values in zip(FIELDS, (n, mean, *sums), strict=True)},
         {name: scores[name].values for name in names},
         {"arithmetic": scores.attrs.get("arithmetic", "corrected")},
     )
@@ -50,7 +45,9 @@ def merge(first: xr.Dataset, second: xr.Dataset) -> xr.Dataset:
     Raises InputError if roles, layers, heads or arithmetic differ.
     """
     if not first.coords.equals(second.coords) or first.attrs != second.attrs:
-        raise InputError("moments of other roles, heads or arithmetic cannot be merged: extract them alike")
+        raise InputError(
+            "moments of other roles, heads or arithmetic cannot be merged: extract both in the same way"
+        )
     a, b = (part["n"].astype(np.float64) for part in (first, second))  # products of counts overflow integers
     n = np.maximum(a + b, 1)
     difference = second["mean"] - first["mean"]
@@ -68,27 +65,21 @@ def merge(first: xr.Dataset, second: xr.Dataset) -> xr.Dataset:
     )
 
 
-def test_from_moments(found: xr.Dataset, tau: float | int) -> HeadTest:
-    """The t test of every head from its moments; the result of `significance.head_test` for the scores."""
-    n, mean = found["n"].values, found["mean"].values
-    sd = _deviation(found, DDOF[found.attrs["arithmetic"]])
-    return t_test(n, np.where(n > 0, mean, np.nan), sd, tau)
-
-
-def skewness(found: xr.Dataset) -> np.ndarray:
+def skewness(merged: xr.Dataset) -> np.ndarray:
     """Skewness of the scores of every head (role, layer, head), sqrt(n) m3 / m2^1.5; NaN without spread."""
-    varies = has_spread(found["mean"].values, _deviation(found, 1))
-    return (np.sqrt(found["n"]) * found["m3"] / found["m2"].where(varies) ** 1.5).values
+    varies = has_spread(merged["mean"].values, _deviation(merged, 1))
+    return (np.sqrt(merged["n"]) * merged["m3"] / merged["m2"].where(varies) ** 1.5).values
 
 
-def _deviation(found: xr.Dataset, ddof: int) -> np.ndarray:
+def _deviation(merged: xr.Dataset, ddof: int) -> np.ndarray:
     """The standard deviation of every head; NaN for too few scores."""
-    n, m2 = found["n"].values, found["m2"].values
+    n, m2 = merged["n"].values, merged["m2"].values
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(n > ddof, np.sqrt(m2 / (n - ddof)), np.nan)
 
 
-def moments_table(found: xr.Dataset, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
+def moments_table(merged: xr.Dataset, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     """The columns of `published_table` from the moments of all sequences, then skewness."""
-    table = labelled(test_from_moments(found, rule.tau), found, rule)
-    return table.assign(skewness=skewness(found).ravel())
+    n, sd = merged["n"].values, _deviation(merged, DDOF[merged.attrs["arithmetic"]])
+    test = t_test(n, np.where(n > 0, merged["mean"].values, np.nan), sd, rule.tau)
+    return labelled(test, merged, rule).assign(skewness=skewness(merged).ravel())

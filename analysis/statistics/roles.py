@@ -52,12 +52,10 @@ def compose(
     that was not stored. Source: Pande 2021 (window 2, dependent to head); departure: the true size of a window at the
     edges.
     """
-    sources = {
-        role.name: role.sieve for role in ROLES.values() if role.sieve not in ("syntactic", *RELATIONS)
-    } | {
-        "local": _option(WINDOWS, "arithmetic", arithmetic).format(window),
-        "block": "block" if weighted_block else "own_sentence",
-    }
+    pooled = ("syntactic", *RELATIONS)
+    sources = {role.name: role.sieve for role in ROLES.values() if role.sieve not in pooled}
+    sources["local"] = _option(WINDOWS, "arithmetic", arithmetic).format(window)
+    sources["block"] = "block" if weighted_block else "own_sentence"
     names = _option(DIRECTIONS, "direction", direction)
     parts = {role: _stored(scores, source) for role, source in sources.items()}
     parts |= {label: _relation(scores, label, names) for label in {*RELATIONS, *relations}}
@@ -86,7 +84,7 @@ def _relation(scores: xr.DataArray, label: str, names: tuple[str, ...]) -> xr.Da
         empty = xr.full_like(scores.isel(role=0, drop=True), np.nan)
         return empty.assign_coords(units=xr.zeros_like(empty["units"]))
     directions = [_stored(scores, name.format(label)) for name in names]
-    return directions[0].copy(data=np.mean([each.values for each in directions], axis=0))
+    return directions[0].copy(data=np.mean([scored.values for scored in directions], axis=0))
 
 
 def _pooled(parts: list[xr.DataArray]) -> xr.DataArray:
@@ -107,19 +105,19 @@ def role_counts(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     (the base rate); ratio, the median over labelled heads of the mean score over that of the control. A uniform head is
     exceeded by nearly all heads: its roles have no counts of exceeding.
     """
-    labels = table.assign(
-        **{name: table[name].fillna(False).astype(bool) for name in ("assigned", "assigned_controlled")}
+    assigned, controlled = (
+        table[name].fillna(False).astype(bool) for name in ("assigned", "assigned_controlled")
     )
     exceeds = table["beyond_p_by"] < alpha
     columns = {
-        "assigned": labels["assigned"],
-        "exceeds_control": labels["assigned"] & exceeds,
-        "assigned_controlled": labels["assigned"] & labels["assigned_controlled"],
+        "assigned": assigned,
+        "exceeds_control": assigned & exceeds,
+        "assigned_controlled": assigned & controlled,
         "tested": table["beyond_p_by"].notna(),
         "all_exceed": exceeds,
     }
     counts = pd.DataFrame(columns).groupby(table["role"], sort=False).sum().astype("Int64")
-    ratios = (table["mean"] / table["control_mean"]).where(labels["assigned"] & (table["control_mean"] > 0))
+    ratios = (table["mean"] / table["control_mean"]).where(assigned & (table["control_mean"] > 0))
     counts["ratio"] = ratios.groupby(table["role"], sort=False).median()
     uniform = [role in ROLES and ROLES[role].control == UNIFORM for role in counts.index]
     counts.loc[uniform, ["exceeds_control", "assigned_controlled", "all_exceed"]] = pd.NA
@@ -156,7 +154,7 @@ def has_several(coarse: Mapping[str, Heads]) -> Heads:
     """The multi-functional heads: those with at least two coarse roles of `coarsened`.
 
     With coarse roles, in which any of the four relations counts as syntactic and [CLS] or [SEP] as delimiter, the
-    released maps agree with the article on the middle layers.
+    released maps agree with Pande et al. on the middle layers.
     """
     return sum(coarse.values()) >= 2
 
@@ -166,7 +164,7 @@ def overlap(table: pd.DataFrame) -> pd.DataFrame:
 
     Columns: role_a, role_b; heads_a, heads_b, both (heads); jaccard, share_of_a, share_of_b (NaN for 0 / 0).
     """
-    return _each(table, lambda part: _overlaps(memberships(part)))
+    return _by_group(table, lambda part: _overlaps(memberships(part)))
 
 
 def _overlaps(members: pd.DataFrame) -> pd.DataFrame:
@@ -186,7 +184,7 @@ def layer_counts(table: pd.DataFrame) -> pd.DataFrame:
     Further rows count "multi-functional" heads (at least two coarse roles) and "none" (no role). The counts of a role
     that is untestable for all heads are missing.
     """
-    return _each(table, _layer_counts)
+    return _by_group(table, _layer_counts)
 
 
 def _layer_counts(table: pd.DataFrame) -> pd.DataFrame:
@@ -205,24 +203,15 @@ def transitions(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -
     An untestable head counts as without the role; a role that is untestable for all heads of a task is left out.
     Raises InputError if the tables differ in heads or roles.
     """
-    keys = [*pretrained_table.columns.intersection(["task"]), *HEAD, "role"]
-    states = {"before": pretrained_table, "after": finetuned_table}
-    parts = [table[[*keys, "assigned"]].rename(columns={"assigned": name}) for name, table in states.items()]
-    both = parts[0].merge(parts[1], on=keys, how="inner", validate="one_to_one")
-    if not len(both) == len(pretrained_table) == len(finetuned_table):
+    keys = [*pretrained_table.columns.intersection(["task"]), "role", *HEAD]
+    before, after = (table.set_index(keys)["assigned"] for table in (pretrained_table, finetuned_table))
+    if not before.index.sort_values().equals(after.index.sort_values()):
         raise InputError("the two role tables differ in heads or roles; use one model and one set of roles")
-    group = [*both.columns.intersection(["task"]), "role"]
-    tested = (
-        both[["before", "after"]].notna().any(axis=1).groupby([both[key] for key in group]).transform("any")
-    )
-    both = both[tested]
-    before, after = (both[state].fillna(False).astype(bool) for state in ("before", "after"))
-    moves = both.assign(gained=~before & after, lost=before & ~after, kept=before & after)
-    return (
-        moves.groupby([*group[:-1], "layer", "role"], sort=False)[["gained", "lost", "kept"]]
-        .sum()
-        .reset_index()
-    )
+    after = after.reindex(before.index)
+    tested = (before.notna() | after.notna()).groupby(level=keys[:-2], sort=False).transform("any")
+    had, has = (labels[tested].fillna(False).astype(bool) for labels in (before, after))
+    moves = pd.DataFrame({"gained": ~had & has, "lost": had & ~has, "kept": had & has})
+    return moves.groupby(level=[*keys[:-3], "layer", "role"], sort=False).sum().reset_index()
 
 
 def label_agreement(table: pd.DataFrame) -> pd.DataFrame:
@@ -253,8 +242,8 @@ def label_agreement(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _mean_jaccard(pairs: Iterable[tuple[pd.Series, pd.Series]]) -> float:
-    found = [(a & b).sum() / (a | b).sum() for a, b in pairs if (a | b).any()]
-    return float(np.mean(found)) if found else np.nan
+    similarities = [(a & b).sum() / (a | b).sum() for a, b in pairs if (a | b).any()]
+    return float(np.mean(similarities)) if similarities else np.nan
 
 
 def attention_masses(scores: xr.DataArray) -> dict[str, xr.DataArray]:
@@ -281,8 +270,8 @@ def _group(table: pd.DataFrame) -> list[str]:
     return [name for name in GROUP if name in table.columns]
 
 
-def _each(table: pd.DataFrame, summary: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
-    """The summaries of all tasks and states of the table, with these columns in front."""
+def _by_group(table: pd.DataFrame, summary: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
+    """The summary of every task and state of the table, with these columns in front."""
     group = _group(table)
     if not group:
         return summary(table)

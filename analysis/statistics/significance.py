@@ -1,4 +1,4 @@
-"""The head test: is the mean sieve bias score of a head above the threshold? As published, and corrected."""
+"""The test of a head: is its mean sieve bias score above the threshold? As published, and corrected."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +18,7 @@ from analysis.banks import DIMENSIONS as DIMENSIONS
 from analysis.errors import InputError
 from analysis.statistics.resampling import Clusters, bootstrap, has_spread
 
-# Degrees of freedom the standard deviation gives up; the released code divides by n.
+# Degrees of freedom of the standard deviation; the authors' code divides by n.
 DDOF = {"corrected": 1, "published": 0}
 # Adjusted p-values of a table, and the method of `adjust` that gives them, with its name in statsmodels.
 CORRECTIONS = {"p_holm": "holm", "p_bh": "fdr_bh", "p_by": "fdr_by"}
@@ -26,7 +26,7 @@ UNITS = ("sequence", "cluster")
 TESTED = "tested"
 BY_MEAN = "no spread: the mean alone decides"
 UNDEFINED = "undefined on this map"
-# What the two labels of a head say together: names of label_comparison.
+# The pairs of the two labels of a head, as `label_comparison` names them.
 BOTH, PUBLISHED_ONLY, CORRECTED_ONLY, NEITHER, UNTESTABLE = LABEL_COMPARISONS = (
     "both labels",
     "published only",
@@ -82,8 +82,8 @@ def head_test(
     """One-sided one-sample t test of mean score > `tau` over sequences, NaN omitted.
 
     Scores without spread (`resampling.SPREAD`) and fewer than two sequences have no test: `t` and `p` are NaN.
-    `published` takes the population standard deviation as the released code does, still with n - 1 degrees of
-    freedom, which makes t larger by sqrt(n / (n - 1)).
+    `published` takes the population standard deviation, as the authors' code does, still with n - 1 degrees of freedom,
+    which makes t larger by sqrt(n / (n - 1)).
     Source: Pande 2021; departure: `corrected` takes the sample standard deviation.
     """
     values = scores.astype(np.float64)
@@ -113,7 +113,7 @@ def resampled_test(
 
 
 def published_labels(test: HeadTest, rule: Rule) -> Float[np.ndarray, "..."]:
-    """The label of the article: 1 for p < `alpha` and mean > `tau`, else 0; NaN with fewer than two sequences.
+    """The label of Pande et al.: 1 for p < `alpha` and mean > `tau`, else 0; NaN with fewer than two sequences.
 
     Scores without spread have no p: their mean alone decides.
     """
@@ -139,7 +139,7 @@ def mean_above(
 
 
 def published_table(scores: xr.DataArray, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
-    """Role table of the article: layer, head, role, n, mean, sd, t, p, assigned; a row per role, layer, head.
+    """Role table of Pande et al.: layer, head, role, n, mean, sd, t, p, assigned; a row per role, layer, head.
 
     `assigned` is p < `alpha` and mean > `tau`, or <NA> (untestable) with fewer than two sequences that have the role.
     Scores without spread have no t and p: the mean alone decides. The arithmetic is the one named in `scores.attrs`.
@@ -171,10 +171,10 @@ def role_table(scores: xr.DataArray, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     standard deviation.
 
     assigned_corrected is p_by < `alpha` and lower_bootstrap_t > `tau`, <NA> if untestable. The first corrects for
-    skewness and for the number of heads; the second asks resampling, which assumes no distribution, to agree. The
-    bootstrap cannot replace the first: its p is never below 1 / (1 + `resamples`), and for a single head among 144 BY
-    asks for p < `alpha` / (144 * 5.55) = 0.00006. From 100 units on about a tenth of the families of 144 heads at most
-    has a false label, whatever the shape of the scores; with 20 units more than a third has, for left-skewed scores
+    skewness and for the number of heads; the second resamples, which assumes no distribution. The bootstrap cannot
+    replace the first: its p is never below 1 / (1 + `resamples`), and a single head among 144 needs
+    p < `alpha` / (144 * 5.55) = 0.00006 after BY. With 100 units or more, about a tenth of the families of 144 heads at
+    most has a false label, whatever the shape of the scores; with 20 units and left-skewed scores more than a third has
     (`papers.pande2021.robustness`).
 
     With the unit "cluster" (a coordinate of the scores) t intervals and corrected p take the cluster-robust error with
@@ -221,7 +221,7 @@ def adjust(p: Float[np.ndarray, "..."] | pd.Series, method: str) -> Float[np.nda
 def _holm(p: Float[np.ndarray, "test"]) -> Float[np.ndarray, "test"]:
     """The adjusted p-values of Holm 1979, those of `multipletests`.
 
-    With this method, that function also collects the garbage of the whole process: 0.1 s and more for every family.
+    That function also runs the garbage collector for this method: 0.1 s and more for every family.
     """
     order = np.argsort(p)
     raw = p[order] * np.arange(len(p), 0, -1)
@@ -247,12 +247,12 @@ def label_comparison(table: pd.DataFrame) -> pd.Series:
     published, corrected = (
         table[label].fillna(False).astype(bool) for label in ("assigned", "assigned_corrected")
     )
-    found = np.select(
+    names = np.select(
         [published & corrected, published, corrected, table["assigned_corrected"].isna()],
         [BOTH, PUBLISHED_ONLY, CORRECTED_ONLY, UNTESTABLE],
         NEITHER,
     )
-    return pd.Series(found, index=table.index, name="labels")
+    return pd.Series(names, index=table.index, name="labels")
 
 
 def clusters_of(scores: xr.DataArray, unit: str) -> Shaped[np.ndarray, "sequence"] | None:
@@ -282,10 +282,12 @@ def over_patterns(
     patterns, pattern_of = np.unique(~np.isnan(columns), axis=1, return_inverse=True)
     parts = []
     for number, present in enumerate(patterns.T):
-        chosen = np.flatnonzero(pattern_of == number)
+        members = np.flatnonzero(pattern_of == number)
         units = None if clusters is None else clusters[present]
-        options = {} if size is None else {"size": size.ravel()[chosen]}
-        parts.append(pd.DataFrame(measure(columns[np.ix_(present, chosen)], units, **options), index=chosen))
+        options = {} if size is None else {"size": size.ravel()[members]}
+        parts.append(
+            pd.DataFrame(measure(columns[np.ix_(present, members)], units, **options), index=members)
+        )
     return pd.concat(parts).sort_index()
 
 

@@ -84,12 +84,15 @@ def with_clusters(scores: xr.DataArray, clusters: np.ndarray) -> xr.DataArray:
     return scores.assign_coords(cluster=("sequence", clusters))
 
 
-def test_t_intervals_equal_scipy_head_by_head(scores):
+def test_intervals_effect_share_above_and_skewness_equal_scipy_head_by_head(scores):
     for record, column in columns_of(scores, role_table(scores, replace(FAST, alpha=0.1))):
         two_sided = stats.ttest_1samp(column, 3.0).confidence_interval(0.9)
         one_sided = stats.ttest_1samp(column, 3.0, alternative="greater").confidence_interval(0.9)
         assert (record.low, record.high) == pytest.approx((two_sided.low, two_sided.high))
         assert record.lower == pytest.approx(one_sided.low)
+        assert record.effect == pytest.approx((column.mean() - 3) / column.std(ddof=1))
+        assert record.above == pytest.approx((column > 3).mean())
+        assert record.skewness == pytest.approx(stats.skew(column))
 
 
 def test_bca_intervals_equal_scipy_head_by_head(scores):
@@ -107,13 +110,6 @@ def test_bca_intervals_equal_scipy_head_by_head(scores):
         assert record.lower_bca == pytest.approx(bounds(column, np.mean, alternative="greater").low)
         ratio = bounds(column, effect)
         assert (record.effect_low, record.effect_high) == pytest.approx((ratio.low, ratio.high))
-
-
-def test_effect_share_above_and_skewness_head_by_head(scores):
-    for record, column in columns_of(scores, role_table(scores, FAST)):
-        assert record.effect == pytest.approx((column.mean() - 3) / column.std(ddof=1))
-        assert record.above == pytest.approx((column > 3).mean())
-        assert record.skewness == pytest.approx(stats.skew(column))
 
 
 def test_corrections_are_those_of_each_role(scores):

@@ -1,5 +1,6 @@
 """The short sequence of figures F1 and F2, which has every role, and the sieves of its roles."""
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 
@@ -60,18 +61,15 @@ def role_sieves(
     pairs = {
         label: [form.format(label) for form in DIRECTIONS[direction]] for label in {*RELATIONS, *relations}
     }
-    wanted = [local, "delimiter", "block", "cls", "sep", *chain.from_iterable(pairs.values())]
-    found = read_sieves(encoder, example, parses, wanted, max_tokens)
-    made = {
-        label: np.mean([found[n] for n in names], axis=0)
-        for label, names in pairs.items()
-        if names[0] in found
-    }
-    pooled = {
-        label: sum(each.label == label for each in parses[example.id]) for label in relations if label in made
-    }
-    if pooled:
-        weights = [*pooled.values()]
-        made["syntactic"] = np.average([made[label] for label in pooled], axis=0, weights=weights)
-    known = found | made | ({"local": found[local]} if local in found else {})
-    return {role: known[role] for role in PUBLISHED_ROLES if role in known}
+    names = [local, "delimiter", "block", "cls", "sep", *chain.from_iterable(pairs.values())]
+    sieves = read_sieves(encoder, example, parses, names, max_tokens)
+    if local in sieves:
+        sieves["local"] = sieves[local]
+    for label, directions in pairs.items():
+        if directions[0] in sieves:
+            sieves[label] = np.mean([sieves[name] for name in directions], axis=0)
+    counts = Counter(pair.label for pair in parses[example.id])
+    if pooled := [label for label in relations if label in sieves]:
+        weights = [counts[label] for label in pooled]
+        sieves["syntactic"] = np.average([sieves[label] for label in pooled], axis=0, weights=weights)
+    return {role: sieves[role] for role in PUBLISHED_ROLES if role in sieves}

@@ -29,14 +29,15 @@ def paired(
                 f"task {task}: pre-trained and fine-tuned scores are of different sequences; extract both again"
             )
     tasks = sorted(pretrained)
-    before = {task: _numbered(ordered(pretrained[task])) for task in tasks}
-    same = {task: {"sequence": before[task]["sequence"]} for task in tasks}
-    after = {task: ordered(finetuned[task]).sel(same[task]) for task in tasks}
-    clusters = {task: {"cluster": before[task]["cluster"]} for task in tasks}
-    return before, {task: after[task].assign_coords(clusters[task]) for task in tasks}
+    before = {task: _numbered(published_roles(pretrained[task])) for task in tasks}
+    after = {}
+    for task, scores in before.items():
+        tuned = published_roles(finetuned[task]).sel(sequence=scores["sequence"])
+        after[task] = tuned.assign_coords(cluster=scores["cluster"])
+    return before, after
 
 
-def ordered(scores: xr.DataArray) -> xr.DataArray:
+def published_roles(scores: xr.DataArray) -> xr.DataArray:
     """The ten roles in double precision, in the usual order of dimensions."""
     if not {*PUBLISHED_ROLES}.issubset(scores["role"].values):
         raise InputError(
@@ -52,11 +53,11 @@ def _numbered(scores: xr.DataArray) -> xr.DataArray:
     return scores.assign_coords(cluster=("sequence", np.unique(names.values, return_inverse=True)[1]))
 
 
-def mass_steps(before: xr.DataArray, after: xr.DataArray) -> xr.DataArray:
+def mass_changes(before: xr.DataArray, after: xr.DataArray) -> xr.DataArray:
     """The change of the proportion of attention by fine-tuning: (sequence, target, layer, head)."""
     old, new = attention_masses(before), attention_masses(after)
-    steps = [(new[target] - old[target]).reset_coords(drop=True) for target in MASSES]
-    return xr.concat(steps, pd.Index([*MASSES], name="target")).transpose("sequence", ...)
+    changes = [(new[target] - old[target]).reset_coords(drop=True) for target in MASSES]
+    return xr.concat(changes, pd.Index([*MASSES], name="target")).transpose("sequence", ...)
 
 
 def matrices(scores: xr.DataArray, dimension: str) -> Iterable[Float[np.ndarray, "sequence column"]]:
@@ -64,7 +65,7 @@ def matrices(scores: xr.DataArray, dimension: str) -> Iterable[Float[np.ndarray,
     return (part.reshape(len(part), -1) for part in scores.transpose(dimension, "sequence", ...).values)
 
 
-def labelled(
+def stacked(
     columns: Sequence[Float[np.ndarray, "replicate column"]], like: xr.DataArray, dimension: str
 ) -> xr.DataArray:
     """The arrays of every role or target as (replicate, role or target, layer, head)."""
@@ -85,12 +86,14 @@ def present(
     clusters: Int[np.ndarray, "sequence"],
     counts: Int[np.ndarray, "replicate cluster"],
 ) -> tuple[
-    Float[np.ndarray, "present column"], Int[np.ndarray, "present"], Int[np.ndarray, "replicate kept"]
+    Float[np.ndarray, "present column"],
+    Int[np.ndarray, "present"],
+    Int[np.ndarray, "replicate present_cluster"],
 ]:
-    """The sequences that have scores, their clusters, and how often each of these clusters was drawn."""
+    """The scores of the sequences that have them, the clusters of these, and the draws of each such cluster."""
     complete = ~np.isnan(scores).any(axis=1)
-    kept, codes = np.unique(clusters[complete], return_inverse=True)
-    return scores[complete], codes, counts[:, kept]
+    names, codes = np.unique(clusters[complete], return_inverse=True)
+    return scores[complete], codes, counts[:, names]
 
 
 ARRAYS = ("labels", "p", "change", "mass")
@@ -165,8 +168,8 @@ def restricted_to(controls: Evidence, heads: Evidence) -> Evidence:
 
     What cannot be tested for heads cannot be tested for their controls.
     """
-    known = heads.labels.isel(replicate=[0]).notnull().values
-    return replace(controls, labels=controls.labels.fillna(0).where(known))
+    tested = heads.labels.isel(replicate=[0]).notnull().values
+    return replace(controls, labels=controls.labels.fillna(0).where(tested))
 
 
 def replicated(
@@ -179,13 +182,13 @@ def replicated(
     clusters = after["cluster"].values
     arithmetic = after.attrs.get("arithmetic", "corrected")
     tests = [_tests(scores, clusters, counts, rule, arithmetic) for scores in matrices(after, "role")]
-    steps = [_means(scores, clusters, counts) for scores in matrices(after - before, "role")]
-    moved = mass_steps(before, after)
-    masses = [_means(scores, clusters, counts) for scores in matrices(moved, "target")]
+    changes = [_means(scores, clusters, counts) for scores in matrices(after - before, "role")]
+    mass_change = mass_changes(before, after)
+    masses = [_means(scores, clusters, counts) for scores in matrices(mass_change, "target")]
     labels, p = zip(*tests, strict=True)
-    of_roles = {"labels": labels, "p": p, "change": steps}
-    found = {name: labelled(columns, after, "role") for name, columns in of_roles.items()}
-    return found | {"mass": labelled(masses, moved, "target")}
+    by_role = {"labels": labels, "p": p, "change": changes}
+    arrays = {name: stacked(columns, after, "role") for name, columns in by_role.items()}
+    return arrays | {"mass": stacked(masses, mass_change, "target")}
 
 
 def _tests(
@@ -199,11 +202,11 @@ def _tests(
 
     Scores without spread have no p, and their mean alone decides the label.
     """
-    values, codes, drawn = present(scores, clusters, counts)
+    values, codes, draws = present(scores, clusters, counts)
     if not len(values):
         untestable = np.full((len(counts), scores.shape[1]), np.nan)
         return untestable, untestable
-    test = resampled_test(Clusters.of(values, codes), drawn, rule.tau, arithmetic)
+    test = resampled_test(Clusters.of(values, codes), draws, rule.tau, arithmetic)
     return published_labels(test, rule), test.p
 
 
@@ -213,8 +216,8 @@ def _means(
     counts: Int[np.ndarray, "replicate cluster"],
 ) -> Float[np.ndarray, "replicate column"]:
     """Means over the drawn sequences that have scores; NaN if none has."""
-    values, codes, drawn = present(scores, clusters, counts)
+    values, codes, draws = present(scores, clusters, counts)
     if not len(values):
         return np.full((len(counts), scores.shape[1]), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return Clusters.of(values, codes).moments(drawn).mean
+        return Clusters.of(values, codes).moments(draws).mean

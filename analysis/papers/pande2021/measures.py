@@ -47,8 +47,7 @@ def measures(
     if evidence.change is not None:
         frames["C9a"] = by_task(later_layers_change(evidence.change), evidence)
         frames["C9b"] = sink_loses(evidence, sink)
-        known = evidence.p.notnull()
-        extreme = ((evidence.p < 0.05) | (evidence.p > 0.95)).where(known)
+        extreme = ((evidence.p < 0.05) | (evidence.p > 0.95)).where(evidence.p.notnull())
         frames["C10"] = by_task(extreme.mean(["role", *HEADS]), evidence)
     return frames
 
@@ -70,19 +69,16 @@ def by_task(values: xr.DataArray, evidence: Evidence, missing: str = "not measur
     parts = []
     for task in values["task"].values.tolist():
         draws = values.sel(task=task).transpose("run", "replicate").values
-        trained = (
-            np.ones(len(draws), bool) if evidence.trained is None else evidence.trained.sel(task=task).values
-        )
+        trained = np.ones(len(draws), bool)
+        if evidence.trained is not None:
+            trained = evidence.trained.sel(task=task).values
         draws = draws[trained]
-        if not len(draws) or np.isnan(draws[:, 0]).all():
+        runs, left_out = int((~np.isnan(draws[:, 0])).sum()), int((~trained).sum())
+        if not runs:
             parts.append(not_applicable(missing if len(draws) else UNTRAINED, task))
-        else:
-            runs = int((~np.isnan(draws[:, 0])).sum())
-            left_out = int((~trained).sum())
-            reason = (
-                f"{left_out} of {len(trained)} runs left out: not trained successfully" if left_out else ""
-            )
-            parts.append(frame({task: draws_interval(draws)}, runs=runs, reason=reason))
+            continue
+        reason = f"{left_out} of {len(trained)} runs left out: not trained successfully" if left_out else ""
+        parts.append(frame({task: draws_interval(draws)}, runs=runs, reason=reason))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -127,8 +123,8 @@ def multifunctional_layers(labels: xr.DataArray) -> xr.DataArray:
     for task in counts["task"].values.tolist():
         band = layers_within(depth, BANDS[original(task)]) if original(task) in BANDS else []
         inside = counts["layer"].isin(band)
-        of_task = counts.sel(task=task)
-        gain = of_task.where(inside).mean("layer") - of_task.where(~inside).mean("layer")
+        heads = counts.sel(task=task)
+        gain = heads.where(inside).mean("layer") - heads.where(~inside).mean("layer")
         parts.append(gain.where(LEAST_LAYERS <= len(band) <= depth - LEAST_LAYERS))
     return xr.concat(parts, "task")
 
@@ -167,9 +163,9 @@ def sink_loses(evidence: Evidence, sink: str) -> pd.DataFrame:
     """C9b: attention that the sink loses in the last third of the layers; the control is the other special token."""
     lost = -evidence.mass.sel(layer=layers_within(evidence.mass.sizes["layer"], LAST_THIRD)).mean(HEADS)
     other = "cls" if sink == "sep" else "sep"
-    own, control = (by_task(lost.sel(target=token, drop=True), evidence) for token in (sink, other))
-    own[CONTROL] = control[["value", "low", "high"]].to_numpy()
-    return own.assign(token=f"[{sink.upper()}]")
+    units, control = (by_task(lost.sel(target=token, drop=True), evidence) for token in (sink, other))
+    units[CONTROL] = control[["value", "low", "high"]].to_numpy()
+    return units.assign(token=f"[{sink.upper()}]")
 
 
 BY_LABEL = {
@@ -183,4 +179,4 @@ BY_LABEL = {
     "C7": (syntactic_layers, ("syntactic",)),
     "C8": (last_layers, COARSELY),
 }
-CONTROLLED = ("C3", "C6", "C7")  # claims that the controls of the roles are asked too
+CONTROLLED = ("C3", "C6", "C7")  # claims that are measured on the controls of the roles too

@@ -37,7 +37,7 @@ def roles(task: str | None = None) -> pd.DataFrame:
 
 
 def compare_maps(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """Our mean scores of BERT-base against the published ones, over the heads of all, lower and upper layers.
+    """Mean scores of this study and the published ones, compared over the heads of all, lower and upper layers.
 
     `ours` is a role table with a column task, `published` comes from `scores`. Columns task,
     role, layers, heads, correlation (Spearman), deviation (largest absolute, in units of the score), and
@@ -58,8 +58,8 @@ def compare_maps(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
             deviation = (part["mean"] - part["mean_published"]).abs()
             worst = part.loc[deviation.idxmax()]
             correlation = part["mean"].corr(part["mean_published"], method="spearman")
-            found = (task, role, name, len(part), correlation, deviation.max())
-            rows.append((*found, int(worst["layer"]), int(worst["head"])))
+            row = (task, role, name, len(part), correlation, deviation.max())
+            rows.append((*row, int(worst["layer"]), int(worst["head"])))
     columns = ["task", "role", "layers", "heads", "correlation", "deviation", "layer", "head"]
     return pd.DataFrame(rows, columns=columns)
 

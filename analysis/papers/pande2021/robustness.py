@@ -97,10 +97,17 @@ def size_table(
     """Size (effect 0) and power of every rule: shape, n, effect, rule, rate, low, high, runs.
 
     The rules are those of `t_test_size` and `family_size`, on separate draws. Every shape and n has its own random
-    stream, so that a row does not depend on the other rows. Raises InputError as those functions do.
+    stream, so that a row does not depend on the other rows. Raises InputError for an unknown shape and too few
+    sequences, runs or families.
     """
-    for shape, n in product(shapes, sizes):
-        _check(shape, n, runs, families)
+    if unknown := [shape for shape in shapes if shape not in SHAPES]:
+        raise InputError(f"shape {unknown[0]!r} is unknown; use one of {', '.join(SHAPES)}")
+    if min(sizes) < 2:
+        raise InputError(f"n is {min(sizes)}; a t test needs at least 2 sequences")
+    if runs < 1:
+        raise InputError(f"runs is {runs}; draw at least 1 sample, better 20,000")
+    if families < 2:
+        raise InputError(f"families is {families}; an interval over families needs at least 2")
     tables = []
     for shape, n in tqdm([*product(shapes, sizes)], desc="simulate", unit="size"):
         parts = [
@@ -125,10 +132,8 @@ def t_test_size(
 
     `runs` independent samples of `n` scores have a true mean of tau plus an effect (in standard deviations); all
     effects use the same draws. Rules: t (sample standard deviation) and t_published (population standard deviation).
-    low, high: exact 95 % Monte Carlo interval (Clopper-Pearson). Raises InputError for an unknown shape, and if `n` or
-    `runs` is too small.
+    low, high: exact 95 % Monte Carlo interval (Clopper-Pearson).
     """
-    _check(shape, n, runs)
     rng = _generator(rule.seed, shape, n, stream=0)
     rejections = dict.fromkeys(product(effects, T_RULES), 0)
     for columns in _blocks(runs, n):
@@ -161,9 +166,8 @@ def family_size(
 
     If `controlled`, the only rule is controlled: the corrected rule on the difference between a head's score and its
     control's, which has the same shape and half the standard deviation. They vary independently, the least favourable
-    pairing; effects are in standard deviations of the difference. Raises InputError as `t_test_size` does.
+    pairing; effects are in standard deviations of the difference.
     """
-    _check(shape, n, families=families)
     rng = _generator(rule.seed, shape, n, stream=2 if controlled else 1)
     draw = partial(_paired, SHAPES[shape]) if controlled else SHAPES[shape]
     labels = np.stack(
@@ -228,17 +232,6 @@ def _generator(seed: int, shape: str, n: int, stream: int) -> np.random.Generato
     return np.random.default_rng([seed, [*SHAPES].index(shape), n, stream])
 
 
-def _check(shape: str, n: int, runs: int = 1, families: int = 2) -> None:
-    if shape not in SHAPES:
-        raise InputError(f"shape {shape!r} is unknown; use one of {', '.join(SHAPES)}")
-    if n < 2:
-        raise InputError(f"n is {n}; a t test needs at least 2 sequences")
-    if runs < 1:
-        raise InputError(f"runs is {runs}; draw at least 1 sample, better 20,000")
-    if families < 2:
-        raise InputError(f"families is {families}; an interval over families needs at least 2")
-
-
 # --- other thresholds, fewer sequences --------------------------------------------------------------------
 
 TAUS = tuple(np.linspace(1, 5, 17).tolist())
@@ -296,7 +289,7 @@ def _labels(scores: xr.DataArray, rule: Rule) -> pd.DataFrame:
 
 
 def _compared(labels: pd.DataFrame, default: pd.DataFrame) -> pd.DataFrame:
-    """Labels of each role beside the default ones; roles without a testable head by default are left out."""
+    """Labels of each role compared with the default ones; roles without a testable head by default are left out."""
     default = default[default.notna().any(axis=1)]
     first, second = (table.reindex(default.index).fillna(0) > 0 for table in (labels, default))
     both, either = (first & second).sum(axis=1), (first | second).sum(axis=1)
@@ -310,7 +303,7 @@ def _compared(labels: pd.DataFrame, default: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-# --- controls: maps that cannot know a role, labelled as heads are ----------------------------------------
+# --- controls: maps that cannot have a role, labelled as heads are ----------------------------------------
 
 
 def offset_head(step: int) -> Source:

@@ -77,7 +77,7 @@ def test_size_and_power_of_the_controlled_label():
     assert rate(symmetric, "controlled") < 0.01
     assert rate(symmetric, "controlled", 0.5) < rate(symmetric, "controlled", 1.0)
     assert rate(symmetric, "controlled", 1.0) > 0.9
-    assert "families is 1" in error_of(family_size, "symmetric", 20, 1)
+    assert "families is 1" in error_of(robustness.size_table, [20], [0.0], 1, 1)
 
 
 def test_the_least_number_of_sequences_keeps_false_labels_of_families_rare():
