@@ -29,7 +29,7 @@ from analysis.scores.extraction import extract
 from analysis.scores.sieves import SIEVES, sieve
 from analysis.scores.words import split_words
 from analysis.statistics.comparison import compare
-from analysis.statistics.resampling import bootstrap
+from analysis.statistics.resampling import bca_interval
 from analysis.statistics.roles import compose, transitions
 from analysis.statistics.significance import Rule, adjust, clusters_of, published_table, role_table
 from analysis.study.front_page import filled
@@ -294,7 +294,7 @@ STATISTICS = [
     ("no coordinate cluster", lambda m: clusters_of(m.scores, "cluster")),
     ("tau is nan", lambda m: Rule(tau=float("nan"))),
     ("resamples", lambda m: role_table(m.scores, Rule(resamples=9))),
-    ("resamples", lambda m: bootstrap(np.ones((5, 1)), 0.0, resamples=10)),
+    ("resamples", lambda m: bca_interval(np.ones((5, 1)), resamples=10)),
     ("method 'bonferoni' is unknown", lambda m: adjust(np.array([0.5]), "bonferoni")),
     ("extract", lambda m: compose(m.scores)),
     ("direction", lambda m: compose(m.scores, direction="up")),

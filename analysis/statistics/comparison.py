@@ -11,7 +11,7 @@ from statsmodels.stats.weightstats import DescrStatsW
 
 from analysis.banks import same_cells
 from analysis.errors import InputError
-from analysis.statistics.resampling import Clusters, bootstrap
+from analysis.statistics.resampling import Clusters, bca_interval
 from analysis.statistics.significance import (
     DEFAULT_RULE,
     Rule,
@@ -116,13 +116,13 @@ def _tests(
     values = _by_unit(difference, clusters) if n else difference
     if len(values) < 2:
         return means | dict.fromkeys(("low", "high", "p", "p_equivalence"), missing)
-    interval = bootstrap(difference, 0, clusters, rule.alpha, rule.resamples, rule.seed, size)
+    low, high = bca_interval(difference, clusters, rule.alpha, rule.resamples, rule.seed, size)
     exact = values.max(axis=0) == values.min(axis=0)
     varied = np.where(exact, np.nan, values)
     p, p_equivalence = stats.ttest_1samp(varied, 0).pvalue, DescrStatsW(varied).ttost_mean(-margin, margin)[0]
     return means | {
-        "low": np.where(exact, mean, interval.low),
-        "high": np.where(exact, mean, interval.high),
+        "low": np.where(exact, mean, low),
+        "high": np.where(exact, mean, high),
         "p": np.where(exact, mean == 0, p),
         "p_equivalence": np.where(exact, abs(mean) >= margin, p_equivalence),
     }

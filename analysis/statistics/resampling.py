@@ -144,61 +144,31 @@ class Clusters:
             return np.where(has_spread(self.size, np.sqrt(second)), third / second**1.5, np.nan)
 
 
-class Bootstrap(NamedTuple):
-    """Intervals and the test of the mean of every column; NaN for scores without spread and for fewer than two.
-
-    `low`, `high`: two-sided BCa interval of the mean; `lower`: its one-sided lower bound; `p_bootstrap_t`,
-    `lower_bootstrap_t`: one-sided bootstrap-t test of mean > tau and its lower bound; `effect_low`, `effect_high`:
-    two-sided BCa interval of (mean - tau) / sd, also NaN if all scores but one are equal, since the jackknife of BCa
-    then meets an sd of zero, and where resamples without spread decide an end. Such resamples give `lower_bootstrap_t`
-    as minus infinity.
-    """
-
-    low: Float[np.ndarray, "column"]
-    high: Float[np.ndarray, "column"]
-    lower: Float[np.ndarray, "column"]
-    p_bootstrap_t: Float[np.ndarray, "column"]
-    lower_bootstrap_t: Float[np.ndarray, "column"]
-    effect_low: Float[np.ndarray, "column"]
-    effect_high: Float[np.ndarray, "column"]
-
-
-def bootstrap(
+def bca_interval(
     values: Float[np.ndarray, "sequence column"],
-    tau: float | int,
     clusters: Shaped[np.ndarray, "sequence"] | None = None,
     alpha: float = 0.05,
     resamples: int = 999,
     seed: int = 0,
     size: Float[np.ndarray, "column"] | None = None,
-) -> Bootstrap:
-    """BCa intervals at level 1 - `alpha` and the bootstrap-t test of mean > `tau`, for scores without NaN.
+) -> tuple[Float[np.ndarray, "column"], Float[np.ndarray, "column"]]:
+    """Both ends of the BCa interval of each mean at level 1 - `alpha`, for scores without NaN.
 
-    `scipy.stats.bootstrap` draws the resamples, which all columns share, and makes the BCa intervals. With `clusters`,
-    one per sequence, whole clusters are drawn. `size` as in `Clusters.of`. The bootstrap-t p is (1 + resamples at least
-    as extreme) / (1 + resamples); its lower bound is above `tau` exactly if p <= `alpha`. Raises InputError for fewer
-    than 99 resamples, or fewer than 1 / `alpha` - 1. Source: Davison and Hinkley 1997, chapters 4 and 5.
+    `scipy.stats.bootstrap` draws the resamples, which all columns share. With `clusters`, one per sequence, whole
+    clusters are drawn. `size` as in `Clusters.of`. NaN for scores without spread and for fewer than two units. Raises
+    InputError for fewer than 99 resamples, or fewer than 1 / `alpha` - 1. Source: Davison and Hinkley 1997, chapter 5.
     """
     sums = Clusters.of(values, clusters, size) if len(values) else None
     if sums is None or len(sums.sizes) < 2:
-        return Bootstrap(*np.full((len(Bootstrap._fields), values.shape[1]), np.nan))
-    observed, units = sums.moments(), len(sums.sizes)
+        return np.full(values.shape[1], np.nan), np.full(values.shape[1], np.nan)
 
-    def statistic(counts: np.ndarray) -> np.ndarray:
-        mean, error, sd = sums.moments(counts)
-        effect = _ratio(mean - tau, sd)
+    def means(counts: np.ndarray) -> np.ndarray:
         # BCa counts equal means: rounding errors must not make them differ.
-        return np.moveaxis(np.stack([np.round(mean, 6), effect, error]), -1, 1)
+        return np.moveaxis(np.round(sums.moments(counts).mean, 6), -1, 0)
 
-    options = {"units": units, "size": max(values.shape), "alpha": alpha, "seed": seed}
-    draws = bca(statistic, **options, resamples=resamples)
-    one_sided = bca(statistic, **options, bootstrap_result=draws, alternative="greater")
-    means, _, errors = np.moveaxis(draws.bootstrap_distribution, -1, 1)
-    ends = np.stack(draws.confidence_interval)  # end, statistic, column
-    effect_ends = np.where(np.isinf(ends[:, 1]), np.nan, ends[:, 1])
-    lower = one_sided.confidence_interval.low[0]
-    columns = [*ends[:, 0], lower, *bootstrap_t(observed, means, errors, tau, alpha), *effect_ends]
-    return Bootstrap(*np.where(observed.error > 0, columns, np.nan))
+    drawn = bca(means, len(sums.sizes), max(values.shape), alpha, resamples, seed)
+    low, high = np.where(sums.moments().error > 0, np.stack(drawn.confidence_interval), np.nan)
+    return low, high
 
 
 def bca(
@@ -230,38 +200,20 @@ def bca(
         )  # fmt: skip
 
 
-def bootstrap_t(
-    observed: Moments,
-    means: Float[np.ndarray, "draw column"],
-    errors: Float[np.ndarray, "draw column"],
-    tau: float | int,
-    alpha: float,
-) -> tuple[Float[np.ndarray, "column"], Float[np.ndarray, "column"]]:
-    """p of the one-sided bootstrap-t test of mean > `tau`, and the lower bound, above `tau` exactly if p <= `alpha`.
-
-    `means` and `errors` are those of the resamples. Raises InputError for too few of them. Source: Davison and
-    Hinkley 1997, chapter 5.
-    """
-    _check_resamples(len(means), alpha)
-    studentised = _ratio(means - observed.mean, errors)
-    t = _ratio(observed.mean - tau, observed.error)
-    p = (1 + (studentised >= t).sum(axis=0)) / (1 + len(means))
-    # With this rank of the resampled t, the bound exceeds tau exactly if p <= alpha.
-    rank = len(means) - int(alpha * (1 + len(means)))
-    extreme = np.partition(studentised, rank, axis=0)[rank]
-    with np.errstate(invalid="ignore"):
-        return p, observed.mean - extreme * observed.error
-
-
 def lower_bound(
     sums: Clusters, alpha: float = 0.05, resamples: int = 999, seed: int = 0
 ) -> Float[np.ndarray, "column"]:
-    """The lower bound of the mean by the bootstrap-t alone, from the resamples of `bootstrap` with this seed.
+    """The one-sided lower bound of each mean by the bootstrap-t.
 
-    It does not depend on a threshold. NaN for scores without spread and for a single unit. Raises InputError for
-    too few resamples.
+    It exceeds a threshold exactly if the bootstrap-t test of mean > threshold has p <= `alpha`, where p is (1 +
+    resamples at least as extreme) / (1 + resamples). Minus infinity where too many resamples have no spread; NaN for
+    scores without spread and for a single unit. Raises InputError for too few resamples. Source: Davison and Hinkley
+    1997, chapter 5.
     """
+    _check_resamples(resamples, alpha)
     observed, units = sums.moments(), len(sums.sizes)
+    if units < 2:
+        return np.full(len(observed.mean), np.nan)
     rng = np.random.default_rng(seed)
     size = max(1, BATCH // max(sums.totals.shape))
     parts = []
@@ -269,8 +221,11 @@ def lower_bound(
         indices = rng.integers(units, size=(min(size, resamples - start), units))
         parts.append(sums.moments(counted(indices, units)))
     means, errors, _ = (np.concatenate(moment) for moment in zip(*parts, strict=True))
-    _, lower = bootstrap_t(observed, means, errors, 0.0, alpha)
-    return np.where(observed.error > 0, lower, np.nan)
+    studentised = _ratio(means - observed.mean, errors)
+    rank = resamples - int(alpha * (1 + resamples))
+    extreme = np.partition(studentised, rank, axis=0)[rank]
+    with np.errstate(invalid="ignore"):
+        return np.where(observed.error > 0, observed.mean - extreme * observed.error, np.nan)
 
 
 def counted(indices: Int[np.ndarray, "*draw n"], units: int) -> Int[np.ndarray, "*draw unit"]:

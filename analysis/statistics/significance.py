@@ -16,7 +16,7 @@ from statsmodels.stats.multitest import multipletests
 
 from analysis.banks import DIMENSIONS as DIMENSIONS
 from analysis.errors import InputError
-from analysis.statistics.resampling import Clusters, bootstrap, has_spread
+from analysis.statistics.resampling import Clusters, has_spread, lower_bound
 
 # Degrees of freedom of the standard deviation; the authors' code divides by n.
 DDOF = {"corrected": 1, "published": 0}
@@ -163,12 +163,11 @@ def labelled(test: HeadTest, named: xr.DataArray | xr.Dataset, rule: Rule) -> pd
 def role_table(scores: xr.DataArray, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     """Role table with two labels per head: the columns of `published_table`, then those of the corrected label.
 
-    For the mean, at level 1 - `alpha`: lower (one-sided bound), low, high by the t distribution, the same by BCa
-    bootstrap (suffix _bca), p_bootstrap_t and lower_bootstrap_t by the bootstrap-t. effect is (mean - tau) / sd with a
-    BCa interval; above is the proportion of sequences with score > tau; p_holm, p_bh and p_by correct the p of
-    `mean_above` over the heads of a role. status is "tested", or "untestable: " and the reason; scores without spread
-    have no test, interval, effect or skewness, and their mean alone decides (status BY_MEAN). All take the sample
-    standard deviation.
+    low, high and lower_bootstrap_t bound the mean at level 1 - `alpha`: the two-sided t interval, and the one-sided
+    bound of the bootstrap-t. effect is (mean - tau) / sd; above is the proportion of sequences with score > tau;
+    p_holm, p_bh and p_by correct the p of `mean_above` over the heads of a role. status is "tested", or "untestable: " and the
+    reason; scores without spread have no test, interval, effect or skewness, and their mean alone decides (status
+    BY_MEAN). All take the sample standard deviation.
 
     assigned_corrected is p_by < `alpha` and lower_bootstrap_t > `tau`, <NA> if untestable. The first corrects for
     skewness and for the number of heads; the second resamples, which assumes no distribution. The bootstrap cannot
@@ -298,7 +297,6 @@ def _complete_evidence(
 ) -> dict[str, np.ndarray]:
     """The columns of `role_table` for scores without NaN, and the number of units and the corrected t p."""
     tau, alpha = rule.tau, rule.alpha
-    resampled = bootstrap(values, tau, clusters, alpha, rule.resamples, rule.seed)
     with quiet():
         sums = Clusters.of(values, clusters)
         mean, error, sd = sums.moments()
@@ -308,17 +306,10 @@ def _complete_evidence(
         return {
             "units": np.full(len(mean), units),
             "p_corrected": mean_above(mean - tau, error, sums.skewness(), units),
-            "lower": stats.t.ppf(alpha, units - 1, mean, error),
             "low": low,
             "high": high,
-            "lower_bca": resampled.lower,
-            "low_bca": resampled.low,
-            "high_bca": resampled.high,
-            "p_bootstrap_t": resampled.p_bootstrap_t,
-            "lower_bootstrap_t": resampled.lower_bootstrap_t,
+            "lower_bootstrap_t": lower_bound(sums, alpha, rule.resamples, rule.seed),
             "effect": np.where(sd > 0, (mean - tau) / sd, np.nan),
-            "effect_low": resampled.effect_low,
-            "effect_high": resampled.effect_high,
             "above": (values > tau).mean(axis=0),
             "skewness": np.where(sd > 0, stats.skew(values, axis=0), np.nan),
         }

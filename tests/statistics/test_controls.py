@@ -6,7 +6,6 @@ import xarray as xr
 from oracles import skew_corrected_p
 
 from analysis.statistics.controls import control_bank, control_sieves, controlled_table
-from analysis.statistics.resampling import Clusters, bootstrap, lower_bound
 from analysis.statistics.roles import ROLES, compose
 from analysis.statistics.significance import TESTED, Rule, adjust, published_table, role_table
 
@@ -131,18 +130,6 @@ def test_control_bank_is_composed_like_the_attention():
         else:
             expected = compose(sources[source]).sel(role=role)
             np.testing.assert_array_equal(composed.sel(role=role).values, expected.values)
-
-
-def test_lower_bound_is_that_of_the_bootstrap(monkeypatch):
-    values = np.random.default_rng(0).gamma(2, 2, (30, 7))
-    values[:, 3] = 2.5
-    for clusters in (None, np.arange(30) // 3):
-        expected = bootstrap(values, 0.0, clusters, 0.05, 199, 4).lower_bootstrap_t
-        with monkeypatch.context() as patched:
-            patched.setattr("analysis.statistics.resampling.BATCH", 30 * 50)  # four batches, the same draws
-            found = lower_bound(Clusters.of(values, clusters), 0.05, 199, 4)
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
-    assert np.isnan(found[3])
 
 
 def test_a_mean_near_zero_is_no_denominator():

@@ -9,7 +9,7 @@ from analysis.errors import InputError
 from analysis.scores.attachment import DIRECTIONS, Attachment, cross_fitted, documents_of, halves, right
 from analysis.statistics.comparison import sign_flip
 from analysis.statistics.intervals import mean_interval
-from analysis.statistics.resampling import bootstrap
+from analysis.statistics.resampling import bca_interval
 from analysis.statistics.significance import adjust
 from analysis.texts.dependencies import OFFSETS, fixed_offset
 
@@ -63,11 +63,11 @@ def dependency_table(
         )
         head_right = cross_fitted(right(attachment, arcs), first_half).astype(float)
         offset_right = cross_fitted(by_offset, first_half).astype(float)
-        interval = bootstrap(head_right[:, None], 0.0, sentences, alpha, resamples, seed)
+        (low,), (high,) = bca_interval(head_right[:, None], sentences, alpha, resamples, seed)
         gain, gain_low, gain_high = mean_interval(head_right - offset_right, sentences)
         rows[relation] = {
             **best.loc[relation],
-            "accuracy": head_right.mean(), "low": interval.low[0], "high": interval.high[0],
+            "accuracy": head_right.mean(), "low": low, "high": high,
             "offset": offsets[by_offset.mean(axis=0).argmax()], "offset_accuracy": offset_right.mean(),
             "gain": gain, "gain_low": gain_low, "gain_high": gain_high,
         }  # fmt: skip

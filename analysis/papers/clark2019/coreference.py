@@ -13,7 +13,7 @@ from analysis.papers.clark2019.published import BOTH_HALVES
 from analysis.scores.attachment import cross_fitted, halves
 from analysis.scores.words import LIMIT, WordMaps, Words, piece_counts, read_word_maps, split_words
 from analysis.statistics.intervals import mean_interval
-from analysis.statistics.resampling import bootstrap
+from analysis.statistics.resampling import bca_interval
 from analysis.texts.chains import ANY, KINDS, Document, truncated, words_that_fit
 
 Pairs = Bool[np.ndarray, "mention mention"]  # row: the mention to resolve; column: a candidate
@@ -231,9 +231,9 @@ def antecedent_table(
         for kind in ("", *KINDS):
             rows = (systems["kind"] == kind) | (kind == "")
             values = systems[rows].drop(columns=KEYS).to_numpy(dtype=float)
-            interval = bootstrap(values, 0.0, documents[rows].to_numpy(), alpha, resamples, seed)
+            low, high = bca_interval(values, documents[rows].to_numpy(), alpha, resamples, seed)
             suffix = f"_{kind}" if kind else ""
-            table[f"low{suffix}"], table[f"high{suffix}"] = interval.low, interval.high
+            table[f"low{suffix}"], table[f"high{suffix}"] = low, high
         is_head = table["system"] == name
         for column, value in zip(("layer", "head"), best_place, strict=True):
             table[column] = pd.Series(value, table.index, "Int64").where(is_head)

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from analysis.papers.kovaleva2019.names import CLS, LINGUISTIC, PATTERNS, SEP, SPECIAL_HEADS
 from analysis.papers.kovaleva2019.reading import NOT_LABELLED
 from analysis.statistics.layers import BLOCKS
-from analysis.statistics.resampling import bootstrap
+from analysis.statistics.resampling import bca_interval
 
 # The measures of each task and run; the run of the pre-trained encoder is None, the others are seeds.
 Readings = Mapping[tuple[str, int | None], xr.Dataset]
@@ -61,8 +61,9 @@ def _interval(
     seed: int,
 ) -> tuple[Float[np.ndarray, " column"], Float[np.ndarray, " column"]]:
     """The BCa interval of each mean; the mean itself if all values are equal."""
-    interval, mean = bootstrap(values, 0.0, clusters, alpha, resamples, seed), values.mean(axis=0)
-    return tuple(np.where(np.isnan(end), mean, end) for end in (interval.low, interval.high))
+    mean = values.mean(axis=0)
+    ends = bca_interval(values, clusters, alpha, resamples, seed)
+    return tuple(np.where(np.isnan(end), mean, end) for end in ends)
 
 
 def pattern_heads(readings: Readings) -> pd.DataFrame:

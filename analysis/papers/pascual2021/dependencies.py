@@ -11,7 +11,7 @@ from analysis.errors import InputError
 from analysis.papers.pascual2021.measures import ATTENTION, GLOBAL
 from analysis.scores.attachment import DIRECTIONS, Attachment, cross_fitted, documents_of, halves, right
 from analysis.scores.words import split_words
-from analysis.statistics.resampling import bootstrap
+from analysis.statistics.resampling import bca_interval
 from analysis.texts.dependencies import OFFSETS, arcs, best_offsets, offset_table
 from analysis.texts.examples import sample
 
@@ -75,9 +75,7 @@ def _compared(
         cross_fitted(attribution, first_half),
     ]
     columns = np.stack([*values, values[1].astype(float) - values[0]], axis=1).astype(float)
-    interval = bootstrap(columns, 0.0, sentences, resamples=resamples, seed=seed)
+    ends = dict(zip(ENDS, bca_interval(columns, sentences, resamples=resamples, seed=seed), strict=True))
     means = dict(zip((*SYSTEMS, "change"), columns.mean(axis=0), strict=True))
-    ends = {
-        f"{name}_{end}": getattr(interval, end)[number] for number, name in enumerate(means) for end in ENDS
-    }
+    ends = {f"{name}_{end}": ends[end][number] for number, name in enumerate(means) for end in ENDS}
     return means | ends

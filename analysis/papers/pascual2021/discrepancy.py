@@ -25,7 +25,7 @@ from analysis.scores.attribution import attributed
 from analysis.scores.map_store import MapStore
 from analysis.statistics.correlations import pearson
 from analysis.statistics.intervals import percentile_interval
-from analysis.statistics.resampling import Clusters, bootstrap, counted
+from analysis.statistics.resampling import Clusters, bca_interval, counted
 
 PAIRS = {WHOLE: (ATTENTION, GLOBAL), VALUES: (ATTENTION, LOCAL), MIXING: (LOCAL, GLOBAL)}
 TOKENS = ("all", "text")  # text: without the rows and columns of special tokens
@@ -106,9 +106,9 @@ def _rows(values: xr.DataArray, resamples: int, seed: int) -> pd.DataFrame:
     columns = values.stack(column=[name for name in values.dims if name != "sequence"])
     by_sequence = columns.transpose("sequence", "column").values
     complete = _complete(by_sequence)
-    interval = bootstrap(complete, 0.0, None, resamples=resamples, seed=seed)
+    low, high = bca_interval(complete, resamples=resamples, seed=seed)
     table = columns.indexes["column"].to_frame(index=False).assign(value=complete.mean(0))
-    return table.assign(low=interval.low, high=interval.high, n=np.isfinite(by_sequence).sum(0))
+    return table.assign(low=low, high=high, n=np.isfinite(by_sequence).sum(0))
 
 
 def _complete(values: Float[np.ndarray, "sequence *column"]) -> Float[np.ndarray, "sequence *column"]:

@@ -12,7 +12,7 @@ from analysis.papers.pascual2021.measures import ABSENT, ATTENTION, GLOBAL, LOST
 from analysis.scores.map_store import MapStore
 from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.judge import NOT_APPLICABLE
-from analysis.statistics.resampling import Clusters, bootstrap, counted
+from analysis.statistics.resampling import Clusters, bca_interval, counted
 from analysis.statistics.significance import DEFAULT_RULE, Rule, published_labels, quiet, resampled_test
 
 REACH = 10  # offsets on either side
@@ -156,9 +156,9 @@ def sink_table(scores: Mapping[str, xr.DataArray], resamples: int = 999, seed: i
     for (name, each), (target, role) in product(scores.items(), TARGETS.items()):
         masses = _masses(each, role)
         changed = (np.abs(masses - _masses(scores[ATTENTION], role)) > SAME).any(axis=1).mean()
-        interval = bootstrap(masses, 0.0, None, resamples=resamples, seed=seed)
+        low, high = bca_interval(masses, resamples=resamples, seed=seed)
         part = pd.DataFrame({"map": name, "target": target, "layer": [np.nan, *each["layer"].values]})
-        part = part.assign(mass=masses.mean(axis=0), low=interval.low, high=interval.high, n=len(masses))
+        part = part.assign(mass=masses.mean(axis=0), low=low, high=high, n=len(masses))
         parts.append(part.assign(changed=changed))
     return pd.concat(parts, ignore_index=True)
 
