@@ -18,7 +18,7 @@ from nltk.tokenize import NLTKWordTokenizer
 from tqdm import tqdm
 
 from analysis.encoders.layout import batches
-from analysis.encoders.models import Encoder, kept_casts
+from analysis.encoders.models import Encoder, cached_casts
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.files import expand, read_text
@@ -225,7 +225,7 @@ def link_scores(
         shapes = [(len(each.rows), encoder.layers, encoder.heads) for each in places[mode]]
         own = [each.own for each in places[mode]]
         found[mode, direction] = [*zip(map(np.empty, shapes), own, strict=True)]
-    with kept_casts(encoder), tqdm(total=len(kept), desc="links", unit="sentence") as bar:
+    with cached_casts(encoder), tqdm(total=len(kept), desc="links", unit="sentence") as bar:
         for indices in batches(kept):
 
             def read(layer: int, attention, indices=indices) -> None:
