@@ -69,7 +69,7 @@ def same_cells(scores: xr.DataArray, control: xr.DataArray, what: str) -> xr.Dat
     for name in DIMENSIONS:
         if not set(scores[name].values) <= set(control[name].values):
             raise InputError(f"{what} differ from the scores in {name}: extract both from the same sequences")
-    chosen = control.sel({name: scores[name].values for name in DIMENSIONS}).transpose(*scores.dims)
-    if not np.array_equal(np.isnan(chosen.values), np.isnan(scores.values)):
+    aligned = control.sel({name: scores[name].values for name in DIMENSIONS}).transpose(*scores.dims)
+    if not np.array_equal(np.isnan(aligned.values), np.isnan(scores.values)):
         raise InputError(f"{what} differ from the scores in which sequence has which role: use one parse")
-    return scores.copy(data=chosen.values)
+    return scores.copy(data=aligned.values)

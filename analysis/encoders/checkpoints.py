@@ -1,4 +1,4 @@
-"""Checkpoint folders and the record of how each was made, which lies beside the weights."""
+"""Checkpoint folders and the record of how each was made, which is saved with the weights."""
 
 import json
 import tempfile
@@ -13,7 +13,7 @@ from analysis.files import read_text, write_text
 
 RECIPE = "recipe.json"
 OPTIONS = ("epochs", "batch_size", "learning_rate", "warmup", "seed", "max_tokens", "device", "precision")
-UNLOGGED = ("_loss", "_runtime", "_per_second", "_time")  # ends of what the log says of a score beside it
+UNLOGGED = ("_loss", "_runtime", "_per_second", "_time")  # endings of entries of the log that are no metric
 
 
 def keep(

@@ -38,7 +38,7 @@ class Call(NamedTuple):
     """A module of an encoder, and the arguments of its call in a pass."""
 
     module: nn.Module
-    given: tuple[Any, ...]
+    arguments: tuple[Any, ...]
     options: dict[str, Any]
 
 
@@ -54,7 +54,7 @@ def head_outputs(encoder: Encoder, batch: Sequence[Pieces], start: str = POST_LN
     exact = replace(encoder, precision="float32")
     modules = _normalisation(encoder) if start == PRE_LN else body(encoder)[1]
     calls = _calls(exact, batch, modules if start == LAYERS else modules[:1])
-    hidden = torch.stack([call.given[0] for call in calls])
+    hidden = torch.stack([call.arguments[0] for call in calls])
     if start == LAYERS:
         return HeadOutputs(hidden, lambda hidden: _layer_by_layer(exact, calls, hidden))
     return HeadOutputs(hidden, lambda hidden: _whole_pass(exact, batch, calls[0].module, hidden[0]))
@@ -64,52 +64,52 @@ def _whole_pass(
     encoder: Encoder, batch: Sequence[Pieces], module: nn.Module, hidden: Float[Tensor, "batch token width"]
 ) -> Outputs:
     """The outputs of a pass in which `hidden` enters the module."""
-    found: list[Tensor] = []
-    hook = module.register_forward_pre_hook(lambda _, given: (hidden, *given[1:]))
+    contexts: list[Tensor] = []
+    hook = module.register_forward_pre_hook(lambda _, arguments: (hidden, *arguments[1:]))
     try:
-        read_layers(encoder, batch, ValueReader(lambda _, reading: found.append(reading.context)))
+        read_layers(encoder, batch, ValueReader(lambda _, reading: contexts.append(reading.context)))
     finally:
         hook.remove()
-    return torch.stack(found)
+    return torch.stack(contexts)
 
 
 def _layer_by_layer(encoder: Encoder, calls: Sequence[Call], hidden: Hidden) -> Outputs:
     """The outputs of every layer for its own `hidden`; no layer runs further than its heads."""
-    found: list[Tensor] = []
+    contexts: list[Tensor] = []
 
     def read(_: int, reading: Reading) -> None:
-        found.append(reading.context)
+        contexts.append(reading.context)
         raise AllRead
 
     with tap(encoder.model, ValueReader(read)) as tapped, torch.no_grad(), encoder.autocast():
-        for layer, (call, own) in enumerate(zip(calls, hidden, strict=True)):
+        for layer, (call, layer_input) in enumerate(zip(calls, hidden, strict=True)):
             tapped.resume(layer)
             with suppress(AllRead):
-                call.module(own, *call.given[1:], **call.options)
-    return torch.stack(found)
+                call.module(layer_input, *call.arguments[1:], **call.options)
+    return torch.stack(contexts)
 
 
 def _calls(encoder: Encoder, batch: Sequence[Pieces], modules: Sequence[nn.Module]) -> list[Call]:
     """The arguments with which a pass over the batch calls each of the modules, in calling order."""
-    found: list[Call] = []
+    calls: list[Call] = []
 
-    def record(module: nn.Module, given: tuple[Any, ...], options: dict[str, Any]) -> None:
-        found.append(Call(module, given, options))
+    def record(module: nn.Module, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+        calls.append(Call(module, arguments, options))
 
     with ExitStack() as hooks:
         for module in modules:
             hook = module.register_forward_pre_hook(record, with_kwargs=True)
             hooks.callback(hook.remove)
         read_layers(encoder, batch, lambda *_: None)
-    return found
+    return calls
 
 
 def _normalisation(encoder: Encoder) -> list[nn.Module]:
     """The normalisation of the embeddings."""
     embeddings = getattr(encoder.model.base_model, "embeddings", None)
-    found = getattr(embeddings, "LayerNorm", None)
-    if found is None:
+    normalisation = getattr(embeddings, "LayerNorm", None)
+    if normalisation is None:
         raise InputError(
             f"{encoder.name}: {type(encoder.model).__name__} does not normalise its embeddings: start at {POST_LN}"
         )
-    return [found]
+    return [normalisation]

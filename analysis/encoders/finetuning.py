@@ -1,4 +1,4 @@
-"""Fine-tune an encoder on a task with Hugging Face's Trainer, and measure it beside two baselines."""
+"""Fine-tune an encoder on a task with Hugging Face's Trainer, and score it on the dev set."""
 
 import hashlib
 import json
@@ -108,13 +108,13 @@ class FittingTrainer(Trainer):
 
     def evaluate(self, *arguments: Any, **options: Any) -> dict[str, float]:
         """The dev scores, with `eval_kept` if `fits` is set."""
-        found = super().evaluate(*arguments, **options)
+        scores = super().evaluate(*arguments, **options)
         if not self.fits:
-            return found
+            return scores
         train = super().evaluate(self.train_dataset, metric_key_prefix="train")
-        kept = train[f"train_{self.task.metrics[0]}"]
-        self.control.should_training_stop |= kept >= self.fits
-        return found | {"eval_kept": kept}
+        fit = train[f"train_{self.task.metrics[0]}"]
+        self.control.should_training_stop |= fit >= self.fits
+        return scores | {"eval_kept": fit}
 
 
 class ChoiceTrainer(FittingTrainer):
@@ -173,14 +173,14 @@ def finetune(
             f"{task.name}: all {len(train)} training examples have the label {labels.pop()}: take more examples, or "
             "those of another label too"
         )
-    chosen = [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision]
-    recipe = _recipe(name, task, train, dev, chosen) | ({"fits": fits} if fits else {})
+    values = [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision]
+    recipe = _recipe(name, task, train, dev, values) | ({"fits": fits} if fits else {})
     recipe |= {"blocked": [*map(list, blocked)]} if blocked else {}
-    made = record_of(folder)
-    record_use(computed=made.get("recipe") != recipe)
-    if made.get("recipe") == recipe:
-        return made["scores"]
-    options = dict(zip(OPTIONS, chosen, strict=True)) | {"fits": fits}
+    record = record_of(folder)
+    record_use(computed=record.get("recipe") != recipe)
+    if record.get("recipe") == recipe:
+        return record["scores"]
+    options = dict(zip(OPTIONS, values, strict=True)) | {"fits": fits}
     set_seed(seed)
     tokenizer, model = load_tokenizer(name), load_classifier(name, task.outputs)
     check_length(str(name), model, max_tokens)
@@ -214,8 +214,8 @@ def _trained(
     ):
         trainer = _trainer(model, tokenizer, task, _arguments(work, task, options), *encoded)
         trainer.fits = options["fits"]
-        for shown in (PrinterCallback, ProgressCallback, NotebookProgressCallback):
-            trainer.remove_callback(shown)
+        for callback in (PrinterCallback, ProgressCallback, NotebookProgressCallback):
+            trainer.remove_callback(callback)
         for callback in (Bar, *callbacks):
             trainer.add_callback(callback)
         trainer.train()

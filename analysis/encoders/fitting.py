@@ -1,4 +1,4 @@
-"""The training loop of everything small that learns beside an encoder: probes, labellers, gates, heads."""
+"""The training loop of small models trained on top of an encoder: probes, labellers, gates, heads."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar

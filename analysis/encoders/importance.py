@@ -33,24 +33,24 @@ def importance(
     """The mean over examples of |d loss / d gate| (granularity, layer, head) for the labels of the examples.
 
     The granularity says where the absolute value is taken. `example`: for each example (Michel 2019, equation 2).
-    `token`: for each token, then summed over the example (the released code of Michel 2019). `batch`: for the sum over
+    `token`: for each token, then summed over the example (the authors' code, Michel 2019). `batch`: for the sum over
     `batch_size` consecutive examples. The loss is cross entropy in nats; for regression it is the squared error.
-    Nothing is normalised (see `normalised`). `gate` switches heads off (0) while the others are measured; these heads
+    Nothing is normalised (see `normalised`). `gate` 0 ablates heads while the others are measured; these heads
     get 0. `budget` is the number of padded tokens in one pass and does not change the result. Gradients are float32 at
     every precision. Raises InputError for a checkpoint without a classification head, labels that are missing or
     unknown to it, and a gate of the wrong shape.
     """
     check_examples(encoder, examples, max_tokens, labelled=True)
     gate = check_gate(encoder, np.ones((encoder.layers, encoder.heads)) if gate is None else gate)
-    found = layouts(encoder.tokenizer, examples, max_tokens)
+    all_sequences = layouts(encoder.tokenizer, examples, max_tokens)
     width = max(1, len(examples[0].choices))  # sequences per example
-    own = [found[start : start + width] for start in range(0, len(found), width)]
+    by_example = [all_sequences[start : start + width] for start in range(0, len(all_sequences), width)]
     labels = np.array([example.label for example in examples])
     signed, absolute = np.empty((2, len(examples), encoder.layers, encoder.heads), np.float32)
-    longest = [max(sequences, key=len) for sequences in own]
+    longest = [max(sequences, key=len) for sequences in by_example]
     with tqdm(total=len(examples), desc="importance", unit="example", disable=not progress) as bar:
         for indices in batches(longest, max(1, budget // width)):
-            batch = [layout for index in indices for layout in own[index]]
+            batch = [layout for index in indices for layout in by_example[index]]
             products = gate_gradients(encoder, batch, labels[indices], gate)
             products = products.unflatten(1, (-1, width)).flatten(2, 3)  # layer, example, token, head
             signed[indices] = products.sum(2).transpose(0, 1).cpu()
@@ -59,7 +59,7 @@ def importance(
     by_batch = np.add.reduceat(signed, range(0, len(examples), batch_size))
     parts = {"example": abs(signed), "token": absolute, "batch": abs(by_batch)}
     values = np.stack([parts[granularity].sum(0) for granularity in GRANULARITIES]) / len(examples)
-    about = about_texts(found) | {"max_tokens": max_tokens, "batch_size": batch_size}
+    about = about_texts(all_sequences) | {"max_tokens": max_tokens, "batch_size": batch_size}
     return xr.DataArray(
         values,
         [("granularity", [*GRANULARITIES]), ("layer", range(encoder.layers)), ("head", range(encoder.heads))],

@@ -1,4 +1,4 @@
-"""Interventions switch heads off; `predict` gives a classifier's logits under each of them."""
+"""Interventions ablate heads; `predict` gives a classifier's logits under each of them."""
 
 import hashlib
 from collections import Counter
@@ -20,7 +20,7 @@ from tqdm import tqdm
 from analysis.cache import record_use
 from analysis.encoders.classifiers import about_texts, check_examples, texts_digest
 from analysis.encoders.layout import Layout, batches, layouts
-from analysis.encoders.models import Encoder, kept_casts
+from analysis.encoders.models import Encoder, cached_casts
 from analysis.encoders.prefixes import OPERATORS, Changes, Prefix, ordinary_pass
 from analysis.errors import InputError
 from analysis.files import replacing
@@ -43,7 +43,7 @@ class Operator(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Intervention:
-    """Heads to switch off: gate 1 leaves a head on, gate 0 switches it off, and `operator` says how.
+    """Heads to ablate: gate 1 leaves a head as it is, gate 0 ablates it, and `operator` says how.
 
     `zero`: the head outputs zeros (Michel 2019). `uniform`: it attends equally to all real tokens (Kovaleva 2019). An
     `Operator` does something else, for which the gate is the share that stays as it is. Raises InputError for another
@@ -88,25 +88,25 @@ def sets(
     operator: str | Operator = "zero",
     dose: float | int = 1.0,
 ) -> list[Intervention]:
-    """An intervention for each named set of heads (layer, head); it switches them all off, by the share `dose`.
+    """An intervention for each named set of heads (layer, head); it ablates them all, by the share `dose`.
 
     Raises InputError for a head that the encoder does not have, and for a dose outside 0 to 1.
     """
     if not 0 <= dose <= 1:
         raise InputError(f"dose is {dose}: the share that changes lies between 0 and 1")
-    gates = {name: 1 - dose * (1 - _without(encoder, heads)) for name, heads in named.items()}
+    gates = {name: 1 - dose * (1 - _gate_without(encoder, heads)) for name, heads in named.items()}
     return [Intervention(name, gate, operator) for name, gate in gates.items()]
 
 
 def single_heads(encoder: Encoder, operator: str = "zero") -> list[Intervention]:
-    """Each head off alone, named as "2-8"."""
+    """Each head ablated alone, named as "2-8"."""
     return sets(
         encoder, {head_name(*head): [head] for head in np.ndindex(encoder.layers, encoder.heads)}, operator
     )
 
 
 def whole_layers(encoder: Encoder, operator: str = "zero") -> list[Intervention]:
-    """All heads of a layer off, for every layer, named as "layer 2"."""
+    """All heads of a layer ablated, for every layer, named as "layer 2"."""
     named = {
         f"layer {layer}": [(layer, head) for head in range(encoder.heads)] for layer in range(encoder.layers)
     }
@@ -114,10 +114,12 @@ def whole_layers(encoder: Encoder, operator: str = "zero") -> list[Intervention]
 
 
 def all_but_one(encoder: Encoder, operator: str = "zero") -> list[Intervention]:
-    """All heads of a layer but one off, for every head, named as "only 2-8"."""
+    """All heads of a layer but one ablated, for every head, named as "only 2-8"."""
     named = {
-        f"only {head_name(layer, kept)}": [(layer, head) for head in range(encoder.heads) if head != kept]
-        for layer, kept in np.ndindex(encoder.layers, encoder.heads)
+        f"only {head_name(layer, remaining)}": [
+            (layer, head) for head in range(encoder.heads) if head != remaining
+        ]
+        for layer, remaining in np.ndindex(encoder.layers, encoder.heads)
     }
     return sets(encoder, named, operator)
 
@@ -125,7 +127,7 @@ def all_but_one(encoder: Encoder, operator: str = "zero") -> list[Intervention]:
 def cumulative(
     encoder: Encoder, order: Sequence[Head], counts: Sequence[int], operator: str = "zero"
 ) -> list[Intervention]:
-    """For each count, the first `count` heads of an order off, named as "36".
+    """For each count, the first `count` heads of an order ablated, named as "36".
 
     Raises InputError for a head that occurs twice or that the encoder does not have, and for a count above the length
     of the order.
@@ -135,11 +137,11 @@ def cumulative(
         raise InputError("a head occurs twice in the order: list every head once")
     for count in counts:
         if not 0 <= count <= len(order):
-            raise InputError(f"{count} heads cannot be switched off: give counts from 0 to {len(order)}")
+            raise InputError(f"{count} heads cannot be ablated: give counts from 0 to {len(order)}")
     return sets(encoder, {str(count): order[:count] for count in counts}, operator)
 
 
-def _without(encoder: Encoder, heads: Sequence[Head]) -> Float[np.ndarray, "layer head"]:
+def _gate_without(encoder: Encoder, heads: Sequence[Head]) -> Float[np.ndarray, "layer head"]:
     gate = np.ones((encoder.layers, encoder.heads), np.float32)
     for layer, head in heads:
         if not (0 <= layer < encoder.layers and 0 <= head < encoder.heads):
@@ -161,7 +163,7 @@ def predict(
     cache: Path | None = None,
     progress: bool = True,
 ) -> xr.DataArray:
-    """The logits (intervention, sequence, class) of a classifier: first the row "none" with all heads on, then a row
+    """The logits (intervention, sequence, class) of a classifier: first the row "none" without ablation, then a row
     for each intervention.
 
     Regression has one class. In multiple choice, a sequence is an example and its classes are the choices. Forward
@@ -178,16 +180,16 @@ def predict(
         if count > 1:
             raise InputError(f"two interventions have the name {name!r}: give each its own name")
     variants = {row.key: row for row in rows}
-    found = layouts(encoder.tokenizer, examples, max_tokens)
-    logits = np.empty((len(variants), len(found), encoder.model.config.num_labels), np.float32)
-    plan = list(batches(found, batch_size * max_tokens, batch_size))
-    total = len(variants) * len(found)
+    sequences = layouts(encoder.tokenizer, examples, max_tokens)
+    logits = np.empty((len(variants), len(sequences), encoder.model.config.num_labels), np.float32)
+    plan = list(batches(sequences, batch_size * max_tokens, batch_size))
+    total = len(variants) * len(sequences)
     with (
-        kept_casts(encoder),
+        cached_casts(encoder),
         tqdm(total=total, desc="interventions", unit="sequence", disable=not progress) as bar,
     ):
         for indices in plan:
-            part = Part(encoder, [found[index] for index in indices], cache)
+            part = Part(encoder, [sequences[index] for index in indices], cache)
             part.complete(variants, bar, check=indices is plan[0])
             logits[:, indices] = np.stack([part.logits[key] for key in variants])
     places = {key: place for place, key in enumerate(variants)}
@@ -199,7 +201,7 @@ def predict(
         logits,
         [("intervention", names), ("sequence", ids), ("class", range(logits.shape[-1]))],
         name="logits",
-        attrs={**encoder.provenance, **about_texts(found), "max_tokens": max_tokens},
+        attrs={**encoder.provenance, **about_texts(sequences), "max_tokens": max_tokens},
     )
 
 
@@ -209,7 +211,7 @@ class Part:
     def __init__(self, encoder: Encoder, batch: Sequence[Layout], folder: Path | None):
         self.encoder, self.batch = encoder, batch
         self.path = folder and folder / f"{_digest(encoder)[:24]}-{texts_digest(batch)[:24]}.npz"
-        self.logits: dict[str, Float[np.ndarray, "sequence class"]] = self._kept()
+        self.logits: dict[str, Float[np.ndarray, "sequence class"]] = self._read()
 
     def complete(self, variants: Mapping[str, Intervention], bar: tqdm, check: bool) -> None:
         """Runs the missing variants; writes the file after each group of variants that start at the same layer."""
@@ -226,21 +228,21 @@ class Part:
         if check:
             prefix.check_first_token()
         for group in _groups(missing):
-            for variant, logits in zip(group, _changed(prefix, group), strict=True):
+            for variant, logits in zip(group, _logits(prefix, group), strict=True):
                 self.logits[variant.key] = logits
-            self._keep()
+            self._write()
             bar.update(len(self.batch) * len(group))
 
-    def _kept(self) -> dict[str, Float[np.ndarray, "sequence class"]]:
+    def _read(self) -> dict[str, Float[np.ndarray, "sequence class"]]:
         if self.path is None or not self.path.exists():
             return {}
         try:
-            with np.load(self.path, allow_pickle=False) as kept:
-                return dict(zip(kept["keys"].tolist(), kept["logits"], strict=True))
+            with np.load(self.path, allow_pickle=False) as file:
+                return dict(zip(file["keys"].tolist(), file["logits"], strict=True))
         except (OSError, ValueError, KeyError, EOFError, BadZipFile):  # damaged: computed again
             return {}
 
-    def _keep(self) -> None:
+    def _write(self) -> None:
         if self.path is not None:
             with replacing(self.path) as temporary:
                 np.savez(temporary, keys=[*self.logits], logits=np.stack([*self.logits.values()]))
@@ -249,21 +251,21 @@ class Part:
 def _groups(variants: Sequence[Intervention]) -> Iterator[list[Intervention]]:
     """Groups of variants that can run as one batch: they share the operator and the first changed layer."""
 
-    def where(variant: Intervention) -> tuple[int, str]:
+    def start(variant: Intervention) -> tuple[int, str]:
         return (-1, "") if variant.layer is None else (variant.layer, str(variant.operator))
 
-    return (list(group) for _, group in groupby(sorted(variants, key=where), where))
+    return (list(group) for _, group in groupby(sorted(variants, key=start), start))
 
 
-def _changed(prefix: Prefix, group: Sequence[Intervention]) -> Float[np.ndarray, "variant sequence class"]:
+def _logits(prefix: Prefix, group: Sequence[Intervention]) -> Float[np.ndarray, "variant sequence class"]:
     if group[0].layer is None:
         return prefix.logits[None].cpu().numpy()
     gates = torch.from_numpy(np.stack([variant.gate for variant in group]))
     size = max(1, STACKED.get(prefix.encoder.device.type, 1) // prefix.tokens)
     operator = group[0].operator
     operator = operator.prepared(prefix) if isinstance(operator, Operator) else operator
-    found = [prefix.resume(group[0].layer, some, operator) for some in gates.split(size)]
-    return torch.cat(found).cpu().numpy()
+    logits = [prefix.resume(group[0].layer, part, operator) for part in gates.split(size)]
+    return torch.cat(logits).cpu().numpy()
 
 
 def check_gate(encoder: Encoder, gate: Num[np.ndarray, "..."]) -> Float[np.ndarray, "layer head"]:

@@ -70,24 +70,24 @@ class Layout:
 
     @cached_property
     def spellings(self) -> list[str]:
-        """Each word piece without its mark of a blank, case folded; "" for a piece that is like no other.
+        """Each word piece without its mark of a space, case folded; "" for a piece that matches no other.
 
-        These are special tokens, punctuation, blanks and unknown pieces, which all have one id.
+        These are special tokens, punctuation, spaces and unknown pieces, which all have one id.
         """
-        alone = (self.text < 0) | self.punctuation | self.unknown
+        unmatchable = (self.text < 0) | self.punctuation | self.unknown
         return [
-            "" if single else token.lstrip("Ġ▁").casefold()
-            for token, single in zip(self.tokens, alone, strict=True)
+            "" if excluded else token.lstrip("Ġ▁").casefold()
+            for token, excluded in zip(self.tokens, unmatchable, strict=True)
         ]
 
     @property
     def matches(self) -> bool:
         """Whether a word piece stands in both texts."""
-        spelt: tuple[set[str], set[str]] = set(), set()
+        by_text: tuple[set[str], set[str]] = set(), set()
         for text, spelling in zip(self.text, self.spellings, strict=True):
             if spelling:
-                spelt[text].add(spelling)
-        return not spelt[0].isdisjoint(spelt[1])
+                by_text[text].add(spelling)
+        return not by_text[0].isdisjoint(by_text[1])
 
 
 def check_tokenizer(tokenizer: PreTrainedTokenizerBase, name: str = "") -> None:
@@ -108,8 +108,8 @@ def read_ids(tokenizer: PreTrainedTokenizerBase, encoding: Encoding) -> Int[np.n
     """
     ids = np.array(encoding.ids)
     inside = np.array([text is not None for text in encoding.sequence_ids], bool)
-    if (spelt := inside & np.isin(ids, tokenizer.all_special_ids)).any():
-        ids[spelt] = tokenizer.unk_token_id
+    if (special := inside & np.isin(ids, tokenizer.all_special_ids)).any():
+        ids[special] = tokenizer.unk_token_id
     return ids
 
 
@@ -138,7 +138,7 @@ def layouts(
     """Tokenised sequences of at most `max_tokens` tokens; if one is too long, its longer text loses pieces.
 
     An example with choices becomes several sequences, `<id>#0`, `<id>#1` and so on (see `as_sequences`). Truncation
-    keeps the final [SEP]. Segment ids are those of the tokenizer ("pair"), or all 0 ("zeros", as in the released code
+    keeps the final [SEP]. Segment ids are those of the tokenizer ("pair"), or all 0 ("zeros", as in the authors' code
     of Clark 2019). Names of special tokens in a text are text. Raises InputError for repeated ids, a text that is not a
     string or has no word piece, a slow tokenizer or one without [CLS] or [SEP], a limit above that of the encoder, or
     unknown `segment_ids`.
@@ -176,14 +176,14 @@ def _encode(
     tokenizer: PreTrainedTokenizerBase, examples: Sequence[Example], **options: bool | int
 ) -> dict[str, Encoding]:
     """The encoding of every example by id; one call for all is several times faster than one for each."""
-    found: dict[str, Encoding] = {}
+    encodings: dict[str, Encoding] = {}
     for pairs in (False, True):
-        if alike := [example for example in examples if (example.text_b is not None) == pairs]:
-            texts = [list(side) for side in zip(*(example.texts for example in alike), strict=True)]
+        if group := [example for example in examples if (example.text_b is not None) == pairs]:
+            texts = [list(side) for side in zip(*(example.texts for example in group), strict=True)]
             options |= {"return_token_type_ids": True, "split_special_tokens": True, "verbose": False}
             encoded = tokenizer(*texts, **options).encodings
-            found |= {example.id: encoding for example, encoding in zip(alike, encoded, strict=True)}
-    return found
+            encodings |= {example.id: encoding for example, encoding in zip(group, encoded, strict=True)}
+    return encodings
 
 
 def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, encoding: Encoding) -> Layout:
@@ -201,7 +201,7 @@ def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, encoding: Enco
             "tokenizer of a BERT-like encoder"
         )
     # Read the characters from the text: byte-level vocabularies spell ` ,` as `Ġ,`.
-    written = [
+    spellings = [
         "" if index < 0 else example.texts[index][start:end]
         for index, (start, end) in zip(numbers, offsets, strict=True)
     ]
@@ -214,7 +214,7 @@ def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, encoding: Enco
         spans=np.where(special[:, None], 0, np.array(offsets)),
         cls=cls,
         sep=sep,
-        punctuation=np.array([is_punctuation(characters) for characters in written]),
+        punctuation=np.array([is_punctuation(characters) for characters in spellings]),
         unknown=~special & (ids == tokenizer.unk_token_id),
     )
 

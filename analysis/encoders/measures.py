@@ -82,12 +82,14 @@ def baselines(
         REGRESSION: DummyRegressor(),
         CHOICE: DummyClassifier(strategy="constant", constant=0),
     }
-    given = [example.label for example in train]
+    train_labels = [example.label for example in train]
     # The constant depends only on the labels.
-    constant = constants[task.kind].fit(np.zeros((len(train), 1)), given).predict(np.zeros((len(dev), 1)))
+    constant = (
+        constants[task.kind].fit(np.zeros((len(train), 1)), train_labels).predict(np.zeros((len(dev), 1)))
+    )
     labels = np.array([example.label for example in dev])
-    found = {"constant": constant, "bag_of_words": _answers_by_words(task, train, dev)}
-    return {name: measure(task, labels, predictions) for name, predictions in found.items()}
+    answers = {"constant": constant, "bag_of_words": _answers_by_words(task, train, dev)}
+    return {name: measure(task, labels, predictions) for name, predictions in answers.items()}
 
 
 def _answers_by_words(task: Task, train: Sequence[Example], dev: Sequence[Example]) -> Answers:
@@ -96,9 +98,9 @@ def _answers_by_words(task: Task, train: Sequence[Example], dev: Sequence[Exampl
     texts = [[marked(sequence) for sequence in as_sequences(split)] for split in (train, dev)]
     if task.kind != CHOICE:
         return model.fit(texts[0], [example.label for example in train]).predict(texts[1])
-    right = [number == example.label for example in train for number in range(len(example.choices))]
-    speaks = model.fit(texts[0], right).predict_proba(texts[1])[:, 1]
-    return speaks.reshape(len(dev), -1).argmax(axis=1)
+    is_label = [number == example.label for example in train for number in range(len(example.choices))]
+    probability = model.fit(texts[0], is_label).predict_proba(texts[1])[:, 1]
+    return probability.reshape(len(dev), -1).argmax(axis=1)
 
 
 def marked(example: Example) -> str:

@@ -134,7 +134,7 @@ class Encoder:
 
 
 @contextmanager
-def kept_casts(*encoders: Encoder) -> Iterator[None]:
+def cached_casts(*encoders: Encoder) -> Iterator[None]:
     """A context in which weights are cast to an encoder's precision once instead of at every pass."""
     with ExitStack() as contexts:
         for encoder in encoders:

@@ -18,7 +18,7 @@ from analysis.errors import InputError
 Gates = Float[Tensor, "sequence layer head"]
 Changes = Callable[[Gates], dict[str, Any]]
 
-# Arguments of `tap` for each operator: gate 1 leaves a head as it is, gate 0 switches it off, others lie between.
+# Arguments of `tap` for each operator: gate 1 leaves a head as it is, gate 0 ablates it, others lie between.
 OPERATORS: Mapping[str, Changes] = {
     "zero": lambda gates: {"gate": gates},  # outputs zeros (Michel 2019)
     "uniform": lambda gates: {"replace": uniform_heads(1 - gates)},  # its mean value (Kovaleva 2019)
@@ -27,7 +27,7 @@ OPERATORS: Mapping[str, Changes] = {
 
 @dataclass(frozen=True)
 class Prefix:
-    """One pass over a padded batch with all heads on, kept so that changed passes can start at any of its layers."""
+    """An ordinary pass over a padded batch; passes under interventions can start at any of its layers."""
 
     encoder: Encoder
     batch: Sequence[Pieces]
@@ -96,7 +96,7 @@ class Prefix:
     def _finish(self, last: Float[Tensor, "row 1 width"]) -> Float[Tensor, "row class"]:
         """The classification head's logits from the last layer's output for the first token of each sequence."""
         inputs = {name: _repeated(column, len(last) // len(column)) for name, column in self.first.items()}
-        with _giving(self.owner, last), torch.no_grad(), self.encoder.autocast():
+        with _returning(self.owner, last), torch.no_grad(), self.encoder.autocast():
             return self.encoder.model(**inputs).logits.float()
 
     def check_first_token(self) -> None:
@@ -112,19 +112,19 @@ class Prefix:
 
 
 def ordinary_pass(encoder: Encoder, batch: Sequence[Pieces]) -> Prefix:
-    """Runs a padded batch with all heads on, and keeps the input of each layer.
+    """Runs a padded batch without interventions, and keeps the input of each layer.
 
     Raises InputError for an encoder whose layers cannot run one by one (see `body`).
     """
     owner, layers = body(encoder)
-    inputs, entered = encoder.inputs(batch), []
+    inputs, arguments = encoder.inputs(batch), []
     with ExitStack() as hooks, tap(encoder.model), torch.no_grad(), encoder.autocast():
         for layer in layers:
             hooks.enter_context(
-                layer.register_forward_pre_hook(lambda _, given: entered.append((given[0], given[1])))
+                layer.register_forward_pre_hook(lambda _, positional: arguments.append(positional[:2]))
             )
         logits = encoder.model(**inputs).logits.float()
-    hidden, masks = zip(*entered, strict=True)
+    hidden, masks = zip(*arguments, strict=True)
     mask = None if masks[0] is None else masks[0].expand(len(batch), -1, -1, -1)
     first = {name: column[:, :1] for name, column in inputs.items()}
     return Prefix(encoder, batch, owner, layers, first, hidden, mask, logits)
@@ -152,7 +152,7 @@ def _repeated(values: Shaped[Tensor, "row *rest"], count: int) -> Shaped[Tensor,
 
 
 @contextmanager
-def _giving(owner: nn.Module, hidden: Tensor) -> Iterator[None]:
+def _returning(owner: nn.Module, hidden: Tensor) -> Iterator[None]:
     """Within the context, the module that runs the layers returns `hidden` instead.
 
     The modules that read the last layer (pooler, classifier) have another name and form in every architecture. So the

@@ -27,10 +27,10 @@ def prune(encoder: Encoder, gate: Num[np.ndarray, "..."]) -> Encoder:
     smaller = Encoder(name, model, encoder.tokenizer, encoder.precision, encoder.absent)
     for layer, row in zip(body(smaller)[1], gate, strict=True):
         query, key, value, output = projections(layer, name)
-        kept = torch.from_numpy(np.flatnonzero(row.repeat(query.out_features // len(row))))
+        columns = torch.from_numpy(np.flatnonzero(row.repeat(query.out_features // len(row))))
         for linear in (query, key, value):
-            _keep_rows(linear, kept.to(encoder.device))
-        _keep_columns(output, kept.to(encoder.device))
+            _keep_rows(linear, columns.to(encoder.device))
+        _keep_columns(output, columns.to(encoder.device))
     return smaller
 
 
@@ -39,23 +39,23 @@ def _check_whole(encoder: Encoder, gate: Num[np.ndarray, "..."]) -> Float[np.nda
     if not np.isin(gate, (0, 1)).all():
         raise InputError("the gate has numbers between 0 and 1: a head is pruned (0) or kept (1)")
     queries = [projections(layer, encoder.name)[0] for layer in body(encoder)[1]]
-    if any(each.out_features != encoder.heads * (each.in_features // encoder.heads) for each in queries):
+    if any(query.out_features != encoder.heads * (query.in_features // encoder.heads) for query in queries):
         raise InputError(
             f"{encoder.name!r} is already pruned: prune the whole encoder, with one gate for all heads"
         )
     return gate
 
 
-def _keep_rows(linear: nn.Linear, kept: Int[Tensor, " row"]) -> None:
-    linear.weight = _parameter(linear.weight[kept], linear.weight)
+def _keep_rows(linear: nn.Linear, rows: Int[Tensor, " row"]) -> None:
+    linear.weight = _parameter(linear.weight[rows], linear.weight)
     if linear.bias is not None:
-        linear.bias = _parameter(linear.bias[kept], linear.bias)
-    linear.out_features = len(kept)
+        linear.bias = _parameter(linear.bias[rows], linear.bias)
+    linear.out_features = len(rows)
 
 
-def _keep_columns(linear: nn.Linear, kept: Int[Tensor, " column"]) -> None:
-    linear.weight = _parameter(linear.weight[:, kept].contiguous(), linear.weight)
-    linear.in_features = len(kept)
+def _keep_columns(linear: nn.Linear, columns: Int[Tensor, " column"]) -> None:
+    linear.weight = _parameter(linear.weight[:, columns].contiguous(), linear.weight)
+    linear.in_features = len(columns)
 
 
 def _parameter(values: Tensor, like: nn.Parameter) -> nn.Parameter:

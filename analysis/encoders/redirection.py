@@ -99,8 +99,13 @@ class Redirection:
     text: int | None = None
 
     def __post_init__(self) -> None:
-        known = {"rows": ROWS, "to": {**TARGETS, NOWHERE: None}, "moved": MOVED, "text": (None, 0, 1)}
-        for name, choices in known.items():
+        allowed = {
+            "rows": ROWS,
+            "to": {**TARGETS, NOWHERE: None},
+            "moved": MOVED,
+            "text": (None, 0, 1),
+        }
+        for name, choices in allowed.items():
             if getattr(self, name) not in choices:
                 raise InputError(
                     f"{name} is {getattr(self, name)!r}: choose from {', '.join(map(str, choices))}"
@@ -142,7 +147,7 @@ class Redirection:
     def pairs(
         self, batch: Sequence[Layout], device: torch.device
     ) -> tuple[Bool[Tensor, "batch 1 token token"], Tensor | None]:
-        """The pairs whose attention moves, and the shares of a row's targets; none if it goes nowhere."""
+        """The pairs whose attention moves, and the share of each target in its row; None if it goes nowhere."""
         sources = padded([self.sources(layout) for layout in batch]).to(device)
         if self.to == NOWHERE:
             return sources, None
@@ -224,7 +229,7 @@ def blocked_across(
 ) -> Iterator[None]:
     """Within the context, also in training, these heads attend to no piece of the other text; rows sum to 1.
 
-    The texts are told apart by token types. Raises InputError for an encoder with one token type.
+    Token types say which text a piece belongs to. Raises InputError for an encoder with one token type.
     """
     if getattr(model.config, "type_vocab_size", 0) < 2:
         raise InputError(

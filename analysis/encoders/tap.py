@@ -315,7 +315,7 @@ def read_layers(
             raise AllRead
 
     reader = ValueReader(read_until_last) if whole else read_until_last
-    # Not inference_mode: autocast does not cache cast weights in it (see `models.kept_casts`).
+    # Not inference_mode: autocast does not cache cast weights in it (see `models.cached_casts`).
     with suppress(AllRead), tap(encoder.model, reader), torch.no_grad(), encoder.autocast():
         encoder.model(**inputs)
         raise RuntimeError(f"read the attention of fewer than {encoder.layers} layers")

@@ -33,7 +33,7 @@ def word_vectors(
 ) -> WordVectors:
     """Vectors of words: those of a GloVe file, or else principal components of the encoder's word embeddings.
 
-    A word is looked up in GloVe in lower case; words in the file may contain blanks. The components (at most
+    A word is looked up in GloVe in lower case; words in the file may contain spaces. The components (at most
     `dimension`) are those of the mean embeddings of each word's pieces, over the different words given. They are
     divided by one number, so that their mean square is 1. They do not replace GloVe for a comparison of numbers.
     Source: Clark 2019, 5 (GloVe).
@@ -43,10 +43,10 @@ def word_vectors(
     vocabulary, places = np.unique(np.asarray(forms, dtype=str), return_inverse=True)
     means = _static(encoder, vocabulary.tolist())
     size = min(dimension, *means.shape)
-    found = PCA(size, svd_solver="full").fit_transform(means)
-    found /= np.sqrt((found**2).mean()) or 1
+    components = PCA(size, svd_solver="full").fit_transform(means)
+    components /= np.sqrt((components**2).mean()) or 1
     label = f"{size} principal components of the word embeddings of {encoder.name}"
-    return WordVectors(found.astype(np.float32)[places], label, 0)
+    return WordVectors(components.astype(np.float32)[places], label, 0)
 
 
 def _static(encoder: Encoder, vocabulary: list[str]) -> Float32[np.ndarray, "word dimension"]:
@@ -63,30 +63,30 @@ def _static(encoder: Encoder, vocabulary: list[str]) -> Float32[np.ndarray, "wor
 def _glove(forms: Sequence[str], glove: str | Path) -> WordVectors:
     path = expand(glove)
     vocabulary, places = np.unique([form.lower() for form in forms], return_inverse=True)
-    wanted = dict(zip(vocabulary.tolist(), range(len(vocabulary)), strict=True))
-    found: dict[int, np.ndarray] = {}
+    numbers_of_words = dict(zip(vocabulary.tolist(), range(len(vocabulary)), strict=True))
+    vectors_by_word: dict[int, np.ndarray] = {}
     try:
         with path.open(encoding="utf-8-sig", newline="\n") as lines:
             for place, word, numbers in _entries(lines, path):
-                if word in wanted:
-                    found[wanted[word]] = _vector(numbers, place)
+                if word in numbers_of_words:
+                    vectors_by_word[numbers_of_words[word]] = _vector(numbers, place)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"{path} is not readable as GloVe vectors (each line a word and its numbers): {error}"
         ) from error
-    if not found:
+    if not vectors_by_word:
         raise InputError(f"{path} has none of the words: give GloVe vectors in text form")
-    vectors = np.stack(list(found.values()))
+    vectors = np.stack(list(vectors_by_word.values()))
     values = np.zeros((len(vocabulary), vectors.shape[1]), np.float32)
-    values[list(found)] = vectors
-    known = np.isin(places, list(found))
-    return WordVectors(values[places], path.stem, int((~known).sum()))
+    values[list(vectors_by_word)] = vectors
+    has_vector = np.isin(places, list(vectors_by_word))
+    return WordVectors(values[places], path.stem, int((~has_vector).sum()))
 
 
 def _entries(lines: Iterator[str], path: Path) -> Iterator[tuple[str, str, list[str]]]:
     """The position, the word and the numbers of every line.
 
-    A word may contain blanks (`. . .` in GloVe 840B). So a line is split from its end, into as many numbers as most of
+    A word may contain spaces (`. . .` in GloVe 840B). So a line is split from its end, into as many numbers as most of
     the first lines have.
     """
     first = list(islice(lines, FIRST))
@@ -96,8 +96,8 @@ def _entries(lines: Iterator[str], path: Path) -> Iterator[tuple[str, str, list[
     for number, line in enumerate(chain(first, lines), 1):
         word, *numbers = line.rstrip("\r\n ").rsplit(" ", size)
         if len(numbers) != size or " " in word and _is_number(word.rpartition(" ")[2]):
-            given = line.rstrip().count(" ")
-            raise InputError(f"{path}, line {number}: {given} numbers where others have {size}: correct it")
+            count = line.rstrip().count(" ")
+            raise InputError(f"{path}, line {number}: {count} numbers where others have {size}: correct it")
         yield f"{path}, line {number}", word, numbers
 
 

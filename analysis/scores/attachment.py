@@ -48,19 +48,21 @@ def attach(
     """
     forms = [part.tolist() for _, part in words.groupby("sentence", sort=False)["form"]]
     split = split_words(encoder.tokenizer, forms, max_tokens)
-    lengths = np.array([len(each) for each in forms])
+    lengths = np.array([len(sentence) for sentence in forms])
     starts = np.cumsum(lengths) - lengths
-    kept = np.isin(np.repeat(np.arange(len(forms)), lengths), [each.number for each in split.kept])
+    readable = np.isin(
+        np.repeat(np.arange(len(forms)), lengths), [sentence.number for sentence in split.kept]
+    )
     predicted = np.zeros((len(words), encoder.layers, len(DIRECTIONS), encoder.heads), np.int16)
 
     def read(indices: list[int], layer: int, found: WordMaps) -> None:
         batch = [split.kept[index] for index in indices]
-        inside = np.arange(found.shape[-1]) < np.array([[each.words] for each in batch])
-        places = np.concatenate([starts[each.number] + np.arange(each.words) for each in batch])
+        inside = np.arange(found.shape[-1]) < np.array([[sentence.words] for sentence in batch])
+        places = np.concatenate([starts[sentence.number] + np.arange(sentence.words) for sentence in batch])
         predicted[places, layer] = _attended(found).movedim(-1, 1).cpu().numpy()[inside] + 1
 
     read_word_maps(encoder, split.kept, read, rows, False, budget, progress, maps)
-    return Attachment(words[kept].reset_index(drop=True), predicted[kept], split.left_out)
+    return Attachment(words[readable].reset_index(drop=True), predicted[readable], split.left_out)
 
 
 def _attended(maps: WordMaps) -> Int16[Tensor, "batch direction head word"]:
@@ -94,8 +96,8 @@ def halves(units: pd.Series, seed: int = 0) -> Bool[np.ndarray, " row"]:
     names = units.unique()
     if len(names) < 2:
         raise InputError("one half chooses and the other is scored: give at least two sentences or documents")
-    chosen = np.random.default_rng(seed).permutation(names)[: len(names) // 2]
-    return units.isin(chosen).to_numpy()
+    first_half = np.random.default_rng(seed).permutation(names)[: len(names) // 2]
+    return units.isin(first_half).to_numpy()
 
 
 def cross_fitted(

@@ -47,11 +47,13 @@ def attributions(
         maps = torch.zeros(shape, device=encoder.device)
         derivatives = (probes or encoder.model.config.hidden_size) * sum(map(len, batch))
         with tqdm(total=derivatives, desc="derivatives", leave=False, disable=not progress) as bar:
-            for number, each in enumerate(batch):
-                size = len(each)
-                maps[:, number, :, :size, :size] = attributed(encoder, each, probes, seed, start, bar.update)
-        for layer, found in enumerate(maps):
-            read(layer, found)
+            for number, sequence in enumerate(batch):
+                size = len(sequence)
+                maps[:, number, :, :size, :size] = attributed(
+                    encoder, sequence, probes, seed, start, bar.update
+                )
+        for layer, layer_maps in enumerate(maps):
+            read(layer, layer_maps)
 
     return read_attribution
 
@@ -87,8 +89,8 @@ def attributed(
         token, probe = chunk // count, chunk % count
         tangents = hidden.new_zeros(len(chunk), parts, 1, tokens, width)
         tangents[torch.arange(len(chunk)), :, 0, token] = directions[probe][:, None]
-        found = vmap(derivative)(tangents)
-        squares.index_add_(-1, token, found.movedim(0, -1).to(squares.dtype))
+        values = vmap(derivative)(tangents)
+        squares.index_add_(-1, token, values.movedim(0, -1).to(squares.dtype))
         done(len(chunk))
     norms = squares.sqrt()
     return (norms / norms.sum(-1, keepdim=True)).to(hidden.dtype)

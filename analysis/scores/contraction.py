@@ -35,7 +35,7 @@ with a number for each head. The tables of a batch lie one behind the other. A b
 sums in float32 have larger errors; then the bags of each sieve are added up.
 
 *Entropies.* In roles such as `block`, every row of the map is multiplied by its entropy. Groups then have the entropies
-among their weights, so they stand below the other groups and are computed anew for each layer and head. Cells of such
+among their weights, so they stand below the other groups and are computed for each layer and head. Cells of such
 a role are read from a copy of the map with multiplied rows, which comes last in the table.
 """
 

@@ -55,7 +55,7 @@ def scored_with_controls(
     Raises InputError as `extract` does.
     """
     bank = extract_states({"": encoder}, examples, relations, max_tokens=max_tokens, maps=maps)[""]
-    found = extract_controls(
+    controls = extract_controls(
         {"": encoder}, examples, relations, bank["role"].values.tolist(), maps, max_tokens
     )
-    return bank, control_bank(bank, {source: states[""] for source, states in found.items()})
+    return bank, control_bank(bank, {source: states[""] for source, states in controls.items()})

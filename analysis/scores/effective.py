@@ -26,7 +26,7 @@ def effective(
     which needs no threshold for the rank.
     """
 
-    lengths = torch.tensor([len(each) for each in batch], device=encoder.device)
+    lengths = torch.tensor([len(sequence) for sequence in batch], device=encoder.device)
 
     def project(layer: int, reading: Reading) -> None:
         read(layer, _effective(reading.weights, reading.values, lengths, sums))
@@ -41,10 +41,10 @@ def _effective(weights: Attention, values: Values, lengths: Tensor, sums: bool) 
     if sums:
         values = torch.cat([values, values.new_ones(*values.shape[:-1], 1)], dim=-1)
     real = torch.arange(weights.shape[-1], device=weights.device) < lengths[:, None]
-    found = weights.clone()
+    result = weights.clone()
     if long.any():
         basis, _ = torch.linalg.qr(
             (values * real[:, None, :, None])[long]
         )  # padding adds nothing to the span
-        found[long] = weights[long] @ basis @ basis.mT
-    return found
+        result[long] = weights[long] @ basis @ basis.mT
+    return result

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from analysis.banks import DIMENSIONS
 from analysis.encoders.layout import Layout, WordPairs, batches, layouts, same_tokenizers, token_pairs
-from analysis.encoders.models import Encoder, check_length, kept_casts
+from analysis.encoders.models import Encoder, cached_casts, check_length
 from analysis.encoders.tap import Attention, read_layers
 from analysis.errors import InputError
 from analysis.scores.contraction import Contraction
@@ -54,7 +54,7 @@ def extract(
 
     `maps` is a source of maps or its name ("attention", "effective", "attribution", "uniform", "shuffled", "twin").
     `max_tokens` cuts a sequence; `budget` limits the padded tokens of a batch and does not change the result (1e-5).
-    `arithmetic` "published" divides the local band as the released code does. `statistics` are further numbers for
+    `arithmetic` "published" divides the local band as the authors' code does. `statistics` are further numbers for
     every sequence and head, by name; their units are tokens. `segment_ids` as in `layouts`. `progress` shows a bar.
 
     Truncation may remove the only word pieces that stand in both texts: the attribute `matches_truncated` counts these
@@ -104,26 +104,26 @@ def extract_states(
         undefined += [name for name, statistic in statistics.items() if statistic in ENTROPIES]
     for name in undefined:
         del (sieves if name in sieves else statistics)[name]
-    found = [sequence.layout for sequence in sequences]
+    tokenised = [sequence.layout for sequence in sequences]
     scores, units = _scored(models, sequences, sieves, statistics, source, budget, progress)
-    about = {"arithmetic": arithmetic, "maps": source.name, "max_tokens": max_tokens}
-    about |= {"undefined": ", ".join(undefined)} if undefined else {}
-    about["sequences_truncated"] = sum(layout.cut > 0 for layout in found)
-    about["tokens_truncated"] = sum(layout.cut for layout in found)
-    about["matches_truncated"] = sum(layout.match_cut for layout in found)
+    attributes = {"arithmetic": arithmetic, "maps": source.name, "max_tokens": max_tokens}
+    attributes |= {"undefined": ", ".join(undefined)} if undefined else {}
+    attributes["sequences_truncated"] = sum(layout.cut > 0 for layout in tokenised)
+    attributes["tokens_truncated"] = sum(layout.cut for layout in tokenised)
+    attributes["matches_truncated"] = sum(layout.match_cut for layout in tokenised)
     arrays = {}
-    for (state, model), own in zip(encoders.items(), scores, strict=True):
+    for (state, model), state_scores in zip(encoders.items(), scores, strict=True):
         coordinates = {
-            "sequence": [layout.id for layout in found],
+            "sequence": [layout.id for layout in tokenised],
             "role": [*sieves, *statistics],
             "layer": range(model.layers),
             "head": range(model.heads),
-            "tokens": ("sequence", [len(layout) for layout in found]),
-            "separators": ("sequence", [int(layout.sep.sum()) for layout in found]),
+            "tokens": ("sequence", [len(layout) for layout in tokenised]),
+            "separators": ("sequence", [int(layout.sep.sum()) for layout in tokenised]),
             "units": (("sequence", "role"), units),
             "cluster": ("sequence", clusters(examples)),
         }
-        defined = xr.DataArray(own, coordinates, DIMENSIONS, attrs=model.provenance | about)
+        defined = xr.DataArray(state_scores, coordinates, DIMENSIONS, attrs=model.provenance | attributes)
         arrays[state] = defined.reindex(role=names, fill_value={"units": 0}) if undefined else defined
     return arrays
 
@@ -138,25 +138,32 @@ def _scored(
     progress: bool,
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """The scores of each model (sequence, role, layer, head), and the units of the roles (sequence, role)."""
-    found, count = [sequence.layout for sequence in sequences], len(sieves) + len(statistics)
-    scores = [np.full((len(found), count, model.layers, model.heads), np.nan, np.float32) for model in models]
-    units = np.repeat([[len(layout)] for layout in found], count, axis=1).astype(np.int32)
-    plan = list(batches(found, budget))
-    sources = [source.prepared(model, found, budget, progress) for model in models]
-    total = len(found) * len(models)
+    tokenised, count = [sequence.layout for sequence in sequences], len(sieves) + len(statistics)
+    scores = [
+        np.full((len(tokenised), count, model.layers, model.heads), np.nan, np.float32) for model in models
+    ]
+    units = np.repeat([[len(layout)] for layout in tokenised], count, axis=1).astype(np.int32)
+    plan = list(batches(tokenised, budget))
+    sources = [source.prepared(model, tokenised, budget, progress) for model in models]
+    total = len(tokenised) * len(models)
     with (
-        kept_casts(*models),
+        cached_casts(*models),
         tqdm(total=total, desc=source.name, unit="sequence", disable=not progress) as bar,
     ):
         for number, indices in enumerate(plan):
             batch = [sequences[index] for index in indices]
             contraction, units[indices, : len(sieves)] = stack(batch, sieves, models[0].device)
             check = number in (0, len(plan) - 1)  # the shortest sequences may need no padding
-            for model, read, own in zip(models, sources, scores, strict=True):
+            for model, read, model_scores in zip(models, sources, scores, strict=True):
                 biases = score_batch(
-                    model, [each.layout for each in batch], contraction, check, read, [*statistics.values()]
+                    model,
+                    [sequence.layout for sequence in batch],
+                    contraction,
+                    check,
+                    read,
+                    [*statistics.values()],
                 )
-                own[indices] = np.where(units[indices][:, :, None, None] > 0, biases, np.nan)
+                model_scores[indices] = np.where(units[indices][:, :, None, None] > 0, biases, np.nan)
                 bar.update(len(indices))
     return scores, units
 
@@ -193,9 +200,9 @@ def read_attention(
     """The layout of one sequence and the map of every head; rows are query tokens (`maps` as in `extract`)."""
     [layout] = layouts(encoder.tokenizer, [example], max_tokens, segment_ids)
     read = find_source(maps).prepared(encoder, [layout], len(layout), progress=False)
-    found: list[np.ndarray] = []
-    read(encoder, [layout], lambda _, attention, *__: found.append(attention[0].cpu().numpy()))
-    return layout, np.stack(found)
+    maps_of_layers: list[np.ndarray] = []
+    read(encoder, [layout], lambda _, attention, *__: maps_of_layers.append(attention[0].cpu().numpy()))
+    return layout, np.stack(maps_of_layers)
 
 
 def read_sieves(
@@ -215,15 +222,17 @@ def stack(
     entries = list(sieves.values())
     pairs = by_label([sequence.pairs for sequence in batch])
     ranges = {j: entry.pooled(pairs) for j, entry in enumerate(entries) if entry.pooled and not entry.entropy}
-    alone = [(j, role, entry) for j, (role, entry) in enumerate(sieves.items()) if j not in ranges]
-    general, own = ([entry for entry in alone if entry[-1].by_length == kind] for kind in (True, False))
+    remaining = [(j, role, entry) for j, (role, entry) in enumerate(sieves.items()) if j not in ranges]
+    general, specific = (
+        [entry for entry in remaining if entry[-1].by_length == kind] for kind in (True, False)
+    )
     by_length: dict[int, dict[int, Form]] = {}
     forms = []
     for sequence in batch:
         length = len(sequence.layout)
         if length not in by_length:
             by_length[length] = _forms(sequence, general)
-        forms.append(by_length[length] | _forms(sequence, own))
+        forms.append(by_length[length] | _forms(sequence, specific))
     units = np.zeros((len(batch), len(entries)), np.int32)
     for i, row in enumerate(forms):
         units[i, list(row)] = [form.units for form in row.values()]
@@ -235,18 +244,18 @@ def stack(
 
 def _forms(sequence: Scored, entries: Sequence[tuple[int, str, Sieve]]) -> dict[int, Form]:
     """The forms of the roles that a sequence has, by number; roles with the same function share a form."""
-    known: dict[Callable, Form | None] = {}
-    found = {}
+    form_of: dict[Callable, Form | None] = {}
+    forms = {}
     for number, role, entry in entries:
-        if entry.function not in known:
+        if entry.function not in form_of:
             form = entry.function(sequence.layout, sequence.pairs)
             if isinstance(form, np.ndarray):
                 check_sieve(role, form, len(sequence.layout))
                 form = Cells.of(form)
-            known[entry.function] = form
-        if known[entry.function] is not None:
-            found[number] = known[entry.function]
-    return found
+            form_of[entry.function] = form
+        if form_of[entry.function] is not None:
+            forms[number] = form_of[entry.function]
+    return forms
 
 
 def check_sieve(role: str, matrix: np.ndarray, length: int) -> None:

@@ -240,7 +240,7 @@ MAPS |= {
 def mean_row_entropy(attention: Attention, batch: Sequence[Layout]) -> Numbers:
     """Mean entropy (nats) of the rows of every map; ln T for uniform attention.
 
-    Rows are first smoothed to 0.9999 A + 0.0001 / T (Clark 2019, section 3.3, as in the released code).
+    Rows are first smoothed to 0.9999 A + 0.0001 / T (Clark 2019, section 3.3, as in the authors' code).
     """
     return _row_mean(_smoothed_entropies(attention, batch), batch)
 

@@ -3,7 +3,7 @@
 A sieve is a function of the layout and the word pairs of one sequence. In its matrix W, every row (query token) that
 counts has the same weight, and so has every marked token of a row. The sieve bias score of a map A is T * sum(W * A)
 (Pande 2021). A head with uniform attention scores 1, except for block, whose rows are weighted by their entropy, and
-for the windows of the released code. If the role is absent from a sequence, the function
+for the windows of the authors' code. If the role is absent from a sequence, the function
 returns None. A new role is a new function with the decorator `sieve`.
 """
 
@@ -50,8 +50,8 @@ class Sieve:
 
     def matrix(self, layout: Layout, pairs: WordPairs) -> Matrix | None:
         """The full T x T weights of the role for one sequence."""
-        found = self.function(layout, pairs)
-        return found.matrix() if isinstance(found, Form) else found
+        form = self.function(layout, pairs)
+        return form.matrix() if isinstance(form, Form) else form
 
 
 SIEVES: dict[str, Sieve] = {}
@@ -96,10 +96,10 @@ def _every_row(length: int) -> np.ndarray:
 
 def grouped(rows: Bool[np.ndarray, "group token"], marks: Bool[np.ndarray, "group token"]) -> Columns | None:
     """Marked tokens for marked rows, group by group; the rows of a group without marked tokens have no sieve."""
-    kept = rows.any(axis=1) & marks.any(axis=1)
-    if not kept.any():
+    used = rows.any(axis=1) & marks.any(axis=1)
+    if not used.any():
         return None
-    rows, columns = rows[kept].astype(np.float32), marks[kept].astype(np.float32)
+    rows, columns = rows[used].astype(np.float32), marks[used].astype(np.float32)
     return Columns(rows / rows.sum(), columns / columns.sum(axis=1, keepdims=True))
 
 
@@ -107,7 +107,7 @@ def grouped(rows: Bool[np.ndarray, "group token"], marks: Bool[np.ndarray, "grou
 def band(length: int, first: int, last: int, published: bool = False) -> Cells | None:
     """The tokens `first` to `last` positions after the current one (before it, if negative), inside the sequence.
 
-    The divisor of the released code (`published`) counts one position past the end of the sequence for the last `last`
+    The divisor of the authors' code (`published`) counts one position past the end of the sequence for the last `last`
     tokens: their rows sum to less than the others.
     """
     steps = np.arange(first, last + 1)
@@ -147,7 +147,7 @@ def _register_marks(name: str, bank: bool, about: str, marks: Marks, rows: Marks
 
 
 def _stops(layout: Layout) -> Bool[np.ndarray, " token"]:
-    # Byte-level vocabularies and sentence pieces mark the blank before a token.
+    # Byte-level vocabularies and sentence pieces mark the space before a token.
     return np.isin([token.lstrip("Ġ▁") for token in layout.tokens], [".", ","])
 
 
@@ -219,7 +219,7 @@ def _sentence(layout: Layout, same: bool) -> Columns | None:
 def own_sentence(layout: Layout, pairs: WordPairs) -> Columns | None:
     """The word pieces of the token's own text; [CLS] counts as part of the first text, every [SEP] of the second.
 
-    Pairs only. Departure from the released code: special tokens are found by their ids, not by position.
+    Pairs only. Departure from the authors' code: special tokens are found by their ids, not by position.
     """
     return _sentence(layout, same=True)
 
@@ -242,29 +242,29 @@ def relation(*labels: str, backward: bool = False) -> Sieve:
     """
 
     def pooled(pairs: Mapping[str, Ranges]) -> Ranges:
-        found = [pairs[label] for label in labels if label in pairs] or [NO_RANGES]
-        sequences, ranges = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
+        parts = [pairs[label] for label in labels if label in pairs] or [NO_RANGES]
+        sequences, ranges = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
         return Ranges(sequences, ranges.take(EXCHANGED, axis=1) if backward else ranges)
 
     def function(layout: Layout, pairs: WordPairs) -> Cells | None:
-        found = pooled(by_label([pairs]))
-        return Cells(*found.cells()[1:], len(layout)) if len(found.ranges) else None
+        pooled_pairs = pooled(by_label([pairs]))
+        return Cells(*pooled_pairs.cells()[1:], len(layout)) if len(pooled_pairs.ranges) else None
 
     return Sieve(function, pooled=pooled)
 
 
 def by_label(batch: Sequence[WordPairs]) -> dict[str, Ranges]:
     """The word pairs of several sequences, by relation."""
-    found = defaultdict(list)
+    parts_by_label = defaultdict(list)
     for sequence, pairs in enumerate(batch):
-        for label, own in pairs.items():
-            found[label].append((sequence, own.ranges))
+        for label, word_pairs in pairs.items():
+            parts_by_label[label].append((sequence, word_pairs.ranges))
     return {
         label: Ranges(
             np.repeat([sequence for sequence, _ in parts], [len(ranges) for _, ranges in parts]),
             np.concatenate([ranges for _, ranges in parts]),
         )
-        for label, parts in found.items()
+        for label, parts in parts_by_label.items()
     }
 
 
@@ -275,22 +275,24 @@ def resolve(roles: Sequence[str] | None, labels: set[str], arithmetic: str) -> d
     """The sieves of the named roles, by default those of the whole bank and of both directions of every label.
 
     `labels` are the relations in the data; roles may also name other relations of Universal Dependencies. With
-    `published` arithmetic, a role has the sieve of the released code where it differs. Raises InputError for an unknown
+    `published` arithmetic, a role has the sieve of the authors' code where it differs. Raises InputError for an unknown
     role, and for a relation with the name of a registered sieve.
     """
     if arithmetic not in ("corrected", "published"):
         raise InputError(f"arithmetic is {arithmetic!r}: choose corrected or published")
-    found = {label: relation(label) for label in sorted(labels | UNIVERSAL)}
-    found |= {label + REVERSED: relation(label, backward=True) for label in sorted(found)}
-    if shared := sorted(found.keys() & SIEVES):
+    relations = {label: relation(label) for label in sorted(labels | UNIVERSAL)}
+    relations |= {label + REVERSED: relation(label, backward=True) for label in sorted(relations)}
+    if shared := sorted(relations.keys() & SIEVES):
         raise InputError(f"{shared[0]!r} names a sieve and a relation of the data: rename one of them")
     if roles is None:
         bank = {name: entry for name, entry in SIEVES.items() if entry.bank}
-        return bank | {name: entry for name, entry in found.items() if name.removesuffix(REVERSED) in labels}
-    known = found | SIEVES
+        return bank | {
+            name: entry for name, entry in relations.items() if name.removesuffix(REVERSED) in labels
+        }
+    entries = relations | SIEVES
     for role in roles:
-        if role not in known:
+        if role not in entries:
             named = ", ".join([*SIEVES, *sorted(labels | set(RELATIONS))])
             raise InputError(f"unknown role {role!r}: choose from {named}, or register it with @sieve")
     suffix = PUBLISHED if arithmetic == "published" else ""
-    return {role: known.get(role + suffix, known[role]) for role in roles}
+    return {role: entries.get(role + suffix, entries[role]) for role in roles}

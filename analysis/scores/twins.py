@@ -10,7 +10,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from analysis.encoders.layout import Layout, batches
-from analysis.encoders.models import Encoder, kept_casts
+from analysis.encoders.models import Encoder, cached_casts
 from analysis.encoders.tap import Attention, Read, uniform_rows
 
 KINDS = 3  # of tokens: word piece, [CLS], [SEP]
@@ -38,17 +38,17 @@ def read_twins(
     counts = np.zeros(count)
     plan = list(batches(sequences, budget))
     with (
-        kept_casts(encoder),
+        cached_casts(encoder),
         tqdm(total=len(sequences), desc="profiles", unit="sequence", disable=not progress) as bar,
     ):
         for number, indices in enumerate(plan):
             batch = [sequences[index] for index in indices]
             place = _places(batch, longest, encoder.device)
             counts += place.flatten().bincount(minlength=count).cpu().numpy()
-            found = torch.zeros(encoder.layers, encoder.heads * count, device=encoder.device)
+            sums_of_batch = torch.zeros(encoder.layers, encoder.heads * count, device=encoder.device)
             cells = (place[:, None] + heads).flatten()  # places of one head after another
-            maps(encoder, batch, partial(_add, found, cells), number in (0, len(plan) - 1))
-            sums += found.view(sums.shape).cpu().numpy().astype(np.float64)
+            maps(encoder, batch, partial(_add, sums_of_batch, cells), number in (0, len(plan) - 1))
+            sums += sums_of_batch.view(sums.shape).cpu().numpy().astype(np.float64)
             bar.update(len(batch))
     sums[..., -1] = 0
     means = torch.from_numpy((sums / np.maximum(counts, 1)).astype(np.float32)).to(encoder.device)
@@ -57,19 +57,19 @@ def read_twins(
         place = _places(batch, longest, means.device).flatten(1)
         real = _kinds(batch).to(means.device) != PADDING
         cells = place[:, None].expand(-1, means.shape[1], -1)
-        for layer, own in enumerate(means):
-            found = own.expand(len(batch), -1, -1).gather(2, cells).unflatten(2, 2 * real.shape[1:])
+        for layer, profile in enumerate(means):
+            twin_maps = profile.expand(len(batch), -1, -1).gather(2, cells).unflatten(2, 2 * real.shape[1:])
             if distributions:
-                total = found.sum(-1, keepdim=True)
-                found = torch.where(total > 0, found / total.clamp_min(1e-30), uniform_rows(real))
-            read(layer, found)
+                total = twin_maps.sum(-1, keepdim=True)
+                twin_maps = torch.where(total > 0, twin_maps / total.clamp_min(1e-30), uniform_rows(real))
+            read(layer, twin_maps)
 
     return read_means
 
 
-def _add(found: Tensor, cells: Tensor, layer: int, attention: Attention, *_: Tensor) -> None:
+def _add(sums: Tensor, cells: Tensor, layer: int, attention: Attention, *_: Tensor) -> None:
     """Adds the attention of one layer to the sums of its places."""
-    found[layer].index_add_(0, cells, attention.flatten().to(found.dtype))
+    sums[layer].index_add_(0, cells, attention.flatten().to(sums.dtype))
 
 
 def _row(longest: int) -> int:

@@ -13,7 +13,7 @@ from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from analysis.encoders.layout import batches, check_tokenizer, read_ids
-from analysis.encoders.models import Encoder, check_length, kept_casts
+from analysis.encoders.models import Encoder, cached_casts, check_length
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 
@@ -29,7 +29,7 @@ class Words:
     """A sentence or document given as words, in the T word pieces that an encoder reads.
 
     `word` is the word of each piece: [CLS] is 0, the words are 1 to `words`, [SEP] is the last. `number` is the index
-    of the sequence among those given. Segment ids are all 0 (Clark 2019, released code).
+    of the sequence among those given. Segment ids are all 0 (Clark 2019, the authors' code).
     """
 
     number: int
@@ -69,12 +69,12 @@ def split_words(
 
     It leaves out, and counts, sequences of more than `max_tokens` pieces (dropped whole, as in Clark 2019), sequences
     with a word that has no piece (the tokenizer deletes its characters), and sequences without words. Byte-level
-    tokenizers (RoBERTa's) see a blank before every word, as in running text. Raises InputError for a limit that the
+    tokenizers (RoBERTa's) see a space before every word, as in running text. Raises InputError for a limit that the
     encoder cannot hold, if no sequence is left, and for a tokenizer that does not put [CLS] first and [SEP] last.
     """
     if not 3 <= max_tokens <= tokenizer.model_max_length:
         raise InputError(f"max_tokens is {max_tokens}: choose 3 to {tokenizer.model_max_length}")
-    kept, left_out = [], dict.fromkeys((TOO_LONG, NO_PIECES, NO_WORDS), 0)
+    readable, left_out = [], dict.fromkeys((TOO_LONG, NO_PIECES, NO_WORDS), 0)
     for number, (words, (ids, word)) in enumerate(zip(sequences, _pieces(tokenizer, sequences), strict=True)):
         if not words:
             left_out[NO_WORDS] += 1
@@ -83,11 +83,11 @@ def split_words(
         elif len(ids) > max_tokens:
             left_out[TOO_LONG] += 1
         else:
-            kept.append(Words(number, ids, word))
-    if not kept:
+            readable.append(Words(number, ids, word))
+    if not readable:
         counts = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
         raise InputError(f"no sequence of words is left ({counts}): give others or raise max_tokens")
-    return Split(kept, left_out)
+    return Split(readable, left_out)
 
 
 def _pieces(
@@ -97,9 +97,9 @@ def _pieces(
     check_tokenizer(tokenizer)
     if not len(sequences):
         return
-    # Byte-level vocabularies spell a word with the blank before it; the words of a list have no blank.
-    blank = "" if tokenizer.tokenize("a") == tokenizer.tokenize(" a") else " "
-    spaced = [[word and blank + word for word in words] for words in sequences]
+    # Byte-level vocabularies spell a word with the space before it; the words of a list have no space.
+    space = "" if tokenizer.tokenize("a") == tokenizer.tokenize(" a") else " "
+    spaced = [[word and space + word for word in words] for words in sequences]
     encodings = tokenizer(
         spaced, is_split_into_words=True, split_special_tokens=True, verbose=False
     ).encodings
@@ -124,7 +124,7 @@ class WordMerge:
     """Turns the attention between the pieces of a padded batch into attention between its words: W = R A C.
 
     Attention to a word is the sum over its pieces (C). `rows` says what attention from a word is: the mean over its
-    pieces (`mean`, Clark 2019, 4.1), that of its first piece (`first`, the released code), or the maximum (`max`, whose
+    pieces (`mean`, Clark 2019, 4.1), that of its first piece (`first`, the authors' code), or the maximum (`max`, whose
     rows do not sum to 1). Word 0 is [CLS], and [SEP] comes after the last word; padding is 0. Without `special`, [CLS]
     and [SEP] are dropped, and word 0 is the first word.
     """
@@ -139,17 +139,23 @@ class WordMerge:
         if rows not in ROWS:
             raise InputError(f"rows is {rows!r}: choose from {', '.join(ROWS)}")
         self.rows = rows
-        tokens, words = max(len(each) for each in batch), max(each.words for each in batch) + 2
+        tokens, words = (
+            max(len(sequence) for sequence in batch),
+            max(sequence.words for sequence in batch) + 2,
+        )
         to, of = np.zeros((2, len(batch), tokens, words), np.float32)
-        for number, each in enumerate(batch):
-            pieces, first = np.arange(len(each)), np.searchsorted(each.word, np.arange(each.words + 2))
-            to[number, pieces, each.word] = 1
+        for number, sequence in enumerate(batch):
+            pieces, first = (
+                np.arange(len(sequence)),
+                np.searchsorted(sequence.word, np.arange(sequence.words + 2)),
+            )
+            to[number, pieces, sequence.word] = 1
             if rows == "first":
-                of[number, first, each.word[first]] = 1
+                of[number, first, sequence.word[first]] = 1
             else:
-                of[number, pieces, each.word] = 1 / np.bincount(each.word)[each.word]
+                of[number, pieces, sequence.word] = 1 / np.bincount(sequence.word)[sequence.word]
             if not special:
-                to[number, :, [0, each.words + 1]] = of[number, :, [0, each.words + 1]] = 0
+                to[number, :, [0, sequence.words + 1]] = of[number, :, [0, sequence.words + 1]] = 0
         if not special:
             to, of = to[:, :, 1:-1], of[:, :, 1:-1]
         self.to = torch.from_numpy(to).to(device)
@@ -200,11 +206,11 @@ def read_word_maps(
     """
     if not len(sequences):
         raise InputError("there are no sequences of words: check the input")
-    longest = max(len(each) for each in sequences)
+    longest = max(len(sequence) for sequence in sequences)
     check_length(encoder.name, encoder.model, longest)
     plan = list(batches(sequences, budget))
     with (
-        kept_casts(encoder),
+        cached_casts(encoder),
         tqdm(total=len(sequences), desc="word maps", unit="sequence", disable=not progress) as bar,
     ):
         for number, indices in enumerate(plan):

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from analysis.encoders.layout import layouts
-from analysis.encoders.models import Encoder, kept_casts, load_encoder
+from analysis.encoders.models import Encoder, cached_casts, load_encoder
 from analysis.encoders.tap import Reading, ValueReader, guard, read_layers
 from analysis.texts.examples import Example
 
@@ -79,7 +79,7 @@ class Casts(TorchDispatchMode):
 
 def test_weights_are_cast_once_while_casts_are_kept(batch):
     half = load_encoder("tiny", precision="bfloat16")
-    with kept_casts(half):
+    with cached_casts(half):
         with Casts() as first:
             collect(half, batch)
         with Casts() as second:

@@ -18,7 +18,7 @@ from nltk.tokenize import NLTKWordTokenizer
 from tqdm import tqdm
 
 from analysis.encoders.layout import batches
-from analysis.encoders.models import Encoder, kept_casts
+from analysis.encoders.models import Encoder, cached_casts
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.files import expand, read_text
@@ -226,7 +226,7 @@ def link_scores(encoder: Encoder, links: Sequence[Link]) -> tuple[ByMode, dict[s
         ]
         for mode, direction in product(MODES, DIRECTIONS)
     }
-    with kept_casts(encoder), tqdm(total=len(sentences), desc="links", unit="sentence") as bar:
+    with cached_casts(encoder), tqdm(total=len(sentences), desc="links", unit="sentence") as bar:
         for indices in batches(sentences):
 
             def read(layer: int, attention, indices=indices) -> None:

@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 
 from analysis.cache import cached
 from analysis.encoders.layout import Layout, Pieces, batches, layouts, piece_ranges
-from analysis.encoders.models import Encoder, kept_casts
+from analysis.encoders.models import Encoder, cached_casts
 from analysis.encoders.tap import read_layers
 from analysis.papers.kovaleva2019.labellers import Labeller, Maps, real_tokens, stacked
 from analysis.papers.kovaleva2019.names import ARGUMENTS, CLS, FEATURES, NEGATION, PARTS_OF_SPEECH, SEP
@@ -184,7 +184,7 @@ def read_state(
     state = _empty(encoder, targets)
     cosines = np.full((len(targets), encoder.layers, encoder.heads), np.nan, np.float32)
     bar = tqdm(total=len(targets), desc=f"patterns of {encoder.name}", unit="sequence", leave=None)
-    with kept_casts(encoder, *([before] if before else [])), bar:
+    with cached_casts(encoder, *([before] if before else [])), bar:
         for indices in batches([sequence.layout for sequence in targets], budget):
             batch = [targets[index] for index in indices]
             earlier = attention_of(before, [sequence.layout for sequence in batch]) if before else None
