@@ -240,7 +240,7 @@ TEXTS = {
     ),
     "no passage wanted": (
         lambda g: load_passages("bundled", 0, 0, g.encoder.tokenizer),
-        "n is 0: ask for at least 1",
+        "n is 0: give at least 1",
     ),
     "all of Wikipedia": (lambda g: load_passages("hub", None, 0, g.encoder.tokenizer), "n is null"),
     "passages of no file": (
@@ -260,15 +260,15 @@ TEXTS = {
         "line 1: a text is missing or empty",
     ),
     "corpus of empty lines": (lambda g: g.corpus("a.txt", "\n \n"), "a.txt is empty"),
-    "half an emoji": (lambda g: Example("a", "Hi \ud83d!"), "a: half of a surrogate pair, '\\ud83d', stands"),
+    "half an emoji": (lambda g: Example("a", "Hi \ud83d!"), "a: half of a surrogate pair, '\\ud83d', at"),
     "half an emoji in a second text": (
         lambda g: Example("a", "Hi", "\udc00"),
-        "'\\udc00', stands at character 0",
+        "'\\udc00', at character 0",
     ),
     "half an emoji in a choice": (lambda g: Example("a", "", choices=("b", "\ud83d")), "half of a surrogate"),
     "half an emoji in a corpus": (
         lambda g: g.corpus("a.jsonl", '{"text": "one"}\n{"text": "two \\ud83d"}\n'),
-        "a.jsonl, line 2: half of a surrogate pair, '\\ud83d', stands at character 4",
+        "a.jsonl, line 2: half of a surrogate pair, '\\ud83d', at character 4",
     ),
     "name of a file in Latin-1": (
         lambda g: g.corpus(os.fsdecode(b"Zo\xeb.txt"), "one\n"),
