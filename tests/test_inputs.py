@@ -199,7 +199,7 @@ TEXTS = [
     ),
     ("unit is 'word'", lambda m: load_passages("bundled", 4, 0, m.encoder.tokenizer, unit="word")),
     ("max_tokens is 4", lambda m: load_passages("bundled", 4, 0, m.encoder.tokenizer, 4)),
-    ("n is 0: ask for at least 1", lambda m: load_passages("bundled", 0, 0, m.encoder.tokenizer)),
+    ("n is 0: give at least 1", lambda m: load_passages("bundled", 0, 0, m.encoder.tokenizer)),
     ("n is null", lambda m: load_passages("hub", None, 0, m.encoder.tokenizer)),
     ("no such file", lambda m: load_passages(m.folder / "a.raw", 2, 0, m.encoder.tokenizer)),
     (

@@ -17,7 +17,7 @@ from analysis.texts.treebank import read_trees
 
 KINDS = ("pronoun", "proper", "nominal")
 LIMIT = 128  # words of a document that are read (Clark 2019 cut documents to 128 tokens)
-ROOT = -1  # the place above the word at the root of a tree
+ROOT = -1  # the position of the head of the word at the root of a tree
 SINGULAR, PLURAL, ANY = "singular", "plural", "any"
 THIRD = 3
 PRONOUN_TAGS = frozenset({"PRP", "PRP$", "WP", "WP$", "WDT"})
@@ -90,28 +90,26 @@ def read_chains(files: Sequence[str | Path]) -> Chains:
 
 def _spans(words: pd.DataFrame, file: Path) -> Iterator[Span]:
     """The mentions that the `Entity` brackets of one document mark; the inner mention of a chain closes first."""
-    marked = words[words["entity"] != ""]
-    for _, sentence in marked.groupby("sentence", sort=False):
-        lines = dict(zip(sentence.index.tolist(), sentence["line"].tolist(), strict=True))
+    for _, sentence in words[words["entity"] != ""].groupby("sentence", sort=False):
         opened: dict[str, list[int]] = defaultdict(list)
-        for (place, line), entity in zip(lines.items(), sentence["entity"], strict=True):
-            for bracket in _brackets(entity, file, line):
+        for word in sentence.itertuples():
+            for bracket in _brackets(word.entity, file, word.line):
                 chain = bracket["opened"] or bracket["closed"]
                 if bracket["opens"]:
-                    opened[chain].append(place)
+                    opened[chain].append(word.Index)
                 if bracket["opens"] and not bracket["both"]:
                     continue
                 if not opened[chain]:
                     raise InputError(
-                        f"{file}, line {line}: {bracket[0]!r} closes a mention that its sentence does not open: "
-                        "mend the brackets"
+                        f"{file}, line {word.line}: {bracket[0]!r} closes a mention that its sentence does not open: "
+                        "correct the brackets"
                     )
-                yield Span(opened[chain].pop(), place, chain)
-        for chain, places in opened.items():
-            if places:
+                yield Span(opened[chain].pop(), word.Index, chain)
+        for chain, positions in opened.items():
+            if positions:
                 raise InputError(
-                    f"{file}, line {lines[places[-1]]}: '({chain}' opens a mention that its sentence does not "
-                    "close: mend the brackets"
+                    f"{file}, line {words['line'][positions[-1]]}: '({chain}' opens a mention that its sentence does "
+                    "not close: correct the brackets"
                 )
 
 
@@ -119,7 +117,7 @@ def _brackets(entity: str, file: Path, line: int) -> list[re.Match]:
     brackets = list(BRACKET.finditer(entity))
     if "".join(bracket[0] for bracket in brackets) != entity:
         raise InputError(
-            f"{file}, line {line}: Entity={entity} is no row of brackets such as '(3', '3)', '(3)'"
+            f"{file}, line {line}: Entity={entity} is no sequence of brackets such as '(3', '3)', '(3)'"
         )
     return brackets
 
@@ -144,10 +142,10 @@ def _document(name: str, words: pd.DataFrame, spans: Sequence[Span]) -> Document
 
 
 def _head_words(words: pd.DataFrame, extents: Int[np.ndarray, "mention 2"]) -> Int[np.ndarray, " mention"]:
-    above = np.arange(len(words)) - words["word"].to_numpy() + words["head"].to_numpy() - 1
-    above[words["head"].to_numpy() == 0] = ROOT
-    outside = [(above[start : end + 1] < start) | (above[start : end + 1] > end) for start, end in extents]
-    return extents[:, 0] + np.array([part.argmax() for part in outside], dtype=int)
+    heads = np.arange(len(words)) - words["word"].to_numpy() + words["head"].to_numpy() - 1
+    heads[words["head"].to_numpy() == 0] = ROOT
+    outside = [(heads[start : end + 1] < start) | (heads[start : end + 1] > end) for start, end in extents]
+    return extents[:, 0] + np.array([is_outside.argmax() for is_outside in outside], dtype=int)
 
 
 def _kinds(head_words: pd.DataFrame) -> np.ndarray:
@@ -162,22 +160,21 @@ def _numbers(head_words: pd.DataFrame) -> np.ndarray:
     return np.select([head_words["form"].isin(EITHER_NUMBER), plural], [ANY, PLURAL], SINGULAR)
 
 
-def truncated(whole: Document, limit: int = LIMIT) -> Document:
+def truncated(document: Document, limit: int = LIMIT) -> Document:
     """The first `limit` words of a document and the mentions whose last word is one of them."""
-    inside = whole.mentions[whole.mentions["end"] < limit].reset_index(drop=True)
-    return replace(whole, words=whole.words[:limit], mentions=inside)
+    mentions = document.mentions[document.mentions["end"] < limit].reset_index(drop=True)
+    return replace(document, words=document.words[:limit], mentions=mentions)
 
 
-def by_sentence(whole: Document) -> list[Document]:
+def by_sentence(document: Document) -> list[Document]:
     """Every sentence of a document as a document of its own, for a model that reads one sentence at a time."""
-    parts = []
-    for number, words in whole.words.groupby("sentence", sort=False):
-        first = words.index[0]
-        inside = whole.mentions[whole.mentions["start"].isin(words.index)].reset_index(drop=True)
-        places = ["start", "end", "head"]
-        moved = inside.assign(**{place: inside[place] - first for place in places})
-        parts.append(Document(f"{whole.name}, sentence {number}", words.reset_index(drop=True), moved))
-    return parts
+    sentences = []
+    for number, words in document.words.groupby("sentence", sort=False):
+        mentions = document.mentions[document.mentions["start"].isin(words.index)].reset_index(drop=True)
+        mentions[["start", "end", "head"]] -= words.index[0]
+        name = f"{document.name}, sentence {number}"
+        sentences.append(Document(name, words.reset_index(drop=True), mentions))
+    return sentences
 
 
 def words_that_fit(pieces: Int[np.ndarray, " word"], tokens: int = LIMIT) -> int:

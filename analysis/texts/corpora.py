@@ -1,7 +1,7 @@
 """Corpora of any size as a stream of examples in constant memory: text, JSONL, Parquet and CoNLL-U files.
 
 A row is a line of text (.txt), an object on a line (.jsonl), a row of a table (.parquet) or a sentence with its gold
-relations (.conllu). Empty lines are no rows. Only one row of a file is in memory at a time.
+relations (.conllu). Empty lines are no rows. Only one row of a file, or a batch of a table, is in memory at a time.
 """
 
 import json
@@ -9,7 +9,7 @@ from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, groupby, islice, repeat
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,19 +18,21 @@ from analysis.files import expand, files_of, suffix
 from analysis.texts.examples import Example, Relation, check_text
 from analysis.texts.treebank import CONLLU, read_sentence
 
-Content = tuple[Sequence[Any], tuple[Relation, ...] | None]  # texts, not yet checked, and gold relations
 LONGEST = 2**20  # bytes of a line, which is in memory as a whole
+BATCH = 1024  # rows of a table that are in memory together
 GOLD, PARQUET = CONLLU, ".parquet"
+Content = tuple[Sequence[Any], tuple[Relation, ...] | None]  # texts, not yet checked, and gold relations
 
 
 class Format(NamedTuple):
-    """How to divide a kind of file into rows, each with its number, and how to decode a row.
+    """How to divide a kind of file into rows, each with its line or row number, and how to decode a row.
 
-    `content` gets a row, its place (file and line) and the columns.
+    `decode` gets a row, its place (file and line) and the columns.
     """
 
     rows: Callable[[Path, Sequence[str]], Iterator[tuple[int, Any]]]
-    content: Callable[[Any, str, Sequence[str]], Content]
+    decode: Callable[[Any, str, Sequence[str]], Content]
+    unit: str = "line"
 
 
 @dataclass(frozen=True)
@@ -59,23 +61,28 @@ class Corpus:
         """
         if not 0 <= shard < shards:
             raise InputError(f"shard is {shard}/{shards}: the shards of {shards} are 0 to {shards - 1}")
-        return self._examples(shard, shards)
+        return map(self._example, islice(self._rows(), shard, None, shards))
 
-    def _examples(self, shard: int, shards: int) -> Iterator[Example]:
-        before = 0
+    def _rows(self) -> Iterator[tuple[str, int, int, Any]]:
+        """File name, number, line and undecoded content of every row."""
         for name, path in self.files.items():
-            form, counted, unit = FORMATS[suffix(path)], count(), "row" if suffix(path) == PARQUET else "line"
-            rows = zip(counted, form.rows(path, self.columns), strict=False)
-            of_shard = islice(rows, (shard - before) % shards, None, shards)  # the fastest way to skip rows
-            for number, (position, row) in _readable(path, of_shard):
-                place = f"{path}, {unit} {position}"
-                texts, relations = form.content(row, place, self.columns)
-                if not all(isinstance(text, str) and text.strip() for text in texts):
-                    raise InputError(f"{place}: a text is missing or empty: fill it in or remove the row")
-                for text in texts:
-                    check_text(text, place)
-                yield Example(f"{name}-{number}", *(text.strip() for text in texts), relations=relations)
-            before += next(counted) - 1  # zip took a number before it found that the rows had ended
+            try:
+                for number, (line, row) in enumerate(FORMATS[suffix(path)].rows(path, self.columns)):
+                    yield name, number, line, row
+            except OSError as error:  # pyarrow's errors have several lines
+                reason = error.strerror or " ".join(str(error).split())
+                raise InputError(f"{path} cannot be read: {reason}: correct the path or the file") from error
+
+    def _example(self, numbered: tuple[str, int, int, Any]) -> Example:
+        name, number, line, row = numbered
+        kind = FORMATS[suffix(self.files[name])]
+        place = f"{self.files[name]}, {kind.unit} {line}"
+        texts, relations = kind.decode(row, place, self.columns)
+        if not all(isinstance(text, str) and text.strip() for text in texts):
+            raise InputError(f"{place}: a text is missing or empty: fill it in or remove the row")
+        for text in texts:
+            check_text(text, place)
+        return Example(f"{name}-{number}", *(text.strip() for text in texts), relations=relations)
 
 
 def open_corpus(path: str | Path, columns: Sequence[str] = ("text",)) -> Corpus:
@@ -106,16 +113,7 @@ def chunks(examples: Iterator[Example], size: int) -> Iterator[list[Example]]:
     return iter(lambda: list(islice(examples, size)), [])
 
 
-def _readable(path: Path, rows: Iterator) -> Iterator:
-    """The same rows; raises InputError if the file fails while it is read."""
-    try:
-        yield from rows
-    except OSError as error:
-        reason = error.strerror or " ".join(str(error).split())  # pyarrow's errors are of several lines
-        raise InputError(f"{path} cannot be read: {reason}: mend the path or the file") from error
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def _lines(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, bytes]]:
     with path.open("rb") as file:
         if file.read(len(BOM_UTF8)) != BOM_UTF8:
             file.seek(0)
@@ -123,10 +121,10 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _filled_lines(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, bytes]]:
-    return ((number, line) for number, line in _lines(path) if line.strip())
+    return ((number, line) for number, line in _lines(path, columns) if line.strip())
 
 
-def _decode(row: bytes, place: str) -> str:
+def _text(row: bytes, place: str) -> str:
     if len(row) > LONGEST:
         raise InputError(f"{place}: longer than {LONGEST} bytes: give one text a line")
     if b"\0" in row:
@@ -137,8 +135,12 @@ def _decode(row: bytes, place: str) -> str:
         raise InputError(f"{place}: not UTF-8, or cut short: save the file in UTF-8") from None
 
 
+def _line_content(row: bytes, place: str, columns: Sequence[str]) -> Content:
+    return [_text(row, place)], None
+
+
 def _json_content(row: bytes, place: str, columns: Sequence[str]) -> Content:
-    text = _decode(row, place)
+    text = _text(row, place)
     try:
         entry = json.loads(text)
     except (ValueError, RecursionError):
@@ -148,7 +150,8 @@ def _json_content(row: bytes, place: str, columns: Sequence[str]) -> Content:
     return [entry.get(column) for column in columns], None
 
 
-def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
+def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[Any]]]:
+    """The cells of each row, which are decoded later."""
     import pyarrow.lib
     import pyarrow.parquet
 
@@ -158,19 +161,19 @@ def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, Any
         for column in columns:
             if column not in (names := file.schema_arrow.names):
                 raise InputError(f"{path} has no column {column!r}: it has {', '.join(names)}")
-        for batch in file.iter_batches(batch_size=1024, columns=[*columns]):
-            yield from zip(count(number), zip(repeat(batch), range(len(batch))), strict=False)
-            number += len(batch)
+        for batch in file.iter_batches(BATCH, columns=[*columns]):
+            for cells in zip(*(batch.column(column) for column in columns), strict=True):
+                yield number, cells
+                number += 1
     except pyarrow.lib.ArrowException as error:
         raise InputError(
             f"{path} is no Parquet file, or damaged after row {number}: write it again"
         ) from error
 
 
-def _parquet_content(row: tuple, place: str, columns: Sequence[str]) -> Content:
-    batch, position = row
+def _parquet_content(row: Sequence[Any], place: str, columns: Sequence[str]) -> Content:
     try:
-        return [batch.column(column)[position].as_py() for column in columns], None
+        return [cell.as_py() for cell in row], None
     except UnicodeDecodeError:
         raise InputError(f"{place}: not UTF-8: write the file again") from None
 
@@ -178,7 +181,7 @@ def _parquet_content(row: tuple, place: str, columns: Sequence[str]) -> Content:
 def _conllu_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Path, list]]]:
     """The lines of each sentence, which ends with an empty line; without one at its end, the file was cut."""
     sentence: list[tuple[int, bytes]] = []
-    for filled, lines in groupby(_lines(path), lambda numbered: bool(numbered[1].strip())):
+    for filled, lines in groupby(_lines(path, columns), lambda numbered: bool(numbered[1].strip())):
         if filled:
             sentence = [*lines]
         elif sentence:
@@ -192,14 +195,14 @@ def _conllu_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tupl
 
 def _conllu_content(row: tuple[Path, list], place: str, columns: Sequence[str]) -> Content:
     path, lines = row
-    decoded = ((number, _decode(line, f"{path}, line {number}")) for number, line in lines)
+    decoded = ((number, _text(line, f"{path}, line {number}")) for number, line in lines)
     sentence = read_sentence(decoded, str(path))
     return [sentence.text], tuple(sentence.parse().relations())
 
 
 FORMATS = {
-    ".txt": Format(_filled_lines, lambda row, place, columns: ([_decode(row, place)], None)),
+    ".txt": Format(_filled_lines, _line_content),
     ".jsonl": Format(_filled_lines, _json_content),
-    PARQUET: Format(_parquet_rows, _parquet_content),
+    PARQUET: Format(_parquet_rows, _parquet_content, "row"),
     GOLD: Format(_conllu_rows, _conllu_content),
 }

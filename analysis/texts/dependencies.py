@@ -67,24 +67,24 @@ def arcs(words: pd.DataFrame, possessive: bool = True) -> pd.DataFrame:
     (0 is ROOT, else from 1). A word has an arc for every relation that it counts for, including `all`. With
     `possessive`, if `'s` follows a possessor (nmod:poss), the prediction for `'s` is scored against the possessor's
     head, since attention treats the clitic as the dependent. This also holds at the end of a sentence and for `'`,
-    where the released code fails. `prep` and `pobj` are rebuilt, one each for a word with adpositions, from its first
+    where the authors' code fails. `prep` and `pobj` are rebuilt, one each for a word with adpositions, from its first
     one: pobj from the word to the adposition, prep from the adposition to the word's head. Source: Clark 2019, 4.2;
     CONDITIONS lists the relations of Universal Dependencies that replace Stanford's.
     """
-    parts = {relation: words[condition(words)] for relation, condition in CONDITIONS.items()}
+    dependents = {relation: words[condition(words)] for relation, condition in CONDITIONS.items()}
     if possessive:
-        parts["nmod:poss"] = _at_the_mark(parts["nmod:poss"], words)
-    parts |= _prepositions(words)
+        dependents["nmod:poss"] = _moved_to_mark(dependents["nmod:poss"], words)
+    dependents |= _prepositions(words)
     columns = ["relation", "sentence", "word", "head", "length"]
-    parts = [part.assign(relation=relation)[columns] for relation, part in parts.items() if len(part)]
-    return pd.concat(parts, ignore_index=True)
+    tables = [rows.assign(relation=relation)[columns] for relation, rows in dependents.items() if len(rows)]
+    return pd.concat(tables, ignore_index=True)
 
 
-def _at_the_mark(possessors: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
+def _moved_to_mark(possessors: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
     """The possessors; if a possessive mark follows, its position replaces that of the possessor."""
-    following = words.groupby("sentence")["form"].shift(-1)
-    marked = following[possessors.index].isin(POSSESSIVE_MARKS)
-    return possessors.assign(word=possessors["word"] + marked)
+    next_forms = words.groupby("sentence")["form"].shift(-1)
+    before_mark = next_forms[possessors.index].isin(POSSESSIVE_MARKS)
+    return possessors.assign(word=possessors["word"] + before_mark)
 
 
 def _prepositions(words: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -100,7 +100,7 @@ def _prepositions(words: pd.DataFrame) -> dict[str, pd.DataFrame]:
 def fixed_offset(words: pd.DataFrame, offset: int, clamp: bool = True) -> Int[np.ndarray, " word"]:
     """The head (0 is ROOT, else from 1) that lies `offset` words after each word; `words` may be arcs.
 
-    `clamp` moves a head outside the sentence to ROOT or the last word, as in the released code of Clark 2019. Otherwise
+    `clamp` moves a head outside the sentence to ROOT or the last word, as in the code of Clark et al. Otherwise
     it is NOWHERE and ROOT is never predicted, since attention heads cannot predict ROOT.
     """
     target = (words["word"] + 1 + offset).to_numpy()
@@ -115,10 +115,10 @@ def offset_table(arcs: pd.DataFrame, offsets: Sequence[int] = OFFSETS, clamp: bo
 
     Accuracies are proportions of the relation's arcs. Source: Clark 2019, 4.2 (its baseline in Table 1).
     """
-    right = pd.DataFrame(
+    correct = pd.DataFrame(
         {offset: fixed_offset(arcs, offset, clamp) == arcs["head"].to_numpy() for offset in offsets}
     )
-    accuracy = right.groupby(arcs["relation"].to_numpy(), sort=False).mean()
+    accuracy = correct.groupby(arcs["relation"].to_numpy(), sort=False).mean()
     table = accuracy.rename_axis(index="relation", columns="offset").stack().rename("accuracy").reset_index()
     table.insert(1, "n", table["relation"].map(arcs["relation"].value_counts()))
     return table
@@ -136,9 +136,9 @@ def uas(predicted: Int[np.ndarray, " word"], gold: pd.DataFrame, punctuation: bo
     `predicted` has a head (0 is ROOT, else from 1) for every row of `gold`, the words of a treebank. Words
     with the gold relation `punct` count only with `punctuation`; ROOT as a head counts. Source: Clark 2019, 5.
     """
-    right = predicted == gold["head"].to_numpy()
+    correct = predicted == gold["head"].to_numpy()
     counted = np.full(len(gold), True) if punctuation else (gold["relation"] != "punct").to_numpy()
-    return float(right[counted].mean())
+    return float(correct[counted].mean())
 
 
 def right_branching(words: pd.DataFrame) -> Int[np.ndarray, " word"]:

@@ -76,7 +76,7 @@ def require_tags(tags: Mapping[str, Sequence[Tag]], parser: str | Path) -> None:
 
 @dataclass(frozen=True)
 class Example:
-    """One text or pair of texts; its label, gold relations and gold word tags if they are known.
+    """One text or pair of texts, with its label, gold relations and gold word tags if they are known.
 
     `label` is a class index, a number (regression), or the index of the right one of several `choices`. An example
     with choices becomes several sequences (see `as_sequences`).
@@ -104,14 +104,14 @@ class Example:
 
 
 def check_text(text: object, place: str) -> None:
-    """Raises InputError for a text that is no string, or that holds half of a surrogate pair (an emoji cut in two)."""
+    """Raises InputError for a text that is no string, or contains half of a surrogate pair (an emoji cut in two)."""
     if not isinstance(text, str):
         raise InputError(f"{place}: a text is {text!r}: give a string, or remove the row")
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{place}: half of a surrogate pair, {text[error.start]!r}, stands at character {error.start} (from 0): "
+            f"{place}: half of a surrogate pair, {text[error.start]!r}, at character {error.start} (from 0): "
             "write the whole character, or remove it"
         ) from None
 
@@ -138,15 +138,15 @@ def _sequences(example: Example) -> list[Example]:
     if not example.choices:
         return [example]
     if example.text_b is not None or len(example.choices) < 2:
-        raise InputError(f"{example.id}: give two choices or more, and no text_b beside them")
+        raise InputError(f"{example.id}: give two choices or more, and no text_b")
     shared = example.texts[: -len(example.choices)]
     return [Example(f"{example.id}#{number}", *shared, text) for number, text in enumerate(example.choices)]
 
 
 def shared_examples(train: Sequence[Example], dev: Sequence[Example]) -> int:
-    """The number of dev examples whose texts stand in the training set too, in any order; case does not count."""
-    known = {_folded(example) for example in train}
-    return sum(_folded(example) in known for example in dev)
+    """The number of dev examples whose texts are in the training set too, in any order; case does not count."""
+    training = {_folded(example) for example in train}
+    return sum(_folded(example) in training for example in dev)
 
 
 def _folded(example: Example) -> tuple[str, ...]:

@@ -2,10 +2,10 @@
 
 A document is a list of paragraphs, a paragraph a list of sentences. Consecutive units (paragraphs or sentences) of a
 document are collected until they fill the budget of word pieces, divided in two at random, and cut at either end if
-they are too long. As in the released code, the first text may end in the middle of a paragraph, and the last passage of
-a document may be short. Departures: a passage always has two texts (if one sentence fills the budget, the released code
+they are too long. As in the authors' code, the first text may end in the middle of a paragraph, and the last passage of
+a document may be short. Departures: a passage always has two texts (if one sentence fills the budget, the authors' code
 leaves the second text empty and skips the rest of the document); words are cut as a whole, so that the texts keep their
-word pieces when they are tokenised again; passages are drawn from all documents, not from the first ones.
+word pieces when they are tokenised again; passages are sampled from all documents, not taken from the first ones.
 """
 
 import re
@@ -33,7 +33,7 @@ HUB_BUFFER = 1000  # articles among which a shuffled stream chooses the next
 TITLE = re.compile(r"= [^=].* =")
 ENDED = re.compile(r"[.!?][\"')\]]*$")
 HEADING = re.compile(r"(= )+[^=].*( =)+")
-WRITTEN = (  # the spacing of WikiText, and of the original text
+SPACING = (  # of WikiText, and of the original text
     (re.compile(r" @([-,.])@ "), r"\1"),
     (re.compile(r'" ([^"]*) "'), r'"\1"'),
     (re.compile(r" ([,.;:!?%)\]])"), r"\1"),
@@ -70,31 +70,31 @@ def load_passages(
 ) -> list[Example]:
     """`n` passages of two texts each in random order from the documents of a source; all if there are no more.
 
-    `source` is `bundled` (generated documents), `hub` (Wikipedia of the Hugging Face Hub, streamed,
-    one passage an article), a CoNLL-U file (`# newdoc` and `# newpar`), or a text file in the form of WikiText. No
-    passage has more than `max_tokens` tokens of this tokenizer (special tokens included). `unit` is "paragraph", as in
-    the article, or "sentence", as in the released code. Raises InputError for sources that cannot be read or hold no
-    passage, and values out of range.
+    `source` is `bundled` (made-up documents), `hub` (Wikipedia of the Hugging Face Hub, streamed, one passage an
+    article), a CoNLL-U file (`# newdoc` and `# newpar`), or a text file in the form of WikiText. No passage has more
+    than `max_tokens` tokens of this tokenizer (special tokens included). `unit` is "paragraph", as in Clark et al., or
+    "sentence", as in the authors' code. Raises InputError for sources that cannot be read or hold no passage, and
+    values out of range.
     """
     if unit not in UNITS:
         raise InputError(f"unit is {unit!r}: choose {' or '.join(UNITS)}")
     if not 8 <= max_tokens <= tokenizer.model_max_length:
         raise InputError(f"max_tokens is {max_tokens}: choose 8 to {tokenizer.model_max_length}")
     if n is not None and n < 1:
-        raise InputError(f"n is {n}: ask for at least 1 passage, or for all with null")
+        raise InputError(f"n is {n}: give at least 1 passage, or null for all")
     budget = max_tokens - tokenizer.num_special_tokens_to_add(pair=True)
-    found = (chunks(document, tokenizer, budget, unit) for document in documents(source, n, seed))
+    by_document = (chunks(document, tokenizer, budget, unit) for document in documents(source, n, seed))
     rng = Random(seed)
     if source == "hub":
-        drawn = (rng.choice(part) for part in found if part)
+        sample = (rng.choice(group) for group in by_document if group)
     else:
-        drawn = [chunk for part in found for chunk in part]
-        rng.shuffle(drawn)
-    made = (passage(chunk, tokenizer, budget, Random(f"{chunk.name} {seed}")) for chunk in drawn)
-    kept = list(islice((example for example in made if example is not None), n))
-    if not kept:
+        sample = [chunk for group in by_document for chunk in group]
+        rng.shuffle(sample)
+    passages = (passage(chunk, tokenizer, budget, Random(f"{chunk.name} {seed}")) for chunk in sample)
+    examples = list(islice((example for example in passages if example is not None), n))
+    if not examples:
         raise InputError(f"{source} holds no two {unit}s in a row: give longer documents, or another unit")
-    return kept
+    return examples
 
 
 def documents(source: str | Path, n: int | None, seed: int) -> Iterable[Article]:
@@ -104,7 +104,7 @@ def documents(source: str | Path, n: int | None, seed: int) -> Iterable[Article]
         return conllu_documents(trees_of({Path("bundled documents"): text}).sentences)
     if source == "hub":
         if n is None:
-            raise InputError("n is null: say how many passages to take of Wikipedia")
+            raise InputError("n is null: give the number of passages to take from Wikipedia")
         return hub_documents(seed)
     path = expand(source)
     if not path.is_file():
@@ -118,19 +118,22 @@ def chunks(document: Article, tokenizer: "PreTrainedTokenizerBase", budget: int,
     """Consecutive units of a document, at least two, that fill the budget; the last chunk may be shorter."""
     units = [" ".join(paragraph) for paragraph in document.paragraphs]
     if unit == "sentence":
-        pieces = [piece for paragraph in document.paragraphs for piece in paragraph]
-        units = pieces if document.divided else [one for piece in pieces for one in sentences(piece)]
-    pieces_of = tokenizer(units, add_special_tokens=False, verbose=False)["input_ids"] if units else []
-    found: list[list[str]] = [[]]
+        units = [text for paragraph in document.paragraphs for text in paragraph]
+        if not document.divided:
+            units = [sentence for text in units for sentence in sentences(text)]
+    tokenised = tokenizer(units, add_special_tokens=False, verbose=False)["input_ids"] if units else []
+    groups: list[list[str]] = [[]]
     length = 0
-    for text, pieces in zip(units, pieces_of, strict=True):
-        if length >= budget and len(found[-1]) > 1:
-            found.append([])
+    for text, pieces in zip(units, tokenised, strict=True):
+        if length >= budget and len(groups[-1]) > 1:
+            groups.append([])
             length = 0
         if pieces:
-            found[-1].append(text)
+            groups[-1].append(text)
             length += len(pieces)
-    return [Chunk(f"{document.name}-{number}", units) for number, units in enumerate(found) if len(units) > 1]
+    return [
+        Chunk(f"{document.name}-{number}", group) for number, group in enumerate(groups) if len(group) > 1
+    ]
 
 
 def passage(chunk: Chunk, tokenizer: "PreTrainedTokenizerBase", budget: int, rng: Random) -> Example | None:
@@ -155,19 +158,19 @@ def _shortened(
     ]
     windows = [[0, len(encoding["input_ids"])] for encoding in encodings]
     while sum(end - start for start, end in windows) > budget:
-        first, second = (end - start for start, end in windows)
-        longer = windows[0] if first > second else windows[1]
+        lengths = [end - start for start, end in windows]
+        longer = windows[0] if lengths[0] > lengths[1] else windows[1]
         if rng.random() < 0.5:
             longer[0] += 1
         else:
             longer[1] -= 1
-    kept = [
+    first, second = (
         _whole_words(text, encoding, *window)
         for text, encoding, window in zip(texts, encodings, windows, strict=True)
-    ]
+    )
     # With byte-level vocabularies, a word at the beginning of a text may take more pieces than elsewhere.
-    fits = sum(len(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in kept) <= budget
-    return (kept[0], kept[1]) if fits else _shortened((kept[0], kept[1]), tokenizer, budget - 1, rng)
+    pieces = sum(len(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in (first, second))
+    return (first, second) if pieces <= budget else _shortened((first, second), tokenizer, budget - 1, rng)
 
 
 def _whole_words(text: str, encoding, start: int, end: int) -> str:
@@ -193,15 +196,15 @@ def wikitext_documents(path: Path) -> Iterator[Article]:
                 yield Article(f"{name}-{number}", paragraphs, divided=False)
             paragraphs, number = [], number + 1
         elif line and not HEADING.fullmatch(line):
-            paragraphs.append([as_written(line)])
+            paragraphs.append([detokenised(line)])
     if paragraphs:
         yield Article(f"{name}-{number}", paragraphs, divided=False)
 
 
-def as_written(line: str) -> str:
-    """A line of WikiText without the blanks and escapes of its tokenisation."""
-    for spaced, written in WRITTEN:
-        line = spaced.sub(written, line)
+def detokenised(line: str) -> str:
+    """Undoes WikiText's tokenisation."""
+    for spaced, original in SPACING:
+        line = spaced.sub(original, line)
     return line
 
 
@@ -237,8 +240,8 @@ def hub_documents(seed: int) -> Iterator[Article]:
         stream = datasets.load_dataset(HUB_DATASET, HUB_DUMP, split="train", streaming=True)
         for article in stream.shuffle(seed=seed, buffer_size=HUB_BUFFER):
             lines = [line.strip() for line in article["text"].splitlines()]
-            kept = [[line] for line in lines if ENDED.search(line)]
-            yield Article(f"wikipedia-{article['id']}", kept, divided=False)
+            paragraphs = [[line] for line in lines if ENDED.search(line)]
+            yield Article(f"wikipedia-{article['id']}", paragraphs, divided=False)
     except Exception as error:  # of any type, from the HTTP library or a reader of files
         reason = " ".join(str(error).split())[:200]
         raise InputError(

@@ -45,7 +45,7 @@ def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | Non
         return _parse_texts(pipeline, texts)
     path = Path(cache) / f"{digest([FORMAT, pipeline_digest(pipeline), texts])}.json"
     if not path.exists():
-        record_use(computed=True)  # one that is found is not counted: the rest of the run takes longer
+        record_use(computed=True)  # reading one is not recorded: the rest of the run takes longer
         write_text(path, json.dumps(_parse_texts(pipeline, texts)))
     try:
         stored = json.loads(read_text(path))
@@ -65,7 +65,7 @@ def parser_name(parser: str | Path) -> str:
 
 @lru_cache(maxsize=1)
 def _meta(pipeline: str) -> dict[str, Any]:
-    """The description of a pipeline, which is not loaded for it."""
+    """The description of a pipeline, which is read without loading it."""
     import spacy
 
     try:
@@ -76,12 +76,12 @@ def _meta(pipeline: str) -> dict[str, Any]:
 
 def pipeline_digest(pipeline: str) -> str:
     """The SHA-256 of the names and contents of a pipeline's files, and of the version of spaCy that reads them."""
-    whole = hashlib.sha256(importlib.metadata.version("spacy").encode())
+    sha256 = hashlib.sha256(importlib.metadata.version("spacy").encode())
     folder = _folder(pipeline)
     for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
-        whole.update(f"{path.relative_to(folder).as_posix()} {path.stat().st_size} ".encode())
-        whole.update(path.read_bytes())
-    return whole.hexdigest()
+        sha256.update(f"{path.relative_to(folder).as_posix()} {path.stat().st_size} ".encode())
+        sha256.update(path.read_bytes())
+    return sha256.hexdigest()
 
 
 def _folder(pipeline: str) -> Path:
@@ -92,7 +92,7 @@ def _folder(pipeline: str) -> Path:
         return Path(pipeline)
     try:
         return spacy.util.get_package_path(pipeline)
-    except (ValueError, ImportError, TypeError) as error:  # TypeError: a name begins with a point
+    except (ValueError, ImportError, TypeError) as error:  # TypeError: a name begins with a full stop
         raise _no_pipeline(pipeline) from error
 
 

@@ -123,10 +123,10 @@ def original(name: str) -> str:
 
 def toy(name: str) -> str:
     """The toy task that imitates a task; raises InputError for a task without one."""
-    for task in TOY_TASKS.values():
-        if name in (task.name, task.like):
-            return task.name
-    raise InputError(f"task {name!r} has no toy version; choose one of {', '.join(TOY_TASKS)}")
+    toy_name = f"toy-{original(name)}"
+    if toy_name not in TOY_TASKS:
+        raise InputError(f"task {name!r} has no toy version; choose one of {', '.join(TOY_TASKS)}")
+    return toy_name
 
 
 def check_source(task: Task, source: str | Path | None) -> None:
@@ -141,8 +141,8 @@ def check_source(task: Task, source: str | Path | None) -> None:
             f"task {task.name!r} is made up and has no source: leave source out, or name {task.like} to read {source}"
         )
     if not task.like and source is None:
-        toys = [toy.name for toy in TOY_TASKS.values() if toy.like == task.name]
-        remedy = "".join(f", or name {toy}, which needs none" for toy in toys)
+        toy_name = f"toy-{task.name}"
+        remedy = f", or name {toy_name}, which needs none" if toy_name in TOY_TASKS else ""
         raise InputError(f"task {task.name!r} needs a source: give hub or a folder of GLUE files{remedy}")
 
 

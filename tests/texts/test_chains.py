@@ -88,8 +88,8 @@ def test_truncation_keeps_whole_mentions(tmp_path: Path):
     [
         (("(1", "(1", "1)"), r"trees.conllu, line 1: '\(1' opens"),
         (("(1", "2)", "1)"), r"trees.conllu, line 2: '2\)' closes"),
-        (("_", "1", "_"), r"trees.conllu, line 2: Entity=1 is no row of brackets"),
-        (("(1[1/2])", "_", "_"), r"trees.conllu, line 1: Entity=\(1\[1/2\]\) is no row"),
+        (("_", "1", "_"), r"trees.conllu, line 2: Entity=1 is no sequence of brackets"),
+        (("(1[1/2])", "_", "_"), r"trees.conllu, line 1: Entity=\(1\[1/2\]\) is no sequence"),
     ],
 )
 def test_unbalanced_brackets_name_file_and_line(tmp_path: Path, entities: tuple[str, ...], message: str):

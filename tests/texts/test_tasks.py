@@ -9,7 +9,7 @@ import pytest
 from analysis.errors import InputError
 from analysis.texts.examples import Example, sample
 from analysis.texts.glue import load_examples
-from analysis.texts.tasks import TASKS, Task, match_class, task_names
+from analysis.texts.tasks import TASKS, Task, match_class, original, task_names, toy
 
 HEADERS = {
     "mrpc": "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",
@@ -174,6 +174,13 @@ def test_a_pair_task_of_ones_own_has_a_match_label(tmp_path: Path, monkeypatch):
 def test_wrong_pair_tasks_are_refused(entry: str | dict, message: str):
     with pytest.raises(InputError, match=message):
         match_class(entry)
+
+
+def test_toy_tasks_know_which_task_they_are_like() -> None:
+    assert [original(name) for name in ("toy-qqp", "qqp", "rte", "snli")] == ["qqp", "qqp", "rte", "snli"]
+    assert toy("sst-2") == toy("toy-sst-2") == "toy-sst-2"
+    with pytest.raises(InputError, match="task 'rte' has no toy version"):
+        toy("rte")
 
 
 def test_defaults_say_which_label_matches():
