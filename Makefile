@@ -3,7 +3,7 @@ PROFILE ?= offline
 # Papers to run, by the names of their folders; none: all.
 PAPERS ?=
 
-# Make splits names at spaces, and `clean` deletes: an empty name ends here, and one with other characters than these.
+# Make splits names at spaces, and `clean` deletes: a name that is empty or has other characters is refused.
 ALLOWED := a b c d e f g h i j k l m n o p q r s t u v w x y z A B C D E F G H I J K L M N O P Q R S T U V W X Y Z 0 1 2 3 4 5 6 7 8 9 _ . / + - :
 empty :=
 without = $(if $2,$(call without,$(subst $(firstword $2),,$1),$(wordlist 2,$(words $2),$2)),$1)
@@ -23,7 +23,7 @@ PYTHON := .venv/bin/python
 ENVIRONMENT := .venv/ready
 endif
 
-# The Python that .venv is made of: BASE=python3.12 names another one.
+# The Python of .venv: BASE=python3.12 names another one.
 BASE ?= python3
 # Cores that this process may use, and how many notebooks these and the memory allow at a time.
 MACHINE := $(or $(shell $(if $(ENVIRONMENT),$(BASE),$(PYTHON)) -I analysis/study/machine.py 2>/dev/null),1 1)
@@ -76,7 +76,7 @@ ifneq ($(filter-out $(DEVELOPMENT),$(MAKECMDGOALS)),)
 include $(TASKS)
 endif
 
-# A run that was killed while its results were moved to their places has a folder in finished/.
+# finished/ has a folder for each run that was killed while its results were moved to their places.
 $(TASKS): $(ENVIRONMENT) profiles/$(PROFILE).yaml analysis/study/profiles.py $(wildcard notebooks/*.py $(CACHE)/finished/*)
 	@$(PYTHON) -m analysis.study.profiles --profile $(PROFILE)
 
@@ -167,17 +167,17 @@ synthesis := $D/10_synthesis $D/11_matching
 $D/10_synthesis: $(MODELS) $(DRAWN) $(call room,synthesis) $(10_synthesis.model_tasks:%=$D/00_finetune-%) $(pretrained) $(finetuned) $D/03_test_all \
   $D/04_compare $(clark2019) $(michel2019) $(kovaleva2019) $D/08_pascual
 
-# It reads the ablations of 06 from the cache, so it waits for them rather than making them a second time.
+# It waits for the ablations of 06, which it reads from the cache.
 $D/11_matching: $D/06_michel_ablation $(SCORES) $(DRAWN) $(call room,synthesis) $D/03_test_all \
   $(foreach list,pair_tasks single_tasks,$(11_matching.$(list):%=$D/00_finetune-%))
 
-# What comes last shows the runs that were asked for: the page to browse heads, and the claims of all papers.
+# The last notebooks show the runs before them: the page to browse heads, and the claims of all papers.
 STUDIES := pande2021 clark2019 michel2019 kovaleva2019 pascual2021 niven2019 synthesis
 $(foreach name,$(filter-out $(STUDIES),$(PAPERS)),$(error unknown paper '$(name)': choose from $(STUDIES)))
 GOALS := $(foreach name,$(or $(PAPERS),$(STUDIES)),$($(name)))
 # All runs, in the order in which one reads them.
 RUNS := $(finetune) $(pretrained) $(finetuned) $(foreach name,$(STUDIES),$($(name))) $D/98_explorer $D/99_summary
-# Runs that are made on request alone.
+# Runs that are made only on request.
 ON_REQUEST := $(filter-out $(RUNS),$(score) $(tests))
 
 $D/98_explorer: $(GOALS) $(SCORES) $(DRAWN) $(call room,explorer)
@@ -231,7 +231,7 @@ report: reproduce  ## a static site of PROFILE: its notebooks, figures and head 
 	@rm $(SITE)/*.ipynb $(SITE)/notebooks/*.ipynb
 	@echo "open $(SITE)/index.html"
 
-verify: $(ENVIRONMENT)  ## is what this machine made for PROFILE what was committed?
+verify: $(ENVIRONMENT)  ## are the conclusions of this machine for PROFILE the committed ones?
 	@$(PYTHON) -m analysis.study.verification --profile $(PROFILE)
 
 # --- development -----------------------------------------------------------------------------------------
@@ -244,8 +244,8 @@ notebook: $(ENVIRONMENT)  ## JupyterLab; the scripts in notebooks/ open as noteb
 test: $(ENVIRONMENT)  ## all tests (DATA_DIR and PARSER add those on real data)
 	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile
 
-# Other processors, as far as one can be asked to act like them: no wide vector instructions in PyTorch, oneDNN and MKL,
-# and the kernels of another processor in OpenBLAS. No result may hang on the last bits.
+# Other processors, as far as one can imitate them: no wide vector instructions in PyTorch, oneDNN and MKL, and the
+# kernels of another processor in OpenBLAS. No result may depend on the last bits.
 OTHER_ARITHMETIC := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2
 test-machines: $(ENVIRONMENT)  ## the smoke study and the statistics tests under the arithmetic of other processors
 	$(OTHER_ARITHMETIC) STUDY_PROFILE=smoke OPENBLAS_CORETYPE=Haswell $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \

@@ -31,16 +31,16 @@ class Folders:
     def prepare(self) -> None:
         """Makes the cache if it is missing; raises InputError for the cache of another version of the study."""
         mark = self.cache / "form"
-        there = self.cache.is_dir() and any(not path.name.startswith(".") for path in self.cache.iterdir())
-        if there and not mark.exists():
+        filled = self.cache.is_dir() and any(not path.name.startswith(".") for path in self.cache.iterdir())
+        if filled and not mark.exists():
             raise InputError(
                 f"{self.cache} has no file {mark.name}, so it is no cache of this study: delete it yourself"
             )
-        if there and mark.read_text(encoding="utf-8").strip() != FORM:
+        if filled and mark.read_text(encoding="utf-8").strip() != FORM:
             raise InputError(
                 f"{self.cache} was made by another version of the study: delete it (make clean) and run again"
             )
-        if not there:
+        if not filled:
             write_text(mark, FORM + "\n")
 
     def lock(self, run: str) -> FileLock:
@@ -55,7 +55,7 @@ class Folders:
         files of the checkout.
         """
         finished = self.cache / "finished" / run
-        stamps = finished / "cache"
+        stamps = finished / "cache" / "done"
         files = (path for path in finished.rglob("*") if path.is_file())
         for path in sorted(files, key=lambda path: (path.is_relative_to(stamps), path)):
             if path.is_relative_to(finished / "checkout"):  # perhaps on another disk

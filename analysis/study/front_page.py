@@ -100,9 +100,9 @@ def places(results: Results) -> dict[str, str]:
     numbers = {"claims": sum(map(len, tables.values())), "claims_with_control": len(controls)}
     tasks = parameters("04_compare", results.profile.folder.name)["tasks"]
     names = [f"roles-{task}-finetuned" for task in tasks]
-    own = [results.load_table(name) for name in names if name in results.table_names()]
-    counts = role_counts(pd.concat(own)) if own else pd.DataFrame(columns=COUNTS)
-    numbers["encoders"] = len(own)
+    roles = [results.load_table(name) for name in names if name in results.table_names()]
+    counts = role_counts(pd.concat(roles)) if roles else pd.DataFrame(columns=COUNTS)
+    numbers["encoders"] = len(roles)
     numbers |= {
         f"{role}_{label}": row[label] for role, row in counts.reindex(ROLES).iterrows() for label in COUNTS
     }

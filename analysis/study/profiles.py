@@ -18,7 +18,7 @@ from analysis.texts.tasks import TASKS, check_source, task_names
 
 NOTEBOOKS = ROOT / "notebooks"
 PROFILES = ROOT / "profiles"
-# The parameters that name texts beside those of tasks; without a file they stand for the made-up ones.
+# Parameters that name texts, beside `source`; without a file they stand for the made-up ones.
 TEXTS = (
     "parser passage_source conllu conllu_train conllu_documents frames dependency_files argument_source"
 ).split()

@@ -227,7 +227,7 @@ TINY = [
     "results.save_scores(scores, task, None)",
     "results.save_table(published_table(results.load_scores(task, None)), 'first')",
     "figure = Figure()\nfigure.text(0, 0, str(n))\nresults.save_figure(figure, 'F1')",
-    "print(len(results.load_table('first')))",
+    "import time\nprint(len(results.load_table('first')))\ntime.sleep(float(os.environ.get('WAIT', 0)))",
 ]
 
 
@@ -246,9 +246,10 @@ def test_run_that_is_stopped_at_random_moments(study: Study):
     earlier, done = results(study), study.folder / "results/quick/cache/done/01_first-mrpc"
     stamp, generator = done.stat().st_mtime_ns, random.Random(0)
     for signum in (None, signal.SIGINT, signal.SIGKILL):
-        process = start(study, **({} if signum else {"FAILING": str(generator.randrange(len(TINY)))}))
+        stop = {"WAIT": "600"} if signum else {"FAILING": str(generator.randrange(len(TINY)))}
+        process = start(study, **stop)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(generator.uniform(0, 0.9 * duration) if signum else None)
+            process.wait(generator.uniform(0, duration) if signum else None)
         if signum:
             process.send_signal(signum)
         process.communicate()
@@ -257,10 +258,10 @@ def test_run_that_is_stopped_at_random_moments(study: Study):
         assert results(study) == earlier
         assert git("status", "--porcelain", root=study.folder) == b""
         assert done.stat().st_mtime_ns == stamp
-    process = start(study, moves=generator.randrange(1, len(earlier)))
+    process = start(study, moves=generator.randrange(1, len(earlier) + 2))  # these, the scores and the stamp
     assert process.wait() == -signal.SIGKILL
     assert done.stat().st_mtime_ns == stamp
-    assert 0 < len(earlier.items() - results(study).items()) < len(earlier)
+    assert [*done.parents[1].glob("finished/*")]
     profiles.write_parameters("quick")
     assert not earlier.items() & results(study).items()
     assert done.stat().st_mtime_ns > stamp
