@@ -215,14 +215,15 @@ reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark20
 data: $(ENVIRONMENT)  ## download the data that profiles glue-minilm and paper read (into data/cache, or DATA_DIR)
 	@$(PYTHON) -m analysis.study.downloads $(if $(SOURCES),--sources $(SOURCES))
 
-plan: $(ENVIRONMENT)  ## every run of PROFILE: the CPU seconds of the committed results, and their sum
-	@$(PYTHON) -m analysis.study.provenance --profile $(PROFILE) $(notdir $(RUNS))
+plan: $(ENVIRONMENT)  ## every run of PROFILE: the CPU seconds of the committed results, their sum, the longest chain
+	@$(MAKE) -npq study | $(PYTHON) -m analysis.study.plan --profile $(PROFILE) $(notdir $(RUNS))
 
 runs:  ## list the runs of PROFILE
 	@printf '%s\n' $(notdir $(RUNS))
 
 SITE := $(CACHE)/report
-report: reproduce  ## a static site of PROFILE: its notebooks, figures and head explorer as web pages
+report: $(ENVIRONMENT)  ## a static site of what lies in the results of PROFILE: notebooks, figures, head explorer
+	@[ -f $(RESULTS)/README.md ] || { echo "error: $(RESULTS)/README.md is missing: run make reproduce PROFILE=$(PROFILE)" >&2; exit 1; }
 	@rm -rf $(SITE) && mkdir -p $(SITE) && cp -R $(RESULTS)/figures $(RESULTS)/notebooks $(wildcard $(RESULTS)/explorer.html) $(SITE)
 	@$(PYTHON) -m jupytext --quiet --from markdown --to ipynb --output $(SITE)/index.ipynb $(RESULTS)/README.md
 	@$(PYTHON) -m nbconvert --log-level ERROR --to html --HTMLExporter.require_js_url= \

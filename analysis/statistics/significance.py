@@ -165,9 +165,9 @@ def role_table(scores: xr.DataArray, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
 
     low, high and lower_bootstrap_t bound the mean at level 1 - `alpha`: the two-sided t interval, and the one-sided
     bound of the bootstrap-t. effect is (mean - tau) / sd; above is the proportion of sequences with score > tau;
-    p_holm, p_bh and p_by correct the p of `mean_above` over the heads of a role. status is "tested", or "untestable: " and the
-    reason; scores without spread have no test, interval, effect or skewness, and their mean alone decides (status
-    BY_MEAN). All take the sample standard deviation.
+    p_holm, p_bh and p_by correct the p of `mean_above` over the heads of a role. status is "tested", or
+    "untestable: " and the reason; scores without spread have no test, interval, effect or skewness, and their mean
+    alone decides (status BY_MEAN). All take the sample standard deviation.
 
     assigned_corrected is p_by < `alpha` and lower_bootstrap_t > `tau`, <NA> if untestable. The first corrects for
     skewness and for the number of heads; the second resamples, which assumes no distribution. The bootstrap cannot

@@ -2,16 +2,14 @@
 
 import hashlib
 import json
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from analysis.errors import InputError, exit_status
+from analysis.errors import InputError
 from analysis.files import READ, ROOT, git, versions, write_text
 from analysis.study.folders import Folders
-from analysis.study.profiles import command_line
 from analysis.study.runs import Run
 
 PARSER = "parser"  # its name stands among the weights
@@ -99,21 +97,3 @@ def _code() -> tuple[str, str]:
     packages, _, commit = versions().rpartition(", commit ")
     changed = git("status", "--porcelain", "--", "analysis", "notebooks", "profiles")  # None outside a clone
     return packages, f"{commit}, with changes" if changed else commit
-
-
-def print_plan(profile: str, runs: Sequence[str]) -> None:
-    """Prints the CPU seconds of runs, as the records of the profile give them, and their sum."""
-    records = records_of(files_of(Folders(profile).folder))
-    seconds = {run: record["cpu_seconds"] for run, record in records.items() if "cpu_seconds" in record}
-    for run in runs:
-        note = "  (all from its cache)" if records.get(run, {}).get("cached") else ""
-        print(f"{run:40} {format(seconds[run], '9,.0f') if run in seconds else 'not recorded'}{note}")
-    recorded = [seconds[run] for run in runs if run in seconds]
-    print(f"{len(runs)} runs, {len(recorded)} of them recorded: {sum(recorded):,.0f} CPU seconds")
-
-
-if __name__ == "__main__":
-    parser = command_line("analysis.study.provenance", print_plan.__doc__)
-    parser.add_argument("runs", nargs="+")
-    options = parser.parse_args()
-    sys.exit(exit_status(lambda: print_plan(options.profile, options.runs)))

@@ -10,7 +10,7 @@ import pytest
 from studies import error_of
 
 from analysis.study import verification
-from analysis.study.provenance import PARSER, committed, print_plan
+from analysis.study.provenance import PARSER, committed
 from analysis.study.verification import largest_difference, verify
 
 HEADS = pd.MultiIndex.from_product([["local", "nsubj"], range(5), range(10)], names=["role", "layer", "head"])
@@ -145,21 +145,3 @@ def test_release_is_compared_with_the_tables_that_make_keeps(checkout: Path):
     verify("quick")
     save(checkout, "claims-pande2021", CLAIMS.assign(verdict="mixed"))
     assert "too many verdicts differ" in error_of(verify, "quick")
-
-
-def test_the_plan_prints_recorded_seconds_and_their_sum(checkout: Path, capsys):
-    records = {
-        "01_a": {"cpu_seconds": 1000.4},
-        "02_b": {"cpu_seconds": 30, "cached": True},
-        "03_c": {"seconds": 40},
-    }
-    for run, contents in records.items():
-        (checkout / f"provenance/{run}.json").write_text(json.dumps(contents))
-    print_plan("quick", [*records])
-    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-    assert lines == [
-        "01_a 1,000",
-        "02_b 30 (all from its cache)",
-        "03_c not recorded",
-        "3 runs, 2 of them recorded: 1,030 CPU seconds",
-    ]
