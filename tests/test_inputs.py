@@ -212,11 +212,11 @@ TEXTS = [
     ("binary: give text in UTF-8", lambda m: m.corpus("a.txt", b"\0\1\2")),
     ("line 1: a text is missing or empty", lambda m: m.corpus("a.jsonl", '{"text": " "}\n')),
     ("a.txt is empty", lambda m: m.corpus("a.txt", "\n \n")),
-    ("a: half of a surrogate pair, '\\ud83d', stands", lambda m: Example("a", "Hi \ud83d!")),
-    ("'\\udc00', stands at character 0", lambda m: Example("a", "Hi", "\udc00")),
+    ("a: half of a surrogate pair, '\\ud83d', at character 3", lambda m: Example("a", "Hi \ud83d!")),
+    ("'\\udc00', at character 0", lambda m: Example("a", "Hi", "\udc00")),
     ("half of a surrogate", lambda m: Example("a", "", choices=("b", "\ud83d"))),
     (
-        "a.jsonl, line 2: half of a surrogate pair, '\\ud83d', stands at character 4",
+        "a.jsonl, line 2: half of a surrogate pair, '\\ud83d', at character 4",
         lambda m: m.corpus("a.jsonl", '{"text": "one"}\n{"text": "two \\ud83d"}\n'),
     ),
     (
