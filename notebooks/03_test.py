@@ -188,7 +188,7 @@ counts = roles.role_counts(table, alpha)
 counts[[*roles.COUNT_NAMES]].rename(columns=roles.COUNT_NAMES).loc[order].T
 
 # %%
-syntactic, block = counts.loc["syntactic"], counts.loc["block"]
+syntactic, block = (counts[[*roles.COUNT_NAMES]].loc[role] for role in ("syntactic", "block"))
 finding(
     f"{syntactic['exceeds_control']} of {syntactic['assigned']} syntactic heads attend to syntactic heads more than their positional "
     f"twins do, and {syntactic['assigned_controlled']} by the margin that τ = {tau:g} suggests. Of {block['assigned']} block heads, "
