@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -104,17 +105,18 @@ def test_shards_and_table_are_those_of_the_loop_which_began_the_run_though_an_ac
     begun = files(output)
 
     def kill() -> None:
-        while not [*output.glob(".shard-*")]:
+        while not killed:
             time.sleep(0.01)
-        for process in psutil.Process().children(recursive=True):
-            if "MapWorker(Map(Shards))" in process.name() + "".join(process.cmdline()):
-                os.kill(process.pid, signal.SIGKILL)
-                killed.append([path.name for path in output.glob(".shard-*")])
+            for process in psutil.Process().children(recursive=True) if [*output.glob(".shard-*")] else ():
+                with suppress(psutil.NoSuchProcess):
+                    if "MapWorker(Map(Shards))" in process.name() + "".join(process.cmdline()):
+                        os.kill(process.pid, signal.SIGKILL)
+                        killed.append([path.name for path in output.glob(".shard-*")])
 
     thread = threading.Thread(target=kill, daemon=True)
     thread.start()
     assert run(gold, output, *options, "--engine", "ray") == 0
-    thread.join()
+    thread.join(timeout=5)
     assert [len(unfinished) for unfinished in killed] == [1]  # in the middle of a shard
     assert begun.items() <= files(output).items()
     same_shards(tmp_path / "loop", output)
