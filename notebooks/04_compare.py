@@ -201,7 +201,7 @@ words = 100 * masses.pivot_table(index="layer", columns="state", values="other")
 rise = words["finetuned"] - words["pretrained"]
 layer = by_layer["gained"].idxmax()
 finding(
-    f"In layer {layer}, which gains most labels, the attention to words and punctuation changes by {rise[layer]:+.0f} points; in the "
+    f"In layer {layer}, which gains {by_layer['gained'].max()} labels, the attention to words and punctuation changes by {rise[layer]:+.0f} points; in the "
     f"other layers by {rise.drop(layer).min():+.0f} to {rise.drop(layer).max():+.0f}."
 )
 
