@@ -217,7 +217,9 @@ results.save_figure(axes.figure, "synthesis-F3-regression")
 of_all = by_auc[by_auc["term"] == regression.ALL_ROLES].set_index("variant").reindex([*regression.VARIANTS])
 whole, rest = of_all.loc[regression.RAW], of_all.loc[regression.WITHOUT]
 finding(
-    f"Together, the role scores explain {whole['share']:.0%} of the variance of the ablation effect within layers (permuted heads "
+    "No run trained successfully, so that there is no effect to explain."
+    if not trained
+    else f"Together, the role scores explain {whole['share']:.0%} of the variance of the ablation effect within layers (permuted heads "
     f"{whole['share_shuffled']:.0%}); without the matching heads {rest['share']:.0%} (permuted heads {rest['share_shuffled']:.0%})."
 )
 
@@ -259,7 +261,9 @@ results.save_figure(axes.figure, "synthesis-F4-importance")
 ranked = pairs[pairs["statistic"] == "spearman"]
 with_auc = ranked[(ranked["first"] == measures.ABLATION) & (ranked["second"] == measures.IMPORTANCE)]["value"]
 finding(
-    f"Over {len(ranked)} pairs of measures the rank correlations run from {ranked['value'].min():.2f} to {ranked['value'].max():.2f}; "
+    "No run trained successfully, so that there are no ranks to compare."
+    if not trained
+    else f"Over {len(ranked)} pairs of measures the rank correlations run from {ranked['value'].min():.2f} to {ranked['value'].max():.2f}; "
     f"that of gradient importance with the fall in AUC is {with_auc.mean():.2f}."
 )
 
