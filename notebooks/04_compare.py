@@ -174,7 +174,8 @@ counts.loc[changes["role"].unique()].rename_axis(columns="heads of all tasks")
 # ## Where does the attention go?
 #
 # The mean share of a token's attention that goes to `[SEP]`, to `[CLS]` and to all other tokens. Unlike a score, it can be compared
-# between sequences of different length. It also shows why a layer gains roles: attention that leaves the sink goes to words.
+# between sequences of different length. What leaves the sink goes to words, where
+# a role can gain it.
 
 # %%
 states = zip(STATES, (None, seeds[0]), strict=True)
