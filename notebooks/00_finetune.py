@@ -9,8 +9,8 @@
 # # 0. Fine-tune the encoder on a task
 #
 # **Question.** The paper labels the heads of encoders that were fine-tuned, one per task, and compares them with
-# the pre-trained encoder. This notebook makes the fine-tuned encoder of one task. Does it know the task: does it
-# beat always giving the same answer, and counting words?
+# the pre-trained encoder. This notebook fine-tunes the encoder on one task, once per seed. Does it
+# predict better than a constant answer and than word counts?
 #
 # *Source: Pande et al. 2021, experimental set-up; recipe of Devlin et al. 2019.*
 
@@ -70,7 +70,7 @@ shares.rename(index=dict(enumerate(TASKS[task].labels))).rename_axis("label").st
 #
 # Hugging Face's `Trainer` runs the recipe, once for every seed, and keeps the epoch with the best dev score. The same
 # dev examples choose the epoch and are reported, so the score is slightly optimistic; it only has to show that the
-# encoder has learnt the task. A run that was finished before is not repeated. Ready checkpoints named in `checkpoint`
+# encoder trained successfully. A run whose checkpoint exists is not repeated. Ready checkpoints named in `checkpoint`
 # are scored as they are. Matrix products in bfloat16 take about half the time on a processor with units for them, but
 # give other weights than float32; the scores are computed in float32 on every machine.
 
@@ -103,14 +103,14 @@ if len(history):  # ready checkpoints have no log
 #
 # ## Compare with the baselines
 #
-# The constant answer is the majority class (for numbers the mean). The bag of words is a logistic regression on the counts
-# of the words of each text. It cannot relate the two texts of a pair, so on pair tasks it shows how much the single words
+# The constant answer is the majority class (for numbers the mean). The bag of words is a logistic regression on the
+# word counts of each text. It cannot relate the two texts of a pair, so on pair tasks it shows how much single words
 # give away.
 
 # %%
 shared = pd.DataFrame(baselines(task, train, dev))
-parts = {run: shared.assign(finetuned=pd.Series(found)) for run, found in scores.items()}
-rows = pd.concat(parts, names=["seed", "metric"])
+with_baselines = {run: shared.assign(finetuned=pd.Series(metrics)) for run, metrics in scores.items()}
+rows = pd.concat(with_baselines, names=["seed", "metric"])
 rows = rows.reset_index().assign(task=task, train=len(train), dev=len(dev), shared_pairs=shared_pairs)[
     ["task", "seed", "metric", "constant", "bag_of_words", "finetuned", "train", "dev", "shared_pairs"]
 ]

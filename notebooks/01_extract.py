@@ -52,8 +52,8 @@ print(f"{task}, {state}: {len(examples)} sequences, parses: {parser}")
 # %% [markdown]
 # ## One pass
 #
-# The first batch is guarded: attention must be there for every head, its rows must sum to 1, and none of it may fall
-# on padding. Every fine-tuning run is scored on the same sequences, which are tokenised once.
+# The first batch is checked: every head must return attention, its rows must sum to 1, and no attention may fall on
+# padding. All fine-tuning runs are scored on the same sequences, which are tokenised once.
 
 # %%
 models = {
@@ -61,8 +61,8 @@ models = {
     for run in seeds_of(state, seeds, checkpoint)
 }
 bank = extract_states(models, examples, relations, max_tokens=max_tokens)
-for run, found in bank.items():
-    results.save_scores(found.assign_attrs(described), task, run)
+for run, scores in bank.items():
+    results.save_scores(scores.assign_attrs(described), task, run)
 
 # %%
 scores = next(iter(bank.values()))
@@ -73,27 +73,28 @@ print(f"{len(np.unique(scores.cluster))} clusters of sequences that share a text
 # %% [markdown]
 # ## The controls
 #
-# Each role is held against a map that cannot know what the role asks for. For *local* it is the head's own attention
-# with the word pieces *shuffled*; for syntactic relations its *twin*, which has the head's habits of distance and of
-# looking at [CLS] and [SEP], and nothing else; for *block* a head whose rows have the same entropies, *spread* evenly.
-# [CLS] and [SEP] roles are held against a uniform head, whose score is 1 and needs no pass.
+# Each role is compared with a control: attention that has the head's other habits but not the one that the role names.
+# For *local* it is the head's own attention on *shuffled* word pieces. For syntactic relations it is the head's
+# *positional twin*, which attends to distances, [CLS] and [SEP] as the head does on average. For *block* it is
+# attention with the same row entropies, *spread* over both texts. [CLS] and [SEP] roles are compared with uniform
+# attention, whose score is 1 and needs no pass.
 
 # %%
 controls = extract_controls(models, examples, relations, scores.role.values.tolist(), max_tokens=max_tokens)
-for source_of_maps, states in controls.items():
-    for run, found in states.items():
-        results.save_scores(found.assign_attrs(described), task, run, maps=source_of_maps)
-print(", ".join(f"{name}: {len(states)} runs" for name, states in controls.items()))
+for control, runs in controls.items():
+    for run, control_scores in runs.items():
+        results.save_scores(control_scores.assign_attrs(described), task, run, maps=control)
+print(", ".join(f"{control}: {len(runs)} runs" for control, runs in controls.items()))
 
 # %% [markdown]
-# ## What was found
+# ## The strongest sieves
 #
 # `sequences` counts the sequences in which a sieve exists, `units` the tokens or word pairs a score is a mean over.
 # The means over all heads show what this encoder's attention prefers as a whole. Shown are the twenty sieves with the
-# strongest heads, of those found in at least 20 sequences (of several runs, the first).
+# strongest heads, among those found in at least 20 sequences (first run).
 
 # %%
-found = pd.DataFrame(
+by_sieve = pd.DataFrame(
     {
         "sequences": (scores.units > 0).sum("sequence"),
         "units": scores.units.where(scores.units > 0).mean("sequence"),
@@ -102,9 +103,9 @@ found = pd.DataFrame(
     },
     index=scores.role.to_index(),
 )
-common = found[found["sequences"] >= min(20, len(examples))]
+common = by_sieve[by_sieve["sequences"] >= min(20, len(examples))]
 common.sort_values("highest head", ascending=False).head(20).style.format(precision=2)
 
 # %% [markdown]
-# *What to look at.* A score of 3 is three times uniform attention. Relations seen in few sequences have unsteady
-# means; the tests of notebook 3 take the number of sequences into account.
+# *What to look at.* A score of 3 is three times uniform attention. Means over few sequences vary by
+# chance; the tests of notebook 3 take the number of sequences into account.
