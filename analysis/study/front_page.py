@@ -1,5 +1,7 @@
-"""The results in README and docs/claims.md: findings, classifiers, verdicts, and the claims with definitions."""
+"""The results in README and docs/claims.md: numbers, verdicts, and the claims with definitions."""
 
+import json
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -13,9 +15,13 @@ from analysis.errors import InputError
 from analysis.files import ROOT, write_text
 from analysis.statistics.claim_pages import claims_page, current, paper_rows
 from analysis.statistics.claims import Claim, read_claims
+from analysis.statistics.effects import AUC
 from analysis.statistics.roles import COUNTS, ROLES, role_counts
+from analysis.study.folders import Folders
 from analysis.study.profiles import parameters
 from analysis.study.results import Results
+from analysis.synthesis.matching import BOTH, NATURAL, TO_OWN, TO_WRONG
+from analysis.synthesis.regression import ALL_ROLES, WITHOUT
 
 # The folders of the papers and the synthesis, in the order of their notebooks; the Makefile has the same list.
 PAPERS = ("pande2021", "clark2019", "michel2019", "kovaleva2019", "pascual2021", "niven2019", "synthesis")
@@ -24,6 +30,14 @@ ENCODERS = {
     "minilm": "MiniLM, a sentence encoder tuned on a billion pairs of texts, which is not a masked language model",
     "tiny": "random weights: its heads have learnt nothing",
     "bert-base-uncased": "BERT-base, a masked language model",
+}
+# Numbers on the matching heads, by the name of their place after the task: column, edit of the heads, and format.
+MATCHING = {
+    "fall_ablated": ("fall", BOTH, ".2f"),
+    "fall_own": ("fall", TO_OWN, ".2f"),
+    "fall_wrong": ("fall", TO_WRONG, ".2f"),
+    "share": ("share", "none", ".0%"),
+    "share_dialled": ("share", NATURAL, ".0%"),
 }
 WHOLE = "STUDY_WHOLE"  # the environment variable that Make sets if all papers run
 
@@ -80,19 +94,6 @@ def encoder_of(profile: str) -> str:
     return f"{name}: {ENCODERS.get(name, 'as loaded')}"
 
 
-def classifiers_section(finetune: pd.DataFrame) -> str:
-    """How good the fine-tuned classifiers are: a row for each task, from the scores that `00_finetune` saved."""
-    first = finetune.groupby("task", sort=False)["metric"].transform("first")
-    rows = finetune[finetune["metric"] == first]
-    lines = ["| task | score of the runs | constant answer | training examples |", "|---|---|---|---|"]
-    for task, runs in rows.groupby("task", sort=False):
-        low, high = (f"{end:.2f}" for end in (runs["finetuned"].min(), runs["finetuned"].max()))
-        score = low if low == high else f"{low} to {high}"
-        constant, train = runs["constant"].iloc[0], runs["train"].iloc[0]
-        lines.append(f"| {task} | {runs['metric'].iloc[0]} {score} | {constant:.2f} | {train:,} |")
-    return "\n".join(lines)
-
-
 def places(results: Results) -> dict[str, str]:
     """The numbers that README and the summary name, as texts; "–" for a number that no table has."""
     tables, claims = saved_claims(results), known_claims()
@@ -106,7 +107,56 @@ def places(results: Results) -> dict[str, str]:
     numbers |= {
         f"{role}_{label}": row[label] for role, row in counts.reindex(ROLES).iterrows() for label in COUNTS
     }
-    return {name: "–" if pd.isna(value) else number_text(value) for name, value in numbers.items()}
+    texts = {name: "–" if pd.isna(value) else number_text(value) for name, value in numbers.items()}
+    return texts | _matching_numbers(results) | _untrained_blocks(results) | _explained(results) | _costs()
+
+
+def _matching_numbers(results: Results) -> dict[str, str]:
+    """What redirecting the matching heads does in each pair task: falls of the AUC, and shares called matching."""
+    pair_tasks = parameters("11_matching", results.profile.folder.name)["pair_tasks"]
+    answers = pd.concat([results.claims(name) for name in ("matching_redirection", "matching_dial")])
+    answers = answers.reindex(columns=["task", "trained", "compared", "edit", "fall", "share"])
+    answers = answers[answers["trained"].eq(True) & answers["compared"].ne(True)]
+    means = answers.groupby(["task", "edit"])[["fall", "share"]].mean()
+    return {
+        f"{task}_{name}": format(means[column].get((task, edit)), form)
+        if (task, edit) in means.index
+        else "–"
+        for task in pair_tasks
+        for name, (column, edit, form) in MATCHING.items()
+    }
+
+
+def _untrained_blocks(results: Results) -> dict[str, str]:
+    """How many heads of an encoder with random weights the published rule calls block."""
+    controls = results.claims("controls").reindex(columns=["control", "role", "published"])
+    rows = controls[(controls["control"] == "random weights") & (controls["role"] == "block")]
+    return {"block_untrained": f"{rows['published'].iloc[0]:.0f}" if len(rows) else "–"}
+
+
+def _explained(results: Results) -> dict[str, str]:
+    """The variance of ablation effects that role scores explain without the matching heads, and shuffled scores."""
+    slopes = results.claims("synthesis_regression").reindex(
+        columns=["response", "variant", "term", "share", "share_shuffled"]
+    )
+    rows = slopes[
+        (slopes["response"] == AUC) & (slopes["variant"] == WITHOUT) & (slopes["term"] == ALL_ROLES)
+    ]
+    shares = rows[["share", "share_shuffled"]].iloc[0] if len(rows) else pd.Series(dtype=float)
+    return {name: f"{shares[name]:.0%}" if name in shares else "–" for name in ("share", "share_shuffled")}
+
+
+def _costs() -> dict[str, str]:
+    """How long the committed runs take on two cores: minutes of offline and hours of glue-minilm."""
+    minutes = {}
+    for profile in ("offline", "glue-minilm"):
+        records = [json.loads(path.read_text()) for path in Folders(profile).provenance.glob("*.json")]
+        minutes[profile] = sum(record.get("cpu_seconds", math.nan) for record in records) / 2 / 60
+    texts = {
+        "offline_minutes": f"{minutes['offline']:.0f}",
+        "glue_hours": f"{minutes['glue-minilm'] / 60:.1f}",
+    }
+    return {name: "–" if text == "nan" else text for name, text in texts.items()}
 
 
 def number_text(value: float) -> str:
@@ -134,12 +184,7 @@ def filled(text: str, values: Mapping[str, str], name: str = "the text") -> str:
     return PLACE.sub(place, text)
 
 
-def save_front_page(
-    results: Results,
-    tables: Mapping[str, pd.DataFrame],
-    finetune: pd.DataFrame,
-    numbers: Mapping[str, str],
-) -> None:
+def save_front_page(results: Results, tables: Mapping[str, pd.DataFrame], numbers: Mapping[str, str]) -> None:
     """Writes README.md and docs/claims.md, which replace those of the checkout when the run ends.
 
     Only the run of Make with all papers writes them: another one has not all tables, and prints that they stay.
@@ -147,9 +192,9 @@ def save_front_page(
     if results.run.scratch or not os.environ.get(WHOLE):
         print("README.md and docs/claims.md stay as they are: make reproduce writes them, with all papers")
         return
-    blocks = {"classifiers": classifiers_section(finetune), "verdicts": claims_section(tables)}
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    write_text(results.checkout / "README.md", filled(text, {**numbers, **blocks}, "README.md"))
+    values = {**numbers, "verdicts": claims_section(tables)}
+    write_text(results.checkout / "README.md", filled(text, values, "README.md"))
     profile = results.home.name
     page = claims_document(tables, profile, f"../results/{profile}/figures")
     write_text(results.checkout / "docs" / "claims.md", page)

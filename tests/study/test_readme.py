@@ -10,7 +10,6 @@ from analysis.study.front_page import (
     WHOLE,
     claims_document,
     claims_section,
-    classifiers_section,
     filled,
     places,
     save_front_page,
@@ -28,9 +27,8 @@ def test_library_code_runs() -> None:
     names: dict = {}
     exec(block, names)  # noqa: S102
     assert names["scores"].dims == ("sequence", "role", "layer", "head")
-    assert names["scores"].shape == (200, 4, 6, 12)
-    assert names["twins"].attrs["maps"] == "twin"
-    shown = re.search(r"table = role_table.*  # (.*)", README).group(1)
+    assert names["scores"].shape == (200, 3, 6, 12)
+    shown = re.search(r"table = role_table.*: (.*)", README).group(1)
     assert set(shown.split(", ")) - {"..."} < set(names["table"].columns)
 
 
@@ -59,11 +57,7 @@ def test_places_are_filled_from_the_committed_results(monkeypatch) -> None:
     monkeypatch.delenv("RESULTS_DIR", raising=False)
     results = Results("glue-minilm")
     numbers = places(results)
-    blocks = {
-        "classifiers": classifiers_section(results.load_table("finetune")),
-        "verdicts": section("verdicts"),
-    }
-    assert filled(README, numbers | blocks) == README
+    assert filled(README, numbers | {"verdicts": section("verdicts")}) == README
     tables = saved_claims(results)
     if not tables:
         pytest.skip("claims were made by an earlier form; rebuilt at the next full run")
@@ -74,7 +68,7 @@ def test_places_are_filled_from_the_committed_results(monkeypatch) -> None:
 
 def test_findings_hold_numbers_only_through_named_places() -> None:
     findings = README.split("## What we found\n")[1].split("\n## ")[0]
-    text = re.sub(r"<!-- (\w+) -->.*?<!-- /\1 -->|\]\(.*?\)", "", findings, flags=re.DOTALL)
+    text = re.sub(r"<!-- (\w+) -->.*?<!-- /\1 -->|\[.*?\]\(.*?\)", "", findings, flags=re.DOTALL)
     assert re.findall(r"(?<![\w-])\d+(?![\w-])", text) == []
     summary = (ROOT / "notebooks" / "99_summary.py").read_text(encoding="utf-8")
     prose = re.findall(r"^# (?!%|jupyter|-)(.*)$", summary.split("# %% [markdown]", 1)[1], re.MULTILINE)
@@ -89,7 +83,7 @@ def test_only_a_run_of_all_papers_writes_the_front_page(tmp_path, monkeypatch, c
     announced = Run("99_summary", {"profile": "glue-minilm"}, stage=str(tmp_path))
     monkeypatch.setenv(VARIABLE, json.dumps(announced._asdict()))
     results = Results("glue-minilm")
-    save_front_page(results, {}, results.load_table("finetune"), places(results))
+    save_front_page(results, {}, places(results))
     pages = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.md")}
     assert pages == ({"checkout/README.md", "checkout/docs/claims.md"} if whole else set())
     assert ("stay as they are" in capsys.readouterr().out) != whole
