@@ -39,6 +39,7 @@ MATCHING = {
     "share": ("share", "none", ".0%"),
     "share_dialled": ("share", NATURAL, ".0%"),
 }
+TEMPLATE = "docs/front-page.md"
 WHOLE = "STUDY_WHOLE"  # the environment variable that Make sets if all papers run
 
 
@@ -164,24 +165,20 @@ def number_text(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:.2f}"
 
 
-PLACE = re.compile(r"(<!-- (\w+) -->)(\n?)(.*?)(<!-- /\2 -->)", re.DOTALL)
+def filled(text: str, values: Mapping[str, str], name: str) -> str:
+    """A text with its places, `{name}`, filled; raises InputError for a place that has no value."""
+    unknown = {*re.findall(r"\{(\w+)\}", text)} - {*values}
+    if unknown:
+        raise InputError(
+            f"{name} has the place {{{min(unknown)}}}, which no table fills; use {', '.join(sorted(values))}"
+        )
+    return re.sub(r"\{(\w+)\}", lambda place: values[place[1]], text)
 
 
-def filled(text: str, values: Mapping[str, str], name: str = "the text") -> str:
-    """A text whose named places, `<!-- name -->...<!-- /name -->`, hold these values.
-
-    Raises InputError for a place that has no value. A place that starts with a new line holds a block.
-    """
-
-    def place(match: re.Match) -> str:
-        start, key, line, _, end = match.groups()
-        if key not in values:
-            raise InputError(
-                f"{name} has the place {key!r}, which no table fills; use {', '.join(sorted(values))}"
-            )
-        return f"{start}{line}{values[key].strip()}{line}{end}"
-
-    return PLACE.sub(place, text)
+def front_page(numbers: Mapping[str, str], tables: Mapping[str, pd.DataFrame]) -> str:
+    """README.md: the text of docs/front-page.md with numbers of `places` and the verdicts of all papers."""
+    text = (ROOT / TEMPLATE).read_text(encoding="utf-8")
+    return filled(text, {**numbers, "verdicts": claims_section(tables)}, TEMPLATE)
 
 
 def save_front_page(results: Results, tables: Mapping[str, pd.DataFrame], numbers: Mapping[str, str]) -> None:
@@ -192,9 +189,7 @@ def save_front_page(results: Results, tables: Mapping[str, pd.DataFrame], number
     if results.run.scratch or not os.environ.get(WHOLE):
         print("README.md and docs/claims.md stay as they are: make reproduce writes them, with all papers")
         return
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    values = {**numbers, "verdicts": claims_section(tables)}
-    write_text(results.checkout / "README.md", filled(text, values, "README.md"))
+    write_text(results.checkout / "README.md", front_page(numbers, tables))
     profile = results.home.name
     page = claims_document(tables, profile, f"../results/{profile}/figures")
     write_text(results.checkout / "docs" / "claims.md", page)
