@@ -17,6 +17,7 @@ from tqdm import tqdm
 from analysis.encoders.layout import batches, layouts
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import read_layers
+from analysis.papers.clark2019.surface import passage_blocks
 from analysis.texts.examples import Example
 
 SMOOTHING = 1e-3  # the share of every row that is spread evenly: zeros have no logarithm
@@ -59,6 +60,26 @@ def head_distances(
     one, other = np.triu_indices(len(heads), 1)
     of_other = heads[other].to_frame(index=False).add_prefix("other_")
     return heads[one].to_frame(index=False).join(of_other).assign(distance=total.numpy()[one, other])
+
+
+def passage_distances(
+    encoder: Encoder,
+    examples: Sequence[Example],
+    max_tokens: int = 128,
+    segment_ids: str = "zeros",
+    seed: int = 0,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`head_distances` over all passages, and `block_distances` over blocks of them (see `surface.passage_blocks`)."""
+    tokens = [len(layout) for layout in layouts(encoder.tokenizer, examples, max_tokens, segment_ids)]
+    by_block = pd.Series(range(len(examples))).groupby(passage_blocks([passage.id for passage in examples]))
+    blocks = []
+    for _, passages in by_block:
+        table = head_distances(
+            encoder, [examples[i] for i in passages], max_tokens, segment_ids, progress=False
+        )
+        blocks.append((table, sum(tokens[i] for i in passages)))
+    total = blocks[0][0].assign(distance=sum(table["distance"] for table, _ in blocks))
+    return total, block_distances(blocks, seed=seed)
 
 
 def pairwise(maps: Float[Tensor, "map row token"]) -> Float[Tensor, "map map"]:

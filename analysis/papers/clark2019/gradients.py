@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
+import pandas as pd
 import torch
 import xarray as xr
 from jaxtyping import Float, Int
@@ -216,6 +217,12 @@ def gradient_importance(
     axes |= {"layer": range(encoder.layers), "head": range(encoder.heads)}
     importance = xr.DataArray(values, axes, [*axes], "importance")
     return importance.assign_coords(loss=("sequence", fits[:, 0]), accuracy=("sequence", fits[:, 1]))
+
+
+def block_means(importance: xr.DataArray, blocks: Int[np.ndarray, " sequence"]) -> pd.DataFrame:
+    """Means of `gradient_importance` over the sequences of a block and the heads of a layer."""
+    means = importance.assign_coords(block=("sequence", blocks)).groupby("block").mean().mean("head")
+    return means.to_series().reset_index()[["block", "layer", "group", "importance"]]
 
 
 def _attention_gradients(

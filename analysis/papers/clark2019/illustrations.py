@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from analysis.encoders.models import Encoder
 from analysis.papers.clark2019.coreference import Texts, antecedents, attended
+from analysis.papers.clark2019.published import BOTH_HALVES
 from analysis.scores.attachment import DIRECTIONS, Attachment, right
 from analysis.scores.words import split_words, word_maps
 
@@ -117,3 +118,31 @@ def _excerpt(
 def _rescaled(attention: Float[np.ndarray, "word word"]) -> Float[np.ndarray, "word word"]:
     """Each row divided by its sum."""
     return attention / np.maximum(attention.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
+
+
+def linguistic_heads(dependencies: pd.DataFrame, readings: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
+    """The heads that find a relation better than the best offset (adjusted p below alpha), or antecedents.
+
+    Columns layer, head, and finds: the relations and "coreference", joined. `dependencies` is a `dependency_table`,
+    `readings` holds an `antecedent_table` for each set of candidates; its cross-fitted heads count.
+    """
+    better = dependencies[(dependencies["p_adjusted"] < alpha) & (dependencies["gain"] > 0)]
+    held_out = readings[(readings["scored_on"] == BOTH_HALVES) & readings["layer"].notna()]
+    finds = pd.concat([better.rename(columns={"relation": "finds"}), held_out.assign(finds="coreference")])
+    finds = finds[["layer", "head", "finds"]].drop_duplicates().astype({"layer": int, "head": int})
+    return finds.groupby(["layer", "head"])["finds"].agg(", ".join).reset_index()
+
+
+def relation_labels(table: pd.DataFrame) -> list[str]:
+    """For each row of a `dependency_table`: relation, number of arcs, head and its direction."""
+    return [
+        f"{row.relation} (n = {row.n}), head {row.layer}-{row.head} {ARROWS[row.direction]}"
+        for row in table.itertuples()
+    ]
+
+
+def title(example: HeadExample) -> str:
+    """Relation and head, hit or miss; below, the direction of the attention."""
+    outcome = "hit" if example.hit else "miss"
+    head = f"{example.layer}-{example.head}"
+    return f"{example.relation} {head}: {outcome}\n{ARROWS[example.direction]}"

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float, Float32, Int
+from scipy import stats
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
@@ -375,3 +376,11 @@ def probe_table(
     table = pd.DataFrame(rows, columns=["probe", "encoder", "seed", "uas", "uas_no_punct"])
     weights = weights_digest(nn.ModuleList(chain(*(probes.values() for *_, probes in runs))))
     return Probing(table.astype({"seed": "Int64"}), vectors.label, weights)
+
+
+def probe_means(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
+    """The mean uas_no_punct over seeds and its t interval: probe, encoder, seeds, mean, low, high."""
+    scores = table.groupby(["probe", "encoder"], sort=False)["uas_no_punct"]
+    means = scores.agg(seeds="count", mean="mean", error="sem").reset_index()
+    half = stats.t.ppf(1 - alpha / 2, means["seeds"] - 1) * means.pop("error")
+    return means.assign(low=means["mean"] - half, high=means["mean"] + half)

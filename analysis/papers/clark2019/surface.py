@@ -4,12 +4,13 @@ If all cells of a sieve have the same weight, its score is T / cells times the a
 in the article follows exactly from a stored score, without reading attention again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Int
+from jaxtyping import Float, Int
+from numpy.lib.stride_tricks import sliding_window_view
 
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder
@@ -37,6 +38,15 @@ OF_ROWS = {"entropy": mean_row_entropy, "entropy_cls": cls_row_entropy, "most": 
 COLUMNS = [*SHARES, *OF_ROWS]
 NEIGHBOURS = ["previous", "next"]  # of which the best head is chosen
 LAYERWISE = ["cls", "sep", "punct", "cls_cls", "sep_sep", "entropy"]  # of which layers are compared
+STOPS, SPECIAL = [".", ","], ["[CLS]", "[SEP]"]
+# The patterns of figure 1, and the column in which a head of the pattern has a high value.
+PATTERNS = {
+    "broad": "entropy",
+    "next token": "next",
+    "[CLS]": "cls",
+    "[SEP]": "sep",
+    "full stops and commas": "punct",
+}
 
 
 def surface_scores(
@@ -117,3 +127,55 @@ def block_tables(scores: xr.DataArray) -> tuple[pd.DataFrame, pd.DataFrame]:
     heads = means.sel(statistic=NEIGHBOURS).to_dataset("statistic").to_dataframe().reset_index()
     layers = means.sel(statistic=LAYERWISE).mean("head").to_dataset("statistic").to_dataframe().reset_index()
     return heads[["block", "layer", "head", *NEIGHBOURS]], layers[["block", "layer", *LAYERWISE]]
+
+
+def pattern_heads(table: pd.DataFrame, uniform: pd.Series) -> pd.DataFrame:
+    """The head with the highest mean of each of PATTERNS: pattern, layer, head, mean.
+
+    A head stands for a target only if it attends to it more than uniform attention, and to no other of TARGETS more;
+    and for one pattern only. A pattern without such a head has no row.
+    """
+    means = table.set_index(["layer", "head"])
+    main_target = means[TARGETS].idxmax(axis=1)
+    rows, used = [], []
+    for pattern, column in PATTERNS.items():
+        leads = (main_target == column) & (means[column] > uniform[column])
+        suitable = means[column][leads | (column not in TARGETS)].drop(used, errors="ignore")
+        if len(suitable):
+            used.append(suitable.idxmax())
+            rows.append((pattern, *used[-1], suitable.max()))
+    return pd.DataFrame(rows, columns=["pattern", "layer", "head", "mean"])
+
+
+def excerpt(
+    layout: Layout, attention: Float[np.ndarray, "layer head token token"], length: int = 13
+) -> tuple[list[str], Float[np.ndarray, "layer head position position"]]:
+    """[CLS], the `length` tokens in a row with most full stops and commas, and the last [SEP].
+
+    The tokens, and the attention between them; each row is divided by its sum.
+    """
+    windows = sliding_window_view(np.isin(layout.tokens[1:-1], STOPS), min(length, len(layout) - 2))
+    start = 1 + int(windows.sum(axis=1).argmax())
+    positions = np.array([0, *range(start, start + windows.shape[1]), len(layout) - 1])
+    inside = attention[..., positions[:, None], positions]
+    return [layout.tokens[position] for position in positions], inside / inside.sum(axis=-1, keepdims=True)
+
+
+def illustrated(
+    patterns: pd.DataFrame, passages: Iterable[tuple[Layout, Float[np.ndarray, "layer head token token"]]]
+) -> tuple[pd.DataFrame, list[str], Float[np.ndarray, "layer head position position"]]:
+    """The rows of `pattern_heads` that one passage shows, and its `excerpt`.
+
+    It is the first passage in which the head of full stops and commas attends to them more than to [CLS] and [SEP]
+    together. If there is none, this head is left out.
+    """
+    stops_head = patterns["pattern"] == "full stops and commas"
+    for layout, attention in passages:
+        tokens, weights = excerpt(layout, attention)
+        to_stops, to_special = (
+            weights[..., np.isin(tokens, marks)].sum(axis=-1).mean(axis=-1) for marks in (STOPS, SPECIAL)
+        )
+        places = tuple(patterns.loc[stops_head, ["layer", "head"]].to_numpy().T)
+        if (to_stops > to_special)[places].all():
+            return patterns, tokens, weights
+    return patterns[~stops_head], tokens, weights
