@@ -96,13 +96,13 @@ results.save_table(neighbours, "clark_neighbour_blocks")
 # ## Which patterns do single heads show? (F1)
 #
 # For each pattern, the head with the highest mean over all passages. It attends to no other kind of token more; a pattern without such
-# a head has no panel. The excerpt is the first one that shows the head of full stops and commas, which must attend to them more than
-# to `[CLS]` and `[SEP]`. Attention to the tokens left out (…) is not drawn, and the rest of each row is divided by its sum.
+# a head has no panel. Of the first twenty passages we draw an excerpt of the one in which the last head most prefers full stops and
+# commas to `[CLS]` and `[SEP]`. Attention to the tokens left out (…) is not drawn, and the rest of each row is divided by its sum.
 
 # %%
 patterns = surface.pattern_heads(table, uniform)
 maps = (read_attention(model, example, max_tokens, segment_ids) for example in examples[:20])
-patterns, tokens, weights = surface.illustrated(patterns, maps)
+tokens, weights = surface.clearest_excerpt(maps, head=tuple(patterns[["layer", "head"]].iloc[-1]))
 tokens[0] += " …"
 figure, grid = theme.rows_of_axes(len(patterns), 3, 0.135 * len(tokens) + 0.45, 0.3)
 for axes, row in zip(grid, patterns.itertuples(), strict=True):

@@ -176,10 +176,10 @@ finding(
 
 # %%
 documents = chains.read_chains(conllu_files(conllu_documents, split="dev", **bundled))
-texts = coreference.fit(model, documents.documents, document_limit)
+texts = coreference.beginnings(model, documents.documents, document_limit)
 tables = {}
 for reading in candidates:
-    by_head = coreference.attended_antecedents(model, texts, reading, rows)  # anaphor, layer, head
+    by_head = coreference.hits_by_head(model, texts, reading, rows)  # anaphor, layer, head
     tables[reading] = coreference.antecedent_table(texts, by_head, alpha, resamples, seed)
 readings = pd.concat(tables, names=["candidates"]).reset_index("candidates")
 results.save_table(readings, "clark_coreference_readings")
@@ -243,7 +243,7 @@ for axes, sketch in zip(grid, sketches, strict=True):
     start, end = sketch.arc
     diagrams.attention_lines(axes, sketch.attention, sketch.forms, {start}, longest)
     axes.plot([0, 1], [start, end], ":", color="black", linewidth=0.8, zorder=3)
-    axes.set_title(illustrations.title(sketch))
+    axes.set_title(sketch.title)
 figure.supxlabel("left: attending word; right: attended word; dotted: gold arc; [CLS] and [SEP] masked")
 figure.supylabel("word of the sentence, from the first down")
 results.save_figure(figure, "clark-F5-heads")
