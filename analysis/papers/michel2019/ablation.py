@@ -14,11 +14,13 @@ from analysis.statistics.answers import LOSS, METRICS, metrics_of
 from analysis.statistics.changes import BASELINE, Compared, by_head, change_table
 from analysis.statistics.correlations import pearson, spearman
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
-from analysis.statistics.intervals import crossed_interval, draws_interval
+from analysis.statistics.intervals import draws_interval
 from analysis.statistics.leads import Labels, compared, floor
 from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import quiet
 from analysis.statistics.training import Run
+from analysis.texts.examples import Example
+from analysis.texts.glue import load_examples
 from analysis.texts.tasks import positive_class, task_named
 
 ABLATION = "task seed layer head metric baseline change low high p p_by".split()
@@ -58,36 +60,11 @@ def effects_by_metric(logits: Mapping[Run, xr.DataArray], labels: Labels) -> pd.
     return table[[*first, *table.columns.drop(first)]]
 
 
-def auc_changes(logits: Mapping[Run, xr.DataArray], labels: Labels) -> pd.DataFrame:
-    """The change of the AUC without each head: rows of `michel_ablation` without p; low, high over sequences.
-
-    The AUC does not see a shift of all logits towards one class, which the loss and the accuracy do. A regression has
-    none.
-    """
-    parts = []
-    for (task, seed), answers in logits.items():
-        if len(task_named(task).labels) > 1:
-            values = _auc_parts(answers, labels[task], positive_class(task))
-            rows = [crossed_interval(row[None]) for row in values[1:] - values[0]]
-            table = pd.DataFrame(rows, columns=["change", "low", "high"])
-            table["intervention"] = answers.drop_sel(intervention=BASELINE)["intervention"].values
-            table = table.assign(metric=AUC, baseline=values[0].mean(), task=task, seed=seed)
-            parts.append(by_head(table))
-    return (
-        pd.concat(parts, ignore_index=True).reindex(columns=ABLATION)
-        if parts
-        else pd.DataFrame(columns=ABLATION)
-    )
-
-
-def _auc_parts(
-    logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], match: int
-) -> Float[np.ndarray, "intervention sequence"]:
-    """Values of every sequence whose means are the AUCs, without an intervention and then with each."""
-    ordered = logits.transpose("intervention", "sequence", "class")
-    base, others = ordered.sel(intervention=[BASELINE]), ordered.drop_sel(intervention=BASELINE)
-    odds = match_logit(np.concatenate([base.values, others.values]), match)
-    return auc_parts(odds, labels == match)
+def auc_changes(effects: pd.DataFrame) -> pd.DataFrame:
+    """The changes of the AUC in the table `michel_effects`, as rows of `michel_ablation`; they have no p."""
+    table = effects[effects["metric"] == AUC]
+    table = table.assign(change=0 - table["effect"], low=0 - table["high"], high=0 - table["low"])
+    return table.reindex(columns=ABLATION)
 
 
 def overview(changes: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
@@ -185,6 +162,19 @@ def all_but_one_table(
     return pd.concat(parts, ignore_index=True)[[*ALL_BUT_ONE, "least"]]
 
 
+def transfer_examples(
+    names: Sequence[str], tasks: Sequence[str], source: str | None, n: int | None, seed: int
+) -> dict[str, list[Example]]:
+    """The examples of two data sets by name: a task for its dev set, or a task and a split ("mnli dev_mismatched").
+
+    Empty if a set is of none of the `tasks`.
+    """
+    sets = {name: [*name.split(), "dev"][:2] for name in names}
+    if not {task for task, _ in sets.values()} <= {*tasks}:
+        return {}
+    return {name: load_examples(task, source, split, n, seed) for name, (task, split) in sets.items()}
+
+
 def effects(
     logits: Mapping[str, xr.DataArray], labels: Labels, match: int = 1, seed: int = 0
 ) -> pd.DataFrame:
@@ -218,10 +208,12 @@ def effects(
 def _changes(
     logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], metric: str, match: int
 ) -> Float[np.ndarray, " head"]:
+    """The metric with each head ablated minus that of the whole classifier."""
     if metric != AUC:
         return compared(logits, labels, metric).change
-    areas = _auc_parts(logits, labels, match).mean(axis=-1)
-    return areas[1:] - areas[0]
+    odds = match_logit(logits.transpose("intervention", "sequence", "class").values, match)
+    areas = pd.Series(auc_parts(odds, labels == match).mean(axis=-1), logits["intervention"].values)
+    return (areas - areas[BASELINE]).drop(BASELINE).to_numpy()
 
 
 def transfer_table(effects: pd.DataFrame, resamples: int = 999, seed: int = 0) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """How few heads matter in the course of fine-tuning: checkpoints from it, each pruned by its own importance."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -65,9 +65,18 @@ def course(
         with TemporaryDirectory(dir=folder, prefix="course-") as work:
             stops = Stops(Path(work), fractions, load_tokenizer(encoder))
             finetune(encoder, task, *training, Path(work) / "last", callbacks=[stops], **recipe)
-            stages = [pruned(stops.folders[fraction]) for fraction in fractions]
-        logits = xr.concat(stages, pd.Index(fractions, name="fraction"), combine_attrs="drop_conflicts")
+            parts = [pruned(stops.folders[fraction]) for fraction in fractions]
+        logits = xr.concat(parts, pd.Index(fractions, name="fraction"), combine_attrs="drop_conflicts")
         return logits.to_dataset(name="logits")
 
-    parts = [load_encoder(encoder).digest, task, recipe, texts, [*fractions], arithmetic, options]
-    return cached(folder, "course", parts, make)["logits"]
+    key = [load_encoder(encoder).digest, task, recipe, texts, [*fractions], arithmetic, options]
+    return cached(folder, "course", key, make)["logits"]
+
+
+def stages(courses: Mapping[str, xr.DataArray]) -> dict[tuple[str, float], xr.DataArray]:
+    """The logits of every classifier of the courses, by task and fraction of the fine-tuning steps."""
+    return {
+        (task, fraction): course.sel(fraction=fraction)
+        for task, course in courses.items()
+        for fraction in course["fraction"].values
+    }

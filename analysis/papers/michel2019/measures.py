@@ -49,6 +49,11 @@ def main_metric(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["metric"] == table["task"].map(lambda task: task_named(task).metrics[0])]
 
 
+def order_kinds(orders: pd.Series) -> pd.Series:
+    """The names of orders without the number that tells random ones apart."""
+    return orders.str.replace(r" \d+$", "", regex=True)
+
+
 def without_significant_loss(tolerated: pd.DataFrame, unit: str) -> pd.DataFrame:
     """M1, M3: the share of heads, or of layers reduced to one, without a loss above a fifth of the lead, by task."""
     rows = of_table(tolerated[tolerated["unit"] == unit], "task", runs="runs")
@@ -68,8 +73,9 @@ def agreement_of_effects(transfer: pd.DataFrame) -> pd.DataFrame:
 
 def prunable_share(prunable: pd.DataFrame) -> pd.DataFrame:
     """M5: the largest share of heads that goes by importance without a loss at any step; control: random orders."""
-    orders = prunable["order"].str.replace(r" \d+$", "", regex=True)
-    values = prunable.groupby([orders, "task"], sort=False)[["share", "low", "high"]].mean()
+    values = prunable.groupby([order_kinds(prunable["order"]), "task"], sort=False)[
+        ["share", "low", "high"]
+    ].mean()
     if IMPORTANCE not in values.index:
         return not_applicable(UNTRAINED)
     control = values.loc[RANDOM].set_axis(["control", "control_low", "control_high"], axis=1)
