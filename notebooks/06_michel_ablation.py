@@ -222,7 +222,7 @@ for task, rows in points[points["chosen_on"] == ablation.EVERY].groupby("task"):
 for axes in panels.axes.flat:
     axes.axhline(0, color="black", linewidth=0.6)
     theme.integer_ticks(axes)
-panels.set_axis_labels(theme.LAYER, "change with one head\nleft (points)")
+panels.set_axis_labels(theme.LAYER, "change (points)")
 results.save_figure(panels.figure, "michel-F2-one-head")
 
 # %%
@@ -275,7 +275,8 @@ for axes, ((data_a, data_b, metric), heads) in zip(grid, by_metric, strict=True)
             f"{head.layer}-{head.head}", (head.a, head.b), (0, 3), textcoords="offset points", ha="center"
         )
     pearson, spearman = values[data_a, metric, "Pearson"], values[data_a, metric, "Spearman"]
-    axes.set(title=f"{metric}: r = {pearson:.2f}, ρ = {spearman:.2f}", xlabel=data_a, ylabel=data_b)
+    title = f"{metric}\nr = {pearson:.2f}, ρ = {spearman:.2f}"
+    axes.set(title=title, xlabel=data_a, ylabel=data_b)
     axes.margins(0.2)
 results.save_figure(figure, "michel-F3-transfer")
 

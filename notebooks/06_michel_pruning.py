@@ -105,10 +105,10 @@ falls = -changes[changes["metric"] == AUC].set_index(keys)["change"].rename("fal
 heads = importances[(importances["granularity"] == "example") & importances["normalised"]].join(
     falls, on=keys
 )
-columns = theme.even_columns(len(tasks), 4)
+columns = theme.even_columns(len(tasks), 3)
 panels = sns.relplot(
     heads, x="importance", y="fall in AUC", hue="layer", palette="viridis", legend="full", col="task",
-    col_wrap=columns, height=0.9 * theme.DOUBLE / columns, s=15, facet_kws={"sharey": False},
+    col_wrap=columns, height=1.8, aspect=0.47 * theme.DOUBLE / columns, s=15, facet_kws={"sharey": False},
 )  # fmt: skip
 panels.set_titles("{col_name}").refline(y=0, color="black", linewidth=0.6)
 results.save_figure(panels.figure, "michel-F4-importance")
@@ -178,7 +178,7 @@ means = shares.groupby(["task", "order", "heads"], sort=False)[
 plotted = means.reset_index().rename(columns={"kept_low": "low", "kept_high": "high"})
 figure = theme.empty("no run trained successfully")
 if trained_logits:
-    panels = curves(plotted, "share", "kept", series="order", column="task", columns=4)
+    panels = curves(plotted, "share", "kept", series="order", column="task", columns=3)
     panels.set_axis_labels("share of heads pruned", "share of the\nlead that is left")
     for axes in panels.axes.flat:
         axes.axhline(0, color="black", linewidth=0.6)
@@ -275,7 +275,7 @@ results.save_table(on_the_way[columns], "michel_dynamics")
 accuracy = on_the_way[on_the_way["metric"] == "accuracy"]
 figure = theme.empty("no task was fine-tuned again")
 if courses:
-    stages = accuracy.assign(steps=accuracy["fraction"].map("{:.0%} of the steps".format))
+    stages = accuracy.assign(steps=accuracy["fraction"].map("{:.0%}".format))
     panels = curves(stages, "heads", "value", series="steps", column="task", columns=2, height=2.1)
     for task, axes in panels.axes_dict.items():
         axes.axhline(constants(labels)[task], color="black", linewidth=0.6)

@@ -9,8 +9,10 @@ from analysis.papers.michel2019.ablation import (
     EVERY,
     all_but_one_table,
     all_changes,
+    auc_changes,
     best_heads,
     effects,
+    effects_by_metric,
     overview,
     transfer_table,
 )
@@ -34,6 +36,15 @@ def test_overview_counts_losses_and_gains(single):
     assert counts.loc["accuracy", ["heads", "lost", "gained", "lost_by"]].tolist() == [6, 1, 0, 1]
     assert counts.loc["loss", "lost"] == 1  # a rise of the loss is a loss
     assert counts.loc["accuracy", ["lowest", "highest"]].tolist() == pytest.approx([-0.5, 0.075])
+
+
+def test_changes_of_the_auc_are_minus_its_effects(single):
+    """Answers are sure, so that the AUC is the mean of the two classes' accuracies."""
+    effects = effects_by_metric({("sst-2", 0): single}, {"sst-2": LABELS})
+    table = auc_changes(effects)
+    assert table["metric"].eq("auc").all()
+    assert table["change"].to_numpy() * N == pytest.approx([0, -1, -2, 3, -20, 0])
+    assert ((table["low"] <= table["change"]) & (table["change"] <= table["high"])).all()
 
 
 def test_best_head_of_a_layer_has_the_best_score(single):
