@@ -221,8 +221,7 @@ for task, rows in points[points["chosen_on"] == ablation.EVERY].groupby("task"):
     panels.axes_dict[task].plot(rows["layer"], rows["change"], "_", color="0.6", zorder=0)
 for axes in panels.axes.flat:
     axes.axhline(0, color="black", linewidth=0.6)
-    theme.integer_ticks(axes)
-panels.set_axis_labels(theme.LAYER, "change (points)")
+panels.set(xticks=best["layer"].unique()).set_axis_labels(theme.LAYER, "change (points)")
 results.save_figure(panels.figure, "michel-F2-one-head")
 
 # %%
@@ -301,7 +300,7 @@ transfer.drop(columns=["model", "heads"]).style.format(precision=2).hide()
 # %%
 trained = trained_runs(results.join_parts("finetune", tasks, every=False))
 best_alone = {run: logits.sel(intervention=["none", *best_on_train[run]]) for run, logits in alone.items()}
-harmless = ablation.tolerated_table(single, best_alone, labels, trained)
+harmless = ablation.harmless_shares(single, best_alone, labels, trained)
 results.save_table(harmless, "michel_tolerated")
 harmless.style.format(precision=2).hide()
 
