@@ -172,10 +172,11 @@ trained = trained_runs(results.join_parts("finetune", tasks, every=False))
 trained_logits = {key: values for key, values in logits.items() if key in trained}
 shares = pruning.shares_of_lead(scores, labels, trained_logits)
 shares["order"] = measures.order_kinds(shares["order"])
-means = shares.groupby(["task", "order", "heads"], sort=False)[
-    ["share", "kept", "kept_low", "kept_high"]
-].mean()
-plotted = means.reset_index().rename(columns={"kept_low": "low", "kept_high": "high"})
+keys, values = ["task", "order", "heads"], ["share", "kept", "kept_low", "kept_high"]
+means = shares.groupby(keys, sort=False)[values].mean().reset_index()
+
+# %%
+plotted = means.rename(columns={"kept_low": "low", "kept_high": "high"})
 figure = theme.empty("no run trained successfully")
 if trained_logits:
     panels = curves(plotted, "share", "kept", series="order", column="task", columns=3)
@@ -249,7 +250,8 @@ finding(
 # %% [markdown]
 # In the committed run of glue-minilm, MiniLM is about 1.2 times faster at every batch size, also at 1, where BERT-base on a GPU
 # gains 2 %: a processor with one thread is busy at any batch size, and a GPU is not.
-#
+
+# %% [markdown]
 # ## Do few heads matter from the start of fine-tuning?
 #
 # The recipe of the checkpoint runs again, and the classifier is saved on the way. Each one is pruned by its own importance. If

@@ -43,8 +43,8 @@ print(f"{len(verdicts)} claims of {len(tables)} papers; encoder: {front_page.enc
 #
 # The published rule labels a head if its mean score exceeds the threshold $\tau$. A control shows what a head scores that cannot
 # know the role: for *syntactic* it is the head's positional twin, which knows distances but not words, and for *local* the same
-# head on shuffled words. We count how many labelled heads score higher than their control, and how many by the margin
-# $\tau - 1$, which is what the rule asks of a head compared with uniform attention.
+# head on shuffled words. We count how many labelled heads score higher than their control, and how many do so by the *margin*:
+# as far above the control as the threshold is above uniform attention.
 
 # %%
 numbers = front_page.places(results)
