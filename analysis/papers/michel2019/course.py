@@ -28,8 +28,8 @@ def course(
     task: str,
     checkpoint: Path,
     source: str,
-    scored: Sequence[Example],
-    measured: Sequence[Example],
+    dev_sample: Sequence[Example],
+    train_sample: Sequence[Example],
     fractions: Sequence[float],
     folder: Path,
     seed: int = 0,
@@ -39,9 +39,9 @@ def course(
 ) -> xr.DataArray:
     """Logits (fraction, intervention, sequence, class) of classifiers after fractions of fine-tuning, pruned in steps.
 
-    The recipe of `checkpoint` runs again; each classifier is pruned by its importance for the examples `measured` and
-    answers the sequences `scored`. The result is cached in `folder`, and the classifiers are deleted. Raises InputError
-    for a checkpoint that `finetune` did not write.
+    The recipe of `checkpoint` runs again. Each classifier is pruned by its importance for `train_sample` and answers
+    `dev_sample`. The result is cached in `folder`, and the classifiers are deleted. Raises InputError for a checkpoint
+    that `finetune` did not write.
     """
     try:
         recipe = recipe_of(checkpoint)
@@ -50,7 +50,7 @@ def course(
     training = [
         load_examples(task, source, split, recipe.pop(f"{split}_n"), seed) for split in ("train", "dev")
     ]
-    examples = [example for part in (*training, scored, measured) for example in part]
+    examples = [example for part in (*training, dev_sample, train_sample) for example in part]
     texts = [(example.id, example.texts, example.label) for example in examples]
     arithmetic = [torch.__version__, transformers.__version__, device, precision]
 
@@ -61,7 +61,9 @@ def course(
             finetune(encoder, task, *training, Path(work) / "last", callbacks=[stops], **recipe)
             places = [stops.folders[fraction] for fraction in fractions]
             classifiers = (load_encoder(place, device, precision, task) for place in places)
-            parts = [pruned_logits(model, scored, measured, folder, **options) for model in classifiers]
+            parts = [
+                pruned_logits(model, dev_sample, train_sample, folder, **options) for model in classifiers
+            ]
         logits = xr.concat(parts, pd.Index(fractions, name="fraction"), combine_attrs="drop_conflicts")
         return logits.to_dataset(name="logits")
 
@@ -70,12 +72,16 @@ def course(
 
 
 def pruned_logits(
-    classifier: Encoder, scored: Sequence[Example], measured: Sequence[Example], folder: Path, **options: Any
+    classifier: Encoder,
+    dev_sample: Sequence[Example],
+    train_sample: Sequence[Example],
+    folder: Path,
+    **options: Any,
 ) -> xr.DataArray:
-    """The logits for `scored` of a classifier pruned step by step by its importance for `measured`."""
-    importances = importance(classifier, measured, **options).sel(granularity="example", drop=True)
+    """The logits for `dev_sample` of a classifier pruned step by step by its importance for `train_sample`."""
+    importances = importance(classifier, train_sample, **options).sel(granularity="example", drop=True)
     steps = pruned_steps(classifier, {IMPORTANCE: by_importance(importances)})
-    return predict(classifier, scored, steps, cache=folder, **options)
+    return predict(classifier, dev_sample, steps, cache=folder, **options)
 
 
 def stages(courses: Mapping[str, xr.DataArray]) -> dict[tuple[str, float], xr.DataArray]:

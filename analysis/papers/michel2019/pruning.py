@@ -177,12 +177,12 @@ def prunable_table(
     return pd.DataFrame(rows, columns=columns)
 
 
-def importance_table(measured: Mapping[Run, xr.DataArray]) -> pd.DataFrame:
+def importance_table(importances: Mapping[Run, xr.DataArray]) -> pd.DataFrame:
     """Importance in every granularity, raw and divided by the norm of its layer (`normalised`), a row per head."""
     parts = {
         (*run, by_layer): values.to_series()
-        for run, importances in measured.items()
-        for by_layer, values in ((False, importances), (True, normalised(importances)))
+        for run, raw in importances.items()
+        for by_layer, values in ((False, raw), (True, normalised(raw)))
     }
     table = pd.concat(parts, names=["task", "seed", "normalised"]).rename("importance").reset_index()
     return table[["task", "seed", "granularity", "normalised", "layer", "head", "importance"]]

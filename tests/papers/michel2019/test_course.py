@@ -38,13 +38,13 @@ def test_course_is_that_of_the_checkpoint(run):
 
 
 def test_course_is_cached_by_all_that_it_depends_on(run, monkeypatch):
-    _, (*before, scored, measured, fractions, folder) = run
+    _, (*before, dev_sample, train_sample, fractions, folder) = run
     monkeypatch.setattr(module, "cached", lambda folder, name, parts, make: {"logits": digest(parts)})
 
-    def key(texts=scored, **options):
-        return course(*before, texts, measured, fractions, folder, **options)
+    def key(texts=dev_sample, **options):
+        return course(*before, texts, train_sample, fractions, folder, **options)
 
-    other = [replace(scored[0], text_a="Other words."), *scored[1:]]
+    other = [replace(dev_sample[0], text_a="Other words."), *dev_sample[1:]]
     keys = [key(), key(other), key(precision="bfloat16"), key(device="cuda")]
     for library in (module.torch, module.transformers):
         monkeypatch.setattr(library, "__version__", "0")
