@@ -1,7 +1,7 @@
 """One pass over an encoder: patterns of its maps, attention to features and links, similarity to another encoder."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -161,6 +161,30 @@ def cached_state(
         return state.assign_attrs(weights=encoder.digest)
 
     return cached(folder, name, key, make)
+
+
+def read_runs(
+    load: Callable[[str, int | None], Encoder],
+    targets: Mapping[str, Sequence[Targets]],
+    runs: Sequence[int],
+    labeller: Labeller,
+    labelled: int,
+    padded: int,
+    folder: Path,
+) -> dict[tuple[str, int | None], xr.Dataset]:
+    """The states of all tasks: before fine-tuning (run None), and after each run, compared with the state before.
+
+    `load` gives the encoder of a task and run. See `read_state`; results are saved in `folder`.
+    """
+    readings = {}
+    for task, sequences in targets.items():
+        before = load(task, None)
+        rest = (sequences, labeller, labelled)
+        readings[task, None] = cached_state(folder, f"{task}-pretrained", before, *rest)
+        for run in runs:
+            encoder = load(task, run)
+            readings[task, run] = cached_state(folder, f"{task}-{run}", encoder, *rest, before, padded)
+    return readings
 
 
 def read_state(

@@ -76,6 +76,16 @@ def pattern_heads(readings: Readings) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)[["task", "state", "layer", "head", "pattern", "share"]]
 
 
+def typical_heads(shares: pd.DataFrame, task: str) -> pd.DataFrame:
+    """The head that has each pattern in most sequences of a task before fine-tuning: pattern, layer, head, share.
+
+    `shares` is the table of `pattern_heads`. Patterns that no map has are left out.
+    """
+    rows = shares.query("task == @task and state == 'pretrained' and share > 0")
+    best = rows.loc[rows.groupby("pattern")["share"].idxmax()].set_index("pattern")
+    return best.reindex([name for name in PATTERNS if name in best.index]).reset_index()
+
+
 def feature_table(readings: Readings) -> pd.DataFrame:
     """Attention to each feature, and between subjects and verbs: task, state, feature, mode, layer, head, mean, n.
 

@@ -1,6 +1,7 @@
 """What disabling heads and layers changes, and what pre-training gives (Kovaleva 2019, figures 8, 9 and Table 1)."""
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,7 +23,7 @@ from analysis.encoders.models import (
     random_encoder,
 )
 from analysis.errors import InputError
-from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM
+from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM, UNTUNED
 from analysis.statistics.answers import Labels, labels_of, metrics_of
 from analysis.statistics.changes import change_table, rises
 from analysis.statistics.intervals import crossed_interval
@@ -35,7 +36,7 @@ COLUMNS = "task seed unit layer head metric baseline change low high p p_by n pu
 
 
 def disabled_tables(
-    logits: Mapping[tuple[str, str, int], xr.DataArray],
+    logits: Mapping[str, Mapping[Run, xr.DataArray]],
     labels: Mapping[str, Labels],
     alpha: float = 0.05,
     resamples: int = 999,
@@ -44,7 +45,7 @@ def disabled_tables(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What disabling single heads or whole layers changes, and whether it raises a task's first metric beyond chance.
 
-    `logits` are those of `predict` by unit ("head" or "layer"), task and fine-tuning run. The first table has COLUMNS,
+    `logits` are those of `predict`, by unit ("head" or "layer") and by fine-tuning run. The first table has COLUMNS,
     a row per head or layer and metric; change, low, high, p, p_by are as in `change_table`: exact McNemar for accuracy,
     swapped answers for F1 and Matthews; n counts the sequences, put_right and put_wrong the answers that change (for
     accuracy). The second has a row per pass: task, seed, unit, metric, baseline; those of `changes.Rises`; least: the
@@ -52,7 +53,8 @@ def disabled_tables(
     and 9; departure: the article has no test.
     """
     changes, risen = [], []
-    for (unit, task, run), answers in logits.items():
+    passes = [(unit, *run, answers) for unit, by_run in logits.items() for run, answers in by_run.items()]
+    for unit, task, run, answers in passes:
         key = {"task": task, "seed": run, "unit": unit}
         table = change_table(answers, labels[task], metrics_of(task), alpha, resamples, permutations, seed)
         places = table["intervention"].str.extract(r"(\d+)(?:-(\d+))?$")  # "2-8" is a head, "layer 2" a layer
@@ -149,6 +151,27 @@ def tuned_scores(
     versions = [torch.__version__, transformers.__version__]
     key = [load_encoder(name).digest, texts, versions, recipe, seed]
     return cached(folder, f"{start}-{task}", key, train_and_score)["value"].to_series().to_dict()
+
+
+def scores_by_start(
+    encoder: str,
+    train: Mapping[str, Sequence[Example]],
+    dev: Mapping[str, Sequence[Example]],
+    starts: Sequence[str],
+    seeds: Sequence[int],
+    folder: Path,
+    **recipe: float | int | str,
+) -> dict[tuple[str, str, int], dict[str, float]]:
+    """Dev scores without fine-tuning, and after training from each of `starts`, by task, name of the start and seed."""
+    scores = {}
+    for task, seed in product(dev, seeds):
+        limits = (recipe["max_tokens"], recipe["device"])
+        scores[task, UNTUNED, seed] = untuned_scores(encoder, task, dev[task], seed, *limits)
+        for start in starts:
+            name = start_name(start, len(train[task]), recipe["epochs"])
+            data = (task, train[task], dev[task], seed)
+            scores[task, name, seed] = tuned_scores(folder, start, encoder, *data, **recipe)
+    return scores
 
 
 def start_name(start: str, rows: int, epochs: float | int) -> str:

@@ -23,7 +23,7 @@ def logits() -> xr.DataArray:
 def test_heads_and_layers_in_the_table(logits):
     labels = dict.fromkeys(("mrpc", "sst-2"), logits.attrs["labels"])
     layers = logits.isel(intervention=[0, 1, 2]).assign_coords(intervention=["none", "layer 0", "layer 1"])
-    passes = {("head", "mrpc", 3): logits, ("layer", "sst-2", 0): layers}
+    passes = {"head": {("mrpc", 3): logits}, "layer": {("sst-2", 0): layers}}
     changes, risen = disabled_tables(passes, labels, permutations=999)
     heads, layers = (changes[changes["unit"] == unit] for unit in ("head", "layer"))
     rows = heads[heads["metric"] == "accuracy"].set_index(["layer", "head"])
