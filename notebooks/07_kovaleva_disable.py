@@ -131,18 +131,18 @@ finding(
 )
 
 # %% [markdown]
-# *How far to trust it.* Among many heads some raise the score by chance, since a few answers flip in either direction.
-# The null distribution swaps the answers with and without a head in random sequences, for all heads together. It says
-# how many heads raise the score by chance (column `raised_by_chance`, 95 % quantile). A head counts as `beyond` chance
-# if its simultaneous interval lies above 0. `least` is the smallest loss that the test of a single head detects with a
-# power of 80 %.
+# **How far to trust it.** Among many heads some raise the score by chance, since a few answers flip in either
+# direction. The null distribution swaps the answers with and without a head in random sequences, for all heads
+# together. It says how many heads raise the score by chance (column `raised_by_chance`, 95 % quantile). A head counts
+# as `beyond` chance if its simultaneous interval lies above 0. `least` is the smallest loss that the test of a single
+# head detects with a power of 80 %.
 
 # %%
 columns = ["task", "seed", "unit", "raised", "raised_by_chance", "beyond", "rise", "least"]
 rises[columns].style.format(precision=3).hide()
 
 # %% [markdown]
-# *Try it.* Set `scored_n = 400`: `least` falls, fewer heads raise the score, and the largest rise shrinks. Set
+# **Try it.** Set `scored_n = 400`: `least` falls, fewer heads raise the score, and the largest rise shrinks. Set
 # `head_runs = 2`: where rises are chance, another head has the largest one in the second run.
 #
 # ## Do some layers do harm? (figure 9)
@@ -219,8 +219,9 @@ bert = published("initialisation").pivot(index=["task", "metric"], columns="star
 bert.style.format(precision=3)
 
 # %% [markdown]
-# *How far to trust it.* The paper's values from pre-trained weights lie below the usual ones of BERT-base, so only the
-# order of the starts can be compared. A score that equals that of the constant answer means that nothing was learned.
+# **How far to trust it.** The paper's values from pre-trained weights lie below the usual ones of BERT-base, so only
+# the order of the starts can be compared. A score that equals that of the constant answer means that nothing was
+# learned.
 #
 # ## The claims
 #

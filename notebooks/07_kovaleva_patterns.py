@@ -128,10 +128,10 @@ confusion[confusion["set"] == "eye"].pivot(index="pattern", columns="found", val
 print(labeller.rules())
 
 # %% [markdown]
-# *Try it.* Set `drawn_maps = 100`: the rules label new synthetic maps about as well as before, but fewer of the maps
+# **Try it.** Set `drawn_maps = 100`: the rules label new synthetic maps about as well as before, but fewer of the maps
 # labelled by eye are right. Synthetic maps are easier than real ones, so a high score on them is not enough.
 #
-# *How far to trust it.* One person labelled the maps once. Most maps of MiniLM have a bright column at `[CLS]`; at
+# **How far to trust it.** One person labelled the maps once. Most maps of MiniLM have a bright column at `[CLS]`; at
 # which brightness a column or a band counts is a matter of judgement, and there the rules and the eye differ most.
 #
 # ## One pass over every encoder
@@ -222,9 +222,9 @@ finding(
 )
 
 # %% [markdown]
-# *Try it.* Set `tasks = ["toy-sst-2"]`: no map is a block, since there is only one text, and the other patterns share
-# its maps. Shares depend on the length of the texts as well: in BERT-base, STS-B and QQP, whose texts are short, have
-# about twice as many heterogeneous maps as MRPC.
+# **Try it.** Set `tasks = ["toy-sst-2"]`: no map is a block, since there is only one text, and the other patterns
+# share its maps. Shares depend on the length of the texts as well: in BERT-base, STS-B and QQP, whose texts are short,
+# have about twice as many heterogeneous maps as MRPC.
 #
 # ## Do heads link the words of a frame? (figure 3)
 #
@@ -262,10 +262,10 @@ finding(
 )
 
 # %% [markdown]
-# *Try it.* Set `frame_sentences = 20`: the means hardly change, but few dots are left. A high mean is no evidence of a
-# link without a test, and most heads exceed their control by little.
+# **Try it.** Set `frame_sentences = 20`: the means hardly change, but few dots are left. A high mean is no evidence of
+# a link without a test, and most heads exceed their control by little.
 #
-# *How far to trust it.* The control knows the distance between two words, and not their parts of speech: a head that
+# **How far to trust it.** The control knows the distance between two words, and not their parts of speech: a head that
 # attends from nouns to any verb would exceed it without knowing frames.
 #
 # ## What does fine-tuning change? (figure 5)
@@ -299,9 +299,9 @@ finding(
 )
 
 # %% [markdown]
-# *How far to trust it.* A cosine weighs large values: a head that moves attention from `[CLS]` to `[SEP]` changes more
-# than one that redistributes attention among words. Role scores, which see only the tokens of a role, can change most
-# in another layer ([04_compare](04_compare.ipynb)).
+# **How far to trust it.** A cosine weighs large values: a head that moves attention from `[CLS]` to `[SEP]` changes
+# more than one that redistributes attention among words. Role scores, which see only the tokens of a role, can change
+# most in another layer ([04_compare](04_compare.ipynb)).
 #
 # ## Which features does attention go to? (figure 6)
 #
@@ -388,5 +388,5 @@ finding(
 )
 
 # %% [markdown]
-# *How far to trust it.* Attention to a word is not use of the word. [07_kovaleva_disable](07_kovaleva_disable.ipynb)
+# **How far to trust it.** Attention to a word is not use of the word. [07_kovaleva_disable](07_kovaleva_disable.ipynb)
 # disables heads and measures what the encoder loses; it also judges the claims of both notebooks.

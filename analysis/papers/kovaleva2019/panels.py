@@ -103,9 +103,9 @@ def feature_lines(features: pd.DataFrame, bert_layers: pd.DataFrame, bert_featur
             for state, value in bert_features.loc[bert_features["feature"] == name, STATES].items():
                 face = {"mfc": "white"} if state == "pretrained" else {}
                 axes.plot([last + 1] * len(value), value, "D", color=colour, ms=4, **face)
-        axes.set(title=title, ylim=(0, None))
+        axes.set(title=title, ylim=(0, 1.3 * axes.get_ylim()[1]))  # room for the legend
         axes.set_xticks([*ticks, last + 1], [*ticks, "BERT"])
-        axes.legend(fontsize=6.5)
+        axes.legend(fontsize=6.5, loc="upper center", ncols=2)
     handles = [Line2D([], [], color="black", ms=4, label=name, **style) for name, style in STYLES.items()]
     figure.legend(handles=handles, ncols=4, loc="outside upper center")
     figure.supxlabel(
