@@ -239,7 +239,7 @@ finding(
 
 # %%
 sentences = frame_links.read_links(frames, frame_sentences, seed)
-scores, _ = frame_links.link_scores(model, sentences)
+scores = frame_links.link_scores(model, sentences)
 links = frame_links.link_table(scores, permutations, seed)
 results.save_table(links, "kovaleva_links")
 results.save_table(frame_links.link_blocks(scores), "kovaleva_link_blocks")

@@ -1,6 +1,7 @@
 """What each claim of Kovaleva 2019 measures: a frame of units from the tables of its notebooks."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,15 @@ import pandas as pd
 from jaxtyping import Float
 from scipy import stats
 
-from analysis.papers.kovaleva2019.names import LINGUISTIC, PATTERNS, PRETRAINED, RANDOM, SPECIAL_HEADS
+from analysis.papers.kovaleva2019.names import (
+    CLS,
+    LINGUISTIC,
+    PATTERNS,
+    PRETRAINED,
+    RANDOM,
+    SEP,
+    SPECIAL_HEADS,
+)
 from analysis.statistics.claims import frame, not_applicable, of_table, over_blocks, read_claims, with_control
 from analysis.statistics.intervals import crossed_interval, mean_interval
 from analysis.statistics.layers import FIRST_THIRD, LAST_SIXTH, LAST_THIRD, layers_within, on_other_half
@@ -19,6 +28,7 @@ from analysis.texts.tasks import original, task_named
 FOLDER = Path(__file__).parent
 CLAIMS = read_claims(FOLDER / "claims.yaml")
 TABLES = ("blocks", "links", "link_blocks", "verb_blocks", "chosen_rises", "disable", "initialisation")
+ALL_LAYERS = (Fraction(0), Fraction(1))
 LEVEL = 0.05
 MARGIN = 0.2  # the share of a classifier's lead that counts as no loss
 UNTRAINED, NO_LEAD = "no run trained successfully", "no run has a lead on these sequences"
@@ -69,6 +79,11 @@ class Task:
         """A measure of the runs that trained successfully."""
         return self.by_block.loc[[(measure, layer, run) for run in self.runs]].to_numpy(float)
 
+    def mean_before(self, measure: str, region: tuple[Fraction, Fraction]) -> Float[np.ndarray, " block"]:
+        """The mean of a measure over the layers of a region, before fine-tuning."""
+        layers = layers_within(self.layers, region)
+        return np.mean([self.before(measure, layer)[0] for layer in layers], axis=0)
+
     def change(self, measure: str) -> Values:
         """A measure after fine-tuning minus before."""
         return self.after(measure) - self.before(measure)
@@ -83,7 +98,7 @@ def blocks_by_task(table: pd.DataFrame, trained: Collection[Run]) -> dict[str, T
 
 
 def over_runs(tasks: Mapping[str, Task], measure: Callable[[Task], Values]) -> pd.DataFrame:
-    """A frame with a unit for each task; those without a run that trained successfully say so."""
+    """A frame with a unit for each task; a task is not applicable without a run that trained successfully."""
     units = [
         frame({name: crossed_interval(measure(task))}, runs=len(task.runs))
         if task.runs
@@ -149,18 +164,13 @@ def sink_by_depth(tasks: Mapping[str, Task], sink: str) -> pd.DataFrame:
     """K5: attention to the sink in the last third of the layers minus the first, before fine-tuning."""
 
     def growth(token: str) -> dict[str, np.ndarray]:
-        means = {
-            (name, third): np.mean(
-                [task.before(f"[{token.upper()}]", layer)[0] for layer in layers_within(task.layers, third)],
-                axis=0,
-            )
+        return {
+            name: task.mean_before(token, LAST_THIRD) - task.mean_before(token, FIRST_THIRD)
             for name, task in tasks.items()
-            for third in (FIRST_THIRD, LAST_THIRD)
         }
-        return {name: means[name, LAST_THIRD] - means[name, FIRST_THIRD] for name in tasks}
 
-    other = {"cls": "sep", "sep": "cls"}[sink]
-    return over_blocks(growth(sink), growth(other)).assign(token=f"[{sink.upper()}]")
+    token, other = (CLS, SEP) if sink == "cls" else (SEP, CLS)
+    return over_blocks(growth(token), growth(other)).assign(token=token)
 
 
 def gain_of_linguistic_features(tasks: Mapping[str, Task], sink: str) -> pd.DataFrame:
@@ -169,8 +179,7 @@ def gain_of_linguistic_features(tasks: Mapping[str, Task], sink: str) -> pd.Data
     def largest_gain(task: Task) -> Values:
         gains = map(task.change, LINGUISTIC)
         largest = max(gains, key=lambda gain: np.nan_to_num(np.nanmean(gain), nan=-np.inf))
-        of_sink = [task.before(f"[{sink.upper()}]", layer) for layer in range(task.layers)]
-        return largest / np.mean(of_sink, axis=0).mean()
+        return largest / task.mean_before(f"[{sink.upper()}]", ALL_LAYERS).mean()
 
     return over_runs(tasks, largest_gain)
 
@@ -233,7 +242,7 @@ def loss_without_linking_heads(
 def change_over_lead(task: str, rows: pd.DataFrame) -> pd.DataFrame:
     """The frame of one task: the mean of the changes of accuracy over the lead, with their paired interval.
 
-    Where the margin needs more answers than there are, the interval is at least that of no changed answer.
+    Where the margin needs more answers than there are, the interval includes that of no changed answer.
     """
     ends, reasons = [], {}
     for row in rows.itertuples():

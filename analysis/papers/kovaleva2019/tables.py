@@ -8,7 +8,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from analysis.papers.kovaleva2019.names import CLS, LINGUISTIC, PATTERNS, SEP, SPECIAL_HEADS
-from analysis.papers.kovaleva2019.reading import NOT_LABELLED
+from analysis.papers.kovaleva2019.reading import NO_PATTERN
 from analysis.statistics.layers import BLOCKS
 from analysis.statistics.resampling import bca_interval
 
@@ -32,7 +32,7 @@ def by_state(
 def _patterns(state: xr.Dataset) -> xr.DataArray:
     """1 if a map has a pattern, else 0, for the labelled sequences."""
     labels = state["pattern"]
-    labels = labels.isel(sequence=(labels != NOT_LABELLED).all(("layer", "head")).values)
+    labels = labels.isel(sequence=(labels != NO_PATTERN).all(("layer", "head")).values)
     numbers = xr.DataArray(range(len(PATTERNS)), {"pattern_name": [*PATTERNS]}, "pattern_name")
     return (labels == numbers).astype(float)
 
