@@ -1,7 +1,6 @@
 """What each claim of Kovaleva 2019 measures: a frame of units from the tables of its notebooks."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -9,15 +8,7 @@ import pandas as pd
 from jaxtyping import Float
 from scipy import stats
 
-from analysis.papers.kovaleva2019.names import (
-    CLS,
-    LINGUISTIC,
-    PATTERNS,
-    PRETRAINED,
-    RANDOM,
-    SEP,
-    SPECIAL_HEADS,
-)
+from analysis.papers.kovaleva2019.names import LINGUISTIC, PATTERNS, PRETRAINED, RANDOM, SPECIAL_HEADS
 from analysis.statistics.claims import frame, not_applicable, of_table, over_blocks, read_claims, with_control
 from analysis.statistics.intervals import crossed_interval, mean_interval
 from analysis.statistics.layers import FIRST_THIRD, LAST_SIXTH, LAST_THIRD, layers_within, on_other_half
@@ -28,7 +19,6 @@ from analysis.texts.tasks import original, task_named
 FOLDER = Path(__file__).parent
 CLAIMS = read_claims(FOLDER / "claims.yaml")
 TABLES = ("blocks", "links", "link_blocks", "verb_blocks", "chosen_rises", "disable", "initialisation")
-ALL_LAYERS = (Fraction(0), Fraction(1))
 LEVEL = 0.05
 MARGIN = 0.2  # the share of a classifier's lead that counts as no loss
 UNTRAINED, NO_LEAD = "no run trained successfully", "no run has a lead on these sequences"
@@ -79,9 +69,8 @@ class Task:
         """A measure of the runs that trained successfully."""
         return self.by_block.loc[[(measure, layer, run) for run in self.runs]].to_numpy(float)
 
-    def mean_before(self, measure: str, region: tuple[Fraction, Fraction]) -> Float[np.ndarray, " block"]:
-        """The mean of a measure over the layers of a region, before fine-tuning."""
-        layers = layers_within(self.layers, region)
+    def mean_before(self, measure: str, layers: Sequence[int]) -> Float[np.ndarray, " block"]:
+        """The mean of a measure over some layers, before fine-tuning."""
         return np.mean([self.before(measure, layer)[0] for layer in layers], axis=0)
 
     def change(self, measure: str) -> Values:
@@ -164,13 +153,15 @@ def sink_by_depth(tasks: Mapping[str, Task], sink: str) -> pd.DataFrame:
     """K5: attention to the sink in the last third of the layers minus the first, before fine-tuning."""
 
     def growth(token: str) -> dict[str, np.ndarray]:
-        return {
-            name: task.mean_before(token, LAST_THIRD) - task.mean_before(token, FIRST_THIRD)
-            for name, task in tasks.items()
-        }
+        late, early = (
+            {name: task.mean_before(token, layers_within(task.layers, third)) for name, task in tasks.items()}
+            for third in (LAST_THIRD, FIRST_THIRD)
+        )
+        return {name: late[name] - early[name] for name in tasks}
 
-    token, other = (CLS, SEP) if sink == "cls" else (SEP, CLS)
-    return over_blocks(growth(token), growth(other)).assign(token=token)
+    other = {"cls": "sep", "sep": "cls"}[sink]
+    token = f"[{sink.upper()}]"
+    return over_blocks(growth(token), growth(f"[{other.upper()}]")).assign(token=token)
 
 
 def gain_of_linguistic_features(tasks: Mapping[str, Task], sink: str) -> pd.DataFrame:
@@ -179,7 +170,7 @@ def gain_of_linguistic_features(tasks: Mapping[str, Task], sink: str) -> pd.Data
     def largest_gain(task: Task) -> Values:
         gains = map(task.change, LINGUISTIC)
         largest = max(gains, key=lambda gain: np.nan_to_num(np.nanmean(gain), nan=-np.inf))
-        return largest / task.mean_before(f"[{sink.upper()}]", ALL_LAYERS).mean()
+        return largest / task.mean_before(f"[{sink.upper()}]", range(task.layers)).mean()
 
     return over_runs(tasks, largest_gain)
 
