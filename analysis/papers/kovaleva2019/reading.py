@@ -38,6 +38,15 @@ from analysis.texts.syntax import Relations
 NEGATIVE_WORDS = frozenset("neither nor not never none nothing nowhere n't n’t".split())
 LINKS = ("subject to verb", "verb to subject")
 LINK_MODES = ("aligned", "same distance")  # attention to the link, and to words at the same distance
+HEADS = ("layer", "head")
+AXES = {  # of the measures, after the sequence
+    "received": ("feature", *HEADS),
+    "cls_row": ("feature", "head"),
+    "link": ("link_name", "link_mode", *HEADS),
+    "pattern": HEADS,
+    "cosine": HEADS,
+    "cosine_padded": HEADS,
+}
 NO_PATTERN = -1  # of sequences beyond the first `labelled`
 FORMAT = 2  # of the saved file
 PADDED = 200  # tokens of every map in the authors' code
@@ -174,92 +183,84 @@ def read_state(
     padded: int = 0,
     budget: int = 2048,
 ) -> xr.Dataset:
-    """Measures every sequence in one forward pass; maps are not stored.
+    """Measures every sequence in one forward pass; maps are not stored. The axes of each measure stand in AXES.
 
-    received (sequence, feature, layer, head): mean attention of all tokens to the most attended token of the feature,
-    NaN if the sequence does not have it. cls_row (sequence, feature, head): the largest attention of [CLS] in the last
-    layer. link (sequence, link_name, link_mode, layer, head): attention between subjects and verbs, and at the same
-    distance. pattern (sequence, layer, head): the number in PATTERNS, for the first `labelled` sequences. cosine
-    (sequence, layer, head): similarity to the maps of the encoder `before`; cosine_padded: the same with padding, for
-    the first `padded` sequences. Source: Kovaleva 2019, 4.1 and 4.3 to 4.5.
+    received: mean attention of all tokens to the most attended token of the feature, NaN if the sequence does not have
+    it. cls_row: the largest attention of [CLS] in the last layer. link: attention between subjects and verbs, and at
+    the same distance. pattern: the number in PATTERNS, for the first `labelled` sequences. cosine: similarity to the
+    maps of the encoder `before`; cosine_padded: the same with padding, for the first `padded` sequences. Source:
+    Kovaleva 2019, 4.1 and 4.3 to 4.5.
     """
-    state = empty_state(encoder, targets)
-    bar = tqdm(total=len(targets), desc=f"patterns of {encoder.name}", unit="sequence", leave=None)
-    for indices in batches([target.layout for target in targets], budget):
-        batch = [targets[index] for index in indices]
-        sequences = [target.layout for target in batch]
-        maps = attention_of(encoder, sequences)
-        for layer, attention in enumerate(maps):
-            write_features(state, batch, indices, layer, attention)
-            write_patterns(state, sequences, indices, layer, attention, labeller, labelled)
-        if before is not None:
-            pairs = zip(attention_of(before, sequences), maps, strict=True)
-            cosines = [cosine(*pair, real_tokens(pair[0], sequences)) for pair in pairs]
-            state["cosine"].values[indices] = torch.stack(cosines, dim=1).cpu().numpy()
-        bar.update(len(indices))
-    bar.close()
+    parts, order = [], []
+    with tqdm(total=len(targets), desc=f"patterns of {encoder.name}", unit="sequence", leave=None) as bar:
+        for indices in batches([target.layout for target in targets], budget):
+            batch = [targets[index] for index in indices]
+            has_pattern = np.array(indices) < labelled
+            parts.append(measure_batch(encoder, batch, labeller, has_pattern, before))
+            order += indices
+            bar.update(len(indices))
+    arrays = {name: np.concatenate([part[name] for part in parts])[np.argsort(order)] for name in parts[0]}
+    arrays["cosine_padded"] = np.full_like(arrays["cosine"], np.nan)
     if before is not None and padded:
         beginning = [target.layout for target in targets[:padded]]
-        state["cosine_padded"].values[:padded] = padded_cosine(before, encoder, beginning)
-    return state.assign_attrs(weights=encoder.digest)
-
-
-def empty_state(encoder: Encoder, targets: Sequence[Targets]) -> xr.Dataset:
-    """The variables of `read_state`, all NaN, and no map with a pattern."""
+        arrays["cosine_padded"][:padded] = padded_cosine(before, encoder, beginning)
     coordinates = {
         "sequence": [target.layout.id for target in targets],
+        "cluster": ("sequence", [target.cluster for target in targets]),
         "feature": [*FEATURES],
         "link_name": [*LINKS],
         "link_mode": [*LINK_MODES],
         "layer": range(encoder.layers),
         "head": range(encoder.heads),
     }
-    heads = ("sequence", "layer", "head")
-    axes_by_variable = {
-        "received": ("sequence", "feature", "layer", "head"),
-        "cls_row": ("sequence", "feature", "head"),
-        "link": ("sequence", "link_name", "link_mode", "layer", "head"),
-        "cosine": heads,
-        "cosine_padded": heads,
-    }
-    state = xr.Dataset(coords=coordinates | {"cluster": ("sequence", [target.cluster for target in targets])})
-    for name, axes in axes_by_variable.items():
-        state[name] = axes, np.full([len(coordinates[axis]) for axis in axes], np.nan, np.float32)
-    state["pattern"] = heads, np.full([len(coordinates[axis]) for axis in heads], NO_PATTERN, np.int8)
-    return state
+    variables = {name: (("sequence", *AXES[name]), array) for name, array in arrays.items()}
+    return xr.Dataset(variables, coordinates, {"weights": encoder.digest})
 
 
-def write_features(
-    state: xr.Dataset, batch: Sequence[Targets], indices: list[int], layer: int, attention: Maps
-) -> None:
-    """Writes attention to features and links, from the maps of one layer of a batch."""
-    features = stacked([target.features for target in batch], attention)
-    real = real_tokens(attention, [target.layout for target in batch])
-    received = (attention * real[:, None, :, None]).sum(2) / real.sum(1)[:, None, None]
-    state["received"].values[indices, :, layer] = largest_to(received, features).cpu().numpy()
-    if layer == state.sizes["layer"] - 1:
-        state["cls_row"].values[indices] = largest_to(attention[:, :, 0], features).cpu().numpy()
-    for index, target, maps in zip(indices, batch, attention.cpu().numpy(), strict=True):
-        if target.verbs:
-            state["link"].values[index, :, :, layer] = verb_links(maps, target.verbs)
-
-
-def write_patterns(
-    state: xr.Dataset,
-    sequences: Sequence[Layout],
-    indices: list[int],
-    layer: int,
-    attention: Maps,
+def measure_batch(
+    encoder: Encoder,
+    batch: Sequence[Targets],
     labeller: Labeller,
-    labelled: int,
-) -> None:
-    """Writes the patterns of the maps of one layer, for those of the first `labelled` sequences in a batch."""
-    places = [place for place, index in enumerate(indices) if index < labelled]
+    has_pattern: Bool[np.ndarray, " sequence"],
+    before: Encoder | None,
+) -> dict[str, np.ndarray]:
+    """The measures of `read_state` for one batch; patterns only for the sequences that `has_pattern` marks."""
+    sequences = [target.layout for target in batch]
+    maps = attention_of(encoder, sequences)
+    layers = [measure_layer(attention, batch, labeller, has_pattern) for attention in maps]
+    measures = {name: np.stack([layer[name] for layer in layers], axis=-2) for name in layers[0]}
+    measures["cls_row"] = measures["cls_row"][..., -1, :]
+    measures["cosine"] = np.full(measures["pattern"].shape, np.nan, np.float32)
+    if before is not None:
+        real = real_tokens(maps[0], sequences)
+        pairs = zip(attention_of(before, sequences), maps, strict=True)
+        measures["cosine"] = torch.stack([cosine(*pair, real) for pair in pairs], dim=-2).cpu().numpy()
+    return measures
+
+
+def measure_layer(
+    attention: Maps, batch: Sequence[Targets], labeller: Labeller, has_pattern: Bool[np.ndarray, " sequence"]
+) -> dict[str, np.ndarray]:
+    """What `measure_batch` reads from the maps of one layer; the first axis is the sequence, the last the head."""
+    sequences = [target.layout for target in batch]
+    features = stacked([target.features for target in batch], attention)
+    real = real_tokens(attention, sequences)
+    received = (attention * real[:, None, :, None]).sum(2) / real.sum(1)[:, None, None]
+    links = [
+        verb_links(maps, target.verbs) for maps, target in zip(attention.cpu().numpy(), batch, strict=True)
+    ]
+    pattern = np.full(attention.shape[:2], NO_PATTERN, np.int8)
+    places = np.flatnonzero(has_pattern).tolist()
     if places:
-        sequences = [sequences[place] for place in places]
-        longest = max(map(len, sequences))
-        patterns = labeller.find(attention[places][..., :longest, :longest], sequences)
-        state["pattern"].values[[indices[place] for place in places], layer] = patterns
+        longest = max(len(sequences[place]) for place in places)
+        first_maps = attention[places][..., :longest, :longest]
+        pattern[places] = labeller.find(first_maps, [sequences[place] for place in places])
+    return {
+        "received": largest_to(received, features).cpu().numpy(),
+        "cls_row": largest_to(attention[:, :, 0], features).cpu().numpy(),
+        "link": np.stack(links).astype(np.float32),
+        "pattern": pattern,
+    }
 
 
 def largest_to(
@@ -273,12 +274,16 @@ def largest_to(
 def verb_links(
     attention: Float[np.ndarray, "head token token"], verbs: Sequence[Placements]
 ) -> Float[np.ndarray, "link mode head"]:
-    """Attention from subjects to verbs and back, mean over the relations, and that at the same distance elsewhere."""
-    links = np.empty((len(LINKS), len(LINK_MODES), len(attention)))
-    for number, maps in enumerate((attention, attention.swapaxes(1, 2))):
-        scores = [largest(maps, places) for places in verbs]
-        links[number, 0] = np.mean([score.link for score in scores], axis=0)
-        links[number, 1] = np.mean([score.elsewhere for score in scores], axis=0)
+    """Attention from subjects to verbs and back, mean over the relations, and that at the same distance elsewhere.
+
+    NaN if there are none.
+    """
+    links = np.full((len(LINKS), len(LINK_MODES), len(attention)), np.nan)
+    if verbs:
+        for number, maps in enumerate((attention, attention.swapaxes(1, 2))):
+            scores = [largest(maps, places) for places in verbs]
+            links[number, 0] = np.mean([score.link for score in scores], axis=0)
+            links[number, 1] = np.mean([score.elsewhere for score in scores], axis=0)
     return links
 
 
