@@ -186,10 +186,15 @@ class Labeller:
 
 def fit_rules(labelled: LabelledMaps) -> Labeller:
     """The thresholds of measures that separate the patterns best (a decision tree with LEAVES leaves)."""
-    pairs = zip(labelled.maps, labelled.layouts, strict=True)
-    values = [measures(torch.from_numpy(one)[None, None], [layout])[0, 0].numpy() for one, layout in pairs]
     tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, class_weight="balanced", random_state=0)
-    return Labeller(tree.fit(np.stack(values), labelled.patterns))
+    return Labeller(tree.fit(single_measures(labelled), labelled.patterns))
+
+
+def single_measures(labelled: LabelledMaps) -> Float[np.ndarray, "map measure"]:
+    """The measures of single maps."""
+    pairs = zip(labelled.maps, labelled.layouts, strict=True)
+    batches = ((torch.from_numpy(attention)[None, None], [layout]) for attention, layout in pairs)
+    return np.stack([measures(*batch)[0, 0].numpy() for batch in batches])
 
 
 def eye_maps(encoder: Encoder) -> LabelledMaps:
@@ -211,14 +216,6 @@ def eye_maps(encoder: Encoder) -> LabelledMaps:
     return LabelledMaps(maps, layouts, np.array(patterns))
 
 
-def label_maps(labeller: Labeller, labelled: LabelledMaps) -> Int[np.ndarray, " map"]:
-    """The patterns that a labeller finds in single maps."""
-    pairs = zip(labelled.maps, labelled.layouts, strict=True)
-    return np.array(
-        [labeller.find(torch.from_numpy(one)[None, None], [layout])[0, 0] for one, layout in pairs]
-    )
-
-
 def quality_tables(labeller: Labeller, sets: Mapping[str, LabelledMaps]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The quality of a labeller on each set of labelled maps, and its confusions.
 
@@ -227,7 +224,7 @@ def quality_tables(labeller: Labeller, sets: Mapping[str, LabelledMaps]) -> tupl
     """
     quality, confusions = [], []
     for labelled in sets.values():
-        patterns = label_maps(labeller, labelled)
+        patterns = labeller.tree.predict(single_measures(labelled))
         present = np.unique(labelled.patterns)
         scores = precision_recall_fscore_support(labelled.patterns, patterns, labels=present, zero_division=0)
         rows = pd.DataFrame(dict(zip(("precision", "recall", "f1", "n"), scores, strict=True)))

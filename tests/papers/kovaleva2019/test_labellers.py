@@ -11,11 +11,12 @@ from analysis.papers.kovaleva2019.labellers import (
     MACRO,
     MEASURES,
     LabelledMaps,
+    Labeller,
     draw_maps,
     fit_rules,
-    label_maps,
     measures,
     quality_tables,
+    single_measures,
 )
 from analysis.papers.kovaleva2019.names import BLOCK, PATTERNS
 
@@ -74,16 +75,15 @@ def test_measures_equal_loops_whatever_the_padding():
 def test_rules_find_the_patterns_of_new_drawn_maps(drawn):
     rules = fit_rules(drawn)
     new = draw_maps(LAYOUTS, 100, 1)
-    assert (label_maps(rules, new) == new.patterns).mean() > 0.75
+    assert (rules.tree.predict(single_measures(new)) == new.patterns).mean() > 0.75
     assert rules.key != fit_rules(draw_maps(LAYOUTS, 60, 2)).key
 
 
 def test_quality_by_hand():
     """Three maps of two patterns, of which a labeller gets two right."""
     labelled = LabelledMaps([np.eye(3, dtype=np.float32)] * 3, [SINGLE] * 3, np.array([0, 0, 1]))
-    answers = iter([0, 1, 1])
-    fixed = SimpleNamespace(find=lambda *_: np.array([[next(answers)]]))
-    quality, confusion = quality_tables(fixed, {"drawn": labelled})
+    labeller = Labeller(SimpleNamespace(predict=lambda _: np.array([0, 1, 1])))
+    quality, confusion = quality_tables(labeller, {"drawn": labelled})
     rows = quality.set_index("pattern")
     assert rows.loc[PATTERNS[0], ["precision", "recall", "n"]].tolist() == [1, 0.5, 2]
     assert rows.loc[PATTERNS[1], ["precision", "recall", "n"]].tolist() == [0.5, 1, 1]
