@@ -12,6 +12,6 @@ ARGUMENTS = {  # relations of spaCy and of Universal Dependencies
 NEGATION = "negation"
 LINGUISTIC = (*PARTS_OF_SPEECH, *ARGUMENTS, NEGATION)
 FEATURES = (*LINGUISTIC, "punctuation", CLS, SEP)
+STATES = ("pretrained", "finetuned")
 UNTUNED, RANDOM, PRETRAINED = "untuned", "random", "pretrained"  # where training starts
-HEAD = "head"
 SPECIAL_HEADS = "heads with most attention on special tokens"

@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float
+from jaxtyping import Shaped
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.figures.colours import BLUE, GREEN, MISSING, ORANGE, PURPLE, SKY, VERMILION
 from analysis.figures.theme import as_written, rows_of_axes
-from analysis.papers.kovaleva2019.names import CLS, HETEROGENEOUS, NEGATION, PATTERNS, SEP
+from analysis.papers.kovaleva2019.names import CLS, HETEROGENEOUS, NEGATION, PATTERNS, SEP, STATES
 from analysis.statistics.layers import head_grid
 
+Grids = dict[str, Shaped[np.ndarray, "layer head"]]  # by title
 PATTERN_COLOURS = [BLUE, SKY, GREEN, ORANGE, MISSING]
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE)
-STATES = ["pretrained", "finetuned"]
 STYLES = {
     "pretrained": {"linestyle": "--"},
     "finetuned": {"linestyle": "-"},
@@ -29,17 +29,13 @@ GROUPS = {
 }
 
 
-def head_panels(
-    table: pd.DataFrame, value: str, by: Sequence[str]
-) -> dict[str, Float[np.ndarray, "layer head"]]:
+def head_panels(table: pd.DataFrame, value: str, by: Sequence[str]) -> Grids:
     """A column of a table as layers x heads for each combination of the columns `by`, which give the title."""
     groups = table.groupby([*by], sort=False)
     return {", ".join(map(str, names)): head_grid(rows, value) for names, rows in groups}
 
 
-def link_panels(
-    links: pd.DataFrame, bert_heads: pd.DataFrame, alpha: float
-) -> tuple[dict[str, Float[np.ndarray, "layer head"]], dict[str, Bool[np.ndarray, "layer head"]]]:
+def link_panels(links: pd.DataFrame, bert_heads: pd.DataFrame, alpha: float) -> tuple[Grids, Grids]:
     """Attention to frame links by title, and the heads whose attention exceeds their control's (`p_by` below `alpha`).
 
     `links` is the table `kovaleva_links`. BERT-base's published values come first, the control of the first mode last.
@@ -67,9 +63,8 @@ def pattern_bars(shares: Mapping[str, pd.DataFrame]) -> Figure:
     for axes, (title, rows) in zip(grid, shares.items(), strict=True):
         rows = rows.sort_values(["task", "state"], ascending=[True, False])  # pretrained before finetuned
         rows = rows.assign(bar=rows["task"] + ", " + rows["state"])
-        bars = rows.pivot(index="bar", columns="pattern", values="share").loc[
-            rows["bar"].unique(), [*PATTERNS]
-        ]
+        bars = rows.pivot(index="bar", columns="pattern", values="share")[[*PATTERNS]]
+        bars = bars.loc[rows["bar"].unique()]
         bars.plot.bar(stacked=True, width=0.85, color=PATTERN_COLOURS, legend=False, ax=axes)
         axes.set(title=title, xlabel="", ylabel="share of maps", ylim=(0, 1))
         if "low" in rows:
@@ -100,7 +95,7 @@ def feature_lines(features: pd.DataFrame, bert_layers: pd.DataFrame, bert_featur
             bert = bert_layers.query("feature == @name and state == 'pretrained'")
             depth = bert["layer"] * last / bert["layer"].max()
             axes.plot(depth, bert["mean"], "D:", color=colour, mfc="white", ms=3, lw=0.7)
-            for state, value in bert_features.loc[bert_features["feature"] == name, STATES].items():
+            for state, value in bert_features.loc[bert_features["feature"] == name, [*STATES]].items():
                 face = {"mfc": "white"} if state == "pretrained" else {}
                 axes.plot([last + 1] * len(value), value, "D", color=colour, ms=4, **face)
         axes.set(title=title, ylim=(0, 1.3 * axes.get_ylim()[1]))  # room for the legend

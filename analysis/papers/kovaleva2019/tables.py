@@ -7,14 +7,13 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
-from analysis.papers.kovaleva2019.names import CLS, LINGUISTIC, PATTERNS, SEP, SPECIAL_HEADS
+from analysis.papers.kovaleva2019.names import CLS, LINGUISTIC, PATTERNS, SEP, SPECIAL_HEADS, STATES
 from analysis.papers.kovaleva2019.reading import NO_PATTERN
 from analysis.statistics.layers import BLOCKS
 from analysis.statistics.resampling import bca_interval
 
 # What `reading.read_runs` gives: the measures of each task and run, None for the pre-trained encoder.
 Readings = Mapping[tuple[str, int | None], xr.Dataset]
-STATES = ("pretrained", "finetuned")
 PADDINGS = {"cosine": "cropped", "cosine_padded": "kept"}
 
 
