@@ -87,7 +87,7 @@ def line_link(line: str, place: str) -> Link:
         row = json.loads(line)
         words = row["sentence"].split()
         target = first_occurrence(words, row["target"])
-        elements = [place for part in row["frame_elements"] for place in first_occurrence(words, part)]
+        elements = [position for part in row["frame_elements"] for position in first_occurrence(words, part)]
         if not elements:
             raise ValueError("no frame element")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
