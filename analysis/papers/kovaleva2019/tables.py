@@ -133,8 +133,9 @@ def cosine_table(
     parts = []
     for (task, run), state in readings.items():
         for name, padding in PADDINGS.items():
-            cosines = state[name].dropna("sequence").stack(place=("layer", "head"))
+            cosines = state[name].dropna("sequence")  # none before fine-tuning
             if cosines.sizes["sequence"]:
+                cosines = cosines.stack(place=("layer", "head"))
                 values = cosines.transpose("sequence", "place").values
                 ends = mean_intervals(values.astype(float), cosines["cluster"].values, alpha, resamples, seed)
                 means = {"mean": values.mean(axis=0), "low": ends[0], "high": ends[1]}

@@ -81,7 +81,7 @@ def test_rules_find_the_patterns_of_new_drawn_maps(drawn):
 
 def test_quality_by_hand():
     """Three maps of two patterns, of which a labeller gets two right."""
-    labelled = LabelledMaps([np.eye(3, dtype=np.float32)] * 3, [SINGLE] * 3, np.array([0, 0, 1]))
+    labelled = LabelledMaps([np.eye(len(SINGLE), dtype=np.float32)] * 3, [SINGLE] * 3, np.array([0, 0, 1]))
     labeller = Labeller(SimpleNamespace(predict=lambda _: np.array([0, 1, 1])))
     quality, confusion = quality_tables(labeller, {"drawn": labelled})
     rows = quality.set_index("pattern")
