@@ -9,23 +9,29 @@ from matplotlib.figure import Figure
 from analysis.figures.colours import BLACK, BLUE, GREEN, VERMILION
 from analysis.figures.theme import rows_of_axes
 from analysis.papers.niven2019.accuracy import ALL, CHANCE, CUE_HEADS
-from analysis.papers.niven2019.arguments import ENCODER
+from analysis.papers.niven2019.arguments import BAG, BILSTM, ENCODER, SETUPS
 from analysis.papers.niven2019.cues import NOT
 
 DASHED = {"color": BLACK, "linestyle": "--", "linewidth": 0.8}
 MEAN = {"color": BLACK, "marker": "_", "markersize": 12, "linestyle": ""}
 DIAMOND = {"color": VERMILION, "marker": "D", "markersize": 5, "markerfacecolor": "white", "linestyle": ""}
+MODELS = {ENCODER: GREEN, BAG: VERMILION, BILSTM: BLUE}
 CUES = {1: ("o", BLUE, "word"), 2: ("s", GREEN, "pair of words")}
 
 
-def label_points(axes: Axes, points: pd.DataFrame, x: str, y: str, label: str, gap: float) -> None:
-    """Writes the column `label` to the right of each point; labels are at least `gap` apart in height."""
-    height = np.inf
+def label_points(
+    axes: Axes, points: pd.DataFrame, x: str, y: str, label: str, width: float, height: float
+) -> None:
+    """Writes the column `label` to the right of each point; a label that would touch another moves down.
+
+    `width` and `height` are the size of a label, in units of the data.
+    """
+    places: list[tuple[float, float]] = []
     for point in points.sort_values(y, ascending=False).to_dict("records"):
-        height = min(point[y], height - gap)
-        axes.annotate(
-            point[label], (point[x], height), (4, 0), textcoords="offset points", fontsize=7, va="center"
-        )
+        beside = [level for across, level in places if abs(across - point[x]) < width]
+        places.append((point[x], min([point[y], *(level - height for level in beside)])))
+        offset = {"xytext": (4, 0), "textcoords": "offset points", "fontsize": 7, "va": "center"}
+        axes.annotate(point[label], places[-1], **offset)
 
 
 def cue_panels(cues: pd.DataFrame, published: pd.DataFrame) -> Figure:
@@ -41,7 +47,8 @@ def cue_panels(cues: pd.DataFrame, published: pd.DataFrame) -> Figure:
             plotted = rows[rows["order"] == order]
             axes.plot(plotted["coverage"], plotted["productivity"], mark, color=colour, ms=3.5, label=kind)
         pairs = rows[(rows["order"] == 2) & (rows["low"] > CHANCE)].nlargest(4, "applicability")
-        label_points(axes, pairs, "coverage", "productivity", "cue", gap=0.07)
+        beside = pairs.assign(coverage=1.15 * pairs["coverage"].max())  # in one column, where no points are
+        label_points(axes, beside, "coverage", "productivity", "cue", 1, 0.07)
         (cue,) = rows[rows["cue"] == NOT].to_dict("records")
         axes.annotate(
             NOT, (cue["coverage"], cue["high"]), (0, 3), textcoords="offset points", ha="center", fontsize=7
@@ -52,6 +59,7 @@ def cue_panels(cues: pd.DataFrame, published: pd.DataFrame) -> Figure:
         values = published[published["split"] == split]
         axes.plot(values["coverage"], values["productivity"], **DIAMOND, label='"not" in the paper')
         axes.set(title=split, xscale="log", xlim=(0.003, 1.2), ylim=(0, 1.02))
+    grid[0].set_xticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
     figure.legend(*grid[0].get_legend_handles_labels(), ncols=4, loc="outside upper center")
     figure.supxlabel("coverage (logarithmic)")
     figure.supylabel("productivity (proportion of points)")
@@ -99,12 +107,20 @@ def halves_panels(runs: pd.DataFrame) -> Figure:
     halves = runs[(runs["tested_on"] == "adversarial") & (runs["half"] != ALL)]
     halves = halves.pivot(index=keys, columns="half", values="accuracy").reset_index()
     halves = halves.sort_values("trained_on", ascending=False)
-    look = {
-        "hue": "model",
-        "style": "setup",
-        "palette": [BLUE, VERMILION, GREEN][: halves["model"].nunique()],
-    }
-    grid = sns.relplot(halves, x="original", y="adversarial", col="trained_on", height=3, s=35, **look)
+    models = [name for name in MODELS if name in halves["model"].values]
+    setups = [name for name in SETUPS if name in halves["setup"].values]
+    look = {"hue_order": models, "style_order": setups, "palette": MODELS}
+    grid = sns.relplot(
+        halves,
+        x="original",
+        y="adversarial",
+        col="trained_on",
+        hue="model",
+        style="setup",
+        height=3,
+        s=35,
+        **look,
+    )
     for axes in grid.axes.flat:
         axes.axline((0.5, 0.5), slope=-1, **DASHED)
         axes.text(
@@ -145,7 +161,8 @@ def head_panels(heads: pd.DataFrame) -> Figure:
         )
         tops = rows.drop_duplicates(["layer", "head"]).head(4)
         tops = tops.assign(name=tops["layer"].astype(str) + "-" + tops["head"].astype(str))
-        label_points(axes, tops, "pretrained", "finetuned", "name", gap=0.05 * np.ptp(axes.get_ylim()))
+        size = 0.12 * np.ptp(axes.get_xlim()), 0.06 * np.ptp(axes.get_ylim())
+        label_points(axes, tops, "pretrained", "finetuned", "name", *size)
         axes.axline((0, 0), slope=1, **DASHED, label="no change")
         axes.margins(x=0.1)
         axes.set(title=f"set-up {setup}", xlabel="score of the cue before fine-tuning")
