@@ -80,7 +80,7 @@ splits = {
     split: arguments.load_arguments(argument_source, split, argument_n, seed, *planted)
     for split in arguments.SPLITS
 }
-sets = runs.Sets.of(splits)
+sets = runs.training_sets(splits)
 
 # %% [markdown]
 # ## Train
@@ -94,7 +94,7 @@ sets = runs.Sets.of(splits)
 
 # %%
 cache = results.profile.cache / "niven"  # files are named after their content: every run may use them
-words = networks.vocabulary(model, arguments.all_splits(sets.doubled)["all"], glove)
+words = networks.vocabulary(model, arguments.all_splits(sets["adversarial"])["all"], glove)
 bag_trainer = training.small_trainer(words, bag_epochs, fits=fits)
 bags = runs.collect(runs.plan(arguments.BAG, bag_seeds), sets, cache, bag_trainer, fits, spare)
 lstm_trainer = training.small_trainer(words, lstm_epochs, lstm_hidden, fits)
@@ -108,7 +108,7 @@ encoder_runs = runs.plan(arguments.ENCODER, encoder_seeds, encoder_setups, encod
 encoders = runs.collect(encoder_runs, sets, cache, trainer, fits, spare)
 
 # %%
-answers = runs.joined([bags, lstms, encoders])
+answers = runs.joined(bags | lstms | encoders)
 results.record_weights("niven", answers.attrs["weights"])
 Markdown(
     f"{answers.sizes['run']} runs, of which {int(answers['fitted'].sum())} fit. Word vectors of the small models: "
