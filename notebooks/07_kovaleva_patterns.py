@@ -311,7 +311,7 @@ finding(
 
 # %%
 features = tables.feature_table(readings)
-results.save_table(features, "kovaleva_features")
+results.save_part(features, "kovaleva_features", "all tasks")
 feature_means = features[features["mode"] == "aligned"]
 figure = panels.feature_lines(feature_means, published("layers"), published("features"))
 results.save_figure(figure, "kovaleva-F6-features")
