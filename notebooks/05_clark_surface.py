@@ -184,7 +184,8 @@ finding(
 # %% [markdown]
 # In the committed run of glue-minilm, `[CLS]` is the sink: from layer 1 to layer 4 it gets 34 to 39 % of the attention, and `[SEP]`
 # 1 to 3 %. In BERT-base about half of it goes to `[SEP]` in layers 4 to 9.
-#
+
+# %% [markdown]
 # ## Does attention to the sink matter? (F3)
 #
 # If a head rests on a token, the loss should hardly depend on that attention. For the loss $L$ of predicting masked tokens we

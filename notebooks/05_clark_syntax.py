@@ -16,7 +16,7 @@
 # We repeat this on MiniLM and compare every number with a rule that knows only positions.
 #
 # *Source: Clark et al. 2019, sections 4 to 6 (Tables 1 to 3, Figures 5 and 6; claims CL1 to CL13). Departures: a head is chosen
-# on one half of the data and scored on the other, in both directions; intervals and tests; Universal Dependencies. The paper's
+# on one half of the data and scored on the other, and vice versa; intervals and tests; Universal Dependencies. The paper's
 # values are those of BERT-base on the Penn Treebank and CoNLL-2012. Needs [05_clark_surface](05_clark_surface.ipynb).*
 
 # %% tags=["parameters"]
@@ -104,8 +104,8 @@ finding(
 # \operatorname*{argmax}_{j \neq i} \alpha_{ji} \quad\text{(head to dependent)}, $$
 #
 # without `[CLS]` and `[SEP]`. `dependency_table` chooses the best head, direction and offset of each relation on one half of the
-# documents and scores them on the other half, in both directions. The test flips the signs of sentences and is corrected over
-# relations (Benjamini and Yekutieli).
+# documents, scores them on the other half, and vice versa. A sign-flip test over sentences compares head and offset, corrected
+# over relations (Benjamini and Yekutieli).
 
 # %%
 attention_arcs = attach(model, trees.words, max_tokens, rows)
@@ -138,17 +138,19 @@ results.save_figure(axes.figure, "clark-T1-dependencies")
 # %%
 largest = relations.loc[relations["gain"].idxmax()]
 finding(
-    f"In {(significant & (relations['gain'] > 0)).sum()} of {len(relations)} relations the best head has a higher accuracy than the best "
-    f"offset. The gain is largest for {largest['relation']}: {largest['accuracy']:.0%}, against {largest['offset_accuracy']:.0%}."
+    f"In {(significant & (relations['gain'] > 0)).sum()} of {len(relations)} relations the best head has a significantly higher accuracy than the "
+    f"best offset. The gain is largest for {largest['relation']}: {largest['accuracy']:.0%}, against {largest['offset_accuracy']:.0%}."
 )
 
 # %% [markdown]
 # Compare each circle with its diamond, not with zero: much of what looks like syntax is position. Relations overlap (`det` is part of
 # `all`), so that they are not separate findings.
-#
+
+# %% [markdown]
 # In the committed run of glue-minilm, single heads find direct objects (74 %, offset 36 %) and determiners (81 %, offset 60 %), but no
 # head finds more than 40 % of all arcs: like BERT-base, MiniLM has specialists and no parser.
-#
+
+# %% [markdown]
 # ## How optimistic is the paper's choice?
 #
 # Table 1 of the paper takes the best of all heads on the sentences that it reports. `same data` is that value and `held out` the one above,
@@ -222,9 +224,13 @@ published.beside_coreference(systems).style.format(precision=1, na_rep="–").hi
 
 # %% [markdown]
 # Rules and heads are scored on the same documents; intervals resample documents. A head that chooses among heads of mentions is given the
-# mentions as the rules are: compare systems within one reading. In the committed run of glue-minilm such a head (2-4) equals the
-# rule-based system (77 %), while a head that may look at any word finds 45 %.
-#
+# mentions as the rules are: compare systems within one reading.
+
+# %% [markdown]
+# In the committed run of glue-minilm, the best head among heads of mentions (2-4) equals the rule-based system (77 %), while the best head
+# among all words (2-9) finds 45 %.
+
+# %% [markdown]
 # ## What do these heads look like? (F5)
 #
 # A hit and a miss of each head that has both. The heads with the largest gains over their offset come first: the first arc that they find in
