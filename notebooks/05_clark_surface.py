@@ -95,9 +95,10 @@ results.save_table(neighbours, "clark_neighbour_blocks")
 # %% [markdown]
 # ## Which patterns do single heads show? (F1)
 #
-# For each pattern, the head with the highest mean over all passages. It attends to no other kind of token more; a pattern without such
-# a head has no panel. Of the first twenty passages we draw an excerpt of the one in which the last head most prefers full stops and
-# commas to `[CLS]` and `[SEP]`. Attention to the tokens left out (…) is not drawn, and the rest of each row is divided by its sum.
+# For each pattern, the head with the highest mean over all passages. A head of a target (all patterns but *broad*) attends to no other
+# target more; a pattern without such a head has no panel. Of the first twenty passages we draw an excerpt of the one in which the
+# last head most prefers full stops and commas to `[CLS]` and `[SEP]`. Attention to tokens outside the excerpt (…) is not drawn, and
+# the rest of each row is divided by its sum.
 
 # %%
 patterns = surface.pattern_heads(table, uniform)
@@ -114,8 +115,8 @@ results.save_figure(figure, "clark-F1-heads")
 
 # %%
 finding(
-    f"{len(patterns)} of {len(surface.PATTERNS)} patterns have a head that attends to no other kind of token more. The table has its "
-    "mean entropy (broad) or its mean share of attention over all passages."
+    f"{len(patterns)} of {len(surface.PATTERNS)} patterns have a head of their own. The table has its mean entropy (broad) or its "
+    "mean share of attention over all passages."
 )
 
 # %%
@@ -125,8 +126,8 @@ patterns.style.format({"mean": "{:.2f}"}).hide()
 # ## Neighbours, special tokens, punctuation (F2)
 #
 # Each dot is a head, each line the mean of a layer. Dashed lines are the published means of BERT-base on Wikipedia, stretched to
-# this depth. Short dotted lines at the right edge show uniform attention: `[SEP]` stands twice in a passage, `[CLS]` once. The
-# third panel asks where a resting head should attend *from* the resting place: to itself.
+# this depth. Short dotted lines at the right edge show uniform attention: `[SEP]` stands twice in a passage, `[CLS]` once. If
+# heads rest on a token, that token should attend to itself (third panel).
 
 # %%
 colours = dict(zip(surface.COLUMNS, sns.color_palette("colorblind", len(surface.COLUMNS)), strict=True))
@@ -152,7 +153,7 @@ figure, grid = theme.rows_of_axes(3, 3, 2.5, 0.3)
 for axes, names in zip(grid, panels, strict=True):
     for name, mark in zip(names, "os^", strict=True):
         draw_by_layer(axes, name, mark)
-    axes.set(xlabel=theme.LAYER, ylim=(0, None))
+    axes.set(xlabel=theme.LAYER, xticks=range(model.layers), ylim=(0, None))
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), fontsize=7)
 grid[0].set_ylabel("proportion of attention")
 figure.supxlabel("dashed: BERT-base on Wikipedia (published), stretched to this depth", fontsize=7.5)
@@ -183,7 +184,8 @@ finding(
 # %% [markdown]
 # In the committed run of glue-minilm, `[CLS]` is the sink: from layer 1 to layer 4 it gets 34 to 39 % of the attention, and `[SEP]`
 # 1 to 3 %. In BERT-base about half of it goes to `[SEP]` in layers 4 to 9.
-#
+
+# %% [markdown]
 # ## Does attention to the sink matter? (F3)
 #
 # If a head rests on a token, the loss should hardly depend on that attention. For the loss $L$ of predicting masked tokens we
@@ -224,8 +226,8 @@ for name, mark in zip(gradients.GROUPS, "os^D", strict=True):
     axes.plot(
         means, color=colour, marker=mark, markersize=3.5, label=published.MARKED.get(name, "other tokens")
     )
-axes.set(xlabel=theme.LAYER, ylabel="mean |∂loss / ∂attention| (nats)", yscale="log")
-axes.set_title(language_model.origin)
+axes.set(xlabel=theme.LAYER, xticks=range(model.layers), yscale="log")
+axes.set_ylabel("mean |∂loss / ∂attention| (nats)")
 axes.figure.legend(ncols=4, loc="outside lower center", title="attention to")
 results.save_figure(axes.figure, "clark-F3-gradients")
 
@@ -257,7 +259,7 @@ for axes, (name, title) in zip(
 ):
     draw_by_layer(axes, name, "o")
     axes.axhline(uniform[name], color="black", linestyle=":", linewidth=1)
-    axes.set(title=title, xlabel=theme.LAYER, ylim=(0, 1.08 * uniform[name]))
+    axes.set(title=title, xlabel=theme.LAYER, xticks=range(model.layers), ylim=(0, 1.08 * uniform[name]))
 grid[0].set_ylabel("entropy (nats)")
 results.save_figure(figure, "clark-F4-entropy")
 

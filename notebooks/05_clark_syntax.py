@@ -16,7 +16,7 @@
 # We repeat this on MiniLM and compare every number with a rule that knows only positions.
 #
 # *Source: Clark et al. 2019, sections 4 to 6 (Tables 1 to 3, Figures 5 and 6; claims CL1 to CL13). Departures: a head is chosen
-# on one half of the data and scored on the other, in both directions; intervals and tests; Universal Dependencies. The paper's
+# on one half of the data and scored on the other, and vice versa; intervals and tests; Universal Dependencies. The paper's
 # values are those of BERT-base on the Penn Treebank and CoNLL-2012. Needs [05_clark_surface](05_clark_surface.ipynb).*
 
 # %% tags=["parameters"]
@@ -54,7 +54,7 @@ from IPython.display import Markdown
 
 from analysis.encoders import load_encoder, random_encoder
 from analysis.figures import diagrams, finding, forest_plot, style, theme
-from analysis.figures.colours import SKY
+from analysis.figures.colours import BLUE, SKY, VERMILION
 from analysis.papers.clark2019 import attachment, coreference, illustrations, probes, published
 from analysis.papers.clark2019.measures import CLAIMS, TABLES, measures
 from analysis.scores.attachment import attach
@@ -104,8 +104,8 @@ finding(
 # \operatorname*{argmax}_{j \neq i} \alpha_{ji} \quad\text{(head to dependent)}, $$
 #
 # without `[CLS]` and `[SEP]`. `dependency_table` chooses the best head, direction and offset of each relation on one half of the
-# documents and scores them on the other half, in both directions. The test flips the signs of sentences and is corrected over
-# relations (Benjamini and Yekutieli).
+# documents, scores them on the other half, and vice versa. A sign-flip test over sentences compares head and offset, corrected
+# over relations (Benjamini and Yekutieli).
 
 # %%
 attention_arcs = attach(model, trees.words, max_tokens, rows)
@@ -116,37 +116,41 @@ relations = attachment.dependency_table(
 results.save_table(relations, "clark_dependencies")
 
 # %%
-axes = theme.canvas(theme.DOUBLE, 0.19 * len(relations) + 0.9)
+names = [
+    f"{row.relation} (n = {row.n}), head {row.layer}-{row.head} {illustrations.ARROWS[row.direction]}"
+    for row in relations.itertuples()
+]
 place, significant = np.arange(len(relations)), relations["p_adjusted"] < alpha
-axes.hlines(place, relations["low"], relations["high"], linewidth=0.9)
-for which, fill, label in (
-    (significant, "C0", "best head"),
-    (~significant, "white", "best head, not significant"),
-):
-    axes.plot(relations["accuracy"][which], place[which], "o", color="C0", markerfacecolor=fill, label=label)
-axes.plot(
-    relations["offset_accuracy"], place, "D", color="C3", markerfacecolor="white", label="best fixed offset"
-)
-axes.set_yticks(place, illustrations.relation_labels(relations))
+
+# %%
+axes = theme.canvas(theme.DOUBLE, 0.19 * len(relations) + 0.9)
+axes.hlines(place, relations["low"], relations["high"], color=BLUE, linewidth=0.9)
+fill = np.where(significant, BLUE, "white")
+head_label, offset_label = "best head (white: not significant)", "best fixed offset"
+axes.scatter(relations["accuracy"], place, c=fill, edgecolor=BLUE, zorder=3, label=head_label)
+axes.plot(relations["offset_accuracy"], place, "D", color=VERMILION, fillstyle="none", label=offset_label)
+axes.set_yticks(place, names)
 axes.set(ylim=(len(relations) - 0.5, -0.5), xlim=(-0.02, 1.02), ylabel="relation")
 axes.set_xlabel("accuracy (proportion of arcs of the held-out half)")
-axes.figure.legend(ncols=3, loc="outside lower center")
+axes.figure.legend(ncols=2, loc="outside lower center")
 results.save_figure(axes.figure, "clark-T1-dependencies")
 
 # %%
 largest = relations.loc[relations["gain"].idxmax()]
 finding(
-    f"In {(significant & (relations['gain'] > 0)).sum()} of {len(relations)} relations the best head has a higher accuracy than the best "
-    f"offset. The gain is largest for {largest['relation']}: {largest['accuracy']:.0%}, against {largest['offset_accuracy']:.0%}."
+    f"In {(significant & (relations['gain'] > 0)).sum()} of {len(relations)} relations the best head has a significantly higher accuracy than the "
+    f"best offset. The gain is largest for {largest['relation']}: {largest['accuracy']:.0%}, against {largest['offset_accuracy']:.0%}."
 )
 
 # %% [markdown]
 # Compare each circle with its diamond, not with zero: much of what looks like syntax is position. Relations overlap (`det` is part of
 # `all`), so that they are not separate findings.
-#
+
+# %% [markdown]
 # In the committed run of glue-minilm, single heads find direct objects (74 %, offset 36 %) and determiners (81 %, offset 60 %), but no
-# head finds more than 41 % of all arcs: MiniLM has specialists and no parser, as BERT-base has.
-#
+# head finds more than 40 % of all arcs: like BERT-base, MiniLM has specialists and no parser.
+
+# %% [markdown]
 # ## How optimistic is the paper's choice?
 #
 # Table 1 of the paper takes the best of all heads on the sentences that it reports. `same data` is that value and `held out` the one above,
@@ -220,12 +224,16 @@ published.beside_coreference(systems).style.format(precision=1, na_rep="–").hi
 
 # %% [markdown]
 # Rules and heads are scored on the same documents; intervals resample documents. A head that chooses among heads of mentions is given the
-# mentions as the rules are: compare systems within one reading. In the committed run of glue-minilm such a head (2-4) equals the
-# rule-based system (77 %), while a head that may look at any word finds 45 %.
-#
+# mentions as the rules are: compare systems within one reading.
+
+# %% [markdown]
+# In the committed run of glue-minilm, the best head among heads of mentions (2-4) equals the rule-based system (77 %), while the best head
+# among all words (2-9) finds 45 %.
+
+# %% [markdown]
 # ## What do these heads look like? (F5)
 #
-# One hit and one miss of each head. The heads with the largest gains over their offset come first: the first arc that they find in
+# A hit and a miss of each head that has both. The heads with the largest gains over their offset come first: the first arc that they find in
 # a sentence of 6 to 12 words, and the first that they miss. The heads for antecedents follow, with a mention whose antecedent is a few
 # words before. They are the first suitable examples, not the most telling. Vermilion lines start at the attending word of the
 # dotted line, which is the gold arc. `[CLS]` and `[SEP]` are masked, and each row is divided by its sum.
@@ -251,7 +259,7 @@ results.save_figure(figure, "clark-F5-heads")
 # %%
 finding(
     f"Over all sentences, the heads of the first panels find {largest_gains['accuracy'].min():.0%} to "
-    f"{largest_gains['accuracy'].max():.0%} of the arcs of their relations; the figure shows one hit and one miss of each."
+    f"{largest_gains['accuracy'].max():.0%} of the arcs of their relations."
 )
 
 # %% [markdown]
@@ -305,13 +313,13 @@ rings[["layer", "head", "behaviour", "finds"]].style.hide()
 # %%
 training = read_trees(conllu_files(conllu_train, split="train", **bundled)).words
 random_layers = random_encoder(encoder, seed, device, precision, keep_embeddings=True)
-probing = probes.probe_table(
+probe_scores, vectors, digest = probes.probe_table(
     [model, random_layers], training, trees.words, probe_seeds, root_alignment, glove, max_tokens, probe_step
 )
-results.record_weights("probes", probing.weights)
-results.save_table(probing.table, "clark_probes")
-means = probes.probe_means(probing.table, alpha)
-print(f"Trained on {training['sentence'].nunique()} sentences; the word vectors are {probing.vectors}.")
+results.record_weights("probes", digest)
+results.save_table(probe_scores, "clark_probes")
+means = probes.probe_means(probe_scores, alpha)
+print(f"Trained on {training['sentence'].nunique()} sentences; the word vectors are {vectors}.")
 
 # %%
 ordered = means.assign(published=published.beside_probes(means)).sort_values("mean", ignore_index=True)
@@ -343,10 +351,9 @@ finding(
 # the vector of the next word (`original ROOT alignment`). Vectors here are principal components of the encoder's own word embeddings, so
 # that rows with words compare with each other, not with the paper. Intervals cover initial weights alone.
 #
-# *Try it.* Set `root_alignment = ["fixed", "original"]`: the authors' pairing attaches fewer words correctly, and it harms the probe of distances
-# most, because attention does not need the right vector. Set `rows = "first"` as in the authors' code: accuracies hardly change, since only
-# words of several pieces are read in another way. Set `arcs_minimum = 20`: rarer relations join the first figure with wide intervals, and more
-# of them are not significant.
+# *Try it.* Set `root_alignment = ["fixed", "original"]`: the authors' pairing attaches fewer words correctly, and it lowers the probe of distances
+# most, which has nothing but distances and vectors. Set `rows = "first"` as in the authors' code: accuracies hardly change, since only words of
+# several pieces are read in another way. Set `arcs_minimum = 20`: rarer relations join the first figure, with wider intervals.
 #
 # *How far to trust it.* Each head is scored on documents that did not choose it. Sentences of the bundled documents come from one grammar,
 # so that their trees are easier than real ones; profile glue-minilm reads treebanks. A head that finds a relation attends to it; whether

@@ -206,12 +206,10 @@ def antecedent_table(
 ) -> pd.DataFrame:
     """Accuracy of the rules and of the best attention head, chosen on the same documents and on the other half.
 
-    Columns system, scored_on, all, pronoun, proper, nominal, BOUNDS, GAIN, n, layer, head. Accuracies are proportions
-    of the n anaphors. low and high are the BCa bootstrap interval of `all` over documents; with the name of a kind,
-    that of the kind; GAIN is the accuracy of the best head minus that of a rule, with its t interval. Row HELD_OUT is
-    cross-fitted: in each half of the documents (drawn by `seed`), the score is that of the head that the other half
-    chose; the rules occur again for comparison. The head of row SAME_DATA is chosen and scored on all documents, as in
-    Clark 2019, 4.3, and so is optimistic. layer and head are the best over all documents.
+    Accuracies are proportions of the n anaphors, BOUNDS their BCa intervals over documents; GAIN is the accuracy of the
+    best head minus that of a rule, with its t interval. Row HELD_OUT is cross-fitted over two halves of the documents
+    (drawn by `seed`). The head of row SAME_DATA is chosen and scored on all documents, as in Clark 2019, 4.3, and so is
+    optimistic; each of the two has the rules beside it. layer and head are the best over all documents.
     """
     by_rule = rule_hits(texts.documents)
     documents = by_rule["document"].to_numpy()
@@ -221,16 +219,10 @@ def antecedent_table(
         SAME_DATA: by_head[:, layer, head],
         HELD_OUT: cross_fitted(by_head, halves(by_rule["document"], seed)),
     }
-    hits = by_rule.assign(**best)
-    table = accuracies(hits)
+    table = with_intervals(by_rule.assign(**best), alpha, resamples, seed)
     is_head = table["system"].isin(best)
     for column, value in (("layer", layer), ("head", head)):
         table[column] = pd.Series(value, table.index, "Int64").where(is_head)
-    for kind in ("", *KINDS):
-        rows = (hits["kind"] == kind) | (kind == "")
-        values = hits[rows].drop(columns=KEYS).to_numpy(float)
-        ends = [f"{end}_{kind}" if kind else end for end in ("low", "high")]
-        table[ends] = np.transpose(bca_interval(values, documents[rows], alpha, resamples, seed))
     parts = []
     for scored_on, name in ((EVERYTHING, SAME_DATA), (BOTH_HALVES, HELD_OUT)):
         part = table[~is_head | (table["system"] == name)].assign(scored_on=scored_on)
@@ -239,6 +231,17 @@ def antecedent_table(
         parts.append(part)
     columns = ["system", "scored_on", "all", *KINDS, *BOUNDS, *GAIN, "n", "layer", "head"]
     return pd.concat(parts, ignore_index=True)[columns]
+
+
+def with_intervals(hits: pd.DataFrame, alpha: float, resamples: int, seed: int) -> pd.DataFrame:
+    """The `accuracies` and BOUNDS of systems."""
+    table = accuracies(hits)
+    for kind in ("", *KINDS):
+        rows = hits[(hits["kind"] == kind) | (kind == "")]
+        values, documents = rows.drop(columns=KEYS).to_numpy(float), rows["document"].to_numpy()
+        ends = [f"{end}_{kind}" if kind else end for end in ("low", "high")]
+        table[ends] = np.transpose(bca_interval(values, documents, alpha, resamples, seed))
+    return table
 
 
 def held_out_systems(readings: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

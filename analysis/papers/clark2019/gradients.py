@@ -33,7 +33,6 @@ UNLABELLED = -100
 TRAINING_SHARE = 0.15  # of the word pieces that are masked for training a head (BERT)
 LEARNING_RATE, BATCH_SIZE = 3e-3, 128  # for training a head; a batch counts masked tokens
 BUDGET = 1024  # padded tokens of a batch of gradients
-CHECKPOINT_HEAD, NEW_HEAD = "head of the checkpoint", "head trained here, encoder frozen"
 
 
 class LanguageHead(torch.nn.Module):
@@ -79,11 +78,6 @@ class LanguageModel:
 
     encoder: Encoder
     head: LanguageHead | None = None
-
-    @property
-    def origin(self) -> str:
-        """Where the head comes from, for the title of a figure."""
-        return CHECKPOINT_HEAD if self.head is None else NEW_HEAD
 
     def predict(
         self, inputs: dict[str, Tensor], labels: Int[Tensor, "batch token"]

@@ -142,11 +142,3 @@ def linguistic_heads(dependencies: pd.DataFrame, readings: pd.DataFrame, alpha: 
     finds = pd.concat([better.rename(columns={"relation": "finds"}), held_out.assign(finds="coreference")])
     finds = finds[["layer", "head", "finds"]].drop_duplicates().astype({"layer": int, "head": int})
     return finds.groupby(["layer", "head"])["finds"].agg(", ".join).reset_index()
-
-
-def relation_labels(table: pd.DataFrame) -> list[str]:
-    """For each row of a `dependency_table`: relation, number of arcs, head and its direction."""
-    return [
-        f"{row.relation} (n = {row.n}), head {row.layer}-{row.head} {ARROWS[row.direction]}"
-        for row in table.itertuples()
-    ]

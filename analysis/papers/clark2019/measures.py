@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,29 +19,44 @@ BLOCKS = ("neighbour_blocks", "layer_blocks", "gradient_blocks", "distance_block
 TABLES = (*BLOCKS, "dependencies", "coreference_readings", "probes")
 ARCS = 100  # of a relation, for the accuracy of its best head
 GAIN = {"value": "gain", "low": "gain_low", "high": "gain_high"}
-FAIR = "preceding_mention_heads"  # what the head that finds antecedents chooses among
+FAIR = "preceding_mention_heads"  # the candidates of the head, as of the rules
 OTHER = {"cls": "sep", "sep": "cls"}  # the special token that is not the sink
 
 
 def measures(tables: Mapping[str, pd.DataFrame], sink: str) -> dict[str, pd.DataFrame]:
     """The frame of every claim, by its id, from the saved tables `clark_<name>` of TABLES; `sink` is cls or sep."""
-    layers, dependencies = tables["layer_blocks"], tables["dependencies"]
-    coreference, probes = tables["coreference_readings"], tables["probes"]
+    layers, relations, probes = tables["layer_blocks"], tables["dependencies"], tables["probes"]
+    gaps = tables["distance_blocks"]
+    mean_of = partial(region_means, layers)  # column, region
+    is_sum = relations["relation"].str.startswith("all")
     return {
         "CL1": attention_to_neighbours(tables["neighbour_blocks"]),
         "CL2": attention_to_sink(layers, sink),
         "CL3": attention_to_sink(layers, sink, from_itself=True),
-        "CL4": early_and_late_targets(layers),
+        "CL4": over_blocks({
+            "[CLS]": mean_of("cls", FIRST_THIRD) - mean_of("cls", LAST_THIRD),
+            "full stops and commas": mean_of("punct", LAST_THIRD) - mean_of("punct", FIRST_THIRD),
+        }),
         "CL5": gradient_on_sink(layers, tables["gradient_blocks"], sink),
-        "CL6": breadth_of_first_layers(layers),
-        "CL7": heads_beyond_offsets(dependencies),
-        "CL8": best_head_of_all_arcs(dependencies),
-        "CL9": head_beyond_rule(coreference, "head match"),
-        "CL10": head_beyond_rule(coreference, "rule-based"),
+        "CL6": over_blocks({"": mean_of("entropy", FIRST_THIRD) - mean_of("entropy", MIDDLE_THIRD)}),
+        "CL7": of_table(relations[~is_sum & (relations["n"] >= ARCS)], "relation", **GAIN),
+        "CL8": of_table(
+            relations[relations["relation"] == "all"], value="accuracy", control="offset_accuracy"
+        ),
+        "CL9": gain_over_rule(tables["coreference_readings"], "head match"),
+        "CL10": gain_over_rule(tables["coreference_readings"], "rule-based"),
         "CL11": probe_gain(probes, "distances + words"),
         "CL12": probe_gain(probes, "attention + words", random_layers=True),
-        "CL13": distance_between_layers(tables["distance_blocks"]),
-    }
+        "CL13": over_blocks({"": gaps["gap"].to_numpy()}, {"": gaps["dealt"].to_numpy()}),
+    }  # fmt: skip
+
+
+def region_means(
+    layers: pd.DataFrame, column: str, region: tuple[Fraction, Fraction]
+) -> Float[np.ndarray, " block"]:
+    """The mean of a column over a region of the layers, for every block."""
+    inside = layers_within(layers["layer"].nunique(), region)
+    return layers[layers["layer"].isin(inside)].groupby("block")[column].mean().to_numpy()
 
 
 def attention_to_neighbours(blocks: pd.DataFrame) -> pd.DataFrame:
@@ -53,33 +69,16 @@ def attention_to_neighbours(blocks: pd.DataFrame) -> pd.DataFrame:
     return over_blocks(shares("pretrained"), control=shares("untrained"))
 
 
-def region_means(
-    layers: pd.DataFrame, column: str, region: tuple[Fraction, Fraction]
-) -> Float[np.ndarray, " block"]:
-    """The mean of a column over a region of the layers, for every block."""
-    inside = layers_within(layers["layer"].nunique(), region)
-    return layers[layers["layer"].isin(inside)].groupby("block")[column].mean().to_numpy()
-
-
 def attention_to_sink(layers: pd.DataFrame, sink: str, from_itself: bool = False) -> pd.DataFrame:
     """CL2, CL3: attention to the sink, of all tokens or of itself, in the middle third of the layers.
 
-    The control is the same of the other special token.
+    The control is the other special token.
     """
     values, control = (
         region_means(layers, f"{token}_{token}" if from_itself else token, MIDDLE_THIRD)
         for token in (sink, OTHER[sink])
     )
     return over_blocks({"": values}, {"": control}).assign(token=f"[{sink.upper()}]")
-
-
-def early_and_late_targets(layers: pd.DataFrame) -> pd.DataFrame:
-    """CL4: attention to [CLS] in the first third minus the last, and the reverse for full stops and commas."""
-    cls, punct = (
-        region_means(layers, column, FIRST_THIRD) - region_means(layers, column, LAST_THIRD)
-        for column in ("cls", "punct")
-    )
-    return over_blocks({"[CLS]": cls, "full stops and commas": -punct})
 
 
 def gradient_on_sink(layers: pd.DataFrame, gradients: pd.DataFrame, sink: str) -> pd.DataFrame:
@@ -90,35 +89,16 @@ def gradient_on_sink(layers: pd.DataFrame, gradients: pd.DataFrame, sink: str) -
         return not_applicable(
             "in no layer the sink gets more attention than the other special token, stops and commas"
         )
-    by_group = gradients[gradients["layer"].isin(leads)].pivot(
-        index=["block", "layer"], columns="group", values="importance"
-    )
+    in_leads = gradients[gradients["layer"].isin(leads)]
+    by_group = in_leads.pivot(index=["block", "layer"], columns="group", values="importance")
     ratio = (by_group[sink] / by_group["other"]).groupby("block").mean()
     return over_blocks({"": ratio.to_numpy()}).assign(token=f"[{sink.upper()}]")
 
 
-def breadth_of_first_layers(layers: pd.DataFrame) -> pd.DataFrame:
-    """CL6: the entropy of the first third of the layers minus that of the middle third."""
-    first, middle = (region_means(layers, "entropy", region) for region in (FIRST_THIRD, MIDDLE_THIRD))
-    return over_blocks({"": first - middle})
-
-
-def heads_beyond_offsets(dependencies: pd.DataFrame) -> pd.DataFrame:
-    """CL7: accuracy of the best head minus that of the best offset, by relation."""
-    single = ~dependencies["relation"].str.startswith("all")
-    return of_table(dependencies[single & (dependencies["n"] >= ARCS)], "relation", **GAIN)
-
-
-def best_head_of_all_arcs(dependencies: pd.DataFrame) -> pd.DataFrame:
-    """CL8: accuracy of the best head over all arcs; the control is the best offset."""
-    rows = dependencies[dependencies["relation"] == "all"]
-    return of_table(rows, value="accuracy", control="offset_accuracy")
-
-
-def head_beyond_rule(coreference: pd.DataFrame, rule: str) -> pd.DataFrame:
+def gain_over_rule(readings: pd.DataFrame, rule: str) -> pd.DataFrame:
     """CL9, CL10: accuracy of the best head minus that of a rule, on the same anaphors."""
-    fair = (coreference["candidates"] == FAIR) & (coreference["scored_on"] == BOTH_HALVES)
-    return of_table(coreference[fair & (coreference["system"] == rule)], **GAIN)
+    fair = (readings["candidates"] == FAIR) & (readings["scored_on"] == BOTH_HALVES)
+    return of_table(readings[fair & (readings["system"] == rule)], **GAIN)
 
 
 def probe_gain(probes: pd.DataFrame, control: str, random_layers: bool = False) -> pd.DataFrame:
@@ -129,8 +109,3 @@ def probe_gain(probes: pd.DataFrame, control: str, random_layers: bool = False) 
         for name, random in (("attention + words", False), (control, random_layers))
     )
     return frame({"": mean_interval((value - other).dropna().to_numpy())})
-
-
-def distance_between_layers(blocks: pd.DataFrame) -> pd.DataFrame:
-    """CL13: distance of heads in different layers minus that within layers; the control assigns layers at random."""
-    return over_blocks({"": blocks["gap"].to_numpy()}, {"": blocks["dealt"].to_numpy()})

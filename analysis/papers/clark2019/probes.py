@@ -306,14 +306,6 @@ def predict(
     return {name: np.concatenate(by_sentence, axis=1) for name, by_sentence in predictions.items()}
 
 
-class Probing(NamedTuple):
-    """The table of all probes, a description of the word vectors, and a digest of the weights of all probes."""
-
-    table: pd.DataFrame
-    vectors: str
-    weights: str
-
-
 def probe_table(
     encoders: Sequence[Encoder],
     training: pd.DataFrame,
@@ -323,14 +315,13 @@ def probe_table(
     glove: str | None = None,
     max_tokens: int = LIMIT,
     step: int = 1,
-) -> Probing:
-    """Unlabelled attachment score of every probe, encoder and seed: probe, encoder, seed, uas, uas_no_punct.
+) -> tuple[pd.DataFrame, str, str]:
+    """Unlabelled attachment scores by probe, encoder and seed; the kind of word vectors; a digest of all weights.
 
     `encoders` share a tokenizer and are read one after the other; without a `glove` file the first gives the word
     vectors. `training` and `scored` are treebanks of `treebank.read_trees`. uas counts all words, uas_no_punct those
-    whose relation is not `punct`, as proportions. A row has no seed or encoder if its probe uses none. Source: Clark
-    2019, 5 and Table 3; `alignments` as in `AttentionWordsProbe`, `step` as in `train`. Raises InputError for an
-    unknown alignment.
+    whose relation is not `punct`. A row has no seed or encoder if its probe uses none. Source: Clark 2019, 5 and Table
+    3; `alignments` as in `AttentionWordsProbe`. Raises InputError for an unknown alignment.
     """
     if unknown := {*alignments} - {*ALIGNMENTS}:
         raise InputError(f"root_alignment is {min(unknown)!r}: choose from {', '.join(ALIGNMENTS)}")
@@ -340,16 +331,7 @@ def probe_table(
         parses(encoders[0], words, half, max_tokens)
         for words, half in zip((training, scored), halves, strict=True)
     )
-    probes: dict[tuple[str, str], Probe] = {}
-    for encoder in encoders:
-        size = 2 * encoder.layers * encoder.heads
-        probes["attention", encoder.name] = AttentionProbe(size, seeds)
-        for name in alignments:
-            probe = AttentionWordsProbe(size, dimension, seeds, name)
-            probes[f"attention + words{ALIGNMENTS[name]}", encoder.name] = probe
-    for name in alignments:
-        probes[f"distances + words{ALIGNMENTS[name]}", NO_ENCODER] = DistanceProbe(dimension, seeds, name)
-
+    probes = untrained_probes(encoders, dimension, seeds, alignments)
     predictions: dict[tuple[str, str], Int[np.ndarray, "seed word"]] = {}
     for encoder in encoders:
         names = [encoder.name, NO_ENCODER] if encoder is encoders[0] else [encoder.name]
@@ -362,7 +344,23 @@ def probe_table(
             rows.append((*key, seed, *scores_of(heads, test.words)))
     table = pd.DataFrame(rows, columns=["probe", "encoder", "seed", "uas", "uas_no_punct"])
     weights = weights_digest(nn.ModuleList(probes.values()))
-    return Probing(table.astype({"seed": "Int64"}), vectors.label, weights)
+    return table.astype({"seed": "Int64"}), vectors.label, weights
+
+
+def untrained_probes(
+    encoders: Sequence[Encoder], dimension: int, seeds: Sequence[int], alignments: Sequence[str]
+) -> dict[tuple[str, str], Probe]:
+    """The probes of Table 3, by probe and encoder."""
+    probes: dict[tuple[str, str], Probe] = {}
+    for encoder in encoders:
+        size = 2 * encoder.layers * encoder.heads
+        probes["attention", encoder.name] = AttentionProbe(size, seeds)
+        for name in alignments:
+            probe = AttentionWordsProbe(size, dimension, seeds, name)
+            probes[f"attention + words{ALIGNMENTS[name]}", encoder.name] = probe
+    for name in alignments:
+        probes[f"distances + words{ALIGNMENTS[name]}", NO_ENCODER] = DistanceProbe(dimension, seeds, name)
+    return probes
 
 
 def scores_of(heads: Int[np.ndarray, " word"], words: pd.DataFrame) -> tuple[float, float]:

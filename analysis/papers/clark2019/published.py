@@ -1,4 +1,4 @@
-"""What Clark 2019 published, and how its names match those of this study; published.md says how it was read."""
+"""Published values of Clark 2019 beside those of this study; published.md says where they come from."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pandas as pd
 
 from analysis.texts.dependencies import STANFORD
 
-MARKED = {  # what the columns of the surface table are about, in words
+MARKED = {  # columns of the surface table in words
     "previous": "previous token",
     "next": "next token",
     "most": "most attended token",
@@ -18,7 +18,7 @@ MARKED = {  # what the columns of the surface table are about, in words
     "rest_sep": "other tokens to [SEP]",
     "self": "itself",
 }
-# Our systems that Table 2 has too; by its values, its nearest mention is the nearest on either side.
+# Systems of Table 2; by its values, its nearest mention is the nearest on either side.
 SYSTEMS = {"nearest, either side": "Nearest", "head match": "Head match", "rule-based": "Rule-based"}
 THEIR_HEAD = "BERT head 4-3"
 BOTH_HALVES = "both halves in turn"  # value of `scored_on` for cross-fitted heads
@@ -29,7 +29,7 @@ def table(name: str) -> pd.DataFrame:
     """A table of BERT-base from the article or the authors' notebook; published.md says what is in it.
 
     dependencies (Table 1), coreference (2) and probes (3) in percent; layers (means over the heads of a layer, read off
-    figures 2 and 4, with the names in `surface_table`); specialists (heads for the previous and next token, 3.1).
+    figures 2 and 4, with the names of `surface_table`).
     """
     path = Path(__file__).with_name(f"published_{name}.csv")
     return pd.read_csv(path, keep_default_na=False, na_values=[""])

@@ -36,24 +36,12 @@ TARGETS = ["previous", "next", "self", "cls", "sep", "punct"]  # columns that av
 # Entropy of all rows and of the row of [CLS], and the weight of the most attended token.
 ROW_STATISTICS = {"entropy": mean_row_entropy, "entropy_cls": cls_row_entropy, "most": mean_row_maximum}
 COLUMNS = [*SHARES, *ROW_STATISTICS]
-NEIGHBOURS = ["previous", "next"]  # columns that claims read head by head
-LAYERWISE = [
-    "cls",
-    "sep",
-    "punct",
-    "cls_cls",
-    "sep_sep",
-    "entropy",
-]  # columns that claims read layer by layer
+NEIGHBOURS = ["previous", "next"]  # that claims read head by head
+LAYERWISE = ["cls", "sep", "punct", "cls_cls", "sep_sep", "entropy"]  # that claims read layer by layer
 STOPS, SPECIAL = [".", ","], ["[CLS]", "[SEP]"]
 # The patterns of figure 1, and the column in which a head of the pattern has a high value.
-PATTERNS = {
-    "broad": "entropy",
-    "next token": "next",
-    "[CLS]": "cls",
-    "[SEP]": "sep",
-    "full stops and commas": "punct",
-}
+PATTERNS = {"broad": "entropy", "next token": "next", "[CLS]": "cls", "[SEP]": "sep"}
+PATTERNS |= {"full stops and commas": "punct"}
 
 
 def surface_scores(

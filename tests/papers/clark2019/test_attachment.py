@@ -1,4 +1,4 @@
-"""Heads as parsers: planted heads, directions, and held-out choice."""
+"""Heads as parsers: planted heads, directions, and cross-fitting."""
 
 import numpy as np
 import pandas as pd
@@ -30,72 +30,69 @@ def planted(words: pd.DataFrame, layer: int, direction: int, head: int) -> Attac
 
 
 def test_a_planted_head_is_found_and_always_right(words):
-    attached = planted(words, 1, 0, 2)
+    attachment = planted(words, 1, 0, 2)
     scored = arcs(words, possessive=False)
     scored = scored[~scored["relation"].isin(["prep", "pobj"])]  # their heads are not those of the words
-    table = dependency_table(attached, scored, minimum=20, resamples=99, permutations=199)
+    table = dependency_table(attachment, scored, minimum=20, resamples=99, permutations=199)
     assert (table[["layer", "head", "accuracy"]] == [1, 2, 1]).all(axis=None)
     assert (table["direction"] == DIRECTIONS[0]).all()
     assert table["low"].isna().all()
-    assert (best_heads(attached, scored, 20)["accuracy"] == 1).all()
+    assert (best_heads(attachment, scored, 20)["accuracy"] == 1).all()
     # p of 199 flips, after Benjamini and Yekutieli
     least = (1 / np.arange(1, len(table) + 1)).sum() / 200
     assert table["p_adjusted"].between(least * (1 - 1e-9), 1).all()
     with pytest.raises(InputError, match="no relation has 100000 arcs"):
-        dependency_table(attached, scored, minimum=100000)
+        dependency_table(attachment, scored, minimum=100000)
 
 
 def test_predictions_against_one_sentence_at_a_time(tiny, words):
     some = words[words["sentence"] < 12]
-    attached = attach(tiny, some, budget=200, progress=False)
-    assert attached.words.equals(some)
+    attachment = attach(tiny, some, budget=200, progress=False)
+    assert attachment.words.equals(some)
     for number, sentence in some.groupby("sentence"):
         [pieces] = split_words(tiny.tokenizer, [sentence["form"].tolist()]).kept
         maps = word_maps(tiny, pieces)[:, :, 1:-1, 1:-1]
-        for direction, each in enumerate((maps, maps.swapaxes(2, 3))):
-            without = np.where(np.eye(len(sentence)), 0, each)
-            found = attached.predicted[some["sentence"] == number, :, direction]
-            assert (found == np.moveaxis(without.argmax(-1) + 1, -1, 0)).all()
+        for direction, attention in enumerate((maps, maps.swapaxes(2, 3))):
+            without_itself = np.where(np.eye(len(sentence)), 0, attention)
+            predicted = attachment.predicted[some["sentence"] == number, :, direction]
+            assert (predicted == np.moveaxis(without_itself.argmax(-1) + 1, -1, 0)).all()
 
 
-def test_the_scored_half_has_no_say_in_the_choice(words):
-    """A head that is right only in one half of the documents is chosen there; its answers in the other half count.
-
-    So it is for offsets.
-    """
+def test_the_scored_half_does_not_choose(words):
+    """A head that is right in one half of the documents alone is chosen there and scored in the other half."""
     scored = arcs(words)
     documents = documents_of(words, scored)
-    chooses = halves(documents, 0)
+    first_half = halves(documents, 0)
     assert documents.nunique() == 4
-    assert {*documents[chooses]}.isdisjoint(documents[~chooses])
+    assert {*documents[first_half]}.isdisjoint(documents[~first_half])
     alone = words.assign(document="one")  # halves of sentences
     assert documents_of(alone, scored).tolist() == scored["sentence"].tolist()
-    attached = planted(words, 1, 0, 2)
-    held_out = ~words["sentence"].isin(scored["sentence"][chooses]).to_numpy()
-    attached.predicted[held_out] = -2  # no head is right there, so the first head is chosen
-    table = dependency_table(attached, scored, minimum=20, resamples=99, permutations=99)
+    attachment = planted(words, 1, 0, 2)
+    held_out = ~words["sentence"].isin(scored["sentence"][first_half]).to_numpy()
+    attachment.predicted[held_out] = -2  # no head is right there, so the first head is chosen
+    table = dependency_table(attachment, scored, minimum=20, resamples=99, permutations=99)
     table = table.set_index("relation")
-    first = right(attached, scored)[:, 0, 0, 0] & chooses
+    first = right(attachment, scored)[:, 0, 0, 0] & first_half
     for relation, accuracy in table["accuracy"].items():
         assert accuracy == pytest.approx(first[scored["relation"] == relation].mean())
     assert table.loc["det", ["layer", "head"]].tolist() == [1, 2]  # the best of all sentences
     guesses = {offset: fixed_offset(scored, offset) == scored["head"].to_numpy() for offset in OFFSETS}
     for relation, accuracy in table["offset_accuracy"].items():
-        own = (scored["relation"] == relation).to_numpy()
+        rows = (scored["relation"] == relation).to_numpy()
         one, other = (
-            max(OFFSETS, key=lambda each: (guesses[each][own & on].mean(), each))
-            for on in (chooses, ~chooses)
+            max(OFFSETS, key=lambda offset: (guesses[offset][rows & half].mean(), offset))
+            for half in (first_half, ~first_half)
         )
-        assert accuracy == np.where(chooses, guesses[other], guesses[one])[own].mean()
+        assert accuracy == np.where(first_half, guesses[other], guesses[one])[rows].mean()
 
 
 def test_cross_fitting_against_a_loop():
     rng = np.random.default_rng(1)
     correct, on_other_map = rng.random((2, 60, 2, 3, 2)) < 0.4
-    chooses = rng.random(60) < 0.5
-    found, elsewhere = cross_fitted(correct, chooses), cross_fitted(correct, chooses, on_other_map)
+    first_half = rng.random(60) < 0.5
+    result, elsewhere = cross_fitted(correct, first_half), cross_fitted(correct, first_half, on_other_map)
     for number in range(60):
-        other = correct[chooses != chooses[number]].mean(axis=0)
-        best = max(np.ndindex(*other.shape), key=lambda place: (other[place], [-each for each in place]))
-        assert found[number] == correct[(number, *best)]
+        other = correct[first_half != first_half[number]].mean(axis=0)
+        best = max(np.ndindex(*other.shape), key=lambda place: (other[place], [-index for index in place]))
+        assert result[number] == correct[(number, *best)]
         assert elsewhere[number] == on_other_map[(number, *best)]

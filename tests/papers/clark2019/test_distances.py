@@ -1,4 +1,4 @@
-"""Jensen-Shannon distances against loops over the definition, their scaling, labels, and layers that stand apart."""
+"""Jensen-Shannon distances against loops over the definition, their map, behaviours, and layers that lie apart."""
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from analysis.papers.clark2019.distances import behaviours, block_distances, emb
 
 
 def divergence(p: np.ndarray, q: np.ndarray) -> float:
-    """Jensen-Shannon divergence (nats) of two rows by its definition, smoothed as the released code does."""
+    """Jensen-Shannon divergence (nats) of two rows by its definition, smoothed as in the authors' code."""
     p, q = (0.999 * row + 0.001 / len(row) for row in (p, q))
     m = (p + q) / 2
     return 0.5 * sum(p * np.log(p / m)) + 0.5 * sum(q * np.log(q / m))
@@ -37,15 +37,15 @@ def test_equal_loops_over_the_definition(cached: int, monkeypatch):
     maps = random_maps(9, heads=5)
     maps[3] = np.eye(9)
     maps[4] = maps[0]
-    found = pairwise(torch.from_numpy(maps)).numpy()
-    np.testing.assert_allclose(found, loops(maps), rtol=1e-9, atol=1e-12)
+    double = pairwise(torch.from_numpy(maps)).numpy()
+    np.testing.assert_allclose(double, loops(maps), rtol=1e-9, atol=1e-12)
     single = pairwise(torch.from_numpy(maps).float()).numpy()
     np.testing.assert_allclose(single, loops(maps), rtol=1e-4, atol=1e-4)
     assert single.min() == 0  # never below, also for equal maps
 
 
-def test_scaling_finds_points_of_a_plane():
-    """Only distances can be found again: turning and mirroring change nothing."""
+def test_scaling_recovers_points_of_a_plane():
+    """Only distances can be recovered: the plane may be turned and mirrored."""
     square = squareform(pdist(np.random.default_rng(1).random((12, 2))))
     places, stress = embed(table_of(1000 * square, layers=4))
     assert stress < 0.01
@@ -67,7 +67,7 @@ def test_later_rules_override_earlier_ones():
     assert behaviours(table).tolist() == ["next token", "previous token", "broad", "[SEP]", "other"]
 
 
-def test_planted_layers_lie_apart_and_layers_at_random_do_not():
+def test_planted_layers_lie_apart_and_random_layers_do_not():
     rng = np.random.default_rng(0)
     points = np.repeat(np.arange(4), 5)[:, None] * 1.0 + rng.normal(0, 0.3, (20, 2))
     square = squareform(pdist(points))

@@ -10,7 +10,6 @@ from analysis.encoders.layout import layouts
 from analysis.encoders.models import build_tiny, load_encoder, load_tokenizer
 from analysis.papers.clark2019.gradients import (
     GROUPS,
-    NEW_HEAD,
     UNLABELLED,
     LanguageModel,
     gradient_importance,
@@ -55,62 +54,65 @@ def losses_with(model: LanguageModel, example: Example, shift: torch.Tensor, pro
     finally:
         torch.nn.functional.dropout = before
         module.set_attn_implementation(implementation)
-    chosen = labels != UNLABELLED
-    return cross_entropy(logits[chosen], torch.from_numpy(labels[chosen]), reduction="none"), hidden
+    labelled = labels != UNLABELLED
+    losses = cross_entropy(logits[labelled], torch.from_numpy(labels[labelled]), reduction="none")
+    return losses, hidden
 
 
 def groups_of(tokens: tuple[str, ...]) -> dict[str, list[int]]:
     """Positions of each group by their spelling."""
     kinds = {"[SEP]": "sep", ".": "punct", ",": "punct", "[CLS]": "cls"}
-    found = [kinds.get(token, "other") for token in tokens]
-    return {group: [i for i, kind in enumerate(found) if kind == group] for group in GROUPS}
+    return {
+        group: [i for i, token in enumerate(tokens) if kinds.get(token, "other") == group] for group in GROUPS
+    }
 
 
 @pytest.mark.parametrize("probability", [0.15, 0])
 def test_equal_gradients_of_eager_attention_one_sequence_at_a_time(model, probability: float):
-    found = gradient_importance(model, EXAMPLES, probability)
-    for one in EXAMPLES:
-        size = len(layouts(model.encoder.tokenizer, [one])[0])
+    importance = gradient_importance(model, EXAMPLES, probability)
+    for example in EXAMPLES:
+        size = len(layouts(model.encoder.tokenizer, [example])[0])
         shift = torch.zeros(3, 1, 4, size, size, requires_grad=True)
-        losses, hidden = losses_with(model, one, shift, probability)
+        losses, hidden = losses_with(model, example, shift, probability)
         (gradient,) = torch.autograd.grad(losses.mean(), shift)
         for layer in range(3):
             for head in range(4):
                 cells = gradient[layer, 0, head].abs().numpy()
                 for group, columns in groups_of(hidden.tokens).items():
-                    value = float(found.sel(sequence=one.id, group=group, layer=layer, head=head))
+                    value = float(importance.sel(sequence=example.id, group=group, layer=layer, head=head))
                     if columns:
                         assert value == pytest.approx(cells[:, columns].mean(), rel=1e-4)
                     else:
                         assert np.isnan(value)
-        assert float(found.loss.sel(sequence=one.id)) == pytest.approx(losses.mean().item(), rel=1e-5)
+        assert float(importance.loss.sel(sequence=example.id)) == pytest.approx(
+            losses.mean().item(), rel=1e-5
+        )
 
 
-def test_masks_hide_words_only_and_as_often_as_asked(model):
+def test_masks_cover_words_only_in_the_proportions_of_bert(model):
     words = " ".join(["cat dog house tree"] * 12)
-    found = layouts(model.encoder.tokenizer, [Example(f"{i}", words, words) for i in range(200)])
-    hidden = [masked(layout, model.encoder, 0.15, 0) for layout in found]
-    fates = np.zeros(3)
-    for layout, (seen, labels) in zip(found, hidden, strict=True):
-        chosen = labels != UNLABELLED
-        assert chosen.sum() == round(0.15 * (layout.text >= 0).sum())
-        assert not (chosen & (layout.text < 0)).any()
-        assert (labels[chosen] == layout.input_ids[chosen]).all()
-        assert (seen.input_ids[~chosen] == layout.input_ids[~chosen]).all()
-        mask = seen.input_ids[chosen] == model.encoder.tokenizer.mask_token_id
-        same = seen.input_ids[chosen] == labels[chosen]
-        fates += [mask.sum(), (~mask & ~same).sum(), same.sum()]
-    np.testing.assert_allclose(fates / fates.sum(), [0.8, 0.1, 0.1], atol=0.03)
+    sequences = layouts(model.encoder.tokenizer, [Example(f"{i}", words, words) for i in range(200)])
+    counts = np.zeros(3)
+    for layout in sequences:
+        hidden, labels = masked(layout, model.encoder, 0.15, 0)
+        labelled = labels != UNLABELLED
+        assert labelled.sum() == round(0.15 * (layout.text >= 0).sum())
+        assert not (labelled & (layout.text < 0)).any()
+        assert (labels[labelled] == layout.input_ids[labelled]).all()
+        assert (hidden.input_ids[~labelled] == layout.input_ids[~labelled]).all()
+        mask = hidden.input_ids[labelled] == model.encoder.tokenizer.mask_token_id
+        same = hidden.input_ids[labelled] == labels[labelled]
+        counts += [mask.sum(), (~mask & ~same).sum(), same.sum()]
+    np.testing.assert_allclose(counts / counts.sum(), [0.8, 0.1, 0.1], atol=0.03)
 
 
 def test_trained_head_learns_and_leaves_the_encoder_alone():
     texts = [Example(f"{i}", "The cat saw the dog .", "The dog saw the cat .") for i in range(30)]
     untrained, trained = (language_model("tiny", texts, epochs=epochs) for epochs in (1, 40))
-    assert trained.origin == NEW_HEAD
     assert trained.encoder.digest == load_encoder("tiny").digest
     embeddings = trained.encoder.model.get_input_embeddings().weight
     assert torch.equal(trained.head.decoder, embeddings[trained.head.vocabulary])
-    before, after = (gradient_importance(each, texts).loss for each in (untrained, trained))
+    before, after = (gradient_importance(head, texts).loss for head in (untrained, trained))
     assert after.mean() < min(before.mean(), np.log(len(trained.head.vocabulary)))
     again = language_model("tiny", texts, epochs=40)
     assert torch.equal(again.head.bias, trained.head.bias)

@@ -22,7 +22,7 @@ def blocks(**columns: list[float]) -> pd.DataFrame:
 
 
 def neighbours(previous: float, following: float) -> pd.DataFrame:
-    """Head 0-1 is the best for both tokens; in the untrained encoder no head is."""
+    """Head 0-1 is the best for both tokens; in the untrained encoder no head attends to them."""
     rows = []
     for encoder, chance in (("pretrained", 1), ("untrained", 0.1)):
         for block, head in np.ndindex(BLOCKS, 2):
@@ -77,7 +77,7 @@ def test_every_claim_is_supported_by_tables_that_support_it():
     assert table.loc[["CL1", "CL2", "CL8"], "control"].tolist() == pytest.approx([0.08, 0, 0.25], abs=0.001)
 
 
-def test_claims_on_the_sink_are_asked_of_the_token_that_is_one():
+def test_claims_about_the_sink_read_the_token_that_is_the_sink():
     table = judged("cls")
     assert table.loc[["CL2", "CL3", "CL5"], "token"].tolist() == ["[CLS]"] * 3
     assert table.loc[["CL2", "CL3"], "verdict"].tolist() == ["not supported"] * 2
@@ -85,7 +85,7 @@ def test_claims_on_the_sink_are_asked_of_the_token_that_is_one():
     assert flat.loc["CL5", "verdict"] == "not applicable"
 
 
-def test_a_head_is_read_where_it_was_not_chosen():
+def test_the_half_that_chooses_a_head_does_not_score_it():
     noise = np.random.default_rng(0).normal(0.5, 0.1, (10, 200))
     assert abs(on_other_half(noise).mean() - 0.5) < 0.07
     assert noise.mean(axis=0).max() > 0.57  # the best head of the same blocks

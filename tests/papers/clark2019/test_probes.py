@@ -23,7 +23,7 @@ LENGTHS = [4, 2]
 DIMENSION = 5
 
 
-def seen_of() -> Features:
+def random_features() -> Features:
     """Random features of two sentences, padded with zeros."""
     generator = torch.Generator().manual_seed(0)
     longest = max(LENGTHS)
@@ -36,31 +36,30 @@ def seen_of() -> Features:
     return Features(torch.tensor(LENGTHS), vectors, both)
 
 
-def pair_of(seen: Features, number: int, word: int, candidate: int, alignment: str) -> torch.Tensor:
-    """The vectors of a word and a candidate; zeros for ROOT, which the released alignment puts last, not first."""
+def pair_of(features: Features, number: int, word: int, candidate: int, alignment: str) -> torch.Tensor:
+    """The vectors of a word and a candidate; zeros for ROOT, which the authors' code puts last, not first."""
     place = candidate - 1 if alignment == "fixed" else candidate
     if 0 <= place < LENGTHS[number]:
-        return torch.cat([seen.vectors[number, word - 1], seen.vectors[number, place]])
+        return torch.cat([features.vectors[number, word - 1], features.vectors[number, place]])
     return torch.zeros(2 * DIMENSION)
 
 
-def loop(probe, seen: Features, weights_of_pair) -> np.ndarray:
+def loop(probe, features: Features, weights_of_pair) -> np.ndarray:
     """Oracle: a logit for every word and candidate, from the definition."""
-    batch, longest, _ = seen.vectors.shape
-    found = np.full((len(SEEDS), batch, longest, longest + 1), -np.inf)
+    batch, longest, _ = features.vectors.shape
+    logits = np.full((len(SEEDS), batch, longest, longest + 1), -np.inf)
     for seed in range(len(SEEDS)):
         for number, length in enumerate(LENGTHS):
             for word in range(1, length + 1):
                 for candidate in range(length + 1):
                     weights = weights_of_pair(seed, number, word, candidate)
-                    attention = seen.attention[number, word]
+                    attention = features.attention[number, word]
+                    pair = attention[candidate]
                     if candidate == 0:
                         start, end = probe.root[seed, :, 0]
-                        features = start * attention[0] + end * attention[length + 1]
-                    else:
-                        features = attention[candidate]
-                    found[seed, number, word - 1, candidate] = float((weights * features).sum().detach())
-    return found
+                        pair = start * attention[0] + end * attention[length + 1]
+                    logits[seed, number, word - 1, candidate] = float((weights * pair).sum().detach())
+    return logits
 
 
 def compare(logits: torch.Tensor, expected: np.ndarray) -> None:
@@ -71,25 +70,25 @@ def compare(logits: torch.Tensor, expected: np.ndarray) -> None:
 
 
 def test_attention_probe_against_a_loop():
-    probe, seen = AttentionProbe(6, SEEDS), seen_of()
-    compare(probe(seen), loop(probe, seen, lambda seed, *_: probe.weights[seed]))
+    probe, features = AttentionProbe(6, SEEDS), random_features()
+    compare(probe(features), loop(probe, features, lambda seed, *_: probe.weights[seed]))
 
 
 @pytest.mark.parametrize("alignment", ["fixed", "original"])
 def test_probe_with_words_against_a_loop(alignment: str):
-    probe, seen = AttentionWordsProbe(6, DIMENSION, SEEDS, alignment), seen_of()
+    probe, features = AttentionWordsProbe(6, DIMENSION, SEEDS, alignment), random_features()
     torch.nn.init.normal_(probe.bias)
 
     def weights(seed: int, *place: int) -> torch.Tensor:
-        return pair_of(seen, *place, alignment) @ probe.of_pair[seed] + probe.bias[seed]
+        return pair_of(features, *place, alignment) @ probe.of_pair[seed] + probe.bias[seed]
 
-    compare(probe(seen), loop(probe, seen, weights))
+    compare(probe(features), loop(probe, features, weights))
 
 
 @pytest.mark.parametrize("alignment", ["fixed", "original"])
 def test_distance_probe_against_a_loop(alignment: str):
-    probe, seen = DistanceProbe(DIMENSION, SEEDS, alignment), seen_of()
-    found = probe(seen)
+    probe, features = DistanceProbe(DIMENSION, SEEDS, alignment), random_features()
+    logits = probe(features)
     for number, n in enumerate(LENGTHS):
         for word in range(1, n + 1):
             for candidate in range(n + 1):
@@ -98,13 +97,13 @@ def test_distance_probe_against_a_loop(alignment: str):
                     distance = [max(step, 0) / n, max(-step, 0) / n, *(float(step == o) for o in NEAR), 0]
                 else:
                     distance = [0] * (2 + len(NEAR)) + [1]
-                pair = pair_of(seen, number, word, candidate, alignment)
+                pair = pair_of(features, number, word, candidate, alignment)
                 inputs = torch.cat([torch.tensor(distance), pair])
                 for seed in range(len(SEEDS)):
                     hidden = torch.tanh(inputs @ probe.layer[seed] + probe.bias[seed])
                     expected = hidden @ probe.out[seed] + probe.out_bias[seed]
-                    torch.testing.assert_close(found[seed, number, word - 1, candidate][None], expected)
-    assert torch.isinf(found[:, 1, :, 3:]).all()
+                    torch.testing.assert_close(logits[seed, number, word - 1, candidate][None], expected)
+    assert torch.isinf(logits[:, 1, :, 3:]).all()
 
 
 def vectors_of(words: pd.DataFrame) -> np.ndarray:
@@ -115,20 +114,20 @@ def vectors_of(words: pd.DataFrame) -> np.ndarray:
 def planted(monkeypatch, tiny, words):
     """Data whose second of four maps attends from each word to its head, from the root to [CLS]."""
     data = parses(tiny, words, vectors_of(words))
-    gold = {id(each): torch.tensor(heads) for each, heads in zip(data.pieces, data.heads, strict=True)}
+    gold = {id(pieces): torch.tensor(heads) for pieces, heads in zip(data.pieces, data.heads, strict=True)}
 
     def attention(_, batch):
-        longest = max(each.words for each in batch)
+        longest = max(pieces.words for pieces in batch)
         maps = torch.full((len(batch), longest + 2, longest + 2, 4), 0.1)
-        for number, each in enumerate(batch):
-            maps[number, torch.arange(1, each.words + 1), gold[id(each)], 1] = 1.0
+        for number, pieces in enumerate(batch):
+            maps[number, torch.arange(1, pieces.words + 1), gold[id(pieces)], 1] = 1.0
         return torch.cat([maps, maps.transpose(1, 2)], dim=-1)
 
     monkeypatch.setattr(module, "_attention", attention)
     return data
 
 
-def test_a_planted_head_is_learnt(planted, tiny):
+def test_probes_learn_a_planted_head(planted, tiny):
     kinds = {"attention": AttentionProbe(8, SEEDS), "words": AttentionWordsProbe(8, DIMENSION, SEEDS)}
     train(kinds, tiny, planted, learning_rate=0.05, progress=False)
     for heads in predict(kinds, tiny, planted).values():
@@ -141,8 +140,8 @@ def test_probes_train_as_if_alone_and_predict_by_the_words_of_the_treebank(tiny,
     features = 2 * tiny.layers * tiny.heads
     together = {"a": AttentionProbe(features, SEEDS), "w": AttentionWordsProbe(features, DIMENSION, SEEDS)}
     alone = {"a": AttentionProbe(features, SEEDS[1:])}
-    for each in (together, alone):
-        train(each, tiny, data, progress=False)
+    for probes in (together, alone):
+        train(probes, tiny, data, progress=False)
     torch.testing.assert_close(together["a"].weights[1], alone["a"].weights[0])
     whole, single = (predict(together, tiny, data, batch=size)["a"] for size in (16, 1))
     assert (whole == single).all()
