@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import Encoder, load_encoder
@@ -60,9 +59,6 @@ def test_an_interrupted_read_lists_each_sequence_once(tiny: Encoder, examples):
     assert [layout.id for layout in store.sequences] == [*store.maps] == [example.id for example in examples]
 
 
-def test_a_source_that_sees_all_sequences_first(tiny: Encoder, examples):
+def test_twins_are_not_stored(tiny: Encoder, examples):
     with pytest.raises(InputError, match="needs all sequences"):
         MapStore("twin").source(tiny, layouts(tiny.tokenizer, examples), lambda *_: None)
-    options = {"roles": ["window_2"], "progress": False}
-    found = extract(tiny, examples, maps=MapStore("twin").source, **options)
-    xr.testing.assert_allclose(found, extract(tiny, examples, maps="twin", **options), rtol=1e-4)
