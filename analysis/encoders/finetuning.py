@@ -52,20 +52,20 @@ BEST_EPOCH = {
 
 
 class OneDevice(TrainingArguments):
-    """Arguments of a Trainer that writes to `folder` and runs on the device `chosen` alone.
+    """Arguments of a Trainer that writes to `folder` and runs on the device called `device_name` alone.
 
     By default the Trainer takes the first GPU, and where there are several it multiplies the batch by their number.
     """
 
-    def __init__(self, folder: str, chosen: str, **options: Any):
-        self.chosen = chosen
-        super().__init__(folder, use_cpu=chosen == "cpu", **options)
+    def __init__(self, folder: str, device_name: str, **options: Any):
+        self.device_name = device_name
+        super().__init__(folder, use_cpu=device_name == "cpu", **options)
 
     @property
     def device(self) -> torch.device:
-        """The device chosen."""
+        """The named device."""
         first = super().device  # sets accelerate up
-        return torch.device(self.chosen) if first.type == "cuda" else first
+        return torch.device(self.device_name) if first.type == "cuda" else first
 
     @property
     def n_gpu(self) -> int:
@@ -155,27 +155,25 @@ def finetune(
 ) -> dict[str, float]:
     """Fine-tunes an encoder, keeps the epoch with the best dev score in `folder`, returns that epoch's scores.
 
-    The defaults are the recipe of Devlin 2019 for GLUE. `task` is a name in TASKS or a Task: classes and choices are
-    learnt by cross entropy, numbers by the mean squared error. `warmup` is the share of steps with rising learning
-    rate. `device` names one device; other GPUs stay idle. With `precision` bfloat16 the matrix products are in
-    bfloat16 and the weights stay float32; `auto` chooses what the device computes faster (see `training_precision`),
-    and the recipe says which. The scores are those of the kept epoch in float32; because the dev set chooses the
-    epoch, they are slightly optimistic. The checkpoint is written as safetensors when training has ended, or not at
-    all. One that stands in `folder` and was made by the same recipe (weights, examples, options and versions) is not
-    made again. `callbacks` watch the training, as `Stops` does. With `fits`, training ends with the first
-    epoch whose score on the training examples is at least that; if there is none, the epoch with the best is kept.
-    The `blocked` heads attend to no piece of the other text, in training and when scores are measured. Raises
-    InputError for unlabelled examples, training examples of one label, an unknown precision and a head of another task.
+    The defaults are the recipe of Devlin 2019 for GLUE. Classes and choices are learnt by cross entropy, numbers by the
+    mean squared error. `warmup` is the share of steps with rising learning rate. `device` names one device; other GPUs
+    stay idle. With `precision` bfloat16 the matrix products are in bfloat16 and the weights stay float32; `auto`
+    chooses what the device computes faster. The scores are those of the best epoch in float32; because the dev set
+    chooses the epoch, they are slightly optimistic.
+
+    The checkpoint is written as safetensors when training has ended, or not at all. One that stands in `folder` and was
+    made by the same recipe (weights, examples, options and versions) is not made again. `callbacks` watch the training,
+    as `Stops` does. With `fits`, training ends with the first epoch whose score on the training examples is at least
+    that; if there is none, the epoch with the best is kept. The `blocked` heads attend to no piece of the other text,
+    in training and when scores are measured.
     """
     task, precision = task_named(task), training_precision(device, precision)
     if task.kind != CHOICE and len(labels := {example.label for example in train} - {None}) == 1:
         raise InputError(
-            f"{task.name}: all {len(train)} training examples have the label {labels.pop()}: take more examples, or "
-            "those of another label too"
+            f"{task.name}: all {len(train)} training examples have the label {labels.pop()}: take more examples"
         )
     values = [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision]
-    recipe = _recipe(name, task, train, dev, values) | ({"fits": fits} if fits else {})
-    recipe |= {"blocked": [*map(list, blocked)]} if blocked else {}
+    recipe = _recipe(name, task, train, dev, values, fits, blocked)
     record = record_of(folder)
     record_use(computed=record.get("recipe") != recipe)
     if record.get("recipe") == recipe:
@@ -241,7 +239,13 @@ def _arguments(work: str, task: Task, options: Mapping[str, Any]) -> OneDevice:
 
 
 def _recipe(
-    name: str | Path, task: Task, train: Sequence[Example], dev: Sequence[Example], options: list
+    name: str | Path,
+    task: Task,
+    train: Sequence[Example],
+    dev: Sequence[Example],
+    options: list,
+    fits: float,
+    blocked: Sequence[Head],
 ) -> dict[str, Any]:
     """Everything that a checkpoint depends on."""
     texts = [(example.id, example.texts, example.label) for example in (*train, *dev)]
@@ -252,6 +256,8 @@ def _recipe(
         "sizes": [len(train), len(dev)],
         "options": options,
         "versions": [torch.__version__, transformers.__version__],
+        **({"fits": fits} if fits else {}),
+        **({"blocked": [*map(list, blocked)]} if blocked else {}),
     }
 
 
@@ -262,10 +268,7 @@ def evaluate(
     max_tokens: int = 128,
     device: str = "cpu",
 ) -> dict[str, float]:
-    """The scores of a fine-tuned checkpoint on labelled examples: proportions and correlations (see `measure`).
-
-    Raises InputError for a checkpoint without a head for the task.
-    """
+    """The scores of a fine-tuned checkpoint on labelled examples: proportions and correlations (see `measure`)."""
     task, encoder = task_named(task), load_encoder(name, task=task)
     check_length(encoder.name, encoder.model, max_tokens)
     encoded = _encode(task, examples, encoder.tokenizer, max_tokens)
