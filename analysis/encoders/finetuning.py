@@ -123,8 +123,8 @@ class ChoiceTrainer(FittingTrainer):
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """Cross entropy over the choices of each example, whose sequences (example, choice, token) are read at once."""
         labels = inputs["labels"]
-        read = {name: column.flatten(0, 1) for name, column in inputs.items() if name != "labels"}
-        logits = model(**read).logits.view(len(labels), -1)
+        sequences = {name: column.flatten(0, 1) for name, column in inputs.items() if name != "labels"}
+        logits = model(**sequences).logits.view(len(labels), -1)
         loss = cross_entropy(logits, labels)
         return (loss, {"logits": logits}) if return_outputs else loss
 

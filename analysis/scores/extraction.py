@@ -91,11 +91,10 @@ def extract_states(
     for role, entry in sieves.items():
         if entry.pooled and relations is None:
             raise InputError(f"role {role!r} needs relations: give relations=parse(examples)")
-    statistics = dict(statistics or {})
+    statistics = statistics or {}
+    scores, units = _scored(models, sequences, sieves, statistics, source, budget, progress)
     undefined = [] if source.distributions else _with_entropies(sieves, statistics)
-    computed = {name: entry for name, entry in sieves.items() if name not in undefined}
-    measured = {name: statistic for name, statistic in statistics.items() if name not in undefined}
-    scores, units = _scored(models, sequences, computed, measured, source, budget, progress)
+    units[:, [name in undefined for name in (*sieves, *statistics)]] = 0
     tokenised = [sequence.layout for sequence in sequences]
     attributes = {
         "arithmetic": arithmetic,
@@ -107,7 +106,7 @@ def extract_states(
     }
     coordinates = {
         "sequence": [layout.id for layout in tokenised],
-        "role": [*computed, *measured],
+        "role": [*sieves, *statistics],
         "layer": range(models[0].layers),
         "head": range(models[0].heads),
         "tokens": ("sequence", [len(layout) for layout in tokenised]),
@@ -115,14 +114,15 @@ def extract_states(
         "units": (("sequence", "role"), units),
         "cluster": ("sequence", clusters(examples)),
     }
-    arrays = {}
-    for (state, model), state_scores in zip(encoders.items(), scores, strict=True):
-        array = xr.DataArray(state_scores, coordinates, DIMENSIONS, attrs=model.provenance | attributes)
-        # A role that is undefined has no score and no units.
-        arrays[state] = (
-            array.reindex(role=[*sieves, *statistics], fill_value={"units": 0}) if undefined else array
+    return {
+        state: xr.DataArray(
+            np.where(units[:, :, None, None] > 0, state_scores, np.float32(np.nan)),
+            coordinates,
+            DIMENSIONS,
+            attrs=model.provenance | attributes,
         )
-    return arrays
+        for (state, model), state_scores in zip(encoders.items(), scores, strict=True)
+    }
 
 
 def _with_entropies(sieves: Mapping[str, Sieve], statistics: Mapping[str, Statistic]) -> list[str]:
@@ -143,7 +143,7 @@ def _scored(
     """The scores of each model (sequence, role, layer, head), and the units of the roles (sequence, role)."""
     tokenised, count = [sequence.layout for sequence in sequences], len(sieves) + len(statistics)
     shapes = [(len(tokenised), count, model.layers, model.heads) for model in models]
-    scores = [np.full(shape, np.nan, np.float32) for shape in shapes]
+    scores = [np.empty(shape, np.float32) for shape in shapes]
     units = np.repeat([[len(layout)] for layout in tokenised], count, axis=1).astype(np.int32)
     plan = list(batches(tokenised, budget))
     sources = [source.prepared(model, tokenised, budget, progress) for model in models]
@@ -159,8 +159,9 @@ def _scored(
             )
             check = number in (0, len(plan) - 1)  # the shortest sequences may need no padding
             for model, read, model_scores in zip(models, sources, scores, strict=True):
-                biases = score_batch(model, batch, contraction, check, read, [*statistics.values()])
-                model_scores[indices] = np.where(units[indices][:, :, None, None] > 0, biases, np.nan)
+                model_scores[indices] = score_batch(
+                    model, batch, contraction, check, read, [*statistics.values()]
+                )
                 bar.update(len(indices))
     return scores, units
 

@@ -144,14 +144,6 @@ def test_batch_size_and_order_do_not_matter(tiny, scores, budget: int):
     assert (found.units.sel(sequence=scores.sequence) == scores.units).all()
 
 
-def test_published_arithmetic_changes_the_local_scores_only(tiny, scores):
-    roles = ["local", "delimiter", "syntactic", "block"]
-    published = run(tiny, EXAMPLES, roles=roles, arithmetic="published")
-    assert published.attrs["arithmetic"] == "published"
-    expected = scores.sel(role=["window_2_published", *roles[1:]])
-    np.testing.assert_allclose(published, expected, rtol=1e-5, atol=1e-5)
-
-
 def test_sieve_of_a_user_works_as_a_role(tiny):
     @sieve("next_of_first")
     def next_of_first(layout, pairs):
