@@ -31,7 +31,7 @@ def keep(
 
 
 def record_of(folder: Path) -> dict[str, Any]:
-    """What `keep` recorded of how a checkpoint was made; empty if the file is missing or damaged."""
+    """The record that `keep` saved with a checkpoint; empty if the file is missing or damaged."""
     try:
         record = json.loads(read_text(folder / RECIPE))
     except ValueError:  # an InputError too

@@ -46,7 +46,7 @@ def texts_digest(sequences: Sequence[Layout]) -> str:
 
 
 def about_texts(sequences: Sequence[Layout]) -> dict[str, str | int]:
-    """What identifies the texts in a result file, and how much truncation removed."""
+    """Attributes of a result file that identify its texts and count what truncation removed."""
     return {
         "texts_sha256": texts_digest(sequences),
         "sequences": len(sequences),

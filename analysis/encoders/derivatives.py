@@ -62,11 +62,8 @@ def _whole_pass(
 ) -> Outputs:
     """The outputs of a pass in which `hidden` enters the module."""
     contexts: list[Tensor] = []
-    hook = module.register_forward_pre_hook(lambda _, arguments: (hidden, *arguments[1:]))
-    try:
+    with module.register_forward_pre_hook(lambda _, arguments: (hidden, *arguments[1:])):
         read_layers(encoder, batch, ValueReader(lambda _, reading: contexts.append(reading.context)))
-    finally:
-        hook.remove()
     return torch.stack(contexts)
 
 
@@ -95,7 +92,6 @@ def _calls(encoder: Encoder, batch: Sequence[Pieces], modules: Sequence[nn.Modul
 
     with ExitStack() as hooks:
         for module in modules:
-            hook = module.register_forward_pre_hook(record, with_kwargs=True)
-            hooks.callback(hook.remove)
+            hooks.enter_context(module.register_forward_pre_hook(record, with_kwargs=True))
         read_layers(encoder, batch, lambda *_: None)
     return calls

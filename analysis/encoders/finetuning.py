@@ -81,9 +81,9 @@ class Bar(ProgressCallback):
 
 
 class Stops(TrainerCallback):
-    """Keeps the classifier as it is after shares of the training steps, each in a folder below `folder`.
+    """Saves the classifier after shares of the training steps, each time in a folder below `folder`.
 
-    A folder is called after its share in percent and the name of `folder`: `10-mrpc-0`. A share is at least one step.
+    The folder of a share is named after its percentage and `folder`: `10-mrpc-0`. A share is at least one step.
     """
 
     def __init__(self, folder: Path, shares: Sequence[float], tokenizer: PreTrainedTokenizerBase):
@@ -99,9 +99,9 @@ class Stops(TrainerCallback):
 
 
 class FittingTrainer(Trainer):
-    """If `fits` is set, measures the training examples after each epoch, and ends with the first that they fit.
+    """If `fits` is set, ends with the first epoch whose score on the training examples reaches it.
 
-    `eval_kept` is the score on the training examples, for which an epoch is kept.
+    `eval_kept` is that score; the epoch with the highest one is kept.
     """
 
     fits = 0.0
@@ -118,7 +118,7 @@ class FittingTrainer(Trainer):
 
 
 class ChoiceTrainer(FittingTrainer):
-    """Trains a classifier of one output to give the right one of several choices the largest logit."""
+    """Trains a classifier with one output to give the right choice the largest logit."""
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """Cross entropy over the choices of each example, whose sequences (example, choice, token) are read at once."""
@@ -129,7 +129,7 @@ class ChoiceTrainer(FittingTrainer):
         return (loss, {"logits": logits}) if return_outputs else loss
 
     def _get_train_sampler(self, train_dataset=None) -> LengthGroupedSampler:
-        """Examples of similar length together, by their longest sequence: the Trainer would count the choices."""
+        """Groups examples by their longest sequence: the Trainer would count the choices."""
         examples = self.train_dataset if train_dataset is None else train_dataset
         lengths = [max(map(len, example["input_ids"])) for example in examples]
         return LengthGroupedSampler(self.args.train_batch_size, lengths=lengths)
@@ -314,6 +314,6 @@ def _encode(task: Task, examples: Sequence[Example], tokenizer, max_tokens: int)
 
 
 def columns_of(tokenizer, example: Example, max_tokens: int) -> dict[str, list[int]]:
-    """What a sequence is to the model: ids, attention mask and, where the model has segments, their ids."""
+    """The model's inputs for a sequence: ids, attention mask and, where the model has segments, their ids."""
     encoded = tokenizer(*example.texts, truncation=True, max_length=max_tokens, split_special_tokens=True)
     return {**encoded, "input_ids": read_ids(tokenizer, encoded.encodings[0]).tolist()}

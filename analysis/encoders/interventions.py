@@ -35,10 +35,10 @@ FORMAT = 1  # of the cache files that `predict` writes
 
 @runtime_checkable
 class Operator(Protocol):
-    """An operator that depends on the texts, such as `Redirection`; its text is its name in the cache."""
+    """An operator that depends on the texts, such as `Redirection`; `str` gives its name in the cache."""
 
     def prepared(self, prefix: Prefix) -> Changes:
-        """What it does to the batch of an ordinary pass, as a function of gates like those of OPERATORS."""
+        """The edit of the batch of an ordinary pass, as a function of gates like those of OPERATORS."""
 
 
 @dataclass(frozen=True, eq=False)

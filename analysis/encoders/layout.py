@@ -91,7 +91,7 @@ def check_tokenizer(tokenizer: PreTrainedTokenizerBase, name: str = "") -> None:
 
 
 def read_ids(tokenizer: PreTrainedTokenizerBase, encoding: Encoding) -> Int[np.ndarray, " token"]:
-    """The ids of a sequence; what spells a special token inside of a text is an unknown piece.
+    """The ids of a sequence; a special token that is spelled out in a text becomes an unknown piece.
 
     A tokenizer that splits special tokens may still put `</s>` together from its characters: vocabularies of
     SentencePiece list it.

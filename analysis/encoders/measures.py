@@ -1,4 +1,4 @@
-"""Scores of answers to a task, and two baselines without an encoder: a constant answer and a bag of words."""
+"""Metrics of predictions, and two baselines without an encoder: a constant prediction and a bag of words."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ def measure(task: str | Task, labels: Answers, predictions: Answers) -> dict[str
 
 
 def decide(task: str | Task, logits: Num[np.ndarray, "example output"]) -> Answers:
-    """The answer to logits: the class or choice with the largest logit, or for regression the number itself."""
+    """The predicted class or choice, which has the largest logit; for regression the predicted number."""
     return logits[:, 0] if task_named(task).kind == REGRESSION else logits.argmax(axis=-1)
 
 
@@ -67,7 +67,7 @@ def check_labels(task: str | Task, examples: Sequence[Example]) -> None:
 def baselines(
     task: str | Task, train: Sequence[Example], dev: Sequence[Example]
 ) -> dict[str, dict[str, float]]:
-    """Dev scores of a constant answer, and of a linear model on bags of words.
+    """Dev scores of a constant prediction, and of a linear model on bags of words.
 
     The constant is the majority class, the mean (regression) or the first choice. The linear model is a logistic or a
     ridge regression; it counts the words of each text of a pair separately. For multiple choice it takes the choice

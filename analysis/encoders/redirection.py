@@ -180,7 +180,7 @@ def redirect(
 
 @dataclass(frozen=True)
 class ExchangedTypes:
-    """An operator of interventions: what a head reads in the other text has the type embedding of the own text.
+    """An operator of interventions: heads read the other text with the token type of the query's own text.
 
     The value vectors of the other text's pieces come from a pass in which the token types of both texts are exchanged;
     attention stays as it is. An encoder with one token type is refused.
@@ -241,12 +241,8 @@ def blocked_across(
         rest = weights * ~(other[0] & edited[layer][:, None, None].to(weights.device))
         return rest / rest.sum(-1, keepdim=True)
 
-    hook = model.register_forward_pre_hook(read, with_kwargs=True)
-    try:
-        with tap(model, replace=replace):
-            yield
-    finally:
-        hook.remove()
+    with model.register_forward_pre_hook(read, with_kwargs=True), tap(model, replace=replace):
+        yield
 
 
 def padded(pairs: Sequence[np.ndarray]) -> Bool[Tensor, "batch 1 token token"]:

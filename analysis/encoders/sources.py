@@ -94,7 +94,7 @@ def _check_kind(auto_class: type, name: str | Path, source: str, local: bool) ->
 
 
 def _reason(source: str, error: Exception) -> str:
-    """What is wrong with the files at `source` and what helps, from the error that reading them raised."""
+    """The fault of the files at `source` and its remedy, from the error that reading them raised."""
     detail = " ".join(str(error).split())
     if isinstance(error, ImportError):
         return f"{detail[:LONGEST].rstrip('.')}: install that package, or take the setting out of config.json"

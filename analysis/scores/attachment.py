@@ -1,4 +1,4 @@
-"""What attention heads say of arcs between words: the head that each of them gives every word."""
+"""Syntactic heads predicted by attention heads: for every word, the word that an attention head picks."""
 
 from collections.abc import Callable
 from typing import NamedTuple
