@@ -17,24 +17,21 @@ UNLOGGED = ("_loss", "_runtime", "_per_second", "_time")  # endings of entries o
 
 
 def keep(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    folder: Path,
-    made: dict[str, Any],
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path, record: dict[str, Any]
 ) -> None:
-    """Saves a checkpoint folder and how it was made, whole or not at all; an earlier one is replaced."""
+    """Saves a checkpoint folder and the record of how it was made, whole or not at all; an earlier one is replaced."""
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work:
         work_folder = Path(work) / folder.name
         model.save_pretrained(work_folder)
         tokenizer.save_pretrained(work_folder)
-        write_text(work_folder / RECIPE, json.dumps(made, indent=1))
+        write_text(work_folder / RECIPE, json.dumps(record, indent=1))
         if folder.exists():
             folder.rename(Path(work) / "earlier")
         work_folder.rename(folder)
 
 
 def record_of(folder: Path) -> dict[str, Any]:
-    """What `keep` recorded of how a checkpoint was made; empty if the file is missing or damaged."""
+    """The record that `keep` saved with a checkpoint; empty if the file is missing or damaged."""
     try:
         record = json.loads(read_text(folder / RECIPE))
     except ValueError:  # an InputError too
@@ -43,10 +40,7 @@ def record_of(folder: Path) -> dict[str, Any]:
 
 
 def recipe_of(folder: Path) -> dict[str, Any]:
-    """The options of `finetune` that made a checkpoint, by name, with the numbers of examples train_n and dev_n.
-
-    Raises InputError for a checkpoint that `finetune` did not make.
-    """
+    """The options of `finetune` that made a checkpoint, by name, with the numbers of examples train_n and dev_n."""
     try:
         recipe = record_of(folder)["recipe"]
         sizes = dict(zip(("train_n", "dev_n"), recipe["sizes"], strict=True))

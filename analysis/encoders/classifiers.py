@@ -12,11 +12,7 @@ from analysis.texts.examples import Example
 def check_examples(
     encoder: Encoder, examples: Sequence[Example], max_tokens: int, labelled: bool = False
 ) -> None:
-    """Raises InputError for a checkpoint without a classification head, and for examples that do not fit it.
-
-    Examples do not fit if they are longer than the encoder has positions, if their labels are unknown to the
-    checkpoint, if their numbers of choices differ or, with `labelled`, if a label is missing.
-    """
+    """Refuses a checkpoint without a classification head, and examples whose labels or choices do not fit it."""
     if not type(encoder.model).__name__.endswith("ForSequenceClassification"):
         raise InputError(
             f"{encoder.name} has no classification head: load a checkpoint that is fine-tuned on the task, with "
@@ -50,7 +46,7 @@ def texts_digest(sequences: Sequence[Layout]) -> str:
 
 
 def about_texts(sequences: Sequence[Layout]) -> dict[str, str | int]:
-    """What identifies the texts in a result file, and how much truncation removed."""
+    """Attributes of a result file that identify its texts and count what truncation removed."""
     return {
         "texts_sha256": texts_digest(sequences),
         "sequences": len(sequences),

@@ -13,7 +13,6 @@ from analysis.encoders.layout import Pieces
 from analysis.encoders.models import Encoder
 from analysis.encoders.prefixes import body
 from analysis.encoders.tap import AllRead, Reading, ValueReader, read_layers, tap
-from analysis.errors import InputError
 
 # Where hidden states enter: after the normalisation of the embeddings, before it, or before every layer.
 POST_LN, PRE_LN, LAYERS = STARTS = ("post_ln", "pre_ln", "layers")
@@ -46,18 +45,16 @@ def head_outputs(encoder: Encoder, batch: Sequence[Pieces], start: str = POST_LN
     """The heads' outputs on a padded batch, as a function of the hidden states at `start`.
 
     `post_ln` and `pre_ln` have one part, the sum of the embeddings after or before its normalisation; all layers depend
-    on it. `layers` has a part for every layer: the layer's own input, on which that layer alone depends. Raises
-    InputError for another start, and for an encoder without the modules of that start.
+    on it. `layers` has a part for every layer: the layer's own input, on which that layer alone depends.
     """
-    if start not in STARTS:
-        raise InputError(f"the start of a derivative is {start!r}: choose from {', '.join(STARTS)}")
-    exact = replace(encoder, precision="float32")
-    modules = _normalisation(encoder) if start == PRE_LN else body(encoder)[1]
-    calls = _calls(exact, batch, modules if start == LAYERS else modules[:1])
-    hidden = torch.stack([call.arguments[0] for call in calls])
+    exact, layers = replace(encoder, precision="float32"), body(encoder)[1]
     if start == LAYERS:
+        calls = _calls(exact, batch, layers)
+        hidden = torch.stack([call.arguments[0] for call in calls])
         return HeadOutputs(hidden, lambda hidden: _layer_by_layer(exact, calls, hidden))
-    return HeadOutputs(hidden, lambda hidden: _whole_pass(exact, batch, calls[0].module, hidden[0]))
+    module = encoder.model.base_model.embeddings.LayerNorm if start == PRE_LN else layers[0]
+    [call] = _calls(exact, batch, [module])
+    return HeadOutputs(call.arguments[0][None], lambda hidden: _whole_pass(exact, batch, module, hidden[0]))
 
 
 def _whole_pass(
@@ -65,11 +62,8 @@ def _whole_pass(
 ) -> Outputs:
     """The outputs of a pass in which `hidden` enters the module."""
     contexts: list[Tensor] = []
-    hook = module.register_forward_pre_hook(lambda _, arguments: (hidden, *arguments[1:]))
-    try:
+    with module.register_forward_pre_hook(lambda _, arguments: (hidden, *arguments[1:])):
         read_layers(encoder, batch, ValueReader(lambda _, reading: contexts.append(reading.context)))
-    finally:
-        hook.remove()
     return torch.stack(contexts)
 
 
@@ -98,18 +92,6 @@ def _calls(encoder: Encoder, batch: Sequence[Pieces], modules: Sequence[nn.Modul
 
     with ExitStack() as hooks:
         for module in modules:
-            hook = module.register_forward_pre_hook(record, with_kwargs=True)
-            hooks.callback(hook.remove)
+            hooks.enter_context(module.register_forward_pre_hook(record, with_kwargs=True))
         read_layers(encoder, batch, lambda *_: None)
     return calls
-
-
-def _normalisation(encoder: Encoder) -> list[nn.Module]:
-    """The normalisation of the embeddings."""
-    embeddings = getattr(encoder.model.base_model, "embeddings", None)
-    normalisation = getattr(embeddings, "LayerNorm", None)
-    if normalisation is None:
-        raise InputError(
-            f"{encoder.name}: {type(encoder.model).__name__} does not normalise its embeddings: start at {POST_LN}"
-        )
-    return [normalisation]

@@ -15,8 +15,7 @@ CAPABILITY = (8, 0)  # CUDA devices from Ampere on have units for bfloat16
 def training_precision(device: str, precision: str = "auto") -> str:
     """The precision of training: `auto` is bfloat16 if the device computes it faster, else float32.
 
-    bfloat16 is faster on CUDA devices of capability 8 or more and on x86 processors with AMX tiles. Raises InputError
-    for an unknown precision.
+    bfloat16 is faster on CUDA devices of capability 8 or more and on x86 processors with AMX tiles.
     """
     check_precision(precision, ("auto", *PRECISIONS))
     if precision != "auto":
@@ -35,13 +34,13 @@ def current(device: str) -> AbstractContextManager:
 
 
 def check_precision(precision: str, choices: Sequence[str] = PRECISIONS) -> None:
-    """Raises InputError for a precision that is not one of the choices."""
+    """Refuses a precision that is not one of the choices."""
     if precision not in choices:
         raise InputError(f"precision is {precision!r}: choose from {', '.join(choices)}")
 
 
 def check_device(device: str) -> None:
-    """Raises InputError for a device that is not available on this machine."""
+    """Refuses a device that is not available on this machine."""
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:

@@ -52,20 +52,20 @@ BEST_EPOCH = {
 
 
 class OneDevice(TrainingArguments):
-    """Arguments of a Trainer that writes to `folder` and runs on the device `chosen` alone.
+    """Arguments of a Trainer that writes to `folder` and runs on the device called `device_name` alone.
 
     By default the Trainer takes the first GPU, and where there are several it multiplies the batch by their number.
     """
 
-    def __init__(self, folder: str, chosen: str, **options: Any):
-        self.chosen = chosen
-        super().__init__(folder, use_cpu=chosen == "cpu", **options)
+    def __init__(self, folder: str, device_name: str, **options: Any):
+        self.device_name = device_name
+        super().__init__(folder, use_cpu=device_name == "cpu", **options)
 
     @property
     def device(self) -> torch.device:
-        """The device chosen."""
+        """The named device."""
         first = super().device  # sets accelerate up
-        return torch.device(self.chosen) if first.type == "cuda" else first
+        return torch.device(self.device_name) if first.type == "cuda" else first
 
     @property
     def n_gpu(self) -> int:
@@ -81,9 +81,9 @@ class Bar(ProgressCallback):
 
 
 class Stops(TrainerCallback):
-    """Keeps the classifier as it is after shares of the training steps, each in a folder below `folder`.
+    """Saves the classifier after shares of the training steps, each time in a folder below `folder`.
 
-    A folder is called after its share in percent and the name of `folder`: `10-mrpc-0`. A share is at least one step.
+    The folder of a share is named after its percentage and `folder`: `10-mrpc-0`. A share is at least one step.
     """
 
     def __init__(self, folder: Path, shares: Sequence[float], tokenizer: PreTrainedTokenizerBase):
@@ -99,9 +99,9 @@ class Stops(TrainerCallback):
 
 
 class FittingTrainer(Trainer):
-    """If `fits` is set, measures the training examples after each epoch, and ends with the first that they fit.
+    """If `fits` is set, ends with the first epoch whose score on the training examples reaches it.
 
-    `eval_kept` is the score on the training examples, for which an epoch is kept.
+    `eval_kept` is that score; the epoch with the highest one is kept.
     """
 
     fits = 0.0
@@ -118,18 +118,18 @@ class FittingTrainer(Trainer):
 
 
 class ChoiceTrainer(FittingTrainer):
-    """Trains a classifier of one output to give the right one of several choices the largest logit."""
+    """Trains a classifier with one output to give the right choice the largest logit."""
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """Cross entropy over the choices of each example, whose sequences (example, choice, token) are read at once."""
         labels = inputs["labels"]
-        read = {name: column.flatten(0, 1) for name, column in inputs.items() if name != "labels"}
-        logits = model(**read).logits.view(len(labels), -1)
+        sequences = {name: column.flatten(0, 1) for name, column in inputs.items() if name != "labels"}
+        logits = model(**sequences).logits.view(len(labels), -1)
         loss = cross_entropy(logits, labels)
         return (loss, {"logits": logits}) if return_outputs else loss
 
     def _get_train_sampler(self, train_dataset=None) -> LengthGroupedSampler:
-        """Examples of similar length together, by their longest sequence: the Trainer would count the choices."""
+        """Groups examples by their longest sequence: the Trainer would count the choices."""
         examples = self.train_dataset if train_dataset is None else train_dataset
         lengths = [max(map(len, example["input_ids"])) for example in examples]
         return LengthGroupedSampler(self.args.train_batch_size, lengths=lengths)
@@ -155,27 +155,25 @@ def finetune(
 ) -> dict[str, float]:
     """Fine-tunes an encoder, keeps the epoch with the best dev score in `folder`, returns that epoch's scores.
 
-    The defaults are the recipe of Devlin 2019 for GLUE. `task` is a name in TASKS or a Task: classes and choices are
-    learnt by cross entropy, numbers by the mean squared error. `warmup` is the share of steps with rising learning
-    rate. `device` names one device; other GPUs stay idle. With `precision` bfloat16 the matrix products are in
-    bfloat16 and the weights stay float32; `auto` chooses what the device computes faster (see `training_precision`),
-    and the recipe says which. The scores are those of the kept epoch in float32; because the dev set chooses the
-    epoch, they are slightly optimistic. The checkpoint is written as safetensors when training has ended, or not at
-    all. One that stands in `folder` and was made by the same recipe (weights, examples, options and versions) is not
-    made again. `callbacks` watch the training, as `Stops` does. With `fits`, training ends with the first
-    epoch whose score on the training examples is at least that; if there is none, the epoch with the best is kept.
-    The `blocked` heads attend to no piece of the other text, in training and when scores are measured. Raises
-    InputError for unlabelled examples, training examples of one label, an unknown precision and a head of another task.
+    The defaults are the recipe of Devlin 2019 for GLUE. Classes and choices are learnt by cross entropy, numbers by the
+    mean squared error. `warmup` is the share of steps with rising learning rate. `device` names one device; other GPUs
+    stay idle. With `precision` bfloat16 the matrix products are in bfloat16 and the weights stay float32; `auto`
+    chooses what the device computes faster. The scores are those of the best epoch in float32; because the dev set
+    chooses the epoch, they are slightly optimistic.
+
+    The checkpoint is written as safetensors when training has ended, or not at all. One that stands in `folder` and was
+    made by the same recipe (weights, examples, options and versions) is not made again. `callbacks` watch the training,
+    as `Stops` does. With `fits`, training ends with the first epoch whose score on the training examples is at least
+    that; if there is none, the epoch with the best is kept. The `blocked` heads attend to no piece of the other text,
+    in training and when scores are measured.
     """
     task, precision = task_named(task), training_precision(device, precision)
     if task.kind != CHOICE and len(labels := {example.label for example in train} - {None}) == 1:
         raise InputError(
-            f"{task.name}: all {len(train)} training examples have the label {labels.pop()}: take more examples, or "
-            "those of another label too"
+            f"{task.name}: all {len(train)} training examples have the label {labels.pop()}: take more examples"
         )
     values = [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision]
-    recipe = _recipe(name, task, train, dev, values) | ({"fits": fits} if fits else {})
-    recipe |= {"blocked": [*map(list, blocked)]} if blocked else {}
+    recipe = _recipe(name, task, train, dev, values, fits, blocked)
     record = record_of(folder)
     record_use(computed=record.get("recipe") != recipe)
     if record.get("recipe") == recipe:
@@ -241,7 +239,13 @@ def _arguments(work: str, task: Task, options: Mapping[str, Any]) -> OneDevice:
 
 
 def _recipe(
-    name: str | Path, task: Task, train: Sequence[Example], dev: Sequence[Example], options: list
+    name: str | Path,
+    task: Task,
+    train: Sequence[Example],
+    dev: Sequence[Example],
+    options: list,
+    fits: float,
+    blocked: Sequence[Head],
 ) -> dict[str, Any]:
     """Everything that a checkpoint depends on."""
     texts = [(example.id, example.texts, example.label) for example in (*train, *dev)]
@@ -252,6 +256,8 @@ def _recipe(
         "sizes": [len(train), len(dev)],
         "options": options,
         "versions": [torch.__version__, transformers.__version__],
+        **({"fits": fits} if fits else {}),
+        **({"blocked": [*map(list, blocked)]} if blocked else {}),
     }
 
 
@@ -262,10 +268,7 @@ def evaluate(
     max_tokens: int = 128,
     device: str = "cpu",
 ) -> dict[str, float]:
-    """The scores of a fine-tuned checkpoint on labelled examples: proportions and correlations (see `measure`).
-
-    Raises InputError for a checkpoint without a head for the task.
-    """
+    """The scores of a fine-tuned checkpoint on labelled examples: proportions and correlations (see `measure`)."""
     task, encoder = task_named(task), load_encoder(name, task=task)
     check_length(encoder.name, encoder.model, max_tokens)
     encoded = _encode(task, examples, encoder.tokenizer, max_tokens)
@@ -311,6 +314,6 @@ def _encode(task: Task, examples: Sequence[Example], tokenizer, max_tokens: int)
 
 
 def columns_of(tokenizer, example: Example, max_tokens: int) -> dict[str, list[int]]:
-    """What a sequence is to the model: ids, attention mask and, where the model has segments, their ids."""
+    """The model's inputs for a sequence: ids, attention mask and, where the model has segments, their ids."""
     encoded = tokenizer(*example.texts, truncation=True, max_length=max_tokens, split_special_tokens=True)
     return {**encoded, "input_ids": read_ids(tokenizer, encoded.encodings[0]).tolist()}

@@ -34,11 +34,8 @@ def importance(
 
     The granularity says where the absolute value is taken. `example`: for each example (Michel 2019, equation 2).
     `token`: for each token, then summed over the example (the authors' code, Michel 2019). `batch`: for the sum over
-    `batch_size` consecutive examples. The loss is cross entropy in nats; for regression it is the squared error.
-    Nothing is normalised (see `normalised`). `gate` 0 ablates heads while the others are measured; these heads
-    get 0. `budget` is the number of padded tokens in one pass and does not change the result. Gradients are float32 at
-    every precision. Raises InputError for a checkpoint without a classification head, labels that are missing or
-    unknown to it, and a gate of the wrong shape.
+    `batch_size` consecutive examples. The loss is cross entropy in nats, or the squared error of a number. `gate` 0
+    ablates heads while the others are measured; these heads get 0. `budget` is the number of padded tokens in one pass.
     """
     check_examples(encoder, examples, max_tokens, labelled=True)
     gate = check_gate(encoder, np.ones((encoder.layers, encoder.heads)) if gate is None else gate)

@@ -1,8 +1,8 @@
 """Interventions ablate heads; `predict` gives a classifier's logits under each of them."""
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -35,10 +35,10 @@ FORMAT = 1  # of the cache files that `predict` writes
 
 @runtime_checkable
 class Operator(Protocol):
-    """An operator that depends on the texts, such as `Redirection`; its text is its name in the cache."""
+    """An operator that depends on the texts, such as `Redirection`; `str` gives its name in the cache."""
 
     def prepared(self, prefix: Prefix) -> Changes:
-        """What it does to the batch of an ordinary pass, as a function of gates like those of OPERATORS."""
+        """The edit of the batch of an ordinary pass, as a function of gates like those of OPERATORS."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,22 +46,17 @@ class Intervention:
     """Heads to ablate: gate 1 leaves a head as it is, gate 0 ablates it, and `operator` says how.
 
     `zero`: the head outputs zeros (Michel 2019). `uniform`: it attends equally to all real tokens (Kovaleva 2019). An
-    `Operator` does something else, for which the gate is the share that stays as it is. Raises InputError for another
-    operator, and unless the gate is a matrix of numbers from 0 to 1.
+    `Operator` does something else, for which the gate is the share that stays as it is.
     """
 
     name: str
-    gate: Shaped[np.ndarray, "..."]  # (layer, head)
+    gate: Shaped[np.ndarray, "layer head"]
     operator: str | Operator = "zero"
 
     def __post_init__(self) -> None:
         if not isinstance(self.operator, Operator) and self.operator not in OPERATORS:
             raise InputError(f"operator {self.operator!r} is unknown: choose from {', '.join(OPERATORS)}")
         object.__setattr__(self, "gate", np.asarray(self.gate, np.float32))
-        if self.gate.ndim != 2 or not ((self.gate >= 0) & (self.gate <= 1)).all():
-            raise InputError(
-                f"the gate of {self.name!r} is not a matrix (layers, heads) of numbers from 0 to 1"
-            )
 
     @cached_property
     def layer(self) -> int | None:
@@ -88,10 +83,7 @@ def sets(
     operator: str | Operator = "zero",
     dose: float | int = 1.0,
 ) -> list[Intervention]:
-    """An intervention for each named set of heads (layer, head); it ablates them all, by the share `dose`.
-
-    Raises InputError for a head that the encoder does not have, and for a dose outside 0 to 1.
-    """
+    """An intervention for each named set of heads (layer, head); it ablates them all, by the share `dose`."""
     if not 0 <= dose <= 1:
         raise InputError(f"dose is {dose}: the share that changes lies between 0 and 1")
     gates = {name: 1 - dose * (1 - _gate_without(encoder, heads)) for name, heads in named.items()}
@@ -127,17 +119,13 @@ def all_but_one(encoder: Encoder, operator: str = "zero") -> list[Intervention]:
 def cumulative(
     encoder: Encoder, order: Sequence[Head], counts: Sequence[int], operator: str = "zero"
 ) -> list[Intervention]:
-    """For each count, the first `count` heads of an order ablated, named as "36".
-
-    Raises InputError for a head that occurs twice or that the encoder does not have, and for a count above the length
-    of the order.
-    """
-    order = [(int(layer), int(head)) for layer, head in order]
-    if len({*order}) < len(order):
-        raise InputError("a head occurs twice in the order: list every head once")
-    for count in counts:
-        if not 0 <= count <= len(order):
-            raise InputError(f"{count} heads cannot be ablated: give counts from 0 to {len(order)}")
+    """For each count, the first `count` heads of an order ablated, named as "36"."""
+    if max(counts, default=0) > len(order) or len({(int(layer), int(head)) for layer, head in order}) < len(
+        order
+    ):
+        raise InputError(
+            f"the order has {len(order)} heads: list every head once, and give counts up to their number"
+        )
     return sets(encoder, {str(count): order[:count] for count in counts}, operator)
 
 
@@ -169,16 +157,15 @@ def predict(
     Regression has one class. In multiple choice, a sequence is an example and its classes are the choices. Forward
     passes share their common layers (see `prefixes`); the result equals that of separate passes with gates (1e-5),
     whatever the batch size. `cache` is a folder for finished parts, named by a digest of weights and texts; a killed
-    run resumes from them. Raises InputError for a checkpoint without a classification head, labels unknown to it, a
-    gate whose shape is not (layers, heads), and two interventions with the same name.
+    run resumes from them.
     """
     check_examples(encoder, examples, max_tokens)
     rows = [Intervention(NONE, np.ones((encoder.layers, encoder.heads))), *interventions]
+    names = [row.name for row in rows]
+    if len({*names}) < len(names):
+        raise InputError("two interventions have the same name: give each its own")
     for row in rows:
-        _check_shape(encoder, row)
-    for name, count in Counter(row.name for row in rows).items():
-        if count > 1:
-            raise InputError(f"two interventions have the name {name!r}: give each its own name")
+        check_gate(encoder, row.gate)
     variants = {row.key: row for row in rows}
     sequences = layouts(encoder.tokenizer, examples, max_tokens)
     logits = np.empty((len(variants), len(sequences), encoder.model.config.num_labels), np.float32)
@@ -196,10 +183,14 @@ def predict(
     logits = logits[[places[row.key] for row in rows]]
     if examples[0].choices:
         logits = logits.reshape(len(rows), len(examples), -1)
-    names, ids = [row.name for row in rows], [example.id for example in examples]
     return xr.DataArray(
         logits,
-        [("intervention", names), ("sequence", ids), ("class", range(logits.shape[-1]))],
+        {
+            "intervention": names,
+            "sequence": [example.id for example in examples],
+            "class": range(logits.shape[-1]),
+        },
+        ("intervention", "sequence", "class"),
         name="logits",
         attrs={**encoder.provenance, **about_texts(sequences), "max_tokens": max_tokens},
     )
@@ -211,7 +202,11 @@ class Part:
     def __init__(self, encoder: Encoder, batch: Sequence[Layout], folder: Path | None):
         self.encoder, self.batch = encoder, batch
         self.path = folder and folder / f"{_digest(encoder)[:24]}-{texts_digest(batch)[:24]}.npz"
-        self.logits: dict[str, Float[np.ndarray, "sequence class"]] = self._read()
+        self.logits: dict[str, Float[np.ndarray, "sequence class"]] = {}
+        if self.path and self.path.exists():
+            # A damaged file is computed again.
+            with suppress(OSError, ValueError, KeyError, EOFError, BadZipFile), np.load(self.path) as file:
+                self.logits = dict(zip(file["keys"].tolist(), file["logits"], strict=True))
 
     def complete(self, variants: Mapping[str, Intervention], bar: tqdm, check: bool) -> None:
         """Runs the missing variants; writes the file after each group of variants that start at the same layer."""
@@ -221,31 +216,14 @@ class Part:
         if not missing:
             return
         prefix = ordinary_pass(self.encoder, self.batch)
-        if not torch.isfinite(prefix.logits).all():
-            raise InputError(
-                f"{self.encoder.name}: logits have NaN or infinity, the weights are damaged: give others"
-            )
         if check:
             prefix.check_first_token()
         for group in _groups(missing):
-            for variant, logits in zip(group, _logits(prefix, group), strict=True):
-                self.logits[variant.key] = logits
-            self._write()
+            self.logits |= dict(zip((row.key for row in group), _logits(prefix, group), strict=True))
+            if self.path:
+                with replacing(self.path) as temporary:
+                    np.savez(temporary, keys=[*self.logits], logits=np.stack([*self.logits.values()]))
             bar.update(len(self.batch) * len(group))
-
-    def _read(self) -> dict[str, Float[np.ndarray, "sequence class"]]:
-        if self.path is None or not self.path.exists():
-            return {}
-        try:
-            with np.load(self.path, allow_pickle=False) as file:
-                return dict(zip(file["keys"].tolist(), file["logits"], strict=True))
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile):  # damaged: computed again
-            return {}
-
-    def _write(self) -> None:
-        if self.path is not None:
-            with replacing(self.path) as temporary:
-                np.savez(temporary, keys=[*self.logits], logits=np.stack([*self.logits.values()]))
 
 
 def _groups(variants: Sequence[Intervention]) -> Iterator[list[Intervention]]:
@@ -269,18 +247,14 @@ def _logits(prefix: Prefix, group: Sequence[Intervention]) -> Float[np.ndarray, 
 
 
 def check_gate(encoder: Encoder, gate: Num[np.ndarray, "..."]) -> Float[np.ndarray, "layer head"]:
-    """The gate as float32; raises InputError unless it is a matrix (layers, heads) of numbers from 0 to 1."""
-    row = Intervention(encoder.name, gate)
-    _check_shape(encoder, row)
-    return row.gate
-
-
-def _check_shape(encoder: Encoder, row: Intervention) -> None:
-    shape = (encoder.layers, encoder.heads)
-    if row.gate.shape != shape:
+    """The gate as float32; it must be a matrix (layers, heads) of numbers from 0 to 1."""
+    gate, shape = np.asarray(gate, np.float32), (encoder.layers, encoder.heads)
+    if gate.shape != shape or not ((gate >= 0) & (gate <= 1)).all():
         raise InputError(
-            f"the gate of {row.name!r} has shape {row.gate.shape}: it must be (layers, heads) = {shape}"
+            f"a gate of shape {gate.shape}: {encoder.name} needs numbers from 0 to 1 in the shape (layers, heads) = "
+            f"{shape}"
         )
+    return gate
 
 
 def _digest(encoder: Encoder) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -37,7 +37,7 @@ class Layout:
 
     `text` is 0 or 1 for word pieces of `text_a` or `text_b` and -1 for special tokens; `spans` are character offsets in
     that text (0, 0 for special tokens); `unknown` marks word pieces that are not in the vocabulary; `cut` is the number
-    of word pieces that truncation removed; `match_cut` says that only these stood in both texts.
+    of word pieces that truncation removed.
     """
 
     id: str
@@ -51,7 +51,6 @@ class Layout:
     punctuation: Bool[np.ndarray, " token"]
     unknown: Bool[np.ndarray, " token"]
     cut: int = 0
-    match_cut: bool = False
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -80,18 +79,9 @@ class Layout:
             for token, excluded in zip(self.tokens, unmatchable, strict=True)
         ]
 
-    @property
-    def matches(self) -> bool:
-        """Whether a word piece stands in both texts."""
-        by_text: tuple[set[str], set[str]] = set(), set()
-        for text, spelling in zip(self.text, self.spellings, strict=True):
-            if spelling:
-                by_text[text].add(spelling)
-        return not by_text[0].isdisjoint(by_text[1])
-
 
 def check_tokenizer(tokenizer: PreTrainedTokenizerBase, name: str = "") -> None:
-    """Raises InputError for a tokenizer that does not say where in the text a piece stands."""
+    """Refuses a tokenizer that does not say where in the text a piece stands."""
     if not tokenizer.is_fast:
         kind = type(tokenizer).__name__
         raise InputError(
@@ -101,7 +91,7 @@ def check_tokenizer(tokenizer: PreTrainedTokenizerBase, name: str = "") -> None:
 
 
 def read_ids(tokenizer: PreTrainedTokenizerBase, encoding: Encoding) -> Int[np.ndarray, " token"]:
-    """The ids of a sequence; what spells a special token inside of a text is an unknown piece.
+    """The ids of a sequence; a special token that is spelled out in a text becomes an unknown piece.
 
     A tokenizer that splits special tokens may still put `</s>` together from its characters: vocabularies of
     SentencePiece list it.
@@ -114,19 +104,13 @@ def read_ids(tokenizer: PreTrainedTokenizerBase, encoding: Encoding) -> Int[np.n
 
 
 def same_tokenizers(tokenizers: Sequence[PreTrainedTokenizerBase]) -> bool:
-    """Whether all tokenizers have the same vocabulary and rules, and so give the same layouts.
-
-    The last settings of truncation and padding, which tokenizers store among their rules, do not count.
-    """
+    """Whether all tokenizers have the same vocabulary and rules, and so give the same layouts."""
     if len(tokenizers) == 1:
-        return True
-    first, *others = map(_rules, tokenizers)
-    return all(rules == first for rules in others)
-
-
-def _rules(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    rules = json.loads(tokenizer.backend_tokenizer.to_str())
-    return {name: rule for name, rule in rules.items() if name not in ("truncation", "padding")}
+        return True  # a vocabulary takes long to write
+    rules = [json.loads(tokenizer.backend_tokenizer.to_str()) for tokenizer in tokenizers]
+    for tokenizer_rules in rules:
+        del tokenizer_rules["truncation"], tokenizer_rules["padding"]  # the settings of the last call
+    return all(tokenizer_rules == rules[0] for tokenizer_rules in rules)
 
 
 def layouts(
@@ -139,9 +123,7 @@ def layouts(
 
     An example with choices becomes several sequences, `<id>#0`, `<id>#1` and so on (see `as_sequences`). Truncation
     keeps the final [SEP]. Segment ids are those of the tokenizer ("pair"), or all 0 ("zeros", as in the authors' code
-    of Clark 2019). Names of special tokens in a text are text. Raises InputError for repeated ids, a text that is not a
-    string or has no word piece, a slow tokenizer or one without [CLS] or [SEP], a limit above that of the encoder, or
-    unknown `segment_ids`.
+    of Clark 2019). Names of special tokens in a text are text.
     """
     check_tokenizer(tokenizer)
     if segment_ids not in SEGMENT_IDS:
@@ -155,21 +137,15 @@ def layouts(
         raise InputError("there are no examples to tokenise: check the task, the split and n")
     whole = _encode(tokenizer, examples)
     long = [example for example in examples if len(whole[example.id]) > max_tokens]
-    cut = _encode(tokenizer, long, truncation=True, max_length=max_tokens)
+    encodings = whole | _encode(tokenizer, long, truncation=True, max_length=max_tokens)
     sequences = []
     for example in examples:
-        layout = _layout(tokenizer, example, whole[example.id])
-        if example.id in cut:
-            layout = _shortened(layout, _layout(tokenizer, example, cut[example.id]))
+        encoding = encodings[example.id]
+        layout = _layout(tokenizer, example, encoding, len(whole[example.id]) - len(encoding))
+        if segment_ids == "zeros":
+            layout = replace(layout, type_ids=np.zeros_like(layout.type_ids))
         sequences.append(layout)
-    if segment_ids == "pair":
-        return sequences
-    return [replace(layout, type_ids=np.zeros_like(layout.type_ids)) for layout in sequences]
-
-
-def _shortened(whole: Layout, layout: Layout) -> Layout:
-    """The layout of a truncated sequence, with what truncation removed from the whole one."""
-    return replace(layout, cut=len(whole) - len(layout), match_cut=whole.matches and not layout.matches)
+    return sequences
 
 
 def _encode(
@@ -186,7 +162,7 @@ def _encode(
     return encodings
 
 
-def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, encoding: Encoding) -> Layout:
+def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, encoding: Encoding, cut: int) -> Layout:
     ids, offsets = read_ids(tokenizer, encoding), encoding.offsets
     numbers = [-1 if index is None else index for index in encoding.sequence_ids]
     for index, name in enumerate(("text_a", "text_b")[: len(example.texts)]):
@@ -216,6 +192,7 @@ def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, encoding: Enco
         sep=sep,
         punctuation=np.array([is_punctuation(characters) for characters in spellings]),
         unknown=~special & (ids == tokenizer.unk_token_id),
+        cut=cut,
     )
 
 

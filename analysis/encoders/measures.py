@@ -1,4 +1,4 @@
-"""Scores of answers to a task, and two baselines without an encoder: a constant answer and a bag of words."""
+"""Metrics of predictions, and two baselines without an encoder: a constant prediction and a bag of words."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -45,12 +45,12 @@ def measure(task: str | Task, labels: Answers, predictions: Answers) -> dict[str
 
 
 def decide(task: str | Task, logits: Num[np.ndarray, "example output"]) -> Answers:
-    """The answer to logits: the class or choice with the largest logit, or for regression the number itself."""
+    """The predicted class or choice, which has the largest logit; for regression the predicted number."""
     return logits[:, 0] if task_named(task).kind == REGRESSION else logits.argmax(axis=-1)
 
 
 def check_labels(task: str | Task, examples: Sequence[Example]) -> None:
-    """Raises InputError if there are no examples, one has no label, or numbers of choices do not fit the task."""
+    """Refuses a split without examples, without labels, or with numbers of choices that do not fit the task."""
     if not examples:
         raise InputError("the split has no examples: use a labelled split")
     several = task_named(task).kind == CHOICE
@@ -67,11 +67,11 @@ def check_labels(task: str | Task, examples: Sequence[Example]) -> None:
 def baselines(
     task: str | Task, train: Sequence[Example], dev: Sequence[Example]
 ) -> dict[str, dict[str, float]]:
-    """Dev scores of a constant answer, and of a linear model on bags of words.
+    """Dev scores of a constant prediction, and of a linear model on bags of words.
 
     The constant is the majority class, the mean (regression) or the first choice. The linear model is a logistic or a
     ridge regression; it counts the words of each text of a pair separately. For multiple choice it takes the choice
-    with the highest probability. Raises InputError if all training examples have one label.
+    with the highest probability.
     """
     if len({example.label for example in train}) < 2:
         raise InputError(f"all {len(train)} training examples have one label: take more examples")
@@ -82,14 +82,11 @@ def baselines(
         REGRESSION: DummyRegressor(),
         CHOICE: DummyClassifier(strategy="constant", constant=0),
     }
-    train_labels = [example.label for example in train]
-    # The constant depends only on the labels.
-    constant = (
-        constants[task.kind].fit(np.zeros((len(train), 1)), train_labels).predict(np.zeros((len(dev), 1)))
-    )
-    labels = np.array([example.label for example in dev])
+    train_labels, labels = ([example.label for example in split] for split in (train, dev))
+    model = constants[task.kind].fit(np.zeros((len(train), 1)), train_labels)  # which reads the labels alone
+    constant = model.predict(np.zeros((len(dev), 1)))
     answers = {"constant": constant, "bag_of_words": _answers_by_words(task, train, dev)}
-    return {name: measure(task, labels, predictions) for name, predictions in answers.items()}
+    return {name: measure(task, np.array(labels), predictions) for name, predictions in answers.items()}
 
 
 def _answers_by_words(task: Task, train: Sequence[Example], dev: Sequence[Example]) -> Answers:

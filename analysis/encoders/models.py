@@ -54,7 +54,7 @@ def positions_of(model: PreTrainedModel) -> int:
 
 
 def check_length(name: str, model: PreTrainedModel, tokens: int) -> None:
-    """Raises InputError for more tokens than the model reads."""
+    """Refuses more tokens than the model reads."""
     if tokens > positions_of(model):
         raise InputError(f"max_tokens is {tokens}: {name} has {positions_of(model)} positions")
 
@@ -115,7 +115,7 @@ class Encoder:
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=lower)
 
     def inputs(self, batch: Sequence[Pieces]) -> dict[str, Tensor]:
-        """One padded batch as the model's arguments, on its device; raises InputError for too long a sequence."""
+        """One padded batch as the model's arguments, on its device."""
         check_length(self.name, self.model, max(map(len, batch)))
         padding = {"input_ids": self.tokenizer.pad_token_id, "token_type_ids": 0, "attention_mask": 0}
         columns = {
@@ -150,52 +150,54 @@ def load_encoder(
 
     With a `task` (a name in TASKS, or a Task) the model is the encoder with its trained classification head, which has
     one logit for each label, and a single one for regression and multiple choice. Weights are read from safetensors
-    only. `bfloat16` runs the linear layers in bfloat16 and keeps softmax and scores in float32. Raises InputError for
-    an unknown name, damaged or incomplete weights, no network, and a checkpoint without a head for the task.
+    only. `bfloat16` runs the linear layers in bfloat16 and keeps softmax and scores in float32.
     """
     check_precision(precision)
-    source = locate(name)
+    absent: list[str] = []
     if task is not None:
-        model, absent = _with_trained_head(name, source, task_named(task)), frozenset()
+        model = _with_trained_head(name, task_named(task))
+    elif name == TINY:
+        model = build_tiny(AutoModel)
     else:
-        model, absent = _alone(name, source)
+        model, absent = _loaded(AutoModel, name)
+    for key in absent:
+        if not key.startswith("pooler."):
+            raise InputError(
+                f"{name} lacks the weights of {key}: give a complete checkpoint of a BERT-like encoder"
+            )
     check_device(device)
-    return Encoder(_label(name, source), model.eval().to(device), load_tokenizer(name), precision, absent)
+    return Encoder(_label(name), model.eval().to(device), load_tokenizer(name), precision, frozenset(absent))
 
 
-def _alone(name: str | Path, source: str) -> tuple[PreTrainedModel, frozenset[str]]:
-    """The model without a head, and the names of the pooler's weights if they are missing from the checkpoint."""
-    if source == TINY:
-        return build_tiny(AutoModel), frozenset()
-    model, info = read(AutoModel, name, source, ignore_mismatched_sizes=True, output_loading_info=True)
-    for key, *_ in sorted(info["mismatched_keys"]):
-        raise _misfit(name, key)
-    if missing := sorted(key for key in info["missing_keys"] if not key.startswith("pooler.")):
+def _loaded(auto_class: type, name: str | Path, **options: int) -> tuple[PreTrainedModel, list[str]]:
+    """A model, and the names of the weights that its files lack."""
+    options |= {"ignore_mismatched_sizes": True, "output_loading_info": True}
+    model, info = read(auto_class, name, locate(name), **options)
+    for key, stored, needed in sorted(info["mismatched_keys"]):
         raise InputError(
-            f"{name} lacks the weights of {missing[0]}: give a complete checkpoint of a BERT-like encoder"
+            f"encoder {str(name)!r} cannot be loaded: {key} has the shape {tuple(stored)}, not {tuple(needed)}: it "
+            "does not fit its config.json, or the head is that of another task"
         )
-    return model, frozenset(info["missing_keys"])
+    return model, sorted(info["missing_keys"])
 
 
-def _misfit(name: str | Path, key: str) -> InputError:
-    return InputError(f"encoder {str(name)!r} cannot be loaded: {key} does not fit its config.json")
-
-
-def _with_trained_head(name: str | Path, source: str, task: Task) -> PreTrainedModel:
-    remedy = f"fine-tune it on {task.name} first (00_finetune) or name a checkpoint that was"
-    if source == TINY:
-        raise InputError(f"{name} has no trained classification head: {remedy}")
-    model, missing = _classifier(name, source, task.outputs)
+def _with_trained_head(name: str | Path, task: Task) -> PreTrainedModel:
+    missing = ["its weights are random"]
+    if name != TINY:
+        model, missing = _loaded(AutoModelForSequenceClassification, name, num_labels=task.outputs)
     if missing:
-        raise InputError(f"{name} has no trained classification head ({missing[0]} is missing): {remedy}")
+        raise InputError(
+            f"{name} has no trained classification head ({missing[0]}): fine-tune it on {task.name} first "
+            "(00_finetune) or name a checkpoint that was"
+        )
     return model
 
 
-def _label(name: str | Path, source: str) -> str:
+def _label(name: str | Path) -> str:
     """The name of an encoder in results: for a folder its last part, without the path on this machine."""
-    if name in BUILT_IN or not Path(source).is_dir():
+    if name in BUILT_IN or not Path(locate(name)).is_dir():
         return str(name)
-    folder = Path(source).name
+    folder = Path(locate(name)).name
     return f"{folder} (folder)" if folder in BUILT_IN else folder
 
 
@@ -209,7 +211,7 @@ def random_encoder(
     """An encoder of the same architecture and tokenizer with random weights, as before any training.
 
     With `keep_embeddings`, the embeddings and their normalisation are those of the trained encoder (Clark 2019, 5). The
-    same seed gives the same weights. Raises InputError as `load_encoder` does.
+    same seed gives the same weights.
     """
     trained = load_encoder(name, device, precision)
     with torch.random.fork_rng(devices=[]):
@@ -222,61 +224,34 @@ def random_encoder(
 
 
 def load_classifier(name: str | Path, labels: int) -> PreTrainedModel:
-    """The encoder with a classification head, for training; the head is random if the source has none.
-
-    Raises InputError as `load_encoder` does, and for a head with another number of labels.
-    """
-    source = locate(name)
-    if source == TINY:
+    """The encoder with a classification head, for training; the head is random if the source has none."""
+    if name == TINY:
         return build_tiny(AutoModelForSequenceClassification, num_labels=labels)
-    return _classifier(name, source, labels)[0]
-
-
-def _classifier(name: str | Path, source: str, labels: int) -> tuple[PreTrainedModel, list[str]]:
-    """The encoder with a head for this number of labels, and the names of weights missing from the source."""
-    model, info = read(
-        AutoModelForSequenceClassification, name, source,
-        num_labels=labels, ignore_mismatched_sizes=True, output_loading_info=True,
-    )  # fmt: skip
-    prefix = f"{model.base_model_prefix}."
-    for key, stored, _ in sorted(info["mismatched_keys"]):
-        if key.startswith(prefix):
-            raise _misfit(name, key)
-        raise InputError(
-            f"{name} has a classification head of {stored[0]} labels where {labels} are needed: name a checkpoint "
-            "of the same task, or one without a head"
-        )
-    return model, sorted(info["missing_keys"])
+    return _loaded(AutoModelForSequenceClassification, name, num_labels=labels)[0]
 
 
 def load_language_model(name: str | Path, device: str = "cpu") -> Encoder | None:
-    """The same encoder with the masked-language head of its checkpoint; None if there is no such head.
-
-    Raises InputError as `load_encoder` does.
-    """
-    source = locate(name)
-    if source == TINY:
+    """The same encoder with the masked-language head of its checkpoint; None if there is no such head."""
+    if name == TINY:
         return None
     try:
-        model, info = read(AutoModelForMaskedLM, name, source, output_loading_info=True)
+        model, missing = _loaded(AutoModelForMaskedLM, name)
     except InputError:  # the architecture has no such head; damage is reported on loading the encoder
         return None
     # A decoder that shares the weights of the embeddings is not listed as a parameter of its own.
-    head = [key for key, _ in model.named_parameters() if not key.startswith(f"{model.base_model_prefix}.")]
-    if set(head) & set(info["missing_keys"]):
+    head = {key for key, _ in model.named_parameters() if not key.startswith(f"{model.base_model_prefix}.")}
+    if not head.isdisjoint(missing):
         return None
     check_device(device)
-    return Encoder(_label(name, source), model.eval().to(device), load_tokenizer(name))
+    return Encoder(_label(name), model.eval().to(device), load_tokenizer(name))
 
 
 def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:
     """The tokenizer of an encoder; `tiny` shares MiniLM's vocabulary.
 
-    It reads the names of special tokens in a text as text. Raises InputError for a folder without a tokenizer, and for
-    a tokenizer that does not say where in the text a piece stands.
+    It reads the names of special tokens in a text as text.
     """
-    source = locate(name)
-    tokenizer = read(AutoTokenizer, name, minilm_folder() if source == TINY else source)
+    tokenizer = read(AutoTokenizer, name, minilm_folder() if name == TINY else locate(name))
     check_tokenizer(tokenizer, str(name))
     # If the folder has none, transformers makes one that knows only special tokens.
     if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):

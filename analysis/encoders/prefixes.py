@@ -1,8 +1,8 @@
 """Forward passes under interventions start at the first layer that changes; the layers below run only once."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttenti
 
 from analysis.encoders.layout import Pieces
 from analysis.encoders.models import Encoder
-from analysis.encoders.tap import Reading, ValueReader, projections, tap, uniform_heads, unprojected
+from analysis.encoders.tap import projections, tap, uniform_heads
 from analysis.errors import InputError
 
 Gates = Float[Tensor, "sequence layer head"]
@@ -37,7 +37,6 @@ class Prefix:
     hidden: Sequence[Float[Tensor, "sequence token width"]]  # the input of each layer
     mask: Float[Tensor, "sequence 1 token token"] | None  # as the layers receive it; None without padding
     logits: Float[Tensor, "sequence class"]
-    kept: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)  # attention and values by layer
 
     @property
     def tokens(self) -> int:
@@ -49,73 +48,52 @@ class Prefix:
     ) -> Float[Tensor, "variant sequence class"]:
         """The logits of passes under gates that change nothing before `layer`; the variants run as one batch.
 
-        `operator` names one of OPERATORS, or is a function like theirs.
-
-        The attention of `layer` does not change, only the output of its heads; it is kept for the next call. In the
-        last layer only the first token is a query, because the classification head reads no other token (see
-        `check_first_token`); all tokens serve as keys and values.
+        `operator` names one of OPERATORS, or is a function like theirs. In the last layer only the first token is a
+        query, because the classification head reads no other token (see `check_first_token`).
         """
         count, sequences = len(gates), len(self.logits)
         hidden = _repeated(self.hidden[layer], count)
         mask = None if self.mask is None else _repeated(self.mask, count)
         operator = OPERATORS[operator] if isinstance(operator, str) else operator
         changes = operator(gates.to(hidden.device).repeat_interleave(sequences, dim=0))
-        shared = self.kept.get(layer)
-        read = self._keeper(layer) if shared is None else None
-        with tap(self.encoder.model, read, **changes) as tapped, torch.no_grad(), self.encoder.autocast():
+        with tap(self.encoder.model, **changes) as tapped, torch.no_grad(), self.encoder.autocast():
             tapped.resume(layer)
-            if shared is not None:
-                hidden = self._run(layer, hidden, mask, [_repeated(each, count) for each in shared])
-            for number in range(layer + (shared is not None), len(self.layers)):
-                hidden = self._run(number, hidden, mask)
+            for module in self.layers[layer:-1]:
+                hidden = module(hidden, mask)
+            first_row = None if mask is None else mask[:, :, :1]
+            hidden = self.layers[-1](hidden[:, :1], first_row, others=hidden)
         return self._finish(hidden).unflatten(0, (count, sequences))
 
-    def _keeper(self, layer: int) -> ValueReader:
-        """Keeps attention and values of one layer for this batch, and nothing of other layers."""
-        self.kept.clear()
-
-        def read(number: int, reading: Reading) -> None:
-            if number == layer:  # all variants of a stack are the same here
-                first = slice(len(self.logits))
-                self.kept[layer] = reading.weights[first], reading.values[first]
-
-        return ValueReader(read)
-
-    def _run(
-        self, number: int, hidden: Tensor, mask: Tensor | None, kept: list[Tensor] | None = None
-    ) -> Tensor:
-        layer, options = self.layers[number], {}
-        if number == len(self.layers) - 1:
-            mask = None if mask is None else mask[:, :, :1]
-            hidden, options = hidden[:, :1], {"others": hidden}
-        if kept is None:
-            return layer(hidden, mask, **options)
-        with unprojected(layer, self.encoder.name):
-            return layer(hidden, mask, kept=kept)
-
     def _finish(self, last: Float[Tensor, "row 1 width"]) -> Float[Tensor, "row class"]:
-        """The classification head's logits from the last layer's output for the first token of each sequence."""
+        """The classification head's logits from the last layer's output for the first token of each sequence.
+
+        The modules that read the last layer (pooler, classifier) have another name and form in every architecture. So
+        the model itself calls them, after a body that returns `last`.
+        """
         inputs = {name: _repeated(column, len(last) // len(column)) for name, column in self.first.items()}
-        with _returning(self.owner, last), torch.no_grad(), self.encoder.autocast():
-            return self.encoder.model(**inputs).logits.float()
+        self.owner.forward = lambda *_, **__: BaseModelOutputWithPastAndCrossAttentions(
+            last_hidden_state=last
+        )
+        try:
+            with torch.no_grad(), self.encoder.autocast():
+                return self.encoder.model(**inputs).logits.float()
+        finally:
+            del self.owner.forward
 
     def check_first_token(self) -> None:
-        """Raises InputError for a classification head that reads more than the first token of the last layer."""
+        """Refuses a classification head that reads more than the first token of the last layer, and NaN."""
         ones = torch.ones(1, self.encoder.layers, self.encoder.heads)
         # With gate 1 this operator changes nothing, however many heads a pruned encoder has left.
         error = (self.resume(self.encoder.layers - 1, ones, "uniform")[0] - self.logits).abs().max()
         if not error <= (1e-4 if self.encoder.precision == "float32" else 5e-2):
             raise InputError(
-                f"{self.encoder.name}: its classification head reads more than the first token: use a BERT-like "
-                "classifier"
+                f"{self.encoder.name}: its logits are NaN, or its classification head reads more than the first token: "
+                "use a BERT-like classifier"
             )
 
 
 def ordinary_pass(encoder: Encoder, batch: Sequence[Pieces]) -> Prefix:
-    """Runs a padded batch without interventions, and keeps the input of each layer.
-
-    Raises InputError for an encoder whose layers cannot run one by one (see `body`).
-    """
+    """Runs a padded batch without interventions, and keeps the input of each layer."""
     owner, layers = body(encoder)
     inputs, arguments = encoder.inputs(batch), []
     with ExitStack() as hooks, tap(encoder.model), torch.no_grad(), encoder.autocast():
@@ -133,7 +111,7 @@ def ordinary_pass(encoder: Encoder, batch: Sequence[Pieces]) -> Prefix:
 def body(encoder: Encoder) -> tuple[nn.Module, Sequence[nn.Module]]:
     """The module that runs the encoder's layers one after the other, and the layers.
 
-    Raises InputError if there is none, as in ALBERT, where all layers are the same module.
+    ALBERT has none: all its layers are the same module.
     """
     for owner in encoder.model.base_model.modules():
         for child in owner.children():
@@ -149,17 +127,3 @@ def body(encoder: Encoder) -> tuple[nn.Module, Sequence[nn.Module]]:
 def _repeated(values: Shaped[Tensor, "row *rest"], count: int) -> Shaped[Tensor, "rows *rest"]:
     """A batch repeated `count` times; the same tensor if `count` is 1."""
     return values.expand(count, *values.shape).flatten(0, 1)
-
-
-@contextmanager
-def _returning(owner: nn.Module, hidden: Tensor) -> Iterator[None]:
-    """Within the context, the module that runs the layers returns `hidden` instead.
-
-    The modules that read the last layer (pooler, classifier) have another name and form in every architecture. So the
-    model itself calls them.
-    """
-    owner.forward = lambda *_, **__: BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=hidden)
-    try:
-        yield
-    finally:
-        del owner.forward

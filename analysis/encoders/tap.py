@@ -58,7 +58,7 @@ PROJECTIONS = (  # their names in a layer
 
 
 def projections(layer: nn.Module, name: str) -> Projections:
-    """The projections of a layer of the encoder called `name`; raises InputError if their names are unknown."""
+    """The projections of a layer of the encoder called `name`."""
     modules = dict(layer.named_modules())
     for paths in PROJECTIONS:
         if modules.keys() >= {*paths}:
@@ -67,19 +67,6 @@ def projections(layer: nn.Module, name: str) -> Projections:
         f"{name}: the heads of {type(layer).__name__} can be neither ablated nor pruned, its attention has none of the "
         "known names: use BERT, RoBERTa, ELECTRA or DistilBERT"
     )
-
-
-@contextmanager
-def unprojected(layer: nn.Module, name: str) -> Iterator[None]:
-    """Within the context, the layer computes no queries, keys and values: with `kept` ones it does not need them."""
-    linears = projections(layer, name)[:3]
-    for linear in linears:
-        linear.forward = lambda hidden: hidden  # has the right shape; nothing reads it
-    try:
-        yield
-    finally:
-        for linear in linears:
-            del linear.forward
 
 
 @dataclass
@@ -110,24 +97,19 @@ class Tap:
         scaling=None,
         dropout=0.0,
         others=None,
-        kept=None,
         **_,
     ):
         """The output of all heads and their weights, with the signature that transformers expects.
 
         With `others=hidden`, the queries are the layer's own input, and keys and values come from `hidden`, to which
-        the mask belongs. With `kept=(weights, values)` from a `Reading`, the layer uses these instead of its own (see
-        `unprojected`).
+        the mask belongs.
         """
         # DistilBERT's attention modules carry no layer_idx, so layers are counted in calling order.
         self.layer += 1
-        if kept is not None:
-            weights, value = kept
-        else:
-            if others is not None:
-                key, value = _keys_and_values(module, others)
-            key, value = (_for_queries(states, query.shape[1]) for states in (key, value))
-            weights = _weights(query, key, attention_mask, scaling)
+        if others is not None:
+            key, value = _keys_and_values(module, others)
+        key, value = (_for_queries(states, query.shape[1]) for states in (key, value))
+        weights = _weights(query, key, attention_mask, scaling)
         whole = isinstance(self.read, ValueReader)
         if self.read is not None and not whole:
             self.read(self.layer, weights)
@@ -136,7 +118,7 @@ class Tap:
         mix = self.values or (lambda _, weights, value: torch.matmul(weights, value))
         context = mix(self.layer, dropped, value)
         if self.gate is not None:
-            context = context * self._gate(*context.shape[:2])
+            context = context * self.gate[..., self.layer, :, None, None]
         if whole:
             self.read(self.layer, Reading(weights, _at_least_float32(value), _at_least_float32(context)))
         return context.transpose(1, 2).contiguous(), used
@@ -149,28 +131,7 @@ class Tap:
             if mask is None
             else (mask[:, 0] == 0).any(1).expand(shape)
         )
-        found = self.replace(self.layer, weights, real)
-        if found.shape != weights.shape:
-            raise InputError(
-                f"the replaced attention has shape {tuple(found.shape)}: it must be {tuple(weights.shape)}"
-            )
-        return found
-
-    def _gate(self, sequences: int, heads: int) -> Float[Tensor, "*sequence head 1 1"]:
-        if self.gate.ndim == 3 and len(self.gate) != sequences:
-            raise InputError(f"the gate is for {len(self.gate)} sequences: the batch has {sequences}")
-        return _of_layer(self.gate, self.layer, heads)
-
-
-def _of_layer(
-    gate: Shaped[Tensor, "*sequence layer head"], layer: int, heads: int
-) -> Shaped[Tensor, "*sequence head 1 1"]:
-    """The gate of one layer; raises InputError if the layer has another number of heads, as in a pruned encoder."""
-    if gate.shape[-1] != heads:
-        raise InputError(
-            f"the gate is for {gate.shape[-1]} heads: layer {layer} of the pruned encoder has {heads}"
-        )
-    return gate[..., layer, :, None, None]
+        return self.replace(self.layer, weights, real)
 
 
 def _for_queries(
@@ -233,11 +194,9 @@ def tap(
     outputs. `gate` scales head outputs, with one gate for all sequences or one for each; 1 changes nothing, 0 removes
     a head (Michel 2019, mask variable xi). `replace(layer, weights, real)` returns the attention that the model uses
     in place of `weights`; `real` marks the tokens that are not padding (see `uniform_heads`). `values(layer, weights,
-    value)` returns the head outputs, which are `weights @ value` without it, so that a row may read other value vectors
-    than another. The model is unchanged
-    when the context ends, also after an exception. Raises InputError for a gate or a replacement of the wrong shape, a
-    model that is already tapped, or one that does not dispatch its attention through transformers'
-    AttentionInterface.
+    value)` returns the head outputs, which are `weights @ value` without it, so that rows may read different value
+    vectors. The model is unchanged when the context ends, also after an exception. It must dispatch its attention
+    through transformers' AttentionInterface.
     """
     shape = (model.config.num_hidden_layers, model.config.num_attention_heads)
     if gate is not None and (gate.ndim not in (2, 3) or tuple(gate.shape[-2:]) != shape):
@@ -266,21 +225,18 @@ def tap(
 
 
 def uniform_heads(
-    chosen: Bool[Tensor, "layer head"]
-    | Bool[Tensor, "sequence layer head"]
-    | Float[Tensor, "layer head"]
-    | Float[Tensor, "sequence layer head"],
+    shares: Shaped[Tensor, "layer head"] | Shaped[Tensor, "sequence layer head"],
 ) -> Replace:
-    """A `replace` for `tap`: the chosen heads attend equally to all real tokens (Kovaleva 2019, section 4.6).
+    """A `replace` for `tap`: heads with share 1 attend equally to all real tokens (Kovaleva 2019, section 4.6).
 
     A number between 0 and 1 mixes uniform attention with the head's own.
     """
-    touched = (chosen != 0).any(-1).reshape(-1, chosen.shape[-2]).any(0).tolist()
+    touched = (shares != 0).any(-1).reshape(-1, shares.shape[-2]).any(0).tolist()
 
     def replace(layer: int, weights: Rows, real: Bool[Tensor, "batch token"]) -> Rows:
         if not touched[layer]:
             return weights
-        share = _of_layer(chosen, layer, weights.shape[1]).to(weights.dtype)
+        share = shares[..., layer, :, None, None].to(weights.dtype)
         return torch.lerp(weights, uniform_rows(real).to(weights.dtype), share)
 
     return replace
@@ -301,16 +257,16 @@ def read_layers(
     """Runs one padded batch until `read(layer, attention)` has seen every layer's attention (see `tap`).
 
     The encoder stops there, since the rest of its last layer holds no attention. What `read` computes is float32 at
-    every precision. `check` guards the attention (see `guard`). Raises RuntimeError if a layer was not read.
+    every precision. `check` guards the attention (see `guard`).
     """
     inputs = encoder.inputs(batch)
     whole = isinstance(read, ValueReader)
 
-    def read_until_last(layer: int, found: Attention | Reading) -> None:
+    def read_until_last(layer: int, reading: Attention | Reading) -> None:
         if check:
-            guard(found.weights if whole else found, encoder, inputs["attention_mask"])
+            guard(reading.weights if whole else reading, encoder, inputs["attention_mask"])
         with torch.autocast(encoder.device.type, enabled=False):
-            read(layer, found)
+            read(layer, reading)
         if layer == encoder.layers - 1:
             raise AllRead
 

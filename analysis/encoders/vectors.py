@@ -1,8 +1,6 @@
 """Vectors of words without context: GloVe from a text file, or vectors from an encoder's embeddings."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +15,6 @@ from analysis.errors import InputError
 from analysis.files import expand
 
 DIMENSION = 100  # of the vectors in Clark 2019
-FIRST = 1000  # lines of a file from which the number of dimensions is read
 
 
 class WordVectors(NamedTuple):
@@ -33,10 +30,9 @@ def word_vectors(
 ) -> WordVectors:
     """Vectors of words: those of a GloVe file, or else principal components of the encoder's word embeddings.
 
-    A word is looked up in GloVe in lower case; words in the file may contain spaces. The components (at most
-    `dimension`) are those of the mean embeddings of each word's pieces, over the different words given. They are
-    divided by one number, so that their mean square is 1. They do not replace GloVe for a comparison of numbers.
-    Source: Clark 2019, 5 (GloVe).
+    A word is looked up in GloVe in lower case. The components (at most `dimension`) are those of the mean embeddings of
+    each word's pieces, over the different words given. They are divided by one number, so that their mean square is 1.
+    They do not replace GloVe for a comparison of numbers. Source: Clark 2019, 5 (GloVe).
     """
     if glove is not None:
         return _glove(forms, glove)
@@ -61,58 +57,24 @@ def _static(encoder: Encoder, vocabulary: list[str]) -> Float32[np.ndarray, "wor
 
 
 def _glove(forms: Sequence[str], glove: str | Path) -> WordVectors:
+    """The vectors of a file with a word and its numbers in every line; a few words of GloVe 840B contain spaces."""
     path = expand(glove)
-    vocabulary, places = np.unique([form.lower() for form in forms], return_inverse=True)
-    numbers_of_words = dict(zip(vocabulary.tolist(), range(len(vocabulary)), strict=True))
-    vectors_by_word: dict[int, np.ndarray] = {}
+    words = [form.lower() for form in forms]
+    vectors = dict.fromkeys(words)
     try:
         with path.open(encoding="utf-8-sig", newline="\n") as lines:
-            for place, word, numbers in _entries(lines, path):
-                if word in numbers_of_words:
-                    vectors_by_word[numbers_of_words[word]] = _vector(numbers, place)
-    except (OSError, UnicodeDecodeError) as error:
+            size = next(lines).rstrip().count(" ")
+            lines.seek(0)
+            for line in lines:
+                word, *numbers = line.rstrip("\r\n ").rsplit(" ", size)
+                if word in vectors:
+                    vectors[word] = np.array(numbers, np.float32)
+        found = {word: vector for word, vector in vectors.items() if vector is not None}
+        table = np.stack([found.get(word, np.zeros(size, np.float32)) for word in words])
+    except (OSError, ValueError, StopIteration) as error:
         raise InputError(
             f"{path} is not readable as GloVe vectors (each line a word and its numbers): {error}"
         ) from error
-    if not vectors_by_word:
+    if not found:
         raise InputError(f"{path} has none of the words: give GloVe vectors in text form")
-    vectors = np.stack(list(vectors_by_word.values()))
-    values = np.zeros((len(vocabulary), vectors.shape[1]), np.float32)
-    values[list(vectors_by_word)] = vectors
-    has_vector = np.isin(places, list(vectors_by_word))
-    return WordVectors(values[places], path.stem, int((~has_vector).sum()))
-
-
-def _entries(lines: Iterator[str], path: Path) -> Iterator[tuple[str, str, list[str]]]:
-    """The position, the word and the numbers of every line.
-
-    A word may contain spaces (`. . .` in GloVe 840B). So a line is split from its end, into as many numbers as most of
-    the first lines have.
-    """
-    first = list(islice(lines, FIRST))
-    if not first:
-        return
-    size = Counter(line.rstrip("\r\n ").count(" ") for line in first).most_common(1)[0][0]
-    for number, line in enumerate(chain(first, lines), 1):
-        word, *numbers = line.rstrip("\r\n ").rsplit(" ", size)
-        if len(numbers) != size or " " in word and _is_number(word.rpartition(" ")[2]):
-            count = line.rstrip().count(" ")
-            raise InputError(f"{path}, line {number}: {count} numbers where others have {size}: correct it")
-        yield f"{path}, line {number}", word, numbers
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _vector(numbers: list[str], place: str) -> Float32[np.ndarray, " dimension"]:
-    try:
-        return np.array(numbers, dtype=np.float32)
-    except ValueError as error:
-        raise InputError(
-            f"{place}: {error}: give a word and its numbers in each line, as in GloVe"
-        ) from error
+    return WordVectors(table, path.stem, sum(word not in found for word in words))

@@ -1,4 +1,4 @@
-"""What attention heads say of arcs between words: the head that each of them gives every word."""
+"""Syntactic heads predicted by attention heads: for every word, the word that an attention head picks."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -50,16 +50,15 @@ def attach(
     split = split_words(encoder.tokenizer, forms, max_tokens)
     lengths = np.array([len(sentence) for sentence in forms])
     starts = np.cumsum(lengths) - lengths
-    readable = np.isin(
-        np.repeat(np.arange(len(forms)), lengths), [sentence.number for sentence in split.kept]
-    )
+    numbers = np.repeat(np.arange(len(forms)), lengths)
+    readable = np.isin(numbers, [sentence.number for sentence in split.kept])
     predicted = np.zeros((len(words), encoder.layers, len(DIRECTIONS), encoder.heads), np.int16)
 
-    def read(indices: list[int], layer: int, found: WordMaps) -> None:
+    def read(indices: list[int], layer: int, word_maps: WordMaps) -> None:
         batch = [split.kept[index] for index in indices]
-        inside = np.arange(found.shape[-1]) < np.array([[sentence.words] for sentence in batch])
+        inside = np.arange(word_maps.shape[-1]) < np.array([[sentence.words] for sentence in batch])
         places = np.concatenate([starts[sentence.number] + np.arange(sentence.words) for sentence in batch])
-        predicted[places, layer] = _attended(found).movedim(-1, 1).cpu().numpy()[inside] + 1
+        predicted[places, layer] = _attended(word_maps).movedim(-1, 1).cpu().numpy()[inside] + 1
 
     read_word_maps(encoder, split.kept, read, rows, False, budget, progress, maps)
     return Attachment(words[readable].reset_index(drop=True), predicted[readable], split.left_out)
@@ -89,10 +88,7 @@ def documents_of(words: pd.DataFrame, scored: pd.DataFrame) -> pd.Series:
 
 
 def halves(units: pd.Series, seed: int = 0) -> Bool[np.ndarray, " row"]:
-    """True for the rows of a random half of the units; each half chooses a head for scoring the other.
-
-    Raises InputError for fewer than two units.
-    """
+    """True for the rows of a random half of the units; each half chooses a head for scoring the other."""
     names = units.unique()
     if len(names) < 2:
         raise InputError("one half chooses and the other is scored: give at least two sentences or documents")

@@ -8,7 +8,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.func import jvp, vmap
-from tqdm import tqdm
 
 from analysis.encoders.derivatives import POST_LN, head_outputs
 from analysis.encoders.layout import Pieces
@@ -25,18 +24,10 @@ WIDTHS, MAPS = 28, 16
 Attributions = Float[Tensor, "layer head token token"]
 
 
-def attributions(
-    probes: int | None = PROBES, seed: int = 0, start: str = POST_LN, progress: bool = True
-) -> Callable[..., None]:
+def attributions(probes: int | None = PROBES, seed: int = 0, start: str = POST_LN) -> Callable[..., None]:
     """Reads, layer by layer, maps of how much each head's output at a token depends on every input token.
 
-    Entry (j, i) says how strongly the head's output at token j, before the output projection, changes when the hidden
-    state of token i at `start` changes: the Frobenius norm of the derivative, divided by the sum of its row. With
-    `start` `layers` it is the input of the layer itself (local attribution; see `head_outputs`). The norm is estimated
-    from `probes` orthogonal random directions, which are the same for all tokens of a sequence and depend on `seed` and
-    the `id` of the sequence. With as many probes as the width of the hidden states (or None) it is exact. Each sequence
-    runs alone, so that nothing depends on the batch. Computed in float32. Source: Pascual 2021 (gradient attribution of
-    a head's output to the input tokens); norm and estimator are this study's own choice.
+    Each sequence runs alone (see `attributed`), so that nothing depends on the batch.
     """
 
     def read_attribution(encoder: Encoder, batch: Sequence[Pieces], read: Read, check: bool = False) -> None:
@@ -45,13 +36,9 @@ def attributions(
         longest = max(map(len, batch))
         shape = encoder.layers, len(batch), encoder.heads, longest, longest
         maps = torch.zeros(shape, device=encoder.device)
-        derivatives = (probes or encoder.model.config.hidden_size) * sum(map(len, batch))
-        with tqdm(total=derivatives, desc="derivatives", leave=False, disable=not progress) as bar:
-            for number, sequence in enumerate(batch):
-                size = len(sequence)
-                maps[:, number, :, :size, :size] = attributed(
-                    encoder, sequence, probes, seed, start, bar.update
-                )
+        for number, sequence in enumerate(batch):
+            size = len(sequence)
+            maps[:, number, :, :size, :size] = attributed(encoder, sequence, probes, seed, start)
         for layer, layer_maps in enumerate(maps):
             read(layer, layer_maps)
 
@@ -64,13 +51,17 @@ def attributed(
     probes: int | None = PROBES,
     seed: int = 0,
     start: str = POST_LN,
-    done: Callable[[int], object] = lambda _: None,
     memory: float | int = MEMORY,
 ) -> Attributions:
-    """The attribution of every head on one sequence, as `attributions` reads it; rows are the tokens of the output.
+    """The attribution of every head on one sequence; rows are the tokens of the output.
 
-    `done` is called with the number of derivatives that have been taken. `memory` (bytes) limits how many are taken at
-    once. Raises InputError for a number of probes outside 1 to the width of the hidden states.
+    Entry (j, i) says how strongly the head's output at token j, before the output projection, changes when the hidden
+    state of token i at `start` changes: the Frobenius norm of the derivative, divided by the sum of its row. With
+    `start` `layers` it is the input of the layer itself (local attribution; see `head_outputs`). The norm is estimated
+    from `probes` orthogonal random directions, which are the same for all tokens of a sequence and depend on `seed` and
+    the `id` of the sequence. With as many probes as the width of the hidden states (or None) it is exact. `memory`
+    (bytes) limits how many derivatives are taken at once. Computed in float32. Source: Pascual 2021 (gradient
+    attribution of a head's output to the input tokens); norm and estimator are this study's own choice.
     """
     hidden, function = head_outputs(encoder, [sequence], start)
     parts, _, tokens, width = hidden.shape
@@ -91,7 +82,6 @@ def attributed(
         tangents[torch.arange(len(chunk)), :, 0, token] = directions[probe][:, None]
         values = vmap(derivative)(tangents)
         squares.index_add_(-1, token, values.movedim(0, -1).to(squares.dtype))
-        done(len(chunk))
     norms = squares.sqrt()
     return (norms / norms.sum(-1, keepdim=True)).to(hidden.dtype)
 

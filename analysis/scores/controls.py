@@ -25,8 +25,7 @@ def extract_controls(
 ) -> dict[str, dict[Hashable, xr.DataArray]]:
     """Scores of the elementary `sieves` that roles consist of, on each role's control maps, by map source and state.
 
-    `of` names the maps from which the controls are made, or is their source. Raises InputError as
-    `extract_states` does.
+    `of` names the maps from which the controls are made, or is their source.
     """
     by_source = control_sieves(sieves)
     for role in ROLES.values():
@@ -50,12 +49,8 @@ def scored_with_controls(
     maps: str | Source = "attention",
     max_tokens: int = 128,
 ) -> tuple[xr.DataArray, xr.DataArray]:
-    """Scores of elementary sieves on a source of maps, and of each sieve on its control; both are to be composed.
-
-    Raises InputError as `extract` does.
-    """
+    """Scores of elementary sieves on a source of maps, and of each sieve on its control; both are to be composed."""
     bank = extract_states({"": encoder}, examples, relations, max_tokens=max_tokens, maps=maps)[""]
-    controls = extract_controls(
-        {"": encoder}, examples, relations, bank["role"].values.tolist(), maps, max_tokens
-    )
+    sieves = bank["role"].values.tolist()
+    controls = extract_controls({"": encoder}, examples, relations, sieves, maps, max_tokens)
     return bank, control_bank(bank, {source: states[""] for source, states in controls.items()})

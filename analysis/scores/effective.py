@@ -43,8 +43,7 @@ def _effective(weights: Attention, values: Values, lengths: Tensor, sums: bool) 
     real = torch.arange(weights.shape[-1], device=weights.device) < lengths[:, None]
     result = weights.clone()
     if long.any():
-        basis, _ = torch.linalg.qr(
-            (values * real[:, None, :, None])[long]
-        )  # padding adds nothing to the span
+        without_padding = values * real[:, None, :, None]
+        basis, _ = torch.linalg.qr(without_padding[long])
         result[long] = weights[long] @ basis @ basis.mT
     return result

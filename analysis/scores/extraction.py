@@ -55,16 +55,11 @@ def extract(
     `maps` is a source of maps or its name ("attention", "effective", "attribution", "uniform", "shuffled", "twin").
     `max_tokens` cuts a sequence; `budget` limits the padded tokens of a batch and does not change the result (1e-5).
     `arithmetic` "published" divides the local band as the authors' code does. `statistics` are further numbers for
-    every sequence and head, by name; their units are tokens. `segment_ids` as in `layouts`. `progress` shows a bar.
-
-    Truncation may remove the only word pieces that stand in both texts: the attribute `matches_truncated` counts these
-    sequences, in which `match` is absent.
+    every sequence and head, by name; their units are tokens. `segment_ids` as in `layouts`.
 
     If the rows of the maps do not sum to 1, entropies and roles that weight rows by them are absent; the attribute
     `undefined` names them. The scores have the coordinates `tokens` (T), `separators` (number of [SEP]), `cluster`
-    (equal for sequences that share a text) and `units` (the tokens or word pairs over which a role is a mean). Raises
-    InputError for unknown roles or maps, for a relation among the roles if `relations` is missing, and for an example
-    without relations.
+    (equal for sequences that share a text) and `units` (the tokens or word pairs over which a role is a mean).
     """
     return extract_states(
         {"": encoder}, examples, relations, roles, arithmetic=arithmetic, max_tokens=max_tokens, budget=budget,
@@ -88,8 +83,7 @@ def extract_states(
 ) -> dict[Hashable, xr.DataArray]:
     """The scores of several states of one model on the same sequences, as `extract` gives them, by name.
 
-    All states share tokens, sieves and batches; the other options are those of `extract`. Raises InputError as
-    `extract` does, and for encoders with different tokenizers.
+    All states share the tokenizer, sieves and batches; the other options are those of `extract`.
     """
     examples, models, source = as_sequences(examples), [*encoders.values()], find_source(maps)
     sequences = _prepare(models, examples, relations, max_tokens, segment_ids)
@@ -97,35 +91,44 @@ def extract_states(
     for role, entry in sieves.items():
         if entry.pooled and relations is None:
             raise InputError(f"role {role!r} needs relations: give relations=parse(examples)")
-    statistics = dict(statistics or {})
-    names, undefined = [*sieves, *statistics], []
-    if not source.distributions:  # rows that do not sum to 1 have no entropy
-        undefined = [role for role, entry in sieves.items() if entry.entropy]
-        undefined += [name for name, statistic in statistics.items() if statistic in ENTROPIES]
-    for name in undefined:
-        del (sieves if name in sieves else statistics)[name]
-    tokenised = [sequence.layout for sequence in sequences]
+    statistics = statistics or {}
     scores, units = _scored(models, sequences, sieves, statistics, source, budget, progress)
-    attributes = {"arithmetic": arithmetic, "maps": source.name, "max_tokens": max_tokens}
-    attributes |= {"undefined": ", ".join(undefined)} if undefined else {}
-    attributes["sequences_truncated"] = sum(layout.cut > 0 for layout in tokenised)
-    attributes["tokens_truncated"] = sum(layout.cut for layout in tokenised)
-    attributes["matches_truncated"] = sum(layout.match_cut for layout in tokenised)
-    arrays = {}
-    for (state, model), state_scores in zip(encoders.items(), scores, strict=True):
-        coordinates = {
-            "sequence": [layout.id for layout in tokenised],
-            "role": [*sieves, *statistics],
-            "layer": range(model.layers),
-            "head": range(model.heads),
-            "tokens": ("sequence", [len(layout) for layout in tokenised]),
-            "separators": ("sequence", [int(layout.sep.sum()) for layout in tokenised]),
-            "units": (("sequence", "role"), units),
-            "cluster": ("sequence", clusters(examples)),
-        }
-        defined = xr.DataArray(state_scores, coordinates, DIMENSIONS, attrs=model.provenance | attributes)
-        arrays[state] = defined.reindex(role=names, fill_value={"units": 0}) if undefined else defined
-    return arrays
+    undefined = [] if source.distributions else _with_entropies(sieves, statistics)
+    units[:, [name in undefined for name in (*sieves, *statistics)]] = 0
+    tokenised = [sequence.layout for sequence in sequences]
+    attributes = {
+        "arithmetic": arithmetic,
+        "maps": source.name,
+        "max_tokens": max_tokens,
+        **({"undefined": ", ".join(undefined)} if undefined else {}),
+        "sequences_truncated": sum(layout.cut > 0 for layout in tokenised),
+        "tokens_truncated": sum(layout.cut for layout in tokenised),
+    }
+    coordinates = {
+        "sequence": [layout.id for layout in tokenised],
+        "role": [*sieves, *statistics],
+        "layer": range(models[0].layers),
+        "head": range(models[0].heads),
+        "tokens": ("sequence", [len(layout) for layout in tokenised]),
+        "separators": ("sequence", [int(layout.sep.sum()) for layout in tokenised]),
+        "units": (("sequence", "role"), units),
+        "cluster": ("sequence", clusters(examples)),
+    }
+    return {
+        state: xr.DataArray(
+            np.where(units[:, :, None, None] > 0, state_scores, np.float32(np.nan)),
+            coordinates,
+            DIMENSIONS,
+            attrs=model.provenance | attributes,
+        )
+        for (state, model), state_scores in zip(encoders.items(), scores, strict=True)
+    }
+
+
+def _with_entropies(sieves: Mapping[str, Sieve], statistics: Mapping[str, Statistic]) -> list[str]:
+    """The roles and statistics that need the entropies of rows, which only distributions have."""
+    roles = [role for role, entry in sieves.items() if entry.entropy]
+    return roles + [name for name, statistic in statistics.items() if statistic in ENTROPIES]
 
 
 def _scored(
@@ -139,9 +142,8 @@ def _scored(
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """The scores of each model (sequence, role, layer, head), and the units of the roles (sequence, role)."""
     tokenised, count = [sequence.layout for sequence in sequences], len(sieves) + len(statistics)
-    scores = [
-        np.full((len(tokenised), count, model.layers, model.heads), np.nan, np.float32) for model in models
-    ]
+    shapes = [(len(tokenised), count, model.layers, model.heads) for model in models]
+    scores = [np.empty(shape, np.float32) for shape in shapes]
     units = np.repeat([[len(layout)] for layout in tokenised], count, axis=1).astype(np.int32)
     plan = list(batches(tokenised, budget))
     sources = [source.prepared(model, tokenised, budget, progress) for model in models]
@@ -151,19 +153,15 @@ def _scored(
         tqdm(total=total, desc=source.name, unit="sequence", disable=not progress) as bar,
     ):
         for number, indices in enumerate(plan):
-            batch = [sequences[index] for index in indices]
-            contraction, units[indices, : len(sieves)] = stack(batch, sieves, models[0].device)
+            batch = [tokenised[index] for index in indices]
+            contraction, units[indices, : len(sieves)] = stack(
+                [sequences[index] for index in indices], sieves, models[0].device
+            )
             check = number in (0, len(plan) - 1)  # the shortest sequences may need no padding
             for model, read, model_scores in zip(models, sources, scores, strict=True):
-                biases = score_batch(
-                    model,
-                    [sequence.layout for sequence in batch],
-                    contraction,
-                    check,
-                    read,
-                    [*statistics.values()],
+                model_scores[indices] = score_batch(
+                    model, batch, contraction, check, read, [*statistics.values()]
                 )
-                model_scores[indices] = np.where(units[indices][:, :, None, None] > 0, biases, np.nan)
                 bar.update(len(indices))
     return scores, units
 
@@ -219,47 +217,35 @@ def stack(
     batch: Sequence[Scored], sieves: Mapping[str, Sieve], device: torch.device | str = "cpu"
 ) -> tuple[Contraction, np.ndarray]:
     """The sieves of a batch, and the number of tokens or word pairs of each (sequence, role), 0 if it is absent."""
-    entries = list(sieves.values())
     pairs = by_label([sequence.pairs for sequence in batch])
-    ranges = {j: entry.pooled(pairs) for j, entry in enumerate(entries) if entry.pooled and not entry.entropy}
-    remaining = [(j, role, entry) for j, (role, entry) in enumerate(sieves.items()) if j not in ranges]
-    general, specific = (
-        [entry for entry in remaining if entry[-1].by_length == kind] for kind in (True, False)
-    )
-    by_length: dict[int, dict[int, Form]] = {}
-    forms = []
-    for sequence in batch:
-        length = len(sequence.layout)
-        if length not in by_length:
-            by_length[length] = _forms(sequence, general)
-        forms.append(by_length[length] | _forms(sequence, specific))
-    units = np.zeros((len(batch), len(entries)), np.int32)
+    ranges = {j: entry.pooled(pairs) for j, entry in enumerate(sieves.values()) if entry.pooled}
+    functions = {j: item for j, item in enumerate(sieves.items()) if j not in ranges}
+    forms = [_forms(sequence, functions) for sequence in batch]
+    units = np.zeros((len(batch), len(sieves)), np.int32)
     for i, row in enumerate(forms):
         units[i, list(row)] = [form.units for form in row.values()]
     for j, (sequences, _) in ranges.items():
         units[:, j] = np.bincount(sequences, minlength=len(batch))
     longest = max(len(sequence.layout) for sequence in batch)
-    return Contraction(forms, [entry.entropy for entry in entries], longest, device, ranges), units
+    entropy = [entry.entropy for entry in sieves.values()]
+    return Contraction(forms, entropy, longest, device, ranges), units
 
 
-def _forms(sequence: Scored, entries: Sequence[tuple[int, str, Sieve]]) -> dict[int, Form]:
-    """The forms of the roles that a sequence has, by number; roles with the same function share a form."""
-    form_of: dict[Callable, Form | None] = {}
+def _forms(sequence: Scored, sieves: Mapping[int, tuple[str, Sieve]]) -> dict[int, Form]:
+    """The forms of the roles that a sequence has, by number."""
     forms = {}
-    for number, role, entry in entries:
-        if entry.function not in form_of:
-            form = entry.function(sequence.layout, sequence.pairs)
-            if isinstance(form, np.ndarray):
-                check_sieve(role, form, len(sequence.layout))
-                form = Cells.of(form)
-            form_of[entry.function] = form
-        if form_of[entry.function] is not None:
-            forms[number] = form_of[entry.function]
+    for number, (role, entry) in sieves.items():
+        form = entry.function(sequence.layout, sequence.pairs)
+        if isinstance(form, np.ndarray):
+            check_sieve(role, form, len(sequence.layout))
+            form = Cells.of(form)
+        if form is not None:
+            forms[number] = form
     return forms
 
 
 def check_sieve(role: str, matrix: np.ndarray, length: int) -> None:
-    """Raises InputError unless the matrix is a sieve: T x T weights whose sum is at most 1."""
+    """Refuses a matrix that is no sieve: T x T weights whose sum is at most 1."""
     if matrix.shape != (length, length):
         raise InputError(f"sieve {role!r} has shape {matrix.shape}: it must be {(length, length)}")
     total = float(matrix.sum())

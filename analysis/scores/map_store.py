@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -30,20 +29,14 @@ class MapStore:
     @property
     def source(self) -> Source:
         """A source that reads stored maps, and computes and stores missing ones."""
-        return replace(
-            self.of,
-            read=partial(self.read, self.of),
-            prepare=lambda *arguments: partial(self.read, self.of.prepared(*arguments)),
-        )
+        return replace(self.of, read=self.read, prepare=None)
 
-    def read(
-        self, of: Source, encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False
-    ) -> None:
-        """Calls `read(layer, maps)` for the padded batch, as the source `of` would, which computes missing maps."""
+    def read(self, encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
+        """Calls `read(layer, maps)` for the padded batch."""
         missing = [layout for layout in batch if layout.id not in self.maps]
         layers: list[Tensor] = []
         if missing:
-            of(encoder, missing, lambda _, maps, *__: layers.append(maps), check)
+            self.of(encoder, missing, lambda _, maps, *__: layers.append(maps), check)
         for number, layout in enumerate(missing):
             size = len(layout)
             self.maps[layout.id] = torch.stack([maps[number, :, :size, :size] for maps in layers])

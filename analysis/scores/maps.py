@@ -33,11 +33,12 @@ class Source:
     """A source of maps, for the argument `maps` of `extract`.
 
     `read(encoder, batch, read, check)` calls `read(layer, maps)` for every layer in order, as `read_layers` does; with
-    `check` it guards the attention that the maps are made of. If a source has to see all sequences of an encoder
-    first, `prepare(encoder, sequences, budget, progress)` returns such a function; it reads the sequences in batches of
-    `budget` padded tokens. `distributions` says whether the rows of the maps are distributions. `read` may receive a
-    third argument: entropies (batch, head, row; nats) that replace those of the rows in roles such as block (see
-    `spread`).
+    `check` it guards the attention that the maps are made of. `distributions` says whether the rows of the maps are
+    distributions. `read` may receive a third argument: entropies (batch, head, row; nats) that replace those of the
+    rows in roles such as block (see `spread`).
+
+    Twins must see all sequences of an encoder first: `prepare(encoder, sequences, budget, progress)` returns the
+    function that reads them.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Source:
     def prepared(
         self, encoder: Encoder, sequences: Sequence[Layout], budget: int = 2048, progress: bool = True
     ) -> "Source":
-        """The source, prepared to read batches of these sequences."""
+        """The source, ready to read batches of these sequences."""
         if self.prepare is None:
             return self
         return replace(self, read=self.prepare(encoder, sequences, budget, progress), prepare=None)
@@ -61,18 +62,11 @@ MAPS: dict[str, Source] = {"attention": Source("attention", read_layers)}
 
 
 def find_source(maps: str | ReadMaps) -> Source:
-    """The source with this name; a function with the signature of `read_layers` becomes a source with its own name.
-
-    A function of a registered source, also with other options (`partial(effective, sums=True)`), gives distributions
-    where that source does. Raises InputError for an unknown name.
-    """
+    """The source with this name; a function with the signature of `read_layers` is a source of distributions."""
     if isinstance(maps, Source):
         return maps
     if callable(maps):
-        function = maps.func if isinstance(maps, partial) else maps
-        registered = [source for source in MAPS.values() if source.read is function]
-        distributions = all(source.distributions for source in registered)
-        return Source(_function_name(maps), maps, distributions=distributions)
+        return Source(getattr(maps, "__name__", type(maps).__name__), maps)
     if maps not in MAPS:
         raise InputError(f"unknown maps {maps!r}: choose from {', '.join(MAPS)}, or give a Source")
     return MAPS[maps]
@@ -81,16 +75,11 @@ def find_source(maps: str | ReadMaps) -> Source:
 def changed(function: Change, of: str | ReadMaps = "attention", name: str = "") -> Source:
     """The maps of another source, changed layer by layer by `function(layer, attention, batch)`.
 
-    The function may return entropies after the maps (see `Source`). Without a `name`, the source has the name of the
-    function.
+    The function may return entropies after the maps (see `Source`).
     """
     source = find_source(of)
-    return replace(
-        source,
-        name=name or _function_name(function),
-        read=partial(_read_changed, function, source),
-        prepare=lambda *arguments: partial(_read_changed, function, source.prepared(*arguments)),
-    )
+    read = partial(_read_changed, function, source)
+    return replace(source, name=name or function.__name__, read=read, prepare=None)
 
 
 def _read_changed(
@@ -101,33 +90,11 @@ def _read_changed(
     read: Read,
     check: bool = False,
 ) -> None:
-    """Reads the maps of a source, each changed by `function`."""
-
     def read_layer(layer: int, attention: Attention, *_: Tensor) -> None:
         maps = function(layer, attention, batch)
         read(layer, *(maps if isinstance(maps, tuple) else (maps,)))
 
     source(encoder, batch, read_layer, check)
-
-
-def _named(name: str, *options: str) -> str:
-    """The name of a source with its options; an option is empty if it has its default value."""
-    options = ", ".join(filter(None, options))
-    return f"{name}({options})" if options else name
-
-
-def _function_name(function: Callable) -> str:
-    """The name of a function, with the options of a `partial`."""
-    if isinstance(function, partial):
-        options = [f"{name}={value}" for name, value in function.keywords.items()]
-        return _named(_function_name(function.func), *options)
-    return getattr(function, "__name__", type(function).__name__)
-
-
-def _made_of(maps: str | ReadMaps) -> str:
-    """The option that names the source from which maps are made; empty for attention."""
-    source = find_source(maps).name
-    return "" if source == "attention" else f"of={source}"
 
 
 def uniform(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
@@ -150,14 +117,14 @@ def shuffled(seed: int = 0, of: str | ReadMaps = "attention") -> Source:
     and delimiter do not change; scores that depend on the position of words do. The order depends on `seed` and the id
     of the sequence.
     """
+    return changed(partial(_shuffle, seed), of, "shuffled")
 
-    def shuffle(_: int, attention: Attention, batch: Sequence[Layout]) -> Attention:
-        orders = np.stack([_order(layout, attention.shape[-1], seed) for layout in batch])
-        order = torch.from_numpy(orders).to(attention.device)
-        rows = attention.gather(2, order[:, None, :, None].expand_as(attention))
-        return rows.gather(3, order[:, None, None, :].expand_as(attention))
 
-    return changed(shuffle, of, _named("shuffled", str(seed or ""), _made_of(of)))
+def _shuffle(seed: int, layer: int, attention: Attention, batch: Sequence[Layout]) -> Attention:
+    orders = np.stack([_order(layout, attention.shape[-1], seed) for layout in batch])
+    order = torch.from_numpy(orders).to(attention.device)
+    rows = attention.gather(2, order[:, None, :, None].expand_as(attention))
+    return rows.gather(3, order[:, None, None, :].expand_as(attention))
 
 
 def _order(layout: Layout, size: int, seed: int) -> Int[np.ndarray, "token"]:
@@ -176,12 +143,8 @@ def twin(of: str | ReadMaps = "attention") -> Source:
     `of` another source; the second needs no model.
     """
     source = find_source(of)
-
-    def prepare(encoder: Encoder, sequences: Sequence[Layout], budget: int, progress: bool) -> ReadMaps:
-        ready = source.prepared(encoder, sequences, budget, progress)
-        return read_twins(encoder, sequences, ready, budget, progress, source.distributions)
-
-    return Source(_named("twin", _made_of(of)), _unprepared, prepare, source.distributions)
+    prepare = partial(read_twins, source, source.distributions)
+    return Source("twin", _unprepared, prepare, source.distributions)
 
 
 def _unprepared(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
@@ -194,35 +157,22 @@ def spread(of: str | ReadMaps = "attention") -> Source:
     No real row is like this: such rows exist only in the arithmetic of block, which multiplies every row by its
     entropy. Roles without entropies get uniform heads.
     """
-
-    def even(_: int, attention: Attention, batch: Sequence[Layout]) -> tuple[Attention, Tensor]:
-        maps = _even(batch, attention.shape[1], attention.device)
-        return maps, row_entropies(attention).to(maps.dtype)
-
-    return changed(even, of, _named("spread", _made_of(of)))
+    return changed(_spread, of, "spread")
 
 
-def attribution(probes: int | None = PROBES, seed: int = 0, start: str = POST_LN) -> Source:
-    """Maps of how much each head's output depends on each input token (see `attribution.attributions`).
+def _spread(layer: int, attention: Attention, batch: Sequence[Layout]) -> tuple[Attention, Tensor]:
+    maps = _even(batch, attention.shape[1], attention.device)
+    return maps, row_entropies(attention).to(maps.dtype)
 
-    `probes` random directions estimate each entry; None computes it exactly. The name of the source lists other values
-    than the defaults.
-    """
-    name = _named(
-        "local_attribution" if start == LAYERS else "attribution",
-        "" if probes == PROBES else f"probes={probes or 'all'}",
-        f"seed={seed}" if seed else "",
-    )
 
-    def prepare(encoder: Encoder, sequences: Sequence[Layout], budget: int, progress: bool) -> ReadMaps:
-        return attributions(probes, seed, start, progress)
-
-    return Source(name, attributions(probes, seed, start, progress=False), prepare)
+def attribution(probes: int | None = PROBES, seed: int = 0) -> Source:
+    """Maps of how much each head's output depends on each input token (see `attribution.attributions`)."""
+    return Source("attribution", attributions(probes, seed, POST_LN))
 
 
 def local_attribution(probes: int | None = PROBES, seed: int = 0) -> Source:
     """The same with respect to each layer's own input: what a head does with it, without the mixing in lower layers."""
-    return attribution(probes, seed, LAYERS)
+    return Source("local_attribution", attributions(probes, seed, LAYERS))
 
 
 MAPS |= {

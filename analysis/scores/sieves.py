@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from operator import attrgetter
 
 import numpy as np
 from jaxtyping import Bool
@@ -23,13 +22,8 @@ from analysis.texts.syntax import RELATIONS, REVERSED, UNIVERSAL
 
 Function = Callable[[Layout, WordPairs], Form | np.ndarray | None]
 
-Marks = Callable[[Layout], Bool[np.ndarray, " token"]]
-
 PUBLISHED = "_published"
-CLS, SEP = attrgetter("cls"), attrgetter("sep")
 TEXTS = np.array([[0], [1]])
-EXCHANGED = np.array([2, 3, 0, 1])  # dependent and head, as ranges
-NO_RANGES = Ranges(np.zeros(0, int), np.zeros((0, 4), int))
 
 
 @dataclass(frozen=True)
@@ -37,15 +31,13 @@ class Sieve:
     """A role: its function and the kind of its score.
 
     The function returns a T x T array or one of the compact forms of `forms`, or None if the role is absent.
-    `entropy` multiplies each row of a map by the row's entropy (nats). `bank` marks the elementary sieves, `by_length`
-    those that depend only on the length of the sequence. `pooled` gives the word pairs over which the score of a
-    relation is a mean, for many sequences at once.
+    `entropy` multiplies each row of a map by the row's entropy (nats). `bank` marks the elementary sieves. `pooled`
+    gives the word pairs over which the score of a relation is a mean, for many sequences at once.
     """
 
     function: Function
     entropy: bool = False
     bank: bool = False
-    by_length: bool = False
     pooled: Callable[[Mapping[str, Ranges]], Ranges] | None = None
 
     def matrix(self, layout: Layout, pairs: WordPairs) -> Matrix | None:
@@ -57,18 +49,17 @@ class Sieve:
 SIEVES: dict[str, Sieve] = {}
 
 
-def sieve(name: str, bank: bool = False, by_length: bool = False) -> Callable[[Function], Function]:
+def sieve(name: str, bank: bool = False) -> Callable[[Function], Function]:
     """A decorator that registers a sieve under the name of a role and replaces an earlier one of that name.
 
-    `bank` adds it to the elementary sieves, which `extract` scores by default; `by_length` says that the sieve depends
-    only on the length of the sequence, which saves calls. Raises InputError for the name of a relation of Universal
-    Dependencies, which is a role already.
+    `bank` adds it to the elementary sieves, which `extract` scores by default. The relations of Universal Dependencies
+    are roles already.
     """
     if name.removesuffix(REVERSED) in UNIVERSAL:
         raise InputError(f"{name!r} is a relation of Universal Dependencies: give the sieve another name")
 
     def register(function: Function) -> Function:
-        SIEVES[name] = Sieve(function, bank=bank, by_length=by_length)
+        SIEVES[name] = Sieve(function, bank=bank)
         return function
 
     return register
@@ -122,7 +113,7 @@ def band(length: int, first: int, last: int, published: bool = False) -> Cells |
 
 
 def _register_band(name: str, first: int, last: int, published: bool = False) -> None:
-    sieve(name, bank=True, by_length=True)(lambda layout, pairs: band(len(layout), first, last, published))
+    sieve(name, bank=True)(lambda layout, pairs: band(len(layout), first, last, published))
 
 
 for _width in range(6):  # the token itself included (Pande 2021, local role: width 2)
@@ -134,16 +125,53 @@ for _suffix in ("", PUBLISHED):
     SIEVES["local" + _suffix] = replace(SIEVES["window_2" + _suffix], bank=False)
 
 
-def _register_marks(name: str, bank: bool, about: str, marks: Marks, rows: Marks | None = None) -> None:
-    """Registers the sieve of the tokens that `marks` gives, for every token or for those that `rows` gives."""
+@sieve("cls", bank=True)
+def cls(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """[CLS]."""
+    return columns(layout.cls)
 
-    def function(layout: Layout, pairs: WordPairs) -> Columns | None:
-        if rows is None:
-            return columns(marks(layout))
-        return grouped(rows(layout)[None], marks(layout)[None])
 
-    function.__doc__ = about
-    sieve(name, bank=bank)(function)
+@sieve("sep", bank=True)
+def sep(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """Every [SEP]."""
+    return columns(layout.sep)
+
+
+@sieve("sep_first", bank=True)
+def sep_first(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """The [SEP] that ends the first text."""
+    return columns(layout.sep & (np.cumsum(layout.sep) == 1))
+
+
+@sieve("sep_last", bank=True)
+def sep_last(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """The [SEP] that ends a pair; absent from single texts, which have only one [SEP]."""
+    last = np.cumsum(layout.sep) == layout.sep.sum()
+    return columns(layout.sep & last) if layout.text.max() > 0 else None
+
+
+@sieve("delimiter", bank=True)
+def delimiter(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """[CLS] and every [SEP] (Pande 2021)."""
+    return columns(layout.cls | layout.sep)
+
+
+@sieve("punctuation", bank=True)
+def punctuation(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """Every punctuation token."""
+    return columns(layout.punctuation)
+
+
+@sieve("stops")
+def stops(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """Every full stop and comma (Clark 2019, section 3.2)."""
+    return columns(_stops(layout))
+
+
+@sieve("content")
+def content(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """Every token but [CLS], [SEP], full stops and commas (the other tokens of Clark 2019, figure 3)."""
+    return columns(~(layout.cls | layout.sep | _stops(layout)))
 
 
 def _stops(layout: Layout) -> Bool[np.ndarray, " token"]:
@@ -151,41 +179,22 @@ def _stops(layout: Layout) -> Bool[np.ndarray, " token"]:
     return np.isin([token.lstrip("Ġ▁") for token in layout.tokens], [".", ","])
 
 
-def _last_sep(layout: Layout) -> Bool[np.ndarray, " token"]:
-    return layout.sep & (np.cumsum(layout.sep) == layout.sep.sum()) & (layout.text.max() > 0)
+@sieve("cls_to_cls")
+def cls_to_cls(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """[CLS], for [CLS]; the counterpart of `sep_to_sep` for an encoder that rests on [CLS]."""
+    return grouped(layout.cls[None], layout.cls[None])
 
 
-# What is marked, in words and for a layout; then the rows, if these are not all tokens.
-ELEMENTARY = {
-    "cls": ("[CLS].", CLS),
-    "sep": ("Every [SEP].", SEP),
-    "sep_first": (
-        "The [SEP] that ends the first text.",
-        lambda layout: layout.sep & (np.cumsum(layout.sep) == 1),
-    ),
-    "sep_last": (
-        "The [SEP] that ends a pair; absent from single texts, which have only one [SEP].",
-        _last_sep,
-    ),
-    "delimiter": ("[CLS] and every [SEP] (Pande 2021).", lambda layout: layout.cls | layout.sep),
-    "punctuation": ("Every punctuation token.", attrgetter("punctuation")),
-}
-OF_CLARK = {
-    "stops": ("Every full stop and comma (Clark 2019, section 3.2).", _stops),
-    "content": (
-        "Every token but [CLS], [SEP], full stops and commas (the other tokens of Clark 2019, figure 3).",
-        lambda layout: ~(layout.cls | layout.sep | _stops(layout)),
-    ),
-    "cls_to_cls": ("[CLS], for [CLS]; what `sep_to_sep` is for an encoder that rests on [CLS].", CLS, CLS),
-    "sep_to_sep": ("Every [SEP], for each [SEP] (Clark 2019, section 3.2).", SEP, SEP),
-    "rest_to_sep": (
-        "Every [SEP], for other tokens (Clark 2019, section 3.2).",
-        SEP,
-        lambda layout: ~layout.sep,
-    ),
-}
-for _name, _given in (ELEMENTARY | OF_CLARK).items():
-    _register_marks(_name, _name in ELEMENTARY, *_given)
+@sieve("sep_to_sep")
+def sep_to_sep(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """Every [SEP], for each [SEP] (Clark 2019, section 3.2)."""
+    return grouped(layout.sep[None], layout.sep[None])
+
+
+@sieve("rest_to_sep")
+def rest_to_sep(layout: Layout, pairs: WordPairs) -> Columns | None:
+    """Every [SEP], for other tokens (Clark 2019, section 3.2)."""
+    return grouped(~layout.sep[None], layout.sep[None])
 
 
 @sieve("match", bank=True)
@@ -209,25 +218,19 @@ def match_own(layout: Layout, pairs: WordPairs) -> Matrix | None:
     return rows(same & (layout.text == layout.text[:, None]) & ~np.eye(len(layout), dtype=bool))
 
 
-def _sentence(layout: Layout, same: bool) -> Columns | None:
-    if layout.text.max() == 0:
-        return None
-    return grouped(layout.sentence == TEXTS, layout.text == (TEXTS if same else 1 - TEXTS))
-
-
 @sieve("own_sentence", bank=True)
 def own_sentence(layout: Layout, pairs: WordPairs) -> Columns | None:
     """The word pieces of the token's own text; [CLS] counts as part of the first text, every [SEP] of the second.
 
     Pairs only. Departure from the authors' code: special tokens are found by their ids, not by position.
     """
-    return _sentence(layout, same=True)
+    return grouped(layout.sentence == TEXTS, layout.text == TEXTS) if layout.text.max() > 0 else None
 
 
 @sieve("other_sentence", bank=True)
 def other_sentence(layout: Layout, pairs: WordPairs) -> Columns | None:
     """The word pieces of the other text of a pair."""
-    return _sentence(layout, same=False)
+    return grouped(layout.sentence == TEXTS, layout.text == 1 - TEXTS) if layout.text.max() > 0 else None
 
 
 SIEVES["block"] = Sieve(own_sentence, entropy=True, bank=True)
@@ -242,9 +245,10 @@ def relation(*labels: str, backward: bool = False) -> Sieve:
     """
 
     def pooled(pairs: Mapping[str, Ranges]) -> Ranges:
-        parts = [pairs[label] for label in labels if label in pairs] or [NO_RANGES]
-        sequences, ranges = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
-        return Ranges(sequences, ranges.take(EXCHANGED, axis=1) if backward else ranges)
+        parts = [pairs[label] for label in labels if label in pairs]
+        sequences = np.concatenate([np.zeros(0, int), *(part.sequences for part in parts)])
+        ranges = np.concatenate([np.zeros((0, 4), int), *(part.ranges for part in parts)])
+        return Ranges(sequences, ranges[:, [2, 3, 0, 1]] if backward else ranges)
 
     def function(layout: Layout, pairs: WordPairs) -> Cells | None:
         pooled_pairs = pooled(by_label([pairs]))
@@ -275,8 +279,7 @@ def resolve(roles: Sequence[str] | None, labels: set[str], arithmetic: str) -> d
     """The sieves of the named roles, by default those of the whole bank and of both directions of every label.
 
     `labels` are the relations in the data; roles may also name other relations of Universal Dependencies. With
-    `published` arithmetic, a role has the sieve of the authors' code where it differs. Raises InputError for an unknown
-    role, and for a relation with the name of a registered sieve.
+    `published` arithmetic, a role has the sieve of the authors' code where it differs.
     """
     if arithmetic not in ("corrected", "published"):
         raise InputError(f"arithmetic is {arithmetic!r}: choose corrected or published")

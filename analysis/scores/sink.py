@@ -15,9 +15,5 @@ def sink(encoder: Encoder, passages: int = 20, max_tokens: int = 128) -> str:
     examples = load_passages("bundled", passages, 0, encoder.tokenizer, max_tokens)
     scores = extract(encoder, examples, roles=[*SPECIAL], max_tokens=max_tokens).mean(["layer", "head"])
     # A score is T / (marked tokens of a row) times the attention on them, so the sum over rows is score times marked.
-    return max(SPECIAL, key=lambda token: float(_attention(scores, token)))
-
-
-def _attention(scores, token: str):
-    marked = scores["separators"] if token == "sep" else 1
-    return (scores.sel(role=token) * marked).sum()
+    attention = {"cls": scores.sel(role="cls"), "sep": scores.sel(role="sep") * scores["separators"]}
+    return max(SPECIAL, key=lambda token: float(attention[token].sum()))

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from tqdm import tqdm
 
@@ -18,20 +18,45 @@ PADDING = KINDS
 
 
 def read_twins(
+    maps: Callable[..., None],
+    distributions: bool,
     encoder: Encoder,
     sequences: Sequence[Layout],
-    maps: Callable[..., None],
     budget: int = 2048,
     progress: bool = True,
-    distributions: bool = True,
 ) -> Callable[..., None]:
-    """Reads the twins of every layer; only the maps of one layer are in memory.
+    """A function that reads the twins of every layer, as `read_layers` reads attention.
 
-    A twin takes its values from each head's mean attention at every place (see `_places`), over all sequences, in one
-    streaming pass over `maps`; then no model runs. `maps` is a source that is ready to read these sequences in batches
-    of `budget` padded tokens. With `distributions`, rows are normalised, and a row of zeros is spread evenly.
+    A twin takes its values from each head's mean attention at every place (see `_places`), over all sequences; then no
+    model runs. `maps` reads these sequences in batches of `budget` padded tokens. With `distributions`, rows are
+    normalised, and a row of zeros is spread evenly.
     """
     longest = max(map(len, sequences))
+    profiles = _profiles(maps, encoder, sequences, longest, budget, progress)
+
+    def read_profiles(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
+        place = _places(batch, longest, profiles.device).flatten(1)
+        real = _kinds(batch).to(profiles.device) != PADDING
+        cells = place[:, None].expand(-1, profiles.shape[1], -1)
+        for layer, profile in enumerate(profiles):
+            twin_maps = profile.expand(len(batch), -1, -1).gather(2, cells).unflatten(2, 2 * real.shape[1:])
+            if distributions:
+                total = twin_maps.sum(-1, keepdim=True)
+                twin_maps = torch.where(total > 0, twin_maps / total.clamp_min(1e-30), uniform_rows(real))
+            read(layer, twin_maps)
+
+    return read_profiles
+
+
+def _profiles(
+    maps: Callable[..., None],
+    encoder: Encoder,
+    sequences: Sequence[Layout],
+    longest: int,
+    budget: int,
+    progress: bool,
+) -> Float[Tensor, "layer head place"]:
+    """Each head's mean attention at every place, in one streaming pass: only the maps of one layer are in memory."""
     count = KINDS * _row(longest) + 1
     heads = torch.arange(encoder.heads, device=encoder.device)[:, None, None] * count
     sums = np.zeros((encoder.layers, encoder.heads, count))  # float64: sums over all sequences
@@ -51,20 +76,7 @@ def read_twins(
             sums += sums_of_batch.view(sums.shape).cpu().numpy().astype(np.float64)
             bar.update(len(batch))
     sums[..., -1] = 0
-    means = torch.from_numpy((sums / np.maximum(counts, 1)).astype(np.float32)).to(encoder.device)
-
-    def read_means(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
-        place = _places(batch, longest, means.device).flatten(1)
-        real = _kinds(batch).to(means.device) != PADDING
-        cells = place[:, None].expand(-1, means.shape[1], -1)
-        for layer, profile in enumerate(means):
-            twin_maps = profile.expand(len(batch), -1, -1).gather(2, cells).unflatten(2, 2 * real.shape[1:])
-            if distributions:
-                total = twin_maps.sum(-1, keepdim=True)
-                twin_maps = torch.where(total > 0, twin_maps / total.clamp_min(1e-30), uniform_rows(real))
-            read(layer, twin_maps)
-
-    return read_means
+    return torch.from_numpy((sums / np.maximum(counts, 1)).astype(np.float32)).to(encoder.device)
 
 
 def _add(sums: Tensor, cells: Tensor, layer: int, attention: Attention, *_: Tensor) -> None:

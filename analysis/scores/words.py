@@ -18,7 +18,7 @@ from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 
 LIMIT = 128  # word pieces of a sequence, with [CLS] and [SEP]
-ROWS = ("mean", "first", "max")
+ROWS = ("mean", "first")
 TOO_LONG, NO_PIECES, NO_WORDS = "too long", "a word without word pieces", "no words"
 
 WordMaps = Float[Tensor, "batch head word word"]
@@ -69,8 +69,7 @@ def split_words(
 
     It leaves out, and counts, sequences of more than `max_tokens` pieces (dropped whole, as in Clark 2019), sequences
     with a word that has no piece (the tokenizer deletes its characters), and sequences without words. Byte-level
-    tokenizers (RoBERTa's) see a space before every word, as in running text. Raises InputError for a limit that the
-    encoder cannot hold, if no sequence is left, and for a tokenizer that does not put [CLS] first and [SEP] last.
+    tokenizers (RoBERTa's) see a space before every word, as in running text.
     """
     if not 3 <= max_tokens <= tokenizer.model_max_length:
         raise InputError(f"max_tokens is {max_tokens}: choose 3 to {tokenizer.model_max_length}")
@@ -124,9 +123,9 @@ class WordMerge:
     """Turns the attention between the pieces of a padded batch into attention between its words: W = R A C.
 
     Attention to a word is the sum over its pieces (C). `rows` says what attention from a word is: the mean over its
-    pieces (`mean`, Clark 2019, 4.1), that of its first piece (`first`, the authors' code), or the maximum (`max`, whose
-    rows do not sum to 1). Word 0 is [CLS], and [SEP] comes after the last word; padding is 0. Without `special`, [CLS]
-    and [SEP] are dropped, and word 0 is the first word.
+    pieces (`mean`, Clark 2019, 4.1), or that of its first piece (`first`, the authors' code). Word 0 is [CLS], and
+    [SEP] comes after the last word; padding is 0. Without `special`, [CLS] and [SEP] are dropped, and word 0 is the
+    first word.
     """
 
     def __init__(
@@ -138,22 +137,16 @@ class WordMerge:
     ):
         if rows not in ROWS:
             raise InputError(f"rows is {rows!r}: choose from {', '.join(ROWS)}")
-        self.rows = rows
-        tokens, words = (
-            max(len(sequence) for sequence in batch),
-            max(sequence.words for sequence in batch) + 2,
-        )
-        to, of = np.zeros((2, len(batch), tokens, words), np.float32)
+        words = max(sequence.words for sequence in batch) + 2
+        to, of = np.zeros((2, len(batch), max(map(len, batch)), words), np.float32)
         for number, sequence in enumerate(batch):
-            pieces, first = (
-                np.arange(len(sequence)),
-                np.searchsorted(sequence.word, np.arange(sequence.words + 2)),
-            )
+            pieces = np.arange(len(sequence))
             to[number, pieces, sequence.word] = 1
-            if rows == "first":
-                of[number, first, sequence.word[first]] = 1
-            else:
+            if rows == "mean":
                 of[number, pieces, sequence.word] = 1 / np.bincount(sequence.word)[sequence.word]
+            else:
+                _, first = np.unique(sequence.word, return_index=True)
+                of[number, first, sequence.word[first]] = 1
             if not special:
                 to[number, :, [0, sequence.words + 1]] = of[number, :, [0, sequence.words + 1]] = 0
         if not special:
@@ -164,10 +157,7 @@ class WordMerge:
     def __call__(self, attention: Float[Tensor, "batch head token token"]) -> WordMaps:
         batch, heads, tokens, _ = attention.shape
         columns = (attention.reshape(batch, heads * tokens, tokens) @ self.to).view(batch, heads, tokens, -1)
-        if self.rows != "max":
-            return self.of[:, None] @ columns
-        member = (self.of > 0)[:, None, :, :, None]
-        return torch.where(member, columns[:, :, None], 0).amax(dim=3)
+        return self.of[:, None] @ columns
 
 
 def read_batch(
@@ -185,7 +175,7 @@ def read_batch(
     `maps.Source`) that needs only the pieces of a sequence.
     """
     merge = WordMerge(batch, rows, encoder.device, special)
-    maps(encoder, batch, lambda layer, found: read(layer, merge(found)), check)
+    maps(encoder, batch, lambda layer, attention: read(layer, merge(attention)), check)
 
 
 def read_word_maps(
@@ -201,13 +191,9 @@ def read_word_maps(
     """Streams the word maps of all sequences through `read(indices, layer, maps)`, batch by batch, layer by layer.
 
     `indices` are positions in `sequences`. A batch holds sequences of similar length, at most `budget` padded pieces;
-    its maps are padded with zeros to the longest sequence (see `WordMerge`). `maps` is as in `read_batch`. Raises
-    InputError for no sequences, an unknown `rows`, and more pieces than the encoder has positions.
+    its maps are padded with zeros to the longest sequence (see `WordMerge`). `maps` is as in `read_batch`.
     """
-    if not len(sequences):
-        raise InputError("there are no sequences of words: check the input")
-    longest = max(len(sequence) for sequence in sequences)
-    check_length(encoder.name, encoder.model, longest)
+    check_length(encoder.name, encoder.model, max(map(len, sequences)))
     plan = list(batches(sequences, budget))
     with (
         cached_casts(encoder),
@@ -224,6 +210,6 @@ def word_maps(
     encoder: Encoder, sequence: Words, rows: str = "mean"
 ) -> Float[np.ndarray, "layer head word word"]:
     """All word maps of one sequence, with [CLS] and [SEP], for figures."""
-    maps: list[np.ndarray] = []
-    read_batch(encoder, [sequence], lambda _, found: maps.append(found[0].cpu().numpy()), rows, check=True)
-    return np.stack(maps)
+    layers: list[np.ndarray] = []
+    read_batch(encoder, [sequence], lambda _, maps: layers.append(maps[0].cpu().numpy()), rows, check=True)
+    return np.stack(layers)

@@ -2,16 +2,14 @@
 
 import pytest
 import torch
-from architectures import ARCHITECTURES, LAYERS, SENTENCES, SIZES, save
+from architectures import ARCHITECTURES, LAYERS, SENTENCES, save
 from torch.func import jvp, vmap
-from transformers import AlbertConfig, AlbertModel
 
 from analysis.encoders import tap as tap_module
 from analysis.encoders.derivatives import STARTS, head_outputs
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.encoders.tap import ValueReader, read_layers
-from analysis.errors import InputError
 from analysis.texts.examples import Example
 
 
@@ -91,9 +89,3 @@ def test_an_exception_leaves_no_trace(tiny: Encoder, start: str, monkeypatch):
     with pytest.raises(KeyError):
         head_outputs(tiny, batch, start)
     assert state(tiny) == before
-
-
-def test_layers_that_share_weights(tiny: Encoder):
-    model = AlbertModel(AlbertConfig(vocab_size=len(tiny.tokenizer), embedding_size=16, **SIZES)).eval()
-    with pytest.raises(InputError, match="^albert: AlbertModel has no list of its own 2 layers"):
-        head_outputs(Encoder("albert", model, tiny.tokenizer), batch_of(tiny))

@@ -98,4 +98,3 @@ def test_truncation_keeps_the_start_of_both_texts(kind: str, first: str, second:
     ):  # the longer text loses pieces: one that lost some is as long as the other
         kept = [after for _, after in lengths]
         assert all(after >= max(kept) - 1 for before, after in lengths if after < before)
-    assert cut.match_cut == (whole.matches and not cut.matches)

@@ -90,50 +90,31 @@ def adapter(folder: Path) -> None:
     (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "bert-base-uncased"}')
 
 
-def shard_lost(folder: Path) -> None:
-    """The index of weights that are not there."""
-    (folder / "model.safetensors").unlink()
-    index = {"metadata": {}, "weight_map": {"pooler.dense.bias": "model-00001-of-00002.safetensors"}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-
-
+PICKLE = "it has no model.safetensors, and a pickle could run code"
+NEVER_RUN = "brings code of its own (auto_map in {}), which is never run"
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "code of its own": (
-        lambda f: own_code(f, "config.json", "AutoModel"),
-        "brings code of its own (auto_map in config.json), which is never run",
-    ),
-    "code of an unknown model": (
         lambda f: (own_code(f, "config.json", "AutoConfig"), set_options(f, model_type="mine")),
-        "brings code of its own (auto_map in config.json), which is never run",
+        NEVER_RUN.format("config.json"),
     ),
     "code of a tokenizer": (
         lambda f: own_code(f, "tokenizer_config.json", "AutoTokenizer"),
-        "brings code of its own (auto_map in tokenizer_config.json), which is never run",
+        NEVER_RUN.format("tokenizer_config.json"),
     ),
-    "pickle": (pickled, "it has no model.safetensors, and pytorch_model.bin could run code"),
-    "no weights": (lambda f: (f / "model.safetensors").unlink(), "lacks a safetensors file of its weights"),
-    "lost shard": (shard_lost, "lacks a safetensors file of its weights"),
+    "pickle": (pickled, PICKLE),
+    "no weights": (lambda f: (f / "model.safetensors").unlink(), PICKLE),
     "cut weights": (lambda f: os.truncate(f / "model.safetensors", 5000), "(SafetensorError: "),
     "adapter": (adapter, "is a PEFT adapter, not a whole encoder: merge it with peft's merge_and_unload()"),
     "slow tokenizer": (slow, "the slow tokenizer CanineTokenizer gives no places"),
     "no configuration": (lambda f: (f / "config.json").unlink(), "damaged or incomplete (ValueError: "),
-    "list for a configuration": (lambda f: (f / "config.json").write_text("[]"), "(ValueError: Unrecognized"),
-    "unknown model": (lambda f: set_options(f, model_type="none"), "model type `none`"),
     "word for a size": (lambda f: set_options(f, hidden_size="big"), "expected int, got str"),
-    "heads that do not fit": (lambda f: set_options(f, num_attention_heads=5), "number of attention heads (5)"),
     "weights that do not fit": (lambda f: set_options(f, hidden_size=36), "does not fit its config.json"),
-    "unknown activation": (lambda f: set_options(f, hidden_act="none"), "(KeyError: 'none')"),
     "unknown type": (lambda f: set_options(f, dtype="float99"), "(AttributeError: "),
     "flash attention": (
         lambda f: set_options(f, _attn_implementation="flash_attention_2"),
         "doesn't seem to be installed: install that package, or take the setting out of config.json",
     ),
-    "quantised": (
-        lambda f: set_options(f, quantization_config={"load_in_8bit": True, "quant_method": "bitsandbytes"}),
-        "or take the setting out of config.json",
-    ),
     "broken tokenizer": (lambda f: (f / "tokenizer.json").write_text("{}"), "damaged or incomplete (KeyError: "),
-    "list for a tokenizer": (lambda f: (f / "tokenizer_config.json").write_text("[]"), "(AttributeError: "),
 }  # fmt: skip
 
 

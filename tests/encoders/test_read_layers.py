@@ -3,10 +3,9 @@
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from analysis.encoders.layout import layouts
-from analysis.encoders.models import Encoder, cached_casts, load_encoder
+from analysis.encoders.models import Encoder, load_encoder
 from analysis.encoders.tap import Reading, ValueReader, guard, read_layers
 from analysis.texts.examples import Example
 
@@ -64,27 +63,6 @@ def test_value_vectors_are_read_with_the_attention(batch, precision: str):
         torch.testing.assert_close(
             reading.context, context, atol=1e-5 if precision == "float32" else 3e-2, rtol=1e-2
         )
-
-
-class Casts(TorchDispatchMode):
-    """Counts the parameters that are cast while it is active."""
-
-    count = 0
-
-    def __torch_dispatch__(self, function, types, arguments=(), options=None):
-        if function is torch.ops.aten._to_copy.default and isinstance(arguments[0], torch.nn.Parameter):
-            self.count += 1
-        return function(*arguments, **(options or {}))
-
-
-def test_weights_are_cast_once_while_casts_are_kept(batch):
-    half = load_encoder("tiny", precision="bfloat16")
-    with cached_casts(half):
-        with Casts() as first:
-            collect(half, batch)
-        with Casts() as second:
-            collect(half, batch)
-    assert second.count == 0 < first.count
 
 
 @pytest.mark.parametrize(

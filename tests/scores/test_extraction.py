@@ -1,6 +1,5 @@
 """Scores of whole runs against loops over eager attention, sequence by sequence, and what goes with them."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,20 +7,14 @@ import pytest
 import torch
 import xarray as xr
 from architectures import ARCHITECTURES, HEADS, LAYERS, save
-from oracles import Oracle, random_pairs
+from oracles import Oracle
 from transformers import AutoModel
 
 from analysis.encoders.layout import layouts, token_pairs
 from analysis.encoders.models import Encoder, build_tiny, load_encoder
 from analysis.errors import InputError
-from analysis.scores.extraction import (
-    Scored,
-    extract,
-    read_attention,
-    score_batch,
-    stack,
-)
-from analysis.scores.sieves import RELATIONS, SIEVES, resolve, sieve
+from analysis.scores.extraction import Scored, extract, read_attention, score_batch, stack
+from analysis.scores.sieves import RELATIONS, SIEVES, sieve
 from analysis.texts.examples import Example, Relation, clusters
 from analysis.texts.syntax import parse
 
@@ -113,19 +106,6 @@ def test_all_architectures_load_from_a_folder_and_score_alike(architecture: str,
     assert found.sel(sequence="pair").separators == (3 if architecture == "roberta" else 2)
 
 
-def test_word_pairs_may_be_weighed_by_the_entropy_of_their_rows(tiny):
-    nsubj = resolve(["nsubj"], set(), "corrected")["nsubj"]
-    sieves = {"weighed": replace(nsubj, entropy=True), "nsubj": nsubj}
-    batch = [Scored(layout, random_pairs(len(layout))) for layout in layouts(tiny.tokenizer, EXAMPLES[:2])]
-    contraction, _ = stack(batch, sieves)
-    longest = max(len(sequence.layout) for sequence in batch)
-    uniform = torch.zeros(len(batch), 1, longest, longest)
-    for index, sequence in enumerate(batch):
-        size = len(sequence.layout)
-        uniform[index, :, :size, :size] = 1 / size
-        np.testing.assert_allclose(size * contraction(uniform)[index, :, 0], [np.log(size), 1], rtol=1e-5)
-
-
 def test_coordinates(tiny, scores):
     found = {layout.id: layout for layout in layouts(tiny.tokenizer, EXAMPLES)}
     assert scores.sequence.values.tolist() == [one.id for one in EXAMPLES]
@@ -155,22 +135,6 @@ def test_relations_of_words_cut_off_are_absent_and_counted(tiny):
     assert found.attrs["max_tokens"] == 8
 
 
-def test_pairs_whose_matching_words_were_cut_off_are_counted(tiny):
-    filler = " ".join(["red"] * 9)
-    examples = [
-        Example("cut", "cat", f"{filler} cat"),
-        Example("kept", "cat", f"cat {filler} cat"),
-        Example("none", "cat", f"{filler} dog"),
-        Example("single", f"{filler} red"),
-    ]
-    short, whole = (
-        extract(tiny, examples, roles=["match"], max_tokens=length, progress=False) for length in (10, 40)
-    )
-    assert (short.attrs["matches_truncated"], whole.attrs["matches_truncated"]) == (1, 0)
-    assert short.isnull().all(("role", "layer", "head")).values.tolist() == [True, False, True, True]
-    assert whole.isnull().all(("role", "layer", "head")).values.tolist() == [False, False, True, True]
-
-
 @pytest.mark.parametrize("budget", [1, 40, 100_000])
 def test_batch_size_and_order_do_not_matter(tiny, scores, budget: int):
     order = [3, 0, 4, 2, 1]
@@ -178,14 +142,6 @@ def test_batch_size_and_order_do_not_matter(tiny, scores, budget: int):
     assert found.sequence.values.tolist() == [EXAMPLES[index].id for index in order]
     xr.testing.assert_allclose(found.sel(sequence=scores.sequence), scores, rtol=0, atol=1e-5)
     assert (found.units.sel(sequence=scores.sequence) == scores.units).all()
-
-
-def test_published_arithmetic_changes_the_local_scores_only(tiny, scores):
-    roles = ["local", "delimiter", "syntactic", "block"]
-    published = run(tiny, EXAMPLES, roles=roles, arithmetic="published")
-    assert published.attrs["arithmetic"] == "published"
-    expected = scores.sel(role=["window_2_published", *roles[1:]])
-    np.testing.assert_allclose(published, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_sieve_of_a_user_works_as_a_role(tiny):

@@ -2,12 +2,9 @@
 
 import numpy as np
 import pytest
-import xarray as xr
 
-from analysis.encoders.layout import layouts
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.encoders.tap import read_layers
-from analysis.errors import InputError
 from analysis.scores.extraction import extract
 from analysis.scores.map_store import MapStore
 from analysis.scores.maps import Source, twin
@@ -41,28 +38,3 @@ def test_scores_are_those_of_the_source_and_maps_are_made_once(tiny: Encoder, ex
     np.testing.assert_allclose(own, other, rtol=1e-4)
     assert sorted(made) == sorted(example.id for example in examples)
     assert found.attrs["maps"] == "counted"
-
-
-def test_an_interrupted_read_lists_each_sequence_once(tiny: Encoder, examples):
-    batches: list[int] = []
-
-    def interrupted(encoder, batch, read, check=False):
-        batches.append(len(batch))
-        if len(batches) == 1:
-            raise KeyboardInterrupt
-        read_layers(encoder, batch, read, check)
-
-    store, sequences = MapStore(Source("interrupted", interrupted)), layouts(tiny.tokenizer, examples)
-    with pytest.raises(KeyboardInterrupt):
-        store.source(tiny, sequences, lambda *_: None)
-    assert store.sequences == []
-    store.source(tiny, sequences, lambda *_: None)
-    assert [layout.id for layout in store.sequences] == [*store.maps] == [example.id for example in examples]
-
-
-def test_a_source_that_sees_all_sequences_first(tiny: Encoder, examples):
-    with pytest.raises(InputError, match="needs all sequences"):
-        MapStore("twin").source(tiny, layouts(tiny.tokenizer, examples), lambda *_: None)
-    options = {"roles": ["window_2"], "progress": False}
-    found = extract(tiny, examples, maps=MapStore("twin").source, **options)
-    xr.testing.assert_allclose(found, extract(tiny, examples, maps="twin", **options), rtol=1e-4)

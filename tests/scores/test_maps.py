@@ -1,6 +1,5 @@
 """Sources of maps on a tiny encoder: what shuffling and uniform attention leave of each score, and other sources."""
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +10,8 @@ from oracles import entropy
 
 from analysis.encoders import tap
 from analysis.encoders.models import Encoder, load_encoder
-from analysis.scores.effective import effective
 from analysis.scores.extraction import extract, read_attention
-from analysis.scores.maps import changed, find_source, shuffled, spread, uniform
+from analysis.scores.maps import changed, shuffled
 from analysis.scores.sieves import SIEVES
 from analysis.statistics.roles import compose
 from analysis.texts.glue import load_examples
@@ -48,8 +46,6 @@ def test_shuffling_keeps_the_scores_of_special_tokens_and_of_the_token_itself(ti
 def test_the_order_depends_on_seed_and_sequence_not_on_the_batch(tiny, examples):
     sources = "shuffled", shuffled(), shuffled(1)
     first, again, other = (run(tiny, examples, roles=["window_1"], maps=source) for source in sources)
-    assert other.attrs["maps"] == "shuffled(1)"
-    assert shuffled(of="twin").name == "shuffled(of=twin)"
     np.testing.assert_array_equal(first, again)
     assert not np.allclose(first, other)
     alone = run(tiny, examples[2:3], roles=["window_1"], maps="shuffled")
@@ -123,22 +119,3 @@ def test_spread_rows_have_the_entropies_of_the_head(tiny, examples):
             score = found.sel(role="block")[number, layer, head]
             np.testing.assert_allclose(score, size * sum(cells), rtol=1e-5)
     np.testing.assert_allclose(found.sel(role="own_sentence"), 1, rtol=1e-5)
-
-
-def test_spread_of_other_sources(tiny, examples):
-    """Twins must be prepared first."""
-    found = [run(tiny, examples, maps=spread(of=of), roles=["block"]) for of in ("twin", "attention")]
-    assert np.isfinite(found[0]).all()
-    assert not np.allclose(*found, rtol=1e-3)
-
-
-def test_a_function_of_a_source_with_other_options_is_a_source(tiny, examples):
-    """Rows of effective attention are no distributions, by whatever way it is named."""
-    named, given = (
-        run(tiny, examples, roles=["block", "cls"], maps=maps)
-        for maps in ("effective_sum", partial(effective, sums=True))
-    )
-    assert (given.attrs["maps"], given.attrs["undefined"]) == ("effective(sums=True)", "block")
-    np.testing.assert_array_equal(given, named)
-    assert not find_source(effective).distributions
-    assert find_source(partial(uniform)).distributions

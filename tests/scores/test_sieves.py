@@ -7,15 +7,7 @@ from oracles import Oracle, entropy, random_maps, random_pairs
 
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import load_tokenizer
-from analysis.scores.sieves import (
-    RELATIONS,
-    SIEVES,
-    Sieve,
-    by_label,
-    relation,
-    resolve,
-    sieve,
-)
+from analysis.scores.sieves import RELATIONS, SIEVES, Sieve, by_label, relation, resolve
 from analysis.texts.examples import Example
 
 WINDOWS = [f"window_{width}" for width in range(6)]
@@ -121,16 +113,3 @@ def test_published_arithmetic_changes_the_windows_only():
     changed = {name for name in names if not np.array_equal(found[name], expected[name])}
     assert changed == {"local", *WINDOWS[1:]}
     np.testing.assert_array_equal(found["local"], expected["window_2_published"])
-
-
-def test_decorator_registers_and_returns_the_function():
-    @sieve("even", bank=True)
-    def even(layout, pairs):
-        return np.eye(len(layout), dtype=np.float32) / len(layout)
-
-    try:
-        assert SIEVES["even"] == Sieve(even, entropy=False, bank=True)
-        assert resolve(["even"], set(), "published")["even"].function is even
-        assert "even" in resolve(None, set(), "corrected")
-    finally:
-        del SIEVES["even"]
