@@ -21,9 +21,8 @@ UNTAGGED = ("", "_")  # marks of an unknown part of speech
 class Relation(NamedTuple):
     """One grammatical relation between two words of one text.
 
-    `text` is 0 for `text_a` and 1 for `text_b`; `dependent` and `head` are character spans
-    (start, end) in that text. Labels are Universal Dependencies labels, except that UD's `obj` is
-    written `dobj`, the name the paper uses.
+    `text` is 0 for `text_a` and 1 for `text_b`; `dependent` and `head` are character spans (start, end) in that text.
+    Labels are those of Universal Dependencies, with `dobj` for `obj`.
     """
 
     label: str
@@ -33,10 +32,7 @@ class Relation(NamedTuple):
 
 
 class Tag(NamedTuple):
-    """The universal part of speech (UPOS) of one word of one text.
-
-    `text` is 0 for `text_a` and 1 for `text_b`; `word` is its character span (start, end) in that text.
-    """
+    """The universal part of speech (UPOS) of one word; `text` and `word` are as in `Relation`."""
 
     upos: str
     text: int
@@ -44,31 +40,23 @@ class Tag(NamedTuple):
 
 
 class Parse(NamedTuple):
-    """The arcs and the word tags of a text, with character spans as numbers: start, end.
-
-    An arc is a relation, the span of the dependent and the span of the head; a tag is a universal part of speech ("" if
-    there is none) and the span of the word.
-    """
+    """The arcs (label, span of the dependent, span of the head) and tags (UPOS or "", span) of the words of a text."""
 
     arcs: list[tuple[str, int, int, int, int]]
     tags: list[tuple[str, int, int]]
 
     def relations(self, text: int = 0) -> list[Relation]:
         """The arcs as relations, if this is the parse of the text of this number in its example."""
-        return [Relation(canonical(label), text, (a, b), (c, d)) for label, a, b, c, d in self.arcs]
+        labelled = ((SAME_RELATION.get(label, label), *spans) for label, *spans in self.arcs)
+        return [Relation(label, text, (a, b), (c, d)) for label, a, b, c, d in labelled]
 
     def words(self, text: int = 0) -> list[Tag]:
         """The tags, if this is the parse of the text of this number in its example."""
         return [Tag(upos, text, (start, end)) for upos, start, end in self.tags]
 
 
-def canonical(label: str) -> str:
-    """One name for the same relation in different schemes: UD's `obj` is `dobj`."""
-    return SAME_RELATION.get(label, label)
-
-
 def require_tags(tags: Mapping[str, Sequence[Tag]], parser: str | Path) -> None:
-    """Raises InputError if the parser gave a word of an example no part of speech; `tags` are by the example's id."""
+    """Raises InputError if the parser gave a word no part of speech; `tags` are by the id of their example."""
     for name, words in tags.items():
         if any(tag.upos in UNTAGGED for tag in words):
             raise InputError(f"{parser} gives no part of speech of a word of {name}: name another parser")
@@ -91,7 +79,6 @@ class Example:
     choices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raises InputError for a text that is no string, and for half a character in a text or the id."""
         check_text(str(self.id), f"id {self.id!r}")
         for text in self.texts:
             check_text(text, self.id)
@@ -112,7 +99,7 @@ def check_text(text: object, place: str) -> None:
     except UnicodeEncodeError as error:
         raise InputError(
             f"{place}: half of a surrogate pair, {text[error.start]!r}, at character {error.start} (from 0): "
-            "write the whole character, or remove it"
+            "write the whole character in UTF-8, or remove it"
         ) from None
 
 
