@@ -28,7 +28,7 @@ def toy_examples(task: str, n: int | None, seed: int = 0, split: str = "train") 
     """`n` examples of a toy task with gold relations and tags; all of them for None.
 
     Labels: toy-mrpc and toy-qqp 1 = same meaning, toy-sst-2 1 = positive, toy-qnli 0 = answered; half of the examples
-    have each. The splits share no texts.
+    have each. The splits share no example.
     """
     return [*map(_example, _sample(_rows(task, split), n, seed, f"{split} examples of {task}"))]
 

@@ -5,28 +5,20 @@ relations (.conllu). Empty lines are no rows. Only one row of a file, or a batch
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, starmap
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from analysis.errors import InputError
 from analysis.files import expand, files_of, suffix
 from analysis.texts.examples import Example, Relation, check_text
 from analysis.texts.treebank import CONLLU, blocks, read_sentence
 
-GOLD = CONLLU
+GOLD, TEXT, OBJECTS, TABLE = CONLLU, ".txt", ".jsonl", ".parquet"
+KINDS = (TEXT, OBJECTS, TABLE, GOLD)
 BATCH = 1024  # rows of a table that are in memory together
-Content = tuple[Sequence[Any], tuple[Relation, ...] | None]  # texts, not yet checked, and gold relations
-
-
-class Format(NamedTuple):
-    """How to divide a kind of file into rows, each with its line or row number, and how to decode a row."""
-
-    rows: Callable[[Path, Sequence[str]], Iterator[tuple[int, Any]]]  # of a file with these columns
-    decode: Callable[[Any, str, Sequence[str]], Content]  # a row at a place with these columns
-    unit: str = "line"
 
 
 @dataclass(frozen=True)
@@ -60,7 +52,7 @@ class Corpus:
         """File name, number, line and undecoded content of every row."""
         for name, path in self.files.items():
             try:
-                for number, (line, row) in enumerate(FORMATS[suffix(path)].rows(path, self.columns)):
+                for number, (line, row) in enumerate(_rows(path, self.columns)):
                     yield name, number, line, row
             except OSError as error:  # pyarrow's errors have several lines
                 reason = error.strerror or " ".join(str(error).split())
@@ -68,9 +60,8 @@ class Corpus:
 
     def _example(self, name: str, number: int, line: int, row: Any) -> Example:
         path = self.files[name]
-        kind = FORMATS[suffix(path)]
-        place = f"{path}, {kind.unit} {line}"
-        texts, relations = kind.decode(row, place, self.columns)
+        place = f"{path}, {'row' if suffix(path) == TABLE else 'line'} {line}"
+        texts, relations = _decoded(row, suffix(path), place, self.columns)
         for text in texts:
             if not isinstance(text, str) or not text.strip():
                 raise InputError(f"{place}: a text is missing or empty: fill it in or remove the row")
@@ -91,12 +82,12 @@ def open_corpus(path: str | Path, columns: Sequence[str] = ("text",)) -> Corpus:
     root = expand(path)
     files = {root.name: root}
     if root.is_dir():
-        files = {file.relative_to(root).as_posix(): file for file in files_of(root, FORMATS)}
+        files = {file.relative_to(root).as_posix(): file for file in files_of(root, KINDS)}
     if not files:
-        raise InputError(f"{root} holds no file that ends in {', '.join(FORMATS)}: name another folder")
+        raise InputError(f"{root} holds no file that ends in {', '.join(KINDS)}: name another folder")
     for name, file in files.items():
-        if suffix(file) not in FORMATS:
-            raise InputError(f"{file}: the kind {file.suffix!r} is unknown: give {', '.join(FORMATS)}")
+        if suffix(file) not in KINDS:
+            raise InputError(f"{file}: the kind {file.suffix!r} is unknown: give {', '.join(KINDS)}")
         if next(Corpus({name: file}, tuple(columns)).examples(), None) is None:
             raise InputError(f"{file} is empty: give a file with rows, or remove it")
     return Corpus(files, tuple(columns))
@@ -107,18 +98,17 @@ def chunks(examples: Iterator[Example], size: int) -> Iterator[list[Example]]:
     return iter(lambda: list(islice(examples, size)), [])
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """The lines of a file; bytes that are not UTF-8 become half surrogate pairs, which `check_text` refuses."""
+def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
+    """The line of each row in a file (in a table its number), and its content before it is decoded."""
+    if suffix(path) == TABLE:
+        yield from _table_rows(path, columns)
+        return
+    # Bytes that are not UTF-8 become halves of surrogate pairs, which `check_text` refuses.
     with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
-        yield from file
-
-
-def _filled_lines(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, str]]:
-    return ((number, line) for number, line in enumerate(_lines(path), 1) if line.strip())
-
-
-def _sentences(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, str]]:
-    return blocks(_lines(path))
+        if suffix(path) == GOLD:
+            yield from blocks(file)
+        else:
+            yield from ((number, line) for number, line in enumerate(file, 1) if line.strip())
 
 
 def _table_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -140,32 +130,24 @@ def _table_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[
         ) from error
 
 
-def _decode_text(row: str, place: str, columns: Sequence[str]) -> Content:
-    return [row], None
+def _decoded(
+    row: Any, kind: str, place: str, columns: Sequence[str]
+) -> tuple[list[Any], tuple[Relation, ...] | None]:
+    """The texts of a row, which may be missing or of any type, and its gold relations."""
+    if kind == TEXT:
+        return [row], None
+    if kind == GOLD:
+        sentence = read_sentence(row, place)
+        return [sentence.text], tuple(sentence.parse().relations())
+    fields = _json_object(row, place) if kind == OBJECTS else row
+    return [fields.get(column) for column in columns], None
 
 
-def _decode_json(row: str, place: str, columns: Sequence[str]) -> Content:
+def _json_object(line: str, place: str) -> dict[str, Any]:
     try:
-        fields = json.loads(row)
+        fields = json.loads(line)
     except ValueError:
         raise InputError(f"{place}: not JSON, or cut short: give one object a line") from None
     if not isinstance(fields, dict):
         raise InputError(f"{place}: not a JSON object: give one object a line")
-    return _decode_fields(fields, place, columns)
-
-
-def _decode_fields(row: Mapping[str, Any], place: str, columns: Sequence[str]) -> Content:
-    return [row.get(column) for column in columns], None
-
-
-def _decode_sentence(row: str, place: str, columns: Sequence[str]) -> Content:
-    sentence = read_sentence(row, place)
-    return [sentence.text], tuple(sentence.parse().relations())
-
-
-FORMATS = {
-    ".txt": Format(_filled_lines, _decode_text),
-    ".jsonl": Format(_filled_lines, _decode_json),
-    ".parquet": Format(_table_rows, _decode_fields, "row"),
-    GOLD: Format(_sentences, _decode_sentence),
-}
+    return fields

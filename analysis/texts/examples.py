@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-import pandas as pd
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
+from scipy.cluster.hierarchy import DisjointSet
 
 from analysis.errors import InputError
 
@@ -108,15 +106,14 @@ def sample(rows: list[T], n: int | None, seed: int) -> list[T]:
     if n is None or n >= len(rows):
         return rows
     # The beginning of one permutation, so that a larger sample contains the smaller.
-    chosen = np.random.default_rng(seed).permutation(len(rows))[:n]
-    return [rows[row] for row in sorted(chosen)]
+    numbers = np.random.default_rng(seed).permutation(len(rows))[:n]
+    return [rows[number] for number in sorted(numbers)]
 
 
 def as_sequences(examples: Sequence[Example]) -> list[Example]:
     """The sequences that an encoder reads: the examples themselves; for choices, `<id>#0`, `<id>#1` and on.
 
-    A choice is the second text of its sequence, or the only one if `text_a` is empty. Raises InputError for an example
-    that has both choices and a second text, or a single choice.
+    A choice is the second text of its sequence, or the only one if `text_a` is empty.
     """
     return [sequence for example in examples for sequence in _sequences(example)]
 
@@ -146,11 +143,13 @@ def clusters(examples: Sequence[Example]) -> list[str]:
     Scores of one question with several sentences are not independent, but those of different clusters are. Case does
     not count. The name of a cluster is the least id in it, in any order of the examples.
     """
-    texts = [text.casefold() for example in examples for text in example.texts]
-    rows = np.repeat(np.arange(len(examples)), [len(example.texts) for example in examples])
-    names, columns = np.unique(np.array(texts, dtype=object), return_inverse=True)
-    nodes = len(examples) + len(names)  # a graph that links every example with its texts
-    links = csr_array((np.ones(len(rows)), (rows, columns + len(examples))), shape=(nodes, nodes))
-    _, component = connected_components(links, directed=False)
-    ids = pd.Series([example.id for example in examples])
-    return ids.groupby(component[: len(examples)]).transform("min").tolist()
+    linked = DisjointSet(text.casefold() for example in examples for text in example.texts)
+    for example in examples:
+        first, *others = (text.casefold() for text in example.texts)
+        for text in others:
+            linked.merge(first, text)
+    roots = [linked[example.texts[0].casefold()] for example in examples]
+    names = {}
+    for example, root in zip(examples, roots, strict=True):
+        names[root] = min(example.id, names.get(root, example.id))
+    return [names[root] for root in roots]
