@@ -138,7 +138,7 @@ def _decoded(
         return [row], None
     if kind == GOLD:
         sentence = read_sentence(row, place)
-        return [sentence.text], tuple(sentence.parse().relations())
+        return [sentence.text], tuple(sentence.parse.relations())
     fields = _json_object(row, place) if kind == OBJECTS else row
     return [fields.get(column) for column in columns], None
 

@@ -89,28 +89,40 @@ def load_passages(
 def documents(source: str | Path, n: int | None, seed: int, unit: str = "paragraph") -> Iterable[Units]:
     """The documents of a source of `load_passages`, for `n` passages, in paragraphs or sentences."""
     if source == "bundled":
-        text = bundled_documents(n and min(n, len(documents_of("dev"))), "dev", seed)
         path = Path("bundled documents")
+        text = bundled_documents(n and min(n, len(documents_of("dev"))), "dev", seed)
         return conllu_documents(sentences_of(text, path), path, unit)
     if source == "hub":
         if n is None:
             raise InputError("n is null: give the number of passages to take from Wikipedia")
-        articles = hub_documents(seed)
-    else:
-        path = expand(source)
-        if not path.is_file():
-            raise InputError(
-                f"{source}: no such file: give bundled, hub, a CoNLL-U file or a file of WikiText"
+        return in_units(hub_documents(seed), unit)
+    path = expand(source)
+    if not path.is_file():
+        raise InputError(f"{source}: no such file: give bundled, hub, a CoNLL-U file or a file of WikiText")
+    if suffix(path) == CONLLU:
+        return conllu_documents(read_sentences(path), path, unit)
+    return in_units(wikitext_documents(path), unit)
+
+
+def in_units(articles: Iterable[Units], unit: str) -> Iterator[Units]:
+    """The articles, which are given in paragraphs, in paragraphs or sentences (spaCy's rules, without a model)."""
+    for name, paragraphs in articles:
+        if unit == "sentence":
+            sentences = (
+                sentence.text.strip() for text in paragraphs for sentence in _sentencizer()(text).sents
             )
-        if suffix(path) == CONLLU:
-            return conllu_documents(read_sentences(path), path, unit)
-        articles = wikitext_documents(path)
-    if unit == "paragraph":
-        return articles
-    return (
-        Units(name, [sentence for text in texts for sentence in split_sentences(text)])
-        for name, texts in articles
-    )
+            yield Units(name, [sentence for sentence in sentences if sentence])
+        else:
+            yield Units(name, paragraphs)
+
+
+@cache
+def _sentencizer():
+    import spacy  # slow to import, and sources with sentences do not need it
+
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("sentencizer")
+    return pipeline
 
 
 def conllu_documents(sentences: list[Sentence], path: Path, unit: str) -> Iterator[Units]:
@@ -218,17 +230,3 @@ def hub_documents(seed: int) -> Iterator[Units]:
         for article in stream.shuffle(seed=seed, buffer_size=HUB_BUFFER):
             lines = [line.strip() for line in article["text"].splitlines()]
             yield Units(f"wikipedia-{article['id']}", [line for line in lines if ENDED.search(line)])
-
-
-def split_sentences(paragraph: str) -> list[str]:
-    """The sentences of a paragraph by their final punctuation (spaCy's rules, without a model)."""
-    return [sentence.text.strip() for sentence in _sentencizer()(paragraph).sents if sentence.text.strip()]
-
-
-@cache
-def _sentencizer():
-    import spacy  # slow to import, and sources with sentences do not need it
-
-    pipeline = spacy.blank("en")
-    pipeline.add_pipe("sentencizer")
-    return pipeline

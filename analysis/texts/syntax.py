@@ -61,7 +61,7 @@ def _annotations(
     texts = sorted({text for example in sequences for text in example.texts})
     path = expand(parser)
     if suffix(path) == CONLLU:
-        parses = {sentence.text: sentence.parse() for sentence in read_sentences(path)}
+        parses = {sentence.text: sentence.parse for sentence in read_sentences(path)}
         if missing := [text for text in texts if text not in parses]:
             raise InputError(
                 f"{path} has no sentence with the text {missing[0][:60]!r}: parse it or use another parser"

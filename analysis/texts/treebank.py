@@ -41,19 +41,13 @@ class Word(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """A sentence: its text, its words with their character spans, its comments, and a count of the lines left out."""
+    """A sentence: its text, words, arcs and tags, its comments, and a count of the lines left out."""
 
     text: str
     words: list[Word]
-    spans: list[tuple[int, int]]
+    parse: Parse
     comments: dict[str, str | None]
     left_out: Counter[str]
-
-    def parse(self) -> Parse:
-        """The arcs and tags of the sentence."""
-        located = [*zip(self.words, self.spans, strict=True)]
-        arcs = [(word.relation, *span, *self.spans[word.head - 1]) for word, span in located if word.head]
-        return Parse(arcs, [(word.upos, *span) for word, span in located])
 
 
 class Treebank(NamedTuple):
@@ -142,48 +136,51 @@ def _sentence(block: str) -> Sentence:
         for row in numbered
     ]
     _check_tree(words)
-    tokens = [*_tokens(rows)]
-    if [position for _, positions in tokens for position in positions] != [*range(len(words))]:
+    tokens = [*_tokens(rows, words)]
+    if sum(len(members) for _, members in tokens) != len(words):
         raise ValueError("the multiword tokens do not fit the words after them: renumber them")
     spaced = "".join(row["form"] + " " * (_misc(row, "SpaceAfter") != "No") for row, _ in tokens)
     text = (rows.metadata.get("text") or spaced).strip()
-    spans = [*_spans(text, [(row["form"], positions) for row, positions in tokens], words)]
+    spans = [*_spans(text, tokens)]
+    located = [*zip(words, spans, strict=True)]
+    arcs = [(word.relation, *span, *spans[word.head - 1]) for word, span in located if word.head]
+    parse = Parse(arcs, [(word.upos, *span) for word, span in located])
     left_out = Counter(LEFT_OUT[row["id"][1]] for row in rows if isinstance(row["id"], tuple))
-    return Sentence(text, words, spans, rows.metadata, left_out)
+    return Sentence(text, words, parse, rows.metadata, left_out)
 
 
 def _misc(row: conllu.Token, name: str) -> str:
     return (row["misc"] or {}).get(name) or ""
 
 
-def _tokens(rows: Iterable[conllu.Token]) -> Iterator[tuple[conllu.Token, range]]:
-    """The rows of tokens as written, with the positions (from 0) of the words in each: `don't` has two."""
+def _tokens(rows: Iterable[conllu.Token], words: list[Word]) -> Iterator[tuple[conllu.Token, list[Word]]]:
+    """The rows of tokens as written, with the words in each: `don't` has two."""
     covered = 0
     for row in rows:
         first, mark, last = row["id"] if isinstance(row["id"], tuple) else (row["id"], "", row["id"])
         if mark != "." and last > covered:
             covered = last
-            yield row, range(first - 1, last)
+            yield row, words[first - 1 : last]
 
 
-def _spans(
-    text: str, tokens: Iterable[tuple[str, range]], words: Sequence[Word]
-) -> Iterator[tuple[int, int]]:
+def _spans(text: str, tokens: Iterable[tuple[conllu.Token, list[Word]]]) -> Iterator[tuple[int, int]]:
     """The character span of each word in the text of its sentence.
 
     Each word of `don't` = do + n't has its part of the span; words spelled otherwise share the span of their token.
     """
     end = 0
-    for token, positions in tokens:
+    for row, words in tokens:
+        token, forms = row["form"], [word.form for word in words]
         start = text.find(token, end)
         if start < 0:
             raise ValueError(f"{token!r} is not in its text: correct the # text line")
         end = start + len(token)
-        forms = [words[position].form for position in positions]
         if "".join(forms) == token:
             yield from pairwise(accumulate(map(len, forms), initial=start))
         else:
             yield from [(start, end)] * len(forms)
+    if text[end:].strip():
+        raise ValueError(f"the # text goes on after the last word with {text[end:]!r}: add the words")
 
 
 def _check_tree(words: Sequence[Word]) -> None:
@@ -222,7 +219,7 @@ def conllu_files(names: Sequence[str], folder: Path, n: int, split: str, seed: i
 def treebank_examples(treebank: str | Path, n: int | None = None, seed: int = 0) -> list[Example]:
     """The different sentences of a CoNLL-U file, or a seeded sample of `n`, with gold relations and tags."""
     path = expand(treebank)
-    parses = {sentence.text: sentence.parse() for sentence in read_sentences(path)}
+    parses = {sentence.text: sentence.parse for sentence in read_sentences(path)}
     examples = [
         Example(f"{path.stem}-{row}", text, relations=tuple(parse.relations()), tags=tuple(parse.words()))
         for row, (text, parse) in sample([*enumerate(parses.items())], n, seed)

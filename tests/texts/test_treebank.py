@@ -62,7 +62,6 @@ READERS = (
         ("\t3\taux", "\t_\taux", "line 1: the head None is no word"),
         ("\t3\taux", "\tx\taux", "line 1: Failed parsing field 'head': 'x' is not a valid value"),
         ("\t3\taux", "\t1\taux", "line 1: the heads from word 1 on form a cycle"),
-        ("1-2\t", "1-4\t", "line 1: the multiword tokens do not fit"),
         ("1-2\t", "2-3\t", "line 1: the multiword tokens do not fit"),
         (
             "2\tn't",
@@ -74,6 +73,7 @@ READERS = (
         ("3\tthey", "_\tthey", "line 1: the sentence has words that are not numbered"),
         ("3\tthey", "3x\tthey", "line 1: .*'3x' is not a valid ID"),
         ("= don't they", "= do not they", 'line 1: "don\'t" is not in its text'),
+        ("= don't they", "= don't they go", "line 1: the # text goes on after the last word with ' go'"),
     ],
 )
 def test_broken_files_name_the_file_and_the_line_of_the_sentence(
