@@ -28,8 +28,7 @@ def toy_examples(task: str, n: int | None, seed: int = 0, split: str = "train") 
     """`n` examples of a toy task with gold relations and tags; all of them for None.
 
     Labels: toy-mrpc and toy-qqp 1 = same meaning, toy-sst-2 1 = positive, toy-qnli 0 = answered; half of the examples
-    have each. A larger sample with the same seed contains the smaller. The splits train, dev and test share no texts.
-    Raises InputError for an unknown split, and for more examples than there are.
+    have each. The splits share no example.
     """
     return [*map(_example, _sample(_rows(task, split), n, seed, f"{split} examples of {task}"))]
 
@@ -38,7 +37,6 @@ def bundled_documents(n: int | None, split: str, seed: int = 0) -> str:
     """CoNLL-U of `n` documents with gold trees (UD v2) and gold coreference in `Entity` brackets, no singletons.
 
     A document has two to four paragraphs of three to six sentences, 60 to 200 words. The splits share no document.
-    Raises InputError for an unknown split and for more documents than there are.
     """
     return "".join(_sample(documents_of(split), n, seed, f"{split} documents"))
 
@@ -55,9 +53,8 @@ def bundled_arguments(
     """`n` arguments in the columns of the ARCT files (Habernal 2018), then the claim's negation.
 
     In a share `coverage` of the arguments, exactly one warrant contains a "not" (also n't and cannot); in a share
-    `productivity` of these, it is the right warrant. Both numbers are rounded to whole arguments. The cue is the only
-    information on the label in the warrants alone. Labels are balanced. Raises InputError for an unknown split, shares
-    outside 0 to 1, and more arguments than there are.
+    `productivity` of these, it is the right warrant. Both are rounded to whole arguments. The cue is the only
+    information on the label in the warrants alone. Labels are balanced.
     """
     for name, share in (("productivity", productivity), ("coverage", coverage)):
         if not 0 <= share <= 1:
@@ -103,11 +100,6 @@ def _rows(name: str, split: str) -> list[dict[str, Any]]:
 
 @cache
 def _text(name: str, split: str, suffix: str) -> str:
-    """The text of a file; raises InputError for an unknown split and for a missing or damaged file."""
     if split not in SPLITS:
         raise InputError(f"split {split!r} is unknown: choose one of {', '.join(SPLITS)}")
-    path = FOLDER / f"{name}-{split}.{suffix}.xz"
-    try:
-        return lzma.decompress(path.read_bytes()).decode()
-    except (OSError, lzma.LZMAError) as error:
-        raise InputError(f"{path} is missing or damaged: install the package again") from error
+    return lzma.decompress((FOLDER / f"{name}-{split}.{suffix}.xz").read_bytes()).decode()

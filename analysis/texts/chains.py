@@ -33,7 +33,7 @@ PERSONS = {
     **dict.fromkeys("i me my mine we us our ours myself ourselves".split(), 1),
     **dict.fromkeys("you your yours yourself".split(), 2),
 }
-# One bracket of `Entity`: an opening, a closing or a mention of one word. The name of the chain ends at the first
+# An opening bracket, a closing one, or both around a mention of one word. The name of the chain ends at the first
 # hyphen; the rest (type, information status and others) describes the mention.
 BRACKET = re.compile(
     r"(?P<opens>\()(?P<opened>[^()\[\]-]+)(?:-[^()\[\]]*)?(?P<both>\))?|(?P<closed>[^()\[\]-]+)\)"
@@ -50,12 +50,10 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Document:
-    """The words of a document and its mentions, sorted by (start, end).
+    """The words of a document, as in `treebank.Treebank`, and its mentions, sorted by (start, end).
 
-    `words` has the columns of `treebank.Treebank.words`, a row per word of the document;
-    `mentions` has start, end (its last word), chain, head (the head word), kind (one of KINDS), string and
-    form (of the mention and its head word, in lower case), number, gender and person. Places are words of
-    the document, from 0.
+    `mentions` has start, end (its last word), chain, head (the head word), kind (one of KINDS), string and form (of the
+    mention and its head word, in lower case), number, gender and person. Positions are words of the document, from 0.
     """
 
     name: str
@@ -71,62 +69,47 @@ class Chains(NamedTuple):
 
 
 def read_chains(files: Sequence[str | Path]) -> Chains:
-    """The documents of CoNLL-U files with the mentions of their `Entity` fields.
-
-    Raises InputError as `treebank.read_trees` does, and with file and line for brackets that are not balanced within
-    a sentence or are not of the form `(3`, `3)`, `(3)`.
-    """
+    """The documents of CoNLL-U files with the mentions of their `Entity` fields."""
     documents, left_out = [], Counter({"duplicate mentions": 0})
     for path in map(expand, files):
         trees = read_trees([path])
         left_out.update(trees.left_out)
-        for name, part in trees.words.groupby("document", sort=False):
-            part = part.reset_index(drop=True)
-            spans = list(_spans(part, path))
-            documents.append(_document(str(name), part, spans))
+        for name, words in trees.words.groupby("document", sort=False):
+            words = words.reset_index(drop=True)
+            spans = [*_spans(words, f"{path}, document {name!r}")]
+            documents.append(_document(str(name), words, spans))
             left_out["duplicate mentions"] += len(spans) - len(documents[-1].mentions)
     return Chains(documents, dict(left_out))
 
 
-def _spans(words: pd.DataFrame, file: Path) -> Iterator[Span]:
-    """The mentions that the `Entity` brackets of one document mark; the inner mention of a chain closes first."""
+def _spans(words: pd.DataFrame, place: str) -> Iterator[Span]:
+    """The mentions that the brackets of a document mark; the inner one of two mentions of a chain closes first."""
     for _, sentence in words[words["entity"] != ""].groupby("sentence", sort=False):
         opened: dict[str, list[int]] = defaultdict(list)
-        for word in sentence.itertuples():
-            for bracket in _brackets(word.entity, file, word.line):
+        for position, entity in sentence["entity"].items():
+            if BRACKET.sub("", entity):
+                raise InputError(f"{place}: Entity={entity}: write brackets such as '(3', '3)', '(3)'")
+            for bracket in BRACKET.finditer(entity):
                 chain = bracket["opened"] or bracket["closed"]
                 if bracket["opens"]:
-                    opened[chain].append(word.Index)
+                    opened[chain].append(position)
                 if bracket["opens"] and not bracket["both"]:
                     continue
                 if not opened[chain]:
                     raise InputError(
-                        f"{file}, line {word.line}: {bracket[0]!r} closes a mention that its sentence does not open: "
-                        "correct the brackets"
+                        f"{place}: Entity={entity} closes a mention that its sentence does not open: correct it"
                     )
-                yield Span(opened[chain].pop(), word.Index, chain)
-        for chain, positions in opened.items():
-            if positions:
-                raise InputError(
-                    f"{file}, line {words['line'][positions[-1]]}: '({chain}' opens a mention that its sentence does "
-                    "not close: correct the brackets"
-                )
-
-
-def _brackets(entity: str, file: Path, line: int) -> list[re.Match]:
-    brackets = list(BRACKET.finditer(entity))
-    if "".join(bracket[0] for bracket in brackets) != entity:
-        raise InputError(
-            f"{file}, line {line}: Entity={entity} is no sequence of brackets such as '(3', '3)', '(3)'"
-        )
-    return brackets
+                yield Span(opened[chain].pop(), position, chain)
+        if unclosed := [chain for chain, positions in opened.items() if positions]:
+            raise InputError(
+                f"{place}: a sentence opens the mention '({unclosed[0]}' and does not close it: correct the brackets"
+            )
 
 
 def _document(name: str, words: pd.DataFrame, spans: Sequence[Span]) -> Document:
     """A document with the mentions at these spans; the same span of the same chain counts once.
 
-    `words` has the columns word, form, upos, xpos and head of `treebank.Treebank.words`. The head word of a mention is
-    its first word whose syntactic head lies outside the mention.
+    The head word of a mention is its first word whose syntactic head lies outside the mention.
     """
     mentions = pd.DataFrame(sorted(set(spans)), columns=Span._fields)
     extents = mentions[["start", "end"]].to_numpy(dtype=int)
@@ -166,20 +149,6 @@ def truncated(document: Document, limit: int = LIMIT) -> Document:
     return replace(document, words=document.words[:limit], mentions=mentions)
 
 
-def by_sentence(document: Document) -> list[Document]:
-    """Every sentence of a document as a document of its own, for a model that reads one sentence at a time."""
-    sentences = []
-    for number, words in document.words.groupby("sentence", sort=False):
-        mentions = document.mentions[document.mentions["start"].isin(words.index)].reset_index(drop=True)
-        mentions[["start", "end", "head"]] -= words.index[0]
-        name = f"{document.name}, sentence {number}"
-        sentences.append(Document(name, words.reset_index(drop=True), mentions))
-    return sentences
-
-
 def words_that_fit(pieces: Int[np.ndarray, " word"], tokens: int = LIMIT) -> int:
-    """The number of first words that fit in `tokens` word pieces, two of which are [CLS] and [SEP].
-
-    `pieces` is the number of word pieces of each word; the result is a limit for `truncated`.
-    """
+    """How many words fit in `tokens` word pieces with [CLS] and [SEP]; `pieces` has those of each word."""
     return int(np.searchsorted(np.cumsum(pieces), tokens - 2, side="right"))

@@ -9,10 +9,6 @@ from jaxtyping import Int
 # Clark 2019 does not try +3; SYMMETRIC does. An offset of 0 gives the word itself.
 OFFSETS = (-3, -2, -1, 0, 1, 2)
 SYMMETRIC = (-3, -2, -1, 0, 1, 2, 3)
-RIGHT_BRANCHING = 1
-ROOT = 0
-NOWHERE = -1  # a prediction that differs from every gold head
-
 POSSESSIVE_MARKS = frozenset({"'s", "’s", "'", "’", "s'", "s’"})
 
 Condition = Callable[[pd.DataFrame], pd.Series]
@@ -61,15 +57,13 @@ STANFORD = {
 
 
 def arcs(words: pd.DataFrame, possessive: bool = True) -> pd.DataFrame:
-    """The arcs on which each relation is scored: relation, sentence, word, head, length.
+    """The arcs on which each relation is scored: relation, sentence, word, head, length (Clark 2019, 4.2).
 
-    `words` is that of `treebank.read_trees`. An arc is right if the head predicted for `word` (from 0) equals `head`
-    (0 is ROOT, else from 1). A word has an arc for every relation that it counts for, including `all`. With
-    `possessive`, if `'s` follows a possessor (nmod:poss), the prediction for `'s` is scored against the possessor's
-    head, since attention treats the clitic as the dependent. This also holds at the end of a sentence and for `'`,
-    where the authors' code fails. `prep` and `pobj` are rebuilt, one each for a word with adpositions, from its first
-    one: pobj from the word to the adposition, prep from the adposition to the word's head. Source: Clark 2019, 4.2;
-    CONDITIONS lists the relations of Universal Dependencies that replace Stanford's.
+    A head's prediction for `word` (from 0) is right if it equals `head` (0 is ROOT, else from 1). A word has an arc for
+    every relation of CONDITIONS that it counts for. `prep` and `pobj` are rebuilt from the first adposition of a word:
+    pobj from the word to the adposition, prep from the adposition to the word's head. With `possessive`, the prediction
+    for `'s` is scored against the possessor's head, since attention treats the clitic as the dependent; this also holds
+    for `'` and at the end of a sentence, where the authors' code fails.
     """
     dependents = {relation: words[condition(words)] for relation, condition in CONDITIONS.items()}
     if possessive:
@@ -81,7 +75,7 @@ def arcs(words: pd.DataFrame, possessive: bool = True) -> pd.DataFrame:
 
 
 def _moved_to_mark(possessors: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
-    """The possessors; if a possessive mark follows, its position replaces that of the possessor."""
+    """The possessors, with the position of the possessive mark where one follows."""
     next_forms = words.groupby("sentence")["form"].shift(-1)
     before_mark = next_forms[possessors.index].isin(POSSESSIVE_MARKS)
     return possessors.assign(word=possessors["word"] + before_mark)
@@ -97,26 +91,18 @@ def _prepositions(words: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {"prep": pairs, "pobj": pairs.assign(word=pairs["noun"] - 1, head=pairs["word"] + 1)}
 
 
-def fixed_offset(words: pd.DataFrame, offset: int, clamp: bool = True) -> Int[np.ndarray, " word"]:
+def fixed_offset(words: pd.DataFrame, offset: int) -> Int[np.ndarray, " word"]:
     """The head (0 is ROOT, else from 1) that lies `offset` words after each word; `words` may be arcs.
 
-    `clamp` moves a head outside the sentence to ROOT or the last word, as in the code of Clark et al. Otherwise
-    it is NOWHERE and ROOT is never predicted, since attention heads cannot predict ROOT.
+    A head outside the sentence is moved to ROOT or to the last word, as in the authors' code.
     """
-    target = (words["word"] + 1 + offset).to_numpy()
-    length = words["length"].to_numpy()
-    if clamp:
-        return np.clip(target, ROOT, length)
-    return np.where((target > ROOT) & (target <= length), target, NOWHERE)
+    return np.clip((words["word"] + 1 + offset).to_numpy(), 0, words["length"].to_numpy())
 
 
-def offset_table(arcs: pd.DataFrame, offsets: Sequence[int] = OFFSETS, clamp: bool = True) -> pd.DataFrame:
-    """Accuracy of every fixed offset on every relation that has arcs: relation, n, offset, accuracy.
-
-    Accuracies are proportions of the relation's arcs. Source: Clark 2019, 4.2 (its baseline in Table 1).
-    """
+def offset_table(arcs: pd.DataFrame, offsets: Sequence[int] = OFFSETS) -> pd.DataFrame:
+    """The accuracy of each fixed offset on each relation (Clark 2019, 4.2): relation, n (arcs), offset, accuracy."""
     correct = pd.DataFrame(
-        {offset: fixed_offset(arcs, offset, clamp) == arcs["head"].to_numpy() for offset in offsets}
+        {offset: fixed_offset(arcs, offset) == arcs["head"].to_numpy() for offset in offsets}
     )
     accuracy = correct.groupby(arcs["relation"].to_numpy(), sort=False).mean()
     table = accuracy.rename_axis(index="relation", columns="offset").stack().rename("accuracy").reset_index()
@@ -125,16 +111,15 @@ def offset_table(arcs: pd.DataFrame, offsets: Sequence[int] = OFFSETS, clamp: bo
 
 
 def best_offsets(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `offset_table` with each relation's best offset; of equal offsets, the larger one."""
+    """The rows of `offset_table` with the best offset of each relation; of equally good ones, the larger."""
     ranked = table.sort_values(["accuracy", "offset"], kind="stable").drop_duplicates("relation", keep="last")
     return ranked.sort_index().reset_index(drop=True)
 
 
 def uas(predicted: Int[np.ndarray, " word"], gold: pd.DataFrame, punctuation: bool = False) -> float:
-    """Unlabelled attachment score: the proportion of words whose predicted head is right.
+    """Unlabelled attachment score: the share of words of a treebank whose predicted head is right (Clark 2019, 5).
 
-    `predicted` has a head (0 is ROOT, else from 1) for every row of `gold`, the words of a treebank. Words
-    with the gold relation `punct` count only with `punctuation`; ROOT as a head counts. Source: Clark 2019, 5.
+    A head is 0 (ROOT) or counts from 1. Words with the gold relation `punct` count only with `punctuation`.
     """
     correct = predicted == gold["head"].to_numpy()
     counted = np.full(len(gold), True) if punctuation else (gold["relation"] != "punct").to_numpy()
@@ -142,5 +127,5 @@ def uas(predicted: Int[np.ndarray, " word"], gold: pd.DataFrame, punctuation: bo
 
 
 def right_branching(words: pd.DataFrame) -> Int[np.ndarray, " word"]:
-    """The head of every word is the next word; that of the last word is itself. Source: Clark 2019, 5."""
-    return fixed_offset(words, RIGHT_BRANCHING)
+    """The next word as the head of every word; that of the last word is itself (Clark 2019, 5)."""
+    return fixed_offset(words, 1)

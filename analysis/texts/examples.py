@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-import pandas as pd
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
+from scipy.cluster.hierarchy import DisjointSet
 
 from analysis.errors import InputError
 
@@ -21,9 +19,8 @@ UNTAGGED = ("", "_")  # marks of an unknown part of speech
 class Relation(NamedTuple):
     """One grammatical relation between two words of one text.
 
-    `text` is 0 for `text_a` and 1 for `text_b`; `dependent` and `head` are character spans
-    (start, end) in that text. Labels are Universal Dependencies labels, except that UD's `obj` is
-    written `dobj`, the name the paper uses.
+    `text` is 0 for `text_a` and 1 for `text_b`; `dependent` and `head` are character spans (start, end) in that text.
+    Labels are those of Universal Dependencies, with `dobj` for `obj`.
     """
 
     label: str
@@ -33,10 +30,7 @@ class Relation(NamedTuple):
 
 
 class Tag(NamedTuple):
-    """The universal part of speech (UPOS) of one word of one text.
-
-    `text` is 0 for `text_a` and 1 for `text_b`; `word` is its character span (start, end) in that text.
-    """
+    """The universal part of speech (UPOS) of one word; `text` and `word` are as in `Relation`."""
 
     upos: str
     text: int
@@ -44,31 +38,23 @@ class Tag(NamedTuple):
 
 
 class Parse(NamedTuple):
-    """The arcs and the word tags of a text, with character spans as numbers: start, end.
-
-    An arc is a relation, the span of the dependent and the span of the head; a tag is a universal part of speech ("" if
-    there is none) and the span of the word.
-    """
+    """The arcs (label, span of the dependent, span of the head) and tags (UPOS or "", span) of the words of a text."""
 
     arcs: list[tuple[str, int, int, int, int]]
     tags: list[tuple[str, int, int]]
 
     def relations(self, text: int = 0) -> list[Relation]:
         """The arcs as relations, if this is the parse of the text of this number in its example."""
-        return [Relation(canonical(label), text, (a, b), (c, d)) for label, a, b, c, d in self.arcs]
+        labelled = ((SAME_RELATION.get(label, label), *spans) for label, *spans in self.arcs)
+        return [Relation(label, text, (a, b), (c, d)) for label, a, b, c, d in labelled]
 
     def words(self, text: int = 0) -> list[Tag]:
         """The tags, if this is the parse of the text of this number in its example."""
         return [Tag(upos, text, (start, end)) for upos, start, end in self.tags]
 
 
-def canonical(label: str) -> str:
-    """One name for the same relation in different schemes: UD's `obj` is `dobj`."""
-    return SAME_RELATION.get(label, label)
-
-
 def require_tags(tags: Mapping[str, Sequence[Tag]], parser: str | Path) -> None:
-    """Raises InputError if the parser gave a word of an example no part of speech; `tags` are by the example's id."""
+    """Raises InputError if the parser gave a word no part of speech; `tags` are by the id of their example."""
     for name, words in tags.items():
         if any(tag.upos in UNTAGGED for tag in words):
             raise InputError(f"{parser} gives no part of speech of a word of {name}: name another parser")
@@ -91,7 +77,6 @@ class Example:
     choices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raises InputError for a text that is no string, and for half a character in a text or the id."""
         check_text(str(self.id), f"id {self.id!r}")
         for text in self.texts:
             check_text(text, self.id)
@@ -112,7 +97,7 @@ def check_text(text: object, place: str) -> None:
     except UnicodeEncodeError as error:
         raise InputError(
             f"{place}: half of a surrogate pair, {text[error.start]!r}, at character {error.start} (from 0): "
-            "write the whole character, or remove it"
+            "write the whole character in UTF-8, or remove it"
         ) from None
 
 
@@ -121,15 +106,14 @@ def sample(rows: list[T], n: int | None, seed: int) -> list[T]:
     if n is None or n >= len(rows):
         return rows
     # The beginning of one permutation, so that a larger sample contains the smaller.
-    chosen = np.random.default_rng(seed).permutation(len(rows))[:n]
-    return [rows[row] for row in sorted(chosen)]
+    numbers = np.random.default_rng(seed).permutation(len(rows))[:n]
+    return [rows[number] for number in sorted(numbers)]
 
 
 def as_sequences(examples: Sequence[Example]) -> list[Example]:
     """The sequences that an encoder reads: the examples themselves; for choices, `<id>#0`, `<id>#1` and on.
 
-    A choice is the second text of its sequence, or the only one if `text_a` is empty. Raises InputError for an example
-    that has both choices and a second text, or a single choice.
+    A choice is the second text of its sequence, or the only one if `text_a` is empty.
     """
     return [sequence for example in examples for sequence in _sequences(example)]
 
@@ -159,11 +143,13 @@ def clusters(examples: Sequence[Example]) -> list[str]:
     Scores of one question with several sentences are not independent, but those of different clusters are. Case does
     not count. The name of a cluster is the least id in it, in any order of the examples.
     """
-    texts = [text.casefold() for example in examples for text in example.texts]
-    rows = np.repeat(np.arange(len(examples)), [len(example.texts) for example in examples])
-    names, columns = np.unique(np.array(texts, dtype=object), return_inverse=True)
-    nodes = len(examples) + len(names)  # a graph that links every example with its texts
-    links = csr_array((np.ones(len(rows)), (rows, columns + len(examples))), shape=(nodes, nodes))
-    _, component = connected_components(links, directed=False)
-    ids = pd.Series([example.id for example in examples])
-    return ids.groupby(component[: len(examples)]).transform("min").tolist()
+    linked = DisjointSet(text.casefold() for example in examples for text in example.texts)
+    for example in examples:
+        first, *others = (text.casefold() for text in example.texts)
+        for text in others:
+            linked.merge(first, text)
+    roots = [linked[example.texts[0].casefold()] for example in examples]
+    names = {}
+    for example, root in zip(examples, roots, strict=True):
+        names[root] = min(example.id, names.get(root, example.id))
+    return [names[root] for root in roots]

@@ -1,11 +1,11 @@
 """Two-paragraph inputs from running text, [CLS] paragraph-1 [SEP] paragraph-2 [SEP] (Clark 2019, section 3).
 
-A document is a list of paragraphs, a paragraph a list of sentences. Consecutive units (paragraphs or sentences) of a
-document are collected until they fill the budget of word pieces, divided in two at random, and cut at either end if
-they are too long. As in the authors' code, the first text may end in the middle of a paragraph, and the last passage of
-a document may be short. Departures: a passage always has two texts (if one sentence fills the budget, the authors' code
-leaves the second text empty and skips the rest of the document); words are cut as a whole, so that the texts keep their
-word pieces when they are tokenised again; passages are sampled from all documents, not taken from the first ones.
+Consecutive units (paragraphs or sentences) of a document are collected until they fill the budget of word pieces,
+divided in two at random, and cut at either end if they are too long. As in the authors' code, the first text may end in
+the middle of a paragraph, and the last passage of a document may be short. Departures: a passage always has two texts
+(if one sentence fills the budget, the authors' code leaves the second text empty and skips the rest of the document);
+words are cut as a whole, so that the texts keep their word pieces when they are tokenised again; passages are sampled
+from all documents, not taken from the first ones.
 """
 
 import re
@@ -22,7 +22,8 @@ from analysis.errors import InputError
 from analysis.files import expand, read_text, suffix
 from analysis.texts.bundled import bundled_documents, documents_of
 from analysis.texts.examples import Example
-from analysis.texts.treebank import CONLLU, read_trees, trees_of
+from analysis.texts.glue import hub_faults
+from analysis.texts.treebank import CONLLU, Sentence, places, read_sentences, sentences_of
 
 if TYPE_CHECKING:  # importing it takes seconds and imports torch
     from transformers import PreTrainedTokenizerBase
@@ -42,22 +43,11 @@ SPACING = (  # of WikiText, and of the original text
 )
 
 
-class Article(NamedTuple):
-    """A document of running text: its name and its paragraphs, each a list of sentences.
-
-    If it is not `divided` into sentences, each paragraph is a list of a single text.
-    """
+class Units(NamedTuple):
+    """Consecutive paragraphs or sentences: those of a document, or those that become a passage of this name."""
 
     name: str
-    paragraphs: list[list[str]]
-    divided: bool = True
-
-
-class Chunk(NamedTuple):
-    """Consecutive units of a document, which become the passage `name`."""
-
-    name: str
-    units: list[str]
+    texts: list[str]
 
 
 def load_passages(
@@ -68,13 +58,12 @@ def load_passages(
     max_tokens: int = 128,
     unit: str = "paragraph",
 ) -> list[Example]:
-    """`n` passages of two texts each in random order from the documents of a source; all if there are no more.
+    """`n` passages of two texts each, in random order, from the documents of a source; all if there are no more.
 
     `source` is `bundled` (made-up documents), `hub` (Wikipedia of the Hugging Face Hub, streamed, one passage an
     article), a CoNLL-U file (`# newdoc` and `# newpar`), or a text file in the form of WikiText. No passage has more
-    than `max_tokens` tokens of this tokenizer (special tokens included). `unit` is "paragraph", as in Clark et al., or
-    "sentence", as in the authors' code. Raises InputError for sources that cannot be read or hold no passage, and
-    values out of range.
+    than `max_tokens` tokens, special tokens included. `unit` is "paragraph", as in Clark et al., or "sentence", as in
+    the authors' code.
     """
     if unit not in UNITS:
         raise InputError(f"unit is {unit!r}: choose {' or '.join(UNITS)}")
@@ -83,64 +72,91 @@ def load_passages(
     if n is not None and n < 1:
         raise InputError(f"n is {n}: give at least 1 passage, or null for all")
     budget = max_tokens - tokenizer.num_special_tokens_to_add(pair=True)
-    by_document = (chunks(document, tokenizer, budget, unit) for document in documents(source, n, seed))
+    by_document = (chunks(document, tokenizer, budget) for document in documents(source, n, seed, unit))
     rng = Random(seed)
     if source == "hub":
-        sample = (rng.choice(group) for group in by_document if group)
+        selected = (rng.choice(group) for group in by_document if group)
     else:
-        sample = [chunk for group in by_document for chunk in group]
-        rng.shuffle(sample)
-    passages = (passage(chunk, tokenizer, budget, Random(f"{chunk.name} {seed}")) for chunk in sample)
+        selected = [chunk for group in by_document for chunk in group]
+        rng.shuffle(selected)
+    passages = (passage(chunk, tokenizer, budget, Random(f"{chunk.name} {seed}")) for chunk in selected)
     examples = list(islice((example for example in passages if example is not None), n))
     if not examples:
         raise InputError(f"{source} holds no two {unit}s in a row: give longer documents, or another unit")
     return examples
 
 
-def documents(source: str | Path, n: int | None, seed: int) -> Iterable[Article]:
-    """The documents of a source of `load_passages`, for `n` passages."""
+def documents(source: str | Path, n: int | None, seed: int, unit: str = "paragraph") -> Iterable[Units]:
+    """The documents of a source of `load_passages`, for `n` passages, in paragraphs or sentences."""
     if source == "bundled":
+        path = Path("bundled documents")
         text = bundled_documents(n and min(n, len(documents_of("dev"))), "dev", seed)
-        return conllu_documents(trees_of({Path("bundled documents"): text}).sentences)
+        return conllu_documents(sentences_of(text, path), path, unit)
     if source == "hub":
         if n is None:
             raise InputError("n is null: give the number of passages to take from Wikipedia")
-        return hub_documents(seed)
+        return in_units(hub_documents(seed), unit)
     path = expand(source)
     if not path.is_file():
         raise InputError(f"{source}: no such file: give bundled, hub, a CoNLL-U file or a file of WikiText")
     if suffix(path) == CONLLU:
-        return conllu_documents(read_trees([path]).sentences)
-    return wikitext_documents(path)
+        return conllu_documents(read_sentences(path), path, unit)
+    return in_units(wikitext_documents(path), unit)
 
 
-def chunks(document: Article, tokenizer: "PreTrainedTokenizerBase", budget: int, unit: str) -> list[Chunk]:
+def in_units(articles: Iterable[Units], unit: str) -> Iterator[Units]:
+    """The articles, which are given in paragraphs, in paragraphs or sentences (spaCy's rules, without a model)."""
+    for name, paragraphs in articles:
+        if unit == "sentence":
+            sentences = (
+                sentence.text.strip() for text in paragraphs for sentence in _sentencizer()(text).sents
+            )
+            yield Units(name, [sentence for sentence in sentences if sentence])
+        else:
+            yield Units(name, paragraphs)
+
+
+@cache
+def _sentencizer():
+    import spacy  # slow to import, and sources with sentences do not need it
+
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("sentencizer")
+    return pipeline
+
+
+def conllu_documents(sentences: list[Sentence], path: Path, unit: str) -> Iterator[Units]:
+    """The documents of a CoNLL-U file."""
+    table = pd.DataFrame(places(sentences, path), columns=["document", "paragraph"])
+    table["text"] = [sentence.text for sentence in sentences]
+    if unit == "paragraph":
+        table = table.groupby(["document", "paragraph"], sort=False)["text"].agg(" ".join).reset_index()
+    for name, texts in table.groupby("document", sort=False)["text"]:
+        yield Units(str(name), texts.tolist())
+
+
+def chunks(document: Units, tokenizer: "PreTrainedTokenizerBase", budget: int) -> list[Units]:
     """Consecutive units of a document, at least two, that fill the budget; the last chunk may be shorter."""
-    units = [" ".join(paragraph) for paragraph in document.paragraphs]
-    if unit == "sentence":
-        units = [text for paragraph in document.paragraphs for text in paragraph]
-        if not document.divided:
-            units = [sentence for text in units for sentence in sentences(text)]
-    tokenised = tokenizer(units, add_special_tokens=False, verbose=False)["input_ids"] if units else []
     groups: list[list[str]] = [[]]
     length = 0
-    for text, pieces in zip(units, tokenised, strict=True):
+    for text in document.texts:
+        pieces = len(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
         if length >= budget and len(groups[-1]) > 1:
             groups.append([])
             length = 0
         if pieces:
             groups[-1].append(text)
-            length += len(pieces)
+            length += pieces
     return [
-        Chunk(f"{document.name}-{number}", group) for number, group in enumerate(groups) if len(group) > 1
+        Units(f"{document.name}-{number}", group) for number, group in enumerate(groups) if len(group) > 1
     ]
 
 
-def passage(chunk: Chunk, tokenizer: "PreTrainedTokenizerBase", budget: int, rng: Random) -> Example | None:
+def passage(chunk: Units, tokenizer: "PreTrainedTokenizerBase", budget: int, rng: Random) -> Example | None:
     """A chunk divided in two at random and cut to `budget` word pieces; None if no whole word of a text remains."""
-    middle = rng.randint(1, len(chunk.units) - 1)
-    texts = " ".join(chunk.units[:middle]), " ".join(chunk.units[middle:])
-    shortened = _shortened(texts, tokenizer, budget, rng)
+    middle = rng.randint(1, len(chunk.texts) - 1)
+    halves = " ".join(chunk.texts[:middle]), " ".join(chunk.texts[middle:])
+    shortened = _shortened(halves, tokenizer, budget, rng)
     return Example(chunk.name, *shortened) if all(shortened) else None
 
 
@@ -183,68 +199,34 @@ def _whole_words(text: str, encoding, start: int, end: int) -> str:
     return text[spans[start][0] : spans[end - 1][1]].strip() if start < end else ""
 
 
-def wikitext_documents(path: Path) -> Iterator[Article]:
+def wikitext_documents(path: Path) -> Iterator[Units]:
     """The articles of a file in the form of WikiText: one paragraph a line, ` = Title = ` before each article.
 
-    Headings are skipped; spaces around punctuation and the escapes `@-@`, `@,@`, `@.@` are removed. A file without
-    titles is one document. Raises InputError for a file that is not UTF-8.
+    Headings are skipped, and WikiText's tokenisation is undone. A file without titles is one document.
     """
     name, paragraphs, number = path.stem, [], 0
     for line in map(str.strip, read_text(path).splitlines()):
         if TITLE.fullmatch(line):
             if paragraphs:
-                yield Article(f"{name}-{number}", paragraphs, divided=False)
+                yield Units(f"{name}-{number}", paragraphs)
             paragraphs, number = [], number + 1
         elif line and not HEADING.fullmatch(line):
-            paragraphs.append([detokenised(line)])
+            for spaced, original in SPACING:
+                line = spaced.sub(original, line)
+            paragraphs.append(line)
     if paragraphs:
-        yield Article(f"{name}-{number}", paragraphs, divided=False)
+        yield Units(f"{name}-{number}", paragraphs)
 
 
-def detokenised(line: str) -> str:
-    """Undoes WikiText's tokenisation."""
-    for spaced, original in SPACING:
-        line = spaced.sub(original, line)
-    return line
-
-
-def sentences(paragraph: str) -> list[str]:
-    """The sentences of a paragraph by their final punctuation (spaCy's rules, without a model)."""
-    return [sentence.text.strip() for sentence in _sentencizer()(paragraph).sents if sentence.text.strip()]
-
-
-@cache
-def _sentencizer():
-    import spacy  # slow to import, and sources with sentences do not need it
-
-    pipeline = spacy.blank("en")
-    pipeline.add_pipe("sentencizer")
-    return pipeline
-
-
-def conllu_documents(sentences: pd.DataFrame) -> Iterator[Article]:
-    """The documents of CoNLL-U files, from `treebank.Treebank.sentences`."""
-    for name, rows in sentences.groupby("document", sort=False):
-        yield Article(str(name), [part["text"].tolist() for _, part in rows.groupby("paragraph")])
-
-
-def hub_documents(seed: int) -> Iterator[Article]:
+def hub_documents(seed: int) -> Iterator[Units]:
     """Articles of Wikipedia in a seeded order, streamed from the Hugging Face Hub; nothing is kept on disk.
 
-    A line without the final punctuation of a sentence is a heading or an item of a list and is skipped. Raises
-    InputError if the Hub does not answer.
+    A line without the final punctuation of a sentence is a heading or an item of a list and is skipped.
     """
     import datasets  # slow to import, and other sources do not need it
 
-    try:
+    with hub_faults(HUB_DATASET, HUB_DUMP):
         stream = datasets.load_dataset(HUB_DATASET, HUB_DUMP, split="train", streaming=True)
         for article in stream.shuffle(seed=seed, buffer_size=HUB_BUFFER):
             lines = [line.strip() for line in article["text"].splitlines()]
-            paragraphs = [[line] for line in lines if ENDED.search(line)]
-            yield Article(f"wikipedia-{article['id']}", paragraphs, divided=False)
-    except Exception as error:  # of any type, from the HTTP library or a reader of files
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(
-            f"Hugging Face dataset {HUB_DATASET}, {HUB_DUMP}: {reason}: check the network or HF_ENDPOINT, or give "
-            "a file of WikiText"
-        ) from None
+            yield Units(f"wikipedia-{article['id']}", [line for line in lines if ENDED.search(line)])

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
@@ -37,21 +36,14 @@ UPOS = {
 
 
 def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | None) -> dict[str, Parse]:
-    """The parse of each of the texts by a spaCy pipeline (package or folder).
-
-    Raises InputError for a pipeline that cannot be loaded or has no parser, and a damaged file in the folder `cache`.
-    """
+    """The parse of each text by a spaCy pipeline (package or folder), kept as a file in the folder `cache`."""
     if cache is None:
         return _parse_texts(pipeline, texts)
     path = Path(cache) / f"{digest([FORMAT, pipeline_digest(pipeline), texts])}.json"
     if not path.exists():
         record_use(computed=True)  # reading one is not recorded: the rest of the run takes longer
         write_text(path, json.dumps(_parse_texts(pipeline, texts)))
-    try:
-        stored = json.loads(read_text(path))
-    except ValueError as error:
-        raise InputError(f"{path} is damaged: delete it") from error
-    return {text: Parse(*parse) for text, parse in stored.items()}
+    return {text: Parse(*parse) for text, parse in json.loads(read_text(path)).items()}
 
 
 def parser_name(parser: str | Path) -> str:
@@ -59,41 +51,18 @@ def parser_name(parser: str | Path) -> str:
     path = expand(parser)
     if str(parser) == "gold" or suffix(path) == ".conllu":
         return path.name
-    meta = _meta(str(path))
+    meta = _load(str(path)).meta
     return f"{meta['lang']}_{meta['name']} {meta['version']} {pipeline_digest(str(path))[:12]}"
-
-
-@lru_cache(maxsize=1)
-def _meta(pipeline: str) -> dict[str, Any]:
-    """The description of a pipeline, which is read without loading it."""
-    import spacy
-
-    try:
-        return spacy.util.get_model_meta(_folder(pipeline))
-    except (OSError, ValueError) as error:
-        raise _no_pipeline(pipeline) from error
 
 
 def pipeline_digest(pipeline: str) -> str:
     """The SHA-256 of the names and contents of a pipeline's files, and of the version of spaCy that reads them."""
     sha256 = hashlib.sha256(importlib.metadata.version("spacy").encode())
-    folder = _folder(pipeline)
+    folder = _load(pipeline).path
     for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
         sha256.update(f"{path.relative_to(folder).as_posix()} {path.stat().st_size} ".encode())
         sha256.update(path.read_bytes())
     return sha256.hexdigest()
-
-
-def _folder(pipeline: str) -> Path:
-    """The folder of a pipeline, which may be a package."""
-    import spacy
-
-    if Path(pipeline).is_dir():
-        return Path(pipeline)
-    try:
-        return spacy.util.get_package_path(pipeline)
-    except (ValueError, ImportError, TypeError) as error:  # TypeError: a name begins with a full stop
-        raise _no_pipeline(pipeline) from error
 
 
 @lru_cache(maxsize=1)  # a corpus is parsed in many parts
@@ -102,15 +71,16 @@ def _load(pipeline: str):
 
     try:
         return spacy.load(pipeline, exclude=["ner", "lemmatizer"])
-    except (OSError, ValueError) as error:
-        raise _no_pipeline(pipeline) from error
-
-
-def _no_pipeline(pipeline: str) -> InputError:
-    return InputError(
-        f"the spaCy pipeline {pipeline!r} cannot be loaded: install it (python -m spacy download "
-        f"{Path(pipeline).name}) or name a pipeline folder"
-    )
+    except (
+        OSError,
+        ValueError,
+        ImportError,
+        TypeError,
+    ) as error:  # TypeError: a name begins with a full stop
+        raise InputError(
+            f"the spaCy pipeline {pipeline!r} cannot be loaded: install it (python -m spacy download "
+            f"{Path(pipeline).name}) or name a pipeline folder"
+        ) from error
 
 
 def _parse_texts(pipeline: str, texts: Sequence[str]) -> dict[str, Parse]:
@@ -134,7 +104,7 @@ def _parse(document) -> Parse:
 
 
 def _upos(word) -> str:
-    """The universal part of speech of a word; if the pipeline gives none, from its Penn tag and its relation."""
+    """The universal part of speech of a word; without one, that of its Penn tag and its relation."""
     if word.pos_:
         return word.pos_
     if word.tag_.startswith("VB") and word.dep_ in AUXILIARY:

@@ -7,7 +7,7 @@ from analysis.errors import InputError
 from analysis.files import expand, suffix
 from analysis.texts.examples import Example, Parse, Relation, Tag, as_sequences, require_tags
 from analysis.texts.pipelines import pipeline_parses
-from analysis.texts.treebank import CONLLU, parses_of
+from analysis.texts.treebank import CONLLU, read_sentences
 
 Relations = Mapping[str, Sequence[Relation]]
 REVERSED = "_reversed"  # the end of the name of a relation from head to dependent
@@ -27,8 +27,7 @@ def parse(
 
     `parser` is `gold` (the relations of the examples themselves), a CoNLL-U file with sentences of the same texts, or a
     spaCy pipeline (package or folder). With a folder as `cache`, spaCy parses each set of texts once. An example with
-    choices has the relations of each of its sequences (see `as_sequences`). Raises InputError for missing gold
-    relations, a text that is not in the file, broken CoNLL-U or a parser that is not installed.
+    choices has the relations of each of its sequences (see `as_sequences`).
     """
     return _annotations(examples, parser, cache, "relations", Parse.relations)
 
@@ -36,10 +35,7 @@ def parse(
 def tags(
     examples: Sequence[Example], parser: str | Path = "gold", cache: str | Path | None = None
 ) -> dict[str, tuple[Tag, ...]]:
-    """The universal part of speech of every word of every example, by its id, from the same parse as `parse`.
-
-    Raises InputError as `parse` does, and for a parser that gives a word no part of speech.
-    """
+    """The universal part of speech of every word of every example, by its id, from the same parse as `parse`."""
     words = _annotations(examples, parser, cache, "tags", Parse.words)
     if str(parser) != "gold":
         require_tags(words, parser)
@@ -65,7 +61,7 @@ def _annotations(
     texts = sorted({text for example in sequences for text in example.texts})
     path = expand(parser)
     if suffix(path) == CONLLU:
-        parses = parses_of(path)
+        parses = {sentence.text: sentence.parse for sentence in read_sentences(path)}
         if missing := [text for text in texts if text not in parses]:
             raise InputError(
                 f"{path} has no sentence with the text {missing[0][:60]!r}: parse it or use another parser"

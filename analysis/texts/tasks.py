@@ -16,7 +16,7 @@ SENTENCES = ("sentence1", "sentence2")
 
 
 class Split(NamedTuple):
-    """The names of a split: of its GLUE file without `.tsv`, and on the Hub."""
+    """The names of a split: that of its GLUE file without `.tsv`, and that on the Hub."""
 
     file: str
     hub: str
@@ -34,28 +34,21 @@ MNLI_SPLITS = {
 
 @dataclass(frozen=True)
 class Task:
-    """One task: its kind, its labels in class order, its metrics, and where GLUE files and the Hub keep it.
-
-    The first metric selects checkpoints. `labels` are empty for regression, whose values lie in `limits`, and for
-    multiple choice, whose label is the number of the right choice. `columns` names the one or two texts, `hub_columns`
-    those on the Hub if they have other names. `header` names the columns of train and dev files without a header line.
-    `folder` is empty for a task that is not part of GLUE. `match` is the label of a pair whose texts match. `like` is
-    the task of GLUE that a toy task imitates; toy tasks have made-up examples, which are part of the package.
-    """
+    """One task: its kind, its labels and metrics, and where GLUE files and the Hub keep its examples."""
 
     name: str
-    metrics: tuple[str, ...]
-    labels: tuple[str, ...] = ()
+    metrics: tuple[str, ...]  # the first selects checkpoints
+    labels: tuple[str, ...] = ()  # in class order; none for regression and multiple choice
     kind: str = CLASSIFICATION
-    limits: tuple[float, float] | None = None
-    folder: str = ""
-    columns: tuple[str, ...] = ()
+    limits: tuple[float, float] | None = None  # of the values of a regression
+    folder: str = ""  # in the folder of GLUE's files
+    columns: tuple[str, ...] = ()  # with the one or two texts
     label_column: str = "label"
-    hub_columns: tuple[str, ...] = ()
+    hub_columns: tuple[str, ...] = ()  # with the texts, if they have other names on the Hub
     splits: Mapping[str, Split] = field(default_factory=lambda: SPLITS)
-    header: tuple[str, ...] = ()
-    match: str = ""
-    like: str = ""
+    header: tuple[str, ...] = ()  # of train and dev files that have no header line
+    match: str = ""  # the label of a pair whose texts match
+    like: str = ""  # the task of GLUE that a toy task imitates
 
     @property
     def config(self) -> str:
@@ -158,24 +151,19 @@ def task_names(entries: Iterable[str | Mapping[str, str]]) -> list[str]:
 
 
 def match_class(entry: str | Mapping[str, str]) -> tuple[str, int]:
-    """The name of a pair task and the class of pairs that match; an entry may be {task: qnli, match: entailment}.
-
-    Raises InputError for a task that has one text or no classes, an unknown label, and a missing one.
-    """
+    """The name of a pair task and the class of pairs that match; an entry may be {task: qnli, match: entailment}."""
     fields = {"task": entry} if isinstance(entry, str) else dict(entry)
-    if unknown := sorted({*fields} - {"task", "match"}):
+    task = task_named(fields.pop("task", ""))
+    match = str(fields.pop("match", task.match))
+    if fields:
         raise InputError(
-            f"pair_tasks has the unknown key {unknown[0]!r}: write {{task: qnli, match: entailment}}"
+            f"pair_tasks has the unknown key {min(fields)!r}: write {{task: qnli, match: entailment}}"
         )
-    task = task_named(fields.get("task", ""))
     if not (task.pair and task.labels):
-        remedy = (
-            "choose a task with two texts and classes; data/README.md says how to make classes of numbers"
-        )
         raise InputError(
-            f"pair task {task.name!r} has {len(task.columns)} text(s) and {len(task.labels)} classes: {remedy}"
+            f"pair task {task.name!r} has {len(task.columns)} text(s) and {len(task.labels)} classes: "
+            "choose a task with two texts and classes, as data/README.md says"
         )
-    match = str(fields.get("match", task.match))
     if match not in task.labels:
         raise InputError(f"pair task {task.name!r}: match is {match!r}: choose from {', '.join(task.labels)}")
     return task.name, task.labels.index(match)

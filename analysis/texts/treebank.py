@@ -1,8 +1,9 @@
-"""CoNLL-U files: their sentences with text, words and trees, read once and checked line by line."""
+"""CoNLL-U files: the text, the words and the tree of each sentence."""
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from typing import NamedTuple
 import conllu
 import numpy as np
 import pandas as pd
-from conllu.parser import DEFAULT_FIELD_PARSERS, DEFAULT_FIELDS, parse_comment_line, parse_line
+from conllu.parser import DEFAULT_FIELDS, parse_token_and_metadata
 from jaxtyping import Int
 
 from analysis.errors import InputError
@@ -19,15 +20,17 @@ from analysis.texts.bundled import bundled_documents
 from analysis.texts.examples import Example, Parse, require_tags, sample
 
 CONLLU = ".conllu"
-# The other fields stay text.
-FIELD_PARSERS = {name: DEFAULT_FIELD_PARSERS[name] for name in ("id", "xpos", "head", "misc")}
-# The conllu library splits a line here. A form with two spaces in it would shift all later columns.
-SEPARATOR = re.compile(r"\t| {2,}")
-LEFT_OUT = {"-": "multiword tokens", ".": "empty nodes"}  # by the mark in their numbers
+COLUMNS = re.compile(
+    r"\t| {2,}"
+)  # as the conllu library divides a line: a form with two spaces would shift the rest
+LEFT_OUT = {
+    "-": "multiword tokens",
+    ".": "empty nodes",
+}  # lines that are no words, by the mark in their numbers
 
 
 class Word(NamedTuple):
-    """A syntactic word as its line gives it: `head` is 0 for ROOT, else from 1; `entity` is a field of MISC, or ""."""
+    """A syntactic word: `head` is 0 for ROOT, else from 1; `entity` is a field of MISC, or ""."""
 
     form: str
     upos: str
@@ -35,88 +38,65 @@ class Word(NamedTuple):
     relation: str
     head: int
     entity: str
-    line: int
-
-
-class Token(NamedTuple):
-    """A token as written, and the positions (from 0) of the words in it: `don't` has two."""
-
-    form: str
-    words: range
-    line: int
 
 
 class Sentence(NamedTuple):
-    """A sentence of a CoNLL-U file: its text, its syntactic words with their character spans, and its comments.
-
-    The text is the comment `# text`, or the tokens with the spaces that MISC asks for. Each word of `don't` = do + n't
-    has its part of the span; words that are spelled otherwise share the span of their token. `left_out` has kind, line
-    and entity of each line that is not in the tree.
-    """
+    """A sentence: its text, words, arcs and tags, its comments, and a count of the lines left out."""
 
     text: str
     words: list[Word]
-    spans: list[tuple[int, int]]
+    parse: Parse
     comments: dict[str, str | None]
-    left_out: list[tuple[str, int, str]]
-
-    def parse(self) -> Parse:
-        """The arcs and tags of the sentence."""
-        located = [*zip(self.words, self.spans, strict=True)]
-        arcs = [(word.relation, *span, *self.spans[word.head - 1]) for word, span in located if word.head]
-        return Parse(arcs, [(word.upos, *span) for word, span in located])
+    left_out: Counter[str]
 
 
 class Treebank(NamedTuple):
-    """The syntactic words and the sentences of CoNLL-U files, and the counts of their other lines.
+    """The words of CoNLL-U files, and how many multiword tokens and empty nodes were left out, with their entities.
 
-    `words` has a row per syntactic word, in the order of the files: document, sentence (0-based, over all files), word
-    (0-based position in its sentence), length (words of the sentence), and the fields of `Word`. `sentences` has a row
-    per sentence: document, paragraph (0-based, in its file) and text. `left_out` counts multiword tokens (`3-4`) and
-    empty nodes (`8.1`), which are not in trees.
+    `words` has a row per syntactic word: document, sentence (0-based, over all files), word (0-based, in its sentence),
+    length (words of the sentence), and the fields of `Word`.
     """
 
     words: pd.DataFrame
-    sentences: pd.DataFrame
     left_out: dict[str, int]
 
 
 def read_trees(files: Iterable[str | Path]) -> Treebank:
-    """The words and sentences of CoNLL-U files.
-
-    Raises InputError as `read_sentence` does, for an entity on a line that is left out, for two documents of one name
-    in a file and for a file without words.
-    """
-    return trees_of({path: read_text(path) for path in map(expand, files)})
-
-
-def trees_of(texts: Mapping[Path, str]) -> Treebank:
-    """The words and sentences of texts in CoNLL-U by the paths that messages name; raises as `read_trees` does."""
-    words, sentences, left_out = [], [], Counter(dict.fromkeys(LEFT_OUT.values(), 0))
-    for path, text in texts.items():
-        before = len(words)
-        found = sentences_of(text, str(path))
-        for (document, paragraph), sentence in zip(_documents(found, path), found, strict=True):
-            for kind, line, entity in sentence.left_out:
-                if entity:
-                    raise InputError(
-                        f"{path}, line {line}: an entity on one of the {kind}, which are left out: put it on a word"
-                    )
-                left_out[kind] += 1
-            place, length = (document, len(sentences)), len(sentence.words)
-            words += [(*place, position, length, *word) for position, word in enumerate(sentence.words)]
-            sentences.append((document, paragraph, sentence.text))
-        if len(words) == before:
-            raise InputError(f"{path} holds no word: give a CoNLL-U file")
+    """The words of CoNLL-U files."""
+    rows, number, left_out = [], 0, Counter(dict.fromkeys(LEFT_OUT.values(), 0))
+    for path in map(expand, files):
+        sentences = read_sentences(path)
+        for sentence, (document, _) in zip(sentences, places(sentences, path), strict=True):
+            length = len(sentence.words)
+            rows += [(document, number, index, length, *word) for index, word in enumerate(sentence.words)]
+            left_out.update(sentence.left_out)
+            number += 1
     columns = ["document", "sentence", "word", "length", *Word._fields]
-    return Treebank(
-        pd.DataFrame(words, columns=columns),
-        pd.DataFrame(sentences, columns=["document", "paragraph", "text"]),
-        dict(left_out),
-    )
+    return Treebank(pd.DataFrame(rows, columns=columns), dict(left_out))
 
 
-def _documents(sentences: Iterable[Sentence], path: Path) -> Iterator[tuple[str, int]]:
+def read_sentences(path: Path) -> list[Sentence]:
+    """The sentences of a CoNLL-U file; raises InputError, with the line, for broken CoNLL-U."""
+    return sentences_of(read_text(path), path)
+
+
+def sentences_of(text: str, path: str | Path) -> list[Sentence]:
+    """The sentences of a text in CoNLL-U; messages name its file `path`."""
+    sentences = [read_sentence(block, f"{path}, line {line}") for line, block in blocks(StringIO(text))]
+    if not any(sentence.words for sentence in sentences):
+        raise InputError(f"{path} holds no word: give a CoNLL-U file")
+    return sentences
+
+
+def blocks(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """The first line number and the lines of each sentence; empty lines divide sentences."""
+    for is_filled, block in groupby(enumerate(lines, 1), lambda numbered: bool(numbered[1].strip())):
+        if is_filled:
+            numbers, texts = zip(*block, strict=True)
+            yield numbers[0], "".join(texts)
+
+
+def places(sentences: Iterable[Sentence], path: Path) -> Iterator[tuple[str, int]]:
     """The document of each sentence, and the number of its paragraph in the file.
 
     `# newpar` begins a paragraph, `# newdoc` a document; `# newdoc id` names one. Before the first it is the file.
@@ -133,117 +113,84 @@ def _documents(sentences: Iterable[Sentence], path: Path) -> Iterator[tuple[str,
         yield names[-1], paragraph
 
 
-def sentences_of(text: str, place: str) -> list[Sentence]:
-    """The sentences of a text in CoNLL-U that comes from `place`, divided by empty lines.
-
-    Raises InputError as `read_sentence` does, and for a text without a sentence.
-    """
-    blocks = groupby(enumerate(text.split("\n"), 1), lambda numbered: bool(numbered[1].strip()))
-    sentences = [read_sentence(lines, place) for filled, lines in blocks if filled]
-    if not sentences:
-        raise InputError(f"{place} holds no sentence: give a CoNLL-U file")
-    return sentences
-
-
-def read_sentence(lines: Iterable[tuple[int, str]], place: str) -> Sentence:
-    """The sentence in these numbered lines of the file called `place`.
-
-    Raises InputError naming the line for a line without ten columns, words that are not numbered 1, 2, 3 and on, a
-    multiword token that does not precede all its words, a head that is missing or no word of the sentence, heads that
-    form a cycle, and a token that is not in the text.
-    """
-    words: list[Word] = []
-    tokens: list[Token] = []
-    comments: dict[str, str | None] = {}
-    left_out: list[tuple[str, int, str]] = []
-    spaced = ""
-    covered = 0  # the number of the last word of a multiword token
-    for number, line in lines:
-        line, where = line.strip(), f"{place}, line {number}"
-        if line.startswith("#"):
-            comments.update(parse_comment_line(line))
-            continue
-        fields = _fields(line, where)
-        identity, form, misc = fields["id"], fields["form"], fields["misc"] or {}
-        entity, position = misc.get("Entity") or "", len(words) + 1
-        if isinstance(identity, int):
-            if identity != position:
-                raise InputError(
-                    f"{where}: the word is numbered {identity} where {position} follows: renumber it"
-                )
-            xpos, head = fields["xpos"] or "", fields["head"]
-            words.append(Word(form, fields["upos"], xpos, fields["deprel"], head, entity, number))
-            last = identity
-        else:
-            first, mark, last = identity
-            left_out.append((LEFT_OUT[mark], number, entity))
-            if mark == ".":
-                continue
-            if first != position or first <= covered:
-                raise InputError(
-                    f"{where}: the multiword token {first}-{last} does not precede its words: move or renumber it"
-                )
-        if last > covered:
-            tokens.append(Token(form, range(position - 1, last), number))
-            spaced += form + ("" if misc.get("SpaceAfter") == "No" else " ")
-            covered = last
-    if covered > len(words):
-        raise InputError(
-            f"{place}, line {tokens[-1].line}: the multiword token {tokens[-1].form!r} goes up to word {covered}, the "
-            f"sentence up to word {len(words)}: add the lines of its words"
-        )
-    _check_tree(words, place)
-    text = (comments.get("text") or spaced).strip()
-    return Sentence(text, words, [*_spans(text, tokens, words, place)], comments, left_out)
-
-
-def _fields(line: str, where: str) -> conllu.Token:
-    """The fields of a line; raises InputError for another number of columns and for wrong numbers."""
-    columns = len(SEPARATOR.split(line))
-    if columns != len(DEFAULT_FIELDS):
-        raise InputError(f"{where}: {columns} columns: CoNLL-U has 10, divided by one tab each")
+def read_sentence(block: str, place: str) -> Sentence:
+    """The sentence in a block of CoNLL-U; messages name its place, a file and the first line of the block."""
     try:
-        fields = parse_line(line, DEFAULT_FIELDS, FIELD_PARSERS)
-    except conllu.exceptions.ParseException as error:
-        raise InputError(f"{where}: {error} Correct the line") from error
-    if fields["id"] is None:
-        raise InputError(f"{where}: the word has no number: number it")
-    return fields
+        return _sentence(block)
+    except (conllu.exceptions.ParseException, ValueError) as error:
+        raise InputError(f"{place}: {error}") from error
 
 
-def _spans(
-    text: str, tokens: Iterable[Token], words: Sequence[Word], place: str
-) -> Iterator[tuple[int, int]]:
-    """The character span of each word in the text of its sentence."""
+def _sentence(block: str) -> Sentence:
+    """The text is the comment `# text`, or the tokens with the spaces that MISC asks for."""
+    for line in block.strip().split("\n"):
+        columns = COLUMNS.split(line.strip())
+        if len(columns) != len(DEFAULT_FIELDS) and not line.startswith("#"):
+            raise ValueError(f"{len(columns)} columns: CoNLL-U has 10, divided by one tab each, not {line!r}")
+    rows = parse_token_and_metadata(block)
+    numbered = [row for row in rows if not isinstance(row["id"], tuple)]
+    if [row["id"] for row in numbered] != [*range(1, len(numbered) + 1)]:
+        raise ValueError("the sentence has words that are not numbered 1, 2, 3 and on: renumber it")
+    words = [
+        Word(row["form"], row["upos"], row["xpos"] or "", row["deprel"], row["head"], _misc(row, "Entity"))
+        for row in numbered
+    ]
+    _check_tree(words)
+    tokens = [*_tokens(rows, words)]
+    if sum(len(members) for _, members in tokens) != len(words):
+        raise ValueError("the multiword tokens do not fit the words after them: renumber them")
+    spaced = "".join(row["form"] + " " * (_misc(row, "SpaceAfter") != "No") for row, _ in tokens)
+    text = (rows.metadata.get("text") or spaced).strip()
+    spans = [*_spans(text, tokens)]
+    located = [*zip(words, spans, strict=True)]
+    arcs = [(word.relation, *span, *spans[word.head - 1]) for word, span in located if word.head]
+    parse = Parse(arcs, [(word.upos, *span) for word, span in located])
+    left_out = Counter(LEFT_OUT[row["id"][1]] for row in rows if isinstance(row["id"], tuple))
+    return Sentence(text, words, parse, rows.metadata, left_out)
+
+
+def _misc(row: conllu.Token, name: str) -> str:
+    return (row["misc"] or {}).get(name) or ""
+
+
+def _tokens(rows: Iterable[conllu.Token], words: list[Word]) -> Iterator[tuple[conllu.Token, list[Word]]]:
+    """The rows of tokens as written, with the words in each: `don't` has two."""
+    covered = 0
+    for row in rows:
+        first, mark, last = row["id"] if isinstance(row["id"], tuple) else (row["id"], "", row["id"])
+        if mark != "." and last > covered:
+            covered = last
+            yield row, words[first - 1 : last]
+
+
+def _spans(text: str, tokens: Iterable[tuple[conllu.Token, list[Word]]]) -> Iterator[tuple[int, int]]:
+    """The character span of each word in the text of its sentence.
+
+    Each word of `don't` = do + n't has its part of the span; words spelled otherwise share the span of their token.
+    """
     end = 0
-    for token in tokens:
-        start = text.find(token.form, end)
+    for row, words in tokens:
+        token, forms = row["form"], [word.form for word in words]
+        start = text.find(token, end)
         if start < 0:
-            raise InputError(
-                f"{place}, line {token.line}: {token.form!r} is not in its text: correct the # text line"
-            )
-        end = start + len(token.form)
-        forms = [words[position].form for position in token.words]
-        if "".join(forms) == token.form:
+            raise ValueError(f"{token!r} is not in its text: correct the # text line")
+        end = start + len(token)
+        if "".join(forms) == token:
             yield from pairwise(accumulate(map(len, forms), initial=start))
         else:
             yield from [(start, end)] * len(forms)
+    if text[end:].strip():
+        raise ValueError(f"the # text goes on after the last word with {text[end:]!r}: add the words")
 
 
-def _check_tree(words: Sequence[Word], place: str) -> None:
-    for number, word in enumerate(words, 1):
-        if word.head is None or not 0 <= word.head <= len(words):
-            raise InputError(
-                f"{place}, line {word.line}: the head {word.head} is no word of the sentence, which has {len(words)}: "
-                "give 0 or the number of a word"
+def _check_tree(words: Sequence[Word]) -> None:
+    for word in words:
+        if word.head not in range(len(words) + 1):
+            raise ValueError(
+                f"the head {word.head} is no word of the sentence, which has {len(words)}: give 0 or one of them"
             )
-        if word.head == number:
-            raise InputError(f"{place}, line {word.line}: the word is its own head: give 0 or another word")
-    adrift = unrooted(np.array([word.head for word in words], dtype=int))
-    if len(adrift):
-        raise InputError(
-            f"{place}, line {words[adrift[0]].line}: the heads from this word on form a cycle: correct the tree"
-        )
+    if len(adrift := unrooted(np.array([word.head for word in words], dtype=int))):
+        raise ValueError(f"the heads from word {adrift[0] + 1} on form a cycle: correct the tree")
 
 
 def unrooted(heads: Int[np.ndarray, " word"]) -> Int[np.ndarray, " unrooted"]:
@@ -255,10 +202,7 @@ def unrooted(heads: Int[np.ndarray, " word"]) -> Int[np.ndarray, " unrooted"]:
 
 
 def conllu_files(names: Sequence[str], folder: Path, n: int, split: str, seed: int) -> list[Path]:
-    """The files with these names, or in the folders of these names, or else a new file of `n` bundled documents.
-
-    Raises InputError for a folder without .conllu files.
-    """
+    """The CoNLL-U files of these names or in folders of these names; without names, a new one of bundled documents."""
     if not names:
         path = folder / f"bundled-{split}{CONLLU}"
         write_text(path, bundled_documents(n, split, seed))
@@ -272,20 +216,13 @@ def conllu_files(names: Sequence[str], folder: Path, n: int, split: str, seed: i
     return files
 
 
-def parses_of(path: Path) -> dict[str, Parse]:
-    """The parse of each text of a CoNLL-U file; raises InputError as `sentences_of` does."""
-    return {sentence.text: sentence.parse() for sentence in sentences_of(read_text(path), str(path))}
-
-
 def treebank_examples(treebank: str | Path, n: int | None = None, seed: int = 0) -> list[Example]:
-    """The sentences of different texts of a CoNLL-U file, or a seeded sample of `n`, with gold relations and tags.
-
-    Raises InputError for a file that is missing or is no CoNLL-U, and for a word without a part of speech.
-    """
+    """The different sentences of a CoNLL-U file, or a seeded sample of `n`, with gold relations and tags."""
     path = expand(treebank)
+    parses = {sentence.text: sentence.parse for sentence in read_sentences(path)}
     examples = [
         Example(f"{path.stem}-{row}", text, relations=tuple(parse.relations()), tags=tuple(parse.words()))
-        for row, (text, parse) in sample([*enumerate(parses_of(path).items())], n, seed)
+        for row, (text, parse) in sample([*enumerate(parses.items())], n, seed)
     ]
     require_tags({example.id: example.tags for example in examples}, path)
     return examples

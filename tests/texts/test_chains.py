@@ -72,8 +72,8 @@ def test_head_words_have_their_head_outside(tmp_path: Path):
 def test_kind_and_features_of_a_word(
     tmp_path: Path, word: str, kind: str, number: str, gender: str, person: int
 ):
-    found = read(tmp_path, f"{word} 0 root (1)").mentions.iloc[0]
-    assert found[["kind", "number", "gender", "person"]].tolist() == [kind, number, gender, person]
+    mention = read(tmp_path, f"{word} 0 root (1)").mentions.iloc[0]
+    assert mention[["kind", "number", "gender", "person"]].tolist() == [kind, number, gender, person]
 
 
 def test_truncation_keeps_whole_mentions(tmp_path: Path):
@@ -86,14 +86,14 @@ def test_truncation_keeps_whole_mentions(tmp_path: Path):
 @pytest.mark.parametrize(
     ("entities", "message"),
     [
-        (("(1", "(1", "1)"), r"trees.conllu, line 1: '\(1' opens"),
-        (("(1", "2)", "1)"), r"trees.conllu, line 2: '2\)' closes"),
-        (("_", "1", "_"), r"trees.conllu, line 2: Entity=1 is no sequence of brackets"),
-        (("(1[1/2])", "_", "_"), r"trees.conllu, line 1: Entity=\(1\[1/2\]\) is no sequence"),
+        (("(1", "(1", "1)"), r"a sentence opens the mention '\(1' and does not close it"),
+        (("(1", "2)", "1)"), r"Entity=2\) closes a mention"),
+        (("_", "1", "_"), r"Entity=1: write brackets"),
+        (("(1[1/2])", "_", "_"), r"Entity=\(1\[1/2\]\): write brackets"),
     ],
 )
-def test_unbalanced_brackets_name_file_and_line(tmp_path: Path, entities: tuple[str, ...], message: str):
+def test_unbalanced_brackets_name_file_and_document(tmp_path: Path, entities: tuple[str, ...], message: str):
     rows = [f"w X X {number} dep {entity}" for number, entity in enumerate(entities)]
     path = write(tmp_path, conllu("\n".join(row.removesuffix(" _") for row in rows)))
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=f"trees.conllu, document 'trees': {message}"):
         read_chains([path])

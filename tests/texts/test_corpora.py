@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.errors import InputError
-from analysis.texts.corpora import LONGEST, open_corpus
-from analysis.texts.examples import Relation
+from analysis.texts.corpora import open_corpus
 from analysis.texts.syntax import parse
 
 TEXTS = ["A dog barks .", "Ärger, naïve!", "Stop"]
@@ -20,18 +19,15 @@ SENTENCE = """# text = Dogs chase cats
 3\tcats\tcat\tNOUN\t_\t_\t2\tobj\t_\t_
 
 """
-PARQUET = "rows.parquet"
 
 
-def write_parquet(path: Path, rows: dict) -> Path:
-    """A Parquet file of small row groups."""
-    pq.write_table(pa.table(rows), path, row_group_size=2)
-    return path
-
-
-def write(path: Path, content: str | bytes) -> Path:
-    """A file with this content."""
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
+def write(path: Path, content: str | bytes | pa.Table) -> Path:
+    """A file with this content; a table is written in small row groups."""
+    path.parent.mkdir(exist_ok=True)
+    if isinstance(content, pa.Table):
+        pq.write_table(content, path, row_group_size=2)
+    else:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
 
 
@@ -45,7 +41,7 @@ def test_all_kinds_of_files_give_the_same_texts(tmp_path: Path):
     pairs = [(text, text.upper()) for text in TEXTS]
     rows = [{"text": text, "answer": answer, "id": 7} for text, answer in pairs]
     objects = write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows)))
-    table = write_parquet(tmp_path / "a.parquet", {name: [row[name] for row in rows] for name in rows[0]})
+    table = write(tmp_path / "a.parquet", pa.Table.from_pylist(rows))
     for path in (lines, objects, table):
         assert texts(path) == [(text,) for text in TEXTS]
     for path in (objects, table):
@@ -60,39 +56,29 @@ def test_conllu_brings_the_relations_that_a_parse_of_the_file_finds(tmp_path: Pa
     assert [example.id for example in examples] == ["a.conllu-0", "a.conllu-1"]
     for example in examples:
         assert example.text_a == "Dogs chase cats"
-        assert example.relations == (
-            Relation("nsubj", 0, (0, 4), (5, 10)),
-            Relation("dobj", 0, (11, 15), (5, 10)),
-        )
         assert example.relations == parse([example], path)[example.id]
+        assert [relation.label for relation in example.relations] == ["nsubj", "dobj"]
 
 
-def test_shards_part_the_examples_of_a_folder_with_the_same_ids(tmp_path: Path):
-    (tmp_path / "more").mkdir()
+def test_shards_divide_the_examples_of_a_folder_and_keep_their_ids(tmp_path: Path):
     write(tmp_path / "b.txt", "one\ntwo\nthree\n")
     write(tmp_path / "more" / "b.txt", "four\n")
-    write_parquet(tmp_path / PARQUET, {"text": [f"row {number}" for number in range(5)]})
+    write(tmp_path / "rows.parquet", pa.table({"text": [f"row {number}" for number in range(5)]}))
     write(tmp_path / "README.md", "not read")
     corpus = open_corpus(tmp_path)
     assert corpus.sizes["more/b.txt"] == 5
     whole = list(corpus.examples())
-    assert [example.id for example in whole[:5]] == [
-        "b.txt-0",
-        "b.txt-1",
-        "b.txt-2",
-        "more/b.txt-0",
-        f"{PARQUET}-0",
-    ]
+    names = ["b.txt-0", "b.txt-1", "b.txt-2", "more/b.txt-0", "rows.parquet-0"]
+    assert [example.id for example in whole[:5]] == names
     for shards in (2, 4, 20):
-        found = [list(corpus.examples(shard, shards)) for shard in range(shards)]
-        assert sorted(chain(*found), key=lambda one: one.id) == sorted(whole, key=lambda one: one.id)
-        sizes = [len(part) for part in found]
+        parts = [list(corpus.examples(shard, shards)) for shard in range(shards)]
+        assert sorted(chain(*parts), key=lambda part: part.id) == sorted(whole, key=lambda part: part.id)
+        sizes = [len(part) for part in parts]
         assert max(sizes) - min(sizes) <= 1
 
 
 def test_hidden_folders_are_skipped_and_suffixes_may_be_capital(tmp_path: Path):
     for name in (".ipynb_checkpoints", ".git", "NOTES"):
-        (tmp_path / name).mkdir()
         write(tmp_path / name / "A.TXT", name)
     write(tmp_path / "._b.txt", "\0\5")
     write(tmp_path / "b.Conllu", SENTENCE)
@@ -101,42 +87,27 @@ def test_hidden_folders_are_skipped_and_suffixes_may_be_capital(tmp_path: Path):
     assert open_corpus(tmp_path / "b.Conllu").gold
 
 
-@pytest.mark.parametrize(
-    ("name", "rows"), [("a.txt", ("one", "two", "three")), ("a.jsonl", ('{"text": "one"}', "7", "[]"))]
-)
-def test_empty_lines_are_no_rows_and_count_as_lines(tmp_path: Path, name: str, rows: tuple[str, ...]):
-    path = write(tmp_path / name, "\ufeff\r\n" + "\n \r\n".join(rows) + "\n\n")
-    if name == "a.txt":
-        assert [example.id for example in open_corpus(path).examples(1, 2)] == ["a.txt-1"]
-        assert texts(path) == [(row,) for row in rows]
-    else:
-        with pytest.raises(InputError, match="a.jsonl, line 4: not a JSON object"):
-            texts(path)
-
-
-def test_parquet_that_is_not_utf_8_names_its_row(tmp_path: Path):
-    column = pa.array([b"one", b"tw\xff"]).view(pa.string())
-    with pytest.raises(InputError, match="rows.parquet, row 1: not UTF-8"):
-        texts(write_parquet(tmp_path / PARQUET, {"text": column}))
+def test_empty_lines_are_no_rows(tmp_path: Path):
+    path = write(tmp_path / "a.txt", "\ufeff\r\none\n \r\ntwo\n\n")
+    assert texts(path) == [("one",), ("two",)]
+    assert [example.id for example in open_corpus(path).examples(1, 2)] == ["a.txt-1"]
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "says"),
+    ("name", "content", "message"),
     [
         ("a.txt", b"x" * 9000 + b"\n" + b"\0" * 20, "line 2: binary"),
-        ("a.txt", "one\nzwölf".encode()[:-3], "line 2: not UTF-8, or cut short"),
-        ("a.txt", "x" * (LONGEST + 10), "line 1: longer than"),
+        ("a.txt", "one\nzwölf".encode("latin-1"), "line 2: half of a surrogate pair.* in UTF-8"),
+        ("a.jsonl", '{"text": "one"}\n\n[]\n', "line 3: not a JSON object"),
         ("a.jsonl", '{"text": "one"}\n{"sentence": "two"}\n', "line 2: a text is missing"),
-        ("a.jsonl", "[" * 100_000, "line 1: not JSON"),
-        ("a.conllu", SENTENCE + SENTENCE[:90], "line 6: the last sentence is cut short"),
-        ("a.conllu", SENTENCE + SENTENCE.replace("\t", " "), "line 7: 1 columns: CoNLL-U has 10"),
-        ("a.conllu", SENTENCE.replace("2\tobj", "9\tobj"), "line 4: the head 9 is no word"),
+        ("a.conllu", SENTENCE + SENTENCE[:85], "line 6: 8 columns: CoNLL-U has 10"),
         ("a.conllu", "\n\n", "is empty"),
+        ("a.parquet", pa.table({"text": pa.array([b"one", b"tw\xff"]).view(pa.string())}), "damaged after row 0"),
     ],
-)
+)  # fmt: skip
 def test_a_bad_file_ends_in_one_line_that_names_it(
-    tmp_path: Path, name: str, content: str | bytes, says: str
+    tmp_path: Path, name: str, content: str | bytes | pa.Table, message: str
 ):
     path = write(tmp_path / name, content)
-    with pytest.raises(InputError, match=f"{name}.*{says}"):
+    with pytest.raises(InputError, match=f"{name}.*{message}"):
         list(open_corpus(path).examples())

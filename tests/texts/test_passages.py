@@ -9,7 +9,7 @@ from architectures import byte_level_tokenizer
 
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import load_tokenizer
-from analysis.texts.passages import Article, Chunk, chunks, documents, load_passages, passage
+from analysis.texts.passages import Units, chunks, documents, load_passages, passage
 
 TOKENIZER = load_tokenizer("tiny")
 WORDS = (
@@ -28,13 +28,13 @@ def text(words: int, seed: int = 0) -> str:
 
 def test_chunks_fill_the_budget_with_consecutive_paragraphs():
     units = [text(length, seed) for seed, length in enumerate((5, 9, 4, 30, 2, 6, 3))]
-    found = chunks(Article("doc", [[unit] for unit in units]), TOKENIZER, 40, "paragraph")
-    assert [unit for chunk in found for unit in chunk.units] == units[: sum(len(c.units) for c in found)]
-    for chunk in found[:-1]:
-        sizes = [len(TOKENIZER.tokenize(unit)) for unit in chunk.units]
+    result = chunks(Units("doc", units), TOKENIZER, 40)
+    assert [unit for chunk in result for unit in chunk.texts] == units[: sum(len(c.texts) for c in result)]
+    for chunk in result[:-1]:
+        sizes = [len(TOKENIZER.tokenize(unit)) for unit in chunk.texts]
         assert sum(sizes) >= 40
         assert sum(sizes[:-1]) < 40 or len(sizes) == 2
-    assert [chunk.name for chunk in found] == [f"doc-{number}" for number in range(len(found))]
+    assert [chunk.name for chunk in result] == [f"doc-{number}" for number in range(len(result))]
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "byte-level"])
@@ -43,53 +43,53 @@ def test_passages_keep_their_pieces_when_they_are_tokenised_again(kind: str, bud
     tokenizer = TOKENIZER if kind == "wordpiece" else byte_level_tokenizer()
     special = tokenizer.num_special_tokens_to_add(pair=True)
     for seed in range(20):
-        chunk = Chunk(f"{seed}", [text(20, seed), text(20, seed + 100), text(3, seed + 200)])
-        found = passage(chunk, tokenizer, budget, Random(seed))
-        if found is None:
+        chunk = Units(f"{seed}", [text(20, seed), text(20, seed + 100), text(3, seed + 200)])
+        example = passage(chunk, tokenizer, budget, Random(seed))
+        if example is None:
             continue
-        (layout,) = layouts(tokenizer, [found], budget + special)
+        (layout,) = layouts(tokenizer, [example], budget + special)
         assert layout.cut == 0
-        whole = " ".join(chunk.units)
-        assert all(part in whole for part in found.texts)
+        whole = " ".join(chunk.texts)
+        assert all(part in whole for part in example.texts)
         if kind == "wordpiece":  # whole words: what is left are pieces of the whole text, in a row
-            before, after = TOKENIZER.tokenize(whole), TOKENIZER.tokenize(found.text_b)
+            before, after = TOKENIZER.tokenize(whole), TOKENIZER.tokenize(example.text_b)
             assert any(before[i : i + len(after)] == after for i in range(len(before)))
             assert not after[0].startswith("##")
 
 
 def test_cuts_take_from_both_ends_of_the_longer_text():
-    chunk = Chunk("long", ["cat " * 10, " ".join(f"a{number}" for number in range(100))])
+    chunk = Units("long", ["cat " * 10, " ".join(f"a{number}" for number in range(100))])
     ends = [passage(chunk, TOKENIZER, 60, Random(seed)).text_b.split() for seed in range(10)]
-    assert all(found[0] != "a0" and found[-1] != "a99" for found in ends)
-    assert len({found[0] for found in ends}) > 3
+    assert all(words[0] != "a0" and words[-1] != "a99" for words in ends)
+    assert len({words[0] for words in ends}) > 3
     assert passage(chunk, TOKENIZER, 60, Random(0)).text_a.split() == ["cat"] * 10
 
 
 def test_the_division_is_random_and_no_text_is_empty():
-    chunk = Chunk("many", [f"Sentence {number}." for number in range(6)])
-    found = {passage(chunk, TOKENIZER, 100, Random(seed)).text_a for seed in range(40)}
-    assert found == {" ".join(chunk.units[:end]) for end in range(1, 6)}
+    chunk = Units("many", [f"Sentence {number}." for number in range(6)])
+    first_texts = {passage(chunk, TOKENIZER, 100, Random(seed)).text_a for seed in range(40)}
+    assert first_texts == {" ".join(chunk.texts[:end]) for end in range(1, 6)}
 
 
 def test_wikitext(tmp_path: Path):
     path = tmp_path / "wiki.test.raw"
     path.write_bytes(WIKITEXT.encode())
-    found = list(documents(path, None, 0))
-    assert [one.name for one in found] == ["wiki.test-1", "wiki.test-2"]
-    assert [[" ".join(p) for p in one.paragraphs] for one in found] == [
-        ["A well-known cat, 1,200 years old.", "It weighed 3.5 kg (a lot). She did n't care."],
-        ['He said "yes". It\'s so.', "One more; really!"],
+    assert list(documents(path, None, 0)) == [
+        (
+            "wiki.test-1",
+            ["A well-known cat, 1,200 years old.", "It weighed 3.5 kg (a lot). She did n't care."],
+        ),
+        ("wiki.test-2", ['He said "yes". It\'s so.', "One more; really!"]),
     ]
+    sentences = [document.texts for document in documents(path, None, 0, "sentence")]
+    assert sentences[1] == ['He said "yes".', "It's so.", "One more; really!"]
 
 
 def test_bundled():
-    found = load_passages("bundled", 8, 0, TOKENIZER, 64)
-    assert len(found) == len({one.id for one in found}) == 8
-    assert found == load_passages("bundled", 8, 0, TOKENIZER, 64)
-    assert found != load_passages("bundled", 8, 1, TOKENIZER, 64)
-
-
-def test_all_bundled_passages_if_there_are_no_more():
+    passages = load_passages("bundled", 8, 0, TOKENIZER, 64)
+    assert len(passages) == len({example.id for example in passages}) == 8
+    assert passages == load_passages("bundled", 8, 0, TOKENIZER, 64)
+    assert passages != load_passages("bundled", 8, 1, TOKENIZER, 64)
     every = load_passages("bundled", None, 0, TOKENIZER, unit="sentence")
     assert load_passages("bundled", 10**6, 0, TOKENIZER, unit="sentence") == every
     assert len(load_passages("bundled", 201, 0, TOKENIZER, 64, "sentence")) == 201
@@ -101,23 +101,22 @@ def test_hub(monkeypatch):
         {"id": f"{number}", "text": f"It was {number}.\n\nHistory\n\nIt went on.\n\nA list item\n\nThe end."}
         for number in range(9)
     ]
-    asked = []
 
-    def load_dataset(name: str, *arguments, **options):
-        asked.append((name, *arguments, options["streaming"]))
+    def load_dataset(name: str, dump: str, split: str, streaming: bool):
+        assert (name, dump, streaming) == ("wikimedia/wikipedia", "20231101.en", True)
         return datasets.IterableDataset.from_generator(lambda: iter(articles))
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    found = load_passages("hub", 4, 0, TOKENIZER)
-    assert asked == [("wikimedia/wikipedia", "20231101.en", True)]
-    assert len(found) == len({one.id.split("-")[1] for one in found}) == 4
-    number = found[0].id.split("-")[1]
-    assert " ".join(found[0].texts) == f"It was {number}. It went on. The end."
+    passages = load_passages("hub", 4, 0, TOKENIZER)
+    numbers = [example.id.split("-")[1] for example in passages]
+    assert len(passages) == len(set(numbers)) == 4
+    number = numbers[0]
+    assert " ".join(passages[0].texts) == f"It was {number}. It went on. The end."
 
 
 def test_real_wikitext(data_dir: Path):
-    found = list(documents(data_dir / "wikitext2_raw_test" / "wiki.test.raw", None, 0))
-    assert len(found) == 62
-    assert sum(len(one.paragraphs) for one in found) == 2185
-    text = " ".join(paragraph[0] for one in found for paragraph in one.paragraphs)
+    articles = list(documents(data_dir / "wikitext2_raw_test" / "wiki.test.raw", None, 0))
+    paragraphs = [paragraph for article in articles for paragraph in article.texts]
+    assert (len(articles), len(paragraphs)) == (62, 2185)
+    text = " ".join(paragraphs)
     assert not [mark for mark in ("@-@", "@,@", "@.@", "\r") if mark in text]

@@ -11,40 +11,38 @@ from analysis.texts.examples import Example, sample
 from analysis.texts.glue import load_examples
 from analysis.texts.tasks import TASKS, Task, match_class, original, task_names, toy
 
-HEADERS = {
-    "mrpc": "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",
-    "qqp": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate",
-    "sst-2": "sentence\tlabel",
-    "qnli": "index\tquestion\tsentence\tlabel",
-    "rte": "index\tsentence1\tsentence2\tlabel",
-    "sts-b": "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore",
-    "mnli": "index\tpairID\tgenre\tsentence1\tsentence2\tlabel1\tgold_label",
-}
-LINES = {
-    "mrpc": ["1\t11\t12\tA cat sat .\tA cat was sitting .", "0\t13\t14\tNone .\tNA"],
-    "qqp": ['5\t1\t2\t"""Why"" me?"\tWhy me?\t1', "6\t3\t4\tWho?\tHow?\t0"],
-    "sst-2": ['so "good \t1', "bad \t0"],
-    "qnli": ["0\tWho?\tBob did .\tentailment", "1\tWhen?\tIt rained .\tnot_entailment"],
-    "rte": ["0\tBob ran .\tBob moved .\tentailment", "1\tIt rained .\tIt snowed .\tnot_entailment"],
-    "cola": ["gj04\t1\t\tThey saw it.", "gj04\t0\t*\tThey it saw."],
-    "sts-b": [
-        "0\tmain\tfile\t2012\t1\tnone\tnone\tA man runs.\tA man is running.\t5.000",
-        "1\tmain\tfile\t2012\t2\tnone\tnone\tA cat sat.\tA dog ran.\t0.75",
-    ],
-    "mnli": [
-        "0\t1c\ttravel\tBob ran .\tBob sat .\tneutral\tcontradiction",
-        "1\t2n\tfiction\tA\tB\tx\tneutral",
-    ],
-}
-EXPECTED = {
-    "mrpc": [("A cat sat .", "A cat was sitting .", 1), ("None .", "NA", 0)],
-    "qqp": [('"""Why"" me?"', "Why me?", 1), ("Who?", "How?", 0)],
-    "sst-2": [('so "good', None, 1), ("bad", None, 0)],
-    "qnli": [("Who?", "Bob did .", 0), ("When?", "It rained .", 1)],
-    "rte": [("Bob ran .", "Bob moved .", 0), ("It rained .", "It snowed .", 1)],
-    "cola": [("They saw it.", None, 1), ("They it saw.", None, 0)],
-    "sts-b": [("A man runs.", "A man is running.", 5.0), ("A cat sat.", "A dog ran.", 0.75)],
-    "mnli": [("Bob ran .", "Bob sat .", 2), ("A", "B", 1)],
+# Files as GLUE ships them, and their examples: quotes, names of classes, no header (CoLA), numbers, many columns.
+FILES = {
+    "mrpc": (
+        "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+        "1\t11\t12\tA cat sat .\tA cat was sitting .\n0\t13\t14\tNone .\tNA\n",
+        [("A cat sat .", "A cat was sitting .", 1), ("None .", "NA", 0)],
+    ),
+    "qqp": (
+        "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+        '5\t1\t2\t"""Why"" me?"\tWhy me?\t1\n6\t3\t4\tWho?\tHow?\t0\n',
+        [('"""Why"" me?"', "Why me?", 1), ("Who?", "How?", 0)],
+    ),
+    "sst-2": ('sentence\tlabel\nso "good \t1\nbad \t0\n', [('so "good', None, 1), ("bad", None, 0)]),
+    "qnli": (
+        "index\tquestion\tsentence\tlabel\n"
+        "0\tWho?\tBob did .\tentailment\n1\tWhen?\tIt rained .\tnot_entailment\n",
+        [("Who?", "Bob did .", 0), ("When?", "It rained .", 1)],
+    ),
+    "cola": (
+        "gj04\t1\t\tThey saw it.\ngj04\t0\t*\tThey it saw.\n",
+        [("They saw it.", None, 1), ("They it saw.", None, 0)],
+    ),
+    "sts-b": (
+        "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore\n"
+        "0\tmain\tfile\t2012\t1\tnone\tnone\tA man runs.\tA man is running.\t5.000\n",
+        [("A man runs.", "A man is running.", 5.0)],
+    ),
+    "mnli": (
+        "index\tpairID\tgenre\tsentence1\tsentence2\tlabel1\tgold_label\n"
+        "0\t1c\ttravel\tBob ran .\tBob sat .\tneutral\tcontradiction\n1\t2n\tfiction\tA\tB\tx\tneutral\n",
+        [("Bob ran .", "Bob sat .", 2), ("A", "B", 1)],
+    ),
 }
 # Rows per class of the files under DATA_DIR, as its README counts them.
 COUNTS = {
@@ -66,29 +64,25 @@ def write(folder: Path, task: str, content: str, split: str = "dev") -> Path:
     return path
 
 
-def written(task: str) -> str:
-    """A file of a task as GLUE ships it: CoLA's has no header line."""
-    return "\n".join(([HEADERS[task]] if task in HEADERS else []) + LINES[task]) + "\n"
-
-
-@pytest.mark.parametrize("task", EXPECTED)
+@pytest.mark.parametrize("task", FILES)
 def test_texts_labels_and_ids_of_a_folder(tmp_path: Path, task: str) -> None:
-    write(tmp_path, task, written(task))
-    expected = [Example(f"{task}-dev-{row}", *fields) for row, fields in enumerate(EXPECTED[task])]
+    content, examples = FILES[task]
+    write(tmp_path, task, content)
+    expected = [Example(f"{task}-dev-{row}", *fields) for row, fields in enumerate(examples)]
     assert load_examples(task, tmp_path) == expected
     assert load_examples(task, tmp_path, n=1, seed=3) == sample(expected, 1, 3)
 
 
 def test_mismatched_genres_are_splits_of_their_own(tmp_path: Path) -> None:
-    write(tmp_path, "mnli", written("mnli"), "dev_mismatched")
+    write(tmp_path, "mnli", FILES["mnli"][0], "dev_mismatched")
     assert load_examples("mnli", tmp_path, "dev_mismatched")[0].id == "mnli-dev_mismatched-0"
-    assert write(tmp_path, "mnli", written("mnli")).name == "dev_matched.tsv"
+    assert write(tmp_path, "mnli", FILES["mnli"][0]).name == "dev_matched.tsv"
     write(tmp_path, "mnli", "index\tsentence1\tsentence2\n0\tA\tB\n", "test_mismatched")
     assert load_examples("mnli", tmp_path, "test_mismatched")[0].label is None
 
 
 def test_byte_order_mark_windows_lines_and_blank_last_line(tmp_path: Path) -> None:
-    write(tmp_path, "mrpc", "\ufeff" + written("mrpc").replace("\n", "\r\n") + "\r\n")
+    write(tmp_path, "mrpc", "\ufeff" + FILES["mrpc"][0].replace("\n", "\r\n") + "\r\n")
     assert [example.text_b for example in load_examples("mrpc", tmp_path)] == ["A cat was sitting .", "NA"]
 
 
@@ -96,16 +90,16 @@ def test_lines_that_glue_ships_broken_are_skipped_and_counted(tmp_path: Path) ->
     """Rows keep their numbers and lines; too many such lines, and too many fields, are errors."""
     broken = "7\t5\t6\tIn two\nlines?\tNo?\t0\n8\t7\t8\tA blank?\tfor a tab? 1\n"
     whole = "".join(f"{row}\t{row}\t{row}\tWhat is {row}?\tIs it {row}?\t1\n" for row in range(4))
-    write(tmp_path, "qqp", written("qqp") + broken + whole, "train")
+    write(tmp_path, "qqp", FILES["qqp"][0] + broken + whole, "train")
     with pytest.warns(
         UserWarning, match=r"train.tsv: 3 of 9 lines have too few fields .* the first is line 4$"
     ):
         examples = load_examples("qqp", tmp_path, "train")
     assert [example.id for example in examples] == [f"qqp-train-{row}" for row in (0, 1, 5, 6, 7, 8)]
-    write(tmp_path, "qqp", written("qqp") + broken, "train")
-    with pytest.raises(InputError, match="train.tsv, line 4: number of fields is 4, the header has 6"):
+    write(tmp_path, "qqp", FILES["qqp"][0] + broken, "train")
+    with pytest.raises(InputError, match="train.tsv, line 4: number of fields is 4, not 6"):
         load_examples("qqp", tmp_path, "train")
-    write(tmp_path, "qqp", written("qqp") + broken + whole.replace("\t1\n", "\t7\n"), "train")
+    write(tmp_path, "qqp", FILES["qqp"][0] + broken + whole.replace("\t1\n", "\t7\n"), "train")
     with (
         pytest.warns(UserWarning, match="skipped"),
         pytest.raises(InputError, match="train.tsv, line 7: label '7'"),
@@ -138,27 +132,20 @@ def test_real_files_have_the_documented_rows(data_dir: Path, task: str, split: s
     assert Counter(example.label for example in examples) == COUNTS[task, split]
 
 
-SNLI = Task(
-    "snli", ("accuracy",), ("entailment", "neutral", "contradiction"), folder="SNLI",
-    columns=("sentence1", "sentence2"), label_column="gold_label", match="entailment",
-)  # fmt: skip
-
-
 def test_a_pair_task_of_ones_own_has_a_match_label(tmp_path: Path, monkeypatch):
     """A file like SNLI's: further columns, three labels; two of them do not match."""
-    monkeypatch.setitem(TASKS, "snli", SNLI)
-    rows = ["gold_label\tsentence1_binary_parse\tsentence1\tsentence2"]
-    rows += [
-        f"{label}\t( A dog )\tA dog runs {number} .\tAn animal moves ."
-        for number, label in enumerate(SNLI.labels)
-    ]
-    (tmp_path / "SNLI").mkdir()
-    (tmp_path / "SNLI" / "dev.tsv").write_text("\n".join(rows) + "\n")
-    examples = load_examples("snli", tmp_path)
+    labels, columns = ("entailment", "neutral", "contradiction"), ("sentence1", "sentence2")
+    snli = Task(
+        "snli", ("accuracy",), labels, folder="SNLI", columns=columns, label_column="gold_label", match="entailment"
+    )  # fmt: skip
+    monkeypatch.setitem(TASKS, "snli", snli)
+    rows = [f"{label}\t( A dog )\tA dog runs .\tAn animal moves .\n" for label in labels]
+    write(tmp_path, "snli", "gold_label\tsentence1_binary_parse\tsentence1\tsentence2\n" + "".join(rows))
     name, label = match_class({"task": "snli", "match": "neutral"})
-    assert [example.label == label for example in examples] == [False, True, False]
+    assert [example.label == label for example in load_examples("snli", tmp_path)] == [False, True, False]
     assert (name, match_class("snli")) == ("snli", ("snli", 0))
     assert task_names(["qqp", {"task": "snli"}]) == ["qqp", "snli"]
+    assert [match_class(name)[1] for name in ("mrpc", "qqp", "qnli", "rte", "mnli")] == [1, 1, 0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -176,12 +163,8 @@ def test_wrong_pair_tasks_are_refused(entry: str | dict, message: str):
         match_class(entry)
 
 
-def test_toy_tasks_know_which_task_they_are_like() -> None:
+def test_toy_tasks_imitate_tasks_of_glue() -> None:
     assert [original(name) for name in ("toy-qqp", "qqp", "rte", "snli")] == ["qqp", "qqp", "rte", "snli"]
     assert toy("sst-2") == toy("toy-sst-2") == "toy-sst-2"
     with pytest.raises(InputError, match="task 'rte' has no toy version"):
         toy("rte")
-
-
-def test_defaults_say_which_label_matches():
-    assert [match_class(name)[1] for name in ("mrpc", "qqp", "qnli", "rte", "mnli")] == [1, 1, 0, 0, 0]

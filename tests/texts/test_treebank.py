@@ -33,15 +33,13 @@ MIXED = """\
 
 
 def test_words_are_numbered_without_multiword_tokens_and_empty_nodes(tmp_path: Path):
-    words, sentences, left_out = read_trees([write(tmp_path, MIXED)])
-    assert sentences.values.tolist() == [["first", 1, "don't they"], ["second", 2, "Yes"]]
+    words, left_out = read_trees([write(tmp_path, MIXED)])
     assert left_out == {"multiword tokens": 1, "empty nodes": 1}
     assert words["form"].tolist() == ["do", "n't", "they", "Yes"]
     assert words["word"].tolist() == [0, 1, 2, 0]
     assert words["head"].tolist() == [3, 3, 0, 0]
     assert words["length"].tolist() == [3, 3, 3, 1]
     assert words["sentence"].tolist() == [0, 0, 0, 1]
-    assert words["line"].tolist() == [4, 5, 7, 10]
     assert words["entity"].tolist() == ["", "", "(1)", ""]
     assert words["document"].tolist() == ["first"] * 3 + ["second"]
 
@@ -59,39 +57,38 @@ READERS = (
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("\tn't\t", "\tn  t\t", "line 5: 11 columns"),
-        ("\t3\taux", "\t4\taux", "line 4: the head 4 is no word of the sentence, which has 3"),
-        ("\t3\taux", "\t_\taux", "line 4: the head None is no word"),
-        ("\t3\taux", "\tx\taux", "line 4: Failed parsing field 'head': 'x' is not a valid value"),
-        ("\t3\taux", "\t1\taux", "line 4: the word is its own head: give 0 or another word"),
-        (
-            "1-2\t",
-            "1-4\t",
-            'line 3: the multiword token "don\'t" goes up to word 4, the sentence up to word 3',
-        ),
-        ("1-2\t", "2-3\t", "line 3: the multiword token 2-3 does not precede its words"),
+        ("\tn't\t", "\tn  t\t", "line 1: 11 columns"),
+        ("\t3\taux", "\t4\taux", "line 1: the head 4 is no word of the sentence, which has 3"),
+        ("\t3\taux", "\t_\taux", "line 1: the head None is no word"),
+        ("\t3\taux", "\tx\taux", "line 1: Failed parsing field 'head': 'x' is not a valid value"),
+        ("\t3\taux", "\t1\taux", "line 1: the heads from word 1 on form a cycle"),
+        ("1-2\t", "2-3\t", "line 1: the multiword tokens do not fit"),
         (
             "2\tn't",
             "2-3\tn't they\t_\t_\t_\t_\t_\t_\t_\t_\n2\tn't",
-            "line 5: the multiword token 2-3 does not",
+            "line 1: the multiword tokens do not fit",
         ),
-        ("\t0\troot\t_\tEntity", "\t2\tdep\t_\tEntity", "line 4: the heads from this word on form a cycle"),
-        ("3\tthey", "4\tthey", "line 7: the word is numbered 4 where 3 follows"),
-        ("3\tthey", "3x\tthey", "line 7: .*'3x' is not a valid ID"),
-        ("3\tthey", "_\tthey", "line 7: the word has no number"),
-        ("0:root\t_", "0:root\tEntity=(2)", "line 6: an entity on one of the empty nodes"),
-        ("id = second", "id = first", "two documents are called 'first'"),
+        ("\t0\troot\t_\tEntity", "\t2\tdep\t_\tEntity", "line 1: the heads from word 1 on form a cycle"),
+        ("3\tthey", "4\tthey", "line 1: the sentence has words that are not numbered"),
+        ("3\tthey", "_\tthey", "line 1: the sentence has words that are not numbered"),
+        ("3\tthey", "3x\tthey", "line 1: .*'3x' is not a valid ID"),
+        ("= don't they", "= do not they", 'line 1: "don\'t" is not in its text'),
+        ("= don't they", "= don't they go", "line 1: the # text goes on after the last word with ' go'"),
     ],
 )
-def test_broken_files_name_file_and_line(tmp_path: Path, old: str, new: str, message: str):
-    """Entities and documents concern the table of words alone, the rest every reader of CoNLL-U."""
-    assert old in MIXED
+def test_broken_files_name_the_file_and_the_line_of_the_sentence(
+    tmp_path: Path, old: str, new: str, message: str
+):
     path = write(tmp_path, MIXED.replace(old, new, 1))
-    readers = READERS[:1] if "entity" in message or "documents" in message else READERS
-    for reader in readers:
-        with pytest.raises(InputError, match=f"trees.conllu.*{message}") as caught:
+    for reader in READERS:
+        with pytest.raises(InputError, match=f"trees.conllu, {message}") as caught:
             reader(path)
         assert "\n" not in str(caught.value)
+
+
+def test_documents_of_a_file_have_different_names(tmp_path: Path):
+    with pytest.raises(InputError, match="trees.conllu: two documents are called 'first'"):
+        read_trees([write(tmp_path, MIXED.replace("id = second", "id = first"))])
 
 
 @pytest.mark.parametrize("reader", READERS)
