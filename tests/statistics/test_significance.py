@@ -15,7 +15,6 @@ from analysis.statistics.significance import (
     Rule,
     adjust,
     corrections,
-    label_comparison,
     published_table,
     role_table,
 )
@@ -215,21 +214,3 @@ def test_corrections_over_all_tests(scores):
     pd.testing.assert_frame_equal(found[keys], table[keys])
     for name, method in {"p_holm_all": "holm", "p_bh_all": "fdr_bh", "p_by_all": "fdr_by"}.items():
         np.testing.assert_array_equal(found[name], multipletests(table["p"], method=method)[1])
-
-
-def test_label_comparison_names_every_pair_of_labels():
-    pairs = {
-        (True, True): "both labels",
-        (True, False): "published only",
-        (
-            True,
-            pd.NA,
-        ): "published only",  # too few sequences for the corrected rule, enough for the published rule
-        (False, True): "corrected only",
-        (False, False): "neither",
-        (False, pd.NA): "untestable",
-        (pd.NA, pd.NA): "untestable",
-    }
-    table = pd.DataFrame([*pairs], columns=["assigned", "assigned_corrected"], dtype="boolean")
-    found = label_comparison(table)
-    assert [*found] == [*pairs.values()]
