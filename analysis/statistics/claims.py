@@ -167,21 +167,19 @@ def _reasons(units: pd.DataFrame) -> list[str]:
     """The reasons of a frame, each once, with the units that share it."""
     if "reason" not in units:
         return []
-    known = units[units["reason"].fillna("") != ""]
-    named = {
-        reason: ", ".join(filter(None, rows["unit"])) for reason, rows in known.groupby("reason", sort=False)
-    }
-    return [f"{names}: {reason}" if names else str(reason) for reason, names in named.items()]
+    explained = units[units["reason"].fillna("") != ""]
+    names = explained.groupby("reason", sort=False)["unit"].agg(lambda units: ", ".join(filter(None, units)))
+    return [f"{units}: {reason}" if units else str(reason) for reason, units in names.items()]
 
 
 def _control(units: pd.DataFrame, independent: bool) -> dict[str, float]:
     """Mean and interval of the control over the units that have one."""
     if "control" not in units or units["control"].isna().all():
         return {}
-    known = units.dropna(subset="control")
-    value = known["control"].mean()
-    if "control_low" not in known:
-        return {"control": value}
-    below = pooled((known["control"] - known["control_low"]).to_numpy(float), independent)
-    above = pooled((known["control_high"] - known["control"]).to_numpy(float), independent)
-    return {"control": value, "control_low": value - below, "control_high": value + above}
+    controlled = units.dropna(subset="control")
+    mean = controlled["control"].mean()
+    if "control_low" not in controlled:
+        return {"control": mean}
+    below = pooled((controlled["control"] - controlled["control_low"]).to_numpy(float), independent)
+    above = pooled((controlled["control_high"] - controlled["control"]).to_numpy(float), independent)
+    return {"control": mean, "control_low": mean - below, "control_high": mean + above}

@@ -58,11 +58,9 @@ def test_verdicts_err_in_few_studies_where_every_unit_sits_at_the_threshold(ever
     rng, units, studies = np.random.default_rng(0), 12, 2000
     common, own = rng.normal(size=(studies, 1)), rng.normal(size=(studies, units))
     values = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own
-    found = [
-        judge(row, row - HALF, row + HALF, 0.0, every=every, independent=not correlation) for row in values
-    ]
-    wrong = np.mean([each.verdict in ("supported", "not supported") for each in found])
-    assert wrong < 0.065
+    options = {"threshold": 0.0, "every": every, "independent": not correlation}
+    verdicts = [judge(row, row - HALF, row + HALF, **options).verdict for row in values]
+    assert np.isin(verdicts, ["supported", "not supported"]).mean() < 0.065
 
 
 def test_a_row_holds_estimate_range_control_and_reason():
@@ -138,14 +136,11 @@ def test_the_table_marks_claims_whose_control_is_on_the_same_side_and_explains_t
     units = with_control(around(0.6), {"u0": (0.7, 0.6, 0.8)})
     table = claim_table(known, {"A1": units, "A2": around(0.3)}, {"A1": around(0.25)})
     text = claims_markdown(table, known, "figures")
-    assert (
-        "| [A1](figures/F1.png) most heads do | 0.60 [0.55, 0.65] |  | > 0.5 | twins: 0.70 [0.60, 0.80] |"
-        in text
-    )
+    row = "| [A1](figures/F1.png) most heads do | 0.60 [0.55, 0.65] |  | > 0.5 | twins: 0.70 [0.60, 0.80] |"
+    assert row in text
     assert f"released maps 0.25 | supported {MARK} |" in text
     assert "| not supported |" in text
     assert text.count(LEGEND) == 1
     assert LEGEND not in claims_markdown(table.tail(1), known)
-    assert current(
-        {"p": table, "earlier": table.rename(columns={"low": "lower"}), "none": table.head(0)}
-    ).keys() == {"p"}
+    tables = {"p": table, "earlier": table.rename(columns={"low": "lower"}), "none": table.head(0)}
+    assert current(tables).keys() == {"p"}
