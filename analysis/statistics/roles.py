@@ -93,12 +93,12 @@ def _pooled(parts: list[xr.DataArray]) -> xr.DataArray:
 
 
 def role_counts(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
-    """Counts of heads by role over the rows of tables of `controlled_table`: columns COUNTS.
+    """Three counts of the heads of each role, and two of all heads, over the rows of tables of `controlled_table`.
 
-    assigned (published rule); of these, exceeds_control (mean score above that of the control, corrected p < `alpha`)
-    and assigned_controlled (by tau - 1); tested, and of these all_exceed (the base rate); ratio, the median over
-    labelled heads of the mean score over that of the control. Nearly all heads exceed a uniform one: roles with this
-    control have no counts of exceeding.
+    Columns: assigned (published rule); of these, exceeds_control (mean score above that of the control, paired,
+    corrected p < `alpha`) and assigned_controlled (by tau - 1); of all heads that can be tested, tested and all_exceed
+    (the base rate); ratio, the median over labelled heads of the mean score over that of the control. A uniform head is
+    exceeded by nearly all heads: its roles have no counts of exceeding.
     """
     assigned, controlled = (
         table[name].fillna(False).astype(bool) for name in ("assigned", "assigned_controlled")
