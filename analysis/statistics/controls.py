@@ -28,8 +28,6 @@ from analysis.statistics.significance import (
 )
 
 NEAR_ZERO = 0.01  # a mean score below this, a hundredth of a uniform head's, is no denominator
-CONTROLLED = ["control", "control_mean", "control_share", "control_assigned"]
-CONTROLLED += ["beyond_p_by", "exceeds_control", "controlled_p_by", "assigned_controlled"]
 
 
 def share_of_control(control: pd.Series, mean: pd.Series) -> pd.Series:
@@ -49,12 +47,13 @@ def controlled_table(scores: xr.DataArray, control: xr.DataArray, rule: Rule = D
     control_assigned (published rule for the control), controlled_p_by, and beyond_p_by (difference above 0, corrected
     over the heads of the role) with the label exceeds_control. Departure from Pande 2021: all of it.
     """
-    table = role_table(scores, rule)
-    array = ordered(scores)
+    table, array = role_table(scores, rule), ordered(scores)
     paired = same_cells(array, ordered(control), "control scores")
+    of_control = published_table(paired, rule)
     table["control"] = table["role"].map({name: role.control for name, role in ROLES.items()})
-    table[["control_mean", "control_assigned"]] = published_table(paired, rule)[["mean", "assigned"]]
+    table["control_mean"] = of_control["mean"]
     table["control_share"] = share_of_control(table["control_mean"], table["mean"])
+    table["control_assigned"] = of_control["assigned"]
 
     rule_of_difference = replace(rule, tau=rule.tau - UNIFORM_SCORE)
     with quiet():  # heads without a sequence
@@ -62,23 +61,23 @@ def controlled_table(scores: xr.DataArray, control: xr.DataArray, rule: Rule = D
     difference = array.values.astype(np.float64) - paired.values
     measure = partial(_paired_tests, rule=rule_of_difference)
     tests = over_patterns(difference, clusters_of(array, rule.unit), measure, size)
-    testable, by_role = table["assigned_corrected"].notna(), table["role"]
-    for name in ("beyond", "controlled"):
-        families = tests[f"p_{name}"].where(testable).groupby(by_role, sort=False)
-        table[f"{name}_p_by"] = families.transform(adjust, "fdr_by")
-    beyond = table["beyond_p_by"]
+    testable = table["assigned_corrected"].notna()
+    beyond, controlled = (
+        tests[name].where(testable).groupby(table["role"], sort=False).transform(adjust, "fdr_by")
+        for name in ("p_beyond", "p_controlled")
+    )
+    table["beyond_p_by"] = beyond
     table["exceeds_control"] = (beyond < rule.alpha).astype("boolean").mask(beyond.isna())
+    table["controlled_p_by"] = controlled
+    by_mean = testable & controlled.isna()
+    difference_of_means = table["mean"] - table["control_mean"]
     table["assigned_controlled"] = corrected_label(
-        table["controlled_p_by"],
-        tests["lower"],
-        table["mean"] - table["control_mean"],
-        testable & tests["p_controlled"].isna(),
-        rule_of_difference,
+        controlled, tests["lower"], difference_of_means, by_mean, rule_of_difference
     )
     uniform = table["control"] == UNIFORM
     table.loc[uniform, "controlled_p_by"] = table["p_by"]
     table.loc[uniform, "assigned_controlled"] = table["assigned_corrected"]
-    return table[[*table.columns.drop(CONTROLLED), *CONTROLLED]]
+    return table
 
 
 def _paired_tests(
