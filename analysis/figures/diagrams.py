@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
-from matplotlib.textpath import TextPath, text_to_path
+from matplotlib.textpath import text_to_path
 
 from analysis.figures.colours import BLACK, BLUE, VERMILION, ink
 from analysis.figures.theme import as_written, in_order, rows_of_axes
@@ -20,8 +20,7 @@ from analysis.figures.theme import as_written, in_order, rows_of_axes
 FONT_SIZE = 8.0  # points
 PADDING, GAP = 3.0, 4.0  # points: inside a box, between boxes
 NAME_SIZE = 7.0  # points: of the names that lines of attention join, where they fit
-UNASKED = 0.45
-CURRENT = "tokens of the sequence, in order (thick outline: the current token; arrows: its sieve)"
+FAINT = 0.45  # the opacity of lines beside highlighted ones, as a share of their own
 
 
 @as_written
@@ -32,16 +31,18 @@ def sieve_diagram(
 
     The opacity of an arrow is its weight relative to the largest of the row. Source: Pande 2021, sieves.
     """
-    left, right = _box_edges(tokens)
-    centres = (left + right) / 2
+    widths = np.maximum(_text_widths(tokens, FONT_SIZE), FONT_SIZE / 2) + 2 * PADDING
+    right = np.cumsum(widths + GAP) - GAP
+    left = right - widths
+    room = 0.9 * _axes_width(axes)  # the role's name takes the rest
+    size, shade = min(1.0, room / right[-1]) * FONT_SIZE, ink(role)
     weights = sieve[query] / (sieve[query].max() or 1.0)
-    text_size = _fit(axes, right[-1])
     for position, token in enumerate(tokens):
-        box = (left[position], right[position] - left[position])
-        _draw_token(axes, token, box, float(weights[position]), position == query, ink(role), text_size)
+        box = left[position], widths[position]
+        _draw_token(axes, token, box, weights[position], position == query, shade, size)
     for target in np.flatnonzero(weights):
-        _draw_arrow(axes, centres, query, int(target), 0.25 + 0.75 * float(weights[target]), ink(role))
-    axes.set(xlim=(-2, right[-1] + 2), ylim=(-0.48, 1.3), xticks=[], yticks=[], xlabel=CURRENT)
+        _draw_arrow(axes, (left + right) / 2, query, target, 0.25 + 0.75 * weights[target], shade)
+    axes.set(xlim=(-2, right[-1] + 2), ylim=(-0.48, 1.3), xticks=[], yticks=[])
     axes.set_ylabel(role or "sieve", rotation=0, ha="right", va="center", y=0.17, parse_math=False)
     axes.spines[:].set_visible(False)
 
@@ -55,8 +56,9 @@ def sieve_diagrams(
     figure, column = rows_of_axes(len(roles), 1, 0.62, 0.3)
     for axes, role in zip(column, roles, strict=True):
         sieve_diagram(axes, tokens, sieves[role], queries[role], role)
-        axes.set_xlabel("")
-    column[-1].set_xlabel(CURRENT)
+    column[-1].set_xlabel(
+        "tokens of the sequence, in order (thick outline: the current token; arrows: its sieve)"
+    )
     return figure
 
 
@@ -72,11 +74,11 @@ def attention_map(
     axes.figure.colorbar(image, ax=axes, label="attention (a row sums to 1)", shrink=0.8, pad=0.02)
     room = 72 * min(axes.get_window_extent().size) / axes.figure.dpi / len(tokens)  # points per token
     step = math.ceil(5.0 / room)
-    shown = range(0, len(tokens), step)
+    labelled = range(0, len(tokens), step)
     size = float(np.clip(0.85 * room * step, 4.0, FONT_SIZE))
     text = {"labels": tokens[::step], "fontsize": size, "parse_math": False}
-    axes.set_xticks(shown, rotation=90, **text)
-    axes.set_yticks(shown, **text)
+    axes.set_xticks(labelled, rotation=90, **text)
+    axes.set_yticks(labelled, **text)
     axes.tick_params(length=0, pad=2)
     axes.set(xlabel="attended token", ylabel="current token")
     axes.set_title(title, parse_math=False)
@@ -96,31 +98,31 @@ def attention_lines(
     axes: Axes,
     weights: Float[np.ndarray, "token token"],
     tokens: Sequence[str],
-    asked: Collection[int] = (),
+    highlighted: Collection[int] = (),
     room: int = 0,
 ) -> None:
     """One sequence twice, side by side, with a line from each token (left) to each that it attends to (right).
 
-    A line is as opaque as its weight (0 to 1). Names and lines of the tokens at the positions `asked` are vermilion;
-    other lines are then UNASKED times as opaque. The axes are as high as `room` names, or as all tokens, so that panels
-    of different sequences have one scale. Names take the width that they need, a third of the axes each at most.
+    A line is as opaque as its weight (0 to 1). Names and lines of the tokens at `highlighted` positions are vermilion;
+    other lines are then FAINT. The axes are as high as `room` names, or as all tokens, so that panels of different
+    sequences have one scale. Names take the width that they need, a third of the axes each at most.
     Source: Clark 2019, figures 1 and 5.
     """
-    attending, attended = np.divmod(np.arange(weights.size), len(tokens))
-    chosen = np.isin(attending, list(asked))
-    colours = np.where(chosen[:, None], to_rgb(VERMILION), to_rgb(BLUE))
+    query, key = np.divmod(np.arange(weights.size), len(tokens))
+    strong = np.isin(query, list(highlighted))
+    colours = np.where(strong[:, None], to_rgb(VERMILION), to_rgb(BLUE))
     opacity = np.clip(weights.reshape(-1, 1), 0, 1)
-    if len(asked):
-        opacity = np.where(chosen[:, None], opacity, opacity * UNASKED)
-    ends = np.stack([np.zeros(weights.size), attending, np.ones(weights.size), attended], 1).reshape(-1, 2, 2)
-    order = np.argsort(chosen, kind="stable")  # the lines that matter are drawn last
-    lines = {"colors": np.hstack([colours, opacity])[order], "linewidths": np.where(chosen, 1.8, 1.2)[order]}
+    if len(highlighted):
+        opacity = np.where(strong[:, None], opacity, opacity * FAINT)
+    ends = np.stack([np.zeros(weights.size), query, np.ones(weights.size), key], 1).reshape(-1, 2, 2)
+    order = np.argsort(strong, kind="stable")  # the lines that matter are drawn last
+    lines = {"colors": np.hstack([colours, opacity])[order], "linewidths": np.where(strong, 1.8, 1.2)[order]}
     axes.add_collection(LineCollection(ends[order], **lines))
     size, gap, beyond = _name_room(axes, tokens)
+    look = {"va": "center", "fontsize": size}
     for position, token in enumerate(tokens):
-        own = VERMILION if position in asked else BLACK
-        look = {"va": "center", "fontsize": size}
-        axes.text(-gap, position, token, ha="right", color=own, **look)
+        colour = VERMILION if position in highlighted else BLACK
+        axes.text(-gap, position, token, ha="right", color=colour, **look)
         axes.text(1 + gap, position, token, ha="left", **look)
     axes.set(xlim=(-beyond, 1 + beyond), ylim=(max(room, len(tokens)) - 0.4, -0.6))
     axes.axis("off")
@@ -128,28 +130,23 @@ def attention_lines(
 
 def _name_room(axes: Axes, tokens: Sequence[str]) -> tuple[float, float, float]:
     """The font size of names (points), and in lengths of a line: the gap to it, the room of the longest name."""
-    points = 72 * axes.get_window_extent().width / axes.figure.dpi
-    font = FontProperties(size=NAME_SIZE)
-    widths = [text_to_path.get_text_width_height_descent(token, font, ismath=False)[0] for token in tokens]
-    longest = max(*widths, 1.0)
+    longest = max(*_text_widths(tokens, NAME_SIZE), 1.0)
+    points = _axes_width(axes)
     shrunk = min(1.0, points / 3 / longest)
     beside = shrunk * longest + PADDING
     length = points - 2 * beside
     return shrunk * NAME_SIZE, PADDING / length, beside / length
 
 
-def _box_edges(tokens: list[str]) -> tuple[Float[np.ndarray, "token"], Float[np.ndarray, "token"]]:
-    """Left and right edges of the boxes (points at the full font size)."""
-    text = [TextPath((0, 0), token, size=FONT_SIZE).get_extents().width for token in tokens]
-    widths = np.maximum(text, FONT_SIZE / 2) + 2 * PADDING
-    right = np.cumsum(widths + GAP) - GAP
-    return right - widths, right
+def _axes_width(axes: Axes) -> float:
+    """The width of axes (points)."""
+    return 72 * axes.get_window_extent().width / axes.figure.dpi
 
 
-def _fit(axes: Axes, needed: float) -> float:
-    """The font size (points) at which `needed` points fit into the axes, never above the full size."""
-    room = 72 * axes.get_window_extent().width / axes.figure.dpi * 0.9  # the role's name takes the rest
-    return min(1.0, room / needed) * FONT_SIZE
+def _text_widths(texts: Sequence[str], size: float) -> list[float]:
+    """The width of each text at a font size (points)."""
+    font = FontProperties(size=size)
+    return [text_to_path.get_text_width_height_descent(text, font, ismath=False)[0] for text in texts]
 
 
 def _draw_token(
@@ -169,9 +166,8 @@ def _draw_arrow(
     """An arc above the boxes from token `query` to `target`, higher the farther; a loop when they are one."""
     reach = abs(centres[target] - centres[query]) / np.ptp(centres) if target != query else 0.0
     peak = 0.5 + 1.1 * reach**0.7
-    start, end = (
-        (centres[query], centres[target]) if reach else (centres[query] - PADDING, centres[query] + PADDING)
-    )
+    loop = 0.0 if reach else PADDING
+    start, end = centres[query] - loop, centres[target] + loop
     arc = Path([(start, 0.06), (start, peak), (end, peak), (end, 0.06)], [1, 4, 4, 4])
     head = "-|>,head_length=3,head_width=1.6"
     axes.add_patch(FancyArrowPatch(path=arc, arrowstyle=head, color=shade, alpha=opacity, fill=True, lw=1.0))

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from analysis.figures.colours import BLUE, VERMILION
 from analysis.figures.diagrams import attention_lines
@@ -20,7 +21,9 @@ from analysis.figures.theme import (
     rows_of_axes,
 )
 
-BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+MATCHING, TO_OWN, OTHERS = (
+    {"color": colour, "linestyle": dash} for colour, dash in ((VERMILION, "-"), (BLUE, "--"), ("0.8", "-"))
+)
 
 
 def lines_beside_grid(
@@ -63,33 +66,32 @@ def dial_panels(table: pd.DataFrame, natural: str, own: str) -> Figure:
     which other sets of heads turn the dial too: names that begin with a digit, in grey. `natural` and `own` name the
     edits at the natural dose (dotted): to the other text, and to the own text.
     """
-    turned = table[table["edit"].eq(natural)]
-    if turned.empty:
+    tasks = [*table.loc[table["edit"].eq(natural), "task"].unique()]
+    if not tasks:
         return empty("no head matches")
-    tasks = [*turned["task"].unique()]
     figure, grid = panels(len(tasks), 3, 2.0, "dose: share of attention moved", 'pairs called "match"')
     for axes, task in zip(grid, tasks, strict=True):
         rows = table[table["task"] == task]
         for _, run in rows[~rows["compared"]].groupby("seed"):
-            start, at = run[run["dose"] == 0], run[run["edit"] == natural]
-            dial = pd.concat([start, at, run[run["edit"].str.match(r"dial [\d.]+$")]]).sort_values("dose")
+            start, at_natural = run[run["dose"] == 0], run[run["edit"] == natural]
+            turned = run[run["edit"].str.match(r"dial [\d.]+$")]
+            dial = pd.concat([start, at_natural, turned]).sort_values("dose")
             to_own = pd.concat([start, run[run["edit"] == own]])
-            axes.plot(dial["dose"], dial["share"], "o-", color=VERMILION, ms=2.5, lw=1)
-            axes.plot(to_own["dose"], to_own["share"], "s--", color=BLUE, ms=2.5, lw=1)
-            axes.axvline(at["dose"].iloc[0], color="0.4", ls=":", lw=0.8)
+            axes.plot(dial["dose"], dial["share"], marker="o", ms=2.5, lw=1, **MATCHING)
+            axes.plot(to_own["dose"], to_own["share"], marker="s", ms=2.5, lw=1, **TO_OWN)
+            axes.axvline(at_natural["dose"].iloc[0], color="0.4", ls=":", lw=0.8)
         others = rows[rows["compared"]]
         for part in others[others["edit"].str.match(r"\d")].itertuples():
-            axes.plot([0, part.dose], [others["share"].iloc[0], part.share], color="0.8", lw=0.6, zorder=0)
+            axes.plot([0, part.dose], [others["share"].iloc[0], part.share], lw=0.6, zorder=0, **OTHERS)
         axes.set(ylim=(0, 1.02), title=task)
         matched, unmatched = rows[["matched", "unmatched"]].mean()
         note = f"attention across\nmatched words {matched:.2f}\nother words {unmatched:.2f}"
-        axes.text(
-            0.98, 0.04, note, transform=axes.transAxes, ha="right", va="bottom", fontsize=6.5, bbox=BEHIND
-        )
-    lines = {"matching heads, to the other text": (VERMILION, "-"), "to their own text": (BLUE, "--"),
-             "other heads of these layers": ("0.8", "-")}  # fmt: skip
-    handles = [axes.plot([], [], ls, color=colour, label=name)[0] for name, (colour, ls) in lines.items()]
-    figure.legend(handles=handles, ncols=3, loc="outside upper center")
+        place = {"transform": axes.transAxes, "ha": "right", "va": "bottom", "fontsize": 6.5}
+        axes.text(0.98, 0.04, note, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1}, **place)
+    names = ("matching heads, to the other text", "to their own text", "other heads of these layers")
+    looks = zip(names, (MATCHING, TO_OWN, OTHERS), strict=True)
+    key = [Line2D([], [], label=name, **look) for name, look in looks]
+    figure.legend(handles=key, ncols=3, loc="outside upper center")
     return figure
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from jaxtyping import Bool, Float
-from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
@@ -44,22 +43,22 @@ def head_grids(
 
     `colours` are those of pcolormesh, such as cmap, vmin and norm. Missing cells are grey.
     """
-    layers, heads = np.max([each.shape for each in values.values()], axis=0)
+    layers, heads = np.max([grid.shape for grid in values.values()], axis=0)
     columns = even_columns(len(values), columns)
     height = 0.2 + float(np.clip(DOUBLE / columns / heads * layers, 0.9, 3.4))  # cells are about square
-    alike = len({each.shape for each in values.values()}) == 1
-    figure, grid = rows_of_axes(len(values), columns, height, 0.4, sharex=alike, sharey=alike)
-    for axes, (title, each) in zip(grid, values.items(), strict=True):
-        mesh = layer_head_mesh(axes, each, **colours)
+    share = len({grid.shape for grid in values.values()}) == 1
+    figure, panels = rows_of_axes(len(values), columns, height, 0.4, sharex=share, sharey=share)
+    for axes, (title, grid) in zip(panels, values.items(), strict=True):
+        mesh = layer_head_mesh(axes, grid, **colours)
         if marked is not None:
             rows, places = np.nonzero(marked[title])
-            shades = mesh.to_rgba(each[rows, places])[:, :3] @ [0.3, 0.6, 0.1]
+            shades = mesh.to_rgba(grid[rows, places])[:, :3] @ [0.3, 0.6, 0.1]
             size = min(4.0, (20 / heads) ** 2)  # points squared; smaller in narrow cells
             axes.scatter(places, rows, s=size, c=np.where(shades < 0.5, "white", "black"), linewidth=0)
         axes.set_title(title)
     figure.supxlabel(HEAD)
     figure.supylabel(LAYER_UPWARDS)
-    figure.colorbar(mesh, ax=grid, extend="both", aspect=40, pad=0.02, label=label, format="{x:g}")
+    figure.colorbar(mesh, ax=panels, extend="both", aspect=40, pad=0.02, label=label, format="{x:g}")
     return figure
 
 
@@ -69,26 +68,23 @@ def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Fi
 
     `table` has task, role, layer, `row` and `value`, the number; it is grey where it is missing (untestable role).
     """
-    names = table["task"].astype(str) + ", " + table[row].astype(str)
-    shown = table.assign(number=pd.to_numeric(table[value]).astype(float), panel=names).sort_values(
-        row,
-        key=lambda column: column.map({name: place for place, name in enumerate(column.unique())}),
-        kind="stable",
-    )
-    roles, most = in_order(shown["role"]), max(1.0, shown["number"].max())
-    layers = shown["layer"].nunique()
-    columns = min(4 if layers <= 8 else 2, shown["panel"].nunique())  # numbers stay readable
+    numbers = pd.to_numeric(table[value]).astype(float)
+    titles = table["task"].astype(str) + ", " + table[row].astype(str)
+    panels = [title for name in table[row].unique() for title in titles[table[row] == name].unique()]
+    roles, most = in_order(table["role"]), max(1.0, numbers.max())
+    columns = min(4 if table["layer"].nunique() <= 8 else 2, len(panels))  # numbers stay readable
     height = 0.15 * len(roles) + 0.5
     grid = sns.FacetGrid(
-        shown, col="panel", col_wrap=columns, height=height, aspect=DOUBLE / columns / height
-    )
+        table.assign(number=numbers, panel=titles), col="panel", col_order=panels, col_wrap=columns,
+        height=height, aspect=DOUBLE / columns / height,
+    )  # fmt: skip
 
     def draw(data: pd.DataFrame, **_: object) -> None:
         wide = data.pivot(index="role", columns="layer", values="number").reindex(roles)
-        told = wide.map(lambda number: f"{number:g}" if number > 0 else "")
+        texts = wide.map(lambda number: f"{number:g}" if number > 0 else "")
         plt.gca().set_facecolor(MISSING)
         sns.heatmap(
-            wide, annot=told, fmt="", cmap="mako_r", vmin=0, vmax=most, cbar=False, annot_kws={"fontsize": 7}
+            wide, annot=texts, fmt="", cmap="mako_r", vmin=0, vmax=most, cbar=False, annot_kws={"fontsize": 7}
         )
 
     grid.map_dataframe(draw).set_axis_labels(LAYER, "").set_titles("{col_name}")
@@ -99,13 +95,13 @@ def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Fi
     return grid.figure
 
 
-# Where the mark of a role stands in the cell of a head, and how full it is by the strictest count that the head is in.
+# Where the mark of a role stands in the cell of a head.
 PLACES = {"local": (-0.22, 0.2), "syntactic": (0.22, 0.2), "block": (0, -0.2)}
-FILLED = {"assigned": "none", "exceeds_control": "left", "assigned_controlled": "full"}
+# How full it is by the strictest count that the head is in, and the name of this count.
 FILLS = {
-    "none": "published rule",
-    "left": "exceeds the control",
-    "full": "exceeds it by τ − 1",
+    "assigned": ("none", "published rule"),
+    "exceeds_control": ("left", "exceeds the control"),
+    "assigned_controlled": ("full", "exceeds it by τ − 1"),
 }
 
 
@@ -126,42 +122,28 @@ def head_summary(
     axes = canvas(DOUBLE, 0.42 * layers + 1.3)
     top = np.nanmax(effect, initial=1e-6)
     mesh = layer_head_mesh(axes, effect, cmap="Greys", vmin=0, vmax=2 * top)  # pale, so that marks stand out
-    colours = axes.figure.colorbar(mesh, ax=axes, label=label, format="{x:g}")
-    colours.ax.set_ylim(0, top)
+    axes.figure.colorbar(mesh, ax=axes, label=label, format="{x:g}").ax.set_ylim(0, top)
     for role, (across, upwards) in PLACES.items():
         rows = table[table["role"].isin(families()[role]) & table["assigned"].eq(True)]
-        for (layer, head), labels in rows.groupby(["layer", "head"])[[*FILLED]]:
-            strictest = [count for count in FILLED if labels[count].eq(True).any()][-1]
-            look = {"color": colour(role), "markeredgecolor": ink(role), "markerfacecoloralt": "white"}
-            axes.plot(
-                head + across, layer + upwards, marker(role), ms=5.5, fillstyle=FILLED[strictest], **look
-            )
-    _cell_borders(axes, layers, heads)
+        for (layer, head), labels in rows.groupby(["layer", "head"])[[*FILLS]]:
+            strictest = [fill for count, (fill, _) in FILLS.items() if labels[count].eq(True).any()][-1]
+            axes.plot(head + across, layer + upwards, ms=5.5, fillstyle=strictest, **_look(role))
+    grid = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
+    axes.hlines(np.arange(1, layers) - 0.5, -0.5, heads - 0.5, **grid)
+    axes.vlines(np.arange(1, heads) - 0.5, -0.5, layers - 0.5, **grid)
     for layer, head in np.argwhere(framed):
         axes.add_patch(Rectangle((head - 0.46, layer - 0.46), 0.92, 0.92, fill=False, ec=VERMILION, lw=1.8))
-    axes.set(xlabel=HEAD, ylabel=LAYER_UPWARDS)
-    marks = [
-        Line2D(
-            [],
-            [],
-            linestyle="",
-            label=role,
-            marker=marker(role),
-            color=colour(role),
-            markeredgecolor=ink(role),
-        )
-        for role in PLACES
-    ]
+    axes.set(xlabel=HEAD, ylabel=LAYER_UPWARDS, xlim=(-0.5, heads - 0.5), ylim=(-0.5, layers - 0.5))
+    integer_ticks(axes, bins=12)
+    key = [Line2D([], [], label=role, **_look(role)) for role in PLACES]
     look = {"color": "0.3", "linestyle": "", "marker": "o", "markerfacecoloralt": "white"}
-    marks += [Line2D([], [], fillstyle=fill, label=name, **look) for fill, name in FILLS.items()]
-    marks += [Line2D([], [], linestyle="", marker="s", ms=9, mfc="none", mec=VERMILION, mew=1.8, label=frame)]
-    axes.figure.legend(handles=marks, ncols=4, loc="outside lower center")
+    key += [Line2D([], [], fillstyle=fill, label=name, **look) for fill, name in FILLS.values()]
+    key += [Line2D([], [], linestyle="", marker="s", ms=9, mfc="none", mec=VERMILION, mew=1.8, label=frame)]
+    axes.figure.legend(handles=key, ncols=4, loc="outside lower center")
     return axes.figure
 
 
-def _cell_borders(axes: Axes, layers: int, heads: int) -> None:
-    """Pale lines between the cells of a grid, and its limits."""
-    axes.hlines(np.arange(1, layers) - 0.5, -0.5, heads - 0.5, color="0.75", linewidth=0.6, zorder=0)
-    axes.vlines(np.arange(1, heads) - 0.5, -0.5, layers - 0.5, color="0.75", linewidth=0.6, zorder=0)
-    axes.set(xlim=(-0.5, heads - 0.5), ylim=(-0.5, layers - 0.5))
-    integer_ticks(axes, bins=12)
+def _look(role: str) -> dict[str, object]:
+    """The mark of a role, whose empty part is white."""
+    look = {"marker": marker(role), "color": colour(role), "markeredgecolor": ink(role)}
+    return look | {"markerfacecoloralt": "white", "linestyle": ""}

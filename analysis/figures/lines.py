@@ -9,9 +9,13 @@ import seaborn as sns
 from analysis.figures.colours import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION, WINE
 from analysis.figures.theme import DOUBLE, as_written, even_columns
 
+# Series differ in colour, dash and mark, to be told apart in grey.
 COLOURS = (BLACK, BLUE, VERMILION, GREY, GREEN, ORANGE, WINE)
 DASHES = ("-", "--", "-.", ":", (0, (6, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
-MARKS = "os^DvPX"  # series differ in mark and dash too, to be told apart in grey
+LOOKS = [
+    {"color": colour, "linestyle": dash, "marker": mark}
+    for colour, dash, mark in zip(COLOURS, DASHES, "os^DvPX", strict=True)
+]
 
 
 @as_written
@@ -32,36 +36,29 @@ def curves(
     Columns `low` and `high` of the table, if there, are the ends of error bars. At most `columns` panels stand in a
     row, each `height` inches high. `log`: a logarithmic axis with a tick at every x.
     """
-    order, panels = [*dict.fromkeys(table[series])], table[column].nunique()
-    looks = {
-        name: look
-        for name, *look in zip(order, *map(itertools.cycle, (COLOURS, DASHES, MARKS)), strict=False)
-    }
+    panels = table[column].nunique()
     columns = columns and even_columns(panels, columns)
-    width = DOUBLE / (columns or panels)
     grid = sns.FacetGrid(
-        table, col=column, row=row, col_wrap=columns, height=height, aspect=width / height, sharey=sharey,
-        margin_titles=row is not None,
+        table, col=column, row=row, col_wrap=columns, height=height, sharey=sharey,
+        aspect=DOUBLE / (columns or panels) / height, margin_titles=row is not None,
     )  # fmt: skip
+    looks = dict(zip(dict.fromkeys(table[series]), itertools.cycle(LOOKS), strict=False))
 
     def draw(data: pd.DataFrame, **_: object) -> None:
-        for name, (colour, dash, mark) in looks.items():
+        for name, look in looks.items():
             line = data[data[series] == name]
             ends = (line[y] - line["low"], line["high"] - line[y]) if "low" in line else None
-            plt.gca().errorbar(line[x], line[y], ends, color=colour, linestyle=dash, marker=mark, label=str(name),
-                               markersize=2.8, markerfacecolor="white", linewidth=1, elinewidth=0.6)  # fmt: skip
+            plt.gca().errorbar(line[x], line[y], ends, label=str(name), markersize=2.8, markerfacecolor="white",
+                               linewidth=1, elinewidth=0.6, **look)  # fmt: skip
 
     grid.map_dataframe(draw)
     grid.figure.set_layout_engine("constrained")  # after map_dataframe, which sets another one
     if log:
         ticks = sorted(set(table[x]))
         grid.set(xscale="log", xticks=ticks, xticklabels=[f"{tick:,}" for tick in ticks])
-        grid.tick_params(axis="x", which="minor", bottom=False, labelbottom=False).tick_params(
-            axis="x", rotation=90
-        )
-    grid.set_titles("{col_name}") if row is None else grid.set_titles(
-        row_template="{row_name}", col_template="{col_name}"
-    )
+        grid.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
+        grid.tick_params(axis="x", rotation=90)
+    grid.set_titles(row_template="{row_name}", col_template="{col_name}")
     handles, names = grid.axes.flat[0].get_legend_handles_labels()
     grid.figure.legend(handles, names, ncols=len(names), loc="outside upper center")
     return grid

@@ -2,9 +2,7 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterable
-from functools import wraps
-from typing import ParamSpec, TypeVar
+from collections.abc import Iterable
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -18,15 +16,17 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from analysis.errors import InputError
-from analysis.figures.colours import MISSING, colour, ink
+from analysis.figures.colours import MISSING
 from analysis.roles import ROLES
-
-Arguments, Drawing = ParamSpec("Arguments"), TypeVar("Drawing")
 
 SINGLE, DOUBLE = 3.3, 6.9  # inches: one and two columns of a printed page
 
 LAYER, HEAD = "layer (0-based)", "head (0-based)"
 HEADS_BY_LAYER = "layer (0-based; heads in order within each layer)"
+
+# Decorates a drawer whose labels may hold `$`, as word pieces do, which begins no formula. Axes that exist already
+# parse their title and the names of their axes: there, pass `parse_math=False`.
+as_written = mpl.rc_context({"text.parse_math": False})
 
 
 def style() -> None:
@@ -34,40 +34,20 @@ def style() -> None:
 
     In a notebook, figures then have twice the pixels.
     """
-    sizes = dict.fromkeys(
-        ["font.size", "axes.labelsize", "axes.titlesize", "figure.labelsize", "figure.titlesize"], 8.0
-    )
-    smaller = dict.fromkeys(["xtick.labelsize", "ytick.labelsize", "legend.fontsize"], 7.5)
+    texts = ["font.size", "axes.labelsize", "axes.titlesize", "figure.labelsize", "figure.titlesize"]
+    sizes = dict.fromkeys([*texts, "legend.title_fontsize"], 8.0)
+    sizes |= dict.fromkeys(["xtick.labelsize", "ytick.labelsize", "legend.fontsize"], 7.5)
     widths = ["axes.linewidth", "xtick.major.width", "ytick.major.width", "hatch.linewidth"]
     lines = dict.fromkeys(widths, 0.6)
     ticks = {"xtick.major.size": 3.0, "ytick.major.size": 3.0, "axes.titlepad": 4.0, "legend.frameon": False}
     files = {"svg.fonttype": "none", "svg.hashsalt": "heads", "figure.dpi": 96, "savefig.dpi": 300}
     fonts = {"font.sans-serif": ["DejaVu Sans"]}  # comes with matplotlib: figures are equal on every machine
     sns.set_theme(context="paper", style="ticks", palette="colorblind")
-    mpl.rcParams.update(sizes | smaller | lines | ticks | files | fonts | {"legend.title_fontsize": 8.0})
-    _sharpen_notebooks()
-
-
-def _sharpen_notebooks() -> None:
-    """Figures in a notebook have twice the pixels of their size on the page; nothing outside of a notebook."""
+    mpl.rcParams.update(sizes | lines | ticks | files | fonts)
     if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 
         set_matplotlib_formats("retina")
-
-
-def as_written(draw: Callable[Arguments, Drawing]) -> Callable[Arguments, Drawing]:
-    """Lets a drawer show its labels as they are written: word pieces and names may hold `$`, which begins no formula.
-
-    Axes that exist already parse their title and the names of their axes: there, pass `parse_math=False`.
-    """
-
-    @wraps(draw)
-    def drawer(*arguments: Arguments.args, **options: Arguments.kwargs) -> Drawing:
-        with mpl.rc_context({"text.parse_math": False}):
-            return draw(*arguments, **options)
-
-    return drawer
 
 
 def in_order(roles: Iterable[str]) -> list[str]:
@@ -75,11 +55,6 @@ def in_order(roles: Iterable[str]) -> list[str]:
     distinct = list(dict.fromkeys(roles))
     known = [role for role in ROLES if role in distinct]
     return known + [role for role in distinct if role not in known]
-
-
-def fill(role: str) -> dict[str, object]:
-    """Colours of a role's bars and marks, with a thin outline."""
-    return {"facecolor": colour(role), "edgecolor": ink(role), "linewidth": 0.4}
 
 
 def canvas(width: float, height: float) -> Axes:
@@ -93,10 +68,7 @@ def even_columns(count: int, columns: int) -> int:
 
 
 def panels(count: int, columns: int, height: float, across: str, upwards: str) -> tuple[Figure, list[Axes]]:
-    """A double-column figure of `count` panels with common axes, filled row by row (see `rows_of_axes`).
-
-    `height` is that of a row (inches); `across` and `upwards` name the axes.
-    """
+    """A double-column figure of `count` panels (see `rows_of_axes`) with common axes named `across` and `upwards`."""
     figure, axes = rows_of_axes(count, columns, height, 0.6, sharex=True, sharey=True)
     for lowest in axes[-even_columns(count, columns) :]:
         lowest.tick_params(labelbottom=True)
@@ -108,10 +80,9 @@ def panels(count: int, columns: int, height: float, across: str, upwards: str) -
 def rows_of_axes(
     count: int, columns: int, height: float, rest: float = 0.0, **options: object
 ) -> tuple[Figure, list[Axes]]:
-    """A double-column figure of `count` axes, filled row by row; the options are those of `plt.subplots`.
+    """A double-column figure of `count` axes, filled row by row; `options` are those of `plt.subplots`.
 
-    At most `columns` stand in a row (see `even_columns`). `height` is that of a row, `rest` the height of all else
-    (inches). Without axes the figure says so.
+    At most `columns` stand in a row (see `even_columns`). `height` is that of a row, `rest` that of all else (inches).
     """
     if not count:
         figure = plt.figure(figsize=(DOUBLE, 0.8), layout="constrained")

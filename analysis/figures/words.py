@@ -4,26 +4,16 @@ from collections.abc import Iterable
 
 from IPython.display import Markdown
 
-NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-
-
-FINDING = "**Finding.** "  # how the sentence below a figure begins
-
 
 def finding(text: str) -> Markdown:
     """What a figure shows, for display under it in a notebook; it becomes the figure's alternative text."""
-    return Markdown(FINDING + text)
+    return Markdown(f"**Finding.** {text}")
 
 
 def listed(names: Iterable[object]) -> str:
     """Names joined as in a sentence: a; a and b; a, b and c."""
     *first, last = [str(name) for name in names] or ["none"]
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def in_words(number: int) -> str:
-    """A whole number in words up to ten, in digits above."""
-    return NUMBERS[number] if 0 <= number < len(NUMBERS) else f"{number:,}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -11,4 +11,4 @@ from analysis.statistics.roles import (
     mass_table,
     transitions,
 )
-from analysis.statistics.significance import Rule, corrections, label_comparison, published_table
+from analysis.statistics.significance import Rule, corrections, published_table

@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import special
 
-from analysis.errors import InputError
 from analysis.texts.examples import Example
 from analysis.texts.tasks import REGRESSION, Task, task_named
 
@@ -37,9 +36,7 @@ def losses(logits: Logits, labels: Labels) -> Float[np.ndarray, "variant sequenc
 
 
 def confusion(logits: Logits, labels: Labels) -> Float[np.ndarray, "variant sequence 4"]:
-    """True positive, false positive, false negative, true negative: 1 for what an answer is. Class 1 is positive."""
-    if logits.shape[-1] != 2:
-        raise InputError(f"F1 and Matthews need 2 classes: the logits have {logits.shape[-1]}")
+    """1 in the cell of every answer: true positive, false positive, false negative, true negative (1 is positive)."""
     answers, true = logits.argmax(axis=-1) == 1, np.broadcast_to(labels == 1, logits.shape[:-1])
     cells = [answers & true, answers & ~true, ~answers & true, ~answers & ~true]
     return np.stack(cells, axis=-1).astype(np.float64)
@@ -47,8 +44,8 @@ def confusion(logits: Logits, labels: Labels) -> Float[np.ndarray, "variant sequ
 
 def f1(cells: Float[np.ndarray, "... 4"]) -> Float[np.ndarray, "..."]:
     """F1 of class 1 from the shares of the four cells of `confusion`; 0 without true positives."""
-    right, false_alarm, missed, _ = np.moveaxis(cells, -1, 0)
-    return divided(2 * right, 2 * right + false_alarm + missed)
+    true_positive, false_positive, false_negative, _ = np.moveaxis(cells, -1, 0)
+    return divided(2 * true_positive, 2 * true_positive + false_positive + false_negative)
 
 
 def matthews(cells: Float[np.ndarray, "... 4"]) -> Float[np.ndarray, "..."]:
@@ -89,7 +86,7 @@ METRICS = {
 def metrics_of(task: str | Task) -> tuple[str, ...]:
     """The metrics in which a task's changes are reported: its own, accuracy and the loss; of a regression Pearson's.
 
-    Ranks are no function of means over sequences, so that Spearman's correlation is left out.
+    Spearman's correlation is left out, since ranks are no function of means over sequences.
     """
     task = task_named(task)
     if task.kind == REGRESSION:
@@ -101,5 +98,4 @@ def divided(
     numerator: Float[np.ndarray, "..."] | float, denominator: Float[np.ndarray, "..."] | float
 ) -> Float[np.ndarray, "..."]:
     """The quotient, 0 where the denominator is 0."""
-    above, below = np.asarray(numerator, float), np.asarray(denominator, float)
-    return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=below > 0))
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)

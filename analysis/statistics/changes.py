@@ -6,11 +6,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from scipy import stats
 
-from analysis.errors import InputError
-from analysis.statistics.answers import LOSS, METRICS, PEARSON, Labels, Logits, divided
+from analysis.statistics.answers import LOSS, METRICS, PEARSON, Labels, divided
 from analysis.statistics.paired import POWER, change_interval, least_accuracy, least_effect, mcnemar
 from analysis.statistics.resampling import bca
 from analysis.statistics.significance import adjust, quiet
@@ -20,6 +19,12 @@ COLUMNS = ["intervention", "metric", "baseline", "change", "low", "high", "p", "
 ROUNDING = 1e-12
 NEGLIGIBLE = 1e-6  # a change or a spread below this (proportion, nats) is rounding of single-precision logits
 FLIPS_AT_ONCE = 500  # bounds the memory
+
+
+def split_baseline(logits: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
+    """The logits without an intervention and those with each (intervention, sequence, class)."""
+    logits = logits.transpose("intervention", "sequence", "class")
+    return logits.sel(intervention=[BASELINE]), logits.drop_sel(intervention=BASELINE)
 
 
 def change_table(
@@ -33,22 +38,19 @@ def change_table(
 ) -> pd.DataFrame:
     """What every intervention changes, against the row "none" of the logits: a row per metric and intervention.
 
-    `logits` (intervention, sequence, class). Columns intervention, metric; baseline (the metric without intervention);
-    change (with minus without); low, high (paired interval at level 1 - `alpha`: `paired.change_interval` for accuracy,
-    else BCa); p (exact McNemar for accuracy, paired t test for the loss, paired swaps for F1 and Matthews); p_by
-    (Benjamini and Yekutieli over the interventions); least (see `least_changes`). An intervention that changes no
-    sequence has p 1 and, but for accuracy, low = high = 0. Raises InputError for logits without the row "none", labels
-    that are no class of the logits, an unknown metric and too few resamples.
+    Columns intervention, metric; baseline (the metric without intervention); change (with minus without); low, high
+    (paired interval at level 1 - `alpha`: `paired.change_interval` for accuracy, else BCa); p (exact McNemar for
+    accuracy, paired t test for the loss, else paired swaps); p_by (Benjamini and Yekutieli over the interventions);
+    least (see `least_changes`). An intervention that changes no sequence has p 1.
     """
-    names, *answers = _split(logits, labels)
-    tables = []
+    names, tables = split_baseline(logits)[1]["intervention"].values.tolist(), []
     for metric in metrics:
-        compared = Compared.of(metric, *answers)
-        low, high = compared.interval(alpha, resamples, seed)
-        p = compared.p(permutations, seed)
-        columns = {"baseline": compared.baseline, "change": compared.change, "low": low, "high": high, "p": p}
+        answers = compared(logits, labels, metric)
+        low, high = answers.interval(alpha, resamples, seed)
+        p = answers.p(permutations, seed)
+        columns = {"baseline": answers.baseline, "change": answers.change, "low": low, "high": high, "p": p}
         table = pd.DataFrame({"intervention": names, "metric": metric} | columns)
-        tables.append(table.assign(p_by=adjust(p, "fdr_by"), least=least_changes(compared, alpha)))
+        tables.append(table.assign(p_by=adjust(p, "fdr_by"), least=least_changes(answers, alpha)))
     return pd.concat(tables, ignore_index=True)[COLUMNS]
 
 
@@ -59,58 +61,55 @@ class Compared(NamedTuple):
     base: Float[np.ndarray, "sequence column"]
     others: Float[np.ndarray, "variant sequence column"]
 
-    @classmethod
-    def of(
-        cls, metric: str, base: Float[np.ndarray, "1 sequence class"], others: Logits, labels: Labels
-    ) -> "Compared":
-        """From logits without and with interventions; raises InputError for an unknown metric."""
-        if metric not in METRICS:
-            raise InputError(f"metric {metric!r} is unknown; use one of {', '.join(METRICS)}")
-        columns = METRICS[metric].columns
-        return cls(metric, columns(base, labels)[0], columns(others, labels))
+    def value(self, means: Float[np.ndarray, "... column"]) -> Float[np.ndarray, "..."]:
+        """The metric from means of what answers add to it."""
+        return METRICS[self.metric].value(means)
 
     @property
     def baseline(self) -> float:
         """The metric without intervention."""
-        return float(METRICS[self.metric].value(self.base.mean(axis=0)))
+        return float(self.value(self.base.mean(axis=0)))
 
     @property
     def change(self) -> Float[np.ndarray, " variant"]:
         """The metric with each intervention minus that without."""
-        return METRICS[self.metric].value(self.others.mean(axis=1)) - self.baseline
+        return self.value(self.others.mean(axis=1)) - self.baseline
 
     @property
     def difference(self) -> Float[np.ndarray, "sequence variant column"]:
         """What each answer adds with an intervention minus without."""
         return np.swapaxes(self.others - self.base, 0, 1)
 
+    def discordant(self) -> tuple[Int[np.ndarray, " variant"], Int[np.ndarray, " variant"]]:
+        """How many answers each intervention puts right, and how many wrong."""
+        right = self.difference[..., 0] if self.metric == "accuracy" else self.difference[..., [0, 3]].sum(-1)
+        return (right > 0.5).sum(axis=0), (right < -0.5).sum(axis=0)
+
     def interval(
         self, alpha: float = 0.05, resamples: int = 999, seed: int = 0
-    ) -> tuple[Float[np.ndarray, " variant"], Float[np.ndarray, " variant"]]:
+    ) -> Float[np.ndarray, "end variant"]:
         """Both ends of the paired interval of the change: in closed form for accuracy, else BCa.
 
         BCa gives the change itself where no sequence differs.
         """
         if self.metric == "accuracy":
-            low, high = change_interval(*self.discordant(), len(self.base), alpha)
-            return low, high
+            return change_interval(*self.discordant(), len(self.base), alpha)
 
         def changes(counts: Int[np.ndarray, "*draw sequence"]) -> Float[np.ndarray, "variant *draw"]:
             before, after = self.drawn(counts)
             # BCa counts draws that equal the estimate: rounding must not make them differ.
             return np.moveaxis(np.round(after - before, 12), -1, 0)
 
-        low, high = bca(changes, len(self.base), self.others.size, alpha, resamples, seed).confidence_interval
-        constant = np.isnan(low) | np.isnan(high)
-        return np.where(constant, self.change, low), np.where(constant, self.change, high)
+        ends = bca(changes, len(self.base), self.others.size, alpha, resamples, seed)
+        return np.where(np.isnan(ends).any(axis=0), self.change, ends)
 
     def drawn(self, counts: Shaped[np.ndarray, "*draw sequence"]) -> Float[np.ndarray, "2 *draw variant"]:
         """The metric without and with each intervention when every sequence counts as often as `counts` says."""
-        value, (variants, n, columns) = METRICS[self.metric].value, self.others.shape
+        variants, n, columns = self.others.shape
         weights = counts / counts.sum(axis=-1, keepdims=True)
         flat = np.swapaxes(self.others, 0, 1).reshape(n, -1)
-        after = value((weights @ flat).reshape(*counts.shape[:-1], variants, columns))
-        before = value(weights @ self.base)[..., None]
+        after = self.value((weights @ flat).reshape(*counts.shape[:-1], variants, columns))
+        before = self.value(weights @ self.base)[..., None]
         return np.stack([np.broadcast_to(before, after.shape), after])
 
     @property
@@ -119,11 +118,11 @@ class Compared(NamedTuple):
 
         Their mean and standard error are those of the change.
         """
-        n, value = len(self.base), METRICS[self.metric].value
+        n = len(self.base)
 
         def left_out(columns: Float[np.ndarray, "sequence variant column"]) -> np.ndarray:
             """The metric without each sequence."""
-            return value((n * columns.mean(axis=0) - columns) / (n - 1))
+            return self.value((n * columns.mean(axis=0) - columns) / (n - 1))
 
         change_left_out = left_out(np.swapaxes(self.others, 0, 1)) - left_out(self.base[:, None])
         return n * self.change - (n - 1) * change_left_out
@@ -139,13 +138,7 @@ class Compared(NamedTuple):
             constant = difference.std(axis=0) < NEGLIGIBLE  # no spread: the mean alone decides
             return np.where(constant, (np.abs(difference.mean(axis=0)) < NEGLIGIBLE).astype(float), p)
         null = self.swapped(permutations, seed)
-        extreme = np.abs(null) >= np.abs(self.change) - ROUNDING
-        return (1 + extreme.sum(axis=0)) / (1 + permutations)
-
-    def discordant(self) -> tuple[Int[np.ndarray, " variant"], Int[np.ndarray, " variant"]]:
-        """How many answers each intervention puts right, and how many wrong."""
-        right = self.difference[..., 0] if self.metric == "accuracy" else self.difference[..., [0, 3]].sum(-1)
-        return (right > 0.5).sum(axis=0), (right < -0.5).sum(axis=0)
+        return permutation_p(np.abs(null) >= np.abs(self.change) - ROUNDING)
 
     def swapped(self, permutations: int, seed: int = 0) -> Float[np.ndarray, "draw variant"]:
         """Changes when the answers with and without intervention are swapped in random sequences.
@@ -153,56 +146,65 @@ class Compared(NamedTuple):
         The same sequences are swapped for all interventions, so that their dependence stays. This is the distribution
         of changes where an intervention does nothing but noise.
         """
-        value, rng = METRICS[self.metric].value, np.random.default_rng(seed)
-        n, variants, columns = self.difference.shape
+        rng, (n, variants, columns) = np.random.default_rng(seed), self.difference.shape
         difference = self.difference.reshape(n, -1) / n
         before, after = self.base.mean(axis=0), self.others.mean(axis=1)
         parts = []
         for start in range(0, permutations, FLIPS_AT_ONCE):
             swaps = rng.integers(2, size=(min(FLIPS_AT_ONCE, permutations - start), n)).astype(np.float64)
             exchange = (swaps @ difference).reshape(len(swaps), variants, columns)
-            parts.append(value(after - exchange) - value(before + exchange))
+            parts.append(self.value(after - exchange) - self.value(before + exchange))
         return np.concatenate(parts)
 
 
-def least_changes(compared: Compared, alpha: float = 0.05) -> Float[np.ndarray, " variant"]:
-    """The least loss that the paired test at level `alpha` finds with power POWER in as many sequences.
+def compared(logits: xr.DataArray, labels: Labels, metric: str) -> Compared:
+    """The interventions in an array of logits compared with its row "none"."""
+    base, others = (METRICS[metric].columns(part.values, labels) for part in split_baseline(logits))
+    return Compared(metric, base[0], others)
 
-    For accuracy it is the least loss that the exact McNemar test finds if as many answers are put right as are put
-    right or wrong here, whichever are fewer. For F1 and Matthews it is the same loss of right answers, of either class
-    in its share; for the loss (nats) that of the paired t test with the observed standard deviation; for a correlation
-    the same with its pseudo-values.
+
+def permutation_p(extreme: Bool[np.ndarray, "draw *variant"]) -> Float[np.ndarray, "*variant"] | float:
+    """The p of a permutation test from which draws are at least as extreme as the sample."""
+    return (1 + extreme.sum(axis=0)) / (1 + len(extreme))
+
+
+def least_changes(answers: Compared, alpha: float = 0.05) -> Float[np.ndarray, " variant"]:
+    """The smallest loss that the paired test at level `alpha` detects with power POWER in as many sequences.
+
+    For accuracy it is that of the exact McNemar test, if the rarer of both kinds of changed answers stays as rare as it
+    is; for F1 and Matthews the same loss of right answers, of either class in its share; for the loss (nats) that of
+    the paired t test with the observed standard deviation, for a correlation the same with its pseudo-values.
     """
-    n = len(compared.base)
-    if compared.metric == PEARSON:
-        return least_effect(n, alpha, POWER) * compared.contributions.std(axis=0, ddof=1)
-    if compared.metric == LOSS:
-        return least_effect(n, alpha, POWER) * compared.difference[..., 0].std(axis=0, ddof=1)
-    rarer = np.minimum(*compared.discordant())
-    losses = np.array([least_accuracy(int(count), n, alpha) for count in rarer])
-    return losses if compared.metric == "accuracy" else losses * _per_right_answer(compared)
+    if answers.metric in (LOSS, PEARSON):
+        spread = answers.difference[..., 0] if answers.metric == LOSS else answers.contributions
+        return least_effect(len(answers.base), alpha, POWER) * spread.std(axis=0, ddof=1)
+    rarer = np.minimum(*answers.discordant())
+    losses = np.array([least_accuracy(int(count), len(answers.base), alpha) for count in rarer])
+    return losses if answers.metric == "accuracy" else losses * _per_right_answer(answers)
+
+
+def _per_right_answer(answers: Compared) -> float:
+    """How much the metric falls for each unit of accuracy if right answers of both classes turn wrong equally often."""
+    cells, step = answers.base.mean(axis=0), 1 / len(answers.base)
+    wrong = np.array([[-1, 0, 1, 0], [0, 1, 0, -1]]) * step  # one more answer, of class 1, of class 0
+    falls = (answers.value(cells) - answers.value(np.maximum(cells + wrong, 0))) / step
+    right = cells[[0, 3]]
+    return float(falls @ right / right.sum()) if right.sum() else float("nan")
 
 
 class Rises(NamedTuple):
-    """How many removals raise the score, compared with swapped answers.
-
-    `raised`: removals whose change is above 0; `raised_by_chance`: the 1 - alpha quantile of that number over swaps;
-    `p_raised`: the share of swaps with at least as many. `largest` names the removal that stands out most from chance:
-    its rise, divided by the standard deviation of its changes over swaps, is the largest. `rise` is its change, `low`
-    and `high` are the ends of its simultaneous interval, `p` is its family-wise p. `beyond`: removals whose interval
-    lies above 0. `highest_end` is the highest end of all intervals: if it is not above 0, no removal raises the score.
-    """
+    """How many removals raise the score, compared with swapped answers."""
 
     variants: int
-    raised: int
-    raised_by_chance: float
-    p_raised: float
-    beyond: int
-    largest: str
-    rise: float
+    raised: int  # removals whose change is above 0
+    raised_by_chance: float  # the 1 - alpha quantile of that number over swaps
+    p_raised: float  # the share of swaps with at least as many
+    beyond: int  # removals whose simultaneous interval lies above 0
+    largest: str  # the removal with the largest rise in standard deviations of its changes over swaps
+    rise: float  # its change, the ends of its simultaneous interval, and below its family-wise p
     low: float
     high: float
-    highest_end: float
+    highest_end: float  # of all intervals; if it is not above 0, no removal raises the score
     p: float
 
 
@@ -216,14 +218,15 @@ def rises(
 ) -> Rises:
     """Whether removals raise the score beyond chance, over all interventions together.
 
-    A sign-flip null over sequences: baseline and intervention trade their answers. Rises of the loss are falls in
-    nats. The quantile of the largest rise holds the family-wise error at `alpha` (Westfall and Young 1993). Raises
-    InputError as `change_table` does.
+    Under the null, baseline and intervention swap their answers. Rises of the loss are falls in nats. The quantile of
+    the largest rise holds the family-wise error at `alpha` (Westfall and Young 1993).
     """
-    names, *answers = _split(logits, labels)
-    compared = Compared.of(metric, *answers)
+    names, answers = (
+        split_baseline(logits)[1]["intervention"].values.tolist(),
+        compared(logits, labels, metric),
+    )
     sign = -1 if metric == LOSS else 1
-    change, null = sign * compared.change, sign * compared.swapped(permutations, seed)
+    change, null = sign * answers.change, sign * answers.swapped(permutations, seed)
     spread = null.std(axis=0)
     spread = np.where(spread > NEGLIGIBLE, spread, 0)  # a removal without effect stands out from nothing
     observed, largest = divided(change, spread), divided(null, spread).max(axis=1)
@@ -234,14 +237,14 @@ def rises(
         variants=len(names),
         raised=raised,
         raised_by_chance=float(np.quantile(by_chance, 1 - alpha)),
-        p_raised=_share(by_chance >= raised),
+        p_raised=float(permutation_p(by_chance >= raised)),
         beyond=int((change > reach + NEGLIGIBLE).sum()),
         largest=names[best],
         rise=float(change[best]),
         low=float(change[best] - reach[best]),
         high=float(change[best] + reach[best]),
         highest_end=float((change + reach).max()),
-        p=_share(largest >= observed[best] - ROUNDING),
+        p=float(permutation_p(largest >= observed[best] - ROUNDING)),
     )
 
 
@@ -249,40 +252,3 @@ def by_head(table: pd.DataFrame) -> pd.DataFrame:
     """The table with columns layer and head, read from intervention names that end in layer-head, as "2-8"."""
     places = table["intervention"].str.extract(r"(\d+)-(\d+)$").astype(int)
     return table.assign(layer=places[0], head=places[1])
-
-
-def _split(
-    logits: xr.DataArray, labels: Labels
-) -> tuple[
-    list[str], Float[np.ndarray, "1 sequence class"], Float[np.ndarray, "variant sequence class"], Labels
-]:
-    """The names of the interventions, the logits without and with them, and the labels, where all of these fit."""
-    if BASELINE not in logits["intervention"].values:
-        raise InputError(f"the logits have no row {BASELINE!r}: predict without intervention too")
-    n, classes = logits.sizes["sequence"], logits.sizes["class"]
-    if len(labels) != n:
-        raise InputError(f"{len(labels)} labels for {n} sequences: give each sequence its label")
-    numbers = classes == 1  # a regression
-    if not numbers and (unknown := sorted({*labels.tolist()} - {*range(classes)})):
-        raise InputError(
-            f"label {unknown[0]!r} is unknown to a checkpoint of {classes} classes: take one that was fine-tuned "
-            "on the task of the labels"
-        )
-    names = [name for name in logits["intervention"].values.tolist() if name != BASELINE]
-    ordered = logits.transpose("intervention", "sequence", "class")
-    base, others = (ordered.sel(intervention=rows).values for rows in ([BASELINE], names))
-    return names, base, others, labels.astype(np.float64 if numbers else np.int64)
-
-
-def _per_right_answer(compared: Compared) -> float:
-    """How much the metric falls for each unit of accuracy if right answers of both classes turn wrong equally often."""
-    value, cells, step = METRICS[compared.metric].value, compared.base.mean(axis=0), 1 / len(compared.base)
-    wrong = np.array([[-1, 0, 1, 0], [0, 1, 0, -1]]) * step  # one more answer, of class 1, of class 0
-    falls = (value(cells) - value(np.maximum(cells + wrong, 0))) / step
-    right = cells[[0, 3]]
-    return float(falls @ right / right.sum()) if right.sum() else float("nan")
-
-
-def _share(extreme: Shaped[np.ndarray, " draw"]) -> float:
-    """The p of a permutation test from which draws are at least as extreme as the sample."""
-    return float((1 + extreme.sum()) / (1 + len(extreme)))

@@ -46,33 +46,28 @@ def marked(row: Mapping[str, object]) -> bool:
 
 def cells(claims: pd.DataFrame, known: Iterable[Claim]) -> pd.DataFrame:
     """What a reader sees of each claim: the id and the columns of HEADER, as texts."""
-    words, rows = {claim.id: claim for claim in known}, []
-    for row in claims.to_dict("records"):
-        claim = words[row["claim"]]
-        ends = [
-            f"{number(row[end])} ({row[f'{end}_unit']})"
-            for end in ("smallest", "largest")
-            if row["units"] > 1
-        ]
-        control = bracketed(row["control"], row["control_low"], row["control_high"])
-        published = "" if pd.isna(row["published"]) else row["published"]
-        if not pd.isna(row["published_estimate"]):
-            published += f"; released maps {number(row['published_estimate'])}"
-        verdict = row["verdict"] + (f" {MARK}" if marked(row) else "")
-        token = "" if pd.isna(row["token"]) or not row["token"] else f"; here {row['token']}"
-        rows.append(
-            (
-                claim.id,
-                f"{claim.statement}{token}",
-                bracketed(row["estimate"], row["low"], row["high"]),
-                " to ".join(ends),
-                f"{claim.relation} {claim.threshold:g}",
-                f"{claim.control}: {control}" if control and claim.control else "",
-                published,
-                verdict if pd.isna(row["reason"]) or not row["reason"] else f"{verdict} ({row['reason']})",
-            )
-        )
+    words = {claim.id: claim for claim in known}
+    texts = claims[["token", "published", "reason"]].astype(object).fillna("")
+    rows = [_cells(words[row["claim"]], row) for row in claims.assign(**texts).to_dict("records")]
     return pd.DataFrame(rows, columns=["id", *HEADER])
+
+
+def _cells(claim: Claim, row: Mapping[str, object]) -> tuple[str, ...]:
+    control = bracketed(row["control"], row["control_low"], row["control_high"])
+    ends = [(row[end], row[f"{end}_unit"]) for end in ("smallest", "largest")] if row["units"] > 1 else []
+    released = row["published_estimate"]
+    return (
+        claim.id,
+        claim.statement + (f"; here {row['token']}" if row["token"] else ""),
+        bracketed(row["estimate"], row["low"], row["high"]),
+        " to ".join(f"{number(value)} ({unit})" for value, unit in ends),
+        f"{claim.relation} {claim.threshold:g}",
+        f"{claim.control}: {control}" if control and claim.control else "",
+        row["published"] + ("" if pd.isna(released) else f"; released maps {number(released)}"),
+        row["verdict"]
+        + (f" {MARK}" if marked(row) else "")
+        + (f" ({row['reason']})" if row["reason"] else ""),
+    )
 
 
 def claims_markdown(claims: pd.DataFrame, known: Iterable[Claim], figures: str = "", task: str = "") -> str:
@@ -80,12 +75,16 @@ def claims_markdown(claims: pd.DataFrame, known: Iterable[Claim], figures: str =
 
     Where a figure shows one task, the link is to that of `task`.
     """
-    known = [claim for claim in known if claim.id in {*claims["claim"]}]
-    pictures = {claim.id: claim.figure.format(task=task) for claim in known if figures and claim.figure}
+    known = list(known)
+    links = {
+        claim.id: f"[{claim.id}]({figures}/{claim.figure.format(task=task)}.png)"
+        for claim in known
+        if figures and claim.figure
+    }
     lines = [f"| {' | '.join(HEADER)} |", "|---" * len(HEADER) + "|"]
-    for name, first, *rest in cells(claims, known).itertuples(index=False):
-        link = f"[{name}]({figures}/{pictures[name]}.png)" if name in pictures else name
-        lines.append(f"| {' | '.join(map(_cell, [f'{link} {first}', *rest]))} |")
+    for name, statement, *numbers in cells(claims, known).itertuples(index=False):
+        texts = [f"{links.get(name, name)} {statement}", *numbers]
+        lines.append("| " + " | ".join(text.replace("|", "\\|").replace("\n", " ") for text in texts) + " |")
     if any(map(marked, claims.to_dict("records"))):
         lines += ["", LEGEND]
     return "\n".join(lines)
@@ -108,8 +107,7 @@ def claims_page(
         lines += ["", f'<a id="{paper}"></a>', "", f"## {titles[paper]}", ""]
         lines += [claims_markdown(claims, known[paper], figures, task), "", "What is measured:", ""]
         for claim in known[paper]:
-            threshold = f"Threshold: {claim.threshold_from}."
-            text = f"- **{claim.id}** ({claim.source}). {claim.measure} {threshold}"
+            text = f"- **{claim.id}** ({claim.source}). {claim.measure} Threshold: {claim.threshold_from}."
             lines.append(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
     return "\n".join(lines) + "\n"
 
@@ -118,17 +116,11 @@ def paper_rows(tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str], pa
     """A table of Markdown with a row for each paper: how many of its claims have each verdict."""
     lines = [f"| paper | {' | '.join(VERDICTS)} |", "|---" * (1 + len(VERDICTS)) + "|"]
     for paper, claims in current(tables).items():
-        counts = claims["verdict"].value_counts()
-        numbers = " | ".join(str(counts.get(verdict, 0)) for verdict in VERDICTS)
-        lines.append(f"| [{titles[paper]}]({page}#{paper}) | {numbers} |")
+        counts = claims["verdict"].value_counts().reindex(VERDICTS, fill_value=0)
+        lines.append(f"| [{titles[paper]}]({page}#{paper}) | {' | '.join(map(str, counts))} |")
     return "\n".join(lines)
 
 
 def current(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """The tables of claims that have rows and the present columns; those of an earlier form must be made again."""
     return {name: table for name, table in tables.items() if len(table) and [*table.columns] == COLUMNS}
-
-
-def _cell(text: str) -> str:
-    """A text that a cell of a Markdown table can hold."""
-    return text.replace("|", "\\|").replace("\n", " ")

@@ -25,6 +25,7 @@ COLUMNS = (
 ).split()
 ORIGINS = ("paper", "this study")
 INDEPENDENT = ("task", "relation")  # kinds of units that are samples of their own
+UNIT = ["unit", "value", "low", "high"]
 CONTROL = ["control", "control_low", "control_high"]
 
 
@@ -48,46 +49,41 @@ class Claim:
 
 def read_claims(path: Path) -> list[Claim]:
     """The claims of a YAML file, in its order; raises InputError for an unknown, missing or wrong field."""
-    known = {field.name for field in fields(Claim)}
     claims = []
     for number, entry in enumerate(parse_yaml(path.read_bytes(), path), 1):
         name = f"{path}: claim {entry.get('id', number)}"
-        if unknown := sorted({*entry} - known):
-            raise InputError(f"{name} has the unknown key {unknown[0]!r}; use {', '.join(sorted(known))}")
-        if missing := sorted({field.name for field in fields(Claim)[:6]} - {*entry}):
-            raise InputError(f"{name} lacks the key {missing[0]!r}: add it")
-        if entry["relation"] not in (">", "<"):
-            raise InputError(f"{name}: relation is {entry['relation']!r}; use > or <")
+        if (relation := entry.get("relation")) not in (">", "<"):
+            raise InputError(f"{name}: relation is {relation!r}; use > or <")
         if (origin := entry.get("threshold_from", ORIGINS[1])) not in ORIGINS:
             raise InputError(f"{name}: threshold_from is {origin!r}; use {' or '.join(ORIGINS)}")
-        if type(entry["threshold"]) not in (int, float):
-            raise InputError(f"{name}: threshold is {entry['threshold']!r}; give a number")
-        claims.append(Claim(**entry))
+        if type(threshold := entry.get("threshold")) not in (int, float):
+            raise InputError(f"{name}: threshold is {threshold!r}; give a number")
+        try:
+            claims.append(Claim(**entry))
+        except TypeError as error:  # an unknown or a missing key, which the message names
+            keys = ", ".join(field.name for field in fields(Claim))
+            raise InputError(f"{name}: {str(error).split('() ')[-1]}; the keys are {keys}") from error
     return claims
 
 
 def not_applicable(reason: str, unit: str = "") -> pd.DataFrame:
     """The frame of a claim, or of one unit of it, that cannot be measured, and why."""
-    return pd.DataFrame(
-        {"unit": [unit], "value": np.nan, "low": np.nan, "high": np.nan, "reason": f"{reason}"}
-    )
+    return pd.DataFrame([(unit, np.nan, np.nan, np.nan, reason)], columns=[*UNIT, "reason"])
 
 
 def frame(units: Mapping[str, tuple[float, float, float]], **columns: object) -> pd.DataFrame:
     """A frame from value, low and high of every unit; `columns` are further ones, by unit or one for all."""
-    rows = pd.DataFrame([(unit, *interval) for unit, interval in units.items()], columns=FIRST)
+    rows = pd.DataFrame([(unit, *interval) for unit, interval in units.items()], columns=UNIT)
     for name, column in columns.items():
         rows[name] = rows["unit"].map(column) if isinstance(column, Mapping) else column
     return rows if len(rows) else not_applicable("not measured")
 
 
-FIRST = ["unit", "value", "low", "high"]
-
-
 def with_control(rows: pd.DataFrame, control: Mapping[str, tuple[float, float, float]]) -> pd.DataFrame:
     """A frame with value, low and high of the control of every unit; units without one have none."""
-    known = pd.DataFrame.from_dict(control, orient="index", columns=CONTROL) if control else None
-    return rows if known is None else rows.join(known, on="unit")
+    if not control:
+        return rows
+    return rows.join(pd.DataFrame.from_dict(control, orient="index", columns=CONTROL), on="unit")
 
 
 def of_table(
@@ -131,10 +127,8 @@ def claim_table(
         units = frames.get(claim.id, unmeasured)
         row = claim_row(claim, units)
         if not {*units["unit"]} & {*TOY_TASKS}:
-            row |= {
-                "published": claim.published,
-                "published_estimate": (published or {}).get(claim.id, unmeasured)["value"].mean(),
-            }
+            released = (published or {}).get(claim.id, unmeasured)["value"]
+            row |= {"published": claim.published, "published_estimate": released.mean()}
         rows.append(row)
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -147,22 +141,21 @@ def claim_row(claim: Claim, units: pd.DataFrame) -> dict[str, object]:
         "relation": claim.relation,
         "token": next(iter(units["token"].dropna()), "") if "token" in units else "",
     }
-    measured = units[np.isfinite(units["value"].astype(float))].reset_index(drop=True)
-    reasons = _reasons(units)
+    measured, reasons = units[np.isfinite(units["value"].astype(float))], _reasons(units)
     if measured.empty:
-        return row | {"verdict": NOT_APPLICABLE, "reason": reasons or "not measured"}
-    values, low, high = (measured[name].to_numpy(float) for name in FIRST[1:])
+        return row | {"verdict": NOT_APPLICABLE, "reason": "; ".join(reasons) or "not measured"}
+    values, low, high = (measured[name].to_numpy(float) for name in UNIT[1:])
     independent = claim.unit in INDEPENDENT
     result = judge(values, low, high, claim.threshold, claim.relation, claim.every, independent)
     if (low == high).all():
-        reasons = "; ".join(filter(None, [reasons, "no spread"]))
+        reasons.append("no spread")
     elif np.isnan([result.low, result.high]).any():
-        reasons = "; ".join(filter(None, [reasons, "no interval"]))
-    row |= result._asdict() | {"reason": reasons}
+        reasons.append("no interval")
+    row |= result._asdict() | {"reason": "; ".join(reasons)}
     if len(measured) > 1:
-        ends = {"smallest": measured.loc[values.argmin()], "largest": measured.loc[values.argmax()]}
-        row |= {name: float(unit["value"]) for name, unit in ends.items()}
-        row |= {f"{name}_unit": unit["unit"] for name, unit in ends.items()} | {"units": len(measured)}
+        for name, place in (("smallest", values.argmin()), ("largest", values.argmax())):
+            row |= {name: float(values[place]), f"{name}_unit": measured["unit"].iloc[place]}
+        row["units"] = len(measured)
     if "runs" in measured and measured["runs"].notna().any():
         row["runs"] = int(measured["runs"].min())
     if claim.every:  # the control of the unit whose value is the estimate
@@ -170,28 +163,23 @@ def claim_row(claim: Claim, units: pd.DataFrame) -> dict[str, object]:
     return row | _control(measured, independent)
 
 
-def _reasons(units: pd.DataFrame) -> str:
+def _reasons(units: pd.DataFrame) -> list[str]:
     """The reasons of a frame, each once, with the units that share it."""
     if "reason" not in units:
-        return ""
-    known = units[units["reason"].fillna("") != ""]
-    texts = [
-        f"{', '.join(names)}: {reason}" if any(names := [name for name in rows["unit"] if name]) else reason
-        for reason, rows in known.groupby("reason", sort=False)
-    ]
-    return "; ".join(map(str, texts))
+        return []
+    explained = units[units["reason"].fillna("") != ""]
+    names = explained.groupby("reason", sort=False)["unit"].agg(lambda units: ", ".join(filter(None, units)))
+    return [f"{units}: {reason}" if units else str(reason) for reason, units in names.items()]
 
 
 def _control(units: pd.DataFrame, independent: bool) -> dict[str, float]:
     """Mean and interval of the control over the units that have one."""
     if "control" not in units or units["control"].isna().all():
         return {}
-    known = units.dropna(subset="control")
-    value = known["control"].mean()
-    if "control_low" not in known:
-        return {"control": value}
-    below, above = (
-        pooled((sign * (known[end] - known["control"])).to_numpy(float), independent)
-        for sign, end in ((-1, "control_low"), (1, "control_high"))
-    )
-    return {"control": value, "control_low": value - below, "control_high": value + above}
+    controlled = units.dropna(subset="control")
+    mean = controlled["control"].mean()
+    if "control_low" not in controlled:
+        return {"control": mean}
+    below = pooled((controlled["control"] - controlled["control_low"]).to_numpy(float), independent)
+    above = pooled((controlled["control_high"] - controlled["control"]).to_numpy(float), independent)
+    return {"control": mean, "control_low": mean - below, "control_high": mean + above}

@@ -10,7 +10,6 @@ from scipy import stats
 from statsmodels.stats.weightstats import DescrStatsW
 
 from analysis.banks import same_cells
-from analysis.errors import InputError
 from analysis.statistics.resampling import Clusters, bca_interval
 from analysis.statistics.significance import (
     DEFAULT_RULE,
@@ -47,16 +46,9 @@ def compare(
     after, p_by < alpha, difference > 0. lost: label only before, p_by < alpha, difference < 0. kept: label in both.
     equivalent: label in neither, p_equivalence < alpha. undecided: all others. <NA>: untestable before or after.
 
-    A difference that is equal in all units is exact: low = high, and the t tests have p 0 or 1. With fewer than two
-    units there are no tests (NaN). With the unit "cluster" whole clusters of sequences (coordinate `cluster`) are drawn
-    and flipped, and the t tests take the cluster-robust error. Raises InputError if states or tables differ in
-    sequences, roles or heads, for a `margin` of 0 or less, and for too few draws. Source: Pande 2021, question 3;
-    departure: the article compares labels and means without a test.
+    A difference that is equal in all units is exact: low = high, and the t tests have p 0 or 1. Source: Pande 2021,
+    question 3; departure: the article compares labels and means without a test.
     """
-    if not margin > 0:
-        raise InputError(f"margin is {margin}; it must lie above 0, as 0.5 does")
-    if permutations < 99:
-        raise InputError(f"permutations is {permutations}: take at least 99, better 9999")
     first = ordered(pretrained).astype(float)
     second = same_cells(first, ordered(finetuned), "fine-tuned scores").astype(float)
     clusters, difference = clusters_of(first, rule.unit), second.values - first.values
@@ -90,13 +82,9 @@ def sign_flip(
     if len(totals) < 2:
         return np.full(difference.shape[1], np.nan)
     summed = totals.fillna(0).to_numpy()
-
-    def statistic(signs: np.ndarray, axis: int = -1) -> np.ndarray:
-        return signs @ summed
-
     tested = stats.permutation_test(
-        (np.ones(len(summed)),), statistic, permutation_type="samples", vectorized=True,
-        n_resamples=permutations, batch=BATCH, rng=seed,
+        (np.ones(len(summed)),), lambda signs, axis: signs @ summed, permutation_type="samples",
+        vectorized=True, n_resamples=permutations, batch=BATCH, rng=seed,
     )  # fmt: skip
     return np.where(totals.notna().sum() > 1, tested.pvalue, np.nan)
 
@@ -104,39 +92,30 @@ def sign_flip(
 def _tests(
     difference: Float[np.ndarray, "sequence column"],
     clusters: Shaped[np.ndarray, "sequence"] | None,
+    size: Float[np.ndarray, "column"],
     margin: float | int,
     rule: Rule,
-    size: Float[np.ndarray, "column"],
 ) -> dict[str, np.ndarray]:
-    """n, difference, low, high, p and p_equivalence of every column of differences of scores of this mean size."""
-    n, heads = difference.shape
-    missing = np.full(heads, np.nan)
-    mean = difference.mean(axis=0) if n else missing
-    means = {"n": np.full(heads, n), "difference": mean}
-    values = _by_unit(difference, clusters) if n else difference
-    if len(values) < 2:
-        return means | dict.fromkeys(("low", "high", "p", "p_equivalence"), missing)
+    """n, difference, low, high, p and p_equivalence of every column of differences of scores of this mean size.
+
+    The tests take one value per unit, whose mean is that over sequences and whose standard error is cluster-robust:
+    the differences themselves, or the linearised totals of clusters.
+    """
+    sums, mean = Clusters.of(difference, clusters), difference.mean(axis=0)
+    result = {"n": np.full(len(mean), len(difference)), "difference": mean}
+    if len(sums.sizes) < 2:
+        return result | dict.fromkeys(("low", "high", "p", "p_equivalence"), np.full(len(mean), np.nan))
     low, high = bca_interval(difference, clusters, rule.alpha, rule.resamples, rule.seed, size)
+    values = sums.centre + sums.totals * (len(sums.sizes) / sums.sizes.sum())
     exact = values.max(axis=0) == values.min(axis=0)
     varied = np.where(exact, np.nan, values)
     p, p_equivalence = stats.ttest_1samp(varied, 0).pvalue, DescrStatsW(varied).ttost_mean(-margin, margin)[0]
-    return means | {
+    return result | {
         "low": np.where(exact, mean, low),
         "high": np.where(exact, mean, high),
         "p": np.where(exact, mean == 0, p),
         "p_equivalence": np.where(exact, abs(mean) >= margin, p_equivalence),
     }
-
-
-def _by_unit(
-    difference: Float[np.ndarray, "sequence column"], clusters: Shaped[np.ndarray, "sequence"] | None
-) -> Float[np.ndarray, "unit column"]:
-    """One value per unit; their mean is the mean over sequences, and their standard error is the cluster-robust one.
-
-    Without clusters these are the differences themselves; with clusters, their linearised totals.
-    """
-    sums = Clusters.of(difference, clusters)
-    return sums.centre + sums.totals * (len(sums.sizes) / sums.sizes.sum())
 
 
 def _change(table: pd.DataFrame, before: pd.Series, after: pd.Series, alpha: float) -> pd.Series:
@@ -155,9 +134,5 @@ def _change(table: pd.DataFrame, before: pd.Series, after: pd.Series, alpha: flo
 
 def _labels(table: pd.DataFrame, heads: pd.DataFrame) -> pd.Series:
     """The corrected labels of a role table, in the order of `heads`."""
-    if "assigned_corrected" not in table:
-        raise InputError("a role table has no column assigned_corrected: make it with role_table")
-    labels, keys = table.set_index(KEYS)["assigned_corrected"], pd.MultiIndex.from_frame(heads[KEYS])
-    if len(labels) != len(keys) or not keys.isin(labels.index).all():
-        raise InputError("a role table differs from the scores in heads or roles: make it from these scores")
-    return labels.loc[keys].astype("boolean").reset_index(drop=True)
+    labels = table.set_index(KEYS)["assigned_corrected"]
+    return labels.loc[pd.MultiIndex.from_frame(heads[KEYS])].astype("boolean").reset_index(drop=True)

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from analysis.errors import InputError
 from analysis.statistics.answers import Logits, correct, losses
-from analysis.statistics.changes import BASELINE
+from analysis.statistics.changes import split_baseline
 from analysis.statistics.intervals import crossed_interval
 
 AUC, REFITTED = "auc", "refitted loss"
@@ -98,10 +98,10 @@ def effect_table(
 ) -> pd.DataFrame:
     """The effect of every intervention: a row per metric of EFFECT_METRICS and intervention.
 
-    `logits` (intervention, sequence, class) with the row "none"; `match` is the class whose log odds the AUC ranks.
-    Columns intervention, metric, baseline (the metric without intervention), effect (fall of AUC and accuracy, rise of
-    the losses, in nats), low, high (95 %, over sequences), rank (1 is the largest effect) and shift (change of the mean
-    log odds of `match`). Raises InputError, which names the `task`, if all sequences or none have the label `match`.
+    `logits` have the row "none"; `match` is the class whose log odds the AUC ranks. Columns intervention, metric,
+    baseline (the metric without intervention), effect (fall of AUC and accuracy, rise of the losses, in nats), low,
+    high (95 %, over sequences), rank (1 is the largest effect) and shift (change of the mean log odds of `match`).
+    Raises InputError, which names the `task`, if all sequences or none have the label `match`.
     """
     positives = int((labels == match).sum())
     if positives in (0, len(labels)):
@@ -109,8 +109,7 @@ def effect_table(
             f"{task}: {positives} of {len(labels)} dev examples have the label {match}, so the AUC is not defined: "
             "take more dev examples, or those of another label too"
         )
-    ordered = logits.transpose("intervention", "sequence", "class")
-    base, others = (ordered.sel(intervention=[BASELINE]), ordered.drop_sel(intervention=BASELINE))
+    base, others = split_baseline(logits)
     values = np.concatenate([base.values, others.values])
     odds = match_logit(values, match)
     shift, tables = (odds[1:] - odds[0]).mean(axis=-1), []

@@ -1,21 +1,14 @@
-"""The scores of a classifier compared with those of a constant answer."""
+"""The scores of a constant answer, with which those of a classifier are compared."""
 
 from collections.abc import Mapping
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Int
 
 from analysis.errors import InputError
-from analysis.statistics.changes import BASELINE, Compared
+from analysis.statistics.changes import compared as compared
 
 Labels = Mapping[str, Int[np.ndarray, " sequence"]]  # by task
-
-
-def compared(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], metric: str) -> Compared:
-    """The comparison of the interventions in an array of logits with its row "none"."""
-    base, others = logits.sel(intervention=[BASELINE]), logits.drop_sel(intervention=BASELINE)
-    return Compared.of(metric, base.values, others.values, labels)
 
 
 def constants(labels: Labels) -> dict[str, float]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, comb, prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
@@ -28,7 +28,7 @@ BATCH = 4_000_000  # entries of the largest matrix of resamples in memory (32 MB
 def resampled(
     units: int, draws: int, seed: int | Sequence[int] | np.random.Generator = 0
 ) -> Int[np.ndarray, "draw unit"]:
-    """The weights of a bootstrap, how often each unit counts: first the sample itself (ones), then every draw.
+    """How often each unit counts in a bootstrap: once in row 0, the sample itself, then as often as it was drawn.
 
     A statistic that is a function of such weights has its estimate in row 0 and its draws below.
     """
@@ -41,9 +41,9 @@ def random_sets(
 ) -> list[tuple[Head, ...]]:
     """At most `count` other sets of as many heads (layer, head) from the same layers of `width` heads.
 
-    Sets may hold some of the heads themselves: only among all sets of its layers is a set that means nothing as likely
-    as any other to have the largest effect. None if the heads are more than two thirds (LARGEST_SHARE) of their layers'
-    heads, since all sets would then be nearly the same. Raises InputError if a layer has fewer heads than requested.
+    Sets may share heads with the given one: only among all sets of its layers is a set that means nothing as likely as
+    any other to have the largest effect. No sets if the heads are more than LARGEST_SHARE of their layers' heads, since
+    all sets would then be nearly the same.
     """
     layers, sizes = np.unique([layer for layer, _ in heads], return_counts=True)
     if sizes.max(initial=0) > width:
@@ -78,10 +78,9 @@ def has_spread(
 
 @dataclass(frozen=True)
 class Clusters:
-    """Scores of many heads (columns), centred, as sums over clusters of sequences.
+    """Scores of many heads (columns), centred, as sums over clusters of sequences, which suffice for resampling.
 
-    These sums suffice for resampling: a resample is a number of draws for each cluster. `size` is that of the scores,
-    with which their spread is compared.
+    `size` is that of the scores, with which their spread is compared.
     """
 
     centre: Float[np.ndarray, "column"]
@@ -116,8 +115,8 @@ class Clusters:
         """Mean, standard error and standard deviation with `counts` draws of each cluster, one by default.
 
         The error is that of a ratio of sums over clusters, with the factor clusters / (clusters - 1); for clusters of
-        single sequences it is sd / sqrt(n). Error and sd are exactly zero for scores without spread (see SPREAD), the
-        error also for equal means of clusters; they are NaN for one sequence or cluster.
+        single sequences it is sd / sqrt(n). Both are exactly zero for scores without spread, the error also for equal
+        means of clusters; they are NaN for one sequence or cluster.
         """
         counts = np.ones(len(self.sizes)) if counts is None else counts.astype(np.float64)
         draws, n = counts.sum(axis=-1)[..., None], (counts @ self.sizes)[..., None]
@@ -127,18 +126,18 @@ class Clusters:
             - 2 * mean * (counts @ (self.totals * self.sizes[:, None]))
             + mean**2 * (counts @ self.sizes**2)[..., None]
         )
-        within = squares - n * mean**2
+        # Differences no larger than rounding errors are exactly zero.
+        between, within = (
+            np.where(difference > ROUNDING * squares, difference, 0)
+            for difference in (between, squares - n * mean**2)
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
-            error = np.sqrt(_clean(between, squares) * draws / (draws - 1)) / n
-            sd = np.sqrt(_clean(within, squares) / (n - 1))
+            error, sd = np.sqrt(between * draws / (draws - 1)) / n, np.sqrt(within / (n - 1))
         constant = ~has_spread(self.size, sd) & ~np.isnan(sd)
         return Moments(mean + self.centre, np.where(constant, 0, error), np.where(constant, 0, sd))
 
     def skewness(self) -> Float[np.ndarray, "column"]:
-        """Skewness of what clusters add to the mean; NaN without spread.
-
-        For clusters of single sequences it is the skewness of the scores.
-        """
+        """Skewness of what clusters add to the mean, for single sequences that of the scores; NaN without spread."""
         second, third = ((self.totals**power).mean(axis=0) for power in (2, 3))  # the totals sum to 0
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(has_spread(self.size, np.sqrt(second)), third / second**1.5, np.nan)
@@ -154,9 +153,8 @@ def bca_interval(
 ) -> tuple[Float[np.ndarray, "column"], Float[np.ndarray, "column"]]:
     """Both ends of the BCa interval of each mean at level 1 - `alpha`, for scores without NaN.
 
-    `scipy.stats.bootstrap` draws the resamples, which all columns share. With `clusters`, one per sequence, whole
-    clusters are drawn. `size` as in `Clusters.of`. NaN for scores without spread and for fewer than two units. Raises
-    InputError for fewer than 99 resamples, or fewer than 1 / `alpha` - 1. Source: Davison and Hinkley 1997, chapter 5.
+    With `clusters`, one per sequence, whole clusters are drawn. `size` as in `Clusters.of`. NaN for scores without
+    spread and for fewer than two units. Source: Davison and Hinkley 1997, chapter 5.
     """
     sums = Clusters.of(values, clusters, size) if len(values) else None
     if sums is None or len(sums.sizes) < 2:
@@ -166,8 +164,8 @@ def bca_interval(
         # BCa counts equal means: rounding errors must not make them differ.
         return np.moveaxis(np.round(sums.moments(counts).mean, 6), -1, 0)
 
-    drawn = bca(means, len(sums.sizes), max(values.shape), alpha, resamples, seed)
-    low, high = np.where(sums.moments().error > 0, np.stack(drawn.confidence_interval), np.nan)
+    ends = bca(means, len(sums.sizes), max(values.shape), alpha, resamples, seed)
+    low, high = np.where(sums.moments().error > 0, ends, np.nan)
     return low, high
 
 
@@ -175,29 +173,26 @@ def bca(
     statistic: Callable[[Int[np.ndarray, "*draw unit"]], Float[np.ndarray, "..."]],
     units: int,
     size: int,
-    alpha: float = 0.05,
-    resamples: int = 0,
-    seed: int = 0,
-    **options: Any,
-) -> Any:
-    """The BCa bootstrap of scipy for a statistic of the number of draws of each of `units`; its last axis is the draw.
+    alpha: float,
+    resamples: int,
+    seed: int,
+) -> Float[np.ndarray, "end ..."]:
+    """Both ends of scipy's BCa interval for a statistic of how often each unit was drawn; NaN for a constant one.
 
-    `size`, the number of values of one draw, limits the draws in memory. `options` are those of
-    `scipy.stats.bootstrap`, such as an earlier result to use instead of new draws. Bounds are NaN for a constant
-    statistic. Raises InputError for too few resamples.
+    The last axis of the statistic is the draw. `size`, the number of values of one draw, limits the draws in memory.
     """
-    if "bootstrap_result" not in options:
-        _check_resamples(resamples, alpha)
+    _check_resamples(resamples, alpha)
 
     def of_indices(indices: np.ndarray, axis: int) -> np.ndarray:
         return statistic(counted(indices, units))
 
     with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
         warnings.simplefilter("ignore")  # about columns without an interval, whose bounds are NaN
-        return stats.bootstrap(
+        result = stats.bootstrap(
             (np.arange(units),), of_indices, vectorized=True, axis=-1, confidence_level=1 - alpha,
-            batch=max(1, BATCH // size), n_resamples=resamples, rng=seed, **options,
+            batch=max(1, BATCH // size), n_resamples=resamples, rng=seed,
         )  # fmt: skip
+    return np.stack(result.confidence_interval)
 
 
 def lower_bound(
@@ -207,8 +202,7 @@ def lower_bound(
 
     It exceeds a threshold exactly if the bootstrap-t test of mean > threshold has p <= `alpha`, where p is (1 +
     resamples at least as extreme) / (1 + resamples). Minus infinity where too many resamples have no spread; NaN for
-    scores without spread and for a single unit. Raises InputError for too few resamples. Source: Davison and Hinkley
-    1997, chapter 5.
+    scores without spread and for a single unit. Source: Davison and Hinkley 1997, chapter 5.
     """
     _check_resamples(resamples, alpha)
     observed, units = sums.moments(), len(sums.sizes)
@@ -221,10 +215,12 @@ def lower_bound(
         indices = rng.integers(units, size=(min(size, resamples - start), units))
         parts.append(sums.moments(counted(indices, units)))
     means, errors, _ = (np.concatenate(moment) for moment in zip(*parts, strict=True))
-    studentised = _ratio(means - observed.mean, errors)
+    excess = means - observed.mean
     rank = resamples - int(alpha * (1 + resamples))
-    extreme = np.partition(studentised, rank, axis=0)[rank]
-    with np.errstate(invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # A resample of equal scores at the mean has t = 0.
+        studentised = np.where((excess == 0) & (errors == 0), 0.0, excess / errors)
+        extreme = np.partition(studentised, rank, axis=0)[rank]
         return np.where(observed.error > 0, observed.mean - extreme * observed.error, np.nan)
 
 
@@ -234,17 +230,6 @@ def counted(indices: Int[np.ndarray, "*draw n"], units: int) -> Int[np.ndarray, 
     offsets = units * np.arange(len(rows))[:, None]
     counts = np.bincount((rows + offsets).ravel(), minlength=units * len(rows))
     return counts.reshape(*indices.shape[:-1], units)
-
-
-def _clean(difference: np.ndarray, minuend: np.ndarray) -> np.ndarray:
-    """A difference of sums of squares; exactly zero if it is no larger than rounding errors."""
-    return np.where(difference > ROUNDING * minuend, difference, 0)
-
-
-def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    """The quotient, with 0 / 0 = 0: a resample of equal scores at the mean has t = 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where((numerator == 0) & (denominator == 0), 0.0, numerator / denominator)
 
 
 def _check_resamples(resamples: int, alpha: float) -> None:

@@ -1,6 +1,6 @@
 """The roles of heads: roles made from elementary sieves, and summaries of role tables."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import combinations
 from operator import or_
@@ -48,28 +48,25 @@ def compose(
 
     The role `syntactic` pools `relations`, and each word pair counts once; direction "both" is the mean of the two.
     `weighted_block` multiplies each row of `block` by its entropy (nats), as published. A relation that is not in the
-    data gives NaN and 0 units. Raises InputError for an unknown direction or arithmetic, and for an elementary sieve
-    that was not stored. Source: Pande 2021 (window 2, dependent to head); departure: the true size of a window at the
-    edges.
+    data gives NaN and 0 units. Source: Pande 2021 (window 2, dependent to head); departure: the true size of a window
+    at the edges.
     """
+    for name, value, options in (("direction", direction, DIRECTIONS), ("arithmetic", arithmetic, WINDOWS)):
+        if value not in options:
+            raise InputError(f"{name} {value!r} is unknown; use one of {', '.join(options)}")
+    if not relations:
+        raise InputError("relations is empty; name at least one relation to pool, such as nsubj")
     pooled = ("syntactic", *RELATIONS)
     sources = {role.name: role.sieve for role in ROLES.values() if role.sieve not in pooled}
-    sources["local"] = _option(WINDOWS, "arithmetic", arithmetic).format(window)
+    sources["local"] = WINDOWS[arithmetic].format(window)
     sources["block"] = "block" if weighted_block else "own_sentence"
-    names = _option(DIRECTIONS, "direction", direction)
     parts = {role: _stored(scores, source) for role, source in sources.items()}
-    parts |= {label: _relation(scores, label, names) for label in {*RELATIONS, *relations}}
+    parts |= {label: _relation(scores, label, DIRECTIONS[direction]) for label in {*RELATIONS, *relations}}
     parts["syntactic"] = _pooled([parts[label] for label in relations])
     composed = xr.concat([parts[role] for role in ROLES], xr.Variable("role", [*ROLES]), join="override")
     composed = composed.transpose("sequence", "role", "layer", "head").rename(scores.name)
     composed["units"] = composed["units"].transpose("sequence", "role")
     return composed.assign_attrs(scores.attrs | {"arithmetic": arithmetic})
-
-
-def _option(options: dict, parameter: str, value: str):
-    if value not in options:
-        raise InputError(f"{parameter} {value!r} is unknown; use one of {', '.join(options)}")
-    return options[value]
 
 
 def _stored(scores: xr.DataArray, sieve: str) -> xr.DataArray:
@@ -89,8 +86,6 @@ def _relation(scores: xr.DataArray, label: str, names: tuple[str, ...]) -> xr.Da
 
 def _pooled(parts: list[xr.DataArray]) -> xr.DataArray:
     """The mean over all word pairs of several relations."""
-    if not parts:
-        raise InputError("relations is empty; name at least one relation to pool, such as nsubj")
     pairs = sum(part["units"] for part in parts)
     total = sum(part.fillna(0) * part["units"] for part in parts)
     pooled = (total / pairs.where(pairs > 0)).astype(parts[0].dtype)
@@ -139,43 +134,10 @@ def coarse_memberships(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(coarsened(dict(memberships(table).items())))
 
 
-def multifunctional(table: pd.DataFrame) -> pd.Series:
-    """True for each head with at least two coarse roles; indexed as `memberships`."""
-    return has_several(dict(coarse_memberships(table).items())).rename("multi-functional")
-
-
 def coarsened(heads: Mapping[str, Heads]) -> dict[str, Heads]:
     """The heads that have each coarse role or one of its finer roles; `heads` maps roles to their heads."""
     parts = {coarse: [heads[role] for role in roles if role in heads] for coarse, roles in families().items()}
     return {coarse: reduce(or_, finer, False) for coarse, finer in parts.items()}
-
-
-def has_several(coarse: Mapping[str, Heads]) -> Heads:
-    """The multi-functional heads: those with at least two coarse roles of `coarsened`.
-
-    With coarse roles, in which any of the four relations counts as syntactic and [CLS] or [SEP] as delimiter, the
-    released maps agree with Pande et al. on the middle layers.
-    """
-    return sum(coarse.values()) >= 2
-
-
-def overlap(table: pd.DataFrame) -> pd.DataFrame:
-    """The heads that two roles share, one row per unordered pair of roles (and task, state).
-
-    Columns: role_a, role_b; heads_a, heads_b, both (heads); jaccard, share_of_a, share_of_b (NaN for 0 / 0).
-    """
-    return _by_group(table, lambda part: _overlaps(memberships(part)))
-
-
-def _overlaps(members: pd.DataFrame) -> pd.DataFrame:
-    rows = [
-        (a, b, members[a].sum(), members[b].sum(), (members[a] & members[b]).sum())
-        for a, b in combinations(members.columns, 2)
-    ]
-    pairs = pd.DataFrame(rows, columns=["role_a", "role_b", "heads_a", "heads_b", "both"])
-    both = pairs["both"].astype(float)
-    pairs["jaccard"] = both / (pairs["heads_a"] + pairs["heads_b"] - pairs["both"])
-    return pairs.assign(share_of_a=both / pairs["heads_a"], share_of_b=both / pairs["heads_b"])
 
 
 def layer_counts(table: pd.DataFrame) -> pd.DataFrame:
@@ -184,15 +146,18 @@ def layer_counts(table: pd.DataFrame) -> pd.DataFrame:
     Further rows count "multi-functional" heads (at least two coarse roles) and "none" (no role). The counts of a role
     that is untestable for all heads are missing.
     """
-    return _by_group(table, _layer_counts)
-
-
-def _layer_counts(table: pd.DataFrame) -> pd.DataFrame:
+    group = _group(table)
+    if group:
+        parts = {
+            key: layer_counts(part.drop(columns=group)) for key, part in table.groupby(group, sort=False)
+        }
+        return pd.concat(parts, names=group).reset_index(level=group).reset_index(drop=True)
     members = memberships(table)
-    marks = members.assign(**{"multi-functional": multifunctional(table), "none": ~members.any(axis=1)})
+    several = coarse_memberships(table).sum(axis=1) >= 2
+    marks = members.assign(**{"multi-functional": several, "none": ~members.any(axis=1)})
     heads = marks.groupby("layer").sum().astype("Int64")
     tested = table["assigned"].notna().groupby(table["role"]).any()
-    heads[tested.index[~tested].tolist()] = pd.NA  # roles that are untestable for all heads
+    heads[tested.index[~tested].tolist()] = pd.NA
     counts = heads.rename_axis(index="layer", columns="role").unstack().rename("heads").reset_index()
     return counts[["layer", "role", "heads"]]
 
@@ -201,7 +166,6 @@ def transitions(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -
     """Heads per layer that gained, lost or kept a role: (task,) layer, role, gained, lost, kept.
 
     An untestable head counts as without the role; a role that is untestable for all heads of a task is left out.
-    Raises InputError if the tables differ in heads or roles.
     """
     keys = [*pretrained_table.columns.intersection(["task"]), "role", *HEAD]
     before, after = (table.set_index(keys)["assigned"] for table in (pretrained_table, finetuned_table))
@@ -218,9 +182,9 @@ def label_agreement(table: pd.DataFrame) -> pd.DataFrame:
     """The agreement of fine-tuning runs on the heads of a role: one row per task and role.
 
     `table` holds published labels of the pre-trained encoder (`seed` missing) and of every run (`seed`). Columns: task,
-    role, runs; between_runs, with_pretrained: mean Jaccard similarity of the sets of heads over pairs of runs, and of
-    each run with the pre-trained encoder (proportions, NaN if both sets are empty or there is no pair); always, ever:
-    heads with the role in every run, and in at least one.
+    role, runs; between_runs, with_pretrained: mean Jaccard index of the sets of heads over pairs of runs, and of each
+    run with the pre-trained encoder (NaN if all sets are empty); always, ever: heads with the role in every run, and in
+    at least one.
     """
     rows = []
     for (task, role), part in table.groupby(["task", "role"], sort=False):
@@ -242,15 +206,15 @@ def label_agreement(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _mean_jaccard(pairs: Iterable[tuple[pd.Series, pd.Series]]) -> float:
-    similarities = [(a & b).sum() / (a | b).sum() for a, b in pairs if (a | b).any()]
-    return float(np.mean(similarities)) if similarities else np.nan
+    indices = [(a & b).sum() / (a | b).sum() for a, b in pairs if (a | b).any()]
+    return float(np.mean(indices)) if indices else np.nan
 
 
 def attention_masses(scores: xr.DataArray) -> dict[str, xr.DataArray]:
     """The proportion of a token's attention to [SEP], [CLS] and all other tokens (MASSES), in every sequence.
 
     The score of a sieve with k columns is T / k times their attention, so the proportion is score * k / T; k is the
-    number of [SEP], or 1 for [CLS]. Raises InputError for missing scores.
+    number of [SEP], or 1 for [CLS].
     """
     sep = _stored(scores, "sep") * scores["separators"] / scores["tokens"]
     cls = _stored(scores, "cls") / scores["tokens"]
@@ -268,12 +232,3 @@ def mass_table(scores: xr.DataArray) -> pd.DataFrame:
 
 def _group(table: pd.DataFrame) -> list[str]:
     return [name for name in GROUP if name in table.columns]
-
-
-def _by_group(table: pd.DataFrame, summary: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
-    """The summary of every task and state of the table, with these columns in front."""
-    group = _group(table)
-    if not group:
-        return summary(table)
-    parts = {key: summary(part.drop(columns=group)) for key, part in table.groupby(group, sort=False)}
-    return pd.concat(parts, names=group).reset_index(level=group).reset_index(drop=True)

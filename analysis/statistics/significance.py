@@ -26,14 +26,6 @@ UNITS = ("sequence", "cluster")
 TESTED = "tested"
 BY_MEAN = "no spread: the mean alone decides"
 UNDEFINED = "undefined on this map"
-# The pairs of the two labels of a head, as `label_comparison` names them.
-BOTH, PUBLISHED_ONLY, CORRECTED_ONLY, NEITHER, UNTESTABLE = LABEL_COMPARISONS = (
-    "both labels",
-    "published only",
-    "corrected only",
-    "neither",
-    "untestable",
-)
 
 
 @dataclass(frozen=True)
@@ -48,9 +40,7 @@ class Rule:
     minimum: int = 100  # units that a corrected label needs
     resamples: int = 999  # of the bootstrap
     seed: int = 0  # of the bootstrap
-    unit: str = (
-        "sequence"  # what the bootstrap draws: sequences, or every "cluster" of sequences that share a text
-    )
+    unit: str = "sequence"  # what the bootstrap draws: or "cluster", all sequences that share a text
 
     def __post_init__(self) -> None:
         if not np.isfinite(self.tau):
@@ -81,7 +71,6 @@ def head_test(
 ) -> HeadTest:
     """One-sided one-sample t test of mean score > `tau` over sequences, NaN omitted.
 
-    Scores without spread (`resampling.SPREAD`) and fewer than two sequences have no test: `t` and `p` are NaN.
     `published` takes the population standard deviation, as the authors' code does, still with n - 1 degrees of freedom,
     which makes t larger by sqrt(n / (n - 1)).
     Source: Pande 2021; departure: `corrected` takes the sample standard deviation.
@@ -96,7 +85,7 @@ def head_test(
 def t_test(
     n: Int[np.ndarray, "..."], mean: Float[np.ndarray, "..."], sd: Float[np.ndarray, "..."], tau: float | int
 ) -> HeadTest:
-    """The one-sided t test of mean > `tau` from the number of scores, their mean and their standard deviation."""
+    """The one-sided t test of mean > `tau`; scores without spread and fewer than two sequences have no `t` and `p`."""
     with quiet():
         t = np.where(has_spread(mean, sd), (mean - tau) / (sd / np.sqrt(n)), np.nan)
         return HeadTest(n, mean, sd, t, np.asarray(stats.t.sf(t, n - 1)))
@@ -121,43 +110,35 @@ def published_labels(test: HeadTest, rule: Rule) -> Float[np.ndarray, "..."]:
     return np.where(test.n < 2, np.nan, rejects & (test.mean > rule.tau))
 
 
-def mean_above(
-    excess: Float[np.ndarray, "..."],
-    error: Float[np.ndarray, "..."],
-    skewness: Float[np.ndarray, "..."],
-    n: Int[np.ndarray, "..."] | int,
-) -> Float[np.ndarray, "..."]:
-    """One-sided p of a mean above the threshold by the t test with the correction for skewness of Hall (1992).
+def mean_above(sums: Clusters, tau: float | int) -> Float[np.ndarray, "column"]:
+    """One-sided p of mean > `tau` by the t test with the correction for skewness of Hall (1992); NaN without spread.
 
-    `excess` is mean - tau and `error` its standard error over `n` independent units. Without skewness it is the t test.
-    With a skewness of g, t + g t^2 / (3 n^(1/2)) + g^2 t^3 / (27 n) + g / (6 n^(1/2)) takes the place of t. The t test
-    labels left-skewed scores too often and finds right-skewed ones too seldom; this removes most of both.
+    With a skewness of g over n units, t + g t^2 / (3 n^(1/2)) + g^2 t^3 / (27 n) + g / (6 n^(1/2)) takes the place of
+    t. The t test labels left-skewed scores too often and finds right-skewed ones too seldom; this removes most of both.
     """
-    t, root = excess / error, np.sqrt(n)
-    corrected = t + skewness * t**2 / (3 * root) + skewness**2 * t**3 / (27 * n) + skewness / (6 * root)
-    return stats.t.sf(corrected, n - 1)
+    (mean, error, _), skewness, n = sums.moments(), sums.skewness(), len(sums.sizes)
+    with quiet():
+        t, root = (mean - tau) / np.where(error > 0, error, np.nan), np.sqrt(n)
+        corrected = t + skewness * t**2 / (3 * root) + skewness**2 * t**3 / (27 * n) + skewness / (6 * root)
+        return stats.t.sf(corrected, n - 1)
 
 
 def published_table(scores: xr.DataArray, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     """Role table of Pande et al.: layer, head, role, n, mean, sd, t, p, assigned; a row per role, layer, head.
 
-    `assigned` is p < `alpha` and mean > `tau`, or <NA> (untestable) with fewer than two sequences that have the role.
-    Scores without spread have no t and p: the mean alone decides. The arithmetic is the one named in `scores.attrs`.
-    Raises InputError for other dimensions. Source: Pande 2021 (tau = 3, alpha = 0.05, no correction for the number of
-    tests).
+    `assigned` is that of `published_labels`, <NA> where untestable. The arithmetic is the one named in `scores.attrs`.
+    Source: Pande 2021 (tau = 3, alpha = 0.05, no correction for the number of tests).
     """
     array = ordered(scores)
-    return labelled(
-        head_test(array.values, rule.tau, array.attrs.get("arithmetic", "corrected")), array, rule
-    )
+    test = head_test(array.values, rule.tau, array.attrs.get("arithmetic", "corrected"))
+    return labelled(test, array, rule)
 
 
 def labelled(test: HeadTest, named: xr.DataArray | xr.Dataset, rule: Rule) -> pd.DataFrame:
     """The tests of all roles, layers and heads as `published_table` gives them; `named` has their coordinates."""
     table = long_table(named, test._asdict() | {"assigned": published_labels(test, rule)})
-    return table.astype({"assigned": "Int8"}).astype({"assigned": "boolean"})[
-        ["layer", "head", "role", *HeadTest._fields, "assigned"]
-    ]
+    table["assigned"] = table["assigned"].astype("Int8").astype("boolean")
+    return table[["layer", "head", "role", *HeadTest._fields, "assigned"]]
 
 
 def role_table(scores: xr.DataArray, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
@@ -165,48 +146,40 @@ def role_table(scores: xr.DataArray, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
 
     low, high and lower_bootstrap_t bound the mean at level 1 - `alpha`: the two-sided t interval, and the one-sided
     bound of the bootstrap-t. effect is (mean - tau) / sd; above is the proportion of sequences with score > tau;
-    p_holm, p_bh and p_by correct the p of `mean_above` over the heads of a role. status is "tested", or
-    "untestable: " and the reason; scores without spread have no test, interval, effect or skewness, and their mean
-    alone decides (status BY_MEAN). All take the sample standard deviation.
+    p_holm, p_bh and p_by correct the p of `mean_above` over the heads of a role; status is TESTED, BY_MEAN or the
+    reason why a head is untestable. All take the sample standard deviation and, with the unit "cluster", the
+    cluster-robust error.
 
     assigned_corrected is p_by < `alpha` and lower_bootstrap_t > `tau`, <NA> if untestable. The first corrects for
     skewness and for the number of heads; the second resamples, which assumes no distribution. The bootstrap cannot
     replace the first: its p is never below 1 / (1 + `resamples`), and a single head among 144 needs
-    p < `alpha` / (144 * 5.55) = 0.00006 after BY. With 100 units or more, about a tenth of the families of 144 heads at
-    most has a false label, whatever the shape of the scores; with 20 units and left-skewed scores more than a third has
-    (`papers.pande2021.robustness`).
-
-    With the unit "cluster" (a coordinate of the scores) t intervals and corrected p take the cluster-robust error with
-    clusters - 1 degrees of freedom. Raises InputError for other dimensions, a missing coordinate and too few resamples.
+    p < `alpha` / (144 * 5.55) = 0.00006 after BY. `papers.pande2021.robustness` measures size and power.
     Departure from Pande 2021: everything but the columns of `published_table`.
     """
-    published = published_table(scores, rule)
-    array = ordered(scores)
-    evidence = over_patterns(
-        array.values, clusters_of(array, rule.unit), partial(_complete_evidence, rule=rule)
-    )
+    published, array = published_table(scores, rule), ordered(scores)
+    evidence = over_patterns(array.values, clusters_of(array, rule.unit), partial(_evidence, rule=rule))
     table = published.join(evidence)
-    table["status"] = _status(table, rule)
-    undefined = table["role"].isin(scores.attrs.get("undefined", "").split(", ")) & (table["units"] == 0)
-    table.loc[undefined, "status"] = UNDEFINED
-    tested = table["status"] == TESTED
-    families = table["p_corrected"].where(tested).groupby(table["role"], sort=False)
+    table["status"] = _status(table, rule, scores.attrs.get("undefined", "").split(", "))
+    families = table["p_corrected"].where(table["status"] == TESTED).groupby(table["role"], sort=False)
     for name, method in CORRECTIONS.items():
         table[name] = families.transform(adjust, method)
-    label = (table["p_by"] < rule.alpha) & (table["lower_bootstrap_t"] > rule.tau)
-    by_mean = table["status"] == BY_MEAN
-    table["assigned_corrected"] = (
-        label.mask(by_mean, table["mean"] > rule.tau).astype("boolean").mask(~tested & ~by_mean)
+    table["assigned_corrected"] = corrected_label(
+        table["p_by"], table["lower_bootstrap_t"], table["mean"], table["status"] == BY_MEAN, rule
     )
     columns = evidence.columns.drop(["units", "p_corrected"])
     return table[[*published.columns, *columns, *CORRECTIONS, "status", "assigned_corrected"]]
 
 
-def adjust(p: Float[np.ndarray, "..."] | pd.Series, method: str) -> Float[np.ndarray, "..."]:
-    """Adjusted p-values of one family of tests; a NaN stays NaN and does not count as a test.
+def corrected_label(
+    p: pd.Series, bound: pd.Series, mean: pd.Series, by_mean: pd.Series, rule: Rule
+) -> pd.Series:
+    """Whether p < `alpha` and bound > `tau`, for the heads in `by_mean` whether mean > `tau`; <NA> where untestable."""
+    label = ((p < rule.alpha) & (bound > rule.tau)).mask(by_mean, mean > rule.tau)
+    return label.astype("boolean").mask(p.isna() & ~by_mean)
 
-    `method` is "holm", "fdr_bh" or "fdr_by"; raises InputError for another one.
-    """
+
+def adjust(p: Float[np.ndarray, "..."] | pd.Series, method: str) -> Float[np.ndarray, "..."]:
+    """Adjusted p-values of one family of tests ("holm", "fdr_bh", "fdr_by"); a NaN stays NaN and counts as no test."""
     if method not in CORRECTIONS.values():
         raise InputError(f"method {method!r} is unknown; use one of {', '.join(CORRECTIONS.values())}")
     adjusted = np.array(p, dtype=np.float64)
@@ -218,14 +191,10 @@ def adjust(p: Float[np.ndarray, "..."] | pd.Series, method: str) -> Float[np.nda
 
 
 def _holm(p: Float[np.ndarray, "test"]) -> Float[np.ndarray, "test"]:
-    """The adjusted p-values of Holm 1979, those of `multipletests`.
-
-    That function also runs the garbage collector for this method: 0.1 s and more for every family.
-    """
+    """The adjusted p-values of Holm 1979; `multipletests` takes 0.1 s for them, since it collects garbage first."""
     order = np.argsort(p)
-    raw = p[order] * np.arange(len(p), 0, -1)
     adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(np.maximum.accumulate(raw), 1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1)
     return adjusted
 
 
@@ -238,27 +207,8 @@ def corrections(table: pd.DataFrame) -> pd.DataFrame:
     return keys.assign(**{f"{name}_all": adjust(table["p"], how) for name, how in CORRECTIONS.items()})
 
 
-def label_comparison(table: pd.DataFrame) -> pd.Series:
-    """One of LABEL_COMPARISONS for each row of a role table, from its published and its corrected label.
-
-    A head with the published label that is untestable for the corrected rule is "published only".
-    """
-    published, corrected = (
-        table[label].fillna(False).astype(bool) for label in ("assigned", "assigned_corrected")
-    )
-    names = np.select(
-        [published & corrected, published, corrected, table["assigned_corrected"].isna()],
-        [BOTH, PUBLISHED_ONLY, CORRECTED_ONLY, UNTESTABLE],
-        NEITHER,
-    )
-    return pd.Series(names, index=table.index, name="labels")
-
-
 def clusters_of(scores: xr.DataArray, unit: str) -> Shaped[np.ndarray, "sequence"] | None:
-    """The cluster of each sequence if the unit is "cluster", None if it is "sequence".
-
-    Raises InputError for scores without the coordinate.
-    """
+    """The cluster of each sequence if the unit is "cluster", None if it is "sequence"."""
     if unit == "sequence":
         return None
     if unit not in scores.coords:
@@ -272,10 +222,10 @@ def over_patterns(
     measure: Callable[..., dict[str, np.ndarray]],
     size: Float[np.ndarray, "..."] | None = None,
 ) -> pd.DataFrame:
-    """The results of `measure(values without NaN, their clusters)` for every column of `values`, in their order.
+    """The results of `measure(values without NaN, their clusters, size)` for every column of `values`, in their order.
 
-    Columns with values for the same sequences are measured together and share resamples. With the `size` of the scores
-    of which `values` are differences, `measure` takes it too.
+    Columns with values for the same sequences are measured together and share resamples. Differences of scores need
+    the `size` of these scores (see `Clusters.of`).
     """
     columns = values.reshape(len(values), -1).astype(np.float64)
     patterns, pattern_of = np.unique(~np.isnan(columns), axis=1, return_inverse=True)
@@ -283,47 +233,46 @@ def over_patterns(
     for number, present in enumerate(patterns.T):
         members = np.flatnonzero(pattern_of == number)
         units = None if clusters is None else clusters[present]
-        options = {} if size is None else {"size": size.ravel()[members]}
-        parts.append(
-            pd.DataFrame(measure(columns[np.ix_(present, members)], units, **options), index=members)
-        )
+        sizes = None if size is None else size.ravel()[members]
+        with quiet():
+            results = measure(columns[np.ix_(present, members)], units, sizes)
+        parts.append(pd.DataFrame(results, index=members))
     return pd.concat(parts).sort_index()
 
 
-def _complete_evidence(
+def _evidence(
     values: Float[np.ndarray, "sequence column"],
     clusters: Shaped[np.ndarray, "sequence"] | None,
+    size: Float[np.ndarray, "column"] | None,
     rule: Rule,
 ) -> dict[str, np.ndarray]:
     """The columns of `role_table` for scores without NaN, and the number of units and the corrected t p."""
-    tau, alpha = rule.tau, rule.alpha
-    with quiet():
-        sums = Clusters.of(values, clusters)
-        mean, error, sd = sums.moments()
-        units = len(sums.sizes)
-        error = np.where(error > 0, error, np.nan)  # scores without spread have no test and no interval
-        low, high = stats.t.interval(1 - alpha, units - 1, mean, error)
-        return {
-            "units": np.full(len(mean), units),
-            "p_corrected": mean_above(mean - tau, error, sums.skewness(), units),
-            "low": low,
-            "high": high,
-            "lower_bootstrap_t": lower_bound(sums, alpha, rule.resamples, rule.seed),
-            "effect": np.where(sd > 0, (mean - tau) / sd, np.nan),
-            "above": (values > tau).mean(axis=0),
-            "skewness": np.where(sd > 0, stats.skew(values, axis=0), np.nan),
-        }
-
-
-def _status(table: pd.DataFrame, rule: Rule) -> np.ndarray:
-    """The status of each head: tested, or the first reason why it is untestable."""
-    reasons = {
-        "no sequence has the role": table["units"] == 0,
-        f"one {rule.unit}": table["units"] == 1,
-        f"fewer than {rule.minimum} {rule.unit}s": table["units"] < rule.minimum,
+    sums = Clusters.of(values, clusters, size)
+    mean, error, sd = sums.moments()
+    units = len(sums.sizes)
+    low, high = stats.t.interval(1 - rule.alpha, units - 1, mean, np.where(error > 0, error, np.nan))
+    return {
+        "units": np.full(len(mean), units),
+        "p_corrected": mean_above(sums, rule.tau),
+        "low": low,
+        "high": high,
+        "lower_bootstrap_t": lower_bound(sums, rule.alpha, rule.resamples, rule.seed),
+        "effect": np.where(sd > 0, (mean - rule.tau) / sd, np.nan),
+        "above": (values > rule.tau).mean(axis=0),
+        "skewness": np.where(sd > 0, stats.skew(values, axis=0), np.nan),
     }
-    status = np.select([*reasons.values()], [f"untestable: {reason}" for reason in reasons], TESTED)
-    return np.where((status == TESTED) & table["p_corrected"].isna(), BY_MEAN, status)
+
+
+def _status(table: pd.DataFrame, rule: Rule, undefined: list[str]) -> np.ndarray:
+    """The status of each head: the first reason why it has no test, or TESTED."""
+    reasons = {
+        UNDEFINED: table["role"].isin(undefined) & (table["units"] == 0),
+        "untestable: no sequence has the role": table["units"] == 0,
+        f"untestable: one {rule.unit}": table["units"] == 1,
+        f"untestable: fewer than {rule.minimum} {rule.unit}s": table["units"] < rule.minimum,
+        BY_MEAN: table["p_corrected"].isna(),
+    }
+    return np.select([*reasons.values()], [*reasons], TESTED)
 
 
 def long_table(
@@ -332,10 +281,8 @@ def long_table(
     """One row per role, layer and head of `named`, in this order, with columns of arrays (role, layer, head)."""
     dimensions = DIMENSIONS[1:]
     coordinates = {name: named[name].values for name in dimensions}
-    data = xr.Dataset(
-        {name: (dimensions, np.asarray(column)) for name, column in columns.items()}, coordinates
-    )
-    return data.to_dataframe(dim_order=dimensions).reset_index()
+    arrays = {name: (dimensions, np.asarray(column)) for name, column in columns.items()}
+    return xr.Dataset(arrays, coordinates).to_dataframe(dim_order=dimensions).reset_index()
 
 
 def ordered(scores: xr.DataArray) -> xr.DataArray:

@@ -7,8 +7,6 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from analysis.errors import InputError
-
 Run = tuple[str, int | None]  # task, fine-tuning seed
 LEVEL = 0.05
 
@@ -34,19 +32,13 @@ def with_trained(finetune: pd.DataFrame, labels: Sequence[float | int]) -> pd.Da
     majority = max(Counter(labels).values()) / len(labels)
     metric = "accuracy" if "accuracy" in {*finetune["metric"]} else "spearman"
     scores = finetune[finetune["metric"] == metric].set_index("seed")["finetuned"]
-    trained = {
-        run: trained_successfully(metric, score, len(labels), majority) for run, score in scores.items()
-    }
+    trained = scores.map(lambda score: trained_successfully(metric, score, len(labels), majority))
     return finetune.assign(trained=finetune["seed"].map(trained))
 
 
 def trained_runs(finetune: pd.DataFrame) -> set[Run]:
-    """The runs (task, seed) that trained successfully, from the table `finetune`."""
-    if len(finetune) and "trained" not in finetune:
-        raise InputError("the table finetune has no column trained: run 00_finetune again")
-    rows = (
-        finetune[finetune["trained"].astype(bool)]
-        if len(finetune)
-        else pd.DataFrame(columns=["task", "seed"])
-    )
+    """The runs (task, seed) that trained successfully, from the table `finetune`; none from an empty one."""
+    if finetune.empty:
+        return set()
+    rows = finetune[finetune["trained"].astype(bool)]
     return {(str(task), int(seed)) for task, seed in zip(rows["task"], rows["seed"], strict=True)}

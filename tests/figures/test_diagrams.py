@@ -28,13 +28,13 @@ def test_arrows_lead_from_the_current_token_to_its_sieve_with_the_weight_as_opac
 def test_lines_run_from_the_attending_to_the_attended_token():
     axes = subplots()[1]
     weights = np.arange(9).reshape(3, 3) / 8
-    diagrams.attention_lines(axes, weights, ["a", "b", "c"], asked={1})
+    diagrams.attention_lines(axes, weights, ["a", "b", "c"], highlighted={1})
     (lines,) = axes.collections
-    cells = [(row, column) for row in (0, 2, 1) for column in range(3)]  # the asked ones on top
+    cells = [(row, column) for row in (0, 2, 1) for column in range(3)]  # the highlighted ones on top
     assert [line.tolist() for line in lines.get_segments()] == [
         [[0, row], [1, column]] for row, column in cells
     ]
-    pale = {0: diagrams.UNASKED, 1: 1, 2: diagrams.UNASKED}
+    pale = {0: diagrams.FAINT, 1: 1, 2: diagrams.FAINT}
     colours = [
         (*to_rgb(VERMILION if row == 1 else BLUE), weights[row, column] * pale[row]) for row, column in cells
     ]

@@ -9,13 +9,9 @@ from analysis.figures.colours import marker
 TABLE = role_table()
 
 
-def marks(*points: PathCollection) -> set[tuple[int, int]]:
-    """(layer, head) of the cells in which points stand."""
-    return {(round(y), round(x)) for artist in points for x, y in artist.get_offsets()}
-
-
-def cells(role: str, chosen: pd.Series) -> set[tuple[int, int]]:
-    rows = TABLE[(TABLE["role"] == role) & chosen.fillna(False)]
+def cells(role: str) -> set[tuple[int, int]]:
+    """(layer, head) of the heads that have a role."""
+    rows = TABLE[(TABLE["role"] == role) & TABLE["assigned"].fillna(False)]
     return set(zip(rows["layer"], rows["head"], strict=True))
 
 
@@ -25,15 +21,16 @@ def panels_by_title(figure) -> dict:
 
 def test_head_grids_show_the_numbers_and_dot_the_marked_heads():
     means = {role: theme.layer_head(TABLE, role, "mean") for role in ROLES}
-    held = {role: theme.layer_head(TABLE, role, "assigned") == 1 for role in ROLES}
-    figure = grids.head_grids(means, "mean score", held, cmap="vlag", vmin=0, vmax=5)
+    labels = {role: theme.layer_head(TABLE, role, "assigned") == 1 for role in ROLES}
+    figure = grids.head_grids(means, "mean score", labels, cmap="vlag", vmin=0, vmax=5)
     panels = panels_by_title(figure)
     assert list(panels) == ROLES
     for role, axes in panels.items():
         np.testing.assert_array_equal(axes.collections[0].get_array().filled(np.nan), means[role])
         assert axes.collections[0].get_clim() == (0, 5)
         points = [artist for artist in axes.collections if isinstance(artist, PathCollection)]
-        assert marks(*points) == cells(role, TABLE["assigned"])
+        dots = {(round(y), round(x)) for artist in points for x, y in artist.get_offsets()}
+        assert dots == cells(role)
     assert unnamed(figure) == []
 
 

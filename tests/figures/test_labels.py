@@ -65,16 +65,16 @@ DRAWERS: dict[str, Callable[[], Figure]] = {
 
 @pytest.mark.parametrize("drawer", DRAWERS)
 def test_signs_of_formulas_are_drawn_as_they_are(drawer: str, monkeypatch: pytest.MonkeyPatch):
-    shown: list[str] = []
+    texts: list[str] = []
 
     def draw_text(self, context, x, y, text, prop, angle, ismath=False, mtext=None):
         assert not ismath, text
-        shown.append(text)
+        texts.append(text)
 
     monkeypatch.setattr("matplotlib.backends.backend_agg.RendererAgg.draw_text", draw_text)
     figure = DRAWERS[drawer]()
     figure.canvas.draw()
-    written = " ".join(shown)
-    assert LABEL in written
-    assert BROKEN in written
+    drawn = " ".join(texts)
+    assert LABEL in drawn
+    assert BROKEN in drawn
     assert plt.rcParams["text.parse_math"]  # a formula of one's own is still one elsewhere

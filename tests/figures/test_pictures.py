@@ -40,20 +40,15 @@ def test_a_few_pixels_of_a_role_survive_among_thousands_of_colours():
     np.testing.assert_array_equal(pixels(in_palette(buffer.getvalue()))[50, :drawn], picture[50, :drawn])
 
 
-def figure() -> Figure:
-    """A figure with what makes files differ: text, clips and random identifiers."""
-    drawn = Figure(figsize=(2, 1))
-    axes = drawn.subplots()
-    axes.imshow(np.arange(6).reshape(2, 3))
-    axes.scatter([0, 1], [0, 1], label="points")
-    axes.legend()
-    axes.set_title("Heads")
-    return drawn
-
-
 def test_the_same_figure_is_the_same_bytes(tmp_path: Path):
     def saved() -> dict[str, bytes]:
-        save_figure(figure(), tmp_path / "F1.2")
+        figure = Figure(figsize=(2, 1))  # with what makes files differ: text, clips and random identifiers
+        axes = figure.subplots()
+        axes.imshow(np.arange(6).reshape(2, 3))
+        axes.scatter([0, 1], [0, 1], label="points")
+        axes.legend()
+        axes.set_title("Heads")
+        save_figure(figure, tmp_path / "F1.2")
         return {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
     first = saved()
@@ -84,16 +79,13 @@ def test_figures_of_an_executed_notebook(study: Study):
         assert (shown == red_green_blue(colours.colour(role))).all(axis=-1).sum() > 100, role
 
 
-def committed(folder: str) -> list[Path]:
-    found = git("ls-files", "-z", folder)
-    if found is None:
-        pytest.skip("no clone: the committed files are not known")
-    return [ROOT / name for name in found.decode().split("\0") if name and (ROOT / name).exists()]
-
-
 def test_committed_results_stay_small():
     """Pictures are in palettes, and drawings are not committed."""
-    sizes = {path: path.stat().st_size for path in committed("results")}
+    names = git("ls-files", "-z", "results")
+    if names is None:
+        pytest.skip("no clone: the committed files are not known")
+    paths = [ROOT / name for name in names.decode().split("\0") if name and (ROOT / name).exists()]
+    sizes = {path: path.stat().st_size for path in paths}
     assert sum(sizes.values()) < 60e6
     for path, size in sizes.items():
         assert size < (6e6 if path.name == "explorer.html" else 3e6), path

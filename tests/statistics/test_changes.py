@@ -9,7 +9,7 @@ from statsmodels.stats.contingency_tables import mcnemar as mcnemar_of_statsmode
 from statsmodels.stats.multitest import multipletests
 
 from analysis.statistics.answers import METRICS, metrics_of
-from analysis.statistics.changes import BASELINE, Compared, change_table, rises
+from analysis.statistics.changes import BASELINE, change_table, compared, rises
 
 N, HEADS = 60, 5
 ORACLES = {
@@ -28,7 +28,7 @@ def array(values: np.ndarray, names: list[str]) -> xr.DataArray:
 
 
 @pytest.fixture(scope="module")
-def answers() -> tuple[xr.DataArray, np.ndarray]:
+def study() -> tuple[xr.DataArray, np.ndarray]:
     """Logits without and with interventions that add ever more noise; the first changes nothing."""
     rng = np.random.default_rng(1)
     labels = rng.integers(2, size=N)
@@ -39,8 +39,8 @@ def answers() -> tuple[xr.DataArray, np.ndarray]:
 
 
 @pytest.mark.parametrize("metric", ORACLES)
-def test_baseline_and_change_are_those_of_sklearn(answers, metric: str):
-    logits, labels = answers
+def test_baseline_and_change_are_those_of_sklearn(study, metric: str):
+    logits, labels = study
     table = change_table(logits, labels, [metric], **FAST)
     expected = [ORACLES[metric](labels, row.astype(float)) for row in logits.values]
     assert table["intervention"].tolist() == logits["intervention"].values.tolist()[1:]
@@ -57,27 +57,27 @@ def test_changes_of_a_regression_are_those_of_scipy():
         np.stack([base, *others, np.full((N, 1), 2.5)]), [BASELINE, "0-0", "0-1", "0-2", "constant"]
     )
     table = change_table(logits, labels, metrics_of("sts-b"), **FAST).set_index(["metric", "intervention"])
-    said = logits.values.astype(float)[..., 0]
+    answers = logits.values.astype(float)[..., 0]
     for metric, oracle in (
-        ("pearson", lambda answers: stats.pearsonr(answers, labels).statistic),
-        ("loss", lambda answers: np.mean((answers - labels) ** 2)),
+        ("pearson", lambda row: stats.pearsonr(row, labels).statistic),
+        ("loss", lambda row: np.mean((row - labels) ** 2)),
     ):
-        found = table.loc[metric]
-        assert found["baseline"].to_numpy() == pytest.approx(oracle(said[0]))
-        expected = [oracle(each) - oracle(said[0]) for each in said[1:4]]
-        assert found["change"].to_numpy()[:3] == pytest.approx(expected, abs=1e-9)
-        assert found.loc["0-0", "p"] == 1
-        assert found.loc["0-2", "p"] < 0.05
-        assert (found["least"].to_numpy()[1:3] > 0).all()
+        rows = table.loc[metric]
+        assert rows["baseline"].to_numpy() == pytest.approx(oracle(answers[0]))
+        expected = [oracle(row) - oracle(answers[0]) for row in answers[1:4]]
+        assert rows["change"].to_numpy()[:3] == pytest.approx(expected, abs=1e-9)
+        assert rows.loc["0-0", "p"] == 1
+        assert rows.loc["0-2", "p"] < 0.05
+        assert (rows["least"].to_numpy()[1:3] > 0).all()
     assert table.loc[("pearson", "constant"), "change"] == pytest.approx(
         -table["baseline"]["pearson"].iloc[0]
     )
 
 
 @pytest.mark.parametrize("metric", [metric for metric in ORACLES if metric != "accuracy"])
-def test_interval_is_that_of_scipy_for_one_intervention(answers, metric: str):
+def test_interval_is_that_of_scipy_for_one_intervention(study, metric: str):
     """The paired BCa interval of scikit-learn's metric, resampled one draw after another."""
-    logits, labels = answers
+    logits, labels = study
     base, other = logits.values[0].astype(float), logits.values[3].astype(float)
 
     def change(rows: np.ndarray) -> float:
@@ -90,44 +90,39 @@ def test_interval_is_that_of_scipy_for_one_intervention(answers, metric: str):
     assert (row["low"], row["high"]) == pytest.approx(expected.confidence_interval, abs=1e-6)
 
 
-def test_accuracy_is_tested_by_exact_mcnemar(answers):
-    logits, labels = answers
-    table = change_table(logits, labels, ["accuracy"], **FAST)
+def test_accuracy_is_tested_by_exact_mcnemar_and_the_loss_by_the_paired_t_test(study):
+    logits, labels = study
+    accuracy, loss = (change_table(logits, labels, [metric], **FAST) for metric in ("accuracy", "loss"))
     right = logits.values.argmax(-1) == labels
     tables = [np.histogram2d(right[0], other, bins=2)[0] for other in right[1:]]
     expected = [mcnemar_of_statsmodels(counts, exact=True).pvalue for counts in tables]
-    assert table["p"].to_numpy() == pytest.approx(np.minimum(expected, 1))
-    assert table["p_by"].to_numpy() == pytest.approx(multipletests(table["p"], method="fdr_by")[1])
-
-
-def test_loss_is_tested_by_the_paired_t_test(answers):
-    logits, labels = answers
-    table = change_table(logits, labels, ["loss"], **FAST)
+    assert accuracy["p"].to_numpy() == pytest.approx(np.minimum(expected, 1))
+    assert accuracy["p_by"].to_numpy() == pytest.approx(multipletests(accuracy["p"], method="fdr_by")[1])
     losses = METRICS["loss"].columns(logits.values, labels)[..., 0]
     expected = [stats.ttest_rel(other, losses[0]).pvalue for other in losses[2:]]
-    assert table["p"].iloc[1:].to_numpy() == pytest.approx(expected)
+    assert loss["p"].iloc[1:].to_numpy() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("metric", ["f1", "matthews"])
-def test_swaps_trade_whole_answers(answers, metric: str):
-    logits, labels = answers
-    compared = Compared.of(metric, logits.values[:1], logits.values[1:], labels)
-    chosen = np.random.default_rng(4).integers(2, size=(3, N)) == 1  # the draws of seed 4
-    traded = [
+def test_swaps_exchange_whole_answers(study, metric: str):
+    logits, labels = study
+    answers = compared(logits, labels, metric)
+    swaps = np.random.default_rng(4).integers(2, size=(3, N)) == 1  # the draws of seed 4
+    expected = [
         [
             ORACLES[metric](labels, np.where(draw[:, None], logits.values[0], other))
             - ORACLES[metric](labels, np.where(draw[:, None], other, logits.values[0]))
             for other in logits.values[1:]
         ]
-        for draw in chosen
+        for draw in swaps
     ]
-    assert compared.swapped(3, 4) == pytest.approx(np.array(traded), abs=1e-9)
-    extreme = np.abs(traded) >= np.abs(compared.change) - 1e-9
-    assert compared.p(3, 4) == pytest.approx((1 + extreme.sum(axis=0)) / 4)
+    assert answers.swapped(3, 4) == pytest.approx(np.array(expected), abs=1e-9)
+    extreme = np.abs(expected) >= np.abs(answers.change) - 1e-9
+    assert answers.p(3, 4) == pytest.approx((1 + extreme.sum(axis=0)) / 4)
 
 
-def test_no_change_has_no_interval_and_p_1(answers):
-    logits, labels = answers
+def test_no_change_has_no_interval_and_p_1(study):
+    logits, labels = study
     same = change_table(logits, labels, METRICS, **FAST).groupby("metric").head(1)
     assert (same["change"] == 0).all()
     assert (same["p"] == 1).all()
@@ -140,31 +135,29 @@ def test_rises_of_noise_are_within_chance_and_real_ones_are_beyond():
     rng = np.random.default_rng(5)
     n, heads = 300, 12
     labels = rng.integers(2, size=n)
-    said = np.tile(labels, (1 + heads, 1))
-    said[0, :60] = 1 - said[0, :60]
-    said[1:, :60] = said[0, :60]
+    predictions = np.tile(labels, (1 + heads, 1))
+    predictions[0, :60] = 1 - predictions[0, :60]
+    predictions[1:, :60] = predictions[0, :60]
     noise = rng.random((heads, n)) < 0.03
-    said[1:] = np.where(noise & (rng.random((heads, n)) < 0.5), labels, said[1:])
-    said[1:] = np.where(noise & (rng.random((heads, n)) < 0.1), 1 - labels, said[1:])
+    predictions[1:] = np.where(noise & (rng.random((heads, n)) < 0.5), labels, predictions[1:])
+    predictions[1:] = np.where(noise & (rng.random((heads, n)) < 0.1), 1 - labels, predictions[1:])
     names = [BASELINE, *(f"0-{head}" for head in range(heads))]
-    plain = rises(array(np.eye(2)[said] * 2, names), labels, "accuracy", permutations=999)
+    plain = rises(array(np.eye(2)[predictions] * 2, names), labels, "accuracy", permutations=999)
     assert (plain.variants, plain.beyond) == (heads, 0)
     assert plain.low <= 0 < plain.rise < plain.high
-    said[5, :40] = labels[:40]
-    raised = rises(array(np.eye(2)[said] * 2, names), labels, "accuracy", permutations=999)
+    predictions[5, :40] = labels[:40]
+    logits = array(np.eye(2)[predictions] * 2, names)
+    raised = rises(logits, labels, "accuracy", permutations=999)
     assert (raised.beyond, raised.largest, raised.p) == (1, "0-4", 1 / 1000)
-    assert rises(array(np.eye(2)[said] * 2, names), labels, "loss", permutations=999).largest == "0-4"
+    assert rises(logits, labels, "loss", permutations=999).largest == "0-4"
 
 
 @pytest.mark.parametrize("metric", ORACLES)
-def test_contributions_have_the_mean_and_error_of_the_change(answers, metric: str):
-    logits, labels = answers
-    compared = Compared.of(metric, logits.values[:1], logits.values[1:], labels)
-    rng = np.random.default_rng(2)
-    counts = rng.multinomial(N, np.full(N, 1 / N), 2000)
-    before, after = compared.drawn(counts)
-    assert compared.contributions.mean(axis=0) == pytest.approx(compared.change, abs=0.02)
-    error = compared.contributions.std(axis=0, ddof=1) / np.sqrt(N)
+def test_contributions_have_the_mean_and_error_of_the_change(study, metric: str):
+    answers = compared(*study, metric)
+    before, after = answers.drawn(np.random.default_rng(2).multinomial(N, np.full(N, 1 / N), 2000))
+    assert answers.contributions.mean(axis=0) == pytest.approx(answers.change, abs=0.02)
+    error = answers.contributions.std(axis=0, ddof=1) / np.sqrt(N)
     assert error == pytest.approx((after - before).std(axis=0), rel=0.2)
 
 
@@ -180,5 +173,5 @@ def test_changes_of_the_size_of_rounding_are_no_changes():
     )
     labels = rng.integers(2, size=40)
     assert (change_table(logits, labels, ["loss"], resamples=99)["p"] == 1).all()
-    found = rises(logits, labels, "loss", permutations=99)
-    assert (found.raised, found.beyond) == (0, 0)
+    summary = rises(logits, labels, "loss", permutations=99)
+    assert (summary.raised, summary.beyond) == (0, 0)

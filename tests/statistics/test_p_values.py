@@ -1,10 +1,7 @@
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.files import ROOT
 from analysis.statistics.p_values import above_zero, p_equals, p_formats, p_text
 from analysis.statistics.significance import t_test
 
@@ -34,9 +31,3 @@ def test_tables_have_no_p_of_0_in_print_and_in_files():
     shown = table.style.format(p_formats(table), precision=3, na_rep="–").to_html()
     assert "&lt; 1e-300" in shown or "< 1e-300" in shown
     assert "–" in shown
-
-
-@pytest.mark.parametrize("folder", ["notebooks", "analysis"])
-def test_sentences_print_p_values_by_the_one_helper(folder):
-    lines = [(path, line) for path in (ROOT / folder).rglob("*.py") for line in path.read_text().splitlines()]
-    assert [found for found in lines if re.search(r"\bp = \{", found[1])] == []

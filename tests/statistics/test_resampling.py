@@ -47,20 +47,16 @@ def test_no_head_comes_near_the_limit_of_spread():
     assert has_spread(np.array([2.0, 1e-7]), np.array([1.2e-4, 1e-7])).all()
 
 
-def test_a_difference_of_equal_scores_has_no_spread():
-    rng, scores = np.random.default_rng(0), np.full((50, 1), 3.0)
-    rounding = 2e-7 * rng.standard_normal((50, 1))
-    assert Clusters.of(rounding).moments().error > 0
-    assert Clusters.of(rounding, size=2 * scores.mean(axis=0)).moments().error == 0
-
-
 def test_equal_scores_have_no_spread_at_all(values):
     # 0.1 * n / n is not 0.1 in floating point: what rounding leaves must not count as spread.
     equal = Clusters.of(np.full((7, 3), [4.0, 0.1, 1e6 / 3])).moments()
     of_one_sequence = Clusters.of(values).moments(30 * np.eye(30))
-    for found in (equal, of_one_sequence):
-        assert (found.error == 0).all()
-        assert (found.sd == 0).all()
+    for moments in (equal, of_one_sequence):
+        assert (moments.error == 0).all()
+        assert (moments.sd == 0).all()
+    rounding = 2e-7 * np.random.default_rng(0).standard_normal((50, 1))  # a difference of equal scores
+    assert Clusters.of(rounding).moments().error > 0
+    assert Clusters.of(rounding, size=np.array([6.0])).moments().error == 0
 
 
 def test_lower_bound_equals_a_loop_over_resamples_in_batches_too(values, monkeypatch):

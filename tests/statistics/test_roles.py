@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from analysis.papers.pande2021 import published
 from analysis.statistics.roles import (
+    DIRECTIONS,
     RELATIONS,
     ROLES,
     coarse_memberships,
@@ -15,8 +15,6 @@ from analysis.statistics.roles import (
     label_agreement,
     layer_counts,
     mass_table,
-    multifunctional,
-    overlap,
     transitions,
 )
 
@@ -60,7 +58,7 @@ def role_labels(seed: int, roles=ROLES, unknown: float = 0.1) -> pd.DataFrame:
     return table.assign(mean=random.gamma(2, 2, len(table)), assigned=labels)
 
 
-def held(table: pd.DataFrame, role: str, layer: int | None = None) -> set[tuple[int, int]]:
+def heads_with(table: pd.DataFrame, role: str, layer: int | None = None) -> set[tuple[int, int]]:
     """The heads (layer, head) that have a role, by a loop over rows."""
     rows = [row for row in table.itertuples() if row.role == role and layer in (None, row.layer)]
     return {(row.layer, row.head) for row in rows if row.assigned is not pd.NA and row.assigned}
@@ -68,7 +66,8 @@ def held(table: pd.DataFrame, role: str, layer: int | None = None) -> set[tuple[
 
 def coarse_heads(table: pd.DataFrame, layer: int | None = None) -> dict[str, set[tuple[int, int]]]:
     return {
-        name: set().union(*(held(table, role, layer) for role in roles)) for name, roles in families().items()
+        name: set().union(*(heads_with(table, role, layer) for role in roles))
+        for name, roles in families().items()
     }
 
 
@@ -100,21 +99,13 @@ def test_syntactic_pools_every_pair_once(bank, relations):
         np.testing.assert_allclose(roles[number], expected, rtol=1e-5)
 
 
-def test_directions(bank):
-    reversed_roles = compose(bank, direction="head_to_dependent")
-    both = compose(bank, direction="both")
-    forward = compose(bank)
+def test_direction_window_arithmetic_and_block_are_choices(bank):
+    forward, backward, both = (compose(bank, direction=name) for name in DIRECTIONS)
     for label in SEEN:
-        backward = bank.sel(role=f"{label}_reversed").values
-        np.testing.assert_array_equal(reversed_roles.sel(role=label), backward)
-        np.testing.assert_allclose(
-            both.sel(role=label), (forward.sel(role=label).values + backward) / 2, rtol=1e-6
-        )
-    pooled = (forward + reversed_roles.values).sel(role="syntactic") / 2
-    np.testing.assert_allclose(both.sel(role="syntactic"), pooled, rtol=1e-5)
-
-
-def test_window_arithmetic_and_block_are_choices(bank):
+        np.testing.assert_array_equal(backward.sel(role=label), bank.sel(role=f"{label}_reversed"))
+    relations = [*SEEN, "syntactic"]
+    mean = (forward + backward.values).sel(role=relations) / 2
+    np.testing.assert_allclose(both.sel(role=relations), mean, rtol=1e-5)
     np.testing.assert_array_equal(compose(bank, window=1).sel(role="local"), bank.sel(role="window_1"))
     published_roles = compose(bank, arithmetic="published")
     np.testing.assert_array_equal(published_roles.sel(role="local"), bank.sel(role="window_2_published"))
@@ -123,40 +114,21 @@ def test_window_arithmetic_and_block_are_choices(bank):
     np.testing.assert_array_equal(unweighted.sel(role="block"), bank.sel(role="own_sentence"))
 
 
-def test_head_is_multifunctional_with_two_coarse_roles():
-    table = role_labels(2)
-    coarse = coarse_memberships(table)
-    multi = multifunctional(table)
-    expected = coarse_heads(table)
-    for name, heads in expected.items():
-        assert set(coarse.index[coarse[name]]) == heads
-    twice = set().union(*(a & b for a, b in combinations(expected.values(), 2)))
-    assert set(multi.index[multi]) == twice
-    assert 0 < len(twice) < LAYERS * HEADS
-
-
-def test_overlap_of_every_pair():
-    table = role_labels(3, roles=("local", "cls", "sep"))
-    pairs = overlap(table)
-    assert len(pairs) == 3
-    for record in pairs.itertuples():
-        a, b = held(table, record.role_a), held(table, record.role_b)
-        assert (record.heads_a, record.heads_b, record.both) == (len(a), len(b), len(a & b))
-        assert record.jaccard == pytest.approx(len(a & b) / len(a | b))
-        assert record.share_of_a == pytest.approx(len(a & b) / len(a))
-        assert record.share_of_b == pytest.approx(len(a & b) / len(b))
-
-
-def test_layer_counts():
+def test_layers_count_roles_and_multifunctional_heads():
     table = role_labels(4)
-    counts = layer_counts(table)
+    coarse, counts = coarse_memberships(table), layer_counts(table)
+    for name, heads in coarse_heads(table).items():
+        assert set(coarse.index[coarse[name]]) == heads
     for layer in range(LAYERS):
         heads = counts[counts["layer"] == layer].set_index("role")["heads"]
         for role in ROLES:
-            assert heads[role] == len(held(table, role, layer))
-        coarse = coarse_heads(table, layer).values()
-        assert heads["multi-functional"] == len(set().union(*(a & b for a, b in combinations(coarse, 2))))
-        assert heads["none"] == HEADS - len(set().union(*(held(table, role, layer) for role in ROLES)))
+            assert heads[role] == len(heads_with(table, role, layer))
+        twice = [a & b for a, b in combinations(coarse_heads(table, layer).values(), 2)]
+        assert heads["multi-functional"] == len(set().union(*twice))
+        assert heads["none"] == HEADS - len(set().union(*(heads_with(table, role, layer) for role in ROLES)))
+    by_task = layer_counts(pd.concat([table.assign(task=task) for task in ("qqp", "mrpc")]))
+    assert by_task["task"].unique().tolist() == ["qqp", "mrpc"]
+    pd.testing.assert_frame_equal(by_task.iloc[: len(counts), 1:], counts)
 
 
 def test_transitions_count_gains_and_losses():
@@ -164,7 +136,7 @@ def test_transitions_count_gains_and_losses():
     result = transitions(before, after)
     assert len(result) == LAYERS * len(ROLES)
     for record in result.itertuples():
-        had, has = held(before, record.role, record.layer), held(after, record.role, record.layer)
+        had, has = heads_with(before, record.role, record.layer), heads_with(after, record.role, record.layer)
         assert (record.gained, record.lost, record.kept) == (len(has - had), len(had - has), len(had & has))
 
 
@@ -187,14 +159,6 @@ def test_attention_mass_comes_back_from_the_scores():
         np.testing.assert_allclose(table[role], mass.mean(axis=0).ravel())
 
 
-@pytest.mark.parametrize(
-    ("task", "share"), [("mrpc", 24 / 39), ("qnli", 15 / 36), ("qqp", 6 / 12), ("sst-2", 6 / 11)]
-)
-def test_published_local_heads_are_often_syntactic(task, share):
-    pairs = overlap(published.roles(task)).set_index(["role_a", "role_b"])
-    assert pairs.loc[("local", "syntactic"), "share_of_a"] == pytest.approx(share)
-
-
 def test_a_role_that_no_head_can_be_tested_for_has_no_transitions():
     before, after = (role_labels(seed) for seed in (1, 2))
     for table in (before, after):
@@ -215,13 +179,13 @@ def test_agreement_of_runs_is_the_mean_similarity_of_pairs():
         1: [True, True, False, False],
         5: [True, False, False, None],
     }
-    rows = [
-        ("mrpc", "local", seed, 0, head, label)
-        for seed, each in labels.items()
-        for head, label in enumerate(each)
-    ]
-    table = pd.DataFrame(rows, columns=["task", "role", "seed", "layer", "head", "assigned"])
-    (found,) = label_agreement(table).to_dict("records")
-    assert found["between_runs"] == pytest.approx((1 + 1 / 2 + 1 / 2) / 3)
-    assert found["with_pretrained"] == pytest.approx((1 / 3 + 1 / 3 + 0) / 3)
-    assert (found["runs"], found["always"], found["ever"]) == (3, 1, 2)
+    table = (
+        pd.DataFrame(labels)
+        .rename_axis("head")
+        .melt(var_name="seed", value_name="assigned", ignore_index=False)
+    )
+    table = table.reset_index().assign(task="mrpc", role="local", layer=0)
+    (row,) = label_agreement(table).to_dict("records")
+    assert row["between_runs"] == pytest.approx((1 + 1 / 2 + 1 / 2) / 3)
+    assert row["with_pretrained"] == pytest.approx((1 / 3 + 1 / 3 + 0) / 3)
+    assert (row["runs"], row["always"], row["ever"]) == (3, 1, 2)

@@ -20,12 +20,11 @@ from analysis.statistics.layers import (
     MIDDLE,
     layers_within,
 )
-from analysis.statistics.roles import coarsened, has_several
+from analysis.statistics.roles import HEAD, coarsened
 from analysis.texts.tasks import original
 
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
 BANDS = {"mrpc": MIDDLE, "qnli": MIDDLE, "sst-2": MIDDLE, "qqp": INITIAL}  # of multi-functional heads
-HEADS = ["layer", "head"]
 LEAST_HEADS = 5  # of a kind, for a share of them to be meaningful
 LEAST_LAYERS = 2  # inside and outside a band
 COARSELY = ("local", "syntactic", "delimiter")  # block needs pairs of texts
@@ -48,7 +47,7 @@ def measures(
         frames["C9a"] = by_task(later_layers_change(evidence.change), evidence)
         frames["C9b"] = sink_loses(evidence, sink)
         extreme = ((evidence.p < 0.05) | (evidence.p > 0.95)).where(evidence.p.notnull())
-        frames["C10"] = by_task(extreme.mean(["role", *HEADS]), evidence)
+        frames["C10"] = by_task(extreme.mean(["role", *HEAD]), evidence)
     return frames
 
 
@@ -58,7 +57,7 @@ def of_labels(
     """A measure of labels by task; tasks in which one of the roles cannot be tested are not applicable."""
     values = measure(evidence.labels)
     sample = evidence.labels.isel(run=0, replicate=0).sel(role=[*roles])
-    tested = sample.notnull().any(HEADS).all("role")
+    tested = sample.notnull().any(HEAD).all("role")
     return by_task(
         values.where(tested), evidence, f"fewer than {LEAST_HEADS} such heads, or the role cannot be tested"
     )
@@ -88,32 +87,33 @@ def _coarse(labels: xr.DataArray) -> Mapping[str, xr.DataArray]:
 
 
 def _multifunctional(labels: xr.DataArray) -> xr.DataArray:
-    return has_several(_coarse(labels))
+    """Which heads have at least two coarse roles: by these, the released maps agree with Pande et al. on C4."""
+    return sum(_coarse(labels).values()) >= 2
 
 
 def _share_within(labels: xr.DataArray, role: str, layers: list[int]) -> xr.DataArray:
     """The share of the heads with a role that lie in some layers; NaN for fewer than LEAST_HEADS in the sample."""
     heads = labels.sel(role=role, drop=True) == 1
-    counts = heads.sum(HEADS)
-    shares = heads.sel(layer=layers).sum(HEADS) / counts.where(counts > 0)
+    counts = heads.sum(HEAD)
+    shares = heads.sel(layer=layers).sum(HEAD) / counts.where(counts > 0)
     return shares.where(counts.isel(replicate=0) >= LEAST_HEADS)
 
 
 def many_multifunctional(labels: xr.DataArray) -> xr.DataArray:
     """C1: share of heads with two or more coarse roles."""
-    return _multifunctional(labels).mean(HEADS)
+    return _multifunctional(labels).mean(HEAD)
 
 
 def many_delimiter(labels: xr.DataArray) -> xr.DataArray:
     """C2: share of testable heads with the role delimiter."""
-    return labels.sel(role="delimiter", drop=True).mean(HEADS)
+    return labels.sel(role="delimiter", drop=True).mean(HEAD)
 
 
 def local_is_syntactic(labels: xr.DataArray) -> xr.DataArray:
     """C3: share of local heads that are syntactic, minus that of the other heads."""
     local, syntactic = (labels.sel(role=role, drop=True) == 1 for role in ("local", "syntactic"))
-    gain = syntactic.where(local).mean(HEADS) - syntactic.where(~local).mean(HEADS)
-    return gain.where(local.isel(replicate=0).sum(HEADS) >= LEAST_HEADS)
+    gain = syntactic.where(local).mean(HEAD) - syntactic.where(~local).mean(HEAD)
+    return gain.where(local.isel(replicate=0).sum(HEAD) >= LEAST_HEADS)
 
 
 def multifunctional_layers(labels: xr.DataArray) -> xr.DataArray:
@@ -146,7 +146,7 @@ def syntactic_layers(labels: xr.DataArray) -> xr.DataArray:
 
 def last_layers(labels: xr.DataArray) -> xr.DataArray:
     """C8: share of multi-functional heads in the last sixth of the layers."""
-    return _multifunctional(labels).sel(layer=layers_within(labels.sizes["layer"], LAST_SIXTH)).mean(HEADS)
+    return _multifunctional(labels).sel(layer=layers_within(labels.sizes["layer"], LAST_SIXTH)).mean(HEAD)
 
 
 def later_layers_change(change: xr.DataArray) -> xr.DataArray:
@@ -161,7 +161,7 @@ def later_layers_change(change: xr.DataArray) -> xr.DataArray:
 
 def sink_loses(evidence: Evidence, sink: str) -> pd.DataFrame:
     """C9b: attention that the sink loses in the last third of the layers; the control is the other special token."""
-    lost = -evidence.mass.sel(layer=layers_within(evidence.mass.sizes["layer"], LAST_THIRD)).mean(HEADS)
+    lost = -evidence.mass.sel(layer=layers_within(evidence.mass.sizes["layer"], LAST_THIRD)).mean(HEAD)
     other = "cls" if sink == "sep" else "sep"
     units, control = (by_task(lost.sel(target=token, drop=True), evidence) for token in (sink, other))
     units[CONTROL] = control[["value", "low", "high"]].to_numpy()

@@ -7,30 +7,28 @@ import pandas as pd
 from analysis.errors import InputError
 
 FOLDER = Path(__file__).parent
-TASKS = ("mrpc", "qqp", "sst-2", "qnli")
 KEYS = ["task", "layer", "head", "role"]
 LAYERS = {"0-11": range(12), "0-5": range(6), "6-11": range(6, 12)}
 
 
-def scores(task: str | None = None) -> pd.DataFrame:
+def scores() -> pd.DataFrame:
     """Published mean sieve bias scores: task, role, layer, head, mean, printed, lower, upper.
 
     `mean` is the midpoint of the interval (`lower` to `upper`) that the printed value and the colour allow.
-    Raises InputError for a task that was not published.
     """
     names = {"refined": "mean", "colour_lo": "lower", "colour_hi": "upper"}
-    table = _read("published_scores.csv", task).rename(columns=names)
+    table = _read("published_scores.csv").rename(columns=names)
     return table[["task", "role", "layer", "head", "mean", "printed", "lower", "upper"]]
 
 
-def roles(task: str | None = None) -> pd.DataFrame:
+def roles() -> pd.DataFrame:
     """Published role map at tau = 3, a long table: task, state, layer, head, role, mean, assigned, basis.
 
     `assigned` is <NA> if a mark may be hidden (`block` under `sep`) or the role is not defined (`block` for a single
-    sentence). Raises InputError for a task that was not published.
+    sentence).
     """
-    table = _read("published_roles.csv", task).assign(state="finetuned")
-    table = table.merge(scores(task)[[*KEYS, "mean"]], on=KEYS, how="left", validate="one_to_one")
+    table = _read("published_roles.csv").assign(state="finetuned")
+    table = table.merge(scores()[[*KEYS, "mean"]], on=KEYS, how="left", validate="one_to_one")
     defined = ~table["basis"].str.startswith("not_defined")
     table["assigned"] = table["assigned_filled"].where(defined).astype("boolean")
     return table[["task", "state", "layer", "head", "role", "mean", "assigned", "basis"]]
@@ -64,8 +62,5 @@ def compare_maps(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _read(name: str, task: str | None) -> pd.DataFrame:
-    if task not in (None, *TASKS):
-        raise InputError(f"task {task!r} has no published figures; use one of {', '.join(TASKS)}")
-    table = pd.read_csv(FOLDER / name).replace({"role": {"all": "syntactic"}})
-    return table if task is None else table[table["task"] == task].reset_index(drop=True)
+def _read(name: str) -> pd.DataFrame:
+    return pd.read_csv(FOLDER / name).replace({"role": {"all": "syntactic"}})

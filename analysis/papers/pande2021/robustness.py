@@ -1,6 +1,6 @@
 """How far a label can be trusted: size and power of each rule, other thresholds, fewer sequences, and controls."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -39,7 +39,7 @@ CONTROL_SD = 0.5  # standard deviation of a control's scores; a head's own score
 BLOCK = 250_000  # scores drawn at once: 2 MB, of which a test makes several copies
 T_RULES = {"t": "corrected", "t_published": "published"}
 FAMILY_RULES = ("bootstrap_t", "t_by", "corrected")
-SIMULATED_RULE = Rule(minimum=20)  # fewer than the 100 of the study, to show why 100
+COLUMNS = ["effect", "rule", "rate", "low", "high", "runs"]
 LOGNORMAL = stats.lognorm(s=1.0)
 NONZERO = 0.2  # share of exponential scores (mean 1) among the zero-inflated ones
 DROPS = 0.05  # share of sequences in which a head with rare drops scores low
@@ -87,27 +87,20 @@ SHAPES = {
 
 
 def size_table(
-    sizes: Sequence[int] = (20, 100, 1000),
-    effects: Sequence[float | int] = (0.0, 0.2, 0.5),
-    runs: int = 20_000,
-    families: int = 14,
-    rule: Rule = SIMULATED_RULE,
+    sizes: Sequence[int],
+    effects: Sequence[float | int],
+    runs: int,
+    families: int,
+    rule: Rule,
     shapes: Sequence[str] = tuple(SHAPES),
 ) -> pd.DataFrame:
     """Size (effect 0) and power of every rule: shape, n, effect, rule, rate, low, high, runs.
 
     The rules are those of `t_test_size` and `family_size`, on separate draws. Every shape and n has its own random
-    stream, so that a row does not depend on the other rows. Raises InputError for an unknown shape and too few
-    sequences, runs or families.
+    stream, so that a row does not depend on the other rows.
     """
-    if unknown := [shape for shape in shapes if shape not in SHAPES]:
-        raise InputError(f"shape {unknown[0]!r} is unknown; use one of {', '.join(SHAPES)}")
-    if min(sizes) < 2:
-        raise InputError(f"n is {min(sizes)}; a t test needs at least 2 sequences")
-    if runs < 1:
-        raise InputError(f"runs is {runs}; draw at least 1 sample, better 20,000")
-    if families < 2:
-        raise InputError(f"families is {families}; an interval over families needs at least 2")
+    if min(*sizes, families) < 2:
+        raise InputError(f"n is {min(sizes)}, families {families}: give at least 2 sequences and 2 families")
     tables = []
     for shape, n in tqdm([*product(shapes, sizes)], desc="simulate", unit="size"):
         parts = [
@@ -117,16 +110,11 @@ def size_table(
         ]
         both = pd.concat(parts).sort_values("effect", kind="stable")
         tables.append(both.assign(shape=shape, n=n))
-    table = pd.concat(tables, ignore_index=True)
-    return table[["shape", "n", "effect", "rule", "rate", "low", "high", "runs"]]
+    return pd.concat(tables, ignore_index=True)[["shape", "n", *COLUMNS]]
 
 
 def t_test_size(
-    shape: str,
-    n: int,
-    runs: int,
-    rule: Rule = SIMULATED_RULE,
-    effects: Sequence[float | int] = (0.0,),
+    shape: str, n: int, runs: int, rule: Rule, effects: Sequence[float | int] = (0.0,)
 ) -> pd.DataFrame:
     """Rejection rate of the one-sided t test: effect, rule, rate, low, high, runs; one row per effect and rule.
 
@@ -136,8 +124,9 @@ def t_test_size(
     """
     rng = _generator(rule.seed, shape, n, stream=0)
     rejections = dict.fromkeys(product(effects, T_RULES), 0)
-    for columns in _blocks(runs, n):
-        scores = SHAPES[shape](rng, (n, columns))
+    at_once = max(1, BLOCK // n)
+    for start in range(0, runs, at_once):
+        scores = SHAPES[shape](rng, (n, min(at_once, runs - start)))
         for effect, name in rejections:
             test = head_test(scores, -effect, T_RULES[name])
             rejections[effect, name] += int((test.p < rule.alpha).sum())
@@ -145,14 +134,14 @@ def t_test_size(
         (effect, name, count / runs, *proportion_confint(count, runs, method="beta"), runs)
         for (effect, name), count in rejections.items()
     ]
-    return pd.DataFrame(rows, columns=["effect", "rule", "rate", "low", "high", "runs"])
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def family_size(
     shape: str,
     n: int,
     families: int,
-    rule: Rule = SIMULATED_RULE,
+    rule: Rule,
     effects: Sequence[float | int] = (0.0,),
     controlled: bool = False,
 ) -> pd.DataFrame:
@@ -176,33 +165,31 @@ def family_size(
             for seed in rng.integers(2**32, size=families)
         ]
     )
-    places = {name: place for place, name in enumerate(FAMILY_RULES)}
-    if controlled:
-        places = {"controlled": places["corrected"]}
+    names = {"corrected": "controlled"} if controlled else dict(zip(FAMILY_RULES, FAMILY_RULES, strict=True))
     rows = []
-    for (number, effect), (name, place) in product(enumerate(effects), places.items()):
-        by_rule = labels[:, number, place]
-        rows.append((effect, name, by_rule.mean(), *_interval(by_rule), by_rule.size))
+    for (number, effect), (label, name) in product(enumerate(effects), names.items()):
+        by_family = labels[:, number, FAMILY_RULES.index(label)]
+        rows.append((effect, name, by_family.mean(), *_interval(by_family), by_family.size))
         if effect == 0:
-            erring = by_rule.any(axis=1)
-            interval = proportion_confint(erring.sum(), families, method="beta")
-            rows.append((effect, f"{name}_family", erring.mean(), *interval, families))
-    return pd.DataFrame(rows, columns=["effect", "rule", "rate", "low", "high", "runs"])
+            false = by_family.any(axis=1)
+            interval = proportion_confint(false.sum(), families, method="beta")
+            rows.append((effect, f"{name}_family", false.mean(), *interval, families))
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def family_labels(
     scores: Float[np.ndarray, "n head"], effects: Sequence[float | int], rule: Rule
 ) -> Bool[np.ndarray, "effect rule head"]:
     """Which heads of one family get a label from the rules in FAMILY_RULES, with scores shifted up by each effect."""
-    sums, n = Clusters.of(scores), len(scores)
+    sums = Clusters.of(scores)
     # One bound serves all effects; it agrees with the p-value of the bootstrap-t.
-    lower, (mean, error, _) = lower_bound(sums, rule.alpha, rule.resamples, rule.seed), sums.moments()
+    lower = lower_bound(sums, rule.alpha, rule.resamples, rule.seed)
     labels = []
     for effect in effects:
         above = lower > -effect
         by_t = adjust(head_test(scores, -effect).p, "fdr_by") < rule.alpha
-        by_skewness = adjust(mean_above(mean + effect, error, sums.skewness(), n), "fdr_by") < rule.alpha
-        labels.append([above, by_t, above & by_skewness & (n >= rule.minimum)])
+        by_skewness = adjust(mean_above(sums, -effect), "fdr_by") < rule.alpha
+        labels.append([above, by_t, above & by_skewness & (len(scores) >= rule.minimum)])
     return np.array(labels)
 
 
@@ -219,12 +206,6 @@ def _interval(labels: Bool[np.ndarray, "family head"]) -> tuple[float, float]:
     within = proportion_confint(labels.sum(), labels.size, method="beta")
     between = DescrStatsW(labels.mean(axis=1)).tconfint_mean()
     return max(0.0, min(within[0], between[0])), min(1.0, max(within[1], between[1]))
-
-
-def _blocks(runs: int, n: int) -> Iterator[int]:
-    """How many samples of `n` scores to draw at once, until there are `runs`."""
-    most = max(1, BLOCK // n)
-    yield from (min(most, runs - start) for start in range(0, runs, most))
 
 
 def _generator(seed: int, shape: str, n: int, stream: int) -> np.random.Generator:
@@ -259,21 +240,16 @@ def label_stability(
 
     Columns role, size (sequences drawn without replacement), heads_full (labelled on all sequences); agreement
     (proportion of heads with the same label), jaccard (of the labelled heads) and heads are means over the draws, with
-    standard deviations (`_sd`). Sizes beyond the number of sequences are left out. Raises InputError for sizes below 2,
-    for no draws, and if no size fits.
+    standard deviations (`_sd`). Sizes beyond the number of sequences are left out; raises InputError if none is left.
     """
-    if min(sizes, default=0) < 2 or draws < 1:
-        raise InputError(
-            f"sizes are {[*sizes]}, draws {draws}: give sizes of at least 2 and at least one draw"
-        )
     rng, total = np.random.default_rng(rule.seed), scores.sizes["sequence"]
+    if not (fitting := [size for size in sizes if size <= total]):
+        raise InputError(f"sizes are {[*sizes]} of {total} sequences: give a smaller one")
     default, samples = _labels(scores, rule), []
-    for size in (size for size in sizes if size <= total):
+    for size in fitting:
         for _ in range(draws):
             sample = scores.isel(sequence=rng.choice(total, size, replace=False))
             samples.append(_compared(_labels(sample, rule), default).assign(size=size))
-    if not samples:
-        raise InputError(f"sizes are {[*sizes]} of {total} sequences: give a smaller one")
     by_size = pd.concat(samples).groupby(["role", "size"], sort=False)
     measures = ["agreement", "jaccard", "heads"]
     means, spread = by_size[measures].mean(), by_size[measures].std().add_suffix("_sd")

@@ -20,7 +20,7 @@ from analysis.papers.pande2021.robustness import (
 )
 from analysis.statistics.significance import Rule, adjust, published_table, role_table
 
-FAST = Rule(minimum=20, resamples=199)
+FAST, STUDY = Rule(minimum=20, resamples=199), Rule(minimum=20)
 
 
 def rate(table: pd.DataFrame, rule: str, effect: float = 0.0) -> float:
@@ -73,11 +73,11 @@ def test_labels_are_those_of_the_role_table():
 
 
 def test_size_and_power_of_the_controlled_label():
-    symmetric = family_size("symmetric", 40, 4, effects=(0.0, 0.5, 1.0), controlled=True)
+    symmetric = family_size("symmetric", 40, 4, STUDY, (0.0, 0.5, 1.0), controlled=True)
     assert rate(symmetric, "controlled") < 0.01
     assert rate(symmetric, "controlled", 0.5) < rate(symmetric, "controlled", 1.0)
     assert rate(symmetric, "controlled", 1.0) > 0.9
-    assert "families is 1" in error_of(robustness.size_table, [20], [0.0], 1, 1)
+    assert "n is 20, families 1: " in error_of(robustness.size_table, [20], [0.0], 1, 1, STUDY)
 
 
 def test_the_least_number_of_sequences_keeps_false_labels_of_families_rare():
@@ -95,16 +95,13 @@ def test_a_head_with_rare_drops_gets_a_false_label_where_the_sample_holds_no_dro
     assert 0.35 < rates["corrected_family"] < 0.8
 
 
-REFERENCE = pd.read_csv(
-    Path(__file__).with_name("reference_rates.csv")
-)  # of an earlier simulation by other code
+# Of an earlier simulation by other code.
+REFERENCE = pd.read_csv(Path(__file__).with_name("reference_rates.csv"))
 
 
 def test_reference_rates_are_reproduced_within_their_error():
     """The rows that are cheap. The joint Monte Carlo error covers 19 of 20 rates, and the reference is rounded."""
-    ours = robustness.size_table(
-        sizes=(20, 100), effects=(0.0,), runs=10_000, families=6, shapes=[*SHAPES][:4]
-    )
+    ours = robustness.size_table((20, 100), (0.0,), 10_000, 6, STUDY, [*SHAPES][:4])
     both = REFERENCE.merge(ours[["shape", "n", "rule", "rate", "low", "high"]])
     counts = both["reference"] * both["reference_runs"]
     low, high = proportion_confint(counts, both["reference_runs"], method="beta")
@@ -133,12 +130,10 @@ def test_a_sweep_counts_the_published_labels_at_each_threshold(scores):
     sweep = tau_sweep(scores, rule=Rule(2.5)).set_index(["role", "tau"])
     for tau in TAUS:
         table = published_table(scores, Rule(tau))
-        assert (
-            sweep.xs(tau, level="tau")["heads"].to_dict() == table.groupby("role")["assigned"].sum().to_dict()
-        )
-    local = sweep.loc[
-        "local", "jaccard"
-    ]  # heads of mean 6, 3.5 and 3.1 at 2.5; that of mean 2 joins them below 2
+        heads = table.groupby("role")["assigned"].sum()
+        assert sweep.xs(tau, level="tau")["heads"].to_dict() == heads.to_dict()
+    # Heads of mean 6, 3.5 and 3.1 at 2.5; that of mean 2 joins them below 2.
+    local = sweep.loc["local", "jaccard"]
     assert (local[1.75], local[2.5], local[3.25]) == pytest.approx((3 / 4, 1, 2 / 3))
 
 
