@@ -13,7 +13,7 @@ $(foreach name,PROFILE PAPERS RESULTS_DIR DATA_DIR PARSER,$(if $(filter-out unde
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help data plan reproduce study runs report verify notebook test test-machines lint bench install lock clean
+.PHONY: help data plan reproduce study runs report verify refresh notebook test test-machines lint bench install lock clean
 
 # An active conda environment is used with `make PYTHON=python ...`; otherwise .venv is built from the lock.
 ifdef PYTHON
@@ -71,7 +71,7 @@ PROFILES := $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml))
 D := $(CACHE)/done
 # Lists of tasks of the profile, such as 06_michel_ablation.tasks, and cache/parameters/<notebook>.yaml.
 TASKS := $(CACHE)/tasks.mk
-DEVELOPMENT := help data verify notebook test test-machines lint bench install lock clean
+DEVELOPMENT := help data verify refresh notebook test test-machines lint bench install lock clean
 ifneq ($(filter-out $(DEVELOPMENT),$(MAKECMDGOALS)),)
 include $(TASKS)
 endif
@@ -84,11 +84,6 @@ $(CACHE)/parameters/%.yaml: ; @$(PYTHON) -m analysis.study.profiles --profile $(
 
 profiles/$(PROFILE).yaml:
 	@echo "error: unknown profile '$(PROFILE)': choose from $(PROFILES)" >&2; exit 1
-
-# Outside of git, `make verify` compares with the tables that a release came with: they are kept before the first run.
-RELEASED := $(if $(wildcard .git),,$(patsubst %/tables,%/released,$(wildcard results/$(PROFILE)/tables)))
-%/released:
-	@mkdir $@ && cp -R $(wildcard $*/tables $*/provenance) $@
 
 FILES := $(shell find analysis -type f ! -name '*.pyc' ! -name '*.md')
 room = $(foreach name,$1,$(filter analysis/$(name)/%,$(FILES)))
@@ -191,7 +186,7 @@ $D/%: export OMP_NUM_THREADS ?= $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) 
 $D/%: export STUDY_RUNS := $(notdir $(RUNS) $(ON_REQUEST))
 # Not empty if all papers run, after which the front page is written.
 $D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDIES)),,yes)
-$(RUNS) $(ON_REQUEST): $(STORE) | $(ENVIRONMENT) $(RELEASED)
+$(RUNS) $(ON_REQUEST): $(STORE) | $(ENVIRONMENT)
 	@$(PYTHON) -m analysis.run $(@F) --profile $(PROFILE) --keep
 
 # `make 03_test-toy-mrpc`, or `make 03_test` for all tasks.
@@ -203,11 +198,9 @@ study: $D/index
 $D/index: $D/99_summary analysis/study/index.py
 	@$(PYTHON) -m analysis.study.index --profile $(PROFILE) $(notdir $(RUNS) $(ON_REQUEST)) && touch $@
 
-STOPPED = echo "stopped in or after run $$(wc -c < $$STUDY_COUNT | tr -d ' ') of $$STUDY_TOTAL; the same command resumes"
 reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark2019 ..." alone, JOBS notebooks at a time
-	@trap : INT; export STUDY_COUNT=$$(mktemp) STUDY_TOTAL=$$($(MAKE) -n study | grep -c -- ' --keep$$'); \
-	$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=$(JOBS)) study || { $(STOPPED); rm $$STUDY_COUNT; exit 1; }; \
-	rm $$STUDY_COUNT
+	@trap : INT; $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=$(JOBS)) study || \
+	{ echo "stopped; the same command resumes"; exit 1; }
 	@sed -n 's/^- \([a-z0-9]*: .*\)/\1/p' $(RESULTS)/README.md
 	@echo "open $(RESULTS)/notebooks/99_summary.ipynb; index of all: $(RESULTS)/README.md"
 	@echo "make report PROFILE=$(PROFILE) makes web pages of the notebooks"
@@ -234,6 +227,9 @@ report: $(ENVIRONMENT)  ## a static site of what lies in the results of PROFILE:
 
 verify: $(ENVIRONMENT)  ## are the conclusions of this machine for PROFILE the committed ones?
 	@$(PYTHON) -m analysis.study.verification --profile $(PROFILE)
+
+refresh: $(ENVIRONMENT)  ## rewrite the prose of the executed copies of PROFILE from notebooks/; nothing runs
+	@$(PYTHON) -m analysis.study.copies --profile $(PROFILE)
 
 # --- development -----------------------------------------------------------------------------------------
 

@@ -58,11 +58,9 @@ def saved_claims(results: Results) -> dict[str, pd.DataFrame]:
 
 def claims_section(tables: Mapping[str, pd.DataFrame]) -> str:
     """The verdicts of every paper in a row; `tables` are those of `saved_claims`."""
-    names = {
-        name: re.sub(r",\D*", " ", title.rsplit("(", 1)[-1]).strip(" )")
-        for name, title in paper_titles().items()
-    }
-    return paper_rows(tables, names, "docs/claims.md")
+    citations = {name: title.rsplit("(", 1)[-1].strip(" )") for name, title in paper_titles().items()}
+    short = {name: re.sub(r",\D*", " ", citation) for name, citation in citations.items()}
+    return paper_rows(tables, short, "docs/claims.md")
 
 
 def claims_document(tables: Mapping[str, pd.DataFrame], profile: str, figures: str) -> str:
@@ -97,20 +95,24 @@ def places(results: Results) -> dict[str, str]:
     """The numbers that README and the summary name, as texts; "–" for a number that no table has."""
     tables, claims = saved_claims(results), known_claims()
     controls = [claim for name in tables for claim in claims[name] if claim.control]
-    numbers = {"claims": sum(map(len, tables.values())), "claims_with_control": len(controls)}
     tasks = parameters("04_compare", results.profile.folder.name)["tasks"]
     names = [f"roles-{task}-finetuned" for task in tasks]
     roles = [results.load_table(name) for name in names if name in results.table_names()]
     counts = role_counts(pd.concat(roles)) if roles else pd.DataFrame(columns=COUNTS)
-    numbers["encoders"] = len(roles)
-    numbers |= {
-        f"{role}_{label}": row[label] for role, row in counts.reindex(ROLES).iterrows() for label in COUNTS
+    numbers = {
+        "claims": sum(map(len, tables.values())),
+        "claims_with_control": len(controls),
+        "encoders": len(roles),
     }
-    return {name: "–" if pd.isna(value) else number_text(value) for name, value in numbers.items()}
+    for role, row in counts.reindex(ROLES).iterrows():
+        numbers |= {f"{role}_{label}": row[label] for label in COUNTS}
+    return {name: number_text(value) for name, value in numbers.items()}
 
 
 def number_text(value: float) -> str:
-    """A count with separators, or another number with two decimals."""
+    """A count with separators, another number with two decimals, or a dash for a missing one."""
+    if pd.isna(value):
+        return "–"
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:.2f}"
 
 
@@ -123,15 +125,13 @@ def filled(text: str, values: Mapping[str, str], name: str = "the text") -> str:
     Raises InputError for a place that has no value. A place that starts with a new line holds a block.
     """
 
-    def place(match: re.Match) -> str:
-        start, key, line, _, end = match.groups()
-        if key not in values:
-            raise InputError(
-                f"{name} has the place {key!r}, which no table fills; use {', '.join(sorted(values))}"
-            )
-        return f"{start}{line}{values[key].strip()}{line}{end}"
-
-    return PLACE.sub(place, text)
+    for _, place, *_ in PLACE.findall(text):
+        if place not in values:
+            choices = ", ".join(sorted(values))
+            raise InputError(f"{name} has the place {place!r}, which no table fills; use {choices}")
+    return PLACE.sub(
+        lambda match: f"{match[1]}{match[3]}{values[match[2]].strip()}{match[3]}{match[5]}", text
+    )
 
 
 def save_front_page(
@@ -140,16 +140,16 @@ def save_front_page(
     finetune: pd.DataFrame,
     numbers: Mapping[str, str],
 ) -> None:
-    """Writes README.md and docs/claims.md, which replace those of the checkout when the run ends.
+    """Writes README.md and docs/claims.md of the checkout.
 
     Only the run of Make with all papers writes them: another one has not all tables, and prints that they stay.
     """
     if results.run.scratch or not os.environ.get(WHOLE):
         print("README.md and docs/claims.md stay as they are: make reproduce writes them, with all papers")
         return
-    blocks = {"classifiers": classifiers_section(finetune), "verdicts": claims_section(tables)}
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    write_text(results.checkout / "README.md", filled(text, {**numbers, **blocks}, "README.md"))
     profile = results.home.name
+    blocks = {"classifiers": classifiers_section(finetune), "verdicts": claims_section(tables)}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    write_text(ROOT / "README.md", filled(readme, {**numbers, **blocks}, "README.md"))
     page = claims_document(tables, profile, f"../results/{profile}/figures")
-    write_text(results.checkout / "docs" / "claims.md", page)
+    write_text(ROOT / "docs" / "claims.md", page)

@@ -55,10 +55,10 @@ def verify(profile: str) -> None:
         if name.startswith("claims-"):
             claims.setdefault(name.replace("matching", "synthesis"), []).append((made, known))
         if name.startswith("roles-"):
-            own, known_weights = (tables.get(name, {}) for tables in weights)
-            if own.pop(PARSER, "") != known_weights.pop(PARSER, ""):
+            made_from, known_from = (tables.get(name, {}) for tables in weights)
+            if made_from.pop(PARSER, "") != known_from.pop(PARSER, ""):
                 known = known[~known["role"].isin(["syntactic", *RELATIONS])]
-            if (share := label_difference(made, known)) > (0.01 if own == known_weights else 0.05):
+            if (share := label_difference(made, known)) > (0.01 if made_from == known_from else 0.05):
                 problems.append(f"{name}: {share:.1%} of the role labels differ")
         if not name.endswith("_speed"):  # measured times
             numbers[name] = largest_difference(made, known)

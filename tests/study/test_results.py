@@ -1,6 +1,5 @@
 """Files of results come back as they were, and their provenance names what made them."""
 
-import hashlib
 import json
 import re
 from pathlib import Path
@@ -90,7 +89,7 @@ def test_provenance_of_a_run_names_its_tables_and_figures(results: Results, monk
     digested = scores().assign_attrs(weights_sha256="abc")
     results.save_scores(digested, "mrpc", 1)
     results.load_scores("mrpc", 1)
-    path = results.save_table(table(), "roles")
+    results.save_table(table(), "roles")
     results.record_weights("minilm", "def")
     results.save_table(table(), "other")
     results.save_figure(Figure(figsize=(2, 1)), "F1.2")
@@ -101,9 +100,7 @@ def test_provenance_of_a_run_names_its_tables_and_figures(results: Results, monk
     assert set(first["tables"]) == {"roles", "other"}
     assert first["tables"]["roles"]["weights"] == {"mrpc-finetuned-1": "abc"}
     assert first["tables"]["other"]["weights"] == {"mrpc-finetuned-1": "abc", "minilm": "def"}
-    assert first["tables"]["roles"]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
-    picture = (results.figures / "F1.2.png").read_bytes()
-    assert first["figures"]["F1.2"]["sha256"] == hashlib.sha256(picture).hexdigest()
+    assert first["figures"]["F1.2"]["weights"] == first["tables"]["other"]["weights"]
 
     later = results_of(monkeypatch, notebook="02_second")  # a notebook that reads a table has its weights too
     later.load_table("other")
@@ -168,5 +165,7 @@ def test_scores_of_other_maps_have_files_of_their_own(results: Results):
     assert (own.name, other.name) == ("mrpc-finetuned-0.nc", "mrpc-finetuned-0-twin.nc")
     loaded = results.load_scores("mrpc", 0, maps="twin")
     np.testing.assert_array_equal(loaded.values, 2 * scores().values)
-    with pytest.raises(InputError, match="shuffled.nc does not exist: run 01_extract"):
+    with pytest.raises(
+        InputError, match="shuffled.nc is missing or damaged: run 01_extract-mrpc-finetuned again"
+    ):
         results.load_scores("mrpc", 0, maps="shuffled")
