@@ -7,7 +7,6 @@ and inputs, and other runs are refused.
 """
 
 import argparse
-import signal
 import sys
 from collections.abc import Sequence
 
@@ -58,6 +57,12 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line; prints one line for wrong input and returns the exit status."""
+    options = _arguments(arguments)
+    return exit_status(lambda: _run(options))
+
+
 def _run(options: argparse.Namespace) -> None:
     output = expand(options.output)
     if options.engine == "ray" and (options.merge or options.shard):
@@ -90,13 +95,5 @@ def _run(options: argparse.Namespace) -> None:
     print(extract_shards(corpus, output, encoder, settings, numbers, engine))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Command line; prints one line for wrong input and returns the exit status."""
-    options = _arguments(arguments)
-    return exit_status(lambda: _run(options))
-
-
 if __name__ == "__main__":
-    # Slurm sends SIGTERM at the time limit. This ends as after an error, so that no unfinished file stays.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main())
