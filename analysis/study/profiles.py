@@ -33,8 +33,10 @@ def notebook_names() -> list[str]:
 
 def source(notebook: str) -> Path:
     """The script of a notebook; raises InputError for an unknown notebook."""
-    if notebook not in notebook_names():
-        raise InputError(f"unknown notebook {notebook!r}: choose from {', '.join(notebook_names())}")
+    names = notebook_names()
+    if notebook not in names:
+        choices = ", ".join(names) or "those of a clone of the repository"
+        raise InputError(f"unknown notebook {notebook!r}: choose from {choices}")
     return NOTEBOOKS / f"{notebook}.py"
 
 
@@ -115,14 +117,7 @@ def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) ->
 
 
 def command_line(module: str, text: str) -> argparse.ArgumentParser:
-    """A parser for the command of a module with the option --profile; the text's first line describes it.
-
-    Ends the command with one line where there are no profiles: in an installed package.
-    """
-    if not PROFILES.is_dir():
-        sys.exit(
-            f"error: python -m {module} needs notebooks/ and profiles/: clone the repository and run it there"
-        )
+    """A parser for the command of a module with the option --profile; the text's first line describes it."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=text.splitlines()[0])
     parser.add_argument("--profile", default="offline")
     return parser
