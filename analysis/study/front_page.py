@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import pandas as pd
@@ -11,7 +12,7 @@ import pandas as pd
 from analysis.errors import InputError
 from analysis.files import ROOT, write_text
 from analysis.statistics.claim_pages import claims_page, current, paper_rows
-from analysis.statistics.claims import Claim
+from analysis.statistics.claims import Claim, read_claims
 from analysis.statistics.roles import COUNTS, ROLES, role_counts
 from analysis.study.profiles import parameters
 from analysis.study.results import Results
@@ -40,7 +41,8 @@ def paper_titles() -> dict[str, str]:
 
 def known_claims() -> dict[str, list[Claim]]:
     """The claims of every paper as they stand in its claims.yaml."""
-    return {name: paper.CLAIMS for name, paper in papers().items()}
+    paths = {name: Path(paper.__file__).with_name("claims.yaml") for name, paper in papers().items()}
+    return {name: read_claims(path) for name, path in paths.items()}
 
 
 def saved_claims(results: Results) -> dict[str, pd.DataFrame]:
