@@ -92,7 +92,8 @@ def _is_noise(output: Mapping[str, Any]) -> bool:
 def refresh(profile: str) -> None:
     """Rewrites the prose of a profile's executed copies from the scripts in notebooks/, without running anything.
 
-    Code and outputs stay. Raises InputError that names the copies whose code differs from their scripts; these stay.
+    Code and outputs stay; the alternative texts of pictures follow the headings. Raises InputError that names the
+    copies whose code differs from their scripts, which are left alone.
     """
     changed_code = []
     for path in sorted(Folders(profile).notebooks.glob("*.ipynb")):
@@ -117,19 +118,19 @@ def code_of(notebook) -> list[str]:
 
 
 def with_prose(copy, script):
-    """An executed copy with the text cells of its script, between the code cells of its own."""
-    own_cells = [cell for cell in copy.cells if cell.cell_type == "code" or cell.id == LINKS]
+    """An executed copy with the prose of its script around its code."""
+    executed = [cell for cell in copy.cells if cell.cell_type == "code"]
     cells = []
     for cell in script.cells:
         if cell.cell_type == "markdown":
             cells.append(nbformat.v4.new_markdown_cell(cell.source, metadata={"tags": [], **cell.metadata}))
             continue
-        cells.append(own_cells.pop(0))
-        if own_cells and INJECTED in own_cells[0].metadata.get("tags", []):
-            cells.append(own_cells.pop(0))
+        cells.append(executed.pop(0))
+        if executed and INJECTED in executed[0].metadata.get("tags", []):
+            cells.append(executed.pop(0))
     for number, cell in enumerate(cells):
         cell.id = f"cell-{number}"
-    copy.cells = [*cells, *own_cells]  # the links
+    copy.cells = [*cells, *(cell for cell in copy.cells if cell.get("id") == LINKS)]
     described(copy)
     return copy
 

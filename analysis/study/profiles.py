@@ -82,7 +82,8 @@ def load_profile(profile: str) -> dict[str, dict[str, Any]]:
         raise InputError(f"unknown profile {profile!r}: choose from {', '.join(known)}")
     path = PROFILES / f"{profile}.yaml"
     sections = _read(path.read_bytes(), path) or {}
-    if not isinstance(sections, dict) or not all(isinstance(each or {}, dict) for each in sections.values()):
+    is_mapping = isinstance(sections, dict)
+    if not is_mapping or not all(isinstance(values or {}, dict) for values in sections.values()):
         raise InputError(
             f"{path}: write sections such as 'common:', and below them indented lines 'name: value'"
         )
@@ -130,19 +131,19 @@ def write_parameters(profile: str) -> None:
     `parameters/<notebook>.yaml` is written only when a value changes, so that Make runs only what depends on it.
     `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks.
     """
-    values = {notebook: parameters(notebook, profile) for notebook in notebook_names()}
-    common = load_profile(profile).get("common", {})
+    notebooks = {name: parameters(name, profile) for name in notebook_names()}
+    source = load_profile(profile).get("common", {}).get("source")
     folders = Folders(profile)
     folders.prepare()
     folders.publish_all()
     for check in (check_tasks, check_texts):
-        for notebook, of_notebook in values.items():
-            check(notebook, of_notebook, of_notebook.get("source", common.get("source")))
+        for notebook, values in notebooks.items():
+            check(notebook, values, values.get("source", source))
     lines = []
-    for notebook, of_notebook in values.items():
-        for name in (name for name in of_notebook if name.endswith("tasks")):
-            lines.append(f"{notebook}.{name} := {' '.join(task_names(of_notebook[name]))}\n")
-        text, path = yaml.safe_dump(of_notebook), folders.cache / "parameters" / f"{notebook}.yaml"
+    for notebook, values in notebooks.items():
+        for name in (name for name in values if name.endswith("tasks")):
+            lines.append(f"{notebook}.{name} := {' '.join(task_names(values[name]))}\n")
+        text, path = yaml.safe_dump(values), folders.cache / "parameters" / f"{notebook}.yaml"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             write_text(path, text)
     write_text(folders.cache / "tasks.mk", "".join(lines))

@@ -200,8 +200,8 @@ class Results(Folders):
 
     def claims(self, name: str) -> pd.DataFrame:
         """The claim table that a paper's notebook saved; without rows if the notebook has not run."""
-        there = self._to_read(self.tables / f"{name}.csv").exists()
-        return self.load_table(name) if there else pd.DataFrame(columns=["claim", "verdict"])
+        path = self._to_read(self.tables / f"{name}.csv")
+        return self.load_table(name) if path.exists() else pd.DataFrame(columns=["claim", "verdict"])
 
     def role_tables(self, tasks: Sequence[str]) -> pd.DataFrame:
         """The role tables of all tasks, pre-trained and fine-tuned, with leading columns task and state."""

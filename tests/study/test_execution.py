@@ -86,18 +86,17 @@ def test_profiles_own_run(study: Study, capsys, monkeypatch):
 
 
 def test_run_with_another_value_leaves_the_results_alone(study: Study, capsys, caplog):
-    """It goes to a folder of its own and says so; the earlier copy stays."""
-    target = study.folder / "results/quick/notebooks/01_first-mrpc.ipynb"
-    target.parent.mkdir(parents=True)
-    target.write_text("an earlier run")
-    copy = execute(study, "print(n, words)", n=7, words=["c"], checkpoint="m")
-    assert printed(copy) == "7 ['c']"
+    """It goes to a folder of its own and says so. Values are YAML, and a path names a notebook too."""
+    before = earlier_results(study)
+    study.notebook("01_first", "print(n, words, checkpoint)")
+    settings = ("--set", "n=7", "--set", "words=[c]", "--set", "checkpoint=a=b", "--keep")
+    assert run.main(["notebooks/01_first.py", "--profile", "quick", *settings]) == 0
+    scratch = study.folder / "results/scratch/01_first-mrpc"
+    assert printed(read(scratch / "notebooks/01_first-mrpc.ipynb")) == "7 ['c'] a=b"
     assert not caplog.records
-    assert target.read_text() == "an earlier run"
-    assert "scratch/01_first-mrpc/notebooks/01_first-mrpc.ipynb" in study.files()
+    assert results(study) == before
     assert not [name for name in study.files() if "cache/done" in name]
-    line = f"01_first mrpc started: results go to {study.folder}/results/scratch/01_first-mrpc/"
-    assert line in capsys.readouterr().out.splitlines()
+    assert f"01_first mrpc started: results go to {scratch}/" in capsys.readouterr().out.splitlines()
 
 
 def test_cost_of_a_run(study: Study):
@@ -254,17 +253,3 @@ def test_results_of_another_version(study: Study):
         (cache / name).write_text(text)
         message = error_of(run.run, "01_first", "quick", {})
         assert message.startswith(f"{cache} was not made by this version of the study: delete it")
-
-
-@pytest.mark.parametrize("named", ["01_first", "notebooks/01_first.py"])
-def test_settings_are_read_as_yaml_and_a_path_names_a_notebook(study: Study, monkeypatch, named: str):
-    arguments = {}
-    monkeypatch.setattr(
-        run, "run", lambda notebook, profile, values, keep: arguments.update(values, name=notebook, keep=keep)
-    )
-    study.notebook("01_first")
-    settings = ["n=3", "rate=0.5", "task=a=b", "words=[x, y]", "flag=true"]
-    options = [part for setting in settings for part in ("--set", setting)]
-    assert run.main([named, "--profile", "quick", *options]) == 0
-    expected = {"n": 3, "rate": 0.5, "task": "a=b", "words": ["x", "y"], "flag": True}
-    assert arguments == expected | {"name": "01_first", "keep": False}
