@@ -7,7 +7,6 @@ roles do not count for another parser). The largest differences of numbers are p
 
 import sys
 from io import BytesIO
-from pathlib import Path
 
 import pandas as pd
 
@@ -49,13 +48,10 @@ def verify(profile: str) -> None:
     """Prints what differs from the committed results; raises InputError if a conclusion does."""
     new_files, old_files = files_of(Folders(profile).folder), committed(profile)
     new_weights, old_weights = weights_of(new_files), weights_of(old_files)
-    claims, differences, problems = (
-        {},
-        {},
-        [f"{path} is missing" for path in old_files if path not in new_files],
-    )
+    problems = [f"{path} is missing" for path in old_files if path not in new_files]
+    claims, differences = {}, {}
     for path in [path for path in old_files if path in new_files and path.startswith("tables/")]:
-        name = Path(path).stem
+        name = path.removeprefix("tables/").removesuffix(".csv")
         new, old = (pd.read_csv(BytesIO(files[path])) for files in (new_files, old_files))
         if name.startswith("claims-"):
             claims.setdefault(name.replace("matching", "synthesis"), []).append((new, old))
