@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -60,11 +61,11 @@ class Folders:
     def publish_all(self) -> None:
         """Moves the files of all runs that ended and were killed while their files were moved."""
         for finished in (self.cache / "finished").glob("*"):
-            try:
-                with self.lock(finished.name).acquire(timeout=0):
-                    self.publish(finished.name)
-            except Timeout:  # its own process is moving them
-                pass
+            with (
+                suppress(Timeout),
+                self.lock(finished.name).acquire(timeout=0),
+            ):  # else its own process moves them
+                self.publish(finished.name)
 
 
 def short(path: Path) -> str:
