@@ -184,7 +184,7 @@ figure.supylabel(f"{layers * heads} heads, ordered by score")
 results.save_figure(figure, f"F10-forest-{task}")
 
 # %%
-counts = roles.role_counts(table, alpha)
+counts = roles.role_counts(table)
 counts[[*roles.COUNT_NAMES]].rename(columns=roles.COUNT_NAMES).loc[order].T
 
 # %%

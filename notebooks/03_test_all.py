@@ -56,13 +56,17 @@ choices = (window, relations, direction, arithmetic, weighted_block)
 rule = Rule(tau, alpha, minimum, resamples, seed)
 
 # %%
+saved = "layer head role n mean low high p p_by status assigned assigned_corrected".split()
+saved += ["control", "control_mean", "exceeds_control", "assigned_controlled"]
+tables = {}
 for task in tasks:
     for state, run in zip(STATES, (None, seeds[0]), strict=True):
         scores = compose(results.load_scores(task, run), *choices)
         control_scores = compose(results.load_controls(task, run), *choices)
         table = controlled_table(scores, control_scores, rule)
-        results.save_table(table, f"roles-{task}-{state}")
-table = results.role_tables(tasks)
+        results.save_table(table[saved], f"roles-{task}-{state}", digits=5)
+        tables[task, state] = table
+table = pd.concat(tables, names=["task", "state"]).reset_index(["task", "state"]).reset_index(drop=True)
 finetuned = table[table["state"] == "finetuned"]
 
 # %% [markdown]
@@ -161,7 +165,7 @@ overlaps.style.format(precision=0).set_caption(f"of {len(coarse)} heads, all tas
 # first count alone: nearly every head exceeds a uniform one.
 
 # %%
-counts = roles.role_counts(finetuned, alpha)
+counts = roles.role_counts(finetuned)
 long = (
     counts[[*roles.COUNT_NAMES]]
     .rename(columns=roles.COUNT_NAMES)
@@ -190,7 +194,7 @@ finding(
 # score of a labelled head to that of its control, before and after fine-tuning.
 
 # %%
-by_state = {state: roles.role_counts(part, alpha) for state, part in table.groupby("state", sort=False)}
+by_state = {state: roles.role_counts(part) for state, part in table.groupby("state", sort=False)}
 pd.concat(by_state, names=["state"]).style.format(precision=2, na_rep="–")
 
 # %% [markdown]

@@ -61,7 +61,8 @@ from analysis.texts.tasks import positive_class
 
 style()
 results = Results(profile)
-tables = {name: results.load_table(name) for name in {*results.table_names()} & atlas.wanted(tasks)}
+wanted = {*atlas.TABLES, "pascual_survival"} & {*results.table_names()}
+tables = {name: results.load_table(name) for name in wanted}
 choices = (window, relations, direction, arithmetic, weighted_block)
 weights = {task: results.weights(task, seeds[0], encoder, checkpoint) for task in model_tasks}
 encoders = {task: load_encoder(weights[task], device, task=task) for task in model_tasks}
@@ -143,18 +144,14 @@ overview.style.format(p_formats(overview), precision=3, na_rep="").hide()
 #
 # ## The atlas of heads
 #
-# Everything that the study measures of a head, in one row per task, fine-tuning run and head. Beside each measure stands a status:
-# measured, or why not.
+# The atlas joins the scores and labels of every head with what the other notebooks measured of it: one row per task, fine-tuning
+# run and head. Measures of notebooks that did not run are missing.
 
 # %%
 scores = {(t, run): compose(results.load_scores(t, run), *choices) for t, run in runs}
-controls = {(t, run): compose(results.load_controls(t, run), *choices) for t, run in runs}
-roles = {"attention": atlas.run_roles(scores, controls, results.join_parts("labels", tasks))}
-for source_map in atlas.MAPS[1:]:
-    roles[source_map] = atlas.map_roles({t: tables.get(f"roles-{source_map}-{t}-finetuned") for t in tasks})
-heads = roles["attention"][atlas.KEYS].drop_duplicates()
-table = atlas.atlas_table(heads, roles, tables)
-results.save_table(table, "atlas")
+roles = atlas.run_roles(scores, results.join_parts("labels", tasks))
+table = atlas.atlas_table(roles, tables)
+results.save_part(table, "atlas", "heads")
 of_trained = table[[run in trained for run in zip(table["task"], table["seed"], strict=True)]]
 finding(f"The atlas has {len(table):,} rows: {len(runs)} runs of {len(table) // len(runs)} heads.")
 
@@ -167,7 +164,7 @@ finding(f"The atlas has {len(table):,} rows: {len(runs)} runs of {len(table) // 
 
 # %%
 data = atlas.role_scores(of_trained, ROLES, "ablation_auc")
-is_matching = of_trained["attention_match_controlled"].eq(True)
+is_matching = of_trained["match_assigned_controlled"].eq(True)
 places = of_trained.loc[is_matching, ["layer", "head"]].drop_duplicates().astype(int)
 matching = [*places.itertuples(index=False, name=None)]
 scored = [role for role in together if data[role].notna().any()]

@@ -110,4 +110,4 @@ finetune.style.format(precision=3).hide()
 
 # %%
 if readme:
-    front_page.save_front_page(results, tables, finetune, numbers)
+    front_page.save_front_page(results, tables, numbers)

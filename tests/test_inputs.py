@@ -227,7 +227,7 @@ STUDY = [
     ("run 01_extract-mrpc-pretrained again", lambda m: Results("none").load_scores("mrpc", None)),
     ("is missing or damaged", lambda m: Results("none").load_table("roles")),
     ("run make reproduce", lambda m: Results("none").join_parts("roles", ["mrpc"])),
-    ("README.md has the place 'x'", lambda m: filled("<!-- x -->1<!-- /x -->", {}, "README.md")),
+    ("README.md has the place {x}", lambda m: filled("{x}", {}, "README.md")),
     ("nothing to compare with", lambda m: verify("none")),
     ("the shards of 4 are 0 to 3", lambda m: m.extracted("--shard", "4/4")),
     (

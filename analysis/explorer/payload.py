@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.errors import InputError
+from analysis.statistics.controls import share_of_control
 from analysis.statistics.roles import HEAD, LABELS
 
-NUMBERS = {"mean": "mean", "low": "low", "high": "high", "control_share": "share"}
+NUMBERS = {"mean": "mean", "low": "low", "high": "high"}
 TESTED = "tested"
 YES, NO, UNTESTABLE, ABSENT = "1", "0", "?", "-"
 
@@ -54,6 +55,8 @@ def _entry(rows: pd.DataFrame, shape: Shape) -> dict[str, Any]:
     entry |= {
         name: digits(table[column].astype(float)) for column, name in NUMBERS.items() if column in table
     }
+    if "control_mean" in table:
+        entry["share"] = digits(share_of_control(table["control_mean"], table["mean"]))
     entry |= {name: _codes(table[column], present) for column, name in LABELS.items() if column in table}
     status = table["status"].fillna(TESTED).tolist() if "status" in table else []
     if any(text != TESTED for text in status):

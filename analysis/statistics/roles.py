@@ -97,23 +97,23 @@ def _pooled(parts: list[xr.DataArray]) -> xr.DataArray:
     return pooled.assign_coords(units=pairs)
 
 
-def role_counts(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
+def role_counts(table: pd.DataFrame) -> pd.DataFrame:
     """Three counts of the heads of each role, and two of all heads, over the rows of tables of `controlled_table`.
 
-    Columns: assigned (published rule); of these, exceeds_control (mean score above that of the control, paired,
-    corrected p < `alpha`) and assigned_controlled (by tau - 1); of all heads that can be tested, tested and all_exceed
+    Columns: assigned (published rule); of these, exceeds_control (mean score above that of the control, paired, p
+    corrected) and assigned_controlled (by tau - 1); of all heads that can be tested, tested and all_exceed
     (the base rate); ratio, the median over labelled heads of the mean score over that of the control. A uniform head is
     exceeded by nearly all heads: its roles have no counts of exceeding.
     """
     assigned, controlled = (
         table[name].fillna(False).astype(bool) for name in ("assigned", "assigned_controlled")
     )
-    exceeds = table["beyond_p_by"] < alpha
+    exceeds = table["exceeds_control"].fillna(False).astype(bool)
     columns = {
         "assigned": assigned,
         "exceeds_control": assigned & exceeds,
         "assigned_controlled": assigned & controlled,
-        "tested": table["beyond_p_by"].notna(),
+        "tested": table["exceeds_control"].notna(),
         "all_exceed": exceeds,
     }
     counts = pd.DataFrame(columns).groupby(table["role"], sort=False).sum().astype("Int64")

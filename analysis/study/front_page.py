@@ -1,5 +1,7 @@
-"""The results in README and docs/claims.md: findings, classifiers, verdicts, and the claims with definitions."""
+"""The results in README and docs/claims.md: numbers, verdicts, and the claims with definitions."""
 
+import json
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -13,9 +15,13 @@ from analysis.errors import InputError
 from analysis.files import ROOT, write_text
 from analysis.statistics.claim_pages import claims_page, current, paper_rows
 from analysis.statistics.claims import Claim, read_claims
+from analysis.statistics.effects import AUC
 from analysis.statistics.roles import COUNTS, ROLES, role_counts
+from analysis.study.folders import Folders
 from analysis.study.profiles import parameters
 from analysis.study.results import Results
+from analysis.synthesis.matching import BOTH, NATURAL, TO_OWN, TO_WRONG
+from analysis.synthesis.regression import ALL_ROLES, WITHOUT
 
 # The folders of the papers and the synthesis, in the order of their notebooks; the Makefile has the same list.
 PAPERS = ("pande2021", "clark2019", "michel2019", "kovaleva2019", "pascual2021", "niven2019", "synthesis")
@@ -25,6 +31,15 @@ ENCODERS = {
     "tiny": "random weights: its heads have learnt nothing",
     "bert-base-uncased": "BERT-base, a masked language model",
 }
+# Numbers on the matching heads, by the name of their place after the task: column, edit of the heads, and format.
+MATCHING = {
+    "fall_ablated": ("fall", BOTH, ".2f"),
+    "fall_own": ("fall", TO_OWN, ".2f"),
+    "fall_wrong": ("fall", TO_WRONG, ".2f"),
+    "share": ("share", "none", ".0%"),
+    "share_dialled": ("share", NATURAL, ".0%"),
+}
+TEMPLATE = "docs/front-page.md"
 WHOLE = "STUDY_WHOLE"  # the environment variable that Make sets if all papers run
 
 
@@ -78,19 +93,6 @@ def encoder_of(profile: str) -> str:
     return f"{name}: {ENCODERS.get(name, 'as loaded')}"
 
 
-def classifiers_section(finetune: pd.DataFrame) -> str:
-    """How good the fine-tuned classifiers are: a row for each task, from the scores that `00_finetune` saved."""
-    first = finetune.groupby("task", sort=False)["metric"].transform("first")
-    rows = finetune[finetune["metric"] == first]
-    lines = ["| task | score of the runs | constant answer | training examples |", "|---|---|---|---|"]
-    for task, runs in rows.groupby("task", sort=False):
-        low, high = (f"{end:.2f}" for end in (runs["finetuned"].min(), runs["finetuned"].max()))
-        score = low if low == high else f"{low} to {high}"
-        constant, train = runs["constant"].iloc[0], runs["train"].iloc[0]
-        lines.append(f"| {task} | {runs['metric'].iloc[0]} {score} | {constant:.2f} | {train:,} |")
-    return "\n".join(lines)
-
-
 def places(results: Results) -> dict[str, str]:
     """The numbers that README and the summary name, as texts; "–" for a number that no table has."""
     tables, claims = saved_claims(results), known_claims()
@@ -106,7 +108,56 @@ def places(results: Results) -> dict[str, str]:
     }
     for role, row in counts.reindex(ROLES).iterrows():
         numbers |= {f"{role}_{label}": row[label] for label in COUNTS}
-    return {name: number_text(value) for name, value in numbers.items()}
+    texts = {name: number_text(value) for name, value in numbers.items()}
+    return texts | _matching_numbers(results) | _untrained_blocks(results) | _explained(results) | _costs()
+
+
+def _matching_numbers(results: Results) -> dict[str, str]:
+    """What redirecting the matching heads does in each pair task: falls of the AUC, and shares called matching."""
+    pair_tasks = parameters("11_matching", results.profile.folder.name)["pair_tasks"]
+    answers = pd.concat([results.claims(name) for name in ("matching_redirection", "matching_dial")])
+    answers = answers.reindex(columns=["task", "trained", "compared", "edit", "fall", "share"])
+    answers = answers[answers["trained"].eq(True) & answers["compared"].ne(True)]
+    means = answers.groupby(["task", "edit"])[["fall", "share"]].mean()
+    return {
+        f"{task}_{name}": format(means[column].get((task, edit)), form)
+        if (task, edit) in means.index
+        else "–"
+        for task in pair_tasks
+        for name, (column, edit, form) in MATCHING.items()
+    }
+
+
+def _untrained_blocks(results: Results) -> dict[str, str]:
+    """How many heads of an encoder with random weights the published rule calls block."""
+    controls = results.claims("controls").reindex(columns=["control", "role", "published"])
+    rows = controls[(controls["control"] == "random weights") & (controls["role"] == "block")]
+    return {"block_untrained": f"{rows['published'].iloc[0]:.0f}" if len(rows) else "–"}
+
+
+def _explained(results: Results) -> dict[str, str]:
+    """The variance of ablation effects that role scores explain without the matching heads, and shuffled scores."""
+    slopes = results.claims("synthesis_regression").reindex(
+        columns=["response", "variant", "term", "share", "share_shuffled"]
+    )
+    rows = slopes[
+        (slopes["response"] == AUC) & (slopes["variant"] == WITHOUT) & (slopes["term"] == ALL_ROLES)
+    ]
+    shares = rows[["share", "share_shuffled"]].iloc[0] if len(rows) else pd.Series(dtype=float)
+    return {name: f"{shares[name]:.0%}" if name in shares else "–" for name in ("share", "share_shuffled")}
+
+
+def _costs() -> dict[str, str]:
+    """How long the committed runs take on two cores: minutes of offline and hours of glue-minilm."""
+    minutes = {}
+    for profile in ("offline", "glue-minilm"):
+        records = [json.loads(path.read_text()) for path in Folders(profile).provenance.glob("*.json")]
+        minutes[profile] = sum(record.get("cpu_seconds", math.nan) for record in records) / 2 / 60
+    texts = {
+        "offline_minutes": f"{minutes['offline']:.0f}",
+        "glue_hours": f"{minutes['glue-minilm'] / 60:.1f}",
+    }
+    return {name: "–" if text == "nan" else text for name, text in texts.items()}
 
 
 def number_text(value: float) -> str:
@@ -116,30 +167,23 @@ def number_text(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:.2f}"
 
 
-PLACE = re.compile(r"(<!-- (\w+) -->)(\n?)(.*?)(<!-- /\2 -->)", re.DOTALL)
+def filled(text: str, values: Mapping[str, str], name: str) -> str:
+    """A text with its places, `{name}`, filled; raises InputError for a place that has no value."""
+    unknown = {*re.findall(r"\{(\w+)\}", text)} - {*values}
+    if unknown:
+        raise InputError(
+            f"{name} has the place {{{min(unknown)}}}, which no table fills; use {', '.join(sorted(values))}"
+        )
+    return re.sub(r"\{(\w+)\}", lambda place: values[place[1]], text)
 
 
-def filled(text: str, values: Mapping[str, str], name: str = "the text") -> str:
-    """A text whose named places, `<!-- name -->...<!-- /name -->`, hold these values.
-
-    Raises InputError for a place that has no value. A place that starts with a new line holds a block.
-    """
-
-    for _, place, *_ in PLACE.findall(text):
-        if place not in values:
-            choices = ", ".join(sorted(values))
-            raise InputError(f"{name} has the place {place!r}, which no table fills; use {choices}")
-    return PLACE.sub(
-        lambda match: f"{match[1]}{match[3]}{values[match[2]].strip()}{match[3]}{match[5]}", text
-    )
+def front_page(numbers: Mapping[str, str], tables: Mapping[str, pd.DataFrame]) -> str:
+    """README.md: the text of docs/front-page.md with numbers of `places` and the verdicts of all papers."""
+    text = (ROOT / TEMPLATE).read_text(encoding="utf-8")
+    return filled(text, {**numbers, "verdicts": claims_section(tables)}, TEMPLATE)
 
 
-def save_front_page(
-    results: Results,
-    tables: Mapping[str, pd.DataFrame],
-    finetune: pd.DataFrame,
-    numbers: Mapping[str, str],
-) -> None:
+def save_front_page(results: Results, tables: Mapping[str, pd.DataFrame], numbers: Mapping[str, str]) -> None:
     """Writes README.md and docs/claims.md of the checkout.
 
     Only the run of Make with all papers writes them: another one has not all tables, and prints that they stay.
@@ -148,8 +192,6 @@ def save_front_page(
         print("README.md and docs/claims.md stay as they are: make reproduce writes them, with all papers")
         return
     profile = results.home.name
-    blocks = {"classifiers": classifiers_section(finetune), "verdicts": claims_section(tables)}
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    write_text(ROOT / "README.md", filled(readme, {**numbers, **blocks}, "README.md"))
     page = claims_document(tables, profile, f"../results/{profile}/figures")
+    write_text(ROOT / "README.md", front_page(numbers, tables))
     write_text(ROOT / "docs" / "claims.md", page)

@@ -15,6 +15,7 @@ from analysis.study.provenance import files_of, records_of
 from analysis.study.results import Results
 
 FIRST = ("99_summary", "03_test", "04_compare", "11_matching", "10_synthesis")  # what a newcomer reads first
+MACHINE_ROOM = ("00_finetune", "01_extract", "08_attribution")  # executed copies that git ignores
 
 
 def verdicts(profile: str) -> Iterator[str]:
@@ -33,6 +34,7 @@ def write_index(profile: str, runs: Sequence[str]) -> Path:
     copies: dict[str, list[str]] = {}
     for run in (run for run in runs if (folders.notebooks / f"{run}.ipynb").exists()):
         copies.setdefault(run.split("-")[0], []).append(run)
+    copies = {name: names for name, names in copies.items() if name not in MACHINE_ROOM}
     first = [f"1. [{_title(name)}](notebooks/{copies[name][0]}.ipynb)" for name in FIRST if name in copies]
     lines = [f"# Results of profile `{profile}`", "", f"Encoder: {encoder_of(profile)}.", ""]
     lines += ["## Read these first", "", *first, "", "## Verdicts", ""]

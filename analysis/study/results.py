@@ -137,10 +137,11 @@ class Results(Folders):
         sources = control_sieves(bank["role"].values.tolist())
         return control_bank(bank, {source: self.load_scores(task, seed, maps=source) for source in sources})
 
-    def save_table(self, table: pd.DataFrame, name: str) -> Path:
-        """Writes a table as CSV, with six significant digits and no p of 0, and its provenance; returns the path."""
+    def save_table(self, table: pd.DataFrame, name: str, digits: int = 6) -> Path:
+        """Writes a table as CSV, with `digits` significant digits and no p of 0, and its provenance; returns the path."""
         path = self._to_write(self.tables / f"{name}.csv")
-        write_text(path, above_zero(table).to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+        text = above_zero(table).to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
+        write_text(path, text)
         self._note("tables", name)
         return path
 

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy import stats
 
 from analysis.statistics.correlations import pearson
@@ -25,16 +25,9 @@ def flat(values: Float[np.ndarray, "... layer head"]) -> Float[np.ndarray, "... 
     return values.reshape(*values.shape[:-2], -1)
 
 
-def signs(values: Float[np.ndarray, "... layer head"]) -> Int[np.ndarray, "... pair"]:
-    """For each pair of heads which has more; the correlation of such signs is Kendall's tau-b."""
-    row = flat(values)
-    return flat(np.sign(row[..., :, None] - row[..., None, :]).astype(np.int8))
-
-
 # What of two maps of heads is correlated, by the name of the statistic.
 STATISTICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "spearman": lambda values: stats.rankdata(flat(values), axis=-1),
-    "kendall": signs,
     "spearman within layers": lambda values: flat(stats.rankdata(values, axis=-1)),
 }
 

@@ -17,7 +17,7 @@ NAMES = {
     "ablation_auc": ABLATION,
     "ablation_refitted_loss": "ablation, refitted loss",
     "ablation_loss": "ablation, loss",
-    "disable_fall": "uniform head, metric",
+    "disable_fall": "uniform head, accuracy",
     "importance": IMPORTANCE,
     "tuning": TUNING,
 }

@@ -1,11 +1,9 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.files import ROOT
 from analysis.scores.sieves import band
 from analysis.statistics.resampling import SPREAD, Clusters, bca_interval, counted, has_spread, lower_bound
 
@@ -40,15 +38,12 @@ def test_moments_of_resampled_clusters_are_those_of_their_sequences(values):
 
 
 def test_no_head_comes_near_the_limit_of_spread():
-    """Rounding stays below a quarter of it, and the committed heads vary by four times as much or more."""
+    """Rounding stays below a quarter of it."""
     maps = {
         length: np.full((length, length), 1 / length, np.float32) for length in (8, 23, 60, 128, 300, 512)
     }
     uniform = [length * (band(length, -2, 2).matrix() * weights).sum() for length, weights in maps.items()]
     assert 0 < np.std(uniform, ddof=1) < SPREAD / 4
-    tables = [pd.read_csv(path) for path in sorted(ROOT.glob("results/*/tables/roles-*.csv"))]
-    heads = pd.concat([table[table["n"] > 1] for table in tables if "sd" in table])
-    assert (heads["sd"] / heads["mean"].abs()).min() > 4 * SPREAD
     assert has_spread(np.array([2.0, 1e-7]), np.array([1.2e-4, 1e-7])).all()
 
 

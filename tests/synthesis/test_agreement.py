@@ -25,9 +25,9 @@ def pair() -> np.ndarray:
 
 def test_rank_correlations_are_those_of_scipy(pair: np.ndarray):
     stacked = np.stack([pair, pair[:, ::-1]], axis=1).reshape(2, 2, 3, 10)
-    for name, known in (("spearman", stats.spearmanr), ("kendall", stats.kendalltau)):
-        np.testing.assert_allclose(correlation(name)(*stacked), [known(*pair).statistic] * 2)
-        assert np.isnan(correlation(name)(stacked[0, 0], np.ones((3, 10))))
+    expected = stats.spearmanr(*pair).statistic
+    np.testing.assert_allclose(correlation("spearman")(*stacked), [expected] * 2)
+    assert np.isnan(correlation("spearman")(stacked[0, 0], np.ones((3, 10))))
 
 
 def test_within_layers_ignores_what_layers_share(pair: np.ndarray):

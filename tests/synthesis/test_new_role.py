@@ -52,8 +52,7 @@ def test_a_new_role_is_tested_drawn_and_related_to_the_ablation_effect(scored):
     run = {("mrpc", 0): scores}
     columns = ["layer", "head", "role", "assigned", "assigned_corrected", "assigned_controlled"]
     labels = table[columns].assign(task="mrpc", seed=0)
-    heads = atlas.run_roles(run, {("mrpc", 0): control}, labels)
-    wide = atlas.atlas_table(heads[atlas.KEYS].drop_duplicates(), {"attention": heads}, {})
+    wide = atlas.atlas_table(atlas.run_roles(run, labels), {})
     data = atlas.role_scores(wide.assign(ablation_loss=np.arange(12.0)), ROLES, "ablation_loss")
     terms = regression.regression_table(data, [*ROLES], [NEW], permutations=99, resamples=9)
     assert NEW in {*terms["term"]}
@@ -75,7 +74,7 @@ def test_chapter_3_runs_with_a_new_role(scored, monkeypatch):
         def load_controls(self, task, run):
             return scored[1]
 
-        def save_table(self, table, name):
+        def save_table(self, table, name, digits=6):
             saved[name] = table
 
         def load_table(self, name):
