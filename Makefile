@@ -223,7 +223,6 @@ report: $(ENVIRONMENT)  ## a static site of what lies in the results of PROFILE:
 	  --TemplateExporter.extra_template_basedirs=tools --template report $(SITE)/*.ipynb $(SITE)/notebooks/*.ipynb
 	@perl -pi -e 's/\.ipynb"/.html"/g; s/README\.md"/index.html"/g' $(SITE)/*.html $(SITE)/notebooks/*.html
 	@rm $(SITE)/*.ipynb $(SITE)/notebooks/*.ipynb
-	@$(PYTHON) -m analysis.study.site $(SITE)
 	@echo "open $(SITE)/index.html"
 
 verify: $(ENVIRONMENT)  ## are the conclusions of this machine for PROFILE the committed ones?

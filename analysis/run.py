@@ -26,7 +26,7 @@ from analysis.study.folders import Folders, short
 from analysis.study.machine import cores
 from analysis.study.profiles import command_line, declared, notebook_names, parameters, source
 from analysis.study.provenance import finish_record
-from analysis.study.runs import VARIABLE, Run, parse_name
+from analysis.study.runs import MACHINE_ROOM, VARIABLE, Run, parse_name
 
 ORDER = "STUDY_RUNS"  # the environment variable with all runs of Make, in reading order
 COUNTED = "counted.txt"  # what the kernel has computed or found in its cache
@@ -123,7 +123,7 @@ def _execute(execution: Run, folders: Folders, log: Path) -> None:
     write_text(path, nbformat.writes(prepared(jupytext.read(source(execution.notebook)))))
     write_text(log, "")
     _papermill(execution, path, log, folders.cache / "failed" / execution.name)
-    order = os.environ.get(ORDER, "").split()
+    order = [name for name in os.environ.get(ORDER, "").split() if name.split("-")[0] not in MACHINE_ROOM]
     notebook = linked(cleaned(nbformat.read(path, as_version=4)), execution.name, order)
     write_text(path, nbformat.writes(notebook) + "\n")
     counts = folders.folder / COUNTED

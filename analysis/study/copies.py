@@ -19,7 +19,7 @@ from analysis.study.folders import Folders, short
 from analysis.study.profiles import command_line, source
 
 PARAMETERS, INJECTED = "parameters", "injected-parameters"  # tags of cells
-LINKS = "links"  # the id of the last cell
+LINKS = ("links-above", "links-below")  # ids of the first and the last cell
 TEXTS = {"text/html", "text/plain"}
 # Random names: those that pandas gives to styled tables, and addresses of objects.
 RANDOM = re.compile(r"(?<=\bT_)[0-9a-f]{5}(?=_|\b)|(?<= at )0x[0-9a-f]+")
@@ -72,13 +72,14 @@ def described(notebook) -> None:
 
 
 def linked(notebook, name: str, order: Sequence[str]):
-    """The notebook with a last cell that links to the previous one in `order`, the index and the next one."""
+    """The notebook between two cells that link to the previous one in `order`, the index and the next one."""
     if name in order:
         place = order.index(name)
         before = [f"[← {other}]({other}.ipynb)" for other in order[max(place - 1, 0) : place]]
         after = [f"[{other} →]({other}.ipynb)" for other in order[place + 1 : place + 2]]
         text = " · ".join([*before, "[index](../README.md)", *after])
-        notebook.cells.append(nbformat.v4.new_markdown_cell(text, id=LINKS))
+        above, below = (nbformat.v4.new_markdown_cell(text, id=name) for name in LINKS)
+        notebook.cells = [above, *notebook.cells, below]
     return notebook
 
 
@@ -130,7 +131,8 @@ def with_prose(copy, script):
             cells.append(executed.pop(0))
     for number, cell in enumerate(cells):
         cell.id = f"cell-{number}"
-    copy.cells = [*cells, *(cell for cell in copy.cells if cell.get("id") == LINKS)]
+    links = [cell for cell in copy.cells if cell.get("id") in LINKS]
+    copy.cells = [*links[:1], *cells, *links[1:]]
     described(copy)
     return copy
 

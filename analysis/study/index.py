@@ -13,9 +13,9 @@ from analysis.study.front_page import PAPERS, encoder_of, saved_claims
 from analysis.study.profiles import command_line, source
 from analysis.study.provenance import files_of, records_of
 from analysis.study.results import Results
+from analysis.study.runs import MACHINE_ROOM
 
 FIRST = ("99_summary", "03_test", "04_compare", "11_matching", "10_synthesis")  # what a newcomer reads first
-MACHINE_ROOM = ("00_finetune", "01_extract", "08_attribution")  # executed copies that git ignores
 
 
 def verdicts(profile: str) -> Iterator[str]:

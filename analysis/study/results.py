@@ -138,7 +138,7 @@ class Results(Folders):
         return control_bank(bank, {source: self.load_scores(task, seed, maps=source) for source in sources})
 
     def save_table(self, table: pd.DataFrame, name: str, digits: int = 6) -> Path:
-        """Writes a table as CSV, with `digits` significant digits and no p of 0, and its provenance; returns the path."""
+        """Writes a table as CSV, with `digits` significant digits and no p of 0, and its provenance; gives its path."""
         path = self._to_write(self.tables / f"{name}.csv")
         text = above_zero(table).to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
         write_text(path, text)

@@ -14,6 +14,7 @@ from analysis.texts.tasks import TASKS
 
 # A notebook with these parameters is executed once for each of their values.
 RUNS_PER = {"task": tuple(TASKS), "state": STATES}
+MACHINE_ROOM = ("00_finetune", "01_extract", "08_attribution")  # executed copies that git ignores
 VARIABLE = "STUDY_RUN"  # the environment variable with the run of a kernel
 
 

@@ -57,8 +57,8 @@ ORDER = ["01_first-mrpc", "02_second", "99_last"]
      ("99_last", ["02_second.ipynb", "../README.md"])],
 )  # fmt: skip
 def test_links_to_the_neighbours(name: str, links: list[str]):
-    notebook = linked(nbformat.v4.new_notebook(), name, ORDER)
-    assert re.findall(r"\]\((.*?)\)", notebook.cells[-1].source) == links
+    for cell in linked(nbformat.v4.new_notebook(), name, ORDER).cells:  # above and below
+        assert re.findall(r"\]\((.*?)\)", cell.source) == links
     assert not linked(nbformat.v4.new_notebook(), name, []).cells  # outside of the profile
 
 
@@ -75,7 +75,8 @@ def test_prose_is_rewritten_and_nothing_else(study: Study, monkeypatch):
     refresh("quick")
     copy, before = nbformat.read(path, as_version=4), nbformat.reads(executed.decode(), as_version=4)
     prose = [cell.source for cell in copy.cells if cell.cell_type == "markdown"]
-    assert prose == ["# A notebook", "## Three", "The end", before.cells[-1].source]
+    links = before.cells[-1].source
+    assert prose == [links, "# A notebook", "## Three", "The end", links]
     code, code_before = ([c for c in each.cells if c.cell_type == "code"] for each in (copy, before))
     assert [(c.source, c.outputs) for c in code] == [(c.source, c.outputs) for c in code_before]
     refreshed = path.read_bytes()
