@@ -40,7 +40,7 @@ def run(name: str, profile: str, settings: Mapping[str, Any], keep: bool = False
     """
     notebook, named = parse_name(name)
     execution = Run(notebook, parameters(notebook, profile, named | dict(settings)))
-    parse_name(execution.name)
+    parse_name(execution.name)  # raises for a task that is unknown
     if settings or not keep:
         execution = execution._replace(scratch=execution.name)
     Folders(profile).prepare()
@@ -172,12 +172,16 @@ def _cpu_seconds() -> float:
 def _kernel(log: TextIO, execution: Run, folder: str) -> type:
     """A class of kernels of this Python that know their run, and whose own messages go to the log.
 
-    Their sockets are files of `folder`, since kernels that start together can pick the same TCP port.
+    Their sockets are files of `folder`, since kernels that start together can pick the same TCP port. Windows has no
+    such sockets, and their paths may not be long.
     """
+    import zmq
     from ipykernel.kernelspec import get_kernel_dict
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
 
+    has_files = zmq.has("ipc") and len(f"{folder}/kernel-5") <= zmq.IPC_PATH_MAX_LEN
+    sockets = {"transport": "ipc", "ip": f"{folder}/kernel"} if has_files else {}
     threads = {"OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": str(cores())}  # before torch is imported
     announced = {VARIABLE: json.dumps(execution._asdict()), COUNT: str(Path(execution.stage, COUNTED))}
 
@@ -185,7 +189,7 @@ def _kernel(log: TextIO, execution: Run, folder: str) -> type:
         kernel_spec = KernelSpec(**get_kernel_dict())  # not the one that Jupyter finds first
 
         def __init__(self, **options: Any):
-            super().__init__(**{"transport": "ipc", "ip": f"{folder}/kernel", **options})
+            super().__init__(**sockets | options)
 
         async def start_kernel(self, **options: Any) -> None:
             await super().start_kernel(

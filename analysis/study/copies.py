@@ -78,7 +78,7 @@ def linked(notebook, name: str, order: Sequence[str]):
         before = [f"[← {other}]({other}.ipynb)" for other in order[max(place - 1, 0) : place]]
         after = [f"[{other} →]({other}.ipynb)" for other in order[place + 1 : place + 2]]
         text = " · ".join([*before, "[index](../README.md)", *after])
-        above, below = (nbformat.v4.new_markdown_cell(text, id=name) for name in LINKS)
+        above, below = (nbformat.v4.new_markdown_cell(text, id=cell_id) for cell_id in LINKS)
         notebook.cells = [above, *notebook.cells, below]
     return notebook
 
