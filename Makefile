@@ -85,6 +85,11 @@ $(CACHE)/parameters/%.yaml: ; @$(PYTHON) -m analysis.study.profiles --profile $(
 profiles/$(PROFILE).yaml:
 	@echo "error: unknown profile '$(PROFILE)': choose from $(PROFILES)" >&2; exit 1
 
+# Outside of git, `make verify` compares with the tables that a release came with: they are kept before the first run.
+RELEASED := $(if $(wildcard .git),,$(patsubst %/tables,%/released,$(wildcard results/$(PROFILE)/tables)))
+%/released:
+	@mkdir $@ && cp -R $(wildcard $*/tables $*/provenance) $@
+
 FILES := $(shell find analysis -type f ! -name '*.pyc' ! -name '*.md')
 room = $(foreach name,$1,$(filter analysis/$(name)/%,$(FILES)))
 TEXTS  := $(call room,texts)
@@ -186,7 +191,7 @@ $D/%: export OMP_NUM_THREADS ?= $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) 
 $D/%: export STUDY_RUNS := $(notdir $(RUNS) $(ON_REQUEST))
 # Not empty if all papers run, after which the front page is written.
 $D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDIES)),,yes)
-$(RUNS) $(ON_REQUEST): $(STORE) | $(ENVIRONMENT)
+$(RUNS) $(ON_REQUEST): $(STORE) | $(ENVIRONMENT) $(RELEASED)
 	@$(PYTHON) -m analysis.run $(@F) --profile $(PROFILE) --keep
 
 # `make 03_test-toy-mrpc`, or `make 03_test` for all tasks.

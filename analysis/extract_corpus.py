@@ -14,7 +14,7 @@ from analysis.encoders.devices import PRECISIONS
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError, exit_status
 from analysis.files import expand, suffix
-from analysis.scale.loop import Settings, extract_shards, in_process, merge_shards
+from analysis.scale.loop import Settings, extract_shards, merge_shards
 from analysis.statistics.roles import PUBLISHED_ROLES
 from analysis.texts.corpora import GOLD, open_corpus
 
@@ -82,17 +82,16 @@ def _run(options: argparse.Namespace) -> None:
     corpus.examples(first, shards)  # raises for a shard out of range before the encoder is loaded
     parser = options.parser or ("gold" if corpus.gold else None)
     settings = Settings(shards, tuple(options.roles), options.arithmetic, options.max_tokens, parser)
-    model = options.encoder, options.device, options.precision
+    engine, device = None, options.device
     if options.engine == "ray":
         from analysis.scale.ray import on_cluster  # Ray is an optional extra
 
-        encoder = load_encoder(options.encoder, "cpu", options.precision)  # this computer may have no GPU
+        model = options.encoder, options.device, options.precision
         engine = on_cluster(corpus, output, model, settings, options.budget, options.actors_per_gpu)
-    else:
-        encoder = load_encoder(*model)
-        engine = in_process(corpus, output, encoder, settings, options.budget)
+        device = "cpu"  # this computer may have no GPU
+    encoder = load_encoder(options.encoder, device, options.precision)
     numbers = [first] if options.shard else range(shards)
-    print(extract_shards(corpus, output, encoder, settings, numbers, engine))
+    print(extract_shards(corpus, output, encoder, settings, numbers, engine, options.budget))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import reduce
+from functools import partial, reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ def extract_shards(
     settings: Settings,
     shards: Iterable[int],
     engine: Engine | None = None,
+    budget: int = 2048,
     progress: bool = True,
 ) -> Path:
     """Writes those of the shards (0-based) that are not there yet; returns the output folder.
@@ -68,29 +70,19 @@ def extract_shards(
     run = identity(corpus, encoder, settings)
     if (output / "run.json").exists():
         _check_same(output / "run.json", read_run(output), run)
-    elif any(output.glob("shard-*.nc")):
-        raise InputError(f"{output} holds shards but no run.json: name another folder")
     missing = [shard for shard in shards if not shard_path(output, shard, settings.shards).exists()]
     total = sum(1 for shard in missing for _ in corpus.examples(shard, settings.shards))
     write_text(output / "run.json", json.dumps(run, indent=1) + "\n")
-    engine = engine or in_process(corpus, output, encoder, settings)
+    score = partial(score_shard, corpus, output, encoder, settings, budget)
+    counts = engine(missing) if engine and missing else chain.from_iterable(map(score, missing))
     with tqdm(total=total, desc="attention", unit="sequence", disable=not progress) as bar:
-        for scored in engine(missing) if missing else ():
-            bar.update(scored)
+        for count in counts:
+            bar.update(count)
     return output
 
 
-def in_process(
-    corpus: Corpus, output: Path, encoder: Encoder, settings: Settings, budget: int = 2048
-) -> Engine:
-    """The engine that scores one shard after the other in this process."""
-    return lambda shards: (
-        scored for shard in shards for scored in score_shard(corpus, output, encoder, settings, shard, budget)
-    )
-
-
 def score_shard(
-    corpus: Corpus, output: Path, encoder: Encoder, settings: Settings, shard: int, budget: int = 2048
+    corpus: Corpus, output: Path, encoder: Encoder, settings: Settings, budget: int, shard: int
 ) -> Iterator[int]:
     """Writes the moments of one shard, whole or not at all; yields the number of sequences of each part it scores."""
     run = identity(corpus, encoder, settings)

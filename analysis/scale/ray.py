@@ -83,12 +83,12 @@ class Shards:
         os.chdir(folder)
         if model[1] == "cpu":
             torch.set_num_threads(min(THREADS, os.cpu_count() or 1))
-        self.score = partial(score_shard, corpus, output, load_encoder(*model), settings, budget=budget)
+        self.score = partial(score_shard, corpus, output, load_encoder(*model), settings, budget)
 
     def __call__(self, row: Mapping[str, int]) -> dict[str, Any]:
         """Writes one shard; returns the number of its sequences and the line of an InputError."""
         try:
-            return {"sequences": sum(self.score(shard=int(row["shard"]))), "error": ""}
+            return {"sequences": sum(self.score(int(row["shard"]))), "error": ""}
         except InputError as error:
             return {"sequences": 0, "error": f"{error} (on {socket.gethostname()})"}
 

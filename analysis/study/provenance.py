@@ -24,17 +24,18 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def committed(profile: str, root: Path = ROOT) -> dict[str, bytes]:
-    """The committed tables and records of a profile, by their paths in its folder.
+    """The committed tables and records of a profile, by their paths in its folder; outside of git, the released ones.
 
     Raises InputError if there are none.
     """
     archive = git("archive", f"HEAD:results/{profile}", "provenance", "tables", root=root)
-    if archive is None:
-        raise InputError(
-            f"{root} is no clone with committed results of profile {profile}: nothing to compare with"
-        )
-    with tarfile.open(fileobj=BytesIO(archive)) as files:
-        return {entry.name: files.extractfile(entry).read() for entry in files if entry.isfile()}
+    if archive:
+        with tarfile.open(fileobj=BytesIO(archive)) as files:
+            return {entry.name: files.extractfile(entry).read() for entry in files if entry.isfile()}
+    released = files_of(root / "results" / profile / "released")  # Make keeps them before the first run
+    if not released:
+        raise InputError(f"profile {profile} has no committed tables: nothing to compare with")
+    return released
 
 
 def records_of(files: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:

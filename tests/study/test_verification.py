@@ -132,9 +132,14 @@ def test_missing_files(checkout: Path):
     assert error_of(verify, "quick").endswith("not reproduced: tables/michel_speed.csv is missing")
 
 
-def test_without_committed_results_there_is_nothing_to_compare_with(checkout: Path):
+def test_release_is_compared_with_the_tables_that_make_keeps(checkout: Path):
     """Outside of git, also below the clone of another project."""
     root = checkout.parents[1]
     shutil.rmtree(root / ".git")
     git(root.parent, "init", "--quiet")
     assert "nothing to compare with" in error_of(verify, "quick")
+    for folder in ("tables", "provenance"):
+        shutil.copytree(checkout / folder, checkout / "released" / folder)
+    verify("quick")
+    save(checkout, "claims-pande2021", CLAIMS.assign(verdict="mixed"))
+    assert "too many verdicts differ" in error_of(verify, "quick")
