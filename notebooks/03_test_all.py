@@ -93,18 +93,6 @@ scale = {"cmap": "mako_r", "vmin": 0, "columns": 4}
 figure = head_grids(tasks_with_role(finetuned), label, vmax=len(tasks), **scale)
 results.save_figure(figure, "F6-role-map")
 
-# %% [markdown]
-# The same of the authors' BERT-base, fine-tuned, from the maps that they released (20 sequences of each task).
-
-# %%
-released = published.roles()
-theirs = [task for task in tasks if task in {*released["task"]}]
-released = released[released["task"].isin(theirs)]
-if theirs:
-    results.save_figure(
-        head_grids(tasks_with_role(released), label, vmax=len(theirs), **scale), "F6-role-map-bert-base"
-    )
-
 # %%
 heads = (
     finetuned.groupby(["role", "task"], sort=False)["assigned"].sum(min_count=1).unstack().astype("Float64")
@@ -130,10 +118,12 @@ results.save_table(counts, "layers")
 results.save_figure(role_layer_maps(counts, "heads", "heads with the role", row="state"), "F7-layers")
 
 # %% [markdown]
-# The same counts of the authors' BERT-base, from the released maps.
+# The same counts of the authors' BERT-base, from the maps that they released (20 sequences of each task).
 
 # %%
-if theirs:
+released = published.roles()
+released = released[released["task"].isin(tasks)]
+if len(released):  # none of toy tasks
     figure = role_layer_maps(layer_counts(released), "heads", "heads with the role", row="state")
     results.save_figure(figure, "F7-layers-bert-base")
 

@@ -6,51 +6,54 @@
 # ---
 
 # %% [markdown]
-# # 7a. The dark secrets: what do maps look like, and what does fine-tuning change?
+# # 7a. Which patterns do attention maps have, and what does fine-tuning change?
 #
-# **Question.** Attention maps fall into a few patterns. Which, how often, and does fine-tuning change them? Do heads link
-# the words of a frame, or a subject and its verb, more than any two words at the same distance? And how much of the
-# attention that fine-tuning moves goes to words rather than to `[CLS]` and `[SEP]`?
+# Kovaleva et al. (2019) sort the attention maps of fine-tuned BERT-base into five patterns. Only one of them,
+# *heterogeneous*, can carry much linguistic information; it makes up 32 % of the maps in MRPC and 61 % in QQP. Two of
+# 144 heads link the words of a semantic frame (mean attention .20 and .21). Fine-tuning changes the last two layers
+# most, in all tasks but QQP, and it adds little attention to words: 2.1 points to nouns, where `[SEP]` alone has 27 %.
 #
-# *Source: Kovaleva et al. 2019, "Revealing the Dark Secrets of BERT", sections 4.1 to 4.5. The article's encoder is
-# BERT-base; its values stand beside ours as those of another model. Departures: rules fitted on drawn maps, in the
-# place of a network trained on 400 maps labelled by hand; intervals; a control at the same distance for every
-# link; words found by their place in the text, not by their spelling.*
+# We repeat these analyses and ask what the paper leaves open. How often is the label of a map wrong? Do heads link the
+# words of a frame more than any two words at the same distance?
+#
+# *Kovaleva et al. 2019, "Revealing the Dark Secrets of BERT", sections 4.1 to 4.5; figures 1, 2, 3, 5, 6 and 7.
+# Published values are those of BERT-base. Departures: rules instead of a network trained on 400 hand-labelled maps,
+# intervals over sequences, a control for every link, and words found by their position instead of their spelling.*
 
 # %% tags=["parameters"]
 profile: str = "offline"
 tasks: list[str] = ["toy-mrpc", "toy-qqp"]
 encoder: str = "minilm"
-# fine-tuned checkpoints to use instead of ours: "models/{task}-{seed}" is filled in
+# fine-tuned checkpoints instead of ours, such as "models/{task}-{seed}": both are filled in
 checkpoint: str | None = None
 source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 parser: str = "gold"
 seeds: list[int] = [0, 1]  # fine-tuning runs
 sequences: int = 100  # dev sequences of each task
-labelled: int = 100  # of them, those whose maps are labelled with a pattern
-padded: int = 20  # of them, those whose maps are compared with their padding too
+labelled: int = 100  # of them, those whose maps get a pattern
+padded: int = 20  # of them, those whose maps are also compared with their padding
 max_tokens: int = 128
-drawn_maps: int = 1500  # maps drawn by code that the rules learn from
-held_out_maps: int = 500  # further ones that judge them
-frames: str = "bundled"  # links.jsonl, a folder with it or of FrameNet 1.7, or bundled: arguments of verbs in bundled texts
-frame_sentences: int | None = 200  # of the frames, None for all
+drawn_maps: int = 1500  # synthetic maps that the rules are fitted to
+held_out_maps: int = 500  # further synthetic maps that the rules are tested on
+frames: str = "bundled"  # verbs and their arguments; or links.jsonl, or a folder with it or of FrameNet 1.7
+frame_sentences: int | None = 200  # sentences with links, None for all
 permutations: int = 9999
 alpha: float = 0.05
 resamples: int = 999
-seed: int = 0  # of samples, drawn maps and tests
+seed: int = 0  # of samples, synthetic maps and tests
 device: str = "cpu"
 precision: str = "float32"
 
 # %%
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
 
 from analysis.encoders import load_encoder
 from analysis.figures import finding, head_grids, style, theme
-from analysis.papers.kovaleva2019 import frames as framed
-from analysis.papers.kovaleva2019 import labellers, names, reading, tables
+from analysis.figures.colours import MISSING
+from analysis.papers.kovaleva2019 import frames as frame_links
+from analysis.papers.kovaleva2019 import labellers, names, panels, reading, tables
 from analysis.papers.kovaleva2019.measures import published
 from analysis.scores import read_attention
 from analysis.statistics.layers import head_grid
@@ -59,42 +62,48 @@ from analysis.texts import load_examples, parse, parser_name, tags
 
 style()
 results = Results(profile)
-model = load_encoder(encoder, device, precision)
-results.record_weights(encoder, model.digest)
-folder = results.cache / "kovaleva"
-
-# %%
 results.record_parser(parser_name(parser))
 examples = {task: load_examples(task, source, "dev", sequences, seed) for task in tasks}
-found_targets = {
-    task: reading.find_targets(
-        model.tokenizer,
-        found,
-        parse(found, parser, results.parses),
-        tags(found, parser, results.parses),
-        max_tokens,
-    )
-    for task, found in examples.items()
-}
-print("dev sequences:", ", ".join(f"{len(found)} of {task}" for task, found in found_targets.items()))
 
-# %% [markdown]
-# ## Rules that label maps
-#
-# The article trains a network on 400 maps that were labelled by hand. We have no such labels, so code draws maps for the
-# layouts of these sequences: columns, a band beside the diagonal, both, blocks of the two texts, or none of them
-# (heterogeneous), with noise and faint traces of the others. A decision tree learns from them thresholds of six measures
-# of a map. It is judged on further drawn maps, and on 300 maps of pre-trained MiniLM that were labelled by eye once,
-# before the rules were written.
+
+def load(task, run):
+    """The encoder of a fine-tuning run, or the pre-trained encoder if `run` is None."""
+    return load_encoder(results.weights(task, run, encoder, checkpoint), device, precision)
+
 
 # %%
-layouts = [each.layout for found in found_targets.values() for each in found]
+model = load_encoder(encoder, device, precision)
+results.record_weights(encoder, model.digest)
+targets = {}
+for task in tasks:
+    parses = parse(examples[task], parser, results.parses), tags(examples[task], parser, results.parses)
+    targets[task] = reading.find_targets(model.tokenizer, examples[task], *parses, max_tokens)
+pd.Series({task: len(sequences) for task, sequences in targets.items()}, name="dev sequences").to_frame().T
+
+# %% [markdown]
+# ## Rules for patterns
+#
+# | pattern | a map has it if its rows attend |
+# |---|---|
+# | vertical | to the same few tokens, mostly `[CLS]` or `[SEP]` |
+# | diagonal | to the token itself or a neighbour |
+# | vertical and diagonal | to both |
+# | block | to the tokens of their own text, in a pair of texts |
+# | heterogeneous | otherwise |
+#
+# The paper trains a convolutional network on 400 maps that were labelled by hand. Those labels were not published. We
+# draw synthetic maps with a known pattern, noise and faint traces of the other patterns, and fit a decision tree to
+# six measures of a map, such as the mean attention to special tokens. We test the tree on further synthetic maps, and
+# on 300 maps of pre-trained MiniLM that one person labelled by eye before the rules were written.
+
+# %%
+layouts = [target.layout for sequences in targets.values() for target in sequences]
 labeller = labellers.fit_rules(labellers.draw_maps(layouts, drawn_maps, seed))
-sets = {
+test_maps = {
     "drawn": labellers.draw_maps(layouts, held_out_maps, seed + 1),
     "eye": labellers.eye_maps(load_encoder("minilm")),
 }
-quality, confusion = labellers.quality_tables(labeller, sets)
+quality, confusion = labellers.quality_tables(labeller, test_maps)
 results.record_weights("rules of patterns", labeller.key)
 results.save_table(quality, "kovaleva_pattern_quality")
 results.save_table(confusion, "kovaleva_pattern_confusion")
@@ -102,302 +111,282 @@ quality.style.format(precision=2).hide()
 
 # %%
 by_eye = quality[quality["set"] == "eye"].set_index("pattern")
-macro, right = by_eye.loc[labellers.MACRO, "f1"], by_eye.loc[names.BLOCK, "precision"]
+f1, precision_of_block = by_eye.loc[labellers.MACRO, "f1"], by_eye.loc[names.BLOCK, "precision"]
 finding(
-    f"On maps labelled by eye the macro-F1 of the rules is {macro:.2f} (article, on its own labels: 0.86); {right:.0%} of "
-    "the maps that they call block are."
+    f"On maps labelled by eye, the rules have a macro-F1 of {f1:.2f} (the paper's network, on its own labels: 0.86). Of the "
+    f"maps that they call block, {precision_of_block:.0%} are block maps by eye."
 )
 
 # %% [markdown]
-# Where they err (rows: labels by eye), and what they are:
+# The confusions on maps labelled by eye (rows: by eye; columns: by the rules), and the rules themselves:
 
 # %%
-confusion[confusion["set"] == "eye"].pivot(index="pattern", columns="found", values="n").loc[
-    [*names.PATTERNS], [*names.PATTERNS]
-]
+order = [*names.PATTERNS]
+confusion[confusion["set"] == "eye"].pivot(index="pattern", columns="found", values="n").loc[order, order]
 
 # %%
 print(labeller.rules())
 
 # %% [markdown]
-# *How far to trust it.* One eye labelled the maps, a single time. Most of MiniLM's maps have a bright column of `[CLS]`,
-# and where a faint column or a faint band begins to count is a matter of taste: that is where rules and eye differ
-# most.
+# **Try it.** Set `drawn_maps = 100`: the rules label new synthetic maps about as well as before, but fewer of the maps
+# labelled by eye are right. Synthetic maps are easier than real ones, so a high score on them is not enough.
 #
-# ## One pass over every state
+# **How far to trust it.** One person labelled the maps once. Most maps of MiniLM have a bright column at `[CLS]`; at
+# which brightness a column or a band counts is a matter of judgement, and there the rules and the eye differ most.
 #
-# A single forward pass gives patterns, attention to features, links of subjects and verbs and, for the fine-tuned
-# encoders, the similarity of each map with that of the pre-trained one. Maps are not kept.
+# ## One pass over every encoder
+#
+# All measures of this notebook come from one forward pass for each task and encoder, and no map is stored. With
+# attention $A$ of a head on a sequence of $L$ tokens, the attention to a feature $F$ (its word pieces) and the
+# similarity before and after fine-tuning are
+#
+# $$ s_F = \max_{j \in F} \frac{1}{L} \sum_i A_{ij}, \qquad
+# \cos(A, A') = \frac{\sum_{ij} A_{ij} A'_{ij}}{\sqrt{\sum_{ij} A_{ij}^2 \sum_{ij} A_{ij}'^2}}. $$
 
 # %%
-readings = {
-    (task, run): reading.cached_state(
-        folder,
-        f"{task}-{'pretrained' if run is None else run}",
-        load_encoder(results.weights(task, run, encoder, checkpoint), device, precision),
-        found_targets[task],
-        labeller,
-        labelled,
-        *(() if run is None else (model, padded)),
-    )
-    for task in tasks
-    for run in (None, *seeds)
-}
-for (task, run), found in readings.items():
-    results.record_weights(f"{task}-{run}", found.attrs["weights"])
+readings = reading.read_runs(
+    load, targets, seeds, labeller, labelled, padded, folder=results.cache / "kovaleva"
+)
+for (task, run), state in readings.items():
+    results.record_weights(f"{task}-{run}", state.attrs["weights"])
 
 # %% [markdown]
-# ## Figure 1. The patterns
-#
-# For each pattern, the head that has it in most sequences, on the first sequence.
+# The same by hand, for the first sequence and head 0-0: the two columns agree up to rounding.
 
 # %%
-layout, attention = read_attention(model, examples[tasks[0]][0], max_tokens)
-pattern_heads = tables.pattern_heads(readings)
-of_first = pattern_heads.query("task == @tasks[0] and state == 'pretrained' and share > 0")
-typical = of_first.loc[of_first.groupby("pattern")["share"].idxmax()].set_index("pattern")
-heads = typical.reindex([pattern for pattern in names.PATTERNS if pattern in typical.index])
+layout, before = read_attention(model, examples[tasks[0]][0], max_tokens)
+_, after = read_attention(load(tasks[0], seeds[0]), examples[tasks[0]][0], max_tokens)
+similarity = (before * after).sum((2, 3)) / np.sqrt((before**2).sum((2, 3)) * (after**2).sum((2, 3)))
+received = before.mean(axis=2)[..., layout.sep].max(axis=-1)
+pretrained, finetuned = readings[tasks[0], None], readings[tasks[0], seeds[0]]
+one_pass = pretrained["received"].sel(feature=names.SEP).values[0, 0, 0], finetuned["cosine"].values[0, 0, 0]
+values = {"by hand": (received[0, 0], similarity[0, 0]), "one pass": one_pass}
+pd.DataFrame(values, index=["attention to [SEP]", "cosine"]).style.format(precision=4)
+
+# %% [markdown]
+# ## What do the patterns look like? (figure 1)
+#
+# For each pattern, the head that has it in most sequences before fine-tuning, on the first sequence.
+
+# %%
+shares_by_head = tables.pattern_heads(readings)
+results.save_table(shares_by_head, "kovaleva_pattern_heads")
+heads = tables.typical_heads(shares_by_head, tasks[0])
+
+# %%
 special = np.flatnonzero(layout.cls | layout.sep)
-ticks = [layout.tokens[place] for place in special]
-figure, grid = theme.rows_of_axes(len(heads), len(heads), 1.95)
-for axes, row in zip(grid, heads.itertuples(), strict=True):
-    one = attention[row.layer, row.head]
-    # Up to the mean of the rows' largest weights, so that a single bright cell does not hide the rest.
-    axes.imshow(one, cmap="mako_r", vmin=0, vmax=one.max(axis=1).mean(), interpolation="nearest")
-    axes.set_title(f"{row.Index}\nhead {row.layer}-{row.head}", fontsize=7.5)
-    axes.set_xticks(special, ticks, rotation=90, fontsize=6)
-    axes.set_yticks(special, ticks if axes is grid[0] else [], fontsize=6)
-figure.supxlabel("attended token (dark: much attention; bands beside the diagonal link the two texts)")
+figure, grid = theme.rows_of_axes(len(heads), 5, 1.95, sharey=True)
+for axes, head in zip(grid, heads.itertuples(), strict=True):
+    attention = before[head.layer, head.head]
+    top = attention.max(axis=1).mean()  # a single bright cell does not hide the rest
+    axes.imshow(attention, cmap="mako_r", vmin=0, vmax=top, interpolation="nearest")
+    axes.set_title(f"{head.pattern}\nhead {head.layer}-{head.head}", fontsize=7.5)
+    axes.set_xticks(special, [layout.tokens[place] for place in special], rotation=90, fontsize=6)
+grid[0].set_yticks(special, [layout.tokens[place] for place in special], fontsize=6)
 grid[0].set_ylabel("current token")
+figure.supxlabel("attended token (dark: much attention)")
 results.save_figure(figure, "kovaleva-F1-patterns")
 
+# %%
+finding(
+    f"{len(heads)} of the five patterns occur in {tasks[0]}. These heads have their patterns in {heads['share'].min():.0%} to "
+    f"{heads['share'].max():.0%} of the sequences."
+)
+
 # %% [markdown]
-# A band that runs from one text to the other, beside the diagonal, links equal or similar words across texts; no pattern of the
-# five names it.
+# A band beside the diagonal that runs from one text to the other links equal or similar words. The paper has no name
+# for it; [11_matching](11_matching.ipynb) is about the heads that draw it.
 #
-# ## Figure 2. How often
+# ## How frequent are they? (figure 2)
 #
-# On the right, shares that a later network of the same laboratory found in BERT-base: another model and another labeller.
-# Heterogeneous maps are what the article takes for the upper bound of informative ones. Shares depend on the length of the
-# inputs; a black bar spans the interval of the heterogeneous share over sequences.
+# The share of maps with each pattern. The paper's figure has no readable values. The right panel shows a later network
+# of the same laboratory on BERT-base, another model under another labeller. Black bars are 95 % intervals of the
+# heterogeneous share over sequences.
 
 # %%
 shares = tables.pattern_table(readings, alpha, resamples, seed)
 results.save_table(shares, "kovaleva_patterns")
-results.save_table(tables.block_table(readings), "kovaleva_blocks")  # what claims are judged on
-results.save_table(pattern_heads, "kovaleva_pattern_heads")
+results.save_table(tables.block_table(readings), "kovaleva_blocks")  # for the claims
 
 # %%
-colours = dict(zip(names.PATTERNS, ["#0072B2", "#56B4E9", "#009E73", "#E69F00", "0.85"], strict=True))
-of_bert = published("patterns")
-widths = [max(len(tasks), 3), of_bert["task"].nunique()]
-figure, grid = theme.rows_of_axes(2, 2, 2.7, sharey=True, width_ratios=widths)
-for axes, rows in zip(grid, (shares, of_bert), strict=True):
-    order = [*dict.fromkeys(rows["task"])]
-    for shift, state in ((-0.21, "pretrained"), (0.21, "finetuned")):
-        wide = (
-            rows[rows["state"] == state].pivot(index="task", columns="pattern", values="share").reindex(order)
-        )
-        below = wide[[*colours]].cumsum(axis=1).shift(axis=1, fill_value=0)
-        for pattern, colour in colours.items():
-            axes.bar(np.arange(len(order)) + shift, wide[pattern], 0.36, below[pattern], color=colour)
-    axes.set_xticks(range(len(order)), order, rotation=45, ha="right")
-for row in shares[
-    shares["pattern"] == names.HETEROGENEOUS
-].itertuples():  # on top: its share is read downwards
-    place = tasks.index(row.task) + (0.21 if row.state == "finetuned" else -0.21)
-    grid[0].vlines(place, 1 - row.high, 1 - row.low, color="black", linewidth=1.2)
-grid[0].set(
-    title=f"this encoder (rules: F1 {macro:.2f},\nblock precision {right:.2f})", ylabel="share of maps"
-)
-grid[1].set_title("BERT-base, later network\nof the same laboratory")
-figure.supxlabel("task (left bar: pre-trained, right bar: fine-tuned)", fontsize=8)
-keys = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
-figure.legend(keys, colours, ncols=5, loc="outside upper center", columnspacing=1.0)
+encoders = {"this encoder": shares, "BERT-base (later network)": published("patterns")}
+figure = panels.pattern_bars(encoders)
 results.save_figure(figure, "kovaleva-F2-shares")
 
 # %%
-by_state = shares.pivot(index=["task", "state"], columns="pattern", values="share")[[*names.PATTERNS]]
-latest = by_state.xs("finetuned" if run is not None else "pretrained", level="state")[names.HETEROGENEOUS]
-moved = 100 * shares.pivot(index=["task", "pattern"], columns="state", values="share").diff(axis=1).abs().max(
-    axis=None
-)
+by_state = shares.pivot(index=["task", "pattern"], columns="state", values="share")
+heterogeneous = by_state["finetuned"].xs(names.HETEROGENEOUS, level="pattern")
 finding(
-    f"Heterogeneous are {', '.join(f'{share:.0%} of the maps of {task}' for task, share in latest.items())} (article: 32% for "
-    f"mrpc, 61% for qqp). Fine-tuning moves no share by more than {moved:.1f} points."
+    f"After fine-tuning, {heterogeneous.min():.0%} to {heterogeneous.max():.0%} of a task's maps are heterogeneous "
+    f"(32 % to 61 % in the paper). Fine-tuning changes no share by more than {100 * by_state.diff(axis=1).abs().max(axis=None):.1f} points."
 )
 
 # %% [markdown]
-# ## Figure 3. Links of a frame
+# **Try it.** Set `tasks = ["toy-sst-2"]`: no map is a block, since there is only one text, and the other patterns
+# share its maps. Shares depend on the length of the texts as well: in BERT-base, STS-B and QQP, whose texts are short,
+# have about twice as many heterogeneous maps as MRPC.
 #
-# The largest attention between a frame element and the word that evokes the frame, mean over sentences. The released code
-# lets the element attend to the target and pairs their pieces one by one; the text speaks of attention from the target to
-# the element. Both directions stand here, as released and with all pairs. The control moves the same arrangement of tokens
-# through the sentence; a dot marks heads that give the link more (permutation test, adjusted over heads). With
-# `frames="bundled"` there are no frames: the links join the verbs of bundled sentences to their subjects and objects.
+# ## Do heads link the words of a frame? (figure 3)
+#
+# A *target* word evokes a semantic frame, and *frame elements* are its participants: in "he grew agitated", *agitated*
+# evokes a frame, and *he* is the experiencer. The score of a head is the largest attention between their word pieces,
+# mean over sentences. The authors' code lets the element attend to the target and pairs their pieces one by one; the
+# text speaks of attention from the target. We show both directions, with the authors' pairs and with all pairs.
+#
+# The control is the same arrangement of tokens elsewhere in the sentence. A dot marks a head that attends to the link
+# more than to its control (permutation test, Benjamini-Yekutieli over heads). With `frames = "bundled"` there are no
+# frames, and the links join the verbs of bundled sentences to their subjects and objects.
 
 # %%
-linked = framed.read_links(frames, frame_sentences, seed)
-placed, left_out = framed.link_scores(model, linked)
-of_links = framed.link_table(placed, permutations, seed)
-results.save_table(of_links, "kovaleva_links")
-results.save_table(framed.link_blocks(placed), "kovaleva_link_blocks")
+sentences = frame_links.read_links(frames, frame_sentences, seed)
+scores = frame_links.link_scores(model, sentences)
+links = frame_links.link_table(scores, permutations, seed)
+results.save_table(links, "kovaleva_links")
+results.save_table(frame_links.link_blocks(scores), "kovaleva_link_blocks")
 
 # %%
-panels, dots = {}, {}
-for (mode, direction), part in of_links.groupby(["mode", "direction"], sort=False):
-    name = f"{direction.replace('_', ' ')}\n{'as released' if mode == 'faithful' else 'all pairs'}"
-    panels[name], dots[name] = (
-        head_grid(part, "mean"),
-        head_grid(part.assign(dot=part["p_by"] < alpha), "dot") > 0,
-    )
-    if (mode, direction) == ("faithful", "element_to_target"):
-        panels["the same,\nat the same distance"] = head_grid(part, "control")
-panels["element to target, as released\n(BERT-base, published)"] = head_grid(published("heads"), "link")
-dots = {name: dots.get(name, np.zeros_like(grid, bool)) for name, grid in panels.items()}
-label = "largest attention of the link, mean over sentences"
-figure = head_grids(
-    panels, label, dots, 3, cmap="mako_r", vmin=0, vmax=max(grid.max() for grid in panels.values())
-)
+grids, dots = panels.link_panels(links, published("heads"), alpha)
+top = max(grid.max() for grid in grids.values())
+label = "largest attention of the link,\nmean over sentences"
+figure = head_grids(grids, label, dots, columns=3, cmap="mako_r", vmin=0, vmax=top)
 results.save_figure(figure, "kovaleva-F3-links")
 
 # %%
-told = []
-for direction, part in of_links[of_links["mode"] == "all_pairs"].groupby("direction", sort=False):
-    best = part.loc[part["mean"].idxmax()]
-    told.append(
-        f"from {direction.replace('_', ' ')} {(part['p_by'] < alpha).sum()} of {len(part)} heads exceed it, most attention "
-        f"{best['layer']}-{best['head']} ({best['mean']:.2f} against {best['control']:.2f})"
-    )
+all_pairs = links[links["mode"] == "all_pairs"]
+counts = (all_pairs["p_by"] < alpha).groupby(all_pairs["direction"]).sum()
+best = all_pairs.loc[all_pairs["mean"].idxmax()]
 finding(
-    f"Beside pairs at the same distance, in {len(linked) - sum(left_out.values())} sentences from {frames.rsplit('/', 1)[-1]}: "
-    f"{'; '.join(told)}."
+    f"{counts['element_to_target']} heads attend from the element to the target more than to the control, and "
+    f"{counts['target_to_element']} from the target to the element. Head {best['layer']}-{best['head']} attends most "
+    f"({best['mean']:.2f}; control {best['control']:.2f})."
 )
 
 # %% [markdown]
-# ## Figure 5. What does fine-tuning change?
+# **Try it.** Set `frame_sentences = 20`: the means hardly change, but few dots are left. A high mean is no evidence of
+# a link without a test, and most heads exceed their control by little.
 #
-# The cosine of each map with that of the pre-trained encoder. The released code compares maps padded to 200 tokens, where
-# the rows of padding are most of a short sequence's map ("kept"); cropped maps hold the sequence alone.
+# **How far to trust it.** The control knows the distance between two words, and not their parts of speech: a head that
+# attends from nouns to any verb would exceed it without knowing frames.
+#
+# ## What does fine-tuning change? (figure 5)
+#
+# The mean cosine of a head's maps before and after fine-tuning. The authors' code pads every map to 200 tokens and
+# compares the rows of padding as well; they make up most of the map of a short sequence. *Cropped* maps hold the
+# sequence alone. The colours span the values of the figure, but for the lowest 2 %.
 
 # %%
 cosines = tables.cosine_table(readings, alpha, resamples, seed)
 results.save_table(cosines, "kovaleva_cosine")
+means = cosines.groupby(["padding", "task", "layer", "head"], sort=False, as_index=False)["mean"].mean()
+padded_maps, cropped_maps = means[means["padding"] == "kept"], means[means["padding"] == "cropped"]
 
 # %%
-runs_mean = cosines.groupby(["padding", "task", "layer", "head"], sort=False, as_index=False)["mean"].mean()
-panels = {
-    f"{task}, {padding}": head_grid(runs_mean.query("padding == @padding and task == @task"), "mean")
-    for padding in ("cropped", "kept")
-    for task in tasks
-    if len(runs_mean.query("padding == @padding and task == @task"))
-}
-panels["BERT-base, qqp, kept"] = head_grid(published("heads"), "cosine")
-label = "cosine similarity before\nand after fine-tuning"
-figure = head_grids(panels, label, columns=3, cmap="mako", vmin=0, vmax=1)
+grids = panels.head_panels(padded_maps.assign(padding="padded"), "mean", ["task", "padding"])
+grids["qqp, BERT-base"] = head_grid(published("heads"), "cosine")
+grids |= panels.head_panels(cropped_maps, "mean", ["task", "padding"])
+lowest = np.nanquantile(np.concatenate([grid.ravel() for grid in grids.values()]), 0.02)
+figure = head_grids(
+    grids, "cosine before and\nafter fine-tuning", columns=5, cmap="mako", vmin=lowest, vmax=1
+)
 results.save_figure(figure, "kovaleva-F5-similarity")
 
 # %%
-by_layer = runs_mean[runs_mean["padding"] == "cropped"].groupby(["task", "layer"], sort=False)["mean"].mean()
-told = [
-    f"layer {row.idxmin()} in {task} ({row.min():.2f})" for task, row in by_layer.unstack("layer").iterrows()
-]
+by_layer = cropped_maps.groupby(["task", "layer"], sort=False)["mean"].mean().unstack("layer")
+last = by_layer.columns[-1]
 finding(
-    f"Fine-tuning changes maps most in {', '.join(told)} (mean cosine; layers count from 0). Scores may change most in "
-    "another layer (04_compare): they weigh the tokens of a role, a cosine the whole map."
+    f"The last layer changes most in {(by_layer.idxmin(axis=1) == last).sum()} of {len(by_layer)} tasks (cropped maps). Its mean "
+    f"cosine is {by_layer[last].mean():.2f}, that of layer 0 is {by_layer[0].mean():.2f}."
 )
 
 # %% [markdown]
-# ## Figure 6. Attention to features
+# **How far to trust it.** A cosine weighs large values: a head that moves attention from `[CLS]` to `[SEP]` changes
+# more than one that redistributes attention among words. Role scores, which see only the tokens of a role, can change
+# most in another layer ([04_compare](04_compare.ipynb)).
 #
-# The mean attention of all tokens to the most attended word piece of a feature, over the sequences that have it. The
-# released code counts a sequence without the feature as 0 (except negation) and finds words by their spelling.
+# ## Which features does attention go to? (figure 6)
+#
+# Attention to a feature is $s_F$ above: the mean over all tokens of a sequence of their attention to the most attended
+# word piece of the feature. Sequences without the feature are left out; the authors' code counts them as 0, except for
+# negation. Lines are means over heads and tasks, bands the range over tasks, diamonds BERT-base on QQP.
 
 # %%
 features = tables.feature_table(readings)
-results.save_table(features, "kovaleva_features")
-aligned = features[features["mode"] == "aligned"]
-means = aligned.groupby(["feature", "task", "state", "layer"])["mean"].mean().reset_index()
-theirs = published("layers").assign(task="BERT-base, qqp")
-theirs["layer"] *= means["layer"].max() / theirs["layer"].max()  # stretched to the layers of this encoder
-grid = sns.relplot(
-    pd.concat([means, theirs]), x="layer", y="mean", hue="task", style="state", style_order=["finetuned", "pretrained"],
-    kind="line", col="feature", col_wrap=3, col_order=[*names.FEATURES], height=1.4,
-    aspect=theme.DOUBLE / 3 / 1.4, facet_kws={"sharey": False},
-)  # fmt: skip
-grid.set(ylim=(0, None)).set_titles("{col_name}").set_axis_labels(
-    "layer (0-based; BERT-base: its\n12 layers at equal depth)", "mean attention"
-)
-sns.move_legend(grid, "lower center", ncol=8, title="", bbox_to_anchor=(0.5, 1))
-results.save_figure(grid.figure, "kovaleva-F6-features")
+results.save_part(features, "kovaleva_features", "all tasks")
+feature_means = features[features["mode"] == "aligned"]
+figure = panels.feature_lines(feature_means, published("layers"), published("features"))
+results.save_figure(figure, "kovaleva-F6-features")
 
 # %%
-before = means[means["state"] == "pretrained"].groupby(["feature", "layer"])["mean"].mean()
-gain = means.groupby(["task", "feature", "state"])["mean"].mean().unstack("state")
-gain = (
-    100
-    * (gain["finetuned"] - gain["pretrained"])[
-        lambda each: each.index.get_level_values(1).isin(names.LINGUISTIC)
-    ]
-)
-told = [
-    f"{name} most in layer {before[name].idxmax()} ({before[name].max():.0%})"
-    for name in (names.CLS, names.SEP)
-]
+means = feature_means.groupby(["feature", "task", "state", "layer"])["mean"].mean().unstack("state")
+pretrained = means["pretrained"].groupby(["feature", "layer"]).mean().unstack("layer")
+gains = (means["finetuned"] - means["pretrained"]).groupby(["feature", "task"]).mean()[[*names.LINGUISTIC]]
+feature, task = gains.idxmax()
 finding(
-    f"Before fine-tuning the layers give {' and '.join(told)}, mean over tasks. The largest gain of a linguistic feature is "
-    f"{gain.max():+.1f} points ({' of '.join(gain.idxmax()[::-1])})."
-)
-
-# %%
-of_bert = published("features").set_index("feature")
-ours = aligned.groupby(["feature", "state"])["mean"].mean().unstack()
-columns = ["pretrained", "finetuned"]
-pd.concat({"this encoder": ours[columns], "BERT-base, qqp": of_bert[columns]}, axis=1).dropna().style.format(
-    precision=3
+    f"Before fine-tuning, attention to [CLS] is largest in layer {pretrained.loc[names.CLS].idxmax()} "
+    f"({pretrained.loc[names.CLS].max():.0%}) and attention to [SEP] in layer {pretrained.loc[names.SEP].idxmax()} "
+    f"({pretrained.loc[names.SEP].max():.0%}). The largest gain of a linguistic feature is "
+    f"{100 * gains.max():+.1f} points ({feature} in {task})."
 )
 
 # %% [markdown]
-# ## Figure 7. What does `[CLS]` look at in the end?
+# BERT-base rests its heads on `[CLS]` in early layers and on `[SEP]` later. Another encoder may use a single token;
+# claims K5 and K6 therefore speak of the *sink*, the special token that gets more attention before fine-tuning.
+
+# %% [markdown]
+# In the committed run of glue-minilm, MiniLM rests its heads on `[CLS]` alone: 42 to 46 % of the attention in layers 1
+# to 4, and at most 5 % to `[SEP]` in any layer. Words gain at most 2.0 points (negation in SST-2).
+
+# %% [markdown]
+# ## What does `[CLS]` attend to in the last layer? (figure 7)
+#
+# The classifier reads `[CLS]` of the last layer. The paper finds `[SEP]` to be its main target, except in STS-B, RTE
+# and QNLI, where it is punctuation. Shown is the largest attention to a token of the feature, mean over the sequences
+# that have it, for each head.
 
 # %%
-row = tables.cls_table(readings)
-results.save_table(row, "kovaleva_cls")
-after = row[row["state"] == row["state"].iloc[-1]]
-shown = pd.concat([after, published("cls").assign(task="BERT-base, qqp")])
-figure, grid = theme.rows_of_axes(shown["task"].nunique(), 4, 1.75, 0.5, sharey=True)
-for axes, (task, part) in zip(grid, shown.groupby("task", sort=False), strict=True):
-    wide = part.pivot(index="feature", columns="head", values="mean").reindex(names.FEATURES)
-    sns.heatmap(wide, cmap="mako_r", vmin=0, vmax=0.5, cbar=False, ax=axes)
-    axes.set(title=task, xlabel="", ylabel="", facecolor="0.85")
+cls_rows = tables.cls_table(readings)
+results.save_table(cls_rows, "kovaleva_cls")
+finetuned = cls_rows[cls_rows["state"] == "finetuned"]
+plotted = pd.concat([finetuned, published("cls").assign(task="BERT-base, qqp")])
+figure, grid = theme.rows_of_axes(plotted["task"].nunique(), 5, 1.75, 0.5, sharey=True)
+for axes, (task, rows) in zip(grid, plotted.groupby("task", sort=False), strict=True):
+    by_head = rows.pivot(index="feature", columns="head", values="mean").reindex(names.FEATURES)
+    sns.heatmap(by_head, cmap="mako_r", vmin=0, vmax=0.5, cbar=False, ax=axes)
+    axes.set(title=task, xlabel="", ylabel="", facecolor=MISSING)
 figure.supxlabel("head of the last layer (0-based); grey: no value")
-scale = plt.cm.ScalarMappable(plt.Normalize(0, 0.5), "mako_r")
-figure.colorbar(scale, ax=grid, label="attention of [CLS]", extend="max", pad=0.01, aspect=30)
+figure.colorbar(
+    grid[0].collections[0], ax=grid, label="attention of [CLS]", extend="max", pad=0.01, aspect=30
+)
 results.save_figure(figure, "kovaleva-F7-cls")
 
 # %%
-most = after.groupby(["task", "feature"], sort=False)["mean"].mean().unstack("feature")
-told = [f"{values.idxmax()} in {task} ({values.max():.2f})" for task, values in most.iterrows()]
-finding(f"[CLS] of the last layer attends most to {', '.join(told)}, mean over its heads.")
+by_feature = finetuned.groupby("feature")["mean"].mean()
+finding(
+    f"Mean over tasks and heads, [CLS] of the last layer attends most to {by_feature.idxmax()} ({by_feature.max():.2f}), and to "
+    f"[SEP] with {by_feature[names.SEP]:.2f}."
+)
 
 # %% [markdown]
-# ## Subjects and verbs
+# ## Do heads link subjects and verbs?
 #
-# The article finds that the heads which link subjects and verbs are those of adjacent words. The control is the attention
-# that the same head gives to other words of the text at the same distance.
+# The paper finds heads that attend from subjects to their verbs, and sees that they are those that attend to
+# neighbours. We ask how much of the link a head gives to any two words at the same distance: attention to the link,
+# and to all other placements of the same pair of positions in the text, before fine-tuning.
 
 # %%
 verbs = tables.verb_blocks(readings)
 results.save_table(verbs, "kovaleva_verb_blocks")
+by_head = verbs.groupby(["direction", "layer", "head"], sort=False)[["mean", "control"]].mean().reset_index()
+best = by_head.sort_values("mean", ascending=False).groupby("direction").head(3)
+best.sort_values(["direction", "mean"], ascending=[True, False]).style.format(precision=2).hide()
 
 # %%
-means = verbs.groupby(["direction", "layer", "head"], sort=False)[["mean", "control"]].mean()
-best = means.loc[means.groupby("direction", sort=False)["mean"].idxmax().dropna()]
-told = [
-    f"{link}, head {layer}-{head} {row['mean']:.2f} against {row['control']:.2f}"
-    for (link, layer, head), row in best.iterrows()
-]
-finding(f"Most attention before fine-tuning, and that to words at the same distance: {'; '.join(told)}.")
+top = by_head.loc[by_head["mean"].idxmax()]
+finding(
+    f"Head {top['layer']}-{top['head']} attends most ({top['direction']}: {top['mean']:.2f}). Between other words at the same "
+    f"distance it pays {top['control']:.2f}."
+)
 
 # %% [markdown]
-# *How far to trust it.* Attention to a word is not use of it: `07_kovaleva_disable` switches heads off.
+# **How far to trust it.** Attention to a word is not use of the word. [07_kovaleva_disable](07_kovaleva_disable.ipynb)
+# disables heads and measures what the encoder loses; it also judges the claims of both notebooks.

@@ -6,18 +6,25 @@
 # ---
 
 # %% [markdown]
-# # 8. Attribute what heads give to the tokens that went in
+# # 8. How much does the output of a head depend on each input token?
 #
-# **Question.** Attention says where a head looks in its own layer. But what it finds there has been mixed by the layers
-# below. How much does the *output* of a head depend on each *input token*?
+# Attention says where a head looks in its own layer. The hidden states there are mixtures of tokens already: the layers below
+# have made them so. Pascual et al. (2021) therefore differentiate the output of a head with respect to the *input* tokens, and
+# find a significant mismatch with attention. This notebook computes such maps for one task and one state of the encoder, and
+# scores them with the sieves of all other chapters. [08_pascual](08_pascual.ipynb) has the equations, the figures and the claims.
 #
-# Five maps are made for every head, and scored with the same sieves: *attention*; *local attribution*, the derivative of
-# the head's output with respect to the input of its layer; *attribution*, the same with respect to the input tokens;
-# *effective attention*, without the part that cannot change the head's output; and effective attention that *keeps the
-# sums* of its rows. Each attribution is the Frobenius norm of a block of the Jacobian, each row divided by its sum.
+# | map | entry (row, column) |
+# |---|---|
+# | attention | weight that the head gives to the token of the column |
+# | local attribution | derivative of the head's output at the row's token, with respect to the column's hidden state below the layer |
+# | attribution | the same, with respect to the column's input embedding |
+# | effective attention | attention without the part that cannot change the head's output |
+# | effective attention, sums kept | the same, with rows that sum to what they summed to before |
 #
-# *Source: Pascual et al. 2021 (attribution of heads), Brunner et al. 2020 (effective attention). Norm and estimator are
-# this study's own choice. No number of the articles is known to the study: everything below is computed.*
+# An entry of attribution is the Frobenius norm of a block of the Jacobian; each row is divided by its sum, as in attention.
+#
+# *Source: Pascual et al. 2021 (attribution of heads), Brunner et al. 2020 (effective attention). This study knows the abstract of
+# Pascual et al. alone, which gives no number; norm and estimator are our choice.*
 
 # %% tags=["parameters"]
 profile: str = "offline"
@@ -25,20 +32,22 @@ task: str = "toy-mrpc"
 state: str = "pretrained"
 encoder: str = "minilm"
 checkpoint: str | None = None
-source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
+source: str | None = None  # hub or a folder of GLUE files; None: toy tasks
 split: str = "dev"
 n: int | None = 300  # sequences to choose from, None for all
 parser: str = "gold"
 max_tokens: int = 128
-seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first is taken
+seeds: list[int] = [0, 1]  # fine-tuning runs; the first one is read
 seed: int = 0  # of the samples, the probes and the bootstrap
 attributed: int = 24  # sequences whose attribution is computed
-pieces: int = 24  # of them at most, [CLS] and [SEP] among them
-probes: int | None = 8  # random directions of a derivative, None for all (exact)
+pieces: int = 24  # their greatest length in word pieces, with [CLS] and [SEP]
+probes: int | None = 8  # random directions that estimate a norm; None: all directions (exact)
 projected: int = 100  # sequences whose effective attention is computed
 tau: float = 3.0
 alpha: float = 0.05
-minimum: int = 20  # fewer than the 100 of 03_test: labels of both maps rest on the same few sequences here
+minimum: int = (
+    20  # sequences with the role that a corrected label needs; 03_test has 100, but derivatives are slow
+)
 resamples: int = 999
 device: str = "cpu"
 precision: str = "float32"  # of effective attention; derivatives are always float32
@@ -61,39 +70,42 @@ results.record_weights(f"{task}-{state}", model.digest)
 examples = load_examples(task, source, split, n, seed)
 relations = parse(examples, parser, cache=results.parses)
 results.record_parser(parser_name(parser))
-described = {"source": str(source or task), "split": split, "parser": str(parser), "seed": seed}
+attributes = {"source": str(source or task), "split": split, "parser": str(parser), "seed": seed}
 part = f"{task}-{state}"
 
 # %% [markdown]
 # ## Effective attention
 #
-# A sequence of no more tokens than a value vector has entries has no null space: its effective attention is its
-# attention. Entries may be negative, so that the rows are no distributions: *block*, which weighs rows by their entropy,
-# is undefined. All else is scored as it is for attention, with the same corrections and the same controls.
+# A sequence with no more tokens than a value vector has entries has no null space: its effective attention is its attention.
+# Effective attention may be negative, so that its rows are no distributions, and *block*, which weights rows by their entropy, is
+# undefined. All other roles are scored, corrected and controlled as on attention.
 
 # %%
-whole = sample(examples, projected, seed)
+long_sample = sample(examples, projected, seed)
 sources = {name: name for name in (ATTENTION, EFFECTIVE, EFFECTIVE_SUM)}
-banks, controls = maps.scored(model, whole, relations, sources, (EFFECTIVE, EFFECTIVE_SUM), max_tokens)
-full = {name: compose(bank) for name, bank in banks.items()}
-tested = {name: (full[name], compose(control)) for name, control in controls.items()}
+banks, controls = maps.scored(model, long_sample, relations, sources, (EFFECTIVE, EFFECTIVE_SUM), max_tokens)
+scores = {name: compose(bank) for name, bank in banks.items()}
+sinks = roles.sink_table(scores, resamples, seed)
+tested = {name: (scores[name], compose(control)) for name, control in controls.items()}
 for name in controls:
-    results.save_scores(banks[name].assign_attrs(described), task, run, maps=name)
-width = model.model.config.hidden_size // model.heads  # of a value vector
-longer = {name: each.isel(sequence=(each.tokens > width).values) for name, each in full.items()}
+    results.save_scores(banks[name].assign_attrs(attributes), task, run, maps=name)
+
+# %%
+width = model.model.config.hidden_size // model.heads  # entries of a value vector
+longer = {name: array.isel(sequence=(array.tokens > width).values) for name, array in scores.items()}
 print(
-    f"{len(whole)} sequences of {banks[ATTENTION].tokens.mean().item():.0f} tokens on average, "
+    f"{len(long_sample)} sequences of {banks[ATTENTION].tokens.mean().item():.0f} tokens on average, "
     f"{longer[ATTENTION].sizes['sequence']} of them of more than {width} tokens"
 )
 
 # %% [markdown]
 # ## Attribution
 #
-# The sequences are a sample of those that are short enough. The derivatives of one sequence take a few seconds, so that
-# its maps are made once and kept in memory for the scores, the controls and the comparison with attention.
+# The derivatives of one sequence take seconds, so we draw a sample of short sequences, compute their maps once and keep them in
+# memory for the scores, the controls and the comparison with attention.
 
 # %%
-short = maps.short_examples(model, examples, pieces, attributed, seed)
+short_sample = maps.short_examples(model, examples, pieces, attributed, seed)
 map_stores = {
     ATTENTION: MapStore(ATTENTION),
     LOCAL: MapStore(local_attribution(probes, seed)),
@@ -101,42 +113,44 @@ map_stores = {
 }
 sources = {name: store.source for name, store in map_stores.items()}
 sources |= {EFFECTIVE: EFFECTIVE, EFFECTIVE_SUM: EFFECTIVE_SUM}
-banks, controls = maps.scored(model, short, relations, sources, (LOCAL, GLOBAL), max_tokens)
-scores = {name: maps.with_patterns(bank) for name, bank in banks.items()}
+banks, controls = maps.scored(model, short_sample, relations, sources, (LOCAL, GLOBAL), max_tokens)
+
+# %%
 tested |= {name: (compose(banks[name]), compose(control)) for name, control in controls.items()}
 for name in controls:
-    results.save_scores(banks[name].assign_attrs(described), task, run, maps=name)
+    results.save_scores(banks[name].assign_attrs(attributes), task, run, maps=name)
 print(
-    f"{len(short)} sequences of {banks[ATTENTION].tokens.mean().item():.0f} tokens on average, {probes} probes"
+    f"{len(short_sample)} sequences of {banks[ATTENTION].tokens.mean().item():.0f} tokens on average, {probes} probes"
 )
 
 # %% [markdown]
 # ## Roles on every map
 #
-# The tables have the columns of those of attention (see notebook 3): published, corrected and controlled labels.
+# The tables have the columns of those of attention ([03_test_all](03_test_all.ipynb)): published, corrected and controlled labels.
 
 # %%
 rule = Rule(tau, alpha, minimum, resamples, seed)
-for name, pair in tested.items():
-    results.save_table(controlled_table(*pair, rule), f"roles-{name}-{part}")
+for name, (map_scores, control_scores) in tested.items():
+    results.save_table(controlled_table(map_scores, control_scores, rule), f"roles-{name}-{part}")
 
 # %% [markdown]
-# ## How far attention and attribution differ
+# ## How far do attention and attribution differ?
 #
-# Row by row: the row of a token in one map against its row in another, by Pearson's correlation and the Jensen-Shannon
-# divergence in bits; mean over rows. Pairs: attention and attribution; attention and local attribution; local and global.
+# The row of a token in one map is compared with its row in another: Pearson's correlation, and the Jensen-Shannon divergence in
+# bits, means over rows. There are three pairs: attention and attribution; attention and local attribution (what values and softmax
+# make of the weights); local attribution and attribution (the mixing in the layers below).
 
 # %%
 rows = discrepancy.by_sequence(map_stores)
-tables = {"pascual_discrepancy": discrepancy.discrepancy_table(rows, resamples, seed)}
+tables = {"pascual_discrepancy": discrepancy.discrepancy_table(rows, resamples, seed), "pascual_sinks": sinks}
 
 # %% [markdown]
-# ## What else is compared
+# ## Which patterns and roles do heads show on each map?
 #
-# Which heads have which pattern on which map; how much of the maps falls on the special tokens. Roles on effective
-# attention are compared on sequences longer than a value vector alone. `08_pascual` shows all of it.
+# Roles on effective attention are compared on sequences that are longer than a value vector.
 
 # %%
+scores = {name: maps.with_patterns(bank) for name, bank in banks.items()}
 composed = {name: compose(bank) for name, bank in banks.items()}
 tables |= {
     "pascual_patterns": roles.pattern_table(scores),
@@ -144,15 +158,22 @@ tables |= {
     "pascual_survival": roles.survival_table(composed, rule),
     "pascual_effective": roles.survival_table(longer, rule),
     "pascual_offsets": roles.offset_profiles(map_stores),
-    "pascual_sinks": roles.sink_table(full, resamples, seed),
 }
 for name, table in tables.items():
     results.save_part(table.assign(task=task, state=state), name, part)
+
+# %% [markdown]
+# Heads with each role on each map, on the same sequences. A cell is empty where the role is undefined on the map, or where no
+# sequence shows it.
 
 # %%
 survival = tables["pascual_survival"]
 survival.pivot(index="role", columns="map", values="heads").reindex(survival["role"].unique())
 
 # %% [markdown]
-# *What to look at.* The number of heads with each role on each map, on the same sequences. Missing: the role is undefined
-# on the map, or no sequence shows it.
+# *Try it.* Set `probes = 1`: the notebook takes a fraction of the time, and single entries of the maps get noisier, but the scores of
+# heads hardly move, since they are means over tokens and sequences. Pass `"pre_ln"` as the third argument of `attribution`: the
+# derivative then starts before the layer norm of the embeddings, which changes how much each token weighs, above all `[CLS]`.
+#
+# *How far to trust it.* A label rests on the few dozen short sequences that derivatives allow, so that a corrected label is harder
+# to get here than in 03_test_all. The estimator is validated against exact derivatives at the end of 08_pascual.

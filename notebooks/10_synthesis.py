@@ -48,7 +48,7 @@ from IPython.display import Markdown
 
 from analysis.encoders import interventions, load_encoder
 from analysis.figures import finding, forest_plot, style, theme
-from analysis.figures.colours import BLUE, MISSING, ORANGE, SKY, VERMILION, colour, ink, marker
+from analysis.figures.colours import MISSING, colour, ink, marker
 from analysis.statistics import ROLES, compose, training
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
@@ -268,23 +268,11 @@ finding(
 # ## Do roles stay the same on another map?
 #
 # Labels on effective attention, and on the attribution of what heads give to the input tokens, compared with those on attention:
-# Cohen's kappa, the same sequences for both.
+# Cohen's kappa, the same sequences for both ([08_pascual](08_pascual.ipynb) draws it for each task).
 
 # %%
 rows = agreements.query("kind == @agreement.ROLES and task == @agreement.POOLED").dropna(subset="value")
-order, maps = theme.in_order(rows["role"])[::-1], [*rows["second"].unique()]
-axes = theme.canvas(theme.DOUBLE, 0.24 * len(order) + 1.2)
-axes.axvline(0, color="0.6", linewidth=0.6)
-axes.axvline(0.6, color="0.6", linewidth=0.6, linestyle="--")
-for number, (name, of_map) in enumerate(rows.groupby("second", sort=False)):
-    heights = of_map["role"].map(order.index) + 0.2 * ((len(maps) - 1) / 2 - number)
-    look = {"color": (BLUE, ORANGE, SKY, VERMILION)[number], "fmt": "os^D"[number], "markersize": 4.5}
-    ends = [of_map["value"] - of_map["low"], of_map["high"] - of_map["value"]]
-    axes.errorbar(of_map["value"], heights, xerr=ends, label=name.replace("_", " "), **look)
-axes.set(yticks=range(len(order)), yticklabels=order, ylabel="role")
-axes.set_xlabel("Cohen's kappa with the labels on attention (dashed: substantial, 0.6)")
-axes.figure.legend(ncols=max(1, len(maps)), loc="outside lower center")
-results.save_figure(axes.figure, "synthesis-F5-survival")
+rows.pivot(index="role", columns="second", values="value").style.format(precision=2, na_rep="–")
 
 # %%
 kappas = rows.groupby("second")["value"].median()

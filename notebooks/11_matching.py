@@ -23,9 +23,7 @@ source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 # A task of your own: data/README.md; {"task": "qnli", "match": "entailment"} names the label of matching pairs.
 pair_tasks: list = ["toy-mrpc", "toy-qqp", "toy-qnli"]
 single_tasks: list = ["toy-sst-2"]
-seeds: list = [
-    0
-]  # fine-tuning runs: one, so that the notebook takes minutes; the profile glue-minilm has three
+seeds: list = [0, 1]  # fine-tuning runs
 matched_n: int = 150  # dev sequences that match scores are means over
 scored_n: int | None = 100  # dev sequences that effects are measured on, as in 06_michel_ablation
 reference_n: int = 40  # dev pairs on which other sets of heads turn the dial

@@ -6,14 +6,15 @@
 # ---
 
 # %% [markdown]
-# # The head explorer: browse every head
+# # The head explorer
 #
-# **Question.** Which heads have a role, how sure is that, and what do they do on a sentence? The tables answer the first
-# two for all heads at once; a page answers all three for the head you point at. This notebook builds that page,
-# `explorer.html` in the folder of the results: one file without a network, made of the role tables, of the effect of
-# ablating each head, and of the attention of every head on a few sentences.
+# The chapters answer for all heads at once which heads have a role and what happens when they are ablated. What does **one** head
+# do? This notebook builds `explorer.html`, a single file that works without a network. Point at a head, and the page shows its
+# mean score for every role with the interval and the threshold, its ablation effect and importance, and its attention on a
+# few sentences.
 #
-# The sentences are those of the toy tasks, whatever data the scores come from: task data are not reprinted.
+# The idea is that of BertViz (Vig 2019) and exBERT (Hoover et al. 2020), which show attention; here the statistics of the head
+# stand beside it. The sentences are those of the toy tasks, whatever data the scores come from: task data are not reprinted.
 
 # %% tags=["parameters"]
 profile: str = "offline"
@@ -39,18 +40,19 @@ from analysis.texts.tasks import toy
 
 results = Results(profile)
 names = results.table_names()
-scored = [task for task in tasks if f"roles-{task}-{STATES[-1]}" in names]
-roles = results.role_tables(scored) if scored else None
-print(f"scores of {', '.join(scored) or 'no task'}")
+scored_tasks = [task for task in tasks if f"roles-{task}-finetuned" in names]
+roles = results.role_tables(scored_tasks) if scored_tasks else None
+print(f"{len(scored_tasks)} of {len(tasks)} tasks have role tables in this profile")
 
 # %% [markdown]
-# ## Other numbers of heads
+# ## Which numbers stand on the card of a head?
 #
-# Each name has a line on the card, as the median over fine-tuning runs, and can colour the grid. Any table with layer and
-# head will do.
+# Besides its scores, any table with the columns layer and head can add a line to the card: give it a name, the table, a query
+# that selects one row per head and run, and the column. The page shows the median over fine-tuning runs, and can colour the grid
+# by it.
 
 # %%
-NUMBERS = {  # table, its rows, and the column
+NUMBERS = {
     "ablation effect (loss)": ("michel_ablation", "metric == 'loss'", "change"),
     "effect of uniform attention (loss)": (
         "kovaleva_disable",
@@ -66,49 +68,55 @@ values = {
 }
 
 # %% [markdown]
-# ## Sentences that show relations
+# *Try it.* Add `"match score": ("matching_heads", "state == 'pretrained'", "match")`. Coloured by it, the grid of every pair task
+# has the same few bright cells, since these scores are taken before fine-tuning.
 #
-# Of each task's sentences, the short ones with many grammatical relations. A pre-trained encoder attends equally in all
-# tasks; a fine-tuned one is read where its weights are at hand, and the page says where they are not.
+# ## Which sentences are shown?
+#
+# Of each task's sentences we take short ones with many syntactic relations, so that most roles occur. Attention before
+# fine-tuning is that of one encoder; attention after it is read wherever the weights of a task are at hand, and the page says
+# where they are not.
 
 # %%
 examples = {task: load_examples(toy(task), split="dev", n=50, seed=seed) for task in tasks}
 illustrations = {
     task: illustrative(examples[task], parse(examples[task]), relations, sentences) for task in tasks
 }
-
-# %%
-trained = [task for task in tasks if checkpoint or results.checkpoint(task, seeds[0]).exists()]
+tuned_tasks = [task for task in tasks if checkpoint or results.checkpoint(task, seeds[0]).exists()]
 packed = []
-for task, run in [*((task, None) for task in tasks), *((task, seeds[0]) for task in trained)]:
-    packed += pack(
-        load_encoder(results.weights(task, run, encoder, checkpoint), device),
-        *(illustrations[task], parse(illustrations[task]), ROLES, STATES[run is not None], task, max_tokens),
-    )
+for task, run in [*((task, None) for task in tasks), *((task, seeds[0]) for task in tuned_tasks)]:
+    model = load_encoder(results.weights(task, run, encoder, checkpoint), device)
+    pairs, state = parse(illustrations[task]), STATES[run is not None]
+    packed += pack(model, illustrations[task], pairs, ROLES, state, task, max_tokens)
 
 # %% [markdown]
 # ## The page
 
 # %%
-model = load_encoder(encoder, device)
-origin = f"{model.name}, results/{profile}"
+pretrained = load_encoder(encoder, device)
+origin = f"{pretrained.name}, results/{profile}"
 page = explorer(roles, packed, values=values, tau=tau, alpha=alpha, title="Head explorer", provenance=origin)
-saved = page.save(results.folder / "explorer.html")
+page.save(results.folder / "explorer.html")
 print(
-    f"{page.summary}; {len(page.page) / 1e6:.1f} MB; attention of fine-tuned encoders: {', '.join(trained) or 'none'}"
+    f"{page.summary}; {len(page.page) / 1e6:.1f} MB; attention after fine-tuning for {len(tuned_tasks)} tasks"
 )
 
 # %% [markdown]
-# Open the file in a browser. Every view has a link of its own, and `?` lists the keys.
+# Open `explorer.html` in a browser. Every view has a link of its own, and `?` lists the keys.
 #
 # ## A text of your own
 #
-# `head_view` shows the same in a cell, for any one or two texts; a sieve of your own works as a role. Without role
-# tables the page has the scores on this text alone.
+# `head_view` shows the same page in a cell, for any one or two texts and any registered sieve. Without role tables it has the
+# scores on this text alone.
 
 # %%
-head_view(model, "The cat saw the old dog.", max_tokens=max_tokens)
+head_view(pretrained, "The cat saw the old dog.", max_tokens=max_tokens)
 
 # %% [markdown]
-# *How far to trust it.* One sentence is an illustration, not evidence: the cards of the page above say what a head does over all
-# sequences, and how sure that is.
+# *Try it.* Give it two texts and the sieve of matching heads,
+# `head_view(pretrained, "The cat saw the old dog.", "The old dog saw a bird.", roles=["match", "block"])`. The cells of *match*
+# are the pairs of equal words in different texts; in MiniLM, heads 1-1 and 2-9 score highest
+# ([11_matching](11_matching.ipynb)).
+#
+# *How far to trust it.* One sentence is an illustration and no evidence. The card says what the head does on all sequences, and
+# how sure that is.

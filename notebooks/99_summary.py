@@ -8,9 +8,13 @@
 # %% [markdown]
 # # Summary: how do the claims fare?
 #
-# **Question.** What became of the claims of every paper that has run in this profile? Each claim compares an estimate and its
-# interval with a threshold. It is *supported* when both lie on its side, *mixed* when some tasks support and others
-# contradict it. A verdict on another encoder than the paper's is no verdict on the paper's.
+# Every chapter ends with claims of its paper. This one puts them together: which of them hold for the encoder of this profile,
+# and where are the heads that matter?
+#
+# A claim compares an estimate and its interval with a threshold. It is *supported* when both lie on its side, *not supported*
+# when the interval lies on the other side, *mixed* when some tasks support it and others contradict it, and *inconclusive*
+# otherwise. It is *not applicable* where nothing can be measured. A verdict on another encoder than the paper's says whether the
+# claim carries over; it is no verdict on the paper.
 
 # %% tags=["parameters"]
 profile: str = "offline"
@@ -23,56 +27,71 @@ from IPython.display import Markdown
 
 from analysis.figures import finding, head_summary, style
 from analysis.statistics.effects import AUC
+from analysis.statistics.layers import head_grid
 from analysis.study import front_page
 from analysis.study.results import Results
 from analysis.texts import TASKS
 
 style()
 results = Results(profile)
-tables, encoder = front_page.saved_claims(results), front_page.encoder_of(profile)
+tables = front_page.saved_claims(results)
 verdicts = pd.concat([pd.Series(dtype=str), *(table["verdict"] for table in tables.values())])
-print(f"{len(verdicts)} claims of {len(tables)} papers have a verdict here; encoder: {encoder}")
+print(f"{len(verdicts)} claims of {len(tables)} papers; encoder: {front_page.encoder_of(profile)}")
 
 # %% [markdown]
-# ## Labels and controls
+# ## Which labels are more than position?
 #
-# How many heads have a role by the published rule, and how many of these have a higher mean score than the role's control.
+# The published rule labels a head if its mean score exceeds the threshold $\tau$. A control shows what a head scores that cannot
+# know the role: for *syntactic* it is the head's positional twin, which knows distances but not words, and for *local* the same
+# head on shuffled words. We count how many labelled heads score higher than their control, and how many do so by the *margin*:
+# as far above the control as the threshold is above uniform attention.
 
 # %%
 numbers = front_page.places(results)
 finding(
-    f"Of {numbers['syntactic_assigned']} syntactic labels in {numbers['encoders']} fine-tuned encoders "
-    f"{numbers['syntactic_exceeds_control']} exceed a twin that knows only positions, {numbers['syntactic_assigned_controlled']} "
-    f"by the margin that the published threshold suggests; of {numbers['local_assigned']} local labels "
-    f"{numbers['local_exceeds_control']} and {numbers['local_assigned_controlled']}."
+    f"Of {numbers['syntactic_assigned']} syntactic labels in {numbers['encoders']} fine-tuned encoders, "
+    f"{numbers['syntactic_exceeds_control']} exceed the positional twin, {numbers['syntactic_assigned_controlled']} of them by the "
+    f"margin; of {numbers['local_assigned']} local labels, {numbers['local_exceeds_control']} exceed their control and "
+    f"{numbers['local_assigned_controlled']} by the margin."
 )
 
 # %% [markdown]
-# ## The heads
+# ## Where are the heads that matter?
 #
-# The heads of one encoder, fine-tuned on one task. A hollow mark is a label of the published rule; it is half full where the
-# head's mean score exceeds that of the role's control, and full where it does so by the margin of the published threshold. The
-# darker a cell, the more the AUC falls when the head is ablated. Framed heads attend to the same word in the other text before fine-tuning. The delimiter
-# roles are left out: their only control is a uniform head, which nearly every head exceeds.
+# One encoder, fine-tuned on one task. The darker a cell, the more the AUC falls when the head is ablated. Marks are roles: hollow
+# by the published rule, half full where the head scores higher than its control, and full where it does so by the margin. Framed
+# heads attend to the same word in the other text, before any fine-tuning. Heads that attend to `[CLS]` and `[SEP]` have no mark:
+# nearly every head does, and only uniform attention can serve as their control.
 
 # %%
-effects = results.claims("matching_effects")  # no rows where 11_matching has not run
+effects = results.claims("matching_effects")  # no rows where the chapter on matching heads has not run
 if len(effects):
-    of_task = effects[
-        (effects["metric"] == AUC) & (effects["task"] == example) & (effects["seed"] == effects["seed"].min())
-    ]
-    effect, matching = (
-        of_task.pivot(index="layer", columns="head", values=name) for name in ("effect", "matching")
+    of_example = (effects["metric"] == AUC) & (effects["task"] == example)
+    heads = effects[of_example & (effects["seed"] == effects["seed"].min())]
+    figure = head_summary(
+        results.load_table(f"roles-{example}-finetuned"),
+        head_grid(heads, "effect"),
+        f"fall in AUC, {example}",
+        head_grid(heads, "matching") > 0,
+        "matches words across texts",
     )
-    label, frame = f"fall in AUC when the head is ablated ({example})", "matches words across texts"
-    roles = results.load_table(f"roles-{example}-finetuned")
-    figure = head_summary(roles, effect.to_numpy(float), label, matching.to_numpy(bool), frame)
     results.save_figure(figure, "summary-F1-heads")
 
+# %%
+finding(
+    f"On {example}, ablating one head lowers the AUC by up to {heads['effect'].max():.3f}; the median head lowers it by "
+    f"{heads['effect'].median():.3f}."
+    if len(effects)
+    else "The chapter on matching heads has not run in this profile."
+)
+
 # %% [markdown]
-# ## Verdicts
+# *Try it.* Set `example` to a task with single texts: the frames stay, since matching heads are chosen before fine-tuning, but
+# their cells turn pale where there is no second text to compare.
 #
-# A paper without a row here brings no claims, or its notebooks have not run in this profile.
+# ## The verdicts
+#
+# A paper without a row has no claims, or its notebooks have not run in this profile.
 
 # %%
 Markdown(front_page.claims_section(tables).replace("docs/claims.md", ""))
@@ -80,33 +99,42 @@ Markdown(front_page.claims_section(tables).replace("docs/claims.md", ""))
 # %% [markdown]
 # ## Every claim
 #
-# A table for every paper: the estimate with its interval, the range over tasks, the threshold, what a control gives, the
+# A table for each paper: the estimate with its interval, the range over tasks, the threshold, what a control gives, the
 # published value and the verdict. The name of a claim leads to its figure.
 
 # %%
 Markdown(front_page.claims_document(tables, profile, "../figures").split("\n", 1)[1])
 
 # %% [markdown]
+# *Try it.* Change the `threshold` of a claim in the `claims.yaml` of its paper and run the paper's last notebook again: only this
+# verdict can change, since estimates and intervals do not depend on the threshold.
+#
 # ## Heads worth knowing
 #
-# For each role the heads that exceed its control most, whatever the threshold, with the tasks in which they have the
-# label of each rule.
+# For each role, the heads whose mean score exceeds that of the control most, whatever the threshold, with the number of tasks in
+# which each rule labels them.
 
 # %%
-known = results.claims("ranking")  # no rows where no notebook has made it
-known.style.format(precision=2).hide()
+ranking = results.claims("ranking")  # no rows where no notebook has made it
+columns = ["role", "layer", "head", "mean", "control_mean", "beyond", "published", "controlled"]
+ranking.reindex(columns=columns).style.format(precision=2).hide()
 
 # %% [markdown]
-# *How far to trust it.* An interval covers new sequences of the same kind and new runs of the same recipe; it does not
-# cover another encoder, threshold or parser.
+# ## Did the classifiers train successfully?
 #
-# ## Did the encoders learn their tasks?
+# What an ablation does to a classifier at chance means nothing. A run trained successfully if its accuracy is above that of the
+# majority class (one-sided binomial test at the five per cent level).
 
 # %%
 finetune = results.join_parts("finetune", TASKS, every=False)
 if len(finetune):  # none where no paper that ran needs a fine-tuned encoder
     results.save_table(finetune, "finetune")
-finetune.style.format(precision=3).hide()
+columns = ["task", "seed", "metric", "constant", "bag_of_words", "finetuned", "train", "trained"]
+finetune.reindex(columns=columns).style.format(precision=3).hide()
+
+# %% [markdown]
+# *How far to trust it.* An interval covers new sequences of the same kind, and new runs of the same recipe where several were
+# made. It does not cover another encoder, threshold or parser.
 
 # %%
 if readme:

@@ -1,11 +1,13 @@
-"""docs/tables.yaml, the dictionary of tables, says what every committed table and column means."""
+"""docs/tables.yaml, the dictionary of results, says what every table, column and figure means."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 import pandas as pd
+from studies import saved
 
 from analysis.files import ROOT, parse_yaml
+from analysis.study.profiles import notebook_names
 
 DICTIONARY = ROOT / "docs" / "tables.yaml"
 MEANINGS = parse_yaml(DICTIONARY.read_bytes(), DICTIONARY)
@@ -29,3 +31,9 @@ def test_every_committed_table_and_column_has_a_meaning():
         column.replace("audited", "corrected") for column in columns
     }  # until the tables are made again
     assert [column for column in sorted(columns) if entry(column, MEANINGS["columns"]) is None] == []
+
+
+def test_figures_are_those_that_notebooks_save():
+    names = {name for notebook in notebook_names() for part in saved(notebook, "figure") for name in part}
+    assert names == {*MEANINGS["figures"]}
+    assert len(names - {"F0-training-*"}) <= 75  # git ignores the figures of training

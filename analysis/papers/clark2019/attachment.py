@@ -1,4 +1,4 @@
-"""Attention heads as parsers: the syntactic head that every attention head gives each word, and its accuracy."""
+"""Attention heads as parsers: how often the most attended word is the syntactic head (Clark 2019, 4.2)."""
 
 from collections.abc import Iterator
 
@@ -13,14 +13,14 @@ from analysis.statistics.resampling import bca_interval
 from analysis.statistics.significance import adjust
 from analysis.texts.dependencies import OFFSETS, fixed_offset
 
-MINIMUM = 100  # arcs per relation (Clark 2019, released code)
+MINIMUM = 100  # arcs per relation (Clark 2019, the authors' code)
 
 
 def best_heads(attachment: Attachment, scored: pd.DataFrame, minimum: int = MINIMUM) -> pd.DataFrame:
-    """The best attention head of each relation, scored on the same arcs that chose it: an optimistic accuracy.
+    """The best attention head of each relation, chosen and scored on the same arcs: an optimistic accuracy.
 
     Columns relation, n, layer, head, direction, accuracy; `scored` is that of `dependencies.arcs`. Relations with
-    fewer than `minimum` arcs are left out. Source: Clark 2019, 4.2 (Table 1 chooses and scores in this way).
+    fewer than `minimum` arcs are left out. Source: Clark 2019, 4.2 and Table 1.
     """
     rows = []
     for relation, arcs in frequent_relations(scored, minimum):
@@ -41,26 +41,25 @@ def dependency_table(
 ) -> pd.DataFrame:
     """The best attention head and the best fixed offset, each chosen on one half of the documents for the other half.
 
-    Columns relation, n (arcs), layer, head, direction, accuracy, low, high, offset, offset_accuracy, p_adjusted; gain,
-    gain_low and gain_high are accuracy minus that of the offset and its t interval over sentences.
-    layer, head, direction and offset are the best over all sentences. The accuracies are cross-fitted over two halves,
-    as proportions of all arcs; low and high are their BCa bootstrap interval over sentences, NaN if all arcs are right
-    or all are wrong. p_adjusted is from the two-sided sign-flip test of attention head minus offset, which flips whole
-    sentences, corrected over the relations by Benjamini and Yekutieli. `scored` is that of `dependencies.arcs`;
-    relations with fewer than `minimum` arcs, or without arcs in one of the halves, are left out. Source: Clark 2019,
-    4.2; departures: the paper chooses and scores on the same sentences and has no test.
+    Columns relation, n (arcs), layer, head, direction, accuracy, low, high, offset, offset_accuracy, gain, gain_low,
+    gain_high, p_adjusted. layer, head, direction and offset are the best over all sentences. Accuracies are
+    cross-fitted over two halves, as proportions of all arcs; low and high are the BCa interval over sentences, NaN if
+    all arcs are right or all are wrong. gain is accuracy minus offset_accuracy, with its t interval over sentences.
+    p_adjusted is from the two-sided sign-flip test of the gain, which flips whole sentences, corrected over relations
+    by Benjamini and Yekutieli. `scored` is that of `dependencies.arcs`; relations with fewer than `minimum` arcs, or
+    without arcs in one of the halves, are left out. Source: Clark 2019, 4.2; departures: the paper chooses and scores
+    on the same sentences and has no test.
     """
     best = best_heads(attachment, scored, minimum).set_index("relation")
-    halved = pd.Series(halves(documents_of(attachment.words, scored), seed), index=scored.index)
+    in_first_half = pd.Series(halves(documents_of(attachment.words, scored), seed), index=scored.index)
     offsets = sorted(OFFSETS, reverse=True)  # of equally good offsets the largest is best
     rows, differences = {}, {}
     for relation, arcs in frequent_relations(scored, minimum):
-        first_half, sentences = halved[arcs.index].to_numpy(), arcs["sentence"].to_numpy()
+        first_half, sentences = in_first_half[arcs.index].to_numpy(), arcs["sentence"].to_numpy()
         if first_half.all() or not first_half.any():
             continue
-        by_offset = np.stack(
-            [fixed_offset(arcs, each) == arcs["head"].to_numpy() for each in offsets], axis=1
-        )
+        gold = arcs["head"].to_numpy()
+        by_offset = np.stack([fixed_offset(arcs, offset) == gold for offset in offsets], axis=1)
         head_right = cross_fitted(right(attachment, arcs), first_half).astype(float)
         offset_right = cross_fitted(by_offset, first_half).astype(float)
         (low,), (high,) = bca_interval(head_right[:, None], sentences, alpha, resamples, seed)

@@ -11,7 +11,7 @@ from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.clark2019.published import BOTH_HALVES
 from analysis.scores.attachment import cross_fitted, halves
-from analysis.scores.words import LIMIT, WordMaps, Words, piece_counts, read_word_maps, split_words
+from analysis.scores.words import LIMIT, Words, piece_counts, split_words, word_maps
 from analysis.statistics.intervals import mean_interval
 from analysis.statistics.resampling import bca_interval
 from analysis.texts.chains import ANY, KINDS, Document, truncated, words_that_fit
@@ -45,10 +45,10 @@ def agreeing(text: Document, features: Sequence[str]) -> Pairs:
 
 # The sieves of a rule: features in which an antecedent agrees with the mention. Words are compared in lower case.
 ANYTHING, STRING, HEAD_FORM, AGREEMENT = [], ["string"], ["form"], ["number", "gender", "person"]
-# Each rule: its candidates and its sieves. The first sieve that any candidate passes selects candidates, and the rule
-# chooses the nearest of them. Clark 2019, Table 2, has `nearest`, `head match` and `rule-based`. It does not say
-# whether the nearest mention may follow, nor whether head match backs off; its values are closer to `either side` and
-# to no back-off.
+# The candidates and the sieves of each rule. A rule chooses the nearest candidate that passes its first sieve; if no
+# candidate passes, it tries the next sieve. Clark 2019, Table 2, has `nearest`, `head match` and `rule-based`. It does
+# not say whether the nearest mention may follow, nor whether head match backs off; its values are closer to `either
+# side` and to no back-off.
 SYSTEMS: dict[str, tuple[Callable[[Document], Pairs], list[list[str]]]] = {
     "nearest": (preceding, [ANYTHING]),
     "nearest, either side": (either_side, [ANYTHING]),
@@ -59,7 +59,7 @@ SYSTEMS: dict[str, tuple[Callable[[Document], Pairs], list[list[str]]]] = {
 
 
 def choices(system: str, text: Document) -> Int[np.ndarray, " mention"]:
-    """The row of the mention that a rule of SYSTEMS chooses for each mention, or NOTHING; the text must have mentions.
+    """The row of the mention that a rule of SYSTEMS chooses for each mention, or NOTHING.
 
     Distance is between head words; of equally near mentions, the one that sorts first wins.
     """
@@ -75,51 +75,54 @@ def choices(system: str, text: Document) -> Int[np.ndarray, " mention"]:
 
 
 def antecedents(text: Document) -> Pairs:
-    """The mentions of the same chain in the gold coreference among the preceding ones."""
+    """The preceding mentions of the same chain, by the gold annotation."""
     return preceding(text) & agreeing(text, ["chain"])
 
 
-def answers(documents: Sequence[Document]) -> pd.DataFrame:
-    """Whether each rule is right: document, start, end, kind and a boolean column per system.
+def rule_hits(documents: Sequence[Document]) -> pd.DataFrame:
+    """Whether each rule finds an antecedent: document, start, end, kind and a boolean column per system.
 
-    A row per anaphor, a mention with antecedents; documents without one have none. A choice is right if it is in the
-    same chain, no choice is wrong. Source: Clark 2019, 4.3.
+    A row per anaphor, which is a mention with an antecedent. A choice is right if it is in the same chain; no choice is
+    wrong. Source: Clark 2019, 4.3.
     """
     parts = []
     for text in documents:
         anaphors, same_chain = antecedents(text).any(axis=1), agreeing(text, ["chain"])
         if anaphors.any():
-            right = {}
-            for system in SYSTEMS:
-                choice = choices(system, text)
-                right[system] = same_chain[range(len(choice)), choice] & (choice != NOTHING)
-            parts.append(text.mentions.assign(document=text.name, **right).loc[anaphors, [*KEYS, *SYSTEMS]])
+            choice_of = {system: choices(system, text) for system in SYSTEMS}
+            hits = {
+                system: same_chain[range(len(choice)), choice] & (choice != NOTHING)
+                for system, choice in choice_of.items()
+            }
+            parts.append(text.mentions.assign(document=text.name, **hits).loc[anaphors, [*KEYS, *SYSTEMS]])
     return pd.concat(parts, ignore_index=True)
 
 
-def coreference_table(answers: pd.DataFrame) -> pd.DataFrame:
+def accuracies(hits: pd.DataFrame) -> pd.DataFrame:
     """Accuracy of each system, as a proportion of anaphors: system, all, pronoun, proper, nominal, n.
 
-    `answers` is that of `answers`; each of its columns after KEYS is a system. `n` counts all anaphors; NaN if there is
+    `hits` is that of `rule_hits`; each of its columns after KEYS is a system. `n` counts all anaphors; NaN if there is
     none of a kind. Source: Clark 2019, Table 2.
     """
-    right = answers.drop(columns=KEYS).astype(float)
-    table = right.groupby(answers["kind"]).mean().reindex(KINDS).T.rename_axis(index="system", columns=None)
-    table.insert(0, "all", right.mean())
-    return table.assign(n=len(answers)).reset_index()
+    by_system = hits.drop(columns=KEYS).astype(float)
+    table = by_system.groupby(hits["kind"]).mean().reindex(KINDS).T.rename_axis(index="system", columns=None)
+    table.insert(0, "all", by_system.mean())
+    return table.assign(n=len(hits)).reset_index()
 
 
 # The words among which an attention head chooses; the paper does not define them. `all_words` is its literal wording;
-# `preceding_mention_heads` gives a fair comparison with the systems. Neither contains the mention's own head word.
+# `preceding_mention_heads` gives a fair comparison with the rules. Neither contains the mention's own head word.
 CANDIDATES: dict[str, Callable[[Document], Bool[np.ndarray, "mention word"]]] = {
     "all_words": lambda text: np.arange(len(text.words)) != text.mentions["head"].to_numpy()[:, None],
-    "preceding_mention_heads": lambda text: _at_heads(text, preceding(text)),
+    "preceding_mention_heads": lambda text: _head_words(text, preceding(text)),
 }
-# The same in the words of the table of systems.
-AMONG = {"all_words": "all words", "preceding_mention_heads": "heads of preceding mentions"}
+AMONG = {
+    "all_words": "all words",
+    "preceding_mention_heads": "heads of preceding mentions",
+}  # in names of systems
 
 
-def attended(
+def head_hits(
     attention: Float[np.ndarray, "*heads word word"], text: Document, candidates: str = "all_words"
 ) -> Bool[np.ndarray, "*heads anaphor"]:
     """Whether the head word of each anaphor attends most, among `candidates`, to the head word of an antecedent.
@@ -131,26 +134,18 @@ def attended(
         raise InputError(f"candidates {candidates!r} is unknown; choose one of {', '.join(CANDIDATES)}")
     pairs = antecedents(text)
     anaphors = pairs.any(axis=1)
-    allowed, correct = CANDIDATES[candidates](text)[anaphors], _at_heads(text, pairs)[anaphors]
+    allowed, correct = CANDIDATES[candidates](text)[anaphors], _head_words(text, pairs)[anaphors]
     rows = attention[..., text.mentions["head"].to_numpy()[anaphors], :]
     choice = np.where(allowed, rows, -np.inf).argmax(axis=-1)
     return correct[np.arange(len(correct)), choice]
 
 
-def _at_heads(text: Document, pairs: Pairs) -> Bool[np.ndarray, "mention word"]:
+def _head_words(text: Document, pairs: Pairs) -> Bool[np.ndarray, "mention word"]:
     """The head words of each mention's candidates."""
     mention, candidate = np.nonzero(pairs)
-    at_heads = np.full((len(text.mentions), len(text.words)), False)
-    at_heads[mention, text.mentions["head"].to_numpy()[candidate]] = True
-    return at_heads
-
-
-HELD_OUT, SAME_DATA = "best head, chosen on the other half", "best head, chosen on the same documents"
-EVERYTHING = "all documents"
-SYSTEM_COLUMNS = ["system", "all", *KINDS, "n"]
-# The ends of the intervals, of all anaphors and of each kind.
-BOUNDS = ["low", "high", *(f"{side}_{kind}" for kind in KINDS for side in ("low", "high"))]
-GAIN = ["gain", "gain_low", "gain_high"]
+    is_head = np.full((len(text.mentions), len(text.words)), False)
+    is_head[mention, text.mentions["head"].to_numpy()[candidate]] = True
+    return is_head
 
 
 class Texts(NamedTuple):
@@ -161,44 +156,45 @@ class Texts(NamedTuple):
     left_out: dict[str, int]
 
 
-def fit(encoder: Encoder, documents: Sequence[Document], limit: int = LIMIT) -> Texts:
+def beginnings(encoder: Encoder, documents: Sequence[Document], limit: int = LIMIT) -> Texts:
     """The beginnings of documents, cut to `limit` word pieces, [CLS] and [SEP] among them.
 
     A document is left out and counted if it has more pieces than the encoder can hold, a word without pieces, or no
     anaphor. Raises InputError if nothing is left. Source: Clark 2019, 4.3, which does not define its 128 "tokens".
     """
-    beginnings = [truncated(text, _words_within(encoder, text, limit)) for text in documents]
-    texts = [text for text in beginnings if antecedents(text).any()]
+    texts = []
+    for text in documents:
+        pieces = piece_counts(
+            encoder.tokenizer, text.words["form"][:limit].tolist()
+        )  # at least one for a word
+        text = truncated(text, words_that_fit(pieces, limit))
+        if antecedents(text).any():
+            texts.append(text)
     if not texts:
         raise InputError("the documents have no mention with an antecedent: give longer or other documents")
     longest = min(encoder.positions, encoder.tokenizer.model_max_length)
     split = split_words(encoder.tokenizer, [text.words["form"].tolist() for text in texts], longest)
     readable = [texts[pieces.number] for pieces in split.kept]
-    return Texts(readable, split.kept, split.left_out | {"no anaphor": len(beginnings) - len(texts)})
+    return Texts(readable, split.kept, split.left_out | {"no anaphor": len(documents) - len(texts)})
 
 
-def _words_within(encoder: Encoder, text: Document, limit: int) -> int:
-    # Every word has at least one piece, so words after `limit` cannot fit.
-    return words_that_fit(piece_counts(encoder.tokenizer, text.words["form"][:limit].tolist()), limit)
-
-
-def attended_antecedents(
+def hits_by_head(
     encoder: Encoder, texts: Texts, candidates: str = "all_words", rows: str = "mean"
 ) -> Bool[np.ndarray, "anaphor layer head"]:
-    """Whether each attention head finds an antecedent of each anaphor (see `attended`), in the order of `answers`.
+    """The `head_hits` of every attention head for every anaphor, in the order of `rule_hits`."""
+    hits = [
+        head_hits(word_maps(encoder, pieces, rows)[:, :, 1:-1, 1:-1], text, candidates)
+        for text, pieces in zip(texts.documents, texts.pieces, strict=True)
+    ]
+    return np.moveaxis(np.concatenate(hits, axis=-1), -1, 0)
 
-    Maps are reduced batch by batch.
-    """
-    by_text: list[list] = [[None] * encoder.layers for _ in texts.documents]
 
-    def read(indices: list[int], layer: int, maps: WordMaps) -> None:
-        for index, attention in zip(indices, maps.cpu().numpy(), strict=True):
-            text = texts.documents[index]
-            inside = attention[:, : len(text.words), : len(text.words)]
-            by_text[index][layer] = attended(inside, text, candidates)
-
-    read_word_maps(encoder, texts.pieces, read, rows, special=False)
-    return np.moveaxis(np.concatenate([np.stack(layers) for layers in by_text], axis=-1), -1, 0)
+HELD_OUT, SAME_DATA = "best head, chosen on the other half", "best head, chosen on the same documents"
+EVERYTHING = "all documents"
+SYSTEM_COLUMNS = ["system", "all", *KINDS, "n"]
+# The ends of the intervals, of all anaphors and of each kind.
+BOUNDS = ["low", "high", *(f"{side}_{kind}" for kind in KINDS for side in ("low", "high"))]
+GAIN = ["gain", "gain_low", "gain_high"]
 
 
 def antecedent_table(
@@ -217,46 +213,44 @@ def antecedent_table(
     chose; the rules occur again for comparison. The head of row SAME_DATA is chosen and scored on all documents, as in
     Clark 2019, 4.3, and so is optimistic. layer and head are the best over all documents.
     """
-    by_rule = answers(texts.documents)
-    documents = by_rule["document"]
+    by_rule = rule_hits(texts.documents)
+    documents = by_rule["document"].to_numpy()
     accuracy = by_head.mean(axis=0)
-    best_place = np.unravel_index(accuracy.argmax(), accuracy.shape)
+    layer, head = np.unravel_index(accuracy.argmax(), accuracy.shape)
+    best = {
+        SAME_DATA: by_head[:, layer, head],
+        HELD_OUT: cross_fitted(by_head, halves(by_rule["document"], seed)),
+    }
+    hits = by_rule.assign(**best)
+    table = accuracies(hits)
+    is_head = table["system"].isin(best)
+    for column, value in (("layer", layer), ("head", head)):
+        table[column] = pd.Series(value, table.index, "Int64").where(is_head)
+    for kind in ("", *KINDS):
+        rows = (hits["kind"] == kind) | (kind == "")
+        values = hits[rows].drop(columns=KEYS).to_numpy(float)
+        ends = [f"{end}_{kind}" if kind else end for end in ("low", "high")]
+        table[ends] = np.transpose(bca_interval(values, documents[rows], alpha, resamples, seed))
     parts = []
-    for scored_on, name, of_best in (
-        (EVERYTHING, SAME_DATA, by_head[:, *best_place]),
-        (BOTH_HALVES, HELD_OUT, cross_fitted(by_head, halves(documents, seed))),
-    ):
-        systems = by_rule.assign(**{name: of_best})
-        table = coreference_table(systems).assign(scored_on=scored_on)
-        for kind in ("", *KINDS):
-            rows = (systems["kind"] == kind) | (kind == "")
-            values = systems[rows].drop(columns=KEYS).to_numpy(dtype=float)
-            low, high = bca_interval(values, documents[rows].to_numpy(), alpha, resamples, seed)
-            suffix = f"_{kind}" if kind else ""
-            table[f"low{suffix}"], table[f"high{suffix}"] = low, high
-        is_head = table["system"] == name
-        for column, value in zip(("layer", "head"), best_place, strict=True):
-            table[column] = pd.Series(value, table.index, "Int64").where(is_head)
-        gains = [
-            mean_interval(of_best - by_rule[rule].to_numpy(float), documents.to_numpy()) for rule in SYSTEMS
-        ]
-        table.loc[~is_head, GAIN] = np.array(gains)
-        parts.append(table)
+    for scored_on, name in ((EVERYTHING, SAME_DATA), (BOTH_HALVES, HELD_OUT)):
+        part = table[~is_head | (table["system"] == name)].assign(scored_on=scored_on)
+        gains = [mean_interval(best[name] - by_rule[rule].to_numpy(float), documents) for rule in SYSTEMS]
+        part.loc[~is_head, GAIN] = np.array(gains)
+        parts.append(part)
     columns = ["system", "scored_on", "all", *KINDS, *BOUNDS, *GAIN, "n", "layer", "head"]
     return pd.concat(parts, ignore_index=True)[columns]
 
 
 def held_out_systems(readings: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The systems of each reading of the candidates: the rules once, then the best heads, cross-fitted.
+    """The rules, and the cross-fitted best head of each reading of the candidates: SYSTEM_COLUMNS, BOUNDS, layer, head.
 
-    `readings` maps keys of CANDIDATES to an `antecedent_table` each, all from the same texts. The columns are
-    SYSTEM_COLUMNS, BOUNDS, layer, head; the name of a best head says what it chooses among.
+    `readings` maps keys of CANDIDATES to an `antecedent_table` each, all from the same texts.
     """
-    renamed = [
+    tables = [
         table[table["scored_on"] == BOTH_HALVES].replace(
             {"system": {HELD_OUT: f"best head among {AMONG[reading]}"}}
         )
         for reading, table in readings.items()
     ]
-    systems = pd.concat(renamed).drop_duplicates("system", ignore_index=True)
+    systems = pd.concat(tables).drop_duplicates("system", ignore_index=True)
     return systems[[*SYSTEM_COLUMNS, *BOUNDS, "layer", "head"]]

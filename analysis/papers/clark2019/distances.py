@@ -1,14 +1,11 @@
-"""How alike heads attend: Jensen-Shannon distances between all heads, their map, and its explanation (Clark 2019, 6).
-
-Distances are summed while documents are streamed; attention maps are never stored.
-"""
+"""Jensen-Shannon distances between all heads, and a map of the heads in the plane (Clark 2019, 6)."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.spatial.distance import pdist, squareform
 from sklearn.manifold import MDS
 from torch import Tensor
@@ -17,11 +14,12 @@ from tqdm import tqdm
 from analysis.encoders.layout import batches, layouts
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import read_layers
+from analysis.papers.clark2019.surface import passage_blocks
 from analysis.texts.examples import Example
 
 SMOOTHING = 1e-3  # the share of every row that is spread evenly: zeros have no logarithm
-CACHED = 2**18  # numbers in the sum of two maps that are processed at a time: they fit in a core's cache
-# The name of a head's behaviour, its column, and the value from which it applies; later rules override earlier ones.
+CACHED = 2**18  # numbers in the sums of maps that are processed at a time: they fit in a core's cache
+# The column and the threshold of each behaviour; later ones override earlier ones.
 BEHAVIOURS = {
     "next token": ("next", 0.5),
     "previous token": ("previous", 0.5),
@@ -43,8 +41,8 @@ def head_distances(
 
     The Jensen-Shannon divergence between the rows of two heads, natural logarithm, summed over the tokens of all
     sequences; a row is first smoothed to 0.999 P + 0.001 / T. The maximum is ln 2 times the number of tokens. Source:
-    Clark 2019, section 6, with segment ids of 0; departure: float32 with sums in float64 (the released code computes in
-    float16). Raises InputError as `layouts` does.
+    Clark 2019, section 6, with segment ids of 0; departure: float32 with sums in float64 (the authors' code computes in
+    float16).
     """
     sequences = layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
     heads = pd.MultiIndex.from_product([range(encoder.layers), range(encoder.heads)], names=["layer", "head"])
@@ -56,9 +54,29 @@ def head_distances(
         for number, layout in enumerate(batch):
             size = len(layout)
             total += pairwise(torch.cat([layer[number, :, :size, :size] for layer in maps])).cpu()
-    one, other = np.triu_indices(len(heads), 1)
-    of_other = heads[other].to_frame(index=False).add_prefix("other_")
-    return heads[one].to_frame(index=False).join(of_other).assign(distance=total.numpy()[one, other])
+    first, second = np.triu_indices(len(heads), 1)
+    others = heads[second].to_frame(index=False).add_prefix("other_")
+    return heads[first].to_frame(index=False).join(others).assign(distance=total.numpy()[first, second])
+
+
+def passage_distances(
+    encoder: Encoder,
+    examples: Sequence[Example],
+    max_tokens: int = 128,
+    segment_ids: str = "zeros",
+    seed: int = 0,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`head_distances` over all passages, and `block_distances` over blocks of them (see `surface.passage_blocks`)."""
+    tokens = [len(layout) for layout in layouts(encoder.tokenizer, examples, max_tokens, segment_ids)]
+    by_block = pd.Series(range(len(examples))).groupby(passage_blocks([passage.id for passage in examples]))
+    blocks = []
+    for _, passages in by_block:
+        table = head_distances(
+            encoder, [examples[i] for i in passages], max_tokens, segment_ids, progress=False
+        )
+        blocks.append((table, sum(tokens[i] for i in passages)))
+    total = blocks[0][0].assign(distance=sum(table["distance"] for table, _ in blocks))
+    return total, block_distances(blocks, seed=seed)
 
 
 def pairwise(maps: Float[Tensor, "map row token"]) -> Float[Tensor, "map map"]:
@@ -72,10 +90,10 @@ def pairwise(maps: Float[Tensor, "map row token"]) -> Float[Tensor, "map map"]:
     result = smoothed.new_zeros(count, count, dtype=torch.float64)
     step = max(1, CACHED // smoothed.shape[1]) if maps.device.type == "cpu" else count
     for one in range(count - 1):
-        for first in range(one + 1, count, step):
-            others = slice(first, first + step)
-            mixed = _product_logarithms(smoothed[others] + smoothed[one])
-            result[one, others] = rows * np.log(2) + (single[one] + single[others] - mixed) / 2
+        for start in range(one + 1, count, step):
+            others = slice(start, start + step)
+            sums = _product_logarithms(smoothed[others] + smoothed[one])
+            result[one, others] = rows * np.log(2) + (single[one] + single[others] - sums) / 2
     return (result + result.T).clamp(min=0)  # rounding may leave equal maps slightly below 0
 
 
@@ -84,7 +102,7 @@ def _product_logarithms(values: Float[Tensor, "map cell"]) -> Float[Tensor, " ma
     return torch.linalg.vecdot(values, values.log()).double()
 
 
-def _places(distances: pd.DataFrame) -> pd.DataFrame:
+def _heads(distances: pd.DataFrame) -> pd.DataFrame:
     """Layer and head of every head, in order."""
     others = distances[["other_layer", "other_head"]].set_axis(["layer", "head"], axis=1)
     return pd.concat([distances[["layer", "head"]], others]).drop_duplicates(ignore_index=True)
@@ -93,28 +111,27 @@ def _places(distances: pd.DataFrame) -> pd.DataFrame:
 def embed(distances: pd.DataFrame, seed: int = 0, starts: int = 5) -> tuple[pd.DataFrame, float]:
     """Heads in the plane by metric multidimensional scaling, and the misfit of the plane (Kruskal's stress-1).
 
-    Columns layer, head, x, y. Only distances between points are meaningful. The best of `starts` random starts is kept.
+    Columns layer, head, x, y, from the best of `starts` random starts. Only distances between points are meaningful.
     Stress is the root of squared errors over squared distances in the plane, to which the distances are first fitted:
     0 if the plane shows all of them exactly; above 0.2 it shows them poorly.
     """
-    measured = distances["distance"].to_numpy()
-    square = squareform(measured)
+    distance = distances["distance"].to_numpy()
+    square = squareform(distance)
     scaling = MDS(
         n_components=2, metric_mds=True, metric="precomputed", n_init=starts, init="random", max_iter=1000,
         eps=1e-10, random_state=seed, normalized_stress=False,
     )  # fmt: skip
-    places = scaling.fit_transform(square / square.mean())  # removes the scale of the distances
-    in_plane = pdist(places)
-    scale = (measured @ in_plane) / (measured @ measured)
-    stress = np.sqrt(((in_plane - scale * measured) ** 2).sum() / (in_plane**2).sum())
-    return _places(distances).assign(x=places[:, 0], y=places[:, 1]), float(stress)
+    x, y = scaling.fit_transform(square / square.mean()).T
+    in_plane = pdist(np.stack([x, y], axis=1))
+    scale = (distance @ in_plane) / (distance @ distance)
+    stress = np.sqrt(((in_plane - scale * distance) ** 2).sum() / (in_plane**2).sum())
+    return _heads(distances).assign(x=x, y=y), float(stress)
 
 
 def behaviours(table: pd.DataFrame) -> pd.Series:
     """The name in BEHAVIOURS for each head of a `surface_table`, in the order of its rows (Clark 2019, figure 6).
 
-    The threshold of broad heads (3.8 nats) is the published one, for sequences of about 120 tokens. The article
-    names six heads of BERT-base for their syntax; they have no rule here.
+    The threshold of broad heads (3.8 nats) is the published one, for sequences of about 120 tokens.
     """
     names = pd.Series("other", index=table.index, name="behaviour")
     for name, (column, threshold) in BEHAVIOURS.items():
@@ -128,15 +145,19 @@ def block_distances(
     """How much farther apart heads of different layers are than heads of one layer, in blocks of passages.
 
     `blocks` holds the distances of each block and its number of tokens. Columns block; gap, the mean distance between
-    layers minus that within (nats a token); dealt, the same with the heads dealt to layers at random (mean).
+    layers minus that within (nats per token); dealt, the mean of the same over random assignments of heads to layers.
     """
     rows, rng = [], np.random.default_rng(seed)
     for block, (table, tokens) in enumerate(blocks):
-        distance, layers = table["distance"].to_numpy() / tokens, _places(table)["layer"].to_numpy()
-        one, other = np.triu_indices(len(layers), 1)
-        gaps = []
-        for order in (layers, *(rng.permutation(layers) for _ in range(permutations))):
-            same_layer = order[one] == order[other]
-            gaps.append(distance[~same_layer].mean() - distance[same_layer].mean())
+        distance, layers = table["distance"].to_numpy() / tokens, _heads(table)["layer"].to_numpy()
+        random_layers = [rng.permutation(layers) for _ in range(permutations)]
+        gaps = [_gap(distance, order) for order in (layers, *random_layers)]
         rows.append((block, gaps[0], np.mean(gaps[1:])))
     return pd.DataFrame(rows, columns=["block", "gap", "dealt"])
+
+
+def _gap(distance: Float[np.ndarray, " pair"], layers: Int[np.ndarray, " head"]) -> float:
+    """Mean distance of heads in different layers minus that of heads in one layer."""
+    first, second = np.triu_indices(len(layers), 1)
+    same_layer = layers[first] == layers[second]
+    return distance[~same_layer].mean() - distance[same_layer].mean()

@@ -1,6 +1,6 @@
-"""How much attention weights matter to masked-language modelling: gradients of its loss (Clark 2019, figure 3).
+"""Gradients of the masked-language loss with respect to attention (Clark 2019, figure 3).
 
-The article released no code for this; `gradient_importance` says how this study settles what the text leaves open.
+The authors released no code for this; `gradient_importance` says how this study settles what the paper leaves open.
 """
 
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
+import pandas as pd
 import torch
 import xarray as xr
 from jaxtyping import Float, Int
@@ -25,21 +26,21 @@ from analysis.scores.extraction import Scored, stack
 from analysis.scores.sieves import SIEVES
 from analysis.texts.examples import Example
 
-# The groups of attended tokens and the sieves that mark them.
+# The groups of attended tokens, and their sieves.
 GROUPS = {"cls": "cls", "sep": "sep", "punct": "stops", "other": "content"}
-MASKED, RANDOM = 0.8, 0.1  # of the chosen tokens; the rest do not change (BERT)
+AS_MASK, AS_RANDOM = 0.8, 0.1  # shares of the masked tokens; the rest do not change (BERT)
 UNLABELLED = -100
-HIDDEN = 0.15  # of the word pieces, for training a head (BERT)
-LEARNING_RATE, BATCH_SIZE = 3e-3, 128  # for training a head; the batch counts hidden tokens
+TRAINING_SHARE = 0.15  # of the word pieces that are masked for training a head (BERT)
+LEARNING_RATE, BATCH_SIZE = 3e-3, 128  # for training a head; a batch counts masked tokens
 BUDGET = 1024  # padded tokens of a batch of gradients
-OWN, TRAINED = "head of the checkpoint", "head trained here, encoder frozen"
+CHECKPOINT_HEAD, NEW_HEAD = "head of the checkpoint", "head trained here, encoder frozen"
 
 
 class LanguageHead(torch.nn.Module):
     """A masked-language head like BERT's: a transform, then the frozen word embeddings as decoder.
 
-    It decodes into `vocabulary`, the ids of the word pieces in its text; its bias starts as the logarithm of their
-    `frequencies`.
+    It decodes into `vocabulary`, the ids of the word pieces in its text. Its bias starts as the logarithm of their
+    relative frequencies.
     """
 
     def __init__(
@@ -63,13 +64,13 @@ class LanguageHead(torch.nn.Module):
         return linear(self.transform(hidden), self.decoder, self.bias)
 
     def targets(self, ids: Int[Tensor, " position"]) -> Int[Tensor, " position"]:
-        """Positions of token ids in the vocabulary; raises InputError for an id that is not in it."""
+        """Positions of token ids in the vocabulary."""
         if not torch.isin(ids, self.vocabulary).all():
             raise InputError("the text has word pieces that the head has not seen: train it on the same text")
         return torch.searchsorted(self.vocabulary, ids)
 
 
-Masked = tuple[Layout, Int[np.ndarray, " token"]]  # a sequence with hidden tokens, and its labels
+Masked = tuple[Layout, Int[np.ndarray, " token"]]  # a sequence with masked tokens, and its labels
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,13 @@ class LanguageModel:
 
     @property
     def origin(self) -> str:
-        """Where the head comes from, in the words of tables and figures."""
-        return OWN if self.head is None else TRAINED
+        """Where the head comes from, for the title of a figure."""
+        return CHECKPOINT_HEAD if self.head is None else NEW_HEAD
 
     def predict(
         self, inputs: dict[str, Tensor], labels: Int[Tensor, "batch token"]
     ) -> tuple[Float[Tensor, "position piece"], Int[Tensor, " position"]]:
-        """Logits at the labelled positions, and the place of the right piece among them."""
+        """Logits at the labelled positions, and the index of the right piece."""
         labelled = labels != UNLABELLED
         output = self.encoder.model(**inputs)
         if self.head is None:
@@ -106,18 +107,15 @@ def language_model(
 ) -> LanguageModel:
     """An encoder with the masked-language head of its checkpoint; if it has none, a head is trained here.
 
-    Training hides 15 % of the tokens of the examples. The encoder and its word embeddings, which serve as decoder, are
-    frozen; the head knows only the word pieces of the examples. Raises InputError for an encoder without a mask token,
-    and if a head must be trained without epochs.
+    Training masks 15 % of the tokens of the examples. The encoder and its word embeddings, which serve as decoder, are
+    frozen; the head knows only the word pieces of the examples. Raises InputError for an encoder without a mask token.
     """
-    whole = load_language_model(name, device)
-    encoder = whole or load_encoder(name, device)
+    checkpoint = load_language_model(name, device)
+    encoder = checkpoint or load_encoder(name, device)
     if encoder.tokenizer.mask_token_id is None:
         raise InputError(f"{encoder.name} has no mask token: choose an encoder that was trained with one")
-    if whole:
-        return LanguageModel(whole)
-    if epochs < 1:
-        raise InputError(f"{encoder.name} has no masked-language head: give at least 1 epoch to train one")
+    if checkpoint:
+        return LanguageModel(checkpoint)
     sequences = layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
     return LanguageModel(encoder, trained_head(encoder, sequences, epochs, seed))
 
@@ -125,16 +123,16 @@ def language_model(
 def trained_head(encoder: Encoder, sequences: Sequence[Layout], epochs: int, seed: int) -> LanguageHead:
     """A masked-language head for a frozen encoder; the same seed gives the same head (AdamW, falling learning rate)."""
     # The seed differs from that of the analysis, and so do the masks.
-    training = [masked(layout, encoder, HIDDEN, seed - 1) for layout in sequences]
+    training = [masked(layout, encoder, TRAINING_SHARE, seed - 1) for layout in sequences]
     pieces = np.concatenate([layout.input_ids[layout.text >= 0] for layout in sequences])
-    states, labels = [], []
+    state_parts, label_parts = [], []
     for indices in tqdm([*batches(sequences)], desc="hidden states", unit="batch"):
-        inputs, hidden_ids = _inputs(encoder, [training[index] for index in indices])
-        hidden = hidden_ids != UNLABELLED
+        inputs, batch_labels = _inputs(encoder, [training[index] for index in indices])
+        labelled = batch_labels != UNLABELLED
         with torch.no_grad():
-            states.append(encoder.model(**inputs).last_hidden_state[hidden])
-        labels.append(hidden_ids[hidden])
-    states, labels = torch.cat(states), torch.cat(labels)
+            state_parts.append(encoder.model(**inputs).last_hidden_state[labelled])
+        label_parts.append(batch_labels[labelled])
+    states, labels = torch.cat(state_parts), torch.cat(label_parts)
     embeddings = encoder.model.get_input_embeddings().weight.detach()
     vocabulary = torch.from_numpy(pieces).unique(return_counts=True)
     with torch.random.fork_rng(devices=[]):
@@ -150,11 +148,11 @@ def trained_head(encoder: Encoder, sequences: Sequence[Layout], epochs: int, see
 
 
 def masked(layout: Layout, encoder: Encoder, probability: float | int, seed: int) -> Masked:
-    """A sequence with some hidden tokens, and the labels: the id of a hidden token, -100 elsewhere.
+    """A sequence with some masked tokens, and the labels: the id of a masked token, -100 elsewhere.
 
-    A proportion `probability` of the word pieces is chosen, at least one and never a special token. Of these, 80 %
-    become [MASK], 10 % a random token, and 10 % do not change (BERT). With probability 0, nothing is hidden and every
-    word piece has its label. The choice depends only on the seed and the sequence's id.
+    A proportion `probability` of the word pieces is drawn, at least one and never a special token. Of these, 80 %
+    become [MASK], 10 % a random token, and 10 % do not change (BERT). With probability 0, nothing is masked and every
+    word piece has its label. The draw depends only on the seed and the sequence's id.
     """
     candidates = np.flatnonzero(layout.text >= 0)
     labels = np.full(len(layout), UNLABELLED)
@@ -163,13 +161,13 @@ def masked(layout: Layout, encoder: Encoder, probability: float | int, seed: int
         return layout, labels
     generator = np.random.default_rng(Random(f"{layout.id} {seed}").getrandbits(64))
     count = max(1, round(probability * len(candidates)))
-    hidden = generator.choice(candidates, count, replace=False)
-    labels[hidden] = layout.input_ids[hidden]
+    positions = generator.choice(candidates, count, replace=False)
+    labels[positions] = layout.input_ids[positions]
     draw = generator.random(count)
     ids = layout.input_ids.copy()
-    ids[hidden[draw < MASKED]] = encoder.tokenizer.mask_token_id
-    swapped = hidden[(draw >= MASKED) & (draw < MASKED + RANDOM)]
-    ids[swapped] = generator.integers(len(encoder.tokenizer), size=len(swapped))
+    ids[positions[draw < AS_MASK]] = encoder.tokenizer.mask_token_id
+    random_positions = positions[(draw >= AS_MASK) & (draw < AS_MASK + AS_RANDOM)]
+    ids[random_positions] = generator.integers(len(encoder.tokenizer), size=len(random_positions))
     tokens = tuple(encoder.tokenizer.convert_ids_to_tokens(ids.tolist()))
     return replace(layout, input_ids=ids, tokens=tokens), labels
 
@@ -193,29 +191,35 @@ def gradient_importance(
 ) -> xr.DataArray:
     """|dL/d attention| of every sequence, group of attended tokens, layer and head (Clark 2019, figure 3).
 
-    L is the mean cross-entropy (nats) of the hidden tokens of one sequence. The value is the mean over rows (all
+    L is the mean cross-entropy (nats) of the masked tokens of one sequence. The value is the mean over rows (all
     tokens) and over the columns of a group: `cls`, `sep`, `punct` (full stops and commas) and `other` (the rest), as
-    the model sees them, with hidden tokens as [MASK]. `mask_probability=0` hides nothing and takes the loss at every
-    word piece. Every sequence has its own gradient, whatever the batch. NaN if a group is absent. The coordinates
-    `loss` (nats, mean) and `accuracy` (proportion of hidden tokens that the model guesses) belong to the values. The
-    article says only "magnitude"; this study takes the absolute value and the groups' means, and keeps [CLS] apart from
-    the other tokens. Raises InputError for a probability out of range.
+    the model sees them, with masked tokens as [MASK]. `mask_probability=0` masks nothing and takes the loss at every
+    word piece. Every sequence has its own gradient, whatever the batch. NaN if a group is absent. Coordinates: `loss`
+    (nats, mean of the sequence) and `accuracy` (proportion of the masked tokens that the model predicts). The paper
+    says only "magnitude"; this study takes the absolute value and the groups' means, and keeps [CLS] apart from the
+    other tokens. Raises InputError for a probability out of range.
     """
     if not 0 <= mask_probability < 1:
         raise InputError(f"mask_probability is {mask_probability}: give a proportion from 0 to below 1")
     encoder = model.encoder
-    whole = layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
-    sequences = [masked(layout, encoder, mask_probability, seed) for layout in whole]
-    values = np.full((len(whole), len(GROUPS), encoder.layers, encoder.heads), np.nan, np.float32)
-    fits = np.zeros((len(whole), 2), np.float32)
-    for indices in tqdm([*batches(whole, BUDGET)], desc="gradients", unit="batch"):
-        batch = [sequences[index] for index in indices]
+    sequences = layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
+    masked_sequences = [masked(layout, encoder, mask_probability, seed) for layout in sequences]
+    values = np.full((len(sequences), len(GROUPS), encoder.layers, encoder.heads), np.nan, np.float32)
+    fits = np.zeros((len(sequences), 2), np.float32)
+    for indices in tqdm([*batches(sequences, BUDGET)], desc="gradients", unit="batch"):
+        batch = [masked_sequences[index] for index in indices]
         gradients, fits[indices] = _attention_gradients(model, batch)
         values[indices] = _group_means(gradients, [layout for layout, _ in batch])
-    axes = {"sequence": [layout.id for layout in whole], "group": [*GROUPS]}
+    axes = {"sequence": [layout.id for layout in sequences], "group": [*GROUPS]}
     axes |= {"layer": range(encoder.layers), "head": range(encoder.heads)}
     importance = xr.DataArray(values, axes, [*axes], "importance")
     return importance.assign_coords(loss=("sequence", fits[:, 0]), accuracy=("sequence", fits[:, 1]))
+
+
+def block_means(importance: xr.DataArray, blocks: Int[np.ndarray, " sequence"]) -> pd.DataFrame:
+    """Means of `gradient_importance` over the sequences of a block and the heads of a layer."""
+    means = importance.assign_coords(block=("sequence", blocks)).groupby("block").mean().mean("head")
+    return means.to_series().reset_index()[["block", "layer", "group", "importance"]]
 
 
 def _attention_gradients(
@@ -232,16 +236,16 @@ def _attention_gradients(
     weights = 1 / counts[sequence]
     # Take the sum over sequences: a mean would divide each sequence's gradient by the size of its batch.
     gradients = torch.autograd.grad((entropies * weights).sum(), maps)
-    right = (logits.argmax(1) == targets).float()
-    fit = torch.zeros(len(batch), 2, device=logits.device)
-    fit.index_add_(0, sequence, torch.stack([entropies.detach(), right], dim=1))
-    return [gradient.abs() for gradient in gradients], (fit / counts[:, None]).cpu().numpy()
+    is_right = (logits.argmax(1) == targets).float()
+    sums = torch.zeros(len(batch), 2, device=logits.device)
+    sums.index_add_(0, sequence, torch.stack([entropies.detach(), is_right], dim=1))
+    return [gradient.abs() for gradient in gradients], (sums / counts[:, None]).cpu().numpy()
 
 
 def _group_means(
     gradients: Sequence[Float[Tensor, "batch head token token"]], batch: Sequence[Layout]
 ) -> Float[np.ndarray, "batch group layer head"]:
-    """Mean over the pairs that each group's sieve marks; the sieves do not mark padding."""
+    """Mean over the token pairs of each group's sieve, which never include padding; NaN if a group is absent."""
     sieves = {group: SIEVES[sieve] for group, sieve in GROUPS.items()}
     contraction, units = stack([Scored(layout, {}) for layout in batch], sieves, gradients[0].device)
     means = torch.stack([contraction(layer) for layer in gradients], dim=2).cpu().numpy()

@@ -1,4 +1,4 @@
-"""What each claim of Clark 2019 measures: a frame of units from the tables of its notebooks."""
+"""The measures of the claims of Clark 2019, from the tables of its notebooks."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -29,7 +29,7 @@ def measures(tables: Mapping[str, pd.DataFrame], sink: str) -> dict[str, pd.Data
     return {
         "CL1": attention_to_neighbours(tables["neighbour_blocks"]),
         "CL2": attention_to_sink(layers, sink),
-        "CL3": attention_of_sink_to_itself(layers, sink),
+        "CL3": attention_to_sink(layers, sink, from_itself=True),
         "CL4": early_and_late_targets(layers),
         "CL5": gradient_on_sink(layers, tables["gradient_blocks"], sink),
         "CL6": breadth_of_first_layers(layers),
@@ -37,20 +37,20 @@ def measures(tables: Mapping[str, pd.DataFrame], sink: str) -> dict[str, pd.Data
         "CL8": best_head_of_all_arcs(dependencies),
         "CL9": head_beyond_rule(coreference, "head match"),
         "CL10": head_beyond_rule(coreference, "rule-based"),
-        "CL11": probe_beyond_distances(probes),
-        "CL12": probe_beyond_random_layers(probes),
+        "CL11": probe_gain(probes, "distances + words"),
+        "CL12": probe_gain(probes, "attention + words", random_layers=True),
         "CL13": distance_between_layers(tables["distance_blocks"]),
     }
 
 
 def attention_to_neighbours(blocks: pd.DataFrame) -> pd.DataFrame:
     """CL1: attention to the previous, and to the next token, of the head that the other half of the blocks chooses."""
-    units: dict[str, dict[str, np.ndarray]] = {"pretrained": {}, "untrained": {}}
-    for encoder, rows in blocks.groupby("encoder", sort=False):
-        for name in ("previous", "next"):
-            by_head = rows.pivot(index="block", columns=["layer", "head"], values=name).to_numpy()
-            units[encoder][f"{name} token"] = on_other_half(by_head)
-    return over_blocks(units["pretrained"], units["untrained"])
+
+    def shares(encoder: str) -> dict[str, np.ndarray]:
+        by_head = blocks[blocks["encoder"] == encoder].pivot(index="block", columns=["layer", "head"])
+        return {f"{name} token": on_other_half(by_head[name].to_numpy()) for name in ("previous", "next")}
+
+    return over_blocks(shares("pretrained"), control=shares("untrained"))
 
 
 def region_means(
@@ -61,16 +61,14 @@ def region_means(
     return layers[layers["layer"].isin(inside)].groupby("block")[column].mean().to_numpy()
 
 
-def attention_to_sink(layers: pd.DataFrame, sink: str) -> pd.DataFrame:
-    """CL2: attention to the sink in the middle third of the layers; the control is the other special token."""
-    values, control = (region_means(layers, token, MIDDLE_THIRD) for token in (sink, OTHER[sink]))
-    return over_blocks({"": values}, {"": control}).assign(token=f"[{sink.upper()}]")
+def attention_to_sink(layers: pd.DataFrame, sink: str, from_itself: bool = False) -> pd.DataFrame:
+    """CL2, CL3: attention to the sink, of all tokens or of itself, in the middle third of the layers.
 
-
-def attention_of_sink_to_itself(layers: pd.DataFrame, sink: str) -> pd.DataFrame:
-    """CL3: attention of the sink to itself in the middle third; the control is that of the other special token."""
+    The control is the same of the other special token.
+    """
     values, control = (
-        region_means(layers, f"{token}_{token}", MIDDLE_THIRD) for token in (sink, OTHER[sink])
+        region_means(layers, f"{token}_{token}" if from_itself else token, MIDDLE_THIRD)
+        for token in (sink, OTHER[sink])
     )
     return over_blocks({"": values}, {"": control}).assign(token=f"[{sink.upper()}]")
 
@@ -123,25 +121,16 @@ def head_beyond_rule(coreference: pd.DataFrame, rule: str) -> pd.DataFrame:
     return of_table(coreference[fair & (coreference["system"] == rule)], **GAIN)
 
 
-def probe_beyond_distances(probes: pd.DataFrame) -> pd.DataFrame:
-    """CL11: accuracy of the probe of attention and words minus that of distances and words, over seeds."""
-    trained = probes[~probes["encoder"].str.endswith(UNTRAINED)].set_index(["probe", "seed"])["uas_no_punct"]
-    return over_seeds(trained.loc["attention + words"] - trained.loc["distances + words"])
-
-
-def probe_beyond_random_layers(probes: pd.DataFrame) -> pd.DataFrame:
-    """CL12: accuracy of the probe of attention and words on the encoder minus that on random layers, over seeds."""
-    rows = probes[probes["probe"] == "attention + words"]
-    untrained = rows["encoder"].str.endswith(UNTRAINED)
-    own, random = (rows[kind].set_index("seed")["uas_no_punct"] for kind in (~untrained, untrained))
-    return over_seeds(own - random)
-
-
-def over_seeds(differences: pd.Series) -> pd.DataFrame:
-    """A frame of one unit, with the t interval over seeds."""
-    return frame({"": mean_interval(differences.dropna().to_numpy())})
+def probe_gain(probes: pd.DataFrame, control: str, random_layers: bool = False) -> pd.DataFrame:
+    """CL11, CL12: accuracy of the probe of attention and words minus that of a control, t interval over seeds."""
+    is_random = probes["encoder"].str.endswith(UNTRAINED)
+    value, other = (
+        probes[(probes["probe"] == name) & (is_random == random)].set_index("seed")["uas_no_punct"]
+        for name, random in (("attention + words", False), (control, random_layers))
+    )
+    return frame({"": mean_interval((value - other).dropna().to_numpy())})
 
 
 def distance_between_layers(blocks: pd.DataFrame) -> pd.DataFrame:
-    """CL13: distance of heads in different layers minus that within layers; control: heads dealt to random layers."""
+    """CL13: distance of heads in different layers minus that within layers; the control assigns layers at random."""
     return over_blocks({"": blocks["gap"].to_numpy()}, {"": blocks["dealt"].to_numpy()})

@@ -1,21 +1,20 @@
 """Probes that read syntax from all heads together, trained on one treebank and scored on another (Clark 2019, 5)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from math import ceil
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float, Float32, Int
+from scipy import stats
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, pad
 from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
 from analysis.encoders.fitting import fit
-from analysis.encoders.layout import same_tokenizers
 from analysis.encoders.models import Encoder, weights_digest
 from analysis.encoders.vectors import word_vectors
 from analysis.errors import InputError
@@ -25,11 +24,15 @@ from analysis.texts.dependencies import right_branching, uas
 LEARNING_RATE = 0.002
 BATCH = 16  # sentences that the encoder reads at a time
 HIDDEN = 256  # units of the distance probe
-NEAR = (0, -1, 1, -2, 2)  # offsets that the distance probe has an indicator of
+NEAR = (0, -1, 1, -2, 2)  # offsets that have an indicator in the distance probe
 POOL = 512  # consecutive sentences of the file from which batches of similar length are made
-PADDED = -1  # the gold head of a place that no word fills
+PADDED = -1  # the gold head of a position after the last word
+RIGHT_BRANCHING, NO_ENCODER = "right-branching", "none"
+ORIGINAL = ", original ROOT alignment"  # ends the names of probes that pair words as the authors' code does
+ALIGNMENTS = {"fixed": "", "original": ORIGINAL}
 
 Logits = Float[Tensor, "seed batch word candidate"]
+Name = TypeVar("Name")
 
 
 class Parses(NamedTuple):
@@ -53,26 +56,26 @@ def parses(
     """The sentences of a treebank (see `treebank.read_trees`) that an encoder can read, with their vectors."""
     sentences = [part for _, part in words.reset_index(drop=True).groupby("sentence", sort=False)]
     pieces = split_words(encoder.tokenizer, [part["form"].tolist() for part in sentences], max_tokens).kept
-    readable = [sentences[each.number] for each in pieces]
+    readable = [sentences[sentence.number] for sentence in pieces]
     heads = [sentence["head"].to_numpy() for sentence in readable]
     return Parses(pieces, heads, [vectors[sentence.index] for sentence in readable], pd.concat(readable))
 
 
 class Features(NamedTuple):
-    """What probes see of a batch: vectors of the words (zero after the last word) and attention between words.
+    """The input of probes for a batch: vectors of the words (zero after the last word) and attention between words.
 
     At (i, j), `attention` holds the attention from word i to word j of every head, then the attention from j to i.
-    Position 0 is [CLS]; the position after a sentence's last word is [SEP]. It is None for probes without attention.
+    Position 0 is [CLS]; the position after a sentence's last word is [SEP].
     """
 
     lengths: Int[Tensor, " batch"]
     vectors: Float[Tensor, "batch word dimension"]
-    attention: Float[Tensor, "batch position position feature"] | None
+    attention: Float[Tensor, "batch position position feature"]
 
     def part(self, sentences: slice) -> "Features":
         """Some sentences of the batch, padded to the longest of them."""
         longest = int(self.lengths[sentences].max())
-        maps = None if self.attention is None else self.attention[sentences, : longest + 2, : longest + 2]
+        maps = self.attention[sentences, : longest + 2, : longest + 2]
         return Features(self.lengths[sentences], self.vectors[sentences, :longest], maps)
 
 
@@ -83,8 +86,6 @@ class Probe(nn.Module):
     are added, and Adam treats every weight by itself, so each seed trains as if it were alone.
     """
 
-    uses_attention = True
-
     def __init__(self, seeds: Sequence[int]):
         super().__init__()
         self.generators = [torch.Generator().manual_seed(seed) for seed in seeds]
@@ -93,7 +94,9 @@ class Probe(nn.Module):
         """Uniform random weights for every seed, after Glorot and Bengio 2010; the last two sizes are the fans."""
         fan_in, fan_out = (shape[-1], shape[-1]) if len(shape) < 2 else shape[-2:]
         bound = (6 / (fan_in + fan_out)) ** 0.5
-        weights = [torch.rand(shape, generator=each) * 2 * bound - bound for each in self.generators]
+        weights = [
+            torch.rand(shape, generator=generator) * 2 * bound - bound for generator in self.generators
+        ]
         return nn.Parameter(torch.stack(weights))
 
     def zeros(self, size: int) -> nn.Parameter:
@@ -117,11 +120,12 @@ class AttentionProbe(Probe):
 
 
 class AttentionWordsProbe(Probe):
-    """The same, but the weights of a pair are an affine function of the two words' vectors.
+    """An attention probe whose weights for a pair of words are an affine function of the two words' vectors.
 
-    The pair of a word with ROOT has only the bias. The released code puts this pair last, though ROOT is the first
-    candidate. With `alignment` "original", each candidate therefore has the vector of the word after it, ROOT has the
-    vector of the first word, and the last word has only the bias. Source: Clark 2019, 5; departure: alignment "fixed".
+    The pair of a word with ROOT has only the bias. With `alignment` "original", candidates are paired as in the
+    authors' code, which puts ROOT last among the vectors and first among the attention: each candidate has the vector
+    of the word after it, ROOT that of the first word, and the last word has only the bias. Source: Clark 2019, 5;
+    departure: alignment "fixed".
     """
 
     def __init__(self, features: int, dimension: int, seeds: Sequence[int], alignment: str = "fixed"):
@@ -134,20 +138,20 @@ class AttentionWordsProbe(Probe):
         """Logits of ROOT and all words, for every word."""
         dimension = features.vectors.shape[-1]
         dependent, candidate = self.of_pair[:, :dimension], self.of_pair[:, dimension:]
-        vectors = nn.functional.pad(features.vectors, (0, 0, 1, 1))
-        paired, other = candidates_of_pairs(features, self.alignment)
+        vectors = pad(features.vectors, (0, 0, 1, 1))
+        is_paired, candidate_vectors = candidates_of_pairs(features, self.alignment)
         # Seen from the candidate, the two directions of a pair are exchanged.
         exchanged = torch.cat(candidate.chunk(2, dim=-1)[::-1], dim=-1)
         weights = [
             self.bias[:, None, None].expand(-1, *vectors.shape[:2], -1),
             vectors @ dependent[:, None],
-            other @ exchanged[:, None],
+            candidate_vectors @ exchanged[:, None],
         ]
         # The weights of every position, for all seeds, times the attention of its pairs:
         # (batch, position, position, 3 times seeds).
         terms = features.attention @ torch.cat(weights).movedim(0, -1)
         bias, of_dependent, of_candidate = terms.chunk(3, dim=-1)
-        logits = bias + of_dependent * paired[:, None, :, None] + of_candidate.transpose(1, 2)
+        logits = bias + of_dependent * is_paired[:, None, :, None] + of_candidate.transpose(1, 2)
         return with_root(logits.movedim(-1, 0), self.root, features)
 
 
@@ -159,9 +163,8 @@ def candidates_of_pairs(
     position = torch.arange(longest + 2, device=features.lengths.device).expand(batch, -1)
     lengths = features.lengths[:, None]
     if alignment == "fixed":
-        paired = (position > 0) & (position <= lengths)
-        return paired.float(), nn.functional.pad(features.vectors, (0, 0, 1, 1))
-    after = nn.functional.pad(features.vectors, (0, 0, 0, 2))
+        return ((position > 0) & (position <= lengths)).float(), pad(features.vectors, (0, 0, 1, 1))
+    after = pad(features.vectors, (0, 0, 0, 2))
     ends = (position == lengths + 1)[:, :, None]
     return (position != lengths).float(), torch.where(ends, after[:, :1], after)
 
@@ -186,8 +189,6 @@ class DistanceProbe(Probe):
     `alignment` as for attention.
     """
 
-    uses_attention = False
-
     def __init__(self, dimension: int, seeds: Sequence[int], alignment: str = "fixed"):
         super().__init__(seeds)
         self.alignment = alignment
@@ -198,11 +199,11 @@ class DistanceProbe(Probe):
         """Logits of ROOT and all words, for every word."""
         size = features.vectors.shape[-1]
         distance, dependent, candidate = self.layer.split([3 + len(NEAR), size, size], dim=1)
-        paired, other = (each[:, :-1] for each in candidates_of_pairs(features, self.alignment))
+        is_paired, candidate_vectors = candidates_of_pairs(features, self.alignment)
         by_distance = distances(features)
         of_distance = by_distance.flatten(0, 2) @ distance + self.bias[:, None]
-        of_dependent = (features.vectors @ dependent[:, None])[:, :, :, None] * paired[:, None, :, None]
-        of_candidate = (other @ candidate[:, None])[:, :, None]
+        of_dependent = (features.vectors @ dependent[:, None])[:, :, :, None] * is_paired[:, None, :-1, None]
+        of_candidate = (candidate_vectors[:, :-1] @ candidate[:, None])[:, :, None]
         units = of_distance.view(-1, *by_distance.shape[:3], HIDDEN) + of_dependent + of_candidate
         logits = torch.tanh(units).flatten(1, 3) @ self.out + self.out_bias[:, None]
         return _masked(logits.view(units.shape[:-1]), features)
@@ -225,13 +226,13 @@ def _masked(logits: Logits, features: Features) -> Logits:
 
 
 def batches_of(
-    probes: Mapping[str, Probe], encoder: Encoder, data: Parses, size: int, seed: int | None = None
+    encoder: Encoder, data: Parses, size: int, seed: int | None = None
 ) -> Iterator[tuple[list[int], Features, Int[Tensor, "batch word"]]]:
     """Indices of sentences of similar length, their features and gold heads; one batch of maps is in memory at a time.
 
     Pools of POOL sentences follow the order of the file. With a `seed`, the batches of a pool come in random order.
     """
-    rng, attention = np.random.default_rng(seed), any(probe.uses_attention for probe in probes.values())
+    rng = np.random.default_rng(seed)
     for start in range(0, len(data.pieces), POOL):
         pool = range(start, min(start + POOL, len(data.pieces)))
         pool = sorted(pool, key=lambda index: len(data.pieces[index]))
@@ -240,8 +241,8 @@ def batches_of(
             indices = plan[number]
             vectors = [torch.from_numpy(data.vectors[index]) for index in indices]
             heads = [torch.tensor(data.heads[index]) for index in indices]
-            maps = _attention(encoder, [data.pieces[index] for index in indices]) if attention else None
-            lengths = torch.tensor([len(each) for each in heads], device=encoder.device)
+            maps = _attention(encoder, [data.pieces[index] for index in indices])
+            lengths = torch.tensor([len(sentence) for sentence in heads], device=encoder.device)
             features = Features(lengths, pad_sequence(vectors, batch_first=True).to(encoder.device), maps)
             gold = pad_sequence(heads, batch_first=True, padding_value=PADDED)
             yield indices, features, gold.to(encoder.device)
@@ -256,7 +257,7 @@ def _attention(encoder: Encoder, batch: Sequence[Words]) -> Float[Tensor, "batch
 
 
 def train(
-    probes: Mapping[str, Probe],
+    probes: Mapping[Name, Probe],
     encoder: Encoder,
     data: Parses,
     step: int = 1,
@@ -269,12 +270,8 @@ def train(
     of similar length at a time, each update of the probes `step` of them. Source: Clark 2019, 5 (`step` 1, sentences in
     the order of the file).
     """
-    # One optimiser per probe would give the same: Adam treats every weight by itself.
-    weights = [weight for probe in probes.values() for weight in probe.parameters()]
-    bar = tqdm(
-        batches_of(probes, encoder, data, BATCH, seed=0),
-        desc="probes", unit="batch", total=ceil(len(data.pieces) / BATCH), disable=not progress,
-    )  # fmt: skip
+    total = ceil(len(data.pieces) / BATCH)
+    bar = tqdm(batches_of(encoder, data, BATCH, 0), "probes", total, unit="batch", disable=not progress)
     steps = (
         (features.part(slice(start, start + step)), heads[start : start + step])
         for indices, features, heads in bar
@@ -285,6 +282,8 @@ def train(
         features, gold = part
         return sum(_loss(probe(features), gold[:, : features.vectors.shape[1]]) for probe in probes.values())
 
+    # One optimiser per probe would give the same: Adam treats every weight by itself.
+    weights = [weight for probe in probes.values() for weight in probe.parameters()]
     fit(steps, loss, torch.optim.Adam(weights, learning_rate))
 
 
@@ -295,20 +294,16 @@ def _loss(logits: Logits, gold: Int[Tensor, "batch word"]) -> Float[Tensor, ""]:
 
 @torch.inference_mode()
 def predict(
-    probes: Mapping[str, Probe], encoder: Encoder, data: Parses, batch: int = 32
-) -> dict[str, Int[np.ndarray, "seed word"]]:
-    """The head (0 is ROOT, else from 1) that each probe finds for every word of `data.words`."""
-    predicted: dict[str, list] = {name: [None] * len(data.pieces) for name in probes}
-    for indices, features, _ in batches_of(probes, encoder, data, batch):
+    probes: Mapping[Name, Probe], encoder: Encoder, data: Parses, batch: int = 32
+) -> dict[Name, Int[np.ndarray, "seed word"]]:
+    """The head (0 is ROOT, else from 1) that each probe predicts for every word of `data.words`."""
+    predictions: dict[Name, list] = {name: [None] * len(data.pieces) for name in probes}
+    for indices, features, _ in batches_of(encoder, data, batch):
         for name, probe in probes.items():
             heads = probe(features).argmax(-1).cpu().numpy()
             for place, index in enumerate(indices):
-                predicted[name][index] = heads[:, place, : len(data.heads[index])]
-    return {name: np.concatenate(by_sentence, axis=1) for name, by_sentence in predicted.items()}
-
-
-RIGHT_BRANCHING, NO_ENCODER = "right-branching", "none"
-ORIGINAL = ", original ROOT alignment"  # ends the names of probes that pair words as the released code does
+                predictions[name][index] = heads[:, place, : len(data.heads[index])]
+    return {name: np.concatenate(by_sentence, axis=1) for name, by_sentence in predictions.items()}
 
 
 class Probing(NamedTuple):
@@ -331,47 +326,53 @@ def probe_table(
 ) -> Probing:
     """Unlabelled attachment score of every probe, encoder and seed: probe, encoder, seed, uas, uas_no_punct.
 
-    `encoders` are read one after the other; the first gives the word vectors if there is no `glove` file. The two
-    treebanks are those of `treebank.read_trees`. uas counts all words, uas_no_punct those whose relation is not
-    `punct`, as proportions. A row has no seed or encoder if its probe uses none; names that end in ORIGINAL mean the
-    alignment of the released code. Source: Clark 2019, 5 and Table 3; `alignments` as in `AttentionWordsProbe`, `step`
-    as in `train`. Raises InputError for no seed, an unknown alignment, and encoders with different tokenizers.
+    `encoders` share a tokenizer and are read one after the other; without a `glove` file the first gives the word
+    vectors. `training` and `scored` are treebanks of `treebank.read_trees`. uas counts all words, uas_no_punct those
+    whose relation is not `punct`, as proportions. A row has no seed or encoder if its probe uses none. Source: Clark
+    2019, 5 and Table 3; `alignments` as in `AttentionWordsProbe`, `step` as in `train`. Raises InputError for an
+    unknown alignment.
     """
-    if not len(seeds):
-        raise InputError("probes need a seed: name at least one")
-    if unknown := {*alignments} - {"fixed", "original"}:
-        raise InputError(f"root_alignment is {min(unknown)!r}: choose from fixed, original")
-    if not same_tokenizers([encoder.tokenizer for encoder in encoders]):
-        names = ", ".join(encoder.name for encoder in encoders)
-        raise InputError(f"{names} have different tokenizers: probe each alone")
+    if unknown := {*alignments} - {*ALIGNMENTS}:
+        raise InputError(f"root_alignment is {min(unknown)!r}: choose from {', '.join(ALIGNMENTS)}")
     vectors = word_vectors(encoders[0], [*training["form"], *scored["form"]], glove)
     halves, dimension = np.split(vectors.values, [len(training)]), vectors.values.shape[1]
     data, test = (
         parses(encoders[0], words, half, max_tokens)
         for words, half in zip((training, scored), halves, strict=True)
     )
-    suffixes = {alignment: ORIGINAL * (alignment == "original") for alignment in alignments}
-    runs: list[tuple[Encoder, str, dict[str, Probe]]] = []
+    probes: dict[tuple[str, str], Probe] = {}
     for encoder in encoders:
         size = 2 * encoder.layers * encoder.heads
-        probes: dict[str, Probe] = {"attention": AttentionProbe(size, seeds)}
-        for alignment, suffix in suffixes.items():
-            probes[f"attention + words{suffix}"] = AttentionWordsProbe(size, dimension, seeds, alignment)
-        runs.append((encoder, encoder.name, probes))
-    of_distances: dict[str, Probe] = {
-        f"distances + words{suffix}": DistanceProbe(dimension, seeds, alignment)
-        for alignment, suffix in suffixes.items()
-    }
-    runs.append((encoders[0], NO_ENCODER, of_distances))
-    predicted = [(RIGHT_BRANCHING, NO_ENCODER, None, right_branching(test.words))]
-    for encoder, name, probes in runs:
-        nn.ModuleList(probes.values()).to(encoder.device)
-        train(probes, encoder, data, step)
-        for probe, by_seed in predict(probes, encoder, test).items():
-            predicted += [(probe, name, seed, heads) for seed, heads in zip(seeds, by_seed, strict=True)]
-    rows = [
-        (*row, uas(heads, test.words, punctuation=True), uas(heads, test.words)) for *row, heads in predicted
-    ]
+        probes["attention", encoder.name] = AttentionProbe(size, seeds)
+        for name in alignments:
+            probe = AttentionWordsProbe(size, dimension, seeds, name)
+            probes[f"attention + words{ALIGNMENTS[name]}", encoder.name] = probe
+    for name in alignments:
+        probes[f"distances + words{ALIGNMENTS[name]}", NO_ENCODER] = DistanceProbe(dimension, seeds, name)
+
+    predictions: dict[tuple[str, str], Int[np.ndarray, "seed word"]] = {}
+    for encoder in encoders:
+        names = [encoder.name, NO_ENCODER] if encoder is encoders[0] else [encoder.name]
+        together = {key: probe.to(encoder.device) for key, probe in probes.items() if key[1] in names}
+        train(together, encoder, data, step)
+        predictions |= predict(together, encoder, test)
+    rows = [(RIGHT_BRANCHING, NO_ENCODER, None, *scores_of(right_branching(test.words), test.words))]
+    for key in probes:
+        for seed, heads in zip(seeds, predictions[key], strict=True):
+            rows.append((*key, seed, *scores_of(heads, test.words)))
     table = pd.DataFrame(rows, columns=["probe", "encoder", "seed", "uas", "uas_no_punct"])
-    weights = weights_digest(nn.ModuleList(chain(*(probes.values() for *_, probes in runs))))
+    weights = weights_digest(nn.ModuleList(probes.values()))
     return Probing(table.astype({"seed": "Int64"}), vectors.label, weights)
+
+
+def scores_of(heads: Int[np.ndarray, " word"], words: pd.DataFrame) -> tuple[float, float]:
+    """Attachment score of all words, and without punctuation."""
+    return uas(heads, words, punctuation=True), uas(heads, words)
+
+
+def probe_means(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
+    """The mean uas_no_punct over seeds and its t interval: probe, encoder, seeds, mean, low, high."""
+    scores = table.groupby(["probe", "encoder"], sort=False)["uas_no_punct"]
+    means = scores.agg(seeds="count", mean="mean", error="sem").reset_index()
+    half = stats.t.ppf(1 - alpha / 2, means["seeds"] - 1) * means.pop("error")
+    return means.assign(low=means["mean"] - half, high=means["mean"] + half)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis.texts.dependencies import STANFORD
+
 MARKED = {  # what the columns of the surface table are about, in words
     "previous": "previous token",
     "next": "next token",
@@ -31,3 +33,37 @@ def table(name: str) -> pd.DataFrame:
     """
     path = Path(__file__).with_name(f"published_{name}.csv")
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
+
+
+def beside_dependencies(relations: pd.DataFrame, best_heads: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies in percent: of a `dependency_table`, of `best_heads` (same data), and in the authors' notebook."""
+    same_data = relations["relation"].map(best_heads.set_index("relation")["accuracy"])
+    values = {
+        "held out": relations["accuracy"],
+        "same data": same_data,
+        "offset": relations["offset_accuracy"],
+    }
+    bert_base = table("dependencies").set_index("relation")[["head", "accuracy", "offset_accuracy"]]
+    bert_base = bert_base.reindex(relations["relation"].map(STANFORD)).reset_index(drop=True)
+    percent = 100 * pd.DataFrame(values)
+    return pd.concat([relations["relation"], percent, bert_base.add_prefix("BERT-base ")], axis=1)
+
+
+def beside_coreference(systems: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies in percent of `held_out_systems`, and of the system of Table 2; its head stands beside every head."""
+    bert_base = table("coreference").set_index("system")
+    names = systems["system"].map(SYSTEMS).mask(systems["layer"].notna(), THEIR_HEAD)
+    bert_base = bert_base.reindex(names).reset_index(drop=True).add_prefix("BERT-base ")
+    return pd.concat(
+        [systems["system"], 100 * systems[[*table("coreference").columns[1:]]], bert_base], axis=1
+    )
+
+
+def beside_probes(means: pd.DataFrame) -> pd.Series:
+    """The value of Table 3, in percent, for each row of `probe_means`; NaN for a probe that the paper lacks."""
+    names = pd.DataFrame({
+        "probe": means["probe"].str.partition(",")[0].str.replace("words", "GloVe"),
+        "encoder": means["encoder"].mask(means["encoder"] != "none", "BERT-base"),
+    })  # fmt: skip
+    names["encoder"] = names["encoder"].mask(means["encoder"].str.endswith(UNTRAINED), UNTRAINED)
+    return names.merge(table("probes"), how="left")["uas"].set_axis(means.index)

@@ -1,4 +1,4 @@
-"""Patterns of attention maps: artificial maps, rules that are fitted to them, and how often the rules are right."""
+"""Patterns of attention maps: synthetic maps, rules that are fitted to them, and how often the rules are right."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence, Sized
@@ -18,14 +18,18 @@ from torch.nn.utils.rnn import pad_sequence
 
 from analysis.encoders.layout import Layout
 from analysis.encoders.models import Encoder
-from analysis.errors import InputError
 from analysis.papers.kovaleva2019.names import BLOCK, BOTH, DIAGONAL, HETEROGENEOUS, PATTERNS, VERTICAL
 from analysis.scores.extraction import read_attention
 from analysis.texts.examples import Example
 
 # The share of attention in all parts of the intended pattern together, and at most in each other part.
 SHARE, FAINT = (0.25, 0.9), 0.05
+MEASURES = ("special", "column", "neighbours", "nearest", "inside", "entropy")
+LEAVES = 12  # of the tree of rules: few enough to read
+MACRO = "macro average"
+FOLDER = Path(__file__).parent
 Map = Float[np.ndarray, "token token"]
+Maps = Float[Tensor, "batch head token token"]
 
 
 class LabelledMaps(NamedTuple):
@@ -37,10 +41,9 @@ class LabelledMaps(NamedTuple):
 
 
 def draw_maps(layouts: Sequence[Layout], n: int, seed: int) -> LabelledMaps:
-    """`n` maps, equally many of each pattern; the layout of each is drawn from those given, for block from text pairs.
+    """`n` synthetic maps, equally many of each pattern, for layouts drawn at random (block: those of text pairs).
 
-    The same arguments give the same maps. Source: Kovaleva 2019, 4.1, names the patterns; the article uses real maps
-    that were annotated by hand.
+    Source: Kovaleva 2019, 4.1, names the patterns; the paper uses real maps that were annotated by hand.
     """
     rng = np.random.default_rng(seed)
     pairs = [layout for layout in layouts if layout.sep.sum() > 1]
@@ -58,9 +61,8 @@ def draw_map(layout: Layout, pattern: str, rng: np.random.Generator) -> Map:
     parts = {BOTH: (VERTICAL, DIAGONAL), HETEROGENEOUS: ()}.get(pattern, (pattern,))
     total = rng.uniform(*SHARE)
     shares = dict(zip(parts, total * rng.dirichlet(np.full(len(parts), 8.0)), strict=True)) if parts else {}
-    mixture = np.zeros((size, size))
-    mass = np.zeros((size, 1))
-    for name, part in DRAWN.items():
+    mixture, mass = np.zeros((size, size)), np.zeros((size, 1))
+    for name, part in PARTS.items():
         share = shares.get(name, rng.uniform(0, FAINT))
         if name == BLOCK and layout.sep.sum() < 2:
             continue
@@ -73,8 +75,7 @@ def draw_map(layout: Layout, pattern: str, rng: np.random.Generator) -> Map:
 
 def unstructured(size: int, rng: np.random.Generator) -> Map:
     """Attention by content: tokens that match at random, some that attract more attention than others, and noise."""
-    rank = 4
-    content = rng.standard_normal((size, rank)) @ rng.standard_normal((rank, size)) / np.sqrt(rank)
+    content = rng.standard_normal((size, 4)) @ rng.standard_normal((4, size)) / 2  # of variance 1
     attraction = rng.standard_normal(size)
     noise = rng.standard_normal((size, size))
     strengths = rng.uniform((0, 0, 0.3), (1.2, 0.6, 1.0))
@@ -88,9 +89,9 @@ def columns(layout: Layout, rng: np.random.Generator) -> Map:
     if rng.random() < 0.4 or not len(tokens):
         tokens = np.union1d(tokens, rng.integers(len(layout), size=rng.integers(1, 5)))
     weights = rng.dirichlet(np.full(len(tokens), 2.0)) * rng.lognormal(0, 0.4, (len(layout), len(tokens)))
-    result = np.zeros((len(layout), len(layout)))
-    result[:, tokens] = weights / weights.sum(axis=1, keepdims=True)
-    return result
+    attention = np.zeros((len(layout), len(layout)))
+    attention[:, tokens] = weights / weights.sum(axis=1, keepdims=True)
+    return attention
 
 
 def band(layout: Layout, rng: np.random.Generator) -> Map:
@@ -109,26 +110,21 @@ def blocks(layout: Layout, rng: np.random.Generator) -> Map:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-DRAWN: dict[str, Callable[[Layout, np.random.Generator], Map]] = {
+PARTS: dict[str, Callable[[Layout, np.random.Generator], Map]] = {
     VERTICAL: columns,
     DIAGONAL: band,
     BLOCK: blocks,
 }
 
-MEASURES = ("special", "column", "neighbours", "nearest", "inside", "entropy")
-LEAVES = 12  # of the tree of rules: few enough to read
-OFFSETS = (-1, 0, 1)
-Maps = Float[Tensor, "batch head token token"]
-
 
 def measures(attention: Maps, layouts: Sequence[Layout]) -> Float[Tensor, "batch head measure"]:
-    """The measures that the rules use, the entries of MEASURES, for every map of a padded batch.
+    """The measures in MEASURES, for every map of a padded batch.
 
-    special: mean attention to [CLS] and [SEP]. column: the most that half of the rows give one token, in units of
-    uniform attention (logarithm). neighbours: mean attention to the token itself and to both neighbours. nearest: mean
-    attention to the best of these three. Both subtract the mean attention of all rows to the same tokens. inside: mean
-    attention to the own text of a pair, minus that of all rows to it. entropy: mean entropy of the rows divided by
-    that of uniform attention.
+    special: mean attention to [CLS] and [SEP]. column: the largest median over rows of the attention to one token, in
+    units of uniform attention (logarithm). neighbours: mean attention to the token itself and both neighbours.
+    nearest: mean attention to the best of these three. inside: mean attention to the text of the current token, in a
+    pair of texts. These three subtract the mean attention of all rows to the same tokens. entropy: mean entropy of the
+    rows, divided by that of uniform attention.
     """
     real = real_tokens(attention, layouts)
     rows = attention * real[:, None, :, None]
@@ -137,8 +133,8 @@ def measures(attention: Maps, layouts: Sequence[Layout]) -> Float[Tensor, "batch
     special = stacked([layout.cls | layout.sep for layout in layouts], attention)
     column = rows.masked_fill(~real[:, None, :, None], torch.nan).nanmedian(dim=2).values.amax(-1)
     excess = torch.where(real[:, None, :, None], rows - received[:, :, None], 0)
-    adjacent = [excess.diagonal(offset, dim1=-2, dim2=-1).sum(-1) / count for offset in OFFSETS]
-    # 1 and 2 for the texts of a pair, 0 for a single text.
+    adjacent = [excess.diagonal(offset, dim1=-2, dim2=-1).sum(-1) / count for offset in (-1, 0, 1)]
+    # The number of the text in a pair, 1 or 2; 0 for a single text.
     side = stacked([(layout.sentence + 1) * (layout.sep.sum() > 1) for layout in layouts], attention)
     inside = (side[:, :, None] == side[:, None]) & (side > 0)[:, :, None]
     entropy = -torch.xlogy(rows, rows).sum((2, 3)) / count / count.log()
@@ -167,7 +163,7 @@ def stacked(rows: Sequence[np.ndarray], like: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Labeller:
-    """Labels maps by thresholds of their measures, which a decision tree has learnt."""
+    """Labels maps by thresholds of their measures (a decision tree)."""
 
     tree: DecisionTreeClassifier
 
@@ -190,14 +186,15 @@ class Labeller:
 
 def fit_rules(labelled: LabelledMaps) -> Labeller:
     """The thresholds of measures that separate the patterns best (a decision tree with LEAVES leaves)."""
-    pairs = zip(labelled.maps, labelled.layouts, strict=True)
-    values = [measures(torch.from_numpy(one)[None, None], [layout])[0, 0].numpy() for one, layout in pairs]
     tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, class_weight="balanced", random_state=0)
-    return Labeller(tree.fit(np.stack(values), labelled.patterns))
+    return Labeller(tree.fit(single_measures(labelled), labelled.patterns))
 
 
-FOLDER = Path(__file__).parent
-MACRO = "macro average"
+def single_measures(labelled: LabelledMaps) -> Float[np.ndarray, "map measure"]:
+    """The measures of single maps."""
+    pairs = zip(labelled.maps, labelled.layouts, strict=True)
+    batches = ((torch.from_numpy(attention)[None, None], [layout]) for attention, layout in pairs)
+    return np.stack([measures(*batch)[0, 0].numpy() for batch in batches])
 
 
 def eye_maps(encoder: Encoder) -> LabelledMaps:
@@ -205,14 +202,9 @@ def eye_maps(encoder: Encoder) -> LabelledMaps:
 
     `eye_labels.csv` has a row per map, `eye_sentences.csv` the texts. A map is vertical if its brightest marks are
     columns through most rows, diagonal if they are a band along the diagonal, block if each text of a pair attends to
-    itself, and heterogeneous if none of this stands out. One person labelled them once, before the rules were
-    written. Raises InputError for an encoder that does not have all layers and heads of the labels.
+    itself, and heterogeneous if none of this stands out. One person labelled them once, before the rules were written.
     """
     labels = pd.read_csv(FOLDER / "eye_labels.csv")
-    if labels["layer"].max() >= encoder.layers or labels["head"].max() >= encoder.heads:
-        raise InputError(
-            f"{encoder.name} has too few heads for eye_labels.csv: its maps are those of minilm: load minilm"
-        )
     texts = pd.read_csv(FOLDER / "eye_sentences.csv", keep_default_na=False).set_index("sequence")
     maps, layouts, patterns = [], [], []
     for name, rows in labels.groupby("sequence", sort=False):
@@ -224,37 +216,24 @@ def eye_maps(encoder: Encoder) -> LabelledMaps:
     return LabelledMaps(maps, layouts, np.array(patterns))
 
 
-def label_maps(labeller: Labeller, labelled: LabelledMaps) -> Int[np.ndarray, " map"]:
-    """The patterns that a labeller finds in single maps."""
-    pairs = zip(labelled.maps, labelled.layouts, strict=True)
-    return np.array(
-        [labeller.find(torch.from_numpy(one)[None, None], [layout])[0, 0] for one, layout in pairs]
-    )
-
-
 def quality_tables(labeller: Labeller, sets: Mapping[str, LabelledMaps]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The quality of a labeller on each set of labelled maps, and its confusions.
 
     The first table has set, pattern, precision, recall, f1, n (maps with the pattern); row MACRO is the mean over the
-    patterns in the set. The second has set, pattern (given), found, n (maps).
+    patterns in the set. The second has set, pattern (of the map), found (by the labeller), n (maps).
     """
     quality, confusions = [], []
-    for name, labelled in sets.items():
-        patterns = label_maps(labeller, labelled)
-        quality.append(_quality(labelled.patterns, patterns).assign(set=name))
+    for labelled in sets.values():
+        patterns = labeller.tree.predict(single_measures(labelled))
+        present = np.unique(labelled.patterns)
+        scores = precision_recall_fscore_support(labelled.patterns, patterns, labels=present, zero_division=0)
+        rows = pd.DataFrame(dict(zip(("precision", "recall", "f1", "n"), scores, strict=True)))
+        rows.insert(0, "pattern", [PATTERNS[number] for number in present])
+        rows.loc[len(rows)] = [MACRO, *rows[["precision", "recall", "f1"]].mean(), len(patterns)]
+        quality.append(rows)
         counts = confusion_matrix(labelled.patterns, patterns, labels=range(len(PATTERNS)))
         wide = pd.DataFrame(counts, pd.Index(PATTERNS, name="pattern"), pd.Index(PATTERNS, name="found"))
-        confusions.append(wide.stack().rename("n").reset_index().assign(set=name))
-    tables = (pd.concat(parts, ignore_index=True) for parts in (quality, confusions))
-    quality, confusions = (table[["set", *table.columns.drop("set")]] for table in tables)
+        confusions.append(wide.stack().rename("n").reset_index())
+    tables = (pd.concat(parts, keys=[*sets], names=["set"]) for parts in (quality, confusions))
+    quality, confusions = (table.reset_index("set").reset_index(drop=True) for table in tables)
     return quality, confusions
-
-
-def _quality(true: Int[np.ndarray, " map"], predicted: Int[np.ndarray, " map"]) -> pd.DataFrame:
-    present = np.unique(true)
-    columns = precision_recall_fscore_support(true, predicted, labels=present, zero_division=0)
-    table = pd.DataFrame(dict(zip(("precision", "recall", "f1", "n"), columns, strict=True)))
-    table.insert(0, "pattern", [PATTERNS[number] for number in present])
-    means = table[["precision", "recall", "f1"]].mean()
-    table.loc[len(table)] = [MACRO, *means, len(true)]
-    return table

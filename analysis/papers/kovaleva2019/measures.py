@@ -69,6 +69,10 @@ class Task:
         """A measure of the runs that trained successfully."""
         return self.by_block.loc[[(measure, layer, run) for run in self.runs]].to_numpy(float)
 
+    def mean_before(self, measure: str, layers: Sequence[int]) -> Float[np.ndarray, " block"]:
+        """The mean of a measure over some layers, before fine-tuning."""
+        return np.mean([self.before(measure, layer)[0] for layer in layers], axis=0)
+
     def change(self, measure: str) -> Values:
         """A measure after fine-tuning minus before."""
         return self.after(measure) - self.before(measure)
@@ -83,7 +87,7 @@ def blocks_by_task(table: pd.DataFrame, trained: Collection[Run]) -> dict[str, T
 
 
 def over_runs(tasks: Mapping[str, Task], measure: Callable[[Task], Values]) -> pd.DataFrame:
-    """A frame with a unit for each task; those without a run that trained successfully say so."""
+    """A frame with a unit for each task; a task is not applicable without a run that trained successfully."""
     units = [
         frame({name: crossed_interval(measure(task))}, runs=len(task.runs))
         if task.runs
@@ -149,18 +153,15 @@ def sink_by_depth(tasks: Mapping[str, Task], sink: str) -> pd.DataFrame:
     """K5: attention to the sink in the last third of the layers minus the first, before fine-tuning."""
 
     def growth(token: str) -> dict[str, np.ndarray]:
-        means = {
-            (name, third): np.mean(
-                [task.before(f"[{token.upper()}]", layer)[0] for layer in layers_within(task.layers, third)],
-                axis=0,
-            )
-            for name, task in tasks.items()
-            for third in (FIRST_THIRD, LAST_THIRD)
-        }
-        return {name: means[name, LAST_THIRD] - means[name, FIRST_THIRD] for name in tasks}
+        late, early = (
+            {name: task.mean_before(token, layers_within(task.layers, third)) for name, task in tasks.items()}
+            for third in (LAST_THIRD, FIRST_THIRD)
+        )
+        return {name: late[name] - early[name] for name in tasks}
 
     other = {"cls": "sep", "sep": "cls"}[sink]
-    return over_blocks(growth(sink), growth(other)).assign(token=f"[{sink.upper()}]")
+    token = f"[{sink.upper()}]"
+    return over_blocks(growth(token), growth(f"[{other.upper()}]")).assign(token=token)
 
 
 def gain_of_linguistic_features(tasks: Mapping[str, Task], sink: str) -> pd.DataFrame:
@@ -169,8 +170,7 @@ def gain_of_linguistic_features(tasks: Mapping[str, Task], sink: str) -> pd.Data
     def largest_gain(task: Task) -> Values:
         gains = map(task.change, LINGUISTIC)
         largest = max(gains, key=lambda gain: np.nan_to_num(np.nanmean(gain), nan=-np.inf))
-        of_sink = [task.before(f"[{sink.upper()}]", layer) for layer in range(task.layers)]
-        return largest / np.mean(of_sink, axis=0).mean()
+        return largest / task.mean_before(f"[{sink.upper()}]", range(task.layers)).mean()
 
     return over_runs(tasks, largest_gain)
 
@@ -233,7 +233,7 @@ def loss_without_linking_heads(
 def change_over_lead(task: str, rows: pd.DataFrame) -> pd.DataFrame:
     """The frame of one task: the mean of the changes of accuracy over the lead, with their paired interval.
 
-    Where the margin needs more answers than there are, the interval is at least that of no changed answer.
+    Where the margin needs more answers than there are, the interval includes that of no changed answer.
     """
     ends, reasons = [], {}
     for row in rows.itertuples():

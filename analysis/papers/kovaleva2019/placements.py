@@ -8,9 +8,9 @@ from jaxtyping import Float, Int, Num
 
 
 class Placements(NamedTuple):
-    """The token pairs of a link (row, column), at every position of the text where they fit with the same distances.
+    """The token pairs (row, column) of a link, shifted to every position where they fit into the text.
 
-    `original` is the number of the placement where the link is.
+    `original` is the number of the placement at which the link stands.
     """
 
     rows: Int[np.ndarray, "placement pair"]
@@ -27,7 +27,7 @@ def placements(pairs: Sequence[tuple[int, int]], first: int, last: int) -> Place
 
 
 class Scores(NamedTuple):
-    """Attention to all placements of a link; `original` is the number of the placement where the link is."""
+    """Attention to all placements of a link; `original` is the number of the link's own placement."""
 
     values: Float[np.ndarray, "placement *head"]
     original: int
@@ -44,7 +44,7 @@ class Scores(NamedTuple):
         return others.mean(axis=0) if len(others) else self.link
 
 
-def largest(attention: Num[np.ndarray, "head token token"], places: Placements) -> Scores:
+def largest(attention: Num[np.ndarray, "*head token token"], places: Placements) -> Scores:
     """The largest attention of any of the pairs, for every placement (Kovaleva 2019, 4.2)."""
-    values = attention[:, places.rows, places.columns].max(axis=-1).T.astype(np.float64)
-    return Scores(values, places.original)
+    values = attention[..., places.rows, places.columns].max(axis=-1)
+    return Scores(np.moveaxis(values, -1, 0).astype(np.float64), places.original)

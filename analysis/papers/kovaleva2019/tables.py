@@ -7,21 +7,20 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
-from analysis.papers.kovaleva2019.names import CLS, LINGUISTIC, PATTERNS, SEP, SPECIAL_HEADS
-from analysis.papers.kovaleva2019.reading import NOT_LABELLED
+from analysis.papers.kovaleva2019.names import CLS, LINGUISTIC, PATTERNS, SEP, SPECIAL_HEADS, STATES
+from analysis.papers.kovaleva2019.reading import NO_PATTERN
 from analysis.statistics.layers import BLOCKS
 from analysis.statistics.resampling import bca_interval
 
-# The measures of each task and run; the run of the pre-trained encoder is None, the others are seeds.
+# What `reading.read_runs` gives: the measures of each task and run, None for the pre-trained encoder.
 Readings = Mapping[tuple[str, int | None], xr.Dataset]
-STATES = ("pretrained", "finetuned")
 PADDINGS = {"cosine": "cropped", "cosine_padded": "kept"}
 
 
 def by_state(
     readings: Readings, value: Callable[[xr.Dataset], xr.DataArray]
 ) -> Iterator[tuple[str, str, xr.DataArray]]:
-    """Task, state and a value of each; for the fine-tuned state the mean over the seeds."""
+    """Each task, each state, and a value; after fine-tuning it is the mean over the runs."""
     for task in dict.fromkeys(task for task, _ in readings):
         runs = {run: value(state) for (name, run), state in readings.items() if name == task}
         yield task, STATES[0], runs.pop(None)
@@ -29,10 +28,10 @@ def by_state(
             yield task, STATES[1], xr.concat(runs.values(), "seed").mean("seed", keep_attrs=True)
 
 
-def _patterns(state: xr.Dataset) -> xr.DataArray:
-    """1 if a map has a pattern, else 0, for the labelled sequences."""
+def pattern_indicators(state: xr.Dataset) -> xr.DataArray:
+    """1 if a map has a pattern, else 0, for the sequences with patterns."""
     labels = state["pattern"]
-    labels = labels.isel(sequence=(labels != NOT_LABELLED).all(("layer", "head")).values)
+    labels = labels.isel(sequence=(labels != NO_PATTERN).all(("layer", "head")).values)
     numbers = xr.DataArray(range(len(PATTERNS)), {"pattern_name": [*PATTERNS]}, "pattern_name")
     return (labels == numbers).astype(float)
 
@@ -45,15 +44,15 @@ def pattern_table(
     low, high: BCa interval over n sequences, resampled in whole clusters. Source: Kovaleva 2019, figure 2.
     """
     parts = []
-    for task, state, patterns in by_state(readings, _patterns):
+    for task, state, patterns in by_state(readings, pattern_indicators):
         shares = patterns.mean(("layer", "head")).transpose("sequence", "pattern_name")
-        low, high = _interval(shares.values, shares["cluster"].values, alpha, resamples, seed)
+        low, high = mean_intervals(shares.values, shares["cluster"].values, alpha, resamples, seed)
         columns = {"pattern": PATTERNS, "share": shares.mean("sequence").values, "low": low, "high": high}
         parts.append(pd.DataFrame({"task": task, "state": state} | columns | {"n": len(shares)}))
     return pd.concat(parts, ignore_index=True)
 
 
-def _interval(
+def mean_intervals(
     values: Float[np.ndarray, "sequence column"],
     clusters: np.ndarray,
     alpha: float,
@@ -69,11 +68,21 @@ def _interval(
 def pattern_heads(readings: Readings) -> pd.DataFrame:
     """The share of sequences in which a head has each pattern: task, state, layer, head, pattern, share."""
     parts = []
-    for task, state, patterns in by_state(readings, _patterns):
+    for task, state, patterns in by_state(readings, pattern_indicators):
         shares = patterns.mean("sequence")
         table = shares.to_dataframe("share", dim_order=["layer", "head", "pattern_name"]).reset_index()
         parts.append(table.rename(columns={"pattern_name": "pattern"}).assign(task=task, state=state))
     return pd.concat(parts, ignore_index=True)[["task", "state", "layer", "head", "pattern", "share"]]
+
+
+def typical_heads(shares: pd.DataFrame, task: str) -> pd.DataFrame:
+    """The head that has each pattern in most sequences of a task before fine-tuning: pattern, layer, head, share.
+
+    `shares` is the table of `pattern_heads`. Patterns that no map has are left out.
+    """
+    rows = shares.query("task == @task and state == 'pretrained' and share > 0")
+    best = rows.loc[rows.groupby("pattern")["share"].idxmax()].set_index("pattern")
+    return best.reindex([name for name in PATTERNS if name in best.index]).reset_index()
 
 
 def feature_table(readings: Readings) -> pd.DataFrame:
@@ -86,8 +95,8 @@ def feature_table(readings: Readings) -> pd.DataFrame:
     links = {"link_name": "feature", "link_mode": "mode"}
     order = ("feature", "mode", "layer", "head")
     parts = [
-        *_means(readings, lambda state: state["received"].expand_dims(mode=["aligned"]), order),
-        *_means(readings, lambda state: state["link"].rename(links), order),
+        *state_means(readings, lambda state: state["received"].expand_dims(mode=["aligned"]), order),
+        *state_means(readings, lambda state: state["link"].rename(links), order),
     ]
     table = pd.concat(parts, ignore_index=True)
     return table[["task", "state", "feature", "mode", "layer", "head", "mean", "n"]]
@@ -99,19 +108,18 @@ def cls_table(readings: Readings) -> pd.DataFrame:
     Sequences without the feature are left out. Source: Kovaleva 2019, figure 7.
     """
     table = pd.concat(
-        _means(readings, lambda state: state["cls_row"], ("feature", "head")), ignore_index=True
+        state_means(readings, lambda state: state["cls_row"], ("feature", "head")), ignore_index=True
     )
     return table[["task", "state", "feature", "head", "mean", "n"]]
 
 
-def _means(
+def state_means(
     readings: Readings, value: Callable[[xr.Dataset], xr.DataArray], order: Sequence[str]
 ) -> Iterator[pd.DataFrame]:
     """Mean over sequences and their number, for every task and state."""
     for task, state, values in by_state(readings, value):
-        parts = xr.Dataset({"mean": values.mean("sequence"), "n": values.notnull().sum("sequence")})
-        table = parts.drop_vars("seed", errors="ignore").to_dataframe(dim_order=order).reset_index()
-        yield table.assign(task=task, state=state)
+        means = xr.Dataset({"mean": values.mean("sequence"), "n": values.notnull().sum("sequence")})
+        yield means.to_dataframe(dim_order=order).reset_index().assign(task=task, state=state)
 
 
 def cosine_table(
@@ -119,26 +127,26 @@ def cosine_table(
 ) -> pd.DataFrame:
     """Similarity of each head's maps before and after fine-tuning: task, seed, padding, layer, head, mean, low, high.
 
-    padding: maps cropped to the sequence, or (kept) padded to one length as in the released code, for fewer sequences.
+    padding: maps cropped to the sequence, or (kept) padded to one length as in the authors' code, for fewer sequences.
     low, high: BCa interval over sequences. Source: Kovaleva 2019, figure 5.
     """
     parts = []
     for (task, run), state in readings.items():
         for name, padding in PADDINGS.items():
-            if run is None or state[name].isnull().all():
-                continue
-            cosines = state[name].dropna("sequence").stack(place=("layer", "head"))
-            values = cosines.transpose("sequence", "place").values
-            low, high = _interval(values.astype(float), cosines["cluster"].values, alpha, resamples, seed)
-            table = cosines.indexes["place"].to_frame(index=False)
-            table = table.assign(mean=values.mean(axis=0), low=low, high=high)
-            parts.append(table.assign(task=task, seed=run, padding=padding))
+            cosines = state[name].dropna("sequence")  # none before fine-tuning
+            if cosines.sizes["sequence"]:
+                cosines = cosines.stack(place=("layer", "head"))
+                values = cosines.transpose("sequence", "place").values
+                ends = mean_intervals(values.astype(float), cosines["cluster"].values, alpha, resamples, seed)
+                means = {"mean": values.mean(axis=0), "low": ends[0], "high": ends[1]}
+                table = cosines.indexes["place"].to_frame(index=False).assign(**means)
+                parts.append(table.assign(task=task, seed=run, padding=padding))
     columns = ["task", "seed", "padding", "layer", "head", "mean", "low", "high"]
-    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+    return pd.concat(parts, ignore_index=True)[columns]
 
 
-def _in_blocks(values: xr.DataArray) -> xr.DataArray:
-    """Means over ten blocks of the sequences with a value; sequences that share a text are in one block."""
+def block_means(values: xr.DataArray) -> xr.DataArray:
+    """Means over the sequences of ten blocks; sequences that share a text are in one block."""
     codes = pd.factorize(values["cluster"].values)[0] % BLOCKS
     return values.drop_vars("cluster").assign_coords(block=("sequence", codes)).groupby("block").mean()
 
@@ -153,7 +161,7 @@ def block_table(readings: Readings) -> pd.DataFrame:
     """
     parts = []
     for (task, run), state in readings.items():
-        received, patterns = _in_blocks(state["received"]), _in_blocks(_patterns(state))
+        received, patterns = block_means(state["received"]), block_means(pattern_indicators(state))
         special = received.sel(feature=[CLS, SEP])
         heads = ("layer", "head")
         values = {name: patterns.sel(pattern_name=name, drop=True).mean(heads) for name in PATTERNS}
@@ -161,7 +169,7 @@ def block_table(readings: Readings) -> pd.DataFrame:
         values |= {name: special.sel(feature=name, drop=True).mean("head") for name in (CLS, SEP)}
         values[SPECIAL_HEADS] = (special.sum("feature") > 0.5).mean(heads)
         if run is not None:
-            values["cosine"] = _in_blocks(state["cosine"]).mean("head")
+            values["cosine"] = block_means(state["cosine"]).mean("head")
         for name, measure in values.items():
             table = measure.rename("value").to_dataframe()["value"].reset_index()
             parts.append(table.assign(task=task, seed=-1 if run is None else run, measure=name))
@@ -176,7 +184,7 @@ def verb_blocks(readings: Readings) -> pd.DataFrame:
     Columns direction, block, layer, head, mean, control (the same distance elsewhere in the text).
     """
     before = [state["link"] for (_, run), state in readings.items() if run is None]
-    links = _in_blocks(xr.concat(before, "sequence", coords="minimal"))
+    links = block_means(xr.concat(before, "sequence", coords="minimal"))
     modes = {"mean": "aligned", "control": "same distance"}
     columns = {name: links.sel(link_mode=mode, drop=True) for name, mode in modes.items()}
     table = xr.Dataset(columns).to_dataframe().reset_index().rename(columns={"link_name": "direction"})

@@ -1,6 +1,7 @@
 """What disabling heads and layers changes, and what pre-training gives (Kovaleva 2019, figures 8, 9 and Table 1)."""
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,6 +10,7 @@ import pandas as pd
 import torch
 import transformers
 import xarray as xr
+from jaxtyping import Bool, Float
 
 from analysis.cache import cached
 from analysis.encoders.finetuning import finetune
@@ -22,7 +24,7 @@ from analysis.encoders.models import (
     random_encoder,
 )
 from analysis.errors import InputError
-from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM
+from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM, UNTUNED
 from analysis.statistics.answers import Labels, labels_of, metrics_of
 from analysis.statistics.changes import change_table, rises
 from analysis.statistics.intervals import crossed_interval
@@ -35,7 +37,7 @@ COLUMNS = "task seed unit layer head metric baseline change low high p p_by n pu
 
 
 def disabled_tables(
-    logits: Mapping[tuple[str, str, int], xr.DataArray],
+    logits: Mapping[str, Mapping[Run, xr.DataArray]],
     labels: Mapping[str, Labels],
     alpha: float = 0.05,
     resamples: int = 999,
@@ -44,35 +46,40 @@ def disabled_tables(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What disabling single heads or whole layers changes, and whether it raises a task's first metric beyond chance.
 
-    `logits` are those of `predict` by unit ("head" or "layer"), task and fine-tuning run. The first table has COLUMNS,
-    a row per head or layer and metric; change, low, high, p, p_by are as in `change_table`: exact McNemar for accuracy,
-    swapped answers for F1 and Matthews; n counts the sequences, put_right and put_wrong the answers that change (for
-    accuracy). The second has a row per pass: task, seed, unit, metric, baseline; those of `changes.Rises`; least: the
-    smallest loss that the paired test detects at power .8, median over the variants. Source: Kovaleva 2019, figures 8
-    and 9; departure: the article has no test.
+    `logits` are those of `predict`, by unit ("head" or "layer") and by fine-tuning run. The first table has COLUMNS,
+    a row per head or layer and metric (see `changes_by_head`). The second has a row per unit and run: task, seed, unit,
+    metric, baseline; the fields of `changes.Rises`; least: the smallest loss that the paired test detects with power
+    .8, median over heads or layers. Source: Kovaleva 2019, figures 8 and 9; departure: the paper has no test.
     """
     changes, risen = [], []
-    for (unit, task, run), answers in logits.items():
-        key = {"task": task, "seed": run, "unit": unit}
-        table = change_table(answers, labels[task], metrics_of(task), alpha, resamples, permutations, seed)
-        places = table["intervention"].str.extract(r"(\d+)(?:-(\d+))?$")  # "2-8" is a head, "layer 2" a layer
-        table = table.assign(
-            layer=places[0].astype(int),
-            head=pd.to_numeric(places[1]).astype("Int64"),
-            n=len(labels[task]),
-            **key,
-        )
-        is_accuracy = table["metric"] == "accuracy"
-        if is_accuracy.any():
-            changed = compared(answers, labels[task], "accuracy").discordant()
-            table.loc[is_accuracy, ["put_right", "put_wrong"]] = np.stack(changed, axis=1)
-        changes.append(table.reindex(columns=COLUMNS))
-        metric = task_named(task).metrics[0]
-        first = table[table["metric"] == metric]
-        row = key | {"metric": metric, "baseline": first["baseline"].iloc[0]}
-        row |= rises(answers, labels[task], metric, alpha, permutations, seed)._asdict()
-        risen.append(row | {"least": first["least"].median()})
+    for unit, by_run in logits.items():
+        for (task, run), answers in by_run.items():
+            key = {"task": task, "seed": run, "unit": unit}
+            metric = task_named(task).metrics[0]
+            table = changes_by_head(answers, labels[task], task, alpha, resamples, permutations, seed)
+            changes.append(table.assign(**key).reindex(columns=COLUMNS))
+            first = table[table["metric"] == metric]
+            row = {"metric": metric, "baseline": first["baseline"].iloc[0]}
+            row |= rises(answers, labels[task], metric, alpha, permutations, seed)._asdict()
+            risen.append(key | row | {"least": first["least"].median()})
     return pd.concat(changes, ignore_index=True), pd.DataFrame(risen)
+
+
+def changes_by_head(answers: xr.DataArray, labels: Labels, task: str, *test: float | int) -> pd.DataFrame:
+    """The changes of a task's metrics for every disabled head, or layer (`head` is missing).
+
+    change, low, high, p, p_by are those of `change_table`, with its last arguments `test`: exact McNemar for accuracy,
+    swapped answers for F1 and Matthews. n counts the sequences, put_right and put_wrong the answers that change.
+    """
+    table = change_table(answers, labels, metrics_of(task), *test)
+    places = table["intervention"].str.extract(r"(\d+)(?:-(\d+))?$")  # "2-8" is a head, "layer 2" a layer
+    heads = pd.to_numeric(places[1]).astype("Int64")
+    table = table.assign(layer=places[0].astype(int), head=heads, n=len(labels))
+    is_accuracy = table["metric"] == "accuracy"
+    if is_accuracy.any():
+        discordant = compared(answers, labels, "accuracy").discordant()
+        table.loc[is_accuracy, ["put_right", "put_wrong"]] = np.stack(discordant, axis=1)
+    return table
 
 
 def chosen_rises(
@@ -83,25 +90,29 @@ def chosen_rises(
 ) -> pd.DataFrame:
     """How much the task's metric rises without the head that raises it most: task, value, low, high, runs.
 
-    The head is chosen on one half of the sequences (in whole clusters) and read on the other, both ways. Runs that did
-    not train successfully are left out; a task without any other has no value.
+    The head is chosen on one half of the sequences (in whole clusters) and measured on the other, both ways. Runs that
+    did not train successfully are left out; a task without any other has no value.
     """
     rows = []
     for task in dict.fromkeys(task for task, _ in logits):
         half = pd.factorize(np.asarray(clusters[task]))[0] % 2 == 0
-        metric, runs = task_named(task).metrics[0], []
-        for run, answers in logits.items():
-            if run[0] == task and run in trained:
-                one, other = (
-                    compared(answers.isel(sequence=side), labels[task][side], metric)
-                    for side in (half, ~half)
-                )
-                rise = np.empty(len(half))
-                rise[half] = one.contributions[:, other.change.argmax()]
-                rise[~half] = other.contributions[:, one.change.argmax()]
-                runs.append(rise)
-        rows.append((task, *(crossed_interval(np.stack(runs)) if runs else (np.nan,) * 3), len(runs)))
+        runs = [run for run in logits if run[0] == task and run in trained]
+        by_run = [rise_of_chosen_head(logits[run], labels[task], task, half) for run in runs]
+        interval = crossed_interval(np.stack(by_run)) if by_run else (np.nan,) * 3
+        rows.append((task, *interval, len(by_run)))
     return pd.DataFrame(rows, columns=["task", "value", "low", "high", "runs"])
+
+
+def rise_of_chosen_head(
+    answers: xr.DataArray, labels: Labels, task: str, half: Bool[np.ndarray, " sequence"]
+) -> Float[np.ndarray, " sequence"]:
+    """What each sequence adds to the rise of the first metric without the head that is best in the other half."""
+    metric = task_named(task).metrics[0]
+    one, other = (compared(answers.isel(sequence=side), labels[side], metric) for side in (half, ~half))
+    rise = np.empty(len(half))
+    rise[half] = one.contributions[:, other.change.argmax()]
+    rise[~half] = other.contributions[:, one.change.argmax()]
+    return rise
 
 
 def untuned_scores(
@@ -128,8 +139,8 @@ def tuned_scores(
 ) -> dict[str, float]:
     """Dev scores of an encoder trained on a task from a start: RANDOM (random weights by seed) or PRETRAINED.
 
-    `recipe` holds further arguments of `finetune`. `folder` keeps the scores, so that the same recipe does not run
-    again; the trained encoder is not kept. Raises InputError for another start.
+    `recipe` holds further arguments of `finetune`. The scores are cached in `folder`, the trained encoder is not.
+    Raises InputError for another start.
     """
     if start not in (RANDOM, PRETRAINED):
         raise InputError(f"start {start!r} is unknown: choose {RANDOM} or {PRETRAINED}")
@@ -149,6 +160,28 @@ def tuned_scores(
     versions = [torch.__version__, transformers.__version__]
     key = [load_encoder(name).digest, texts, versions, recipe, seed]
     return cached(folder, f"{start}-{task}", key, train_and_score)["value"].to_series().to_dict()
+
+
+def scores_by_start(
+    encoder: str,
+    train: Mapping[str, Sequence[Example]],
+    dev: Mapping[str, Sequence[Example]],
+    starts: Sequence[str],
+    seeds: Sequence[int],
+    folder: Path,
+    **recipe: float | int | str,
+) -> dict[tuple[str, str, int], dict[str, float]]:
+    """Dev scores without fine-tuning, and after training from each of `starts`, by task, name of the start and seed."""
+    scores = {}
+    for task, seed in product(dev, seeds):
+        max_tokens, device = recipe["max_tokens"], recipe["device"]
+        scores[task, UNTUNED, seed] = untuned_scores(encoder, task, dev[task], seed, max_tokens, device)
+        for start in starts:
+            name = start_name(start, len(train[task]), recipe["epochs"])
+            scores[task, name, seed] = tuned_scores(
+                folder, start, encoder, task, train[task], dev[task], seed, **recipe
+            )
+    return scores
 
 
 def start_name(start: str, rows: int, epochs: float | int) -> str:

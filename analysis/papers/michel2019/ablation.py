@@ -1,4 +1,4 @@
-"""One head ablated, or one head left in its layer: changes, choices, and whether effects carry over to other data."""
+"""One head ablated, or one head left in its layer: changes of the scores, and whether they carry over to other data."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
@@ -6,30 +6,30 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from scipy import stats
 from tqdm import tqdm
 
-from analysis.statistics.answers import LOSS, METRICS, metrics_of
-from analysis.statistics.changes import BASELINE, Compared, by_head, change_table
+from analysis.statistics.answers import LOSS, METRICS, losses, metrics_of
+from analysis.statistics.changes import BASELINE, by_head, change_table
 from analysis.statistics.correlations import pearson, spearman
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
-from analysis.statistics.intervals import crossed_interval, draws_interval
+from analysis.statistics.intervals import draws_interval
 from analysis.statistics.leads import Labels, compared, floor
 from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import quiet
 from analysis.statistics.training import Run
+from analysis.texts.examples import Example
+from analysis.texts.glue import load_examples
 from analysis.texts.tasks import positive_class, task_named
 
 ABLATION = "task seed layer head metric baseline change low high p p_by".split()
 ALL_BUT_ONE = [*ABLATION[:4], "chosen_on", *ABLATION[4:]]
-MARGIN = 0.2  # the share of a classifier's lead that counts as no loss
-DRAWS = 199  # of the sequences
+MARGIN = 0.2  # the share of a classifier's lead whose loss counts as none
+DRAWS = 199  # bootstrap draws of the sequences
 EVERY = "every head"  # value of `chosen_on` if no head is chosen
 HALVES = ("one half", "the other half")
 TRANSFER = "model data_a data_b metric correlation value low high largest heads".split()
-
-Changes = Float[np.ndarray, "*draw head"]
 
 
 def all_changes(logits: Mapping[Run, xr.DataArray], labels: Labels, **options: float) -> pd.DataFrame:
@@ -46,52 +46,25 @@ def all_changes(logits: Mapping[Run, xr.DataArray], labels: Labels, **options: f
 
 def effects_by_metric(logits: Mapping[Run, xr.DataArray], labels: Labels) -> pd.DataFrame:
     """`effect_table` of every run of a task with classes, with task, seed, layer and head."""
-    parts = [
-        by_head(effect_table(answers, labels[task], positive_class(task), task=task)).assign(
-            task=task, seed=seed
-        )
-        for (task, seed), answers in logits.items()
-        if len(task_named(task).labels) > 1
-    ]
-    table = pd.concat(parts, ignore_index=True).drop(columns="intervention")
+    parts = []
+    for (task, seed), answers in logits.items():
+        if len(task_named(task).labels) > 1:
+            table = by_head(effect_table(answers, labels[task], positive_class(task), task=task))
+            parts.append(table.drop(columns="intervention").assign(task=task, seed=seed))
+    table = pd.concat(parts, ignore_index=True)
     first = ["task", "seed", "layer", "head"]
     return table[[*first, *table.columns.drop(first)]]
 
 
-def auc_changes(logits: Mapping[Run, xr.DataArray], labels: Labels) -> pd.DataFrame:
-    """The change of the AUC without each head: rows of `michel_ablation` without p; low, high over sequences.
-
-    The AUC does not see a shift of all logits towards one class, which the loss and the accuracy do. A regression has
-    none.
-    """
-    parts = []
-    for (task, seed), answers in logits.items():
-        if len(task_named(task).labels) > 1:
-            values = _auc_parts(answers, labels[task], positive_class(task))
-            rows = [crossed_interval(row[None]) for row in values[1:] - values[0]]
-            table = pd.DataFrame(rows, columns=["change", "low", "high"])
-            table["intervention"] = answers.drop_sel(intervention=BASELINE)["intervention"].values
-            table = table.assign(metric=AUC, baseline=values[0].mean(), task=task, seed=seed)
-            parts.append(by_head(table))
-    return (
-        pd.concat(parts, ignore_index=True).reindex(columns=ABLATION)
-        if parts
-        else pd.DataFrame(columns=ABLATION)
-    )
-
-
-def _auc_parts(
-    logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], match: int
-) -> Float[np.ndarray, "intervention sequence"]:
-    """Values of every sequence whose means are the AUCs, without an intervention and then with each."""
-    ordered = logits.transpose("intervention", "sequence", "class")
-    base, others = ordered.sel(intervention=[BASELINE]), ordered.drop_sel(intervention=BASELINE)
-    odds = match_logit(np.concatenate([base.values, others.values]), match)
-    return auc_parts(odds, labels == match)
+def auc_changes(effects: pd.DataFrame) -> pd.DataFrame:
+    """The changes of the AUC in the table `michel_effects`, as rows of `michel_ablation`; they have no p."""
+    table = effects[effects["metric"] == AUC]
+    table = table.assign(change=0 - table["effect"], low=0 - table["high"], high=0 - table["low"])
+    return table.reindex(columns=ABLATION)
 
 
 def overview(changes: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
-    """How many removals lose or gain significantly, by run and metric, and the smallest loss that the test detects.
+    """How many ablations lose or gain significantly, by run and metric, and the smallest loss that the test detects.
 
     `changes` as `all_changes` or `all_but_one_table` gives them. Columns heads; baseline; lost, gained (p < `alpha`);
     lost_by, gained_by (p_by); lowest, highest (changes); least (median, power .8), p without correction.
@@ -111,40 +84,37 @@ def overview(changes: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     ).reset_index()  # fmt: skip
 
 
-def tolerated(
-    changes: Compared, constant: float, draws: int = DRAWS, seed: int = 0
+def harmless(
+    logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: str
 ) -> Bool[np.ndarray, "draw variant"]:
-    """Whether each change is a loss of at most MARGIN of the lead over the constant answer: the sample, then draws.
+    """Whether each intervention loses at most MARGIN of the lead over the constant answer.
 
-    Sequences are drawn again; the margin is that of the sample.
+    The first row is the sample, the others are draws of its sequences; the margin is that of the sample.
     """
-    before, after = changes.drawn(resampled(len(changes.base), draws, seed))
-    return after - before >= -MARGIN * (changes.baseline - constant) - 1e-12
+    metric = task_named(task).metrics[0]
+    changes = compared(logits, labels, metric)
+    before, after = changes.drawn(resampled(len(changes.base), DRAWS))
+    return after - before >= -MARGIN * (changes.baseline - floor(metric, labels)) - 1e-12
 
 
-def tolerated_table(
+def harmless_shares(
     heads: Mapping[Run, xr.DataArray],
     layers: Mapping[Run, xr.DataArray],
     labels: Labels,
     trained: Collection[Run],
 ) -> pd.DataFrame:
-    """The share of ablations without a loss above the margin (see `tolerated`): unit, task, value, low, high, runs.
+    """The share of `harmless` ablations, mean over the runs `trained`: unit, task, value, low, high, runs.
 
-    `heads` holds the logits without each head, `layers` those with the chosen head of each layer alone, of every run.
-    The mean is over the runs in `trained`; a task without any has no value.
+    `heads` holds the logits with each head ablated, `layers` those with one head left in each layer. A task without a
+    trained run has no value.
     """
     rows = []
     for unit, logits in (("head", heads), ("layer", layers)):
         for task in dict.fromkeys(task for task, _ in logits):
-            metric = task_named(task).metrics[0]
             runs = [logits[run] for run in logits if run[0] == task and run in trained]
-            constant = floor(metric, labels[task])
-            shares = [
-                tolerated(compared(answers, labels[task], metric), constant).mean(axis=1) for answers in runs
-            ]
-            rows.append(
-                (unit, task, *(draws_interval(np.array(shares)) if runs else (np.nan,) * 3), len(runs))
-            )
+            shares = [harmless(answers, labels[task], task).mean(axis=1) for answers in runs]
+            interval = draws_interval(np.array(shares)) if runs else (np.nan,) * 3
+            rows.append((unit, task, *interval, len(runs)))
     return pd.DataFrame(rows, columns=["unit", "task", "value", "low", "high", "runs"])
 
 
@@ -171,11 +141,10 @@ def all_but_one_table(
     best_on_train: Mapping[Run, Sequence[str]],
     **options: float,
 ) -> pd.DataFrame:
-    """The change on the dev sequences with one head left in a layer: each head, the best there, and the best on train.
+    """Changes on the dev sequences with one head left in a layer: every head, the best there, and the best on train.
 
-    `best_on_train` names the best head of each layer on training examples (see `best_heads`). Columns ALL_BUT_ONE
-    and least. p_by corrects over all heads if none is chosen, and over the layers if one is.
-    Source: Michel 2019, tables 3 and 6.
+    `best_on_train` names the best head of each layer on training examples (see `best_heads`). Columns ALL_BUT_ONE and
+    least. p_by is corrected for all heads where none is chosen, else for the layers. Source: Michel 2019, tables 3, 6.
     """
     best = {run: best_heads(answers, labels[run[0]], run[0]) for run, answers in logits.items()}
     parts = [all_changes(logits, labels, **options).assign(chosen_on=EVERY)]
@@ -185,43 +154,56 @@ def all_but_one_table(
     return pd.concat(parts, ignore_index=True)[[*ALL_BUT_ONE, "least"]]
 
 
+def transfer_examples(
+    names: Sequence[str], tasks: Sequence[str], source: str | None, n: int | None, seed: int
+) -> dict[str, list[Example]]:
+    """The examples of two data sets by name: a task for its dev set, or a task and a split ("mnli dev_mismatched").
+
+    Empty if a set is of none of the `tasks`.
+    """
+    sets = {name: [*name.split(), "dev"][:2] for name in names}
+    if not {task for task, _ in sets.values()} <= {*tasks}:
+        return {}
+    return {name: load_examples(task, source, split, n, seed) for name, (task, split) in sets.items()}
+
+
 def effects(
     logits: Mapping[str, xr.DataArray], labels: Labels, match: int = 1, seed: int = 0
 ) -> pd.DataFrame:
-    """Changes without each head, of the AUC and of the loss (nats): on two data sets, and on halves of the first.
+    """Changes of AUC and loss (nats) with each head ablated, on two data sets and on random halves of the first.
 
-    `logits` are those of one model by data set; on the first it was trained. Columns model, data_a, data_b, metric,
-    layer, head, a and b (the changes). The AUC ranks the log odds of class `match`. The random halves tell how far
+    `logits` are those of one model by data set; it was trained on the first. Columns model, data_a, data_b, metric,
+    layer, head, a and b (the changes). The AUC ranks the log odds of class `match`. Effects on halves show how well
     effects can agree at all.
     """
     columns = [*TRANSFER[:4], "layer", "head", "a", "b"]
     if not logits:
         return pd.DataFrame(columns=columns)
-    whole = {data: (answers, labels[data]) for data, answers in logits.items()}
-    model, (answers, gold) = next(iter(whole.items()))
-    parts = np.array_split(np.random.default_rng(seed).permutation(len(gold)), 2)
-    halves = {
-        f"{model}, {half}": (answers.isel(sequence=part), gold[part])
-        for half, part in zip(HALVES, parts, strict=True)
-    }
-    heads = answers.drop_sel(intervention=BASELINE)["intervention"].values
-    parts = []
-    for pair, metric in product((whole, halves), (AUC, LOSS)):
-        (data_a, a), (data_b, b) = (
-            (data, _changes(*answered, metric, match)) for data, answered in pair.items()
-        )
-        table = by_head(pd.DataFrame({"intervention": heads, "a": a, "b": b}))
-        parts.append(table.assign(model=model, data_a=data_a, data_b=data_b, metric=metric))
-    return pd.concat(parts, ignore_index=True)[columns]
+    model = next(iter(logits))
+    samples = {data: (answers, labels[data]) for data, answers in logits.items()}
+    order = np.random.default_rng(seed).permutation(len(labels[model]))
+    for half, places in zip(HALVES, np.array_split(order, 2), strict=True):
+        samples[f"{model}, {half}"] = logits[model].isel(sequence=places), labels[model][places]
+    names, tables = [*samples], []
+    for (data_a, data_b), metric in product((names[:2], names[2:]), (AUC, LOSS)):
+        ends = {"a": data_a, "b": data_b}
+        changes = {end: _changes(*samples[data], metric, match) for end, data in ends.items()}
+        table = by_head(pd.DataFrame(changes).rename_axis("intervention").reset_index())
+        tables.append(table.assign(model=model, data_a=data_a, data_b=data_b, metric=metric))
+    return pd.concat(tables, ignore_index=True)[columns]
 
 
 def _changes(
     logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], metric: str, match: int
-) -> Float[np.ndarray, " head"]:
-    if metric != AUC:
-        return compared(logits, labels, metric).change
-    areas = _auc_parts(logits, labels, match).mean(axis=-1)
-    return areas[1:] - areas[0]
+) -> pd.Series:
+    """AUC or loss with each intervention minus that without, by the name of the intervention."""
+    answers = logits.transpose("intervention", "sequence", "class").values
+    if metric == AUC:
+        values = auc_parts(match_logit(answers, match), labels == match)
+    else:
+        values = losses(answers, labels)[..., 0]
+    means = pd.Series(values.mean(axis=-1), logits["intervention"].values)
+    return (means - means[BASELINE]).drop(BASELINE)
 
 
 def transfer_table(effects: pd.DataFrame, resamples: int = 999, seed: int = 0) -> pd.DataFrame:

@@ -1,6 +1,6 @@
-"""How few heads matter in the course of fine-tuning: checkpoints from it, each pruned by its own importance."""
+"""Classifiers from the course of fine-tuning, each pruned by its own importance."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,7 +15,7 @@ from analysis.encoders.checkpoints import recipe_of
 from analysis.encoders.finetuning import Stops, finetune
 from analysis.encoders.importance import importance
 from analysis.encoders.interventions import predict
-from analysis.encoders.models import load_encoder, load_tokenizer
+from analysis.encoders.models import Encoder, load_encoder, load_tokenizer
 from analysis.errors import InputError
 from analysis.papers.michel2019.measures import IMPORTANCE
 from analysis.papers.michel2019.pruning import by_importance, pruned_steps
@@ -28,8 +28,8 @@ def course(
     task: str,
     checkpoint: Path,
     source: str,
-    scored: Sequence[Example],
-    measured: Sequence[Example],
+    dev_sample: Sequence[Example],
+    train_sample: Sequence[Example],
     fractions: Sequence[float],
     folder: Path,
     seed: int = 0,
@@ -39,9 +39,9 @@ def course(
 ) -> xr.DataArray:
     """Logits (fraction, intervention, sequence, class) of classifiers after fractions of fine-tuning, pruned in steps.
 
-    The recipe of `checkpoint` runs again. Each classifier is pruned by its importance for the examples `measured` and
-    then answers the sequences `scored`, with `device` and `precision` as in `load_encoder`. `folder` keeps the result;
-    the classifiers are deleted. Raises InputError for a checkpoint that `finetune` did not write.
+    The recipe of `checkpoint` runs again. Each classifier is pruned by its importance for `train_sample` and answers
+    `dev_sample`. The result is cached in `folder`, and the classifiers are deleted. Raises InputError for a checkpoint
+    that `finetune` did not write.
     """
     try:
         recipe = recipe_of(checkpoint)
@@ -50,24 +50,44 @@ def course(
     training = [
         load_examples(task, source, split, recipe.pop(f"{split}_n"), seed) for split in ("train", "dev")
     ]
-    examples = [example for part in (*training, scored, measured) for example in part]
+    examples = [example for part in (*training, dev_sample, train_sample) for example in part]
     texts = [(example.id, example.texts, example.label) for example in examples]
     arithmetic = [torch.__version__, transformers.__version__, device, precision]
-
-    def pruned(place: Path) -> xr.DataArray:
-        """The logits of one classifier, pruned step by step by its importance."""
-        model = load_encoder(place, device, precision, task)
-        order = by_importance(importance(model, measured, **options).sel(granularity="example", drop=True))
-        return predict(model, scored, pruned_steps(model, {IMPORTANCE: order}), cache=folder, **options)
 
     def make() -> xr.Dataset:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=folder, prefix="course-") as work:
             stops = Stops(Path(work), fractions, load_tokenizer(encoder))
             finetune(encoder, task, *training, Path(work) / "last", callbacks=[stops], **recipe)
-            stages = [pruned(stops.folders[fraction]) for fraction in fractions]
-        logits = xr.concat(stages, pd.Index(fractions, name="fraction"), combine_attrs="drop_conflicts")
+            places = [stops.folders[fraction] for fraction in fractions]
+            classifiers = (load_encoder(place, device, precision, task) for place in places)
+            parts = [
+                pruned_logits(model, dev_sample, train_sample, folder, **options) for model in classifiers
+            ]
+        logits = xr.concat(parts, pd.Index(fractions, name="fraction"), combine_attrs="drop_conflicts")
         return logits.to_dataset(name="logits")
 
-    parts = [load_encoder(encoder).digest, task, recipe, texts, [*fractions], arithmetic, options]
-    return cached(folder, "course", parts, make)["logits"]
+    key = [load_encoder(encoder).digest, task, recipe, texts, [*fractions], arithmetic, options]
+    return cached(folder, "course", key, make)["logits"]
+
+
+def pruned_logits(
+    classifier: Encoder,
+    dev_sample: Sequence[Example],
+    train_sample: Sequence[Example],
+    folder: Path,
+    **options: Any,
+) -> xr.DataArray:
+    """The logits for `dev_sample` of a classifier pruned step by step by its importance for `train_sample`."""
+    importances = importance(classifier, train_sample, **options).sel(granularity="example", drop=True)
+    steps = pruned_steps(classifier, {IMPORTANCE: by_importance(importances)})
+    return predict(classifier, dev_sample, steps, cache=folder, **options)
+
+
+def stages(courses: Mapping[str, xr.DataArray]) -> dict[tuple[str, float], xr.DataArray]:
+    """The logits of every classifier of the courses, by task and fraction of the fine-tuning steps."""
+    return {
+        (task, fraction): course.sel(fraction=fraction)
+        for task, course in courses.items()
+        for fraction in course["fraction"].values
+    }

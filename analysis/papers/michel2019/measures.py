@@ -15,7 +15,7 @@ from analysis.texts.tasks import task_named
 FOLDER = Path(__file__).parent
 CLAIMS = read_claims(FOLDER / "claims.yaml")
 IMPORTANCE, SCORE, REESTIMATED, RANDOM = "importance", "single-head score", "re-estimated", "random"  # orders
-LARGE = 16  # sequences at once from which on, the article says, pruning pays
+LARGE = 16  # sequences per batch from which on pruning pays (Michel 2019)
 UNTRAINED = "no run trained successfully"
 
 
@@ -25,7 +25,7 @@ def published(name: str) -> pd.DataFrame:
 
 
 def measures(
-    tolerated: pd.DataFrame,
+    harmless: pd.DataFrame,
     transfer: pd.DataFrame,
     prunable: pd.DataFrame,
     means: pd.DataFrame,
@@ -34,8 +34,8 @@ def measures(
 ) -> dict[str, pd.DataFrame]:
     """The frame of every claim by its id, from what the functions of `ablation`, `pruning` and `speed` give."""
     return {
-        "M1": without_significant_loss(tolerated, "head"),
-        "M3": without_significant_loss(tolerated, "layer"),
+        "M1": harmless_share(harmless, "head"),
+        "M3": harmless_share(harmless, "layer"),
         "M4": agreement_of_effects(transfer),
         "M5": prunable_share(prunable),
         "M6": gain_of_importance(means),
@@ -49,9 +49,14 @@ def main_metric(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["metric"] == table["task"].map(lambda task: task_named(task).metrics[0])]
 
 
-def without_significant_loss(tolerated: pd.DataFrame, unit: str) -> pd.DataFrame:
+def order_kinds(orders: pd.Series) -> pd.Series:
+    """The names of orders without the number that tells random ones apart."""
+    return orders.str.replace(r" \d+$", "", regex=True)
+
+
+def harmless_share(harmless: pd.DataFrame, unit: str) -> pd.DataFrame:
     """M1, M3: the share of heads, or of layers reduced to one, without a loss above a fifth of the lead, by task."""
-    rows = of_table(tolerated[tolerated["unit"] == unit], "task", runs="runs")
+    rows = of_table(harmless[harmless["unit"] == unit], "task", runs="runs")
     return rows.assign(reason=np.where(rows["value"].isna(), UNTRAINED, ""))
 
 
@@ -67,9 +72,9 @@ def agreement_of_effects(transfer: pd.DataFrame) -> pd.DataFrame:
 
 
 def prunable_share(prunable: pd.DataFrame) -> pd.DataFrame:
-    """M5: the largest share of heads that goes by importance without a loss at any step; control: random orders."""
-    orders = prunable["order"].str.replace(r" \d+$", "", regex=True)
-    values = prunable.groupby([orders, "task"], sort=False)[["share", "low", "high"]].mean()
+    """M5: the largest share of heads that is pruned by importance without harm at any step; control: random orders."""
+    kinds = order_kinds(prunable["order"])
+    values = prunable.groupby([kinds, "task"], sort=False)[["share", "low", "high"]].mean()
     if IMPORTANCE not in values.index:
         return not_applicable(UNTRAINED)
     control = values.loc[RANDOM].set_axis(["control", "control_low", "control_high"], axis=1)

@@ -1,6 +1,6 @@
 """Heads pruned step by step: the orders, scores along an order, the share that can be pruned."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,21 +13,19 @@ from analysis.cache import cached
 from analysis.encoders.importance import importance, normalised
 from analysis.encoders.interventions import Head, Intervention, cumulative
 from analysis.encoders.models import Encoder
-from analysis.papers.michel2019.ablation import ranked_heads, tolerated
-from analysis.papers.michel2019.measures import RANDOM, main_metric
+from analysis.papers.michel2019.ablation import DRAWS, harmless, ranked_heads
+from analysis.papers.michel2019.measures import IMPORTANCE, RANDOM, main_metric
 from analysis.statistics.answers import metrics_of
-from analysis.statistics.changes import BASELINE, Compared, change_table
+from analysis.statistics.changes import BASELINE, change_table
 from analysis.statistics.intervals import draws_interval
-from analysis.statistics.leads import Labels, compared, constants, floor
+from analysis.statistics.leads import Labels, compared, floor
 from analysis.statistics.resampling import resampled
 from analysis.statistics.training import Run, trained_successfully
 from analysis.texts.examples import Example
 from analysis.texts.tasks import task_named
 
 PRUNING = "task seed order heads metric value low high p".split()
-DRAWS = 199  # of the sequences, for the claims
-
-Counts = Int[np.ndarray, "draw sequence"]
+STEPS = 10  # of pruning
 
 
 def cached_importance(
@@ -37,46 +35,46 @@ def cached_importance(
     gate: np.ndarray | None = None,
     **options: int,
 ) -> xr.DataArray:
-    """`importance`, saved in `folder` under a digest of weights, examples, gate and options."""
+    """`importance`, cached in `folder` by weights, examples, gate and options."""
     texts = [(example.id, example.texts, example.label) for example in examples]
     pruned = [] if gate is None else np.argwhere(gate == 0).tolist()
-    parts = [encoder.digest, encoder.device.type, texts, pruned, options]
+    key = [encoder.digest, encoder.device.type, texts, pruned, options]
 
     def make() -> xr.Dataset:
         return importance(encoder, examples, gate=gate, **options).to_dataset(name="importance")
 
-    return cached(folder, "importance", parts, make)["importance"]
+    return cached(folder, "importance", key, make)["importance"]
 
 
-def step_counts(heads: int, steps: int = 10) -> list[int]:
-    """How many heads are pruned after each step; the steps are equal, and the last prunes all (released code)."""
-    counts = [heads * step // steps for step in range(1, steps + 1)]
-    return [count for count in dict.fromkeys(counts) if count]  # there may be fewer heads than steps
+def step_counts(heads: int) -> list[int]:
+    """How many heads are pruned after each of STEPS equal steps; the last prunes all. Source: the authors' code."""
+    counts = {heads * step // STEPS for step in range(1, STEPS + 1)}
+    return sorted(counts - {0})  # a small encoder has fewer heads than steps
 
 
 def by_importance(importances: xr.DataArray) -> list[Head]:
-    """Heads from the least to the most important; `importances` (layer, head) are first normalised in each layer.
+    """Heads from the least to the most important, after `importances` (layer, head) are normalised in each layer.
 
-    Source: Michel 2019, with the normalisation of Molchanov 2017 that the article uses.
+    Source: Michel 2019, with the normalisation of Molchanov 2017.
     """
     return [*normalised(importances).to_series().sort_values(kind="stable").index]
 
 
 def by_score(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: str) -> list[Head]:
-    """Heads by the score when each is ablated, best score first; of equal scores, the lower loss comes first.
+    """Heads by the score when each is ablated alone, best score first; of equal scores, the lower loss comes first.
 
-    `logits` are those of single removals. Order and pruning are scored on the same sequences, as in the article; this
-    favours the order.
+    `logits` are those of single ablations. Where pruning is scored on the same sequences, as in the paper, this favours
+    the order.
     """
     return [*ranked_heads(logits, labels, task)[["layer", "head"]].itertuples(index=False, name=None)]
 
 
 def by_reestimated_importance(
-    encoder: Encoder, examples: Sequence[Example], folder: Path, steps: int = 10, **options: int
+    encoder: Encoder, examples: Sequence[Example], folder: Path, **options: int
 ) -> list[Head]:
-    """The order by importance that is estimated again after every step, with the heads pruned so far ablated."""
+    """Heads by importance that is measured again after every step, with the heads pruned so far ablated."""
     gate, order = np.ones((encoder.layers, encoder.heads), np.float32), []
-    for count in step_counts(gate.size, steps):
+    for count in step_counts(gate.size):
         importances = cached_importance(encoder, examples, folder, gate, **options)
         ranked = by_importance(importances.sel(granularity="example", drop=True))
         order += [head for head in ranked if gate[head]][: count - len(order)]
@@ -86,21 +84,27 @@ def by_reestimated_importance(
 
 def at_random(encoder: Encoder, count: int) -> dict[str, list[Head]]:
     """`count` random orders, named "random 0", "random 1" and so on after their seeds."""
-    heads = [*np.ndindex(encoder.layers, encoder.heads)]
-    orders = {seed: np.random.default_rng(seed).permutation(len(heads)) for seed in range(count)}
-    return {f"{RANDOM} {seed}": [heads[place] for place in places] for seed, places in orders.items()}
+    heads, orders = [*np.ndindex(encoder.layers, encoder.heads)], {}
+    for seed in range(count):
+        places = np.random.default_rng(seed).permutation(len(heads))
+        orders[f"{RANDOM} {seed}"] = [heads[place] for place in places]
+    return orders
 
 
-def pruned_steps(
-    encoder: Encoder, orders: Mapping[str, Sequence[Head]], steps: int = 10
-) -> list[Intervention]:
+def pruned_steps(encoder: Encoder, orders: Mapping[str, Sequence[Head]]) -> list[Intervention]:
     """The interventions of every order after each step, named as "importance 36"."""
-    counts = step_counts(encoder.layers * encoder.heads, steps)
+    counts = step_counts(encoder.layers * encoder.heads)
     return [
         Intervention(f"{name} {step.name}", step.gate)
         for name, order in orders.items()
         for step in cumulative(encoder, order, counts)
     ]
+
+
+def steps_of(interventions: Iterable[str]) -> pd.DataFrame:
+    """Order and number of pruned heads of the interventions of `pruned_steps`, from their names; "none" is left out."""
+    steps = pd.Series([*interventions]).str.extract(r"(?P<order>.+) (?P<heads>\d+)").dropna()
+    return steps.astype({"heads": int}).reset_index(drop=True)
 
 
 def prune_curves(
@@ -109,27 +113,26 @@ def prune_curves(
     keys: Sequence[str] = ("task", "seed"),
     **options: float,
 ) -> pd.DataFrame:
-    """Scores by the number of pruned heads in every order, and change and least of `change_table`.
+    """Scores by the number of pruned heads in every order, and the paired change from the whole classifier.
 
     `logits` have the values of `keys` as keys, the task first, and `pruned_steps` as interventions. `low` and `high`
-    are the score without pruning plus the ends of the paired interval of the change; p is that of the change. `heads`
-    counts pruned heads; a row with 0 has all heads.
+    are the score of the whole classifier plus the ends of the interval of the change; p is that of the change. Rows
+    with 0 heads are the whole classifier.
     """
-    columns = [*keys, *PRUNING[2:], "change", "least"]
+    columns = [*keys, *PRUNING[2:], "change"]
     parts = []
     for key, answers in tqdm(logits.items(), desc="tests", unit="run"):
         table = change_table(answers, labels[key[0]], metrics_of(key[0]), **options)
-        order = table["intervention"].str.rsplit(" ", n=1, expand=True)
-        table = table.assign(order=order[0], heads=order[1].astype(int), **dict(zip(keys, key, strict=True)))
+        table = table.join(steps_of(table["intervention"])).assign(**dict(zip(keys, key, strict=True)))
         whole = table.drop_duplicates(["order", "metric"])
         whole = whole.assign(heads=0, change=0.0, low=0.0, high=0.0, p=1.0)
         parts.append(pd.concat([whole, table]).sort_values(["order", "metric", "heads"], kind="stable"))
     if not parts:
         return pd.DataFrame(columns=columns)
     table = pd.concat(parts, ignore_index=True)
-    scores = {name: table["baseline"] + table[end] for name, end in
-              (("value", "change"), ("low", "low"), ("high", "high"))}  # fmt: skip
-    return table.assign(**scores)[columns]
+    table["value"] = table["baseline"] + table["change"]
+    table[["low", "high"]] = table[["low", "high"]].add(table["baseline"], axis=0)
+    return table[columns]
 
 
 def shares_of_lead(curves: pd.DataFrame, labels: Labels, trained: Collection[Run]) -> pd.DataFrame:
@@ -140,96 +143,89 @@ def shares_of_lead(curves: pd.DataFrame, labels: Labels, trained: Collection[Run
     """
     main = main_metric(curves)
     main = main[[run in trained for run in zip(main["task"], main["seed"], strict=True)]]
-    least = np.array([floor(metric, labels[task]) for task, metric in main[["task", "metric"]].to_numpy()])
-    lead = main["value"] - main["change"] - least
-    ends = {"kept": "value", "kept_low": "low", "kept_high": "high"}
+    constants = {task: floor(task_named(task).metrics[0], labels[task]) for task in main["task"].unique()}
+    constant = main["task"].map(constants).astype(float)
+    lead = main["value"] - main["change"] - constant
     lead = lead.where(lead > 0)
-    kept_share = {name: (main[column] - least) / lead for name, column in ends.items()}
-    return main.assign(share=main["heads"] / main.groupby("task")["heads"].transform("max"), **kept_share)
+    return main.assign(
+        share=main["heads"] / main.groupby("task")["heads"].transform("max"),
+        kept=(main["value"] - constant) / lead,
+        kept_low=(main["low"] - constant) / lead,
+        kept_high=(main["high"] - constant) / lead,
+    )
 
 
 def prunable_table(
     logits: Mapping[Run, xr.DataArray], labels: Labels, trained: Collection[Run], reference: pd.DataFrame
 ) -> pd.DataFrame:
-    """The largest share of heads that each order prunes without a loss above the margin at any step (see `tolerated`).
+    """The largest share of heads that each order prunes so that every step is `harmless`.
 
-    Shares are of heads, which go in steps of a tenth; NaN for runs that are not in `trained`. Columns task, seed,
-    order, metric, share, low, high (over sequences) and bert_base_published (published_prunable.csv: without
-    noticeable loss).
+    Heads go in steps of a tenth. NaN for runs that are not in `trained`. Columns task, seed, order, metric, share, low,
+    high (over sequences) and bert_base_published (published_prunable.csv: without noticeable loss).
     """
     published, rows = reference.set_index("task")["share"], []
     for (task, seed), answers in logits.items():
-        metric = task_named(task).metrics[0]
-        without_loss = tolerated(compared(answers, labels[task], metric), floor(metric, labels[task]))
-        names = answers.drop_sel(intervention=BASELINE)["intervention"].values
-        orders, heads = zip(*(str(name).rsplit(" ", 1) for name in names), strict=True)
-        counts = np.array(heads, int)
-        for order in dict.fromkeys(orders):
-            steps = np.array(orders) == order
-            so_far = np.logical_and.accumulate(without_loss[:, steps], axis=1)
-            shares = (so_far * counts[steps]).max(axis=1) / counts.max()
-            ends = draws_interval(shares) if (task, seed) in trained else (np.nan,) * 3
-            rows.append([task, seed, order, metric, *ends, published.get(task, np.nan)])
+        steps = steps_of(answers["intervention"].values)
+        without_loss = harmless(answers, labels[task], task)
+        for order, counts in steps.groupby("order", sort=False)["heads"]:
+            so_far = np.logical_and.accumulate(without_loss[:, counts.index], axis=1)
+            shares = (so_far * counts.to_numpy()).max(axis=1) / counts.max()
+            interval = draws_interval(shares) if (task, seed) in trained else (np.nan,) * 3
+            metric = task_named(task).metrics[0]
+            rows.append([task, seed, order, metric, *interval, published.get(task, np.nan)])
     columns = ["task", "seed", "order", "metric", "share", "low", "high", "bert_base_published"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def importance_table(measured: Mapping[Run, xr.DataArray]) -> pd.DataFrame:
+def importance_table(importances: Mapping[Run, xr.DataArray]) -> pd.DataFrame:
     """Importance in every granularity, raw and divided by the norm of its layer (`normalised`), a row per head."""
     parts = {
         (*run, by_layer): values.to_series()
-        for run, importances in measured.items()
-        for by_layer, values in ((False, importances), (True, normalised(importances)))
+        for run, raw in importances.items()
+        for by_layer, values in ((False, raw), (True, normalised(raw)))
     }
     table = pd.concat(parts, names=["task", "seed", "normalised"]).rename("importance").reset_index()
     return table[["task", "seed", "granularity", "normalised", "layer", "head", "importance"]]
 
 
-def mean_scores(runs: Mapping[Run, xr.DataArray], labels: Labels, draws: int = DRAWS) -> pd.DataFrame:
-    """Mean of the task's metric over the steps of pruning: a column per order, a row per task and replicate.
+def step_means(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], metric: str) -> pd.DataFrame:
+    """A metric by draw: of the whole classifier ("none"), and its mean over the steps of each order but the last.
 
-    Replicate 0 is the sample, later ones are resamples of its sequences. The last step, which leaves no head, is out.
+    Row 0 is the sample, the others are draws of its sequences. The last step leaves no head.
     """
-    parts = {}
-    for (task, _), answers in runs.items():
-        pruned = compared(answers, labels[task], task_named(task).metrics[0])
-        steps = pd.DataFrame(pruned.drawn(resampled(len(pruned.base), draws))[1])
-        names = answers.drop_sel(intervention=BASELINE)["intervention"].values
-        orders = [name.rsplit(" ", 1)[0] for name in names]
-        parts[task] = steps.T.groupby(orders).apply(lambda rows: rows.iloc[:-1].mean()).T
+    scores = compared(logits, labels, metric)
+    before, after = scores.drawn(resampled(len(scores.base), DRAWS))
+    orders = steps_of(logits["intervention"].values).groupby("order").groups
+    means = {order: after[:, places[:-1]].mean(axis=1) for order, places in orders.items()}
+    return pd.DataFrame({BASELINE: before[:, 0], **means})
+
+
+def mean_scores(runs: Mapping[Run, xr.DataArray], labels: Labels) -> pd.DataFrame:
+    """`step_means` of the task's metric, a row per task and replicate."""
+    parts = {
+        task: step_means(answers, labels[task], task_named(task).metrics[0])
+        for (task, _), answers in runs.items()
+    }
     return pd.concat(parts, names=["task", "replicate"]) if parts else pd.DataFrame()
 
 
-def retained(pruned: Compared, counts: Counts, constant: float) -> Float[np.ndarray, " draw"]:
-    """The share of the lead over the constant answer that is left, mean over the steps of pruning but the last.
-
-    NaN if the classifier has no lead.
-    """
-    before, after = pruned.drawn(counts)[..., :-1]
-    ahead = np.where(before > constant, before - constant, np.nan)
-    return ((after - constant) / ahead).mean(axis=-1)
-
-
-def later_gain(
-    courses: Mapping[str, xr.DataArray], labels: Labels, draws: int = DRAWS
-) -> dict[str, Float[np.ndarray, " draw"]]:
+def later_gain(courses: Mapping[str, xr.DataArray], labels: Labels) -> dict[str, Float[np.ndarray, " draw"]]:
     """How much more of its lead the final classifier keeps under pruning than the first trained one, by task.
 
-    `courses` as `course.course` gives them. NaN if no earlier classifier trained successfully.
+    `courses` as `course.course` gives them; shares are means over the steps of pruning. NaN if no earlier classifier
+    trained successfully.
     """
     gains = {}
-    for task, constant in constants({task: labels[task] for task in courses}).items():
-        course = courses[task]
-        counts = resampled(course.sizes["sequence"], draws)
+    for task, course in courses.items():
+        constant, n = floor("accuracy", labels[task]), len(labels[task])
         stages = [
-            compared(course.sel(fraction=fraction), labels[task], "accuracy")
+            step_means(course.sel(fraction=fraction), labels[task], "accuracy")
             for fraction in course["fraction"].values
         ]
-        trained = [
-            trained_successfully("accuracy", stage.baseline, len(stage.base), constant) for stage in stages
-        ]
-        gains[task] = np.full(len(counts), np.nan)
+        trained = [trained_successfully("accuracy", stage[BASELINE][0], n, constant) for stage in stages]
+        gains[task] = np.full(1 + DRAWS, np.nan)
         if trained[-1] and any(trained[:-1]):
-            first, last = (retained(stages[at], counts, constant) for at in (trained.index(True), -1))
-            gains[task] = last - first
+            leads = [stage - constant for stage in (stages[trained.index(True)], stages[-1])]
+            first, last = (lead[IMPORTANCE] / lead[BASELINE].where(lead[BASELINE] > 0) for lead in leads)
+            gains[task] = (last - first).to_numpy()
     return gains

@@ -27,7 +27,7 @@ TOKENS = 128
 
 
 def timed_encoder(name: str) -> Encoder:
-    """The encoder to time: a name as `load_encoder` takes it, or BERT-base's size with random weights."""
+    """The encoder to time: one that `load_encoder` knows, or one of BERT-base's size with random weights."""
     if name != BASE:
         return load_encoder(name)
     whole = load_encoder("tiny")
@@ -38,17 +38,15 @@ def timed_encoder(name: str) -> Encoder:
 
 
 def cached_speed_table(
-    folder: Path, names: Sequence[str], batches: Sequence[int], rounds: int, **options: float
+    folder: Path, names: Sequence[str], batches: Sequence[int], rounds: int
 ) -> pd.DataFrame:
-    """`speed_table`, with its times saved in `folder` for this machine and version of torch."""
-    key = [[*names], [*batches], rounds, options, machine()]
-    times = cached(
-        folder,
-        "speed",
-        key,
-        lambda: xr.Dataset.from_dataframe(speed_table(names, batches, rounds, **options)),
-    )
-    return times.to_dataframe().reset_index(drop=True)
+    """`speed_table`, cached in `folder` for this machine and version of torch."""
+
+    def make() -> xr.Dataset:
+        return xr.Dataset.from_dataframe(speed_table(names, batches, rounds))
+
+    key = [[*names], [*batches], rounds, machine()]
+    return cached(folder, "speed", key, make).to_dataframe().reset_index(drop=True)
 
 
 def machine() -> list[Any]:
@@ -60,15 +58,13 @@ def machine() -> list[Any]:
     return [torch.__version__, *processor, os.cpu_count(), torch.get_num_threads()]
 
 
-def speed_table(
-    names: Sequence[str], batches: Sequence[int], rounds: int, share: float = 0.5, seed: int = 0
-) -> pd.DataFrame:
-    """The speed-up of encoders without a share of their heads, drawn at random: columns SPEED.
+def speed_table(names: Sequence[str], batches: Sequence[int], rounds: int) -> pd.DataFrame:
+    """The speed-up of encoders without half of their heads, drawn at random: columns SPEED.
 
-    A round times the whole and the pruned encoder one after the other on `batch` sequences of 128 tokens; they take
-    turns in going first. Times are CPU time of one thread. `speedup` is the geometric mean of the ratios of the rounds,
-    `low`, `high` its 95 % t interval; `heads` counts the removed heads; for `bound` see `most_speedup`. Raises
-    InputError for fewer than two rounds. Source: Michel 2019, table 4.
+    A round times the whole and the pruned encoder on `batch` sequences of 128 tokens; they take turns in going first.
+    Times are CPU time of one thread. `speedup` is the geometric mean of the ratios of the rounds, `low` and `high` are
+    its 95 % t interval; `heads` counts the pruned heads; for `bound` see `most_speedup`. Raises InputError for fewer
+    than two rounds. Source: Michel 2019, table 4.
     """
     if rounds < 2:
         raise InputError(f"speed_rounds is {rounds}: an interval needs at least 2, better 5")
@@ -76,14 +72,13 @@ def speed_table(
     for name in names:
         whole = timed_encoder(name)
         gate = np.ones(whole.layers * whole.heads, np.float32)
-        removed = round(share * gate.size)
-        gate[np.random.default_rng(seed).permutation(gate.size)[:removed]] = 0
-        pair = [whole, prune(whole, gate.reshape(whole.layers, whole.heads))]
+        pruned = np.random.default_rng(0).permutation(gate.size)[: round(gate.size / 2)]
+        gate[pruned] = 0
+        pair = [whole.model, prune(whole, gate.reshape(whole.layers, whole.heads)).model]
+        bound = most_speedup(whole.model.config.hidden_size, len(pruned) / gate.size)
         for batch in tqdm(batches, desc=f"timing {name}", unit="batch size"):
-            ratios = np.log(_ratios([encoder.model for encoder in pair], batch, rounds))
-            ends = np.exp(mean_interval(ratios))
-            bound = most_speedup(whole.model.config.hidden_size, removed / gate.size)
-            rows.append([name, batch, removed, *ends, bound])
+            interval = np.exp(mean_interval(np.log(_ratios(pair, batch, rounds))))
+            rows.append([name, batch, len(pruned), *interval, bound])
     return pd.DataFrame(rows, columns=SPEED)
 
 

@@ -1,4 +1,4 @@
-"""Accuracy of runs and their reliance on "not", with intervals over runs and points, and the article's values."""
+"""Accuracy of runs and their reliance on "not", with intervals over runs and points, and published values."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ ALL = "all"
 RIGHT, WRONG, ABSENT = "right", "wrong", "absent"
 SIGNS = {RIGHT: 1, WRONG: -1, ABSENT: 0}
 FOLLOWS = "follows"
-CUE_HEADS = "cue heads"  # the name of the intervention that ablates them
+CUE_HEADS = "cue heads"  # the intervention that ablates the heads that attend to the cue most
 # What a run is tested on, with the half of the test set.
 TESTS = {
     (ORIGINAL, ALL): (ORIGINAL,),
@@ -145,16 +145,16 @@ def difference_table(answers: xr.Dataset) -> pd.DataFrame:
         setups = {*answers["setup"].values[answers["model"].values == model]}
         for first, second in (("full", "W"), ("full", "RW"), ("full", "CW"), ("RW", "W"), ("CW", "W")):
             if {first, second} <= setups:
-                one, other = (runs_of(answers, model, setup).values for setup in (first, second))
-                rows.append((model, first, second, len(one), *crossed_interval(one, other)))
+                right = [runs_of(answers, model, setup).values for setup in (first, second)]
+                rows.append((model, first, second, len(right[0]), *crossed_interval(*right)))
     return pd.DataFrame(rows, columns=["model", "first", "second", "runs", "difference", "low", "high"])
 
 
 def beside_published(summary: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """The article's test accuracies and those of this study, by model; its BERT stands next to our encoder.
+    """Published test accuracies and those of this study, a row per model, set-up and training set.
 
-    Columns model, setup, trained_on, tested_on, published_ and our mean, sd, median, max, non_degenerate and runs.
-    Training and test set are of the same kind, as in the article.
+    Columns model, setup, trained_on; published_ runs, mean, sd, median, max and non_degenerate; the same of this study.
+    Training and test set are of the same kind, as in Niven 2019.
     """
     ours = summary[(summary["tested_on"] == summary["trained_on"]) & (summary["half"] == ALL)]
     values = ["runs", "mean", "sd", "median", "max", "non_degenerate"]

@@ -1,4 +1,4 @@
-"""Heads that attend to the cue: scored with a sieve before and after fine-tuning, and ablated. Not in Niven 2019."""
+"""Heads that attend to the cue: their scores before and after fine-tuning, and their ablation (this study)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -62,9 +62,9 @@ def head_table(
     compared on the same warrants, in whole clusters that share a text; p_by corrects over the heads. assigned_before
     and assigned_after are the corrected labels; change is the class of `comparison.compare`.
     """
-    labels = {state: role_table(each, rule) for state, each in scores.items()}
+    labels = {state: role_table(array, rule) for state, array in scores.items()}
     parts = []
-    for state in (state for state in scores if state != BEFORE):
+    for state in [state for state in scores if state != BEFORE]:
         table = compare(scores[BEFORE], scores[state], labels[BEFORE], labels[state], rule)
         for column, name in ((BEFORE, "assigned_before"), (state, "assigned_after")):
             corrected = labels[column].set_index(["layer", "head"])["assigned_corrected"]
@@ -85,16 +85,13 @@ def heads_by_setup(
     Raises InputError without a fine-tuned encoder.
     """
     if not states:
-        raise InputError(
-            "there is no fine-tuned encoder: give encoder_seeds, and full or W as encoder_setups"
-        )
+        raise InputError("no encoder was fine-tuned: give encoder_seeds, and full or W as encoder_setups")
     parts = []
     for setup in dict.fromkeys(run.setup for run in states):
-        encoders = {BEFORE: model} | {
-            run.seed: encoder for run, encoder in states.items() if run.setup == setup
-        }
-        examples = as_examples(arguments, setup)
-        scores = extract_states(encoders, examples, roles=[CUE], max_tokens=max_tokens)
+        finetuned = {run.seed: encoder for run, encoder in states.items() if run.setup == setup}
+        scores = extract_states(
+            {BEFORE: model} | finetuned, as_examples(arguments, setup), roles=[CUE], max_tokens=max_tokens
+        )
         parts.append(head_table(scores, setup, rule))
     return pd.concat(parts, ignore_index=True)
 
@@ -115,7 +112,8 @@ def ablate_cue_heads(
     seed: int = 0,
     max_tokens: int = 80,
 ) -> dict[tuple[str, int], xr.DataArray]:
-    """Logits of all fine-tuned encoders, by set-up and seed: whole, without CUE_HEADS, and without random sets.
+    """Logits of all fine-tuned encoders, by set-up and seed: without ablation, with CUE_HEADS, and with each random
+    set ablated.
 
     The `count` heads with the highest scores on the cue are ablated together; the attribute `heads` names them.
     """
@@ -123,11 +121,9 @@ def ablate_cue_heads(
     for run, encoder in states.items():
         heads = cue_heads(table, run.setup, run.seed, count)
         random = random_sets(heads, encoder.heads, controls, seed)
-        named = {CUE_HEADS: heads} | {f"random {number}": [*each] for number, each in enumerate(random)}
-        answers = predict(
-            encoder, as_examples(arguments, run.setup), sets(encoder, named), max_tokens=max_tokens, cache=cache,
-            progress=False,
-        )  # fmt: skip
+        ablated = {CUE_HEADS: heads} | {f"random {number}": [*others] for number, others in enumerate(random)}
+        options = {"max_tokens": max_tokens, "cache": cache, "progress": False}
+        answers = predict(encoder, as_examples(arguments, run.setup), sets(encoder, ablated), **options)
         names = " ".join(head_name(*head) for head in heads)
         logits[run.setup, run.seed] = answers.assign_attrs(heads=names)
     return logits
@@ -145,9 +141,7 @@ def ablation_table(
     labels, signs = np.array([argument.label for argument in arguments]), follows_cue(arguments)
     kinds = {kind: signs == sign for kind, sign in SIGNS.items()} | {ALL_POINTS: np.full(len(signs), True)}
     parts = []
-    for kind, points in kinds.items():
-        if not points.any():
-            continue
+    for kind, points in ((kind, points) for kind, points in kinds.items() if points.any()):
         answers = logits.isel(sequence=np.flatnonzero(points))
         table = change_table(answers, labels[points], ["accuracy"], resamples=resamples, seed=seed)
         is_cue = table["intervention"] == CUE_HEADS

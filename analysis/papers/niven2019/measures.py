@@ -43,8 +43,8 @@ def measures(
     runs = Runs(answers, test)
     return {
         "N1": accuracy_of_full_input(runs),
-        "N2": gain_of_full_input(runs),
-        "N3": gain_of_reason_and_claim(runs),
+        "N2": gain_over_warrants(runs, "full"),
+        "N3": pd.concat([gain_over_warrants(runs, setup) for setup in ("RW", "CW")], ignore_index=True),
         "N4": productivity_of_cue(cues),
         "N5": distance_from_chance(runs),
         "N7": accuracy_with_minus_against_cue(runs),
@@ -61,7 +61,7 @@ class Runs:
         self.signs = follows_cue(test)
 
     def right(self, model: str, setup: str, trained_on: str = ORIGINAL, half: str = ORIGINAL) -> Values:
-        """Whether each run that fits is right, mean of a point and its adversarial copy; no rows without such runs."""
+        """Whether each run that fits is right, mean of a point and its copy; no rows if fewer than two runs fit."""
         values = runs_of(self.fitted, model, setup, trained_on, half)
         return pair_means(values.values, pairs_of(values)) if len(values) else values.values
 
@@ -88,25 +88,13 @@ def accuracy_of_full_input(runs: Runs) -> pd.DataFrame:
     return with_control(unit_of("", right), {"": tuple(always_not[["accuracy", "low", "high"]])})
 
 
-def gain_of_full_input(runs: Runs) -> pd.DataFrame:
-    """N2: accuracy of the encoder with the full input minus that with warrants alone."""
-    return difference_of_setups(runs, "full", "W")
-
-
-def gain_of_reason_and_claim(runs: Runs) -> pd.DataFrame:
-    """N3: accuracy of the encoder with the reason, and with the claim, minus that with warrants alone."""
-    units = [difference_of_setups(runs, setup, "W") for setup in ("RW", "CW")]
-    return pd.concat(units, ignore_index=True)
-
-
-def difference_of_setups(runs: Runs, first: str, second: str) -> pd.DataFrame:
-    """The accuracy of the encoder in one set-up minus another, on the same points; the control is a bag of vectors."""
-    name = f"{first} - {second}"
-    one, other = runs.right(ENCODER, first), runs.right(ENCODER, second)
-    if not (len(one) and len(other)):
-        return not_applicable(runs.missing(first, second), name)
-    unit = frame({name: crossed_interval(one, other)}, runs=min(len(one), len(other)))
-    bags = [runs.right(BAG, setup) for setup in (first, second)]
+def gain_over_warrants(runs: Runs, setup: str) -> pd.DataFrame:
+    """Accuracy of the encoder in a set-up minus that with warrants alone; the control is a bag of vectors."""
+    name = f"{setup} - W"
+    encoders, bags = ([runs.right(model, inputs) for inputs in (setup, "W")] for model in (ENCODER, BAG))
+    if not all(map(len, encoders)):
+        return not_applicable(runs.missing(setup, "W"), name)
+    unit = frame({name: crossed_interval(*encoders)}, runs=min(map(len, encoders)))
     return with_control(unit, {name: crossed_interval(*bags)} if all(map(len, bags)) else {})
 
 
@@ -163,20 +151,20 @@ def accuracy_on_negated_claims(runs: Runs) -> pd.DataFrame:
 def accuracy_without_cue_heads(
     runs: Runs, ablated: Mapping[tuple[str, int], xr.DataArray], setup: str = "W"
 ) -> pd.DataFrame:
-    """N9: accuracy that a set-up loses where "not" is right, and gains where it is wrong, without the cue heads."""
+    """N9: accuracy lost where "not" is right, and gained where it is wrong, when the cue heads are ablated."""
     seeds = runs_of(runs.fitted, ENCODER, setup)["seed"].values.tolist()
-    logits = [found for (name, seed), found in ablated.items() if name == setup and seed in seeds]
+    logits = [array for (name, seed), array in ablated.items() if name == setup and seed in seeds]
     if len(logits) < 2:
         return not_applicable(runs.missing(setup))
     labels = np.array([argument.label for argument in runs.test])
-    right = [each.isel({"class": 0}).copy(data=correctness(each.values, labels)) for each in logits]
+    losses = []  # of every run: intervention, sequence
+    for array in logits:
+        right = array.isel({"class": 0}).copy(data=correctness(array.values, labels))
+        losses.append(right.sel(intervention=BASELINE) - right)
+    cue = np.stack([loss.sel(intervention=CUE_HEADS).values for loss in losses])
+    random = [loss.drop_sel(intervention=[BASELINE, CUE_HEADS]).mean("intervention") for loss in losses]
     units = []
     for unit, sign in (("lost where it is right", 1), ("gained where it is wrong", -1)):
-        on_side = [each.isel(sequence=runs.signs == sign) for each in right]
-        changes = [sign * (each.sel(intervention=BASELINE) - each) for each in on_side]
-        of_cue_heads = np.stack([each.sel(intervention=CUE_HEADS).values for each in changes])
-        of_random = [
-            each.drop_sel(intervention=[BASELINE, CUE_HEADS]).mean("intervention") for each in changes
-        ]
-        units.append(unit_of(unit, of_cue_heads, np.stack(of_random)))
+        points = runs.signs == sign
+        units.append(unit_of(unit, sign * cue[:, points], sign * np.stack(random)[:, points]))
     return pd.concat(units, ignore_index=True)

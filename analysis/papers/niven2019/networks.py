@@ -1,8 +1,8 @@
-"""The small models pool word vectors, either directly (bag of vectors) or after a BiLSTM."""
+"""Small models: maxima over word vectors (bag of vectors) or over the states of a BiLSTM."""
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,15 +16,15 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from analysis.encoders.fitting import fit
 from analysis.encoders.models import Encoder
 from analysis.encoders.vectors import word_vectors
-from analysis.papers.niven2019.arguments import BAG, BILSTM, SETUPS, Argument
+from analysis.papers.niven2019.arguments import BAG, BILSTM, DOUBLED, SETUPS, Argument
 from analysis.papers.niven2019.cues import expanded
 
 DIMENSION = 300  # of the word vectors
 PADDING = 0
-# Learning rates and dropout that the article's grid search chose, by set-up and training set.
-CHOSEN = {
-    BAG: {"full": (0.09, 0.0), "W": (0.08, 0.1), "RW": (0.1, 0.1), "CW": (0.2, 0.1), "adversarial": (0.1, 0.1)},
-    BILSTM: {"full": (0.06, 0.1), "W": (0.06, 0.1), "RW": (0.07, 0.1), "CW": (0.05, 0.1), "adversarial": (0.04, 0.1)},
+# Learning rate and dropout by set-up, and for the adversarial training set: what the grid search of Niven 2019 chose.
+RATES = {
+    BAG: {"full": (0.09, 0.0), "W": (0.08, 0.1), "RW": (0.1, 0.1), "CW": (0.2, 0.1), DOUBLED: (0.1, 0.1)},
+    BILSTM: {"full": (0.06, 0.1), "W": (0.06, 0.1), "RW": (0.07, 0.1), "CW": (0.05, 0.1), DOUBLED: (0.04, 0.1)},
 }  # fmt: skip
 
 
@@ -42,10 +42,10 @@ class Recipe:
 def published_recipe(
     model: str, setup: str, trained_on: str, epochs: int, hidden: int | None = None
 ) -> Recipe:
-    """The article's recipe for a small model, with the given numbers of epochs and hidden units."""
-    rate, dropout = CHOSEN[model][trained_on if trained_on in CHOSEN[model] else setup]
-    batch = 16 if (model, trained_on) == (BAG, "adversarial") else 32
-    return Recipe(rate, dropout, epochs, batch, hidden if model == BILSTM else None)
+    """The recipe of Niven 2019 for a small model, but for the numbers of epochs and hidden units."""
+    rate, dropout = RATES[model][DOUBLED if trained_on == DOUBLED else setup]
+    batch = 16 if (model, trained_on) == (BAG, DOUBLED) else 32
+    return Recipe(rate, dropout, epochs, batch, hidden)
 
 
 class Vocabulary(NamedTuple):
@@ -64,8 +64,8 @@ def vocabulary(
     Words that are not in the file get vectors drawn from N(0, 1) (Niven 2019). Departure: without a file, principal
     components of the word embeddings replace GloVe.
     """
-    texts = (text for each in arguments for text in (each.claim, each.reason, *each.warrants))
-    words = sorted(set(chain.from_iterable(map(expanded, texts))))
+    texts = [(argument.claim, argument.reason, *argument.warrants) for argument in arguments]
+    words = sorted({word for parts in texts for text in parts for word in expanded(text)})
     vectors = word_vectors(encoder, words, glove, DIMENSION)
     values, unknown = vectors.values, ~vectors.values.any(axis=1)
     values[unknown] = np.random.default_rng(0).normal(size=(unknown.sum(), values.shape[1]))
@@ -84,7 +84,7 @@ class Points:
     lengths: Int[np.ndarray, " point"] = field(repr=False)
 
     def batch(self, rows: Int[np.ndarray, " row"]) -> tuple[Tensor, Tensor, Tensor]:
-        """The given rows, without columns that are empty in all of them."""
+        """Some rows, without columns that are empty in all of them."""
         width = int(self.lengths[rows].max())
         return self.shared[rows, :, :width], self.warrants[rows, :, :width], self.labels[rows]
 
@@ -102,7 +102,7 @@ def points(arguments: Sequence[Argument], setup: str, words: dict[str, int], joi
     padded = torch.tensor(
         [[text + [PADDING] * (lengths.max() - len(text)) for text in row] for row in rows], dtype=torch.long
     )
-    labels = torch.tensor([each.label for each in arguments])
+    labels = torch.tensor([argument.label for argument in arguments])
     return Points(padded[:, :-2], padded[:, -2:], labels, lengths)
 
 
@@ -139,9 +139,8 @@ class PooledWords(nn.Module):
         states = self.embedding(flat)
         if self.lstm is not None:
             packed = pack_padded_sequence(states, inside.sum(1), batch_first=True, enforce_sorted=False)
-            states = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=flat.shape[1])[
-                0
-            ]
+            packed, _ = self.lstm(packed)
+            states, _ = pad_packed_sequence(packed, batch_first=True, total_length=flat.shape[1])
         return states.masked_fill(~inside[..., None], -torch.inf).amax(1).unflatten(0, words.shape[:2])
 
 
@@ -150,8 +149,8 @@ def train_words(
 ) -> PooledWords:
     """A small model trained by Adam, with the weights of the epoch with the best dev accuracy.
 
-    With `fits`, training ends with the first epoch whose accuracy on the training points is at least that; if there is
-    none, the epoch with the best is kept.
+    With `fits`, training ends with the first epoch whose accuracy on the training points is at least `fits`; if there
+    is none, the weights are those of the epoch with the best accuracy on them.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -162,13 +161,13 @@ def train_words(
             shared, warrants, labels = train.batch(rows)
             return cross_entropy(model(shared, warrants), labels)
 
-        best, weights, judge = -1.0, {}, train if fits else dev
+        best, weights, judged = -1.0, {}, train if fits else dev
         for _ in range(recipe.epochs):
             model.train()
             fit(_shuffled(len(train.labels), recipe.batch_size), loss, optimiser)
-            accuracy = float((answers(model, judge).argmax(1) == judge.labels.numpy()).mean())
+            accuracy = float((answers(model, judged).argmax(1) == judged.labels.numpy()).mean())
             if accuracy > best:
-                best, weights = accuracy, {name: each.clone() for name, each in model.state_dict().items()}
+                best, weights = accuracy, deepcopy(model.state_dict())
             if fits and accuracy >= fits:
                 break
     model.load_state_dict(weights)

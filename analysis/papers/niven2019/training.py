@@ -16,9 +16,9 @@ from analysis.encoders.models import Encoder, load_encoder, weights_digest
 from analysis.papers.niven2019.accuracy import RUN
 from analysis.papers.niven2019.arguments import BAG, ENCODER, ORIGINAL, TASK, Argument, as_examples
 from analysis.papers.niven2019.networks import Vocabulary, answers, points, published_recipe, train_words
-from analysis.papers.niven2019.runs import Logits, Run, Sets, Trained, Trainer
+from analysis.papers.niven2019.runs import Answer, Logits, Run, Sets, Trainer
 
-WITH_CHECKPOINTS = ("full", "W")  # set-ups whose fine-tuned encoders stay on disk, to look at their heads
+WITH_CHECKPOINTS = ("full", "W")  # set-ups whose fine-tuned encoders stay on disk, so that heads can be read
 
 
 def small_trainer(words: Vocabulary, epochs: int, hidden: int | None = None, fits: float = 0.0) -> Trainer:
@@ -31,14 +31,14 @@ def small_trainer(words: Vocabulary, epochs: int, hidden: int | None = None, fit
         "versions": torch.__version__,
     }
 
-    def make(run: Run, sets: Sets, folder: Path) -> Trained:
+    def make(run: Run, sets: Sets, folder: Path) -> tuple[Answer, str]:
         def read(arguments: Sequence[Argument]):
             return points(arguments, run.setup, words.words, joined=run.model == BAG)
 
         recipe = published_recipe(run.model, run.setup, run.trained_on, epochs, hidden)
-        splits = sets.trained_on(run)
-        model = train_words(read(splits["train"]), read(splits["dev"]), words.vectors, recipe, run.seed, fits)
-        return Trained(lambda arguments: answers(model, read(arguments)), weights_digest(model))
+        train, dev = (read(sets[run.trained_on][split]) for split in ("train", "dev"))
+        model = train_words(train, dev, words.vectors, recipe, run.seed, fits)
+        return lambda arguments: answers(model, read(arguments)), weights_digest(model)
 
     return Trainer(make, about)
 
@@ -52,13 +52,11 @@ def encoder_trainer(
     device: str = "cpu",
     precision: str = "float32",
     fits: float = 0.0,
-    checkpoints: Sequence[str] = WITH_CHECKPOINTS,
 ) -> Trainer:
     """Fine-tunes an encoder with a multiple-choice head; `epochs`, the most that are trained, depends on the training
     set. With `fits`, training ends with the epoch that fits (see `finetune`).
 
-    Checkpoints of the set-ups in `checkpoints` that are trained on the original arguments stay on disk; others are
-    deleted after they have answered.
+    Checkpoints that `finetuned_states` needs stay on disk; others are deleted after they have answered.
     """
     options = {
         "batch_size": batch_size,
@@ -70,15 +68,14 @@ def encoder_trainer(
     about = {**options, "weights": load_encoder(name).digest, "epochs": dict(epochs), "versions": versions,
              "device": device, "precision": precision}  # fmt: skip
 
-    def make(run: Run, sets: Sets, folder: Path) -> Trained:
-        splits = sets.trained_on(run)
-        train, dev = (as_examples(splits[split], run.setup) for split in ("train", "dev"))
+    def make(run: Run, sets: Sets, folder: Path) -> tuple[Answer, str]:
+        train, dev = (as_examples(sets[run.trained_on][split], run.setup) for split in ("train", "dev"))
         finetune(
             name, TASK, train, dev, folder, epochs[run.trained_on], seed=run.seed, device=device,
             precision=precision, **options,
         )  # fmt: skip
         encoder = load_encoder(folder, device, task=TASK)
-        if run.setup not in checkpoints or run.trained_on != ORIGINAL:
+        if not _has_checkpoint(run):
             shutil.rmtree(folder)
 
         def answer(arguments: Sequence[Argument]) -> Logits:
@@ -86,25 +83,25 @@ def encoder_trainer(
             logits = predict(encoder, examples, [], max_tokens=max_tokens, progress=False)
             return logits.sel(intervention=NONE).values
 
-        return Trained(answer, encoder.digest)
+        return answer, encoder.digest
 
     return Trainer(make, about)
+
+
+def _has_checkpoint(run: Run) -> bool:
+    return (run.model, run.trained_on) == (ENCODER, ORIGINAL) and run.setup in WITH_CHECKPOINTS
 
 
 def finetuned_states(
     sets: Sets, folder: Path, train: Trainer, collected: xr.Dataset, device: str = "cpu"
 ) -> dict[Run, Encoder]:
-    """The fine-tuned encoders of `collected` runs with checkpoints (see WITH_CHECKPOINTS) that fit; all if none fits.
+    """The fine-tuned encoders of `collected` runs that have checkpoints and fit; all with checkpoints if none fits.
 
     A lost checkpoint is trained again.
     """
     keys = zip(*(collected[name].values.tolist() for name in RUN), strict=True)
     fitted = dict(zip([Run(*key) for key in keys], collected["fitted"].values.tolist(), strict=True))
-    runs = [
-        run
-        for run in fitted
-        if (run.model, run.trained_on) == (ENCODER, ORIGINAL) and run.setup in WITH_CHECKPOINTS
-    ]
+    runs = [run for run in fitted if _has_checkpoint(run)]
     encoders = {}
     for run in [run for run in runs if fitted[run]] or runs:
         place = train.place(run, sets, folder)

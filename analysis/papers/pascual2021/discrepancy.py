@@ -21,11 +21,12 @@ from analysis.papers.pascual2021.measures import (
     VALUES,
     WHOLE,
 )
+from analysis.papers.pascual2021.roles import sequence_counts
 from analysis.scores.attribution import attributed
 from analysis.scores.map_store import MapStore
 from analysis.statistics.correlations import pearson
 from analysis.statistics.intervals import percentile_interval
-from analysis.statistics.resampling import Clusters, bca_interval, counted
+from analysis.statistics.resampling import Clusters, bca_interval
 
 PAIRS = {WHOLE: (ATTENTION, GLOBAL), VALUES: (ATTENTION, LOCAL), MIXING: (LOCAL, GLOBAL)}
 TOKENS = ("all", "text")  # text: without the rows and columns of special tokens
@@ -56,9 +57,7 @@ def measured(
 ) -> Float[np.ndarray, "measure *head"]:
     """The mean over rows of each measure; rows without a value are left out."""
     values = np.stack([measure(first, second) for measure in measures.values()])
-    present = np.isfinite(values)
-    with np.errstate(invalid="ignore"):
-        return np.where(present, values, 0).sum(-1) / present.sum(-1)
+    return np.ma.masked_invalid(values).mean(-1).filled(np.nan)
 
 
 def restricted(maps: Maps, tokens: Bool[np.ndarray, " token"]) -> Maps:
@@ -68,19 +67,16 @@ def restricted(maps: Maps, tokens: Bool[np.ndarray, " token"]) -> Maps:
         return part / part.sum(-1, keepdims=True)
 
 
-def by_sequence(
-    sources: Mapping[str, MapStore],
-    progress: bool = True,
-) -> xr.DataArray:
+def by_sequence(stores: Mapping[str, MapStore]) -> xr.DataArray:
     """MEASURES for each of PAIRS, with and without special tokens (TOKENS), for every sequence and every head."""
-    sequences, values = sources[ATTENTION].sequences, []
-    for layout in tqdm(sequences, desc="discrepancy", unit="sequence", disable=not progress):
-        maps = {name: source.maps[layout.id].double().cpu().numpy() for name, source in sources.items()}
-        parts = [
-            {name: restricted(each, tokens) for name, each in maps.items()}
+    sequences, values = stores[ATTENTION].sequences, []
+    for layout in tqdm(sequences, desc="discrepancy", unit="sequence"):
+        maps = {name: store.maps[layout.id].double().cpu().numpy() for name, store in stores.items()}
+        subsets = [
+            {name: restricted(array, tokens) for name, array in maps.items()}
             for tokens in (np.full(len(layout), True), layout.text >= 0)
         ]
-        values.append([[measured(part[a], part[b]) for part in parts] for a, b in PAIRS.values()])
+        values.append([[measured(maps[a], maps[b]) for maps in subsets] for a, b in PAIRS.values()])
     names = {"sequence": [layout.id for layout in sequences], "pair": [*PAIRS], "tokens": [*TOKENS]}
     dims = ("sequence", "pair", "tokens", "measure", "layer", "head")
     return xr.DataArray(np.array(values), names | {"measure": [*MEASURES]}, dims)
@@ -134,24 +130,22 @@ def resampled_means(
     values: Float[np.ndarray, "sequence column"], resamples: int, seed: int
 ) -> Float[np.ndarray, "replicate column"]:
     """The mean of every column over the sequences, then over resamples of the sequences."""
-    sums, units = Clusters.of(values), len(values)
-    sample = np.random.default_rng(seed).integers(units, size=(resamples, units))
-    return np.concatenate([sums.moments().mean[None], sums.moments(counted(sample, units)).mean])
+    return Clusters.of(values).moments(sequence_counts(len(values), resamples, seed)).mean
 
 
 def validation_table(
-    encoder: Encoder, sequences: Sequence[Layout], probes: Sequence[int], seed: int = 0, progress: bool = True
+    encoder: Encoder, sequences: Sequence[Layout], probes: Sequence[int], seed: int = 0
 ) -> pd.DataFrame:
     """Sampled attribution compared with exact, and attribution to the input before normalisation with that after it.
 
-    Columns compared, probes (of the compared map; NaN for all), layer, VALIDATED (mean over rows, heads and sequences),
-    score_error (mean absolute difference of a head's score of [CLS], 1 = uniform), n (sequences). In the second
-    comparison both sides are exact, so that it shows the effect of the input point alone.
+    Columns compared, probes (NaN for all), layer, VALIDATED (mean over rows, heads and sequences), score_error (mean
+    absolute difference of a head's score of [CLS], 1 = uniform), n (sequences). In the second comparison both sides are
+    exact, so that it shows the effect of the input point alone.
     """
     variants = [("sampled", count, "post_ln") for count in probes]
     variants.append(("input before normalisation", None, "pre_ln"))
     parts = []
-    for layout in tqdm(sequences, desc="exact attribution", unit="sequence", disable=not progress):
+    for layout in tqdm(sequences, desc="exact attribution", unit="sequence"):
         exact = attributed(encoder, layout, None, seed).double().cpu().numpy()
         for name, count, start in variants:
             maps = attributed(encoder, layout, count, seed, start).double().cpu().numpy()

@@ -8,7 +8,7 @@ import pandas as pd
 from analysis.statistics.claims import not_applicable, of_table, read_claims
 
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
-# The words of the tables.
+# Names of maps and pairs of maps in the tables.
 ATTENTION, EFFECTIVE, EFFECTIVE_SUM = "attention", "effective", "effective_sum"
 LOCAL, GLOBAL = "local_attribution", "attribution"
 # The difference between attention and attribution, and its two parts: what the head does with its input, and what the
@@ -25,26 +25,16 @@ ENDS = ["value", "low", "high"]
 def measures(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """The frame of every claim by its id; `tables`: discrepancy, patterns, persistence, effective, survival, sinks."""
     return {
-        "P1": divergence_from_attribution(tables["discrepancy"]),
-        "P2": share_of_mixing(tables["discrepancy"]),
+        "P1": mean_of_layers(tables["discrepancy"], JSD),
+        "P2": mean_of_layers(tables["discrepancy"], SHARE),
         "P4": heads_with_persistent_pattern(tables["persistence"], tables["patterns"]),
         "P5": delimiter_labels_left(tables["effective"]),
         "P6": agreement_of_syntactic_labels(tables["survival"], tables["sinks"]),
     }
 
 
-def divergence_from_attribution(discrepancy: pd.DataFrame) -> pd.DataFrame:
-    """P1: divergence of attention and attribution, mean over the layers from 1 on and over both states."""
-    return mean_of_layers(discrepancy, JSD)
-
-
-def share_of_mixing(discrepancy: pd.DataFrame) -> pd.DataFrame:
-    """P2: the share of that divergence which is mixing in the layers below, mean as for P1."""
-    return mean_of_layers(discrepancy, SHARE)
-
-
 def mean_of_layers(discrepancy: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """A measure of attention and attribution by task, mean over the layers from 1 on and over both states."""
+    """P1: divergence of attention and attribution; P2: share of mixing. Means of the layers from 1 on, both states."""
     rows = discrepancy[(discrepancy["pair"] == WHOLE) & (discrepancy["measure"] == measure)]
     rows = rows[rows["head"].isna() & (rows["layer"] > 0) & (rows["tokens"] == "all")]
     return of_table(rows.groupby("task", sort=False)[ENDS].mean().reset_index(), "task")
@@ -85,8 +75,8 @@ def delimiter_labels_left(effective: pd.DataFrame) -> pd.DataFrame:
 
 def agreement_of_syntactic_labels(survival: pd.DataFrame, sinks: pd.DataFrame) -> pd.DataFrame:
     """P6: kappa of syntactic labels on attention with those on another map, mean over tasks and states."""
-    others = (survival["role"] == "syntactic") & survival["map"].isin([EFFECTIVE, GLOBAL])
-    rows = survival[others].dropna(subset="kappa")
+    rows = survival[(survival["role"] == "syntactic") & survival["map"].isin([EFFECTIVE, GLOBAL])]
+    rows = rows.dropna(subset="kappa")
     changed = sinks[(sinks["map"] == EFFECTIVE) & (sinks["changed"] > 0)].set_index(RUN).index
     rows = rows[(rows["map"] == GLOBAL) | rows.set_index(RUN).index.isin(changed)]
     if rows.empty:

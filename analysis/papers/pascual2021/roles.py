@@ -1,4 +1,4 @@
-"""Roles and patterns on every map: which heads keep them, mean scores, mass at each offset and on special tokens."""
+"""Roles and patterns on every map: heads that have them, mean scores, mass at each offset and on special tokens."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from analysis.papers.pascual2021.measures import ABSENT, ATTENTION, GLOBAL, LOST, PARTLY, PERSISTS
 from analysis.scores.map_store import MapStore
@@ -31,16 +31,20 @@ def labels(scores: Float[np.ndarray, "sequence head"], rule: Rule) -> Labels:
     complete = scores[np.isfinite(scores).all(axis=1)]
     if len(complete) < 2:
         return np.zeros((1 + rule.resamples, scores.shape[1]), bool)
-    units = len(complete)
-    samples = np.random.default_rng(rule.seed).integers(units, size=(rule.resamples, units))
-    counts = np.concatenate([np.ones((1, units), int), counted(samples, units)])
+    counts = sequence_counts(len(complete), rule.resamples, rule.seed)
     return published_labels(resampled_test(Clusters.of(complete), counts, rule.tau), rule) == 1
+
+
+def sequence_counts(sequences: int, resamples: int, seed: int) -> Int[np.ndarray, "replicate sequence"]:
+    """How often each sequence counts: once in the sample itself, then in every resample."""
+    samples = np.random.default_rng(seed).integers(sequences, size=(resamples, sequences))
+    return np.concatenate([np.ones((1, sequences), int), counted(samples, sequences)])
 
 
 def kappa(first: Labels, second: Labels) -> Float[np.ndarray, " replicate"]:
     """Cohen's kappa of two labellings of the same heads; NaN if both label all heads, or none."""
-    one, other = first.mean(axis=-1), second.mean(axis=-1)
-    chance = one * other + (1 - one) * (1 - other)
+    rate, other_rate = first.mean(axis=-1), second.mean(axis=-1)
+    chance = rate * other_rate + (1 - rate) * (1 - other_rate)
     with quiet():
         agreement = ((first == second).mean(axis=-1) - chance) / (1 - chance)
     return np.where(chance < 1, agreement.round(12), np.nan)  # so that 0 has no rounding error
@@ -66,9 +70,8 @@ def survival_table(scores: Mapping[str, xr.DataArray], rule: Rule = DEFAULT_RULE
                     agreement = kappa(labels_on[ATTENTION], assigned)
                 row |= {"heads": heads[0], "kappa": agreement[0]}
                 row["heads_low"], row["heads_high"] = percentile_interval(heads)
-                row["low"], row["high"] = percentile_interval(
-                    agreement + 0 * agreement[0]
-                )  # none without a kappa
+                without = np.isnan(agreement[0])  # no interval without a kappa
+                row["low"], row["high"] = percentile_interval(np.where(without, np.nan, agreement))
             rows.append(row)
     columns = [*SURVIVAL, "heads_low", "heads_high", "n"]
     return pd.DataFrame(rows).reindex(columns=columns).astype({"heads": "Int64"})
@@ -111,11 +114,11 @@ def _verdict(attention: Bool[np.ndarray, "layer head"], attribution: Bool[np.nda
     return LOST if attention.any() else ABSENT
 
 
-def offset_profiles(sources: Mapping[str, MapStore], reach: int = REACH) -> pd.DataFrame:
+def offset_profiles(stores: Mapping[str, MapStore], reach: int = REACH) -> pd.DataFrame:
     """Mean mass at every offset over rows that have such a token, heads and sequences: map, layer, offset, mass."""
     parts = []
-    for name, source in sources.items():
-        by_sequence = [at_offsets(source.maps[layout.id].cpu().numpy(), reach) for layout in source.sequences]
+    for name, store in stores.items():
+        by_sequence = [at_offsets(store.maps[layout.id].cpu().numpy(), reach) for layout in store.sequences]
         mass = np.nanmean(np.array(by_sequence), axis=(0, 2))  # layer, offset
         table = pd.DataFrame(mass).rename_axis("layer").reset_index()
         table = table.melt("layer", var_name="offset", value_name="mass")
@@ -142,7 +145,9 @@ def pattern_table(scores: Mapping[str, xr.DataArray]) -> pd.DataFrame:
 
     `scores` hold patterns as roles (see `with_patterns`).
     """
-    means = {name: each.mean("sequence").reset_coords(drop=True).to_series() for name, each in scores.items()}
+    means = {
+        name: array.mean("sequence").reset_coords(drop=True).to_series() for name, array in scores.items()
+    }
     return pd.DataFrame(means).rename_axis(index={"role": "pattern"}).reset_index()
 
 
@@ -153,11 +158,11 @@ def sink_table(scores: Mapping[str, xr.DataArray], resamples: int = 999, seed: i
     in attention). Rows without a layer are means over all heads.
     """
     parts = []
-    for (name, each), (target, role) in product(scores.items(), TARGETS.items()):
-        masses = _masses(each, role)
+    for (name, array), (target, role) in product(scores.items(), TARGETS.items()):
+        masses = _masses(array, role)
         changed = (np.abs(masses - _masses(scores[ATTENTION], role)) > SAME).any(axis=1).mean()
         low, high = bca_interval(masses, resamples=resamples, seed=seed)
-        part = pd.DataFrame({"map": name, "target": target, "layer": [np.nan, *each["layer"].values]})
+        part = pd.DataFrame({"map": name, "target": target, "layer": [np.nan, *array["layer"].values]})
         part = part.assign(mass=masses.mean(axis=0), low=low, high=high, n=len(masses))
         parts.append(part.assign(changed=changed))
     return pd.concat(parts, ignore_index=True)

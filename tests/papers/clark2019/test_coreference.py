@@ -1,9 +1,8 @@
-"""Choosing an antecedent: rules and attention heads on hand-made documents, and heads on bundled ones."""
+"""Rules and attention heads that find antecedents, in hand-made and bundled documents."""
 
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from treebanks import conllu, write
 
@@ -16,20 +15,19 @@ from analysis.papers.clark2019.coreference import (
     SAME_DATA,
     SYSTEMS,
     Texts,
-    answers,
+    accuracies,
     antecedent_table,
-    attended,
-    attended_antecedents,
+    beginnings,
     choices,
-    coreference_table,
     either_side,
-    fit,
+    head_hits,
     held_out_systems,
+    hits_by_head,
     preceding,
+    rule_hits,
 )
 from analysis.papers.clark2019.published import BOTH_HALVES
 from analysis.scores.attachment import halves
-from analysis.scores.words import word_maps
 from analysis.texts.chains import Document, read_chains, truncated
 
 # Mentions by row: 0 Ann (chain 1), 1 the cats (2), 2 a dog (3), 3 the cats (2), 4 her (1), 5 Ann (1), 6 it (3).
@@ -51,13 +49,18 @@ Ann  PROPN NNP 15 nsubj (1)
 left VERB VBD 2 parataxis
 it   PRON PRP 15 obj (3)
 """
-ANAPHORS = [3, 4, 5, 6]
+ANAPHORS, ANTECEDENTS = [3, 4, 5, 6], [1, 0, 4, 2]
 
 
 def read(folder: Path, *sentences: str) -> Document:
     """The one document of hand-made sentences."""
     (only,) = read_chains([write(folder, conllu(*sentences))]).documents
     return only
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Document:
+    return read(tmp_path, STORY)
 
 
 def test_candidates_sort_before_and_have_another_head(tmp_path: Path):
@@ -69,7 +72,7 @@ def test_candidates_sort_before_and_have_another_head(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("system", "chosen"),
+    ("system", "expected"),
     [
         ("nearest", [2, 3, 4, 5]),
         ("nearest, either side", [4, 3, 4, 5]),
@@ -78,8 +81,8 @@ def test_candidates_sort_before_and_have_another_head(tmp_path: Path):
         ("rule-based", [1, 2, 0, 5]),
     ],
 )
-def test_choices(tmp_path: Path, system: str, chosen: list[int]):
-    assert choices(system, read(tmp_path, STORY))[ANAPHORS].tolist() == chosen
+def test_choices(story: Document, system: str, expected: list[int]):
+    assert choices(system, story)[ANAPHORS].tolist() == expected
 
 
 def test_the_string_sieve_comes_before_the_head_sieve(tmp_path: Path):
@@ -112,40 +115,38 @@ def test_the_feature_sieve(tmp_path: Path, first: str, second: str, agree: bool)
     assert choices("rule-based", text)[2] == (0 if agree else 1)
 
 
-def test_answers_and_table(tmp_path: Path):
-    right = answers([read(tmp_path, STORY)])
-    assert right["kind"].tolist() == ["nominal", "pronoun", "proper", "pronoun"]
-    assert right["start"].tolist() == [8, 11, 13, 15]
-    assert right["nearest"].tolist() == [False, False, True, False]
-    assert right["head match"].tolist() == [True, False, True, False]
-    table = coreference_table(right).set_index("system")
+def test_hits_and_accuracies_of_rules(story: Document):
+    hits = rule_hits([story])
+    assert hits["kind"].tolist() == ["nominal", "pronoun", "proper", "pronoun"]
+    assert hits["start"].tolist() == [8, 11, 13, 15]
+    assert hits["nearest"].tolist() == [False, False, True, False]
+    assert hits["head match"].tolist() == [True, False, True, False]
+    table = accuracies(hits).set_index("system")
     assert table.loc["head match"].to_dict() == {"all": 0.5, "pronoun": 0, "proper": 1, "nominal": 1, "n": 4}
 
 
 @pytest.mark.parametrize("candidates", CANDIDATES)
-def test_a_planted_head_is_always_right(tmp_path: Path, candidates: str):
-    text = read(tmp_path, STORY)
-    attention = np.zeros((2, 3, len(text.words), len(text.words)), dtype=np.float32)
-    for mention, antecedent in zip(ANAPHORS, (1, 0, 4, 2), strict=True):
-        attention[1, 2, text.mentions["head"][mention], text.mentions["head"][antecedent]] = 0.9
-    right = attended(attention, text, candidates)
-    assert right.shape == (2, 3, 4)
-    assert right[1, 2].all()
+def test_a_planted_head_is_always_right(story: Document, candidates: str):
+    heads = story.mentions["head"].to_numpy()
+    attention = np.zeros((2, 3, len(story.words), len(story.words)), dtype=np.float32)
+    attention[1, 2, heads[ANAPHORS], heads[ANTECEDENTS]] = 0.9
+    hits = head_hits(attention, story, candidates)
+    assert hits.shape == (2, 3, 4)
+    assert hits[1, 2].all()
 
 
-def test_readings_differ_in_the_words_they_look_at(tmp_path: Path):
-    text = read(tmp_path, STORY)
-    heads = text.mentions["head"].to_numpy()
-    attention = np.zeros((len(text.words), len(text.words)))
-    attention[heads, heads] = 0.5  # the mention itself: never looked at
+def test_readings_differ_in_their_candidates(story: Document):
+    heads = story.mentions["head"].to_numpy()
+    attention = np.zeros((len(story.words), len(story.words)))
+    attention[heads, heads] = 0.5  # the mention itself is never a candidate
     attention[heads, 10] = 0.4  # a verb
-    attention[heads[3], heads[5]] = 0.3  # a later mention, which is no candidate
+    attention[heads[3], heads[5]] = 0.3  # a later mention is no candidate of the rules
     attention[heads[3], heads[1]] = 0.2  # the antecedent
-    assert not attended(attention, text, "all_words")[0]
-    assert attended(attention, text, "preceding_mention_heads")[0]
+    assert not head_hits(attention, story, "all_words")[0]
+    assert head_hits(attention, story, "preceding_mention_heads")[0]
 
 
-# System: all, pronoun, proper, nominal; known of OntoGUM's 60 development and test documents.
+# all, pronoun, proper and nominal of each system, computed once on OntoGUM's 60 development and test documents.
 TARGETS = {
     "nearest": [36.4, 42.0, 35.5, 15.5],
     "nearest, either side": [29.0, 33.8, 26.2, 13.4],
@@ -155,70 +156,51 @@ TARGETS = {
 }
 
 
-def test_baselines_of_the_documents(data_dir: Path):
+def test_rules_on_ontogum(data_dir: Path):
     documents = read_chains(sorted((data_dir / "ontogum").glob("*/*.conllu"))).documents
-    right = answers([truncated(text) for text in documents])
-    assert right["kind"].value_counts().to_dict() == {"pronoun": 376, "proper": 107, "nominal": 97}
-    accuracies = coreference_table(right).set_index("system").drop(columns="n")
-    assert (100 * accuracies).round(1).T.to_dict("list") == TARGETS
+    hits = rule_hits([truncated(text) for text in documents])
+    assert hits["kind"].value_counts().to_dict() == {"pronoun": 376, "proper": 107, "nominal": 97}
+    table = accuracies(hits).set_index("system").drop(columns="n")
+    assert (100 * table).round(1).T.to_dict("list") == TARGETS
 
 
 @pytest.fixture(scope="module")
-def documents(bundled) -> list[Document]:
-    return read_chains([bundled]).documents
+def texts(tiny, bundled) -> Texts:
+    return beginnings(tiny, read_chains([bundled]).documents, limit=60)
 
 
-@pytest.fixture(scope="module")
-def texts(tiny, documents) -> Texts:
-    return fit(tiny, documents)
-
-
-@pytest.mark.parametrize("candidates", CANDIDATES)
-def test_batched_answers_against_one_map_at_a_time(tiny, documents, candidates: str):
-    texts = fit(tiny, documents, limit=60)
+def test_beginnings_fill_the_limit_and_heads_answer_for_each_anaphor(tiny, texts: Texts):
     assert 50 < max(map(len, texts.pieces)) <= 60
-    found = attended_antecedents(tiny, texts, candidates)
-    expected = [
-        attended(word_maps(tiny, pieces)[:, :, 1:-1, 1:-1], text, candidates)
-        for text, pieces in zip(texts.documents, texts.pieces, strict=True)
-    ]
-    assert found.shape[0] == len(answers(texts.documents))
-    assert (found == np.moveaxis(np.concatenate(expected, axis=-1), -1, 0)).all()
+    hits = hits_by_head(tiny, texts)
+    assert hits.shape == (len(rule_hits(texts.documents)), tiny.layers, tiny.heads)
 
 
-def table_of(texts: Texts, layer: int) -> pd.DataFrame:
-    """The table if one head of a layer is always right and the others never are."""
-    by_head = np.zeros((len(answers(texts.documents)), 3, 4), bool)
-    by_head[:, layer, 1] = True
-    return antecedent_table(texts, by_head, resamples=99).set_index(["scored_on", "system"])
-
-
-def test_table(texts):
-    table = table_of(texts, 2)
+def test_best_heads_beside_rules(texts: Texts):
+    """One head of a layer is always right, and another layer's in each reading."""
+    tables, count = {}, len(rule_hits(texts.documents))
+    for layer, reading in enumerate(CANDIDATES):
+        by_head = np.zeros((count, 3, 4), bool)
+        by_head[:, layer, 1] = True
+        tables[reading] = antecedent_table(texts, by_head, resamples=99)
+    table = tables["all_words"].set_index(["scored_on", "system"])
     best = table.loc[[(EVERYTHING, SAME_DATA), (BOTH_HALVES, HELD_OUT)]]
-    assert (best[["layer", "head", "all"]] == [2, 1, 1]).all(axis=None)
-    rules = coreference_table(answers(texts.documents)).set_index("system")
-    shown = table.loc[EVERYTHING].drop(index=SAME_DATA)
-    assert (shown[["all", "n"]] == rules[["all", "n"]]).all(axis=None)
-    again = table.loc[BOTH_HALVES].drop(index=HELD_OUT)
-    assert again[["all", "low", "n"]].equals(shown[["all", "low", "n"]])
+    assert (best[["layer", "head", "all"]] == [0, 1, 1]).all(axis=None)
+    rules = accuracies(rule_hits(texts.documents)).set_index("system")
+    for scored_on, name in ((EVERYTHING, SAME_DATA), (BOTH_HALVES, HELD_OUT)):
+        by_rule = table.loc[scored_on].drop(index=name)
+        assert (by_rule[["all", "n"]] == rules[["all", "n"]]).all(axis=None)
+        assert by_rule["gain"].tolist() == pytest.approx((1 - rules["all"]).tolist())
+    systems = held_out_systems(tables)
+    assert systems["system"].tolist() == [*SYSTEMS, *(f"best head among {words}" for words in AMONG.values())]
+    assert systems["layer"].tolist()[-2:] == [0, 1]
 
 
-def test_the_scored_half_has_no_say_in_the_choice(texts):
-    """Head (0, 1) is right only in one half, head (1, 0) only in the other: each is chosen where it is right and
-    scored where it is wrong."""
-    ruled = answers(texts.documents)
-    chooses = halves(ruled["document"], 5)
-    by_head = np.zeros((len(ruled), 2, 2), bool)
-    by_head[~chooses, 0, 1] = by_head[chooses, 1, 0] = True
-    found = antecedent_table(texts, by_head, resamples=99, seed=5).set_index("system")
-    assert found.loc[HELD_OUT, ["all", "n"]].tolist() == [0, len(ruled)]
-    assert found.loc[SAME_DATA, "all"] == pytest.approx(max(chooses.mean(), 1 - chooses.mean()))
-
-
-def test_systems_of_several_readings(texts):
-    """The rules once, and every reading's own head."""
-    tables = {name: table_of(texts, layer).reset_index() for layer, name in enumerate(CANDIDATES)}
-    found = held_out_systems(tables)
-    assert found["system"].tolist() == [*SYSTEMS, *(f"best head among {words}" for words in AMONG.values())]
-    assert found["layer"].tolist()[-2:] == [0, 1]
+def test_the_scored_half_does_not_choose(texts: Texts):
+    """Each of two heads is right in one half alone: it is chosen where it is right and scored where it is wrong."""
+    by_rule = rule_hits(texts.documents)
+    first_half = halves(by_rule["document"], 5)
+    by_head = np.zeros((len(by_rule), 2, 2), bool)
+    by_head[~first_half, 0, 1] = by_head[first_half, 1, 0] = True
+    table = antecedent_table(texts, by_head, resamples=99, seed=5).set_index("system")
+    assert table.loc[HELD_OUT, ["all", "n"]].tolist() == [0, len(by_rule)]
+    assert table.loc[SAME_DATA, "all"] == pytest.approx(max(first_half.mean(), 1 - first_half.mean()))

@@ -10,7 +10,7 @@ from analysis.encoders.layout import layouts
 from analysis.encoders.models import build_tiny, load_encoder, load_tokenizer
 from analysis.papers.clark2019.gradients import (
     GROUPS,
-    TRAINED,
+    NEW_HEAD,
     UNLABELLED,
     LanguageModel,
     gradient_importance,
@@ -106,7 +106,7 @@ def test_masks_hide_words_only_and_as_often_as_asked(model):
 def test_trained_head_learns_and_leaves_the_encoder_alone():
     texts = [Example(f"{i}", "The cat saw the dog .", "The dog saw the cat .") for i in range(30)]
     untrained, trained = (language_model("tiny", texts, epochs=epochs) for epochs in (1, 40))
-    assert trained.origin == TRAINED
+    assert trained.origin == NEW_HEAD
     assert trained.encoder.digest == load_encoder("tiny").digest
     embeddings = trained.encoder.model.get_input_embeddings().weight
     assert torch.equal(trained.head.decoder, embeddings[trained.head.vocabulary])

@@ -6,31 +6,37 @@ import pandas as pd
 from analysis.encoders.models import load_encoder
 from analysis.papers.clark2019 import coreference
 from analysis.papers.clark2019.attachment import dependency_table
-from analysis.papers.clark2019.illustrations import LONGEST, coreference_examples, head_examples
+from analysis.papers.clark2019.illustrations import (
+    LONGEST,
+    coreference_examples,
+    head_examples,
+    linguistic_heads,
+)
+from analysis.papers.clark2019.published import BOTH_HALVES
 from analysis.scores.attachment import DIRECTIONS, attach
 from analysis.scores.words import split_words, word_maps
 from analysis.texts.chains import read_chains
 from analysis.texts.dependencies import arcs
 
 
-def test_examples_show_the_first_hit_and_the_first_miss_without_special_tokens(tiny, words):
-    scored, attached = arcs(words), attach(tiny, words, progress=False)
-    gains = dependency_table(attached, scored, minimum=20, resamples=99, permutations=99).head(3)
+def test_first_hit_and_first_miss_of_each_relation(tiny, words):
+    scored, attachment = arcs(words), attach(tiny, words, progress=False)
+    table = dependency_table(attachment, scored, minimum=20, resamples=99, permutations=99).head(3)
     forms = words.groupby("sentence")["form"].agg(list)
     maps = {
-        number: word_maps(tiny, split_words(tiny.tokenizer, [each]).kept[0])[..., 1:-1, 1:-1]
-        for number, each in forms.items()
+        number: word_maps(tiny, split_words(tiny.tokenizer, [sentence]).kept[0])[..., 1:-1, 1:-1]
+        for number, sentence in forms.items()
     }
-    found = iter(head_examples(tiny, attached, scored, gains, (4, 14)))
-    for row in gains.itertuples():
-        own = scored[(scored["relation"] == row.relation) & (scored["head"] > 0)]
+    examples = iter(head_examples(tiny, attachment, scored, table, (4, 14)))
+    for row in table.itertuples():
+        rows = scored[(scored["relation"] == row.relation) & (scored["head"] > 0)]
         first = {}
-        for arc in own[own["length"].between(4, 14)].itertuples():
-            map_ = maps[arc.sentence][row.layer, row.head] * (1 - np.eye(arc.length))
-            side = map_[arc.word] if row.direction == DIRECTIONS[0] else map_[:, arc.word]
-            first.setdefault(bool(side.argmax() == arc.head - 1), arc)
+        for arc in rows[rows["length"].between(4, 14)].itertuples():
+            inside = maps[arc.sentence][row.layer, row.head] * (1 - np.eye(arc.length))
+            attention = inside[arc.word] if row.direction == DIRECTIONS[0] else inside[:, arc.word]
+            first.setdefault(bool(attention.argmax() == arc.head - 1), arc)
         for hit, arc in sorted(first.items(), reverse=True):
-            example = next(found)
+            example = next(examples)
             assert example[:5] == (row.relation, row.layer, row.head, row.direction, hit)
             assert example.forms == forms[arc.sentence]
             step = 1 if row.direction == DIRECTIONS[0] else -1
@@ -38,26 +44,35 @@ def test_examples_show_the_first_hit_and_the_first_miss_without_special_tokens(t
             inside = maps[arc.sentence][row.layer, row.head]
             expected = inside / inside.sum(axis=1, keepdims=True)
             np.testing.assert_allclose(example.attention, expected, rtol=1e-5)
-    assert next(found, None) is None
-    shortest = [len(each.forms) for each in head_examples(tiny, attached, scored, gains, (900, 901))]
-    lengths = scored[scored["head"] > 0].groupby("relation")["length"].min()
-    assert {*shortest} <= {*lengths[gains["relation"]]}
+    assert next(examples, None) is None
 
 
-def test_examples_of_antecedents_show_a_hit_and_a_miss_of_every_head(bundled):
+def test_a_hit_and_a_miss_of_each_head_for_antecedents(bundled):
     encoder = load_encoder("minilm")  # heads with random weights hit nothing
-    texts = coreference.fit(encoder, read_chains([bundled]).documents)
-    places = [(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]
-    systems = pd.DataFrame(places, columns=["layer", "head"])
-    found = coreference_examples(encoder, texts, systems, distances=(1, 30))
-    keys = [(each.layer, each.head, each.hit) for each in found]
+    texts = coreference.beginnings(encoder, read_chains([bundled]).documents)
+    heads = [(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]
+    systems = pd.DataFrame(heads, columns=["layer", "head"])
+    examples = coreference_examples(encoder, texts, systems, distances=(1, 30))
+    keys = [(example.layer, example.head, example.hit) for example in examples]
     assert keys == sorted({*keys}, key=lambda key: (key[:2], not key[2]))
-    assert {each.hit for each in found} == {True, False}
-    for example in found:
+    assert {example.hit for example in examples} == {True, False}
+    for example in examples:
         mention, antecedent = example.arc
         assert 0 <= antecedent < mention < len(example.forms) <= 33
         assert max(map(len, example.forms)) <= LONGEST
         np.testing.assert_allclose(example.attention.sum(axis=1), 1, rtol=1e-5)
-        if example.hit:  # among the words shown, none but the mention itself gets more
+        if example.hit:  # no word of the excerpt but the mention itself gets more
             others = np.delete(example.attention[mention], mention)
             assert example.attention[mention, antecedent] >= others.max()
+
+
+def test_linguistic_heads_beat_the_offset_or_find_antecedents():
+    dependencies = pd.DataFrame({
+        "relation": ["obj", "det", "amod", "case"], "layer": [0, 0, 1, 1], "head": [1, 1, 0, 0],
+        "gain": [0.3, 0.2, -0.1, 0.1], "p_adjusted": [0.01, 0.01, 0.01, 0.5],
+    })  # fmt: skip
+    readings = pd.DataFrame(
+        {"scored_on": [BOTH_HALVES] * 2 + ["all documents"], "layer": [2, None, 1], "head": [3, None, 1]}
+    )
+    expected = [[0, 1, "obj, det"], [2, 3, "coreference"]]
+    assert linguistic_heads(dependencies, readings).to_numpy().tolist() == expected

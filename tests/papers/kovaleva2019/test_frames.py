@@ -13,12 +13,12 @@ from analysis.papers.kovaleva2019.frames import (
     MODES,
     Link,
     bundled_links,
+    line_link,
     link_placements,
     link_scores,
     link_table,
     placement_test,
     read_links,
-    row_link,
 )
 from analysis.papers.kovaleva2019.placements import Scores, largest, placements
 from analysis.scores.extraction import read_attention
@@ -26,8 +26,8 @@ from analysis.scores.words import Words, split_words
 from analysis.texts.examples import Example
 
 WORDS = tuple("the man saw that the old man felt agitated today .".split())
-# "the old man", of which two words came before
-LINK = Link("by hand", WORDS, target=(8,), elements=((4, 5, 6),))
+# "the old man", two words of which occur before
+LINK = Link(WORDS, target=(8,), elements=(4, 5, 6))
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +38,13 @@ def pieces(tiny) -> Words:
 
 
 def pairs_of(pieces: Words, mode: str, direction: str) -> set[tuple[int, int]]:
-    """The places of each pair of the link among the pieces."""
-    found = link_placements(LINK, pieces, mode)
-    pairs = zip(found.rows[found.original].tolist(), found.columns[found.original].tolist(), strict=True)
+    """The positions of each pair of the link among the pieces."""
+    places = link_placements(LINK, pieces, mode)
+    pairs = zip(places.rows[places.original].tolist(), places.columns[places.original].tolist(), strict=True)
     return {pair if direction == "element_to_target" else pair[::-1] for pair in pairs}
 
 
-def test_pairs_of_the_released_code_and_of_the_words_themselves(pieces):
+def test_pairs_of_the_authors_code_and_all_pairs(pieces):
     targets, elements = (np.flatnonzero(np.isin(pieces.word, words)) for words in ([9], [5, 6, 7]))
     # First occurrences, one by one: "the" is the first word, not the fifth, which is the element's.
     assert pairs_of(pieces, "faithful", "element_to_target") == {(1, targets[0])}
@@ -54,7 +54,7 @@ def test_pairs_of_the_released_code_and_of_the_words_themselves(pieces):
 
 
 def test_scores_are_the_largest_attention_of_the_pairs(tiny, pieces):
-    scores, _ = link_scores(tiny, [LINK])
+    scores = link_scores(tiny, [LINK])
     _, attention = read_attention(tiny, Example("same", " ".join(WORDS)))
     table = link_table(scores, permutations=99).set_index(["mode", "direction", "layer", "head"]).sort_index()
     for key in itertools.product(MODES, DIRECTIONS):
@@ -70,29 +70,30 @@ def test_placement_test_counts_all_placements():
     sentences = [Scores(rng.random((3, 2, 3)), original) for original in (0, 2)]
     sums = [a + b for a, b in itertools.product(*(sentence.values for sentence in sentences))]
     observed = sentences[0].values[0] + sentences[1].values[2]
-    exact = np.mean([each >= observed - 1e-9 for each in sums], axis=0)
+    exact = np.mean([total >= observed - 1e-9 for total in sums], axis=0)
     assert placement_test(sentences, permutations=20_000) == pytest.approx(exact, abs=0.015)
 
 
-def test_row_takes_first_occurrences():
-    words = "he saw that he was so agitated"
-    row = {"sentence": words, "target": "agitated", "frame_elements": ["he", "so agitated"]}
-    link = row_link(json.dumps(row), "here")
-    assert link.words == tuple(words.split())
-    assert (link.target, link.elements) == ((6,), ((0,), (5, 6)))
+def test_a_line_takes_first_occurrences():
+    row = {
+        "sentence": "he saw that he was so agitated",
+        "target": "agitated",
+        "frame_elements": ["he", "so agitated"],
+    }
+    link = line_link(json.dumps(row), "here")
+    assert link == Link(tuple(row["sentence"].split()), (6,), (0, 5, 6))
 
 
 def test_bundled_links_are_arguments_at_a_distance():
     links = bundled_links(20)
     assert len(links) == 20
     for link in links:
-        assert all(abs(place - link.target[0]) >= APART for (place,) in link.elements)
+        assert all(abs(place - link.target[0]) >= APART for place in link.elements)
 
 
 def test_only_what_passes_the_filter_is_linked(tmp_path):
     [link] = read_links(write_framenet(tmp_path / "framenet_v17"))
-    assert " ".join(link.words) == SENTENCES["kept"][0]
-    assert (link.target, link.elements) == ((6,), ((1, 2, 3),))
+    assert link == Link(tuple(SENTENCES["linked"][0].split()), (6,), (1, 2, 3))
 
 
 def test_released_sentences(data_dir):
@@ -102,18 +103,18 @@ def test_released_sentences(data_dir):
 
 
 def test_placements_are_all_shifts_within_the_text():
-    found = placements([(2, 5), (3, 5)], 1, 8)
-    assert found.rows.tolist() == [[1, 2], [2, 3], [3, 4], [4, 5]]
-    assert found.columns.tolist() == [[4, 4], [5, 5], [6, 6], [7, 7]]
-    assert (found.rows[found.original].tolist(), found.columns[found.original].tolist()) == ([2, 3], [5, 5])
+    rows, columns, original = placements([(2, 5), (3, 5)], 1, 8)
+    assert rows.tolist() == [[1, 2], [2, 3], [3, 4], [4, 5]]
+    assert columns.tolist() == [[4, 4], [5, 5], [6, 6], [7, 7]]
+    assert original == 1
 
 
 def test_largest_equals_a_loop():
     attention = np.random.default_rng(0).random((3, 9, 9))
     places = placements([(2, 6), (3, 6)], 1, 8)
-    found = largest(attention, places)
-    for number in range(len(places.rows)):
-        pairs = [*zip(places.rows[number], places.columns[number], strict=True)]
-        assert found.values[number].tolist() == [max(head[i, j] for i, j in pairs) for head in attention]
-    others = np.delete(found.values, places.original, axis=0).mean(axis=0)
-    assert found.elsewhere.tolist() == others.tolist()
+    scores = largest(attention, places)
+    for values, rows, columns in zip(scores.values, places.rows, places.columns, strict=True):
+        pairs = [*zip(rows, columns, strict=True)]
+        assert values.tolist() == [max(head[i, j] for i, j in pairs) for head in attention]
+    others = np.delete(scores.values, places.original, axis=0).mean(axis=0)
+    assert scores.elsewhere.tolist() == others.tolist()

@@ -11,14 +11,12 @@ from analysis.papers.kovaleva2019.labellers import (
     MACRO,
     MEASURES,
     LabelledMaps,
-    band,
-    blocks,
-    columns,
+    Labeller,
     draw_maps,
     fit_rules,
-    label_maps,
     measures,
     quality_tables,
+    single_measures,
 )
 from analysis.papers.kovaleva2019.names import BLOCK, PATTERNS
 
@@ -39,21 +37,12 @@ def test_rows_sum_to_one_and_a_seed_gives_the_same_maps():
     assert PATTERNS.index(BLOCK) not in draw_maps([SINGLE], 12, 0).patterns
 
 
-def test_parts():
-    rng = np.random.default_rng(0)
-    assert ((columns(PAIR, rng) > 0).sum(axis=1) <= 7).all()
-    attended = np.abs(band(PAIR, rng).argmax(axis=1) - np.arange(len(PAIR)))
-    assert np.median(attended) <= 1
-    inside = PAIR.sentence[:, None] == PAIR.sentence[None]
-    assert blocks(PAIR, rng)[~inside].sum() == 0
-
-
 def padded(first: np.ndarray, second: np.ndarray) -> torch.Tensor:
-    """A batch of two sequences with one head; the first is as long as the batch, and padded rows hold random values."""
-    found = np.zeros((2, 1, len(first), len(first)), np.float32)
-    found[0, 0], found[1, 0, : len(second), : len(second)] = first, second
-    found[1, 0, len(second) :, : len(second)] = 1 / len(second)
-    return torch.from_numpy(found)
+    """A batch of two sequences with one head; rows of padding attend to the real tokens of the second."""
+    batch = np.zeros((2, 1, len(first), len(first)), np.float32)
+    batch[0, 0], batch[1, 0, : len(second), : len(second)] = first, second
+    batch[1, 0, len(second) :, : len(second)] = 1 / len(second)
+    return torch.from_numpy(batch)
 
 
 def by_loops(one: np.ndarray, layout) -> list[float]:
@@ -75,27 +64,26 @@ def by_loops(one: np.ndarray, layout) -> list[float]:
 def test_measures_equal_loops_whatever_the_padding():
     rng = np.random.default_rng(0)
     first, second = (
-        rng.dirichlet(np.full(len(each), 0.5), len(each)).astype(np.float32) for each in (PAIR, SINGLE)
+        rng.dirichlet(np.full(len(layout), 0.5), len(layout)).astype(np.float32) for layout in (PAIR, SINGLE)
     )
-    found = measures(padded(first, second), [PAIR, SINGLE])
-    assert found.shape == (2, 1, len(MEASURES))
-    assert found[0, 0].tolist() == pytest.approx(by_loops(first, PAIR), abs=1e-5)
-    assert found[1, 0].tolist() == pytest.approx(by_loops(second, SINGLE), abs=1e-5)
+    values = measures(padded(first, second), [PAIR, SINGLE])
+    assert values.shape == (2, 1, len(MEASURES))
+    assert values[0, 0].tolist() == pytest.approx(by_loops(first, PAIR), abs=1e-5)
+    assert values[1, 0].tolist() == pytest.approx(by_loops(second, SINGLE), abs=1e-5)
 
 
 def test_rules_find_the_patterns_of_new_drawn_maps(drawn):
     rules = fit_rules(drawn)
     new = draw_maps(LAYOUTS, 100, 1)
-    assert (label_maps(rules, new) == new.patterns).mean() > 0.75
+    assert (rules.tree.predict(single_measures(new)) == new.patterns).mean() > 0.75
     assert rules.key != fit_rules(draw_maps(LAYOUTS, 60, 2)).key
 
 
 def test_quality_by_hand():
     """Three maps of two patterns, of which a labeller gets two right."""
-    given = LabelledMaps([np.eye(3, dtype=np.float32)] * 3, [SINGLE] * 3, np.array([0, 0, 1]))
-    answers = iter([0, 1, 1])
-    fixed = SimpleNamespace(find=lambda *_: np.array([[next(answers)]]))
-    quality, confusion = quality_tables(fixed, {"drawn": given})
+    labelled = LabelledMaps([np.eye(len(SINGLE), dtype=np.float32)] * 3, [SINGLE] * 3, np.array([0, 0, 1]))
+    labeller = Labeller(SimpleNamespace(predict=lambda _: np.array([0, 1, 1])))
+    quality, confusion = quality_tables(labeller, {"drawn": labelled})
     rows = quality.set_index("pattern")
     assert rows.loc[PATTERNS[0], ["precision", "recall", "n"]].tolist() == [1, 0.5, 2]
     assert rows.loc[PATTERNS[1], ["precision", "recall", "n"]].tolist() == [0.5, 1, 1]

@@ -1,4 +1,4 @@
-"""One pass over a state against loops over single maps; cosines; what is kept."""
+"""The tokens of features and links; one pass over an encoder against loops over single maps; the cache."""
 
 from types import SimpleNamespace
 
@@ -7,22 +7,59 @@ import pytest
 import torch
 import xarray as xr
 
-from analysis.encoders.models import Encoder, random_encoder
+from analysis.encoders.models import Encoder, load_tokenizer, random_encoder
 from analysis.papers.kovaleva2019 import reading as module
-from analysis.papers.kovaleva2019.names import FEATURES
+from analysis.papers.kovaleva2019.names import CLS, FEATURES, SEP
 from analysis.papers.kovaleva2019.reading import (
     LINKS,
     PADDED,
     Targets,
     attention_of,
-    cached_state,
     find_targets,
     padded_cosine,
+    read_runs,
     read_state,
 )
 from analysis.scores.words import Words
+from analysis.texts.examples import Example, Relation, Tag
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse, tags
+
+TEXT = "another man saw the man ."
+SPANS = [(0, 7), (8, 11), (12, 15), (16, 19), (20, 23), (24, 25)]
+UPOS = ["DET", "NOUN", "VERB", "DET", "NOUN", "PUNCT"]
+RELATIONS = (Relation("nsubj", 0, SPANS[1], SPANS[2]), Relation("dobj", 0, SPANS[4], SPANS[2]))
+
+
+def targets_of(text_b: str | None = None) -> Targets:
+    example = Example("e", TEXT, text_b)
+    tags = [Tag(upos, 0, span) for upos, span in zip(UPOS, SPANS, strict=True)]
+    if text_b:
+        tags += [Tag("PART", 1, (0, 3))]
+    return find_targets(load_tokenizer("tiny"), [example], {"e": RELATIONS}, {"e": tags})[0]
+
+
+@pytest.mark.parametrize("text_b", [None, "not"])
+def test_words_are_found_by_their_position(text_b: str | None):
+    """The second "man" is spelled like the subject, and "another" contains "not": neither counts."""
+    rows = zip(FEATURES, targets_of(text_b).features, strict=True)
+    tokens = {name: np.flatnonzero(row).tolist() for name, row in rows if row.any()}
+    expected = {
+        "noun": [2, 5],
+        "verb": [3],
+        "subject": [2],
+        "object": [5],
+        "punctuation": [6],
+        CLS: [0],
+        SEP: [7],
+    }
+    assert tokens == (expected | {"negation": [8], SEP: [7, 9]} if text_b else expected)
+
+
+def test_subjects_of_verbs():
+    [places] = targets_of().verbs
+    assert (places.rows[places.original].tolist(), places.columns[places.original].tolist()) == ([2], [3])
+    assert len(places.rows) == 5  # all neighbours among the six words
 
 
 def lengths(attention, layouts) -> np.ndarray:
@@ -46,21 +83,21 @@ def targets(tiny) -> list[Targets]:
 
 
 @pytest.fixture(scope="module")
-def found(tiny, other, targets) -> xr.Dataset:
+def state(tiny, other, targets) -> xr.Dataset:
     return read_state(other, targets, LABELLER, 4, before=tiny, padded=2, budget=200)
 
 
-def maps_of(encoder: Encoder, each: Targets) -> np.ndarray:
+def maps_of(encoder: Encoder, target: Targets) -> np.ndarray:
     """All maps of one sequence, read without padding."""
-    return np.stack([maps[0].numpy() for maps in attention_of(encoder, [each.layout])])
+    return np.stack([maps[0].numpy() for maps in attention_of(encoder, [target.layout])])
 
 
-def test_received_attention_equals_loops(other, targets, found):
-    for each in targets:
-        maps = maps_of(other, each)
+def test_received_attention_equals_loops(other, targets, state):
+    for target in targets:
+        maps = maps_of(other, target)
         for number in range(len(FEATURES)):
-            received = found["received"].sel(sequence=each.layout.id)[number].values
-            tokens = np.flatnonzero(each.features[number])
+            received = state["received"].sel(sequence=target.layout.id)[number].values
+            tokens = np.flatnonzero(target.features[number])
             if len(tokens):
                 expected = np.max([maps[:, :, :, token].mean(axis=-1) for token in tokens], axis=0)
                 assert received == pytest.approx(expected, abs=1e-5)
@@ -68,41 +105,43 @@ def test_received_attention_equals_loops(other, targets, found):
                 assert np.isnan(received).all()
 
 
-def test_links_of_verbs(other, targets, found):
-    each = next(each for each in targets if each.verbs)
-    maps = maps_of(other, each)
+def test_links_of_verbs(other, targets, state):
+    target = next(target for target in targets if target.verbs)
+    maps = maps_of(other, target)
     scores = []
-    for places in each.verbs:
+    for places in target.verbs:
         pairs = zip(places.rows[places.original], places.columns[places.original], strict=True)
         scores.append(np.max([maps[:, :, j, i] for i, j in pairs], axis=0))
-    of = found["link"].sel(sequence=each.layout.id, link_name=LINKS[1], link_mode="aligned").values
-    assert of == pytest.approx(np.mean(scores, axis=0), abs=1e-5)
+    values = state["link"].sel(sequence=target.layout.id, link_name=LINKS[1], link_mode="aligned").values
+    assert values == pytest.approx(np.mean(scores, axis=0), abs=1e-5)
 
 
-def test_cosine_equals_a_loop(tiny, other, targets, found):
-    for each in targets:
-        first, second = (maps_of(encoder, each).astype(np.float64) for encoder in (tiny, other))
+def test_cosine_equals_a_loop(tiny, other, targets, state):
+    for target in targets:
+        first, second = (maps_of(encoder, target).astype(np.float64) for encoder in (tiny, other))
         products = [(a * b).sum((2, 3)) for a, b in ((first, second), (first, first), (second, second))]
         expected = products[0] / np.sqrt(products[1] * products[2])
-        assert found["cosine"].sel(sequence=each.layout.id).values == pytest.approx(expected, abs=1e-5)
+        assert state["cosine"].sel(sequence=target.layout.id).values == pytest.approx(expected, abs=1e-5)
 
 
 def test_padded_maps_hold_the_rows_of_padding(tiny, other, targets):
-    """As in the released code: all maps have one length, and padding attends to the real tokens."""
-    layouts = [each.layout for each in targets[:2]]
+    """As in the authors' code: all maps have one length, and padding attends to the real tokens."""
+    layouts = [target.layout for target in targets[:2]]
     length = PADDED // 2
-    found = padded_cosine(tiny, other, layouts, length)
+    similarity = padded_cosine(tiny, other, layouts, length)
     filler = Words(0, *np.zeros((2, length), int))
     maps = [attention_of(encoder, [layouts[1], filler])[1][0] for encoder in (tiny, other)]
-    expected = torch.nn.functional.cosine_similarity(*(each.flatten(1) for each in maps))
-    assert found[1, 1] == pytest.approx(expected.numpy(), abs=1e-5)
+    expected = torch.nn.functional.cosine_similarity(*(attention.flatten(1) for attention in maps))
+    assert similarity[1, 1] == pytest.approx(expected.numpy(), abs=1e-5)
 
 
-def test_kept_readings_are_not_made_again(tmp_path, monkeypatch, tiny, targets):
-    first = cached_state(tmp_path, "mrpc", tiny, targets, LABELLER, 2)
-    monkeypatch.setattr(module, "read_state", lambda *_: pytest.fail("made again"))
-    assert cached_state(tmp_path, "mrpc", tiny, targets, LABELLER, 2).identical(first)
+def test_cached_readings_are_not_computed_again(tmp_path, monkeypatch, tiny, targets):
+    def read(labeller=LABELLER):
+        return read_runs(lambda *_: tiny, {"mrpc": targets}, [], labeller, 2, 0, tmp_path)["mrpc", None]
+
+    first = read()
+    monkeypatch.setattr(module, "read_state", lambda *_: pytest.fail("computed again"))
+    assert read().identical(first)
     monkeypatch.undo()
-    changed = SimpleNamespace(key="2", find=lengths)
-    cached_state(tmp_path, "mrpc", tiny, targets, changed, 2)
+    read(SimpleNamespace(key="2", find=lengths))
     assert len([*tmp_path.iterdir()]) == 2

@@ -60,25 +60,25 @@ def test_pattern_shares(readings):
     assert table["share"].between(table["low"], table["high"]).all()
     rows = table.set_index(["task", "state", "pattern"])["share"]
     labels = [readings["mrpc", run]["pattern"].values[:8] for run in (0, 1)]
-    expected = np.mean([(each == 3).mean() for each in labels])
+    expected = np.mean([(run == 3).mean() for run in labels])
     assert rows["mrpc", "finetuned", PATTERNS[3]] == pytest.approx(expected)
-    one = pattern_heads(readings).set_index(["task", "state", "layer", "head", "pattern"])["share"]
+    shares = pattern_heads(readings).set_index(["task", "state", "layer", "head", "pattern"])["share"]
     expected = (readings["qqp", None]["pattern"].values[:8, 1, 2] == 0).mean()
-    assert one["qqp", "pretrained", 1, 2, PATTERNS[0]] == pytest.approx(expected)
+    assert shares["qqp", "pretrained", 1, 2, PATTERNS[0]] == pytest.approx(expected)
 
 
-def test_features_leave_out_what_is_absent(readings):
-    one = feature_table(readings).set_index(["task", "state", "feature", "mode", "layer", "head"])
-    row = one.loc[("mrpc", "pretrained", FEATURES[0], "aligned", 1, 2)]
+def test_sequences_without_a_feature_are_left_out(readings):
+    table = feature_table(readings).set_index(["task", "state", "feature", "mode", "layer", "head"])
+    row = table.loc[("mrpc", "pretrained", FEATURES[0], "aligned", 1, 2)]
     assert row["n"] == N - 5
     assert row["mean"] == pytest.approx(np.nanmean(readings["mrpc", None]["received"].values[:, 0, 1, 2]))
-    assert one.loc[("qqp", "finetuned", LINKS[1], "same distance", 0, 0), "n"] == N - 2
-    one = cls_table(readings).set_index(["task", "state", "feature", "head"])["mean"]
+    assert table.loc[("qqp", "finetuned", LINKS[1], "same distance", 0, 0), "n"] == N - 2
+    means = cls_table(readings).set_index(["task", "state", "feature", "head"])["mean"]
     expected = readings["qqp", None]["cls_row"].values[:, 1, 2].mean()
-    assert one["qqp", "pretrained", FEATURES[1], 2] == pytest.approx(expected)
+    assert means["qqp", "pretrained", FEATURES[1], 2] == pytest.approx(expected)
 
 
-def test_blocks_hold_the_means_that_claims_are_judged_on(readings):
+def test_block_means(readings):
     table = block_table(readings)
     assert {*table["seed"]} == {-1, 0, 1}
     place = {"task": "mrpc", "seed": 0, "block": 3, "measure": "[CLS]", "layer": 1}
@@ -89,7 +89,7 @@ def test_blocks_hold_the_means_that_claims_are_judged_on(readings):
     np.testing.assert_allclose(shares.dropna(), 1)
 
 
-def test_blocks_of_verbs_pool_the_tasks_before_fine_tuning(readings):
+def test_verb_blocks_pool_tasks_before_fine_tuning(readings):
     table = verb_blocks(readings).set_index(["direction", "block", "layer", "head"])
     links = [
         readings[task, None]["link"].sel(link_name=LINKS[0], layer=1, head=2) for task in ("mrpc", "qqp")

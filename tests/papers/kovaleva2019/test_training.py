@@ -1,12 +1,16 @@
-"""Starts of training: untuned, random and pre-trained; what was trained is not trained again."""
+"""What disabled heads and layers change; scores from each start of training, and their cache."""
 
+import numpy as np
 import pandas as pd
+import pytest
+import xarray as xr
 from architectures import save
 
 from analysis.encoders.models import load_encoder
 from analysis.papers.kovaleva2019 import training as module
 from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM
 from analysis.papers.kovaleva2019.training import (
+    disabled_tables,
     initialisation_table,
     start_name,
     tuned_scores,
@@ -26,22 +30,22 @@ def test_untuned_heads_are_those_of_a_seed(tmp_path):
 
 
 def test_random_starts_have_other_weights_and_scores_are_kept(tmp_path, monkeypatch):
-    seen = []
+    digests = []
 
     def finetune(name, *_, **__) -> dict[str, float]:
-        seen.append(load_encoder(name).digest)
-        return {"accuracy": len(seen)}
+        digests.append(load_encoder(name).digest)
+        return {"accuracy": len(digests)}
 
     monkeypatch.setattr(module, "finetune", finetune)
     # tiny itself has the weights of seed 0
     starts = [(RANDOM, 1, 2), (RANDOM, 2, 2), (PRETRAINED, 2, 2), (PRETRAINED, 2, 3), (PRETRAINED, 2, 2)]
-    found = [
+    scores = [
         tuned_scores(tmp_path, start, "tiny", "mrpc", TRAIN, DEV, seed, epochs=epochs)["accuracy"]
         for start, seed, epochs in starts
     ]
-    assert found == [1, 2, 3, 4, 3]
-    assert len({*seen}) == 3
-    assert seen[2] == load_encoder("tiny").digest
+    assert scores == [1, 2, 3, 4, 3]
+    assert len({*digests}) == 3
+    assert digests[2] == load_encoder("tiny").digest
 
 
 def test_table_says_how_much_each_start_was_trained():
@@ -51,10 +55,46 @@ def test_table_says_how_much_each_start_was_trained():
     )
     scores = {("mrpc", "untuned", 0): {"f1": 0.3}, ("mrpc", start_name(RANDOM, 800, 2), 0): {"f1": 0.8}}
     table = initialisation_table(scores, tuned, 1)
-    found = table.set_index("start")["value"].to_dict()
-    assert found == {
+    assert table.set_index("start")["value"].to_dict() == {
         "untuned": 0.3,
         "random, 800 rows, 2 epochs": 0.8,
         "pretrained, 3,668 rows, 1 epoch": 0.9,
     }
     assert (table["constant"] == 0.8).all()
+
+
+@pytest.fixture
+def logits() -> xr.DataArray:
+    """Answers of 60 sequences: head 0-0 changes nothing, 0-1 puts ten right, 1-0 puts twenty wrong, 1-1 five."""
+    labels = np.arange(60) % 2
+    right = np.ones((5, 60), bool)
+    right[[0, 1, 3, 4], :10] = False
+    right[3, 10:30] = right[4, 10:15] = False
+    answers = np.where(right, labels, 1 - labels)
+    names = {"intervention": ["none", "0-0", "0-1", "1-0", "1-1"]}
+    axes = ("intervention", "sequence", "class")
+    return xr.DataArray(np.eye(2)[answers], names, axes, attrs={"labels": labels})
+
+
+def test_heads_and_layers_in_the_table(logits):
+    labels = dict.fromkeys(("mrpc", "sst-2"), logits.attrs["labels"])
+    layers = logits.isel(intervention=[0, 1, 2]).assign_coords(intervention=["none", "layer 0", "layer 1"])
+    passes = {"head": {("mrpc", 3): logits}, "layer": {("sst-2", 0): layers}}
+    changes, risen = disabled_tables(passes, labels, permutations=999)
+    heads, layers = (changes[changes["unit"] == unit] for unit in ("head", "layer"))
+    rows = heads[heads["metric"] == "accuracy"].set_index(["layer", "head"])
+    assert rows["baseline"].unique() == pytest.approx([5 / 6])
+    assert rows["change"].to_numpy() == pytest.approx([0, 1 / 6, -1 / 3, -1 / 12])
+    assert rows[["n", "put_right", "put_wrong"]].to_numpy().tolist() == [
+        [60, 0, 0],
+        [60, 10, 0],
+        [60, 0, 20],
+        [60, 0, 5],
+    ]
+    assert heads.loc[heads["metric"] == "loss", "put_right"].isna().all()
+    assert {*heads["metric"]} == {"accuracy", "f1", "loss"}
+    assert layers["layer"].tolist()[:2] == [0, 1]
+    assert layers["head"].isna().all()
+    row = risen.loc[0]
+    assert row[["task", "seed", "raised", "beyond", "largest"]].tolist() == ["mrpc", 3, 1, 1, "0-1"]
+    assert row["rise"] == pytest.approx(1 / 6)

@@ -1,4 +1,4 @@
-"""Tables of removed heads on made-up answers, where every change can be counted."""
+"""Tables of ablated heads on made-up answers, where every change can be counted."""
 
 import numpy as np
 import pytest
@@ -9,9 +9,13 @@ from analysis.papers.michel2019.ablation import (
     EVERY,
     all_but_one_table,
     all_changes,
+    auc_changes,
     best_heads,
     effects,
+    effects_by_metric,
+    harmless_shares,
     overview,
+    transfer_examples,
     transfer_table,
 )
 
@@ -36,44 +40,71 @@ def test_overview_counts_losses_and_gains(single):
     assert counts.loc["accuracy", ["lowest", "highest"]].tolist() == pytest.approx([-0.5, 0.075])
 
 
+def test_changes_of_the_auc_are_minus_its_effects(single):
+    """Answers are sure, so that the AUC is the mean of the two classes' accuracies."""
+    effects = effects_by_metric({("sst-2", 0): single}, {"sst-2": LABELS})
+    table = auc_changes(effects)
+    assert table["metric"].eq("auc").all()
+    assert table["change"].to_numpy() * N == pytest.approx([0, -1, -2, 3, -20, 0])
+    assert ((table["low"] <= table["change"]) & (table["change"] <= table["high"])).all()
+
+
 def test_best_head_of_a_layer_has_the_best_score(single):
     assert best_heads(single, LABELS, "sst-2") == ["0-0", "1-0"]
 
 
-def test_all_but_one_keeps_every_head_the_best_and_the_chosen():
-    found = logits(wrong(LABELS, [4, 4, 5, 6, 1, 24, 4]), ONLY)
-    chosen = {("sst-2", 0): ["only 0-2", "only 1-1"]}
-    table = all_but_one_table({("sst-2", 0): found}, {"sst-2": LABELS}, chosen, **FAST)
-    shown = table[table["metric"] == "accuracy"].set_index("chosen_on")
-    assert shown.index.value_counts().to_dict() == {EVERY: 6, "dev": 2, "train": 2}
-    assert shown.loc["dev", "head"].tolist() == [0, 0]
-    assert shown.loc["train", "change"].to_numpy() * N == pytest.approx([-2, -20])
-    assert shown.loc["train", "p_by"].iloc[1] == pytest.approx(shown.loc["train", "p"].iloc[1] * 2 * 1.5)
+def test_all_but_one_has_every_head_the_best_and_the_one_chosen_on_train():
+    runs = {("sst-2", 0): logits(wrong(LABELS, [4, 4, 5, 6, 1, 24, 4]), ONLY)}
+    table = all_but_one_table(runs, {"sst-2": LABELS}, {("sst-2", 0): ["only 0-2", "only 1-1"]}, **FAST)
+    rows = table[table["metric"] == "accuracy"].set_index("chosen_on")
+    assert rows.index.value_counts().to_dict() == {EVERY: 6, "dev": 2, "train": 2}
+    assert rows.loc["dev", "head"].tolist() == [0, 0]
+    assert rows.loc["train", "change"].to_numpy() * N == pytest.approx([-2, -20])
+    assert rows.loc["train", "p_by"].iloc[1] == pytest.approx(rows.loc["train", "p"].iloc[1] * 2 * 1.5)
+
+
+def test_harmless_losses_are_at_most_a_fifth_of_the_lead(single):
+    """The lead is 16 of 40 answers, so that a loss of 3 is harmless; a run that is not trained does not count."""
+    runs = {("sst-2", 0): single, ("sst-2", 1): single}
+    table = harmless_shares(runs, {}, {"sst-2": LABELS}, [("sst-2", 0)])
+    assert table.loc[0, ["unit", "task", "value", "runs"]].tolist() == [
+        "head",
+        "sst-2",
+        pytest.approx(5 / 6),
+        1,
+    ]
+    assert harmless_shares(runs, {}, {"sst-2": LABELS}, [])["value"].isna().all()
+
+
+def test_transfer_takes_a_split_or_the_dev_set_of_a_task():
+    examples = transfer_examples(["toy-mrpc", "toy-qqp train"], ["toy-mrpc", "toy-qqp"], None, 5, 0)
+    assert [len(sample) for sample in examples.values()] == [5, 5]
+    assert transfer_examples(["toy-mrpc", "toy-qqp"], ["toy-mrpc"], None, 5, 0) == {}
 
 
 def shifted(strength: np.ndarray, seed: int) -> object:
     """Logits of right answers to 80 sequences; each of 30 heads raises their margin by its strength, with noise."""
     rng, names = np.random.default_rng(seed), [f"{head // 6}-{head % 6}" for head in range(len(strength))]
-    found = logits(np.tile(np.arange(80) % 2, (1 + len(strength), 1)), names)
-    found[1:] += strength[:, None, None] * found[1:].values + 0.1 * rng.normal(0, 1, found[1:].shape)
-    return found
+    answers = logits(np.tile(np.arange(80) % 2, (1 + len(strength), 1)), names)
+    answers[1:] += strength[:, None, None] * answers[1:].values + 0.1 * rng.normal(0, 1, answers[1:].shape)
+    return answers
 
 
 def test_effects_agree_as_far_as_heads_do():
     strength = np.random.default_rng(1).normal(0, 0.2, 30)
     labels = {"mrpc": np.arange(80) % 2, "qqp": np.arange(80) % 2}
-    assert {*effects({name: shifted(strength, 2) for name in labels}, labels)["metric"]} == {"auc", "loss"}
-    alike = {"mrpc": shifted(strength, 2), "qqp": shifted(strength, 3)}
-    other = alike | {"qqp": shifted(strength[::-1], 3)}
-    of_loss = [effects(found, labels).query("metric == 'loss'") for found in (alike, other)]
-    tables = [transfer_table(found, resamples=199) for found in of_loss]
+    same = {"mrpc": shifted(strength, 2), "qqp": shifted(strength, 3)}
+    reverse = same | {"qqp": shifted(strength[::-1], 3)}
+    assert {*effects(same, labels)["metric"]} == {"auc", "loss"}
+    by_loss = [effects(answers, labels).query("metric == 'loss'") for answers in (same, reverse)]
+    tables = [transfer_table(table, resamples=199) for table in by_loss]
     assert tables[0]["data_a"].tolist() == ["mrpc"] * 2 + ["mrpc, one half"] * 2
     assert tables[0].loc[0, "value"] > 0.95 > tables[1].loc[0, "high"]
     assert (tables[0]["low"] < tables[0]["value"]).all()
-    first = of_loss[0].query("data_b == 'qqp'")
-    losses = np.log1p(np.exp(-2 * (1 + strength))) - np.log1p(np.exp(-2))  # without the noise
-    assert stats.pearsonr(first["a"], losses).statistic > 0.9
-    expected = [of(first["a"], first["b"]).statistic for of in (stats.pearsonr, stats.spearmanr)]
+    heads = by_loss[0].query("data_b == 'qqp'")
+    without_noise = np.log1p(np.exp(-2 * (1 + strength))) - np.log1p(np.exp(-2))
+    assert stats.pearsonr(heads["a"], without_noise).statistic > 0.9
+    expected = [test(heads["a"], heads["b"]).statistic for test in (stats.pearsonr, stats.spearmanr)]
     assert tables[0].loc[:1, "value"].tolist() == pytest.approx(expected)
-    places = first.set_index(["layer", "head"])[["a", "b"]].abs().idxmax()
-    assert tables[0].loc[0, "largest"].split(" and ")[0] == "{}-{}".format(*places["a"])
+    largest = heads.set_index(["layer", "head"])[["a", "b"]].abs().idxmax()
+    assert tables[0].loc[0, "largest"].split(" and ")[0] == "{}-{}".format(*largest["a"])

@@ -1,4 +1,4 @@
-"""The course of fine-tuning with a tiny encoder: it is that of the checkpoint, and it is kept."""
+"""The course of fine-tuning with a tiny encoder: it is that of the checkpoint, and it is cached."""
 
 from dataclasses import replace
 from importlib import import_module
@@ -18,35 +18,35 @@ module = import_module("analysis.papers.michel2019.course")
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A course of the tiny encoder on four tenths and all of its steps, and where it was kept."""
+    """A course of the tiny encoder after four tenths and all of its steps, and the arguments that made it."""
     folder = tmp_path_factory.mktemp("course")
     train, dev = (load_examples("toy-mrpc", split=split, n=24, seed=0) for split in ("train", "dev"))
     finetune("tiny", "toy-mrpc", train, dev, folder / "mrpc-0", epochs=1, batch_size=4, learning_rate=1e-3)
-    given = ("tiny", "toy-mrpc", folder / "mrpc-0", None, dev, train[:6], [0.4, 1.0], folder / "cache")
-    return course(*given), given
+    arguments = ("tiny", "toy-mrpc", folder / "mrpc-0", None, dev, train[:6], [0.4, 1.0], folder / "cache")
+    return course(*arguments), arguments
 
 
 def test_course_is_that_of_the_checkpoint(run):
     """The classifier after all steps answers as the checkpoint does, which the same recipe made."""
-    found, (_, task, checkpoint, _, dev, *_, folder) = run
-    assert found.dims == ("fraction", "intervention", "sequence", "class")
+    answers, (_, task, checkpoint, _, dev, *_, folder) = run
+    assert answers.dims == ("fraction", "intervention", "sequence", "class")
     last = predict(load_encoder(checkpoint, task=task), dev, []).sel(intervention="none")
-    ends = found.sel(intervention="none")
-    assert np.abs(ends.sel(fraction=1.0) - last).max() < 1e-5
-    assert np.abs(ends.sel(fraction=0.4) - last).max() > 1e-3
+    whole = answers.sel(intervention="none")
+    assert np.abs(whole.sel(fraction=1.0) - last).max() < 1e-5
+    assert np.abs(whole.sel(fraction=0.4) - last).max() > 1e-3
     assert not [path for path in folder.iterdir() if path.is_dir()]  # the classifiers are gone
 
 
-def test_course_is_kept_by_all_that_it_depends_on(run, monkeypatch):
-    _, (*before, scored, measured, fractions, folder) = run
-    monkeypatch.setattr(module, "cached", lambda folder, name, key, make: {"logits": digest(key)})
+def test_course_is_cached_by_all_that_it_depends_on(run, monkeypatch):
+    _, (*before, dev_sample, train_sample, fractions, folder) = run
+    monkeypatch.setattr(module, "cached", lambda folder, name, parts, make: {"logits": digest(parts)})
 
-    def place(texts=scored, **options):
-        return course(*before, texts, measured, fractions, folder, **options)
+    def key(texts=dev_sample, **options):
+        return course(*before, texts, train_sample, fractions, folder, **options)
 
-    other = [replace(scored[0], text_a="Other words."), *scored[1:]]
-    found = [place(), place(other), place(precision="bfloat16"), place(device="cuda")]
+    other = [replace(dev_sample[0], text_a="Other words."), *dev_sample[1:]]
+    keys = [key(), key(other), key(precision="bfloat16"), key(device="cuda")]
     for library in (module.torch, module.transformers):
         monkeypatch.setattr(library, "__version__", "0")
-        found.append(place())
-    assert len({*found}) == 6
+        keys.append(key())
+    assert len({*keys}) == 6

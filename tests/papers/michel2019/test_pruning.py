@@ -1,4 +1,4 @@
-"""Orders of pruning and what is made along them, with tiny classifiers and made-up answers."""
+"""Orders of pruning and scores along them, with tiny classifiers and made-up answers."""
 
 from pathlib import Path
 
@@ -30,50 +30,50 @@ LABELS = np.arange(N) % 2
 FAST = {"resamples": 99, "permutations": 199}
 
 
-def test_counts_are_those_of_the_released_code():
+def test_counts_are_those_of_the_authors_code():
     assert step_counts(4) == [1, 2, 3, 4]
     assert step_counts(144) == [14, 28, 43, 57, 72, 86, 100, 115, 129, 144]
 
 
 def test_score_order_removes_what_hurts_least_and_breaks_ties_by_the_loss():
-    found = logits(wrong(LABELS, [4, 6, 1, 6, 4]), ["0-0", "0-1", "1-0", "1-1"])
-    found[dict(intervention=3)] = 3 * found[3].values  # head 1-0: wrong more surely, a higher loss
-    assert by_score(found, LABELS, "sst-2") == [(0, 1), (1, 1), (0, 0), (1, 0)]
+    answers = logits(wrong(LABELS, [4, 6, 1, 6, 4]), ["0-0", "0-1", "1-0", "1-1"])
+    answers[dict(intervention=3)] = 3 * answers[3].values  # head 1-0: wrong more surely, a higher loss
+    assert by_score(answers, LABELS, "sst-2") == [(0, 1), (1, 1), (0, 0), (1, 0)]
 
 
-def test_importance_measured_again_looks_at_what_is_left(tmp_path: Path):
-    """By hand: in each step, the heads pruned so far are off while the others are measured."""
+def test_reestimated_importance_is_that_of_the_remaining_heads(tmp_path: Path):
+    """By hand: in each step, the heads pruned so far are ablated while the others are measured."""
     encoder = classifier("bert")
     gate, expected = np.ones((encoder.layers, encoder.heads), np.float32), []
-    for count in step_counts(gate.size, 3):
+    for count in step_counts(gate.size):
         values = importance(encoder, EXAMPLES, gate=gate, progress=False).sel(granularity="example").values
         values = values / np.sqrt((values**2).sum(axis=1, keepdims=True)).clip(1e-30)
         ranked = sorted(np.argwhere(gate > 0).tolist(), key=lambda head: values[tuple(head)])
         for head in ranked[: count - len(expected)]:
             expected.append(tuple(head))
             gate[tuple(head)] = 0
-    assert by_reestimated_importance(encoder, EXAMPLES, tmp_path, steps=3) == expected
+    assert by_reestimated_importance(encoder, EXAMPLES, tmp_path) == expected
 
 
 def test_orders_hold_every_head_once_and_end_in_the_same_answers():
     encoder = classifier("bert")
     heads = [(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]
-    found = at_random(encoder, 2) | {"importance": heads}
-    assert [*found] == ["random 0", "random 1", "importance"]
-    assert all(sorted(order) == heads for order in found.values())
-    assert found["random 0"] != found["random 1"]
-    answers = predict(encoder, EXAMPLES, pruned_steps(encoder, found, steps=3), progress=False)
-    ends = answers.sel(intervention=[f"{name} {len(heads)}" for name in found]).values
+    orders = at_random(encoder, 2) | {"importance": heads}
+    assert [*orders] == ["random 0", "random 1", "importance"]
+    assert all(sorted(order) == heads for order in orders.values())
+    assert orders["random 0"] != orders["random 1"]
+    answers = predict(encoder, EXAMPLES, pruned_steps(encoder, orders), progress=False)
+    ends = answers.sel(intervention=[f"{name} {len(heads)}" for name in orders]).values
     assert (ends == ends[0]).all()
-    assert np.ptp(ends[0], axis=0).max() < 1e-5  # all heads off: a constant answer
+    assert np.ptp(ends[0], axis=0).max() < 1e-5  # all heads ablated: a constant answer
 
 
 @pytest.fixture(scope="module")
 def curves() -> pd.DataFrame:
-    """Pruning of 4 heads in 4 steps, with 4 wrong answers when all are on."""
+    """Pruning of 4 heads in 4 steps, with 4 wrong answers of the whole classifier."""
     names = [f"{order} {count}" for order in ("importance", "random 0") for count in (1, 2, 3, 4)]
-    found = logits(wrong(LABELS, [4, 4, 5, 20, 5, 20, 4, 4, 20]), names)
-    return prune_curves({("sst-2", 0): found}, {"sst-2": LABELS}, **FAST)
+    answers = logits(wrong(LABELS, [4, 4, 5, 20, 5, 20, 4, 4, 20]), names)
+    return prune_curves({("sst-2", 0): answers}, {"sst-2": LABELS}, **FAST)
 
 
 def test_pruning_table_starts_with_the_whole_classifier(curves):
@@ -86,10 +86,10 @@ def test_pruning_table_starts_with_the_whole_classifier(curves):
 
 
 def test_prunable_share_ends_at_the_first_loss_of_a_fifth_of_the_lead():
-    """The lead is .4 of 40 answers: a loss of 3 counts as none, one of 4 does not; a later gain does not mend it."""
+    """The lead is .4 of 40 answers: a loss of 3 is harmless, one of 4 is not, and a later gain does not undo it."""
     names = [f"{order} {count}" for order in ("importance", "random 0") for count in (1, 2, 3, 4)]
-    found = logits(wrong(LABELS, [4, 4, 7, 20, 4, 8, 4, 4, 20]), names)
-    runs = {("sst-2", 0): found, ("sst-2", 1): found}
+    answers = logits(wrong(LABELS, [4, 4, 7, 20, 4, 8, 4, 4, 20]), names)
+    runs = {("sst-2", 0): answers, ("sst-2", 1): answers}
     table = prunable_table(runs, {"sst-2": LABELS}, [("sst-2", 0)], published("prunable"))
     table = table.set_index(["seed", "order"])
     assert table.loc[(0, "importance"), "share"] == 0.5
@@ -102,8 +102,8 @@ def test_prunable_share_ends_at_the_first_loss_of_a_fifth_of_the_lead():
 def test_importance_table_has_unit_norm_where_it_is_normalised():
     rng = np.random.default_rng(0)
     coordinates = {"granularity": ["example", "token"], "layer": range(2), "head": range(3)}
-    found = xr.DataArray(rng.random((2, 2, 3)), coordinates, (*coordinates,))
-    table = importance_table({("mrpc", 0): found})
+    importances = xr.DataArray(rng.random((2, 2, 3)), coordinates, (*coordinates,))
+    table = importance_table({("mrpc", 0): importances})
     squares = table.assign(square=table["importance"] ** 2)
     norms = squares.groupby(["normalised", "granularity", "layer"])["square"].sum()
     assert norms[True].to_numpy() == pytest.approx(1)
@@ -118,18 +118,18 @@ def steps(*counts: int) -> xr.DataArray:
 def test_shares_are_of_the_lead_over_the_constant_answer():
     labels = {"sst-2": LABELS}
     runs = {("sst-2", 0): steps(4, 8, 12, 20, 24), ("sst-2", 1): steps(20, 20, 20, 20, 20)}
-    found = shares_of_lead(prune_curves(runs, labels, **FAST), labels, [("sst-2", 0)])
-    assert found["seed"].eq(0).all()  # the other run has no lead
-    assert found["kept"].tolist() == pytest.approx([1, 0.75, 0.5, 0, -0.25])
-    assert found["share"].tolist() == pytest.approx([0, 0.25, 0.5, 0.75, 1])
-    assert (found["kept_low"] <= found["kept"] + 1e-9).all()
+    shares = shares_of_lead(prune_curves(runs, labels, **FAST), labels, [("sst-2", 0)])
+    assert shares["seed"].eq(0).all()  # the other run has no lead
+    assert shares["kept"].tolist() == pytest.approx([1, 0.75, 0.5, 0, -0.25])
+    assert shares["share"].tolist() == pytest.approx([0, 0.25, 0.5, 0.75, 1])
+    assert (shares["kept_low"] <= shares["kept"] + 1e-9).all()
 
 
 def test_later_gain_compares_the_end_with_the_first_lead():
-    """The first of three stages has no lead; the second keeps half of its lead, the last keeps all of it."""
+    """The first of three classifiers has no lead; pruning leaves the second half of its lead, the last all of it."""
     stages = [steps(20, 20, 20, 20, 20), steps(8, 14, 14, 14, 20), steps(4, 4, 4, 4, 20)]
     course = xr.concat(stages, pd.Index([0.1, 0.5, 1.0], name="fraction"))
     none = course.sel(fraction=[0.1, 1.0])
-    found = later_gain({"sst-2": course, "qqp": none}, dict.fromkeys(("sst-2", "qqp"), LABELS), draws=5)
-    assert found["sst-2"][0] == pytest.approx(1 - 0.5)
-    assert np.isnan(found["qqp"]).all()
+    gains = later_gain({"sst-2": course, "qqp": none}, dict.fromkeys(("sst-2", "qqp"), LABELS))
+    assert gains["sst-2"][0] == pytest.approx(1 - 0.5)
+    assert np.isnan(gains["qqp"]).all()

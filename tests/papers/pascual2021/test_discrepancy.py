@@ -37,7 +37,7 @@ def stochastic(*shape: int, seed: int = 0) -> np.ndarray:
 def test_measures_against_loops():
     first, second = stochastic(2, 7, 7), stochastic(2, 7, 7, seed=1)
     first[0, :2], second[0, 0] = np.eye(7)[:2], np.eye(7)[0]  # zeros have no logarithm
-    found = dict(zip(VALIDATED, measured(first, second, VALIDATED), strict=True))
+    values = dict(zip(VALIDATED, measured(first, second, VALIDATED), strict=True))
     for head in range(2):
         rows = list(zip(first[head], second[head], strict=True))
         expected = {
@@ -45,45 +45,47 @@ def test_measures_against_loops():
             "jensen_shannon": [jensenshannon(a, b, base=2) ** 2 for a, b in rows],
             "total_variation": [np.maximum(a - b, 0).sum() for a, b in rows],
         }
-        for name, values in expected.items():
-            assert found[name][head] == pytest.approx(np.mean(values)), name
+        for name, by_row in expected.items():
+            assert values[name][head] == pytest.approx(np.mean(by_row)), name
     assert np.isnan(measured(first, np.ones_like(second))[0]).all()  # a constant row has no correlation
 
 
 @pytest.fixture
-def found() -> xr.DataArray:
+def divergences() -> xr.DataArray:
     """40 sequences whose divergence has a mean for each pair, times 0, 2 and 3 in the layers, with noise."""
     axes = {"pair": [*PAIRS], "tokens": [*TOKENS], "measure": [*MEASURES], "layer": range(LAYERS)}
     axes |= {"head": range(HEADS)}
-    found = xr.DataArray(np.zeros((40, *map(len, axes.values()))), axes, ("sequence", *axes))
+    values = xr.DataArray(np.zeros((40, *map(len, axes.values()))), axes, ("sequence", *axes))
     rng = np.random.default_rng(0)
     for pair, value in {WHOLE: 0.2, VALUES: 0.05, MIXING: 0.15}.items():
         noise = 0.01 * rng.standard_normal((40, len(TOKENS), LAYERS, HEADS))
-        found.loc[{"pair": pair, "measure": JSD}] = value * np.array([[0], [2], [3]]) + noise
-    return found
+        values.loc[{"pair": pair, "measure": JSD}] = value * np.array([[0], [2], [3]]) + noise
+    return values
 
 
-def test_table(found):
-    table = discrepancy_table(found, resamples=99)
+def test_table(divergences):
+    table = discrepancy_table(divergences, resamples=99)
     of_layers = table[table["head"].isna()].set_index(["pair", "tokens", "measure", "layer"]).sort_index()
     row = of_layers.loc[(WHOLE, "all", JSD, 2.0)]
-    sample = found.sel(pair=WHOLE, tokens="all", measure=JSD, layer=2)
+    sample = divergences.sel(pair=WHOLE, tokens="all", measure=JSD, layer=2)
     assert row["value"] == pytest.approx(sample.mean().item())
     assert row["sd"] == pytest.approx(sample.mean("sequence").std("head", ddof=1).item())
     assert row["low"] < row["value"] < row["high"]
     assert of_layers.loc[(WHOLE, "text", SHARE, 1.0), "value"] == pytest.approx(0.75, abs=0.01)
-    one = table[(table["tokens"] == "all") & (table["measure"] == JSD)].set_index(["pair", "layer", "head"])
-    assert one.loc[(WHOLE, 2, 1), "value"] == pytest.approx(sample.sel(head=1).mean().item())
+    by_head = table[(table["tokens"] == "all") & (table["measure"] == JSD)].set_index(
+        ["pair", "layer", "head"]
+    )
+    assert by_head.loc[(WHOLE, 2, 1), "value"] == pytest.approx(sample.sel(head=1).mean().item())
 
 
 def test_of_an_encoder():
     """In layer 0 there is no mixing."""
     tiny, examples = load_encoder("tiny"), load_examples("toy-sst-2", split="dev", n=4)
     sources = {"local_attribution": local_attribution(2), "attribution": attribution(2)}
-    kept = {name: MapStore(source) for name, source in {"attention": "attention", **sources}.items()}
-    for each in kept.values():
-        extract(tiny, examples, roles=["cls"], maps=each.source, progress=False)
-    mixing = by_sequence(kept, progress=False).sel(pair=MIXING, measure=JSD)
+    stores = {name: MapStore(source) for name, source in {"attention": "attention", **sources}.items()}
+    for store in stores.values():
+        extract(tiny, examples, roles=["cls"], maps=store.source, progress=False)
+    mixing = by_sequence(stores).sel(pair=MIXING, measure=JSD)
     assert abs(mixing.sel(layer=0)).max() < 1e-9
     assert (mixing.sel(layer=[1, 2]) > 1e-4).all()
 
@@ -93,7 +95,7 @@ def test_all_directions_are_exact_and_few_are_near():
     short = short_examples(tiny, load_examples("toy-sst-2", split="dev", n=60), 16, 1)
     sequences = layouts(tiny.tokenizer, short, tiny.positions)
     assert max(map(len, sequences)) <= 16
-    table = validation_table(tiny, sequences, [1, tiny.model.config.hidden_size], progress=False)
+    table = validation_table(tiny, sequences, [1, tiny.model.config.hidden_size])
     means = table.groupby(["compared", "probes"], dropna=False, sort=False).mean(numeric_only=True)
     errors = means[["total_variation", "score_error"]]
     assert errors.iloc[1].max() < 1e-5 < errors.iloc[0].min()

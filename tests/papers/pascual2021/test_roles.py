@@ -39,10 +39,10 @@ def scores(**means: float | list) -> xr.DataArray:
 def test_labels_are_those_of_the_published_rule():
     array = scores(cls=np.linspace(2.8, 3.2, LAYERS * HEADS).reshape(LAYERS, HEADS).tolist())
     expected = published_table(array)["assigned"].to_numpy(bool)
-    found = labels(array.values.reshape(SEQUENCES, -1), Rule(resamples=99))
-    np.testing.assert_array_equal(found[0], expected)
+    replicates = labels(array.values.reshape(SEQUENCES, -1), Rule(resamples=99))
+    np.testing.assert_array_equal(replicates[0], expected)
     assert 0 < expected.sum() < LAYERS * HEADS
-    near = found[1:].mean(axis=0)
+    near = replicates[1:].mean(axis=0)
     assert ((near > 0) & (near < 1)).any()
 
 
@@ -106,7 +106,7 @@ def test_patterns_and_masses():
     assert masses.loc[("[SEP]", 0.0), "mass"] == pytest.approx(0.2, abs=0.02)  # two of them
     assert (masses["low"] < masses["mass"]).all()
     assert set(masses["changed"]) == {0}
-    other = array.copy()
-    other[:6] += 1
-    changed = sink_table({"attention": array, "effective": other}, resamples=99).set_index("map")["changed"]
+    higher = array.copy()
+    higher[:6] += 1
+    changed = sink_table({"attention": array, "effective": higher}, resamples=99).set_index("map")["changed"]
     assert set(changed["effective"]) == {0.2}

@@ -1,0 +1,197 @@
+"""Figures of cues, of the accuracy of runs, and of heads that attend to the cue (no torch)."""
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.figures.colours import BLACK, BLUE, GREEN, VERMILION
+from analysis.figures.theme import rows_of_axes
+from analysis.papers.niven2019.accuracy import ALL, CHANCE, CUE_HEADS
+from analysis.papers.niven2019.arguments import BAG, BILSTM, ENCODER, SETUPS
+from analysis.papers.niven2019.cues import NOT
+
+DASHED = {"color": BLACK, "linestyle": "--", "linewidth": 0.8}
+MEAN = {"color": BLACK, "marker": "_", "markersize": 12, "linestyle": ""}
+DIAMOND = {"color": VERMILION, "marker": "D", "markersize": 5, "markerfacecolor": "white", "linestyle": ""}
+MODELS = {ENCODER: GREEN, BAG: VERMILION, BILSTM: BLUE}
+CUES = {1: ("o", BLUE, "word"), 2: ("s", GREEN, "pair of words")}
+
+
+def label_points(
+    axes: Axes, points: pd.DataFrame, x: str, y: str, label: str, width: float, height: float
+) -> None:
+    """Writes the column `label` to the right of each point; a label that would touch another moves down.
+
+    `width` and `height` are the size of a label, in units of the data.
+    """
+    places: list[tuple[float, float]] = []
+    for point in points.sort_values(y, ascending=False).to_dict("records"):
+        beside = [level for across, level in places if abs(across - point[x]) < width]
+        places.append((point[x], min([point[y], *(level - height for level in beside)])))
+        offset = {"xytext": (4, 0), "textcoords": "offset points", "fontsize": 7, "va": "center"}
+        axes.annotate(point[label], places[-1], **offset)
+
+
+def cue_panels(cues: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Productivity over coverage of every cue, a panel per split; a diamond is "not" as published.
+
+    "not" and the four most frequent pairs of words that are productive beyond chance have their name and interval.
+    """
+    splits = [*cues["split"].unique()]
+    figure, grid = rows_of_axes(len(splits), 2, 2.2, 0.4, sharex=True, sharey=True)
+    for axes, split in zip(grid, splits, strict=True):
+        rows = cues[cues["split"] == split]
+        for order, (mark, colour, kind) in CUES.items():
+            plotted = rows[rows["order"] == order]
+            axes.plot(plotted["coverage"], plotted["productivity"], mark, color=colour, ms=3.5, label=kind)
+        pairs = rows[(rows["order"] == 2) & (rows["low"] > CHANCE)].nlargest(4, "applicability")
+        beside = pairs.assign(coverage=1.15 * pairs["coverage"].max())  # in one column, where no points are
+        label_points(axes, beside, "coverage", "productivity", "cue", 1, 0.07)
+        (cue,) = rows[rows["cue"] == NOT].to_dict("records")
+        axes.annotate(
+            NOT, (cue["coverage"], cue["high"]), (0, 3), textcoords="offset points", ha="center", fontsize=7
+        )
+        named = pd.concat([pairs, rows[rows["cue"] == NOT]])
+        axes.vlines(named["coverage"], named["low"], named["high"], color="0.5", linewidth=0.9, zorder=0)
+        axes.axhline(CHANCE, **DASHED, label="chance")
+        values = published[published["split"] == split]
+        axes.plot(values["coverage"], values["productivity"], **DIAMOND, label='"not" in the paper')
+        axes.set(title=split, xscale="log", xlim=(0.003, 1.2), ylim=(0, 1.02))
+    grid[0].set_xticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
+    figure.legend(*grid[0].get_legend_handles_labels(), ncols=4, loc="outside upper center")
+    figure.supxlabel("coverage (logarithmic)")
+    figure.supylabel("productivity (proportion of points)")
+    return figure
+
+
+def accuracy_panels(runs: pd.DataFrame, means: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Test accuracy of every run by set-up, a panel per model and training set; means are of the runs that fit."""
+    own = (runs["tested_on"] == runs["trained_on"]) & (runs["half"] == ALL)
+    means = means[(means["tested_on"] == means["trained_on"]) & (means["half"] == ALL)]
+    published = published.replace({"BERT-large": ENCODER})
+    panels = runs[own].groupby(["trained_on", "model"], sort=False)
+    widths = panels["setup"].nunique().to_list()
+    figure, grid = rows_of_axes(len(panels), len(panels), 2.5, sharey=True, width_ratios=widths)
+    for axes, ((trained_on, model), rows) in zip(grid, panels, strict=True):
+        setups = [*rows["setup"].unique()]
+        look = {
+            "hue": "fitted",
+            "hue_order": [True, False],
+            "palette": [BLUE, "0.7"],
+            "dodge": True,
+            "size": 3,
+        }
+        sns.stripplot(rows, x="setup", y="accuracy", order=setups, legend=False, ax=axes, **look)
+        for table, mark, label in ((means, MEAN, "their mean"), (published, DIAMOND, "mean in the paper")):
+            values = table[(table["trained_on"] == trained_on) & (table["model"] == model)]
+            values = values.set_index("setup").reindex(setups)
+            axes.plot(range(len(setups)), values["mean"], **mark, label=label)
+            if "low" in values:
+                axes.vlines(range(len(setups)), values["low"], values["high"], color=BLACK, linewidth=1)
+        axes.plot([], [], "o", color=BLUE, markersize=3, label="run that fits")
+        axes.plot([], [], "o", color="0.7", markersize=3, label="run that does not fit")
+        axes.axhline(CHANCE, **DASHED, label="chance")
+        axes.set_title(f"{model}\n{trained_on}", fontsize=7.5)
+        axes.set(xlabel="", ylabel="", xlim=(-0.6, len(setups) - 0.4))
+    grid[0].set_ylabel("test accuracy (proportion)")
+    figure.legend(*grid[0].get_legend_handles_labels(), ncols=5, loc="outside upper center")
+    figure.supxlabel("input: full, warrants alone (W), with the reason (RW), with the claim (CW)", fontsize=8)
+    return figure
+
+
+def halves_panels(runs: pd.DataFrame) -> Figure:
+    """A mark for each run: its accuracy on the originals and on their copies with negated claims."""
+    keys = ["trained_on", "model", "setup", "seed"]
+    halves = runs[(runs["tested_on"] == "adversarial") & (runs["half"] != ALL)]
+    halves = halves.pivot(index=keys, columns="half", values="accuracy").reset_index()
+    halves = halves.sort_values("trained_on", ascending=False)
+    models = [name for name in MODELS if name in halves["model"].values]
+    setups = [name for name in SETUPS if name in halves["setup"].values]
+    look = {"hue_order": models, "style_order": setups, "palette": MODELS}
+    grid = sns.relplot(
+        halves,
+        x="original",
+        y="adversarial",
+        col="trained_on",
+        hue="model",
+        style="setup",
+        height=3,
+        s=35,
+        **look,
+    )
+    for axes in grid.axes.flat:
+        axes.axline((0.5, 0.5), slope=-1, **DASHED)
+        axes.text(
+            0.03, 0.03, "on the line: right in exactly one\nof a point and its copy", transform=axes.transAxes
+        )
+    grid.set_axis_labels(
+        "accuracy on the originals (proportion)", "accuracy on the\nnegated copies (proportion)"
+    )
+    return grid.set_titles("trained on the {col_name} set").figure
+
+
+def head_panels(heads: pd.DataFrame) -> Figure:
+    """Score of the cue before and after fine-tuning, a panel per set-up and a mark for each head and run.
+
+    The four heads with the highest scores after fine-tuning have their names, at their highest point.
+    """
+    heads = heads.dropna(subset="finetuned")
+    setups = [*heads["setup"].unique()]
+    figure, grid = rows_of_axes(len(setups), 2, 2.7)
+    for axes, setup in zip(grid, setups, strict=True):
+        rows = heads[heads["setup"] == setup].sort_values("finetuned", ascending=False)
+        changed = rows["p_by"] < 0.05
+        axes.plot(
+            rows["pretrained"][~changed],
+            rows["finetuned"][~changed],
+            "x",
+            color="0.6",
+            ms=3,
+            label="inconclusive",
+        )
+        axes.plot(
+            rows["pretrained"][changed],
+            rows["finetuned"][changed],
+            "o",
+            color=BLUE,
+            ms=3,
+            label="changed (p < .05)",
+        )
+        tops = rows.drop_duplicates(["layer", "head"]).head(4)
+        tops = tops.assign(name=tops["layer"].astype(str) + "-" + tops["head"].astype(str))
+        size = 0.12 * np.ptp(axes.get_xlim()), 0.06 * np.ptp(axes.get_ylim())
+        label_points(axes, tops, "pretrained", "finetuned", "name", *size)
+        axes.axline((0, 0), slope=1, **DASHED, label="no change")
+        axes.margins(x=0.1)
+        axes.set(title=f"set-up {setup}", xlabel="score of the cue before fine-tuning")
+    if setups:
+        grid[0].set_ylabel("score of the cue after fine-tuning\n(1 = uniform attention)")
+        figure.legend(*grid[0].get_legend_handles_labels(), ncols=3, loc="outside upper center")
+    return figure
+
+
+def ablation_panels(ablations: pd.DataFrame) -> Figure:
+    """Change of accuracy by where the cue stands: a diamond with its interval for each run, dashes for random sets."""
+    panels = ablations.groupby("setup", sort=False)
+    figure, grid = rows_of_axes(len(panels), len(panels), 2.7, sharey=True)
+    for axes, (setup, rows) in zip(grid, panels, strict=True):
+        points, seeds = [*rows["points"].unique()], [*rows["seed"].unique()]
+        across = rows["points"].map(points.index) + 0.2 * (
+            rows["seed"].map(seeds.index) - (len(seeds) - 1) / 2
+        )
+        change, low, high = (100 * rows[name] for name in ("change", "low", "high"))
+        cue = rows["intervention"] == CUE_HEADS
+        axes.plot(
+            across[~cue], change[~cue], "_", color="0.6", label="random set of heads of the same layers"
+        )
+        axes.vlines(across[cue], low[cue], high[cue], color=VERMILION, linewidth=1)
+        axes.plot(across[cue], change[cue], **DIAMOND, label="heads that attend to the cue most")
+        axes.axhline(0, **DASHED)
+        counts = rows.groupby("points")["n"].first()
+        axes.set_xticks(range(len(points)), [f"{kind}\nn = {counts[kind]}" for kind in points])
+        axes.set_title(f"set-up {setup}")
+    grid[0].set_ylabel("change of accuracy (points)")
+    figure.legend(*grid[0].get_legend_handles_labels(), ncols=2, loc="outside upper center")
+    return figure
