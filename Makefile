@@ -13,7 +13,7 @@ $(foreach name,PROFILE PAPERS RESULTS_DIR DATA_DIR PARSER,$(if $(filter-out unde
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help data plan reproduce study runs report verify notebook test test-machines lint bench install lock clean
+.PHONY: help data plan reproduce study runs report verify refresh notebook test test-machines lint bench install lock clean
 
 # An active conda environment is used with `make PYTHON=python ...`; otherwise .venv is built from the lock.
 ifdef PYTHON
@@ -71,7 +71,7 @@ PROFILES := $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml))
 D := $(CACHE)/done
 # Lists of tasks of the profile, such as 06_michel_ablation.tasks, and cache/parameters/<notebook>.yaml.
 TASKS := $(CACHE)/tasks.mk
-DEVELOPMENT := help data verify notebook test test-machines lint bench install lock clean
+DEVELOPMENT := help data verify refresh notebook test test-machines lint bench install lock clean
 ifneq ($(filter-out $(DEVELOPMENT),$(MAKECMDGOALS)),)
 include $(TASKS)
 endif
@@ -203,11 +203,9 @@ study: $D/index
 $D/index: $D/99_summary analysis/study/index.py
 	@$(PYTHON) -m analysis.study.index --profile $(PROFILE) $(notdir $(RUNS) $(ON_REQUEST)) && touch $@
 
-STOPPED = echo "stopped in or after run $$(wc -c < $$STUDY_COUNT | tr -d ' ') of $$STUDY_TOTAL; the same command resumes"
 reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark2019 ..." alone, JOBS notebooks at a time
-	@trap : INT; export STUDY_COUNT=$$(mktemp) STUDY_TOTAL=$$($(MAKE) -n study | grep -c -- ' --keep$$'); \
-	$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=$(JOBS)) study || { $(STOPPED); rm $$STUDY_COUNT; exit 1; }; \
-	rm $$STUDY_COUNT
+	@trap : INT; $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=$(JOBS)) study || \
+	{ echo "stopped; the same command resumes"; exit 1; }
 	@sed -n 's/^- \([a-z0-9]*: .*\)/\1/p' $(RESULTS)/README.md
 	@echo "open $(RESULTS)/notebooks/99_summary.ipynb; index of all: $(RESULTS)/README.md"
 	@echo "make report PROFILE=$(PROFILE) makes web pages of the notebooks"
@@ -230,11 +228,13 @@ report: $(ENVIRONMENT)  ## a static site of what lies in the results of PROFILE:
 	  --TemplateExporter.extra_template_basedirs=tools --template report $(SITE)/*.ipynb $(SITE)/notebooks/*.ipynb
 	@perl -pi -e 's/\.ipynb"/.html"/g; s/README\.md"/index.html"/g' $(SITE)/*.html $(SITE)/notebooks/*.html
 	@rm $(SITE)/*.ipynb $(SITE)/notebooks/*.ipynb
-	@$(PYTHON) -m analysis.study.site $(SITE)
 	@echo "open $(SITE)/index.html"
 
 verify: $(ENVIRONMENT)  ## are the conclusions of this machine for PROFILE the committed ones?
 	@$(PYTHON) -m analysis.study.verification --profile $(PROFILE)
+
+refresh: $(ENVIRONMENT)  ## rewrite the prose of the executed copies of PROFILE from notebooks/; nothing runs
+	@$(PYTHON) -m analysis.study.copies --profile $(PROFILE)
 
 # --- development -----------------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ and inputs, and other runs are refused.
 """
 
 import argparse
-import signal
 import sys
 from collections.abc import Sequence
 
@@ -15,7 +14,7 @@ from analysis.encoders.devices import PRECISIONS
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError, exit_status
 from analysis.files import expand, suffix
-from analysis.scale.loop import Settings, extract_shards, in_process, merge_shards
+from analysis.scale.loop import Settings, extract_shards, merge_shards
 from analysis.statistics.roles import PUBLISHED_ROLES
 from analysis.texts.corpora import GOLD, open_corpus
 
@@ -58,6 +57,12 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line; prints one line for wrong input and returns the exit status."""
+    options = _arguments(arguments)
+    return exit_status(lambda: _run(options))
+
+
 def _run(options: argparse.Namespace) -> None:
     output = expand(options.output)
     if options.engine == "ray" and (options.merge or options.shard):
@@ -77,26 +82,17 @@ def _run(options: argparse.Namespace) -> None:
     corpus.examples(first, shards)  # raises for a shard out of range before the encoder is loaded
     parser = options.parser or ("gold" if corpus.gold else None)
     settings = Settings(shards, tuple(options.roles), options.arithmetic, options.max_tokens, parser)
-    model = options.encoder, options.device, options.precision
+    engine, device = None, options.device
     if options.engine == "ray":
         from analysis.scale.ray import on_cluster  # Ray is an optional extra
 
-        encoder = load_encoder(options.encoder, "cpu", options.precision)  # this computer may have no GPU
+        model = options.encoder, options.device, options.precision
         engine = on_cluster(corpus, output, model, settings, options.budget, options.actors_per_gpu)
-    else:
-        encoder = load_encoder(*model)
-        engine = in_process(corpus, output, encoder, settings, options.budget)
+        device = "cpu"  # this computer may have no GPU
+    encoder = load_encoder(options.encoder, device, options.precision)
     numbers = [first] if options.shard else range(shards)
-    print(extract_shards(corpus, output, encoder, settings, numbers, engine))
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Command line; prints one line for wrong input and returns the exit status."""
-    options = _arguments(arguments)
-    return exit_status(lambda: _run(options))
+    print(extract_shards(corpus, output, encoder, settings, numbers, engine, options.budget))
 
 
 if __name__ == "__main__":
-    # Slurm sends SIGTERM at the time limit. This ends as after an error, so that no unfinished file stays.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main())

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from analysis.errors import InputError, unwritable
+from analysis.errors import UNWRITABLE, InputError
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "data" / "cache"  # where `make data` puts what it downloads
@@ -33,16 +33,15 @@ def expand(path: str | Path) -> Path:
     """
     if "://" in str(path):
         raise InputError(f"{path} is a URL: mount what it names and give the path there")
-    ours = {"DATA_DIR": str(data_folder()), "PARSER": str(data_folder() / "en_core_web_sm")}
-    expanded = Template(os.path.expanduser(str(path))).safe_substitute(ours | os.environ)
-    if expanded.startswith(str(DATA)) and "$" in str(path) and not Path(expanded).exists():
+    downloads = {"DATA_DIR": str(data_folder()), "PARSER": str(data_folder() / "en_core_web_sm")}
+    expanded = Template(os.path.expanduser(path)).safe_substitute(downloads | os.environ)
+    if "$" in expanded:
+        raise InputError(
+            f"{path} names an environment variable that is not set: run the command with NAME=..."
+        )
+    if "$" in str(path) and expanded.startswith(str(DATA)) and not Path(expanded).exists():
         raise InputError(
             f"{path} is not there: run make data, or name a folder of your own with DATA_DIR=..."
-        )
-    if "$" in expanded:
-        name = expanded.split("$", 1)[1].split("/")[0].strip("{}")
-        raise InputError(
-            f"{path}: the environment variable {name} is not set: run the command with {name}=..."
         )
     return Path(expanded)
 
@@ -64,15 +63,13 @@ class _UniqueKeys(yaml.SafeLoader):
     """Refuses a mapping that names a key twice, of which YAML would drop the first."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
-        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        first: dict[str, int] = {}
-        for key in keys:
-            line = key.start_mark.line + 1
-            if key.value in first:
-                raise InputError(
-                    f"line {line}: {key.value!r} stands in line {first[key.value]} too: delete one of them"
+        names = set()
+        for key, _ in node.value:
+            if str(key.value) in names:
+                raise yaml.MarkedYAMLError(
+                    problem=f"{key.value!r} stands twice: delete one of them", problem_mark=key.start_mark
                 )
-            first[key.value] = line
+            names.add(str(key.value))
         return super().construct_mapping(node, deep)
 
 
@@ -80,8 +77,6 @@ def parse_yaml(content: bytes, path: Path) -> Any:
     """The values in the YAML file `path` with this content; raises InputError if it is wrong or names a key twice."""
     try:
         return yaml.load(content, _UniqueKeys)  # a safe loader
-    except InputError as error:
-        raise InputError(f"{path}, {error}") from None
     except yaml.YAMLError as error:
         raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
 
@@ -103,19 +98,12 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.chmod(0o644)
         os.replace(temporary, path)
     except OSError as error:
-        reason = unwritable(error)
-        if not reason or not _is_beside(error.filename, path):
+        if error.errno not in UNWRITABLE:
             raise
-        raise InputError(f"{path} cannot be written: {reason}: fix that and run it again") from error
+        raise InputError(f"{path} cannot be written: {error.strerror}: fix that and run it again") from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
-
-
-def _is_beside(name: str | None, path: Path) -> bool:
-    """Whether an error is about a file in the folder of `path`, and not about one that is read meanwhile."""
-    absolute = path.absolute()
-    return name is None or Path(name).absolute().parent == absolute.parent or Path(name) in absolute.parents
 
 
 def read_text(path: Path) -> str:

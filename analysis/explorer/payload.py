@@ -10,7 +10,6 @@ from analysis.errors import InputError
 from analysis.statistics.controls import share_of_control
 from analysis.statistics.roles import HEAD, LABELS
 
-ROLE_COLUMNS = (*HEAD, "role", "n", "mean", "assigned")
 NUMBERS = {"mean": "mean", "low": "low", "high": "high"}
 TESTED = "tested"
 YES, NO, UNTESTABLE, ABSENT = "1", "0", "?", "-"
@@ -26,13 +25,8 @@ def digits(values: Iterable[float]) -> list[float | None]:
 def with_groups(tables: pd.DataFrame) -> pd.DataFrame:
     """Role tables with columns task and state; both are empty texts if the tables have no such columns.
 
-    Raises InputError for a missing column, and for a head that has a role twice.
+    Raises InputError for a head that has a role twice.
     """
-    missing = [column for column in ROLE_COLUMNS if column not in tables]
-    if missing:
-        raise InputError(
-            f"the role tables have no column {missing[0]!r}: give those of published_table or role_table"
-        )
     table = tables.assign(**{key: "" for key in ("task", "state") if key not in tables})
     repeated = table.duplicated(["task", "state", "role", *HEAD])
     if repeated.any():
@@ -77,15 +71,9 @@ def _codes(label: pd.Series, present: np.ndarray) -> str:
 
 
 def values_of(values: Mapping[str, pd.DataFrame], shape: Shape) -> dict[str, dict[str, list[float | None]]]:
-    """The medians of `value` over the rows of each head, by name and task; the task is "" in a table without tasks.
-
-    Raises InputError for a table without layer, head or value.
-    """
+    """The medians of `value` over the rows of each head, by name and task; the task is "" in a table without tasks."""
     by_name = {}
     for name, table in values.items():
-        missing = [column for column in (*HEAD, "value") if column not in table]
-        if missing:
-            raise InputError(f"the values {name!r} have no column {missing[0]!r}: give layer, head and value")
         tasks = table["task"] if "task" in table else pd.Series("", table.index)
         medians = {
             task: rows.groupby(HEAD)["value"].median() for task, rows in table.groupby(tasks, sort=False)

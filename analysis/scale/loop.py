@@ -1,9 +1,10 @@
 """The loop over the shards of a corpus: each becomes a file of moments, and together they give one role table."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import reduce
+from functools import partial, reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -57,65 +58,45 @@ def extract_shards(
     settings: Settings,
     shards: Iterable[int],
     engine: Engine | None = None,
+    budget: int = 2048,
     progress: bool = True,
 ) -> Path:
     """Writes those of the shards (0-based) that are not there yet; returns the output folder.
 
     All rows are read before the first is scored, so that a bad row costs little time. `engine` gets the numbers of the
     shards, writes them with `score_shard`, and yields how many sequences it has scored since; the default is this
-    process. A process that is killed leaves no file under a shard's name. Raises InputError for bad input, a shard out
-    of range, an output folder of another run and a full disk.
+    process. Raises InputError for bad input, a shard out of range, an output folder of another run and a full disk.
     """
     run = identity(corpus, encoder, settings)
-    _check_output(output, run)
-    paths = {shard: shard_path(output, shard, settings.shards) for shard in shards}
-    missing = [shard for shard, path in paths.items() if not (path.exists() and read_shard(path))]
-    if not missing:
-        return output
-    if len(missing) == 1:
-        total = sum(1 for _ in corpus.examples(missing[0], settings.shards))
-    else:
-        total = sum(number % settings.shards in missing for number, _ in enumerate(corpus.examples()))
-    if not (output / "run.json").exists():
-        write_text(output / "run.json", json.dumps(run, indent=1) + "\n")
-    engine = engine or in_process(corpus, output, encoder, settings)
-    try:
-        with tqdm(total=total, desc="attention", unit="sequence", disable=not progress) as bar:
-            for scored in engine(missing):
-                bar.update(scored)
-    finally:
-        for shard in missing:  # a process that was killed leaves its file
-            _remove_unfinished(paths[shard])
+    if (output / "run.json").exists():
+        _check_same(output / "run.json", read_run(output), run)
+    missing = [shard for shard in shards if not shard_path(output, shard, settings.shards).exists()]
+    total = sum(1 for shard in missing for _ in corpus.examples(shard, settings.shards))
+    write_text(output / "run.json", json.dumps(run, indent=1) + "\n")
+    score = partial(score_shard, corpus, output, encoder, settings, budget)
+    counts = engine(missing) if engine and missing else chain.from_iterable(map(score, missing))
+    with tqdm(total=total, desc="attention", unit="sequence", disable=not progress) as bar:
+        for count in counts:
+            bar.update(count)
     return output
 
 
-def in_process(
-    corpus: Corpus, output: Path, encoder: Encoder, settings: Settings, budget: int = 2048
-) -> Engine:
-    """The engine that scores one shard after the other in this process."""
-    return lambda shards: (
-        scored for shard in shards for scored in score_shard(corpus, output, encoder, settings, shard, budget)
-    )
-
-
 def score_shard(
-    corpus: Corpus, output: Path, encoder: Encoder, settings: Settings, shard: int, budget: int = 2048
+    corpus: Corpus, output: Path, encoder: Encoder, settings: Settings, budget: int, shard: int
 ) -> Iterator[int]:
-    """Writes the moments of one shard; yields the number of sequences of each part that is scored."""
+    """Writes the moments of one shard, whole or not at all; yields the number of sequences of each part it scores."""
     run = identity(corpus, encoder, settings)
-    path = shard_path(output, shard, settings.shards)
     options = {"arithmetic": settings.arithmetic, "max_tokens": settings.max_tokens, "budget": budget}
-    _remove_unfinished(path)
     total = no_moments(run)
-    with replacing(path) as temporary:
-        for part in chunks(corpus.examples(shard, settings.shards), CHUNK):
-            # Without a parser there are no relations: the roles of relations are absent, but every shard has them.
-            no_relations = {example.id: () for example in part}
-            relations = parse(part, settings.parser) if settings.parser else no_relations
-            scores = extract(encoder, part, relations, run["roles"], progress=False, **options)
-            total = merge(total, moments(scores))
-            yield len(part)
-        provenance = run | {"shard": shard, "device": encoder.provenance["device"], "versions": versions()}
+    for part in chunks(corpus.examples(shard, settings.shards), CHUNK):
+        # Without a parser there are no relations: the roles of relations are absent, but every shard has them.
+        no_relations = {example.id: () for example in part}
+        relations = parse(part, settings.parser) if settings.parser else no_relations
+        scores = extract(encoder, part, relations, run["roles"], progress=False, **options)
+        total = merge(total, moments(scores))
+        yield len(part)
+    provenance = run | {"shard": shard, "device": encoder.provenance["device"], "versions": versions()}
+    with replacing(shard_path(output, shard, settings.shards)) as temporary:
         # As bytes from memory, since HDF5 crashes when the disk is full.
         temporary.write_bytes(total.assign({PROVENANCE: json.dumps(provenance)}).to_netcdf(engine="h5netcdf"))
 
@@ -135,26 +116,20 @@ def merge_shards(output: Path, tau: float | int = 3.0) -> Path:
     return output / "roles.csv"
 
 
-def read_shard(path: Path, run: dict[str, Any] | None = None) -> xr.Dataset:
+def read_shard(path: Path, run: Mapping[str, Any] = {}) -> xr.Dataset:
     """The moments of a shard; raises InputError for a damaged file, and for one of another run than `run`."""
     try:
-        found = xr.load_dataset(path, engine="h5netcdf")
-        provenance = json.loads(found[PROVENANCE].item())
+        shard = xr.load_dataset(path, engine="h5netcdf")
+        provenance = json.loads(shard[PROVENANCE].item())
     except (OSError, KeyError, ValueError) as error:
         raise InputError(f"{path} is damaged or no shard: delete it and run its shard again") from error
-    _check_same(path, provenance, run or {})
-    return found.drop_vars(PROVENANCE)
+    _check_same(path, provenance, run)
+    return shard.drop_vars(PROVENANCE)
 
 
 def shard_path(output: Path, shard: int, shards: int) -> Path:
     """The file of one shard."""
     return output / f"shard-{shard:05d}-of-{shards:05d}.nc"
-
-
-def _remove_unfinished(path: Path) -> None:
-    """Removes the unfinished file of a shard that a killed process left."""
-    for unfinished in path.parent.glob(f".{path.stem}-*"):
-        unfinished.unlink(missing_ok=True)
 
 
 def no_moments(run: dict[str, Any]) -> xr.Dataset:
@@ -181,15 +156,7 @@ def read_run(output: Path) -> dict[str, Any]:
         raise InputError(f"{path} is missing or damaged: run a shard into a new folder") from error
 
 
-def _check_output(output: Path, run: dict[str, Any]) -> None:
-    """Raises InputError if the output folder belongs to another run."""
-    if (output / "run.json").exists():
-        _check_same(output / "run.json", read_run(output), run)
-    elif any(output.glob("shard-*.nc")):
-        raise InputError(f"{output} holds shards but no run.json: name another folder")
-
-
-def _check_same(path: Path, recorded: dict[str, Any], run: dict[str, Any]) -> None:
+def _check_same(path: Path, recorded: Mapping[str, Any], run: Mapping[str, Any]) -> None:
     for name, value in run.items():
         if name not in recorded or recorded[name] != value:
             difference = f"{name} is {recorded.get(name)!s:.60}, here {value!s:.60}"

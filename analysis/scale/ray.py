@@ -5,9 +5,7 @@ Ray repeats a shard whose worker dies. The files are those of the loop. Needs th
 
 import logging
 import os
-import signal
 import socket
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -54,14 +52,14 @@ def on_cluster(
 
     def engine(shards: Sequence[int]) -> Iterator[int]:
         arguments = (os.getcwd(), corpus, output, model, settings, budget)
-        rows = [{"shard": shard} for shard in shards]
         try:
             with cluster() as nodes:
                 actors = _actors(nodes, model[1], actors_per_gpu)
-                rows = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
-                    Shards, fn_constructor_args=arguments, max_task_retries=RETRIES, **actors
+                rows = ray.data.from_items(
+                    [{"shard": shard} for shard in shards], override_num_blocks=len(shards)
                 )
-                for row in rows.iter_rows():
+                scored = rows.map(Shards, fn_constructor_args=arguments, max_task_retries=RETRIES, **actors)
+                for row in scored.iter_rows():
                     if row["error"]:
                         raise InputError(row["error"])
                     yield row["sequences"]
@@ -69,7 +67,7 @@ def on_cluster(
             raise
         except ray.exceptions.RayError as error:  # no node is left, a node lacks this package, or workers die
             raise InputError(
-                f"Ray ended the run, see its logs: {_first_line(error, 300)}: if workers die, give them more memory, "
+                f"Ray ended the run, see its logs: {_first_line(error)}: if workers die, give them more memory, "
                 "smaller shards, or a smaller --budget"
             ) from error
 
@@ -85,12 +83,12 @@ class Shards:
         os.chdir(folder)
         if model[1] == "cpu":
             torch.set_num_threads(min(THREADS, os.cpu_count() or 1))
-        self.score = partial(score_shard, corpus, output, load_encoder(*model), settings, budget=budget)
+        self.score = partial(score_shard, corpus, output, load_encoder(*model), settings, budget)
 
     def __call__(self, row: Mapping[str, int]) -> dict[str, Any]:
         """Writes one shard; returns the number of its sequences and the line of an InputError."""
         try:
-            return {"sequences": sum(self.score(shard=int(row["shard"]))), "error": ""}
+            return {"sequences": sum(self.score(int(row["shard"]))), "error": ""}
         except InputError as error:
             return {"sequences": 0, "error": f"{error} (on {socket.gethostname()})"}
 
@@ -101,10 +99,16 @@ def _actors(nodes: Sequence[Mapping[str, float]], device: str, actors_per_gpu: i
     numbers = [node[kind] for node in nodes if node.get(kind)]
     if not numbers:
         raise InputError(f"the cluster has no node with a {kind}: start Ray on one, or give another --device")
+    if kind == "GPU":
+        size = int(sum(numbers) * actors_per_gpu)
+        return {
+            "compute": ray.data.ActorPoolStrategy(size=size),
+            "num_cpus": 0,
+            "num_gpus": 1 / actors_per_gpu,
+        }
     cpus = min(THREADS, *numbers)
-    count = sum(int(number * actors_per_gpu if kind == "GPU" else number // cpus) for number in numbers)
-    sizes = {"num_cpus": 0, "num_gpus": 1 / actors_per_gpu} if kind == "GPU" else {"num_cpus": cpus}
-    return {"compute": ray.data.ActorPoolStrategy(size=count), **sizes}
+    size = sum(int(number // cpus) for number in numbers)
+    return {"compute": ray.data.ActorPoolStrategy(size=size), "num_cpus": cpus}
 
 
 @contextmanager
@@ -119,18 +123,12 @@ def cluster() -> Iterator[list[dict[str, float]]]:
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     is_new = not ray.is_initialized()
     if is_new:
-        termination = signal.getsignal(signal.SIGTERM)
         try:
-            host, _, port = (address or "").rpartition(":")
-            if host and port.isdecimal() and "/" not in host:  # Ray itself would try for minutes
-                socket.create_connection((host, int(port)), timeout=10).close()
             options = {} if address else {"include_dashboard": False}
             ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **options)
         except Exception as error:  # of any type: a node that starts too slowly is a bare Exception
             place = f"RAY_ADDRESS is {address}" if address else "a local cluster"
-            raise InputError(f"{place}: Ray does not start: {_first_line(error, 200)}") from error
-        if threading.current_thread() is threading.main_thread():  # Ray's handler would abort the process
-            signal.signal(signal.SIGTERM, termination or signal.SIG_DFL)
+            raise InputError(f"{place}: Ray does not start: {_first_line(error)}") from error
     try:
         yield [node["Resources"] for node in ray.nodes() if node["Alive"]]
     finally:
@@ -138,6 +136,6 @@ def cluster() -> Iterator[list[dict[str, float]]]:
             ray.shutdown()
 
 
-def _first_line(error: Exception, length: int) -> str:
+def _first_line(error: Exception) -> str:
     """The beginning of an error's message, without line breaks."""
-    return " ".join(str(error).split())[:length]
+    return " ".join(str(error).split())[:300]

@@ -1,13 +1,25 @@
-"""Executed copies of notebooks: set-up folded, small pictures, links, and the same bytes for every run."""
+"""Executed copies of notebooks: set-up folded, small pictures, links, and the same bytes for every run.
+
+`python -m analysis.study.copies --profile P` brings the prose of the committed copies up to date: `make refresh`.
+"""
 
 import re
+import sys
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.figures.pictures import in_palette
+import jupytext
+import nbformat
 
-PARAMETERS = "parameters"  # the tag of the cell
+from analysis.errors import InputError, exit_status
+from analysis.figures.pictures import in_palette
+from analysis.files import write_text
+from analysis.study.folders import Folders, short
+from analysis.study.profiles import command_line, source
+
+PARAMETERS, INJECTED = "parameters", "injected-parameters"  # tags of cells
+LINKS = ("links-above", "links-below")  # ids of the first and the last cell
 TEXTS = {"text/html", "text/plain"}
 # Random names: those that pandas gives to styled tables, and addresses of objects.
 RANDOM = re.compile(r"(?<=\bT_)[0-9a-f]{5}(?=_|\b)|(?<= at )0x[0-9a-f]+")
@@ -60,16 +72,14 @@ def described(notebook) -> None:
 
 
 def linked(notebook, name: str, order: Sequence[str]):
-    """The notebook with a last cell that links to the previous one in `order`, the index and the next one."""
-    import nbformat
-
+    """The notebook between two cells that link to the previous one in `order`, the index and the next one."""
     if name in order:
         place = order.index(name)
         before = [f"[← {other}]({other}.ipynb)" for other in order[max(place - 1, 0) : place]]
         after = [f"[{other} →]({other}.ipynb)" for other in order[place + 1 : place + 2]]
-        cell = nbformat.v4.new_markdown_cell(" · ".join([*before, "[index](../README.md)", *after]))
-        cell.id = "links"
-        notebook.cells.append(cell)
+        text = " · ".join([*before, "[index](../README.md)", *after])
+        above, below = (nbformat.v4.new_markdown_cell(text, id=cell_id) for cell_id in LINKS)
+        notebook.cells = [above, *notebook.cells, below]
     return notebook
 
 
@@ -78,3 +88,55 @@ def _is_noise(output: Mapping[str, Any]) -> bool:
     data = output.get("data", {})
     path = data.get("text/plain", "").startswith(("PosixPath(", "WindowsPath("))
     return path or output.get("name") == "stderr" or "<progress" in data.get("text/html", "")
+
+
+def refresh(profile: str) -> None:
+    """Rewrites the prose of a profile's executed copies from the scripts in notebooks/, without running anything.
+
+    Code and outputs stay; the alternative texts of pictures follow the headings. Raises InputError that names the
+    copies whose code differs from their scripts, which are left alone.
+    """
+    changed_code = []
+    for path in sorted(Folders(profile).notebooks.glob("*.ipynb")):
+        copy = nbformat.read(path, as_version=4)
+        script = jupytext.read(source(path.stem.partition("-")[0]))
+        if code_of(copy) != code_of(script):
+            changed_code.append(path.stem)
+            continue
+        text = nbformat.writes(with_prose(copy, script)) + "\n"
+        if text != path.read_text(encoding="utf-8"):
+            write_text(path, text)
+            print(f"{short(path)}: prose rewritten")
+    if changed_code:
+        names = ", ".join(changed_code)
+        raise InputError(f"the code of {names} differs from notebooks/: run make reproduce PROFILE={profile}")
+
+
+def code_of(notebook) -> list[str]:
+    """The code cells of a notebook, without the one of papermill's parameters."""
+    cells = (cell for cell in notebook.cells if cell.cell_type == "code")
+    return [cell.source for cell in cells if INJECTED not in cell.metadata.get("tags", [])]
+
+
+def with_prose(copy, script):
+    """An executed copy with the prose of its script around its code."""
+    executed = [cell for cell in copy.cells if cell.cell_type == "code"]
+    cells = []
+    for cell in script.cells:
+        if cell.cell_type == "markdown":
+            cells.append(nbformat.v4.new_markdown_cell(cell.source, metadata={"tags": [], **cell.metadata}))
+            continue
+        cells.append(executed.pop(0))
+        if executed and INJECTED in executed[0].metadata.get("tags", []):
+            cells.append(executed.pop(0))
+    for number, cell in enumerate(cells):
+        cell.id = f"cell-{number}"
+    links = [cell for cell in copy.cells if cell.get("id") in LINKS]
+    copy.cells = [*links[:1], *cells, *links[1:]]
+    described(copy)
+    return copy
+
+
+if __name__ == "__main__":
+    profile = command_line("analysis.study.copies", refresh.__doc__).parse_args().profile
+    sys.exit(exit_status(lambda: refresh(profile)))

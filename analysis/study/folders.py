@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -24,24 +25,19 @@ class Folders:
         results = Path(os.environ.get("RESULTS_DIR", ROOT / "results"))
         self.home = results / "scratch" / scratch if scratch else results / profile
         self.folder = Path(stage) if stage else self.home
-        for name in ("notebooks", "figures", "tables", "provenance", "checkout"):
+        for name in ("notebooks", "figures", "tables", "provenance"):
             setattr(self, name, self.folder / name)
         self.cache = self.home / "cache"
 
     def prepare(self) -> None:
-        """Makes the cache if it is missing; raises InputError for the cache of another version of the study."""
+        """Marks a new cache, so that `make clean` may delete it; raises InputError for one of another version."""
         mark = self.cache / "form"
-        filled = self.cache.is_dir() and any(not path.name.startswith(".") for path in self.cache.iterdir())
-        if filled and not mark.exists():
-            raise InputError(
-                f"{self.cache} has no file {mark.name}, so it is no cache of this study: delete it yourself"
-            )
-        if filled and mark.read_text(encoding="utf-8").strip() != FORM:
-            raise InputError(
-                f"{self.cache} was made by another version of the study: delete it (make clean) and run again"
-            )
-        if not filled:
+        if not mark.exists() and not any(self.cache.glob("[!.]*")):
             write_text(mark, FORM + "\n")
+        if not mark.exists() or mark.read_text(encoding="utf-8").strip() != FORM:
+            raise InputError(
+                f"{self.cache} was not made by this version of the study: delete it, and run again"
+            )
 
     def lock(self, run: str) -> FileLock:
         """The lock of a run, which the system releases when its process ends."""
@@ -51,16 +47,12 @@ class Folders:
     def publish(self, run: str) -> None:
         """Moves the files in cache/finished/<run>/ to their places, the stamp that Make reads last.
 
-        A process that is killed meanwhile leaves the other files there, for the next call. Those in checkout/ replace
-        files of the checkout.
+        A process that is killed meanwhile leaves the other files there, for the next call.
         """
         finished = self.cache / "finished" / run
         stamps = finished / "cache" / "done"
         files = (path for path in finished.rglob("*") if path.is_file())
         for path in sorted(files, key=lambda path: (path.is_relative_to(stamps), path)):
-            if path.is_relative_to(finished / "checkout"):  # perhaps on another disk
-                write_text(ROOT / path.relative_to(finished / "checkout"), path.read_text(encoding="utf-8"))
-                continue
             target = self.home / path.relative_to(finished)
             target.parent.mkdir(parents=True, exist_ok=True)
             os.replace(path, target)
@@ -69,11 +61,11 @@ class Folders:
     def publish_all(self) -> None:
         """Moves the files of all runs that ended and were killed while their files were moved."""
         for finished in (self.cache / "finished").glob("*"):
-            try:
-                with self.lock(finished.name).acquire(timeout=0):
-                    self.publish(finished.name)
-            except Timeout:  # its own process is moving them
-                pass
+            with (
+                suppress(Timeout),
+                self.lock(finished.name).acquire(timeout=0),
+            ):  # else its own process moves them
+                self.publish(finished.name)
 
 
 def short(path: Path) -> str:

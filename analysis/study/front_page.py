@@ -56,8 +56,8 @@ def paper_titles() -> dict[str, str]:
 
 def known_claims() -> dict[str, list[Claim]]:
     """The claims of every paper as they stand in its claims.yaml."""
-    folders = {name: Path(paper.__file__).parent for name, paper in papers().items()}
-    return {name: read_claims(folder / "claims.yaml") for name, folder in folders.items()}
+    paths = {name: Path(paper.__file__).with_name("claims.yaml") for name, paper in papers().items()}
+    return {name: read_claims(path) for name, path in paths.items()}
 
 
 def saved_claims(results: Results) -> dict[str, pd.DataFrame]:
@@ -73,11 +73,9 @@ def saved_claims(results: Results) -> dict[str, pd.DataFrame]:
 
 def claims_section(tables: Mapping[str, pd.DataFrame]) -> str:
     """The verdicts of every paper in a row; `tables` are those of `saved_claims`."""
-    names = {
-        name: re.sub(r",\D*", " ", title.rsplit("(", 1)[-1]).strip(" )")
-        for name, title in paper_titles().items()
-    }
-    return paper_rows(tables, names, "docs/claims.md")
+    citations = {name: title.rsplit("(", 1)[-1].strip(" )") for name, title in paper_titles().items()}
+    short = {name: re.sub(r",\D*", " ", citation) for name, citation in citations.items()}
+    return paper_rows(tables, short, "docs/claims.md")
 
 
 def claims_document(tables: Mapping[str, pd.DataFrame], profile: str, figures: str) -> str:
@@ -99,16 +97,18 @@ def places(results: Results) -> dict[str, str]:
     """The numbers that README and the summary name, as texts; "–" for a number that no table has."""
     tables, claims = saved_claims(results), known_claims()
     controls = [claim for name in tables for claim in claims[name] if claim.control]
-    numbers = {"claims": sum(map(len, tables.values())), "claims_with_control": len(controls)}
     tasks = parameters("04_compare", results.profile.folder.name)["tasks"]
     names = [f"roles-{task}-finetuned" for task in tasks]
     roles = [results.load_table(name) for name in names if name in results.table_names()]
     counts = role_counts(pd.concat(roles)) if roles else pd.DataFrame(columns=COUNTS)
-    numbers["encoders"] = len(roles)
-    numbers |= {
-        f"{role}_{label}": row[label] for role, row in counts.reindex(ROLES).iterrows() for label in COUNTS
+    numbers = {
+        "claims": sum(map(len, tables.values())),
+        "claims_with_control": len(controls),
+        "encoders": len(roles),
     }
-    texts = {name: "–" if pd.isna(value) else number_text(value) for name, value in numbers.items()}
+    for role, row in counts.reindex(ROLES).iterrows():
+        numbers |= {f"{role}_{label}": row[label] for label in COUNTS}
+    texts = {name: number_text(value) for name, value in numbers.items()}
     return texts | _matching_numbers(results) | _untrained_blocks(results) | _explained(results) | _costs()
 
 
@@ -161,7 +161,9 @@ def _costs() -> dict[str, str]:
 
 
 def number_text(value: float) -> str:
-    """A count with separators, or another number with two decimals."""
+    """A count with separators, another number with two decimals, or a dash for a missing one."""
+    if pd.isna(value):
+        return "–"
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:.2f}"
 
 
@@ -182,14 +184,14 @@ def front_page(numbers: Mapping[str, str], tables: Mapping[str, pd.DataFrame]) -
 
 
 def save_front_page(results: Results, tables: Mapping[str, pd.DataFrame], numbers: Mapping[str, str]) -> None:
-    """Writes README.md and docs/claims.md, which replace those of the checkout when the run ends.
+    """Writes README.md and docs/claims.md of the checkout.
 
     Only the run of Make with all papers writes them: another one has not all tables, and prints that they stay.
     """
     if results.run.scratch or not os.environ.get(WHOLE):
         print("README.md and docs/claims.md stay as they are: make reproduce writes them, with all papers")
         return
-    write_text(results.checkout / "README.md", front_page(numbers, tables))
     profile = results.home.name
     page = claims_document(tables, profile, f"../results/{profile}/figures")
-    write_text(results.checkout / "docs" / "claims.md", page)
+    write_text(ROOT / "README.md", front_page(numbers, tables))
+    write_text(ROOT / "docs" / "claims.md", page)

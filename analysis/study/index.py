@@ -13,9 +13,9 @@ from analysis.study.front_page import PAPERS, encoder_of, saved_claims
 from analysis.study.profiles import command_line, source
 from analysis.study.provenance import files_of, records_of
 from analysis.study.results import Results
+from analysis.study.runs import MACHINE_ROOM
 
 FIRST = ("99_summary", "03_test", "04_compare", "11_matching", "10_synthesis")  # what a newcomer reads first
-MACHINE_ROOM = ("00_finetune", "01_extract", "08_attribution")  # executed copies that git ignores
 
 
 def verdicts(profile: str) -> Iterator[str]:
@@ -31,24 +31,20 @@ def write_index(profile: str, runs: Sequence[str]) -> Path:
     """Writes the index: verdicts, and the notebooks of `runs` that have run, with their figures; returns its path."""
     folders = Folders(profile)
     records = records_of(files_of(folders.folder))
-    copies = {}
+    copies: dict[str, list[str]] = {}
     for run in (run for run in runs if (folders.notebooks / f"{run}.ipynb").exists()):
         copies.setdefault(run.split("-")[0], []).append(run)
     copies = {name: names for name, names in copies.items() if name not in MACHINE_ROOM}
+    first = [f"1. [{_title(name)}](notebooks/{copies[name][0]}.ipynb)" for name in FIRST if name in copies]
     lines = [f"# Results of profile `{profile}`", "", f"Encoder: {encoder_of(profile)}.", ""]
-    lines += ["## Read these first", ""]
-    lines += [f"1. [{_title(name)}](notebooks/{copies[name][0]}.ipynb)" for name in FIRST if name in copies]
-    lines += ["", "## Verdicts", "", *(f"- {line}" for line in verdicts(profile))]
-    lines += ["", "## Notebooks and figures", ""]
+    lines += ["## Read these first", "", *first, "", "## Verdicts", ""]
+    lines += [*(f"- {line}" for line in verdicts(profile)), "", "## Notebooks and figures", ""]
     for name, names in copies.items():
         links = [f"[{run.partition('-')[2] or run}](notebooks/{run}.ipynb)" for run in names]
-        figures = [figure for run in names for figure in records.get(run, {}).get("figures", {})]
         lines.append(f"- **{_title(name)}** {' · '.join(links)}")
-        lines += (
-            [f"  - {' · '.join(f'[{figure}](figures/{figure}.png)' for figure in figures)}"]
-            if figures
-            else []
-        )
+        figures = [figure for run in names for figure in records.get(run, {}).get("figures", {})]
+        if figures:
+            lines.append(f"  - {' · '.join(f'[{figure}](figures/{figure}.png)' for figure in figures)}")
     if (folders.folder / "explorer.html").exists():
         lines += ["", "[Head explorer](explorer.html): browse every head, its roles and its attention."]
     path = folders.folder / "README.md"

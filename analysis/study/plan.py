@@ -4,30 +4,31 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cache
+from graphlib import TopologicalSorter
 
-from analysis.errors import exit_status
 from analysis.study.folders import Folders
 from analysis.study.profiles import command_line
 
 
-def needs(rules: str) -> dict[str, set[str]]:
+def prerequisites(rules: str, runs: Sequence[str]) -> dict[str, set[str]]:
     """The runs that each run waits for, from the rules as `make -np` prints them."""
-    runs: dict[str, set[str]] = {}
+    waits: dict[str, set[str]] = {run: set() for run in runs}
     for run, files in re.findall(r"^\S+/done/(\S+): (.*)$", rules, re.MULTILINE):
-        runs.setdefault(run, set()).update(re.findall(r"/done/(\S+)", files))
-    return runs
+        if run in waits:
+            waits[run] |= {*re.findall(r"/done/(\S+)", files)} & {*runs}
+    return waits
 
 
-def longest_chain(needs: Mapping[str, set[str]], seconds: Mapping[str, float]) -> list[str]:
+def longest_chain(waits: Mapping[str, set[str]], seconds: Mapping[str, float]) -> list[str]:
     """The runs, each of which waits for the one before it, that take longest together."""
 
-    @cache
-    def chain_to(run: str) -> tuple[float, list[str]]:
-        before = max((chain_to(earlier) for earlier in needs.get(run, ())), default=(0.0, []))
-        return before[0] + seconds.get(run, 0.0), [*before[1], run]
+    def cost(chain: Sequence[str]) -> float:
+        return sum(seconds.get(run, 0) for run in chain)
 
-    return max(map(chain_to, needs), default=(0.0, []))[1]
+    chains: dict[str, list[str]] = {}
+    for run in TopologicalSorter(waits).static_order():
+        chains[run] = [*max((chains[earlier] for earlier in sorted(waits[run])), key=cost, default=[]), run]
+    return max(chains.values(), key=cost, default=[])
 
 
 def print_plan(runs: Sequence[str], profile: str, rules: str) -> None:
@@ -40,19 +41,13 @@ def print_plan(runs: Sequence[str], profile: str, rules: str) -> None:
         if "cpu_seconds" in record:
             seconds[run] = record["cpu_seconds"]
         print(f"{run:40} {format(seconds[run], '9,.0f') if run in seconds else 'not recorded'}{note}")
-    waits = {run: earlier & {*runs} for run, earlier in needs(rules).items() if run in runs}
-    chain = longest_chain(waits, seconds)
+    chain = longest_chain(prerequisites(rules, runs), seconds)
     print(f"{len(runs)} runs, {len(seconds)} of them recorded: {sum(seconds.values()):,.0f} CPU seconds")
     print(f"longest chain: {sum(seconds.get(run, 0) for run in chain):,.0f} CPU seconds: {' > '.join(chain)}")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Command line, with the rules on standard input; returns the exit status."""
+if __name__ == "__main__":
     parser = command_line("analysis.study.plan", __doc__)
     parser.add_argument("runs", nargs="+")
-    options = parser.parse_args(arguments)
-    return exit_status(lambda: print_plan(options.runs, options.profile, sys.stdin.read()))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    options = parser.parse_args()
+    print_plan(options.runs, options.profile, sys.stdin.read())

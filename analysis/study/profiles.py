@@ -3,8 +3,9 @@
 import argparse
 import ast
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin
@@ -32,29 +33,26 @@ def notebook_names() -> list[str]:
 
 def source(notebook: str) -> Path:
     """The script of a notebook; raises InputError for an unknown notebook."""
-    if notebook not in notebook_names():
-        raise InputError(f"unknown notebook {notebook!r}: choose from {', '.join(notebook_names())}")
+    names = notebook_names()
+    if notebook not in names:
+        choices = ", ".join(names) or "those of a clone of the repository"
+        raise InputError(f"unknown notebook {notebook!r}: choose from {choices}")
     return NOTEBOOKS / f"{notebook}.py"
 
 
 def declared(notebook: str) -> dict[str, Any]:
-    """The names and defaults in a notebook's parameters cell; raises InputError if they are not plain values."""
+    """The names and defaults in a notebook's parameters cell."""
     return {name: value for name, (_, value) in _annotated(notebook).items()}
 
 
 def _annotated(notebook: str) -> dict[str, tuple[str, Any]]:
     """The annotation and the default of every parameter of a notebook."""
     path = source(notebook)
-    _, *cells = path.read_text(encoding="utf-8").split('# %% tags=["parameters"]')
-    if len(cells) != 1:
-        raise InputError(f"{path} has {len(cells)} cells tagged parameters: there must be one")
+    cell = path.read_text(encoding="utf-8").split('# %% tags=["parameters"]')[1].split("\n# %%")[0]
     try:
-        return _assigned(cells[0].split("\n# %%", 1)[0])
+        return _assigned(cell)
     except (SyntaxError, ValueError, AttributeError) as error:
-        reason = str(error).split(" (")[0].split(" on line")[0]
-        raise InputError(
-            f"{path}: write name: type = value in the parameters cell, no expressions ({reason})"
-        ) from error
+        raise InputError(f"{path}: write name: type = value in the parameters cell ({error})") from error
 
 
 @cache  # the parameters of one notebook need the names of all
@@ -84,19 +82,20 @@ def load_profile(profile: str) -> dict[str, dict[str, Any]]:
         raise InputError(f"unknown profile {profile!r}: choose from {', '.join(known)}")
     path = PROFILES / f"{profile}.yaml"
     sections = _read(path.read_bytes(), path) or {}
-    if not isinstance(sections, dict):
-        raise InputError(f"{path} has no sections: write 'common:' and below it indented lines 'name: value'")
+    is_mapping = isinstance(sections, dict)
+    if not is_mapping or not all(isinstance(values or {}, dict) for values in sections.values()):
+        raise InputError(
+            f"{path}: write sections such as 'common:', and below them indented lines 'name: value'"
+        )
     known_keys = {name: set(declared(name)) - {"profile"} for name in notebook_names()}
     known_keys["common"] = set().union(*known_keys.values())
     for section, values in sections.items():
         if section not in known_keys:
             raise InputError(f"{path}: unknown section {section!r}: choose from {', '.join(known_keys)}")
-        if not isinstance(values or {}, dict):
-            raise InputError(f"{path}: section {section!r} is {values!r}: write indented lines 'name: value'")
-        for key in (key for key in values or {} if key not in known_keys[section]):
+        for key in set(values or {}) - known_keys[section]:
             choices = ", ".join(sorted(known_keys[section]))
             raise InputError(f"{path}: unknown key {key!r} in section {section!r}: choose from {choices}")
-    return {section: dict(values or {}) for section, values in sections.items()}
+    return {section: values or {} for section, values in sections.items()}
 
 
 def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) -> dict[str, Any]:
@@ -104,39 +103,22 @@ def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) ->
 
     Raises InputError for an unknown parameter and a value of another kind than its annotation.
     """
-    annotated, sections = _annotated(notebook), load_profile(profile)
-    choices = [name for name in annotated if name != "profile"]
+    kinds, values, sections = _annotated(notebook), declared(notebook), load_profile(profile)
+    choices = [name for name in values if name != "profile"]
     for name in settings:
         if name not in choices:
             raise InputError(f"{notebook} has no parameter {name!r}: choose from {', '.join(choices)}")
-    layers = (sections.get("common", {}), sections.get(notebook, {}), settings)
-    overrides = {key: value for layer in layers for key, value in layer.items() if key in choices}
-    values = declared(notebook) | {"profile": profile} | overrides
-    for name, (kind, _) in annotated.items():
+    layers = (sections.get("common", {}), sections.get(notebook, {}), settings, {"profile": profile})
+    values |= {name: value for layer in layers for name, value in layer.items() if name in values}
+    for name, (kind, _) in kinds.items():
         if not fits(values[name], eval(kind, ANNOTATIONS)):  # noqa: S307 (of these names alone)
             hint = " (YAML reads 1e-4 as text: write 1.0e-4)" if "float" in kind else ""
             raise InputError(f"{notebook}: parameter {name} is {values[name]!r}: give {kind}{hint}")
     return values
 
 
-def check_texts(notebook: str, values: Mapping[str, Any]) -> None:
-    """Raises InputError if a profile on real texts lets a notebook fall back to made-up ones."""
-    for name, value in values.items():
-        if name in TEXTS and value in ("bundled", "gold", None, []):
-            raise InputError(
-                f"{notebook}: parameter {name} is {value!r}, made-up texts, in a profile on real ones: name its files"
-            )
-
-
 def command_line(module: str, text: str) -> argparse.ArgumentParser:
-    """A parser for the command of a module with the option --profile; the text's first line describes it.
-
-    Ends the command with one line where there are no profiles: in an installed package.
-    """
-    if not PROFILES.is_dir():
-        sys.exit(
-            f"error: python -m {module} needs notebooks/ and profiles/: clone the repository and run it there"
-        )
+    """A parser for the command of a module with the option --profile; the text's first line describes it."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=text.splitlines()[0])
     parser.add_argument("--profile", default="offline")
     return parser
@@ -147,40 +129,44 @@ def write_parameters(profile: str) -> None:
 
     First the results of a run that was killed while they were moved reach their places.
     `parameters/<notebook>.yaml` is written only when a value changes, so that Make runs only what depends on it.
-    `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks. Raises InputError for an unknown task, and as
-    `check_source` does for one that does not fit the profile's source.
+    `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks.
     """
-    common = load_profile(profile).get("common", {})  # raises for a wrong profile before a folder is made
+    notebooks = {name: parameters(name, profile) for name in notebook_names()}
+    source = load_profile(profile).get("common", {}).get("source")
     folders = Folders(profile)
     folders.prepare()
     folders.publish_all()
-    parameters_of = {notebook: parameters(notebook, profile) for notebook in notebook_names()}
-    sources = {
-        notebook: values.get("source", common.get("source")) for notebook, values in parameters_of.items()
-    }
-    lines = [
-        line for name, values in parameters_of.items() for line in task_variables(name, values, sources[name])
-    ]
-    for notebook, values in parameters_of.items():
-        if sources[notebook] is not None:
-            check_texts(notebook, values)
+    for check in (check_tasks, check_texts):
+        for notebook, values in notebooks.items():
+            check(notebook, values, values.get("source", source))
+    lines = []
+    for notebook, values in notebooks.items():
+        for name in (name for name in values if name.endswith("tasks")):
+            lines.append(f"{notebook}.{name} := {' '.join(task_names(values[name]))}\n")
         text, path = yaml.safe_dump(values), folders.cache / "parameters" / f"{notebook}.yaml"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             write_text(path, text)
     write_text(folders.cache / "tasks.mk", "".join(lines))
 
 
-def task_variables(notebook: str, values: Mapping[str, Any], source: str | None) -> Iterator[str]:
-    """A line for Make for each list of tasks of a notebook; raises InputError as `write_parameters` does."""
-    for name in (name for name in values if name.endswith("tasks")):
-        tasks = task_names(values[name])
-        wrong = [f"task {task!r} is unknown" for task in tasks if task not in TASKS]
-        wrong += ["tasks is empty"] if name == "tasks" and not tasks else []
-        if wrong:
-            raise InputError(f"{notebook}: {wrong[0]}: choose from {', '.join(TASKS)}")
-        for task in tasks:
-            check_source(TASKS[task], source)
-        yield f"{notebook}.{name} := {' '.join(tasks)}\n"
+def check_tasks(notebook: str, values: Mapping[str, Any], source: str | None) -> None:
+    """Raises InputError for an unknown task, one that does not fit the source of a profile, and a notebook without."""
+    if values.get("tasks") == []:
+        raise InputError(f"{notebook}: tasks is empty: choose from {', '.join(TASKS)}")
+    for task in chain.from_iterable(task_names(values[name]) for name in values if name.endswith("tasks")):
+        if task not in TASKS:
+            raise InputError(f"{notebook}: task {task!r} is unknown: choose from {', '.join(TASKS)}")
+        check_source(TASKS[task], source)
+
+
+def check_texts(notebook: str, values: Mapping[str, Any], source: str | None) -> None:
+    """Raises InputError if a profile on real texts lets a notebook fall back to made-up ones."""
+    for name in TEXTS:
+        if source is not None and name in values and values[name] in ("bundled", "gold", None, []):
+            raise InputError(
+                f"{notebook}: parameter {name} is {values[name]!r}, made-up texts, in a profile on real ones: "
+                "name its files"
+            )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import tarfile
 from collections.abc import Mapping
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -26,28 +28,19 @@ def committed(profile: str, root: Path = ROOT) -> dict[str, bytes]:
 
     Raises InputError if there are none.
     """
-    folder, top = f"results/{profile}", git("rev-parse", "--show-toplevel", root=root)
-    if top is None or Path(top.decode().strip()).resolve() != root.resolve():
-        content = files_of(root / folder / "released")  # Make keeps them before the first run
-    else:
-        tree = f"HEAD:{folder}"
-        listed = git("ls-tree", "-r", "--name-only", tree, root=root) or b""
-        names = [name for name in listed.decode().split() if name.startswith(("provenance/", "tables/"))]
-        content = {name: git("show", f"{tree}/{name}", root=root) for name in names}
-    if not any(name.endswith(".csv") for name in content):
-        raise InputError(f"profile {profile} has no committed tables in {folder}: nothing to compare with")
-    return content
+    archive = git("archive", f"HEAD:results/{profile}", "provenance", "tables", root=root)
+    if archive:
+        with tarfile.open(fileobj=BytesIO(archive)) as files:
+            return {entry.name: files.extractfile(entry).read() for entry in files if entry.isfile()}
+    released = files_of(root / "results" / profile / "released")  # Make keeps them before the first run
+    if not released:
+        raise InputError(f"profile {profile} has no committed tables: nothing to compare with")
+    return released
 
 
 def records_of(files: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
-    """The records among files, by the name of the run; raises InputError for a damaged one."""
-    records = {}
-    for path in (path for path in files if path.startswith("provenance/")):
-        try:
-            records[Path(path).stem] = json.loads(files[path])
-        except ValueError as error:
-            raise InputError(f"{path} is damaged ({error}): run make reproduce again") from error
-    return records
+    """The records among files, by the name of the run."""
+    return {Path(path).stem: json.loads(files[path]) for path in files if path.startswith("provenance/")}
 
 
 def weights_of(files: Mapping[str, bytes]) -> dict[str, dict[str, str]]:
@@ -64,7 +57,7 @@ def data_of(files: Mapping[str, bytes]) -> dict[str, str]:
 def new_record(run: Run) -> dict[str, Any]:
     """What is known of a run before it saves anything: notebook, parameters, versions and commit."""
     packages, commit = _code()
-    known = {"notebook": run.notebook, "parameters": dict(run.parameters)}
+    known = {"notebook": run.notebook, "parameters": run.parameters}
     return known | {"versions": packages, "commit": commit, "tables": {}, "figures": {}}
 
 
@@ -74,21 +67,17 @@ def data_digest(cache: Path) -> str:
     return hashlib.sha256("".join(digests).encode()).hexdigest() if digests else ""
 
 
-def write_record(folders: Folders, run: str, record: Mapping[str, Any]) -> None:
+def write_record(folders: Folders, run: Run, record: Mapping[str, Any]) -> None:
     """Writes the record of a run, whole or not at all."""
     text = json.dumps(record, indent=1, default=str, ensure_ascii=False)
-    write_text(folders.provenance / f"{run}.json", text + "\n")
+    write_text(folders.provenance / f"{run.name}.json", text + "\n")
 
 
-def finish_record(folders: Folders, run: Run, seconds: float, cpu_seconds: float, cached: bool) -> None:
-    """Adds to the record of a run how long it took, and whether it found everything that is cached.
-
-    `cpu_seconds` are those of its process, of its kernel and of what they started.
-    """
+def finish_record(folders: Folders, run: Run, cost: Mapping[str, Any]) -> None:
+    """Adds to the record of a run what it has cost."""
     path = folders.provenance / f"{run.name}.json"
     record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else new_record(run)
-    cost = {"seconds": round(seconds, 1), "cpu_seconds": round(cpu_seconds, 1), "cached": cached}
-    write_record(folders, run.name, record | cost)
+    write_record(folders, run, record | cost)
 
 
 @cache

@@ -1,7 +1,8 @@
 """The files of a run: scores, tables and figures under results/<profile>/."""
 
-import hashlib
 import json
+import os
+import sys
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ from analysis.statistics.p_values import above_zero
 from analysis.statistics.roles import LABELS
 from analysis.study.folders import STATES, Folders, short
 from analysis.study.provenance import PARSER, data_digest, files_of, new_record, weights_of, write_record
-from analysis.study.runs import current_run, in_jupyter
+from analysis.study.runs import VARIABLE, current_run
 
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
 BOOLEAN = (*LABELS, "control_assigned", "exceeds_control")  # columns with missing values
@@ -33,8 +34,7 @@ def seeds_of(state: str, seeds: Sequence, checkpoint: str | None = None) -> list
     """
     if state not in STATES:
         raise InputError(f"state is {state!r}: choose from {', '.join(STATES)}")
-    whole = all(type(seed) is int and seed >= 0 for seed in seeds)
-    if not seeds or not whole or len({*seeds}) < len(seeds):
+    if not seeds or len({*seeds}) < len(seeds) or not all(type(seed) is int and seed >= 0 for seed in seeds):
         raise InputError(f"seeds is {[*seeds]}: give different whole numbers from 0 up, such as [0, 1]")
     if checkpoint and "{seed}" not in checkpoint and len(seeds) > 1:
         raise InputError(
@@ -60,7 +60,7 @@ class Results(Folders):
         self._written: set[Path] = set()
         self._weights: dict[str, str] = {}
         self._record = new_record(self.run)
-        if in_jupyter():
+        if VARIABLE not in os.environ and "ipykernel" in sys.modules:
             print(f"what this session saves goes to {short(self.folder)}/")
 
     def _to_write(self, path: Path) -> Path:
@@ -117,16 +117,13 @@ class Results(Folders):
         return path
 
     def load_scores(self, task: str, seed: int | None, maps: str = ATTENTION) -> xr.DataArray:
-        """The scores of a task, a seed (None: pre-trained) and a map source; raises InputError if they are missing or
-        damaged."""
+        """The scores of a task, a seed (None: pre-trained) and a map source; raises InputError without them."""
         path = self._to_read(self._scores(task, seed, maps))
-        again = f"run 01_extract for task {task}, state {path.stem.removeprefix(f'{task}-').split('-')[0]}"
-        if not path.exists():
-            raise InputError(f"{path} does not exist: {again}")
         try:
             scores = xr.load_dataarray(path, engine="h5netcdf")
         except (OSError, ValueError, KeyError) as error:
-            raise InputError(f"{path} is damaged: delete it and {again}") from error
+            state = STATES[0] if seed is None else STATES[1]
+            raise InputError(f"{path} is missing or damaged: run 01_extract-{task}-{state} again") from error
         self._weights[path.stem] = scores.attrs.get("weights_sha256", "")
         self.record_parser(scores.attrs.get(PARSER, GOLD))
         return scores
@@ -141,23 +138,21 @@ class Results(Folders):
         return control_bank(bank, {source: self.load_scores(task, seed, maps=source) for source in sources})
 
     def save_table(self, table: pd.DataFrame, name: str, digits: int = 6) -> Path:
-        """Writes a table as CSV, with six significant digits and no p of 0, and its provenance; returns the path."""
+        """Writes a table as CSV, with `digits` significant digits and no p of 0, and its provenance; gives its path."""
         path = self._to_write(self.tables / f"{name}.csv")
-        write_text(
-            path, above_zero(table).to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
-        )
-        self._note("tables", path)
+        text = above_zero(table).to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
+        write_text(path, text)
+        self._note("tables", name)
         return path
 
-    def _note(self, kind: str, path: Path) -> None:
-        """Writes a saved table or figure into the record, with the digests of the file and of the weights behind it."""
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        self._record[kind][path.stem] = {"sha256": digest, "weights": dict(self._weights)}
+    def _note(self, kind: str, name: str) -> None:
+        """Writes a saved table or figure into the record, with the digests of the weights behind it."""
+        self._record[kind][name] = {"weights": dict(self._weights)}
         self._write_record()
 
     def _write_record(self) -> None:
         self._record["data"] = data_digest(self.profile.cache)
-        write_record(self, self.run.name, self._record)
+        write_record(self, self.run, self._record)
 
     @cached_property
     def _known_weights(self) -> dict[str, dict[str, str]]:
@@ -170,9 +165,7 @@ class Results(Folders):
         try:
             table = pd.read_csv(path)
         except (OSError, ValueError) as error:
-            raise InputError(
-                f"{path} is missing or damaged: delete it and run make reproduce again"
-            ) from error
+            raise InputError(f"{path} is missing or damaged: run make reproduce for this profile") from error
         if path not in self._written:
             self._weights |= self._known_weights.get(name, {})
         return table.astype({label: "boolean" for label in BOOLEAN if label in table})
@@ -196,20 +189,20 @@ class Results(Folders):
 
         Raises InputError if a task is missing, unless `every` is False.
         """
-        paths = [self._to_read(self.cache / "parts" / f"{name}-{task}.csv") for task in tasks]
-        there = [path for path in paths if path.exists()]
-        if every and len(there) < len(paths):
-            missing = next(path for path in paths if path not in there)
-            raise InputError(f"{missing} does not exist: run make reproduce for this profile")
-        for path in there:
-            self._weights |= json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-        parts = [pd.read_csv(path) for path in there]
+        parts = []
+        for task in tasks:
+            path = self._to_read(self.cache / "parts" / f"{name}-{task}.csv")
+            if path.exists():
+                parts.append(pd.read_csv(path))
+                self._weights |= json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+            elif every:
+                raise InputError(f"{path} does not exist: run make reproduce for this profile")
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     def claims(self, name: str) -> pd.DataFrame:
         """The claim table that a paper's notebook saved; without rows if the notebook has not run."""
-        there = self._to_read(self.tables / f"{name}.csv").exists()
-        return self.load_table(name) if there else pd.DataFrame(columns=["claim", "verdict"])
+        path = self._to_read(self.tables / f"{name}.csv")
+        return self.load_table(name) if path.exists() else pd.DataFrame(columns=["claim", "verdict"])
 
     def role_tables(self, tasks: Sequence[str]) -> pd.DataFrame:
         """The role tables of all tasks, pre-trained and fine-tuned, with leading columns task and state."""
@@ -227,4 +220,4 @@ class Results(Folders):
         Returns None, so that a notebook cell that ends with it shows the figure alone.
         """
         pictures.save_figure(figure, self.figures / name)
-        self._note("figures", self.figures / f"{name}.png")
+        self._note("figures", name)

@@ -19,55 +19,56 @@ from analysis.study.provenance import PARSER, committed, data_of, files_of, weig
 from analysis.texts.syntax import RELATIONS
 
 
-def too_many_verdicts(made: pd.DataFrame, known: pd.DataFrame) -> bool:
+def too_many_verdicts(new: pd.DataFrame, old: pd.DataFrame) -> bool:
     """Whether more verdicts of a paper's claims differ than may; prints all that do."""
-    both = known.merge(made, "left", "claim", suffixes=("", "_made")).fillna({"verdict_made": "missing"})
-    changed = both[both["verdict"] != both["verdict_made"]]
+    both = old.merge(new, "left", "claim", suffixes=("", "_new")).fillna({"verdict_new": "missing"})
+    changed = both[both["verdict"] != both["verdict_new"]]
     for claim in changed.itertuples():
-        print(f"{claim.claim} is {claim.verdict_made}, committed: {claim.verdict}")
-    undecided = changed[["verdict", "verdict_made"]].isin([INCONCLUSIVE, NOT_APPLICABLE]).any(axis=1)
+        print(f"{claim.claim} is {claim.verdict_new}, committed: {claim.verdict}")
+    undecided = changed[["verdict", "verdict_new"]].isin([INCONCLUSIVE, NOT_APPLICABLE]).any(axis=1)
     return not undecided.all() or len(changed) > len(both) / 10
 
 
-def label_difference(made: pd.DataFrame, known: pd.DataFrame) -> float:
+def label_difference(new: pd.DataFrame, old: pd.DataFrame) -> float:
     """The share of a table's role labels that differ."""
-    known, made = (table.astype(str).fillna("") for table in (known, made))
-    both = known.merge(made, "left", ["layer", "head", "role"], suffixes=("", "_made"))
-    labels = [label for label in LABELS if label in known]
-    return sum((both[label] != both[f"{label}_made"]).mean() for label in labels) / len(labels)
+    old, new = (table.astype(str).fillna("") for table in (old, new))
+    both = old.merge(new, "left", ["layer", "head", "role"], suffixes=("", "_new"))
+    differs = pd.DataFrame({label: both[label] != both[f"{label}_new"] for label in LABELS if label in old})
+    return differs.mean().mean()
 
 
-def largest_difference(made: pd.DataFrame, known: pd.DataFrame) -> float:
-    """The largest |made - known| / max(|known|, 0.01) of two numbers in the same place; infinite if one is missing."""
-    here, there = made.select_dtypes("number").align(known.select_dtypes("number"))
-    apart = (here - there).abs() / there.abs().clip(lower=0.01)
-    return float(apart.mask(here.isna() != there.isna(), float("inf")).fillna(0).to_numpy().max(initial=0))
+def largest_difference(new: pd.DataFrame, old: pd.DataFrame) -> float:
+    """The largest |new - old| / max(|old|, 0.01) of two numbers in the same place; infinite if one is missing."""
+    new, old = new.select_dtypes("number").align(old.select_dtypes("number"))
+    difference = (new - old).abs() / old.abs().clip(lower=0.01)
+    return float(difference.mask(new.isna() != old.isna(), float("inf")).fillna(0).to_numpy().max(initial=0))
 
 
 def verify(profile: str) -> None:
     """Prints what differs from the committed results; raises InputError if a conclusion does."""
-    here, there = files_of(Folders(profile).folder), committed(profile)
-    weights = [weights_of(files) for files in (here, there)]
-    claims, numbers, problems = {}, {}, [f"{path} is missing" for path in there if path not in here]
-    for path in [path for path in there if path in here and path.startswith("tables/")]:
+    new_files, old_files = files_of(Folders(profile).folder), committed(profile)
+    new_weights, old_weights = weights_of(new_files), weights_of(old_files)
+    problems = [f"{path} is missing" for path in old_files if path not in new_files]
+    claims, differences = {}, {}
+    for path in [path for path in old_files if path in new_files and path.startswith("tables/")]:
         name = path.removeprefix("tables/").removesuffix(".csv")
-        made, known = (pd.read_csv(BytesIO(files[path])) for files in (here, there))
+        new, old = (pd.read_csv(BytesIO(files[path])) for files in (new_files, old_files))
         if name.startswith("claims-"):
-            claims.setdefault(name.replace("matching", "synthesis"), []).append((made, known))
+            claims.setdefault(name.replace("matching", "synthesis"), []).append((new, old))
         if name.startswith("roles-"):
-            own, known_weights = (tables.get(name, {}) for tables in weights)
-            if own.pop(PARSER, "") != known_weights.pop(PARSER, ""):
-                known = known[~known["role"].isin(["syntactic", *RELATIONS])]
-            if (share := label_difference(made, known)) > (0.01 if own == known_weights else 0.05):
+            new_source, old_source = new_weights.get(name, {}), old_weights.get(name, {})
+            if new_source.pop(PARSER, "") != old_source.pop(PARSER, ""):
+                old = old[~old["role"].isin(["syntactic", *RELATIONS])]
+            if (share := label_difference(new, old)) > (0.01 if new_source == old_source else 0.05):
                 problems.append(f"{name}: {share:.1%} of the role labels differ")
         if not name.endswith("_speed"):  # measured times
-            numbers[name] = largest_difference(made, known)
+            differences[name] = largest_difference(new, old)
     for name, tables in claims.items():
         if too_many_verdicts(*map(pd.concat, zip(*tables, strict=True))):
             problems.append(f"{name}: too many verdicts differ")
-    print("largest differences of numbers, by table:", pd.Series(numbers).nlargest(3).round(5).to_dict())
-    data = data_of(here)
-    if runs := [run for run, digest in data_of(there).items() if data.get(run, digest) != digest]:
+    print("largest differences of numbers, by table:", pd.Series(differences).nlargest(3).round(5).to_dict())
+    data = data_of(new_files)
+    if runs := [run for run, digest in data_of(old_files).items() if data.get(run, digest) != digest]:
         print(f"compared, not judged: {', '.join(runs)} read other data than for the committed results")
     elif problems:
         raise InputError(f"profile {profile} is not reproduced: {'; '.join(problems)}")

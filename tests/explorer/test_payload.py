@@ -3,7 +3,6 @@
 import pandas as pd
 import pytest
 
-from analysis.errors import InputError
 from analysis.explorer.payload import scores_of, values_of
 
 SHAPE = LAYERS, HEADS = 3, 4
@@ -41,5 +40,3 @@ def test_values_are_medians_over_the_rows_of_a_head():
         "sst-2": [*[None] * 4, -1, *[None] * 7],
     }
     assert values["norm"] == {"": [*[None] * 4, -1, None, 2, *[None] * 5]}
-    with pytest.raises(InputError, match="the values 'effect' have no column 'value'"):
-        values_of({"effect": table.rename(columns={"value": "change"})}, SHAPE)

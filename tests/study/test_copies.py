@@ -1,13 +1,21 @@
-"""Executed copies: folded set-up, alternative texts, links to the neighbours."""
+"""Executed copies: folded set-up, alternative texts, links to the neighbours, prose that is brought up to date."""
 
+import ast
+import json
 import re
+from typing import Any
 
+import jupytext
 import nbformat
 import pytest
 from nbconvert import HTMLExporter
+from studies import Study, error_of
 
 from analysis.files import ROOT
-from analysis.study.copies import described, linked, prepared
+from analysis.run import run
+from analysis.study.copies import code_of, described, linked, prepared, refresh
+from analysis.study.profiles import parameters, source
+from analysis.study.runs import parse_name
 
 
 def test_set_up_is_folded_in_a_web_page():
@@ -49,6 +57,57 @@ ORDER = ["01_first-mrpc", "02_second", "99_last"]
      ("99_last", ["02_second.ipynb", "../README.md"])],
 )  # fmt: skip
 def test_links_to_the_neighbours(name: str, links: list[str]):
-    notebook = linked(nbformat.v4.new_notebook(), name, ORDER)
-    assert re.findall(r"\]\((.*?)\)", notebook.cells[-1].source) == links
+    for cell in linked(nbformat.v4.new_notebook(), name, ORDER).cells:  # above and below
+        assert re.findall(r"\]\((.*?)\)", cell.source) == links
     assert not linked(nbformat.v4.new_notebook(), name, []).cells  # outside of the profile
+
+
+def test_prose_is_rewritten_and_nothing_else(study: Study, monkeypatch):
+    """A text more or less makes no difference; code and outputs stay, and code that has changed is named."""
+    monkeypatch.setenv("STUDY_RUNS", "01_first-mrpc 02_second")
+    script = "1 + 1\n\n# %% [markdown]\n# ## Two\n\n# %%\nprint(n)"
+    study.notebook("01_first", script)
+    path = run("01_first", "quick", {}, keep=True)
+    executed = path.read_bytes()
+    refresh("quick")
+    assert path.read_bytes() == executed
+    study.notebook("01_first", f"{script.replace('Two', 'Three')}\n\n# %% [markdown]\n# The end")
+    refresh("quick")
+    copy, before = nbformat.read(path, as_version=4), nbformat.reads(executed.decode(), as_version=4)
+    prose = [cell.source for cell in copy.cells if cell.cell_type == "markdown"]
+    links = before.cells[-1].source
+    assert prose == [links, "# A notebook", "## Three", "The end", links]
+    code, code_before = ([c for c in each.cells if c.cell_type == "code"] for each in (copy, before))
+    assert [(c.source, c.outputs) for c in code] == [(c.source, c.outputs) for c in code_before]
+    refreshed = path.read_bytes()
+    study.notebook("01_first", "1 + 2")
+    assert error_of(refresh, "quick").startswith(
+        "the code of 01_first-mrpc differs from notebooks/: run make reprod"
+    )
+    assert path.read_bytes() == refreshed
+
+
+def values_of(copy) -> dict[str, Any]:
+    """The parameters of an executed copy: the defaults, and the values that papermill has set."""
+    tagged = ("parameters", "injected-parameters")
+    cells = (cell.source for cell in copy.cells if {*tagged} & {*cell.metadata.get("tags", [])})
+    statements = ast.parse("\n".join(cells)).body
+    targets = [s.target if isinstance(s, ast.AnnAssign) else s.targets[0] for s in statements]
+    return {target.id: ast.literal_eval(s.value) for target, s in zip(targets, statements, strict=True)}
+
+
+@pytest.mark.parametrize("profile", ["offline", "glue-minilm"])
+def test_committed_copies_are_of_the_present_scripts(profile: str):
+    """Their code is that of notebooks/, and their parameters are those of the profile."""
+    folder = ROOT / "results" / profile
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("provenance/*.json")]
+    if not all("cpu_seconds" in record for record in records):
+        pytest.skip("committed results are of an earlier form; rebuilt at the next full run")
+    different = []
+    for path in folder.glob("notebooks/*.ipynb"):
+        notebook, named = parse_name(path.stem)
+        copy = nbformat.read(path, as_version=4)
+        same_code = code_of(copy) == code_of(jupytext.read(source(notebook)))
+        if not same_code or values_of(copy) != parameters(notebook, profile, named):
+            different.append(path.stem)
+    assert different == []

@@ -2,14 +2,11 @@
 
 import json
 import os
-import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import nbformat
@@ -17,7 +14,7 @@ import pytest
 from studies import Study, error_of
 
 from analysis import run
-from analysis.files import ROOT, git
+from analysis.files import ROOT
 from analysis.study import profiles
 
 STORE = """
@@ -89,24 +86,22 @@ def test_profiles_own_run(study: Study, capsys, monkeypatch):
 
 
 def test_run_with_another_value_leaves_the_results_alone(study: Study, capsys, caplog):
-    """It goes to a folder of its own and says so; the earlier copy stays."""
-    target = study.folder / "results/quick/notebooks/01_first-mrpc.ipynb"
-    target.parent.mkdir(parents=True)
-    target.write_text("an earlier run")
-    copy = execute(study, "print(n, words)", n=7, words=["c"], checkpoint="m")
-    assert printed(copy) == "7 ['c']"
+    """It goes to a folder of its own and says so. Values are YAML, and a path names a notebook too."""
+    before = earlier_results(study)
+    study.notebook("01_first", "print(n, words, checkpoint)")
+    settings = ("--set", "n=7", "--set", "words=[c]", "--set", "checkpoint=a=b", "--keep")
+    assert run.main(["notebooks/01_first.py", "--profile", "quick", *settings]) == 0
+    scratch = study.folder / "results/scratch/01_first-mrpc"
+    assert printed(read(scratch / "notebooks/01_first-mrpc.ipynb")) == "7 ['c'] a=b"
     assert not caplog.records
-    assert target.read_text() == "an earlier run"
-    scratch = "scratch/01_first-mrpc-n=7-checkpoint=m-words=c"
-    assert f"{scratch}/notebooks/01_first-mrpc.ipynb" in study.files()
+    assert results(study) == before
     assert not [name for name in study.files() if "cache/done" in name]
-    line = f"01_first mrpc: not a run of make: results go to {study.folder}/results/{scratch}/"
-    assert line in capsys.readouterr().out.splitlines()
+    assert f"01_first mrpc started: results go to {scratch}/" in capsys.readouterr().out.splitlines()
 
 
 def test_cost_of_a_run(study: Study):
     """CPU seconds of the kernel and of what it starts, and whether all that is cached was found."""
-    burn = "import time\nwhile time.process_time() < 4: pass"
+    burn = "import time\nwhile time.process_time() < 3: pass"
     first = f"made = Path({str(study.folder / 'made')!r})\nburnt = made.exists()\nmade.touch()"
     made = f"cached(Path({str(study.folder)!r}), 'some', 1, lambda: xr.Dataset({{'a': 1}}))"
     names = "from pathlib import Path\nimport xarray as xr\nfrom analysis.cache import cached"
@@ -123,7 +118,7 @@ def test_cost_of_a_run(study: Study):
         path = study.folder / "results/quick/provenance/01_first-mrpc.json"
         records.append(json.loads(path.read_text()))
     assert [record["cached"] for record in records] == [False, True]
-    assert records[0]["cpu_seconds"] > 8 > records[1]["cpu_seconds"]
+    assert records[0]["cpu_seconds"] > records[1]["cpu_seconds"] + 3
 
 
 def start(study: Study, moves: int = -1, **environment: str) -> subprocess.Popen:
@@ -221,50 +216,20 @@ def test_stopped_run(study: Study, signum: int, cells_done: int):
     assert not [name for name in before if after[name] == before[name]]
 
 
-TINY = [
-    "from analysis import extract, load_encoder, load_examples, published_table",
-    "scores = extract(load_encoder('tiny'), load_examples('toy-mrpc', None, 'dev', n), roles=['cls'], progress=False)",
-    "results.save_scores(scores, task, None)",
-    "results.save_table(published_table(results.load_scores(task, None)), 'first')",
-    "figure = Figure()\nfigure.text(0, 0, str(n))\nresults.save_figure(figure, 'F1')",
-    "import time\nprint(len(results.load_table('first')))\ntime.sleep(float(os.environ.get('WAIT', 0)))",
-]
-
-
-def test_run_that_is_stopped_at_random_moments(study: Study):
-    """The checkout stays as it was; after a stop between two moves, the next call of Make moves the others."""
-    failing = [f"assert os.environ.get('FAILING') != '{place}'\n{cell}" for place, cell in enumerate(TINY)]
-    study.notebook("01_first", STORE, *failing)
-    shutil.copy(ROOT / ".gitignore", study.folder)
-    begun = time.monotonic()
-    assert start(study).wait() == 0
-    duration = time.monotonic() - begun
-    study.profile("quick", "common:\n  n: 6\n")
-    git("init", "--quiet", root=study.folder)
-    git("add", ".", root=study.folder)
-    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "results", root=study.folder)
-    earlier, done = results(study), study.folder / "results/quick/cache/done/01_first-mrpc"
-    stamp, generator = done.stat().st_mtime_ns, random.Random(0)
-    for signum in (None, signal.SIGINT, signal.SIGKILL):
-        stop = {"WAIT": "600"} if signum else {"FAILING": str(generator.randrange(len(TINY)))}
-        process = start(study, **stop)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(generator.uniform(0, duration) if signum else None)
-        if signum:
-            process.send_signal(signum)
-        process.communicate()
-        profiles.write_parameters("quick")
-        assert process.returncode not in (None, 0)
-        assert results(study) == earlier
-        assert git("status", "--porcelain", root=study.folder) == b""
-        assert done.stat().st_mtime_ns == stamp
-    process = start(study, moves=generator.randrange(1, len(earlier) + 2))  # these, the scores and the stamp
-    assert process.wait() == -signal.SIGKILL
-    assert done.stat().st_mtime_ns == stamp
-    assert [*done.parents[1].glob("finished/*")]
+@pytest.mark.parametrize("moves", [1, 4])
+def test_run_that_is_killed_while_its_results_are_moved(study: Study, moves: int):
+    """The next call of Make moves the others, the stamp last, and nothing runs again."""
+    before = earlier_results(study)
+    study.notebook("01_first", STORE, SAVE, "results.save_figure(Figure(), 'F1')")
+    assert start(study, moves).wait() == -signal.SIGKILL
+    cache = study.folder / "results/quick/cache"
+    assert [*(cache / "finished").iterdir()]
+    assert not (cache / "done/01_first-mrpc").exists()
     profiles.write_parameters("quick")
-    assert not earlier.items() & results(study).items()
-    assert done.stat().st_mtime_ns > stamp
+    assert not before.items() & results(study).items()
+    assert {"figures/F1.png", "tables/first.csv"} <= results(study).keys()
+    assert (cache / "done/01_first-mrpc").exists()
+    assert not [*(cache / "finished").iterdir()]
 
 
 def test_kernel_that_does_not_start(study: Study, monkeypatch, capsys):
@@ -282,24 +247,9 @@ def test_kernel_that_does_not_start(study: Study, monkeypatch, capsys):
 
 def test_results_of_another_version(study: Study):
     study.notebook("01_first")
-    old = study.folder / "results/quick/cache/scores/mrpc.nc"
-    old.parent.mkdir(parents=True)
-    old.write_text("of an earlier version")
-    folder = study.folder / "results/quick/cache"
-    assert f"{folder} has no file form" in error_of(run.run, "01_first", "quick", {})
-    (folder / "form").write_text("1\n")
-    assert f"{folder} was made by another version" in error_of(run.run, "01_first", "quick", {})
-
-
-@pytest.mark.parametrize("named", ["01_first", "notebooks/01_first.py"])
-def test_settings_are_read_as_yaml_and_a_path_names_a_notebook(study: Study, monkeypatch, named: str):
-    arguments = {}
-    monkeypatch.setattr(
-        run, "run", lambda notebook, profile, values, keep: arguments.update(values, name=notebook, keep=keep)
-    )
-    study.notebook("01_first")
-    settings = ["n=3", "rate=0.5", "task=a=b", "words=[x, y]", "flag=true"]
-    options = [part for setting in settings for part in ("--set", setting)]
-    assert run.main([named, "--profile", "quick", *options]) == 0
-    expected = {"n": 3, "rate": 0.5, "task": "a=b", "words": ["x", "y"], "flag": True}
-    assert arguments == expected | {"name": "01_first", "keep": False}
+    cache = study.folder / "results/quick/cache"
+    for name, text in (("scores", "of an earlier version"), ("form", "1\n")):
+        cache.mkdir(parents=True, exist_ok=True)
+        (cache / name).write_text(text)
+        message = error_of(run.run, "01_first", "quick", {})
+        assert message.startswith(f"{cache} was not made by this version of the study: delete it")

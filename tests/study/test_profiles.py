@@ -58,14 +58,11 @@ def test_empty_profiles_leave_the_defaults(study: Study, text: str):
         ("common: {m: 1}", "unknown key 'm' in section 'common': choose from checkpoint, elsewhere, flag, n"),
         ("01_first: {elsewhere: 1}", "unknown key 'elsewhere' in section '01_first': choose from checkpoint"),
         ("common: {profile: x}", "unknown key 'profile' in section 'common': choose from checkpoint"),
-        ("common: [n]", "section 'common' is ['n']: write indented lines 'name: value'"),
+        ("common: [n]", "write sections such as 'common:', and below them indented lines 'name: value'"),
         ("common: {n: 1", "is not valid YAML: while parsing"),
-        ("common:\n  n: 1\n  rate: 2\n  n: 3\n", ", line 4: 'n' stands in line 2 too: delete one of them"),
-        (
-            "common: {n: 1}\n01_first:\ncommon:\n",
-            ", line 3: 'common' stands in line 1 too: delete one of them",
-        ),
-        ("[common]", "has no sections"),
+        ("common:\n  n: 1\n  rate: 2\n  n: 3\n", "'n' stands twice: delete one of them"),
+        ("common: {n: 1}\n01_first:\ncommon:\n", "'common' stands twice: delete one of them"),
+        ("[common]", "write sections such as"),
     ],
 )
 def test_wrong_profile(study: Study, text: str, expected: str):

@@ -194,10 +194,7 @@ def test_the_public_names_work_from_a_wheel(wheel, tmp_path):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (
-            ("analysis.run", "03_test-mrpc"),
-            "error: python -m analysis.run needs notebooks/ and profiles/: clone the",
-        ),
+        (("analysis.run", "03_test-mrpc"), "choose from those of a clone of the repository"),
         (("analysis.study.downloads",), "run make data in a checkout, or name a list with --sources"),
     ],
 )
