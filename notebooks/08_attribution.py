@@ -45,9 +45,6 @@ probes: int | None = 8  # random directions that estimate a norm; None: all dire
 projected: int = 100  # sequences whose effective attention is computed
 tau: float = 3.0
 alpha: float = 0.05
-minimum: int = (
-    20  # sequences with the role that a corrected label needs; 03_test has 100, but derivatives are slow
-)
 resamples: int = 999
 device: str = "cpu"
 precision: str = "float32"  # of effective attention; derivatives are always float32
@@ -56,9 +53,10 @@ precision: str = "float32"  # of effective attention; derivatives are always flo
 from analysis.encoders import load_encoder
 from analysis.papers.pascual2021 import discrepancy, maps, roles
 from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE_SUM, GLOBAL, LOCAL
+from analysis.scores import extract
 from analysis.scores.map_store import MapStore
 from analysis.scores.maps import attribution, local_attribution
-from analysis.statistics import Rule, compose, controlled_table
+from analysis.statistics import Rule, compose, published_table
 from analysis.study.results import Results, seeds_of
 from analysis.texts import load_examples, parse, parser_name, sample
 
@@ -70,7 +68,6 @@ results.record_weights(f"{task}-{state}", model.digest)
 examples = load_examples(task, source, split, n, seed)
 relations = parse(examples, parser, cache=results.parses)
 results.record_parser(parser_name(parser))
-attributes = {"source": str(source or task), "split": split, "parser": str(parser), "seed": seed}
 part = f"{task}-{state}"
 
 # %% [markdown]
@@ -78,23 +75,21 @@ part = f"{task}-{state}"
 #
 # A sequence with no more tokens than a value vector has entries has no null space: its effective attention is its attention.
 # Effective attention may be negative, so that its rows are no distributions, and *block*, which weights rows by their entropy, is
-# undefined. All other roles are scored, corrected and controlled as on attention.
+# undefined. All other roles are scored as on attention.
 
 # %%
 long_sample = sample(examples, projected, seed)
-sources = {name: name for name in (ATTENTION, EFFECTIVE, EFFECTIVE_SUM)}
-banks, controls = maps.scored(model, long_sample, relations, sources, (EFFECTIVE, EFFECTIVE_SUM), max_tokens)
-scores = {name: compose(bank) for name, bank in banks.items()}
+scores = {
+    name: compose(extract(model, long_sample, relations, max_tokens=max_tokens, maps=name))
+    for name in (ATTENTION, EFFECTIVE, EFFECTIVE_SUM)
+}
 sinks = roles.sink_table(scores, resamples, seed)
-tested = {name: (scores[name], compose(control)) for name, control in controls.items()}
-for name in controls:
-    results.save_scores(banks[name].assign_attrs(attributes), task, run, maps=name)
 
 # %%
 width = model.model.config.hidden_size // model.heads  # entries of a value vector
 longer = {name: array.isel(sequence=(array.tokens > width).values) for name, array in scores.items()}
 print(
-    f"{len(long_sample)} sequences of {banks[ATTENTION].tokens.mean().item():.0f} tokens on average, "
+    f"{len(long_sample)} sequences of {scores[ATTENTION].tokens.mean().item():.0f} tokens on average, "
     f"{longer[ATTENTION].sizes['sequence']} of them of more than {width} tokens"
 )
 
@@ -102,7 +97,7 @@ print(
 # ## Attribution
 #
 # The derivatives of one sequence take seconds, so we draw a sample of short sequences, compute their maps once and keep them in
-# memory for the scores, the controls and the comparison with attention.
+# memory for the scores and the comparison with attention.
 
 # %%
 short_sample = maps.short_examples(model, examples, pieces, attributed, seed)
@@ -113,12 +108,10 @@ map_stores = {
 }
 sources = {name: store.source for name, store in map_stores.items()}
 sources |= {EFFECTIVE: EFFECTIVE, EFFECTIVE_SUM: EFFECTIVE_SUM}
-banks, controls = maps.scored(model, short_sample, relations, sources, (LOCAL, GLOBAL), max_tokens)
-
-# %%
-tested |= {name: (compose(banks[name]), compose(control)) for name, control in controls.items()}
-for name in controls:
-    results.save_scores(banks[name].assign_attrs(attributes), task, run, maps=name)
+banks = {
+    name: extract(model, short_sample, relations, max_tokens=max_tokens, maps=source_of_maps)
+    for name, source_of_maps in sources.items()
+}
 print(
     f"{len(short_sample)} sequences of {banks[ATTENTION].tokens.mean().item():.0f} tokens on average, {probes} probes"
 )
@@ -126,12 +119,17 @@ print(
 # %% [markdown]
 # ## Roles on every map
 #
-# The tables have the columns of those of attention ([03_test_all](03_test_all.ipynb)): published, corrected and controlled labels.
+# The mean score of every head for every role, and the label of the published rule, as on attention
+# ([03_test_all](03_test_all.ipynb)).
 
 # %%
-rule = Rule(tau, alpha, minimum, resamples, seed)
-for name, (map_scores, control_scores) in tested.items():
-    results.save_table(controlled_table(map_scores, control_scores, rule), f"roles-{name}-{part}")
+rule = Rule(tau, alpha, resamples=resamples, seed=seed)
+composed = {name: compose(bank) for name, bank in banks.items()}
+on_maps = {name: composed[name] for name in (LOCAL, GLOBAL)}
+on_maps |= {name: scores[name] for name in (EFFECTIVE, EFFECTIVE_SUM)}
+for name, map_scores in on_maps.items():
+    labels = published_table(map_scores, rule)[["layer", "head", "role", "mean", "assigned"]]
+    results.save_table(labels, f"roles-{name}-{part}", digits=5)
 
 # %% [markdown]
 # ## How far do attention and attribution differ?
@@ -151,7 +149,6 @@ tables = {"pascual_discrepancy": discrepancy.discrepancy_table(rows, resamples, 
 
 # %%
 scores = {name: maps.with_patterns(bank) for name, bank in banks.items()}
-composed = {name: compose(bank) for name, bank in banks.items()}
 tables |= {
     "pascual_patterns": roles.pattern_table(scores),
     "pascual_persistence": roles.persistence_table(scores, rule),

@@ -18,7 +18,7 @@ from analysis.papers.pascual2021.discrepancy import (
     measured,
     validation_table,
 )
-from analysis.papers.pascual2021.maps import PATTERNS, scored, short_examples, with_patterns
+from analysis.papers.pascual2021.maps import PATTERNS, short_examples, with_patterns
 from analysis.papers.pascual2021.measures import JSD, MIXING, SHARE, VALUES, WHOLE
 from analysis.scores.extraction import extract
 from analysis.scores.map_store import MapStore
@@ -104,8 +104,6 @@ def test_all_directions_are_exact_and_few_are_near():
 
 def test_patterns_follow_the_roles_without_block():
     tiny, examples = load_encoder("tiny"), load_examples("toy-sst-2", split="dev", n=3)
-    sources = {"attention": "attention", "effective": "effective"}
-    banks, _ = scored(tiny, examples, parse(examples, "gold"), sources, ["effective"])
-    roles = with_patterns(banks["attention"])["role"].values.tolist()
+    roles = with_patterns(extract(tiny, examples, parse(examples)))["role"].values.tolist()
     assert "block" not in roles
     assert roles[-len(PATTERNS) :] == [*PATTERNS]
