@@ -78,8 +78,14 @@ def changed(function: Change, of: str | ReadMaps = "attention", name: str = "") 
     The function may return entropies after the maps (see `Source`).
     """
     source = find_source(of)
+
+    def prepare(*arguments) -> ReadMaps:
+        return partial(_read_changed, function, source.prepared(*arguments))
+
     read = partial(_read_changed, function, source)
-    return replace(source, name=name or function.__name__, read=read, prepare=None)
+    return replace(
+        source, name=name or function.__name__, read=read, prepare=prepare if source.prepare else None
+    )
 
 
 def _read_changed(
@@ -143,7 +149,11 @@ def twin(of: str | ReadMaps = "attention") -> Source:
     `of` another source; the second needs no model.
     """
     source = find_source(of)
-    prepare = partial(read_twins, source, source.distributions)
+
+    def prepare(encoder: Encoder, sequences: Sequence[Layout], budget: int, progress: bool) -> ReadMaps:
+        ready = source.prepared(encoder, sequences, budget, progress)
+        return read_twins(ready, source.distributions, encoder, sequences, budget, progress)
+
     return Source("twin", _unprepared, prepare, source.distributions)
 
 
