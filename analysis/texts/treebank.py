@@ -179,7 +179,7 @@ def _spans(text: str, tokens: Iterable[tuple[conllu.Token, list[Word]]]) -> Iter
             yield from pairwise(accumulate(map(len, forms), initial=start))
         else:
             yield from [(start, end)] * len(forms)
-    if text[end:].strip():
+    if end and text[end:].strip():  # a block of comments alone has no word
         raise ValueError(f"the # text goes on after the last word with {text[end:]!r}: add the words")
 
 
