@@ -130,7 +130,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def git(*arguments: str, root: Path = ROOT) -> bytes | None:
-    """What git prints for a checkout; None if the command fails or git is not installed."""
+    """The output of git for a checkout; None if the command fails or git is not installed."""
     try:
         return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):

@@ -137,10 +137,10 @@ finding(
 # in negation alone (*debate*), else from a rule. The table counts points by split, and different claims.
 
 # %%
-made = negation.adversarial_table(splits)
-results.save_table(made, "niven_adversarial")
-sources = made.pivot(index="source", columns="split", values="n")[[*splits]]
-sources.assign(claims=pd.Series(negation.claim_sources(splits)))
+sources = negation.adversarial_table(splits)
+results.save_table(sources, "niven_adversarial")
+points = sources.pivot(index="source", columns="split", values="n")[[*splits]]
+points.assign(claims=pd.Series(negation.claim_sources(splits)))
 
 # %%
 doubled = {split: negation.adversarial(points) for split, points in splits.items()}

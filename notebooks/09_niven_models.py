@@ -85,7 +85,7 @@ sets = runs.training_sets(splits)
 # %% [markdown]
 # ## Train
 #
-# A run that does not fit its training set tells nothing about what a model learns from it. So **training ends with the first epoch
+# A run that does not fit its training set says nothing about what a model learns from it. So **training ends with the first epoch
 # whose train accuracy is at least `fits`**, and a run that never fits is repeated with another seed, up to `spare` times per set-up.
 # Small models have the learning rates of the paper. Each run has a file in the cache; a killed notebook resumes with the next run.
 #
@@ -142,17 +142,17 @@ finding(
 )
 
 # %% [markdown]
-# How many runs fit, and our means beside those of the paper:
+# How many runs fit, and our means compared with those of the paper:
 
 # %%
 counts = once.groupby(["model", "setup", "trained_on"], sort=False)["fitted"].agg(runs="size", fitted="sum")
 counts.assign(not_fitted=counts["runs"] - counts["fitted"])
 
 # %%
-beside = accuracy.beside_published(summary, published)
-results.save_table(beside, "niven_published")
+comparison = accuracy.beside_published(summary, published)
+results.save_table(comparison, "niven_published")
 columns = ["model", "setup", "trained_on", "published_mean", "published_max", "mean", "max"]
-beside[columns].style.format(precision=3, na_rep="–").hide()
+comparison[columns].style.format(precision=3, na_rep="–").hide()
 
 # %% [markdown]
 # ## What do the claim and the reason add?

@@ -118,7 +118,7 @@ def head_view(
     max_tokens: int = 128,
     height: int = 760,
 ) -> HeadView:
-    """What every head of an encoder attends to in one or two texts; a notebook shows it as the last value of a cell.
+    """The attention of every head of an encoder on one or two texts, shown if it is the last value of a notebook cell.
 
     `roles` are registered sieves, also your own, or relations, which need the `relations` of these texts. `table` is a
     role table of the same encoder; without it, the page has only the scores on this text. Raises InputError as `pack`

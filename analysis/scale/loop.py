@@ -32,7 +32,7 @@ Engine = Callable[[Sequence[int]], Iterable[int]]
 
 @dataclass(frozen=True)
 class Settings:
-    """What the moments of a run depend on besides the encoder and the inputs.
+    """The parameters on which the moments of a run depend, besides the encoder and the inputs.
 
     `roles` names sieves or relations; "bank" names all elementary sieves and all relations of Universal Dependencies.
     `parser` is "gold", a spaCy pipeline, or None (no relations).
@@ -141,7 +141,7 @@ def no_moments(run: dict[str, Any]) -> xr.Dataset:
 
 
 def identity(corpus: Corpus, encoder: Encoder, settings: Settings) -> dict[str, Any]:
-    """What identifies a run: encoder, parameters, and the names and sizes (bytes) of its inputs."""
+    """The encoder, the parameters, and the names and sizes (bytes) of the inputs, which identify a run."""
     weights = {name: value for name, value in encoder.provenance.items() if name != "device"}
     heads = {"layers": encoder.layers, "heads": encoder.heads, "roles": settings.named}
     return weights | asdict(settings) | heads | {"columns": [*corpus.columns], "inputs": corpus.sizes}

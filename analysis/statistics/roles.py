@@ -1,10 +1,7 @@
 """The roles of heads: roles made from elementary sieves, and summaries of role tables."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Iterable, Sequence
 from itertools import combinations
-from operator import or_
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -33,7 +30,6 @@ COUNT_NAMES = {
     "assigned_controlled": "... by the margin τ − 1",
 }
 COUNTS = [*COUNT_NAMES, "tested", "all_exceed", "ratio"]
-Heads = TypeVar("Heads", pd.Series, xr.DataArray)  # booleans, one for each head
 
 
 def compose(
@@ -130,14 +126,10 @@ def memberships(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def coarse_memberships(table: pd.DataFrame) -> pd.DataFrame:
-    """The coarse roles of each head (see `coarsened`); indexed as `memberships`."""
-    return pd.DataFrame(coarsened(dict(memberships(table).items())))
-
-
-def coarsened(heads: Mapping[str, Heads]) -> dict[str, Heads]:
-    """The heads that have each coarse role or one of its finer roles; `heads` maps roles to their heads."""
-    parts = {coarse: [heads[role] for role in roles if role in heads] for coarse, roles in families().items()}
-    return {coarse: reduce(or_, finer, False) for coarse, finer in parts.items()}
+    """The coarse roles of each head: those that it has, or of which it has a finer role; indexed as `memberships`."""
+    members = memberships(table)
+    present = {coarse: [role for role in roles if role in members] for coarse, roles in families().items()}
+    return pd.DataFrame({coarse: members[roles].any(axis=1) for coarse, roles in present.items()})
 
 
 def layer_counts(table: pd.DataFrame) -> pd.DataFrame:

@@ -20,7 +20,6 @@ from analysis.statistics.roles import COUNTS, ROLES, role_counts
 from analysis.study.folders import Folders
 from analysis.study.profiles import parameters
 from analysis.study.results import Results
-from analysis.synthesis.matching import BOTH, NATURAL, TO_OWN, TO_WRONG
 from analysis.synthesis.regression import ALL_ROLES, WITHOUT
 
 # The folders of the papers and the synthesis, in the order of their notebooks; the Makefile has the same list.
@@ -30,14 +29,6 @@ ENCODERS = {
     "minilm": "MiniLM, a sentence encoder tuned on a billion pairs of texts, which is not a masked language model",
     "tiny": "random weights: its heads have learnt nothing",
     "bert-base-uncased": "BERT-base, a masked language model",
-}
-# Numbers on the matching heads, by the name of their place after the task: column, edit of the heads, and format.
-MATCHING = {
-    "fall_ablated": ("fall", BOTH, ".2f"),
-    "fall_own": ("fall", TO_OWN, ".2f"),
-    "fall_wrong": ("fall", TO_WRONG, ".2f"),
-    "share": ("share", "none", ".0%"),
-    "share_dialled": ("share", NATURAL, ".0%"),
 }
 TEMPLATE = "docs/front-page.md"
 WHOLE = "STUDY_WHOLE"  # the environment variable that Make sets if all papers run
@@ -114,6 +105,16 @@ def places(results: Results) -> dict[str, str]:
 
 def _matching_numbers(results: Results) -> dict[str, str]:
     """What redirecting the matching heads does in each pair task: falls of the AUC, and shares called matching."""
+    from analysis.synthesis.matching import BOTH, NATURAL, TO_OWN, TO_WRONG  # loads torch
+
+    # By the name of their place after the task: column, edit of the heads, and format.
+    edits = {
+        "fall_ablated": ("fall", BOTH, ".2f"),
+        "fall_own": ("fall", TO_OWN, ".2f"),
+        "fall_wrong": ("fall", TO_WRONG, ".2f"),
+        "share": ("share", "none", ".0%"),
+        "share_dialled": ("share", NATURAL, ".0%"),
+    }
     pair_tasks = parameters("11_matching", results.profile.folder.name)["pair_tasks"]
     answers = pd.concat([results.claims(name) for name in ("matching_redirection", "matching_dial")])
     answers = answers.reindex(columns=["task", "trained", "compared", "edit", "fall", "share"])
@@ -124,7 +125,7 @@ def _matching_numbers(results: Results) -> dict[str, str]:
         if (task, edit) in means.index
         else "–"
         for task in pair_tasks
-        for name, (column, edit, form) in MATCHING.items()
+        for name, (column, edit, form) in edits.items()
     }
 
 

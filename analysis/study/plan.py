@@ -1,4 +1,4 @@
-"""What the runs of a profile cost when its committed results were made: `make plan`, which gives the rules of Make."""
+"""`make plan`: the CPU seconds of the runs of a profile when its results were made, and their longest chain."""
 
 import json
 import re

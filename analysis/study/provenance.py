@@ -1,4 +1,4 @@
-"""How each table and figure was made: a file for every run, provenance/<run>.json, beside the results."""
+"""The record of every run, provenance/<run>.json: code, parameters, data, weights behind each table, and cost."""
 
 import hashlib
 import json
@@ -55,7 +55,7 @@ def data_of(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def new_record(run: Run) -> dict[str, Any]:
-    """What is known of a run before it saves anything: notebook, parameters, versions and commit."""
+    """The record of a run that has saved nothing: notebook, parameters, versions and commit."""
     packages, commit = _code()
     known = {"notebook": run.notebook, "parameters": run.parameters}
     return known | {"versions": packages, "commit": commit, "tables": {}, "figures": {}}

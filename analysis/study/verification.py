@@ -1,8 +1,8 @@
-"""Are the conclusions of this machine the committed ones? `python -m analysis.study.verification --profile P`.
+"""`make verify`: does this machine reach the committed conclusions?
 
-Not if a verdict moves between supported, mixed and not supported, more than a tenth of a paper's verdicts move to or
-from inconclusive or not applicable, or more than 1 % of a table's role labels differ (5 % for other weights; syntactic
-roles do not count for another parser). The largest differences of numbers are printed. Other data are not judged.
+It does not if a verdict moves between supported, mixed and not supported, if more than a tenth of a paper's verdicts
+move to or from inconclusive or not applicable, or if more than 1 % of a table's role labels differ (5 % for other
+weights; syntactic roles are left out for another parser). Runs on other data are compared, not judged.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Made-up texts that are part of the package: toy tasks, documents and arguments, with gold analyses.
 
-`data/README.md` says how they were made. They show that the study runs; they are no GLUE, treebank or ARCT.
+`data/README.md` says how they were made. They show that the study runs; they are not GLUE, a treebank or ARCT.
 """
 
 import json

@@ -52,7 +52,7 @@ class Corpus:
         """File name, number, line and undecoded content of every row."""
         for name, path in self.files.items():
             try:
-                for number, (line, row) in enumerate(_rows(path, self.columns)):
+                for number, (line, row) in enumerate(_rows_of(path, self.columns)):
                     yield name, number, line, row
             except OSError as error:  # pyarrow's errors have several lines
                 reason = error.strerror or " ".join(str(error).split())
@@ -98,7 +98,7 @@ def chunks(examples: Iterator[Example], size: int) -> Iterator[list[Example]]:
     return iter(lambda: list(islice(examples, size)), [])
 
 
-def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
+def _rows_of(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
     """The line of each row in a file (in a table its number), and its content before it is decoded."""
     if suffix(path) == TABLE:
         yield from _table_rows(path, columns)

@@ -23,7 +23,7 @@ from analysis.files import expand, read_text, suffix
 from analysis.texts.bundled import bundled_documents, documents_of
 from analysis.texts.examples import Example
 from analysis.texts.glue import hub_faults
-from analysis.texts.treebank import CONLLU, Sentence, places, read_sentences, sentences_of
+from analysis.texts.treebank import CONLLU, Sentence, paragraphs, read_sentences, sentences_of
 
 if TYPE_CHECKING:  # importing it takes seconds and imports torch
     from transformers import PreTrainedTokenizerBase
@@ -105,15 +105,12 @@ def documents(source: str | Path, n: int | None, seed: int, unit: str = "paragra
 
 
 def in_units(articles: Iterable[Units], unit: str) -> Iterator[Units]:
-    """The articles, which are given in paragraphs, in paragraphs or sentences (spaCy's rules, without a model)."""
-    for name, paragraphs in articles:
+    """Articles in paragraphs as they are, or divided into sentences by spaCy's rules, without a model."""
+    for name, texts in articles:
         if unit == "sentence":
-            sentences = (
-                sentence.text.strip() for text in paragraphs for sentence in _sentencizer()(text).sents
-            )
-            yield Units(name, [sentence for sentence in sentences if sentence])
-        else:
-            yield Units(name, paragraphs)
+            sentences = (sentence.text.strip() for text in texts for sentence in _sentencizer()(text).sents)
+            texts = [sentence for sentence in sentences if sentence]
+        yield Units(name, texts)
 
 
 @cache
@@ -127,7 +124,7 @@ def _sentencizer():
 
 def conllu_documents(sentences: list[Sentence], path: Path, unit: str) -> Iterator[Units]:
     """The documents of a CoNLL-U file."""
-    table = pd.DataFrame(places(sentences, path), columns=["document", "paragraph"])
+    table = pd.DataFrame(paragraphs(sentences, path), columns=["document", "paragraph"])
     table["text"] = [sentence.text for sentence in sentences]
     if unit == "paragraph":
         table = table.groupby(["document", "paragraph"], sort=False)["text"].agg(" ".join).reset_index()
@@ -204,18 +201,18 @@ def wikitext_documents(path: Path) -> Iterator[Units]:
 
     Headings are skipped, and WikiText's tokenisation is undone. A file without titles is one document.
     """
-    name, paragraphs, number = path.stem, [], 0
+    name, texts, number = path.stem, [], 0
     for line in map(str.strip, read_text(path).splitlines()):
         if TITLE.fullmatch(line):
-            if paragraphs:
-                yield Units(f"{name}-{number}", paragraphs)
-            paragraphs, number = [], number + 1
+            if texts:
+                yield Units(f"{name}-{number}", texts)
+            texts, number = [], number + 1
         elif line and not HEADING.fullmatch(line):
             for spaced, original in SPACING:
                 line = spaced.sub(original, line)
-            paragraphs.append(line)
-    if paragraphs:
-        yield Units(f"{name}-{number}", paragraphs)
+            texts.append(line)
+    if texts:
+        yield Units(f"{name}-{number}", texts)
 
 
 def hub_documents(seed: int) -> Iterator[Units]:

@@ -66,7 +66,7 @@ def read_trees(files: Iterable[str | Path]) -> Treebank:
     rows, number, left_out = [], 0, Counter(dict.fromkeys(LEFT_OUT.values(), 0))
     for path in map(expand, files):
         sentences = read_sentences(path)
-        for sentence, (document, _) in zip(sentences, places(sentences, path), strict=True):
+        for sentence, (document, _) in zip(sentences, paragraphs(sentences, path), strict=True):
             length = len(sentence.words)
             rows += [(document, number, index, length, *word) for index, word in enumerate(sentence.words)]
             left_out.update(sentence.left_out)
@@ -96,8 +96,8 @@ def blocks(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
             yield numbers[0], "".join(texts)
 
 
-def places(sentences: Iterable[Sentence], path: Path) -> Iterator[tuple[str, int]]:
-    """The document of each sentence, and the number of its paragraph in the file.
+def paragraphs(sentences: Iterable[Sentence], path: Path) -> Iterator[tuple[str, int]]:
+    """The document of each sentence, and the number of its paragraph in the file (0-based).
 
     `# newpar` begins a paragraph, `# newdoc` a document; `# newdoc id` names one. Before the first it is the file.
     """
@@ -179,7 +179,7 @@ def _spans(text: str, tokens: Iterable[tuple[conllu.Token, list[Word]]]) -> Iter
             yield from pairwise(accumulate(map(len, forms), initial=start))
         else:
             yield from [(start, end)] * len(forms)
-    if text[end:].strip():
+    if end and text[end:].strip():  # a block of comments alone has no word
         raise ValueError(f"the # text goes on after the last word with {text[end:]!r}: add the words")
 
 
@@ -189,8 +189,9 @@ def _check_tree(words: Sequence[Word]) -> None:
             raise ValueError(
                 f"the head {word.head} is no word of the sentence, which has {len(words)}: give 0 or one of them"
             )
-    if len(adrift := unrooted(np.array([word.head for word in words], dtype=int))):
-        raise ValueError(f"the heads from word {adrift[0] + 1} on form a cycle: correct the tree")
+    cyclic = unrooted(np.array([word.head for word in words], dtype=int))
+    if len(cyclic):
+        raise ValueError(f"the heads from word {cyclic[0] + 1} on form a cycle: correct the tree")
 
 
 def unrooted(heads: Int[np.ndarray, " word"]) -> Int[np.ndarray, " unrooted"]:

@@ -34,16 +34,6 @@ def test_means_over_runs_and_items_are_covered(runs, least):
     assert least <= covered / 1500 <= 0.99
 
 
-def test_with_two_runs_the_interval_is_over_items_alone():
-    values = np.random.default_rng(0).random((2, 50))
-    items = values.mean(axis=0)
-    expected = stats.ttest_1samp(items, 0).confidence_interval()
-    assert crossed_interval(values)[1:] == pytest.approx(tuple(expected))
-    other = values[:1] + np.random.default_rng(1).random(50)
-    paired = stats.ttest_rel(items, other[0]).confidence_interval()
-    assert crossed_interval(values, other)[1:] == pytest.approx(tuple(paired))
-
-
 def test_a_difference_has_the_variance_of_both_sets_of_runs():
     rng, covered = np.random.default_rng(0), 0
     for _ in range(1000):
@@ -56,6 +46,13 @@ def test_a_difference_has_the_variance_of_both_sets_of_runs():
     assert 0.93 <= covered / 1000 <= 0.98
 
 
-def test_without_spread_the_interval_is_the_mean():
-    assert crossed_interval(np.full((3, 5), 0.5)) == (0.5, 0.5, 0.5)
+def test_with_two_runs_the_interval_is_over_items_alone():
+    values = np.random.default_rng(0).random((2, 50))
+    items = values.mean(axis=0)
+    expected = stats.ttest_1samp(items, 0).confidence_interval()
+    assert crossed_interval(values)[1:] == pytest.approx(tuple(expected))
+    other = values[:1] + np.random.default_rng(1).random(50)
+    paired = stats.ttest_rel(items, other[0]).confidence_interval()
+    assert crossed_interval(values, other)[1:] == pytest.approx(tuple(paired))
+    assert crossed_interval(np.full((3, 5), 0.5)) == (0.5, 0.5, 0.5)  # without spread
     assert np.isnan(crossed_interval(np.full((3, 1), 0.5))[1:]).all()

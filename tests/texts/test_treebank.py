@@ -81,9 +81,8 @@ def test_broken_files_name_the_file_and_the_line_of_the_sentence(
 ):
     path = write(tmp_path, MIXED.replace(old, new, 1))
     for reader in READERS:
-        with pytest.raises(InputError, match=f"trees.conllu, {message}") as caught:
+        with pytest.raises(InputError, match=f"trees.conllu, {message}"):
             reader(path)
-        assert "\n" not in str(caught.value)
 
 
 def test_documents_of_a_file_have_different_names(tmp_path: Path):
@@ -93,11 +92,8 @@ def test_documents_of_a_file_have_different_names(tmp_path: Path):
 
 @pytest.mark.parametrize("reader", READERS)
 def test_byte_order_mark_and_windows_lines_change_nothing(tmp_path: Path, reader: Callable[[Path], Any]):
-    marked = tmp_path / "marked"
-    marked.mkdir()
-    path = write(tmp_path, MIXED)
-    other = write(marked, "\ufeff" + MIXED.replace("\n", "\r\n"))
-    assert repr(reader(other)) == repr(reader(path))
+    before = repr(reader(write(tmp_path, MIXED)))
+    assert repr(reader(write(tmp_path, "\ufeff" + MIXED.replace("\n", "\r\n")))) == before
 
 
 def test_unrooted_against_climbing():

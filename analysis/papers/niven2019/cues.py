@@ -1,13 +1,13 @@
 """Cues: words in the warrants that predict the right warrant without the claim or the reason."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Int
-from scipy import sparse
 
 from analysis.papers.niven2019.arguments import Argument
 from analysis.statistics.intervals import percentile_interval
@@ -87,26 +87,27 @@ def sides(
     places = {cue: place for place, cue in enumerate(cues)}
     signs = np.zeros((len(arguments), len(cues)), int)
     for row, argument in zip(signs, arguments, strict=True):
-        cues_of = [grams(tokens(warrant)) for warrant in argument.warrants]
-        for warrant, sign in ((argument.label, 1), (1 - argument.label, -1)):
-            row[[places[cue] for cue in cues_of[warrant] - cues_of[1 - warrant] if cue in places]] = sign
+        right, wrong = (
+            grams(tokens(argument.warrants[label])) for label in (argument.label, 1 - argument.label)
+        )
+        row[[places[cue] for cue in right - wrong if cue in places]] = 1
+        row[[places[cue] for cue in wrong - right if cue in places]] = -1
     return signs
 
 
 def _frequent(arguments: Sequence[Argument], tokens: Callable[[str], list[str]], minimum: int) -> list[tuple]:
     """The cues that apply to at least `minimum` points, the most frequent first; always with "not"."""
-    counts: dict[tuple, int] = {}
+    counts: Counter[tuple] = Counter()
     for argument in arguments:
         first, second = (grams(tokens(warrant)) for warrant in argument.warrants)
-        for cue in first ^ second:
-            counts[cue] = counts.get(cue, 0) + 1
-    others = [cue for cue, count in counts.items() if count >= minimum and cue != (NOT,)]
-    return [(NOT,), *sorted(others, key=lambda cue: (len(cue), -counts[cue], cue))]
+        counts.update(first ^ second)
+    frequent = [cue for cue, count in counts.items() if count >= minimum and cue != (NOT,)]
+    return [(NOT,), *sorted(frequent, key=lambda cue: (len(cue), -counts[cue], cue))]
 
 
 def _productivity(signs: Int[np.ndarray, "point cue"], resamples: int, seed: int) -> pd.DataFrame:
     """Applicability, productivity with its interval, and coverage of every cue."""
-    right, applies = sparse.csr_array(signs > 0, dtype=float), sparse.csr_array(signs != 0, dtype=float)
+    right, applies = (signs > 0).astype(float), (signs != 0).astype(float)
     weights = resampled(len(signs), resamples, seed)
     with np.errstate(invalid="ignore"):
         productivity = (weights @ right) / (weights @ applies)

@@ -28,8 +28,8 @@ def label_points(
     """
     places: list[tuple[float, float]] = []
     for point in points.sort_values(y, ascending=False).to_dict("records"):
-        beside = [level for across, level in places if abs(across - point[x]) < width]
-        places.append((point[x], min([point[y], *(level - height for level in beside)])))
+        above = [level for across, level in places if abs(across - point[x]) < width]
+        places.append((point[x], min([point[y], *(level - height for level in above)])))
         offset = {"xytext": (4, 0), "textcoords": "offset points", "fontsize": 7, "va": "center"}
         axes.annotate(point[label], places[-1], **offset)
 
@@ -47,8 +47,8 @@ def cue_panels(cues: pd.DataFrame, published: pd.DataFrame) -> Figure:
             plotted = rows[rows["order"] == order]
             axes.plot(plotted["coverage"], plotted["productivity"], mark, color=colour, ms=3.5, label=kind)
         pairs = rows[(rows["order"] == 2) & (rows["low"] > CHANCE)].nlargest(4, "applicability")
-        beside = pairs.assign(coverage=1.15 * pairs["coverage"].max())  # in one column, where no points are
-        label_points(axes, beside, "coverage", "productivity", "cue", 1, 0.07)
+        labels = pairs.assign(coverage=1.15 * pairs["coverage"].max())  # in one column, right of the points
+        label_points(axes, labels, "coverage", "productivity", "cue", 1, 0.07)
         (cue,) = rows[rows["cue"] == NOT].to_dict("records")
         axes.annotate(
             NOT, (cue["coverage"], cue["high"]), (0, 3), textcoords="offset points", ha="center", fontsize=7
@@ -84,7 +84,10 @@ def accuracy_panels(runs: pd.DataFrame, means: pd.DataFrame, published: pd.DataF
             "size": 3,
         }
         sns.stripplot(rows, x="setup", y="accuracy", order=setups, legend=False, ax=axes, **look)
-        for table, mark, label in ((means, MEAN, "their mean"), (published, DIAMOND, "mean in the paper")):
+        for table, mark, label in (
+            (means, MEAN, "mean of runs that fit"),
+            (published, DIAMOND, "mean in the paper"),
+        ):
             values = table[(table["trained_on"] == trained_on) & (table["model"] == model)]
             values = values.set_index("setup").reindex(setups)
             axes.plot(range(len(setups)), values["mean"], **mark, label=label)

@@ -14,7 +14,7 @@ from analysis.errors import InputError
 from analysis.papers.niven2019.arguments import Argument
 from analysis.papers.niven2019.cues import expanded
 
-HERE = Path(__file__).parent
+CORRECTIONS = Path(__file__).with_name("mends.yaml")
 DEBATE, RULE, MEND, GOLD, UNCHANGED = SOURCES = ("debate", "rule", "mend", "gold", "unchanged")
 ADVERSARIAL = "-adversarial"
 AUXILIARIES = frozenset(
@@ -70,7 +70,7 @@ def digest(claim: str) -> str:
 @cache
 def mends() -> Mapping[str, Sequence[Sequence[str]]]:
     """The replacements that negate a claim, in order, by the digest of the claim."""
-    return yaml.safe_load((HERE / "mends.yaml").read_text(encoding="utf-8"))
+    return yaml.safe_load(CORRECTIONS.read_text(encoding="utf-8"))
 
 
 @cache
@@ -134,10 +134,10 @@ def counterparts(arguments: Sequence[Argument]) -> dict[tuple[str, str], str]:
     """By debate and claim, the other claim of the same debate if the two differ only in negation."""
     claims = dict.fromkeys((argument.debate, argument.claim) for argument in arguments)
     sides = {(debate, _core(claim), is_negated(claim)): claim for debate, claim in claims}
-    others = {
+    opposites = {
         (debate, claim): sides.get((debate, _core(claim), not is_negated(claim))) for debate, claim in claims
     }
-    return {key: other for key, other in others.items() if other}
+    return {key: claim for key, claim in opposites.items() if claim}
 
 
 def negations(arguments: Sequence[Argument]) -> dict[str, tuple[str, str]]:
@@ -146,14 +146,14 @@ def negations(arguments: Sequence[Argument]) -> dict[str, tuple[str, str]]:
     Sources in order: the argument itself, a correction, the other claim of the debate, the rule. Raises InputError,
     naming the argument, for a claim that no source can negate.
     """
-    others = counterparts(arguments)
+    opposites = counterparts(arguments)
     negated = {}
     for argument in arguments:
         claim = argument.claim
         options = {
             GOLD: argument.negated,
             MEND: by_mend(claim),
-            DEBATE: others.get((argument.debate, claim)),
+            DEBATE: opposites.get((argument.debate, claim)),
             RULE: by_rule(claim),
         }
         source = next((name for name, text in options.items() if text), None)
@@ -190,10 +190,10 @@ def adversarial(arguments: Sequence[Argument]) -> list[Argument]:
 
 def adversarial_table(splits: Mapping[str, Sequence[Argument]]) -> pd.DataFrame:
     """The sources of the negated claims: split, source (one of SOURCES), n (points)."""
-    rows = []
-    for split, arguments in splits.items():
-        sources = [source for _, source in negations(arguments).values()]
-        rows += [(split, source, sources.count(source)) for source in SOURCES]
+    sources = {
+        split: [source for _, source in negations(arguments).values()] for split, arguments in splits.items()
+    }
+    rows = [(split, source, sources[split].count(source)) for split in splits for source in SOURCES]
     return pd.DataFrame(rows, columns=["split", "source", "n"])
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Float32, Int
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 from analysis.encoders.fitting import fit
 from analysis.encoders.models import Encoder
@@ -81,12 +81,12 @@ class Points:
     shared: Int[Tensor, "point text word"]
     warrants: Int[Tensor, "point warrant word"]
     labels: Int[Tensor, " point"]
-    lengths: Int[np.ndarray, " point"] = field(repr=False)
 
     def batch(self, rows: Int[np.ndarray, " row"]) -> tuple[Tensor, Tensor, Tensor]:
         """Some rows, without columns that are empty in all of them."""
-        width = int(self.lengths[rows].max())
-        return self.shared[rows, :, :width], self.warrants[rows, :, :width], self.labels[rows]
+        shared, warrants = self.shared[rows], self.warrants[rows]
+        width = max(1, int((torch.cat([shared, warrants], dim=1) != PADDING).sum(-1).max()))
+        return shared[..., :width], warrants[..., :width], self.labels[rows]
 
 
 def points(arguments: Sequence[Argument], setup: str, words: dict[str, int], joined: bool) -> Points:
@@ -94,16 +94,13 @@ def points(arguments: Sequence[Argument], setup: str, words: dict[str, int], joi
     shared = [[getattr(argument, part) for part in SETUPS[setup]] for argument in arguments]
     if joined and SETUPS[setup]:
         shared = [[" ".join(texts)] for texts in shared]
-    rows = [
-        [[words[word] for word in expanded(text)] or [PADDING] for text in (*texts, *argument.warrants)]
-        for texts, argument in zip(shared, arguments, strict=True)
-    ]
-    lengths = np.array([max(map(len, row)) for row in rows])
-    padded = torch.tensor(
-        [[text + [PADDING] * (lengths.max() - len(text)) for text in row] for row in rows], dtype=torch.long
-    )
+    numbers = []
+    for parts, argument in zip(shared, arguments, strict=True):
+        for text in (*parts, *argument.warrants):
+            numbers.append(torch.tensor([words[word] for word in expanded(text)] or [PADDING]))
+    padded = pad_sequence(numbers, batch_first=True).unflatten(0, (len(arguments), -1))
     labels = torch.tensor([argument.label for argument in arguments])
-    return Points(padded[:, :-2], padded[:, -2:], labels, lengths)
+    return Points(padded[:, :-2], padded[:, -2:], labels)
 
 
 class PooledWords(nn.Module):

@@ -9,6 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from analysis.papers.pande2021.evidence import Evidence
+from analysis.roles import families
 from analysis.statistics.claims import CONTROL, frame, not_applicable, read_claims
 from analysis.statistics.intervals import draws_interval
 from analysis.statistics.layers import (
@@ -20,7 +21,7 @@ from analysis.statistics.layers import (
     MIDDLE,
     layers_within,
 )
-from analysis.statistics.roles import HEAD, coarsened
+from analysis.statistics.roles import HEAD
 from analysis.texts.tasks import original
 
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
@@ -82,8 +83,8 @@ def by_task(values: xr.DataArray, evidence: Evidence, missing: str = "not measur
 
 
 def _coarse(labels: xr.DataArray) -> Mapping[str, xr.DataArray]:
-    """Which heads have each coarse role; untestable heads do not."""
-    return coarsened({role: labels.sel(role=role, drop=True) == 1 for role in labels["role"].values})
+    """Which heads have each coarse role or one of its finer roles; untestable heads do not."""
+    return {name: (labels.sel(role=[*roles]) == 1).any("role") for name, roles in families().items()}
 
 
 def _multifunctional(labels: xr.DataArray) -> xr.DataArray:

@@ -92,7 +92,7 @@ def test_every_claim_of_arct_is_negated():
     assert table.sum(axis=1).to_dict() == {"train": 1210, "dev": 316, "test": 444}
     assert table["unchanged"].sum() == table["gold"].sum() == 0
     assert sum(claim_sources(splits).values()) == 264
-    # The article found the negation of 46% of the rows of dev and 75% of those of test in the data.
+    # Niven and Kao found the negation of 46% of the rows of dev and 75% of those of test in the data.
     assert table["debate"].to_dict() == {"train": 696, "dev": 144, "test": 322}
     claims = {digest(point.claim): point.claim for points in splits.values() for point in points}
     for key, replacements in negation.mends().items():
