@@ -137,7 +137,7 @@ stretch = (model.layers - 1) / bert_base["layer"].max()  # 12 layers drawn over 
 
 def draw_by_layer(axes: Axes, name: str, mark: str) -> None:
     """Dots: heads. Line: mean of a layer. Dashed: published means of BERT-base. Dotted at the right: uniform."""
-    label = published.MARKED.get(name, name)
+    label = published.LABELS.get(name, name)
     axes.scatter(table["layer"], table[name], s=6, alpha=0.4, linewidth=0, color=colours[name])
     axes.plot(
         table.groupby("layer")[name].mean(), color=colours[name], marker=mark, markersize=3.5, label=label
@@ -224,7 +224,7 @@ for name, mark in zip(gradients.GROUPS, "os^D", strict=True):
     means = rows.groupby("layer")["importance"].mean()
     axes.scatter(rows["layer"], rows["importance"], s=6, alpha=0.4, linewidth=0, color=colour)
     axes.plot(
-        means, color=colour, marker=mark, markersize=3.5, label=published.MARKED.get(name, "other tokens")
+        means, color=colour, marker=mark, markersize=3.5, label=published.LABELS.get(name, "other tokens")
     )
 axes.set(xlabel=theme.LAYER, xticks=range(model.layers), yscale="log")
 axes.set_ylabel("mean |∂loss / ∂attention| (nats)")

@@ -181,6 +181,10 @@ finding(
 # %%
 documents = chains.read_chains(conllu_files(conllu_documents, split="dev", **bundled))
 texts = coreference.beginnings(model, documents.documents, document_limit)
+left_out = documents.left_out | texts.left_out
+print(f"{len(texts.documents)} texts of {len(documents.documents)} documents; left out: {left_out}")
+
+# %%
 tables = {}
 for reading in candidates:
     by_head = coreference.hits_by_head(model, texts, reading, rows)  # anaphor, layer, head
@@ -189,9 +193,6 @@ readings = pd.concat(tables, names=["candidates"]).reset_index("candidates")
 results.save_table(readings, "clark_coreference_readings")
 systems = coreference.held_out_systems(tables)
 results.save_table(systems[coreference.SYSTEM_COLUMNS], "clark_coreference")
-print(
-    f"{len(texts.documents)} texts of {len(documents.documents)} documents; left out: {documents.left_out | texts.left_out}"
-)
 
 # %%
 kinds = ["all", *chains.KINDS]
@@ -275,19 +276,19 @@ finding(
 # %%
 clusters = results.load_table("clark_clusters")
 rings = clusters.merge(illustrations.linguistic_heads(relations, readings, alpha), on=["layer", "head"])
+rings[["layer", "head", "behaviour", "finds"]].style.hide()
+
+# %%
 figure, (left, right) = theme.rows_of_axes(2, 2, 4.1)
-palettes = {"behaviour": "colorblind", "layer": "viridis"}
-for axes, hue in ((left, "behaviour"), (right, "layer")):
-    kind = "behaviour" if hue == "behaviour" else None
-    sns.scatterplot(
-        clusters, x="x", y="y", hue=hue, style=kind, palette=palettes[hue], legend="full", s=28, ax=axes
-    )
+place = {"data": clusters, "x": "x", "y": "y", "s": 28}
+sns.scatterplot(**place, hue="behaviour", style="behaviour", palette="colorblind", ax=left)
+sns.scatterplot(**place, hue="layer", palette="viridis", legend="full", ax=right)
+for axes in (left, right):
     axes.set(xticks=[], yticks=[], aspect="equal", xlabel="", ylabel="")
     sns.move_legend(axes, "upper center", bbox_to_anchor=(0.5, 0), ncols=3, handletextpad=0.2)
 left.scatter(rings["x"], rings["y"], s=55, facecolor="none", edgecolor="black")
 for row in rings.itertuples():
-    name = f"{row.layer}-{row.head}"
-    left.annotate(name, (row.x, row.y), (5, 3), textcoords="offset points", fontsize=7)
+    left.annotate(f"{row.layer}-{row.head}", (row.x, row.y), (5, 3), textcoords="offset points")
 figure.supylabel(f"MDS of Jensen-Shannon distances (stress {clusters['stress'].iloc[0]:.2f})")
 results.save_figure(figure, "clark-F6-clusters")
 
@@ -296,9 +297,6 @@ finding(
     f"{len(rings)} of {len(clusters)} heads find a relation better than position does, or antecedents; {(rings['behaviour'] == 'other').sum()} "
     "of them have none of the surface behaviours."
 )
-
-# %%
-rings[["layer", "head", "behaviour", "finds"]].style.hide()
 
 # %% [markdown]
 # ## How much of the tree is in all heads together? (T3)

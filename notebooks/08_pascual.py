@@ -338,8 +338,9 @@ finding(
 # %% [markdown]
 # In the committed run of glue-minilm attention and attribution nearly agree in layer 0 (0.04 bits), where nothing is mixed yet, and
 # diverge by 0.17 to 0.34 bits above it; the divergence does not grow with depth. Delimiter heads are what is lost: attention to
-# `[CLS]` has little effect on the output. Effective attention leaves few of the delimiter heads, and the variant that keeps the sums of rows brings most of them back. Heads
-# that attend to neighbours or syntactic heads mostly stay on attribution, but no pattern has a head in all layers.
+# `[CLS]` has little effect on the output. Effective attention leaves few of them, and the variant that keeps the sums of rows brings
+# most of them back. Heads that attend to neighbours or syntactic heads mostly stay on attribution, but no pattern has a head in
+# every layer.
 
 # %% [markdown]
 # ## How exact is the estimate?

@@ -1,4 +1,4 @@
-"""What is read: examples and tasks, parses, treebanks, coreference chains, passages, corpora."""
+"""The texts of the study: examples and tasks, parses, treebanks, coreference chains, passages, corpora."""
 
 from analysis.texts.examples import sample, shared_examples
 from analysis.texts.glue import load_examples

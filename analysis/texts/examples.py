@@ -1,4 +1,4 @@
-"""What the study measures attention on: sequences of one or two texts, and their grammatical relations."""
+"""Examples: sequences of one or two texts, with their grammatical relations and word tags."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,12 +44,12 @@ class Parse(NamedTuple):
     tags: list[tuple[str, int, int]]
 
     def relations(self, text: int = 0) -> list[Relation]:
-        """The arcs as relations, if this is the parse of the text of this number in its example."""
+        """The arcs as relations in text number `text` of an example."""
         labelled = ((SAME_RELATION.get(label, label), *spans) for label, *spans in self.arcs)
         return [Relation(label, text, (a, b), (c, d)) for label, a, b, c, d in labelled]
 
     def words(self, text: int = 0) -> list[Tag]:
-        """The tags, if this is the parse of the text of this number in its example."""
+        """The tags of the words of text number `text` of an example."""
         return [Tag(upos, text, (start, end)) for upos, start, end in self.tags]
 
 

@@ -71,7 +71,7 @@ def _folder_rows(task: Task, folder: Path, split: str) -> Iterator[tuple[int, st
 
 
 def _label(cell: str, task: Task, place: str) -> int | float:
-    """The class index or the number in a cell; raises InputError for another content."""
+    """The class index or the number in a cell; raises InputError for other content."""
     low, high = task.limits or (0, 0)
     with suppress(ValueError):  # an unknown class, or no number
         if task.labels:

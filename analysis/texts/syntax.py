@@ -49,7 +49,7 @@ def _annotations(
     kind: str,
     read: Callable[[Parse, int], list],
 ) -> dict[str, tuple]:
-    """The gold attribute `kind` of every example, or what `read` makes of the parse and the number of each text."""
+    """The gold relations or tags (`kind`) of every example, or those that `read` takes from the parses of its texts."""
     sequences = as_sequences(examples)
     if str(parser) == "gold":
         for example in sequences:

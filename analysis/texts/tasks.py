@@ -1,4 +1,4 @@
-"""The tasks as data: their kinds, labels and metrics, and where GLUE files and the Hub keep the examples.
+"""The tasks: their kinds, labels and metrics, and where GLUE files and the Hub keep the examples.
 
 Source: GLUE (Wang et al. 2019); Pande 2021 takes four of its tasks (MRPC, QQP, SST-2, QNLI).
 """

@@ -203,7 +203,7 @@ def unrooted(heads: Int[np.ndarray, " word"]) -> Int[np.ndarray, " unrooted"]:
 
 
 def conllu_files(names: Sequence[str], folder: Path, n: int, split: str, seed: int) -> list[Path]:
-    """The CoNLL-U files of these names or in folders of these names; without names, a new one of bundled documents."""
+    """The CoNLL-U files with these names or in these folders; without names, a new file of bundled documents."""
     if not names:
         path = folder / f"bundled-{split}{CONLLU}"
         write_text(path, bundled_documents(n, split, seed))

@@ -99,9 +99,7 @@ def test_empty_lines_are_no_rows(tmp_path: Path):
         ("a.txt", b"x" * 9000 + b"\n" + b"\0" * 20, "line 2: binary"),
         ("a.txt", "one\nzwölf".encode("latin-1"), "line 2: half of a surrogate pair.* in UTF-8"),
         ("a.jsonl", '{"text": "one"}\n\n[]\n', "line 3: not a JSON object"),
-        ("a.jsonl", '{"text": "one"}\n{"sentence": "two"}\n', "line 2: a text is missing"),
         ("a.conllu", SENTENCE + SENTENCE[:85], "line 6: 8 columns: CoNLL-U has 10"),
-        ("a.conllu", "\n\n", "is empty"),
         ("a.parquet", pa.table({"text": pa.array([b"one", b"tw\xff"]).view(pa.string())}), "damaged after row 0"),
     ],
 )  # fmt: skip

@@ -6,7 +6,7 @@ import pandas as pd
 
 from analysis.texts.dependencies import STANFORD
 
-MARKED = {  # columns of the surface table in words
+LABELS = {  # columns of the surface table in words
     "previous": "previous token",
     "next": "next token",
     "most": "most attended token",
@@ -20,13 +20,13 @@ MARKED = {  # columns of the surface table in words
 }
 # Systems of Table 2; by its values, its nearest mention is the nearest on either side.
 SYSTEMS = {"nearest, either side": "Nearest", "head match": "Head match", "rule-based": "Rule-based"}
-THEIR_HEAD = "BERT head 4-3"
+PUBLISHED_HEAD = "BERT head 4-3"
 BOTH_HALVES = "both halves in turn"  # value of `scored_on` for cross-fitted heads
 UNTRAINED = "random layers"  # the end of the names of untrained encoders, and their name in Table 3
 
 
 def table(name: str) -> pd.DataFrame:
-    """A table of BERT-base from the article or the authors' notebook; published.md says what is in it.
+    """A table of BERT-base from the paper or the authors' notebook; published.md says what is in it.
 
     dependencies (Table 1), coreference (2) and probes (3) in percent; layers (means over the heads of a layer, read off
     figures 2 and 4, with the names of `surface_table`).
@@ -37,26 +37,21 @@ def table(name: str) -> pd.DataFrame:
 
 def beside_dependencies(relations: pd.DataFrame, best_heads: pd.DataFrame) -> pd.DataFrame:
     """Accuracies in percent: of a `dependency_table`, of `best_heads` (same data), and in the authors' notebook."""
-    same_data = relations["relation"].map(best_heads.set_index("relation")["accuracy"])
-    values = {
-        "held out": relations["accuracy"],
-        "same data": same_data,
-        "offset": relations["offset_accuracy"],
-    }
+    result = 100 * relations[["accuracy", "offset_accuracy"]].set_axis(["held out", "offset"], axis=1)
+    result.insert(
+        1, "same data", 100 * relations["relation"].map(best_heads.set_index("relation")["accuracy"])
+    )
     bert_base = table("dependencies").set_index("relation")[["head", "accuracy", "offset_accuracy"]]
     bert_base = bert_base.reindex(relations["relation"].map(STANFORD)).reset_index(drop=True)
-    percent = 100 * pd.DataFrame(values)
-    return pd.concat([relations["relation"], percent, bert_base.add_prefix("BERT-base ")], axis=1)
+    return pd.concat([relations["relation"], result, bert_base.add_prefix("BERT-base ")], axis=1)
 
 
 def beside_coreference(systems: pd.DataFrame) -> pd.DataFrame:
     """Accuracies in percent of `held_out_systems`, and of the system of Table 2; its head stands beside every head."""
     bert_base = table("coreference").set_index("system")
-    names = systems["system"].map(SYSTEMS).mask(systems["layer"].notna(), THEIR_HEAD)
-    bert_base = bert_base.reindex(names).reset_index(drop=True).add_prefix("BERT-base ")
-    return pd.concat(
-        [systems["system"], 100 * systems[[*table("coreference").columns[1:]]], bert_base], axis=1
-    )
+    names = systems["system"].map(SYSTEMS).mask(systems["layer"].notna(), PUBLISHED_HEAD)
+    beside = bert_base.reindex(names).reset_index(drop=True).add_prefix("BERT-base ")
+    return pd.concat([systems["system"], 100 * systems[[*bert_base]], beside], axis=1)
 
 
 def beside_probes(means: pd.DataFrame) -> pd.Series:
